@@ -10,24 +10,24 @@ from kubernetes.aio import config as kubernetes_config
 
 from crds.kinds import Kind
 from kube import errors
-from kube.client import Kube
+from kube.client import KubeClient
 
 NAMESPACE = Kind("", "v1", "namespaces", "Namespace")
 ACCOUNT = Kind("", "v1", "serviceaccounts", "ServiceAccount")
 
 
-async def _connect(namespace: str, field_manager: str | None = None) -> Kube:
+async def _connect(namespace: str, field_manager: str | None = None) -> KubeClient:
     if not os.environ.get("KUBECONFIG"):
         pytest.fail('there is no cluster: run `make up` and `eval "$(make -s env)"` first')
     try:
-        kube = await Kube.connect(namespace, field_manager)
+        kube = await KubeClient.connect(namespace, field_manager)
         await kube.call("GET", "/version")
     except (kubernetes_config.ConfigException, errors.KubeError) as error:
         pytest.fail(f"the cluster does not answer; run `make up` first: {error}")
     return kube
 
 
-async def _account(kube: Kube) -> None:
+async def _account(kube: KubeClient) -> None:
     """Waits for the account that the controller manager gives a namespace: without it no pod is taken."""
     async with asyncio.timeout(120):
         while await kube.get(ACCOUNT, "default") is None:
@@ -35,7 +35,7 @@ async def _account(kube: Kube) -> None:
 
 
 @pytest.fixture
-async def kube() -> AsyncIterator[Kube]:
+async def kube() -> AsyncIterator[KubeClient]:
     """A connection bound to a fresh namespace, with the rules that `crews` has."""
     name = f"test-{secrets.token_hex(4)}"
     connection = await _connect(name)

@@ -7,16 +7,16 @@ from aiohttp import web
 from aiohttp.test_utils import TestServer
 from kubernetes.aio import client
 
-from kube.client import Kube
+from kube.client import KubeClient
 
 
 @contextlib.asynccontextmanager
-async def serving(routes: Iterable[web.RouteDef]) -> AsyncIterator[Kube]:
+async def serving(routes: Iterable[web.RouteDef]) -> AsyncIterator[KubeClient]:
     """A connection to the namespace `crews` of a server with these routes."""
     app = web.Application()
     app.add_routes(routes)
     async with TestServer(app) as server:
         host = str(server.make_url("")).rstrip("/")
-        kube = Kube(client.ApiClient(client.Configuration(host=host)), "crews")
+        kube = KubeClient(client.ApiClient(client.Configuration(host=host)), "crews")
         yield kube
         await kube.close()

@@ -12,7 +12,7 @@ import yaml
 from kubernetes.aio import client
 
 from kube import errors
-from kube.client import Kube
+from kube.client import KubeClient
 
 FILE = Path(__file__).parents[3] / "manifests" / "base" / "admission.yaml"
 GROUP = "/apis/admissionregistration.k8s.io/v1"
@@ -29,17 +29,17 @@ SECONDS = 60
 class Doors:
     """Three ways for a pod to be asked for: under our policy, as the controller, and under *restricted*."""
 
-    ours: Kube
-    controller: Kube
-    restricted: Kube
+    ours: KubeClient
+    controller: KubeClient
+    restricted: KubeClient
 
 
-async def asked(kube: Kube, pod: dict[str, Any]) -> str:
+async def asked(kube: KubeClient, pod: dict[str, Any]) -> str:
     """Empty where the apiserver would take a pod, else what it says. Nothing is made."""
     path = f"/api/v1/namespaces/{kube.namespace}/pods"
     try:
         await kube.call("POST", path, {"dryRun": "All"}, {"apiVersion": "v1", "kind": "Pod", **pod})
-    except (errors.Forbidden, errors.Invalid) as error:
+    except (errors.KubeForbidden, errors.Invalid) as error:
         return str(error)
     return ""
 
@@ -58,14 +58,14 @@ def pod(**spec: Any) -> dict[str, Any]:
     }
 
 
-async def _ready(kube: Kube) -> None:
+async def _ready(kube: KubeClient) -> None:
     """Waits until the namespace has its service account."""
     async with asyncio.timeout(SECONDS):
         while "serviceaccount" in await asked(kube, pod()):
             await asyncio.sleep(0.1)
 
 
-async def _as_controller(kube: Kube) -> Kube:
+async def _as_controller(kube: KubeClient) -> KubeClient:
     """A connection with the controller's own account, which may make pods in the test's namespace."""
     namespace, name = ACCOUNT
     made = await kube.call(
@@ -87,13 +87,13 @@ async def _as_controller(kube: Kube) -> Kube:
     settings.host, settings.ssl_ca_cert = own.host, own.ssl_ca_cert
     settings.api_key = {"authorization": made["status"]["token"]}
     settings.api_key_prefix = {"authorization": "Bearer"}
-    return Kube(client.ApiClient(settings), kube.namespace)
+    return KubeClient(client.ApiClient(settings), kube.namespace)
 
 
 @pytest.fixture
-async def doors(kube: Kube) -> AsyncIterator[Doors]:
+async def doors(kube: KubeClient) -> AsyncIterator[Doors]:
     name = f"test-{secrets.token_hex(4)}"
-    restricted = Kube(kube._api, name)
+    restricted = KubeClient(kube._api, name)
     labels = {"pod-security.kubernetes.io/enforce": "restricted"}
     await kube.call("POST", "/api/v1/namespaces", body={"metadata": {"name": name, "labels": labels}})
     made = []

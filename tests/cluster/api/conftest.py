@@ -48,7 +48,9 @@ def patience(monkeypatch: pytest.MonkeyPatch) -> None:
 
 @pytest.fixture
 def config(kube: KubeClient, tmp_path: Path) -> ApiConfig:
-    return ApiConfig(kube.namespace, "http://public", "http://internal", KEY, tmp_path / "data", run_ttl=86400)
+    return ApiConfig(
+        kube.namespace, "http://public", "http://internal", KEY, tmp_path / "data", run_ttl=86400
+    )
 
 
 @pytest.fixture
@@ -58,7 +60,7 @@ async def store(config: ApiConfig) -> AsyncIterator[Store]:
     await opened.close()
 
 
-class Yard:
+class StoreTestbed:
     """The project demo with the deployment dep-a, and what a controller and a pod would do."""
 
     def __init__(self, config: ApiConfig, kube: KubeClient, store: Store) -> None:
@@ -107,14 +109,14 @@ class Yard:
 
 
 @pytest.fixture
-async def yard(config: ApiConfig, kube: KubeClient, store: Store) -> Yard:
-    made = Yard(config, kube, store)
+async def testbed(config: ApiConfig, kube: KubeClient, store: Store) -> StoreTestbed:
+    made = StoreTestbed(config, kube, store)
     await made.make()
     return made
 
 
 @pytest.fixture
-async def work(yard: Yard) -> AsyncIterator[Callable[..., Awaitable[None]]]:
+async def work(testbed: StoreTestbed) -> AsyncIterator[Callable[..., Awaitable[None]]]:
     """Starts the background work (again), and waits until all that lives was listed."""
     running: list[tuple[Any, web.Application]] = []
 
@@ -126,9 +128,9 @@ async def work(yard: Yard) -> AsyncIterator[Callable[..., Awaitable[None]]]:
     async def start(**changed: Any) -> None:
         await stop()
         progress = loops.ProjectionProgress()
-        settings = ApiConfig(**{**vars(yard.config), **changed})
+        settings = ApiConfig(**{**vars(testbed.config), **changed})
         app = web.Application()
-        context = loops.cleanup_context(settings, yard.store, yard.kube, progress)(app)
+        context = loops.cleanup_context(settings, testbed.store, testbed.kube, progress)(app)
         await anext(context)
         running.append((context, app))
         await until(lambda: _is(progress.ready))

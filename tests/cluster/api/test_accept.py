@@ -6,14 +6,14 @@ from typing import Any
 
 import pytest
 
-from api.projection.recover import complete_all
-from api.store.index.claims.claims import Asked, Denied, Granted
+from api.projection.recover import recover_all
+from api.store.index.claims.claims import ClaimDenied, ClaimGranted, ClaimRequest
 from api.store.index.idempotency import Idempotency
 from api.store.index.runs.inputs import reference
-from api.v1.runs.create import RunRequest, accept_run, complete
+from api.v1.runs.create import RunRequest, create_run, ensure_object
 from crds.kinds import RUN
 from kube import errors
-from tests.cluster.api.conftest import Yard
+from tests.cluster.api.conftest import StoreTestbed
 
 REQUEST = RunRequest("demo", "dep-a", {"topic": "ants", "deep": {"a": [1, None]}}, "main:other", "90s")
 LATER = timedelta(seconds=1)
@@ -23,9 +23,9 @@ def now() -> datetime:
     return datetime.now(UTC)
 
 
-async def test_the_object_says_what_was_asked_for_and_belongs_to_its_project(yard: Yard) -> None:
-    row = await accept_run(yard.store, yard.kube, REQUEST, now())
-    found = await yard.get(row.name)
+async def test_the_object_says_what_was_asked_for_and_belongs_to_its_project(testbed: StoreTestbed) -> None:
+    row = await create_run(testbed.store, testbed.kube, REQUEST, now())
+    found = await testbed.get(row.name)
     assert found["spec"] == {
         "project": "demo",
         "deployment": "dep-a",
@@ -35,85 +35,93 @@ async def test_the_object_says_what_was_asked_for_and_belongs_to_its_project(yar
     }
     assert found["metadata"]["uid"] == row.uid
     assert [owner["uid"] for owner in found["metadata"]["ownerReferences"]] == [
-        yard.project["metadata"]["uid"]
+        testbed.project["metadata"]["uid"]
     ]
 
 
-async def test_many_at_once_with_one_idempotency_key_make_one_run(yard: Yard) -> None:
+async def test_many_at_once_with_one_idempotency_key_make_one_run(testbed: StoreTestbed) -> None:
     use = Idempotency("key", "abc", "body")
-    rows = await asyncio.gather(*(accept_run(yard.store, yard.kube, REQUEST, now(), use) for _ in range(10)))
+    rows = await asyncio.gather(
+        *(create_run(testbed.store, testbed.kube, REQUEST, now(), use) for _ in range(10))
+    )
     assert len({row.name for row in rows}) == 1
-    assert len((await yard.kube.list(RUN)).items) == 1
+    assert len((await testbed.kube.list(RUN)).items) == 1
 
 
-async def test_a_refused_object_leaves_no_run(yard: Yard) -> None:
+async def test_a_refused_object_leaves_no_run(testbed: StoreTestbed) -> None:
     with pytest.raises(errors.Invalid, match="entrypoint"):
-        await accept_run(yard.store, yard.kube, RunRequest("demo", "dep-a", {}, "no entrypoint"), now())
-    assert (await yard.store.runs.page(0, 10)).total == 0
-    assert await yard.store.runs.unsettled(now() + LATER) == ([], [])
+        await create_run(testbed.store, testbed.kube, RunRequest("demo", "dep-a", {}, "no entrypoint"), now())
+    assert (await testbed.store.runs.page(0, 10)).total == 0
+    assert await testbed.store.runs.unsettled(now() + LATER) == ([], [])
 
 
-async def test_a_crash_after_the_row_is_completed(yard: Yard) -> None:
-    name, _ = await yard.store.runs.accept(REQUEST, now(), None)
-    await complete_all(yard.store, yard.kube, now() + LATER)
-    row = await yard.store.runs.get(name)
+async def test_a_crash_after_the_row_is_completed(testbed: StoreTestbed) -> None:
+    name, _ = await testbed.store.runs.create(REQUEST, now(), None)
+    await recover_all(testbed.store, testbed.kube, now() + LATER)
+    row = await testbed.store.runs.get(name)
     assert row is not None
-    assert row.uid == (await yard.get(name))["metadata"]["uid"]
+    assert row.uid == (await testbed.get(name))["metadata"]["uid"]
 
 
-async def test_a_crash_after_the_object_is_completed_with_the_same_object(yard: Yard) -> None:
-    name, _ = await yard.store.runs.accept(REQUEST, now(), None)
-    row = await yard.store.runs.get(name)
+async def test_a_crash_after_the_object_is_completed_with_the_same_object(testbed: StoreTestbed) -> None:
+    name, _ = await testbed.store.runs.create(REQUEST, now(), None)
+    row = await testbed.store.runs.get(name)
     assert row is not None
-    await complete(yard.store, yard.kube, row, now())
-    made = await yard.get(name)
+    await ensure_object(testbed.store, testbed.kube, row, now())
+    made = await testbed.get(name)
     # As if the uid had not reached the row.
-    await complete(yard.store, yard.kube, row, now())
-    assert (await yard.get(name))["metadata"] == made["metadata"]
+    await ensure_object(testbed.store, testbed.kube, row, now())
+    assert (await testbed.get(name))["metadata"] == made["metadata"]
 
 
-async def test_a_withdrawn_run_whose_object_was_made_is_deleted_and_never_given_away(yard: Yard) -> None:
-    name, _ = await yard.store.runs.accept(REQUEST, now(), None)
-    row = await yard.store.runs.get(name)
+async def test_a_withdrawn_run_whose_object_was_made_is_deleted_and_never_given_away(
+    testbed: StoreTestbed,
+) -> None:
+    name, _ = await testbed.store.runs.create(REQUEST, now(), None)
+    row = await testbed.store.runs.get(name)
     assert row is not None
-    await yard.store.runs.withdraw(name, now(), gone=False)
-    await complete(yard.store, yard.kube, row, now())
-    uid = (await yard.get(name))["metadata"]["uid"]
-    denied = await yard.store.claims.ask(name, Asked(uid, "pod", "nonce"), {}, now())
-    assert isinstance(denied, Denied)
-    await complete_all(yard.store, yard.kube, now() + LATER)
-    assert await yard.kube.get(RUN, name) is None
+    await testbed.store.runs.withdraw(name, now(), object_absent=False)
+    await ensure_object(testbed.store, testbed.kube, row, now())
+    uid = (await testbed.get(name))["metadata"]["uid"]
+    denied = await testbed.store.claims.grant(name, ClaimRequest(uid, "pod", "nonce"), {}, now())
+    assert isinstance(denied, ClaimDenied)
+    await recover_all(testbed.store, testbed.kube, now() + LATER)
+    assert await testbed.kube.get(RUN, name) is None
 
 
-async def test_without_an_apiserver_the_run_is_withdrawn_unless_it_can_be_repeated(yard: Yard) -> None:
+async def test_without_an_apiserver_the_run_is_withdrawn_unless_it_can_be_repeated(
+    testbed: StoreTestbed,
+) -> None:
     from kubernetes.aio import client
 
-    from kube.client import Kube
+    from kube.client import KubeClient
 
-    nowhere = Kube(client.ApiClient(client.Configuration(host="http://127.0.0.1:9")), yard.kube.namespace)
+    nowhere = KubeClient(
+        client.ApiClient(client.Configuration(host="http://127.0.0.1:9")), testbed.kube.namespace
+    )
     use = Idempotency("key", "abc", "body")
     try:
-        with pytest.raises(errors.Unavailable):
-            await accept_run(yard.store, nowhere, REQUEST, now())
-        assert (await yard.store.runs.page(0, 10)).total == 0
-        with pytest.raises(errors.Unavailable):
-            await accept_run(yard.store, nowhere, REQUEST, now(), use)
+        with pytest.raises(errors.KubeUnavailable):
+            await create_run(testbed.store, nowhere, REQUEST, now())
+        assert (await testbed.store.runs.page(0, 10)).total == 0
+        with pytest.raises(errors.KubeUnavailable):
+            await create_run(testbed.store, nowhere, REQUEST, now(), use)
     finally:
         await nowhere.close()
-    row = await accept_run(yard.store, yard.kube, REQUEST, now(), use)
-    assert (await yard.store.runs.page(0, 10)).total == 1
-    assert (await yard.get(row.name))["metadata"]["uid"] == row.uid
+    row = await create_run(testbed.store, testbed.kube, REQUEST, now(), use)
+    assert (await testbed.store.runs.page(0, 10)).total == 1
+    assert (await testbed.get(row.name))["metadata"]["uid"] == row.uid
 
 
-async def test_a_large_input_goes_by_reference_and_is_given_whole(yard: Yard) -> None:
+async def test_a_large_input_goes_by_reference_and_is_given_whole(testbed: StoreTestbed) -> None:
     whole = {"text": "ä" * 400_000, "number": 2**70, "nothing": None}
-    row = await accept_run(yard.store, yard.kube, RunRequest("demo", "dep-a", whole), now())
-    found = await yard.get(row.name)
+    row = await create_run(testbed.store, testbed.kube, RunRequest("demo", "dep-a", whole), now())
+    found = await testbed.get(row.name)
     assert "input" not in found["spec"]
-    assert found["spec"]["inputRef"] == reference(whole, yard.store.limits.input_inline_bytes)
-    asked = Asked(found["metadata"]["uid"], "pod", "nonce")
-    answer = await yard.store.claims.ask(row.name, asked, {}, now())
-    assert isinstance(answer, Granted) and answer.input == whole
+    assert found["spec"]["inputRef"] == reference(whole, testbed.store.limits.input_inline_bytes)
+    asked = ClaimRequest(found["metadata"]["uid"], "pod", "nonce")
+    answer = await testbed.store.claims.grant(row.name, asked, {}, now())
+    assert isinstance(answer, ClaimGranted) and answer.input == whole
 
 
 @pytest.mark.parametrize(
@@ -125,11 +133,13 @@ async def test_a_large_input_goes_by_reference_and_is_given_whole(yard: Yard) ->
         {"text": "\x00\x7f\u2028 \U0001f600", "": [[], {}, {"": None}]},
     ],
 )
-async def test_what_was_made_is_known_again_whatever_its_input(yard: Yard, value: dict[str, Any]) -> None:
-    name, _ = await yard.store.runs.accept(RunRequest("demo", "dep-a", value), now(), None)
-    row = await yard.store.runs.get(name)
+async def test_what_was_made_is_known_again_whatever_its_input(
+    testbed: StoreTestbed, value: dict[str, Any]
+) -> None:
+    name, _ = await testbed.store.runs.create(RunRequest("demo", "dep-a", value), now(), None)
+    row = await testbed.store.runs.get(name)
     assert row is not None
-    await complete(yard.store, yard.kube, row, now())
-    await yard.kube.patch(RUN, name, {"spec": {"cancel": True}})
+    await ensure_object(testbed.store, testbed.kube, row, now())
+    await testbed.kube.patch(RUN, name, {"spec": {"cancel": True}})
     # As if the uid had not reached the row.
-    await complete(yard.store, yard.kube, row, now())
+    await ensure_object(testbed.store, testbed.kube, row, now())

@@ -4,121 +4,127 @@ from collections.abc import Awaitable, Callable
 from datetime import UTC, datetime
 from typing import Any
 
-from api.v1.runs.create import RunRequest, accept_run
+from api.v1.runs.create import RunRequest, create_run
 from crds import names
 from crds.kinds import DEPLOYMENT, POD, PROJECT, RUN
-from tests.cluster.api.conftest import Yard, until
+from tests.cluster.api.conftest import StoreTestbed, until
 
 Start = Callable[..., Awaitable[None]]
 REQUEST = RunRequest("demo", "dep-a", {})
 
 
-async def accept(yard: Yard) -> str:
-    return (await accept_run(yard.store, yard.kube, REQUEST, datetime.now(UTC))).name
+async def accept(testbed: StoreTestbed) -> str:
+    return (await create_run(testbed.store, testbed.kube, REQUEST, datetime.now(UTC))).name
 
 
-async def status(yard: Yard, run: str) -> str | None:
-    row = await yard.store.runs.get(run)
+async def status(testbed: StoreTestbed, run: str) -> str | None:
+    row = await testbed.store.runs.get(run)
     return row.status if row else None
 
 
-async def test_a_run_of_kubectl_appears_and_ends_with_its_one_terminal_event(yard: Yard, work: Start) -> None:
+async def test_a_run_of_kubectl_appears_and_ends_with_its_one_terminal_event(
+    testbed: StoreTestbed, work: Start
+) -> None:
     await work()
-    await yard.kube.create(RUN, {"metadata": {"name": "run-by-hand"}, "spec": {"project": "demo"}})
-    await until(lambda: status(yard, "run-by-hand"))
-    await yard.end("run-by-hand", project="demo", deployment="dep-a")
+    await testbed.kube.create(RUN, {"metadata": {"name": "run-by-hand"}, "spec": {"project": "demo"}})
+    await until(lambda: status(testbed, "run-by-hand"))
+    await testbed.end("run-by-hand", project="demo", deployment="dep-a")
 
     async def ended() -> bool:
-        return await status(yard, "run-by-hand") == "succeeded"
+        return await status(testbed, "run-by-hand") == "succeeded"
 
     await until(ended)
-    page = await yard.store.events.read("run-by-hand", 0, 10)
+    page = await testbed.store.events.read("run-by-hand", 0, 10)
     assert [(event.id, event.type) for event in page.events] == [(1, "run.completed")]
-    assert (await yard.store.runs.page(0, 10, project="demo", deployment="dep-a")).total == 1
+    assert (await testbed.store.runs.page(0, 10, project="demo", deployment="dep-a")).total == 1
 
 
-async def test_an_activation_is_seen_in_one_step(yard: Yard, work: Start) -> None:
+async def test_an_activation_is_seen_in_one_step(testbed: StoreTestbed, work: Start) -> None:
     await work()
     patch = {"status": {"activeDeployment": "dep-a", "activatedAt": "2026-11-21T10:00:00Z"}}
-    await yard.kube.patch(PROJECT, "demo", patch, "status")
+    await testbed.kube.patch(PROJECT, "demo", patch, "status")
 
     async def active() -> bool:
-        row = await yard.store.deployments.get("dep-a")
+        row = await testbed.store.deployments.get("dep-a")
         return row is not None and row.status == "active"
 
     await until(active)
 
 
-async def test_what_went_while_nobody_watched_is_found_by_the_list(yard: Yard, work: Start) -> None:
-    live, ended = await accept(yard), await accept(yard)
-    await yard.kube.create(PROJECT, {"metadata": {"name": "other"}, "spec": {}})
+async def test_what_went_while_nobody_watched_is_found_by_the_list(
+    testbed: StoreTestbed, work: Start
+) -> None:
+    live, ended = await accept(testbed), await accept(testbed)
+    await testbed.kube.create(PROJECT, {"metadata": {"name": "other"}, "spec": {}})
     await work()
-    await until(lambda: yard.store.projects.get("other"))
+    await until(lambda: testbed.store.projects.get("other"))
     # The watch is stopped; meanwhile:
-    await yard.kube.delete(PROJECT, "other")
-    await yard.end(ended)
-    await yard.kube.delete(RUN, live)
+    await testbed.kube.delete(PROJECT, "other")
+    await testbed.end(ended)
+    await testbed.kube.delete(RUN, live)
     await work()
-    row = await until(lambda: yard.store.runs.get(live))
-    assert await yard.store.projects.get("other") is None
-    assert await status(yard, ended) == "succeeded"
+    row = await until(lambda: testbed.store.runs.get(live))
+    assert await testbed.store.projects.get("other") is None
+    assert await status(testbed, ended) == "succeeded"
     assert (row.status, row.error["reason"]) == ("canceled", "Deleted")
-    assert (await yard.store.events.read(live, 0, 9)).events[-1].type == "run.canceled"
+    assert (await testbed.store.events.read(live, 0, 9)).events[-1].type == "run.canceled"
 
 
-async def test_a_deleted_run_is_canceled_at_once(yard: Yard, work: Start) -> None:
+async def test_a_deleted_run_is_canceled_at_once(testbed: StoreTestbed, work: Start) -> None:
     await work()
-    run = await accept(yard)
-    await yard.kube.delete(RUN, run)
+    run = await accept(testbed)
+    await testbed.kube.delete(RUN, run)
 
     async def canceled() -> bool:
-        return await status(yard, run) == "canceled"
+        return await status(testbed, run) == "canceled"
 
     await until(canceled)
 
 
-async def test_an_ended_object_goes_after_its_time_and_the_row_stays(yard: Yard, work: Start) -> None:
+async def test_an_ended_object_goes_after_its_time_and_the_row_stays(
+    testbed: StoreTestbed, work: Start
+) -> None:
     await work(run_ttl=0.2)
-    live, ended = await accept(yard), await accept(yard)
-    await yard.end(ended)
+    live, ended = await accept(testbed), await accept(testbed)
+    await testbed.end(ended)
 
     async def pruned() -> bool:
-        return await yard.kube.get(RUN, ended) is None
+        return await testbed.kube.get(RUN, ended) is None
 
     await until(pruned)
-    assert await yard.kube.get(RUN, live) is not None
-    assert await status(yard, ended) == "succeeded"
-    assert (await yard.store.events.read(ended, 0, 9)).ended
+    assert await testbed.kube.get(RUN, live) is not None
+    assert await status(testbed, ended) == "succeeded"
+    assert (await testbed.store.events.read(ended, 0, 9)).ended
     # The name executes once: made again, the row stays the first execution.
-    again = await yard.kube.create(RUN, {"metadata": {"name": ended}, "spec": {"project": "demo"}})
-    await yard.end(ended, phase="Failed")
-    row = await yard.store.runs.get(ended)
+    again = await testbed.kube.create(RUN, {"metadata": {"name": ended}, "spec": {"project": "demo"}})
+    await testbed.end(ended, phase="Failed")
+    row = await testbed.store.runs.get(ended)
     assert row is not None
     assert (row.status, row.uid != again["metadata"]["uid"]) == ("succeeded", True)
 
 
-async def test_a_project_made_anew_shows_nothing_of_the_old_one(yard: Yard, work: Start) -> None:
+async def test_a_project_made_anew_shows_nothing_of_the_old_one(testbed: StoreTestbed, work: Start) -> None:
     await work()
-    run = await accept(yard)
-    await yard.kube.delete(PROJECT, "demo")
-    made: dict[str, Any] = await yard.kube.create(PROJECT, {"metadata": {"name": "demo"}, "spec": {}})
+    run = await accept(testbed)
+    await testbed.kube.delete(PROJECT, "demo")
+    made: dict[str, Any] = await testbed.kube.create(PROJECT, {"metadata": {"name": "demo"}, "spec": {}})
 
     async def anew() -> bool:
-        row = await yard.store.projects.get("demo")
+        row = await testbed.store.projects.get("demo")
         return row is not None and row.uid == made["metadata"]["uid"]
 
     await until(anew)
-    assert await status(yard, run) is None
-    assert (await yard.store.deployments.page("demo", 0, 10)).total == 0
+    assert await status(testbed, run) is None
+    assert (await testbed.store.deployments.page("demo", 0, 10)).total == 0
 
     async def collected() -> bool:
-        return not (await yard.kube.list(DEPLOYMENT)).items and not (await yard.kube.list(RUN)).items
+        return not (await testbed.kube.list(DEPLOYMENT)).items and not (await testbed.kube.list(RUN)).items
 
     await until(collected, 300)
-    assert (await yard.store.runs.page(0, 10)).total == 0
+    assert (await testbed.store.runs.page(0, 10)).total == 0
 
 
-async def test_kanikos_log_is_followed_and_kept(yard: Yard, work: Start) -> None:
+async def test_kanikos_log_is_followed_and_kept(testbed: StoreTestbed, work: Start) -> None:
     await work()
     script = "for n in 1 2 3 4 5; do echo line $n; sleep 0.2; done; printf 'no end'"
     labels = {
@@ -130,7 +136,7 @@ async def test_kanikos_log_is_followed_and_kept(yard: Yard, work: Start) -> None
         "image": "registry.crewyard.internal:5000/library/python:3.11-slim",
         "command": ["sh", "-c", script],
     }
-    await yard.kube.create(
+    await testbed.kube.create(
         POD,
         {
             "metadata": {"name": "dep-a-d1", "labels": labels},
@@ -145,9 +151,9 @@ async def test_kanikos_log_is_followed_and_kept(yard: Yard, work: Start) -> None
     expected = "".join(f"line {number}\n" for number in range(1, 6)) + "no end\n"
 
     async def whole() -> bool:
-        return (await yard.store.buildlogs.read("dep-a")).text == expected
+        return (await testbed.store.build_logs.read("dep-a")).text == expected
 
     await until(whole, 300)
     await work()
-    await yard.kube.delete(POD, "dep-a-d1", grace_seconds=0)
-    assert (await yard.store.buildlogs.read("dep-a")).text == expected
+    await testbed.kube.delete(POD, "dep-a-d1", grace_seconds=0)
+    assert (await testbed.store.build_logs.read("dep-a")).text == expected

@@ -10,13 +10,13 @@ import pytest
 from aiohttp import web
 from aiohttp.test_utils import TestClient, TestServer
 
-from api.config import Config
+from api.config import ApiConfig
 from api.internal import routes
 from api.store.store import Store
-from api.v1.runs.create import RunRequest, accept_run
+from api.v1.runs.create import RunRequest, create_run
 from crds.kinds import POD, PROJECT
 from crds.times import format_second
-from tests.cluster.api.conftest import Yard, until
+from tests.cluster.api.conftest import StoreTestbed, until
 from tests.cluster.api.test_result import HOLDER, RESULT, call, claimed, deliver
 
 FIELDS = ("uid", "status", "project", "deployment", "input", "output", "error", "completed_at", "duration_ms")
@@ -26,32 +26,32 @@ Pods = TestClient[Any, Any]
 
 @pytest.mark.parametrize("logs", [False, True], ids=["all is lost", "the logs are there"])
 async def test_an_empty_index_is_filled_with_what_lives(
-    yard: Yard, pods: Pods, work: Start, tmp_path: Path, logs: bool
+    testbed: StoreTestbed, pods: Pods, work: Start, tmp_path: Path, logs: bool
 ) -> None:
     await work()
-    await yard.kube.patch(
+    await testbed.kube.patch(
         PROJECT,
         "demo",
         {"status": {"activeDeployment": "dep-a", "activatedAt": "2026-11-21T10:00:00Z"}},
         "status",
     )
-    ended = await claimed(yard, pods)
-    await deliver(yard, pods, ended)
-    assert (await call(yard, pods, ended, "result", RESULT))[0] == 200
-    claim = (await yard.get(ended))["status"]["claim"]
+    ended = await claimed(testbed, pods)
+    await deliver(testbed, pods, ended)
+    assert (await call(testbed, pods, ended, "result", RESULT))[0] == 200
+    claim = (await testbed.get(ended))["status"]["claim"]
     ended_at = format_second(datetime.now(UTC))
-    await yard.end(
+    await testbed.end(
         ended, startTime=claim["time"], completionTime=ended_at, project="demo", deployment="dep-a"
     )
     request = RunRequest("demo", "dep-a", {"n": 1})
-    pending = (await accept_run(yard.store, yard.kube, request, datetime.now(UTC))).name
-    before = yard.store
+    pending = (await create_run(testbed.store, testbed.kube, request, datetime.now(UTC))).name
+    before = testbed.store
     await work()
     first = {name: await before.runs.get(name) for name in (ended, pending)}
     if logs:
-        shutil.copytree(yard.config.data / "events", tmp_path / "fresh" / "events")
-    fresh = await Store.open(tmp_path / "fresh", yard.config.namespace)
-    yard.store = fresh
+        shutil.copytree(testbed.config.data / "events", tmp_path / "fresh" / "events")
+    fresh = await Store.open(tmp_path / "fresh", testbed.config.namespace)
+    testbed.store = fresh
     try:
         await work()
         again = {name: await fresh.runs.get(name) for name in (ended, pending)}
@@ -69,40 +69,40 @@ async def test_an_empty_index_is_filled_with_what_lives(
         assert [event.id for event in events] == list(range(1, len(events) + 1))
         assert events[-1].data["output"] == RESULT["output"]
     finally:
-        yard.store = before
+        testbed.store = before
         await work()
         await fresh.close()
 
 
 async def test_a_run_that_was_claimed_before_the_loss_is_given_to_nobody(
-    yard: Yard, pods: Pods, work: Start, config: Config, tmp_path: Path
+    testbed: StoreTestbed, pods: Pods, work: Start, config: ApiConfig, tmp_path: Path
 ) -> None:
     await work()
-    run = await claimed(yard, pods)
+    run = await claimed(testbed, pods)
 
     async def written() -> bool:
-        return bool((await yard.get(run))["status"].get("claim"))
+        return bool((await testbed.get(run))["status"].get("claim"))
 
     await until(written)
     fresh = await Store.open(tmp_path / "fresh", config.namespace)
     app = web.Application()
-    routes.add(app, config, fresh, yard.kube)
+    routes.add_routes(app, config, fresh, testbed.kube)
     async with TestClient(TestServer(app)) as late:
         for holder in (HOLDER, {"pod_uid": "pod", "nonce": "drawn anew"}):
-            status, answer = await call(yard, late, run, "claim", holder)
+            status, answer = await call(testbed, late, run, "claim", holder)
             assert (status, answer["state"]) == (200, "refused")
     await fresh.close()
 
 
 @pytest.mark.parametrize(("seconds", "state"), [(60, "refused"), (-60, "granted")])
 async def test_pods_older_than_the_restored_index_are_given_no_run(
-    yard: Yard, store: Store, config: Config, seconds: int, state: str
+    testbed: StoreTestbed, store: Store, config: ApiConfig, seconds: int, state: str
 ) -> None:
     moment = datetime.now(UTC) + timedelta(seconds=seconds)
     app = web.Application()
-    routes.add(app, Config(**{**vars(config), "claims_not_before": moment}), store, yard.kube)
-    run = (await accept_run(store, yard.kube, RunRequest("demo", "dep-a", {}), datetime.now(UTC))).name
-    pod = await yard.kube.create(
+    routes.add_routes(app, ApiConfig(**{**vars(config), "claims_not_before": moment}), store, testbed.kube)
+    run = (await create_run(store, testbed.kube, RunRequest("demo", "dep-a", {}), datetime.now(UTC))).name
+    pod = await testbed.kube.create(
         POD,
         {
             "metadata": {"name": run},
@@ -115,11 +115,11 @@ async def test_pods_older_than_the_restored_index_are_given_no_run(
     )
     async with TestClient(TestServer(app)) as pods:
         holder = {"pod_uid": pod["metadata"]["uid"], "nonce": "nonce"}
-        status, answer = await call(yard, pods, run, "claim", holder)
+        status, answer = await call(testbed, pods, run, "claim", holder)
         assert (status, answer["state"]) == (200, state)
         if state == "refused":
             assert "restored" in answer["reason"]
             return
         # Another pod of that name is none that the cluster has.
-        status, answer = await call(yard, pods, run, "claim", {"pod_uid": "other", "nonce": "x"})
+        status, answer = await call(testbed, pods, run, "claim", {"pod_uid": "other", "nonce": "x"})
         assert answer["state"] == "refused"

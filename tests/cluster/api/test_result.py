@@ -7,10 +7,10 @@ from typing import Any
 
 from aiohttp.test_utils import TestClient
 
-from api.v1.runs.create import RunRequest, accept_run
+from api.v1.runs.create import RunRequest, create_run
 from crds.kinds import POD, RUN
 from crds.names import LABEL_DEPLOYMENT, LABEL_PROJECT
-from tests.cluster.api.conftest import Yard, until
+from tests.cluster.api.conftest import StoreTestbed, until
 
 Pods = TestClient[Any, Any]
 Start = Callable[..., Awaitable[None]]
@@ -29,29 +29,29 @@ RESULT = {
 
 
 async def call(
-    yard: Yard, pods: Pods, run: str, what: str, body: Any, uid: str | None = None
+    testbed: StoreTestbed, pods: Pods, run: str, what: str, body: Any, uid: str | None = None
 ) -> tuple[int, Any]:
-    uid = uid or (await yard.get(run))["metadata"]["uid"]
+    uid = uid or (await testbed.get(run))["metadata"]["uid"]
     if what == "claim":
         body = {"protocol": 1, "run_uid": uid, **body}
     address = f"/internal/v1/runs/{run}/{what}"
-    async with pods.post(address, json=body, headers=yard.bearer(run, uid)) as answer:
+    async with pods.post(address, json=body, headers=testbed.bearer(run, uid)) as answer:
         return answer.status, await answer.json()
 
 
-async def claimed(yard: Yard, pods: Pods) -> str:
+async def claimed(testbed: StoreTestbed, pods: Pods) -> str:
     request = RunRequest("demo", "dep-a", {"topic": "ants"})
-    run = (await accept_run(yard.store, yard.kube, request, datetime.now(UTC))).name
-    assert (await call(yard, pods, run, "claim", HOLDER))[1]["state"] == "granted"
+    run = (await create_run(testbed.store, testbed.kube, request, datetime.now(UTC))).name
+    assert (await call(testbed, pods, run, "claim", HOLDER))[1]["state"] == "granted"
     return run
 
 
-async def deliver(yard: Yard, pods: Pods, run: str) -> None:
+async def deliver(testbed: StoreTestbed, pods: Pods, run: str) -> None:
     """Two events and an artifact."""
     events = [{"seq": n, "type": "log", "time": None, "data": {"message": str(n)}} for n in (1, 2)]
-    assert (await call(yard, pods, run, "events", {**HOLDER, "events": events}))[0] == 200
+    assert (await call(testbed, pods, run, "events", {**HOLDER, "events": events}))[0] == 200
     headers = {
-        **yard.bearer(run, (await yard.get(run))["metadata"]["uid"]),
+        **testbed.bearer(run, (await testbed.get(run))["metadata"]["uid"]),
         "X-Crewyard-Pod": "pod",
         "X-Crewyard-Nonce": "nonce",
         "X-Crewyard-Sha256": hashlib.sha256(b"abc").hexdigest(),
@@ -61,42 +61,42 @@ async def deliver(yard: Yard, pods: Pods, run: str) -> None:
         assert answer.status == 200
 
 
-async def test_a_whole_run(yard: Yard, pods: Pods, work: Start) -> None:
+async def test_a_whole_run(testbed: StoreTestbed, pods: Pods, work: Start) -> None:
     await work()
-    run = await claimed(yard, pods)
+    run = await claimed(testbed, pods)
 
     async def written() -> Any:
-        return (await yard.get(run))["status"].get("claim")
+        return (await testbed.get(run))["status"].get("claim")
 
     claim = await until(written)
-    row = await yard.store.runs.get(run)
+    row = await testbed.store.runs.get(run)
     assert row is not None
     assert row.started_at is not None
     assert claim["podUid"] == "pod"
     assert datetime.fromisoformat(claim["time"]) == row.started_at
-    early = await call(yard, pods, run, "result", RESULT)
+    early = await call(testbed, pods, run, "result", RESULT)
     assert (early[0], early[1]["missing"]) == (
         425,
         {"events": {"stored": 0, "expected": 2}, "artifacts": {"stored": 0, "expected": 1}},
     )
-    await deliver(yard, pods, run)
+    await deliver(testbed, pods, run)
     for _ in range(2):
-        assert await call(yard, pods, run, "result", RESULT) == (200, {})
-        assert (await yard.get(run))["status"]["result"] == {
+        assert await call(testbed, pods, run, "result", RESULT) == (200, {})
+        assert (await testbed.get(run))["status"]["result"] == {
             "outcome": "succeeded",
             "durationMs": 1500,
             "output": '{"answer":[42,"ä"]}',
             "artifacts": {"count": 1, "bytes": 3},
         }
-    assert (await call(yard, pods, run, "result", {**RESULT, "duration_ms": 9}))[0] == 409
-    await yard.end(run, startTime=claim["time"])
+    assert (await call(testbed, pods, run, "result", {**RESULT, "duration_ms": 9}))[0] == 409
+    await testbed.end(run, startTime=claim["time"])
 
     async def ended() -> bool:
-        found = await yard.store.runs.get(run)
+        found = await testbed.store.runs.get(run)
         return found is not None and found.ended
 
     await until(ended)
-    page = await yard.store.events.read(run, 0, 100)
+    page = await testbed.store.events.read(run, 0, 100)
     assert [(event.id, event.type) for event in page.events] == [
         (1, "run.started"),
         (2, "log"),
@@ -106,33 +106,35 @@ async def test_a_whole_run(yard: Yard, pods: Pods, work: Start) -> None:
     ]
     assert page.events[-1].data["output"] == {"answer": [42, "ä"]}
     # A runner that did not hear the answer asks once more.
-    assert await call(yard, pods, run, "result", RESULT) == (200, {})
-    assert (await call(yard, pods, run, "events", {**HOLDER, "events": []}))[0] == 409
+    assert await call(testbed, pods, run, "result", RESULT) == (200, {})
+    assert (await call(testbed, pods, run, "events", {**HOLDER, "events": []}))[0] == 409
 
 
-async def test_a_pod_that_is_faster_than_the_watch_is_served(yard: Yard, pods: Pods) -> None:
+async def test_a_pod_that_is_faster_than_the_watch_is_served(testbed: StoreTestbed, pods: Pods) -> None:
     spec = {"project": "demo", "input": {"a": 1}}
-    await yard.kube.create(RUN, {"metadata": {"name": "run-fast"}, "spec": spec})
-    status, _ = await call(yard, pods, "run-fast", "claim", HOLDER)
+    await testbed.kube.create(RUN, {"metadata": {"name": "run-fast"}, "spec": spec})
+    status, _ = await call(testbed, pods, "run-fast", "claim", HOLDER)
     assert status == 503
-    await yard.kube.patch(RUN, "run-fast", {"status": {"deployment": "dep-a", "project": "demo"}}, "status")
-    status, answer = await call(yard, pods, "run-fast", "claim", HOLDER)
+    await testbed.kube.patch(
+        RUN, "run-fast", {"status": {"deployment": "dep-a", "project": "demo"}}, "status"
+    )
+    status, answer = await call(testbed, pods, "run-fast", "claim", HOLDER)
     assert (status, answer["state"], answer["input"]) == (200, "granted", {"a": 1})
-    assert (await call(yard, pods, "run-none", "claim", HOLDER, uid="none"))[0] == 404
+    assert (await call(testbed, pods, "run-none", "claim", HOLDER, uid="none"))[0] == 404
 
 
 async def test_before_anything_is_recorded_the_pod_says_what_it_was_made_for(
-    yard: Yard, pods: Pods, work: Start
+    testbed: StoreTestbed, pods: Pods, work: Start
 ) -> None:
     await work()
-    made = await yard.kube.create(RUN, {"metadata": {"name": "run-a"}, "spec": {"project": "demo"}})
+    made = await testbed.kube.create(RUN, {"metadata": {"name": "run-a"}, "spec": {"project": "demo"}})
     uid = made["metadata"]["uid"]
 
     async def seen() -> bool:
-        return await yard.store.runs.get("run-a") is not None
+        return await testbed.store.runs.get("run-a") is not None
 
     await until(seen)
-    pod = await yard.kube.create(
+    pod = await testbed.kube.create(
         POD,
         {
             "metadata": {
@@ -145,69 +147,69 @@ async def test_before_anything_is_recorded_the_pod_says_what_it_was_made_for(
             "spec": {"containers": [{"name": "crew", "image": "none:1"}], "nodeSelector": {"no": "such"}},
         },
     )
-    assert (await call(yard, pods, "run-a", "claim", HOLDER))[0] == 503
+    assert (await call(testbed, pods, "run-a", "claim", HOLDER))[0] == 503
     holder = {**HOLDER, "pod_uid": pod["metadata"]["uid"]}
-    status, answer = await call(yard, pods, "run-a", "claim", holder)
+    status, answer = await call(testbed, pods, "run-a", "claim", holder)
     assert (status, answer["state"], answer["deployment_id"]) == (200, "granted", "dep_a")
-    assert (await yard.store.runs.page(0, 10, deployment="dep-a", status="running")).total == 1
+    assert (await testbed.store.runs.page(0, 10, deployment="dep-a", status="running")).total == 1
 
 
 async def test_a_claim_and_a_result_survive_a_restart_before_they_are_written(
-    yard: Yard, pods: Pods, work: Start
+    testbed: StoreTestbed, pods: Pods, work: Start
 ) -> None:
-    run = await claimed(yard, pods)
-    await deliver(yard, pods, run)
-    await yard.store.claims.report(run, "pod", "nonce", {"outcome": "succeeded", "durationMs": 5})
-    assert "claim" not in (await yard.get(run))["status"]
+    run = await claimed(testbed, pods)
+    await deliver(testbed, pods, run)
+    await testbed.store.claims.record_result(run, "pod", "nonce", {"outcome": "succeeded", "durationMs": 5})
+    assert "claim" not in (await testbed.get(run))["status"]
     await work()
 
     async def written() -> bool:
-        return "result" in (await yard.get(run))["status"]
+        return "result" in (await testbed.get(run))["status"]
 
     await until(written)
-    assert (await yard.get(run))["status"]["claim"]["podUid"] == "pod"
+    assert (await testbed.get(run))["status"]["claim"]["podUid"] == "pod"
 
     async def settled() -> bool:
-        return not await yard.store.claims.unwritten(10)
+        return not await testbed.store.claims.unwritten(10)
 
     await until(settled)
 
 
 async def test_what_an_ended_run_no_longer_takes_is_not_tried_for_ever(
-    yard: Yard, pods: Pods, work: Start
+    testbed: StoreTestbed, pods: Pods, work: Start
 ) -> None:
-    run = await claimed(yard, pods)
-    gone = await claimed(yard, pods)
-    await yard.end(run, phase="Canceled")
-    await yard.kube.delete(RUN, gone)
+    run = await claimed(testbed, pods)
+    gone = await claimed(testbed, pods)
+    await testbed.end(run, phase="Canceled")
+    await testbed.kube.delete(RUN, gone)
     await work()
 
     async def settled() -> bool:
-        return not await yard.store.claims.unwritten(10)
+        return not await testbed.store.claims.unwritten(10)
 
     await until(settled)
-    assert "claim" not in (await yard.get(run))["status"]
-    row = await yard.store.runs.get(gone)
+    assert "claim" not in (await testbed.get(run))["status"]
+    row = await testbed.store.runs.get(gone)
     assert row is not None
     assert row.status == "canceled"
 
 
 async def test_a_run_whose_input_nobody_holds_is_refused_and_told_to_have_failed(
-    yard: Yard, pods: Pods
+    testbed: StoreTestbed, pods: Pods
 ) -> None:
     spec = {"deployment": "dep-a", "project": "demo", "inputRef": {"sha256": "0" * 64, "size": 20000}}
-    await yard.kube.create(RUN, {"metadata": {"name": "run-a"}, "spec": spec})
+    await testbed.kube.create(RUN, {"metadata": {"name": "run-a"}, "spec": spec})
     for _ in range(2):
-        assert (await call(yard, pods, "run-a", "claim", HOLDER))[1]["state"] == "refused"
-    status = (await yard.get("run-a"))["status"]
+        assert (await call(testbed, pods, "run-a", "claim", HOLDER))[1]["state"] == "refused"
+    status = (await testbed.get("run-a"))["status"]
     assert "claim" not in status
     assert (status["result"]["outcome"], status["result"]["reason"]) == ("failed", "InputTooLarge")
 
 
-async def test_an_object_holds_256_kib_of_input(yard: Yard, pods: Pods) -> None:
+async def test_an_object_holds_256_kib_of_input(testbed: StoreTestbed, pods: Pods) -> None:
     value = {"text": "x" * (256 * 1024 - 11)}
     spec = {"deployment": "dep-a", "project": "demo", "input": value}
-    await yard.kube.create(RUN, {"metadata": {"name": "run-a"}, "spec": spec})
-    status, answer = await call(yard, pods, "run-a", "claim", HOLDER)
+    await testbed.kube.create(RUN, {"metadata": {"name": "run-a"}, "spec": spec})
+    status, answer = await call(testbed, pods, "run-a", "claim", HOLDER)
     assert (status, answer["state"], answer["input"]) == (200, "granted", value)
-    await yard.kube.patch(RUN, "run-a", {"spec": {"cancel": True}})
+    await testbed.kube.patch(RUN, "run-a", {"spec": {"cancel": True}})

@@ -242,7 +242,7 @@ async def gone(server):
 
 
 @contextlib.asynccontextmanager
-async def silent(server: s3.Server):
+async def silent(server: s3.S3Server):
     """The object store neither answers nor goes away."""
     server.signal(signal.SIGSTOP)
     yield
@@ -250,7 +250,7 @@ async def silent(server: s3.Server):
 
 
 @contextlib.asynccontextmanager
-async def closed(server: s3.Server):
+async def closed(server: s3.S3Server):
     """The object store does not take the credentials."""
     await asyncio.to_thread(server.stop)
     await asyncio.to_thread(server.start, "another-secret")
@@ -264,7 +264,7 @@ async def test_a_database_or_bucket_that_is_gone_silent_or_closed(tmp_path, kube
     if program is None or not (pg.PROGRAMS / "postgres").exists():
         pytest.skip(f"{s3.MISSING}; {pg.MISSING}")
     database, bucket = await asyncio.gather(
-        asyncio.to_thread(pg.Server), asyncio.to_thread(s3.Server, program)
+        asyncio.to_thread(pg.PostgresServer), asyncio.to_thread(s3.S3Server, program)
     )
     settings = {
         **bucket.environment,

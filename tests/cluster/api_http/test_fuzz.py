@@ -12,8 +12,8 @@ import sys
 from datetime import UTC, datetime
 from pathlib import Path
 
-from api.openapi import examples
 from api.routing import middleware
+from api.v1 import examples
 from crds import names
 from crds.kinds import DEPLOYMENT, PROJECT, RUN
 from crds.times import format_second

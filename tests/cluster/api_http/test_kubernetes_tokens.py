@@ -91,7 +91,7 @@ async def test_the_role_we_ship_is_enough(kube):
     facade = KubeClient(kubernetes.ApiClient(settings), kube.namespace)
     good = await token(kube, "ci")
     try:
-        with pytest.raises(errors.ApiError) as refused:
+        with pytest.raises(errors.HttpApiError) as refused:
             await scopes_of(KubernetesTokens(facade, "crewyard"), good)
         assert refused.value.status == 503, "without the role it is an outage, not a bad token"
         await kube.call("POST", f"{CLUSTER}/clusterroles", body=role)
@@ -101,7 +101,7 @@ async def test_the_role_we_ship_is_enough(kube):
                 try:
                     assert await scopes_of(KubernetesTokens(facade, "crewyard"), good) == {"deploy"}
                     break
-                except errors.ApiError:
+                except errors.HttpApiError:
                     await asyncio.sleep(0.1)
     finally:
         for plural in ("clusterrolebindings", "clusterroles"):
@@ -126,7 +126,7 @@ async def test_an_apiserver_that_does_not_answer_is_503_in_time(kube, monkeypatc
     monkeypatch.setattr("api.auth.kubernetes.REVIEW_TIMEOUT_SECONDS", 0.1)
     tokens = KubernetesTokens(kube, "crewyard")
     # It answers again when the namespace is to go.
-    with monkeypatch.context() as away, pytest.raises(errors.ApiError) as refused:
+    with monkeypatch.context() as away, pytest.raises(errors.HttpApiError) as refused:
         away.setattr(kube, "call", silent)
         await scopes_of(tokens, good)
     assert refused.value.status == 503

@@ -26,7 +26,9 @@ async def test_names_are_those_of_the_whole_list(kube, monkeypatch, page):
     await pods(kube, of="two")
     for labels in ("", "of=one", "of=none"):
         whole = await kube.list(kinds.POD, labels, LIVE_POD_FIELDS)
-        assert await kube.names(kinds.POD, labels, LIVE_POD_FIELDS) == {one["metadata"]["name"] for one in whole.items}
+        assert await kube.names(kinds.POD, labels, LIVE_POD_FIELDS) == {
+            one["metadata"]["name"] for one in whole.items
+        }
     assert len(await kube.names(kinds.POD, "of=two")) == 5
     assert await kube.names(kinds.POD, "", "status.phase=Succeeded") == frozenset()
 

@@ -23,13 +23,19 @@ from kube.client import KubeClient
 IMAGE = "registry.crewyard.internal:5000/library/python:3.11-slim"
 """On every node of the one-node cluster; it holds no runner, so that a pod of it ends at once."""
 FAST = Timing(
-    resync=1.0, poll=1, start_timeout=600, image_pull=600, build_retry=0.2, coalescing_window=0.0, prune_settle=1.5
+    resync=1.0,
+    poll=1,
+    start_timeout=600,
+    image_pull=600,
+    build_retry=0.2,
+    coalescing_window=0.0,
+    prune_settle=1.5,
 )
 """But for starts: a pod without its image is to be there as long as a test takes on a busy machine."""
 
 
 @dataclass
-class Yard:
+class ControllerTestbed:
     """A namespace with what a test does in it."""
 
     kube: KubeClient
@@ -164,11 +170,11 @@ def trigger(request: pytest.FixtureRequest) -> str:
 
 
 @pytest.fixture
-async def yard(kube: KubeClient, trigger: str) -> AsyncIterator[Yard]:
+async def testbed(kube: KubeClient, trigger: str) -> AsyncIterator[ControllerTestbed]:
     """A namespace with a controller."""
     config = settings(kube.namespace, kopf=trigger == "kopf")
     async with controller(kube, config) as process:
-        yield Yard(kube, config, process)
+        yield ControllerTestbed(kube, config, process)
 
 
 Check = Callable[[], Awaitable[None]]

@@ -9,14 +9,14 @@ import pytest
 
 from crds import kinds
 from crds.objects import Deployment
-from tests.cluster.controller.conftest import FAST, Yard, controller, settings
+from tests.cluster.controller.conftest import FAST, ControllerTestbed, controller, settings
 from tests.testbed.git_server import GitServer
 
 WINDOW = 6.0
 
 
-async def all_deployments(yard):
-    return [Deployment(item) for item in (await yard.kube.list(kinds.DEPLOYMENT)).items]
+async def all_deployments(testbed):
+    return [Deployment(item) for item in (await testbed.kube.list(kinds.DEPLOYMENT)).items]
 
 
 @pytest.mark.parametrize("kopf", [True, False])
@@ -25,8 +25,8 @@ async def test_of_twenty_pushes_the_newest_wins_and_the_skipped_say_why(kube, tm
     with GitServer(tmp_path) as server:
         repository = server.create("crew")
         async with controller(kube, config) as process:
-            yard = Yard(kube, config, process)
-            await yard.project(source={"git": {"url": server.url("crew"), "interval": "1h"}})
+            testbed = ControllerTestbed(kube, config, process)
+            await testbed.project(source={"git": {"url": server.url("crew"), "interval": "1h"}})
             shas, begun = [], time.monotonic()
             for number in range(20):
                 shas.append(repository.commit({"main.py": str(number)}, f"Commit {number}"))
@@ -34,12 +34,12 @@ async def test_of_twenty_pushes_the_newest_wins_and_the_skipped_say_why(kube, tm
                 await kube.patch(kinds.PROJECT, "demo", {"metadata": {"annotations": pushed}})
                 if number < 4:
                     # Of what no look saw, since the next push was quicker, nothing can be said.
-                    await yard.until(kinds.PROJECT, "demo", lambda o: shas[-1] in ready(o))
+                    await testbed.until(kinds.PROJECT, "demo", lambda o: shas[-1] in ready(o))
             lasted = time.monotonic() - begun
-            newest = await yard.until(
+            newest = await testbed.until(
                 kinds.PROJECT, "demo", lambda o: o["status"].get("source", {}).get("commit") == shas[-1]
             )
-            found = await all_deployments(yard)
+            found = await all_deployments(testbed)
             # A slow machine may not get all of them into one window.
             assert len(found) <= 2 + lasted // WINDOW and shas[-1] in {d.spec["gitSha"] for d in found}
             if len(found) == 2:
@@ -50,7 +50,7 @@ async def test_of_twenty_pushes_the_newest_wins_and_the_skipped_say_why(kube, tm
             left = {sha[:12] for sha in shas[:4]} - {d.spec["gitSha"][:12] for d in found}
             assert left
             async with asyncio.timeout(60):
-                while left - set(re.findall(r"[0-9a-f]{12}", told := await skipped(yard))):
+                while left - set(re.findall(r"[0-9a-f]{12}", told := await skipped(testbed))):
                     await asyncio.sleep(0.1)
             instead = set(re.findall(r"not built, superseded by ([0-9a-f]{12})", told))
             assert instead and instead <= {d.spec["gitSha"][:12] for d in found}
@@ -62,8 +62,8 @@ def ready(project):
     return "".join(c["message"] for c in project["status"]["conditions"] if c["type"] == "Ready")
 
 
-async def skipped(yard):
-    listing = await yard.kube.list(kinds.EVENT, fields="involvedObject.name=demo,reason=CommitsSkipped")
+async def skipped(testbed):
+    listing = await testbed.kube.list(kinds.EVENT, fields="involvedObject.name=demo,reason=CommitsSkipped")
     return " ".join(event["message"] for event in listing.items)
 
 
@@ -72,27 +72,27 @@ async def test_a_deployment_that_waits_for_its_build_gives_way_to_a_newer_commit
     with GitServer(tmp_path) as server:
         repository = server.create("crew")
         async with controller(kube, config) as process:
-            yard = Yard(kube, config, process)
-            await yard.project("busy")
+            testbed = ControllerTestbed(kube, config, process)
+            await testbed.project("busy")
             # Somebody else has the only place.
             await kube.create(kinds.DEPLOYMENT, upload("dep-busy"))
             busy = {"status": {"phase": "Building", "buildPod": "dep-busy-a1"}}
             await kube.patch(kinds.DEPLOYMENT, "dep-busy", busy, "status")
-            await yard.project(source={"git": {"url": server.url("crew")}})
-            first = await appears(yard, repository.commit({"main.py": "1"}, "One"))
-            await yard.until(kinds.DEPLOYMENT, first, lambda o: o["status"].get("order"))
-            second = await appears(yard, repository.commit({"main.py": "2"}, "Two"))
+            await testbed.project(source={"git": {"url": server.url("crew")}})
+            first = await appears(testbed, repository.commit({"main.py": "1"}, "One"))
+            await testbed.until(kinds.DEPLOYMENT, first, lambda o: o["status"].get("order"))
+            second = await appears(testbed, repository.commit({"main.py": "2"}, "Two"))
             ended = Deployment(
-                await yard.until(kinds.DEPLOYMENT, first, lambda o: o["status"]["phase"] == "Failed")
+                await testbed.until(kinds.DEPLOYMENT, first, lambda o: o["status"]["phase"] == "Failed")
             )
             assert ended.error["reason"] == "Superseded" and second in ended.error["message"]
             assert "buildPod" not in ended.status
             # The head comes back to it: it is tried anew, and not refused for ever.
             repository.reset(ended.spec["gitSha"])
-            await yard.until(
+            await testbed.until(
                 kinds.PROJECT, "demo", lambda o: o["status"]["source"]["commit"] == ended.spec["gitSha"]
             )
-            assert sorted(d.spec.get("attempt", 0) for d in await all_deployments(yard)) == [0, 1, 1, 2]
+            assert sorted(d.spec.get("attempt", 0) for d in await all_deployments(testbed)) == [0, 1, 1, 2]
 
 
 def upload(name):
@@ -100,11 +100,11 @@ def upload(name):
     return {"metadata": {"name": name}, "spec": spec}
 
 
-async def appears(yard, sha):
+async def appears(testbed, sha):
     """The name of the Deployment of a commit."""
     async with asyncio.timeout(90):
         while True:
-            for deployment in await all_deployments(yard):
+            for deployment in await all_deployments(testbed):
                 if deployment.spec.get("gitSha") == sha:
                     return deployment.name
             await asyncio.sleep(0.05)

@@ -12,57 +12,57 @@ from controller.deployment.deadlines import STOP_GRACE_SECONDS
 from controller.deployment.steps import ANNOTATION_STEP
 from crds import kinds, names
 from crds.objects import Deployment, Pod
-from tests.cluster.controller.conftest import FAST, IMAGE, Yard, condition, controller, settings
+from tests.cluster.controller.conftest import FAST, IMAGE, ControllerTestbed, condition, controller, settings
 
 NO_IMAGE = "registry.crewyard.internal:5000/library/none:1"
 
 SOURCE = {"archive": {"upload": "upl_1"}}
 
 
-async def create(yard, name, project="demo", source=SOURCE):
+async def create(testbed, name, project="demo", source=SOURCE):
     spec = {"project": project, "source": source}
-    await yard.kube.create(kinds.DEPLOYMENT, {"metadata": {"name": name}, "spec": spec})
+    await testbed.kube.create(kinds.DEPLOYMENT, {"metadata": {"name": name}, "spec": spec})
 
 
-async def test_a_pod_that_breaks_is_made_again_three_times_and_then_the_build_fails(yard):
-    await yard.project()
-    await create(yard, "dep-a")
-    found = await yard.until(kinds.DEPLOYMENT, "dep-a", lambda o: o["status"]["phase"] == "Failed", 300)
+async def test_a_pod_that_breaks_is_made_again_three_times_and_then_the_build_fails(testbed):
+    await testbed.project()
+    await create(testbed, "dep-a")
+    found = await testbed.until(kinds.DEPLOYMENT, "dep-a", lambda o: o["status"]["phase"] == "Failed", 300)
     error = found["status"]["error"]
     assert error["reason"] == "BuildFailed"
     assert "after 4 attempts" in error["message"]
     assert "No module named build" in error["log"]
     assert condition(found, "Built") == ("False", "BuildFailed")
     assert condition(found, "Stalled") == ("True", "BuildFailed")
-    pods = [Pod(raw).name for raw in (await yard.kube.list(kinds.POD)).items]
+    pods = [Pod(raw).name for raw in (await testbed.kube.list(kinds.POD)).items]
     assert sorted(pods) == ["dep-a-a1", "dep-a-a2", "dep-a-a3", "dep-a-a4"]
 
 
-async def test_a_build_without_its_project_waits_and_begins_when_the_project_is_there(still):
-    yard = still
-    await create(yard, "dep-a")
-    await yard.until(
+async def test_a_build_without_its_project_waits_and_begins_when_the_project_is_there(idle_builds):
+    testbed = idle_builds
+    await create(testbed, "dep-a")
+    await testbed.until(
         kinds.DEPLOYMENT, "dep-a", lambda o: condition(o, "Ready") == ("Unknown", "ProjectNotFound")
     )
-    project = await yard.project()
-    found = await yard.until(kinds.DEPLOYMENT, "dep-a", lambda o: o["status"].get("buildPod"))
+    project = await testbed.project()
+    found = await testbed.until(kinds.DEPLOYMENT, "dep-a", lambda o: o["status"].get("buildPod"))
     assert found["status"]["buildPod"] == "dep-a-a1"
-    found = await yard.until(kinds.DEPLOYMENT, "dep-a", lambda o: o["metadata"].get("ownerReferences"))
+    found = await testbed.until(kinds.DEPLOYMENT, "dep-a", lambda o: o["metadata"].get("ownerReferences"))
     assert found["metadata"]["ownerReferences"][0]["uid"] == project.uid
 
 
-async def test_a_second_build_of_a_project_waits_for_its_turn(still):
-    yard = still
-    await yard.project()
-    await create(yard, "dep-a")
-    await yard.until(kinds.DEPLOYMENT, "dep-a", lambda o: o["status"].get("buildPod"))
-    await create(yard, "dep-b")
-    waiting = await yard.until(
+async def test_a_second_build_of_a_project_waits_for_its_turn(idle_builds):
+    testbed = idle_builds
+    await testbed.project()
+    await create(testbed, "dep-a")
+    await testbed.until(kinds.DEPLOYMENT, "dep-a", lambda o: o["status"].get("buildPod"))
+    await create(testbed, "dep-b")
+    waiting = await testbed.until(
         kinds.DEPLOYMENT, "dep-b", lambda o: condition(o, "Ready") == ("Unknown", "Queued")
     )
     assert waiting["status"]["phase"] == "Pending"
-    await yard.built("dep-a")
-    await yard.until(kinds.DEPLOYMENT, "dep-b", lambda o: o["status"].get("buildPod"))
+    await testbed.built("dep-a")
+    await testbed.until(kinds.DEPLOYMENT, "dep-b", lambda o: o["status"].get("buildPod"))
 
 
 def archive(sha: str) -> dict[str, object]:
@@ -70,12 +70,12 @@ def archive(sha: str) -> dict[str, object]:
 
 
 @pytest.fixture
-async def still(kube, trigger):
+async def idle_builds(kube, trigger):
     """A controller whose build pods never start and never are given up."""
     timing = replace(FAST, image_pull=600, start_timeout=600)
     config = settings(kube.namespace, kopf=trigger == "kopf", service_image=NO_IMAGE, timing=timing)
     async with controller(kube, config) as process:
-        yield Yard(kube, config, process)
+        yield ControllerTestbed(kube, config, process)
 
 
 async def building(kube) -> set[str]:
@@ -84,71 +84,71 @@ async def building(kube) -> set[str]:
     return {pod.labels[names.LABEL_DEPLOYMENT] for pod in map(Pod, listing.items) if not pod.deleting}
 
 
-async def test_an_image_of_the_same_source_is_taken_over_without_a_pod(still):
-    yard = still
-    await yard.project()
-    await create(yard, "dep-a", source=archive("a"))
-    key = (await yard.until(kinds.DEPLOYMENT, "dep-a", lambda o: o["status"].get("sourceKey")))["status"]
-    await create(yard, "dep-b", source=archive("a"))
-    await yard.until(
+async def test_an_image_of_the_same_source_is_taken_over_without_a_pod(idle_builds):
+    testbed = idle_builds
+    await testbed.project()
+    await create(testbed, "dep-a", source=archive("a"))
+    key = (await testbed.until(kinds.DEPLOYMENT, "dep-a", lambda o: o["status"].get("sourceKey")))["status"]
+    await create(testbed, "dep-b", source=archive("a"))
+    await testbed.until(
         kinds.DEPLOYMENT, "dep-b", lambda o: condition(o, "Ready") == ("Unknown", "SameSourceBuilding")
     )
-    await yard.built("dep-a")
-    await yard.active("dep-b")
-    await create(yard, "dep-c", source=archive("a"))
-    await yard.active("dep-c")
-    await create(yard, "dep-d", source=archive("d"))
+    await testbed.built("dep-a")
+    await testbed.active("dep-b")
+    await create(testbed, "dep-c", source=archive("a"))
+    await testbed.active("dep-c")
+    await create(testbed, "dep-d", source=archive("d"))
     for name in ("dep-b", "dep-c"):
-        found = await yard.kube.get(kinds.DEPLOYMENT, name)
+        found = await testbed.kube.get(kinds.DEPLOYMENT, name)
         assert found["status"]["image"] == IMAGE and found["status"]["sourceKey"] == key["sourceKey"]
         assert condition(found, "Built") == ("True", "Reused")
-    await yard.until(kinds.DEPLOYMENT, "dep-d", lambda o: o["status"].get("buildPod"))
-    assert await building(yard.kube) == {"dep-a", "dep-d"}
+    await testbed.until(kinds.DEPLOYMENT, "dep-d", lambda o: o["status"].get("buildPod"))
+    assert await building(testbed.kube) == {"dep-a", "dep-d"}
 
 
-async def test_one_that_waited_for_the_same_source_builds_when_that_went(still):
-    yard = still
-    await yard.project()
-    await create(yard, "dep-a", source=archive("a"))
-    await yard.until(kinds.DEPLOYMENT, "dep-a", lambda o: o["status"].get("sourceKey"))
-    await create(yard, "dep-b", source=archive("a"))
-    await yard.until(
+async def test_one_that_waited_for_the_same_source_builds_when_that_went(idle_builds):
+    testbed = idle_builds
+    await testbed.project()
+    await create(testbed, "dep-a", source=archive("a"))
+    await testbed.until(kinds.DEPLOYMENT, "dep-a", lambda o: o["status"].get("sourceKey"))
+    await create(testbed, "dep-b", source=archive("a"))
+    await testbed.until(
         kinds.DEPLOYMENT, "dep-b", lambda o: condition(o, "Ready") == ("Unknown", "SameSourceBuilding")
     )
-    await yard.kube.delete(kinds.DEPLOYMENT, "dep-a")
-    await yard.until(kinds.DEPLOYMENT, "dep-b", lambda o: o["status"].get("buildPod"))
+    await testbed.kube.delete(kinds.DEPLOYMENT, "dep-a")
+    await testbed.until(kinds.DEPLOYMENT, "dep-b", lambda o: o["status"].get("buildPod"))
 
 
 def message(o) -> str:
     return next(c["message"] for c in o["status"]["conditions"] if c["type"] == "Ready")
 
 
-async def test_a_free_place_is_taken_at_once_and_writes_nothing_to_those_who_go_on_waiting(still):
-    yard = still
+async def test_a_free_place_is_taken_at_once_and_writes_nothing_to_those_who_go_on_waiting(idle_builds):
+    testbed = idle_builds
     for project in ("a", "b", "c"):
-        await yard.project(project)
+        await testbed.project(project)
     order = [("dep-1", "a"), ("dep-2", "a"), ("dep-3", "b"), ("dep-4", "c"), ("dep-5", "a")]
     for name, project in order:
-        await create(yard, name, project)
-        await yard.until(kinds.DEPLOYMENT, name, lambda o: condition(o, "Ready")[1] != "Pending")
-    assert await building(yard.kube) == {"dep-1", "dep-3"}
+        await create(testbed, name, project)
+        await testbed.until(kinds.DEPLOYMENT, name, lambda o: condition(o, "Ready")[1] != "Pending")
+    assert await building(testbed.kube) == {"dep-1", "dep-3"}
     behind = [f"dep-6{number}" for number in range(10)]
     for name in behind:
-        await create(yard, name, "abc"[int(name[-1]) % 3])
+        await create(testbed, name, "abc"[int(name[-1]) % 3])
     queued = ["dep-2", "dep-4", "dep-5", *behind]
     for name in queued:
-        found = await yard.until(kinds.DEPLOYMENT, name, lambda o: condition(o, "Ready")[1] == "Queued")
+        found = await testbed.until(kinds.DEPLOYMENT, name, lambda o: condition(o, "Ready")[1] == "Queued")
         assert message(found).startswith("Waiting in the build queue; limits: 2 builds")
-        await yard.until(kinds.DEPLOYMENT, name, lambda o: o["metadata"].get("ownerReferences"))
-    versions = await written(yard.kube)
-    await yard.kube.delete(kinds.DEPLOYMENT, "dep-1")
+        await testbed.until(kinds.DEPLOYMENT, name, lambda o: o["metadata"].get("ownerReferences"))
+    versions = await written(testbed.kube)
+    await testbed.kube.delete(kinds.DEPLOYMENT, "dep-1")
     # A resync, which takes as long as its lists, brings it too: how soon it is says nothing of this code.
     soon = 60
-    await yard.until(kinds.DEPLOYMENT, "dep-2", lambda o: o["status"].get("buildPod"), soon)
-    await yard.built("dep-3")
-    await yard.until(kinds.DEPLOYMENT, "dep-4", lambda o: o["status"].get("buildPod"), soon)
+    await testbed.until(kinds.DEPLOYMENT, "dep-2", lambda o: o["status"].get("buildPod"), soon)
+    await testbed.built("dep-3")
+    await testbed.until(kinds.DEPLOYMENT, "dep-4", lambda o: o["status"].get("buildPod"), soon)
     await asyncio.sleep(1.5)
-    after = await written(yard.kube)
+    after = await written(testbed.kube)
     assert {name for name in queued if after[name] != versions[name]} == {"dep-2", "dep-4"}
 
 
@@ -161,7 +161,7 @@ async def written(kube) -> dict[str, str]:
 async def test_there_are_never_more_builds_than_the_caps_whatever_happens_to_the_controller(kube):
     timing = replace(FAST, image_pull=600, start_timeout=600)
     config = settings(kube.namespace, kopf=False, service_image=NO_IMAGE, timing=timing, max_builds=3)
-    yard, most = Yard(kube, config), 0
+    testbed, most = ControllerTestbed(kube, config), 0
 
     async def watch() -> None:
         nonlocal most
@@ -177,8 +177,8 @@ async def test_there_are_never_more_builds_than_the_caps_whatever_happens_to_the
     try:
         async with controller(kube, config):
             for project in ("a", "b", "c", "d"):
-                await yard.project(project)
-            await asyncio.gather(*(create(yard, f"dep-{i:02d}", "abcd"[i % 4]) for i in range(16)))
+                await testbed.project(project)
+            await asyncio.gather(*(create(testbed, f"dep-{i:02d}", "abcd"[i % 4]) for i in range(16)))
         left = {f"dep-{i:02d}": "abcd"[i % 4] for i in range(16)}
         while left:
             async with controller(kube, config):
@@ -189,7 +189,7 @@ async def test_there_are_never_more_builds_than_the_caps_whatever_happens_to_the
                             await asyncio.sleep(0.02)
                     # Two at once, so that two places are free at once.
                     for name in sorted(begun)[:2]:
-                        await yard.built(name)
+                        await testbed.built(name)
                         del left[name]
                     if not left:
                         break
@@ -230,23 +230,23 @@ async def sleeping(kube, deployment: Deployment) -> None:
 
 
 @pytest.mark.parametrize("what", ["deployment", "project"])
-async def test_a_build_whose_deployment_or_project_is_deleted_stops_and_frees_its_place(yard, what):
-    await create(yard, "dep-a")
-    made = Deployment(await yard.kube.get(kinds.DEPLOYMENT, "dep-a"))
-    await sleeping(yard.kube, made)
-    await yard.project()
-    await yard.until(kinds.DEPLOYMENT, "dep-a", lambda o: o["status"].get("buildPod") == "dep-a-a1")
-    await yard.until(kinds.DEPLOYMENT, "dep-a", lambda o: o["metadata"].get("ownerReferences"))
-    await create(yard, "dep-b")
-    await yard.until(kinds.DEPLOYMENT, "dep-b", lambda o: condition(o, "Ready") == ("Unknown", "Queued"))
+async def test_a_build_whose_deployment_or_project_is_deleted_stops_and_frees_its_place(testbed, what):
+    await create(testbed, "dep-a")
+    made = Deployment(await testbed.kube.get(kinds.DEPLOYMENT, "dep-a"))
+    await sleeping(testbed.kube, made)
+    await testbed.project()
+    await testbed.until(kinds.DEPLOYMENT, "dep-a", lambda o: o["status"].get("buildPod") == "dep-a-a1")
+    await testbed.until(kinds.DEPLOYMENT, "dep-a", lambda o: o["metadata"].get("ownerReferences"))
+    await create(testbed, "dep-b")
+    await testbed.until(kinds.DEPLOYMENT, "dep-b", lambda o: condition(o, "Ready") == ("Unknown", "Queued"))
     began = time.monotonic()
     if what == "deployment":
-        await yard.kube.delete(kinds.DEPLOYMENT, "dep-a")
-        await yard.until(kinds.DEPLOYMENT, "dep-b", lambda o: o["status"].get("buildPod"), 8)
+        await testbed.kube.delete(kinds.DEPLOYMENT, "dep-a")
+        await testbed.until(kinds.DEPLOYMENT, "dep-b", lambda o: o["status"].get("buildPod"), 8)
     else:
-        await yard.kube.delete(kinds.PROJECT, "demo")
+        await testbed.kube.delete(kinds.PROJECT, "demo")
     async with asyncio.timeout(60):
-        while await yard.kube.get(kinds.POD, "dep-a-a1"):
+        while await testbed.kube.get(kinds.POD, "dep-a-a1"):
             await asyncio.sleep(0.1)
     # A bound that is promised, and no measurement.
     assert time.monotonic() - began < 12
@@ -254,8 +254,8 @@ async def test_a_build_whose_deployment_or_project_is_deleted_stops_and_frees_it
 
 async def test_build_pods_whose_deployment_went_while_no_controller_was_there_are_stopped(kube):
     config = settings(kube.namespace, kopf=False)
-    yard = Yard(kube, config)
-    await create(yard, "dep-a")
+    testbed = ControllerTestbed(kube, config)
+    await create(testbed, "dep-a")
     made = Deployment(await kube.get(kinds.DEPLOYMENT, "dep-a"))
     await sleeping(kube, made)
     # Without an owner the garbage collector does not care.
@@ -267,11 +267,11 @@ async def test_build_pods_whose_deployment_went_while_no_controller_was_there_ar
                 await asyncio.sleep(0.1)
 
 
-async def test_a_deployment_takes_its_pods_with_it(yard):
-    await yard.project()
-    await create(yard, "dep-a")
-    await yard.until(kinds.DEPLOYMENT, "dep-a", lambda o: o["status"].get("buildPod"))
-    await yard.kube.delete(kinds.DEPLOYMENT, "dep-a")
+async def test_a_deployment_takes_its_pods_with_it(testbed):
+    await testbed.project()
+    await create(testbed, "dep-a")
+    await testbed.until(kinds.DEPLOYMENT, "dep-a", lambda o: o["status"].get("buildPod"))
+    await testbed.kube.delete(kinds.DEPLOYMENT, "dep-a")
     async with asyncio.timeout(300):
-        while (await yard.kube.list(kinds.POD)).items:
+        while (await testbed.kube.list(kinds.POD)).items:
             await asyncio.sleep(0.2)

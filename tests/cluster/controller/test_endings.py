@@ -8,7 +8,7 @@ import pytest
 from controller.run.outcome import of_pod
 from crds import kinds
 from crds.objects import Pod, Run
-from tests.cluster.controller.conftest import IMAGE, Yard, controller, settings
+from tests.cluster.controller.conftest import IMAGE, ControllerTestbed, controller, settings
 
 RUN = Run({"metadata": {"name": "run-a", "uid": "u"}, "spec": {}, "status": {"phase": "Pending"}})
 SLEEP = "import time; time.sleep(600)"
@@ -86,20 +86,20 @@ async def test_what_the_kubelet_says_of_a_pod_that_was_taken_away(kube, how, rea
 async def test_a_pod_of_a_lost_node_says_so_although_it_is_gone_at_once(kube):
     """Kubernetes marks such a pod as failed and deletes it in the same moment."""
     async with controller(kube, settings(kube.namespace)) as process:
-        yard = Yard(kube, process.config, process)
+        testbed = ControllerTestbed(kube, process.config, process)
         # No node has the label: nothing ends the pod sooner, and no kubelet puts back what is played here.
         spec = {"plan": "pro", "pod": {"nodeSelector": {"crewyard.dev/none": "here"}}}
         await kube.create(kinds.PROJECT, {"metadata": {"name": "demo"}, "spec": spec})
-        await yard.deployment("dep-a")
-        await yard.active("dep-a")
-        await yard.run("run-a", project="demo")
-        await yard.claim("run-a")
-        await yard.until(kinds.RUN, "run-a", lambda o: o["status"]["phase"] == "Running")
+        await testbed.deployment("dep-a")
+        await testbed.active("dep-a")
+        await testbed.run("run-a", project="demo")
+        await testbed.claim("run-a")
+        await testbed.until(kinds.RUN, "run-a", lambda o: o["status"]["phase"] == "Running")
         lost = {"type": "DisruptionTarget", "status": "True", "reason": "DeletionByPodGC"}
         status = {"phase": "Failed", "conditions": [{**lost, "message": "PodGC: node no longer exists"}]}
         # As that controller does it: another phase and the deletion, one call after the other.
         await kube.patch(kinds.POD, "run-a", {"status": status}, "status")
         await kube.delete(kinds.POD, "run-a", grace_seconds=0)
-        ended = await yard.ended("run-a")
+        ended = await testbed.ended("run-a")
         assert ended.error["reason"] == "NodeLost"
         assert "node no longer exists" in ended.error["message"]

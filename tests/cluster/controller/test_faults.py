@@ -8,14 +8,14 @@ from dataclasses import replace
 import pytest
 
 from controller.deployment import pod as build_pod
-from controller.process import Process
+from controller.process import ControllerProcess
 from controller.run import pod as run_pod
-from controller.runtime.resync import SetBack
+from controller.runtime.resync import StateRolledBack
 from crds import kinds
 from crds import names as names_of
 from crds.objects import Pod, Run
-from kube.client import Kube
-from tests.cluster.controller.conftest import Yard, controller, settings
+from kube.client import KubeClient
+from tests.cluster.controller.conftest import ControllerTestbed, controller, settings
 
 NO_IMAGE = "registry.crewyard.internal:5000/library/none:1"
 
@@ -27,85 +27,85 @@ async def test_two_controllers_at_once_make_one_pod_a_run_and_one_end(kube):
         # Two Kopfs in one process would cancel one another's tasks.
         for kopf in (True, False):
             await stack.enter_async_context(controller(kube, replace(config, kopf=kopf)))
-        yard = Yard(kube, config)
-        await yard.project(plan="pro")
-        await yard.deployment("dep-a", image=NO_IMAGE)
-        await yard.active("dep-a")
+        testbed = ControllerTestbed(kube, config)
+        await testbed.project(plan="pro")
+        await testbed.deployment("dep-a", image=NO_IMAGE)
+        await testbed.active("dep-a")
         names = [f"run-{index}" for index in range(8)]
-        await asyncio.gather(*(yard.run(name, project="demo") for name in names))
+        await asyncio.gather(*(testbed.run(name, project="demo") for name in names))
         uids = {}
         for name in names:
-            found = await yard.until(kinds.RUN, name, lambda o: o["status"].get("pod"))
+            found = await testbed.until(kinds.RUN, name, lambda o: o["status"].get("pod"))
             uids[name] = found["status"]["pod"]["uid"]
         # (A build pod may have been made before the test played the finished build.)
         selector = f"{names_of.LABEL_COMPONENT}={names_of.COMPONENT_RUN}"
         pods = {pod.name: pod.uid for pod in map(Pod, (await kube.list(kinds.POD, selector)).items)}
         assert pods == uids
         for name in names:
-            await yard.claim(name)
-            await yard.report(name, "succeeded")
+            await testbed.claim(name)
+            await testbed.report(name, "succeeded")
         for name in names:
-            assert (await yard.ended(name)).phase == "Succeeded"
+            assert (await testbed.ended(name)).phase == "Succeeded"
         orders = [d["status"].get("order") for d in (await kube.list(kinds.DEPLOYMENT)).items]
         assert len(orders) == len(set(orders))
 
 
 async def test_what_happened_while_no_controller_was_there_is_caught_up(kube):
     config = settings(kube.namespace)
-    yard = Yard(kube, config)
+    testbed = ControllerTestbed(kube, config)
     async with controller(kube, config):
-        await yard.project()
-        await yard.deployment("dep-a", image=NO_IMAGE)
-        await yard.active("dep-a")
+        await testbed.project()
+        await testbed.deployment("dep-a", image=NO_IMAGE)
+        await testbed.active("dep-a")
         for name in ("run-0", "run-1", "run-2"):
-            await yard.run(name, project="demo")
+            await testbed.run(name, project="demo")
         for name in ("run-0", "run-1"):
-            await yard.claim(name)
-            await yard.until(kinds.RUN, name, lambda o: o["status"]["phase"] == "Running")
-    await yard.report("run-0", "failed", reason="CrewError", message="ValueError: no")
+            await testbed.claim(name)
+            await testbed.until(kinds.RUN, name, lambda o: o["status"]["phase"] == "Running")
+    await testbed.report("run-0", "failed", reason="CrewError", message="ValueError: no")
     await kube.delete(kinds.POD, "run-1", grace_seconds=0)
-    await yard.run("run-3", project="demo")
+    await testbed.run("run-3", project="demo")
     async with controller(kube, config):
-        zero = await yard.ended("run-0")
+        zero = await testbed.ended("run-0")
         assert (zero.error["reason"], zero.error["message"]) == ("CrewError", "ValueError: no")
-        assert (await yard.ended("run-1")).error["reason"] == "PodDeleted"
+        assert (await testbed.ended("run-1")).error["reason"] == "PodDeleted"
         for name in ("run-2", "run-3"):
-            await yard.until(kinds.RUN, name, lambda o: o["status"].get("pod"))
+            await testbed.until(kinds.RUN, name, lambda o: o["status"].get("pod"))
 
 
-async def test_a_run_that_is_deleted_takes_its_place_with_it(yard):
-    await yard.project()
-    await yard.deployment("dep-a", image=NO_IMAGE)
+async def test_a_run_that_is_deleted_takes_its_place_with_it(testbed):
+    await testbed.project()
+    await testbed.deployment("dep-a", image=NO_IMAGE)
     for name in ("run-0", "run-1", "run-2"):
-        await yard.run(name, deployment="dep-a")
+        await testbed.run(name, deployment="dep-a")
     for name in ("run-0", "run-1"):
-        await yard.until(kinds.RUN, name, lambda o: o["status"].get("pod"))
-    await yard.kube.delete(kinds.RUN, "run-0")
-    await yard.until(kinds.RUN, "run-2", lambda o: o["status"].get("pod"))
+        await testbed.until(kinds.RUN, name, lambda o: o["status"].get("pod"))
+    await testbed.kube.delete(kinds.RUN, "run-0")
+    await testbed.until(kinds.RUN, "run-2", lambda o: o["status"].get("pod"))
 
 
-async def test_a_name_taken_by_another_pod_is_waited_for(yard):
-    await yard.project()
-    await yard.deployment("dep-a", image=NO_IMAGE)
+async def test_a_name_taken_by_another_pod_is_waited_for(testbed):
+    await testbed.project()
+    await testbed.deployment("dep-a", image=NO_IMAGE)
     foreign = {
         "metadata": {"name": "run-a"},
         "spec": {"containers": [{"name": "c", "image": NO_IMAGE}], "restartPolicy": "Never"},
     }
-    await yard.kube.create(kinds.POD, foreign)
-    await yard.run("run-a", deployment="dep-a")
+    await testbed.kube.create(kinds.POD, foreign)
+    await testbed.run("run-a", deployment="dep-a")
     await asyncio.sleep(2)
-    assert "pod" not in (await yard.kube.get(kinds.RUN, "run-a"))["status"]
-    await yard.kube.delete(kinds.POD, "run-a", grace_seconds=0)
-    found = Run(await yard.until(kinds.RUN, "run-a", lambda o: o["status"].get("pod")))
-    assert Pod(await yard.kube.get(kinds.POD, "run-a")).owner_uids == {found.uid}
+    assert "pod" not in (await testbed.kube.get(kinds.RUN, "run-a"))["status"]
+    await testbed.kube.delete(kinds.POD, "run-a", grace_seconds=0)
+    found = Run(await testbed.until(kinds.RUN, "run-a", lambda o: o["status"].get("pod")))
+    assert Pod(await testbed.kube.get(kinds.POD, "run-a")).owner_uids == {found.uid}
 
 
 async def test_run_and_assemble_pods_satisfy_restricted_and_kanikos_pod_baseline(kube):
     config = settings(kube.namespace, kopf=False)
-    yard = Yard(kube, config)
-    project = await yard.project()
-    deployment = await yard.deployment("dep-a")
-    run = await yard.run("run-a", project="demo")
+    testbed = ControllerTestbed(kube, config)
+    project = await testbed.project()
+    deployment = await testbed.deployment("dep-a")
+    run = await testbed.run("run-a", project="demo")
     now = time.time()
     restricted = [
         run_pod.build(run, project, deployment, frozenset(), config, now),
@@ -130,30 +130,30 @@ async def test_run_and_assemble_pods_satisfy_restricted_and_kanikos_pod_baseline
         await dry_run(body)
 
 
-async def test_an_input_of_thousands_of_levels_holds_up_nobody_else(yard):
-    await yard.project()
+async def test_an_input_of_thousands_of_levels_holds_up_nobody_else(testbed):
+    await testbed.project()
     deep: dict[str, object] = {}
     for _ in range(3000):
         deep = {"a": deep}
-    await yard.run("run-deep", deployment="dep-none", input=deep)
-    await yard.run("run-other", deployment="dep-none")
+    await testbed.run("run-deep", deployment="dep-none", input=deep)
+    await testbed.run("run-other", deployment="dep-none")
     for name in ("run-deep", "run-other"):
-        assert (await yard.ended(name)).error["reason"] == "DeploymentNotFound"
+        assert (await testbed.ended(name)).error["reason"] == "DeploymentNotFound"
 
 
 async def test_a_cluster_that_was_set_back_is_met_by_a_new_process(kube):
     config = settings(kube.namespace)
-    yard = Yard(kube, config)
-    project = await yard.project()
-    mine = await Kube.connect(kube.namespace)
-    process, stop = Process(mine, config), asyncio.Event()
+    testbed = ControllerTestbed(kube, config)
+    project = await testbed.project()
+    mine = await KubeClient.connect(kube.namespace)
+    process, stop = ControllerProcess(mine, config), asyncio.Event()
     work = asyncio.create_task(process.run(stop))
     try:
         while process.resync.last is None:
             await asyncio.sleep(0.05)
         newer = {**project.raw, "metadata": {**project.metadata, "resourceVersion": str(10**12)}}
-        process.known.put(kinds.PROJECT, newer)
-        with pytest.raises(SetBack):
+        process.cache.put(kinds.PROJECT, newer)
+        with pytest.raises(StateRolledBack):
             await asyncio.wait_for(work, 60)
     finally:
         stop.set()

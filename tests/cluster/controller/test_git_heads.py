@@ -8,39 +8,39 @@ import pytest
 
 from crds import kinds
 from crds.objects import Deployment
-from kube.client import Kube
-from tests.cluster.controller.conftest import Yard, condition, controller, settings
+from kube.client import KubeClient
+from tests.cluster.controller.conftest import ControllerTestbed, condition, controller, settings
 from tests.testbed.git_server import GitServer
 
 
 @pytest.fixture
-async def follower(kube: Kube, tmp_path: Path) -> AsyncIterator["Follower"]:
+async def follower(kube: KubeClient, tmp_path: Path) -> AsyncIterator["Follower"]:
     config = settings(kube.namespace)
     with GitServer(tmp_path) as server:
         async with controller(kube, config) as process:
-            yield Follower(Yard(kube, config, process), server)
+            yield Follower(ControllerTestbed(kube, config, process), server)
 
 
 class Follower:
     """The project demo, which follows a repository."""
 
-    def __init__(self, yard: Yard, server: GitServer) -> None:
-        self.yard, self.server, self.repository = yard, server, server.create("crew")
+    def __init__(self, testbed: ControllerTestbed, server: GitServer) -> None:
+        self.testbed, self.server, self.repository = testbed, server, server.create("crew")
 
     async def follow(self, name: str = "demo", **git) -> None:
-        await self.yard.project(name, source={"git": {"url": self.server.url("crew"), **git}})
+        await self.testbed.project(name, source={"git": {"url": self.server.url("crew"), **git}})
 
     async def source(self, **git) -> None:
-        await self.yard.kube.patch(kinds.PROJECT, "demo", {"spec": {"source": {"git": git}}})
+        await self.testbed.kube.patch(kinds.PROJECT, "demo", {"spec": {"source": {"git": git}}})
 
     async def ready(self, status: str, reason: str) -> str:
-        found = await self.yard.until(
+        found = await self.testbed.until(
             kinds.PROJECT, "demo", lambda o: condition(o, "Ready") == (status, reason)
         )
         return next(c["message"] for c in found["status"]["conditions"] if c["type"] == "Ready")
 
     async def all(self, project: str = "demo") -> list[Deployment]:
-        listing = await self.yard.kube.list(kinds.DEPLOYMENT, fields=f"spec.project={project}")
+        listing = await self.testbed.kube.list(kinds.DEPLOYMENT, fields=f"spec.project={project}")
         return [Deployment(item) for item in listing.items]
 
     async def deployed(self, sha: str, project: str = "demo") -> Deployment:
@@ -55,13 +55,13 @@ class Follower:
     async def active(self, sha: str) -> str:
         """Plays the build of a commit's Deployment; its name."""
         name = (await self.deployed(sha)).name
-        await self.yard.until(kinds.DEPLOYMENT, name, lambda o: o["status"].get("sourceKey"))
-        await self.yard.built(name)
-        await self.yard.active(name)
+        await self.testbed.until(kinds.DEPLOYMENT, name, lambda o: o["status"].get("sourceKey"))
+        await self.testbed.built(name)
+        await self.testbed.active(name)
         return name
 
     async def acted_upon(self, sha: str, project: str = "demo") -> None:
-        await self.yard.until(
+        await self.testbed.until(
             kinds.PROJECT, project, lambda o: o["status"].get("source", {}).get("commit") == sha
         )
 
@@ -77,13 +77,13 @@ async def test_a_head_that_is_forced_back_removed_or_rewritten(follower):
     two = await follower.active(second)
     # Forced back: what is built already is active at once, without another Deployment.
     repository.reset(first)
-    await follower.yard.active(one)
+    await follower.testbed.active(one)
     assert len(await all_of()) == 2
     # Removed: it says so, and what is active stays.
     repository._git("branch", "keep", "main")
     repository._git("update-ref", "-d", "refs/heads/main")
     assert "branches: keep" in await follower.ready("False", "BranchNotFound")
-    project = await follower.yard.kube.get(kinds.PROJECT, "demo")
+    project = await follower.testbed.kube.get(kinds.PROJECT, "demo")
     assert project["status"]["activeDeployment"] == one
     # Rewritten: the same name with a history that has nothing of the old one.
     tree = repository._git("rev-parse", f"{second}^{{tree}}")
@@ -121,14 +121,14 @@ async def test_suspended_it_looks_at_nothing_and_when_asked_it_looks_now(followe
     await follower.ready("True", "Suspended")
     second = repository.commit({"main.py": "2"}, "Two")
     asked = {"metadata": {"annotations": {"crewyard.dev/requestedAt": "2999-01-01T00:00:00Z"}}}
-    await follower.yard.kube.patch(kinds.PROJECT, "demo", asked)
+    await follower.testbed.kube.patch(kinds.PROJECT, "demo", asked)
     await asyncio.sleep(1.2)
     assert len(await follower.all()) == 1
     await follower.source(suspend=False)
     await follower.deployed(second)
     third = repository.commit({"main.py": "3"}, "Three")
     asked["metadata"]["annotations"]["crewyard.dev/requestedAt"] = "2999-01-01T00:00:01Z"
-    await follower.yard.kube.patch(kinds.PROJECT, "demo", asked)
+    await follower.testbed.kube.patch(kinds.PROJECT, "demo", asked)
     await follower.deployed(third)
 
 
@@ -154,9 +154,9 @@ async def test_a_revert_takes_over_the_image_of_the_same_tree(follower):
     await follower.active(second)
     reverted = repository.commit({"main.py": "1"}, "Revert Two")
     made = await follower.deployed(reverted)
-    await follower.yard.active(made.name)
-    found = await follower.yard.kube.get(kinds.DEPLOYMENT, made.name)
+    await follower.testbed.active(made.name)
+    found = await follower.testbed.kube.get(kinds.DEPLOYMENT, made.name)
     assert condition(found, "Built") == ("True", "Reused")
     assert "buildPod" not in found["status"]
-    image = (await follower.yard.kube.get(kinds.DEPLOYMENT, one))["status"]["image"]
+    image = (await follower.testbed.kube.get(kinds.DEPLOYMENT, one))["status"]["image"]
     assert found["status"]["image"] == image

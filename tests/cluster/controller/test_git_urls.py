@@ -5,7 +5,7 @@ from typing import Any
 
 from crds import kinds
 from kube.errors import Invalid
-from tests.cluster.controller.conftest import Yard, controller, settings
+from tests.cluster.controller.conftest import ControllerTestbed, controller, settings
 from tests.testbed.hostile_urls import HOSTILE
 from tests.testbed.listeners import listening
 
@@ -26,15 +26,15 @@ async def test_each_is_refused_or_told(kube):
             *(f"{s}://{h}:{listener.port}/x" for h in INSIDE for s in ("http", "https", "ssh")),
         ]
         async with controller(kube, config) as process:
-            yard, made = Yard(kube, config, process), list[str]()
+            testbed, made = ControllerTestbed(kube, config, process), list[str]()
             for number, url in enumerate(urls):
                 try:
-                    await yard.project(f"p-{number}", source={"git": {"url": url, "interval": "1h"}})
+                    await testbed.project(f"p-{number}", source={"git": {"url": url, "interval": "1h"}})
                     made.append(f"p-{number}")
                 except Invalid as error:
                     assert "url" in error.message, url
             assert len(made) >= 3 * len(INSIDE)
-            found = await asyncio.gather(*(yard.until(kinds.PROJECT, name, ready, 300) for name in made))
+            found = await asyncio.gather(*(testbed.until(kinds.PROJECT, name, ready, 300) for name in made))
     for one in found:
         told, url = ready(one) or {}, one["spec"]["source"]["git"]["url"]
         assert (told["status"], told["message"].isprintable()) == ("False", True), url

@@ -11,7 +11,7 @@ from cryptography.hazmat.primitives.asymmetric import rsa
 from controller.github import reconcile
 from crds import kinds
 from crds.names import ANNOTATION_CLOSED, ANNOTATION_GITHUB
-from tests.cluster.controller.conftest import Yard, controller, settings
+from tests.cluster.controller.conftest import ControllerTestbed, controller, settings
 from tests.testbed.github_server import APP, INSTALLATION, REPOSITORY, TOKEN, github_server
 
 SHA, OTHER = "a" * 40, "b" * 40
@@ -24,26 +24,26 @@ async def github():
 
 
 @pytest.fixture
-async def yard(kube, github, monkeypatch):
+async def testbed(kube, github, monkeypatch):
     monkeypatch.setattr(reconcile, "REFUSED_RETRY_SECONDS", 0.3)
     monkeypatch.setattr(reconcile, "BACKOFF_FACTOR", 0.5)
     monkeypatch.setattr(reconcile, "PULL_REQUEST_POLL_SECONDS", 0.3)
     config = settings(kube.namespace, github_url=github.url, public_url="https://crews.example.org")
     async with controller(kube, config) as process:
-        yield Yard(kube, config, process)
+        yield ControllerTestbed(kube, config, process)
 
 
-async def secret(yard, **data):
+async def secret(testbed, **data):
     encoded = {key: base64.b64encode(value.encode()).decode() for key, value in data.items()}
     body = {"metadata": {"name": "github"}, "data": encoded}
-    if await yard.kube.get(kinds.SECRET, "github"):
-        await yard.kube.patch(kinds.SECRET, "github", {"data": encoded})
+    if await testbed.kube.get(kinds.SECRET, "github"):
+        await testbed.kube.patch(kinds.SECRET, "github", {"data": encoded})
     else:
-        await yard.kube.create(kinds.SECRET, body)
+        await testbed.kube.create(kinds.SECRET, body)
 
 
-async def project(yard):
-    return await yard.project(github={"repository": REPOSITORY, "secretRef": {"name": "github"}})
+async def project(testbed):
+    return await testbed.project(github={"repository": REPOSITORY, "secretRef": {"name": "github"}})
 
 
 async def until(holds, seconds=90):
@@ -52,20 +52,20 @@ async def until(holds, seconds=90):
             await asyncio.sleep(0.05)
 
 
-async def told(yard, name, state):
-    return await yard.until(
+async def told(testbed, name, state):
+    return await testbed.until(
         kinds.DEPLOYMENT,
         name,
         lambda o: (o["metadata"].get("annotations") or {}).get(ANNOTATION_GITHUB, "").startswith(state),
     )
 
 
-async def test_a_deployment_is_told_from_its_beginning_to_its_end(yard, github):
-    await secret(yard, token=TOKEN)
-    await project(yard)
-    await yard.deployment("dep-a", gitSha=SHA)
-    await yard.active("dep-a")
-    await told(yard, "dep-a", "success")
+async def test_a_deployment_is_told_from_its_beginning_to_its_end(testbed, github):
+    await secret(testbed, token=TOKEN)
+    await project(testbed)
+    await testbed.deployment("dep-a", gitSha=SHA)
+    await testbed.active("dep-a")
+    await told(testbed, "dep-a", "success")
     assert github.states(SHA)[-1] == "success"
     assert set(github.states(SHA)) <= {"pending", "success"}
     last = github.statuses[-1]
@@ -75,35 +75,35 @@ async def test_a_deployment_is_told_from_its_beginning_to_its_end(yard, github):
     assert (made["environment"], made["auto_merge"], made["required_contexts"]) == ("demo", False, [])
     assert made["states"][-1] == "success"
 
-    await yard.deployment("dep-b", gitSha=OTHER)
-    await yard.active("dep-b")
-    await told(yard, "dep-b", "success")
-    await told(yard, "dep-a", "inactive")
+    await testbed.deployment("dep-b", gitSha=OTHER)
+    await testbed.active("dep-b")
+    await told(testbed, "dep-b", "success")
+    await told(testbed, "dep-a", "inactive")
     assert github.states(SHA)[-1] == "success"
     assert made["states"][-1] == "inactive"
 
-    await yard.kube.patch(kinds.DEPLOYMENT, "dep-a", {"spec": {"activation": 1}})
-    await told(yard, "dep-a", "success")
+    await testbed.kube.patch(kinds.DEPLOYMENT, "dep-a", {"spec": {"activation": 1}})
+    await told(testbed, "dep-a", "success")
     assert made["states"][-1] == "success"
     assert len(github.deployments) == 2
 
 
-async def test_a_failure_is_told_with_its_reason(yard, github):
-    await secret(yard, token=TOKEN)
-    await project(yard)
+async def test_a_failure_is_told_with_its_reason(testbed, github):
+    await secret(testbed, token=TOKEN)
+    await project(testbed)
     body = {"project": "demo", "source": {"archive": {"upload": "upl_1"}}, "gitSha": SHA}
-    await yard.kube.create(kinds.DEPLOYMENT, {"metadata": {"name": "dep-a"}, "spec": body})
+    await testbed.kube.create(kinds.DEPLOYMENT, {"metadata": {"name": "dep-a"}, "spec": body})
     error = {"reason": "DependencyResolution", "message": "no version of nothing fits"}
-    await yard.kube.patch(
+    await testbed.kube.patch(
         kinds.DEPLOYMENT, "dep-a", {"status": {"phase": "Failed", "error": error}}, "status"
     )
-    await told(yard, "dep-a", "failure")
+    await told(testbed, "dep-a", "failure")
     assert github.states(SHA)[-1] == "failure"
     assert github.statuses[-1]["description"] == "DependencyResolution: no version of nothing fits"
     assert github.deployments[0]["states"][-1] == "failure"
 
 
-async def test_an_app_speaks_with_a_token_that_it_is_lent(yard, github):
+async def test_an_app_speaks_with_a_token_that_it_is_lent(testbed, github):
     key = rsa.generate_private_key(public_exponent=65537, key_size=2048)
     pem = key.private_bytes(
         serialization.Encoding.PEM, serialization.PrivateFormat.PKCS8, serialization.NoEncryption()
@@ -113,79 +113,79 @@ async def test_an_app_speaks_with_a_token_that_it_is_lent(yard, github):
     )
     github.public_key = public.decode()
     await secret(
-        yard, githubAppID=APP, githubAppInstallationID=INSTALLATION, githubAppPrivateKey=pem.decode()
+        testbed, githubAppID=APP, githubAppInstallationID=INSTALLATION, githubAppPrivateKey=pem.decode()
     )
-    await project(yard)
-    await yard.deployment("dep-a", gitSha=SHA)
-    await told(yard, "dep-a", "success")
+    await project(testbed)
+    await testbed.deployment("dep-a", gitSha=SHA)
+    await told(testbed, "dep-a", "success")
     assert github.lent == 1
 
 
-async def test_a_github_that_is_away_costs_nothing_but_time(yard, github):
-    await secret(yard, token=TOKEN)
+async def test_a_github_that_is_away_costs_nothing_but_time(testbed, github):
+    await secret(testbed, token=TOKEN)
     github.failing = [502] * 6
-    await project(yard)
-    await yard.deployment("dep-a", gitSha=SHA)
-    await yard.active("dep-a")
-    await told(yard, "dep-a", "success")
+    await project(testbed)
+    await testbed.deployment("dep-a", gitSha=SHA)
+    await testbed.active("dep-a")
+    await told(testbed, "dep-a", "success")
     assert len(github.deployments) == 1
 
 
-async def not_told(yard):
-    return [e for e in (await yard.kube.list(kinds.EVENT)).items if e["reason"] == "GitHubNotTold"]
+async def not_told(testbed):
+    return [e for e in (await testbed.kube.list(kinds.EVENT)).items if e["reason"] == "GitHubNotTold"]
 
 
-async def test_a_wrong_token_is_said_once_and_taken_when_it_is_right(yard, github):
-    await secret(yard, token="wrong")
-    await project(yard)
-    await yard.deployment("dep-a", gitSha=SHA)
-    await yard.active("dep-a")
+async def test_a_wrong_token_is_said_once_and_taken_when_it_is_right(testbed, github):
+    await secret(testbed, token="wrong")
+    await project(testbed)
+    await testbed.deployment("dep-a", gitSha=SHA)
+    await testbed.active("dep-a")
     await until(lambda: github.asked > 4)
     async with asyncio.timeout(60):
         # Written by the way, and so a moment later.
-        while not (events := await not_told(yard)):
+        while not (events := await not_told(testbed)):
             await asyncio.sleep(0.05)
     assert len(events) == 1
     assert "401" in events[0]["message"]
     assert "spec.github.secretRef" in events[0]["message"]
-    await secret(yard, token=TOKEN)
-    await told(yard, "dep-a", "success")
+    await secret(testbed, token=TOKEN)
+    await told(testbed, "dep-a", "success")
 
 
-async def test_after_a_restart_nothing_is_told_twice(yard, kube, github):
-    await secret(yard, token=TOKEN)
-    await project(yard)
-    await yard.deployment("dep-a", gitSha=SHA)
-    await yard.active("dep-a")
-    await told(yard, "dep-a", "success")
+async def test_after_a_restart_nothing_is_told_twice(testbed, kube, github):
+    await secret(testbed, token=TOKEN)
+    await project(testbed)
+    await testbed.deployment("dep-a", gitSha=SHA)
+    await testbed.active("dep-a")
+    await told(testbed, "dep-a", "success")
     before = (len(github.statuses), len(github.deployments))
-    async with controller(kube, replace(yard.config, kopf=False)) as second:
+    async with controller(kube, replace(testbed.config, kopf=False)) as second:
         await until(lambda: second.resync.last is not None)
         await asyncio.sleep(1)
     assert (len(github.statuses), len(github.deployments)) == before
 
 
-async def test_a_preview_goes_when_its_pull_request_is_closed(yard, github):
-    await secret(yard, token=TOKEN)
-    await project(yard)
-    await yard.deployment("dep-a", gitSha=SHA, preview={"pullRequest": 7})
-    await told(yard, "dep-a", "success")
+async def test_a_preview_goes_when_its_pull_request_is_closed(testbed, github):
+    await secret(testbed, token=TOKEN)
+    await project(testbed)
+    await testbed.deployment("dep-a", gitSha=SHA, preview={"pullRequest": 7})
+    await told(testbed, "dep-a", "success")
     assert github.deployments[0]["environment"] == "demo/pull-7"
     await asyncio.sleep(0.5)
-    found = await yard.kube.get(kinds.DEPLOYMENT, "dep-a")
+    found = await testbed.kube.get(kinds.DEPLOYMENT, "dep-a")
     assert ANNOTATION_CLOSED not in found["metadata"]["annotations"]
     github.closed.add(7)
-    await yard.until(
+    await testbed.until(
         kinds.DEPLOYMENT, "dep-a", lambda o: ANNOTATION_CLOSED in (o["metadata"].get("annotations") or {})
     )
     await until(lambda: github.deployments[0]["states"][-1] == "inactive")
 
 
-async def test_looks_at_a_pull_request_become_rarer_while_github_is_away(yard, github):
-    await secret(yard, token=TOKEN)
-    await project(yard)
-    await yard.deployment("dep-a", gitSha=SHA, preview={"pullRequest": 7})
-    await told(yard, "dep-a", "success")
+async def test_looks_at_a_pull_request_become_rarer_while_github_is_away(testbed, github):
+    await secret(testbed, token=TOKEN)
+    await project(testbed)
+    await testbed.deployment("dep-a", gitSha=SHA, preview={"pullRequest": 7})
+    await told(testbed, "dep-a", "success")
     github.failing = [502] * 1000
     before = github.asked
     await asyncio.sleep(1.5)
@@ -194,50 +194,50 @@ async def test_looks_at_a_pull_request_become_rarer_while_github_is_away(yard, g
     await until(lambda: github.asked - before > 1)
 
 
-async def test_a_preview_that_a_webhook_closes_is_inactive_there(yard, github):
-    await secret(yard, token=TOKEN)
-    await project(yard)
-    await yard.deployment("dep-a", gitSha=SHA, preview={"pullRequest": 7})
-    await told(yard, "dep-a", "success")
+async def test_a_preview_that_a_webhook_closes_is_inactive_there(testbed, github):
+    await secret(testbed, token=TOKEN)
+    await project(testbed)
+    await testbed.deployment("dep-a", gitSha=SHA, preview={"pullRequest": 7})
+    await told(testbed, "dep-a", "success")
     closed = {"metadata": {"annotations": {ANNOTATION_CLOSED: "pull request 7"}}}
-    await yard.kube.patch(kinds.DEPLOYMENT, "dep-a", closed)
+    await testbed.kube.patch(kinds.DEPLOYMENT, "dep-a", closed)
     await until(lambda: github.deployments[0]["states"][-1] == "inactive")
     assert github.states(SHA)[-1] == "success"
 
 
-async def test_a_commit_is_told_once_where_the_rest_is_refused(yard, github):
-    await secret(yard, token=TOKEN)
+async def test_a_commit_is_told_once_where_the_rest_is_refused(testbed, github):
+    await secret(testbed, token=TOKEN)
     github.lacking = {"deployments"}
-    await project(yard)
-    await yard.deployment("dep-a", gitSha=SHA)
-    await yard.active("dep-a")
+    await project(testbed)
+    await testbed.deployment("dep-a", gitSha=SHA)
+    await testbed.active("dep-a")
     await until(lambda: github.states(SHA)[-1:] == ["success"])
     before = github.asked
     await until(lambda: github.asked > before + 3)
     assert len(github.states(SHA)) == len(set(github.states(SHA)))
     github.lacking = set()
-    await told(yard, "dep-a", "success")
+    await told(testbed, "dep-a", "success")
 
 
-async def test_githubs_deployment_is_made_again_where_somebody_removed_it(yard, github):
-    await secret(yard, token=TOKEN)
-    await project(yard)
-    await yard.deployment("dep-a", gitSha=SHA)
-    await yard.active("dep-a")
-    await told(yard, "dep-a", "success")
+async def test_githubs_deployment_is_made_again_where_somebody_removed_it(testbed, github):
+    await secret(testbed, token=TOKEN)
+    await project(testbed)
+    await testbed.deployment("dep-a", gitSha=SHA)
+    await testbed.active("dep-a")
+    await told(testbed, "dep-a", "success")
     github.deployments.clear()
-    await yard.deployment("dep-b", gitSha=OTHER)
-    await told(yard, "dep-a", "inactive")
+    await testbed.deployment("dep-b", gitSha=OTHER)
+    await told(testbed, "dep-a", "inactive")
     assert [d["states"][-1] for d in github.deployments if d["sha"] == SHA] == ["inactive"]
 
 
-async def test_github_that_wants_silence_gets_it_from_all_of_a_project(yard, github):
-    await secret(yard, token=TOKEN)
-    await project(yard)
+async def test_github_that_wants_silence_gets_it_from_all_of_a_project(testbed, github):
+    await secret(testbed, token=TOKEN)
+    await project(testbed)
     github.failing, github.headers = [403], {"Retry-After": "10"}
-    await yard.deployment("dep-a", gitSha=SHA)
+    await testbed.deployment("dep-a", gitSha=SHA)
     await until(lambda: github.asked == 1)
-    await yard.deployment("dep-b", gitSha=OTHER)
+    await testbed.deployment("dep-b", gitSha=OTHER)
     await asyncio.sleep(1)
     assert github.asked == 1
-    await told(yard, "dep-b", "success")
+    await told(testbed, "dep-b", "success")

@@ -21,14 +21,14 @@ def server(tmp_path: Path) -> Iterator[GitServer]:
         yield made
 
 
-async def deployments(yard, project="demo"):
-    listing = await yard.kube.list(kinds.DEPLOYMENT, fields=f"spec.project={project}")
+async def deployments(testbed, project="demo"):
+    listing = await testbed.kube.list(kinds.DEPLOYMENT, fields=f"spec.project={project}")
     return {d.spec.get("gitSha", d.name): d for d in map(Deployment, listing.items)}
 
 
-async def appears(yard, commit, seconds=90):
+async def appears(testbed, commit, seconds=90):
     async with asyncio.timeout(seconds):
-        while commit not in (found := await deployments(yard)):
+        while commit not in (found := await deployments(testbed)):
             await asyncio.sleep(0.05)
     return found[commit]
 
@@ -37,71 +37,71 @@ def status_of(o):
     return o["status"].get("phase")
 
 
-async def test_a_commit_becomes_the_active_deployment_and_the_next_one_supersedes_it(yard, server):
+async def test_a_commit_becomes_the_active_deployment_and_the_next_one_supersedes_it(testbed, server):
     repository = server.create("crew")
     first = repository.commit({"main.py": "1"}, "A first commit\n\nwith a body")
-    project = await yard.project(source={"git": {"url": server.url("crew"), "ref": {"branch": "main"}}})
-    one = await appears(yard, first)
+    project = await testbed.project(source={"git": {"url": server.url("crew"), "ref": {"branch": "main"}}})
+    one = await appears(testbed, first)
     assert one.spec["message"] == "A first commit"
     assert one.name == git_name(project.uid, one.raw["spec"], 1)
     assert one.owner_uids == {project.uid}
-    await yard.built(one.name)
-    await yard.active(one.name)
+    await testbed.built(one.name)
+    await testbed.active(one.name)
     second = repository.commit({"main.py": "2"}, "A second commit")
-    two = await appears(yard, second)
-    assert (await yard.kube.get(kinds.PROJECT, "demo"))["status"]["activeDeployment"] == one.name
-    await yard.built(two.name)
-    await yard.active(two.name)
-    await yard.until(kinds.DEPLOYMENT, one.name, lambda o: status_of(o) == "Superseded")
-    found = await yard.until(
+    two = await appears(testbed, second)
+    assert (await testbed.kube.get(kinds.PROJECT, "demo"))["status"]["activeDeployment"] == one.name
+    await testbed.built(two.name)
+    await testbed.active(two.name)
+    await testbed.until(kinds.DEPLOYMENT, one.name, lambda o: status_of(o) == "Superseded")
+    found = await testbed.until(
         kinds.PROJECT, "demo", lambda o: o["status"].get("source", {}).get("commit") == second
     )
     assert condition(found, "Ready") == ("True", "Resolved")
-    ended = Deployment(await yard.kube.get(kinds.DEPLOYMENT, two.name))
+    ended = Deployment(await testbed.kube.get(kinds.DEPLOYMENT, two.name))
     assert ended.order == found["status"]["lastOrder"]
     assert ended.status["activatedAt"] == found["status"]["activatedAt"]
     assert condition(ended, "Ready") == ("True", "Active")
 
 
-async def test_a_rollback_is_instant_and_stays_until_the_head_moves(yard, server):
+async def test_a_rollback_is_instant_and_stays_until_the_head_moves(testbed, server):
     repository = server.create("crew")
     names = []
-    await yard.project(source={"git": {"url": server.url("crew")}})
+    await testbed.project(source={"git": {"url": server.url("crew")}})
     for index in range(2):
         commit = repository.commit({"main.py": str(index)}, f"Commit {index}")
-        names.append((await appears(yard, commit)).name)
-        await yard.built(names[-1])
-        await yard.active(names[-1])
-    await yard.kube.patch(kinds.DEPLOYMENT, names[0], {"spec": {"activation": 1}})
-    await yard.active(names[0])
-    await yard.until(kinds.DEPLOYMENT, names[1], lambda o: status_of(o) == "Superseded")
+        names.append((await appears(testbed, commit)).name)
+        await testbed.built(names[-1])
+        await testbed.active(names[-1])
+    await testbed.kube.patch(kinds.DEPLOYMENT, names[0], {"spec": {"activation": 1}})
+    await testbed.active(names[0])
+    await testbed.until(kinds.DEPLOYMENT, names[1], lambda o: status_of(o) == "Superseded")
     await asyncio.sleep(2.5)
-    assert (await yard.kube.get(kinds.PROJECT, "demo"))["status"]["activeDeployment"] == names[0]
-    third = await appears(yard, repository.commit({"main.py": "3"}, "Commit 3"))
-    await yard.built(third.name)
-    await yard.active(third.name)
+    assert (await testbed.kube.get(kinds.PROJECT, "demo"))["status"]["activeDeployment"] == names[0]
+    third = await appears(testbed, repository.commit({"main.py": "3"}, "Commit 3"))
+    await testbed.built(third.name)
+    await testbed.active(third.name)
 
 
-async def test_an_idle_project_is_never_written_to(yard, server):
+async def test_an_idle_project_is_never_written_to(testbed, server):
     repository = server.create("crew")
     commit = repository.commit({"crew/main.py": "1", "README": "1"}, "A commit")
-    await yard.project(source={"git": {"url": server.url("crew"), "path": "crew"}})
-    one = await appears(yard, commit)
-    await yard.built(one.name)
-    await yard.active(one.name)
-    await yard.until(
+    await testbed.project(source={"git": {"url": server.url("crew"), "path": "crew"}})
+    one = await appears(testbed, commit)
+    await testbed.built(one.name)
+    await testbed.active(one.name)
+    await testbed.until(
         kinds.PROJECT,
         "demo",
         lambda o: condition(o, "Ready") == ("True", "Resolved") and o["status"]["source"]["commit"] == commit,
     )
     await asyncio.sleep(1)
-    before = await yard.kube.get(kinds.PROJECT, "demo")
+    before = await testbed.kube.get(kinds.PROJECT, "demo")
     await asyncio.sleep(4)
-    after = await yard.kube.get(kinds.PROJECT, "demo")
+    after = await testbed.kube.get(kinds.PROJECT, "demo")
     assert before["metadata"]["resourceVersion"] == after["metadata"]["resourceVersion"]
     outside = repository.commit({"crew/main.py": "1", "README": "2"}, "Outside the path")
-    await yard.until(kinds.PROJECT, "demo", lambda o: o["status"]["source"]["commit"] == outside)
-    assert set(await deployments(yard)) == {commit}
+    await testbed.until(kinds.PROJECT, "demo", lambda o: o["status"]["source"]["commit"] == outside)
+    assert set(await deployments(testbed)) == {commit}
 
 
 @pytest.mark.parametrize(
@@ -116,131 +116,133 @@ async def test_an_idle_project_is_never_written_to(yard, server):
         ({"url": "http://127.0.0.1:9/x.git"}, "Unreachable", "will retry"),
     ],
 )
-async def test_a_source_that_cannot_be_read_says_what_to_do(yard, server, source, reason, words):
+async def test_a_source_that_cannot_be_read_says_what_to_do(testbed, server, source, reason, words):
     server.create("crew").commit({"main.py": "1"}, "A commit")
     server.create("empty")
     git = dict(source)
     git.setdefault("url", server.url(git.pop("name", "crew")))
-    await yard.project(source={"git": git})
-    found = await yard.until(kinds.PROJECT, "demo", lambda o: condition(o, "Ready") == ("False", reason))
+    await testbed.project(source={"git": git})
+    found = await testbed.until(kinds.PROJECT, "demo", lambda o: condition(o, "Ready") == ("False", reason))
     message = next(c["message"] for c in found["status"]["conditions"] if c["type"] == "Ready")
     assert words in message
     assert condition(found, "SourceResolved") == ("False", reason)
 
 
-async def test_credentials_come_from_the_secret(yard, tmp_path):
+async def test_credentials_come_from_the_secret(testbed, tmp_path):
     with GitServer(tmp_path, username="me", password="secret") as server:
         commit = server.create("crew").commit({"main.py": "1"}, "A commit")
-        await yard.project(source={"git": {"url": server.url("crew"), "secretRef": {"name": "git"}}})
-        await yard.until(
+        await testbed.project(source={"git": {"url": server.url("crew"), "secretRef": {"name": "git"}}})
+        await testbed.until(
             kinds.PROJECT, "demo", lambda o: condition(o, "Ready") == ("False", "SecretNotFound")
         )
         secret = {"metadata": {"name": "git"}, "stringData": {"username": "me", "password": "wrong"}}
-        await yard.kube.create(kinds.SECRET, secret)
-        await yard.until(kinds.PROJECT, "demo", lambda o: condition(o, "Ready") == ("False", "GitAuthFailed"))
-        await yard.kube.patch(kinds.SECRET, "git", {"stringData": {"password": "secret"}})
-        await appears(yard, commit)
+        await testbed.kube.create(kinds.SECRET, secret)
+        await testbed.until(
+            kinds.PROJECT, "demo", lambda o: condition(o, "Ready") == ("False", "GitAuthFailed")
+        )
+        await testbed.kube.patch(kinds.SECRET, "git", {"stringData": {"password": "secret"}})
+        await appears(testbed, commit)
 
 
-async def test_a_late_build_never_displaces_a_newer_one(yard):
-    await yard.project()
+async def test_a_late_build_never_displaces_a_newer_one(testbed):
+    await testbed.project()
     for name in ("dep-1", "dep-2"):
         spec = {"project": "demo", "source": {"archive": {"upload": "upl_1"}}}
-        await yard.kube.create(kinds.DEPLOYMENT, {"metadata": {"name": name}, "spec": spec})
-        await yard.until(kinds.DEPLOYMENT, name, lambda o: o["status"].get("order"))
-    await yard.built("dep-2")
-    await yard.active("dep-2")
-    await yard.built("dep-1")
-    late = await yard.until(kinds.DEPLOYMENT, "dep-1", lambda o: status_of(o) == "Superseded")
+        await testbed.kube.create(kinds.DEPLOYMENT, {"metadata": {"name": name}, "spec": spec})
+        await testbed.until(kinds.DEPLOYMENT, name, lambda o: o["status"].get("order"))
+    await testbed.built("dep-2")
+    await testbed.active("dep-2")
+    await testbed.built("dep-1")
+    late = await testbed.until(kinds.DEPLOYMENT, "dep-1", lambda o: status_of(o) == "Superseded")
     assert "activatedAt" not in late["status"]
-    assert (await yard.kube.get(kinds.PROJECT, "demo"))["status"]["activeDeployment"] == "dep-2"
+    assert (await testbed.kube.get(kinds.PROJECT, "demo"))["status"]["activeDeployment"] == "dep-2"
 
 
-async def test_a_failed_head_is_tried_again_when_it_is_asked_for(yard, server):
+async def test_a_failed_head_is_tried_again_when_it_is_asked_for(testbed, server):
     repository = server.create("crew")
     commit = repository.commit({"main.py": "1"}, "A commit")
-    project = await yard.project(source={"git": {"url": server.url("crew")}})
-    one = await appears(yard, commit)
-    await yard.until(kinds.DEPLOYMENT, one.name, lambda o: status_of(o) == "Failed", 300)
+    project = await testbed.project(source={"git": {"url": server.url("crew")}})
+    one = await appears(testbed, commit)
+    await testbed.until(kinds.DEPLOYMENT, one.name, lambda o: status_of(o) == "Failed", 300)
     await asyncio.sleep(2.5)
-    assert len((await yard.kube.list(kinds.DEPLOYMENT)).items) == 1
+    assert len((await testbed.kube.list(kinds.DEPLOYMENT)).items) == 1
     asked = {"metadata": {"annotations": {"crewyard.dev/requestedAt": "2999-01-01T00:00:00Z"}}}
-    await yard.kube.patch(kinds.PROJECT, "demo", asked)
+    await testbed.kube.patch(kinds.PROJECT, "demo", asked)
     again = git_name(project.uid, one.raw["spec"], 2)
-    found = await yard.until(kinds.DEPLOYMENT, again, lambda o: o["status"].get("order"))
+    found = await testbed.until(kinds.DEPLOYMENT, again, lambda o: o["status"].get("order"))
     assert found["spec"]["attempt"] == 2
 
 
-async def pushed(yard, text):
+async def pushed(testbed, text):
     """What a webhook does."""
-    await yard.kube.patch(
+    await testbed.kube.patch(
         kinds.PROJECT, "demo", {"metadata": {"annotations": {"crewyard.dev/pushedAt": text}}}
     )
 
 
-async def test_a_push_brings_the_look_forward_and_tries_no_failed_commit_again(yard, server):
+async def test_a_push_brings_the_look_forward_and_tries_no_failed_commit_again(testbed, server):
     repository = server.create("crew")
     first = repository.commit({"main.py": "1"}, "A commit")
-    await yard.project(source={"git": {"url": server.url("crew"), "interval": "1h"}})
-    one = await appears(yard, first)
+    await testbed.project(source={"git": {"url": server.url("crew"), "interval": "1h"}})
+    one = await appears(testbed, first)
     failed = {"phase": "Failed", "error": {"reason": "BuildFailed", "message": "played"}}
-    await yard.kube.patch(kinds.DEPLOYMENT, one.name, {"status": failed}, "status")
-    await pushed(yard, "2999-01-01T00:00:00Z")
+    await testbed.kube.patch(kinds.DEPLOYMENT, one.name, {"status": failed}, "status")
+    await pushed(testbed, "2999-01-01T00:00:00Z")
     await asyncio.sleep(1.5)
-    assert len((await yard.kube.list(kinds.DEPLOYMENT)).items) == 1
+    assert len((await testbed.kube.list(kinds.DEPLOYMENT)).items) == 1
     second = repository.commit({"main.py": "2"}, "Another one")
-    await pushed(yard, "2999-01-01T00:00:01Z")
-    await appears(yard, second)
+    await pushed(testbed, "2999-01-01T00:00:01Z")
+    await appears(testbed, second)
 
 
-async def built_one(yard, index):
+async def built_one(testbed, index):
     """A built Deployment that is active."""
     name = f"dep-{index}"
     spec = {"project": "demo", "source": {"archive": {"upload": "upl_1"}}}
-    await yard.kube.create(kinds.DEPLOYMENT, {"metadata": {"name": name}, "spec": spec})
-    await yard.until(kinds.DEPLOYMENT, name, lambda o: o["status"].get("order"))
-    await yard.built(name, image=f"registry.crewyard.internal:5000/crews/none@sha256:{index:064d}")
-    await yard.active(name)
+    await testbed.kube.create(kinds.DEPLOYMENT, {"metadata": {"name": name}, "spec": spec})
+    await testbed.until(kinds.DEPLOYMENT, name, lambda o: o["status"].get("order"))
+    await testbed.built(name, image=f"registry.crewyard.internal:5000/crews/none@sha256:{index:064d}")
+    await testbed.active(name)
 
 
-async def prune_pods(yard):
-    found = (await yard.kube.list(kinds.POD, "app.kubernetes.io/component=prune")).items
+async def prune_pods(testbed):
+    found = (await testbed.kube.list(kinds.POD, "app.kubernetes.io/component=prune")).items
     return [pod for pod in found if not pod["spec"].get("schedulingGates")]
 
 
-async def test_what_is_too_old_goes_after_its_images_and_what_a_run_names_stays(yard):
-    await yard.project(retention={"deployments": 2})
+async def test_what_is_too_old_goes_after_its_images_and_what_a_run_names_stays(testbed):
+    await testbed.project(retention={"deployments": 2})
     for index in range(2):
-        await built_one(yard, index)
-    await yard.run("run-a", deployment="dep-0")
-    await yard.until(kinds.RUN, "run-a", lambda o: o["status"].get("pod"))
+        await built_one(testbed, index)
+    await testbed.run("run-a", deployment="dep-0")
+    await testbed.until(kinds.RUN, "run-a", lambda o: o["status"].get("pod"))
     for index in (2, 3):
-        await built_one(yard, index)
+        await built_one(testbed, index)
     async with asyncio.timeout(120):
-        while not (pods := await prune_pods(yard)):
+        while not (pods := await prune_pods(testbed)):
             await asyncio.sleep(0.05)
     env = {e["name"]: e.get("value") for e in pods[0]["spec"]["containers"][0]["env"]}
     asked = json.loads(env["CREWYARD_PRUNE"])
     # The Run holds dep-0, so that the next one goes.
     assert [image[-1] for image in asked["images"]] == ["1"] and len(pods) == 1
-    assert await yard.kube.get(kinds.DEPLOYMENT, "dep-1")
+    assert await testbed.kube.get(kinds.DEPLOYMENT, "dep-1")
     # Its image is going: no rollback leads there any more.
-    await yard.kube.patch(kinds.DEPLOYMENT, "dep-1", {"spec": {"activation": 1}})
+    await testbed.kube.patch(kinds.DEPLOYMENT, "dep-1", {"spec": {"activation": 1}})
     await asyncio.sleep(2)
-    assert (await yard.kube.get(kinds.PROJECT, "demo"))["status"]["activeDeployment"] == "dep-3"
+    assert (await testbed.kube.get(kinds.PROJECT, "demo"))["status"]["activeDeployment"] == "dep-3"
     # The image of our containers here holds no `build`; the test plays the pod that did its work.
     name = pods[0]["metadata"]["name"]
-    failed = await yard.until(kinds.POD, name, lambda o: o["status"]["phase"] == "Failed")
+    failed = await testbed.until(kinds.POD, name, lambda o: o["status"]["phase"] == "Failed")
     (container,) = failed["status"]["containerStatuses"]
     container["state"]["terminated"] |= {"exitCode": 0, "message": '{"outcome": "pruned"}'}
     status = {"phase": "Succeeded", "containerStatuses": [container]}
     async with asyncio.timeout(120):
         for look in itertools.count():
-            await yard.play(name, failed["metadata"]["uid"], status)
+            await testbed.play(name, failed["metadata"]["uid"], status)
             # A pod that has ended is seen by the watch alone: any change of the Project asks for a look.
             asks = {"metadata": {"annotations": {"look": str(look)}}}
-            await yard.kube.patch(kinds.PROJECT, "demo", asks)
-            if await yard.kube.get(kinds.DEPLOYMENT, "dep-1") is None:
+            await testbed.kube.patch(kinds.PROJECT, "demo", asks)
+            if await testbed.kube.get(kinds.DEPLOYMENT, "dep-1") is None:
                 break
             await asyncio.sleep(0.1)
-    assert {d.name for d in (await deployments(yard)).values()} == {"dep-0", "dep-2", "dep-3"}
+    assert {d.name for d in (await deployments(testbed)).values()} == {"dep-0", "dep-2", "dep-3"}

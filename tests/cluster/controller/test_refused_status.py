@@ -13,7 +13,7 @@ from controller.runtime.decision import Decision
 from crds import kinds
 from crds.objects import Deployment, Run
 from kube import errors
-from tests.cluster.controller.conftest import Yard, settings
+from tests.cluster.controller.conftest import ControllerTestbed, settings
 
 LONG = "é" * 5000
 UGLY = "a\x00b\x1b[31m\x07" + "x" * 9000
@@ -28,8 +28,8 @@ def applier(kube):
 @pytest.mark.parametrize("reason", ["CrewError", "no such word!", "\x00", LONG])
 @pytest.mark.parametrize("message", [LONG, UGLY])
 async def test_an_end_is_written_whatever_was_said(kube, applier, reason, message):
-    yard = Yard(kube, settings(kube.namespace))
-    run = await yard.run("run-a", project="demo")
+    testbed = ControllerTestbed(kube, settings(kube.namespace))
+    run = await testbed.run("run-a", project="demo")
     wanted = finished(run, failed(reason, message), datetime.now(UTC))
     await applier.apply(kinds.RUN, run.raw, event_map.run("run-a"), Decision(status=wanted))
     found = Run(await kube.get(kinds.RUN, "run-a"))
@@ -39,8 +39,8 @@ async def test_an_end_is_written_whatever_was_said(kube, applier, reason, messag
 
 
 async def test_what_is_no_end_is_said_and_not_swallowed(kube, applier):
-    yard = Yard(kube, settings(kube.namespace))
-    deployment = Deployment((await yard.deployment("dep-a")).raw)
+    testbed = ControllerTestbed(kube, settings(kube.namespace))
+    deployment = Deployment((await testbed.deployment("dep-a")).raw)
     wanted = {"phase": "Nonsense"}
     with pytest.raises(errors.Invalid):
         await applier.apply(
@@ -51,8 +51,8 @@ async def test_what_is_no_end_is_said_and_not_swallowed(kube, applier):
 
 
 async def test_another_status_takes_the_place_of_an_invalid_one(kube, applier):
-    yard = Yard(kube, settings(kube.namespace))
-    deployment = await yard.deployment("dep-a")
+    testbed = ControllerTestbed(kube, settings(kube.namespace))
+    deployment = await testbed.deployment("dep-a")
     wanted = {"plan": {"framework": "f" * 100}}
     instead = {"phase": "Superseded"}
     decision = Decision(status=wanted, fallback_status=instead)
@@ -60,13 +60,13 @@ async def test_another_status_takes_the_place_of_an_invalid_one(kube, applier):
     assert Deployment(await kube.get(kinds.DEPLOYMENT, "dep-a")).phase == "Superseded"
 
 
-async def test_a_run_whose_crew_reports_nonsense_ends(yard):
-    await yard.project()
+async def test_a_run_whose_crew_reports_nonsense_ends(testbed):
+    await testbed.project()
     # The pod does not start: it must not end by itself before its report is played.
-    await yard.deployment("dep-a", image="registry.crewyard.internal:5000/library/none:1")
-    await yard.run("run-a", deployment="dep-a")
-    await yard.claim("run-a")
-    await yard.report("run-a", "failed", reason="not one word!", message="\x00" * 4000)
-    run = await yard.ended("run-a")
+    await testbed.deployment("dep-a", image="registry.crewyard.internal:5000/library/none:1")
+    await testbed.run("run-a", deployment="dep-a")
+    await testbed.claim("run-a")
+    await testbed.report("run-a", "failed", reason="not one word!", message="\x00" * 4000)
+    run = await testbed.ended("run-a")
     assert run.phase == "Failed"
     assert json.dumps(run.error)

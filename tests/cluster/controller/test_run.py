@@ -11,7 +11,7 @@ from controller.run import pod_ref
 from controller.run.requeue import WAITED
 from crds import kinds
 from crds.objects import Pod, Run
-from tests.cluster.controller.conftest import FAST, Yard, condition, controller, settings
+from tests.cluster.controller.conftest import FAST, ControllerTestbed, condition, controller, settings
 
 NO_IMAGE = "registry.crewyard.internal:5000/library/none:1"
 
@@ -23,18 +23,18 @@ def unrecorded(monkeypatch):
     monkeypatch.setattr(pod_ref, "STARTING_DELAY_SECONDS", 600.0)
 
 
-async def test_a_run_of_an_active_deployment_gets_a_pod_is_claimed_and_ends(yard):
-    await yard.project()
+async def test_a_run_of_an_active_deployment_gets_a_pod_is_claimed_and_ends(testbed):
+    await testbed.project()
     # The pod does not start: it must not end by itself before its report is played.
-    await yard.deployment("dep-a", image=NO_IMAGE)
-    await yard.active("dep-a")
-    await yard.run("run-a", project="demo")
-    await yard.claim("run-a")
-    running = await yard.until(kinds.RUN, "run-a", lambda o: o["status"]["phase"] == "Running")
+    await testbed.deployment("dep-a", image=NO_IMAGE)
+    await testbed.active("dep-a")
+    await testbed.run("run-a", project="demo")
+    await testbed.claim("run-a")
+    running = await testbed.until(kinds.RUN, "run-a", lambda o: o["status"]["phase"] == "Running")
     assert running["status"]["deployment"] == "dep-a"
     assert running["status"]["startTime"] == running["status"]["claim"]["time"]
-    await yard.report("run-a", "succeeded", output='{"a": 1}')
-    run = await yard.ended("run-a")
+    await testbed.report("run-a", "succeeded", output='{"a": 1}')
+    run = await testbed.ended("run-a")
     assert run.phase == "Succeeded"
     assert run.status["durationMs"] == 1234
     words = {c["type"]: c["status"] for c in run.conditions}
@@ -42,10 +42,10 @@ async def test_a_run_of_an_active_deployment_gets_a_pod_is_claimed_and_ends(yard
     assert run.status["completionTime"] >= run.status["startTime"]
 
 
-async def assert_writes(yard, name, expected):
+async def assert_writes(testbed, name, expected):
     """How often the controller has written Runs' status once this one ended; others' writes are not in it."""
-    await yard.ended(name)
-    entry = yard.process.metrics.writes.labels(kinds.RUN.plural, "patch")
+    await testbed.ended(name)
+    entry = testbed.process.metrics.writes.labels(kinds.RUN.plural, "patch")
     # What the apiserver shows already is counted only with its answer.
     with contextlib.suppress(TimeoutError):
         async with asyncio.timeout(60):
@@ -55,131 +55,133 @@ async def assert_writes(yard, name, expected):
     assert entry._value.get() == expected
 
 
-async def test_a_run_admitted_at_once_is_written_twice_and_a_queued_one_three_times(unrecorded, yard):
-    project = await yard.project()
-    await yard.deployment("dep-a", image=NO_IMAGE)
-    await yard.active("dep-a")
+async def test_a_run_admitted_at_once_is_written_twice_and_a_queued_one_three_times(unrecorded, testbed):
+    project = await testbed.project()
+    await testbed.deployment("dep-a", image=NO_IMAGE)
+    await testbed.active("dep-a")
 
     async def run(name):
         # As the facade makes it.
         owner = {"apiVersion": "crewyard.dev/v1alpha1", "kind": "Project", "name": "demo", "uid": project.uid}
         body = {"metadata": {"name": name, "ownerReferences": [owner]}, "spec": {"deployment": "dep-a"}}
-        await yard.kube.create(kinds.RUN, body)
+        await testbed.kube.create(kinds.RUN, body)
 
     async def running(name):
-        await yard.claim(name)
-        await yard.until(kinds.RUN, name, lambda o: o["status"]["phase"] == "Running")
+        await testbed.claim(name)
+        await testbed.until(kinds.RUN, name, lambda o: o["status"]["phase"] == "Running")
 
     for name in ("run-0", "run-1"):
         await run(name)
         await running(name)
-    found = Run(await yard.kube.get(kinds.RUN, "run-0"))
-    assert found.status["pod"]["uid"] == (await yard.kube.get(kinds.POD, "run-0"))["metadata"]["uid"]
+    found = Run(await testbed.kube.get(kinds.RUN, "run-0"))
+    assert found.status["pod"]["uid"] == (await testbed.kube.get(kinds.POD, "run-0"))["metadata"]["uid"]
     assert (found.status["project"], found.status["deployment"]) == ("demo", "dep-a")
     assert condition(found, "Admitted") == ("True", "Admitted")
     await run("run-2")
-    await yard.until(kinds.RUN, "run-2", lambda o: condition(o, "Admitted") == ("False", "Queued"))
-    await yard.report("run-0", "succeeded")
-    await assert_writes(yard, "run-0", 2 + 1 + 1)
+    await testbed.until(kinds.RUN, "run-2", lambda o: condition(o, "Admitted") == ("False", "Queued"))
+    await testbed.report("run-0", "succeeded")
+    await assert_writes(testbed, "run-0", 2 + 1 + 1)
     await running("run-2")
     for name in ("run-1", "run-2"):
-        await yard.report(name, "succeeded")
-        await yard.ended(name)
-    await assert_writes(yard, "run-2", 2 + 2 + 3)
-    created = yard.process.metrics.writes.labels(kinds.POD.plural, "create")._value.get()
+        await testbed.report(name, "succeeded")
+        await testbed.ended(name)
+    await assert_writes(testbed, "run-2", 2 + 2 + 3)
+    created = testbed.process.metrics.writes.labels(kinds.POD.plural, "create")._value.get()
     assert created == 3
 
 
-async def test_a_start_that_is_not_claimed_is_shown_with_its_reason(yard):
-    await yard.project()
-    await yard.deployment("dep-a", image=NO_IMAGE)
-    await yard.run("run-a", deployment="dep-a")
-    found = await yard.until(kinds.RUN, "run-a", lambda o: o["status"].get("pod"))
+async def test_a_start_that_is_not_claimed_is_shown_with_its_reason(testbed):
+    await testbed.project()
+    await testbed.deployment("dep-a", image=NO_IMAGE)
+    await testbed.run("run-a", deployment="dep-a")
+    found = await testbed.until(kinds.RUN, "run-a", lambda o: o["status"].get("pod"))
     assert condition(found, "Admitted") == ("True", "Admitted")
-    await yard.until(kinds.RUN, "run-a", lambda o: condition(o, "Succeeded") == ("Unknown", "ImagePull"))
+    await testbed.until(kinds.RUN, "run-a", lambda o: condition(o, "Succeeded") == ("Unknown", "ImagePull"))
 
 
-async def test_a_run_canceled_before_its_pod_is_recorded_ends_and_takes_it_along(unrecorded, yard):
-    await yard.project()
-    await yard.deployment("dep-a", image=NO_IMAGE)
-    await yard.run("run-a", deployment="dep-a")
-    await yard.until(kinds.POD, "run-a", lambda _: True)
-    await yard.kube.patch(kinds.RUN, "run-a", {"spec": {"cancel": True}})
-    assert (await yard.ended("run-a")).phase == "Canceled"
+async def test_a_run_canceled_before_its_pod_is_recorded_ends_and_takes_it_along(unrecorded, testbed):
+    await testbed.project()
+    await testbed.deployment("dep-a", image=NO_IMAGE)
+    await testbed.run("run-a", deployment="dep-a")
+    await testbed.until(kinds.POD, "run-a", lambda _: True)
+    await testbed.kube.patch(kinds.RUN, "run-a", {"spec": {"cancel": True}})
+    assert (await testbed.ended("run-a")).phase == "Canceled"
     async with asyncio.timeout(120):
-        while (pod := await yard.kube.get(kinds.POD, "run-a")) and not Pod(pod).finished:
+        while (pod := await testbed.kube.get(kinds.POD, "run-a")) and not Pod(pod).finished:
             await asyncio.sleep(0.1)
 
 
-async def test_a_pod_that_goes_before_anybody_had_it_is_made_again(unrecorded, yard):
-    await yard.project()
-    await yard.deployment("dep-a", image=NO_IMAGE)
-    await yard.run("run-a", deployment="dep-a")
-    first = await yard.until(kinds.POD, "run-a", lambda _: True)
-    await yard.kube.delete(kinds.POD, "run-a", grace_seconds=0)
-    await yard.until(kinds.POD, "run-a", lambda o: o["metadata"]["uid"] != first["metadata"]["uid"])
+async def test_a_pod_that_goes_before_anybody_had_it_is_made_again(unrecorded, testbed):
+    await testbed.project()
+    await testbed.deployment("dep-a", image=NO_IMAGE)
+    await testbed.run("run-a", deployment="dep-a")
+    first = await testbed.until(kinds.POD, "run-a", lambda _: True)
+    await testbed.kube.delete(kinds.POD, "run-a", grace_seconds=0)
+    await testbed.until(kinds.POD, "run-a", lambda o: o["metadata"]["uid"] != first["metadata"]["uid"])
 
 
-async def test_a_claimed_pod_that_goes_before_it_is_recorded_is_not_made_again(unrecorded, yard):
-    await yard.project()
-    await yard.deployment("dep-a", image=NO_IMAGE)
-    await yard.run("run-a", deployment="dep-a")
-    pod = await yard.until(kinds.POD, "run-a", lambda _: True)
+async def test_a_claimed_pod_that_goes_before_it_is_recorded_is_not_made_again(unrecorded, testbed):
+    await testbed.project()
+    await testbed.deployment("dep-a", image=NO_IMAGE)
+    await testbed.run("run-a", deployment="dep-a")
+    pod = await testbed.until(kinds.POD, "run-a", lambda _: True)
     uid = pod["metadata"]["uid"]
-    await asyncio.gather(yard.claim("run-a", uid), yard.kube.delete(kinds.POD, "run-a", grace_seconds=0))
-    run = await yard.ended("run-a")
+    await asyncio.gather(
+        testbed.claim("run-a", uid), testbed.kube.delete(kinds.POD, "run-a", grace_seconds=0)
+    )
+    run = await testbed.ended("run-a")
     assert (run.phase, run.error["reason"]) == ("Failed", "PodDeleted")
     assert run.status["pod"]["uid"] == run.claim["podUid"] == uid
 
 
-async def test_a_pod_made_again_just_before_the_first_ones_claim_lands_is_removed(unrecorded, yard):
-    await yard.project()
-    await yard.deployment("dep-a", image=NO_IMAGE)
-    await yard.run("run-a", deployment="dep-a")
-    first = (await yard.until(kinds.POD, "run-a", lambda _: True))["metadata"]["uid"]
-    await yard.kube.delete(kinds.POD, "run-a", grace_seconds=0)
-    await yard.until(kinds.POD, "run-a", lambda o: o["metadata"]["uid"] != first)
-    await yard.claim("run-a", first)
-    assert (await yard.ended("run-a")).error["reason"] == "PodDeleted"
+async def test_a_pod_made_again_just_before_the_first_ones_claim_lands_is_removed(unrecorded, testbed):
+    await testbed.project()
+    await testbed.deployment("dep-a", image=NO_IMAGE)
+    await testbed.run("run-a", deployment="dep-a")
+    first = (await testbed.until(kinds.POD, "run-a", lambda _: True))["metadata"]["uid"]
+    await testbed.kube.delete(kinds.POD, "run-a", grace_seconds=0)
+    await testbed.until(kinds.POD, "run-a", lambda o: o["metadata"]["uid"] != first)
+    await testbed.claim("run-a", first)
+    assert (await testbed.ended("run-a")).error["reason"] == "PodDeleted"
     async with asyncio.timeout(120):
-        while (pod := await yard.kube.get(kinds.POD, "run-a")) and not Pod(pod).finished:
+        while (pod := await testbed.kube.get(kinds.POD, "run-a")) and not Pod(pod).finished:
             await asyncio.sleep(0.1)
 
 
-async def test_the_pod_is_restricted_and_goes_with_its_run(yard):
-    await yard.project()
-    await yard.deployment("dep-a")
-    await yard.run("run-a", deployment="dep-a")
-    found = await yard.until(kinds.RUN, "run-a", lambda o: o["status"].get("pod"))
-    pod = Pod(await yard.kube.get(kinds.POD, "run-a"))
+async def test_the_pod_is_restricted_and_goes_with_its_run(testbed):
+    await testbed.project()
+    await testbed.deployment("dep-a")
+    await testbed.run("run-a", deployment="dep-a")
+    found = await testbed.until(kinds.RUN, "run-a", lambda o: o["status"].get("pod"))
+    pod = Pod(await testbed.kube.get(kinds.POD, "run-a"))
     assert pod.uid == found["status"]["pod"]["uid"]
     assert pod.owner_uids == {found["metadata"]["uid"]}
     assert not pod.spec.get("volumes")
-    await yard.kube.delete(kinds.RUN, "run-a")
+    await testbed.kube.delete(kinds.RUN, "run-a")
     async with asyncio.timeout(300):
-        while await yard.kube.get(kinds.POD, "run-a"):
+        while await testbed.kube.get(kinds.POD, "run-a"):
             await asyncio.sleep(0.2)
 
 
-async def test_a_pod_that_ends_without_a_result_fails_the_run(yard):
-    await yard.project()
-    await yard.deployment("dep-a")
-    await yard.run("run-a", deployment="dep-a")
-    run = await yard.ended("run-a")
+async def test_a_pod_that_ends_without_a_result_fails_the_run(testbed):
+    await testbed.project()
+    await testbed.deployment("dep-a")
+    await testbed.run("run-a", deployment="dep-a")
+    run = await testbed.ended("run-a")
     assert (run.phase, run.error["reason"]) == ("Failed", "RunnerLost")
     assert "No such file" in run.error["message"] or "exit code" in run.error["message"]
     assert {c["type"]: c["status"] for c in run.conditions}["Stalled"] == "True"
 
 
-async def test_refusals_name_their_reason_and_the_next_step(yard):
-    await yard.project()
-    await yard.run("run-a", deployment="dep-none")
-    await yard.run("run-b", project="demo")
-    await yard.run("run-c", project="nobody")
+async def test_refusals_name_their_reason_and_the_next_step(testbed):
+    await testbed.project()
+    await testbed.run("run-a", deployment="dep-none")
+    await testbed.run("run-b", project="demo")
+    await testbed.run("run-c", project="nobody")
     # Before the project gets a deployment, which a Run looked at only now would be resolved to.
-    await yard.ended("run-b")
-    await yard.deployment("dep-env", plan={"envRequired": ["OPENAI_API_KEY"]})
-    await yard.run("run-d", deployment="dep-env")
+    await testbed.ended("run-b")
+    await testbed.deployment("dep-env", plan={"envRequired": ["OPENAI_API_KEY"]})
+    await testbed.run("run-d", deployment="dep-env")
     expected = {
         "run-a": ("DeploymentNotFound", "kubectl get cdep"),
         "run-b": ("NoActiveDeployment", "kubectl get cdep"),
@@ -187,83 +189,83 @@ async def test_refusals_name_their_reason_and_the_next_step(yard):
         "run-d": ("MissingVariable", "demo-env"),
     }
     for name, (reason, words) in expected.items():
-        run = await yard.ended(name)
+        run = await testbed.ended(name)
         assert (run.phase, run.error["reason"]) == ("Failed", reason)
         assert words in run.error["message"]
-        assert await yard.kube.get(kinds.POD, name) is None
+        assert await testbed.kube.get(kinds.POD, name) is None
 
 
-async def test_a_run_waits_for_its_deployment_and_is_then_admitted(yard):
-    await yard.project()
+async def test_a_run_waits_for_its_deployment_and_is_then_admitted(testbed):
+    await testbed.project()
     spec = {"project": "nothere", "source": {"archive": {"upload": "upl_1"}}}
-    await yard.kube.create(kinds.DEPLOYMENT, {"metadata": {"name": "dep-a"}, "spec": spec})
-    await yard.run("run-early", deployment="dep-a")
-    early = await yard.ended("run-early")
+    await testbed.kube.create(kinds.DEPLOYMENT, {"metadata": {"name": "dep-a"}, "spec": spec})
+    await testbed.run("run-early", deployment="dep-a")
+    early = await testbed.ended("run-early")
     assert early.error["reason"] == "NoActiveDeployment"
-    await yard.project("nothere")
-    await yard.run("run-a", deployment="dep-a")
-    waiting = await yard.until(
+    await testbed.project("nothere")
+    await testbed.run("run-a", deployment="dep-a")
+    waiting = await testbed.until(
         kinds.RUN,
         "run-a",
         lambda o: any(c["reason"] == "WaitingForDeployment" for c in o["status"]["conditions"]),
     )
     assert waiting["status"]["phase"] == "Pending"
-    await yard.built("dep-a")
-    await yard.until(kinds.RUN, "run-a", lambda o: o["status"].get("pod"))
+    await testbed.built("dep-a")
+    await testbed.until(kinds.RUN, "run-a", lambda o: o["status"].get("pod"))
 
 
-async def test_above_the_plan_runs_queue_in_order_and_follow_when_a_place_is_free(yard):
-    await yard.project()
-    await yard.deployment("dep-a", image=NO_IMAGE)
+async def test_above_the_plan_runs_queue_in_order_and_follow_when_a_place_is_free(testbed):
+    await testbed.project()
+    await testbed.deployment("dep-a", image=NO_IMAGE)
     names = [f"run-{index}" for index in range(4)]
     for name in names:
-        await yard.run(name, deployment="dep-a")
+        await testbed.run(name, deployment="dep-a")
     for name in names[:2]:
-        await yard.until(kinds.RUN, name, lambda o: o["status"].get("pod"))
+        await testbed.until(kinds.RUN, name, lambda o: o["status"].get("pod"))
     for name in names[2:]:
-        queued = await yard.until(
+        queued = await testbed.until(
             kinds.RUN, name, lambda o: any(c["reason"] == "Queued" for c in o["status"]["conditions"])
         )
         assert {c["type"]: c["status"] for c in queued["status"]["conditions"]}["Admitted"] == "False"
         assert "pod" not in queued["status"]
-    await yard.report("run-0", "succeeded")
-    await yard.until(kinds.RUN, "run-2", lambda o: o["status"].get("pod"))
-    assert "pod" not in (await yard.kube.get(kinds.RUN, "run-3"))["status"]
+    await testbed.report("run-0", "succeeded")
+    await testbed.until(kinds.RUN, "run-2", lambda o: o["status"].get("pod"))
+    assert "pod" not in (await testbed.kube.get(kinds.RUN, "run-3"))["status"]
 
 
-async def test_a_canceled_run_never_starts_and_one_with_a_pod_is_stopped(yard):
-    await yard.project()
-    await yard.deployment("dep-a", image=NO_IMAGE)
+async def test_a_canceled_run_never_starts_and_one_with_a_pod_is_stopped(testbed):
+    await testbed.project()
+    await testbed.deployment("dep-a", image=NO_IMAGE)
     for name in ("run-0", "run-1", "run-2"):
-        await yard.run(name, deployment="dep-a")
+        await testbed.run(name, deployment="dep-a")
     for name in ("run-0", "run-1"):
-        await yard.until(kinds.RUN, name, lambda o: o["status"].get("pod"))
-    await yard.kube.patch(kinds.RUN, "run-2", {"spec": {"cancel": True}})
-    run = await yard.ended("run-2")
+        await testbed.until(kinds.RUN, name, lambda o: o["status"].get("pod"))
+    await testbed.kube.patch(kinds.RUN, "run-2", {"spec": {"cancel": True}})
+    run = await testbed.ended("run-2")
     assert run.phase == "Canceled"
     assert run.error is None
-    assert await yard.kube.get(kinds.POD, "run-2") is None
-    await yard.kube.patch(kinds.RUN, "run-0", {"spec": {"cancel": True}})
-    assert (await yard.ended("run-0")).phase == "Canceled"
+    assert await testbed.kube.get(kinds.POD, "run-2") is None
+    await testbed.kube.patch(kinds.RUN, "run-0", {"spec": {"cancel": True}})
+    assert (await testbed.ended("run-0")).phase == "Canceled"
 
 
-async def test_a_pod_deleted_from_outside_fails_the_run_and_is_not_made_again(yard):
-    await yard.project()
-    await yard.deployment("dep-a", image=NO_IMAGE)
-    await yard.run("run-a", deployment="dep-a")
-    await yard.until(kinds.RUN, "run-a", lambda o: o["status"].get("pod"))
-    await yard.kube.delete(kinds.POD, "run-a", grace_seconds=0)
-    run = await yard.ended("run-a")
+async def test_a_pod_deleted_from_outside_fails_the_run_and_is_not_made_again(testbed):
+    await testbed.project()
+    await testbed.deployment("dep-a", image=NO_IMAGE)
+    await testbed.run("run-a", deployment="dep-a")
+    await testbed.until(kinds.RUN, "run-a", lambda o: o["status"].get("pod"))
+    await testbed.kube.delete(kinds.POD, "run-a", grace_seconds=0)
+    run = await testbed.ended("run-a")
     assert (run.phase, run.error["reason"]) == ("Failed", "PodDeleted")
     await asyncio.sleep(1.5)
-    assert await yard.kube.get(kinds.POD, "run-a") is None
+    assert await testbed.kube.get(kinds.POD, "run-a") is None
 
 
-async def test_a_pod_without_a_place_at_the_facade_gives_its_run_back(yard):
-    await yard.project()
-    await yard.deployment("dep-a", image=NO_IMAGE)
-    await yard.run("run-a", deployment="dep-a")
-    recorded = await yard.until(kinds.RUN, "run-a", lambda o: o["status"].get("pod"))
+async def test_a_pod_without_a_place_at_the_facade_gives_its_run_back(testbed):
+    await testbed.project()
+    await testbed.deployment("dep-a", image=NO_IMAGE)
+    await testbed.run("run-a", deployment="dep-a")
+    recorded = await testbed.until(kinds.RUN, "run-a", lambda o: o["status"].get("pod"))
     first = recorded["status"]["pod"]["uid"]
     # As the kubelet tells of a runner that was told to wait until its start timeout.
     told = json.dumps({"outcome": None, "message": f"The run was not claimed: {WAITED}", "reported": False})
@@ -271,36 +273,36 @@ async def test_a_pod_without_a_place_at_the_facade_gives_its_run_back(yard):
     status = {"name": "crew", "image": NO_IMAGE, "imageID": "", "ready": False, "restartCount": 0}
     status["state"] = {"terminated": ended}
     async with asyncio.timeout(120):
-        while (pod := await yard.kube.get(kinds.POD, "run-a")) is None or pod["metadata"]["uid"] == first:
-            await yard.play("run-a", first, {"phase": "Failed", "containerStatuses": [status]})
+        while (pod := await testbed.kube.get(kinds.POD, "run-a")) is None or pod["metadata"]["uid"] == first:
+            await testbed.play("run-a", first, {"phase": "Failed", "containerStatuses": [status]})
             await asyncio.sleep(0.1)
-    found = Run(await yard.kube.get(kinds.RUN, "run-a"))
+    found = Run(await testbed.kube.get(kinds.RUN, "run-a"))
     assert found.phase == "Pending"
-    await yard.claim("run-a")
-    await yard.report("run-a", "succeeded")
-    assert (await yard.ended("run-a")).phase == "Succeeded"
+    await testbed.claim("run-a")
+    await testbed.report("run-a", "succeeded")
+    assert (await testbed.ended("run-a")).phase == "Succeeded"
 
 
 async def test_an_image_that_is_not_there_is_given_up_after_a_while(kube, trigger):
     config = settings(kube.namespace, kopf=trigger == "kopf", timing=replace(FAST, image_pull=6))
     async with controller(kube, config) as process:
-        yard = Yard(kube, config, process)
-        await yard.project()
-        await yard.deployment("dep-a", image=NO_IMAGE)
-        await yard.run("run-a", deployment="dep-a")
-        run = Run((await yard.ended("run-a")).raw)
+        testbed = ControllerTestbed(kube, config, process)
+        await testbed.project()
+        await testbed.deployment("dep-a", image=NO_IMAGE)
+        await testbed.run("run-a", deployment="dep-a")
+        run = Run((await testbed.ended("run-a")).raw)
     assert (run.phase, run.error["reason"]) == ("Failed", "ImagePullFailed")
 
 
-async def test_the_place_of_a_run_that_was_deleted_is_given_to_the_next(yard):
+async def test_the_place_of_a_run_that_was_deleted_is_given_to_the_next(testbed):
     # No node has the label: the pods take their places and are gone at once when they are deleted.
-    await yard.project(pod={"nodeSelector": {"crewyard.dev/none": "here"}})
-    await yard.deployment("dep-a", image=NO_IMAGE)
-    await yard.active("dep-a")
+    await testbed.project(pod={"nodeSelector": {"crewyard.dev/none": "here"}})
+    await testbed.deployment("dep-a", image=NO_IMAGE)
+    await testbed.active("dep-a")
     for name in ("run-a", "run-b"):
-        await yard.run(name, deployment="dep-a")
-        await yard.until(kinds.POD, name, lambda _: True)
-    await yard.run("run-c", deployment="dep-a")
-    await yard.until(kinds.RUN, "run-c", lambda o: condition(o, "Admitted") == ("False", "Queued"))
-    await yard.kube.delete(kinds.RUN, "run-a")
-    await yard.until(kinds.POD, "run-c", lambda _: True)
+        await testbed.run(name, deployment="dep-a")
+        await testbed.until(kinds.POD, name, lambda _: True)
+    await testbed.run("run-c", deployment="dep-a")
+    await testbed.until(kinds.RUN, "run-c", lambda o: condition(o, "Admitted") == ("False", "Queued"))
+    await testbed.kube.delete(kinds.RUN, "run-a")
+    await testbed.until(kinds.POD, "run-c", lambda _: True)

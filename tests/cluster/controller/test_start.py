@@ -8,7 +8,7 @@ from dataclasses import replace
 
 from crds import kinds
 from tests.campaign import image, surroundings
-from tests.cluster.controller.conftest import FAST, Yard, condition, controller, settings
+from tests.cluster.controller.conftest import FAST, ControllerTestbed, condition, controller, settings
 
 PATIENCE = replace(FAST, start_timeout=30, unschedulable=20)
 """So much that a busy machine comes before to what is looked for: a container, the scheduler's words."""
@@ -20,30 +20,30 @@ time.sleep(600)
 """
 
 
-async def gone(yard, name):
+async def gone(testbed, name):
     async with asyncio.timeout(180):
-        while await yard.kube.get(kinds.POD, name):
+        while await testbed.kube.get(kinds.POD, name):
             await asyncio.sleep(0.2)
 
 
 async def test_a_pod_that_no_node_takes_is_given_up_with_the_schedulers_words(kube):
     config = settings(kube.namespace, timing=PATIENCE)
     async with controller(kube, config) as process:
-        yard = Yard(kube, config, process)
-        await yard.project(pod={"nodeSelector": {"crewyard.dev/none": "here"}})
-        await yard.deployment("dep-a")
-        await yard.run("run-a", deployment="dep-a")
-        waiting = await yard.until(
+        testbed = ControllerTestbed(kube, config, process)
+        await testbed.project(pod={"nodeSelector": {"crewyard.dev/none": "here"}})
+        await testbed.deployment("dep-a")
+        await testbed.run("run-a", deployment="dep-a")
+        waiting = await testbed.until(
             kinds.RUN, "run-a", lambda o: condition(o, "Succeeded") == ("Unknown", "Unschedulable")
         )
         assert "didn't match" in json.dumps(waiting["status"]["conditions"])
-        run = await yard.ended("run-a")
+        run = await testbed.ended("run-a")
         assert (run.phase, run.error["reason"]) == ("Failed", "StartTimeout")
         words = r"no node could schedule the pod within 20 s: \d+/\d+ nodes are available: "
         words += r".*didn't match Pod's node"
         assert re.match(words, run.error["message"]), run.error
         assert "startTime" not in run.status
-        await gone(yard, "run-a")
+        await gone(testbed, "run-a")
 
 
 async def test_a_process_that_runs_and_never_claims_is_given_up_and_its_pod_goes(kube, tmp_path):
@@ -56,15 +56,15 @@ async def test_a_process_that_runs_and_never_claims_is_given_up_and_its_pod_goes
     sleeping = await asyncio.to_thread(image.ensure, tmp_path, base, address)
     config = settings(kube.namespace, timing=PATIENCE)
     async with controller(kube, config) as process:
-        yard = Yard(kube, config, process)
-        await yard.project()
-        await yard.deployment("dep-a", image=sleeping)
-        await yard.run("run-a", deployment="dep-a")
-        pod = await yard.until(kinds.POD, "run-a", lambda o: o["status"].get("phase") == "Running", 180)
+        testbed = ControllerTestbed(kube, config, process)
+        await testbed.project()
+        await testbed.deployment("dep-a", image=sleeping)
+        await testbed.run("run-a", deployment="dep-a")
+        pod = await testbed.until(kinds.POD, "run-a", lambda o: o["status"].get("phase") == "Running", 180)
         assert pod["status"]["containerStatuses"][0]["state"]["running"]
         # It has as long as a runner that gives up by itself, and half a minute.
-        run = await yard.ended("run-a", 180)
+        run = await testbed.ended("run-a", 180)
         assert (run.phase, run.error["reason"]) == ("Failed", "StartTimeout")
         assert "did not start its crew within 30 s" in run.error["message"]
         assert "startTime" not in run.status and "claim" not in run.status
-        await gone(yard, "run-a")
+        await gone(testbed, "run-a")

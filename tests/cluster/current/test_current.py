@@ -82,7 +82,7 @@ def cluster(tmp_path_factory):
 @pytest.fixture
 def person(cluster):
     # A path of pytest's own would be too long for a state directory.
-    with tempfile.TemporaryDirectory(prefix="yard-") as state:
+    with tempfile.TemporaryDirectory(prefix="crewyard-test-") as state:
         one = Person(cluster, Path(state, "state"))
         yield one
         one.does("down --purge")

@@ -5,9 +5,9 @@ import secrets
 
 import pytest
 
-from controller.config import Config
+from controller.config import ControllerConfig
 from controller.deployment import pod as build_pod
-from controller.pods.placement import parse_places
+from controller.pods.placement import parse_placements
 from controller.run import pod as run_pod
 from crds.objects import Deployment, Project, Run
 from tests.cluster.install.installation import CommandError, kubectl, until
@@ -43,7 +43,7 @@ def place():
 
 
 def config(name, places):
-    return Config(
+    return ControllerConfig(
         namespace=name,
         internal_url="http://crewyard-api.crewyard-system.svc:8080",
         token_key="0123456789abcdef",
@@ -51,7 +51,7 @@ def config(name, places):
         kaniko_image="registry.example.com/kaniko:1",
         base_images={"3.11": "registry.example.com/python:3.11-slim"},
         registry="registry.example.com",
-        pods=parse_places(json.dumps(places)),
+        placements=parse_placements(json.dumps(places)),
     )
 
 

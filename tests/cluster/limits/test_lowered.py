@@ -79,7 +79,9 @@ async def a_queue_of_two_then_a_log_and_files_that_are_cut(found):
     assert (status, answer["error"]["code"]) == (429, "queue_full"), answer
     assert answer["error"]["details"] == {"project": found.project, "limit": 2}
     pod = await found.kube.get(POD, name_of(first))
-    assert pod is not None and pod["spec"]["activeDeadlineSeconds"] == 300 + 1234 + GRACE_SECONDS + FLUSH_SECONDS
+    assert (
+        pod is not None and pod["spec"]["activeDeadlineSeconds"] == 300 + 1234 + GRACE_SECONDS + FLUSH_SECONDS
+    )
 
     await found.ask("POST", f"/v1/runs/{first}/cancel")
     assert (await until(found, talker, "succeeded", "failed"))["status"] == "succeeded"

@@ -204,7 +204,7 @@ def write(target: Path, tree: Path, data: Path, stored: dict[str, Any], told: di
 
 def main(tree: Path, target: Path) -> None:
     """Records one release."""
-    drawn = api_keys.draw()
+    drawn = api_keys.generate()
     admin = {"id": drawn.key_id, "hash": drawn.hash, "scopes": ["admin"], "plan": "enterprise"}
     with tempfile.TemporaryDirectory() as place, ControlPlane(Path(place)) as plane:
         plane.kubectl("create", "namespace", "crews")

@@ -29,7 +29,7 @@ OBJECTS = json.loads((BEFORE / "objects.json").read_text())
 RUNS = {name: str(run).replace("_", "-", 1) for name, run in TOLD["runs"].items()}
 
 
-class Yard:
+class UpgradeTestbed:
     """The cluster with the older release's objects, and a copy of its data."""
 
     def __init__(self, plane: ControlPlane, data: Path) -> None:
@@ -60,7 +60,7 @@ class Yard:
 
 
 @pytest.fixture(scope="module")
-def yard(tmp_path_factory):
+def testbed(tmp_path_factory):
     if missing():
         pytest.skip(f"not on PATH: {', '.join(missing())}")
     place = tmp_path_factory.mktemp("upgrade")
@@ -77,24 +77,24 @@ def yard(tmp_path_factory):
         plane.store(OBJECTS)
         secrets = {"apiVersion": "v1", "kind": "List", "items": TOLD["secrets"]}
         plane.kubectl("-n", "crews", "create", "-f", "-", stdin=json.dumps(secrets))
-        one = Yard(plane, data)
+        one = UpgradeTestbed(plane, data)
         assert one.get("runs", RUNS["working"])["status"]["phase"] == "Running"
         plane.kubectl("apply", "--server-side", "--force-conflicts", "-k", str(ROOT / "crds"))
         plane.established()
         yield one
 
 
-def test_the_kinds_of_now_hold_the_objects_of_then(yard):
+def test_the_kinds_of_now_hold_the_objects_of_then(testbed):
     for stored in OBJECTS.values():
         metadata = stored["metadata"]
         kind = f"{stored['kind'].lower()}s"
-        found = yard.get(kind, metadata["name"])
+        found = testbed.get(kind, metadata["name"])
         assert found["metadata"]["uid"] == metadata["uid"]
         assert found["spec"] == stored.get("spec") and found.get("status") == stored.get("status")
         # Any change makes the apiserver hold the whole object to the schema and rules of now.
-        assert yard.patch(kind, metadata["name"], {"metadata": {"labels": {"seen": "yes"}}}) == ""
+        assert testbed.patch(kind, metadata["name"], {"metadata": {"labels": {"seen": "yes"}}}) == ""
         touched = {"status": {"observedGeneration": 7}}
-        assert yard.patch(
+        assert testbed.patch(
             kind, metadata["name"], touched, "--subresource=status", "--dry-run=server"
         ) == "" or (found.get("status", {}).get("phase") in ("Succeeded", "Failed", "Canceled"))
 
@@ -109,15 +109,15 @@ def test_the_kinds_of_now_hold_the_objects_of_then(yard):
         ("working", {"status": {"pod": {"uid": "x"}}}, ["--subresource=status"], "written once"),
     ],
 )
-def test_frozen_rules_hold_for_objects_of_then(yard, run, body, more, said):
-    answer = yard.patch("runs", RUNS[run], body, *more)
+def test_frozen_rules_hold_for_objects_of_then(testbed, run, body, more, said):
+    answer = testbed.patch("runs", RUNS[run], body, *more)
     assert any(word in answer for word in said.split("|")), answer
 
 
-def test_what_runs_may_still_be_written(yard):
+def test_what_runs_may_still_be_written(testbed):
     writes = ["--subresource=status", "--dry-run=server"]
-    assert yard.patch("runs", RUNS["working"], {"status": {"phase": "Failed"}}, *writes) == ""
-    assert yard.patch("runs", RUNS["queued"], {"spec": {"cancel": True}}, "--dry-run=server") == ""
+    assert testbed.patch("runs", RUNS["working"], {"status": {"phase": "Failed"}}, *writes) == ""
+    assert testbed.patch("runs", RUNS["queued"], {"spec": {"cancel": True}}, "--dry-run=server") == ""
 
 
 def same(then: Any, now: Any, path: str) -> None:
@@ -168,8 +168,8 @@ def without_passing(value: Any) -> Any:
     return [without_passing(one) for one in value] if isinstance(value, list) else value
 
 
-def test_the_facade_of_now_goes_on_with_the_work_of_then(yard):
-    with yard.facade() as facade:
+def test_the_facade_of_now_goes_on_with_the_work_of_then(testbed):
+    with testbed.facade() as facade:
         for path, then in TOLD["answers"].items():
             accept = {"Accept": "application/json"} if path.endswith("/events") else {}
             now = facade.data_of("GET", path, **accept)
@@ -195,7 +195,7 @@ def test_the_facade_of_now_goes_on_with_the_work_of_then(yard):
         )
         assert working.says(2, "highest")[1] == {"acknowledged": 2}
         assert working.ends("succeeded", 2, {"tide": "high"}, (1, len(b"# Draft\n"))) == 200
-        assert yard.get("runs", RUNS["working"])["status"]["result"]["outcome"] == "succeeded"
+        assert testbed.get("runs", RUNS["working"])["status"]["result"]["outcome"] == "succeeded"
 
         # One that waited is claimed only now.
         told = TOLD["pods"][TOLD["runs"]["queued"]]
@@ -203,7 +203,7 @@ def test_the_facade_of_now_goes_on_with_the_work_of_then(yard):
         assert queued.posts("claim")[1]["input"] == {"topic": "queued"}
         assert queued.says(1, "at last")[0] == 200 and queued.ends("succeeded", 1, "done") == 200
 
-        with Controller(yard, facade) as controller:
+        with Controller(testbed, facade) as controller:
             for run, output in (("working", {"tide": "high"}), ("queued", "done")):
                 ended = facade.eventually(
                     f"/v1/runs/{TOLD['runs'][run]}",
@@ -221,11 +221,11 @@ def test_the_facade_of_now_goes_on_with_the_work_of_then(yard):
 class Controller:
     """The controller of now as a process, on the same cluster."""
 
-    def __init__(self, yard: Yard, facade: Facade) -> None:
-        self.log = yard.data.parent / "controller.log"
+    def __init__(self, testbed: UpgradeTestbed, facade: Facade) -> None:
+        self.log = testbed.data.parent / "controller.log"
         image = f"registry.example.com/x@sha256:{'2' * 64}"
         self.environment = {
-            "KUBECONFIG": str(yard.plane.kubeconfig),
+            "KUBECONFIG": str(testbed.plane.kubeconfig),
             "CREWYARD_NAMESPACE": "crews",
             "CREWYARD_TOKEN_KEY": TOKEN_KEY,
             "CREWYARD_INTERNAL_URL": facade.url,
