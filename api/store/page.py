@@ -7,7 +7,7 @@ Row = TypeVar("Row")
 
 
 @dataclass(frozen=True)
-class Page(Generic[Row]):
+class RowPage(Generic[Row]):
     """The rows of one page, newest first; `total` counts all that match, read in the same transaction."""
 
     """The rows of one page, newest first; `total` counts all matching rows, read in the same transaction."""

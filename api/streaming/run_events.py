@@ -7,7 +7,7 @@ from api.store.logs.events import RunEvent
 from api.streaming.sse import frame
 
 
-def item(event: Event) -> dict[str, Any]:
+def item(event: RunEvent) -> dict[str, Any]:
     """Return an event as an item of a page."""
     return {"id": event.id, "type": event.type, "data": event.data}
 

@@ -6,7 +6,7 @@ from typing import Any
 
 from sqlalchemy import ColumnElement, Row, func, select
 
-from api.store.page import Page
+from api.store.page import RowPage
 from api.store.sql.database import Database
 from api.store.sql.schema import artifacts, runs
 from api.store.sql.upsert import insert
@@ -67,14 +67,14 @@ class Artifacts:
             row = (await connection.execute(query)).one_or_none()
         return _row(row) if row else None
 
-    async def page(self, run: str, offset: int, limit: int) -> Page[ArtifactRow]:
+    async def page(self, run: str, offset: int, limit: int) -> RowPage[ArtifactRow]:
         """Return a page of a run's artifacts, newest first; all are partial if the crew was cut short."""
         query = self._select(run).order_by(artifacts.c.version.desc()).offset(offset).limit(limit)
         async with self._database.read() as connection:
             count = select(func.count()).select_from(artifacts).where(*self._of(run))
             total = int((await connection.execute(count)).scalar_one())
             rows = (await connection.execute(query)).all()
-        return Page(tuple(_row(row) for row in rows), total)
+        return RowPage(tuple(_row(row) for row in rows), total)
 
     async def totals(self, run: str, excluding: str | None = None) -> ArtifactTotals:
         """Return number and bytes of a run's artifacts, without the one named `excluding`."""

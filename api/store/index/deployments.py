@@ -9,7 +9,7 @@ from sqlalchemy import Row, and_, bindparam, case, func, or_, select, update
 
 from api.store.index.deletion.delete_deployment import delete_deployment
 from api.store.index.deletion.delete_project import is_removed
-from api.store.page import Page
+from api.store.page import RowPage
 from api.store.sql.columns import moment
 from api.store.sql.database import Database, next_ord
 from api.store.sql.notifier import Notifier
@@ -127,7 +127,7 @@ class Deployments:
 
     async def page(
         self, project: str, offset: int, limit: int, status: str | None = None
-    ) -> Page[DeploymentRow]:
+    ) -> RowPage[DeploymentRow]:
         """Return a page of a project's deployments, newest first, optionally of one status. May be empty."""
         query = _VISIBLE.where(deployments.c.project == project)
         if status is not None:
@@ -138,7 +138,7 @@ class Deployments:
             total = int((await connection.execute(count, here)).scalar_one())
             query = query.order_by(deployments.c.ord.desc()).offset(offset).limit(limit)
             rows = (await connection.execute(query, here)).all()
-        return Page(tuple(_row(row) for row in rows), total)
+        return RowPage(tuple(_row(row) for row in rows), total)
 
     async def queue_position(self, row: DeploymentRow) -> int | None:
         """Return a deployment's position in the build queue, from 1; None if it is not in the queue.

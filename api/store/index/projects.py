@@ -10,7 +10,7 @@ from sqlalchemy.ext.asyncio import AsyncConnection
 
 from api.store.errors import StoreUnavailable
 from api.store.index.deletion.delete_project import delete_project, delete_run_batch, is_removed
-from api.store.page import Page
+from api.store.page import RowPage
 from api.store.sql.database import Database, next_ord
 from api.store.sql.notifier import Notifier
 from api.store.sql.schema import deployments, projects
@@ -53,7 +53,7 @@ class Projects:
             row = (await connection.execute(_BY_NAME, here)).one_or_none()
         return ProjectRow(**row._mapping) if row else None
 
-    async def page(self, offset: int, limit: int, names: frozenset[str] | None = None) -> Page[ProjectRow]:
+    async def page(self, offset: int, limit: int, names: frozenset[str] | None = None) -> RowPage[ProjectRow]:
         """Return a page, newest first; with `names`, of these only (an API key bound to projects)."""
         query = select(*_COLUMNS).where(projects.c.namespace == self._namespace)
         if names is not None:
@@ -63,7 +63,7 @@ class Projects:
             total = int((await connection.execute(count)).scalar_one())
             query = query.order_by(projects.c.ord.desc()).offset(offset).limit(limit)
             rows = (await connection.execute(query)).all()
-        return Page(tuple(ProjectRow(**row._mapping) for row in rows), total)
+        return RowPage(tuple(ProjectRow(**row._mapping) for row in rows), total)
 
     async def plans(self, names: frozenset[str] | None) -> frozenset[str]:
         """Return the plans of these projects, or of all."""

@@ -26,7 +26,7 @@ MAX_CACHED_BOUNDS = 1000
 
 
 @dataclass(frozen=True)
-class Event:
+class RunEvent:
     """One event. `data` includes `run_id` and `timestamp`; `id` counts from 1 without gaps."""
 
     id: int
@@ -41,7 +41,7 @@ class EventPage:
     `total` is the greatest current id.
     """
 
-    events: tuple[Event, ...]
+    events: tuple[RunEvent, ...]
     ended: bool
     mark: int
     total: int
@@ -51,18 +51,20 @@ class EventPage:
 class EventBounds:
     """The events that the index stores: the first one, if the run was claimed; the last one, if it ended."""
 
-    started: Event | None
-    terminal: Event | None
+    started: RunEvent | None
+    terminal: RunEvent | None
 
 
-def replay(bounds: EventBounds, records: list[Record], after: int, limit: int) -> list[Event]:
+def replay(bounds: EventBounds, records: list[Record], after: int, limit: int) -> list[RunEvent]:
     """Return at most `limit` events with ids above `after`; `records` start after `records_before(after)`."""
-    events: list[Event] = []
+    events: list[RunEvent] = []
     if bounds.started:
         if after == 0:
             events.append(bounds.started)
         first = max(after, 1) + 1
-        events.extend(Event(first + index, record["t"], record["d"]) for index, record in enumerate(records))
+        events.extend(
+            RunEvent(first + index, record["t"], record["d"]) for index, record in enumerate(records)
+        )
     reached = events[-1].id if events else after
     if bounds.terminal and reached == bounds.terminal.id - 1:
         events.append(bounds.terminal)
@@ -151,7 +153,7 @@ class Events:
             started=None if row.granted_at is None else started(run, row.granted_at, row.answer),
             terminal=None
             if row.terminal is None
-            else Event(row.terminal_id, row.terminal["type"], row.terminal["data"]),
+            else RunEvent(row.terminal_id, row.terminal["type"], row.terminal["data"]),
         )
         # Not cached if it changed during the read, or if another replica may change it.
         if (self._notifier.single_process or bounds.terminal) and not self._notifier.changed_since(
@@ -173,11 +175,11 @@ class Events:
         self._notifier.notify(run)
 
 
-def started(run: str, granted_at: datetime, answer: Mapping[str, Any]) -> Event:
+def started(run: str, granted_at: datetime, answer: Mapping[str, Any]) -> RunEvent:
     """Return the first event of a claimed run."""
     data = {
         "run_id": names.id_of(run),
         "timestamp": format_time(granted_at),
         "deployment_id": answer.get("deployment_id"),
     }
-    return Event(1, "run.started", data)
+    return RunEvent(1, "run.started", data)

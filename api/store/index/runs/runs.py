@@ -10,7 +10,7 @@ from sqlalchemy import Row, bindparam, delete, select, update
 from api.store.index.idempotency import Idempotency, record_use
 from api.store.index.runs import counts, listing
 from api.store.index.runs.counts import CountKey
-from api.store.page import Page
+from api.store.page import RowPage
 from api.store.sql.database import Database, next_ord
 from api.store.sql.schema import idempotency as keys
 from api.store.sql.schema import projects as projects_table
@@ -153,7 +153,7 @@ class Runs:
         deployment: str | None = None,
         status: str | None = None,
         projects: frozenset[str] | None = None,
-    ) -> Page[RunRow]:
+    ) -> RowPage[RunRow]:
         """Return a page, newest first. `deployment` is an object name; `projects` are those a key may see."""
         filters: dict[str, Any] = {
             "project": project,
@@ -171,7 +171,7 @@ class Runs:
             query = listing.page(names, _LISTED, from_oldest=remaining < offset)
             values |= {"offset": min(offset, remaining), "limit": count}
             rows = (await connection.execute(query, values)).all() if count else []
-        return Page(tuple(RunRow(**row._mapping) for row in rows), total)
+        return RowPage(tuple(RunRow(**row._mapping) for row in rows), total)
 
     async def create(
         self, request: RunRequest, now: datetime, idempotency: Idempotency | None, name: str | None = None

@@ -47,9 +47,9 @@ async def work(store: Store, events: int = 30) -> str:
     return run
 
 
-async def check(place: Path, at_least: set[str]) -> None:
+async def check(directory: Path, at_least: set[str]) -> None:
     """Check that everything in the restored index exists."""
-    store = await Store.open(place, "crews")
+    store = await Store.open(directory, "crews")
     page = await store.runs.page(0, 1000)
     assert {row.name for row in page.items} >= at_least
     for row in page.items:

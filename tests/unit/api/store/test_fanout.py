@@ -56,10 +56,10 @@ async def test_streams_are_equal_at_all_replicas(tmp_path: Path, postgres: Postg
             await append_events(stores[number % 2], run, number)
             later.append((number, asyncio.create_task(follow(there, number))))
         await one.run_writer.observe(builders.run(run, "Succeeded"), builders.NOW)
-        found = [await task for task in whole]
-        assert [message["id"] for message in found[0]] == [str(n) for n in range(1, 23)]
-        assert found[1] == found[0] and found[2] == found[0]
+        bodies = [await task for task in whole]
+        assert [message["id"] for message in bodies[0]] == [str(n) for n in range(1, 23)]
+        assert bodies[1] == bodies[0] and bodies[2] == bodies[0]
         for after, task in later:
-            assert await task == found[0][after:]
+            assert await task == bodies[0][after:]
     for store in stores:
         await store.close()

@@ -26,8 +26,10 @@ async def test_migrations_match_schema(tmp_path: Path, empty_database: str | Non
         await (await Store.open(tmp_path, "crews", empty_database)).close()
     made = create_async_engine(empty_database or f"sqlite+aiosqlite:///{tmp_path / INDEX}")
     async with made.connect() as connection:
-        found = await connection.run_sync(lambda c: compare_metadata(MigrationContext.configure(c), whole))
-    assert found == []
+        differences = await connection.run_sync(
+            lambda c: compare_metadata(MigrationContext.configure(c), whole)
+        )
+    assert differences == []
     await made.dispose()
 
 

@@ -58,17 +58,17 @@ async def finish(store: Store, run: str) -> None:
 
 
 async def replay(store: Store, run: str, after: int = 0, limit: int = 70) -> list[int]:
-    found: list[int] = []
+    ids: list[int] = []
     while True:
         page = await store.events.read(run, after, limit)
-        found += [event.id for event in page.events]
+        ids += [event.id for event in page.events]
         assert all(
             event.data["message"] == f"line {event.id - 1}" for event in page.events if event.type == "log"
         )
         if page.ended:
-            return found
+            return ids
         assert page.events
-        after = found[-1]
+        after = ids[-1]
 
 
 async def test_sealed_log_from_every_position(store: Store) -> None:
@@ -96,13 +96,13 @@ async def test_readers_during_sealing(store: Store) -> None:
     run = await create_ended_run(store, 600)
 
     async def read(pause: int) -> list[int]:
-        found: list[int] = []
-        while len(found) < 602:
-            page = await store.events.read(run, len(found), 9)
-            found += [event.id for event in page.events]
+        ids: list[int] = []
+        while len(ids) < 602:
+            page = await store.events.read(run, len(ids), 9)
+            ids += [event.id for event in page.events]
             for _ in range(pause):
                 await asyncio.sleep(0)
-        return found
+        return ids
 
     readers = [asyncio.create_task(read(pause)) for pause in (0, 1, 7)]
     await asyncio.sleep(0.01)
@@ -162,10 +162,10 @@ def test_archive_ranges(sizes: list[int], after: int) -> None:
         patched.setattr(gzip_blocks, "BLOCK_BYTES", 1500)
         blocks = [block for line in lines for block in packer.add([line])] + packer.flush()
     data = b"".join(block.data for block in blocks)
-    found = []
+    unpacked = []
     for span in gzip_blocks.spans([(block.count, len(block.data)) for block in blocks], after):
-        found += gzip_blocks.unpack(data[span.start : span.end])[max(0, after - span.before) :]
-    assert found == lines[after:]
+        unpacked += gzip_blocks.unpack(data[span.start : span.end])[max(0, after - span.before) :]
+    assert unpacked == lines[after:]
 
 
 async def test_failing_seal_blocks_no_other(store: Store, monkeypatch: pytest.MonkeyPatch) -> None:

@@ -9,30 +9,30 @@ from hypothesis import strategies as st
 
 from api.store.errors import Missing
 from api.store.logs.event_log import EventLog, NewEvent
-from api.store.logs.events import Event, EventBounds, records_before, replay
+from api.store.logs.events import EventBounds, RunEvent, records_before, replay
 from api.store.store import Store
 from tests.unit.api.store import builders
 
-STARTED = Event(1, "run.started", {})
+STARTED = RunEvent(1, "run.started", {})
 
 
 @given(
-    said=st.integers(0, 30),
+    record_count=st.integers(0, 30),
     claimed=st.booleans(),
     ended=st.booleans(),
     after=st.integers(0, 40),
     limit=st.integers(1, 40),
 )
-def test_replay_pages(said: int, claimed: bool, ended: bool, after: int, limit: int) -> None:
-    said = said if claimed else 0
-    terminal = Event(said + 2 if claimed else 1, "run.completed", {})
+def test_replay_pages(record_count: int, claimed: bool, ended: bool, after: int, limit: int) -> None:
+    record_count = record_count if claimed else 0
+    terminal = RunEvent(record_count + 2 if claimed else 1, "run.completed", {})
     head = EventBounds(STARTED if claimed else None, terminal if ended else None)
-    records = [{"t": "log", "d": {"n": number}} for number in range(1, said + 1)]
+    records = [{"t": "log", "d": {"n": number}} for number in range(1, record_count + 1)]
     part = records[records_before(after) :][:limit]
-    found = replay(head, part, after, limit)
-    whole = ([STARTED] if claimed else []) + [Event(r["d"]["n"] + 1, "log", r["d"]) for r in records]
+    events = replay(head, part, after, limit)
+    whole = ([STARTED] if claimed else []) + [RunEvent(r["d"]["n"] + 1, "log", r["d"]) for r in records]
     whole += [terminal] if ended else []
-    assert found == whole[after : after + limit]
+    assert events == whole[after : after + limit]
 
 
 @settings(max_examples=30, deadline=None)
@@ -40,13 +40,13 @@ def test_replay_pages(said: int, claimed: bool, ended: bool, after: int, limit: 
 def test_repeated_appends_are_idempotent(
     tmp_path_factory: pytest.TempPathFactory, calls: list[tuple[int, int]]
 ) -> None:
-    place = tmp_path_factory.mktemp("log") / "run"
-    log, stored = EventLog(place), 0
+    directory = tmp_path_factory.mktemp("log") / "run"
+    log, stored = EventLog(directory), 0
     for first, count in calls:
         if first <= stored + 1:
             stored = max(stored, first + count - 1)
         assert log.append([NewEvent(first + n, "log", {"n": first + n}) for n in range(count)]) == stored
-        log = EventLog(place)
+        log = EventLog(directory)
     assert [record["d"]["n"] for record in log.read(0, 1000)] == list(range(1, stored + 1))
 
 
@@ -61,11 +61,11 @@ def test_artifact_marker_in_event_data(tmp_path: Path) -> None:
 def test_artifact_event_is_idempotent(
     tmp_path_factory: pytest.TempPathFactory,
 ) -> None:
-    place = tmp_path_factory.mktemp("log") / "run"
-    EventLog(place).append_artifact(1, {"name": "a"})
-    log = EventLog(place)
+    directory = tmp_path_factory.mktemp("log") / "run"
+    EventLog(directory).append_artifact(1, {"name": "a"})
+    log = EventLog(directory)
     log.append([NewEvent(1, "log", {})])
-    log = EventLog(place)
+    log = EventLog(directory)
     log.append_artifact(1, {"name": "a"})
     log.append_artifact(2, {"name": "a"})
     assert [(r["t"], r.get("v")) for r in log.read(0, 9)] == [("artifact", 1), ("log", None), ("artifact", 2)]

@@ -24,18 +24,18 @@ def test_read_from_every_position(
     segment: int,
     data: st.DataObject,
 ) -> None:
-    place = tmp_path_factory.mktemp("journal") / "run"
-    journal = Journal(place, segment)
+    directory = tmp_path_factory.mktemp("journal") / "run"
+    journal = Journal(directory, segment)
     whole: list[dict[str, str]] = []
     for batch in batches:
         whole += batch
         assert journal.append(batch) == len(whole)
         if data.draw(st.booleans()):
-            journal = Journal(place, segment)
+            journal = Journal(directory, segment)
     after = data.draw(st.integers(0, len(whole) + 1))
     limit = data.draw(st.integers(0, 40))
     assert journal.read(after, limit) == whole[after : after + limit]
-    assert Journal(place, segment).read(0, 10**6) == whole
+    assert Journal(directory, segment).read(0, 10**6) == whole
 
 
 def test_positions_across_strides_and_segments(tmp_path: Path) -> None:
@@ -101,14 +101,14 @@ def test_killed_writer_keeps_acknowledged_records(tmp_path: Path) -> None:
             writer.stdout.readline()
             time.sleep(0.2)
             os.kill(writer.pid, signal.SIGKILL)
-            told = writer.stdout.read().split()
-        acknowledged = int(told[-1]) if told else acknowledged
+            output = writer.stdout.read().split()
+        acknowledged = int(output[-1]) if output else acknowledged
         journal = Journal(tmp_path / "run")
-        found: list[int] = []
-        while batch := journal.read(len(found), 10_000):
-            found += [record["n"] for record in batch]
-        assert found == list(range(1, len(found) + 1))
-        assert len(found) >= acknowledged
+        numbers: list[int] = []
+        while batch := journal.read(len(numbers), 10_000):
+            numbers += [record["n"] for record in batch]
+        assert numbers == list(range(1, len(numbers) + 1))
+        assert len(numbers) >= acknowledged
 
 
 def test_read_during_removal(tmp_path: Path) -> None:

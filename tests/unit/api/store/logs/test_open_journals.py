@@ -17,7 +17,7 @@ class SlowJournal:
     opened = 0
     broken = False
 
-    def __init__(self, place: Path) -> None:
+    def __init__(self, directory: Path) -> None:
         SlowJournal.opened += 1
         time.sleep(0.05)
         if SlowJournal.broken:
@@ -35,9 +35,9 @@ async def test_readers_and_writer_share_one_opening(journals: OpenJournals[SlowJ
         async with journals.lock("run-a") as book:
             return book
 
-    found = await asyncio.gather(*(journals.open("run-a") for _ in range(20)), write())
-    assert (SlowJournal.opened, len(set(map(id, found)))) == (1, 1)
-    assert await journals.open("run-a") is found[0]
+    results = await asyncio.gather(*(journals.open("run-a") for _ in range(20)), write())
+    assert (SlowJournal.opened, len(set(map(id, results)))) == (1, 1)
+    assert await journals.open("run-a") is results[0]
 
 
 async def test_canceled_reader_keeps_the_opening(journals: OpenJournals[SlowJournal]) -> None:

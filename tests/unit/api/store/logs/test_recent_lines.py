@@ -20,9 +20,9 @@ def test_recent_matches_disk(tmp_path_factory: pytest.TempPathFactory, appends: 
         small = sum(sizes) < RECENT_MAX_BYTES - 40 * len(sizes)
         for after in range(number + 1):
             for limit in (1, 2, 9):
-                found = journal.recent(after, limit)
-                assert found is None or found == journal.read(after, limit)
-                assert (found is not None) >= (small and number - len(sizes) <= after < number)
+                recent = journal.recent(after, limit)
+                assert recent is None or recent == journal.read(after, limit)
+                assert (recent is not None) >= (small and number - len(sizes) <= after < number)
 
 
 def test_removed_journal_has_no_recent_lines(tmp_path: Path) -> None:

@@ -21,8 +21,8 @@ def new_event(number: int) -> NewEvent:
     return NewEvent(number, "log", {"timestamp": f"2026-11-21T10:00:{number:02}Z", "message": "x" * 30})
 
 
-def segments(place: Path) -> list[Path]:
-    return sorted(place.glob("*.log"))
+def segments(directory: Path) -> list[Path]:
+    return sorted(directory.glob("*.log"))
 
 
 @settings(max_examples=60, deadline=None)
@@ -34,34 +34,34 @@ def segments(place: Path) -> list[Path]:
 def test_readable_records_keep_their_numbers(
     tmp_path_factory: pytest.TempPathFactory, data: st.DataObject, size: int, junk: bytes
 ) -> None:
-    place = tmp_path_factory.mktemp("log") / "run-a"
-    journal = Journal(place, size)
+    directory = tmp_path_factory.mktemp("log") / "run-a"
+    journal = Journal(directory, size)
     for number in range(1, 21):
         journal.append([{"s": number, "t": "log", "d": dict(new_event(number).data)}])
-    file = data.draw(st.sampled_from(segments(place)))
+    file = data.draw(st.sampled_from(segments(directory)))
     whole = file.read_bytes()
     start = data.draw(st.integers(0, len(whole) - 1))
     end = min(len(whole), start + data.draw(st.integers(1, 250)))
     file.write_bytes(whole[:start] + junk * (end - start) + whole[end:])
-    log = EventLog(place)
+    log = EventLog(directory)
     if log.last:
         with pytest.MonkeyPatch.context():
             try:
-                found = log.read(0, 100)
+                records = log.read(0, 100)
             except JournalDamaged:
-                repair_files(place)
-                log = EventLog(place)
-                found = log.read(0, 100)
+                repair_files(directory)
+                log = EventLog(directory)
+                records = log.read(0, 100)
     else:
-        found = []
-    numbers = [record["s"] for record in found]
+        records = []
+    numbers = [record["s"] for record in records]
     # Only records at the very end of the log can be lost without a trace.
     assert numbers == list(range(1, len(numbers) + 1))
-    kept = [record for record in found if record["d"]["message"] != LOST]
+    kept = [record for record in records if record["d"]["message"] != LOST]
     assert all(record["d"] == new_event(record["s"]).data for record in kept)
     lines = (end - start) // 40 + 2
     assert len(kept) >= 20 - lines
-    assert repair_files(place) == 0
+    assert repair_files(directory) == 0
 
 
 def test_lost_artifact_event_leaves_a_gap(tmp_path: Path) -> None:
@@ -73,9 +73,9 @@ def test_lost_artifact_event_leaves_a_gap(tmp_path: Path) -> None:
     lines = first.read_bytes().splitlines(keepends=True)
     first.write_bytes(b"\0" * (len(lines[0]) - 1) + b"\n" + b"".join(lines[1:]))
     repair_files(tmp_path / "run-a")
-    found = EventLog(tmp_path / "run-a").read(0, 99)
-    assert [record["d"].get("n") for record in found] == [None, *range(2, 9)]
-    assert found[0]["d"]["message"] == LOST
+    records = EventLog(tmp_path / "run-a").read(0, 99)
+    assert [record["d"].get("n") for record in records] == [None, *range(2, 9)]
+    assert records[0]["d"]["message"] == LOST
 
 
 @pytest.mark.parametrize("where", ["first", "middle", "artifact"])

@@ -15,11 +15,11 @@ def test_never_returns_stale_values(steps):
             rows[name] += 1
             generation[0] += 1
         if known.get(name) is None:
-            before, found = known.generation(), rows[name]
+            before, value = known.generation(), rows[name]
             if meanwhile:
                 rows[name] += 1
                 generation[0] += 1
-            known.put(before, name, found)
+            known.put(before, name, value)
         assert known.get(name) in (None, rows[name])
 
 

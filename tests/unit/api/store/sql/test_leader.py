@@ -55,10 +55,10 @@ async def leading(*replicas: LocalReplica, led: int = 0) -> LocalReplica:
     """Return the leader, once there is one and all together have led `led` times."""
     end = time.monotonic() + 120
     while True:
-        found = [one for one in replicas if one.leads.is_set()]
-        if found and sum(one.led for one in replicas) >= led:
-            assert len(found) == 1
-            return found[0]
+        leaders = [replica for replica in replicas if replica.leads.is_set()]
+        if leaders and sum(replica.led for replica in replicas) >= led:
+            assert len(leaders) == 1
+            return leaders[0]
         assert time.monotonic() < end
         await asyncio.sleep(0.05)
 

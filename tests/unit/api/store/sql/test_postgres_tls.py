@@ -68,6 +68,6 @@ async def test_unknown_authority_is_refused(port, tmp_path, monkeypatch):
 def test_unknown_mode_error_shows_no_password():
     with pytest.raises(
         ApiConfigError, match=r"CREWYARD_DATABASE_URL: ssl must be one of .*verify-full"
-    ) as said:
+    ) as error_info:
         parse({"CREWYARD_TOKEN_KEY": "k" * 32, "CREWYARD_DATABASE_URL": url(5432, "ssl=true")})
-    assert PASSWORD not in str(said.value)
+    assert PASSWORD not in str(error_info.value)

@@ -49,9 +49,9 @@ def filled(tmp_path_factory: pytest.TempPathFactory) -> Path:
     """Return an index of many ended and sealed runs in many projects."""
     import sqlalchemy
 
-    place = tmp_path_factory.mktemp("filled")
-    migrate(place / "index.sqlite3")
-    engine = sqlalchemy.create_engine(f"sqlite:///{place / 'index.sqlite3'}")
+    directory = tmp_path_factory.mktemp("filled")
+    migrate(directory / "index.sqlite3")
+    engine = sqlalchemy.create_engine(f"sqlite:///{directory / 'index.sqlite3'}")
     with engine.begin() as connection:
         for start in range(0, COUNT, 1000):
             numbers = range(start, start + 1000)
@@ -94,7 +94,7 @@ def filled(tmp_path_factory: pytest.TempPathFactory) -> Path:
         counted = {"namespace": "crews", "deployment": "dep-a", "status": "succeeded", "count": COUNT // 40}
         connection.execute(run_counts.insert(), [{**counted, "project": f"p{n}"} for n in range(40)])
     engine.dispose()
-    return place
+    return directory
 
 
 @pytest.fixture
@@ -104,12 +104,12 @@ async def store(filled: Path) -> AsyncIterator[Store]:
     await opened.close()
 
 
-def watch(store: Store, said: list[tuple[str, Any]]) -> Callable[[], None]:
+def watch(store: Store, statements: list[tuple[str, Any]]) -> Callable[[], None]:
     """Record every statement that the store executes."""
     engines = [store.database._readers.sync_engine, store.database._writer.sync_engine]  # type: ignore[attr-defined]
 
     def note(_c: Any, _cursor: Any, statement: str, parameters: Any, _context: Any, many: bool) -> None:
-        said.append((statement, parameters[0] if many else parameters))
+        statements.append((statement, parameters[0] if many else parameters))
 
     for engine in engines:
         event.listen(engine, "before_cursor_execute", note)
@@ -122,8 +122,8 @@ def watch(store: Store, said: list[tuple[str, Any]]) -> Callable[[], None]:
 
 
 async def test_maintenance_queries_use_indexes(store: Store) -> None:
-    said: list[tuple[str, Any]] = []
-    stop = watch(store, said)
+    statements: list[tuple[str, Any]] = []
+    stop = watch(store, statements)
     now = builders.NOW + timedelta(days=30)
     await MaintenanceRound(store, 30 * 24 * 3600 - 500, 300).run_once(now)
     await store.runs.prunable(now, 9, project="p1")
@@ -134,7 +134,7 @@ async def test_maintenance_queries_use_indexes(store: Store) -> None:
     stop()
     scans = []
     async with store.database.read() as connection:
-        for statement, parameters in said:
+        for statement, parameters in statements:
             if not statement.lstrip().upper().startswith(("SELECT", "UPDATE", "DELETE")):
                 continue
             plan = await connection.exec_driver_sql(f"EXPLAIN QUERY PLAN {statement}", tuple(parameters))
@@ -145,19 +145,20 @@ async def test_maintenance_queries_use_indexes(store: Store) -> None:
                     f" {table} " in f"{step.detail} " for table in ("projects", "remains", "run_counts")
                 ):
                     scans.append((step.detail, statement))
-    assert len(said) > 40
+    assert len(statements) > 40
     assert scans == []
 
 
 async def test_maintenance_round_is_bounded(store: Store) -> None:
-    said: list[tuple[str, Any]] = []
+    statements: list[tuple[str, Any]] = []
     keeper, now = MaintenanceRound(store, 30 * 24 * 3600 - 2000, 300), builders.NOW + timedelta(days=31)
-    stop = watch(store, said)
+    stop = watch(store, statements)
     # At most one batch per project, each in its own transaction; then the remains of some runs.
     done = await keeper.run_once(now)
     assert 1500 < done <= 40 * retention.RUNS_PER_TRANSACTION + garbage.BATCH_SIZE
     stop()
     assert (
-        sum(statement.startswith("BEGIN IMMEDIATE") for statement, _ in said) <= 40 + garbage.BATCH_SIZE + 5
+        sum(statement.startswith("BEGIN IMMEDIATE") for statement, _ in statements)
+        <= 40 + garbage.BATCH_SIZE + 5
     )
-    assert len(said) < 2500
+    assert len(statements) < 2500
