@@ -15,12 +15,12 @@ from aiohttp.http_exceptions import HttpProcessingError
 
 from api import config as settings
 from api.app import make_app
-from api.v1.keys import bootstrap_key
 from api.auth.api_keys import StoredKey, parse_fixed
 from api.http import server
 from api.maintenance import backup
 from api.store.errors import StoreUnavailable
 from api.store.store import Store
+from api.v1.keys import bootstrap_key
 from kube import gc_tuning
 from kube.client import KubeClient
 

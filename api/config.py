@@ -13,11 +13,11 @@ from urllib.parse import urlsplit
 
 from api.auth.settings import IdentitySettings, parse_identity
 from api.build_context.url import parse_hosts
+from api.prices import Prices, parse_prices
 from api.ratelimit import counters
 from api.store.blobs.backends import check_url
 from api.store.blobs.presign import UrlSigner, parse_signer
 from api.store.sql.postgres.engine import parse_url
-from api.prices import Prices, parse_prices
 from crds.installation_limits import InstallationLimits, read_limits
 from crds.limits import Plans, parse_plans
 from crds.times import parse_time

@@ -156,10 +156,10 @@ def _registry(text: str) -> str:
 
 
 def _flag(text: str) -> bool:
-    known = {"true": True, "on": True, "1": True, "false": False, "off": False, "0": False}
-    if text.lower() not in known:
+    values = {"true": True, "on": True, "1": True, "false": False, "off": False, "0": False}
+    if text.lower() not in values:
         raise ValueError(f"{text!r} is neither true nor false")
-    return known[text.lower()]
+    return values[text.lower()]
 
 
 def _count(text: str) -> int:
@@ -175,10 +175,10 @@ def _port(text: str) -> int:
 
 
 def _images(text: str) -> dict[str, str]:
-    found: Any = json.loads(text)
-    if not isinstance(found, dict) or not found:
+    images: Any = json.loads(text)
+    if not isinstance(images, dict) or not images:
         raise ValueError('must be a JSON object, such as {"3.11": "registry/python:3.11-slim"}')
-    return {str(version): str(image) for version, image in found.items()}
+    return {str(version): str(image) for version, image in images.items()}
 
 
 def _networks(text: str) -> tuple[str, ...]:

@@ -15,11 +15,11 @@ from controller.deployment.build_admission import BuildAdmission
 from controller.deployment.queue_view import BuildQueueView
 from controller.deployment.reconcile import DeploymentReconciler
 from controller.deployment.reported_results import ReportedResults, routes
+from controller.gauges import add_gauges
 from controller.git.client import Git
 from controller.github.client import GitHub
 from controller.github.reconcile import GitHubReconciler
 from controller.images.reconcile import ImageCollector
-from controller.observability.gauges import add_gauges
 from controller.observability.health import Vitals, application
 from controller.observability.metrics import ControllerMetrics
 from controller.project.reconcile import ProjectReconciler

@@ -253,3 +253,8 @@ class Pod(Object):
             if status.get("name") == container:
                 return (status.get("state") or {}).get("terminated")
         return None
+
+
+def creation_order(item: Object) -> tuple[str, str]:
+    """Return the sort key by creation: times are whole seconds, generated names are monotonic."""
+    return str(item.metadata["creationTimestamp"]), item.name

@@ -11,10 +11,9 @@ from typing import Any
 from api import errors
 from api.http.operation import Operation, ResponseSpec
 from api.http.query import Parameter
-from api.v1 import examples, response_schemas
 from api.openapi import headers
 from api.openapi.references import Components
-from api.v1 import schemas
+from api.v1 import examples, response_schemas, schemas
 
 _PLACEHOLDER = re.compile(r"\{(\w+)(?::[^}]*)?\}")
 _ID_SCHEMAS = {
@@ -163,7 +162,9 @@ def _path_parameters(path: str, components: Components) -> Iterable[dict[str, An
     parts = path.split("/")
     for name in _PLACEHOLDER.findall(path):
         collection = next(parts[index - 1] for index, part in enumerate(parts) if part.startswith("{" + name))
-        schema = _ID_SCHEMAS.get(collection, response_schemas.TEXT) if name == "id" else _PLACEHOLDER_SCHEMAS[name]
+        schema = (
+            _ID_SCHEMAS.get(collection, response_schemas.TEXT) if name == "id" else _PLACEHOLDER_SCHEMAS[name]
+        )
         yield {
             "name": name,
             "in": "path",

@@ -15,8 +15,7 @@ import structlog
 
 from api.store.errors import StoreRefused, StoreUnavailable
 from api.store.logs.events import EventPage, Events
-from api.streaming import connection, sse
-from api.streaming import run_events
+from api.streaming import connection, run_events, sse
 
 PAGE_EVENTS = 500
 """Events per read."""

@@ -11,9 +11,9 @@ from api import errors
 from api.http import expect_continue, responses
 from api.http.operation import PublicOperation, item_response
 from api.http.query import Parameter
-from api.v1 import examples, response_schemas
 from api.services import SERVICES, ApiServices
 from api.store.index.projects import ProjectRow
+from api.v1 import examples, response_schemas
 from api.webhooks import delivery, outcome, replay_protection, signature
 from api.webhooks.body import MAX_PARSED_BYTES, DeliveryReader
 from api.webhooks.delivery import FORM, JSON, Delivery
@@ -152,7 +152,9 @@ PUBLIC_OPERATIONS = (
         body={"type": "object"},
         example=examples.HOOK,
         responses=(
-            item_response(response_schemas.HOOK, examples.HOOK_ACCEPTED, 202, "Accepted; `effect` is the outcome."),
+            item_response(
+                response_schemas.HOOK, examples.HOOK_ACCEPTED, 202, "Accepted; `effect` is the outcome."
+            ),
             item_response(response_schemas.HOOK, examples.HOOK_PING, 200, "A ping: the webhook works."),
         ),
         error_statuses=(404, 408, 413, 415),

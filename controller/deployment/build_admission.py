@@ -55,8 +55,8 @@ class BuildAdmission:
             return False
         if self.applier.cache.get(kinds.PROJECT, deployment.project) is None:
             return False
-        said = conditions.find(deployment.conditions, conditions.READY) or {}
-        if said.get("reason") != status.QUEUED or deployment.generation != said.get("observedGeneration"):
+        ready = conditions.find(deployment.conditions, conditions.READY) or {}
+        if ready.get("reason") != status.QUEUED or deployment.generation != ready.get("observedGeneration"):
             return False
         key, view = deployment.status.get("sourceKey"), self.queue_view.snapshot()
         if (
@@ -65,7 +65,7 @@ class BuildAdmission:
             and self._built_from_same_source(deployment, key)
         ):
             return False
-        return deployment.name not in view.startable and said.get("message") == self._wait_reason(deployment)
+        return deployment.name not in view.startable and ready.get("message") == self._wait_reason(deployment)
 
     def cached_wait_reason(self, deployment: Deployment) -> str:
         """Return the reason to wait, by the cache; empty if the build may start."""
@@ -80,18 +80,18 @@ class BuildAdmission:
         pods = await self.applier.kube.list(kinds.POD, BUILD_POD_LABELS, LIVE_POD_FIELDS)
         view = self.queue_view.snapshot()
         by_name = {other.name: other for other in view.deployments}
-        taken = queue.occupied_slots(map(Deployment, listing.items), map(Pod, pods.items), by_name)
-        taken.pop(deployment.name, None)
+        slots = queue.occupied_slots(map(Deployment, listing.items), map(Pod, pods.items), by_name)
+        slots.pop(deployment.name, None)
         return (
             ""
-            if deployment.name in self._startable(deployment, view, taken)
+            if deployment.name in self._startable(deployment, view, slots)
             else self._wait_reason(deployment)
         )
 
     async def reusable_build(self, deployment: Deployment, key: str) -> Deployment | None:
         """Return a built Deployment with that key, read from the apiserver; call it under `image_lock`."""
-        found = self._built_from_same_source(deployment, key)
-        raw = await self.applier.kube.get(kinds.DEPLOYMENT, found.name) if found else None
+        built = self._built_from_same_source(deployment, key)
+        raw = await self.applier.kube.get(kinds.DEPLOYMENT, built.name) if built else None
         if raw is None:
             return None
         return reuse.find_built(deployment, key, [Deployment(raw)], frozenset())
@@ -111,12 +111,12 @@ class BuildAdmission:
                 self.applier.queues.add(event_map.deployment(other.name))
 
     def _startable(
-        self, deployment: Deployment, view: BuildQueueSnapshot, taken: Mapping[str, str] | None
+        self, deployment: Deployment, view: BuildQueueSnapshot, slots: Mapping[str, str] | None
     ) -> frozenset[str]:
-        if taken is None:
-            taken = queue.occupied_slots(view.deployments, (), {})
-        line = {other.name: other for other in (*view.queued, deployment)}
-        return queue.startable(line.values(), taken, self.config)
+        if slots is None:
+            slots = queue.occupied_slots(view.deployments, (), {})
+        queued = {other.name: other for other in (*view.queued, deployment)}
+        return queue.startable(queued.values(), slots, self.config)
 
     def _wait_reason(self, deployment: Deployment) -> str:
         return queue.wait_reason(deployment.project, self.config)

@@ -73,20 +73,20 @@ def of_assemble(pod: Pod) -> ImageBuilt | DependenciesMissing | BuildFailure | B
     if general:
         return general
     ended = pod.terminated("assemble") or {}
-    told = _termination_result(ended)
-    outcome = told.get("outcome")
-    if outcome == "built" and told.get("image"):
+    result = _termination_result(ended)
+    outcome = result.get("outcome")
+    if outcome == "built" and result.get("image"):
         return ImageBuilt(
-            str(told["image"]),
-            told.get("plan") or {},
-            str(told.get("tree") or ""),
-            str(told.get("build_key") or ""),
-            str(told.get("dependencies_key") or ""),
+            str(result["image"]),
+            result.get("plan") or {},
+            str(result.get("tree") or ""),
+            str(result.get("build_key") or ""),
+            str(result.get("dependencies_key") or ""),
         )
-    if outcome == "dependencies" and told.get("dependencies_key") and told.get("dependencies_image"):
-        return DependenciesMissing(str(told["dependencies_key"]), str(told["dependencies_image"]))
+    if outcome == "dependencies" and result.get("dependencies_key") and result.get("dependencies_image"):
+        return DependenciesMissing(str(result["dependencies_key"]), str(result["dependencies_image"]))
     if outcome == "failed":
-        return _failure(told)
+        return _failure(result)
     return _broken("assemble", ended)
 
 
@@ -105,9 +105,9 @@ def of_dependencies(pod: Pod) -> DependenciesPushed | BuildFailure | BuildPodBro
             )
         if int(ended.get("exitCode") or 0) == 0:
             continue
-        told = _termination_result(ended)
-        if told.get("outcome") == "failed":
-            return _failure(told)
+        result = _termination_result(ended)
+        if result.get("outcome") == "failed":
+            return _failure(result)
         if container == "kaniko":
             return _kaniko_failure(ended)
         reason = BuildReason.REGISTRY_PUSH if container == "push" else BuildReason.BUILD_FAILED
@@ -117,7 +117,7 @@ def of_dependencies(pod: Pod) -> DependenciesPushed | BuildFailure | BuildPodBro
 
 def _pod_failure(pod: Pod) -> BuildFailure | BuildPodBroken | None:
     reason = str(pod.status.get("reason") or "")
-    said = str(pod.status.get("message") or reason)
+    message = str(pod.status.get("message") or reason)
     if reason == "DeadlineExceeded":
         return BuildFailure(
             BuildReason.BUILD_TIMEOUT,
@@ -125,15 +125,15 @@ def _pod_failure(pod: Pod) -> BuildFailure | BuildPodBroken | None:
             "Raise spec.build.timeout of the Project, or use fewer or prebuilt dependencies.",
             _log_tail(pod),
         )
-    if reason == "Evicted" and "ephemeral" in said.lower():
+    if reason == "Evicted" and "ephemeral" in message.lower():
         return BuildFailure(
             BuildReason.BUILD_FAILED,
-            f"the build exceeded its disk limit: {said}",
+            f"the build exceeded its disk limit: {message}",
             "Raise spec.build.resources.limits.ephemeral-storage of the Project.",
             _log_tail(pod),
         )
     if reason:
-        return BuildPodBroken(f"the build pod was stopped: {said}", log=_log_tail(pod))
+        return BuildPodBroken(f"the build pod was stopped: {message}", log=_log_tail(pod))
     for status in pod.containers:
         if ((status.get("state") or {}).get("terminated") or {}).get("reason") == "OOMKilled":
             return _out_of_memory(str(status.get("name")), _log_tail(pod))
@@ -147,9 +147,9 @@ def _log_tail(pod: Pod) -> str:
     """
     states = [(str(status.get("name")), status.get("state") or {}) for status in pod.containers]
     ends = [(name, state.get("terminated") or {}) for name, state in states if "waiting" not in state]
-    said = [ended for _, ended in ends if ended.get("message") and not _termination_result(ended)]
-    if said:
-        return _log(said[-1]["message"])
+    with_output = [ended for _, ended in ends if ended.get("message") and not _termination_result(ended)]
+    if with_output:
+        return _log(with_output[-1]["message"])
     unfinished = [name for name, ended in ends if ended.get("exitCode") != 0]
     return (
         f"container {unfinished[0]} was running and produced no output"
@@ -181,26 +181,26 @@ def _kaniko_failure(ended: Mapping[str, Any]) -> BuildFailure | BuildPodBroken:
     return BuildFailure(error.reason, error.message, error.hint, log)
 
 
-def _failure(told: Mapping[str, Any]) -> BuildFailure:
-    reason = str(told.get("reason") or "")
+def _failure(result: Mapping[str, Any]) -> BuildFailure:
+    reason = str(result.get("reason") or "")
     return BuildFailure(
         reason if reason in _REASONS else BuildReason.BUILD_FAILED,
-        str(told.get("message") or "the build pod reported no message"),
-        str(told.get("hint") or ""),
-        _log(told.get("log")),
+        str(result.get("message") or "the build pod reported no message"),
+        str(result.get("hint") or ""),
+        _log(result.get("log")),
     )
 
 
 def _broken(
     container: str, ended: Mapping[str, Any], reason: str = BuildReason.BUILD_FAILED
 ) -> BuildPodBroken:
-    told = _termination_result(ended)
+    result = _termination_result(ended)
     # A message of our containers is readable text; otherwise it is the end of the log.
-    log = _log(told.get("log") if told else ended.get("message"))
-    code, why = ended.get("exitCode"), str(told.get("message") or ended.get("reason") or "no reason given")
-    lines = [] if told else log.splitlines()
+    log = _log(result.get("log") if result else ended.get("message"))
+    code, why = ended.get("exitCode"), str(result.get("message") or ended.get("reason") or "no reason given")
+    lines = [] if result else log.splitlines()
     last = next((line.strip() for line in reversed(lines) if line.strip()), why)
-    why_not = str(told.get("reason") or reason)
+    why_not = str(result.get("reason") or reason)
     return BuildPodBroken(
         f"{container} ended with exit code {code}: {last}"[:1000],
         why_not if why_not in _REASONS else reason,
@@ -215,7 +215,7 @@ def _log(text: object) -> str:
 
 def _termination_result(ended: Mapping[str, Any]) -> Mapping[str, Any]:
     try:
-        found = json.loads(str(ended.get("message") or ""))
+        result = json.loads(str(ended.get("message") or ""))
     except (ValueError, RecursionError):  # code in the container may have written anything
         return {}
-    return found if isinstance(found, dict) else {}
+    return result if isinstance(result, dict) else {}

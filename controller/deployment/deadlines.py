@@ -87,13 +87,14 @@ def delete_live_pods(pods: Sequence[Pod]) -> tuple[Delete, ...]:
 
 
 def _unscheduled(build: Pod, scheduled: Mapping[str, Any], now: datetime, timing: Timing) -> PodWait:
-    said = str(scheduled.get("message") or "")
+    message = str(scheduled.get("message") or "")
     left = _left(build.created, timing.unschedulable, now)
     if left > 0:
-        return PodWait(left, f"No node can schedule the pod: {said}" if said else "")
+        return PodWait(left, f"No node can schedule the pod: {message}" if message else "")
     failure = BuildFailure(
         BuildReason.BUILD_FAILED,
-        f"no node could schedule the build pod within {timing.unschedulable} s: {said or 'no reason given'}",
+        f"no node could schedule the build pod within {timing.unschedulable} s: "
+        f"{message or 'no reason given'}",
         "Lower spec.build.resources.requests of the Project, or add a node.",
     )
     return PodWait(0.0, failure=failure)
@@ -103,17 +104,17 @@ def _startup_failure(build: Pod) -> BuildFailure | None:
     """Return why a container cannot start, if waiting does not help."""
     for container in build.containers:
         waiting = (container.get("state") or {}).get("waiting") or {}
-        reason, said = str(waiting.get("reason") or ""), str(waiting.get("message") or "")
+        reason, message = str(waiting.get("reason") or ""), str(waiting.get("message") or "")
         if reason in _IMAGE_REASONS:
             return BuildFailure(
                 BuildReason.BUILD_FAILED,
-                f"the image {container.get('image') or 'of the build'} cannot be pulled: {said or reason}",
+                f"the image {container.get('image') or 'of the build'} cannot be pulled: {message or reason}",
                 "Check the images in the settings of the installation: its nodes cannot pull this one.",
             )
         if reason in _CREATE_REASONS:
             return BuildFailure(
                 BuildReason.BUILD_FAILED,
-                f"the container {container.get('name')} cannot start: {said or reason}",
+                f"the container {container.get('name')} cannot start: {message or reason}",
                 "Check the keys of the referenced Secrets, and spec.build.resources of the Project.",
             )
     return None

@@ -48,20 +48,20 @@ class ObservedDeployment:
     deleted_images: frozenset[str] = frozenset()
 
 
-def decide(seen: ObservedDeployment, now: datetime, config: ControllerConfig) -> Decision:
+def decide(observed: ObservedDeployment, now: datetime, config: ControllerConfig) -> Decision:
     """Return the Decision for a Deployment."""
-    deployment = seen.deployment
+    deployment = observed.deployment
     if deployment.deleting:
-        return Decision(delete=deadlines.delete_live_pods(seen.pods))
+        return Decision(delete=deadlines.delete_live_pods(observed.pods))
     if deployment.failed or deployment.built:
-        return deadlines.clean_up(deployment, seen.pods, now, config.timing)
-    if seen.project is None:
+        return deadlines.clean_up(deployment, observed.pods, now, config.timing)
+    if observed.project is None:
         message = f"Project {deployment.project} does not exist; create it."
         waits = status.pending(deployment, status.PROJECT_NOT_FOUND, message, now)
-        return Decision(delete=deadlines.delete_live_pods(seen.pods), status={**waits, "buildPod": None})
-    steps = build_steps(seen.pods, deployment.status.get("buildPod"))
-    decision = _decide_build(seen, seen.project, steps, now, config)
-    begun_with = pod.source_key_of(seen.pods)
+        return Decision(delete=deadlines.delete_live_pods(observed.pods), status={**waits, "buildPod": None})
+    steps = build_steps(observed.pods, deployment.status.get("buildPod"))
+    decision = _decide_build(observed, observed.project, steps, now, config)
+    begun_with = pod.source_key_of(observed.pods)
     if decision.status is None or not begun_with or deployment.status.get("sourceKey"):
         return decision
     # Its first pod was created, and the status write that records it failed.
@@ -69,61 +69,63 @@ def decide(seen: ObservedDeployment, now: datetime, config: ControllerConfig) ->
 
 
 def _decide_build(
-    seen: ObservedDeployment, project: Project, steps: BuildSteps, now: datetime, config: ControllerConfig
+    observed: ObservedDeployment, project: Project, steps: BuildSteps, now: datetime, config: ControllerConfig
 ) -> Decision:
     latest = steps.latest
     if latest is None:
-        return _before_first_pod(seen, project, steps, now, config)
+        return _before_first_pod(observed, project, steps, now, config)
     if latest.pod is not None and not latest.pod.finished:
-        return _wait_for_pod(seen, project, latest.pod, latest.kind, now, config)
-    if latest.pod is None and seen.deleted_images:
-        return _wait_for_deletion(seen, (), now)
+        return _wait_for_pod(observed, project, latest.pod, latest.kind, now, config)
+    if latest.pod is None and observed.deleted_images:
+        return _wait_for_deletion(observed, (), now)
     if latest.pod is None:
         lost = build_result.BuildPodBroken("the build pod was deleted before it ended")
-        return _retry(seen, project, steps, lost, latest.kind, now, config)
-    said = (
+        return _retry(observed, project, steps, lost, latest.kind, now, config)
+    result = (
         build_result.of_assemble(latest.pod)
         if latest.kind == ASSEMBLE
         else build_result.of_dependencies(latest.pod)
     )
-    if isinstance(said, build_result.ImageBuilt) and said.image in seen.deleted_images:
-        gone = Delete(kinds.POD, latest.pod.name, latest.pod.uid, 0)
-        return _wait_for_deletion(seen, (gone,), now)
-    if isinstance(said, build_result.ImageBuilt):
-        return _succeed(seen, project, said, now)
-    if isinstance(said, build_result.DependenciesMissing):
+    if isinstance(result, build_result.ImageBuilt) and result.image in observed.deleted_images:
+        deletion = Delete(kinds.POD, latest.pod.name, latest.pod.uid, 0)
+        return _wait_for_deletion(observed, (deletion,), now)
+    if isinstance(result, build_result.ImageBuilt):
+        return _succeed(observed, project, result, now)
+    if isinstance(result, build_result.DependenciesMissing):
         if _count(steps, build_result.DependenciesMissing) > MAX_DEPENDENCY_BUILDS:
-            return fail(seen, _dependency_image_vanished(said), now)
-        return _next_pod(seen, project, steps, DEPENDENCIES, said, now, config)
-    if isinstance(said, build_result.DependenciesPushed):
-        return _next_pod(seen, project, steps, ASSEMBLE, None, now, config)
-    if isinstance(said, build_result.BuildFailure):
-        return fail(seen, said, now)
-    return _retry(seen, project, steps, said, latest.kind, now, config)
+            return fail(observed, _dependency_image_vanished(result), now)
+        return _next_pod(observed, project, steps, DEPENDENCIES, result, now, config)
+    if isinstance(result, build_result.DependenciesPushed):
+        return _next_pod(observed, project, steps, ASSEMBLE, None, now, config)
+    if isinstance(result, build_result.BuildFailure):
+        return fail(observed, result, now)
+    return _retry(observed, project, steps, result, latest.kind, now, config)
 
 
 def _before_first_pod(
-    seen: ObservedDeployment, project: Project, steps: BuildSteps, now: datetime, config: ControllerConfig
+    observed: ObservedDeployment, project: Project, steps: BuildSteps, now: datetime, config: ControllerConfig
 ) -> Decision:
     """Reuse an image, wait, or create the first pod."""
-    deployment, adoption = seen.deployment, owner.adoption(kinds.DEPLOYMENT, seen.deployment, project)
-    if seen.reusable is not None and seen.source_key is not None:
+    deployment, adoption = observed.deployment, owner.adoption(kinds.DEPLOYMENT, observed.deployment, project)
+    if observed.reusable is not None and observed.source_key is not None:
         return Decision(
-            status=status.reused(deployment, seen.reusable, seen.source_key, now),
+            status=status.reused(deployment, observed.reusable, observed.source_key, now),
             after=adoption,
-            events=(Note(status.REUSED, f"Reusing the image of {seen.reusable.name}."),),
+            events=(Note(status.REUSED, f"Reusing the image of {observed.reusable.name}."),),
             enqueue=(event_map.project(project.name),),
         )
-    if seen.in_progress is not None:
-        message = f"{seen.in_progress.name} is being built from the same source; its image will be reused."
+    if observed.in_progress is not None:
+        message = (
+            f"{observed.in_progress.name} is being built from the same source; its image will be reused."
+        )
         waits = status.pending(deployment, status.SAME_SOURCE, message, now)
-    elif seen.wait_reason:
-        waits = status.pending(deployment, status.QUEUED, seen.wait_reason, now)
+    elif observed.wait_reason:
+        waits = status.pending(deployment, status.QUEUED, observed.wait_reason, now)
     else:
-        decision = _next_pod(seen, project, steps, ASSEMBLE, None, now, config)
-        return replace(decision, status={**(decision.status or {}), "sourceKey": seen.source_key})
+        decision = _next_pod(observed, project, steps, ASSEMBLE, None, now, config)
+        return replace(decision, status={**(decision.status or {}), "sourceKey": observed.source_key})
     return Decision(
-        status={**waits, "sourceKey": seen.source_key}, after=adoption, requeue_after=WAIT_RETRY_SECONDS
+        status={**waits, "sourceKey": observed.source_key}, after=adoption, requeue_after=WAIT_RETRY_SECONDS
     )
 
 
@@ -150,7 +152,7 @@ def _dependency_image_vanished(needs: build_result.DependenciesMissing) -> build
 
 
 def _next_pod(
-    seen: ObservedDeployment,
+    observed: ObservedDeployment,
     project: Project,
     steps: BuildSteps,
     kind: PodKind,
@@ -160,14 +162,14 @@ def _next_pod(
     note: Note | None = None,
 ) -> Decision:
     """Create the next pod; `note` is its Event unless it is the first pod."""
-    deployment = seen.deployment
+    deployment = observed.deployment
     name, step = steps.next_name(deployment.name, kind)
     if kind == DEPENDENCIES and needs is not None:
         body = pod.dependencies(
             deployment, project, name, step, needs.key, needs.image, config, now.timestamp()
         )
     else:
-        body = pod.assemble(deployment, project, name, step, config, now.timestamp(), seen.source_key)
+        body = pod.assemble(deployment, project, name, step, config, now.timestamp(), observed.source_key)
     reason, message = _STEP_CONDITIONS[kind]
     if steps.latest is None:
         note = Note("Building", "The build has started.")
@@ -179,7 +181,7 @@ def _next_pod(
 
 
 def _retry(
-    seen: ObservedDeployment,
+    observed: ObservedDeployment,
     project: Project,
     steps: BuildSteps,
     broken: build_result.BuildPodBroken,
@@ -193,7 +195,7 @@ def _retry(
     if count > MAX_BROKEN_PODS:
         message = f"{broken.message} (after {count} attempts)"
         hint = "The installation is likely at fault, not the crew; check the pods' Events."
-        return fail(seen, build_result.BuildFailure(broken.reason, message, hint, broken.log), now)
+        return fail(observed, build_result.BuildFailure(broken.reason, message, hint, broken.log), now)
     ended = deadlines.ended_at(steps.latest.pod) if steps.latest and steps.latest.pod else None
     pause = config.timing.build_retry * 2.0 ** (count - 1)
     left = (ended + timedelta(seconds=pause) - now).total_seconds() if ended else 0.0
@@ -209,11 +211,11 @@ def _retry(
     )
     following = DEPENDENCIES if kind == DEPENDENCIES and needs is not None else ASSEMBLE
     note = Note("BuildRetried", f"{broken.message}; creating another pod", True)
-    return _next_pod(seen, project, steps, following, needs, now, config, note)
+    return _next_pod(observed, project, steps, following, needs, now, config, note)
 
 
 def _wait_for_pod(
-    seen: ObservedDeployment,
+    observed: ObservedDeployment,
     project: Project,
     build: Pod,
     kind: PodKind,
@@ -221,30 +223,30 @@ def _wait_for_pod(
     config: ControllerConfig,
 ) -> Decision:
     """Wait for a pod within its deadlines; delete one that never starts or never ends."""
-    deployment = seen.deployment
+    deployment = observed.deployment
     waits = deadlines.wait(build, now, config.timing)
     message = waits.message or _STEP_CONDITIONS[kind][1]
     name = build.name if deployment.status.get("buildPod") != build.name else None
-    wanted = status.building(deployment, name, _STEP_CONDITIONS[kind][0], message, now)
+    desired = status.building(deployment, name, _STEP_CONDITIONS[kind][0], message, now)
     removal = Delete(kinds.POD, build.name, build.uid, 0)
     if waits.failure is not None:
-        return replace(fail(seen, waits.failure, now), delete=(removal,))
+        return replace(fail(observed, waits.failure, now), delete=(removal,))
     if waits.seconds > 0:
         adoption = owner.adoption(kinds.DEPLOYMENT, deployment, project)
-        return Decision(status=wanted, after=adoption, requeue_after=waits.seconds)
+        return Decision(status=desired, after=adoption, requeue_after=waits.seconds)
     note = Note("BuildPodStuck", f"pod {build.name} did not start or end in time; deleting it", True)
-    return Decision(delete=(replace(removal, events=(note,)),), status=wanted, requeue_after=5.0)
+    return Decision(delete=(replace(removal, events=(note,)),), status=desired, requeue_after=5.0)
 
 
-def _wait_for_deletion(seen: ObservedDeployment, delete: tuple[Delete, ...], now: datetime) -> Decision:
+def _wait_for_deletion(observed: ObservedDeployment, delete: tuple[Delete, ...], now: datetime) -> Decision:
     """Delay the next pod while the image that the last one found is being deleted from the registry."""
     message = "Waiting until old images are deleted from the registry; then the image is built again."
-    wanted = status.building(seen.deployment, None, status.ASSEMBLING, message, now)
-    return Decision(delete=delete, status=wanted, requeue_after=DELETION_RETRY_SECONDS)
+    desired = status.building(observed.deployment, None, status.ASSEMBLING, message, now)
+    return Decision(delete=delete, status=desired, requeue_after=DELETION_RETRY_SECONDS)
 
 
 def _succeed(
-    seen: ObservedDeployment, project: Project, said: build_result.ImageBuilt, now: datetime
+    observed: ObservedDeployment, project: Project, result: build_result.ImageBuilt, now: datetime
 ) -> Decision:
     invalid = build_result.BuildFailure(
         BuildReason.CONFIG_INVALID,
@@ -252,17 +254,17 @@ def _succeed(
         "Shorten names and lists in the configuration file.",
     )
     return Decision(
-        status=status.built(seen.deployment, said, now),
-        fallback_status=status.failed(seen.deployment, invalid, now),
-        events=(Note("Built", f"The image is {said.image}."),),
+        status=status.built(observed.deployment, result, now),
+        fallback_status=status.failed(observed.deployment, invalid, now),
+        events=(Note("Built", f"The image is {result.image}."),),
         enqueue=(event_map.project(project.name),),
     )
 
 
-def fail(seen: ObservedDeployment, failure: build_result.BuildFailure, now: datetime) -> Decision:
+def fail(observed: ObservedDeployment, failure: build_result.BuildFailure, now: datetime) -> Decision:
     """Return the Decision that fails a build."""
     return Decision(
-        status=status.failed(seen.deployment, failure, now),
+        status=status.failed(observed.deployment, failure, now),
         events=(Note(failure.reason, failure.message, True),),
-        enqueue=(event_map.project(seen.deployment.project),),
+        enqueue=(event_map.project(observed.deployment.project),),
     )

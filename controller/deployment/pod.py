@@ -9,9 +9,10 @@ from collections.abc import Iterable
 from typing import Any
 
 from controller.config import ControllerConfig
+from controller.deployment import pod_env
 from controller.deployment.deadlines import STOP_GRACE_SECONDS
 from controller.deployment.steps import ANNOTATION_STEP
-from controller.pods import build_env, push_secret, security
+from controller.pods import push_secret, security
 from crds import names
 from crds.objects import Deployment, Pod, Project
 
@@ -37,15 +38,15 @@ def assemble(
     `key` is the Deployment's source key, recorded by the first pod.
     """
     env = [
-        *build_env.base(deployment, project, None, config, now),
-        *build_env.git(deployment, project),
+        *pod_env.base(deployment, project, None, config, now),
+        *pod_env.git(deployment, project),
         *push_secret.credential(project, config),
     ]
     container = _service_container("assemble", "assemble", env, config)
-    made = _pod(deployment, project, name, step, config, {"containers": [container]})
+    body = _pod(deployment, project, name, step, config, {"containers": [container]})
     if key:
-        made["metadata"]["annotations"][ANNOTATION_SOURCE_KEY] = key
-    return made
+        body["metadata"]["annotations"][ANNOTATION_SOURCE_KEY] = key
+    return body
 
 
 def source_key_of(pods: Iterable[Pod]) -> str | None:
@@ -72,8 +73,8 @@ def dependencies(
 ) -> dict[str, Any]:
     """Return the pod that builds and pushes the dependency image `image` of that key."""
     mount = {"volumeMounts": [{"name": "workspace", "mountPath": WORKSPACE}]}
-    env = build_env.base(deployment, project, key, config, now)
-    fetching = [*env, *build_env.git(deployment, project), *build_env.index(project)]
+    env = pod_env.base(deployment, project, key, config, now)
+    fetching = [*env, *pod_env.git(deployment, project), *pod_env.index(project)]
     source = {**_service_container("source", "source", fetching, config), **mount}
     push = {
         **_service_container("push", "push", [*env, *push_secret.credential(project, config)], config),
@@ -98,14 +99,14 @@ def dependencies(
         "containers": [push],
         "volumes": [{"name": "workspace", "emptyDir": {}}],
     }
-    made = _pod(deployment, project, name, step, config, spec)
+    body = _pod(deployment, project, name, step, config, spec)
     # Kaniko is root; source writes the workspace as another user, by its group.
-    made["spec"]["securityContext"] = {
+    body["spec"]["securityContext"] = {
         "fsGroup": security.UID,
         "fsGroupChangePolicy": "OnRootMismatch",
         "seccompProfile": {"type": "RuntimeDefault"},
     }
-    return made
+    return body
 
 
 def kaniko_arguments(image: str, config: ControllerConfig) -> list[str]:
@@ -177,7 +178,7 @@ def _pod(
         },
         "spec": {
             "restartPolicy": "Never",
-            "activeDeadlineSeconds": build_env.timeout(project, config),
+            "activeDeadlineSeconds": pod_env.timeout(project, config),
             "terminationGracePeriodSeconds": STOP_GRACE_SECONDS,
             "automountServiceAccountToken": False,
             "enableServiceLinks": False,

@@ -19,21 +19,21 @@ REFUSED_RETRY_SECONDS = 10.0
 
 
 def pod_refused(
-    seen: ObservedDeployment, why: str, final: bool, now: datetime, config: ControllerConfig
+    observed: ObservedDeployment, why: str, final: bool, now: datetime, config: ControllerConfig
 ) -> Decision:
     """Return the Decision after a rejection; `final` if the pod is invalid."""
-    since = _refused_since(seen.deployment)
+    since = _refused_since(observed.deployment)
     left = config.timing.unschedulable - (now - (since or now)).total_seconds()
     if final or left <= 0:
         hint = "Check spec.build.resources of the Project, and the namespace's quota and policies."
         failure = build_result.BuildFailure(
             BuildReason.BUILD_FAILED, f"the apiserver rejected the build pod: {why}", hint
         )
-        return fail(seen, failure, now)
+        return fail(observed, failure, now)
     message = f"The apiserver rejected the build pod: {why}"
-    begun = bool(seen.deployment.status.get("buildPod"))
+    has_started = bool(observed.deployment.status.get("buildPod"))
     return Decision(
-        status=status.pod_refused(seen.deployment, message, begun, now),
+        status=status.pod_refused(observed.deployment, message, has_started, now),
         events=(Note(status.POD_REFUSED, message, True),) if since is None else (),
         requeue_after=min(REFUSED_RETRY_SECONDS, left + 1.0),
     )

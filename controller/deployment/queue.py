@@ -11,14 +11,9 @@ from collections.abc import Collection, Iterable, Mapping
 from controller.config import ControllerConfig
 from controller.deployment import status
 from crds import conditions, names
-from crds.objects import Deployment, Pod
+from crds.objects import Deployment, Pod, creation_order
 
 _NOT_QUEUED_REASONS = (status.PROJECT_NOT_FOUND, status.SAME_SOURCE, status.POD_REFUSED)
-
-
-def creation_order(deployment: Deployment) -> tuple[str, str]:
-    """Return the sort key by creation; times are whole seconds, names of uploads monotonic."""
-    return str(deployment.metadata["creationTimestamp"]), deployment.name
 
 
 def has_started(deployment: Deployment) -> bool:

@@ -48,10 +48,10 @@ class BuildQueueView:
 
     def _compute(self) -> BuildQueueSnapshot:
         deployments = tuple(Deployment(raw) for raw in self.cache.all(kinds.DEPLOYMENT))
-        there = {raw["metadata"]["name"] for raw in self.cache.all(kinds.PROJECT)}
+        projects = {raw["metadata"]["name"] for raw in self.cache.all(kinds.PROJECT)}
         # A Deployment without a Project blocks no other.
-        standing = tuple(other for other in deployments if queue.is_queued(other) and other.project in there)
-        taken = queue.occupied_slots(deployments, (), {})
+        queued = tuple(other for other in deployments if queue.is_queued(other) and other.project in projects)
+        slots = queue.occupied_slots(deployments, (), {})
         keys = ((other, other.status.get("sourceKey")) for other in deployments)
         built = frozenset((other.project, str(key)) for other, key in keys if key and other.built)
-        return BuildQueueSnapshot(deployments, standing, queue.startable(standing, taken, self.config), built)
+        return BuildQueueSnapshot(deployments, queued, queue.startable(queued, slots, self.config), built)

@@ -8,9 +8,8 @@ from controller.deployment import queue
 from controller.deployment.build_admission import BUILD_POD_LABELS, BuildAdmission
 from controller.deployment.deadlines import STOP_GRACE_SECONDS
 from controller.deployment.decide import WAIT_RETRY_SECONDS, ObservedDeployment, decide
-from controller.deployment.pod_as_ended import as_ended
 from controller.deployment.pod_rejected import pod_refused
-from controller.deployment.reported_results import ReportedResults
+from controller.deployment.reported_results import ReportedResults, as_ended
 from controller.runtime import event_map
 from controller.runtime.apply import Applier
 from controller.runtime.decision import Decision, Delete
@@ -89,9 +88,9 @@ class DeploymentReconciler:
             await self._apply(ObservedDeployment(deployment, project, pods, waits, key))
 
     async def _during_build(self, deployment: Deployment) -> None:
-        over = not queue.occupies_slot(deployment)
+        finished = not queue.occupies_slot(deployment)
         project, pods = await self._project(deployment), await self._pods(deployment)
-        if over or project is None:
+        if finished or project is None:
             await self._apply(ObservedDeployment(deployment, project, pods))
         elif self.admission.deleted_images(project.name) is None:
             self.applier.queues.add(event_map.deployment(deployment.name), NOT_READY_RETRY_SECONDS)
@@ -101,7 +100,7 @@ class DeploymentReconciler:
             # The pod may have found an image in the registry; only the lock guarantees that it stays.
             async with self.admission.image_lock:
                 await self._apply(self._observe(deployment, project, pods))
-        if over:
+        if finished:
             self.admission.enqueue_startable()
 
     def _observe(self, deployment: Deployment, project: Project, pods: list[Pod]) -> ObservedDeployment:
@@ -115,13 +114,13 @@ class DeploymentReconciler:
 
     async def _pods(self, deployment: Deployment) -> list[Pod]:
         """Return the build pods; stop those of an earlier Deployment of this name."""
-        ours = []
+        pods = []
         for pod in await self._list_pods(deployment.name):
             if deployment.uid in pod.owner_uids:
-                ours.append(as_ended(pod, self.reported_results.get(pod.uid)))
+                pods.append(as_ended(pod, self.reported_results.get(pod.uid)))
             else:
                 await self._stop(pod)
-        return ours
+        return pods
 
     async def _list_pods(self, name: str) -> list[Pod]:
         listing = await self.applier.kube.list(
@@ -139,29 +138,31 @@ class DeploymentReconciler:
         if not pod.finished and (not pod.deleting or grace > STOP_GRACE_SECONDS):
             await self.applier.delete(Delete(kinds.POD, pod.name, pod.uid, STOP_GRACE_SECONDS))
 
-    async def _apply(self, seen: ObservedDeployment) -> None:
-        deployment, now = seen.deployment, datetime.now(UTC)
+    async def _apply(self, observed: ObservedDeployment) -> None:
+        deployment, now = observed.deployment, datetime.now(UTC)
         key = event_map.deployment(deployment.name)
-        decision = decide(seen, now, self.config)
+        decision = decide(observed, now, self.config)
         try:
             await self.applier.apply(kinds.DEPLOYMENT, deployment.raw, key, decision)
         except (errors.KubeForbidden, errors.Invalid) as error:
             if not decision.create or not str(error.details.get("kind", "")).lower().startswith("pod"):
                 raise
-            decision = pod_refused(seen, error.message, isinstance(error, errors.Invalid), now, self.config)
+            decision = pod_refused(
+                observed, error.message, isinstance(error, errors.Invalid), now, self.config
+            )
             await self.applier.apply(kinds.DEPLOYMENT, deployment.raw, key, decision)
         self._record_metrics(deployment, decision, now)
 
     def _record_metrics(self, deployment: Deployment, decision: Decision, now: datetime) -> None:
         status = decision.status or {}
         failed = status.get("phase") == "Failed"
-        begun = queue.has_started(deployment)
+        had_started = queue.has_started(deployment)
         if failed or "image" in status:
-            result = "failed" if failed else "built" if begun else "reused"
+            result = "failed" if failed else "built" if had_started else "reused"
             self.applier.metrics.builds.labels(result).observe((now - deployment.created).total_seconds())
             reason = (status.get("error") or {}).get("reason", "")
             self.applier.metrics.build_ends.labels(result, reason).inc()
-        gives_up = begun and status.get("buildPod", "") is None
-        begins = bool(decision.create) and not begun
+        gives_up = had_started and status.get("buildPod", "") is None
+        begins = bool(decision.create) and not had_started
         if failed or "image" in status or gives_up or begins:
             self.admission.enqueue_startable()

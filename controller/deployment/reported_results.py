@@ -9,6 +9,7 @@ import time
 from collections import OrderedDict
 from collections.abc import Callable, Mapping
 from dataclasses import dataclass
+from datetime import UTC, datetime
 from typing import Any
 
 from aiohttp import web
@@ -16,6 +17,8 @@ from aiohttp import web
 from controller.runtime import event_map
 from controller.runtime.workqueue import ReconcileKey
 from crds import pod_tokens
+from crds.objects import Pod
+from crds.times import format_second
 
 MAX_BYTES = 8192
 MAX_RESULTS = 1000
@@ -55,20 +58,34 @@ def routes(
 
     async def answer(request: web.Request) -> web.Response:
         name = request.match_info["deployment"]
-        given = request.headers.get("Authorization", "").removeprefix("Bearer ")
+        bearer = request.headers.get("Authorization", "").removeprefix("Bearer ")
         try:
-            token = pod_tokens.verify(token_key, given, time.time())
+            token = pod_tokens.verify(token_key, bearer, time.time())
         except pod_tokens.TokenInvalid:
             return web.json_response({"error": "the token is invalid or has expired"}, status=401)
         if (token.kind, token.namespace, token.name) != ("build", namespace, name):
             return web.json_response({"error": "the token is not for this deployment"}, status=401)
         try:
-            sent = json.loads(await request.read())
-            heard = ReportedResult(str(sent["container"]), dict(sent["words"]), time.time())
-            results.put(str(sent["pod_uid"]), heard)
+            body = json.loads(await request.read())
+            result = ReportedResult(str(body["container"]), dict(body["words"]), time.time())
+            results.put(str(body["pod_uid"]), result)
         except (ValueError, KeyError, TypeError, RecursionError):
             return web.json_response({"error": "pod_uid, container and words are required"}, status=400)
         add(event_map.deployment(name))
         return web.json_response({})
 
     return [web.post(PATH, answer)]
+
+
+def as_ended(pod: Pod, result: ReportedResult | None) -> Pod:
+    """Return the pod with its reported result as termination message; unchanged if there is none."""
+    if result is None or pod.finished or pod.deleting:
+        return pod
+    ended = {
+        "exitCode": 0,
+        "message": json.dumps(dict(result.result)),
+        "finishedAt": format_second(datetime.fromtimestamp(result.reported_at, UTC)),
+    }
+    others = [s for s in pod.status.get("containerStatuses") or () if s.get("name") != result.container]
+    statuses = [*others, {"name": result.container, "state": {"terminated": ended}}]
+    return Pod({**pod.raw, "status": {**pod.status, "phase": "Succeeded", "containerStatuses": statuses}})

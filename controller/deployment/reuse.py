@@ -5,25 +5,24 @@ Called by `controller.deployment.build_admission` before a build starts.
 
 from collections.abc import Iterable
 
-from controller.deployment.queue import creation_order
-from crds.objects import Deployment
+from crds.objects import Deployment, creation_order
 
 
 def find_built(
     deployment: Deployment, key: str, others: Iterable[Deployment], marked_for_deletion: frozenset[str]
 ) -> Deployment | None:
     """Return the newest built one whose image is reusable, that is, not being deleted."""
-    found = [
+    candidates = [
         other
         for other in _same_source(deployment, key, others)
         if other.built and not other.deleting and other.name not in marked_for_deletion
     ]
-    return max(found, key=creation_order, default=None)
+    return max(candidates, key=creation_order, default=None)
 
 
 def find_building(deployment: Deployment, key: str, others: Iterable[Deployment]) -> Deployment | None:
     """Return the oldest earlier one that is not built yet, to wait for."""
-    found = [
+    candidates = [
         other
         for other in _same_source(deployment, key, others)
         if not other.built
@@ -31,7 +30,7 @@ def find_building(deployment: Deployment, key: str, others: Iterable[Deployment]
         and not other.deleting
         and creation_order(other) < creation_order(deployment)
     ]
-    return min(found, key=creation_order, default=None)
+    return min(candidates, key=creation_order, default=None)
 
 
 def _same_source(deployment: Deployment, key: str, others: Iterable[Deployment]) -> Iterable[Deployment]:

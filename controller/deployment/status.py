@@ -54,15 +54,15 @@ def building(
     return {**status, "buildPod": pod} if pod else status
 
 
-def pod_refused(deployment: Deployment, message: str, begun: bool, now: datetime) -> dict[str, Any]:
+def pod_refused(deployment: Deployment, message: str, has_started: bool, now: datetime) -> dict[str, Any]:
     """Return the status of a Deployment whose pod is rejected; the condition Built dates it."""
-    phase = DeploymentPhase.BUILDING if begun else DeploymentPhase.PENDING
-    wanted = _unbuilt(POD_REFUSED, message)
-    told = [
+    phase = DeploymentPhase.BUILDING if has_started else DeploymentPhase.PENDING
+    unbuilt = _unbuilt(POD_REFUSED, message)
+    desired = [
         replace(condition, status=False) if condition.type == conditions.BUILT else condition
-        for condition in wanted
+        for condition in unbuilt
     ]
-    return _status(deployment, phase, told, now)
+    return _status(deployment, phase, desired, now)
 
 
 def built(deployment: Deployment, result: ImageBuilt, now: datetime) -> dict[str, Any]:
@@ -86,16 +86,16 @@ def built(deployment: Deployment, result: ImageBuilt, now: datetime) -> dict[str
 def reused(deployment: Deployment, source: Deployment, key: str, now: datetime) -> dict[str, Any]:
     """Return the status of a Deployment that reuses the image of one with the same source."""
     message = "The image exists; the project decides which deployment is active."
-    told = f"Built from the same source as {source.name}: reusing its image {source.image}."
+    built_message = f"Built from the same source as {source.name}: reusing its image {source.image}."
     wanted = [
         Condition(conditions.READY, None, ACTIVATING, message),
-        Condition(conditions.BUILT, True, REUSED, told),
+        Condition(conditions.BUILT, True, REUSED, built_message),
         Condition(conditions.RECONCILING, True, ACTIVATING, message),
     ]
-    taken = ("image", "plan", "tree", "buildKey", "dependenciesKey")
+    copied_fields = ("image", "plan", "tree", "buildKey", "dependenciesKey")
     return {
         **_status(deployment, DeploymentPhase.BUILDING, wanted, now),
-        **{name: source.status[name] for name in taken if name in source.status},
+        **{name: source.status[name] for name in copied_fields if name in source.status},
         "sourceKey": key,
     }
 

@@ -47,10 +47,10 @@ class BuildSteps:
 
 
 def _parse_name(name: str) -> tuple[PodKind, int] | None:
-    found = _NAME.search(name)
-    if found is None:
+    match = _NAME.search(name)
+    if match is None:
         return None
-    return ("a" if found[1] == "a" else "d"), int(found[2])
+    return ("a" if match[1] == "a" else "d"), int(match[2])
 
 
 def build_steps(pods: Iterable[Pod], recorded: str | None) -> BuildSteps:

@@ -90,10 +90,10 @@ def relevant_heads(heads: Iterable[Any], ref: Mapping[str, str]) -> dict[str, st
     """Return the head that `ref` names, and a few branches in case it is missing. Pure."""
     name, relevant, branches = refname(ref), dict[str, str](), 0
     for head in heads:
-        found = str(head.name)
-        branches += found.startswith("refs/heads/")
-        if not relevant or found in (name, f"{name}^{{}}") or branches <= _MAX_BRANCHES:
-            relevant[found] = str(head.oid)
+        ref_name = str(head.name)
+        branches += ref_name.startswith("refs/heads/")
+        if not relevant or ref_name in (name, f"{name}^{{}}") or branches <= _MAX_BRANCHES:
+            relevant[ref_name] = str(head.oid)
     return relevant
 
 
@@ -118,10 +118,10 @@ def _with_remote(
         except (pygit2.GitError, AccessDenied, KeyError, ValueError, OSError, MemoryError) as error:
             if hit_limit(error):
                 raise MemoryError from None
-            found = classify(error, remote.url, access, through)
-            if found.kind is GitErrorKind.TOO_LARGE:
+            failure = classify(error, remote.url, access, through)
+            if failure.kind is GitErrorKind.TOO_LARGE:
                 raise ListingTooLong from None
-            raise problem_of(found, remote, seconds) from error
+            raise problem_of(failure, remote, seconds) from error
 
 
 def local_repository(work_dir: Path) -> pygit2.Repository:
@@ -140,15 +140,15 @@ def hit_limit(error: Exception) -> bool:
 def _tree(commit: pygit2.Commit, path: str) -> str:
     if not path.strip("/"):
         return str(commit.tree.id)
-    found: Any = None
+    entry: Any = None
     with contextlib.suppress(KeyError, ValueError):
-        found = commit.tree[path.strip("/")]
-    if not isinstance(found, pygit2.Tree):
+        entry = commit.tree[path.strip("/")]
+    if not isinstance(entry, pygit2.Tree):
         raise GitProblem(
             "PathNotFound",
             f"the head has no directory {printable(path)}; push it, or correct spec.source.git.path",
         )
-    return str(found.id)
+    return str(entry.id)
 
 
 def _codec(encoding: str | None) -> str:

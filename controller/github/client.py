@@ -86,9 +86,9 @@ class GitHub:
                 f"/repos/{report.repository}/deployments{{?sha,environment,per_page}}",
                 {"sha": report.commit, "environment": report.environment, "per_page": "100"},
             )
-            for found in existing:
-                if _name_of(found) == report.name:
-                    return int(found["id"])
+            for deployment in existing:
+                if _name_of(deployment) == report.name:
+                    return int(deployment["id"])
             created = await api.post(
                 f"/repos/{report.repository}/deployments",
                 data={

@@ -78,8 +78,8 @@ class GitHubReconciler:
         key = event_map.github(name)
         raw = await self.applier.get(kinds.DEPLOYMENT, name, key)
         deployment = Deployment(raw) if raw else None
-        found = await self.applier.get(kinds.PROJECT, deployment.project, key) if deployment else None
-        project = Project(found) if found else None
+        raw_project = await self.applier.get(kinds.PROJECT, deployment.project, key) if deployment else None
+        project = Project(raw_project) if raw_project else None
         if deployment is None or project is None:
             self.memory.remove(name)
             self.applier.queues.remove(key)

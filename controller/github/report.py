@@ -72,8 +72,8 @@ class DeploymentReport:
 
 def last_report(deployment: Deployment) -> LastReport | None:
     """Parse the annotation; None if it is missing or invalid."""
-    found = _ANNOTATION.fullmatch(deployment.annotations.get(ANNOTATION_GITHUB, ""))
-    return LastReport(found[1], int(found[2])) if found else None
+    match = _ANNOTATION.fullmatch(deployment.annotations.get(ANNOTATION_GITHUB, ""))
+    return LastReport(match[1], int(match[2])) if match else None
 
 
 def annotation(report: DeploymentReport, deployment: int) -> str:

@@ -67,9 +67,9 @@ def _body(remaining: RemainingImages, config: ControllerConfig) -> dict[str, Any
 def _retry_body(pod: Pod, attempt: int) -> dict[str, Any]:
     """Return the same pod with the next name: nothing else of the Project is known."""
     name = pod.name.rpartition("-a")[0] or pod.name
-    kept = {key: pod.metadata[key] for key in ("labels", "annotations") if key in pod.metadata}
+    metadata = {key: pod.metadata[key] for key in ("labels", "annotations") if key in pod.metadata}
     spec = {key: value for key, value in pod.spec.items() if key in _SPEC_FIELDS}
-    return {"metadata": {**kept, "name": f"{name}-a{attempt}", "ownerReferences": []}, "spec": spec}
+    return {"metadata": {**metadata, "name": f"{name}-a{attempt}", "ownerReferences": []}, "spec": spec}
 
 
 _SPEC_FIELDS = (

@@ -8,10 +8,9 @@ from collections.abc import Collection, Iterable, Mapping, Sequence
 from datetime import datetime, timedelta
 from typing import Any
 
-from controller.project.activation import creation_order
 from crds import conditions
 from crds.names import ANNOTATION_CLOSED
-from crds.objects import Deployment, Project
+from crds.objects import Deployment, Project, creation_order
 from crds.times import parse_time
 
 MAX_DEPLOYMENTS = 20

@@ -29,16 +29,16 @@ class Vitals:
 
 def problems(vitals: Vitals) -> list[str]:
     """Return problems as texts; empty if healthy. Pure. The first minute is for starting."""
-    found = []
+    texts = []
     age = vitals.uptime if vitals.resync_age is None else vitals.resync_age
     if age > MAX_SILENCE_SECONDS:
         why = vitals.resync_problem or "the list takes too long"
-        found.append(f"the last complete resync was {age:.0f} s ago: {why}")
+        texts.append(f"the last complete resync was {age:.0f} s ago: {why}")
     if vitals.oldest_ready > MAX_SILENCE_SECONDS:
-        found.append(f"a key has been waiting for {vitals.oldest_ready:.0f} s: workers are stuck")
+        texts.append(f"a key has been waiting for {vitals.oldest_ready:.0f} s: workers are stuck")
     if vitals.missing_watchers and vitals.uptime > MAX_SILENCE_SECONDS:
-        found.append(f"no watch of {', '.join(vitals.missing_watchers)}: restart the controller")
-    return found
+        texts.append(f"no watch of {', '.join(vitals.missing_watchers)}: restart the controller")
+    return texts
 
 
 def application(

@@ -32,8 +32,11 @@ class PodEgress:
 
     def env(self) -> list[dict[str, Any]]:
         """Return the variables of a service container."""
-        found = {**self.proxies, **({authorities.CA_VARIABLE: self.authorities} if self.authorities else {})}
-        return [{"name": name, "value": value} for name, value in found.items()]
+        variables = {
+            **self.proxies,
+            **({authorities.CA_VARIABLE: self.authorities} if self.authorities else {}),
+        }
+        return [{"name": name, "value": value} for name, value in variables.items()]
 
     def kaniko_env(self, workspace: str) -> list[dict[str, Any]]:
         """Return Kaniko's own variables: it fetches the base image."""
@@ -52,18 +55,18 @@ def parse_authorities(text: str) -> str:
 
 def parse_proxies(text: str) -> dict[str, str]:
     """Parse CREWYARD_BUILD_PROXIES into variables. Raises ValueError that names the entry."""
-    given = json.loads(text)
-    if not isinstance(given, dict) or not all(isinstance(value, str) for value in given.values()):
+    settings = json.loads(text)
+    if not isinstance(settings, dict) or not all(isinstance(value, str) for value in settings.values()):
         raise ValueError(
             'must be a JSON object of strings, such as {"https": "http://proxy.example.com:3128"}'
         )
-    for name, value in given.items():
+    for name, value in settings.items():
         if name not in _PROXY_FIELDS:
             raise ValueError(f"{name!r} is not one of {', '.join(_PROXY_FIELDS)}")
         if name != "except" and value and urlsplit(value).scheme not in ("http", "https"):
             raise ValueError(f"{name}: {value!r} is not an http URL")
-    found = {f"{name.upper()}_PROXY": given[name] for name in ("http", "https") if given.get(name)}
-    if not found:
+    variables = {f"{name.upper()}_PROXY": settings[name] for name in ("http", "https") if settings.get(name)}
+    if not variables:
         return {}
-    excepted = [part.strip() for part in given.get("except", "").split(",") if part.strip()]
-    return {**found, "NO_PROXY": ",".join((*_NO_PROXY, *excepted))}
+    excepted = [part.strip() for part in settings.get("except", "").split(",") if part.strip()]
+    return {**variables, "NO_PROXY": ",".join((*_NO_PROXY, *excepted))}

@@ -39,13 +39,13 @@ class NodePlacement:
         """Return fields of a pod's `spec`, merged over those of `Project.spec.pod`."""
         own = project or {}
         secrets = [*self.image_pull_secrets, *(own.get("imagePullSecrets") or ())]
-        found = {
+        fields = {
             "imagePullSecrets": list({entry["name"]: entry for entry in secrets}.values()),
             "nodeSelector": {**(own.get("nodeSelector") or {}), **self.node_selector},
             "tolerations": [*self.tolerations, *(own.get("tolerations") or ())],
             "runtimeClassName": self.runtime_class,
         }
-        return {name: value for name, value in found.items() if value}
+        return {name: value for name, value in fields.items() if value}
 
 
 @dataclass(frozen=True)
@@ -71,67 +71,67 @@ def merge_resources(
     """
     limited = above.get("limits") or {}
     requests = {name: amount for name, amount in (below.get("requests") or {}).items() if name not in limited}
-    found = {
+    merged = {
         "requests": {**requests, **(above.get("requests") or {})},
         "limits": {**(below.get("limits") or {}), **limited},
     }
-    return {part: amounts for part, amounts in found.items() if amounts}
+    return {part: amounts for part, amounts in merged.items() if amounts}
 
 
 def parse_placements(text: str) -> NodePlacements:
     """Parse CREWYARD_PODS. Raises ValueError that names the field and its valid values."""
-    given = json.loads(text) if text.strip() else {}
-    _check_fields(given, ("run", "build", "plans"), "it")
-    plans = given.get("plans", {})
+    settings = json.loads(text) if text.strip() else {}
+    _check_fields(settings, ("run", "build", "plans"), "it")
+    plans = settings.get("plans", {})
     if not isinstance(plans, dict):
         raise ValueError("plans must be an object of placements by plan")
     return NodePlacements(
-        _placement(given.get("run", {}), "run"),
-        _placement(given.get("build", {}), "build", sized=False),
+        _placement(settings.get("run", {}), "run"),
+        _placement(settings.get("build", {}), "build", sized=False),
         {name: _placement(place, f"plans.{name}") for name, place in plans.items()},
     )
 
 
-def _check_fields(given: Any, names: tuple[str, ...], where: str) -> None:
-    if not isinstance(given, dict):
+def _check_fields(value: Any, names: tuple[str, ...], where: str) -> None:
+    if not isinstance(value, dict):
         raise ValueError(f"{where} must be an object with {', '.join(names)}")
-    for name in given:
+    for name in value:
         if name not in names:
             raise ValueError(f"{where} has {name!r}, which is not one of {', '.join(names)}")
 
 
-def _placement(given: Any, where: str, sized: bool = True) -> NodePlacement:
-    _check_fields(given, (*_MAPS, *_LISTS, *_TEXTS, *(("resources",) if sized else ())), where)
+def _placement(settings: Any, where: str, sized: bool = True) -> NodePlacement:
+    _check_fields(settings, (*_MAPS, *_LISTS, *_TEXTS, *(("resources",) if sized else ())), where)
     for name in _MAPS:
-        if not _is_string_map(given.get(name, {})):
+        if not _is_string_map(settings.get(name, {})):
             raise ValueError(f"{where}.{name} must be an object of strings")
     for name in _LISTS:
-        found = given.get(name, [])
-        if not isinstance(found, list) or not all(isinstance(entry, dict) for entry in found):
+        entries = settings.get(name, [])
+        if not isinstance(entries, list) or not all(isinstance(entry, dict) for entry in entries):
             raise ValueError(f"{where}.{name} must be a list of objects")
-    if not all(isinstance(entry.get("name"), str) for entry in given.get("imagePullSecrets", [])):
+    if not all(isinstance(entry.get("name"), str) for entry in settings.get("imagePullSecrets", [])):
         raise ValueError(f"{where}.imagePullSecrets must be a list of objects with a name")
-    if not isinstance(given.get("runtimeClassName", ""), str):
+    if not isinstance(settings.get("runtimeClassName", ""), str):
         raise ValueError(f"{where}.runtimeClassName must be the name of a RuntimeClass")
     return NodePlacement(
-        given.get("nodeSelector", {}),
-        tuple(given.get("tolerations", [])),
-        tuple(given.get("imagePullSecrets", [])),
-        given.get("runtimeClassName", ""),
-        _resources(given.get("resources", {}), f"{where}.resources"),
+        settings.get("nodeSelector", {}),
+        tuple(settings.get("tolerations", [])),
+        tuple(settings.get("imagePullSecrets", [])),
+        settings.get("runtimeClassName", ""),
+        _resources(settings.get("resources", {}), f"{where}.resources"),
     )
 
 
-def _is_string_map(given: Any) -> bool:
-    return isinstance(given, dict) and all(isinstance(value, str) for value in given.values())
+def _is_string_map(value: Any) -> bool:
+    return isinstance(value, dict) and all(isinstance(value, str) for value in value.values())
 
 
-def _resources(given: Any, where: str) -> dict[str, dict[str, Any]]:
-    _check_fields(given, ("requests", "limits"), where)
-    for part, amounts in given.items():
+def _resources(settings: Any, where: str) -> dict[str, dict[str, Any]]:
+    _check_fields(settings, ("requests", "limits"), where)
+    for part, amounts in settings.items():
         if not isinstance(amounts, dict):
             raise ValueError(f"{where}.{part} must be an object of amounts by resource")
         for name, amount in amounts.items():
             if isinstance(amount, bool) or not isinstance(amount, int | float | str):
                 raise ValueError(f"{where}.{part}.{name} must be an amount, such as 1 or 500m")
-    return dict(given)
+    return dict(settings)

@@ -23,8 +23,8 @@ def push_secret(project: Project, config: ControllerConfig) -> str:
 def registry(project: Project, config: ControllerConfig) -> dict[str, Any]:
     """Return the registry settings for a pod, without credentials."""
     secret = push_secret(project, config)
-    found = {"prefix": config.registry, "insecure": config.registry_insecure}
-    return {**found, "secret": secret} if secret else found
+    settings = {"prefix": config.registry, "insecure": config.registry_insecure}
+    return {**settings, "secret": secret} if secret else settings
 
 
 def credential(project: Project, config: ControllerConfig) -> list[dict[str, Any]]:

@@ -40,13 +40,13 @@ def kaniko_container() -> dict[str, Any]:
 
 
 def resources(
-    asked: dict[str, Any] | None, requests: dict[str, str], limits: dict[str, str]
+    requested: dict[str, Any] | None, requests: dict[str, str], limits: dict[str, str]
 ) -> dict[str, Any]:
     """Return requests and limits: the Project's over our defaults.
 
     The apiserver rejects a request above a limit: a default request is dropped if the Project sets the limit.
     """
-    given = asked or {}
-    wanted_limits = {**limits, **(given.get("limits") or {})}
-    kept = {key: value for key, value in requests.items() if key not in (given.get("limits") or {})}
-    return {"requests": {**kept, **(given.get("requests") or {})}, "limits": wanted_limits}
+    own = requested or {}
+    wanted_limits = {**limits, **(own.get("limits") or {})}
+    defaults = {key: value for key, value in requests.items() if key not in (own.get("limits") or {})}
+    return {"requests": {**defaults, **(own.get("requests") or {})}, "limits": wanted_limits}

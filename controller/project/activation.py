@@ -10,7 +10,7 @@ from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 
 from controller.project.revision import Revision, recorded_deployment
-from crds.objects import Deployment, Project
+from crds.objects import Deployment, Project, creation_order
 
 
 @dataclass(frozen=True)
@@ -29,11 +29,6 @@ class Orders:
     def of(self, deployment: Deployment) -> int:
         """Return the current order of a Deployment."""
         return self.assigned.get(deployment.name, deployment.order)
-
-
-def creation_order(deployment: Deployment) -> tuple[str, str]:
-    """Return the sort key by creation; times are whole seconds, names of uploads monotonic."""
-    return str(deployment.metadata["creationTimestamp"]), deployment.name
 
 
 def assign_orders(project: Project, deployments: Sequence[Deployment], revision: Revision | None) -> Orders:
@@ -77,10 +72,10 @@ def _unstamped(project: Project, deployments: Sequence[Deployment]) -> dict[str,
     It stays the recorded number: a later rollback keeps a greater order.
     """
     order = int((project.status.get("source") or {}).get("order") or 0)
-    found = recorded_deployment(project, deployments) if order else None
-    if found is None or found.failed or found.deleting or found.order >= order:
+    deployment = recorded_deployment(project, deployments) if order else None
+    if deployment is None or deployment.failed or deployment.deleting or deployment.order >= order:
         return {}
-    return {found.name: order}
+    return {deployment.name: order}
 
 
 def winner(deployments: Sequence[Deployment], orders: Orders) -> Deployment | None:

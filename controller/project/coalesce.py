@@ -80,9 +80,9 @@ def _supersede(deployment: Deployment, head: Deployment, now: datetime) -> Patch
         "conditions": conditions.merge(deployment.conditions, wanted, deployment.generation, now),
         "error": {"reason": reason, "message": message, "hint": "The newer commit is deployed instead."},
     }
-    told = Note("CommitsSkipped", f"{deployment.name}: {message}")
+    note = Note("CommitsSkipped", f"{deployment.name}: {message}")
     version = deployment.resource_version
-    return Patch(kinds.DEPLOYMENT, deployment.name, {"status": status}, version, events=(told,))
+    return Patch(kinds.DEPLOYMENT, deployment.name, {"status": status}, version, events=(note,))
 
 
 def _is_commit(deployment: Deployment) -> bool:

@@ -62,11 +62,11 @@ def decide(
 
 def _creation_events(create: Create, observed: ObservedSource) -> tuple[Note, ...]:
     """Return the Events of a new Deployment and of the commits skipped for it."""
-    made = Note("NewCommit", f"{observed.commit} is deployed as {create.name}.")
+    created = Note("NewCommit", f"{observed.commit} is deployed as {create.name}.")
     if not observed.skipped:
-        return (made,)
-    told = f"{coalesce.short_commits(observed.skipped)}: not built, superseded by {observed.commit[:12]}."
-    return made, Note("CommitsSkipped", told)
+        return (created,)
+    message = f"{coalesce.short_commits(observed.skipped)}: not built, superseded by {observed.commit[:12]}."
+    return created, Note("CommitsSkipped", message)
 
 
 def _superseded(

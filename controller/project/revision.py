@@ -55,8 +55,8 @@ def resolve_revision(
     spec = desired_spec(project, observed)
     by_name = {deployment.name: deployment for deployment in deployments}
     latest, attempt = None, 0
-    while attempt < MAX_ATTEMPTS and (found := by_name.get(git_name(project.uid, spec, attempt + 1))):
-        latest, attempt = found, attempt + 1
+    while attempt < MAX_ATTEMPTS and (deployment := by_name.get(git_name(project.uid, spec, attempt + 1))):
+        latest, attempt = deployment, attempt + 1
     recorded = project.status.get("source") or {}
     crew = (project.git or {}).get("crew")
     source = {"commit": observed.commit, "tree": observed.tree, "crew": crew}
@@ -88,14 +88,14 @@ def recorded_deployment(project: Project, deployments: Sequence[Deployment]) -> 
     if git is None or not recorded.get("commit"):
         return None
     source = {"url": git["url"], "commit": recorded["commit"], "path": git.get("path") or ""}
-    found = [
+    candidates = [
         deployment
         for deployment in deployments
         if {"path": "", **(deployment.spec["source"].get("git") or {})} == source
         and deployment.spec.get("crew") == recorded.get("crew")
         and not deployment.preview
     ]
-    return max(found, key=lambda deployment: int(deployment.spec.get("attempt") or 1), default=None)
+    return max(candidates, key=lambda deployment: int(deployment.spec.get("attempt") or 1), default=None)
 
 
 def _requested_since(text: str, latest: Deployment) -> bool:

@@ -64,10 +64,10 @@ class AdmissionReconciler:
         def changed(now: datetime) -> Iterator[tuple[Run, Decision]]:
             # Most are unchanged.
             for run in admitted.queued:
-                wanted = status.queued(run, name, ready[run.name][1].deployment.name, limit, now)
+                desired = status.queued(run, name, ready[run.name][1].deployment.name, limit, now)
                 adopted = adoption(kinds.RUN, run, project)
-                if adopted or difference(run.status, wanted):
-                    yield run, Decision(status=wanted, after=adopted)
+                if adopted or difference(run.status, desired):
+                    yield run, Decision(status=desired, after=adopted)
 
         # Pods first: an admitted Run does not wait for status writes of others.
         pod_results = await asyncio.gather(*map(give, admitted.admitted), return_exceptions=True)
@@ -84,16 +84,16 @@ class AdmissionReconciler:
         pod_names = await self.applier.kube.names(kinds.POD, selector, LIVE_POD_FIELDS)
         if pod_names.isdisjoint(ready):
             return quota.count_live(pod_names, self._frees_slot)
-        pod_names_listed: list[str] = []
+        listed_names: list[str] = []
         owners: set[str] = set()
         async for page in self.applier.kube.pages(kinds.POD, selector, LIVE_POD_FIELDS):
             for raw in page.items:
                 # A pod created before a restart is new to its Run.
                 self.applier.handlers.on_change(kinds.POD, raw)
                 pod = Pod(raw)
-                pod_names_listed.append(pod.name)
+                listed_names.append(pod.name)
                 owners |= pod.owner_uids
-        return quota.count_live(pod_names_listed, self._frees_slot, owners)
+        return quota.count_live(listed_names, self._frees_slot, owners)
 
     async def _resolve_candidates(
         self, reader: RunReader, project: Project
@@ -173,9 +173,9 @@ class AdmissionReconciler:
             await self._fail(run, RunReason.START_TIMEOUT, f"{message} (for {limit:g} s)", now)
             return
         retry_seconds = min(REFUSED_RETRY_SECONDS, limit)
-        wanted = status.pod_refused(run, reason, message, now)
+        desired = status.pod_refused(run, reason, message, now)
         notes = (Note(reason, message, True),) if since == now else ()
-        await self._apply(run, Decision(status=wanted, events=notes, requeue_after=retry_seconds))
+        await self._apply(run, Decision(status=desired, events=notes, requeue_after=retry_seconds))
 
     async def _apply(self, run: Run, decision: Decision) -> None:
         try:

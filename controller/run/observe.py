@@ -97,9 +97,9 @@ class RunReader:
         cached = None if live else self.applier.cache.get(kind, name)
         if cached is not None:
             return cached
-        fresh = await self.applier.kube.get(kind, name)
-        if fresh is None:
+        current = await self.applier.kube.get(kind, name)
+        if current is None:
             self.applier.cache.remove(kind, name)
             return None
-        self.applier.cache.put(kind, fresh)
-        return fresh
+        self.applier.cache.put(kind, current)
+        return current

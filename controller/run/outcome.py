@@ -173,5 +173,5 @@ def termination_message(terminated: Mapping[str, Any]) -> Mapping[str, Any]:
 
 def _pod_message(pod: Pod) -> str:
     disruption = conditions.find(pod.conditions, "DisruptionTarget") or {}
-    said = pod.status.get("message") or disruption.get("message") or pod.status.get("reason")
-    return str(said or "no reason given").strip()
+    message = pod.status.get("message") or disruption.get("message") or pod.status.get("reason")
+    return str(message or "no reason given").strip()

@@ -29,19 +29,19 @@ def pod_uid(run: Run) -> str | None:
 
 def is_pod_of(run: Run, pod: Pod) -> bool:
     """Return whether the pod is the Run's: the recorded or claiming one, else one that the Run owns."""
-    known = pod_uid(run)
-    return pod.uid == known if known else run.uid in pod.owner_uids
+    known_uid = pod_uid(run)
+    return pod.uid == known_uid if known_uid else run.uid in pod.owner_uids
 
 
 def status_fields(run: Run, pod: Pod | None) -> Mapping[str, Any]:
     """Return the unset status fields that a pod fixes permanently."""
-    found: dict[str, Any] = {}
-    known = pod_uid(run)
-    if run.pod is None and (known or pod is not None):
-        found["pod"] = {"name": run.name, "uid": known or (pod.uid if pod else "")}
+    fields: dict[str, Any] = {}
+    known_uid = pod_uid(run)
+    if run.pod is None and (known_uid or pod is not None):
+        fields["pod"] = {"name": run.name, "uid": known_uid or (pod.uid if pod else "")}
     if pod is not None:
         # The pod's labels count, even if another deployment has become active since.
         for field, label in (("project", names.LABEL_PROJECT), ("deployment", names.LABEL_DEPLOYMENT)):
             if label in pod.labels and not run.status.get(field):
-                found[field] = pod.labels[label]
-    return found
+                fields[field] = pod.labels[label]
+    return fields

@@ -34,10 +34,10 @@ class RunReconciler:
             observed.run, observed.pod
         ):
             # The cache may lag: an outcome without a reported result is decided on the current state of etcd.
-            fresh = await reader.run(name, live=True)
-            if fresh is None:
+            current = await reader.run(name, live=True)
+            if current is None:
                 return
-            observed = await reader.observe(fresh, live=True)
+            observed = await reader.observe(current, live=True)
             decision = decide(observed, datetime.now(UTC), self.config)
         await self.applier.apply(kinds.RUN, observed.run.raw, event_map.run(name), decision)
         if _is_final(decision):

@@ -30,10 +30,12 @@ def _status(run: Run, phase: RunPhase, wanted: list[Condition], now: datetime) -
 def _admitted(run: Run, pod: Pod | None) -> list[Condition]:
     if pod is not None or pod_ref.pod_uid(run):
         return [Condition(conditions.ADMITTED, True, "Admitted", "The run has a free slot.")]
-    found = conditions.find(run.conditions, conditions.ADMITTED)
-    if found is None:
+    admitted = conditions.find(run.conditions, conditions.ADMITTED)
+    if admitted is None:
         return []
-    return [Condition(conditions.ADMITTED, found["status"] == "True", found["reason"], found["message"])]
+    return [
+        Condition(conditions.ADMITTED, admitted["status"] == "True", admitted["reason"], admitted["message"])
+    ]
 
 
 def _unfinished(reason: str, message: str) -> list[Condition]:

@@ -47,27 +47,27 @@ class Applier:
 
         After a conflict the cache has no version. `by` is the key being reconciled.
         """
-        found = self.cache.get(kind, name)
-        if found is None and (found := await self.kube.get(kind, name)) is not None:
-            self.handlers.on_change(kind, found, by)
-        return found
+        obj = self.cache.get(kind, name)
+        if obj is None and (obj := await self.kube.get(kind, name)) is not None:
+            self.handlers.on_change(kind, obj, by)
+        return obj
 
     async def create(self, child: Create, owner_uid: str) -> dict[str, Any]:
         """Create a child or adopt an existing one. Raises Retry while another object has its name."""
         try:
-            made = await self.kube.create(child.kind, child.body)
+            created = await self.kube.create(child.kind, child.body)
             self.metrics.writes.labels(child.kind.plural, "create").inc()
         except errors.AlreadyExists:
-            found = await self.kube.get(child.kind, child.name)
+            existing = await self.kube.get(child.kind, child.name)
             # The name of a commit's Deployment identifies its content, so any creator will do.
-            ours = child.kind == kinds.DEPLOYMENT
-            if found is None or not (ours or owner_uid in Object(found).owner_uids):
+            adoptable = child.kind == kinds.DEPLOYMENT
+            if existing is None or not (adoptable or owner_uid in Object(existing).owner_uids):
                 raise Retry(
                     f"{child.kind.name} {child.name} belongs to another object; waiting until it is deleted"
                 ) from None
-            made = found
-        self._observe(child.kind, made)
-        return made
+            created = existing
+        self._observe(child.kind, created)
+        return created
 
     async def delete(self, child: Delete) -> None:
         """Delete a child; ignore one that is gone or was replaced."""
@@ -104,9 +104,9 @@ class Applier:
         for child in decision.create:
             await self.create(child, view.uid)
             self._record(kind, obj, child.events)
-        for gone in decision.delete:
-            await self.delete(gone)
-            self._record(kind, obj, gone.events)
+        for deletion in decision.delete:
+            await self.delete(deletion)
+            self._record(kind, obj, deletion.events)
         newest: dict[tuple[Kind, str], Mapping[str, Any]] = {(kind, view.name): obj}
         for patch in decision.before:
             await self._patch_next(patch, newest, by)

@@ -81,10 +81,10 @@ class Decision:
 NOTHING = Decision()
 
 
-def difference(current: Mapping[str, Any], wanted: Mapping[str, Any]) -> dict[str, Any]:
+def difference(current: Mapping[str, Any], desired: Mapping[str, Any]) -> dict[str, Any]:
     """Return the part of the merge patch `wanted` that changes `current`; empty if none does."""
     patch: dict[str, Any] = {}
-    for field, value in wanted.items():
+    for field, value in desired.items():
         if value is None:
             if field in current:
                 patch[field] = None

@@ -17,22 +17,22 @@ _WORD = re.compile(r"[^A-Za-z0-9]")
 _TIME = re.compile(r"\d{4}-\d\d-\d\dT\d\d:\d\d:\d\d(\.\d{1,9})?Z")
 
 
-def minimal_status(wanted: Mapping[str, Any]) -> dict[str, Any] | None:
+def minimal_status(desired: Mapping[str, Any]) -> dict[str, Any] | None:
     """Return phase, conditions, error and times with short plain texts; None if the phase is not final."""
-    if wanted.get("phase") not in FINAL_PHASES:
+    if desired.get("phase") not in FINAL_PHASES:
         return None
-    fallback: dict[str, Any] = {"phase": wanted["phase"]}
-    fallback["conditions"] = [_condition(condition) for condition in wanted.get("conditions") or ()]
-    error = wanted.get("error")
+    fallback: dict[str, Any] = {"phase": desired["phase"]}
+    fallback["conditions"] = [_condition(condition) for condition in desired.get("conditions") or ()]
+    error = desired.get("error")
     if error:
         fallback["error"] = {
             "reason": reason_word(error.get("reason"))[:64],
             "message": printable(error.get("message")),
         }
     for name in ("startTime", "completionTime"):
-        if _TIME.fullmatch(str(wanted.get(name))):
-            fallback[name] = wanted[name]
-    duration = wanted.get("durationMs")
+        if _TIME.fullmatch(str(desired.get(name))):
+            fallback[name] = desired[name]
+    duration = desired.get("durationMs")
     if isinstance(duration, int) and 0 <= duration < MAX_NUMBER:
         fallback["durationMs"] = duration
     return fallback
@@ -40,8 +40,8 @@ def minimal_status(wanted: Mapping[str, Any]) -> dict[str, Any] | None:
 
 def reason_word(text: object) -> str:
     """Return a reason as one valid word."""
-    found = _WORD.sub("", str(text or ""))[:128]
-    return found if found[:1].isalpha() else f"Reason{found}"[:128]
+    word = _WORD.sub("", str(text or ""))[:128]
+    return word if word[:1].isalpha() else f"Reason{word}"[:128]
 
 
 def printable(text: object) -> str:

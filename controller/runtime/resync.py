@@ -116,10 +116,10 @@ class Resync:
             return
         # A single stale list may come from a lagging cache; it must not count as missing or new objects.
         self._stale_lists += 1
-        said = f"{lookup.kind.plural}: seen as of {newest}, listed as of {seen_at}"
+        problem = f"{lookup.kind.plural}: seen as of {newest}, listed as of {seen_at}"
         if self._stale_lists < MAX_STALE_LISTS:
-            raise errors.KubeUnavailable(0, "Behind", said)
-        raise StateRolledBack(f"{said}: was etcd restored? Restarting")
+            raise errors.KubeUnavailable(0, "Behind", problem)
+        raise StateRolledBack(f"{problem}: was etcd restored? Restarting")
 
     def _evict_finished(self) -> None:
         """Evict ended Runs without a live pod, and finished pods whose Run is not cached."""

@@ -75,9 +75,9 @@ def _run_status(obj: Mapping[str, Any], status: dict[str, Any]) -> dict[str, Any
 def _pod_status(status: Mapping[str, Any]) -> dict[str, Any]:
     small = _select(_POD_FIELDS, status)
     if "conditions" in small:
-        found = small["conditions"] or ()
+        pod_conditions = small["conditions"] or ()
         small["conditions"] = [
-            _select(_CONDITION_FIELDS, one) for one in found if one.get("type") in _POD_CONDITIONS
+            _select(_CONDITION_FIELDS, one) for one in pod_conditions if one.get("type") in _POD_CONDITIONS
         ]
     for containers in ("initContainerStatuses", "containerStatuses"):
         if containers in small:
@@ -96,8 +96,8 @@ def _container_status(status: Mapping[str, Any]) -> dict[str, Any]:
     return small
 
 
-def _select(names: tuple[str, ...], found: Mapping[str, Any]) -> dict[str, Any]:
-    return {name: found[name] for name in names if name in found}
+def _select(names: tuple[str, ...], source: Mapping[str, Any]) -> dict[str, Any]:
+    return {name: source[name] for name in names if name in source}
 
 
 def _interned(value: Any) -> Any:

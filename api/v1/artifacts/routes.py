@@ -5,11 +5,10 @@ from aiohttp import web
 from api import errors
 from api.http import negotiation, pagination, ranges, responses
 from api.http.operation import page_response
-from api.v1 import examples, response_schemas, stream_responses
 from api.routing.endpoint import Endpoint, EndpointCall
 from api.store.errors import Missing
 from api.store.index.artifacts import ArtifactRow
-from api.v1 import lookup
+from api.v1 import examples, lookup, response_schemas, stream_responses
 from api.v1.artifacts import view
 
 MAX_VERSIONS_TRIED = 3

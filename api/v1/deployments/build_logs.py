@@ -5,14 +5,13 @@ import asyncio
 from aiohttp import web
 
 from api.http import negotiation
-from api.v1 import stream_responses
 from api.routing.endpoint import Endpoint, EndpointCall
+from api.routing.stream_response import serve_stream
 from api.store.index.deployments import DeploymentRow
 from api.streaming import connection
 from api.streaming.fanout import POLL_SECONDS
-from api.routing.stream_response import serve_stream
 from api.streaming.sse import SseBatch, batches, frame
-from api.v1 import lookup
+from api.v1 import lookup, stream_responses
 from api.v1.deployments import build_log_lines
 from crds import names
 

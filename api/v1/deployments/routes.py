@@ -10,13 +10,12 @@ from api import errors
 from api.http import pagination, responses
 from api.http.operation import item_response, page_response
 from api.http.query import Parameter
-from api.v1 import examples, response_schemas
 from api.routing.endpoint import Endpoint, EndpointCall
 from api.store.blobs.direct_upload import import_upload
 from api.store.index.deployments import DeploymentRow
 from api.store.index.projects import ProjectRow
 from api.store.index.uploads import UploadRow
-from api.v1 import idempotency, lookup, schemas
+from api.v1 import examples, idempotency, lookup, response_schemas, schemas
 from api.v1.deployments import source, view
 from crds import conditions, names, ulid
 from crds.deployment_name import git_name

@@ -7,10 +7,9 @@ from aiohttp import web
 from api import errors
 from api.http import pagination, responses
 from api.http.operation import empty_response, item_response, page_response
-from api.v1 import examples, response_schemas
 from api.routing.endpoint import Endpoint, EndpointCall
 from api.store.index.api_keys import KeyRow
-from api.v1 import schemas
+from api.v1 import examples, response_schemas, schemas
 from api.v1.keys import view
 from crds import api_keys
 

@@ -8,10 +8,9 @@ from aiohttp import web
 from api import errors
 from api.http import pagination, responses
 from api.http.operation import empty_response, item_response, page_response
-from api.v1 import examples, response_schemas
 from api.routing.endpoint import Endpoint, EndpointCall
 from api.store.index.projects import ProjectRow
-from api.v1 import lookup, schemas
+from api.v1 import examples, lookup, response_schemas, schemas
 from api.v1.projects import view
 from crds.kinds import PROJECT
 from crds.objects import Project

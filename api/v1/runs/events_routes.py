@@ -5,13 +5,11 @@ import asyncio
 from aiohttp import web
 
 from api.http import negotiation, pagination, responses
-from api.v1 import stream_responses
 from api.routing.endpoint import Endpoint, EndpointCall
-from api.streaming import connection
 from api.routing.stream_response import serve_stream
+from api.streaming import connection, run_events
 from api.streaming.sse import batches, last_event_id
-from api.v1 import lookup
-from api.streaming import run_events
+from api.v1 import lookup, stream_responses
 
 EVENTS_PER_READ = 500
 """Events per read and write."""

@@ -6,11 +6,10 @@ from api import errors
 from api.http import operation, pagination, responses
 from api.http.json_encoding import encode
 from api.http.query import Parameter
-from api.v1 import examples, response_schemas
 from api.routing.endpoint import Endpoint, EndpointCall
 from api.store.index.deployments import DeploymentRow
 from api.store.index.runs.runs import RunDetail
-from api.v1 import idempotency, lookup, schemas
+from api.v1 import examples, idempotency, lookup, response_schemas, schemas
 from api.v1.runs import create as run_creation
 from api.v1.runs import view
 from crds import durations, names

@@ -10,11 +10,10 @@ from api import errors
 from api.http import expect_continue, responses
 from api.http.operation import PublicOperation, item_response
 from api.http.query import Parameter
-from api.v1 import examples, response_schemas
 from api.routing.endpoint import Endpoint, EndpointCall
 from api.services import SERVICES
 from api.store.blobs import direct_upload
-from api.v1 import lookup, schemas
+from api.v1 import examples, lookup, response_schemas, schemas
 from api.v1.uploads import view
 from crds import pod_tokens
 

@@ -8,9 +8,8 @@ from api import errors
 from api.http import negotiation, responses
 from api.http.operation import ResponseSpec, item_response
 from api.http.query import Parameter
-from api.v1 import examples, response_schemas
 from api.routing.endpoint import Endpoint, EndpointCall
-from api.v1 import lookup
+from api.v1 import examples, lookup, response_schemas
 from api.v1.usage import view
 
 MAX_DAYS = 366

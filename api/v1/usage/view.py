@@ -6,8 +6,8 @@ from collections.abc import Mapping
 from datetime import date, timedelta
 from typing import Any
 
-from api.store.index.usage import Measures
 from api.prices import Prices
+from api.store.index.usage import Measures
 
 COLUMNS = (
     "runs",

@@ -21,7 +21,7 @@ from api.store.sql.migrate import migrate
 from api.store.sql.schema import tombstones
 from api.store.store import Store
 from api.v1.usage import view
-from api.v1.usage.prices import Prices, parse_prices
+from api.prices import Prices, parse_prices
 from crds import objects
 from tests.unit.api.conftest import NOW
 

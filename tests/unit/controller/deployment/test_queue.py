@@ -5,12 +5,13 @@ from dataclasses import replace
 from hypothesis import HealthCheck, given, settings
 from hypothesis import strategies as st
 
-from controller.deployment.queue import creation_order, occupied_slots, startable, wait_reason
+from controller.deployment.queue import occupied_slots, startable, wait_reason
 from controller.deployment.queue_view import BuildQueueView
 from controller.deployment.reuse import find_building, find_built
 from controller.deployment.source_key import recorded_tree, source_key
 from controller.runtime.cache import ObjectCache
 from crds import kinds
+from crds.objects import creation_order
 
 ENTRIES = st.lists(st.tuples(st.sampled_from("abc"), st.integers(0, 3)), max_size=12)
 

@@ -6,8 +6,13 @@ import pytest
 from aiohttp.test_utils import TestClient, TestServer
 
 from controller.deployment.build_result import DependenciesPushed, ImageBuilt, of_assemble, of_dependencies
-from controller.deployment.pod_as_ended import as_ended
-from controller.deployment.reported_results import MAX_RESULTS, ReportedResult, ReportedResults, routes
+from controller.deployment.reported_results import (
+    MAX_RESULTS,
+    ReportedResult,
+    ReportedResults,
+    as_ended,
+    routes,
+)
 from controller.observability.health import Vitals, application
 from controller.observability.metrics import ControllerMetrics
 from controller.runtime import event_map

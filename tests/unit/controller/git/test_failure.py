@@ -50,7 +50,7 @@ SECRET = "the Secret of spec.source.git.secretRef"
             "GitNotFound",
             ["is not a git repository", "spec.source.git.url"],
         ),
-        (GitFailure(GitErrorKind.HOST_NOT_FOUND), HTTPS, "GitNotFound", ["host git.example.org does not exist"]),
+        (GitFailure(GitErrorKind.HOST_NOT_FOUND), HTTPS, "GitNotFound", ["git.example.org does not exist"]),
         (GitFailure(GitErrorKind.SHA256), HTTPS, "UnsupportedRepository", ["sha256", "40 digits"]),
         (
             GitFailure(GitErrorKind.ADDRESS_REFUSED, "x is at 10.0.0.1"),

@@ -5,7 +5,7 @@ from datetime import UTC, datetime, timedelta
 import pytest
 from prometheus_client import CollectorRegistry
 
-from controller.observability.gauges import add_gauges
+from controller.gauges import add_gauges
 from controller.observability.health import Vitals
 from controller.observability.metrics import Gauges
 from controller.runtime.cache import ObjectCache

@@ -99,7 +99,7 @@ def index(project: Project) -> list[dict[str, Any]]:
     secret = ((project.spec.get("build") or {}).get("secretRef") or {}).get("name")
     if not secret:
         return []
-    found = [from_secret(variable, secret, key) for variable, key in _INDEX_VARIABLES]
+    variables = [from_secret(variable, secret, key) for variable, key in _INDEX_VARIABLES]
     # Without its URL the pod must fail instead of using the public index.
-    found[0]["valueFrom"]["secretKeyRef"]["optional"] = False
-    return found
+    variables[0]["valueFrom"]["secretKeyRef"]["optional"] = False
+    return variables
