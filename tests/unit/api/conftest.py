@@ -15,7 +15,6 @@ from kubernetes.aio import client as kubernetes
 from api import app as facade
 from api.auth.api_keys import StoredKey
 from api.config import parse
-from api.v1 import examples
 from api.services import SERVICES
 from api.store.backend import INDEX
 from api.store.index.api_keys import KeyRow
@@ -23,6 +22,7 @@ from api.store.index.claims.claims import ClaimRequest
 from api.store.logs.event_log import NewEvent
 from api.store.sql.migrate import migrate
 from api.store.store import Store
+from api.v1 import examples
 from crds import api_keys, objects
 from crds.times import format_second
 from kube.client import KubeClient

@@ -9,9 +9,9 @@ from api import health
 from api.__main__ import filter_malformed_requests
 from api.app import make_client_app
 from api.config import parse
-from api.v1 import examples
 from api.store.errors import StoreUnavailable
 from api.store.store import Store
+from api.v1 import examples
 
 PATHS = ["/v1/runs", "/v1/projects", "/v1/deployments/dep_none", "/v1/nowhere", "/v1/runs/run_x/events"]
 
