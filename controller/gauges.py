@@ -92,19 +92,19 @@ def unfinished(cache: ObjectCache) -> Iterator[tuple[tuple[str, str], list[str]]
 
 def sources(cache: ObjectCache) -> dict[str, int]:
     """Count Projects with a git source by state."""
-    found = dict.fromkeys(("resolved", "unreachable", "refused", "new"), 0)
+    counts = dict.fromkeys(("resolved", "unreachable", "refused", "new"), 0)
     for raw in cache.all(kinds.PROJECT):
         project = Project(raw)
         if project.git is None or project.git.get("suspend"):
             continue
-        seen = {one["type"] for one in project.conditions if one["status"] == "True"}
-        if conditions.SOURCE_RESOLVED in seen:
-            found["resolved"] += 1
-        elif conditions.STALLED in seen:
-            found["refused"] += 1
+        true_types = {one["type"] for one in project.conditions if one["status"] == "True"}
+        if conditions.SOURCE_RESOLVED in true_types:
+            counts["resolved"] += 1
+        elif conditions.STALLED in true_types:
+            counts["refused"] += 1
         else:
-            found["unreachable" if conditions.RECONCILING in seen else "new"] += 1
-    return found
+            counts["unreachable" if conditions.RECONCILING in true_types else "new"] += 1
+    return counts
 
 
 def _age(since: list[str], now: datetime) -> float:

@@ -20,7 +20,7 @@ async def all_deployments(testbed):
 
 
 @pytest.mark.parametrize("kopf", [True, False])
-async def test_of_twenty_pushes_the_newest_wins_and_the_skipped_say_why(kube, tmp_path, kopf):
+async def test_newest_of_twenty_pushes_wins(kube, tmp_path, kopf):
     config = settings(kube.namespace, kopf=kopf, timing=replace(FAST, coalescing_window=WINDOW))
     with GitServer(tmp_path) as server:
         repository = server.create("crew")
@@ -67,7 +67,7 @@ async def skipped(testbed):
     return " ".join(event["message"] for event in listing.items)
 
 
-async def test_a_deployment_that_waits_for_its_build_gives_way_to_a_newer_commit(kube, tmp_path):
+async def test_queued_build_is_superseded_by_a_newer_commit(kube, tmp_path):
     config = settings(kube.namespace, max_builds=1)
     with GitServer(tmp_path) as server:
         repository = server.create("crew")

@@ -24,7 +24,7 @@ async def create(testbed, name, project="demo", source=SOURCE):
     await testbed.kube.create(kinds.DEPLOYMENT, {"metadata": {"name": name}, "spec": spec})
 
 
-async def test_a_pod_that_breaks_is_made_again_three_times_and_then_the_build_fails(testbed):
+async def test_build_fails_after_four_attempts(testbed):
     await testbed.project()
     await create(testbed, "dep-a")
     found = await testbed.until(kinds.DEPLOYMENT, "dep-a", lambda o: o["status"]["phase"] == "Failed", 300)
@@ -38,7 +38,7 @@ async def test_a_pod_that_breaks_is_made_again_three_times_and_then_the_build_fa
     assert sorted(pods) == ["dep-a-a1", "dep-a-a2", "dep-a-a3", "dep-a-a4"]
 
 
-async def test_a_build_without_its_project_waits_and_begins_when_the_project_is_there(idle_builds):
+async def test_build_waits_for_its_project(idle_builds):
     testbed = idle_builds
     await create(testbed, "dep-a")
     await testbed.until(
@@ -51,7 +51,7 @@ async def test_a_build_without_its_project_waits_and_begins_when_the_project_is_
     assert found["metadata"]["ownerReferences"][0]["uid"] == project.uid
 
 
-async def test_a_second_build_of_a_project_waits_for_its_turn(idle_builds):
+async def test_second_build_of_a_project_is_queued(idle_builds):
     testbed = idle_builds
     await testbed.project()
     await create(testbed, "dep-a")
@@ -84,7 +84,7 @@ async def building(kube) -> set[str]:
     return {pod.labels[names.LABEL_DEPLOYMENT] for pod in map(Pod, listing.items) if not pod.deleting}
 
 
-async def test_an_image_of_the_same_source_is_taken_over_without_a_pod(idle_builds):
+async def test_image_of_the_same_source_is_reused(idle_builds):
     testbed = idle_builds
     await testbed.project()
     await create(testbed, "dep-a", source=archive("a"))
@@ -106,7 +106,7 @@ async def test_an_image_of_the_same_source_is_taken_over_without_a_pod(idle_buil
     assert await building(testbed.kube) == {"dep-a", "dep-d"}
 
 
-async def test_one_that_waited_for_the_same_source_builds_when_that_went(idle_builds):
+async def test_waiting_build_starts_when_the_other_is_deleted(idle_builds):
     testbed = idle_builds
     await testbed.project()
     await create(testbed, "dep-a", source=archive("a"))
@@ -123,7 +123,7 @@ def message(o) -> str:
     return next(c["message"] for c in o["status"]["conditions"] if c["type"] == "Ready")
 
 
-async def test_a_free_place_is_taken_at_once_and_writes_nothing_to_those_who_go_on_waiting(idle_builds):
+async def test_free_slot_is_taken_without_writing_waiters(idle_builds):
     testbed = idle_builds
     for project in ("a", "b", "c"):
         await testbed.project(project)
@@ -158,7 +158,7 @@ async def written(kube) -> dict[str, str]:
     return {found.name: found.resource_version for found in map(Deployment, listing.items)}
 
 
-async def test_there_are_never_more_builds_than_the_caps_whatever_happens_to_the_controller(kube):
+async def test_build_limits_hold_across_restarts(kube):
     timing = replace(FAST, image_pull=600, start_timeout=600)
     config = settings(kube.namespace, kopf=False, service_image=NO_IMAGE, timing=timing, max_builds=3)
     testbed, most = ControllerTestbed(kube, config), 0
@@ -230,7 +230,7 @@ async def sleeping(kube, deployment: Deployment) -> None:
 
 
 @pytest.mark.parametrize("what", ["deployment", "project"])
-async def test_a_build_whose_deployment_or_project_is_deleted_stops_and_frees_its_place(testbed, what):
+async def test_deleted_owner_stops_build_and_frees_slot(testbed, what):
     await create(testbed, "dep-a")
     made = Deployment(await testbed.kube.get(kinds.DEPLOYMENT, "dep-a"))
     await sleeping(testbed.kube, made)
@@ -252,7 +252,7 @@ async def test_a_build_whose_deployment_or_project_is_deleted_stops_and_frees_it
     assert time.monotonic() - began < 12
 
 
-async def test_build_pods_whose_deployment_went_while_no_controller_was_there_are_stopped(kube):
+async def test_orphaned_build_pods_are_stopped_at_startup(kube):
     config = settings(kube.namespace, kopf=False)
     testbed = ControllerTestbed(kube, config)
     await create(testbed, "dep-a")
@@ -267,7 +267,7 @@ async def test_build_pods_whose_deployment_went_while_no_controller_was_there_ar
                 await asyncio.sleep(0.1)
 
 
-async def test_a_deployment_takes_its_pods_with_it(testbed):
+async def test_deleted_deployment_deletes_its_pods(testbed):
     await testbed.project()
     await create(testbed, "dep-a")
     await testbed.until(kinds.DEPLOYMENT, "dep-a", lambda o: o["status"].get("buildPod"))

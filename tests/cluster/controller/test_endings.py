@@ -65,13 +65,13 @@ async def started(kube):
         ("raise SystemExit(77)", {}, "AlreadyExecuted"),
     ],
 )
-async def test_what_the_kubelet_says_of_a_pod_that_ended_by_itself(kube, code, spec, reason):
+async def test_reason_of_a_pod_that_terminated(kube, code, spec, reason):
     end = of_pod(RUN, await last(kube, await kube.create(kinds.POD, body(code, **spec))))
     assert (end.reason, bool(end.message)) == (reason, True)
 
 
 @pytest.mark.parametrize(("how", "reason"), [("delete", "PodDeleted"), ("evict", "Evicted")])
-async def test_what_the_kubelet_says_of_a_pod_that_was_taken_away(kube, how, reason):
+async def test_reason_of_a_deleted_or_evicted_pod(kube, how, reason):
     pod = await kube.create(kinds.POD, body(SLEEP))
     await started(kube)
     if how == "delete":
@@ -83,7 +83,7 @@ async def test_what_the_kubelet_says_of_a_pod_that_was_taken_away(kube, how, rea
     assert of_pod(RUN, await last(kube, pod)).reason == reason
 
 
-async def test_a_pod_of_a_lost_node_says_so_although_it_is_gone_at_once(kube):
+async def test_lost_node_is_reported_although_the_pod_is_gone(kube):
     """Kubernetes marks such a pod as failed and deletes it in the same moment."""
     async with controller(kube, settings(kube.namespace)) as process:
         testbed = ControllerTestbed(kube, process.config, process)

@@ -20,7 +20,7 @@ from tests.cluster.controller.conftest import ControllerTestbed, controller, set
 NO_IMAGE = "registry.crewyard.internal:5000/library/none:1"
 
 
-async def test_two_controllers_at_once_make_one_pod_a_run_and_one_end(kube):
+async def test_two_controllers_create_one_pod_per_run(kube):
     # The image that is not there is waited for longer than eight pods take to be recorded.
     config = settings(kube.namespace)
     async with AsyncExitStack() as stack:
@@ -50,7 +50,7 @@ async def test_two_controllers_at_once_make_one_pod_a_run_and_one_end(kube):
         assert len(orders) == len(set(orders))
 
 
-async def test_what_happened_while_no_controller_was_there_is_caught_up(kube):
+async def test_controller_catches_up_after_downtime(kube):
     config = settings(kube.namespace)
     testbed = ControllerTestbed(kube, config)
     async with controller(kube, config):
@@ -73,7 +73,7 @@ async def test_what_happened_while_no_controller_was_there_is_caught_up(kube):
             await testbed.until(kinds.RUN, name, lambda o: o["status"].get("pod"))
 
 
-async def test_a_run_that_is_deleted_takes_its_place_with_it(testbed):
+async def test_deleted_run_frees_its_slot(testbed):
     await testbed.project()
     await testbed.deployment("dep-a", image=NO_IMAGE)
     for name in ("run-0", "run-1", "run-2"):
@@ -84,7 +84,7 @@ async def test_a_run_that_is_deleted_takes_its_place_with_it(testbed):
     await testbed.until(kinds.RUN, "run-2", lambda o: o["status"].get("pod"))
 
 
-async def test_a_name_taken_by_another_pod_is_waited_for(testbed):
+async def test_run_waits_while_another_pod_has_its_name(testbed):
     await testbed.project()
     await testbed.deployment("dep-a", image=NO_IMAGE)
     foreign = {
@@ -100,7 +100,7 @@ async def test_a_name_taken_by_another_pod_is_waited_for(testbed):
     assert Pod(await testbed.kube.get(kinds.POD, "run-a")).owner_uids == {found.uid}
 
 
-async def test_run_and_assemble_pods_satisfy_restricted_and_kanikos_pod_baseline(kube):
+async def test_pods_satisfy_restricted_and_kaniko_baseline(kube):
     config = settings(kube.namespace, kopf=False)
     testbed = ControllerTestbed(kube, config)
     project = await testbed.project()
@@ -130,7 +130,7 @@ async def test_run_and_assemble_pods_satisfy_restricted_and_kanikos_pod_baseline
         await dry_run(body)
 
 
-async def test_an_input_of_thousands_of_levels_holds_up_nobody_else(testbed):
+async def test_deeply_nested_input_delays_no_other_run(testbed):
     await testbed.project()
     deep: dict[str, object] = {}
     for _ in range(3000):
@@ -141,7 +141,7 @@ async def test_an_input_of_thousands_of_levels_holds_up_nobody_else(testbed):
         assert (await testbed.ended(name)).error["reason"] == "DeploymentNotFound"
 
 
-async def test_a_cluster_that_was_set_back_is_met_by_a_new_process(kube):
+async def test_cluster_rollback_stops_the_controller(kube):
     config = settings(kube.namespace)
     testbed = ControllerTestbed(kube, config)
     project = await testbed.project()

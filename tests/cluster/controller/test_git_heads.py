@@ -66,7 +66,7 @@ class Follower:
         )
 
 
-async def test_a_head_that_is_forced_back_removed_or_rewritten(follower):
+async def test_branch_forced_back_removed_or_rewritten(follower):
     repository, all_of = follower.repository, follower.all
     await follower.follow(ref={"branch": "main"})
     # Empty: the first push cures it.
@@ -94,7 +94,7 @@ async def test_a_head_that_is_forced_back_removed_or_rewritten(follower):
     assert three.name not in (one, two)
 
 
-async def test_branch_and_tag_are_exchanged_and_a_tag_moves(follower):
+async def test_switch_between_branch_and_tag_and_moved_tag(follower):
     repository = follower.repository
     first = repository.commit({"main.py": "1"}, "One")
     repository._git("tag", "-a", "-m", "Release", "v1", first)
@@ -112,7 +112,7 @@ async def test_branch_and_tag_are_exchanged_and_a_tag_moves(follower):
     await follower.ready("True", "Resolved")
 
 
-async def test_suspended_it_looks_at_nothing_and_when_asked_it_looks_now(follower):
+async def test_suspend_stops_polling_and_request_polls_now(follower):
     repository = follower.repository
     first = repository.commit({"main.py": "1"}, "One")
     await follower.follow(interval="1h")
@@ -132,7 +132,7 @@ async def test_suspended_it_looks_at_nothing_and_when_asked_it_looks_now(followe
     await follower.deployed(third)
 
 
-async def test_crews_of_one_repository_move_by_themselves(follower):
+async def test_crews_of_one_repository_deploy_independently(follower):
     repository, files = follower.repository, {"a/main.py": "1", "b/main.py": "1"}
     first = repository.commit(files, "One")
     for name in "ab":
@@ -145,7 +145,7 @@ async def test_crews_of_one_repository_move_by_themselves(follower):
     assert [d.spec["gitSha"] for d in await follower.all("a")] == [first]
 
 
-async def test_a_revert_takes_over_the_image_of_the_same_tree(follower):
+async def test_revert_reuses_the_image_of_the_same_tree(follower):
     repository = follower.repository
     first = repository.commit({"main.py": "1"}, "One")
     await follower.follow()

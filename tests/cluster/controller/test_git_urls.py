@@ -18,7 +18,7 @@ def ready(found: dict[str, Any]) -> dict[str, Any] | None:
     return next((one for one in conditions if one["type"] == "Ready" and one["status"] != "Unknown"), None)
 
 
-async def test_each_is_refused_or_told(kube):
+async def test_hostile_url_is_refused_or_reported(kube):
     config = settings(kube.namespace, net_allow=())
     with listening("::") as listener:
         urls = [

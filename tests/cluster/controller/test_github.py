@@ -60,7 +60,7 @@ async def told(testbed, name, state):
     )
 
 
-async def test_a_deployment_is_told_from_its_beginning_to_its_end(testbed, github):
+async def test_deployment_is_reported_from_start_to_end(testbed, github):
     await secret(testbed, token=TOKEN)
     await project(testbed)
     await testbed.deployment("dep-a", gitSha=SHA)
@@ -88,7 +88,7 @@ async def test_a_deployment_is_told_from_its_beginning_to_its_end(testbed, githu
     assert len(github.deployments) == 2
 
 
-async def test_a_failure_is_told_with_its_reason(testbed, github):
+async def test_failure_is_reported_with_its_reason(testbed, github):
     await secret(testbed, token=TOKEN)
     await project(testbed)
     body = {"project": "demo", "source": {"archive": {"upload": "upl_1"}}, "gitSha": SHA}
@@ -103,7 +103,7 @@ async def test_a_failure_is_told_with_its_reason(testbed, github):
     assert github.deployments[0]["states"][-1] == "failure"
 
 
-async def test_an_app_speaks_with_a_token_that_it_is_lent(testbed, github):
+async def test_app_uses_an_installation_token(testbed, github):
     key = rsa.generate_private_key(public_exponent=65537, key_size=2048)
     pem = key.private_bytes(
         serialization.Encoding.PEM, serialization.PrivateFormat.PKCS8, serialization.NoEncryption()
@@ -121,7 +121,7 @@ async def test_an_app_speaks_with_a_token_that_it_is_lent(testbed, github):
     assert github.lent == 1
 
 
-async def test_a_github_that_is_away_costs_nothing_but_time(testbed, github):
+async def test_github_outage_only_delays_reports(testbed, github):
     await secret(testbed, token=TOKEN)
     github.failing = [502] * 6
     await project(testbed)
@@ -135,7 +135,7 @@ async def not_told(testbed):
     return [e for e in (await testbed.kube.list(kinds.EVENT)).items if e["reason"] == "GitHubNotTold"]
 
 
-async def test_a_wrong_token_is_said_once_and_taken_when_it_is_right(testbed, github):
+async def test_wrong_token_is_reported_once_and_retried(testbed, github):
     await secret(testbed, token="wrong")
     await project(testbed)
     await testbed.deployment("dep-a", gitSha=SHA)
@@ -152,7 +152,7 @@ async def test_a_wrong_token_is_said_once_and_taken_when_it_is_right(testbed, gi
     await told(testbed, "dep-a", "success")
 
 
-async def test_after_a_restart_nothing_is_told_twice(testbed, kube, github):
+async def test_nothing_is_reported_twice_after_a_restart(testbed, kube, github):
     await secret(testbed, token=TOKEN)
     await project(testbed)
     await testbed.deployment("dep-a", gitSha=SHA)
@@ -165,7 +165,7 @@ async def test_after_a_restart_nothing_is_told_twice(testbed, kube, github):
     assert (len(github.statuses), len(github.deployments)) == before
 
 
-async def test_a_preview_goes_when_its_pull_request_is_closed(testbed, github):
+async def test_preview_closes_with_its_pull_request(testbed, github):
     await secret(testbed, token=TOKEN)
     await project(testbed)
     await testbed.deployment("dep-a", gitSha=SHA, preview={"pullRequest": 7})
@@ -181,7 +181,7 @@ async def test_a_preview_goes_when_its_pull_request_is_closed(testbed, github):
     await until(lambda: github.deployments[0]["states"][-1] == "inactive")
 
 
-async def test_looks_at_a_pull_request_become_rarer_while_github_is_away(testbed, github):
+async def test_pull_request_polls_back_off_during_outage(testbed, github):
     await secret(testbed, token=TOKEN)
     await project(testbed)
     await testbed.deployment("dep-a", gitSha=SHA, preview={"pullRequest": 7})
@@ -194,7 +194,7 @@ async def test_looks_at_a_pull_request_become_rarer_while_github_is_away(testbed
     await until(lambda: github.asked - before > 1)
 
 
-async def test_a_preview_that_a_webhook_closes_is_inactive_there(testbed, github):
+async def test_preview_closed_by_webhook_is_inactive_on_github(testbed, github):
     await secret(testbed, token=TOKEN)
     await project(testbed)
     await testbed.deployment("dep-a", gitSha=SHA, preview={"pullRequest": 7})
@@ -205,7 +205,7 @@ async def test_a_preview_that_a_webhook_closes_is_inactive_there(testbed, github
     assert github.states(SHA)[-1] == "success"
 
 
-async def test_a_commit_is_told_once_where_the_rest_is_refused(testbed, github):
+async def test_commit_status_is_posted_once_despite_refusals(testbed, github):
     await secret(testbed, token=TOKEN)
     github.lacking = {"deployments"}
     await project(testbed)
@@ -219,7 +219,7 @@ async def test_a_commit_is_told_once_where_the_rest_is_refused(testbed, github):
     await told(testbed, "dep-a", "success")
 
 
-async def test_githubs_deployment_is_made_again_where_somebody_removed_it(testbed, github):
+async def test_removed_github_deployment_is_recreated(testbed, github):
     await secret(testbed, token=TOKEN)
     await project(testbed)
     await testbed.deployment("dep-a", gitSha=SHA)
@@ -231,7 +231,7 @@ async def test_githubs_deployment_is_made_again_where_somebody_removed_it(testbe
     assert [d["states"][-1] for d in github.deployments if d["sha"] == SHA] == ["inactive"]
 
 
-async def test_github_that_wants_silence_gets_it_from_all_of_a_project(testbed, github):
+async def test_retry_after_applies_to_the_whole_project(testbed, github):
     await secret(testbed, token=TOKEN)
     await project(testbed)
     github.failing, github.headers = [403], {"Retry-After": "10"}

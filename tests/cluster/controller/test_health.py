@@ -75,7 +75,7 @@ async def ready(testbed, reason):
     await testbed.until(kinds.PROJECT, "demo", holds)
 
 
-async def test_a_project_that_can_be_read_is_current_and_healthy(testbed, tmp_path):
+async def test_readable_project_is_current_and_healthy(testbed, tmp_path):
     with GitServer(tmp_path) as server:
         server.create("crew").commit({"main.py": "1"}, "A first commit")
         await testbed.project(source={"git": {"url": server.url("crew")}})
@@ -90,19 +90,19 @@ async def test_a_project_that_can_be_read_is_current_and_healthy(testbed, tmp_pa
         assert await both(testbed, kinds.PROJECT, "demo") == ("Current", "Suspended")
 
 
-async def test_a_project_whose_remote_is_away_is_in_progress(testbed):
+async def test_project_with_unreachable_remote_is_in_progress(testbed):
     await testbed.project(source={"git": {"url": "http://127.0.0.1:9/crew.git"}})
     await ready(testbed, "Unreachable")
     assert await both(testbed, kinds.PROJECT, "demo") == ("InProgress", "Progressing")
 
 
-async def test_a_project_without_a_source_is_healthy(testbed):
+async def test_project_without_source_is_healthy(testbed):
     await testbed.project()
     await ready(testbed, "NoSource")
     assert await both(testbed, kinds.PROJECT, "demo") == ("Current", "Healthy")
 
 
-async def test_what_no_controller_has_seen_yet_is_in_progress(kube):
+async def test_unobserved_objects_are_in_progress(kube):
     lonely = ControllerTestbed(kube, settings(kube.namespace))
     await lonely.project()
     await lonely.run("run-a", project="demo")
@@ -112,7 +112,7 @@ async def test_what_no_controller_has_seen_yet_is_in_progress(kube):
         assert await both(lonely, kind, name) == ("InProgress", "Progressing")
 
 
-async def test_deployments(testbed):
+async def test_health_of_deployments(testbed):
     await testbed.project()
     await testbed.deployment("dep-a")
     await testbed.active("dep-a")
@@ -127,7 +127,7 @@ async def test_deployments(testbed):
     assert await both(testbed, kinds.DEPLOYMENT, "dep-c") == ("InProgress", "Progressing")
 
 
-async def test_runs(testbed):
+async def test_health_of_runs(testbed):
     await testbed.project()
     await testbed.deployment("dep-a", image="registry.crewyard.internal:5000/none/none:none")
     await testbed.active("dep-a")
@@ -146,7 +146,7 @@ async def test_runs(testbed):
     assert await both(testbed, kinds.RUN, "run-c") == ("Current", "Healthy")
 
 
-async def test_a_finished_run_that_is_applied_again_stays_as_it_ended(testbed):
+async def test_reapplied_finished_run_keeps_its_outcome(testbed):
     await testbed.project()
     await testbed.deployment("dep-a", image="registry.crewyard.internal:5000/none/none:none")
     await testbed.active("dep-a")

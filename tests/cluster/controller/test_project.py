@@ -37,7 +37,7 @@ def status_of(o):
     return o["status"].get("phase")
 
 
-async def test_a_commit_becomes_the_active_deployment_and_the_next_one_supersedes_it(testbed, server):
+async def test_next_commit_supersedes_the_active_deployment(testbed, server):
     repository = server.create("crew")
     first = repository.commit({"main.py": "1"}, "A first commit\n\nwith a body")
     project = await testbed.project(source={"git": {"url": server.url("crew"), "ref": {"branch": "main"}}})
@@ -63,7 +63,7 @@ async def test_a_commit_becomes_the_active_deployment_and_the_next_one_supersede
     assert condition(ended, "Ready") == ("True", "Active")
 
 
-async def test_a_rollback_is_instant_and_stays_until_the_head_moves(testbed, server):
+async def test_rollback_stays_until_the_branch_moves(testbed, server):
     repository = server.create("crew")
     names = []
     await testbed.project(source={"git": {"url": server.url("crew")}})
@@ -82,7 +82,7 @@ async def test_a_rollback_is_instant_and_stays_until_the_head_moves(testbed, ser
     await testbed.active(third.name)
 
 
-async def test_an_idle_project_is_never_written_to(testbed, server):
+async def test_idle_project_is_never_written(testbed, server):
     repository = server.create("crew")
     commit = repository.commit({"crew/main.py": "1", "README": "1"}, "A commit")
     await testbed.project(source={"git": {"url": server.url("crew"), "path": "crew"}})
@@ -116,7 +116,7 @@ async def test_an_idle_project_is_never_written_to(testbed, server):
         ({"url": "http://127.0.0.1:9/x.git"}, "Unreachable", "will retry"),
     ],
 )
-async def test_a_source_that_cannot_be_read_says_what_to_do(testbed, server, source, reason, words):
+async def test_unreadable_source_names_the_next_step(testbed, server, source, reason, words):
     server.create("crew").commit({"main.py": "1"}, "A commit")
     server.create("empty")
     git = dict(source)
@@ -144,7 +144,7 @@ async def test_credentials_come_from_the_secret(testbed, tmp_path):
         await appears(testbed, commit)
 
 
-async def test_a_late_build_never_displaces_a_newer_one(testbed):
+async def test_late_build_never_replaces_a_newer_one(testbed):
     await testbed.project()
     for name in ("dep-1", "dep-2"):
         spec = {"project": "demo", "source": {"archive": {"upload": "upl_1"}}}
@@ -158,7 +158,7 @@ async def test_a_late_build_never_displaces_a_newer_one(testbed):
     assert (await testbed.kube.get(kinds.PROJECT, "demo"))["status"]["activeDeployment"] == "dep-2"
 
 
-async def test_a_failed_head_is_tried_again_when_it_is_asked_for(testbed, server):
+async def test_failed_revision_is_retried_on_request(testbed, server):
     repository = server.create("crew")
     commit = repository.commit({"main.py": "1"}, "A commit")
     project = await testbed.project(source={"git": {"url": server.url("crew")}})
@@ -180,7 +180,7 @@ async def pushed(testbed, text):
     )
 
 
-async def test_a_push_brings_the_look_forward_and_tries_no_failed_commit_again(testbed, server):
+async def test_push_polls_now_and_skips_failed_commits(testbed, server):
     repository = server.create("crew")
     first = repository.commit({"main.py": "1"}, "A commit")
     await testbed.project(source={"git": {"url": server.url("crew"), "interval": "1h"}})
@@ -210,7 +210,7 @@ async def prune_pods(testbed):
     return [pod for pod in found if not pod["spec"].get("schedulingGates")]
 
 
-async def test_what_is_too_old_goes_after_its_images_and_what_a_run_names_stays(testbed):
+async def test_retention_deletes_images_then_deployments(testbed):
     await testbed.project(retention={"deployments": 2})
     for index in range(2):
         await built_one(testbed, index)

@@ -27,7 +27,7 @@ def applier(kube):
 
 @pytest.mark.parametrize("reason", ["CrewError", "no such word!", "\x00", LONG])
 @pytest.mark.parametrize("message", [LONG, UGLY])
-async def test_an_end_is_written_whatever_was_said(kube, applier, reason, message):
+async def test_end_is_written_with_any_reason_and_message(kube, applier, reason, message):
     testbed = ControllerTestbed(kube, settings(kube.namespace))
     run = await testbed.run("run-a", project="demo")
     wanted = finished(run, failed(reason, message), datetime.now(UTC))
@@ -38,7 +38,7 @@ async def test_an_end_is_written_whatever_was_said(kube, applier, reason, messag
     assert found.status["completionTime"]
 
 
-async def test_what_is_no_end_is_said_and_not_swallowed(kube, applier):
+async def test_refused_nonterminal_status_raises(kube, applier):
     testbed = ControllerTestbed(kube, settings(kube.namespace))
     deployment = Deployment((await testbed.deployment("dep-a")).raw)
     wanted = {"phase": "Nonsense"}
@@ -50,7 +50,7 @@ async def test_what_is_no_end_is_said_and_not_swallowed(kube, applier):
     assert applier.metrics.refused.labels("deployments", "retried")._value.get() == 1
 
 
-async def test_another_status_takes_the_place_of_an_invalid_one(kube, applier):
+async def test_fallback_status_replaces_an_invalid_one(kube, applier):
     testbed = ControllerTestbed(kube, settings(kube.namespace))
     deployment = await testbed.deployment("dep-a")
     wanted = {"plan": {"framework": "f" * 100}}
@@ -60,7 +60,7 @@ async def test_another_status_takes_the_place_of_an_invalid_one(kube, applier):
     assert Deployment(await kube.get(kinds.DEPLOYMENT, "dep-a")).phase == "Superseded"
 
 
-async def test_a_run_whose_crew_reports_nonsense_ends(testbed):
+async def test_run_with_an_invalid_result_ends(testbed):
     await testbed.project()
     # The pod does not start: it must not end by itself before its report is played.
     await testbed.deployment("dep-a", image="registry.crewyard.internal:5000/library/none:1")

@@ -23,7 +23,7 @@ def unrecorded(monkeypatch):
     monkeypatch.setattr(pod_ref, "STARTING_DELAY_SECONDS", 600.0)
 
 
-async def test_a_run_of_an_active_deployment_gets_a_pod_is_claimed_and_ends(testbed):
+async def test_run_gets_a_pod_is_claimed_and_ends(testbed):
     await testbed.project()
     # The pod does not start: it must not end by itself before its report is played.
     await testbed.deployment("dep-a", image=NO_IMAGE)
@@ -55,7 +55,7 @@ async def assert_writes(testbed, name, expected):
     assert entry._value.get() == expected
 
 
-async def test_a_run_admitted_at_once_is_written_twice_and_a_queued_one_three_times(unrecorded, testbed):
+async def test_status_writes_of_admitted_and_queued_runs(unrecorded, testbed):
     project = await testbed.project()
     await testbed.deployment("dep-a", image=NO_IMAGE)
     await testbed.active("dep-a")
@@ -90,7 +90,7 @@ async def test_a_run_admitted_at_once_is_written_twice_and_a_queued_one_three_ti
     assert created == 3
 
 
-async def test_a_start_that_is_not_claimed_is_shown_with_its_reason(testbed):
+async def test_unclaimed_start_shows_its_reason(testbed):
     await testbed.project()
     await testbed.deployment("dep-a", image=NO_IMAGE)
     await testbed.run("run-a", deployment="dep-a")
@@ -99,7 +99,7 @@ async def test_a_start_that_is_not_claimed_is_shown_with_its_reason(testbed):
     await testbed.until(kinds.RUN, "run-a", lambda o: condition(o, "Succeeded") == ("Unknown", "ImagePull"))
 
 
-async def test_a_run_canceled_before_its_pod_is_recorded_ends_and_takes_it_along(unrecorded, testbed):
+async def test_cancel_before_pod_is_recorded_stops_the_pod(unrecorded, testbed):
     await testbed.project()
     await testbed.deployment("dep-a", image=NO_IMAGE)
     await testbed.run("run-a", deployment="dep-a")
@@ -111,7 +111,7 @@ async def test_a_run_canceled_before_its_pod_is_recorded_ends_and_takes_it_along
             await asyncio.sleep(0.1)
 
 
-async def test_a_pod_that_goes_before_anybody_had_it_is_made_again(unrecorded, testbed):
+async def test_unclaimed_pod_is_recreated_when_deleted(unrecorded, testbed):
     await testbed.project()
     await testbed.deployment("dep-a", image=NO_IMAGE)
     await testbed.run("run-a", deployment="dep-a")
@@ -120,7 +120,7 @@ async def test_a_pod_that_goes_before_anybody_had_it_is_made_again(unrecorded, t
     await testbed.until(kinds.POD, "run-a", lambda o: o["metadata"]["uid"] != first["metadata"]["uid"])
 
 
-async def test_a_claimed_pod_that_goes_before_it_is_recorded_is_not_made_again(unrecorded, testbed):
+async def test_claimed_unrecorded_pod_is_not_recreated(unrecorded, testbed):
     await testbed.project()
     await testbed.deployment("dep-a", image=NO_IMAGE)
     await testbed.run("run-a", deployment="dep-a")
@@ -134,7 +134,7 @@ async def test_a_claimed_pod_that_goes_before_it_is_recorded_is_not_made_again(u
     assert run.status["pod"]["uid"] == run.claim["podUid"] == uid
 
 
-async def test_a_pod_made_again_just_before_the_first_ones_claim_lands_is_removed(unrecorded, testbed):
+async def test_recreated_pod_is_removed_when_first_claimed(unrecorded, testbed):
     await testbed.project()
     await testbed.deployment("dep-a", image=NO_IMAGE)
     await testbed.run("run-a", deployment="dep-a")
@@ -148,7 +148,7 @@ async def test_a_pod_made_again_just_before_the_first_ones_claim_lands_is_remove
             await asyncio.sleep(0.1)
 
 
-async def test_the_pod_is_restricted_and_goes_with_its_run(testbed):
+async def test_pod_is_restricted_and_deleted_with_its_run(testbed):
     await testbed.project()
     await testbed.deployment("dep-a")
     await testbed.run("run-a", deployment="dep-a")
@@ -163,7 +163,7 @@ async def test_the_pod_is_restricted_and_goes_with_its_run(testbed):
             await asyncio.sleep(0.2)
 
 
-async def test_a_pod_that_ends_without_a_result_fails_the_run(testbed):
+async def test_pod_exit_without_result_fails_the_run(testbed):
     await testbed.project()
     await testbed.deployment("dep-a")
     await testbed.run("run-a", deployment="dep-a")
@@ -173,7 +173,7 @@ async def test_a_pod_that_ends_without_a_result_fails_the_run(testbed):
     assert {c["type"]: c["status"] for c in run.conditions}["Stalled"] == "True"
 
 
-async def test_refusals_name_their_reason_and_the_next_step(testbed):
+async def test_refusals_name_reason_and_next_step(testbed):
     await testbed.project()
     await testbed.run("run-a", deployment="dep-none")
     await testbed.run("run-b", project="demo")
@@ -195,7 +195,7 @@ async def test_refusals_name_their_reason_and_the_next_step(testbed):
         assert await testbed.kube.get(kinds.POD, name) is None
 
 
-async def test_a_run_waits_for_its_deployment_and_is_then_admitted(testbed):
+async def test_run_waits_for_its_deployment(testbed):
     await testbed.project()
     spec = {"project": "nothere", "source": {"archive": {"upload": "upl_1"}}}
     await testbed.kube.create(kinds.DEPLOYMENT, {"metadata": {"name": "dep-a"}, "spec": spec})
@@ -214,7 +214,7 @@ async def test_a_run_waits_for_its_deployment_and_is_then_admitted(testbed):
     await testbed.until(kinds.RUN, "run-a", lambda o: o["status"].get("pod"))
 
 
-async def test_above_the_plan_runs_queue_in_order_and_follow_when_a_place_is_free(testbed):
+async def test_runs_above_the_plan_queue_in_order(testbed):
     await testbed.project()
     await testbed.deployment("dep-a", image=NO_IMAGE)
     names = [f"run-{index}" for index in range(4)]
@@ -233,7 +233,7 @@ async def test_above_the_plan_runs_queue_in_order_and_follow_when_a_place_is_fre
     assert "pod" not in (await testbed.kube.get(kinds.RUN, "run-3"))["status"]
 
 
-async def test_a_canceled_run_never_starts_and_one_with_a_pod_is_stopped(testbed):
+async def test_cancel_before_and_after_pod_creation(testbed):
     await testbed.project()
     await testbed.deployment("dep-a", image=NO_IMAGE)
     for name in ("run-0", "run-1", "run-2"):
@@ -249,7 +249,7 @@ async def test_a_canceled_run_never_starts_and_one_with_a_pod_is_stopped(testbed
     assert (await testbed.ended("run-0")).phase == "Canceled"
 
 
-async def test_a_pod_deleted_from_outside_fails_the_run_and_is_not_made_again(testbed):
+async def test_deleted_pod_fails_the_run_for_good(testbed):
     await testbed.project()
     await testbed.deployment("dep-a", image=NO_IMAGE)
     await testbed.run("run-a", deployment="dep-a")
@@ -261,7 +261,7 @@ async def test_a_pod_deleted_from_outside_fails_the_run_and_is_not_made_again(te
     assert await testbed.kube.get(kinds.POD, "run-a") is None
 
 
-async def test_a_pod_without_a_place_at_the_facade_gives_its_run_back(testbed):
+async def test_pod_without_a_run_slot_requeues_the_run(testbed):
     await testbed.project()
     await testbed.deployment("dep-a", image=NO_IMAGE)
     await testbed.run("run-a", deployment="dep-a")
@@ -283,7 +283,7 @@ async def test_a_pod_without_a_place_at_the_facade_gives_its_run_back(testbed):
     assert (await testbed.ended("run-a")).phase == "Succeeded"
 
 
-async def test_an_image_that_is_not_there_is_given_up_after_a_while(kube, trigger):
+async def test_missing_image_fails_after_the_deadline(kube, trigger):
     config = settings(kube.namespace, kopf=trigger == "kopf", timing=replace(FAST, image_pull=6))
     async with controller(kube, config) as process:
         testbed = ControllerTestbed(kube, config, process)
@@ -294,7 +294,7 @@ async def test_an_image_that_is_not_there_is_given_up_after_a_while(kube, trigge
     assert (run.phase, run.error["reason"]) == ("Failed", "ImagePullFailed")
 
 
-async def test_the_place_of_a_run_that_was_deleted_is_given_to_the_next(testbed):
+async def test_slot_of_a_deleted_run_goes_to_the_next(testbed):
     # No node has the label: the pods take their places and are gone at once when they are deleted.
     await testbed.project(pod={"nodeSelector": {"crewyard.dev/none": "here"}})
     await testbed.deployment("dep-a", image=NO_IMAGE)

@@ -26,7 +26,7 @@ async def gone(testbed, name):
             await asyncio.sleep(0.2)
 
 
-async def test_a_pod_that_no_node_takes_is_given_up_with_the_schedulers_words(kube):
+async def test_unschedulable_pod_fails_with_scheduler_message(kube):
     config = settings(kube.namespace, timing=PATIENCE)
     async with controller(kube, config) as process:
         testbed = ControllerTestbed(kube, config, process)
@@ -46,7 +46,7 @@ async def test_a_pod_that_no_node_takes_is_given_up_with_the_schedulers_words(ku
         await gone(testbed, "run-a")
 
 
-async def test_a_process_that_runs_and_never_claims_is_given_up_and_its_pod_goes(kube, tmp_path):
+async def test_process_that_never_claims_times_out(kube, tmp_path):
     installed = await surroundings.installed(kube)
     base = json.loads(installed["CREWYARD_BASE_IMAGES"])["3.11"]
     port = base.partition("/")[0].rpartition(":")[2]

@@ -116,8 +116,8 @@ def secured(config: ControllerConfig) -> ControllerConfig:
 
 @pytest.fixture
 async def git() -> AsyncIterator[Git]:
-    """What looks at repositories, allowed to reach this machine."""
-    made = Git(polling.Config())  # type: ignore[arg-type]
+    """A git client that may connect to this machine."""
+    made = Git(polling.PollingConfig())  # type: ignore[arg-type]
     yield made
     await made.close()
 

@@ -77,7 +77,7 @@ def test_sources_are_counted_by_what_the_last_look_found(known, clock):
     for name, true in states.items():
         found = [{"type": one, "status": "True"} for one in true] + [{"type": "Ready", "status": "False"}]
         project(known, name, {"url": "https://git.example.com/a.git"}, found)
-    # Nobody looks at these.
+    # These are not polled.
     project(known, "uploads", None, [{"type": "Ready", "status": "True"}])
     project(known, "suspended", {"url": "x", "suspend": True}, [{"type": "Ready", "status": "True"}])
     value = shown(known, clock)

@@ -83,7 +83,7 @@ def created(decision):
 
 
 def told(decision):
-    """Of the pods, whatever becomes of the status."""
+    """Events of the created pods, independent of the status."""
     return [note.reason for child in (*decision.create, *decision.delete) for note in child.events]
 
 
@@ -200,7 +200,7 @@ def test_a_pod_that_the_apiserver_refuses_is_waited_for_and_then_given_up(make, 
     given_up = at(3601, again.status)
     assert given_up.status["error"]["reason"] == "BuildFailed"
     assert "exceeded quota" in given_up.status["error"]["message"]
-    # Whatever came between begins the hour anew.
+    # Any accepted pod in between restarts the hour.
     building = make.deployment(built=False, status=first.status)
     between = status.building(building, "dep-a-a1", "Assembling", "m", make.now)
     assert at(9999, between).status["phase"] == "Building"

@@ -33,7 +33,7 @@ def test_the_queue_is_fair_within_the_caps(make, config, entries, most, most_eac
     assert len(begin) + running <= most
     assert all(sum(d.project == p for d in begin) <= most_each for p in "abc")
     waits = sorted((d for d in line if d.name not in may), key=creation_order)
-    # Nobody waits although there is room for it, and nobody is overtaken by the same project.
+    # No build waits while a slot is free, and none is overtaken by the same project.
     for deployment in waits:
         own = [d for d in begin if d.project == deployment.project]
         assert len(begin) + running == most or len(own) == most_each

@@ -1,4 +1,4 @@
-"""What a build pod says by HTTP counts as what the kubelet will tell, and for nobody else."""
+"""A result that a build pod reports by HTTP counts like the kubelet's, for this pod only."""
 
 import json
 

@@ -1,4 +1,4 @@
-"""What goes wrong with a repository is told with a stable word and the next step, and nothing secret."""
+"""Git failures have a stable reason and the next step, and contain no secret."""
 
 import re
 from pathlib import Path

@@ -166,7 +166,7 @@ async def test_a_delta_bomb_ends_with_its_process(fetches):
         server.server_close()
 
 
-class Silent(http.server.BaseHTTPRequestHandler):
+class SilentGitHandler(http.server.BaseHTTPRequestHandler):
     """Takes a request and never answers."""
 
     over = threading.Event()
@@ -178,7 +178,7 @@ class Silent(http.server.BaseHTTPRequestHandler):
 async def test_a_child_is_killed_when_the_time_is_over(fetches, tmp_path, monkeypatch):
     monkeypatch.setenv("TMPDIR", str(tmp_path))
     monkeypatch.setattr("tempfile.tempdir", None)
-    server = http.server.ThreadingHTTPServer(("127.0.0.1", 0), Silent)
+    server = http.server.ThreadingHTTPServer(("127.0.0.1", 0), SilentGitHandler)
     threading.Thread(target=server.serve_forever, args=(0.05,), daemon=True).start()
     try:
         remote = Remote(f"http://127.0.0.1:{server.server_address[1]}/x.git")
@@ -187,7 +187,7 @@ async def test_a_child_is_killed_when_the_time_is_over(fetches, tmp_path, monkey
         assert (error.value.reason, error.value.passing) == ("Unreachable", True)
         assert list(tmp_path.glob("git-*")) == []
     finally:
-        Silent.over.set()
+        SilentGitHandler.over.set()
         server.shutdown()
         server.server_close()
 

@@ -9,7 +9,7 @@ from controller.git.remote import fetch_commit
 from controller.git.repository import GitProblem, Remote, RemoteHead
 from egress.addresses import AddressRules
 from tests.testbed.listeners import listening
-from tests.unit.controller.source.polling import Config, problem
+from tests.unit.controller.source.polling import PollingConfig, problem
 
 MESSAGES = [
     *(
@@ -86,7 +86,7 @@ def test_no_message_of_a_commit_does_anything_or_looks_like_more_than_it_is(serv
         repository._git("rev-parse", repository.commit({"a": "1"}, "one") + ":"),
         tmp_path / "touched",
     )
-    rules, remote = AddressRules.parse(Config.net_allow, ()), Remote(server.url("messages"))
+    rules, remote = AddressRules.parse(PollingConfig.net_allow, ()), Remote(server.url("messages"))
     for number, message in enumerate(MESSAGES):
         data = message.replace("{0}", str(marks)).encode()
         sha = repository._git("commit-tree", tree, data=data)
@@ -235,7 +235,7 @@ def send(answer: bytes, visitor: socket.socket) -> None:
 
 
 async def test_a_server_that_offers_impossible_names(git, tmp_path):
-    """Whatever the answer, it is one: a head, or a condition of printable words; no file appears."""
+    """Every response yields a head or a problem in printable text; no file appears."""
     able = b"multi_ack side-band-64k ofs-delta shallow symref=HEAD:refs/heads/../x object-format=sha1"
     for name in HOSTILE:
         lines = packet(b"1" * 40 + b" " + name + b"\0" + able + b"\n") + packet(

@@ -14,7 +14,7 @@ from crds.installation_limits import InstallationLimits
 from tests.testbed.git_server import GitServer
 
 
-class Config:
+class HttpsGitConfig:
     """What of the settings Git reads."""
 
     net_allow, net_deny, timing, limits = (
@@ -27,7 +27,7 @@ class Config:
 
 @pytest.fixture
 async def git() -> AsyncIterator[Git]:
-    made = Git(Config())  # type: ignore[arg-type]
+    made = Git(HttpsGitConfig())  # type: ignore[arg-type]
     yield made
     await made.close()
 

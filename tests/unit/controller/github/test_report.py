@@ -1,4 +1,4 @@
-"""What GitHub is told of a Deployment, by its state."""
+"""GitHub reports of a Deployment, by its state."""
 
 import base64
 

@@ -68,7 +68,7 @@ def test_what_was_rolled_back_to_is_younger_than_its_creation(make):
     assert old not in gone
 
 
-class World:
+class RetentionWorld:
     """A project with 3 kept, 6 built; what the Decisions say is done."""
 
     def __init__(self, make, config):
@@ -135,7 +135,7 @@ class World:
 
 @pytest.fixture
 def world(make, config):
-    return World(make, config)
+    return RetentionWorld(make, config)
 
 
 def test_the_registry_is_cleaned_before_the_objects_go(world):

@@ -38,7 +38,7 @@ def merged(old, change):
 
 
 @dataclass
-class World:
+class ActivationWorld:
     """One Project with its Deployments and its repository."""
 
     git: bool
@@ -127,11 +127,11 @@ class World:
         return self.status.get("activeDeployment")
 
 
-def upload(world: World, name: str, **spec) -> None:
+def upload(world: ActivationWorld, name: str, **spec) -> None:
     world.create(name, {"project": "demo", "source": {"archive": {"upload": "upl_1"}}, **spec})
 
 
-def head_name(world: World, attempt: int = 1) -> str:
+def head_name(world: ActivationWorld, attempt: int = 1) -> str:
     spec = {"source": {"git": {"url": "https://example.org/x.git", "commit": world.head}}}
     return git_name("uid-demo", spec, attempt)
 
@@ -148,7 +148,7 @@ STEPS = st.lists(
 @settings(max_examples=200, deadline=None)
 @given(STEPS)
 def test_the_greatest_built_order_that_is_no_preview_is_always_the_active_one(steps):
-    world = World(git=False)
+    world = ActivationWorld(git=False)
     last_rollback = None
     for what, which in steps:
         names = list(world.objects)
@@ -185,7 +185,7 @@ def test_the_greatest_built_order_that_is_no_preview_is_always_the_active_one(st
 @settings(max_examples=100, deadline=None)
 @given(st.permutations(range(4)))
 def test_builds_that_end_in_any_order_leave_the_newest_active(order):
-    world = World(git=False)
+    world = ActivationWorld(git=False)
     for index in range(4):
         upload(world, f"dep-{index}")
         world.settle()
@@ -201,7 +201,7 @@ def test_builds_that_end_in_any_order_leave_the_newest_active(order):
     }
 
 
-def deploy(world: World, commit: str) -> str:
+def deploy(world: ActivationWorld, commit: str) -> str:
     world.head = commit
     world.settle()
     name = head_name(world)
@@ -211,7 +211,7 @@ def deploy(world: World, commit: str) -> str:
 
 
 def test_a_rollback_stays_until_the_head_moves_to_another_tree():
-    world = World(git=True)
+    world = ActivationWorld(git=True)
     one, two = deploy(world, "1" * 40), deploy(world, "2" * 40)
     assert world.active == two
     world.objects[one]["spec"]["activation"] = 1
@@ -230,12 +230,12 @@ def test_a_rollback_stays_until_the_head_moves_to_another_tree():
 
 
 def test_the_event_says_in_whose_place_and_why():
-    world = World(git=True)
+    world = ActivationWorld(git=True)
     one, two = deploy(world, "1" * 40), deploy(world, "2" * 40)
     world.objects[one]["spec"]["activation"] = 1
     [note] = [note for note in world.decided().events if note.reason == "Activated"]
     assert note.message == f"{one} is the active deployment, replacing {two} (rollback)."
-    first = World(git=True)
+    first = ActivationWorld(git=True)
     first.head = "1" * 40
     first.settle()
     first.build(head_name(first), True)
@@ -244,7 +244,7 @@ def test_the_event_says_in_whose_place_and_why():
 
 
 def test_a_head_that_comes_back_is_active_at_once_without_a_new_deployment():
-    world = World(git=True)
+    world = ActivationWorld(git=True)
     one, two = deploy(world, "1" * 40), deploy(world, "2" * 40)
     world.head = "1" * 40
     world.settle()
@@ -254,7 +254,7 @@ def test_a_head_that_comes_back_is_active_at_once_without_a_new_deployment():
 
 
 def test_a_head_that_comes_back_to_a_failed_deployment_is_tried_again():
-    world = World(git=True)
+    world = ActivationWorld(git=True)
     world.head = "1" * 40
     world.settle()
     failed = head_name(world)
@@ -274,7 +274,7 @@ def test_a_head_that_comes_back_to_a_failed_deployment_is_tried_again():
 
 
 def test_a_posted_commit_is_ordered_only_if_it_is_the_head():
-    world = World(git=True)
+    world = ActivationWorld(git=True)
     one = deploy(world, "1" * 40)
     git = {"url": "https://example.org/x.git", "commit": "9" * 40}
     world.create("dep-posted", {"project": "demo", "source": {"git": git}})
@@ -290,7 +290,7 @@ def test_a_posted_commit_is_ordered_only_if_it_is_the_head():
 
 
 def test_a_deleted_active_deployment_hands_over_to_the_next_best():
-    world = World(git=False)
+    world = ActivationWorld(git=False)
     for name in ("dep-0", "dep-1"):
         upload(world, name)
         world.settle()
@@ -308,7 +308,9 @@ class Crashed(Exception):
     """The controller is gone."""
 
 
-def interrupted(world: World, crashes: set[int], rollback: tuple[int, str] | None, rounds: int = 12) -> int:
+def interrupted(
+    world: ActivationWorld, crashes: set[int], rollback: tuple[int, str] | None, rounds: int = 12
+) -> int:
     """Looks until nothing changes, dying after the writes named; how many writes there were.
 
     The rollback lands after that many writes. A write whose object changed since it
@@ -346,9 +348,9 @@ def interrupted(world: World, crashes: set[int], rollback: tuple[int, str] | Non
     raise AssertionError("it never settles")
 
 
-def two_heads_and(commit: str) -> tuple[World, str, list[str]]:
+def two_heads_and(commit: str) -> tuple[ActivationWorld, str, list[str]]:
     """Two commits were deployed, then the head moves: the world, the head's Deployment, the others."""
-    world = World(git=True)
+    world = ActivationWorld(git=True)
     one, two = deploy(world, "1" * 40), deploy(world, "2" * 40)
     world.head = commit * 40
     return world, head_name(world), [name for name in (one, two) if name != head_name(world)]

@@ -51,7 +51,7 @@ def test_a_head_waits_while_the_last_deployment_is_new(make, age, waits):
     assert bool(decision.create) is not waits
     assert (decision.requeue_after is not None) is waits
     assert ("coalescing window" in ready(decision)) is waits
-    # It is not acted upon, so that the next look finds it as new as this one.
+    # It is not handled yet, so the next reconcile sees it as new too.
     assert not any("source" in patch.body["status"] for patch in decision.before)
 
 
@@ -76,7 +76,7 @@ def test_the_skipped_are_named_by_an_event_and_by_the_condition_until_the_head_m
     looks = ObservedSources()
     looks.put("demo", look_at(1))
     looks.mark_deployed("demo", sha(1))
-    # Nobody needs to have come by between them.
+    # No reconcile is needed between them.
     for number in (2, 3, 4):
         looks.put("demo", look_at(number))
     look = looks.get("demo")
@@ -157,7 +157,7 @@ def test_what_somebody_asked_for_an_upload_and_what_waits_for_an_image_are_not_o
 @settings(deadline=None, max_examples=20)
 @given(st.lists(st.floats(0.0, 10.0), min_size=20, max_size=20), st.floats(0.0, 1.0))
 def test_of_twenty_pushes_in_ten_seconds_at_most_two_are_built(moments, offset):
-    """Whatever the builds take: even one that takes no time begins at most twice."""
+    """For any build time, even zero, builds start at most twice."""
     make, pushes, clock = Make(), sorted(moments), 0.0
     project, looks, created = project_at(make, 1000), ObservedSources(), []
     while clock < 40.0:

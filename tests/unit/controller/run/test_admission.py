@@ -26,7 +26,7 @@ STATUS = "/apis/crewyard.dev/v1alpha1/namespaces/crews/runs/run-a/status"
 VERSION = {"resourceVersion": "900"}
 
 
-class Cluster:
+class AdmissionApiserver:
     """What the apiserver says, as far as the admission asks."""
 
     def __init__(self) -> None:
@@ -96,8 +96,8 @@ class Cluster:
 
 
 @pytest.fixture
-def cluster() -> Cluster:
-    return Cluster()
+def cluster() -> AdmissionApiserver:
+    return AdmissionApiserver()
 
 
 @pytest.fixture
@@ -113,11 +113,11 @@ def ahead() -> list[float]:
 
 @pytest.fixture
 def actor(make, kube, ahead) -> Applier:
-    known, lanes, metrics = ObjectCache(), Queues(lambda: time.monotonic() + ahead[0]), ControllerMetrics()
-    known.put(kinds.PROJECT, make.project(status={"activeDeployment": "dep-a"}).raw)
-    known.put(kinds.DEPLOYMENT, make.deployment().raw)
-    known.put(kinds.RUN, make.run(project="demo").raw)
-    return Applier(kube, known, EventHandlers(known, lanes), lanes, Recorder(kube, metrics), metrics)
+    cache, queues, metrics = ObjectCache(), Queues(lambda: time.monotonic() + ahead[0]), ControllerMetrics()
+    cache.put(kinds.PROJECT, make.project(status={"activeDeployment": "dep-a"}).raw)
+    cache.put(kinds.DEPLOYMENT, make.deployment().raw)
+    cache.put(kinds.RUN, make.run(project="demo").raw)
+    return Applier(kube, cache, EventHandlers(cache, queues), queues, Recorder(kube, metrics), metrics)
 
 
 async def test_a_pod_is_made_and_its_run_looked_at_without_a_write(actor, config, cluster):

@@ -305,7 +305,7 @@ def test_a_run_that_is_being_deleted_is_left_alone(make, look):
 
 
 def test_a_decision_that_is_performed_is_not_made_again(make, look, config):
-    """Writing a status and looking again gives the same status: nothing is written for ever."""
+    """Reconciling after a status write gives the same status: writes reach a fixed point."""
     pod = make.pod(phase="Pending", conditions=make.scheduled(5))
     run = make.run(status=RECORDED)
     first = look(run, pod=pod)

@@ -1,4 +1,4 @@
-"""A Run whose pod had no place at the facade has not failed: it goes back to the queue."""
+"""A Run whose pod got no run slot from the API has not failed: it is queued again."""
 
 import json
 
@@ -37,14 +37,14 @@ def test_the_pod_is_forgotten_before_it_is_removed(make, config):
     assert [(gone.name, gone.uid, gone.grace_seconds) for gone in second.delete] == [
         ("run-a", "uid-run-a", 0)
     ]
-    # That the pod is gone may never be told: no list shows a finished one.
+    # The deletion of the pod may cause no event: no list shows a finished pod.
     assert second.requeue_after
 
 
 @pytest.mark.parametrize(
     ("run", "pod", "phase"),
     [
-        ({}, {"message": "The run was not claimed: the facade did not answer"}, "Failed"),
+        ({}, {"message": "The run was not claimed: the API did not respond"}, "Failed"),
         ({}, {"code": 77}, "Failed"),
         (
             {"status": {**RECORDED, "claim": {"podUid": "uid-run-a", "time": "2026-11-21T11:59:00Z"}}},

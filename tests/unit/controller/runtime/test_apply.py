@@ -23,7 +23,7 @@ from tests.testbed.apiserver import serving
 OURS = "/apis/crewyard.dev/v1alpha1/namespaces/crews"
 
 
-class Cluster:
+class RecordingApiserver:
     """Takes everything but status patches of the objects named in `changed`."""
 
     def __init__(self) -> None:
@@ -60,7 +60,7 @@ class Cluster:
 
 @pytest.fixture
 def cluster():
-    return Cluster()
+    return RecordingApiserver()
 
 
 @pytest.fixture
@@ -101,7 +101,7 @@ async def test_an_event_is_told_of_what_was_written_and_of_nothing_else(make, ku
         await actor.apply(kinds.PROJECT, make.project().raw, event_map.project("demo"), decision)
     actor.recorder.record(kinds.PROJECT, make.project().raw, Note("Last", ""), make.now)
     async with asyncio.timeout(60):
-        # They are told one after the other.
+        # The recorder writes them in order.
         while "Last" not in cluster.told:
             await asyncio.sleep(0.01)
     telling.cancel()

@@ -1,4 +1,4 @@
-"""An end is written whatever a crew or a build said; the schema is the CRDs' own."""
+"""A final status is valid for any text of a crew or a build; the schema is the CRDs' own."""
 
 from hypothesis import given, settings
 from hypothesis import strategies as st

@@ -1,4 +1,4 @@
-"""Looks at repositories of a server on this machine, for the tests of git."""
+"""Polls of repositories on a local git server, for the tests of git."""
 
 import pytest
 
@@ -8,7 +8,7 @@ from controller.git.repository import GitProblem, Remote
 from crds.installation_limits import InstallationLimits
 
 
-class Config:
+class PollingConfig:
     """What of the settings Git reads."""
 
     net_allow, net_deny, timing, limits = ("127.0.0.1/32",), (), Timing(git_timeout=120), InstallationLimits()

@@ -197,16 +197,16 @@ async def sources(config, make):
     """The looks of a controller on Projects that are known, without an apiserver: no Secret is named."""
     timing = Timing(git_timeout=120.0)
     settings = replace(config, net_allow=("127.0.0.0/8",), timing=timing)
-    known, lanes, metrics = ObjectCache(), Queues(asyncio.get_running_loop().time), ControllerMetrics()
-    actor = Applier(None, known, EventHandlers(known, lanes), lanes, None, metrics)
+    cache, queues, metrics = ObjectCache(), Queues(asyncio.get_running_loop().time), ControllerMetrics()
+    applier = Applier(None, cache, EventHandlers(cache, queues), queues, None, metrics)
     git = Git(settings)
-    reconciler = SourceReconciler(actor, settings, git, ObservedSources())
+    reconciler = SourceReconciler(applier, settings, git, ObservedSources())
     handle = Worker({event_map.SOURCE: reconciler.reconcile}, metrics).handle
-    workers = [asyncio.create_task(lanes.sources.run_worker(handle)) for _ in range(32)]
+    workers = [asyncio.create_task(queues.sources.run_worker(handle)) for _ in range(32)]
 
     def follow(name, url, **git):
-        known.put(kinds.PROJECT, make.project(name, source={"git": {"url": url, **git}}).raw)
-        lanes.add(event_map.source(name))
+        cache.put(kinds.PROJECT, make.project(name, source={"git": {"url": url, **git}}).raw)
+        queues.add(event_map.source(name))
 
     async def seen(name):
         async with asyncio.timeout(100):
@@ -263,7 +263,7 @@ async def test_a_commit_that_is_no_use_is_not_fetched_at_every_look(sources, tmp
         first = fetches()
         assert [(await again()).problem.reason for _ in range(3)] == ["PathNotFound"] * 3
         assert fetches() == first > 0
-        # Somebody who asks for a look, and another commit, are fetched for.
+        # A requested poll and another commit cause a fetch.
         sources.schedule.request("p", 0.0)
         assert (await again()).problem and fetches() > first
         repository.commit({"none/main.py": "1"}, "Another commit")
