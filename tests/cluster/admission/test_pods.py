@@ -92,7 +92,7 @@ TABLE: dict[str, dict[str, Any]] = {
 }
 
 
-async def test_any_pod_is_judged_as_by_the_profile_restricted(doors: Doors):
+async def test_policy_agrees_with_profile_restricted(doors: Doors):
     differing, refused = [], 0
     for name, asked_for in TABLE.items():
         ours, theirs = await asked(doors.ours, asked_for), await asked(doors.restricted, asked_for)
@@ -154,13 +154,13 @@ def generated() -> dict[str, dict[str, Any]]:
     }
 
 
-async def test_the_controllers_pods_are_let_in_and_nobody_elses_copies_of_them(doors: Doors):
+async def test_only_the_controller_may_create_its_pods(doors: Doors):
     for name, body in generated().items():
         assert await asked(doors.controller, body) == "", name
         assert "is for pods that the controller of Crewyard makes" in await asked(doors.ours, body), name
 
 
-async def test_every_pod_but_the_one_with_kaniko_satisfies_restricted(doors: Doors):
+async def test_all_pods_but_kaniko_are_restricted(doors: Doors):
     said = {name: await asked(doors.restricted, body) for name, body in generated().items()}
     assert [name for name, refusal in said.items() if refusal] == ["dependencies"]
     assert 'container "kaniko"' in said["dependencies"] and 'container "source"' not in said["dependencies"]
@@ -196,11 +196,11 @@ def in_container(body: dict[str, Any], number: int, **more: Any) -> dict[str, An
         ("prune", {"shareProcessNamespace": True}, "shareProcessNamespace"),
     ],
 )
-async def test_even_the_controllers_pods_have_bounds(doors: Doors, kind, spec, said):
+async def test_controller_pods_are_restricted_too(doors: Doors, kind, spec, said):
     assert said in await asked(doors.controller, changed(generated()[kind], **spec))
 
 
-async def test_images_of_runs_are_digests_and_kaniko_gets_no_more_than_it_has(doors: Doors):
+async def test_run_images_are_digests_and_kaniko_is_confined(doors: Doors):
     made = generated()
     cases = [
         (in_container(made["run"], 0, image="registry.example.com/crews/demo:latest"), "by its digest"),
@@ -226,7 +226,7 @@ async def test_images_of_runs_are_digests_and_kaniko_gets_no_more_than_it_has(do
         assert said in await asked(doors.controller, body), said
 
 
-async def test_a_pod_that_is_there_gets_neither_the_label_nor_a_container_beside(doors: Doors):
+async def test_existing_pod_gets_no_label_or_container(doors: Doors):
     kube = doors.ours
     body = pod(nodeSelector={"none.invalid/none": "1"})
     place = f"/api/v1/namespaces/{kube.namespace}/pods"
@@ -249,7 +249,7 @@ async def test_a_pod_that_is_there_gets_neither_the_label_nor_a_container_beside
     await kube.call("DELETE", f"{place}/asked", {"gracePeriodSeconds": "0"})
 
 
-def test_the_namespace_of_the_crews_is_the_one_that_is_asked():
+def test_policy_binding_selects_the_crews_namespace():
     [binding] = [one for one in yaml.safe_load_all(FILE.read_text()) if one["kind"].endswith("PolicyBinding")]
     wanted = binding["spec"]["matchResources"]["namespaceSelector"]["matchLabels"]
     spaces = yaml.safe_load_all(Path(FILE.with_name("namespaces.yaml")).read_text())

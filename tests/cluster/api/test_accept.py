@@ -23,7 +23,7 @@ def now() -> datetime:
     return datetime.now(UTC)
 
 
-async def test_the_object_says_what_was_asked_for_and_belongs_to_its_project(testbed: StoreTestbed) -> None:
+async def test_object_has_request_and_owner_reference(testbed: StoreTestbed) -> None:
     row = await create_run(testbed.store, testbed.kube, REQUEST, now())
     found = await testbed.get(row.name)
     assert found["spec"] == {
@@ -39,7 +39,7 @@ async def test_the_object_says_what_was_asked_for_and_belongs_to_its_project(tes
     ]
 
 
-async def test_many_at_once_with_one_idempotency_key_make_one_run(testbed: StoreTestbed) -> None:
+async def test_concurrent_requests_with_one_key_create_one_run(testbed: StoreTestbed) -> None:
     use = Idempotency("key", "abc", "body")
     rows = await asyncio.gather(
         *(create_run(testbed.store, testbed.kube, REQUEST, now(), use) for _ in range(10))
@@ -48,14 +48,14 @@ async def test_many_at_once_with_one_idempotency_key_make_one_run(testbed: Store
     assert len((await testbed.kube.list(RUN)).items) == 1
 
 
-async def test_a_refused_object_leaves_no_run(testbed: StoreTestbed) -> None:
+async def test_refused_object_leaves_no_run(testbed: StoreTestbed) -> None:
     with pytest.raises(errors.Invalid, match="entrypoint"):
         await create_run(testbed.store, testbed.kube, RunRequest("demo", "dep-a", {}, "no entrypoint"), now())
     assert (await testbed.store.runs.page(0, 10)).total == 0
     assert await testbed.store.runs.unsettled(now() + LATER) == ([], [])
 
 
-async def test_a_crash_after_the_row_is_completed(testbed: StoreTestbed) -> None:
+async def test_crash_after_the_row_is_recovered(testbed: StoreTestbed) -> None:
     name, _ = await testbed.store.runs.create(REQUEST, now(), None)
     await recover_all(testbed.store, testbed.kube, now() + LATER)
     row = await testbed.store.runs.get(name)
@@ -63,7 +63,7 @@ async def test_a_crash_after_the_row_is_completed(testbed: StoreTestbed) -> None
     assert row.uid == (await testbed.get(name))["metadata"]["uid"]
 
 
-async def test_a_crash_after_the_object_is_completed_with_the_same_object(testbed: StoreTestbed) -> None:
+async def test_crash_after_the_object_keeps_the_object(testbed: StoreTestbed) -> None:
     name, _ = await testbed.store.runs.create(REQUEST, now(), None)
     row = await testbed.store.runs.get(name)
     assert row is not None
@@ -74,7 +74,7 @@ async def test_a_crash_after_the_object_is_completed_with_the_same_object(testbe
     assert (await testbed.get(name))["metadata"] == made["metadata"]
 
 
-async def test_a_withdrawn_run_whose_object_was_made_is_deleted_and_never_given_away(
+async def test_withdrawn_run_with_object_is_deleted_unclaimed(
     testbed: StoreTestbed,
 ) -> None:
     name, _ = await testbed.store.runs.create(REQUEST, now(), None)
@@ -89,7 +89,7 @@ async def test_a_withdrawn_run_whose_object_was_made_is_deleted_and_never_given_
     assert await testbed.kube.get(RUN, name) is None
 
 
-async def test_without_an_apiserver_the_run_is_withdrawn_unless_it_can_be_repeated(
+async def test_unreachable_apiserver_withdraws_unkeyed_run(
     testbed: StoreTestbed,
 ) -> None:
     from kubernetes.aio import client
@@ -113,7 +113,7 @@ async def test_without_an_apiserver_the_run_is_withdrawn_unless_it_can_be_repeat
     assert (await testbed.get(row.name))["metadata"]["uid"] == row.uid
 
 
-async def test_a_large_input_goes_by_reference_and_is_given_whole(testbed: StoreTestbed) -> None:
+async def test_large_input_is_stored_by_reference(testbed: StoreTestbed) -> None:
     whole = {"text": "ä" * 400_000, "number": 2**70, "nothing": None}
     row = await create_run(testbed.store, testbed.kube, RunRequest("demo", "dep-a", whole), now())
     found = await testbed.get(row.name)
@@ -133,9 +133,7 @@ async def test_a_large_input_goes_by_reference_and_is_given_whole(testbed: Store
         {"text": "\x00\x7f\u2028 \U0001f600", "": [[], {}, {"": None}]},
     ],
 )
-async def test_what_was_made_is_known_again_whatever_its_input(
-    testbed: StoreTestbed, value: dict[str, Any]
-) -> None:
+async def test_created_object_matches_any_input(testbed: StoreTestbed, value: dict[str, Any]) -> None:
     name, _ = await testbed.store.runs.create(RunRequest("demo", "dep-a", value), now(), None)
     row = await testbed.store.runs.get(name)
     assert row is not None

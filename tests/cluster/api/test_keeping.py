@@ -18,7 +18,9 @@ Pods = TestClient[Any, Any]
 Start = Callable[..., Awaitable[None]]
 
 
-async def test_object_then_log_then_record(testbed: StoreTestbed, pods: Pods, work: Start) -> None:
+async def test_retention_deletes_object_then_log_then_record(
+    testbed: StoreTestbed, pods: Pods, work: Start
+) -> None:
     await testbed.kube.patch(PROJECT, "demo", {"spec": {"retention": {"runs": "1s", "records": "1h"}}})
     await work(seal_after=0.5)
     run = await claimed(testbed, pods)
@@ -57,7 +59,7 @@ async def test_object_then_log_then_record(testbed: StoreTestbed, pods: Pods, wo
     assert (await testbed.store.runs.page(0, 9)).total == 0
 
 
-async def test_an_object_that_changed_is_not_deleted_on_an_old_view(testbed: StoreTestbed) -> None:
+async def test_changed_object_is_not_deleted_on_a_stale_view(testbed: StoreTestbed) -> None:
     run = await accept(testbed)
     await testbed.end(run, project="demo", deployment="dep-a")
     now = datetime.now(UTC)

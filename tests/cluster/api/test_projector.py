@@ -22,9 +22,7 @@ async def status(testbed: StoreTestbed, run: str) -> str | None:
     return row.status if row else None
 
 
-async def test_a_run_of_kubectl_appears_and_ends_with_its_one_terminal_event(
-    testbed: StoreTestbed, work: Start
-) -> None:
+async def test_kubectl_run_gets_one_terminal_event(testbed: StoreTestbed, work: Start) -> None:
     await work()
     await testbed.kube.create(RUN, {"metadata": {"name": "run-by-hand"}, "spec": {"project": "demo"}})
     await until(lambda: status(testbed, "run-by-hand"))
@@ -39,7 +37,7 @@ async def test_a_run_of_kubectl_appears_and_ends_with_its_one_terminal_event(
     assert (await testbed.store.runs.page(0, 10, project="demo", deployment="dep-a")).total == 1
 
 
-async def test_an_activation_is_seen_in_one_step(testbed: StoreTestbed, work: Start) -> None:
+async def test_activation_is_visible_in_one_step(testbed: StoreTestbed, work: Start) -> None:
     await work()
     patch = {"status": {"activeDeployment": "dep-a", "activatedAt": "2026-11-21T10:00:00Z"}}
     await testbed.kube.patch(PROJECT, "demo", patch, "status")
@@ -51,9 +49,7 @@ async def test_an_activation_is_seen_in_one_step(testbed: StoreTestbed, work: St
     await until(active)
 
 
-async def test_what_went_while_nobody_watched_is_found_by_the_list(
-    testbed: StoreTestbed, work: Start
-) -> None:
+async def test_list_finds_deletions_missed_by_the_watch(testbed: StoreTestbed, work: Start) -> None:
     live, ended = await accept(testbed), await accept(testbed)
     await testbed.kube.create(PROJECT, {"metadata": {"name": "other"}, "spec": {}})
     await work()
@@ -70,7 +66,7 @@ async def test_what_went_while_nobody_watched_is_found_by_the_list(
     assert (await testbed.store.events.read(live, 0, 9)).events[-1].type == "run.canceled"
 
 
-async def test_a_deleted_run_is_canceled_at_once(testbed: StoreTestbed, work: Start) -> None:
+async def test_deleted_run_is_canceled_immediately(testbed: StoreTestbed, work: Start) -> None:
     await work()
     run = await accept(testbed)
     await testbed.kube.delete(RUN, run)
@@ -81,9 +77,7 @@ async def test_a_deleted_run_is_canceled_at_once(testbed: StoreTestbed, work: St
     await until(canceled)
 
 
-async def test_an_ended_object_goes_after_its_time_and_the_row_stays(
-    testbed: StoreTestbed, work: Start
-) -> None:
+async def test_ended_object_expires_and_its_row_stays(testbed: StoreTestbed, work: Start) -> None:
     await work(run_ttl=0.2)
     live, ended = await accept(testbed), await accept(testbed)
     await testbed.end(ended)
@@ -103,7 +97,7 @@ async def test_an_ended_object_goes_after_its_time_and_the_row_stays(
     assert (row.status, row.uid != again["metadata"]["uid"]) == ("succeeded", True)
 
 
-async def test_a_project_made_anew_shows_nothing_of_the_old_one(testbed: StoreTestbed, work: Start) -> None:
+async def test_recreated_project_shows_nothing_of_the_old_one(testbed: StoreTestbed, work: Start) -> None:
     await work()
     run = await accept(testbed)
     await testbed.kube.delete(PROJECT, "demo")
@@ -124,7 +118,7 @@ async def test_a_project_made_anew_shows_nothing_of_the_old_one(testbed: StoreTe
     assert (await testbed.store.runs.page(0, 10)).total == 0
 
 
-async def test_kanikos_log_is_followed_and_kept(testbed: StoreTestbed, work: Start) -> None:
+async def test_kaniko_log_is_followed_and_stored(testbed: StoreTestbed, work: Start) -> None:
     await work()
     script = "for n in 1 2 3 4 5; do echo line $n; sleep 0.2; done; printf 'no end'"
     labels = {

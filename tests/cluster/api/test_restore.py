@@ -25,7 +25,7 @@ Pods = TestClient[Any, Any]
 
 
 @pytest.mark.parametrize("logs", [False, True], ids=["all is lost", "the logs are there"])
-async def test_an_empty_index_is_filled_with_what_lives(
+async def test_empty_index_is_filled_from_live_objects(
     testbed: StoreTestbed, pods: Pods, work: Start, tmp_path: Path, logs: bool
 ) -> None:
     await work()
@@ -74,7 +74,7 @@ async def test_an_empty_index_is_filled_with_what_lives(
         await fresh.close()
 
 
-async def test_a_run_that_was_claimed_before_the_loss_is_given_to_nobody(
+async def test_run_claimed_before_index_loss_is_refused(
     testbed: StoreTestbed, pods: Pods, work: Start, config: ApiConfig, tmp_path: Path
 ) -> None:
     await work()
@@ -95,7 +95,7 @@ async def test_a_run_that_was_claimed_before_the_loss_is_given_to_nobody(
 
 
 @pytest.mark.parametrize(("seconds", "state"), [(60, "refused"), (-60, "granted")])
-async def test_pods_older_than_the_restored_index_are_given_no_run(
+async def test_pods_older_than_restored_index_cannot_claim(
     testbed: StoreTestbed, store: Store, config: ApiConfig, seconds: int, state: str
 ) -> None:
     moment = datetime.now(UTC) + timedelta(seconds=seconds)

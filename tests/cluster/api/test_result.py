@@ -61,7 +61,7 @@ async def deliver(testbed: StoreTestbed, pods: Pods, run: str) -> None:
         assert answer.status == 200
 
 
-async def test_a_whole_run(testbed: StoreTestbed, pods: Pods, work: Start) -> None:
+async def test_claim_events_result_and_end_of_a_run(testbed: StoreTestbed, pods: Pods, work: Start) -> None:
     await work()
     run = await claimed(testbed, pods)
 
@@ -110,7 +110,7 @@ async def test_a_whole_run(testbed: StoreTestbed, pods: Pods, work: Start) -> No
     assert (await call(testbed, pods, run, "events", {**HOLDER, "events": []}))[0] == 409
 
 
-async def test_a_pod_that_is_faster_than_the_watch_is_served(testbed: StoreTestbed, pods: Pods) -> None:
+async def test_pod_faster_than_the_watch_can_claim(testbed: StoreTestbed, pods: Pods) -> None:
     spec = {"project": "demo", "input": {"a": 1}}
     await testbed.kube.create(RUN, {"metadata": {"name": "run-fast"}, "spec": spec})
     status, _ = await call(testbed, pods, "run-fast", "claim", HOLDER)
@@ -123,7 +123,7 @@ async def test_a_pod_that_is_faster_than_the_watch_is_served(testbed: StoreTestb
     assert (await call(testbed, pods, "run-none", "claim", HOLDER, uid="none"))[0] == 404
 
 
-async def test_before_anything_is_recorded_the_pod_says_what_it_was_made_for(
+async def test_claim_before_status_uses_the_pods_labels(
     testbed: StoreTestbed, pods: Pods, work: Start
 ) -> None:
     await work()
@@ -154,9 +154,7 @@ async def test_before_anything_is_recorded_the_pod_says_what_it_was_made_for(
     assert (await testbed.store.runs.page(0, 10, deployment="dep-a", status="running")).total == 1
 
 
-async def test_a_claim_and_a_result_survive_a_restart_before_they_are_written(
-    testbed: StoreTestbed, pods: Pods, work: Start
-) -> None:
+async def test_claim_and_result_survive_a_restart(testbed: StoreTestbed, pods: Pods, work: Start) -> None:
     run = await claimed(testbed, pods)
     await deliver(testbed, pods, run)
     await testbed.store.claims.record_result(run, "pod", "nonce", {"outcome": "succeeded", "durationMs": 5})
@@ -175,7 +173,7 @@ async def test_a_claim_and_a_result_survive_a_restart_before_they_are_written(
     await until(settled)
 
 
-async def test_what_an_ended_run_no_longer_takes_is_not_tried_for_ever(
+async def test_ended_or_deleted_run_ends_status_retries(
     testbed: StoreTestbed, pods: Pods, work: Start
 ) -> None:
     run = await claimed(testbed, pods)
@@ -194,9 +192,7 @@ async def test_what_an_ended_run_no_longer_takes_is_not_tried_for_ever(
     assert row.status == "canceled"
 
 
-async def test_a_run_whose_input_nobody_holds_is_refused_and_told_to_have_failed(
-    testbed: StoreTestbed, pods: Pods
-) -> None:
+async def test_run_with_missing_input_fails(testbed: StoreTestbed, pods: Pods) -> None:
     spec = {"deployment": "dep-a", "project": "demo", "inputRef": {"sha256": "0" * 64, "size": 20000}}
     await testbed.kube.create(RUN, {"metadata": {"name": "run-a"}, "spec": spec})
     for _ in range(2):
@@ -206,7 +202,7 @@ async def test_a_run_whose_input_nobody_holds_is_refused_and_told_to_have_failed
     assert (status["result"]["outcome"], status["result"]["reason"]) == ("failed", "InputTooLarge")
 
 
-async def test_an_object_holds_256_kib_of_input(testbed: StoreTestbed, pods: Pods) -> None:
+async def test_object_holds_256_kib_of_input(testbed: StoreTestbed, pods: Pods) -> None:
     value = {"text": "x" * (256 * 1024 - 11)}
     spec = {"deployment": "dep-a", "project": "demo", "input": value}
     await testbed.kube.create(RUN, {"metadata": {"name": "run-a"}, "spec": spec})

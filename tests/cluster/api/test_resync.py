@@ -18,7 +18,7 @@ async def status(testbed: StoreTestbed, run: str) -> str | None:
     return row.status if row else None
 
 
-async def test_a_look_finds_what_appeared_changed_ended_and_went(testbed: StoreTestbed) -> None:
+async def test_resync_finds_created_changed_ended_and_deleted(testbed: StoreTestbed) -> None:
     ended, gone, stays, renewed = [await accept(testbed) for _ in range(4)]
     await testbed.kube.create(PROJECT, {"metadata": {"name": "other"}, "spec": {}})
     await testbed.kube.create(RUN, {"metadata": {"name": "run-by-hand"}, "spec": {"project": "demo"}})

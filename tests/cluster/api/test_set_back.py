@@ -34,7 +34,7 @@ async def has(testbed: StoreTestbed, run: str, wanted: str) -> bool:
     return row is not None and row.status == wanted
 
 
-async def test_rows_follow_a_cluster_that_was_set_back(testbed: StoreTestbed, work: Start) -> None:
+async def test_rows_follow_a_cluster_rolled_back(testbed: StoreTestbed, work: Start) -> None:
     over, gone, live = await accept(testbed), await accept(testbed), await accept(testbed)
     await set_back(testbed)
     await testbed.end(over)
@@ -51,7 +51,7 @@ async def test_rows_follow_a_cluster_that_was_set_back(testbed: StoreTestbed, wo
     await until(lambda: has(testbed, live, "succeeded"))
 
 
-async def test_an_end_that_was_told_stays(testbed: StoreTestbed, work: Start) -> None:
+async def test_reported_end_stays(testbed: StoreTestbed, work: Start) -> None:
     run = await accept(testbed)
     await testbed.end(run)
     await work()

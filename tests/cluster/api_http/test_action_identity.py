@@ -10,7 +10,7 @@ from aiohttp.test_utils import TestServer
 
 from crds.kinds import DEPLOYMENT, RUN
 from crds.times import format_second
-from tests.actions.acting import Act, repository_with_crew
+from tests.actions.acting import ActRepository, repository_with_crew
 from tests.actions.runner import Runner
 from tests.actions.service import Service
 from tests.unit.api.auth.issuer import Issuer
@@ -90,7 +90,7 @@ def of_the_job(issuer):
     }
 
 
-async def test_a_run_is_followed_beyond_the_life_of_a_token(testbed, issuer, tmp_path):
+async def test_run_is_followed_beyond_token_expiry(testbed, issuer, tmp_path):
     await deployed(testbed)
     (tmp_path / "workspace").mkdir()
     runner = Runner(tmp_path, Service(), str(testbed.client.make_url("")).rstrip("/"))
@@ -105,11 +105,13 @@ async def test_a_run_is_followed_beyond_the_life_of_a_token(testbed, issuer, tmp
     assert all(f"::add-mask::{token}" in done.commands for token in issuer.given)
 
 
-async def test_a_workflow_in_act_runs_without_a_key(testbed, issuer, tmp_path):
+async def test_workflow_in_act_runs_without_a_key(testbed, issuer, tmp_path):
     await deployed(testbed)
     repository_with_crew(tmp_path)
     url = str(testbed.client.make_url("")).rstrip("/")
-    act = Act(tmp_path, {"CREWYARD_URL": url, "CREWYARD_PROJECT": "crew", "CREWYARD_AUDIENCE": AUDIENCE})
+    act = ActRepository(
+        tmp_path, {"CREWYARD_URL": url, "CREWYARD_PROJECT": "crew", "CREWYARD_AUDIENCE": AUDIENCE}
+    )
     (code, log), _ = await asyncio.gather(
         act.run("keyless.yml", variables=of_the_job(issuer)), ended(testbed, 0.1)
     )
@@ -119,7 +121,7 @@ async def test_a_workflow_in_act_runs_without_a_key(testbed, issuer, tmp_path):
     assert not any(token in log for token in issuer.given)
 
 
-async def test_a_workflow_without_a_place_in_the_project_is_told_so(testbed, issuer, tmp_path):
+async def test_workflow_without_oidc_entry_is_refused(testbed, issuer, tmp_path):
     await testbed.data("POST", "/v1/projects", {"name": "crew"})
     (tmp_path / "workspace").mkdir()
     runner = Runner(tmp_path, Service(), str(testbed.client.make_url("")).rstrip("/"))

@@ -24,7 +24,7 @@ async def upload(testbed, project, content=CONTENT):
     return ticket
 
 
-async def test_an_upload_becomes_a_deployment(testbed, project):
+async def test_upload_becomes_a_deployment(testbed, project):
     ticket = await upload(testbed, project)
     body = {
         "project": project,
@@ -50,7 +50,7 @@ async def test_an_upload_becomes_a_deployment(testbed, project):
     assert (shown["git_sha"], shown["activated_at"]) == ("abcdef0", None)
 
 
-async def test_the_answer_waits_for_the_first_status(testbed, project, monkeypatch):
+async def test_response_waits_for_the_first_status(testbed, project, monkeypatch):
     # That it waits is tried, and not how soon the test plays the controller.
     monkeypatch.setattr("api.v1.deployments.routes.FIRST_STATUS_TIMEOUT_SECONDS", 60.0)
     ticket = await upload(testbed, project)
@@ -66,7 +66,7 @@ async def test_the_answer_waits_for_the_first_status(testbed, project, monkeypat
     await building
 
 
-async def test_a_repeated_request_makes_one_deployment(testbed, project):
+async def test_repeated_request_creates_one_deployment(testbed, project):
     ticket = await upload(testbed, project)
     body = {"project": project, "build_context_url": ticket["build_context_url"]}
     headers = {"Idempotency-Key": "job-1"}
@@ -81,7 +81,7 @@ async def test_a_repeated_request_makes_one_deployment(testbed, project):
     assert (status, found["error"]["details"]["field"]) == (400, "Idempotency-Key")
 
 
-async def test_a_commit_is_one_deployment_until_it_fails(testbed):
+async def test_commit_has_one_deployment_until_it_fails(testbed):
     git = {"url": "https://git.example/x.git", "path": "crews/a"}
     await testbed.data("POST", "/v1/projects", {"name": "crew", "source": {"git": git}})
     body = {"project": "crew", "source": {"git": {"commit": "a" * 40}}, "message": "Begin"}
@@ -109,7 +109,7 @@ async def test_a_commit_is_one_deployment_until_it_fails(testbed):
     assert [item["id"] for item in listed] == [second["id"], first["id"]]
 
 
-async def test_a_commit_whose_deployment_was_just_deleted_is_deployed_again(testbed):
+async def test_commit_of_a_deleted_deployment_is_redeployed(testbed):
     git = {"url": "https://git.example/x.git"}
     await testbed.data("POST", "/v1/projects", {"name": "crew", "source": {"git": git}})
     body = {"project": "crew", "source": {"git": {"commit": "a" * 40}}}
@@ -124,7 +124,7 @@ async def test_a_commit_whose_deployment_was_just_deleted_is_deployed_again(test
         assert after["metadata"]["uid"] != before["metadata"]["uid"]
 
 
-async def test_rolling_back_is_one_patch_and_answers_when_it_is_done(testbed, project, monkeypatch):
+async def test_rollback_is_one_patch_and_waits_until_done(testbed, project, monkeypatch):
     monkeypatch.setattr("api.v1.deployments.routes.ROLLBACK_TIMEOUT_SECONDS", 60.0)
     ids = []
     for _ in range(2):
@@ -158,7 +158,7 @@ async def test_rolling_back_is_one_patch_and_answers_when_it_is_done(testbed, pr
     assert (await testbed.data("POST", f"/v1/deployments/{id_of(old)}/rollback"))["status"] == "active"
 
 
-async def test_what_cannot_be_rolled_back_to(testbed, project):
+async def test_rollback_to_unbuilt_or_preview_is_refused(testbed, project):
     ticket = await upload(testbed, project)
     body = {"project": project, "build_context_url": ticket["build_context_url"]}
     made = await testbed.data("POST", "/v1/deployments", body)

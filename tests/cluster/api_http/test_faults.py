@@ -220,7 +220,7 @@ async def locked(index: Path):
     other.close()
 
 
-async def test_a_directory_that_is_full_or_locked(small, kube):
+async def test_full_or_locked_data_directory(small, kube):
     replica = Replica(kube.namespace, small / "data", {}, draw())
     try:
         checker = await checked(replica, kube)
@@ -259,7 +259,7 @@ async def closed(server: s3.S3Server):
     await asyncio.to_thread(server.start)
 
 
-async def test_a_database_or_bucket_that_is_gone_silent_or_closed(tmp_path, kube):
+async def test_database_or_bucket_outage(tmp_path, kube):
     program = s3.program()
     if program is None or not (pg.PROGRAMS / "postgres").exists():
         pytest.skip(f"{s3.MISSING}; {pg.MISSING}")

@@ -61,7 +61,7 @@ async def example(testbed) -> None:
             await asyncio.sleep(0.05)
 
 
-async def test_made_up_requests(testbed, tmp_path, monkeypatch):
+async def test_generated_requests_get_described_responses(testbed, tmp_path, monkeypatch):
     # Requests without a key are among them, and more than sixty a minute.
     monkeypatch.setattr(middleware, "ANONYMOUS_REQUESTS_PER_MINUTE", 1_000_000)
     await example(testbed)

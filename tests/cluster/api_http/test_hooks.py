@@ -54,7 +54,7 @@ async def pushed_at(testbed, project="crew"):
     return (found["metadata"].get("annotations") or {}).get(ANNOTATION_PUSHED_AT)
 
 
-async def test_a_push_asks_for_a_look_once_and_changes_nothing_else(hooked):
+async def test_push_requests_one_poll_and_changes_nothing_else(hooked):
     body = json.dumps(PUSH).encode()
     before = await hooked.kube.get(PROJECT, "crew")
     status, found, headers = await deliver(hooked, body, signed(body))
@@ -74,7 +74,7 @@ async def test_a_push_asks_for_a_look_once_and_changes_nothing_else(hooked):
     assert await pushed_at(hooked) > first
 
 
-async def test_what_is_not_signed_is_refused_alike_whatever_is_wrong(hooked):
+async def test_unsigned_deliveries_get_identical_refusals(hooked):
     body, answers = json.dumps(PUSH).encode(), set()
     for project, headers in (
         ("crew", signed(body, "another")),
@@ -95,7 +95,7 @@ async def test_what_is_not_signed_is_refused_alike_whatever_is_wrong(hooked):
         assert await pushed_at(hooked, project) is None
 
 
-async def test_of_hundreds_of_changed_deliveries_none_has_an_effect(hooked):
+async def test_tampered_deliveries_have_no_effect(hooked):
     draw, body = random.Random(4), json.dumps(PUSH).encode()
     for _ in range(300):
         headers, sent = signed(body), bytearray(body)
@@ -110,7 +110,7 @@ async def test_of_hundreds_of_changed_deliveries_none_has_an_effect(hooked):
     assert await pushed_at(hooked) is None
 
 
-async def test_pings_other_branches_and_types_of_content(hooked):
+async def test_pings_other_branches_and_content_types(hooked):
     body = json.dumps({"zen": "Keep it simple.", "repository": PUSH["repository"]}).encode()
     assert (await deliver(hooked, body, signed(body, event="ping")))[0] == 200
     body = json.dumps({**PUSH, "ref": "refs/heads/next"}).encode()
@@ -133,7 +133,7 @@ async def test_pings_other_branches_and_types_of_content(hooked):
     ] == "look"
 
 
-async def test_a_large_push_is_a_hint_that_is_not_read_and_a_larger_one_is_refused(hooked):
+async def test_large_push_is_not_parsed_larger_is_refused(hooked):
     large = json.dumps({**PUSH, "ref": "refs/heads/next", "commits": ["x" * 100] * 20_000}).encode()
     status, found, _ = await deliver(hooked, large, signed(large))
     assert (status, found["data"]["effect"]) == (202, "look")
@@ -141,7 +141,7 @@ async def test_a_large_push_is_a_hint_that_is_not_read_and_a_larger_one_is_refus
     assert status == 413
 
 
-async def test_a_closed_pull_request_marks_its_previews_and_no_others(hooked):
+async def test_closed_pull_request_marks_only_its_previews(hooked):
     source = {"git": {"url": URL, "commit": "a" * 40}}
     for name, preview in (("dep-a", {"pullRequest": 7}), ("dep-b", {"pullRequest": 8}), ("dep-c", None)):
         spec = {"project": "crew", "source": source, **({"preview": preview} if preview else {})}

@@ -175,7 +175,7 @@ async def facade(tmp_path, kube):
         await found.kill()
 
 
-async def test_kills_lose_nothing_acknowledged_and_streams_go_on_exactly(facade, kube):
+async def test_kills_lose_nothing_acknowledged(facade, kube):
     over, kept = asyncio.Event(), {}
     limits = aiohttp.TCPConnector(limit=0)
     async with (

@@ -31,12 +31,12 @@ def tokens_of(testbed):
 
 
 @pytest.mark.parametrize("scope", ["read", "run", "deploy", "admin"])
-async def test_a_scope_is_what_the_clusters_rules_allow(kube, scope):
+async def test_scopes_follow_cluster_rbac(kube, scope):
     await account(kube, "ci", scope)
     assert await scopes_of(KubernetesTokens(kube, "crewyard"), await token(kube, "ci")) == {scope}
 
 
-async def test_only_tokens_for_us_that_hold_are_taken(kube):
+async def test_only_valid_tokens_of_our_audience_are_accepted(kube):
     await account(kube, "ci", "read")
     tokens = KubernetesTokens(kube, "crewyard")
     good = await token(kube, "ci")
@@ -49,7 +49,7 @@ async def test_only_tokens_for_us_that_hold_are_taken(kube):
     assert await scopes_of(KubernetesTokens(kube, "elsewhere"), good) is None
 
 
-async def test_the_apiserver_is_asked_once_in_ten_seconds(kube, monkeypatch):
+async def test_token_review_is_cached_for_ten_seconds(kube, monkeypatch):
     await account(kube, "ci", "run", "read")
     good = await token(kube, "ci")
     asked, real = [], kube.call
@@ -69,7 +69,7 @@ async def test_the_apiserver_is_asked_once_in_ten_seconds(kube, monkeypatch):
     assert len(asked) == 1 + 4 + 1
 
 
-async def test_the_role_we_ship_is_enough(kube):
+async def test_shipped_role_allows_token_reviews(kube):
     """With the rules of the manifest, and no others, whose a token is can be asked."""
     path = Path(__file__).parents[3] / "manifests/base/api-rbac.yaml"
     shipped = next(one for one in yaml.safe_load_all(path.read_text()) if one["kind"] == "ClusterRole")
@@ -116,7 +116,7 @@ async def _gone(kube, path):
         assert "not found" in str(error), error
 
 
-async def test_an_apiserver_that_does_not_answer_is_503_in_time(kube, monkeypatch):
+async def test_silent_apiserver_is_503_in_time(kube, monkeypatch):
     await account(kube, "ci", "read")
     good = await token(kube, "ci")
 
@@ -132,7 +132,7 @@ async def test_an_apiserver_that_does_not_answer_is_503_in_time(kube, monkeypatc
     assert refused.value.status == 503
 
 
-async def test_a_stream_ends_with_the_right_to_read(testbed, monkeypatch):
+async def test_stream_ends_when_read_access_is_revoked(testbed, monkeypatch):
     monkeypatch.setattr(revocation, "CHECK_SECONDS", 0.2)
     monkeypatch.setattr(tokens_of(testbed)._cache, "_seconds", 0.2)
     await testbed.call("POST", "/v1/projects", {"name": "crew"})
@@ -155,7 +155,7 @@ async def test_a_stream_ends_with_the_right_to_read(testbed, monkeypatch):
             await asyncio.sleep(0.1)
 
 
-async def test_texts_that_are_no_tokens_for_us_never_reach_the_apiserver(testbed, monkeypatch):
+async def test_malformed_tokens_never_reach_the_apiserver(testbed, monkeypatch):
     await account(testbed.kube, "ci", "read")
     good, other = await token(testbed.kube, "ci"), await token(testbed.kube, "ci", "other")
     asked, real = [], testbed.kube.call

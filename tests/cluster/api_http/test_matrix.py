@@ -50,7 +50,7 @@ async def rows(tmp_path, kube):
     await store.close()
 
 
-async def test_scopes_and_projects_of_the_clusters_accounts(rows, kube):
+async def test_scopes_and_projects_of_service_accounts(rows, kube):
     bearers = {}
     for scope in SCOPES:
         await account(kube, scope, scope)
@@ -59,7 +59,7 @@ async def test_scopes_and_projects_of_the_clusters_accounts(rows, kube):
     assert await call_all_operations(rows, bearers, {OWN[0], FOREIGN[0]}) > 280
 
 
-async def test_no_operation_is_for_a_bad_token(rows, kube):
+async def test_bad_tokens_are_refused_by_all_operations(rows, kube):
     await account(kube, "ci", "admin")
     good = await token(kube, "ci")
     bad = {"other audience": await token(kube, "ci", "other"), "apiserver's": await token(kube, "ci", None)}

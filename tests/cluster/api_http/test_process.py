@@ -41,7 +41,7 @@ async def started(tmp_path, **environment):
         ({"CREWYARD_TOKEN_KEY": KEY, "CREWYARD_DATA": "/dev/null/x"}, ["/dev/null/x"]),
     ],
 )
-async def test_wrong_settings_end_it_with_their_names(tmp_path, settings, words):
+async def test_invalid_settings_exit_naming_them(tmp_path, settings, words):
     process = await started(tmp_path, **settings)
     _, complaint = await asyncio.wait_for(process.communicate(), 120)
     assert process.returncode == 1
@@ -49,7 +49,7 @@ async def test_wrong_settings_end_it_with_their_names(tmp_path, settings, words)
     assert "Traceback" not in complaint.decode()
 
 
-async def test_it_ends_its_streams_and_leaves_no_secret_in_its_log(tmp_path, kube):
+async def test_sigterm_ends_streams_and_log_has_no_secret(tmp_path, kube):
     drawn = api_keys.generate()
     record = {"id": drawn.key_id, "hash": drawn.hash, "scopes": ["admin"], "plan": "enterprise"}
     port = free_port()

@@ -8,7 +8,7 @@ import pytest
 from crds.kinds import PROJECT, SECRET
 
 
-async def test_a_project_is_made_changed_and_deleted(testbed):
+async def test_project_is_created_changed_and_deleted(testbed):
     body = {
         "name": "crew",
         "plan": "pro",
@@ -51,14 +51,14 @@ async def test_a_project_is_made_changed_and_deleted(testbed):
         ({"pod": {"env": [{"name": "PATH", "value": "x"}]}}, "pod.env[0].name", "choose another"),
     ],
 )
-async def test_what_the_apiserver_refuses_is_told_in_the_words_of_the_api(testbed, spec, field, word):
+async def test_apiserver_refusals_become_api_errors(testbed, spec, field, word):
     status, found, _ = await testbed.call("POST", "/v1/projects", {"name": "crew", **spec})
     assert (status, found["error"]["code"]) == (400, "invalid_request")
     assert found["error"]["details"]["field"] == field
     assert word in found["error"]["message"]
 
 
-async def test_variables_are_kept_in_a_secret_and_never_shown(testbed):
+async def test_variables_are_stored_in_a_secret_and_never_shown(testbed):
     await testbed.data("POST", "/v1/projects", {"name": "crew"})
     assert await testbed.data("GET", "/v1/projects/crew/env") == []
     status, found, _ = await testbed.call(
@@ -89,7 +89,7 @@ async def test_variables_are_kept_in_a_secret_and_never_shown(testbed):
 
 
 @pytest.mark.parametrize("name", ["CREWYARD_TOKEN", "PATH", "HOME", "PYTHONPATH", "1ST", "a-b", "A\n", ""])
-async def test_names_that_the_service_needs_are_refused(testbed, name):
+async def test_reserved_variable_names_are_refused(testbed, name):
     await testbed.data("POST", "/v1/projects", {"name": "crew"})
     status, found, _ = await testbed.call("PUT", "/v1/projects/crew/env", {"variables": {name: "swordfish"}})
     assert (status, found["error"]["code"]) == (400, "invalid_request")
@@ -98,14 +98,14 @@ async def test_names_that_the_service_needs_are_refused(testbed, name):
     assert await testbed.kube.get(SECRET, "crew-env") is None
 
 
-async def test_writers_at_once_lose_nothing(testbed):
+async def test_concurrent_writers_lose_no_variable(testbed):
     await testbed.data("POST", "/v1/projects", {"name": "crew"})
     names = ["A", "B", "C"]
     await asyncio.gather(*(testbed.data("PUT", f"/v1/projects/crew/env/{n}", {"value": n}) for n in names))
     assert [item["name"] for item in await testbed.data("GET", "/v1/projects/crew/env")] == names
 
 
-async def test_a_variable_set_with_kubectl_is_there_too(testbed):
+async def test_variable_set_with_kubectl_is_listed(testbed):
     await testbed.data("POST", "/v1/projects", {"name": "crew"})
     await testbed.kube.create(SECRET, {"metadata": {"name": "crew-env"}, "stringData": {"TIDE": "high"}})
     (item,) = await testbed.data("GET", "/v1/projects/crew/env")

@@ -113,7 +113,7 @@ async def say(replicas, run, uid, numbers):
                 await asyncio.sleep(0.05)
 
 
-async def test_either_may_be_killed_and_streams_go_on_at_the_other(pair, kube):
+async def test_streams_resume_after_a_replica_is_killed(pair, kube):
     one, two = pair
     await until(lambda: asyncio.sleep(0, one.leads or two.leads))
     leader, other = (one, two) if one.leads else (two, one)

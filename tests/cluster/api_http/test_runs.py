@@ -27,7 +27,7 @@ async def project(testbed):
     return "crew"
 
 
-async def test_a_run_of_a_projects_active_deployment(testbed, project):
+async def test_run_of_a_projects_active_deployment(testbed, project):
     body = {"deployment": project, "input": {"topic": "tides"}, "entrypoint": "main:kickoff", "timeout": "5m"}
     status, found, headers = await testbed.call("POST", "/v1/runs", body)
     assert status == 201, found
@@ -46,7 +46,7 @@ async def test_input_omitted_is_an_empty_object(testbed, project):
     assert (await testbed.data("POST", "/v1/runs", {"deployment": "dep_a"}))["input"] == {}
 
 
-async def test_a_repeated_request_makes_one_run(testbed, project):
+async def test_repeated_request_creates_one_run(testbed, project):
     headers = {"Idempotency-Key": "order-66"}
     bodies = [{"deployment": project, "input": {"a": 1, "b": 2}}] * 5
     made = await asyncio.gather(*(testbed.data("POST", "/v1/runs", b, headers=headers) for b in bodies))
@@ -56,7 +56,7 @@ async def test_a_repeated_request_makes_one_run(testbed, project):
     assert (status, found["error"]["code"]) == (409, "conflict")
 
 
-async def test_what_cannot_be_run(testbed, project):
+async def test_run_of_unknown_idle_or_failed_deployment_is_refused(testbed, project):
     await testbed.data("POST", "/v1/projects", {"name": "idle"})
     await testbed.kube.create(
         DEPLOYMENT, {"metadata": {"name": "dep-b"}, "spec": {"project": "crew", "source": SOURCE}}
@@ -77,7 +77,7 @@ async def test_what_cannot_be_run(testbed, project):
     assert (await testbed.kube.list(RUN)).items == []
 
 
-async def test_cancelling(testbed, project):
+async def test_cancel_before_and_after_the_end(testbed, project):
     made = await testbed.data("POST", "/v1/runs", {"deployment": project})
     path = f"/v1/runs/{made['id']}/cancel"
     status, found, _ = await testbed.call("POST", path, {})
@@ -100,7 +100,7 @@ async def test_cancelling(testbed, project):
     assert (status, found["error"]["code"]) == (409, "conflict")
 
 
-async def test_leaving_a_stream_cancels_nothing(testbed, project):
+async def test_closing_a_stream_cancels_nothing(testbed, project):
     made = await testbed.data("POST", "/v1/runs", {"deployment": project})
     headers = {"Authorization": f"Bearer {testbed.admin}"}
     async with testbed.client.get(f"/v1/runs/{made['id']}/events", headers=headers) as answer:
@@ -110,7 +110,7 @@ async def test_leaving_a_stream_cancels_nothing(testbed, project):
     assert (await testbed.data("GET", f"/v1/runs/{made['id']}"))["status"] == "pending"
 
 
-async def test_a_run_made_with_kubectl_is_shown_and_goes_with_its_project(testbed, project):
+async def test_kubectl_run_is_shown_and_deleted_with_project(testbed, project):
     await testbed.kube.create(
         RUN, {"metadata": {"name": "run-mine"}, "spec": {"project": "crew", "input": {"n": 1}}}
     )

@@ -20,7 +20,7 @@ async def pods(kube: KubeClient, **labels: str) -> None:
 
 
 @pytest.mark.parametrize("page", [500, 2, 1])
-async def test_names_are_those_of_the_whole_list(kube, monkeypatch, page):
+async def test_names_equal_those_of_the_full_list(kube, monkeypatch, page):
     monkeypatch.setattr("kube.client.PAGE_SIZE", page)
     await pods(kube, of="one")
     await pods(kube, of="two")
@@ -33,7 +33,7 @@ async def test_names_are_those_of_the_whole_list(kube, monkeypatch, page):
     assert await kube.names(kinds.POD, "", "status.phase=Succeeded") == frozenset()
 
 
-async def test_pages_are_of_the_state_in_which_the_first_was_read(kube, monkeypatch):
+async def test_pages_share_the_version_of_the_first(kube, monkeypatch):
     monkeypatch.setattr("kube.client.PAGE_SIZE", 2)
     await pods(kube, of="one")
     found, versions = [], set()

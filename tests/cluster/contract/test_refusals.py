@@ -50,7 +50,7 @@ def project(**git):
         (RUN, "run-a", {"project": "p", "timeout": "1.5h"}, "for example 90s"),
     ],
 )
-async def test_a_wrong_object_is_refused_with_the_next_step(kube, kind, name, spec, words):
+async def test_invalid_object_is_refused_with_the_next_step(kube, kind, name, spec, words):
     with pytest.raises(errors.Invalid) as refused:
         await kube.create(kind, {"metadata": {"name": name}, "spec": spec})
     assert words in refused.value.message
@@ -63,7 +63,7 @@ async def refused(call, words):
     assert words in error.value.message
 
 
-async def test_a_deployment_is_immutable_but_for_its_activation_which_only_grows(kube):
+async def test_deployment_is_immutable_but_for_activation(kube):
     await kube.create(DEPLOYMENT, {"metadata": {"name": "dep-a"}, "spec": {"project": "p", "source": SOURCE}})
     for change in (
         {"project": "q"},
@@ -77,7 +77,7 @@ async def test_a_deployment_is_immutable_but_for_its_activation_which_only_grows
     await refused(kube.patch(DEPLOYMENT, "dep-a", {"spec": {"activation": None}}), "must not decrease")
 
 
-async def test_a_failed_deployment_stays_failed_and_an_image_is_written_once(kube):
+async def test_failed_is_final_and_image_is_written_once(kube):
     await kube.create(DEPLOYMENT, {"metadata": {"name": "dep-a"}, "spec": {"project": "p", "source": SOURCE}})
     await kube.patch(
         DEPLOYMENT, "dep-a", {"status": {"phase": "Superseded", "image": "r/p@sha256:1"}}, "status"
@@ -92,7 +92,7 @@ async def test_a_failed_deployment_stays_failed_and_an_image_is_written_once(kub
         await refused(kube.patch(DEPLOYMENT, "dep-b", {"status": status}, "status"), "which is final")
 
 
-async def test_a_run_waits_for_the_controller_from_its_first_moment(kube):
+async def test_new_run_is_pending_and_reconciling(kube):
     made = await kube.create(RUN, {"metadata": {"name": "run-a"}, "spec": {"project": "p"}})
     assert made["status"]["phase"] == "Pending"
     assert {c["type"]: c["status"] for c in made["status"]["conditions"]} == {
@@ -101,7 +101,7 @@ async def test_a_run_waits_for_the_controller_from_its_first_moment(kube):
     }
 
 
-async def test_a_runs_spec_is_immutable_but_for_the_deployment_once_and_cancel_one_way(kube):
+async def test_run_spec_allows_deployment_once_and_cancel(kube):
     spec = {"project": "p", "input": {"a": {"b": [1, 2]}}, "timeout": "1m"}
     await kube.create(RUN, {"metadata": {"name": "run-a"}, "spec": spec})
     for change in ({"project": "q"}, {"input": {"a": None}}, {"timeout": "2m"}, {"entrypoint": "a:b"}):
@@ -114,7 +114,7 @@ async def test_a_runs_spec_is_immutable_but_for_the_deployment_once_and_cancel_o
 
 
 @pytest.mark.parametrize("phase", ["Succeeded", "Failed", "Canceled"])
-async def test_an_end_is_final(kube, phase):
+async def test_terminal_phase_is_final(kube, phase):
     await kube.create(RUN, {"metadata": {"name": "run-a"}, "spec": {"project": "p"}})
     await kube.patch(RUN, "run-a", {"status": {"phase": phase, "durationMs": 1}}, "status")
     for status in ({"phase": "Running"}, {"durationMs": 2}, {"phase": None}, None):
@@ -141,7 +141,7 @@ async def test_claim_result_and_pod_are_written_once(kube):
         await refused(kube.patch(RUN, "run-a", {"status": again}, "status"), "written once")
 
 
-async def test_a_pod_that_did_not_claim_the_run_can_be_taken_back(kube):
+async def test_unclaimed_pod_can_be_removed_from_status(kube):
     await kube.create(RUN, {"metadata": {"name": "run-a"}, "spec": {"project": "p"}})
     await kube.patch(RUN, "run-a", {"status": {"pod": {"name": "run-a", "uid": "u"}}}, "status")
     claimed = {"pod": None, "claim": {"podUid": "u", "time": "2026-11-21T10:00:00Z"}}

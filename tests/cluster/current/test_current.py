@@ -131,7 +131,7 @@ def is_crewyards(key: str) -> bool:
     return whole or parts[-2] in ("crews", "crewyard-system")
 
 
-def test_asked_confirmed_and_taken_away(person):
+def test_up_needs_confirmation_and_down_removes_all(person):
     before = everything(person.cluster)
 
     for word in ({}, {"CONFIRM": "production"}):
@@ -182,7 +182,7 @@ def test_asked_confirmed_and_taken_away(person):
     assert not (person.state / "current").exists()
 
 
-def test_what_others_made_is_left_alone(person):
+def test_foreign_objects_are_left_alone(person):
     cluster = person.cluster
     cluster.kubectl("create", "namespace", "crews")
     before = everything(cluster)
@@ -201,7 +201,7 @@ def test_what_others_made_is_left_alone(person):
     cluster.kubectl("delete", "clusterrole/crewyard-api", "namespace/crews")
 
 
-def test_another_context_is_another_installation(person, tmp_path):
+def test_another_context_is_refused(person, tmp_path):
     person.does("up")
     other = tmp_path / "elsewhere"
     text = person.cluster.kubeconfig.read_text().replace("127.0.0.1:", "localhost:")
@@ -210,7 +210,7 @@ def test_another_context_is_another_installation(person, tmp_path):
     assert refused.returncode == 1 and "Switch back" in refused.stderr
 
 
-def test_a_context_that_leads_to_another_cluster_is_refused(person):
+def test_context_of_another_cluster_is_refused(person):
     person.does("up")
     namespace = json.loads(person.cluster.kubectl("get", "namespace", "kube-system", "-o", "json"))
     note = person.state / "current" / "cluster-uid"

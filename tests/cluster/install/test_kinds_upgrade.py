@@ -61,7 +61,7 @@ def project(group, name, **spec):
     return kubectl("apply", "--validate=strict", "-f", "-", given=json.dumps(made))
 
 
-def test_they_are_upgraded_and_what_lives_stays(tmp_path, group):
+def test_crds_are_upgraded_and_objects_stay(tmp_path, group):
     name = group.removesuffix(".test")
     old = chart(tmp_path / "old", group, older)
     new = chart(tmp_path / "new", group, lambda kind: None)
@@ -91,7 +91,7 @@ def test_they_are_upgraded_and_what_lives_stays(tmp_path, group):
     assert kubectl("-n", name, "get", f"projects.{group}", "before", "-o", "jsonpath={.metadata.uid}") == uid
 
 
-def test_those_that_kustomize_applied_are_taken_over_on_demand(tmp_path, group):
+def test_helm_takes_over_kustomize_crds_on_request(tmp_path, group):
     name = group.removesuffix(".test")
     new = chart(tmp_path / "new", group, lambda kind: None)
     for path in (new / "files" / "crds").iterdir():

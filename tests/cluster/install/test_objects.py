@@ -71,23 +71,23 @@ def conform(schemas, objects):
 
 
 @pytest.mark.parametrize("values", VALUES.values(), ids=VALUES)
-def test_the_charts_objects_have_the_apiservers_schemas(schemas, values):
+def test_chart_objects_match_apiserver_schemas(schemas, values):
     report = conform(schemas, rendered(values))
     assert report["resources"] == [] and report["summary"]["valid"] > 20
 
 
 @pytest.mark.parametrize("directory", ["base", "overlays/replicas", "overlays/dev"])
-def test_so_have_those_of_kustomize(schemas, directory):
+def test_kustomize_objects_match_apiserver_schemas(schemas, directory):
     report = conform(schemas, kubectl("kustomize", str(ROOT / "manifests" / directory)))
     assert report["resources"] == [] and report["summary"]["valid"] > 20
 
 
-def test_a_wrong_field_is_found(schemas):
+def test_unknown_field_is_invalid(schemas):
     report = conform(schemas, rendered(()).replace("  replicas: 1", "  replicass: 1"))
     assert report["summary"]["invalid"] == 2 and "replicass" in json.dumps(report)
 
 
-def test_a_second_release_in_the_namespace_of_another_is_refused(namespaces):
+def test_second_release_in_a_namespace_is_refused(namespaces):
     system, crews = namespaces
     labels = {"app.kubernetes.io/name": "crewyard", "app.kubernetes.io/component": "api"}
     pod = {"metadata": {"labels": labels}, "spec": {"containers": [{"name": "api", "image": "none"}]}}
@@ -103,7 +103,7 @@ def test_a_second_release_in_the_namespace_of_another_is_refused(namespaces):
     assert "second-crewyard-api" in command("helm", "install", "second", *argv)
 
 
-def test_an_upgrade_keeps_the_key_and_restarts_what_uses_a_secret_that_changed(namespaces):
+def test_upgrade_keeps_key_and_restarts_on_changed_secret(namespaces):
     system, crews = namespaces
     release = system.removesuffix("-system")
     # No node is of this kind: nothing starts, and only what is written is looked at.
@@ -142,7 +142,7 @@ def test_an_upgrade_keeps_the_key_and_restarts_what_uses_a_secret_that_changed(n
 
 
 @pytest.mark.parametrize("values", VALUES.values(), ids=VALUES)
-def test_the_apiserver_takes_all_of_it(namespaces, values):
+def test_apiserver_accepts_all_chart_objects(namespaces, values):
     system, crews = namespaces
     off = ["--set", "gateway.enabled=false,monitoring.scrape=false,monitoring.rules=false"]
     objects = rendered(values, "--set", f"crews.namespace={crews}", *off, namespace=system)

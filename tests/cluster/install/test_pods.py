@@ -70,7 +70,7 @@ def taken(name, body):
     )
 
 
-def test_a_run_with_a_gpu_in_a_sandbox_is_taken_as_restricted(place):
+def test_run_pod_with_gpu_and_runtime_class_is_restricted(place):
     places = {**PLACES, "run": {"runtimeClassName": place}}
     project = thing(Project, "demo", place, {"plan": "pro"})
     deployment = thing(Deployment, "dep-a", place, {"project": "demo"}, image=f"r/x@sha256:{'0' * 64}")
@@ -86,7 +86,7 @@ def test_a_run_with_a_gpu_in_a_sandbox_is_taken_as_restricted(place):
         taken(place, {**body, "spec": {**body["spec"], "runtimeClassName": f"{place}-no"}})
 
 
-def test_an_assembly_on_other_nodes_is_taken_as_restricted(place):
+def test_assemble_pod_with_placement_is_restricted(place):
     project = thing(Project, "demo", place, {})
     deployment = thing(
         Deployment, "dep-a", place, {"project": "demo", "source": {"archive": {"upload": "upl_1"}}}

@@ -51,7 +51,7 @@ def counted(redis) -> str:
 
 
 # Minutes on a quiet machine; this is for one where much else runs.
-def test_replicas_share_real_stores_and_builds_go_by_the_proxy(installation, postgres, s3_server, redis):
+def test_replicas_share_stores_and_builds_use_the_proxy(installation, postgres, s3_server, redis):
     if any(os.environ.get(name) for name in ("HTTPS_PROXY", "https_proxy", "HTTP_PROXY", "http_proxy")):
         pytest.skip("this machine is behind a proxy itself, which the one of this test does not know")
     bucket = s3_server.new()

@@ -24,7 +24,7 @@ def names(kind: str, namespace: str) -> set[str]:
 
 
 # Minutes on a quiet machine; this is for one where much else runs.
-def test_from_an_empty_namespace_to_nothing_left(installation):
+def test_install_use_upgrade_and_uninstall(installation):
     said = installation.install()
     assert "python3 -m api key" in said and "port-forward" in said
     first, second = installation.key(), installation.key()

@@ -23,7 +23,7 @@ FACTS = {
 DIGEST = f"sha256:{'c' * 64}"
 
 
-def test_kind_reads_the_configuration_and_would_make_the_node(tmp_path, monkeypatch):
+def test_kind_accepts_configuration_and_creates_node(tmp_path, monkeypatch):
     kind = shutil.which("kind")
     if not kind:
         pytest.skip("there is no kind: run `make tools`")
@@ -47,7 +47,7 @@ def test_kind_reads_the_configuration_and_would_make_the_node(tmp_path, monkeypa
     assert node[-1] == configuration.NODE_IMAGE and configuration.NODE in node
 
 
-def test_an_unknown_field_would_be_refused(tmp_path, monkeypatch):
+def test_kind_refuses_an_unknown_field(tmp_path, monkeypatch):
     kind = shutil.which("kind")
     if not kind:
         pytest.skip("there is no kind: run `make tools`")
@@ -61,7 +61,7 @@ def test_an_unknown_field_would_be_refused(tmp_path, monkeypatch):
     assert done.returncode != 0 and "field node not found" in done.stderr
 
 
-def test_kubectl_makes_the_manifests(tmp_path, monkeypatch):
+def test_kubectl_renders_the_manifests(tmp_path, monkeypatch):
     names = ("crewyard/service", "library/python", "crewyard/kaniko")
     told = json.dumps([f"localhost:5001/{name}@{DIGEST}" for name in names])
     docker = Recorded(tmp_path / "recorded")

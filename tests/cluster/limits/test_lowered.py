@@ -63,7 +63,7 @@ async def create(found, spec):
 
 
 # Its steps, each in the time that it has, come to more than the usual limit of a test.
-async def test_what_an_installation_lowers_holds_for_its_runs(tmp_path):
+async def test_lowered_limits_apply_to_runs(tmp_path):
     async with yard(tmp_path, settings={NAME: json.dumps(LIMITS)}, concurrency=1) as found:
         await a_queue_of_two_then_a_log_and_files_that_are_cut(found)
         await requests_and_objects_that_are_refused(found)

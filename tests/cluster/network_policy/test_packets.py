@@ -124,12 +124,12 @@ def matrix(senders: list[str]) -> list[dict[str, Any]]:
     ]
 
 
-def test_without_the_rules_every_knock_is_heard():
+def test_without_rules_every_probe_arrives():
     probes = matrix(list(OPEN))
     assert [one for one, seen in zip(probes, heard(probes, False, policies()), strict=True) if not seen] == []
 
 
-def test_the_rules_let_through_what_the_policies_say_and_nothing_else():
+def test_rules_allow_exactly_what_policies_allow():
     probes = matrix(list(OPEN))
     seen = heard(probes, True, policies())
     for sender, wanted in OPEN.items():
@@ -139,7 +139,7 @@ def test_the_rules_let_through_what_the_policies_say_and_nothing_else():
         assert arrived == wanted, sender
 
 
-def test_a_borrowed_address_and_the_other_protocol_lead_nowhere():
+def test_spoofed_source_and_ipv6_are_blocked():
     probes: list[dict[str, Any]] = [
         {"from": "run", "to": API, "port": 8080, "source": "10.213.9.9"},
         {"from": "run", "to": INTERNET, "port": 443, "source": "10.213.9.9"},
@@ -150,7 +150,7 @@ def test_a_borrowed_address_and_the_other_protocol_lead_nowhere():
     assert heard(probes, True, policies()) == [False] * 4
 
 
-def test_a_project_opens_a_door_of_its_own():
+def test_project_policy_allows_further_egress():
     more = {
         "metadata": {"namespace": "crews", "name": "models"},
         "spec": {
@@ -172,7 +172,7 @@ def test_a_project_opens_a_door_of_its_own():
     assert heard(probes, True, policies([more])) == [True, False, False]
 
 
-def test_a_policy_that_cannot_be_expressed_closes_what_it_selects():
+def test_unsupported_policy_denies_its_pods():
     named = {
         "metadata": {"namespace": "elsewhere", "name": "by-name"},
         "spec": {
@@ -186,7 +186,7 @@ def test_a_policy_that_cannot_be_expressed_closes_what_it_selects():
     assert heard(probes, True, policies([named])) == [False]
 
 
-def test_down_leaves_no_table():
+def test_remove_deletes_all_nftables_tables():
     script = (
         "import subprocess; from dev.network_policy import nftables, ruleset; nftables.prepare(); "
         "nftables.apply(ruleset.text(ruleset.World([], {}, []))); "

@@ -84,7 +84,7 @@ def testbed(tmp_path_factory):
         yield one
 
 
-def test_the_kinds_of_now_hold_the_objects_of_then(testbed):
+def test_current_crds_accept_older_objects(testbed):
     for stored in OBJECTS.values():
         metadata = stored["metadata"]
         kind = f"{stored['kind'].lower()}s"
@@ -109,12 +109,12 @@ def test_the_kinds_of_now_hold_the_objects_of_then(testbed):
         ("working", {"status": {"pod": {"uid": "x"}}}, ["--subresource=status"], "written once"),
     ],
 )
-def test_frozen_rules_hold_for_objects_of_then(testbed, run, body, more, said):
+def test_frozen_rules_hold_for_older_objects(testbed, run, body, more, said):
     answer = testbed.patch("runs", RUNS[run], body, *more)
     assert any(word in answer for word in said.split("|")), answer
 
 
-def test_what_runs_may_still_be_written(testbed):
+def test_older_runs_accept_allowed_writes(testbed):
     writes = ["--subresource=status", "--dry-run=server"]
     assert testbed.patch("runs", RUNS["working"], {"status": {"phase": "Failed"}}, *writes) == ""
     assert testbed.patch("runs", RUNS["queued"], {"spec": {"cancel": True}}, "--dry-run=server") == ""
@@ -135,7 +135,7 @@ def same(then: Any, now: Any, path: str) -> None:
         assert then == now, f"{path}: {then} {now}"
 
 
-def test_no_row_of_then_is_lost(tmp_path):
+def test_migration_loses_no_row(tmp_path):
     file = tmp_path / "index.sqlite3"
     with sqlite3.connect(file) as index:
         index.executescript((BEFORE / "index.sql").read_text())
@@ -168,7 +168,7 @@ def without_passing(value: Any) -> Any:
     return [without_passing(one) for one in value] if isinstance(value, list) else value
 
 
-def test_the_facade_of_now_goes_on_with_the_work_of_then(testbed):
+def test_current_service_continues_older_runs(testbed):
     with testbed.facade() as facade:
         for path, then in TOLD["answers"].items():
             accept = {"Accept": "application/json"} if path.endswith("/events") else {}
