@@ -102,7 +102,7 @@ def dependencies(
     body = _pod(deployment, project, name, step, config, spec)
     # Kaniko is root; source writes the workspace as another user, by its group.
     body["spec"]["securityContext"] = {
-        "fsGroup": security.UID,
+        "fsGroup": security.USER_ID,
         "fsGroupChangePolicy": "OnRootMismatch",
         "seccompProfile": {"type": "RuntimeDefault"},
     }

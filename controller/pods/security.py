@@ -2,7 +2,7 @@
 
 from typing import Any
 
-UID = 65532
+USER_ID = 65532
 """User and group of runner, crew and service containers."""
 
 
@@ -10,8 +10,8 @@ def restricted_pod() -> dict[str, Any]:
     """Return the pod security context of the *restricted* profile."""
     return {
         "runAsNonRoot": True,
-        "runAsUser": UID,
-        "runAsGroup": UID,
+        "runAsUser": USER_ID,
+        "runAsGroup": USER_ID,
         "seccompProfile": {"type": "RuntimeDefault"},
     }
 
@@ -22,7 +22,7 @@ def restricted_container() -> dict[str, Any]:
         "allowPrivilegeEscalation": False,
         "capabilities": {"drop": ["ALL"]},
         "runAsNonRoot": True,
-        "runAsUser": UID,
+        "runAsUser": USER_ID,
         "seccompProfile": {"type": "RuntimeDefault"},
     }
 

@@ -7,7 +7,7 @@ import random
 from collections.abc import Callable
 from dataclasses import dataclass, field
 
-JITTER = 0.1
+JITTER_FRACTION = 0.1
 PUSH_RETRY_SECONDS = 3.0
 """Retry interval after a push that is not visible yet: hosts notify before all their servers show it."""
 
@@ -42,7 +42,7 @@ class PollSchedule:
     def polled(self, project: str, listed_at: float, interval: float, requested: float | None) -> None:
         """Record a poll with a listing started at `listed_at`; keep requests made meanwhile."""
         self.listed_at[project] = listed_at
-        self.due[project] = listed_at + interval * self.draw(1 - JITTER, 1 + JITTER)
+        self.due[project] = listed_at + interval * self.draw(1 - JITTER_FRACTION, 1 + JITTER_FRACTION)
         if self.requested.get(project) == requested:
             self.requested.pop(project, None)
 

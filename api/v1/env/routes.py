@@ -17,7 +17,7 @@ from crds import names
 from crds.kinds import SECRET
 from kube import errors as kube_errors
 
-_ATTEMPTS = 4
+_MAX_WRITE_ATTEMPTS = 4
 _NAME = re.compile(schemas.VARIABLE_NAME["pattern"].rstrip("$") + r"\Z", re.ASCII)
 Secret = dict[str, Any]
 
@@ -27,14 +27,14 @@ async def _write(
 ) -> Secret:
     """Create or patch the Secret; retry after a concurrent change."""
     kube, name = call.services.kube, names.env_secret(project.name)
-    for attempt in range(_ATTEMPTS):
+    for attempt in range(_MAX_WRITE_ATTEMPTS):
         secret = await kube.get(SECRET, name)
         try:
             return await (
                 kube.create(SECRET, make()) if secret is None else kube.patch(SECRET, name, patch(secret))
             )
         except (kube_errors.KubeConflict, kube_errors.AlreadyExists, kube_errors.KubeNotFound):
-            if attempt == _ATTEMPTS - 1:
+            if attempt == _MAX_WRITE_ATTEMPTS - 1:
                 raise
     raise AssertionError("unreachable")
 

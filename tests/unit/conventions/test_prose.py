@@ -38,6 +38,8 @@ BANNED = {
     r"\bway out\b": "egress",
 }
 """Pattern -> what to write instead."""
+PROTOCOL = {"the facade let this run wait for a place"}
+"""Sentences that released runners send; both sides compare them byte for byte."""
 GENERATED = re.compile(r"<!-- (?:figures|seen: begin) -->.*?<!-- (?:end of figures|seen: end) -->", re.DOTALL)
 """Tables of measurements, which keep the texts of their records."""
 CODE = re.compile(r"`[^`\n]*`")
@@ -96,6 +98,7 @@ def test_docstrings_comments_and_messages_are_field_english() -> None:
         for name in filter(is_product, files())
         for number, text in prose((ROOT / name).read_text())
         for word in banned(text)
+        if text not in PROTOCOL
     ] == []
 
 

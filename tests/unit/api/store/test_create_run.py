@@ -2,13 +2,14 @@
 
 import asyncio
 from collections.abc import AsyncIterator
+from typing import Any
 
 import pytest
 from aiohttp import web
 
 from api.store.errors import StoreUnavailable
 from api.store.store import Store
-from api.v1.runs import create as accept
+from api.v1.runs import create as run_creation
 from api.v1.runs.create import RunRequest, create_run
 from crds.objects import Run
 from kube import errors
@@ -51,7 +52,7 @@ async def breaking(
 async def test_observed_object_accepts_run_without_response(
     store: Store, breaking: tuple[LostResponseApiserver, KubeClient], monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    monkeypatch.setattr(accept, "FIRST_BACKOFF_SECONDS", 0.01)
+    monkeypatch.setattr(run_creation, "FIRST_BACKOFF_SECONDS", 0.01)
     server, kube = breaking
     await store.projects.observe(builders.project())
     await store.deployments.observe(builders.deployment())
@@ -70,11 +71,15 @@ async def test_run_is_withdrawn_when_index_fails(
     _, kube = breaking
     await store.projects.observe(builders.project())
 
-    async def busy(*_: object) -> None:
-        await asyncio.sleep(0)
+    insert = store.runs.create
+
+    async def commit_without_answer(*arguments: Any) -> None:
+        await insert(*arguments)
         raise StoreUnavailable("the index is busy; try again")
 
-    monkeypatch.setattr(store.projects, "get", busy)
+    monkeypatch.setattr(store.runs, "create", commit_without_answer)
     with pytest.raises(StoreUnavailable):
         await create_run(store, kube, REQUEST, builders.NOW)
-    assert (await store.runs.page(0, 10)).total == 0
+    async with asyncio.timeout(30):
+        while (await store.runs.page(0, 10)).total:
+            await asyncio.sleep(0.02)
