@@ -503,7 +503,7 @@ func (e ListRunsParamsStatus) Valid() bool {
 
 // Artifact defines model for Artifact.
 type Artifact struct {
-	// ContentType Its media type, by its name.
+	// ContentType Its media type, derived from its name.
 	ContentType string `json:"content_type"`
 
 	// CreatedAt When this version was stored.
@@ -512,7 +512,7 @@ type Artifact struct {
 	// Name Its path below /app/artifacts.
 	Name string `json:"name"`
 
-	// Partial Whether the crew was stopped before its end.
+	// Partial Whether the crew was stopped before it finished.
 	Partial bool `json:"partial"`
 
 	// Sha256 The SHA-256 of its bytes, in hexadecimal.
@@ -521,70 +521,70 @@ type Artifact struct {
 	// Size Its size in bytes.
 	Size int `json:"size"`
 
-	// Url Where it is read.
+	// Url Its download URL.
 	Url string `json:"url"`
 }
 
 // BuildError Why it failed.
 type BuildError struct {
-	// DocsUrl Where the reason is explained; only where the installation says so, and not in lists.
+	// DocsUrl The documentation of the reason; only if the installation sets it, and not in lists.
 	DocsUrl *string `json:"docs_url,omitempty"`
 
-	// Hint What usually helps.
+	// Hint A hint for the next step.
 	Hint *string `json:"hint,omitempty"`
 
 	// Log The last lines of the build log.
 	Log *string `json:"log,omitempty"`
 
-	// Message For people, with the next step.
+	// Message A message for people, with the next step.
 	Message string `json:"message"`
 
-	// Reason One stable word.
+	// Reason The reason, a stable CamelCase word.
 	Reason string `json:"reason"`
 }
 
 // Deployment defines model for Deployment.
 type Deployment struct {
-	// ActivatedAt When it became active last; null if it never was.
+	// ActivatedAt When it last became active; null if never.
 	ActivatedAt *time.Time `json:"activated_at"`
 
-	// BuildLogsUrl Where its build log is read or followed.
+	// BuildLogsUrl The URL of its build log.
 	BuildLogsUrl string `json:"build_logs_url"`
 
-	// CreatedAt When it was made.
+	// CreatedAt When it was created.
 	CreatedAt time.Time `json:"created_at"`
 
 	// Error Why it failed.
 	Error *BuildError `json:"error,omitempty"`
 
-	// GitSha The commit it was made from; null where none was named.
+	// GitSha The commit it was built from; null without one.
 	GitSha *string `json:"git_sha"`
 
-	// Id A deployment's id, such as dep_ab12.
+	// Id A deployment's id, for example dep_ab12.
 	Id DeploymentId `json:"id"`
 
-	// Message What it is about: the commit's subject, or what was said when it was made.
+	// Message Its purpose: the subject of the commit, or the message given at creation.
 	Message string `json:"message"`
 
-	// Project A project's name: lower-case letters, digits and hyphens, such as research-crew.
+	// Project A project's name: lower-case letters, digits and hyphens, for example research-crew.
 	Project ProjectName `json:"project"`
 
-	// QueuePosition Its place in the queue of builds; only while it waits there.
+	// QueuePosition Its position in the build queue; only while it is queued.
 	QueuePosition *int `json:"queue_position,omitempty"`
 
-	// Status Where it stands.
+	// Status Its status.
 	Status DeploymentStatus `json:"status"`
 }
 
-// DeploymentStatus Where it stands.
+// DeploymentStatus Its status.
 type DeploymentStatus string
 
 // DeploymentCreate defines model for DeploymentCreate.
 type DeploymentCreate struct {
-	// BuildContextUrl What an upload's answer named, or an archive's address at an allowed host.
+	// BuildContextUrl The build_context_url of an upload, or an archive's URL on an allowed host.
 	BuildContextUrl *string `json:"build_context_url,omitempty"`
 
-	// Crew Which [deployments.<name>] of the configuration file is built.
+	// Crew The [deployments.<name>] table of the configuration file to build.
 	Crew *string `json:"crew,omitempty"`
 
 	// GitSha A commit's id: 7 to 64 lower-case hexadecimal digits.
@@ -593,19 +593,19 @@ type DeploymentCreate struct {
 	// Message What changed, like the subject of a commit message.
 	Message *string `json:"message,omitempty"`
 
-	// Override Takes an archive also for a project that follows a git repository.
+	// Override Allow an archive for a project that follows a git repository.
 	Override *bool `json:"override,omitempty"`
 
-	// Preview A preview is built and can be run by its id, and never becomes active.
+	// Preview Marks a preview, which is built and can be run by its id but never becomes active.
 	Preview *struct {
-		// PullRequest The number of the pull request it shows.
+		// PullRequest The number of its pull request.
 		PullRequest *int64 `json:"pull_request,omitempty"`
 	} `json:"preview,omitempty"`
 
-	// Project A project's name: lower-case letters, digits and hyphens, such as research-crew.
+	// Project A project's name: lower-case letters, digits and hyphens, for example research-crew.
 	Project ProjectName `json:"project"`
 
-	// Source A commit of the project's own repository, in the place of an archive.
+	// Source A commit of the project's repository, instead of an archive.
 	Source *struct {
 		Git struct {
 			// Commit A commit's full id, as git rev-parse HEAD prints it.
@@ -616,53 +616,53 @@ type DeploymentCreate struct {
 
 // DeploymentCreated defines model for DeploymentCreated.
 type DeploymentCreated struct {
-	// CreatedAt When it was made.
+	// CreatedAt When it was created.
 	CreatedAt time.Time `json:"created_at"`
 
-	// Id A deployment's id, such as dep_ab12.
+	// Id A deployment's id, for example dep_ab12.
 	Id DeploymentId `json:"id"`
 
-	// Message What it is about: the commit's subject, or what was said when it was made.
+	// Message Its purpose: the subject of the commit, or the message given at creation.
 	Message string `json:"message"`
 
-	// Project A project's name: lower-case letters, digits and hyphens, such as research-crew.
+	// Project A project's name: lower-case letters, digits and hyphens, for example research-crew.
 	Project ProjectName `json:"project"`
 
-	// Status Where it stands.
+	// Status Its status.
 	Status DeploymentCreatedStatus `json:"status"`
 }
 
-// DeploymentCreatedStatus Where it stands.
+// DeploymentCreatedStatus Its status.
 type DeploymentCreatedStatus string
 
-// DeploymentId A deployment's id, such as dep_ab12.
+// DeploymentId A deployment's id, for example dep_ab12.
 type DeploymentId = string
 
 // DeploymentItem defines model for DeploymentItem.
 type DeploymentItem struct {
-	// ActivatedAt When it became active last; null if it never was.
+	// ActivatedAt When it last became active; null if never.
 	ActivatedAt *time.Time `json:"activated_at"`
 
-	// CreatedAt When it was made.
+	// CreatedAt When it was created.
 	CreatedAt time.Time `json:"created_at"`
 
 	// Error Why it failed.
 	Error *BuildError `json:"error,omitempty"`
 
-	// Id A deployment's id, such as dep_ab12.
+	// Id A deployment's id, for example dep_ab12.
 	Id DeploymentId `json:"id"`
 
-	// Message What it is about: the commit's subject, or what was said when it was made.
+	// Message Its purpose: the subject of the commit, or the message given at creation.
 	Message string `json:"message"`
 
-	// Project A project's name: lower-case letters, digits and hyphens, such as research-crew.
+	// Project A project's name: lower-case letters, digits and hyphens, for example research-crew.
 	Project ProjectName `json:"project"`
 
-	// Status Where it stands.
+	// Status Its status.
 	Status DeploymentItemStatus `json:"status"`
 }
 
-// DeploymentItemStatus Where it stands.
+// DeploymentItemStatus Its status.
 type DeploymentItemStatus string
 
 // Error defines model for Error.
@@ -672,52 +672,52 @@ type Error struct {
 
 // Event defines model for Event.
 type Event struct {
-	// Data What belongs to the type, with `run_id` and `timestamp`.
+	// Data The data of this type, with `run_id` and `timestamp`.
 	Data map[string]interface{} `json:"data"`
 
-	// Id Its place among the run's events: from 1, without gaps.
+	// Id Its sequence number in the run: from 1, without gaps.
 	Id int `json:"id"`
 
-	// Type What happened, such as `log` or `tool.called`.
+	// Type The type of the event, such as `log` or `tool.called`.
 	Type string `json:"type"`
 }
 
 // Failure defines model for Failure.
 type Failure struct {
-	// Code One stable word for machines.
+	// Code A stable code for programs.
 	Code string `json:"code"`
 
-	// Details `field` names what is wrong.
+	// Details Details of the error; `field` names the invalid field.
 	Details map[string]interface{} `json:"details"`
 
-	// Message For people, with the next step.
+	// Message A sentence for users, with the next step.
 	Message string `json:"message"`
 }
 
 // Key defines model for Key.
 type Key struct {
-	// CreatedAt When it was made.
+	// CreatedAt When it was created.
 	CreatedAt time.Time `json:"created_at"`
 
-	// ExpiresAt When it expires; null for never.
+	// ExpiresAt When it expires; null if never.
 	ExpiresAt *time.Time `json:"expires_at"`
 
-	// Id A key's id.
+	// Id The id of a key.
 	Id string `json:"id"`
 
-	// LastUsedAt When it was used last, to the minute or so; null if it never was.
+	// LastUsedAt When it was last used, to about a minute; null if never.
 	LastUsedAt *time.Time `json:"last_used_at"`
 
-	// Name What it is for.
+	// Name Its purpose.
 	Name string `json:"name"`
 
-	// Plan The plan its requests count by; null for the best of its projects.
+	// Plan The plan that limits its requests; null for the best plan of its projects.
 	Plan *string `json:"plan"`
 
 	// Projects Null for all.
 	Projects *[]ProjectName `json:"projects"`
 
-	// Scopes What it may do; `admin` includes all.
+	// Scopes Its scopes; `admin` includes all.
 	Scopes []KeyScopes `json:"scopes"`
 }
 
@@ -726,19 +726,19 @@ type KeyScopes string
 
 // KeyCreate defines model for KeyCreate.
 type KeyCreate struct {
-	// ExpiresAt When it ends, as 2027-01-01T00:00:00Z; left out, never.
+	// ExpiresAt Expiry time, for example 2027-01-01T00:00:00Z; never if omitted.
 	ExpiresAt *time.Time `json:"expires_at,omitempty"`
 
-	// Name What the key is for, for people.
+	// Name Purpose of the key.
 	Name string `json:"name"`
 
-	// Plan The plan by which its requests count; left out, the best plan of its projects.
+	// Plan Plan for the rate limit of the key; the best plan of its projects if omitted.
 	Plan *string `json:"plan,omitempty"`
 
-	// Projects The projects the key is for; null or left out, all of them.
+	// Projects Projects of the key; all projects if null or omitted.
 	Projects *[]ProjectName `json:"projects,omitempty"`
 
-	// Scopes What the key may do; admin includes all, and every key may read.
+	// Scopes Scopes of the key; admin includes all others, and every key can read.
 	Scopes []KeyCreateScopes `json:"scopes"`
 }
 
@@ -747,31 +747,31 @@ type KeyCreateScopes string
 
 // KeyCreated defines model for KeyCreated.
 type KeyCreated struct {
-	// CreatedAt When it was made.
+	// CreatedAt When it was created.
 	CreatedAt time.Time `json:"created_at"`
 
-	// ExpiresAt When it expires; null for never.
+	// ExpiresAt When it expires; null if never.
 	ExpiresAt *time.Time `json:"expires_at"`
 
-	// Id A key's id.
+	// Id The id of a key.
 	Id string `json:"id"`
 
-	// Key The key itself, shown this once.
+	// Key The key itself, shown only once.
 	Key string `json:"key"`
 
-	// LastUsedAt When it was used last, to the minute or so; null if it never was.
+	// LastUsedAt When it was last used, to about a minute; null if never.
 	LastUsedAt *time.Time `json:"last_used_at"`
 
-	// Name What it is for.
+	// Name Its purpose.
 	Name string `json:"name"`
 
-	// Plan The plan its requests count by; null for the best of its projects.
+	// Plan The plan that limits its requests; null for the best plan of its projects.
 	Plan *string `json:"plan"`
 
 	// Projects Null for all.
 	Projects *[]ProjectName `json:"projects"`
 
-	// Scopes What it may do; `admin` includes all.
+	// Scopes Its scopes; `admin` includes all.
 	Scopes []KeyCreatedScopes `json:"scopes"`
 }
 
@@ -780,29 +780,29 @@ type KeyCreatedScopes string
 
 // Pagination defines model for Pagination.
 type Pagination struct {
-	// HasMore Whether a later page has more.
+	// HasMore Whether there is a later page.
 	HasMore bool `json:"has_more"`
 
-	// Page Which page this is.
+	// Page The number of this page.
 	Page int `json:"page"`
 
-	// PerPage How many a page has at most.
+	// PerPage Items per page at most.
 	PerPage int `json:"per_page"`
 
-	// Total How many there are on all pages.
+	// Total Items on all pages.
 	Total int `json:"total"`
 }
 
 // Project defines model for Project.
 type Project struct {
-	// ActiveDeploymentId The active deployment; null where nothing is built yet.
+	// ActiveDeploymentId The active deployment; null before the first build.
 	ActiveDeploymentId *DeploymentId `json:"active_deployment_id"`
 
 	// Build Limits of this project's builds.
 	Build *struct {
-		// Push How this project's images are pushed to the registry, and removed from it.
+		// Push Access to the registry for pushing and deleting this project's images.
 		Push *struct {
-			// SecretRef A Secret of type kubernetes.io/dockerconfigjson in the same namespace whose credential is good for this project's repository. Omitted, the installation's is used.
+			// SecretRef A Secret of type kubernetes.io/dockerconfigjson in the same namespace with a credential for this project's repository. Defaults to the installation's credential.
 			SecretRef struct {
 				// Name The name of the Secret.
 				Name string `json:"name"`
@@ -811,27 +811,27 @@ type Project struct {
 
 		// Resources Requests and limits of cpu, memory and ephemeral-storage of the pod.
 		Resources *struct {
-			// Limits What the pod may use at most.
+			// Limits The maximum resources of the pod.
 			Limits *map[string]interface{} `json:"limits,omitempty"`
 
-			// Requests What is set aside for the pod.
+			// Requests The resources that are reserved for the pod.
 			Requests *map[string]interface{} `json:"requests,omitempty"`
 		} `json:"resources,omitempty"`
 
-		// SecretRef A Secret with index-url, and where needed extra-index-url, username and password, of a private package index.
+		// SecretRef A Secret with index-url of a private package index and, if needed, extra-index-url, username and password.
 		SecretRef *struct {
 			// Name The name of the Secret.
 			Name string `json:"name"`
 		} `json:"secret_ref,omitempty"`
 
-		// Timeout How long a build may take, for example 15m. Omitted, 30m.
+		// Timeout The timeout of a build, for example 15m. Defaults to 30m.
 		Timeout *string `json:"timeout,omitempty"`
 	} `json:"build"`
 
-	// CreatedAt When it was made.
+	// CreatedAt When it was created.
 	CreatedAt time.Time `json:"created_at"`
 
-	// Github Writes commit statuses and GitHub Deployments back.
+	// Github Reports commit statuses and GitHub Deployments.
 	Github *struct {
 		// Repository The repository, owner/name.
 		Repository string `json:"repository"`
@@ -843,30 +843,30 @@ type Project struct {
 		} `json:"secret_ref"`
 	} `json:"github"`
 
-	// Name A project's name: lower-case letters, digits and hyphens, such as research-crew.
+	// Name A project's name: lower-case letters, digits and hyphens, for example research-crew.
 	Name ProjectName `json:"name"`
 
 	// Oidc GitHub Actions workflows that may call the API without a key.
 	Oidc *[]struct {
-		// Environment The GitHub environment the job must name; any if omitted.
+		// Environment The GitHub environment that the job must use. Defaults to any.
 		Environment *string `json:"environment,omitempty"`
 
-		// Ref The git reference the workflow must run on, for example refs/heads/main, or all below one, as refs/pull/*; any branch or tag if omitted, but no pull request.
+		// Ref The git ref that the workflow must run on, for example refs/heads/main, or a prefix such as refs/pull/*. Defaults to any branch or tag, but no pull request.
 		Ref *string `json:"ref,omitempty"`
 
 		// Repository The workflow's repository, owner/name.
 		Repository string `json:"repository"`
 
-		// Scopes What such a workflow may do in this project.
+		// Scopes The permissions of such a workflow in this project.
 		Scopes []ProjectOidcScopes `json:"scopes"`
 	} `json:"oidc"`
 
-	// Plan The plan, which sets the requests per minute and the concurrent runs, such as free, pro or enterprise. Omitted, it is free.
+	// Plan The plan, which sets the requests per minute and the concurrent runs, such as free, pro or enterprise. Defaults to free.
 	Plan string `json:"plan"`
 
-	// Pod What is added to the pods of this project's runs.
+	// Pod Additions to the pods of this project's runs.
 	Pod *struct {
-		// Env Plain environment variables of every run. Secrets belong into the project's environment variables, which win over these.
+		// Env Plain environment variables of every run. Put secrets into the project's environment variables, which override these.
 		Env *[]struct {
 			// Name The variable's name.
 			Name string `json:"name"`
@@ -884,7 +884,7 @@ type Project struct {
 		// NodeSelector Labels that a node must have.
 		NodeSelector *map[string]string `json:"node_selector,omitempty"`
 
-		// Tolerations Taints of nodes that are tolerated.
+		// Tolerations Tolerations for taints of nodes.
 		Tolerations *[]struct {
 			// Effect The taint's effect; all if omitted.
 			Effect *ProjectPodTolerationsEffect `json:"effect,omitempty"`
@@ -904,15 +904,15 @@ type Project struct {
 	} `json:"pod"`
 	Ready Ready `json:"ready"`
 
-	// Retention How long things are kept.
+	// Retention Retention of runs, deployments and records.
 	Retention *struct {
-		// Deployments How many Deployments are kept; the active one always is. Omitted, 20.
+		// Deployments The number of Deployments to keep; the active one is always kept. Defaults to 20.
 		Deployments *int `json:"deployments,omitempty"`
 
 		// Records How long records, events and artifacts of runs are kept, for example 720h (30 days).
 		Records *string `json:"records,omitempty"`
 
-		// Runs How long a Run object stays after its end, for example 10m. Its record stays longer.
+		// Runs How long a Run object is kept after its end, for example 10m. Its record is kept longer.
 		Runs *string `json:"runs,omitempty"`
 	} `json:"retention"`
 
@@ -920,39 +920,39 @@ type Project struct {
 	Run *struct {
 		// Resources Requests and limits of cpu, memory and ephemeral-storage of the pod.
 		Resources *struct {
-			// Limits What the pod may use at most.
+			// Limits The maximum resources of the pod.
 			Limits *map[string]interface{} `json:"limits,omitempty"`
 
-			// Requests What is set aside for the pod.
+			// Requests The resources that are reserved for the pod.
 			Requests *map[string]interface{} `json:"requests,omitempty"`
 		} `json:"resources,omitempty"`
 
-		// Timeout How long a run may take, counted from its start, for example 30m. A Run and the configuration file take precedence over it. Omitted, 1h; never above the installation's maximum.
+		// Timeout The timeout of a run, counted from its start, for example 30m. A Run and the configuration file take precedence. Defaults to 1h; limited by the installation's maximum.
 		Timeout *string `json:"timeout,omitempty"`
 	} `json:"run"`
 
-	// Source Where the project's code comes from. Omitted, deployments are uploaded.
+	// Source The source of the project's code. If omitted, deployments are uploaded.
 	Source *struct {
-		// Git A git repository whose head is polled and deployed.
+		// Git A git repository to poll and deploy.
 		Git *struct {
-			// Crew Which [deployments.<name>] of the configuration file is deployed.
+			// Crew The [deployments.<name>] table of the configuration file to deploy.
 			Crew *string `json:"crew,omitempty"`
 
-			// Interval How often the head is looked at, for example 60s or 5m. Omitted, 60s.
+			// Interval The poll interval, for example 60s or 5m. Defaults to 60s.
 			Interval *string `json:"interval,omitempty"`
 
-			// Path The directory of the crew within the repository. Omitted, its root.
+			// Path The directory of the crew in the repository. Defaults to the root.
 			Path *string `json:"path,omitempty"`
 
-			// Ref Which head is followed. Omitted, the repository's default branch.
+			// Ref The ref to follow. Defaults to the repository's default branch.
 			Ref *struct {
-				// Branch A branch, whose head is deployed whenever it moves.
+				// Branch A branch; every new head commit is deployed.
 				Branch *string `json:"branch,omitempty"`
 
 				// Commit One commit, by its full id.
 				Commit *string `json:"commit,omitempty"`
 
-				// Tag A tag, which is deployed whenever it moves.
+				// Tag A tag; it is deployed again whenever it moves.
 				Tag *string `json:"tag,omitempty"`
 			} `json:"ref,omitempty"`
 
@@ -962,17 +962,17 @@ type Project struct {
 				Name string `json:"name"`
 			} `json:"secret_ref,omitempty"`
 
-			// Suspend Stops looking at the repository until it is false again.
+			// Suspend Suspends polling of the repository while true.
 			Suspend *bool `json:"suspend,omitempty"`
 
-			// Url The address of the repository, https://, http:// or ssh://.
+			// Url The URL of the repository, https://, http:// or ssh://.
 			Url string `json:"url"`
 		} `json:"git,omitempty"`
 	} `json:"source"`
 
-	// Webhook Accepts push notifications of the git host, which bring the next look forward.
+	// Webhook Accepts push webhooks of the git host, which trigger an immediate poll.
 	Webhook *struct {
-		// SecretRef A Secret whose key token holds the webhook's secret.
+		// SecretRef A Secret whose key token contains the webhook's secret.
 		SecretRef struct {
 			// Name The name of the Secret.
 			Name string `json:"name"`
@@ -993,9 +993,9 @@ type ProjectPodTolerationsOperator string
 type ProjectChange struct {
 	// Build Limits of this project's builds.
 	Build *struct {
-		// Push How this project's images are pushed to the registry, and removed from it.
+		// Push Access to the registry for pushing and deleting this project's images.
 		Push *struct {
-			// SecretRef A Secret of type kubernetes.io/dockerconfigjson in the same namespace whose credential is good for this project's repository. Omitted, the installation's is used.
+			// SecretRef A Secret of type kubernetes.io/dockerconfigjson in the same namespace with a credential for this project's repository. Defaults to the installation's credential.
 			SecretRef *struct {
 				// Name The name of the Secret.
 				Name *string `json:"name,omitempty"`
@@ -1004,24 +1004,24 @@ type ProjectChange struct {
 
 		// Resources Requests and limits of cpu, memory and ephemeral-storage of the pod.
 		Resources *struct {
-			// Limits What the pod may use at most.
+			// Limits The maximum resources of the pod.
 			Limits *map[string]interface{} `json:"limits,omitempty"`
 
-			// Requests What is set aside for the pod.
+			// Requests The resources that are reserved for the pod.
 			Requests *map[string]interface{} `json:"requests,omitempty"`
 		} `json:"resources,omitempty"`
 
-		// SecretRef A Secret with index-url, and where needed extra-index-url, username and password, of a private package index.
+		// SecretRef A Secret with index-url of a private package index and, if needed, extra-index-url, username and password.
 		SecretRef *struct {
 			// Name The name of the Secret.
 			Name *string `json:"name,omitempty"`
 		} `json:"secret_ref,omitempty"`
 
-		// Timeout How long a build may take, for example 15m. Omitted, 30m.
+		// Timeout The timeout of a build, for example 15m. Defaults to 30m.
 		Timeout *string `json:"timeout,omitempty"`
 	} `json:"build,omitempty"`
 
-	// Github Writes commit statuses and GitHub Deployments back.
+	// Github Reports commit statuses and GitHub Deployments.
 	Github *struct {
 		// Repository The repository, owner/name.
 		Repository *string `json:"repository,omitempty"`
@@ -1035,25 +1035,25 @@ type ProjectChange struct {
 
 	// Oidc GitHub Actions workflows that may call the API without a key.
 	Oidc *[]struct {
-		// Environment The GitHub environment the job must name; any if omitted.
+		// Environment The GitHub environment that the job must use. Defaults to any.
 		Environment *string `json:"environment,omitempty"`
 
-		// Ref The git reference the workflow must run on, for example refs/heads/main, or all below one, as refs/pull/*; any branch or tag if omitted, but no pull request.
+		// Ref The git ref that the workflow must run on, for example refs/heads/main, or a prefix such as refs/pull/*. Defaults to any branch or tag, but no pull request.
 		Ref *string `json:"ref,omitempty"`
 
 		// Repository The workflow's repository, owner/name.
 		Repository string `json:"repository"`
 
-		// Scopes What such a workflow may do in this project.
+		// Scopes The permissions of such a workflow in this project.
 		Scopes []ProjectChangeOidcScopes `json:"scopes"`
 	} `json:"oidc,omitempty"`
 
-	// Plan The plan, which sets the requests per minute and the concurrent runs, such as free, pro or enterprise. Omitted, it is free.
+	// Plan The plan, which sets the requests per minute and the concurrent runs, such as free, pro or enterprise. Defaults to free.
 	Plan *string `json:"plan,omitempty"`
 
-	// Pod What is added to the pods of this project's runs.
+	// Pod Additions to the pods of this project's runs.
 	Pod *struct {
-		// Env Plain environment variables of every run. Secrets belong into the project's environment variables, which win over these.
+		// Env Plain environment variables of every run. Put secrets into the project's environment variables, which override these.
 		Env *[]struct {
 			// Name The variable's name.
 			Name string `json:"name"`
@@ -1071,7 +1071,7 @@ type ProjectChange struct {
 		// NodeSelector Labels that a node must have.
 		NodeSelector *map[string]*string `json:"node_selector,omitempty"`
 
-		// Tolerations Taints of nodes that are tolerated.
+		// Tolerations Tolerations for taints of nodes.
 		Tolerations *[]struct {
 			// Effect The taint's effect; all if omitted.
 			Effect *ProjectChangePodTolerationsEffect `json:"effect,omitempty"`
@@ -1090,15 +1090,15 @@ type ProjectChange struct {
 		} `json:"tolerations,omitempty"`
 	} `json:"pod,omitempty"`
 
-	// Retention How long things are kept.
+	// Retention Retention of runs, deployments and records.
 	Retention *struct {
-		// Deployments How many Deployments are kept; the active one always is. Omitted, 20.
+		// Deployments The number of Deployments to keep; the active one is always kept. Defaults to 20.
 		Deployments *int `json:"deployments,omitempty"`
 
 		// Records How long records, events and artifacts of runs are kept, for example 720h (30 days).
 		Records *string `json:"records,omitempty"`
 
-		// Runs How long a Run object stays after its end, for example 10m. Its record stays longer.
+		// Runs How long a Run object is kept after its end, for example 10m. Its record is kept longer.
 		Runs *string `json:"runs,omitempty"`
 	} `json:"retention,omitempty"`
 
@@ -1106,39 +1106,39 @@ type ProjectChange struct {
 	Run *struct {
 		// Resources Requests and limits of cpu, memory and ephemeral-storage of the pod.
 		Resources *struct {
-			// Limits What the pod may use at most.
+			// Limits The maximum resources of the pod.
 			Limits *map[string]interface{} `json:"limits,omitempty"`
 
-			// Requests What is set aside for the pod.
+			// Requests The resources that are reserved for the pod.
 			Requests *map[string]interface{} `json:"requests,omitempty"`
 		} `json:"resources,omitempty"`
 
-		// Timeout How long a run may take, counted from its start, for example 30m. A Run and the configuration file take precedence over it. Omitted, 1h; never above the installation's maximum.
+		// Timeout The timeout of a run, counted from its start, for example 30m. A Run and the configuration file take precedence. Defaults to 1h; limited by the installation's maximum.
 		Timeout *string `json:"timeout,omitempty"`
 	} `json:"run,omitempty"`
 
-	// Source Where the project's code comes from. Omitted, deployments are uploaded.
+	// Source The source of the project's code. If omitted, deployments are uploaded.
 	Source *struct {
-		// Git A git repository whose head is polled and deployed.
+		// Git A git repository to poll and deploy.
 		Git *struct {
-			// Crew Which [deployments.<name>] of the configuration file is deployed.
+			// Crew The [deployments.<name>] table of the configuration file to deploy.
 			Crew *string `json:"crew,omitempty"`
 
-			// Interval How often the head is looked at, for example 60s or 5m. Omitted, 60s.
+			// Interval The poll interval, for example 60s or 5m. Defaults to 60s.
 			Interval *string `json:"interval,omitempty"`
 
-			// Path The directory of the crew within the repository. Omitted, its root.
+			// Path The directory of the crew in the repository. Defaults to the root.
 			Path *string `json:"path,omitempty"`
 
-			// Ref Which head is followed. Omitted, the repository's default branch.
+			// Ref The ref to follow. Defaults to the repository's default branch.
 			Ref *struct {
-				// Branch A branch, whose head is deployed whenever it moves.
+				// Branch A branch; every new head commit is deployed.
 				Branch *string `json:"branch,omitempty"`
 
 				// Commit One commit, by its full id.
 				Commit *string `json:"commit,omitempty"`
 
-				// Tag A tag, which is deployed whenever it moves.
+				// Tag A tag; it is deployed again whenever it moves.
 				Tag *string `json:"tag,omitempty"`
 			} `json:"ref,omitempty"`
 
@@ -1148,17 +1148,17 @@ type ProjectChange struct {
 				Name *string `json:"name,omitempty"`
 			} `json:"secret_ref,omitempty"`
 
-			// Suspend Stops looking at the repository until it is false again.
+			// Suspend Suspends polling of the repository while true.
 			Suspend *bool `json:"suspend,omitempty"`
 
-			// Url The address of the repository, https://, http:// or ssh://.
+			// Url The URL of the repository, https://, http:// or ssh://.
 			Url *string `json:"url,omitempty"`
 		} `json:"git,omitempty"`
 	} `json:"source,omitempty"`
 
-	// Webhook Accepts push notifications of the git host, which bring the next look forward.
+	// Webhook Accepts push webhooks of the git host, which trigger an immediate poll.
 	Webhook *struct {
-		// SecretRef A Secret whose key token holds the webhook's secret.
+		// SecretRef A Secret whose key token contains the webhook's secret.
 		SecretRef *struct {
 			// Name The name of the Secret.
 			Name *string `json:"name,omitempty"`
@@ -1179,9 +1179,9 @@ type ProjectChangePodTolerationsOperator string
 type ProjectCreate struct {
 	// Build Limits of this project's builds.
 	Build *struct {
-		// Push How this project's images are pushed to the registry, and removed from it.
+		// Push Access to the registry for pushing and deleting this project's images.
 		Push *struct {
-			// SecretRef A Secret of type kubernetes.io/dockerconfigjson in the same namespace whose credential is good for this project's repository. Omitted, the installation's is used.
+			// SecretRef A Secret of type kubernetes.io/dockerconfigjson in the same namespace with a credential for this project's repository. Defaults to the installation's credential.
 			SecretRef struct {
 				// Name The name of the Secret.
 				Name string `json:"name"`
@@ -1190,24 +1190,24 @@ type ProjectCreate struct {
 
 		// Resources Requests and limits of cpu, memory and ephemeral-storage of the pod.
 		Resources *struct {
-			// Limits What the pod may use at most.
+			// Limits The maximum resources of the pod.
 			Limits *map[string]interface{} `json:"limits,omitempty"`
 
-			// Requests What is set aside for the pod.
+			// Requests The resources that are reserved for the pod.
 			Requests *map[string]interface{} `json:"requests,omitempty"`
 		} `json:"resources,omitempty"`
 
-		// SecretRef A Secret with index-url, and where needed extra-index-url, username and password, of a private package index.
+		// SecretRef A Secret with index-url of a private package index and, if needed, extra-index-url, username and password.
 		SecretRef *struct {
 			// Name The name of the Secret.
 			Name string `json:"name"`
 		} `json:"secret_ref,omitempty"`
 
-		// Timeout How long a build may take, for example 15m. Omitted, 30m.
+		// Timeout The timeout of a build, for example 15m. Defaults to 30m.
 		Timeout *string `json:"timeout,omitempty"`
 	} `json:"build,omitempty"`
 
-	// Github Writes commit statuses and GitHub Deployments back.
+	// Github Reports commit statuses and GitHub Deployments.
 	Github *struct {
 		// Repository The repository, owner/name.
 		Repository string `json:"repository"`
@@ -1219,30 +1219,30 @@ type ProjectCreate struct {
 		} `json:"secret_ref"`
 	} `json:"github,omitempty"`
 
-	// Name A project's name: lower-case letters, digits and hyphens, such as research-crew.
+	// Name A project's name: lower-case letters, digits and hyphens, for example research-crew.
 	Name ProjectName `json:"name"`
 
 	// Oidc GitHub Actions workflows that may call the API without a key.
 	Oidc *[]struct {
-		// Environment The GitHub environment the job must name; any if omitted.
+		// Environment The GitHub environment that the job must use. Defaults to any.
 		Environment *string `json:"environment,omitempty"`
 
-		// Ref The git reference the workflow must run on, for example refs/heads/main, or all below one, as refs/pull/*; any branch or tag if omitted, but no pull request.
+		// Ref The git ref that the workflow must run on, for example refs/heads/main, or a prefix such as refs/pull/*. Defaults to any branch or tag, but no pull request.
 		Ref *string `json:"ref,omitempty"`
 
 		// Repository The workflow's repository, owner/name.
 		Repository string `json:"repository"`
 
-		// Scopes What such a workflow may do in this project.
+		// Scopes The permissions of such a workflow in this project.
 		Scopes []ProjectCreateOidcScopes `json:"scopes"`
 	} `json:"oidc,omitempty"`
 
-	// Plan The plan, which sets the requests per minute and the concurrent runs, such as free, pro or enterprise. Omitted, it is free.
+	// Plan The plan, which sets the requests per minute and the concurrent runs, such as free, pro or enterprise. Defaults to free.
 	Plan *string `json:"plan,omitempty"`
 
-	// Pod What is added to the pods of this project's runs.
+	// Pod Additions to the pods of this project's runs.
 	Pod *struct {
-		// Env Plain environment variables of every run. Secrets belong into the project's environment variables, which win over these.
+		// Env Plain environment variables of every run. Put secrets into the project's environment variables, which override these.
 		Env *[]struct {
 			// Name The variable's name.
 			Name string `json:"name"`
@@ -1260,7 +1260,7 @@ type ProjectCreate struct {
 		// NodeSelector Labels that a node must have.
 		NodeSelector *map[string]string `json:"node_selector,omitempty"`
 
-		// Tolerations Taints of nodes that are tolerated.
+		// Tolerations Tolerations for taints of nodes.
 		Tolerations *[]struct {
 			// Effect The taint's effect; all if omitted.
 			Effect *ProjectCreatePodTolerationsEffect `json:"effect,omitempty"`
@@ -1279,15 +1279,15 @@ type ProjectCreate struct {
 		} `json:"tolerations,omitempty"`
 	} `json:"pod,omitempty"`
 
-	// Retention How long things are kept.
+	// Retention Retention of runs, deployments and records.
 	Retention *struct {
-		// Deployments How many Deployments are kept; the active one always is. Omitted, 20.
+		// Deployments The number of Deployments to keep; the active one is always kept. Defaults to 20.
 		Deployments *int `json:"deployments,omitempty"`
 
 		// Records How long records, events and artifacts of runs are kept, for example 720h (30 days).
 		Records *string `json:"records,omitempty"`
 
-		// Runs How long a Run object stays after its end, for example 10m. Its record stays longer.
+		// Runs How long a Run object is kept after its end, for example 10m. Its record is kept longer.
 		Runs *string `json:"runs,omitempty"`
 	} `json:"retention,omitempty"`
 
@@ -1295,39 +1295,39 @@ type ProjectCreate struct {
 	Run *struct {
 		// Resources Requests and limits of cpu, memory and ephemeral-storage of the pod.
 		Resources *struct {
-			// Limits What the pod may use at most.
+			// Limits The maximum resources of the pod.
 			Limits *map[string]interface{} `json:"limits,omitempty"`
 
-			// Requests What is set aside for the pod.
+			// Requests The resources that are reserved for the pod.
 			Requests *map[string]interface{} `json:"requests,omitempty"`
 		} `json:"resources,omitempty"`
 
-		// Timeout How long a run may take, counted from its start, for example 30m. A Run and the configuration file take precedence over it. Omitted, 1h; never above the installation's maximum.
+		// Timeout The timeout of a run, counted from its start, for example 30m. A Run and the configuration file take precedence. Defaults to 1h; limited by the installation's maximum.
 		Timeout *string `json:"timeout,omitempty"`
 	} `json:"run,omitempty"`
 
-	// Source Where the project's code comes from. Omitted, deployments are uploaded.
+	// Source The source of the project's code. If omitted, deployments are uploaded.
 	Source *struct {
-		// Git A git repository whose head is polled and deployed.
+		// Git A git repository to poll and deploy.
 		Git *struct {
-			// Crew Which [deployments.<name>] of the configuration file is deployed.
+			// Crew The [deployments.<name>] table of the configuration file to deploy.
 			Crew *string `json:"crew,omitempty"`
 
-			// Interval How often the head is looked at, for example 60s or 5m. Omitted, 60s.
+			// Interval The poll interval, for example 60s or 5m. Defaults to 60s.
 			Interval *string `json:"interval,omitempty"`
 
-			// Path The directory of the crew within the repository. Omitted, its root.
+			// Path The directory of the crew in the repository. Defaults to the root.
 			Path *string `json:"path,omitempty"`
 
-			// Ref Which head is followed. Omitted, the repository's default branch.
+			// Ref The ref to follow. Defaults to the repository's default branch.
 			Ref *struct {
-				// Branch A branch, whose head is deployed whenever it moves.
+				// Branch A branch; every new head commit is deployed.
 				Branch *string `json:"branch,omitempty"`
 
 				// Commit One commit, by its full id.
 				Commit *string `json:"commit,omitempty"`
 
-				// Tag A tag, which is deployed whenever it moves.
+				// Tag A tag; it is deployed again whenever it moves.
 				Tag *string `json:"tag,omitempty"`
 			} `json:"ref,omitempty"`
 
@@ -1337,17 +1337,17 @@ type ProjectCreate struct {
 				Name string `json:"name"`
 			} `json:"secret_ref,omitempty"`
 
-			// Suspend Stops looking at the repository until it is false again.
+			// Suspend Suspends polling of the repository while true.
 			Suspend *bool `json:"suspend,omitempty"`
 
-			// Url The address of the repository, https://, http:// or ssh://.
+			// Url The URL of the repository, https://, http:// or ssh://.
 			Url string `json:"url"`
 		} `json:"git,omitempty"`
 	} `json:"source,omitempty"`
 
-	// Webhook Accepts push notifications of the git host, which bring the next look forward.
+	// Webhook Accepts push webhooks of the git host, which trigger an immediate poll.
 	Webhook *struct {
-		// SecretRef A Secret whose key token holds the webhook's secret.
+		// SecretRef A Secret whose key token contains the webhook's secret.
 		SecretRef struct {
 			// Name The name of the Secret.
 			Name string `json:"name"`
@@ -1364,62 +1364,62 @@ type ProjectCreatePodTolerationsEffect string
 // ProjectCreatePodTolerationsOperator How key and value are compared.
 type ProjectCreatePodTolerationsOperator string
 
-// ProjectName A project's name: lower-case letters, digits and hyphens, such as research-crew.
+// ProjectName A project's name: lower-case letters, digits and hyphens, for example research-crew.
 type ProjectName = string
 
 // Ready defines model for Ready.
 type Ready struct {
-	// Message For people, with the next step.
+	// Message A sentence for users, with the next step.
 	Message string `json:"message"`
 
-	// Reason One stable word for machines.
+	// Reason A stable code for programs.
 	Reason string `json:"reason"`
 
-	// Status Whether; null while it is not known.
+	// Status The condition status; null while unknown.
 	Status *bool `json:"status"`
 }
 
 // Run defines model for Run.
 type Run struct {
-	// CompletedAt When it ended; null before.
+	// CompletedAt When it finished; null before.
 	CompletedAt *time.Time `json:"completed_at"`
 
-	// CreatedAt When it was made.
+	// CreatedAt When it was created.
 	CreatedAt time.Time `json:"created_at"`
 
-	// DeploymentId The deployment that is run; null while it is not known.
+	// DeploymentId The deployment of the run; null while unknown.
 	DeploymentId *DeploymentId `json:"deployment_id"`
 
-	// DurationMs How long the crew ran, in milliseconds; null before its end.
+	// DurationMs Run time of the crew in milliseconds; null before it finishes.
 	DurationMs *int      `json:"duration_ms"`
 	Error      *RunError `json:"error,omitempty"`
 
-	// EventsUrl Where its events are followed.
+	// EventsUrl The URL of its event stream.
 	EventsUrl string `json:"events_url"`
 
-	// Id A run's id, such as run_ab12.
+	// Id The id of a run, such as run_ab12.
 	Id RunId `json:"id"`
 
-	// Input What the crew was given.
+	// Input The input of the crew.
 	Input map[string]interface{} `json:"input"`
 
-	// Output What the crew returned; only of a run that succeeded.
+	// Output The return value of the crew; only for a succeeded run.
 	Output *json.RawMessage `json:"output,omitempty"`
 
-	// Project The project's name; empty for a run of a deployment that nobody knows.
+	// Project The name of the project; empty if the deployment is unknown.
 	Project string `json:"project"`
 
-	// QueuePosition How many places must become free until it gets one; only while it waits.
+	// QueuePosition How many slots must become free until it starts; only while it waits.
 	QueuePosition *int `json:"queue_position,omitempty"`
 
-	// StartedAt When the crew was started; null before.
+	// StartedAt When the crew started; null before.
 	StartedAt *time.Time `json:"started_at"`
 
-	// Status Where it stands.
+	// Status Its status.
 	Status RunStatus `json:"status"`
 }
 
-// RunStatus Where it stands.
+// RunStatus Its status.
 type RunStatus string
 
 // RunCreate defines model for RunCreate.
@@ -1427,10 +1427,10 @@ type RunCreate struct {
 	// Deployment A deployment's id (dep_ab12), or a project's name for its active deployment.
 	Deployment string `json:"deployment"`
 
-	// Entrypoint What is called, as module:object, for example pkg.crew:MyCrew.
+	// Entrypoint The callable to run, as module:object, for example pkg.crew:MyCrew.
 	Entrypoint *string `json:"entrypoint,omitempty"`
 
-	// Input What the crew receives as inputs.
+	// Input The inputs of the crew.
 	Input *map[string]interface{} `json:"input,omitempty"`
 
 	// Timeout A duration in hours, minutes and seconds, for example 90s, 30m or 1h30m.
@@ -1439,79 +1439,79 @@ type RunCreate struct {
 
 // RunCreated defines model for RunCreated.
 type RunCreated struct {
-	// CreatedAt When it was made.
+	// CreatedAt When it was created.
 	CreatedAt time.Time `json:"created_at"`
 
-	// DeploymentId The deployment that is run; null while it is not known.
+	// DeploymentId The deployment of the run; null while unknown.
 	DeploymentId *DeploymentId `json:"deployment_id"`
 
-	// EventsUrl Where its events are followed.
+	// EventsUrl The URL of its event stream.
 	EventsUrl string `json:"events_url"`
 
-	// Id A run's id, such as run_ab12.
+	// Id The id of a run, such as run_ab12.
 	Id RunId `json:"id"`
 
-	// Input What the crew was given.
+	// Input The input of the crew.
 	Input map[string]interface{} `json:"input"`
 
-	// Project The project's name; empty for a run of a deployment that nobody knows.
+	// Project The name of the project; empty if the deployment is unknown.
 	Project string `json:"project"`
 
-	// Status Where it stands.
+	// Status Its status.
 	Status RunCreatedStatus `json:"status"`
 }
 
-// RunCreatedStatus Where it stands.
+// RunCreatedStatus Its status.
 type RunCreatedStatus string
 
 // RunError defines model for RunError.
 type RunError struct {
-	// DocsUrl Where the reason is explained; only where the installation says so, and not in lists.
+	// DocsUrl The documentation of the reason; only if the installation sets it, and not in lists.
 	DocsUrl *string `json:"docs_url,omitempty"`
 
-	// Message For people, with the next step.
+	// Message A sentence for users, with the next step.
 	Message *string `json:"message"`
 
-	// Reason One stable word for machines; null where none is known.
+	// Reason A stable code for programs; null if unknown.
 	Reason *string `json:"reason"`
 }
 
-// RunId A run's id, such as run_ab12.
+// RunId The id of a run, such as run_ab12.
 type RunId = string
 
 // RunItem defines model for RunItem.
 type RunItem struct {
-	// CompletedAt When it ended; null before.
+	// CompletedAt When it finished; null before.
 	CompletedAt *time.Time `json:"completed_at"`
 
-	// CreatedAt When it was made.
+	// CreatedAt When it was created.
 	CreatedAt time.Time `json:"created_at"`
 
-	// DeploymentId The deployment that is run; null while it is not known.
+	// DeploymentId The deployment of the run; null while unknown.
 	DeploymentId *DeploymentId `json:"deployment_id"`
 
-	// DurationMs How long the crew ran, in milliseconds; null before its end.
+	// DurationMs Run time of the crew in milliseconds; null before it finishes.
 	DurationMs *int `json:"duration_ms"`
 
-	// Id A run's id, such as run_ab12.
+	// Id The id of a run, such as run_ab12.
 	Id RunId `json:"id"`
 
-	// Project The project's name; empty for a run of a deployment that nobody knows.
+	// Project The name of the project; empty if the deployment is unknown.
 	Project string `json:"project"`
 
-	// Status Where it stands.
+	// Status Its status.
 	Status RunItemStatus `json:"status"`
 }
 
-// RunItemStatus Where it stands.
+// RunItemStatus Its status.
 type RunItemStatus string
 
 // Upload defines model for Upload.
 type Upload struct {
-	// BuildContextUrl What POST /v1/deployments takes as `build_context_url`.
+	// BuildContextUrl The `build_context_url` for POST /v1/deployments.
 	BuildContextUrl string `json:"build_context_url"`
 
-	// ExpiresAt Until when it may be sent.
+	// ExpiresAt When the upload URL expires.
 	ExpiresAt time.Time `json:"expires_at"`
 
 	// Headers Headers to send with it.
@@ -1520,104 +1520,104 @@ type Upload struct {
 	// Id Its id.
 	Id string `json:"id"`
 
-	// Method How it is sent.
+	// Method The HTTP method of the upload.
 	Method UploadMethod `json:"method"`
 
-	// UploadUrl Where the archive is sent to; signed, so that no key goes with it.
+	// UploadUrl The signed URL to send the archive to, without an API key.
 	UploadUrl string `json:"upload_url"`
 }
 
-// UploadMethod How it is sent.
+// UploadMethod The HTTP method of the upload.
 type UploadMethod string
 
 // UploadCreate defines model for UploadCreate.
 type UploadCreate struct {
-	// Project A project's name: lower-case letters, digits and hyphens, such as research-crew.
+	// Project A project's name: lower-case letters, digits and hyphens, for example research-crew.
 	Project ProjectName `json:"project"`
 
 	// Sha256 The archive's SHA-256 as 64 lower-case hexadecimal digits.
 	Sha256 *string `json:"sha256,omitempty"`
 
-	// Size Bytes of the archive.
+	// Size Size of the archive in bytes.
 	Size int `json:"size"`
 }
 
 // Usage defines model for Usage.
 type Usage struct {
-	// Currency Of `cost`; null without prices.
+	// Currency The currency of `cost`; null without prices.
 	Currency *string `json:"currency"`
 
-	// Days The days on which something was used.
+	// Days The days with usage.
 	Days []UsageDay `json:"days"`
 
 	// From The first day, in UTC.
 	From openapi_types.Date `json:"from"`
 
-	// Project A project's name: lower-case letters, digits and hyphens, such as research-crew.
+	// Project A project's name: lower-case letters, digits and hyphens, for example research-crew.
 	Project ProjectName `json:"project"`
 
-	// To The last day, in UTC; included.
+	// To The last day, in UTC, inclusive.
 	To    openapi_types.Date `json:"to"`
 	Total UsageTotal         `json:"total"`
 }
 
 // UsageDay defines model for UsageDay.
 type UsageDay struct {
-	// ArtifactBytes Bytes of the artifacts that runs left.
+	// ArtifactBytes Bytes of the artifacts of runs.
 	ArtifactBytes int `json:"artifact_bytes"`
 
-	// BuildSeconds How long images were built, without waiting.
+	// BuildSeconds Total build time of images in seconds, without queueing.
 	BuildSeconds float64 `json:"build_seconds"`
 
-	// CompletionTokens Tokens that models answered with, as far as crews told.
+	// CompletionTokens Completion tokens of models, as reported by crews.
 	CompletionTokens int `json:"completion_tokens"`
 
-	// Cost By the installation's prices; null without them.
+	// Cost The cost by the prices of the installation; null without prices.
 	Cost *float64 `json:"cost"`
 
 	// Date The day, in UTC.
 	Date openapi_types.Date `json:"date"`
 
-	// PromptTokens Tokens that models were given, as far as crews told.
+	// PromptTokens Prompt tokens of models, as reported by crews.
 	PromptTokens int `json:"prompt_tokens"`
 
-	// RunSeconds How long crews ran, all together.
+	// RunSeconds Total run time of crews, in seconds.
 	RunSeconds float64 `json:"run_seconds"`
 
-	// Runs Runs that ended.
+	// Runs Finished runs.
 	Runs int `json:"runs"`
 }
 
 // UsageTotal defines model for UsageTotal.
 type UsageTotal struct {
-	// ArtifactBytes Bytes of the artifacts that runs left.
+	// ArtifactBytes Bytes of the artifacts of runs.
 	ArtifactBytes int `json:"artifact_bytes"`
 
-	// BuildSeconds How long images were built, without waiting.
+	// BuildSeconds Total build time of images in seconds, without queueing.
 	BuildSeconds float64 `json:"build_seconds"`
 
-	// CompletionTokens Tokens that models answered with, as far as crews told.
+	// CompletionTokens Completion tokens of models, as reported by crews.
 	CompletionTokens int `json:"completion_tokens"`
 
-	// Cost By the installation's prices; null without them.
+	// Cost The cost by the prices of the installation; null without prices.
 	Cost *float64 `json:"cost"`
 
-	// PromptTokens Tokens that models were given, as far as crews told.
+	// PromptTokens Prompt tokens of models, as reported by crews.
 	PromptTokens int `json:"prompt_tokens"`
 
-	// RunSeconds How long crews ran, all together.
+	// RunSeconds Total run time of crews, in seconds.
 	RunSeconds float64 `json:"run_seconds"`
 
-	// Runs Runs that ended.
+	// Runs Finished runs.
 	Runs int `json:"runs"`
 }
 
 // Variable defines model for Variable.
 type Variable struct {
-	// Name The variable's name.
+	// Name The name of the variable.
 	Name string `json:"name"`
 
-	// UpdatedAt When its value was set last.
+	// UpdatedAt When its value was last set.
 	UpdatedAt time.Time `json:"updated_at"`
 }
 
@@ -1629,7 +1629,7 @@ type VariableValue struct {
 
 // Variables defines model for Variables.
 type Variables struct {
-	// Variables All of the project's variables from then on, by their names.
+	// Variables All variables of the project by name; variables not listed are removed.
 	Variables map[string]string `json:"variables"`
 }
 
@@ -1660,7 +1660,7 @@ type ListDeploymentsParamsStatus string
 
 // CreateDeploymentParams defines parameters for CreateDeployment.
 type CreateDeploymentParams struct {
-	// IdempotencyKey The same key within 24 hours gives the same answer again; with another body it is a 409.
+	// IdempotencyKey A repeated key returns the first response again for 24 hours, or 409 if the body differs.
 	IdempotencyKey *string `json:"Idempotency-Key,omitempty"`
 }
 
@@ -1684,10 +1684,10 @@ type ListVariablesParams struct {
 
 // GetUsageParams defines parameters for GetUsage.
 type GetUsageParams struct {
-	// From The first day; 29 days before `to` if left out.
+	// From The first day; 29 days before `to` if omitted.
 	From *openapi_types.Date `form:"from,omitempty" json:"from,omitempty"`
 
-	// To The last day; today (UTC) if left out.
+	// To The last day; today (UTC) if omitted.
 	To *openapi_types.Date `form:"to,omitempty" json:"to,omitempty"`
 }
 
@@ -1712,7 +1712,7 @@ type ListRunsParamsStatus string
 
 // StartRunParams defines parameters for StartRun.
 type StartRunParams struct {
-	// IdempotencyKey The same key within 24 hours gives the same answer again; with another body it is a 409.
+	// IdempotencyKey A repeated key returns the first response again for 24 hours, or 409 if the body differs.
 	IdempotencyKey *string `json:"Idempotency-Key,omitempty"`
 }
 
@@ -1730,10 +1730,10 @@ type DownloadArtifactParams struct {
 	// Range One range of bytes, such as bytes=0-1023.
 	Range *string `json:"Range,omitempty"`
 
-	// IfNoneMatch The ETag of what the caller has.
+	// IfNoneMatch The ETag of the client's copy.
 	IfNoneMatch *string `json:"If-None-Match,omitempty"`
 
-	// IfRange The ETag of what a range would continue.
+	// IfRange The ETag of the copy that the range continues.
 	IfRange *string `json:"If-Range,omitempty"`
 }
 
@@ -1846,14 +1846,14 @@ type ClientInterface interface {
 
 	// ListApiKeys List API keys
 	//
-	// The keys that are not revoked, expired ones included; without the installation's first ones.
+	// List the keys that are not revoked, including expired ones, excluding keys set by the installation.
 	//
 	// Corresponds with GET /v1/api-keys (the `ListApiKeys` operationId).
 	ListApiKeys(ctx context.Context, params *ListApiKeysParams, reqEditors ...RequestEditorFn) (*http.Response, error)
 
 	// CreateApiKeyWithBody Create an API key
 	//
-	// 201 with the key itself, which is shown this once: only a hash of it is stored.
+	// Create an API key. The key is returned only once; the service stores its hash.
 	//
 	// Takes any type of body and a specified content type.
 	//
@@ -1862,7 +1862,7 @@ type ClientInterface interface {
 
 	// CreateApiKey Create an API key
 	//
-	// 201 with the key itself, which is shown this once: only a hash of it is stored.
+	// Create an API key. The key is returned only once; the service stores its hash.
 	//
 	// Takes a body of the `application/json` content type.
 	//
@@ -1871,28 +1871,28 @@ type ClientInterface interface {
 
 	// RevokeApiKey Revoke an API key
 	//
-	// 204: the key holds no longer, from now on, and its open streams have ended.
+	// Revoke a key immediately and end its open streams.
 	//
 	// Corresponds with DELETE /v1/api-keys/{id} (the `RevokeApiKey` operationId).
 	RevokeApiKey(ctx context.Context, id string, reqEditors ...RequestEditorFn) (*http.Response, error)
 
 	// GetApiKey Get an API key
 	//
-	// One key, but never the key itself.
+	// Get the metadata of a key.
 	//
 	// Corresponds with GET /v1/api-keys/{id} (the `GetApiKey` operationId).
 	GetApiKey(ctx context.Context, id string, reqEditors ...RequestEditorFn) (*http.Response, error)
 
 	// ListDeployments List deployments
 	//
-	// The deployments of a project.
+	// List the deployments of a project.
 	//
 	// Corresponds with GET /v1/deployments (the `ListDeployments` operationId).
 	ListDeployments(ctx context.Context, params *ListDeploymentsParams, reqEditors ...RequestEditorFn) (*http.Response, error)
 
 	// CreateDeploymentWithBody Create a deployment
 	//
-	// 201 with the deployment, once the controller has looked at it.
+	// Create a deployment and wait briefly for its first status.
 	//
 	// Takes any type of body and a specified content type.
 	//
@@ -1901,7 +1901,7 @@ type ClientInterface interface {
 
 	// CreateDeployment Create a deployment
 	//
-	// 201 with the deployment, once the controller has looked at it.
+	// Create a deployment and wait briefly for its first status.
 	//
 	// Takes a body of the `application/json` content type.
 	//
@@ -1910,35 +1910,35 @@ type ClientInterface interface {
 
 	// GetDeployment Get a deployment
 	//
-	// One deployment.
+	// Get a deployment.
 	//
 	// Corresponds with GET /v1/deployments/{id} (the `GetDeployment` operationId).
 	GetDeployment(ctx context.Context, id DeploymentId, reqEditors ...RequestEditorFn) (*http.Response, error)
 
 	// ReadBuildLog Read or follow a build log
 	//
-	// The log so far as text, or from its beginning to the build's end as a stream.
+	// Return the log so far as text, or stream it from the start to the end of the build.
 	//
 	// Corresponds with GET /v1/deployments/{id}/logs (the `ReadBuildLog` operationId).
 	ReadBuildLog(ctx context.Context, id DeploymentId, reqEditors ...RequestEditorFn) (*http.Response, error)
 
 	// RollBack Roll back to a deployment
 	//
-	// 200, now active. Raises 409 for one that cannot be, 503 where that takes too long.
+	// Activate a deployment again. 409 if it was never built, 503 if activation takes too long.
 	//
 	// Corresponds with POST /v1/deployments/{id}/rollback (the `RollBack` operationId).
 	RollBack(ctx context.Context, id DeploymentId, reqEditors ...RequestEditorFn) (*http.Response, error)
 
 	// ListProjects List projects
 	//
-	// The projects that the key is for.
+	// List the projects of the key.
 	//
 	// Corresponds with GET /v1/projects (the `ListProjects` operationId).
 	ListProjects(ctx context.Context, params *ListProjectsParams, reqEditors ...RequestEditorFn) (*http.Response, error)
 
 	// CreateProjectWithBody Create a project
 	//
-	// 201 with the project.
+	// Create a project.
 	//
 	// Takes any type of body and a specified content type.
 	//
@@ -1947,7 +1947,7 @@ type ClientInterface interface {
 
 	// CreateProject Create a project
 	//
-	// 201 with the project.
+	// Create a project.
 	//
 	// Takes a body of the `application/json` content type.
 	//
@@ -1956,21 +1956,21 @@ type ClientInterface interface {
 
 	// DeleteProject Delete a project
 	//
-	// 204: the project and all that belongs to it is gone; its runs are stopped.
+	// Delete a project with everything that belongs to it and stop its runs.
 	//
 	// Corresponds with DELETE /v1/projects/{name} (the `DeleteProject` operationId).
 	DeleteProject(ctx context.Context, name ProjectName, reqEditors ...RequestEditorFn) (*http.Response, error)
 
 	// GetProject Get a project
 	//
-	// One project.
+	// Get a project.
 	//
 	// Corresponds with GET /v1/projects/{name} (the `GetProject` operationId).
 	GetProject(ctx context.Context, name ProjectName, reqEditors ...RequestEditorFn) (*http.Response, error)
 
 	// ChangeProjectWithBody Change a project
 	//
-	// Merges the body into the project: what is left out stays, null removes.
+	// Merge the body into the project: omitted fields stay, null removes a field.
 	//
 	// Takes any type of body and a specified content type.
 	//
@@ -1979,7 +1979,7 @@ type ClientInterface interface {
 
 	// ChangeProject Change a project
 	//
-	// Merges the body into the project: what is left out stays, null removes.
+	// Merge the body into the project: omitted fields stay, null removes a field.
 	//
 	// Takes a body of the `application/json` content type.
 	//
@@ -1988,14 +1988,14 @@ type ClientInterface interface {
 
 	// ListVariables List variables
 	//
-	// The variables' names.
+	// List the names of the variables.
 	//
 	// Corresponds with GET /v1/projects/{name}/env (the `ListVariables` operationId).
 	ListVariables(ctx context.Context, name ProjectName, params *ListVariablesParams, reqEditors ...RequestEditorFn) (*http.Response, error)
 
 	// ReplaceAllVariablesWithBody Replace all variables
 	//
-	// Sets exactly the variables given; answers their names.
+	// Replace all variables and return their names.
 	//
 	// Takes any type of body and a specified content type.
 	//
@@ -2004,7 +2004,7 @@ type ClientInterface interface {
 
 	// ReplaceAllVariables Replace all variables
 	//
-	// Sets exactly the variables given; answers their names.
+	// Replace all variables and return their names.
 	//
 	// Takes a body of the `application/json` content type.
 	//
@@ -2013,14 +2013,14 @@ type ClientInterface interface {
 
 	// RemoveVariable Remove a variable
 	//
-	// 204: the variable is not set, whether it was or not.
+	// Remove a variable. 204 also if it is not set.
 	//
 	// Corresponds with DELETE /v1/projects/{name}/env/{variable} (the `RemoveVariable` operationId).
 	RemoveVariable(ctx context.Context, name ProjectName, variable string, reqEditors ...RequestEditorFn) (*http.Response, error)
 
 	// SetVariableWithBody Set a variable
 	//
-	// Sets one variable.
+	// Set a variable.
 	//
 	// Takes any type of body and a specified content type.
 	//
@@ -2029,7 +2029,7 @@ type ClientInterface interface {
 
 	// SetVariable Set a variable
 	//
-	// Sets one variable.
+	// Set a variable.
 	//
 	// Takes a body of the `application/json` content type.
 	//
@@ -2038,21 +2038,21 @@ type ClientInterface interface {
 
 	// GetUsage Get a project's usage
 	//
-	// What a project's runs and builds used, each on the UTC day it ended; as JSON, or as CSV by Accept.
+	// Return the usage of a project's runs and builds by the UTC day they ended, as JSON or CSV (Accept).
 	//
 	// Corresponds with GET /v1/projects/{name}/usage (the `GetUsage` operationId).
 	GetUsage(ctx context.Context, name ProjectName, params *GetUsageParams, reqEditors ...RequestEditorFn) (*http.Response, error)
 
 	// ListRuns List runs
 	//
-	// Runs, by project, deployment and status.
+	// List runs, filtered by project, deployment and status.
 	//
 	// Corresponds with GET /v1/runs (the `ListRuns` operationId).
 	ListRuns(ctx context.Context, params *ListRunsParams, reqEditors ...RequestEditorFn) (*http.Response, error)
 
 	// StartRunWithBody Start a run
 	//
-	// 201 with the run, accepted for good.
+	// Create a run. After 201 the run is stored durably.
 	//
 	// Takes any type of body and a specified content type.
 	//
@@ -2061,7 +2061,7 @@ type ClientInterface interface {
 
 	// StartRun Start a run
 	//
-	// 201 with the run, accepted for good.
+	// Create a run. After 201 the run is stored durably.
 	//
 	// Takes a body of the `application/json` content type.
 	//
@@ -2070,49 +2070,49 @@ type ClientInterface interface {
 
 	// GetRun Get a run
 	//
-	// One run, and where it stands in its project's queue.
+	// Get a run, with its position in its project's queue.
 	//
 	// Corresponds with GET /v1/runs/{id} (the `GetRun` operationId).
 	GetRun(ctx context.Context, id RunId, reqEditors ...RequestEditorFn) (*http.Response, error)
 
 	// ListArtifacts List artifacts
 	//
-	// The files of a run.
+	// List the files of a run.
 	//
 	// Corresponds with GET /v1/runs/{id}/artifacts (the `ListArtifacts` operationId).
 	ListArtifacts(ctx context.Context, id RunId, params *ListArtifactsParams, reqEditors ...RequestEditorFn) (*http.Response, error)
 
 	// DownloadArtifact Download an artifact
 	//
-	// The bytes of a file, whole or a range of them.
+	// Return the bytes of a file, or a range of them.
 	//
 	// Corresponds with GET /v1/runs/{id}/artifacts/{artifact} (the `DownloadArtifact` operationId).
 	DownloadArtifact(ctx context.Context, id RunId, artifact string, params *DownloadArtifactParams, reqEditors ...RequestEditorFn) (*http.Response, error)
 
 	// CancelRun Cancel a run
 	//
-	// 202: it will be canceled; 200 if it is already. Raises 409 for a run that ended otherwise.
+	// Cancel a run. 200 if it is already canceled, 409 if it has succeeded or failed.
 	//
 	// Corresponds with POST /v1/runs/{id}/cancel (the `CancelRun` operationId).
 	CancelRun(ctx context.Context, id RunId, reqEditors ...RequestEditorFn) (*http.Response, error)
 
 	// ListEvents Follow or list events
 	//
-	// The events as a stream, from the first or after Last-Event-ID, to the terminal one; or as a page.
+	// Stream the events from the first, or after Last-Event-ID, to the terminal one; or return a page.
 	//
 	// Corresponds with GET /v1/runs/{id}/events (the `ListEvents` operationId).
 	ListEvents(ctx context.Context, id RunId, params *ListEventsParams, reqEditors ...RequestEditorFn) (*http.Response, error)
 
 	// ReadRunLog Read a run's log
 	//
-	// The log lines so far.
+	// Return the log lines so far.
 	//
 	// Corresponds with GET /v1/runs/{id}/logs (the `ReadRunLog` operationId).
 	ReadRunLog(ctx context.Context, id RunId, reqEditors ...RequestEditorFn) (*http.Response, error)
 
 	// AnnounceUploadWithBody Announce an upload
 	//
-	// 201 with the signed address.
+	// Create an upload and return its signed URL.
 	//
 	// Takes any type of body and a specified content type.
 	//
@@ -2121,7 +2121,7 @@ type ClientInterface interface {
 
 	// AnnounceUpload Announce an upload
 	//
-	// 201 with the signed address.
+	// Create an upload and return its signed URL.
 	//
 	// Takes a body of the `application/json` content type.
 	//
@@ -2131,7 +2131,7 @@ type ClientInterface interface {
 
 // ListApiKeys List API keys
 //
-// The keys that are not revoked, expired ones included; without the installation's first ones.
+// List the keys that are not revoked, including expired ones, excluding keys set by the installation.
 //
 // Corresponds with GET /v1/api-keys (the `ListApiKeys` operationId).
 func (c *Client) ListApiKeys(ctx context.Context, params *ListApiKeysParams, reqEditors ...RequestEditorFn) (*http.Response, error) {
@@ -2148,7 +2148,7 @@ func (c *Client) ListApiKeys(ctx context.Context, params *ListApiKeysParams, req
 
 // CreateApiKeyWithBody Create an API key
 //
-// 201 with the key itself, which is shown this once: only a hash of it is stored.
+// Create an API key. The key is returned only once; the service stores its hash.
 //
 // Takes any type of body and a specified content type.
 //
@@ -2167,7 +2167,7 @@ func (c *Client) CreateApiKeyWithBody(ctx context.Context, contentType string, b
 
 // CreateApiKey Create an API key
 //
-// 201 with the key itself, which is shown this once: only a hash of it is stored.
+// Create an API key. The key is returned only once; the service stores its hash.
 //
 // Takes a body of the `application/json` content type.
 //
@@ -2186,7 +2186,7 @@ func (c *Client) CreateApiKey(ctx context.Context, body CreateApiKeyJSONRequestB
 
 // RevokeApiKey Revoke an API key
 //
-// 204: the key holds no longer, from now on, and its open streams have ended.
+// Revoke a key immediately and end its open streams.
 //
 // Corresponds with DELETE /v1/api-keys/{id} (the `RevokeApiKey` operationId).
 func (c *Client) RevokeApiKey(ctx context.Context, id string, reqEditors ...RequestEditorFn) (*http.Response, error) {
@@ -2203,7 +2203,7 @@ func (c *Client) RevokeApiKey(ctx context.Context, id string, reqEditors ...Requ
 
 // GetApiKey Get an API key
 //
-// One key, but never the key itself.
+// Get the metadata of a key.
 //
 // Corresponds with GET /v1/api-keys/{id} (the `GetApiKey` operationId).
 func (c *Client) GetApiKey(ctx context.Context, id string, reqEditors ...RequestEditorFn) (*http.Response, error) {
@@ -2220,7 +2220,7 @@ func (c *Client) GetApiKey(ctx context.Context, id string, reqEditors ...Request
 
 // ListDeployments List deployments
 //
-// The deployments of a project.
+// List the deployments of a project.
 //
 // Corresponds with GET /v1/deployments (the `ListDeployments` operationId).
 func (c *Client) ListDeployments(ctx context.Context, params *ListDeploymentsParams, reqEditors ...RequestEditorFn) (*http.Response, error) {
@@ -2237,7 +2237,7 @@ func (c *Client) ListDeployments(ctx context.Context, params *ListDeploymentsPar
 
 // CreateDeploymentWithBody Create a deployment
 //
-// 201 with the deployment, once the controller has looked at it.
+// Create a deployment and wait briefly for its first status.
 //
 // Takes any type of body and a specified content type.
 //
@@ -2256,7 +2256,7 @@ func (c *Client) CreateDeploymentWithBody(ctx context.Context, params *CreateDep
 
 // CreateDeployment Create a deployment
 //
-// 201 with the deployment, once the controller has looked at it.
+// Create a deployment and wait briefly for its first status.
 //
 // Takes a body of the `application/json` content type.
 //
@@ -2275,7 +2275,7 @@ func (c *Client) CreateDeployment(ctx context.Context, params *CreateDeploymentP
 
 // GetDeployment Get a deployment
 //
-// One deployment.
+// Get a deployment.
 //
 // Corresponds with GET /v1/deployments/{id} (the `GetDeployment` operationId).
 func (c *Client) GetDeployment(ctx context.Context, id DeploymentId, reqEditors ...RequestEditorFn) (*http.Response, error) {
@@ -2292,7 +2292,7 @@ func (c *Client) GetDeployment(ctx context.Context, id DeploymentId, reqEditors 
 
 // ReadBuildLog Read or follow a build log
 //
-// The log so far as text, or from its beginning to the build's end as a stream.
+// Return the log so far as text, or stream it from the start to the end of the build.
 //
 // Corresponds with GET /v1/deployments/{id}/logs (the `ReadBuildLog` operationId).
 func (c *Client) ReadBuildLog(ctx context.Context, id DeploymentId, reqEditors ...RequestEditorFn) (*http.Response, error) {
@@ -2309,7 +2309,7 @@ func (c *Client) ReadBuildLog(ctx context.Context, id DeploymentId, reqEditors .
 
 // RollBack Roll back to a deployment
 //
-// 200, now active. Raises 409 for one that cannot be, 503 where that takes too long.
+// Activate a deployment again. 409 if it was never built, 503 if activation takes too long.
 //
 // Corresponds with POST /v1/deployments/{id}/rollback (the `RollBack` operationId).
 func (c *Client) RollBack(ctx context.Context, id DeploymentId, reqEditors ...RequestEditorFn) (*http.Response, error) {
@@ -2326,7 +2326,7 @@ func (c *Client) RollBack(ctx context.Context, id DeploymentId, reqEditors ...Re
 
 // ListProjects List projects
 //
-// The projects that the key is for.
+// List the projects of the key.
 //
 // Corresponds with GET /v1/projects (the `ListProjects` operationId).
 func (c *Client) ListProjects(ctx context.Context, params *ListProjectsParams, reqEditors ...RequestEditorFn) (*http.Response, error) {
@@ -2343,7 +2343,7 @@ func (c *Client) ListProjects(ctx context.Context, params *ListProjectsParams, r
 
 // CreateProjectWithBody Create a project
 //
-// 201 with the project.
+// Create a project.
 //
 // Takes any type of body and a specified content type.
 //
@@ -2362,7 +2362,7 @@ func (c *Client) CreateProjectWithBody(ctx context.Context, contentType string, 
 
 // CreateProject Create a project
 //
-// 201 with the project.
+// Create a project.
 //
 // Takes a body of the `application/json` content type.
 //
@@ -2381,7 +2381,7 @@ func (c *Client) CreateProject(ctx context.Context, body CreateProjectJSONReques
 
 // DeleteProject Delete a project
 //
-// 204: the project and all that belongs to it is gone; its runs are stopped.
+// Delete a project with everything that belongs to it and stop its runs.
 //
 // Corresponds with DELETE /v1/projects/{name} (the `DeleteProject` operationId).
 func (c *Client) DeleteProject(ctx context.Context, name ProjectName, reqEditors ...RequestEditorFn) (*http.Response, error) {
@@ -2398,7 +2398,7 @@ func (c *Client) DeleteProject(ctx context.Context, name ProjectName, reqEditors
 
 // GetProject Get a project
 //
-// One project.
+// Get a project.
 //
 // Corresponds with GET /v1/projects/{name} (the `GetProject` operationId).
 func (c *Client) GetProject(ctx context.Context, name ProjectName, reqEditors ...RequestEditorFn) (*http.Response, error) {
@@ -2415,7 +2415,7 @@ func (c *Client) GetProject(ctx context.Context, name ProjectName, reqEditors ..
 
 // ChangeProjectWithBody Change a project
 //
-// Merges the body into the project: what is left out stays, null removes.
+// Merge the body into the project: omitted fields stay, null removes a field.
 //
 // Takes any type of body and a specified content type.
 //
@@ -2434,7 +2434,7 @@ func (c *Client) ChangeProjectWithBody(ctx context.Context, name ProjectName, co
 
 // ChangeProject Change a project
 //
-// Merges the body into the project: what is left out stays, null removes.
+// Merge the body into the project: omitted fields stay, null removes a field.
 //
 // Takes a body of the `application/json` content type.
 //
@@ -2453,7 +2453,7 @@ func (c *Client) ChangeProject(ctx context.Context, name ProjectName, body Chang
 
 // ListVariables List variables
 //
-// The variables' names.
+// List the names of the variables.
 //
 // Corresponds with GET /v1/projects/{name}/env (the `ListVariables` operationId).
 func (c *Client) ListVariables(ctx context.Context, name ProjectName, params *ListVariablesParams, reqEditors ...RequestEditorFn) (*http.Response, error) {
@@ -2470,7 +2470,7 @@ func (c *Client) ListVariables(ctx context.Context, name ProjectName, params *Li
 
 // ReplaceAllVariablesWithBody Replace all variables
 //
-// Sets exactly the variables given; answers their names.
+// Replace all variables and return their names.
 //
 // Takes any type of body and a specified content type.
 //
@@ -2489,7 +2489,7 @@ func (c *Client) ReplaceAllVariablesWithBody(ctx context.Context, name ProjectNa
 
 // ReplaceAllVariables Replace all variables
 //
-// Sets exactly the variables given; answers their names.
+// Replace all variables and return their names.
 //
 // Takes a body of the `application/json` content type.
 //
@@ -2508,7 +2508,7 @@ func (c *Client) ReplaceAllVariables(ctx context.Context, name ProjectName, body
 
 // RemoveVariable Remove a variable
 //
-// 204: the variable is not set, whether it was or not.
+// Remove a variable. 204 also if it is not set.
 //
 // Corresponds with DELETE /v1/projects/{name}/env/{variable} (the `RemoveVariable` operationId).
 func (c *Client) RemoveVariable(ctx context.Context, name ProjectName, variable string, reqEditors ...RequestEditorFn) (*http.Response, error) {
@@ -2525,7 +2525,7 @@ func (c *Client) RemoveVariable(ctx context.Context, name ProjectName, variable 
 
 // SetVariableWithBody Set a variable
 //
-// Sets one variable.
+// Set a variable.
 //
 // Takes any type of body and a specified content type.
 //
@@ -2544,7 +2544,7 @@ func (c *Client) SetVariableWithBody(ctx context.Context, name ProjectName, vari
 
 // SetVariable Set a variable
 //
-// Sets one variable.
+// Set a variable.
 //
 // Takes a body of the `application/json` content type.
 //
@@ -2563,7 +2563,7 @@ func (c *Client) SetVariable(ctx context.Context, name ProjectName, variable str
 
 // GetUsage Get a project's usage
 //
-// What a project's runs and builds used, each on the UTC day it ended; as JSON, or as CSV by Accept.
+// Return the usage of a project's runs and builds by the UTC day they ended, as JSON or CSV (Accept).
 //
 // Corresponds with GET /v1/projects/{name}/usage (the `GetUsage` operationId).
 func (c *Client) GetUsage(ctx context.Context, name ProjectName, params *GetUsageParams, reqEditors ...RequestEditorFn) (*http.Response, error) {
@@ -2580,7 +2580,7 @@ func (c *Client) GetUsage(ctx context.Context, name ProjectName, params *GetUsag
 
 // ListRuns List runs
 //
-// Runs, by project, deployment and status.
+// List runs, filtered by project, deployment and status.
 //
 // Corresponds with GET /v1/runs (the `ListRuns` operationId).
 func (c *Client) ListRuns(ctx context.Context, params *ListRunsParams, reqEditors ...RequestEditorFn) (*http.Response, error) {
@@ -2597,7 +2597,7 @@ func (c *Client) ListRuns(ctx context.Context, params *ListRunsParams, reqEditor
 
 // StartRunWithBody Start a run
 //
-// 201 with the run, accepted for good.
+// Create a run. After 201 the run is stored durably.
 //
 // Takes any type of body and a specified content type.
 //
@@ -2616,7 +2616,7 @@ func (c *Client) StartRunWithBody(ctx context.Context, params *StartRunParams, c
 
 // StartRun Start a run
 //
-// 201 with the run, accepted for good.
+// Create a run. After 201 the run is stored durably.
 //
 // Takes a body of the `application/json` content type.
 //
@@ -2635,7 +2635,7 @@ func (c *Client) StartRun(ctx context.Context, params *StartRunParams, body Star
 
 // GetRun Get a run
 //
-// One run, and where it stands in its project's queue.
+// Get a run, with its position in its project's queue.
 //
 // Corresponds with GET /v1/runs/{id} (the `GetRun` operationId).
 func (c *Client) GetRun(ctx context.Context, id RunId, reqEditors ...RequestEditorFn) (*http.Response, error) {
@@ -2652,7 +2652,7 @@ func (c *Client) GetRun(ctx context.Context, id RunId, reqEditors ...RequestEdit
 
 // ListArtifacts List artifacts
 //
-// The files of a run.
+// List the files of a run.
 //
 // Corresponds with GET /v1/runs/{id}/artifacts (the `ListArtifacts` operationId).
 func (c *Client) ListArtifacts(ctx context.Context, id RunId, params *ListArtifactsParams, reqEditors ...RequestEditorFn) (*http.Response, error) {
@@ -2669,7 +2669,7 @@ func (c *Client) ListArtifacts(ctx context.Context, id RunId, params *ListArtifa
 
 // DownloadArtifact Download an artifact
 //
-// The bytes of a file, whole or a range of them.
+// Return the bytes of a file, or a range of them.
 //
 // Corresponds with GET /v1/runs/{id}/artifacts/{artifact} (the `DownloadArtifact` operationId).
 func (c *Client) DownloadArtifact(ctx context.Context, id RunId, artifact string, params *DownloadArtifactParams, reqEditors ...RequestEditorFn) (*http.Response, error) {
@@ -2686,7 +2686,7 @@ func (c *Client) DownloadArtifact(ctx context.Context, id RunId, artifact string
 
 // CancelRun Cancel a run
 //
-// 202: it will be canceled; 200 if it is already. Raises 409 for a run that ended otherwise.
+// Cancel a run. 200 if it is already canceled, 409 if it has succeeded or failed.
 //
 // Corresponds with POST /v1/runs/{id}/cancel (the `CancelRun` operationId).
 func (c *Client) CancelRun(ctx context.Context, id RunId, reqEditors ...RequestEditorFn) (*http.Response, error) {
@@ -2703,7 +2703,7 @@ func (c *Client) CancelRun(ctx context.Context, id RunId, reqEditors ...RequestE
 
 // ListEvents Follow or list events
 //
-// The events as a stream, from the first or after Last-Event-ID, to the terminal one; or as a page.
+// Stream the events from the first, or after Last-Event-ID, to the terminal one; or return a page.
 //
 // Corresponds with GET /v1/runs/{id}/events (the `ListEvents` operationId).
 func (c *Client) ListEvents(ctx context.Context, id RunId, params *ListEventsParams, reqEditors ...RequestEditorFn) (*http.Response, error) {
@@ -2720,7 +2720,7 @@ func (c *Client) ListEvents(ctx context.Context, id RunId, params *ListEventsPar
 
 // ReadRunLog Read a run's log
 //
-// The log lines so far.
+// Return the log lines so far.
 //
 // Corresponds with GET /v1/runs/{id}/logs (the `ReadRunLog` operationId).
 func (c *Client) ReadRunLog(ctx context.Context, id RunId, reqEditors ...RequestEditorFn) (*http.Response, error) {
@@ -2737,7 +2737,7 @@ func (c *Client) ReadRunLog(ctx context.Context, id RunId, reqEditors ...Request
 
 // AnnounceUploadWithBody Announce an upload
 //
-// 201 with the signed address.
+// Create an upload and return its signed URL.
 //
 // Takes any type of body and a specified content type.
 //
@@ -2756,7 +2756,7 @@ func (c *Client) AnnounceUploadWithBody(ctx context.Context, contentType string,
 
 // AnnounceUpload Announce an upload
 //
-// 201 with the signed address.
+// Create an upload and return its signed URL.
 //
 // Takes a body of the `application/json` content type.
 //
@@ -4268,7 +4268,7 @@ type ClientWithResponsesInterface interface {
 
 	// ListApiKeysWithResponse List API keys
 	//
-	// The keys that are not revoked, expired ones included; without the installation's first ones.
+	// List the keys that are not revoked, including expired ones, excluding keys set by the installation.
 	//
 	// Returns a wrapper object for the known response body format(s).
 	//
@@ -4277,7 +4277,7 @@ type ClientWithResponsesInterface interface {
 
 	// CreateApiKeyWithBodyWithResponse Create an API key
 	//
-	// 201 with the key itself, which is shown this once: only a hash of it is stored.
+	// Create an API key. The key is returned only once; the service stores its hash.
 	//
 	// Takes any type of body and a specified content type, and returns a wrapper object for the known response body format(s).
 	//
@@ -4286,7 +4286,7 @@ type ClientWithResponsesInterface interface {
 
 	// CreateApiKeyWithResponse Create an API key
 	//
-	// 201 with the key itself, which is shown this once: only a hash of it is stored.
+	// Create an API key. The key is returned only once; the service stores its hash.
 	//
 	// Takes a body of the `application/json` content type, and returns a wrapper object for the known response body format(s).
 	//
@@ -4295,7 +4295,7 @@ type ClientWithResponsesInterface interface {
 
 	// RevokeApiKeyWithResponse Revoke an API key
 	//
-	// 204: the key holds no longer, from now on, and its open streams have ended.
+	// Revoke a key immediately and end its open streams.
 	//
 	// Returns a wrapper object for the known response body format(s).
 	//
@@ -4304,7 +4304,7 @@ type ClientWithResponsesInterface interface {
 
 	// GetApiKeyWithResponse Get an API key
 	//
-	// One key, but never the key itself.
+	// Get the metadata of a key.
 	//
 	// Returns a wrapper object for the known response body format(s).
 	//
@@ -4313,7 +4313,7 @@ type ClientWithResponsesInterface interface {
 
 	// ListDeploymentsWithResponse List deployments
 	//
-	// The deployments of a project.
+	// List the deployments of a project.
 	//
 	// Returns a wrapper object for the known response body format(s).
 	//
@@ -4322,7 +4322,7 @@ type ClientWithResponsesInterface interface {
 
 	// CreateDeploymentWithBodyWithResponse Create a deployment
 	//
-	// 201 with the deployment, once the controller has looked at it.
+	// Create a deployment and wait briefly for its first status.
 	//
 	// Takes any type of body and a specified content type, and returns a wrapper object for the known response body format(s).
 	//
@@ -4331,7 +4331,7 @@ type ClientWithResponsesInterface interface {
 
 	// CreateDeploymentWithResponse Create a deployment
 	//
-	// 201 with the deployment, once the controller has looked at it.
+	// Create a deployment and wait briefly for its first status.
 	//
 	// Takes a body of the `application/json` content type, and returns a wrapper object for the known response body format(s).
 	//
@@ -4340,7 +4340,7 @@ type ClientWithResponsesInterface interface {
 
 	// GetDeploymentWithResponse Get a deployment
 	//
-	// One deployment.
+	// Get a deployment.
 	//
 	// Returns a wrapper object for the known response body format(s).
 	//
@@ -4349,7 +4349,7 @@ type ClientWithResponsesInterface interface {
 
 	// ReadBuildLogWithResponse Read or follow a build log
 	//
-	// The log so far as text, or from its beginning to the build's end as a stream.
+	// Return the log so far as text, or stream it from the start to the end of the build.
 	//
 	// Returns a wrapper object for the known response body format(s).
 	//
@@ -4358,7 +4358,7 @@ type ClientWithResponsesInterface interface {
 
 	// RollBackWithResponse Roll back to a deployment
 	//
-	// 200, now active. Raises 409 for one that cannot be, 503 where that takes too long.
+	// Activate a deployment again. 409 if it was never built, 503 if activation takes too long.
 	//
 	// Returns a wrapper object for the known response body format(s).
 	//
@@ -4367,7 +4367,7 @@ type ClientWithResponsesInterface interface {
 
 	// ListProjectsWithResponse List projects
 	//
-	// The projects that the key is for.
+	// List the projects of the key.
 	//
 	// Returns a wrapper object for the known response body format(s).
 	//
@@ -4376,7 +4376,7 @@ type ClientWithResponsesInterface interface {
 
 	// CreateProjectWithBodyWithResponse Create a project
 	//
-	// 201 with the project.
+	// Create a project.
 	//
 	// Takes any type of body and a specified content type, and returns a wrapper object for the known response body format(s).
 	//
@@ -4385,7 +4385,7 @@ type ClientWithResponsesInterface interface {
 
 	// CreateProjectWithResponse Create a project
 	//
-	// 201 with the project.
+	// Create a project.
 	//
 	// Takes a body of the `application/json` content type, and returns a wrapper object for the known response body format(s).
 	//
@@ -4394,7 +4394,7 @@ type ClientWithResponsesInterface interface {
 
 	// DeleteProjectWithResponse Delete a project
 	//
-	// 204: the project and all that belongs to it is gone; its runs are stopped.
+	// Delete a project with everything that belongs to it and stop its runs.
 	//
 	// Returns a wrapper object for the known response body format(s).
 	//
@@ -4403,7 +4403,7 @@ type ClientWithResponsesInterface interface {
 
 	// GetProjectWithResponse Get a project
 	//
-	// One project.
+	// Get a project.
 	//
 	// Returns a wrapper object for the known response body format(s).
 	//
@@ -4412,7 +4412,7 @@ type ClientWithResponsesInterface interface {
 
 	// ChangeProjectWithBodyWithResponse Change a project
 	//
-	// Merges the body into the project: what is left out stays, null removes.
+	// Merge the body into the project: omitted fields stay, null removes a field.
 	//
 	// Takes any type of body and a specified content type, and returns a wrapper object for the known response body format(s).
 	//
@@ -4421,7 +4421,7 @@ type ClientWithResponsesInterface interface {
 
 	// ChangeProjectWithResponse Change a project
 	//
-	// Merges the body into the project: what is left out stays, null removes.
+	// Merge the body into the project: omitted fields stay, null removes a field.
 	//
 	// Takes a body of the `application/json` content type, and returns a wrapper object for the known response body format(s).
 	//
@@ -4430,7 +4430,7 @@ type ClientWithResponsesInterface interface {
 
 	// ListVariablesWithResponse List variables
 	//
-	// The variables' names.
+	// List the names of the variables.
 	//
 	// Returns a wrapper object for the known response body format(s).
 	//
@@ -4439,7 +4439,7 @@ type ClientWithResponsesInterface interface {
 
 	// ReplaceAllVariablesWithBodyWithResponse Replace all variables
 	//
-	// Sets exactly the variables given; answers their names.
+	// Replace all variables and return their names.
 	//
 	// Takes any type of body and a specified content type, and returns a wrapper object for the known response body format(s).
 	//
@@ -4448,7 +4448,7 @@ type ClientWithResponsesInterface interface {
 
 	// ReplaceAllVariablesWithResponse Replace all variables
 	//
-	// Sets exactly the variables given; answers their names.
+	// Replace all variables and return their names.
 	//
 	// Takes a body of the `application/json` content type, and returns a wrapper object for the known response body format(s).
 	//
@@ -4457,7 +4457,7 @@ type ClientWithResponsesInterface interface {
 
 	// RemoveVariableWithResponse Remove a variable
 	//
-	// 204: the variable is not set, whether it was or not.
+	// Remove a variable. 204 also if it is not set.
 	//
 	// Returns a wrapper object for the known response body format(s).
 	//
@@ -4466,7 +4466,7 @@ type ClientWithResponsesInterface interface {
 
 	// SetVariableWithBodyWithResponse Set a variable
 	//
-	// Sets one variable.
+	// Set a variable.
 	//
 	// Takes any type of body and a specified content type, and returns a wrapper object for the known response body format(s).
 	//
@@ -4475,7 +4475,7 @@ type ClientWithResponsesInterface interface {
 
 	// SetVariableWithResponse Set a variable
 	//
-	// Sets one variable.
+	// Set a variable.
 	//
 	// Takes a body of the `application/json` content type, and returns a wrapper object for the known response body format(s).
 	//
@@ -4484,7 +4484,7 @@ type ClientWithResponsesInterface interface {
 
 	// GetUsageWithResponse Get a project's usage
 	//
-	// What a project's runs and builds used, each on the UTC day it ended; as JSON, or as CSV by Accept.
+	// Return the usage of a project's runs and builds by the UTC day they ended, as JSON or CSV (Accept).
 	//
 	// Returns a wrapper object for the known response body format(s).
 	//
@@ -4493,7 +4493,7 @@ type ClientWithResponsesInterface interface {
 
 	// ListRunsWithResponse List runs
 	//
-	// Runs, by project, deployment and status.
+	// List runs, filtered by project, deployment and status.
 	//
 	// Returns a wrapper object for the known response body format(s).
 	//
@@ -4502,7 +4502,7 @@ type ClientWithResponsesInterface interface {
 
 	// StartRunWithBodyWithResponse Start a run
 	//
-	// 201 with the run, accepted for good.
+	// Create a run. After 201 the run is stored durably.
 	//
 	// Takes any type of body and a specified content type, and returns a wrapper object for the known response body format(s).
 	//
@@ -4511,7 +4511,7 @@ type ClientWithResponsesInterface interface {
 
 	// StartRunWithResponse Start a run
 	//
-	// 201 with the run, accepted for good.
+	// Create a run. After 201 the run is stored durably.
 	//
 	// Takes a body of the `application/json` content type, and returns a wrapper object for the known response body format(s).
 	//
@@ -4520,7 +4520,7 @@ type ClientWithResponsesInterface interface {
 
 	// GetRunWithResponse Get a run
 	//
-	// One run, and where it stands in its project's queue.
+	// Get a run, with its position in its project's queue.
 	//
 	// Returns a wrapper object for the known response body format(s).
 	//
@@ -4529,7 +4529,7 @@ type ClientWithResponsesInterface interface {
 
 	// ListArtifactsWithResponse List artifacts
 	//
-	// The files of a run.
+	// List the files of a run.
 	//
 	// Returns a wrapper object for the known response body format(s).
 	//
@@ -4538,7 +4538,7 @@ type ClientWithResponsesInterface interface {
 
 	// DownloadArtifactWithResponse Download an artifact
 	//
-	// The bytes of a file, whole or a range of them.
+	// Return the bytes of a file, or a range of them.
 	//
 	// Returns a wrapper object for the known response body format(s).
 	//
@@ -4547,7 +4547,7 @@ type ClientWithResponsesInterface interface {
 
 	// CancelRunWithResponse Cancel a run
 	//
-	// 202: it will be canceled; 200 if it is already. Raises 409 for a run that ended otherwise.
+	// Cancel a run. 200 if it is already canceled, 409 if it has succeeded or failed.
 	//
 	// Returns a wrapper object for the known response body format(s).
 	//
@@ -4556,7 +4556,7 @@ type ClientWithResponsesInterface interface {
 
 	// ListEventsWithResponse Follow or list events
 	//
-	// The events as a stream, from the first or after Last-Event-ID, to the terminal one; or as a page.
+	// Stream the events from the first, or after Last-Event-ID, to the terminal one; or return a page.
 	//
 	// Returns a wrapper object for the known response body format(s).
 	//
@@ -4565,7 +4565,7 @@ type ClientWithResponsesInterface interface {
 
 	// ReadRunLogWithResponse Read a run's log
 	//
-	// The log lines so far.
+	// Return the log lines so far.
 	//
 	// Returns a wrapper object for the known response body format(s).
 	//
@@ -4574,7 +4574,7 @@ type ClientWithResponsesInterface interface {
 
 	// AnnounceUploadWithBodyWithResponse Announce an upload
 	//
-	// 201 with the signed address.
+	// Create an upload and return its signed URL.
 	//
 	// Takes any type of body and a specified content type, and returns a wrapper object for the known response body format(s).
 	//
@@ -4583,7 +4583,7 @@ type ClientWithResponsesInterface interface {
 
 	// AnnounceUploadWithResponse Announce an upload
 	//
-	// 201 with the signed address.
+	// Create an upload and return its signed URL.
 	//
 	// Takes a body of the `application/json` content type, and returns a wrapper object for the known response body format(s).
 	//
@@ -6010,7 +6010,7 @@ func (r AnnounceUploadResponse) ContentType() string {
 
 // ListApiKeysWithResponse List API keys
 //
-// The keys that are not revoked, expired ones included; without the installation's first ones.
+// List the keys that are not revoked, including expired ones, excluding keys set by the installation.
 //
 // Returns a wrapper object for the known response body format(s).
 //
@@ -6025,7 +6025,7 @@ func (c *ClientWithResponses) ListApiKeysWithResponse(ctx context.Context, param
 
 // CreateApiKeyWithBodyWithResponse Create an API key
 //
-// 201 with the key itself, which is shown this once: only a hash of it is stored.
+// Create an API key. The key is returned only once; the service stores its hash.
 //
 // Takes any type of body and a specified content type, and returns a wrapper object for the known response body format(s).
 //
@@ -6040,7 +6040,7 @@ func (c *ClientWithResponses) CreateApiKeyWithBodyWithResponse(ctx context.Conte
 
 // CreateApiKeyWithResponse Create an API key
 //
-// 201 with the key itself, which is shown this once: only a hash of it is stored.
+// Create an API key. The key is returned only once; the service stores its hash.
 //
 // Takes a body of the `application/json` content type, and returns a wrapper object for the known response body format(s).
 //
@@ -6055,7 +6055,7 @@ func (c *ClientWithResponses) CreateApiKeyWithResponse(ctx context.Context, body
 
 // RevokeApiKeyWithResponse Revoke an API key
 //
-// 204: the key holds no longer, from now on, and its open streams have ended.
+// Revoke a key immediately and end its open streams.
 //
 // Returns a wrapper object for the known response body format(s).
 //
@@ -6070,7 +6070,7 @@ func (c *ClientWithResponses) RevokeApiKeyWithResponse(ctx context.Context, id s
 
 // GetApiKeyWithResponse Get an API key
 //
-// One key, but never the key itself.
+// Get the metadata of a key.
 //
 // Returns a wrapper object for the known response body format(s).
 //
@@ -6085,7 +6085,7 @@ func (c *ClientWithResponses) GetApiKeyWithResponse(ctx context.Context, id stri
 
 // ListDeploymentsWithResponse List deployments
 //
-// The deployments of a project.
+// List the deployments of a project.
 //
 // Returns a wrapper object for the known response body format(s).
 //
@@ -6100,7 +6100,7 @@ func (c *ClientWithResponses) ListDeploymentsWithResponse(ctx context.Context, p
 
 // CreateDeploymentWithBodyWithResponse Create a deployment
 //
-// 201 with the deployment, once the controller has looked at it.
+// Create a deployment and wait briefly for its first status.
 //
 // Takes any type of body and a specified content type, and returns a wrapper object for the known response body format(s).
 //
@@ -6115,7 +6115,7 @@ func (c *ClientWithResponses) CreateDeploymentWithBodyWithResponse(ctx context.C
 
 // CreateDeploymentWithResponse Create a deployment
 //
-// 201 with the deployment, once the controller has looked at it.
+// Create a deployment and wait briefly for its first status.
 //
 // Takes a body of the `application/json` content type, and returns a wrapper object for the known response body format(s).
 //
@@ -6130,7 +6130,7 @@ func (c *ClientWithResponses) CreateDeploymentWithResponse(ctx context.Context, 
 
 // GetDeploymentWithResponse Get a deployment
 //
-// One deployment.
+// Get a deployment.
 //
 // Returns a wrapper object for the known response body format(s).
 //
@@ -6145,7 +6145,7 @@ func (c *ClientWithResponses) GetDeploymentWithResponse(ctx context.Context, id 
 
 // ReadBuildLogWithResponse Read or follow a build log
 //
-// The log so far as text, or from its beginning to the build's end as a stream.
+// Return the log so far as text, or stream it from the start to the end of the build.
 //
 // Returns a wrapper object for the known response body format(s).
 //
@@ -6160,7 +6160,7 @@ func (c *ClientWithResponses) ReadBuildLogWithResponse(ctx context.Context, id D
 
 // RollBackWithResponse Roll back to a deployment
 //
-// 200, now active. Raises 409 for one that cannot be, 503 where that takes too long.
+// Activate a deployment again. 409 if it was never built, 503 if activation takes too long.
 //
 // Returns a wrapper object for the known response body format(s).
 //
@@ -6175,7 +6175,7 @@ func (c *ClientWithResponses) RollBackWithResponse(ctx context.Context, id Deplo
 
 // ListProjectsWithResponse List projects
 //
-// The projects that the key is for.
+// List the projects of the key.
 //
 // Returns a wrapper object for the known response body format(s).
 //
@@ -6190,7 +6190,7 @@ func (c *ClientWithResponses) ListProjectsWithResponse(ctx context.Context, para
 
 // CreateProjectWithBodyWithResponse Create a project
 //
-// 201 with the project.
+// Create a project.
 //
 // Takes any type of body and a specified content type, and returns a wrapper object for the known response body format(s).
 //
@@ -6205,7 +6205,7 @@ func (c *ClientWithResponses) CreateProjectWithBodyWithResponse(ctx context.Cont
 
 // CreateProjectWithResponse Create a project
 //
-// 201 with the project.
+// Create a project.
 //
 // Takes a body of the `application/json` content type, and returns a wrapper object for the known response body format(s).
 //
@@ -6220,7 +6220,7 @@ func (c *ClientWithResponses) CreateProjectWithResponse(ctx context.Context, bod
 
 // DeleteProjectWithResponse Delete a project
 //
-// 204: the project and all that belongs to it is gone; its runs are stopped.
+// Delete a project with everything that belongs to it and stop its runs.
 //
 // Returns a wrapper object for the known response body format(s).
 //
@@ -6235,7 +6235,7 @@ func (c *ClientWithResponses) DeleteProjectWithResponse(ctx context.Context, nam
 
 // GetProjectWithResponse Get a project
 //
-// One project.
+// Get a project.
 //
 // Returns a wrapper object for the known response body format(s).
 //
@@ -6250,7 +6250,7 @@ func (c *ClientWithResponses) GetProjectWithResponse(ctx context.Context, name P
 
 // ChangeProjectWithBodyWithResponse Change a project
 //
-// Merges the body into the project: what is left out stays, null removes.
+// Merge the body into the project: omitted fields stay, null removes a field.
 //
 // Takes any type of body and a specified content type, and returns a wrapper object for the known response body format(s).
 //
@@ -6265,7 +6265,7 @@ func (c *ClientWithResponses) ChangeProjectWithBodyWithResponse(ctx context.Cont
 
 // ChangeProjectWithResponse Change a project
 //
-// Merges the body into the project: what is left out stays, null removes.
+// Merge the body into the project: omitted fields stay, null removes a field.
 //
 // Takes a body of the `application/json` content type, and returns a wrapper object for the known response body format(s).
 //
@@ -6280,7 +6280,7 @@ func (c *ClientWithResponses) ChangeProjectWithResponse(ctx context.Context, nam
 
 // ListVariablesWithResponse List variables
 //
-// The variables' names.
+// List the names of the variables.
 //
 // Returns a wrapper object for the known response body format(s).
 //
@@ -6295,7 +6295,7 @@ func (c *ClientWithResponses) ListVariablesWithResponse(ctx context.Context, nam
 
 // ReplaceAllVariablesWithBodyWithResponse Replace all variables
 //
-// Sets exactly the variables given; answers their names.
+// Replace all variables and return their names.
 //
 // Takes any type of body and a specified content type, and returns a wrapper object for the known response body format(s).
 //
@@ -6310,7 +6310,7 @@ func (c *ClientWithResponses) ReplaceAllVariablesWithBodyWithResponse(ctx contex
 
 // ReplaceAllVariablesWithResponse Replace all variables
 //
-// Sets exactly the variables given; answers their names.
+// Replace all variables and return their names.
 //
 // Takes a body of the `application/json` content type, and returns a wrapper object for the known response body format(s).
 //
@@ -6325,7 +6325,7 @@ func (c *ClientWithResponses) ReplaceAllVariablesWithResponse(ctx context.Contex
 
 // RemoveVariableWithResponse Remove a variable
 //
-// 204: the variable is not set, whether it was or not.
+// Remove a variable. 204 also if it is not set.
 //
 // Returns a wrapper object for the known response body format(s).
 //
@@ -6340,7 +6340,7 @@ func (c *ClientWithResponses) RemoveVariableWithResponse(ctx context.Context, na
 
 // SetVariableWithBodyWithResponse Set a variable
 //
-// Sets one variable.
+// Set a variable.
 //
 // Takes any type of body and a specified content type, and returns a wrapper object for the known response body format(s).
 //
@@ -6355,7 +6355,7 @@ func (c *ClientWithResponses) SetVariableWithBodyWithResponse(ctx context.Contex
 
 // SetVariableWithResponse Set a variable
 //
-// Sets one variable.
+// Set a variable.
 //
 // Takes a body of the `application/json` content type, and returns a wrapper object for the known response body format(s).
 //
@@ -6370,7 +6370,7 @@ func (c *ClientWithResponses) SetVariableWithResponse(ctx context.Context, name 
 
 // GetUsageWithResponse Get a project's usage
 //
-// What a project's runs and builds used, each on the UTC day it ended; as JSON, or as CSV by Accept.
+// Return the usage of a project's runs and builds by the UTC day they ended, as JSON or CSV (Accept).
 //
 // Returns a wrapper object for the known response body format(s).
 //
@@ -6385,7 +6385,7 @@ func (c *ClientWithResponses) GetUsageWithResponse(ctx context.Context, name Pro
 
 // ListRunsWithResponse List runs
 //
-// Runs, by project, deployment and status.
+// List runs, filtered by project, deployment and status.
 //
 // Returns a wrapper object for the known response body format(s).
 //
@@ -6400,7 +6400,7 @@ func (c *ClientWithResponses) ListRunsWithResponse(ctx context.Context, params *
 
 // StartRunWithBodyWithResponse Start a run
 //
-// 201 with the run, accepted for good.
+// Create a run. After 201 the run is stored durably.
 //
 // Takes any type of body and a specified content type, and returns a wrapper object for the known response body format(s).
 //
@@ -6415,7 +6415,7 @@ func (c *ClientWithResponses) StartRunWithBodyWithResponse(ctx context.Context, 
 
 // StartRunWithResponse Start a run
 //
-// 201 with the run, accepted for good.
+// Create a run. After 201 the run is stored durably.
 //
 // Takes a body of the `application/json` content type, and returns a wrapper object for the known response body format(s).
 //
@@ -6430,7 +6430,7 @@ func (c *ClientWithResponses) StartRunWithResponse(ctx context.Context, params *
 
 // GetRunWithResponse Get a run
 //
-// One run, and where it stands in its project's queue.
+// Get a run, with its position in its project's queue.
 //
 // Returns a wrapper object for the known response body format(s).
 //
@@ -6445,7 +6445,7 @@ func (c *ClientWithResponses) GetRunWithResponse(ctx context.Context, id RunId, 
 
 // ListArtifactsWithResponse List artifacts
 //
-// The files of a run.
+// List the files of a run.
 //
 // Returns a wrapper object for the known response body format(s).
 //
@@ -6460,7 +6460,7 @@ func (c *ClientWithResponses) ListArtifactsWithResponse(ctx context.Context, id 
 
 // DownloadArtifactWithResponse Download an artifact
 //
-// The bytes of a file, whole or a range of them.
+// Return the bytes of a file, or a range of them.
 //
 // Returns a wrapper object for the known response body format(s).
 //
@@ -6475,7 +6475,7 @@ func (c *ClientWithResponses) DownloadArtifactWithResponse(ctx context.Context, 
 
 // CancelRunWithResponse Cancel a run
 //
-// 202: it will be canceled; 200 if it is already. Raises 409 for a run that ended otherwise.
+// Cancel a run. 200 if it is already canceled, 409 if it has succeeded or failed.
 //
 // Returns a wrapper object for the known response body format(s).
 //
@@ -6490,7 +6490,7 @@ func (c *ClientWithResponses) CancelRunWithResponse(ctx context.Context, id RunI
 
 // ListEventsWithResponse Follow or list events
 //
-// The events as a stream, from the first or after Last-Event-ID, to the terminal one; or as a page.
+// Stream the events from the first, or after Last-Event-ID, to the terminal one; or return a page.
 //
 // Returns a wrapper object for the known response body format(s).
 //
@@ -6505,7 +6505,7 @@ func (c *ClientWithResponses) ListEventsWithResponse(ctx context.Context, id Run
 
 // ReadRunLogWithResponse Read a run's log
 //
-// The log lines so far.
+// Return the log lines so far.
 //
 // Returns a wrapper object for the known response body format(s).
 //
@@ -6520,7 +6520,7 @@ func (c *ClientWithResponses) ReadRunLogWithResponse(ctx context.Context, id Run
 
 // AnnounceUploadWithBodyWithResponse Announce an upload
 //
-// 201 with the signed address.
+// Create an upload and return its signed URL.
 //
 // Takes any type of body and a specified content type, and returns a wrapper object for the known response body format(s).
 //
@@ -6535,7 +6535,7 @@ func (c *ClientWithResponses) AnnounceUploadWithBodyWithResponse(ctx context.Con
 
 // AnnounceUploadWithResponse Announce an upload
 //
-// 201 with the signed address.
+// Create an upload and return its signed URL.
 //
 // Takes a body of the `application/json` content type, and returns a wrapper object for the known response body format(s).
 //

@@ -1,7 +1,7 @@
 """Journals as rows in PostgreSQL, numbered from 1 without gaps.
 
 A journal's own row holds its last number and the data of its kind (`state`). Appending updates that row: it
-waits for a concurrent append and its commit; a sealed journal accepts nothing more, whatever lock was lost.
+waits for a concurrent append and its commit; a sealed journal accepts nothing more, any lock was lost.
 Called by `api.store.logs.postgres_event_logs` and `api.store.logs.postgres_build_logs`.
 """
 

@@ -13,13 +13,13 @@ export interface paths {
         };
         /**
          * List projects
-         * @description The projects that the key is for.
+         * @description List the projects of the key.
          */
         get: operations["list_projects"];
         put?: never;
         /**
          * Create a project
-         * @description 201 with the project.
+         * @description Create a project.
          */
         post: operations["create_project"];
         delete?: never;
@@ -34,7 +34,7 @@ export interface paths {
             header?: never;
             path: {
                 /**
-                 * @description A project's name: lower-case letters, digits and hyphens, such as research-crew.
+                 * @description A project's name: lower-case letters, digits and hyphens, for example research-crew.
                  * @example research
                  */
                 name: components["schemas"]["ProjectName"];
@@ -43,21 +43,21 @@ export interface paths {
         };
         /**
          * Get a project
-         * @description One project.
+         * @description Get a project.
          */
         get: operations["get_project"];
         put?: never;
         post?: never;
         /**
          * Delete a project
-         * @description 204: the project and all that belongs to it is gone; its runs are stopped.
+         * @description Delete a project with everything that belongs to it and stop its runs.
          */
         delete: operations["delete_project"];
         options?: never;
         head?: never;
         /**
          * Change a project
-         * @description Merges the body into the project: what is left out stays, null removes.
+         * @description Merge the body into the project: omitted fields stay, null removes a field.
          */
         patch: operations["change_project"];
         trace?: never;
@@ -68,7 +68,7 @@ export interface paths {
             header?: never;
             path: {
                 /**
-                 * @description A project's name: lower-case letters, digits and hyphens, such as research-crew.
+                 * @description A project's name: lower-case letters, digits and hyphens, for example research-crew.
                  * @example research
                  */
                 name: components["schemas"]["ProjectName"];
@@ -77,12 +77,12 @@ export interface paths {
         };
         /**
          * List variables
-         * @description The variables' names.
+         * @description List the names of the variables.
          */
         get: operations["list_variables"];
         /**
          * Replace all variables
-         * @description Sets exactly the variables given; answers their names.
+         * @description Replace all variables and return their names.
          */
         put: operations["replace_all_variables"];
         post?: never;
@@ -98,7 +98,7 @@ export interface paths {
             header?: never;
             path: {
                 /**
-                 * @description A project's name: lower-case letters, digits and hyphens, such as research-crew.
+                 * @description A project's name: lower-case letters, digits and hyphens, for example research-crew.
                  * @example research
                  */
                 name: components["schemas"]["ProjectName"];
@@ -113,13 +113,13 @@ export interface paths {
         get?: never;
         /**
          * Set a variable
-         * @description Sets one variable.
+         * @description Set a variable.
          */
         put: operations["set_variable"];
         post?: never;
         /**
          * Remove a variable
-         * @description 204: the variable is not set, whether it was or not.
+         * @description Remove a variable. 204 also if it is not set.
          */
         delete: operations["remove_variable"];
         options?: never;
@@ -138,7 +138,7 @@ export interface paths {
         put?: never;
         /**
          * Announce an upload
-         * @description 201 with the signed address.
+         * @description Create an upload and return its signed URL.
          */
         post: operations["announce_upload"];
         delete?: never;
@@ -156,13 +156,13 @@ export interface paths {
         };
         /**
          * List deployments
-         * @description The deployments of a project.
+         * @description List the deployments of a project.
          */
         get: operations["list_deployments"];
         put?: never;
         /**
          * Create a deployment
-         * @description 201 with the deployment, once the controller has looked at it.
+         * @description Create a deployment and wait briefly for its first status.
          */
         post: operations["create_deployment"];
         delete?: never;
@@ -177,7 +177,7 @@ export interface paths {
             header?: never;
             path: {
                 /**
-                 * @description A deployment's id, such as dep_ab12.
+                 * @description A deployment's id, for example dep_ab12.
                  * @example dep_ab12
                  */
                 id: components["schemas"]["DeploymentId"];
@@ -186,7 +186,7 @@ export interface paths {
         };
         /**
          * Get a deployment
-         * @description One deployment.
+         * @description Get a deployment.
          */
         get: operations["get_deployment"];
         put?: never;
@@ -203,7 +203,7 @@ export interface paths {
             header?: never;
             path: {
                 /**
-                 * @description A deployment's id, such as dep_ab12.
+                 * @description A deployment's id, for example dep_ab12.
                  * @example dep_ab12
                  */
                 id: components["schemas"]["DeploymentId"];
@@ -214,7 +214,7 @@ export interface paths {
         put?: never;
         /**
          * Roll back to a deployment
-         * @description 200, now active. Raises 409 for one that cannot be, 503 where that takes too long.
+         * @description Activate a deployment again. 409 if it was never built, 503 if activation takes too long.
          */
         post: operations["roll_back"];
         delete?: never;
@@ -229,7 +229,7 @@ export interface paths {
             header?: never;
             path: {
                 /**
-                 * @description A deployment's id, such as dep_ab12.
+                 * @description A deployment's id, for example dep_ab12.
                  * @example dep_ab12
                  */
                 id: components["schemas"]["DeploymentId"];
@@ -238,7 +238,7 @@ export interface paths {
         };
         /**
          * Read or follow a build log
-         * @description The log so far as text, or from its beginning to the build's end as a stream.
+         * @description Return the log so far as text, or stream it from the start to the end of the build.
          */
         get: operations["read_build_log"];
         put?: never;
@@ -258,13 +258,13 @@ export interface paths {
         };
         /**
          * List runs
-         * @description Runs, by project, deployment and status.
+         * @description List runs, filtered by project, deployment and status.
          */
         get: operations["list_runs"];
         put?: never;
         /**
          * Start a run
-         * @description 201 with the run, accepted for good.
+         * @description Create a run. After 201 the run is stored durably.
          */
         post: operations["start_run"];
         delete?: never;
@@ -279,7 +279,7 @@ export interface paths {
             header?: never;
             path: {
                 /**
-                 * @description A run's id, such as run_ab12.
+                 * @description The id of a run, such as run_ab12.
                  * @example run_ab12
                  */
                 id: components["schemas"]["RunId"];
@@ -288,7 +288,7 @@ export interface paths {
         };
         /**
          * Get a run
-         * @description One run, and where it stands in its project's queue.
+         * @description Get a run, with its position in its project's queue.
          */
         get: operations["get_run"];
         put?: never;
@@ -305,7 +305,7 @@ export interface paths {
             header?: never;
             path: {
                 /**
-                 * @description A run's id, such as run_ab12.
+                 * @description The id of a run, such as run_ab12.
                  * @example run_ab12
                  */
                 id: components["schemas"]["RunId"];
@@ -316,7 +316,7 @@ export interface paths {
         put?: never;
         /**
          * Cancel a run
-         * @description 202: it will be canceled; 200 if it is already. Raises 409 for a run that ended otherwise.
+         * @description Cancel a run. 200 if it is already canceled, 409 if it has succeeded or failed.
          */
         post: operations["cancel_run"];
         delete?: never;
@@ -331,7 +331,7 @@ export interface paths {
             header?: never;
             path: {
                 /**
-                 * @description A run's id, such as run_ab12.
+                 * @description The id of a run, such as run_ab12.
                  * @example run_ab12
                  */
                 id: components["schemas"]["RunId"];
@@ -340,7 +340,7 @@ export interface paths {
         };
         /**
          * Follow or list events
-         * @description The events as a stream, from the first or after Last-Event-ID, to the terminal one; or as a page.
+         * @description Stream the events from the first, or after Last-Event-ID, to the terminal one; or return a page.
          */
         get: operations["list_events"];
         put?: never;
@@ -357,7 +357,7 @@ export interface paths {
             header?: never;
             path: {
                 /**
-                 * @description A run's id, such as run_ab12.
+                 * @description The id of a run, such as run_ab12.
                  * @example run_ab12
                  */
                 id: components["schemas"]["RunId"];
@@ -366,7 +366,7 @@ export interface paths {
         };
         /**
          * Read a run's log
-         * @description The log lines so far.
+         * @description Return the log lines so far.
          */
         get: operations["read_run_log"];
         put?: never;
@@ -383,7 +383,7 @@ export interface paths {
             header?: never;
             path: {
                 /**
-                 * @description A run's id, such as run_ab12.
+                 * @description The id of a run, such as run_ab12.
                  * @example run_ab12
                  */
                 id: components["schemas"]["RunId"];
@@ -392,7 +392,7 @@ export interface paths {
         };
         /**
          * List artifacts
-         * @description The files of a run.
+         * @description List the files of a run.
          */
         get: operations["list_artifacts"];
         put?: never;
@@ -409,12 +409,12 @@ export interface paths {
             header?: never;
             path: {
                 /**
-                 * @description A run's id, such as run_ab12.
+                 * @description The id of a run, such as run_ab12.
                  * @example run_ab12
                  */
                 id: components["schemas"]["RunId"];
                 /**
-                 * @description A file's name; it may contain slashes.
+                 * @description The name of the file; it may contain slashes.
                  * @example report.md
                  */
                 artifact: string;
@@ -423,7 +423,7 @@ export interface paths {
         };
         /**
          * Download an artifact
-         * @description The bytes of a file, whole or a range of them.
+         * @description Return the bytes of a file, or a range of them.
          */
         get: operations["download_artifact"];
         put?: never;
@@ -443,13 +443,13 @@ export interface paths {
         };
         /**
          * List API keys
-         * @description The keys that are not revoked, expired ones included; without the installation's first ones.
+         * @description List the keys that are not revoked, including expired ones, excluding keys set by the installation.
          */
         get: operations["list_api_keys"];
         put?: never;
         /**
          * Create an API key
-         * @description 201 with the key itself, which is shown this once: only a hash of it is stored.
+         * @description Create an API key. The key is returned only once; the service stores its hash.
          */
         post: operations["create_api_key"];
         delete?: never;
@@ -464,7 +464,7 @@ export interface paths {
             header?: never;
             path: {
                 /**
-                 * @description A key's id.
+                 * @description The id of a key.
                  * @example K3yK3yK3yK
                  */
                 id: string;
@@ -473,14 +473,14 @@ export interface paths {
         };
         /**
          * Get an API key
-         * @description One key, but never the key itself.
+         * @description Get the metadata of a key.
          */
         get: operations["get_api_key"];
         put?: never;
         post?: never;
         /**
          * Revoke an API key
-         * @description 204: the key holds no longer, from now on, and its open streams have ended.
+         * @description Revoke a key immediately and end its open streams.
          */
         delete: operations["revoke_api_key"];
         options?: never;
@@ -494,7 +494,7 @@ export interface paths {
             header?: never;
             path: {
                 /**
-                 * @description A project's name: lower-case letters, digits and hyphens, such as research-crew.
+                 * @description A project's name: lower-case letters, digits and hyphens, for example research-crew.
                  * @example research
                  */
                 name: components["schemas"]["ProjectName"];
@@ -503,7 +503,7 @@ export interface paths {
         };
         /**
          * Get a project's usage
-         * @description What a project's runs and builds used, each on the UTC day it ended; as JSON, or as CSV by Accept.
+         * @description Return the usage of a project's runs and builds by the UTC day they ended, as JSON or CSV (Accept).
          */
         get: operations["get_usage"];
         put?: never;
@@ -524,11 +524,11 @@ export interface components {
             name: string;
             /** @description Its size in bytes. */
             size: number;
-            /** @description Its media type, by its name. */
+            /** @description Its media type, derived from its name. */
             content_type: string;
             /** @description The SHA-256 of its bytes, in hexadecimal. */
             sha256: string;
-            /** @description Whether the crew was stopped before its end. */
+            /** @description Whether the crew was stopped before it finished. */
             partial: boolean;
             /**
              * Format: date-time
@@ -537,7 +537,7 @@ export interface components {
             created_at: string;
             /**
              * Format: uri
-             * @description Where it is read.
+             * @description Its download URL.
              */
             url: string;
         };
@@ -546,17 +546,17 @@ export interface components {
          * @description Why it failed.
          */
         BuildError: {
-            /** @description One stable word. */
+            /** @description The reason, a stable CamelCase word. */
             reason: string;
-            /** @description For people, with the next step. */
+            /** @description A message for people, with the next step. */
             message: string;
-            /** @description What usually helps. */
+            /** @description A hint for the next step. */
             hint?: string;
             /** @description The last lines of the build log. */
             log?: string;
             /**
              * Format: uri
-             * @description Where the reason is explained; only where the installation says so, and not in lists.
+             * @description The documentation of the reason; only if the installation sets it, and not in lists.
              */
             docs_url?: string;
         };
@@ -565,60 +565,60 @@ export interface components {
             id: components["schemas"]["DeploymentId"];
             project: components["schemas"]["ProjectName"];
             /**
-             * @description Where it stands.
+             * @description Its status.
              * @enum {string}
              */
             status: "pending" | "building" | "active" | "failed" | "superseded";
-            /** @description What it is about: the commit's subject, or what was said when it was made. */
+            /** @description Its purpose: the subject of the commit, or the message given at creation. */
             message: string;
             /**
              * Format: date-time
-             * @description When it was made.
+             * @description When it was created.
              */
             created_at: string;
             /**
              * Format: date-time
-             * @description When it became active last; null if it never was.
+             * @description When it last became active; null if never.
              */
             activated_at: string | null;
             error?: components["schemas"]["BuildError"];
-            /** @description The commit it was made from; null where none was named. */
+            /** @description The commit it was built from; null without one. */
             git_sha: string | null;
             /**
              * Format: uri
-             * @description Where its build log is read or followed.
+             * @description The URL of its build log.
              */
             build_logs_url: string;
-            /** @description Its place in the queue of builds; only while it waits there. */
+            /** @description Its position in the build queue; only while it is queued. */
             queue_position?: number;
         };
         /** DeploymentCreate */
         DeploymentCreate: {
             project: components["schemas"]["ProjectName"];
-            /** @description What an upload's answer named, or an archive's address at an allowed host. */
+            /** @description The build_context_url of an upload, or an archive's URL on an allowed host. */
             build_context_url?: string;
-            /** @description A commit of the project's own repository, in the place of an archive. */
+            /** @description A commit of the project's repository, instead of an archive. */
             source?: {
                 git: {
                     /** @description A commit's full id, as git rev-parse HEAD prints it. */
                     commit: string;
                 };
             };
-            /** @description Which [deployments.<name>] of the configuration file is built. */
+            /** @description The [deployments.<name>] table of the configuration file to build. */
             crew?: string;
             /** @description What changed, like the subject of a commit message. */
             message?: string;
             /** @description A commit's id: 7 to 64 lower-case hexadecimal digits. */
             git_sha?: string;
-            /** @description A preview is built and can be run by its id, and never becomes active. */
+            /** @description Marks a preview, which is built and can be run by its id but never becomes active. */
             preview?: {
                 /**
                  * Format: int64
-                 * @description The number of the pull request it shows.
+                 * @description The number of its pull request.
                  */
                 pull_request?: number;
             };
-            /** @description Takes an archive also for a project that follows a git repository. */
+            /** @description Allow an archive for a project that follows a git repository. */
             override?: boolean;
         };
         /** DeploymentCreated */
@@ -626,21 +626,21 @@ export interface components {
             id: components["schemas"]["DeploymentId"];
             project: components["schemas"]["ProjectName"];
             /**
-             * @description Where it stands.
+             * @description Its status.
              * @enum {string}
              */
             status: "pending" | "building" | "active" | "failed" | "superseded";
-            /** @description What it is about: the commit's subject, or what was said when it was made. */
+            /** @description Its purpose: the subject of the commit, or the message given at creation. */
             message: string;
             /**
              * Format: date-time
-             * @description When it was made.
+             * @description When it was created.
              */
             created_at: string;
         };
         /**
          * DeploymentId
-         * @description A deployment's id, such as dep_ab12.
+         * @description A deployment's id, for example dep_ab12.
          */
         DeploymentId: string;
         /** DeploymentItem */
@@ -648,20 +648,20 @@ export interface components {
             id: components["schemas"]["DeploymentId"];
             project: components["schemas"]["ProjectName"];
             /**
-             * @description Where it stands.
+             * @description Its status.
              * @enum {string}
              */
             status: "pending" | "building" | "active" | "failed" | "superseded";
-            /** @description What it is about: the commit's subject, or what was said when it was made. */
+            /** @description Its purpose: the subject of the commit, or the message given at creation. */
             message: string;
             /**
              * Format: date-time
-             * @description When it was made.
+             * @description When it was created.
              */
             created_at: string;
             /**
              * Format: date-time
-             * @description When it became active last; null if it never was.
+             * @description When it last became active; null if never.
              */
             activated_at: string | null;
             error?: components["schemas"]["BuildError"];
@@ -672,153 +672,153 @@ export interface components {
         };
         /** Event */
         Event: {
-            /** @description Its place among the run's events: from 1, without gaps. */
+            /** @description Its sequence number in the run: from 1, without gaps. */
             id: number;
-            /** @description What happened, such as `log` or `tool.called`. */
+            /** @description The type of the event, such as `log` or `tool.called`. */
             type: string;
-            /** @description What belongs to the type, with `run_id` and `timestamp`. */
+            /** @description The data of this type, with `run_id` and `timestamp`. */
             data: Record<string, never>;
         };
         /** Failure */
         Failure: {
-            /** @description One stable word for machines. */
+            /** @description A stable code for programs. */
             code: string;
-            /** @description For people, with the next step. */
+            /** @description A sentence for users, with the next step. */
             message: string;
-            /** @description `field` names what is wrong. */
+            /** @description Details of the error; `field` names the invalid field. */
             details: Record<string, never>;
         };
         /** Key */
         Key: {
-            /** @description A key's id. */
+            /** @description The id of a key. */
             id: string;
-            /** @description What it is for. */
+            /** @description Its purpose. */
             name: string;
-            /** @description What it may do; `admin` includes all. */
+            /** @description Its scopes; `admin` includes all. */
             scopes: ("read" | "run" | "deploy" | "admin")[];
             /** @description Null for all. */
             projects: components["schemas"]["ProjectName"][] | null;
-            /** @description The plan its requests count by; null for the best of its projects. */
+            /** @description The plan that limits its requests; null for the best plan of its projects. */
             plan: string | null;
             /**
              * Format: date-time
-             * @description When it was made.
+             * @description When it was created.
              */
             created_at: string;
             /**
              * Format: date-time
-             * @description When it expires; null for never.
+             * @description When it expires; null if never.
              */
             expires_at: string | null;
             /**
              * Format: date-time
-             * @description When it was used last, to the minute or so; null if it never was.
+             * @description When it was last used, to about a minute; null if never.
              */
             last_used_at: string | null;
         };
         /** KeyCreate */
         KeyCreate: {
-            /** @description What the key is for, for people. */
+            /** @description Purpose of the key. */
             name: string;
-            /** @description What the key may do; admin includes all, and every key may read. */
+            /** @description Scopes of the key; admin includes all others, and every key can read. */
             scopes: ("read" | "run" | "deploy" | "admin")[];
-            /** @description The projects the key is for; null or left out, all of them. */
+            /** @description Projects of the key; all projects if null or omitted. */
             projects?: components["schemas"]["ProjectName"][] | null;
-            /** @description The plan by which its requests count; left out, the best plan of its projects. */
+            /** @description Plan for the rate limit of the key; the best plan of its projects if omitted. */
             plan?: string | null;
             /**
              * Format: date-time
-             * @description When it ends, as 2027-01-01T00:00:00Z; left out, never.
+             * @description Expiry time, for example 2027-01-01T00:00:00Z; never if omitted.
              */
             expires_at?: string | null;
         };
         /** KeyCreated */
         KeyCreated: {
-            /** @description A key's id. */
+            /** @description The id of a key. */
             id: string;
-            /** @description What it is for. */
+            /** @description Its purpose. */
             name: string;
-            /** @description What it may do; `admin` includes all. */
+            /** @description Its scopes; `admin` includes all. */
             scopes: ("read" | "run" | "deploy" | "admin")[];
             /** @description Null for all. */
             projects: components["schemas"]["ProjectName"][] | null;
-            /** @description The plan its requests count by; null for the best of its projects. */
+            /** @description The plan that limits its requests; null for the best plan of its projects. */
             plan: string | null;
             /**
              * Format: date-time
-             * @description When it was made.
+             * @description When it was created.
              */
             created_at: string;
             /**
              * Format: date-time
-             * @description When it expires; null for never.
+             * @description When it expires; null if never.
              */
             expires_at: string | null;
             /**
              * Format: date-time
-             * @description When it was used last, to the minute or so; null if it never was.
+             * @description When it was last used, to about a minute; null if never.
              */
             last_used_at: string | null;
-            /** @description The key itself, shown this once. */
+            /** @description The key itself, shown only once. */
             key: string;
         };
         /** Pagination */
         Pagination: {
-            /** @description How many there are on all pages. */
+            /** @description Items on all pages. */
             total: number;
-            /** @description Which page this is. */
+            /** @description The number of this page. */
             page: number;
-            /** @description How many a page has at most. */
+            /** @description Items per page at most. */
             per_page: number;
-            /** @description Whether a later page has more. */
+            /** @description Whether there is a later page. */
             has_more: boolean;
         };
         /** Project */
         Project: {
             name: components["schemas"]["ProjectName"];
-            /** @description The plan, which sets the requests per minute and the concurrent runs, such as free, pro or enterprise. Omitted, it is free. */
+            /** @description The plan, which sets the requests per minute and the concurrent runs, such as free, pro or enterprise. Defaults to free. */
             plan: string;
-            /** @description Where the project's code comes from. Omitted, deployments are uploaded. */
+            /** @description The source of the project's code. If omitted, deployments are uploaded. */
             source: {
-                /** @description A git repository whose head is polled and deployed. */
+                /** @description A git repository to poll and deploy. */
                 git?: {
-                    /** @description The address of the repository, https://, http:// or ssh://. */
+                    /** @description The URL of the repository, https://, http:// or ssh://. */
                     url: string;
-                    /** @description Which head is followed. Omitted, the repository's default branch. */
+                    /** @description The ref to follow. Defaults to the repository's default branch. */
                     ref?: {
-                        /** @description A branch, whose head is deployed whenever it moves. */
+                        /** @description A branch; every new head commit is deployed. */
                         branch?: string;
-                        /** @description A tag, which is deployed whenever it moves. */
+                        /** @description A tag; it is deployed again whenever it moves. */
                         tag?: string;
                         /** @description One commit, by its full id. */
                         commit?: string;
                     };
-                    /** @description The directory of the crew within the repository. Omitted, its root. */
+                    /** @description The directory of the crew in the repository. Defaults to the root. */
                     path?: string;
-                    /** @description Which [deployments.<name>] of the configuration file is deployed. */
+                    /** @description The [deployments.<name>] table of the configuration file to deploy. */
                     crew?: string;
-                    /** @description How often the head is looked at, for example 60s or 5m. Omitted, 60s. */
+                    /** @description The poll interval, for example 60s or 5m. Defaults to 60s. */
                     interval?: string;
                     /** @description A Secret in the same namespace with username and password, bearerToken, or identity and known_hosts; ca.crt for a private certificate authority. */
                     secret_ref?: {
                         /** @description The name of the Secret. */
                         name: string;
                     };
-                    /** @description Stops looking at the repository until it is false again. */
+                    /** @description Suspends polling of the repository while true. */
                     suspend?: boolean;
                 };
             } | null;
             /** @description Limits of this project's runs. */
             run: {
-                /** @description How long a run may take, counted from its start, for example 30m. A Run and the configuration file take precedence over it. Omitted, 1h; never above the installation's maximum. */
+                /** @description The timeout of a run, counted from its start, for example 30m. A Run and the configuration file take precedence. Defaults to 1h; limited by the installation's maximum. */
                 timeout?: string;
                 /** @description Requests and limits of cpu, memory and ephemeral-storage of the pod. */
                 resources?: {
-                    /** @description What is set aside for the pod. */
+                    /** @description The resources that are reserved for the pod. */
                     requests?: {
                         [key: string]: number | string;
                     };
-                    /** @description What the pod may use at most. */
+                    /** @description The maximum resources of the pod. */
                     limits?: {
                         [key: string]: number | string;
                     };
@@ -826,34 +826,34 @@ export interface components {
             } | null;
             /** @description Limits of this project's builds. */
             build: {
-                /** @description How long a build may take, for example 15m. Omitted, 30m. */
+                /** @description The timeout of a build, for example 15m. Defaults to 30m. */
                 timeout?: string;
                 /** @description Requests and limits of cpu, memory and ephemeral-storage of the pod. */
                 resources?: {
-                    /** @description What is set aside for the pod. */
+                    /** @description The resources that are reserved for the pod. */
                     requests?: {
                         [key: string]: number | string;
                     };
-                    /** @description What the pod may use at most. */
+                    /** @description The maximum resources of the pod. */
                     limits?: {
                         [key: string]: number | string;
                     };
                 };
-                /** @description A Secret with index-url, and where needed extra-index-url, username and password, of a private package index. */
+                /** @description A Secret with index-url of a private package index and, if needed, extra-index-url, username and password. */
                 secret_ref?: {
                     /** @description The name of the Secret. */
                     name: string;
                 };
-                /** @description How this project's images are pushed to the registry, and removed from it. */
+                /** @description Access to the registry for pushing and deleting this project's images. */
                 push?: {
-                    /** @description A Secret of type kubernetes.io/dockerconfigjson in the same namespace whose credential is good for this project's repository. Omitted, the installation's is used. */
+                    /** @description A Secret of type kubernetes.io/dockerconfigjson in the same namespace with a credential for this project's repository. Defaults to the installation's credential. */
                     secret_ref: {
                         /** @description The name of the Secret. */
                         name: string;
                     };
                 };
             } | null;
-            /** @description What is added to the pods of this project's runs. */
+            /** @description Additions to the pods of this project's runs. */
             pod: {
                 /** @description Secrets for pulling the crew's image. */
                 image_pull_secrets?: {
@@ -864,7 +864,7 @@ export interface components {
                 node_selector?: {
                     [key: string]: string;
                 };
-                /** @description Taints of nodes that are tolerated. */
+                /** @description Tolerations for taints of nodes. */
                 tolerations?: {
                     /** @description The taint's key. */
                     key?: string;
@@ -886,7 +886,7 @@ export interface components {
                      */
                     toleration_seconds?: number;
                 }[];
-                /** @description Plain environment variables of every run. Secrets belong into the project's environment variables, which win over these. */
+                /** @description Plain environment variables of every run. Put secrets into the project's environment variables, which override these. */
                 env?: {
                     /** @description The variable's name. */
                     name: string;
@@ -894,15 +894,15 @@ export interface components {
                     value: string;
                 }[];
             } | null;
-            /** @description Accepts push notifications of the git host, which bring the next look forward. */
+            /** @description Accepts push webhooks of the git host, which trigger an immediate poll. */
             webhook: {
-                /** @description A Secret whose key token holds the webhook's secret. */
+                /** @description A Secret whose key token contains the webhook's secret. */
                 secret_ref: {
                     /** @description The name of the Secret. */
                     name: string;
                 };
             } | null;
-            /** @description Writes commit statuses and GitHub Deployments back. */
+            /** @description Reports commit statuses and GitHub Deployments. */
             github: {
                 /** @description A Secret with a token, or with the credentials of a GitHub App. */
                 secret_ref: {
@@ -916,76 +916,76 @@ export interface components {
             oidc: {
                 /** @description The workflow's repository, owner/name. */
                 repository: string;
-                /** @description The git reference the workflow must run on, for example refs/heads/main, or all below one, as refs/pull/*; any branch or tag if omitted, but no pull request. */
+                /** @description The git ref that the workflow must run on, for example refs/heads/main, or a prefix such as refs/pull/*. Defaults to any branch or tag, but no pull request. */
                 ref?: string;
-                /** @description The GitHub environment the job must name; any if omitted. */
+                /** @description The GitHub environment that the job must use. Defaults to any. */
                 environment?: string;
-                /** @description What such a workflow may do in this project. */
+                /** @description The permissions of such a workflow in this project. */
                 scopes: ("read" | "run" | "deploy")[];
             }[] | null;
-            /** @description How long things are kept. */
+            /** @description Retention of runs, deployments and records. */
             retention: {
-                /** @description How long a Run object stays after its end, for example 10m. Its record stays longer. */
+                /** @description How long a Run object is kept after its end, for example 10m. Its record is kept longer. */
                 runs?: string;
-                /** @description How many Deployments are kept; the active one always is. Omitted, 20. */
+                /** @description The number of Deployments to keep; the active one is always kept. Defaults to 20. */
                 deployments?: number;
                 /** @description How long records, events and artifacts of runs are kept, for example 720h (30 days). */
                 records?: string;
             } | null;
             /**
              * Format: date-time
-             * @description When it was made.
+             * @description When it was created.
              */
             created_at: string;
-            /** @description The active deployment; null where nothing is built yet. */
+            /** @description The active deployment; null before the first build. */
             active_deployment_id: components["schemas"]["DeploymentId"] | null;
             ready: components["schemas"]["Ready"];
         };
         /** ProjectChange */
         ProjectChange: {
-            /** @description The plan, which sets the requests per minute and the concurrent runs, such as free, pro or enterprise. Omitted, it is free. */
+            /** @description The plan, which sets the requests per minute and the concurrent runs, such as free, pro or enterprise. Defaults to free. */
             plan?: string | null;
-            /** @description Where the project's code comes from. Omitted, deployments are uploaded. */
+            /** @description The source of the project's code. If omitted, deployments are uploaded. */
             source?: {
-                /** @description A git repository whose head is polled and deployed. */
+                /** @description A git repository to poll and deploy. */
                 git?: {
-                    /** @description The address of the repository, https://, http:// or ssh://. */
+                    /** @description The URL of the repository, https://, http:// or ssh://. */
                     url?: string | null;
-                    /** @description Which head is followed. Omitted, the repository's default branch. */
+                    /** @description The ref to follow. Defaults to the repository's default branch. */
                     ref?: {
-                        /** @description A branch, whose head is deployed whenever it moves. */
+                        /** @description A branch; every new head commit is deployed. */
                         branch?: string | null;
-                        /** @description A tag, which is deployed whenever it moves. */
+                        /** @description A tag; it is deployed again whenever it moves. */
                         tag?: string | null;
                         /** @description One commit, by its full id. */
                         commit?: string | null;
                     } | null;
-                    /** @description The directory of the crew within the repository. Omitted, its root. */
+                    /** @description The directory of the crew in the repository. Defaults to the root. */
                     path?: string | null;
-                    /** @description Which [deployments.<name>] of the configuration file is deployed. */
+                    /** @description The [deployments.<name>] table of the configuration file to deploy. */
                     crew?: string | null;
-                    /** @description How often the head is looked at, for example 60s or 5m. Omitted, 60s. */
+                    /** @description The poll interval, for example 60s or 5m. Defaults to 60s. */
                     interval?: string | null;
                     /** @description A Secret in the same namespace with username and password, bearerToken, or identity and known_hosts; ca.crt for a private certificate authority. */
                     secret_ref?: {
                         /** @description The name of the Secret. */
                         name?: string | null;
                     } | null;
-                    /** @description Stops looking at the repository until it is false again. */
+                    /** @description Suspends polling of the repository while true. */
                     suspend?: boolean | null;
                 } | null;
             } | null;
             /** @description Limits of this project's runs. */
             run?: {
-                /** @description How long a run may take, counted from its start, for example 30m. A Run and the configuration file take precedence over it. Omitted, 1h; never above the installation's maximum. */
+                /** @description The timeout of a run, counted from its start, for example 30m. A Run and the configuration file take precedence. Defaults to 1h; limited by the installation's maximum. */
                 timeout?: string | null;
                 /** @description Requests and limits of cpu, memory and ephemeral-storage of the pod. */
                 resources?: {
-                    /** @description What is set aside for the pod. */
+                    /** @description The resources that are reserved for the pod. */
                     requests?: {
                         [key: string]: number | string;
                     } | null;
-                    /** @description What the pod may use at most. */
+                    /** @description The maximum resources of the pod. */
                     limits?: {
                         [key: string]: number | string;
                     } | null;
@@ -993,34 +993,34 @@ export interface components {
             } | null;
             /** @description Limits of this project's builds. */
             build?: {
-                /** @description How long a build may take, for example 15m. Omitted, 30m. */
+                /** @description The timeout of a build, for example 15m. Defaults to 30m. */
                 timeout?: string | null;
                 /** @description Requests and limits of cpu, memory and ephemeral-storage of the pod. */
                 resources?: {
-                    /** @description What is set aside for the pod. */
+                    /** @description The resources that are reserved for the pod. */
                     requests?: {
                         [key: string]: number | string;
                     } | null;
-                    /** @description What the pod may use at most. */
+                    /** @description The maximum resources of the pod. */
                     limits?: {
                         [key: string]: number | string;
                     } | null;
                 } | null;
-                /** @description A Secret with index-url, and where needed extra-index-url, username and password, of a private package index. */
+                /** @description A Secret with index-url of a private package index and, if needed, extra-index-url, username and password. */
                 secret_ref?: {
                     /** @description The name of the Secret. */
                     name?: string | null;
                 } | null;
-                /** @description How this project's images are pushed to the registry, and removed from it. */
+                /** @description Access to the registry for pushing and deleting this project's images. */
                 push?: {
-                    /** @description A Secret of type kubernetes.io/dockerconfigjson in the same namespace whose credential is good for this project's repository. Omitted, the installation's is used. */
+                    /** @description A Secret of type kubernetes.io/dockerconfigjson in the same namespace with a credential for this project's repository. Defaults to the installation's credential. */
                     secret_ref?: {
                         /** @description The name of the Secret. */
                         name?: string | null;
                     } | null;
                 } | null;
             } | null;
-            /** @description What is added to the pods of this project's runs. */
+            /** @description Additions to the pods of this project's runs. */
             pod?: {
                 /** @description Secrets for pulling the crew's image. */
                 image_pull_secrets?: {
@@ -1031,7 +1031,7 @@ export interface components {
                 node_selector?: {
                     [key: string]: string | null;
                 } | null;
-                /** @description Taints of nodes that are tolerated. */
+                /** @description Tolerations for taints of nodes. */
                 tolerations?: {
                     /** @description The taint's key. */
                     key?: string;
@@ -1053,7 +1053,7 @@ export interface components {
                      */
                     toleration_seconds?: number;
                 }[] | null;
-                /** @description Plain environment variables of every run. Secrets belong into the project's environment variables, which win over these. */
+                /** @description Plain environment variables of every run. Put secrets into the project's environment variables, which override these. */
                 env?: {
                     /** @description The variable's name. */
                     name: string;
@@ -1061,15 +1061,15 @@ export interface components {
                     value: string;
                 }[] | null;
             } | null;
-            /** @description Accepts push notifications of the git host, which bring the next look forward. */
+            /** @description Accepts push webhooks of the git host, which trigger an immediate poll. */
             webhook?: {
-                /** @description A Secret whose key token holds the webhook's secret. */
+                /** @description A Secret whose key token contains the webhook's secret. */
                 secret_ref?: {
                     /** @description The name of the Secret. */
                     name?: string | null;
                 } | null;
             } | null;
-            /** @description Writes commit statuses and GitHub Deployments back. */
+            /** @description Reports commit statuses and GitHub Deployments. */
             github?: {
                 /** @description A Secret with a token, or with the credentials of a GitHub App. */
                 secret_ref?: {
@@ -1083,18 +1083,18 @@ export interface components {
             oidc?: {
                 /** @description The workflow's repository, owner/name. */
                 repository: string;
-                /** @description The git reference the workflow must run on, for example refs/heads/main, or all below one, as refs/pull/*; any branch or tag if omitted, but no pull request. */
+                /** @description The git ref that the workflow must run on, for example refs/heads/main, or a prefix such as refs/pull/*. Defaults to any branch or tag, but no pull request. */
                 ref?: string;
-                /** @description The GitHub environment the job must name; any if omitted. */
+                /** @description The GitHub environment that the job must use. Defaults to any. */
                 environment?: string;
-                /** @description What such a workflow may do in this project. */
+                /** @description The permissions of such a workflow in this project. */
                 scopes: ("read" | "run" | "deploy")[];
             }[] | null;
-            /** @description How long things are kept. */
+            /** @description Retention of runs, deployments and records. */
             retention?: {
-                /** @description How long a Run object stays after its end, for example 10m. Its record stays longer. */
+                /** @description How long a Run object is kept after its end, for example 10m. Its record is kept longer. */
                 runs?: string | null;
-                /** @description How many Deployments are kept; the active one always is. Omitted, 20. */
+                /** @description The number of Deployments to keep; the active one is always kept. Defaults to 20. */
                 deployments?: number | null;
                 /** @description How long records, events and artifacts of runs are kept, for example 720h (30 days). */
                 records?: string | null;
@@ -1103,49 +1103,49 @@ export interface components {
         /** ProjectCreate */
         ProjectCreate: {
             name: components["schemas"]["ProjectName"];
-            /** @description The plan, which sets the requests per minute and the concurrent runs, such as free, pro or enterprise. Omitted, it is free. */
+            /** @description The plan, which sets the requests per minute and the concurrent runs, such as free, pro or enterprise. Defaults to free. */
             plan?: string;
-            /** @description Where the project's code comes from. Omitted, deployments are uploaded. */
+            /** @description The source of the project's code. If omitted, deployments are uploaded. */
             source?: {
-                /** @description A git repository whose head is polled and deployed. */
+                /** @description A git repository to poll and deploy. */
                 git?: {
-                    /** @description The address of the repository, https://, http:// or ssh://. */
+                    /** @description The URL of the repository, https://, http:// or ssh://. */
                     url: string;
-                    /** @description Which head is followed. Omitted, the repository's default branch. */
+                    /** @description The ref to follow. Defaults to the repository's default branch. */
                     ref?: {
-                        /** @description A branch, whose head is deployed whenever it moves. */
+                        /** @description A branch; every new head commit is deployed. */
                         branch?: string;
-                        /** @description A tag, which is deployed whenever it moves. */
+                        /** @description A tag; it is deployed again whenever it moves. */
                         tag?: string;
                         /** @description One commit, by its full id. */
                         commit?: string;
                     };
-                    /** @description The directory of the crew within the repository. Omitted, its root. */
+                    /** @description The directory of the crew in the repository. Defaults to the root. */
                     path?: string;
-                    /** @description Which [deployments.<name>] of the configuration file is deployed. */
+                    /** @description The [deployments.<name>] table of the configuration file to deploy. */
                     crew?: string;
-                    /** @description How often the head is looked at, for example 60s or 5m. Omitted, 60s. */
+                    /** @description The poll interval, for example 60s or 5m. Defaults to 60s. */
                     interval?: string;
                     /** @description A Secret in the same namespace with username and password, bearerToken, or identity and known_hosts; ca.crt for a private certificate authority. */
                     secret_ref?: {
                         /** @description The name of the Secret. */
                         name: string;
                     };
-                    /** @description Stops looking at the repository until it is false again. */
+                    /** @description Suspends polling of the repository while true. */
                     suspend?: boolean;
                 };
             };
             /** @description Limits of this project's runs. */
             run?: {
-                /** @description How long a run may take, counted from its start, for example 30m. A Run and the configuration file take precedence over it. Omitted, 1h; never above the installation's maximum. */
+                /** @description The timeout of a run, counted from its start, for example 30m. A Run and the configuration file take precedence. Defaults to 1h; limited by the installation's maximum. */
                 timeout?: string;
                 /** @description Requests and limits of cpu, memory and ephemeral-storage of the pod. */
                 resources?: {
-                    /** @description What is set aside for the pod. */
+                    /** @description The resources that are reserved for the pod. */
                     requests?: {
                         [key: string]: number | string;
                     };
-                    /** @description What the pod may use at most. */
+                    /** @description The maximum resources of the pod. */
                     limits?: {
                         [key: string]: number | string;
                     };
@@ -1153,34 +1153,34 @@ export interface components {
             };
             /** @description Limits of this project's builds. */
             build?: {
-                /** @description How long a build may take, for example 15m. Omitted, 30m. */
+                /** @description The timeout of a build, for example 15m. Defaults to 30m. */
                 timeout?: string;
                 /** @description Requests and limits of cpu, memory and ephemeral-storage of the pod. */
                 resources?: {
-                    /** @description What is set aside for the pod. */
+                    /** @description The resources that are reserved for the pod. */
                     requests?: {
                         [key: string]: number | string;
                     };
-                    /** @description What the pod may use at most. */
+                    /** @description The maximum resources of the pod. */
                     limits?: {
                         [key: string]: number | string;
                     };
                 };
-                /** @description A Secret with index-url, and where needed extra-index-url, username and password, of a private package index. */
+                /** @description A Secret with index-url of a private package index and, if needed, extra-index-url, username and password. */
                 secret_ref?: {
                     /** @description The name of the Secret. */
                     name: string;
                 };
-                /** @description How this project's images are pushed to the registry, and removed from it. */
+                /** @description Access to the registry for pushing and deleting this project's images. */
                 push?: {
-                    /** @description A Secret of type kubernetes.io/dockerconfigjson in the same namespace whose credential is good for this project's repository. Omitted, the installation's is used. */
+                    /** @description A Secret of type kubernetes.io/dockerconfigjson in the same namespace with a credential for this project's repository. Defaults to the installation's credential. */
                     secret_ref: {
                         /** @description The name of the Secret. */
                         name: string;
                     };
                 };
             };
-            /** @description What is added to the pods of this project's runs. */
+            /** @description Additions to the pods of this project's runs. */
             pod?: {
                 /** @description Secrets for pulling the crew's image. */
                 image_pull_secrets?: {
@@ -1191,7 +1191,7 @@ export interface components {
                 node_selector?: {
                     [key: string]: string;
                 };
-                /** @description Taints of nodes that are tolerated. */
+                /** @description Tolerations for taints of nodes. */
                 tolerations?: {
                     /** @description The taint's key. */
                     key?: string;
@@ -1213,7 +1213,7 @@ export interface components {
                      */
                     toleration_seconds?: number;
                 }[];
-                /** @description Plain environment variables of every run. Secrets belong into the project's environment variables, which win over these. */
+                /** @description Plain environment variables of every run. Put secrets into the project's environment variables, which override these. */
                 env?: {
                     /** @description The variable's name. */
                     name: string;
@@ -1221,15 +1221,15 @@ export interface components {
                     value: string;
                 }[];
             };
-            /** @description Accepts push notifications of the git host, which bring the next look forward. */
+            /** @description Accepts push webhooks of the git host, which trigger an immediate poll. */
             webhook?: {
-                /** @description A Secret whose key token holds the webhook's secret. */
+                /** @description A Secret whose key token contains the webhook's secret. */
                 secret_ref: {
                     /** @description The name of the Secret. */
                     name: string;
                 };
             };
-            /** @description Writes commit statuses and GitHub Deployments back. */
+            /** @description Reports commit statuses and GitHub Deployments. */
             github?: {
                 /** @description A Secret with a token, or with the credentials of a GitHub App. */
                 secret_ref: {
@@ -1243,18 +1243,18 @@ export interface components {
             oidc?: {
                 /** @description The workflow's repository, owner/name. */
                 repository: string;
-                /** @description The git reference the workflow must run on, for example refs/heads/main, or all below one, as refs/pull/*; any branch or tag if omitted, but no pull request. */
+                /** @description The git ref that the workflow must run on, for example refs/heads/main, or a prefix such as refs/pull/*. Defaults to any branch or tag, but no pull request. */
                 ref?: string;
-                /** @description The GitHub environment the job must name; any if omitted. */
+                /** @description The GitHub environment that the job must use. Defaults to any. */
                 environment?: string;
-                /** @description What such a workflow may do in this project. */
+                /** @description The permissions of such a workflow in this project. */
                 scopes: ("read" | "run" | "deploy")[];
             }[];
-            /** @description How long things are kept. */
+            /** @description Retention of runs, deployments and records. */
             retention?: {
-                /** @description How long a Run object stays after its end, for example 10m. Its record stays longer. */
+                /** @description How long a Run object is kept after its end, for example 10m. Its record is kept longer. */
                 runs?: string;
-                /** @description How many Deployments are kept; the active one always is. Omitted, 20. */
+                /** @description The number of Deployments to keep; the active one is always kept. Defaults to 20. */
                 deployments?: number;
                 /** @description How long records, events and artifacts of runs are kept, for example 720h (30 days). */
                 records?: string;
@@ -1262,57 +1262,57 @@ export interface components {
         };
         /**
          * ProjectName
-         * @description A project's name: lower-case letters, digits and hyphens, such as research-crew.
+         * @description A project's name: lower-case letters, digits and hyphens, for example research-crew.
          */
         ProjectName: string;
         /** Ready */
         Ready: {
-            /** @description Whether; null while it is not known. */
+            /** @description The condition status; null while unknown. */
             status: boolean | null;
-            /** @description One stable word for machines. */
+            /** @description A stable code for programs. */
             reason: string;
-            /** @description For people, with the next step. */
+            /** @description A sentence for users, with the next step. */
             message: string;
         };
         /** Run */
         Run: {
             id: components["schemas"]["RunId"];
             /**
-             * @description Where it stands.
+             * @description Its status.
              * @enum {string}
              */
             status: "pending" | "running" | "succeeded" | "failed" | "canceled";
             /**
              * Format: date-time
-             * @description When it was made.
+             * @description When it was created.
              */
             created_at: string;
-            /** @description The deployment that is run; null while it is not known. */
+            /** @description The deployment of the run; null while unknown. */
             deployment_id: components["schemas"]["DeploymentId"] | null;
-            /** @description The project's name; empty for a run of a deployment that nobody knows. */
+            /** @description The name of the project; empty if the deployment is unknown. */
             project: string;
-            /** @description What the crew was given. */
+            /** @description The input of the crew. */
             input: Record<string, never>;
             /**
              * Format: uri
-             * @description Where its events are followed.
+             * @description The URL of its event stream.
              */
             events_url: string;
             /**
              * Format: date-time
-             * @description When it ended; null before.
+             * @description When it finished; null before.
              */
             completed_at: string | null;
-            /** @description How long the crew ran, in milliseconds; null before its end. */
+            /** @description Run time of the crew in milliseconds; null before it finishes. */
             duration_ms: number | null;
             /**
              * Format: date-time
-             * @description When the crew was started; null before.
+             * @description When the crew started; null before.
              */
             started_at: string | null;
-            /** @description How many places must become free until it gets one; only while it waits. */
+            /** @description How many slots must become free until it starts; only while it waits. */
             queue_position?: number;
-            /** @description What the crew returned; only of a run that succeeded. */
+            /** @description The return value of the crew; only for a succeeded run. */
             output?: unknown;
             error?: components["schemas"]["RunError"];
         };
@@ -1320,9 +1320,9 @@ export interface components {
         RunCreate: {
             /** @description A deployment's id (dep_ab12), or a project's name for its active deployment. */
             deployment: string;
-            /** @description What the crew receives as inputs. */
+            /** @description The inputs of the crew. */
             input?: Record<string, never>;
-            /** @description What is called, as module:object, for example pkg.crew:MyCrew. */
+            /** @description The callable to run, as module:object, for example pkg.crew:MyCrew. */
             entrypoint?: string;
             /** @description A duration in hours, minutes and seconds, for example 90s, 30m or 1h30m. */
             timeout?: string;
@@ -1331,67 +1331,67 @@ export interface components {
         RunCreated: {
             id: components["schemas"]["RunId"];
             /**
-             * @description Where it stands.
+             * @description Its status.
              * @enum {string}
              */
             status: "pending" | "running" | "succeeded" | "failed" | "canceled";
             /**
              * Format: date-time
-             * @description When it was made.
+             * @description When it was created.
              */
             created_at: string;
-            /** @description The deployment that is run; null while it is not known. */
+            /** @description The deployment of the run; null while unknown. */
             deployment_id: components["schemas"]["DeploymentId"] | null;
-            /** @description The project's name; empty for a run of a deployment that nobody knows. */
+            /** @description The name of the project; empty if the deployment is unknown. */
             project: string;
-            /** @description What the crew was given. */
+            /** @description The input of the crew. */
             input: Record<string, never>;
             /**
              * Format: uri
-             * @description Where its events are followed.
+             * @description The URL of its event stream.
              */
             events_url: string;
         };
         /** RunError */
         RunError: {
-            /** @description One stable word for machines; null where none is known. */
+            /** @description A stable code for programs; null if unknown. */
             reason: string | null;
-            /** @description For people, with the next step. */
+            /** @description A sentence for users, with the next step. */
             message: string | null;
             /**
              * Format: uri
-             * @description Where the reason is explained; only where the installation says so, and not in lists.
+             * @description The documentation of the reason; only if the installation sets it, and not in lists.
              */
             docs_url?: string;
         };
         /**
          * RunId
-         * @description A run's id, such as run_ab12.
+         * @description The id of a run, such as run_ab12.
          */
         RunId: string;
         /** RunItem */
         RunItem: {
             id: components["schemas"]["RunId"];
             /**
-             * @description Where it stands.
+             * @description Its status.
              * @enum {string}
              */
             status: "pending" | "running" | "succeeded" | "failed" | "canceled";
             /**
              * Format: date-time
-             * @description When it was made.
+             * @description When it was created.
              */
             created_at: string;
-            /** @description The deployment that is run; null while it is not known. */
+            /** @description The deployment of the run; null while unknown. */
             deployment_id: components["schemas"]["DeploymentId"] | null;
-            /** @description The project's name; empty for a run of a deployment that nobody knows. */
+            /** @description The name of the project; empty if the deployment is unknown. */
             project: string;
             /**
              * Format: date-time
-             * @description When it ended; null before.
+             * @description When it finished; null before.
              */
             completed_at: string | null;
-            /** @description How long the crew ran, in milliseconds; null before its end. */
+            /** @description Run time of the crew in milliseconds; null before it finishes. */
             duration_ms: number | null;
         };
         /** Upload */
@@ -1400,16 +1400,16 @@ export interface components {
             id: string;
             /**
              * Format: uri
-             * @description Where the archive is sent to; signed, so that no key goes with it.
+             * @description The signed URL to send the archive to, without an API key.
              */
             upload_url: string;
             /**
              * Format: uri
-             * @description What POST /v1/deployments takes as `build_context_url`.
+             * @description The `build_context_url` for POST /v1/deployments.
              */
             build_context_url: string;
             /**
-             * @description How it is sent.
+             * @description The HTTP method of the upload.
              * @constant
              */
             method: "PUT";
@@ -1419,14 +1419,14 @@ export interface components {
             };
             /**
              * Format: date-time
-             * @description Until when it may be sent.
+             * @description When the upload URL expires.
              */
             expires_at: string;
         };
         /** UploadCreate */
         UploadCreate: {
             project: components["schemas"]["ProjectName"];
-            /** @description Bytes of the archive. */
+            /** @description Size of the archive in bytes. */
             size: number;
             /** @description The archive's SHA-256 as 64 lower-case hexadecimal digits. */
             sha256?: string;
@@ -1441,12 +1441,12 @@ export interface components {
             from: string;
             /**
              * Format: date
-             * @description The last day, in UTC; included.
+             * @description The last day, in UTC, inclusive.
              */
             to: string;
-            /** @description Of `cost`; null without prices. */
+            /** @description The currency of `cost`; null without prices. */
             currency: string | null;
-            /** @description The days on which something was used. */
+            /** @description The days with usage. */
             days: components["schemas"]["UsageDay"][];
             total: components["schemas"]["UsageTotal"];
         };
@@ -1457,45 +1457,45 @@ export interface components {
              * @description The day, in UTC.
              */
             date: string;
-            /** @description Runs that ended. */
+            /** @description Finished runs. */
             runs: number;
-            /** @description How long crews ran, all together. */
+            /** @description Total run time of crews, in seconds. */
             run_seconds: number;
-            /** @description How long images were built, without waiting. */
+            /** @description Total build time of images in seconds, without queueing. */
             build_seconds: number;
-            /** @description Bytes of the artifacts that runs left. */
+            /** @description Bytes of the artifacts of runs. */
             artifact_bytes: number;
-            /** @description Tokens that models were given, as far as crews told. */
+            /** @description Prompt tokens of models, as reported by crews. */
             prompt_tokens: number;
-            /** @description Tokens that models answered with, as far as crews told. */
+            /** @description Completion tokens of models, as reported by crews. */
             completion_tokens: number;
-            /** @description By the installation's prices; null without them. */
+            /** @description The cost by the prices of the installation; null without prices. */
             cost: number | null;
         };
         /** UsageTotal */
         UsageTotal: {
-            /** @description Runs that ended. */
+            /** @description Finished runs. */
             runs: number;
-            /** @description How long crews ran, all together. */
+            /** @description Total run time of crews, in seconds. */
             run_seconds: number;
-            /** @description How long images were built, without waiting. */
+            /** @description Total build time of images in seconds, without queueing. */
             build_seconds: number;
-            /** @description Bytes of the artifacts that runs left. */
+            /** @description Bytes of the artifacts of runs. */
             artifact_bytes: number;
-            /** @description Tokens that models were given, as far as crews told. */
+            /** @description Prompt tokens of models, as reported by crews. */
             prompt_tokens: number;
-            /** @description Tokens that models answered with, as far as crews told. */
+            /** @description Completion tokens of models, as reported by crews. */
             completion_tokens: number;
-            /** @description By the installation's prices; null without them. */
+            /** @description The cost by the prices of the installation; null without prices. */
             cost: number | null;
         };
         /** Variable */
         Variable: {
-            /** @description The variable's name. */
+            /** @description The name of the variable. */
             name: string;
             /**
              * Format: date-time
-             * @description When its value was set last.
+             * @description When its value was last set.
              */
             updated_at: string;
         };
@@ -1506,7 +1506,7 @@ export interface components {
         };
         /** Variables */
         Variables: {
-            /** @description All of the project's variables from then on, by their names. */
+            /** @description All variables of the project by name; variables not listed are removed. */
             variables: {
                 [key: string]: string;
             };
@@ -1583,7 +1583,7 @@ export interface operations {
             };
         };
         responses: {
-            /** @description It was made. */
+            /** @description The created object. */
             201: {
                 headers: {
                     [name: string]: unknown;
@@ -1611,7 +1611,7 @@ export interface operations {
             header?: never;
             path: {
                 /**
-                 * @description A project's name: lower-case letters, digits and hyphens, such as research-crew.
+                 * @description A project's name: lower-case letters, digits and hyphens, for example research-crew.
                  * @example research
                  */
                 name: components["schemas"]["ProjectName"];
@@ -1648,7 +1648,7 @@ export interface operations {
             header?: never;
             path: {
                 /**
-                 * @description A project's name: lower-case letters, digits and hyphens, such as research-crew.
+                 * @description A project's name: lower-case letters, digits and hyphens, for example research-crew.
                  * @example research
                  */
                 name: components["schemas"]["ProjectName"];
@@ -1657,7 +1657,7 @@ export interface operations {
         };
         requestBody?: never;
         responses: {
-            /** @description It is gone, with all that belongs to it. */
+            /** @description The project is deleted, with everything that belongs to it. */
             204: {
                 headers: {
                     [name: string]: unknown;
@@ -1681,7 +1681,7 @@ export interface operations {
             header?: never;
             path: {
                 /**
-                 * @description A project's name: lower-case letters, digits and hyphens, such as research-crew.
+                 * @description A project's name: lower-case letters, digits and hyphens, for example research-crew.
                  * @example research
                  */
                 name: components["schemas"]["ProjectName"];
@@ -1734,7 +1734,7 @@ export interface operations {
             header?: never;
             path: {
                 /**
-                 * @description A project's name: lower-case letters, digits and hyphens, such as research-crew.
+                 * @description A project's name: lower-case letters, digits and hyphens, for example research-crew.
                  * @example research
                  */
                 name: components["schemas"]["ProjectName"];
@@ -1772,7 +1772,7 @@ export interface operations {
             header?: never;
             path: {
                 /**
-                 * @description A project's name: lower-case letters, digits and hyphens, such as research-crew.
+                 * @description A project's name: lower-case letters, digits and hyphens, for example research-crew.
                  * @example research
                  */
                 name: components["schemas"]["ProjectName"];
@@ -1822,7 +1822,7 @@ export interface operations {
             header?: never;
             path: {
                 /**
-                 * @description A project's name: lower-case letters, digits and hyphens, such as research-crew.
+                 * @description A project's name: lower-case letters, digits and hyphens, for example research-crew.
                  * @example research
                  */
                 name: components["schemas"]["ProjectName"];
@@ -1873,7 +1873,7 @@ export interface operations {
             header?: never;
             path: {
                 /**
-                 * @description A project's name: lower-case letters, digits and hyphens, such as research-crew.
+                 * @description A project's name: lower-case letters, digits and hyphens, for example research-crew.
                  * @example research
                  */
                 name: components["schemas"]["ProjectName"];
@@ -1887,7 +1887,7 @@ export interface operations {
         };
         requestBody?: never;
         responses: {
-            /** @description It is not set, whether it was or not. */
+            /** @description The variable is not set. */
             204: {
                 headers: {
                     [name: string]: unknown;
@@ -1925,7 +1925,7 @@ export interface operations {
             };
         };
         responses: {
-            /** @description It was made. */
+            /** @description The created object. */
             201: {
                 headers: {
                     [name: string]: unknown;
@@ -1994,7 +1994,7 @@ export interface operations {
         parameters: {
             query?: never;
             header?: {
-                /** @description The same key within 24 hours gives the same answer again; with another body it is a 409. */
+                /** @description A repeated key returns the first response again for 24 hours, or 409 if the body differs. */
                 "Idempotency-Key"?: string;
             };
             path?: never;
@@ -2017,7 +2017,7 @@ export interface operations {
             };
         };
         responses: {
-            /** @description It was made. */
+            /** @description The created object. */
             201: {
                 headers: {
                     [name: string]: unknown;
@@ -2045,7 +2045,7 @@ export interface operations {
             header?: never;
             path: {
                 /**
-                 * @description A deployment's id, such as dep_ab12.
+                 * @description A deployment's id, for example dep_ab12.
                  * @example dep_ab12
                  */
                 id: components["schemas"]["DeploymentId"];
@@ -2082,7 +2082,7 @@ export interface operations {
             header?: never;
             path: {
                 /**
-                 * @description A deployment's id, such as dep_ab12.
+                 * @description A deployment's id, for example dep_ab12.
                  * @example dep_ab12
                  */
                 id: components["schemas"]["DeploymentId"];
@@ -2091,7 +2091,7 @@ export interface operations {
         };
         requestBody?: never;
         responses: {
-            /** @description It is active. */
+            /** @description The deployment is active. */
             200: {
                 headers: {
                     [name: string]: unknown;
@@ -2119,7 +2119,7 @@ export interface operations {
             header?: never;
             path: {
                 /**
-                 * @description A deployment's id, such as dep_ab12.
+                 * @description A deployment's id, for example dep_ab12.
                  * @example dep_ab12
                  */
                 id: components["schemas"]["DeploymentId"];
@@ -2137,7 +2137,7 @@ export interface operations {
                     "text/plain": string;
                 };
             };
-            /** @description There is nothing after Last-Event-ID and never will be: do not reconnect. */
+            /** @description The stream has ended and has no events after Last-Event-ID: do not reconnect. */
             204: {
                 headers: {
                     [name: string]: unknown;
@@ -2201,7 +2201,7 @@ export interface operations {
         parameters: {
             query?: never;
             header?: {
-                /** @description The same key within 24 hours gives the same answer again; with another body it is a 409. */
+                /** @description A repeated key returns the first response again for 24 hours, or 409 if the body differs. */
                 "Idempotency-Key"?: string;
             };
             path?: never;
@@ -2222,7 +2222,7 @@ export interface operations {
             };
         };
         responses: {
-            /** @description It was made. */
+            /** @description The created object. */
             201: {
                 headers: {
                     [name: string]: unknown;
@@ -2250,7 +2250,7 @@ export interface operations {
             header?: never;
             path: {
                 /**
-                 * @description A run's id, such as run_ab12.
+                 * @description The id of a run, such as run_ab12.
                  * @example run_ab12
                  */
                 id: components["schemas"]["RunId"];
@@ -2287,7 +2287,7 @@ export interface operations {
             header?: never;
             path: {
                 /**
-                 * @description A run's id, such as run_ab12.
+                 * @description The id of a run, such as run_ab12.
                  * @example run_ab12
                  */
                 id: components["schemas"]["RunId"];
@@ -2296,7 +2296,7 @@ export interface operations {
         };
         requestBody?: never;
         responses: {
-            /** @description It is canceled already. */
+            /** @description The run is already canceled. */
             200: {
                 headers: {
                     [name: string]: unknown;
@@ -2307,7 +2307,7 @@ export interface operations {
                     };
                 };
             };
-            /** @description It will be canceled. */
+            /** @description The run will be canceled. */
             202: {
                 headers: {
                     [name: string]: unknown;
@@ -2340,7 +2340,7 @@ export interface operations {
             header?: never;
             path: {
                 /**
-                 * @description A run's id, such as run_ab12.
+                 * @description The id of a run, such as run_ab12.
                  * @example run_ab12
                  */
                 id: components["schemas"]["RunId"];
@@ -2349,7 +2349,7 @@ export interface operations {
         };
         requestBody?: never;
         responses: {
-            /** @description Server-sent events to the terminal one, or a page of events, oldest first. */
+            /** @description Server-sent events up to the terminal one, or a page of events, oldest first. */
             200: {
                 headers: {
                     [name: string]: unknown;
@@ -2361,7 +2361,7 @@ export interface operations {
                     };
                 };
             };
-            /** @description There is nothing after Last-Event-ID and never will be: do not reconnect. */
+            /** @description The stream has ended and has no events after Last-Event-ID: do not reconnect. */
             204: {
                 headers: {
                     [name: string]: unknown;
@@ -2385,7 +2385,7 @@ export interface operations {
             header?: never;
             path: {
                 /**
-                 * @description A run's id, such as run_ab12.
+                 * @description The id of a run, such as run_ab12.
                  * @example run_ab12
                  */
                 id: components["schemas"]["RunId"];
@@ -2425,7 +2425,7 @@ export interface operations {
             header?: never;
             path: {
                 /**
-                 * @description A run's id, such as run_ab12.
+                 * @description The id of a run, such as run_ab12.
                  * @example run_ab12
                  */
                 id: components["schemas"]["RunId"];
@@ -2463,19 +2463,19 @@ export interface operations {
             header?: {
                 /** @description One range of bytes, such as bytes=0-1023. */
                 Range?: string;
-                /** @description The ETag of what the caller has. */
+                /** @description The ETag of the client's copy. */
                 "If-None-Match"?: string;
-                /** @description The ETag of what a range would continue. */
+                /** @description The ETag of the copy that the range continues. */
                 "If-Range"?: string;
             };
             path: {
                 /**
-                 * @description A run's id, such as run_ab12.
+                 * @description The id of a run, such as run_ab12.
                  * @example run_ab12
                  */
                 id: components["schemas"]["RunId"];
                 /**
-                 * @description A file's name; it may contain slashes.
+                 * @description The name of the file; it may contain slashes.
                  * @example report.md
                  */
                 artifact: string;
@@ -2576,7 +2576,7 @@ export interface operations {
             };
         };
         responses: {
-            /** @description It was made. */
+            /** @description The created object. */
             201: {
                 headers: {
                     [name: string]: unknown;
@@ -2604,7 +2604,7 @@ export interface operations {
             header?: never;
             path: {
                 /**
-                 * @description A key's id.
+                 * @description The id of a key.
                  * @example K3yK3yK3yK
                  */
                 id: string;
@@ -2641,7 +2641,7 @@ export interface operations {
             header?: never;
             path: {
                 /**
-                 * @description A key's id.
+                 * @description The id of a key.
                  * @example K3yK3yK3yK
                  */
                 id: string;
@@ -2650,7 +2650,7 @@ export interface operations {
         };
         requestBody?: never;
         responses: {
-            /** @description It holds no longer, and its open streams have ended. */
+            /** @description The key is revoked, and its open streams have ended. */
             204: {
                 headers: {
                     [name: string]: unknown;
@@ -2671,15 +2671,15 @@ export interface operations {
     get_usage: {
         parameters: {
             query?: {
-                /** @description The first day; 29 days before `to` if left out. */
+                /** @description The first day; 29 days before `to` if omitted. */
                 from?: string;
-                /** @description The last day; today (UTC) if left out. */
+                /** @description The last day; today (UTC) if omitted. */
                 to?: string;
             };
             header?: never;
             path: {
                 /**
-                 * @description A project's name: lower-case letters, digits and hyphens, such as research-crew.
+                 * @description A project's name: lower-case letters, digits and hyphens, for example research-crew.
                  * @example research
                  */
                 name: components["schemas"]["ProjectName"];
@@ -2688,7 +2688,7 @@ export interface operations {
         };
         requestBody?: never;
         responses: {
-            /** @description The usage of each day, and their sum. */
+            /** @description The usage of each day and the total. */
             200: {
                 headers: {
                     [name: string]: unknown;
