@@ -23,7 +23,7 @@ from bench.hollow.process import MeasurementProcess
 from crds import api_keys
 from tests.campaign.child import Child
 from tests.campaign.ledger import Ledger
-from tests.campaign.yard import ROOT, Yard
+from tests.campaign.testbed import ROOT, CampaignTestbed
 from tests.testbed.ports import free_port
 
 NAMESPACE = "hollow"
@@ -37,7 +37,7 @@ INVALID_REGISTRY = "registry.invalid"
 class HollowService:
     """A running installation and the process of its runners."""
 
-    testbed: Yard
+    testbed: CampaignTestbed
     runner: MeasurementProcess
 
     def pids(self) -> dict[str, int]:
@@ -69,7 +69,7 @@ async def service(
             aiohttp.ClientSession(timeout=aiohttp.ClientTimeout(total=60))
         )
         await kube.call("POST", "/api/v1/namespaces", body={"metadata": {"name": NAMESPACE}})
-        testbed = Yard(
+        testbed = CampaignTestbed(
             NAMESPACE, directory, kube, Ledger(directory / "ledger", HOST), api, controller,
             f"{INVALID_REGISTRY}/crew@sha256:{64 * '0'}", admin_key.text, HOST, session, project="hollow",
         )  # fmt: skip

@@ -6,8 +6,8 @@ from typing import Any
 
 from crds.kinds import Kind
 from kube.client import KubeClient
-from tests.e2e.workshop import Workshop
-from tests.e2e.yard import NAMESPACE, Yard, eventually
+from tests.e2e.testbed import NAMESPACE, E2eTestbed, eventually
+from tests.e2e.upload_project import UploadProject
 
 JOB = Kind("batch", "v1", "jobs", "Job")
 
@@ -49,16 +49,16 @@ def rests(inputs):
 class MeasuredInstallation:
     """One installation under measurement."""
 
-    testbed: Yard
+    testbed: E2eTestbed
     kube: KubeClient
     projects: list[str] = field(default_factory=list)
-    _crew: Workshop | None = None
+    _crew: UploadProject | None = None
     deployment: str = ""
 
     @classmethod
     async def open(cls) -> "MeasuredInstallation":
         """Connect to the installation that `make env` names."""
-        return cls(await Yard.open(), await KubeClient.connect(NAMESPACE, "bench"))
+        return cls(await E2eTestbed.open(), await KubeClient.connect(NAMESPACE, "bench"))
 
     async def close(self) -> None:
         """Delete the created projects and close the connections."""
@@ -67,14 +67,14 @@ class MeasuredInstallation:
         await self.kube.close()
         await self.testbed.close()
 
-    async def project(self, plan: str = "enterprise") -> Workshop:
+    async def project(self, plan: str = "enterprise") -> UploadProject:
         """Create a project; `close` deletes it."""
         name = f"bench-{secrets.token_hex(3)}"
         await self.testbed.post("/v1/projects", {"name": name, "plan": plan})
         self.projects.append(name)
-        return Workshop(self.testbed, name)
+        return UploadProject(self.testbed, name)
 
-    async def crew(self) -> Workshop:
+    async def crew(self) -> UploadProject:
         """Return the project of the crew above, built once; sets `deployment` to its id."""
         if self._crew is None:
             self._crew = await self.project()

@@ -7,7 +7,7 @@ from typing import Any
 
 from bench.lib.installation import MeasuredInstallation
 from crds.kinds import POD
-from tests.e2e.yard import eventually
+from tests.e2e.testbed import eventually
 
 SCRIPT = "import time; print('first', flush=True); print(time.time_ns(), flush=True)"
 _COPIED_FIELDS = ("resources", "securityContext")

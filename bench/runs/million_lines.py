@@ -21,7 +21,7 @@ from bench.lib.finding import Finding
 from bench.lib.installation import JOB, MeasuredInstallation
 from bench.runs.rotations import count_rotations
 from crds.kinds import POD
-from tests.e2e.yard import eventually
+from tests.e2e.testbed import eventually
 
 LINE_COUNT = 1_000_000
 LINES_PER_SECOND = 8000

@@ -14,8 +14,8 @@ CONCURRENT_RUNS = 2
 
 async def measure(installation: MeasuredInstallation) -> list[Finding]:
     """Measure T5: a queue of short Runs in a project with two run slots."""
-    workshop = await installation.project("free")
-    deployment = await workshop.built({"main.py": CODE})
+    upload_project = await installation.project("free")
+    deployment = await upload_project.built({"main.py": CODE})
     ends: list[float] = []
     reports: list[float] = []
     pods: list[float] = []
@@ -40,7 +40,7 @@ async def measure(installation: MeasuredInstallation) -> list[Finding]:
                     return
 
     async def watch_pods() -> None:
-        label = f"crewyard.dev/project={workshop.project},app.kubernetes.io/component=run"
+        label = f"crewyard.dev/project={upload_project.project},app.kubernetes.io/component=run"
         version = (await installation.kube.list(POD, label)).resource_version
         async for event in installation.kube.watch(POD, version, label):
             if event.type == "ADDED":

@@ -10,7 +10,7 @@ import time
 from bench.lib.finding import Finding
 from bench.lib.installation import MeasuredInstallation
 from crds.kinds import POD
-from tests.e2e.yard import eventually
+from tests.e2e.testbed import eventually
 
 LINE_COUNT = 300
 WARMUP_LINES = 20
@@ -28,8 +28,8 @@ def kickoff(inputs):
 
 async def measure(installation: MeasuredInstallation) -> list[Finding]:
     """Measure S1."""
-    workshop = await installation.project()
-    body = {"deployment": await workshop.built({"main.py": CODE}), "input": {"count": LINE_COUNT}}
+    upload_project = await installation.project()
+    body = {"deployment": await upload_project.built({"main.py": CODE}), "input": {"count": LINE_COUNT}}
     run = (await installation.testbed.post("/v1/runs", body))["id"]
     kubectl_task = asyncio.ensure_future(_kubectl(installation, run.replace("_", "-", 1)))
     our_ages: list[float] = []

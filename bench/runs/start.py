@@ -18,7 +18,7 @@ from bench.lib.installation import JOB, MeasuredInstallation
 from bench.lib.statistics import Pair
 from crds.kinds import RUN
 from crds.objects import Run
-from tests.e2e.yard import eventually
+from tests.e2e.testbed import eventually
 
 PAIR_COUNT = 21
 RUNS_IN_FLIGHT = 20

@@ -11,7 +11,7 @@ from bench.lib import pods
 from bench.lib.finding import Finding
 from bench.lib.installation import JOB, MeasuredInstallation
 from bench.runs.start import job_finished
-from tests.e2e.yard import eventually
+from tests.e2e.testbed import eventually
 
 OBJECT_COUNT = 20
 CONTROLLER_METRICS_PATH = "/api/v1/namespaces/crewyard-system/services/crewyard-controller:9090/proxy/metrics"

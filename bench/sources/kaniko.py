@@ -17,7 +17,7 @@ from dev.registry import access
 from dev.settings import from_environment
 from kube.client import KubeClient
 from tests.e2e.demo import GIT_HOST
-from tests.e2e.yard import Yard, eventually
+from tests.e2e.testbed import E2eTestbed, eventually
 from tests.testbed.git_server import GitServer, Repository
 
 NAMESPACE = "crewyard-bench"
@@ -25,7 +25,7 @@ _MEMORY_LIMIT = "4Gi"
 _SECRET = "push"
 
 
-async def installation_settings(testbed: Yard) -> dict[str, str]:
+async def installation_settings(testbed: E2eTestbed) -> dict[str, str]:
     """Return the settings of the installation that builds depend on."""
     config_maps = json.loads(await testbed.kubectl("-n", "crewyard-system", "get", "configmap", "-o", "json"))
     for config_map in config_maps["items"]:
@@ -37,7 +37,7 @@ async def installation_settings(testbed: Yard) -> dict[str, str]:
 class KanikoPeer:
     """Builds of one repository by pods of the plain executor."""
 
-    def __init__(self, testbed: Yard, settings: dict[str, str], server: GitServer) -> None:
+    def __init__(self, testbed: E2eTestbed, settings: dict[str, str], server: GitServer) -> None:
         self.testbed = testbed
         self.settings = settings
         self.base = json.loads(settings["CREWYARD_BASE_IMAGES"])["3.11"]

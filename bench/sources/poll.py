@@ -18,7 +18,7 @@ from bench.lib.installation import MeasuredInstallation
 from bench.runs.writes import CONTROLLER_METRICS_PATH, metric_sum
 from crds.kinds import PROJECT
 from tests.e2e.demo import GIT_HOST
-from tests.e2e.yard import eventually
+from tests.e2e.testbed import eventually
 from tests.testbed.git_server import GitServer
 
 PROJECT_COUNT = 200

@@ -22,7 +22,7 @@ from bench.lib.finding import Finding
 from bench.lib.installation import MeasuredInstallation
 from crds.kinds import DEPLOYMENT, SECRET
 from tests.e2e.demo import GIT_HOST
-from tests.e2e.yard import eventually
+from tests.e2e.testbed import eventually
 from tests.testbed.git_server import GitServer, Repository
 
 PROJECT_COUNT = 10

@@ -15,7 +15,7 @@ from bench.lib.installation import MeasuredInstallation
 from bench.sources.kaniko import KanikoPeer, installation_settings
 from bench.sources.peak_memory import watch_peak
 from crds.kinds import POD
-from tests.e2e.workshop import Workshop, archive, tree, upload
+from tests.e2e.upload_project import UploadProject, archive, tree, upload
 from tests.testbed.git_server import GitServer
 
 EXAMPLES = Path(__file__).parents[2] / "examples"
@@ -44,13 +44,13 @@ def dependency_added(files: Files, number: int) -> Files:
     return {**files, "requirements.txt": f"{lines}\nidna=={versions[number % len(versions)]}\n".encode()}
 
 
-async def _redeploy_seconds(workshop: Workshop, files: Files) -> float:
+async def _redeploy_seconds(upload_project: UploadProject, files: Files) -> float:
     """Return the seconds from POST /v1/deployments to active, without the upload before it."""
-    context = await upload(workshop.yard, workshop.project, archive(files))
-    body = {"project": workshop.project, "build_context_url": context, "message": "Measure"}
+    context = await upload(upload_project.testbed, upload_project.project, archive(files))
+    body = {"project": upload_project.project, "build_context_url": context, "message": "Measure"}
     started = time.monotonic()
-    created = await workshop.yard.post("/v1/deployments", body)
-    deployment = await workshop.ended(created["id"], 900, 0.02)
+    created = await upload_project.testbed.post("/v1/deployments", body)
+    deployment = await upload_project.ended(created["id"], 900, 0.02)
     assert deployment["status"] == "active", deployment
     return time.monotonic() - started
 
@@ -73,30 +73,30 @@ async def _kaniko_peer(installation: MeasuredInstallation) -> AsyncIterator[Kani
 
 async def _measure_pairs(
     installation: MeasuredInstallation, example: str, change: Callable[[Files, int], Files], count: int
-) -> tuple[list[tuple[float, float]], Workshop, float]:
+) -> tuple[list[tuple[float, float]], UploadProject, float]:
     """Return pairs (peer, ours) of one kind of change, our project, and the seconds of its first build."""
     files = example_tree(example)
-    workshop = await installation.project()
+    upload_project = await installation.project()
     async with _kaniko_peer(installation) as peer:
-        first = await _redeploy_seconds(workshop, files)
+        first = await _redeploy_seconds(upload_project, files)
         await peer.build(files)
         pairs = []
         for number in range(count):
             changed = change(files, number)
-            pairs.append((await peer.build(changed), await _redeploy_seconds(workshop, changed)))
-    return pairs, workshop, first
+            pairs.append((await peer.build(changed), await _redeploy_seconds(upload_project, changed)))
+    return pairs, upload_project, first
 
 
 def code_only(example: str, count: int) -> Measure:
     """Return the measurement of B1 and B3 on an example."""
 
     async def measure(installation: MeasuredInstallation) -> list[Finding]:
-        pairs, workshop, first = await _measure_pairs(installation, example, code_changed, count)
+        pairs, upload_project, first = await _measure_pairs(installation, example, code_changed, count)
         files = example_tree(example)
-        identical = [await _redeploy_seconds(workshop, files) for _ in range(3)]
+        identical = [await _redeploy_seconds(upload_project, files) for _ in range(3)]
         # Packed in another order it is a different upload of the same tree, and built again.
         orders = (files, dict(reversed(files.items())))
-        digests = {await workshop.image(await workshop.built(ordered)) for ordered in orders}
+        digests = {await upload_project.image(await upload_project.built(ordered)) for ordered in orders}
         return [
             Finding("B1", f"{example}: first build, POST → active", values=[first]),
             Finding(
@@ -143,16 +143,20 @@ async def cold_start(
 
     Also the peer's first build, and the memory of Kaniko on both sides.
     """
-    workshop = await installation.project()
+    upload_project = await installation.project()
     files = code_changed(example_tree(example), 0)
     async with _kaniko_peer(installation) as peer:
         async with peer.watch_peak() as peer_peak:
             peer_seconds = await peer.build(files)
-        async with watch_peak(installation.kube, f"crewyard.dev/project={workshop.project}") as our_peak:
-            our_seconds = await _redeploy_seconds(workshop, files)
-    active = (await installation.testbed.get(f"/v1/projects/{workshop.project}"))["active_deployment_id"]
+        async with watch_peak(
+            installation.kube, f"crewyard.dev/project={upload_project.project}"
+        ) as our_peak:
+            our_seconds = await _redeploy_seconds(upload_project, files)
+    active = (await installation.testbed.get(f"/v1/projects/{upload_project.project}"))[
+        "active_deployment_id"
+    ]
     pod_spec = await pods.template(installation)
-    image = await workshop.image(active)
+    image = await upload_project.image(active)
     spec = {"containers": [{**pod_spec["containers"][0], "image": image}]}
     script = f"import time; started = time.monotonic(); import {module}; print(time.monotonic() - started)"
     imports = []

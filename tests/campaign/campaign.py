@@ -1,8 +1,8 @@
-"""One campaign on one yard: work, lookers-on, faults that are counted, and the verdict at the end.
+"""One campaign on one test bed: work, lookers-on, faults that are counted, and the verdict at the end.
 
-    async with campaign("controller-kills", yard, concurrency=10) as found:
+    async with campaign("controller-kills", testbed, concurrency=10) as found:
         await found.work.post(script)
-        await found.fault("controller SIGKILL", yard.controller.restart())
+        await found.fault("controller SIGKILL", testbed.controller.restart())
     demand(found.report)
 
 Called by the tests.
@@ -13,14 +13,14 @@ import time
 from collections import Counter
 from collections.abc import AsyncIterator, Awaitable, Iterable
 
-from tests.campaign import checker, gathering
+from tests.campaign import checker, observation
 from tests.campaign.ledger import Entry
 from tests.campaign.observed import CANCELED, Observed, Plan, Read
 from tests.campaign.reader import Readers
 from tests.campaign.report import Column, Report
+from tests.campaign.testbed import CampaignTestbed
 from tests.campaign.watcher import Watcher
 from tests.campaign.workload import Workload
-from tests.campaign.yard import Yard
 
 END_SECONDS = 300.0
 """Until all that was asked for has ended, after the last fault, on a slow machine."""
@@ -32,21 +32,27 @@ class Campaign:
     """What a test works with; `report` is there once the block has ended."""
 
     def __init__(
-        self, name: str, yard: Yard, concurrency: int, seed: int | None, tolerant: bool, rewound: bool
+        self,
+        name: str,
+        testbed: CampaignTestbed,
+        concurrency: int,
+        seed: int | None,
+        tolerant: bool,
+        rewound: bool,
     ) -> None:
-        self.name, self.yard, self.seed = name, yard, seed
+        self.name, self.testbed, self.seed = name, testbed, seed
         self._rewound = rewound
-        self.work = Workload(yard, tolerant)
-        self.jobs = Workload(yard, tolerant)
+        self.work = Workload(testbed, tolerant)
+        self.jobs = Workload(testbed, tolerant)
         self.faults: Counter[str] = Counter()
         self.healed: list[float] = []
         self.notes: list[str] = []
         self.more: list[checker.Violation] = []
         """What a test has found by itself."""
-        self.readers = Readers(yard)
+        self.readers = Readers(testbed)
         self._reads: list[Read] = []
-        self.watcher = Watcher(yard)
-        self.job_watcher = Watcher(yard, jobs=True)
+        self.watcher = Watcher(testbed)
+        self.job_watcher = Watcher(testbed, jobs=True)
         self.end_seconds = END_SECONDS
         self.report = Report(name, self.faults, ())
         self._concurrency = concurrency
@@ -62,11 +68,11 @@ class Campaign:
     async def look(self, run: str) -> None:
         """Reads what a run has told so far, if the API answers: from then on none of it may be missing."""
         with contextlib.suppress(AssertionError):
-            self._reads.append(Read(run, await gathering.events(self.yard, run, seconds=0)))
+            self._reads.append(Read(run, await observation.events(self.testbed, run, seconds=0)))
 
     async def judge(self) -> None:
         """Waits for all ends, gathers, checks."""
-        yard = self.yard
+        testbed = self.testbed
         if self._rewound:
             for one in self.work.asked:
                 self.work.allow(one.run, CANCELED)
@@ -74,10 +80,10 @@ class Campaign:
         jobs_wait = GONE_SECONDS if self._rewound else self.end_seconds
         await self.job_watcher.until_ended({one.run for one in self.jobs.asked}, jobs_wait)
         reads, late = await self.readers.told(self.end_seconds)
-        left = await gathering.left(yard, alike=not self._rewound)
-        runs = await gathering.runs(yard)
-        gone, kept = await gathering.stored(yard, self.work.uploads)
-        entries = yard.ledger.entries()
+        left = await observation.left(testbed, alike=not self._rewound)
+        runs = await observation.runs(testbed)
+        gone, kept = await observation.stored(testbed, self.work.uploads)
+        entries = testbed.ledger.entries()
         of_jobs = {one.run for one in self.jobs.asked}
         mine = [entry for entry in entries if entry.run not in of_jobs]
         sights = [one for one in self.watcher.sights if one.source == "list" or not self._rewound]
@@ -92,7 +98,7 @@ class Campaign:
         columns = [Column("Runs", len(runs), tuple(found), self._recovery(self.watcher, mine))]
         if self.jobs.asked:
             theirs = [entry for entry in entries if entry.run in of_jobs]
-            jobs = await gathering.jobs(yard)
+            jobs = await observation.jobs(testbed)
             plan = Plan(tuple(self.jobs.asked), jobs=True)
             of_them = checker.check(Observed(jobs, tuple(self.job_watcher.sights)), theirs, plan)
             columns.append(
@@ -109,7 +115,7 @@ class Campaign:
 
     def waited(self, watcher: Watcher, run: str) -> float:
         """Seconds from the last word of a run's crew to the end that was seen of it."""
-        last = _last_words(entry for entry in self.yard.ledger.entries() if entry.run == run)
+        last = _last_words(entry for entry in self.testbed.ledger.entries() if entry.run == run)
         return watcher.ended.get(run, time.time()) - last.get(run, time.time())
 
     def _recovery(self, watcher: Watcher, entries: Iterable[Entry]) -> float:
@@ -129,7 +135,7 @@ def _last_words(entries: Iterable[Entry]) -> dict[str, float]:
 @contextlib.asynccontextmanager
 async def campaign(
     name: str,
-    yard: Yard,
+    testbed: CampaignTestbed,
     concurrency: int = 10,
     seed: int | None = None,
     tolerant: bool = False,
@@ -137,11 +143,11 @@ async def campaign(
 ) -> AsyncIterator[Campaign]:
     """A campaign; the verdict is passed when the block ends without an error.
 
-    `concurrency` is what the yard's plan allows, `seed` what its schedule was drawn with; `tolerant` as in
+    `concurrency` is what the test bed's plan allows, `seed` what its schedule was drawn with; `tolerant` as in
     `observed.Asked`. With `rewound` the cluster itself goes back in time: objects are then no witnesses, and
     what they lost may end as canceled.
     """
-    found = Campaign(name, yard, concurrency, seed, tolerant, rewound)
+    found = Campaign(name, testbed, concurrency, seed, tolerant, rewound)
     async with found.watcher.looking(), found.job_watcher.looking(), found.readers.reading():
         yield found
         await found.judge()

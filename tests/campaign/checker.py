@@ -9,7 +9,7 @@ from collections.abc import Iterable, Iterator, Mapping
 from dataclasses import dataclass
 
 from tests.campaign import ledger
-from tests.campaign.checked_content import artifacts, events, told
+from tests.campaign.content_checks import artifacts, events, told
 from tests.campaign.ledger import Entry
 from tests.campaign.observed import (
     CANCELED,

@@ -1,6 +1,6 @@
 """One process of the service, of this tree or of another one, that a test may kill, stop and start again.
 
-Called by `tests.campaign.yard`. Whatever it prints is kept, a file for each start.
+Called by `tests.campaign.testbed`. Whatever it prints is kept, a file for each start.
 """
 
 import asyncio

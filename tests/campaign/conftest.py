@@ -21,7 +21,7 @@ def pytest_configure(config: pytest.Config) -> None:
 
 @pytest.fixture
 def place(tmp_path):
-    """A directory for a yard; told where the test fails."""
+    """A directory for a test bed; told where the test fails."""
     print(f"logs and ledger are in {tmp_path}")
     return tmp_path
 

@@ -1,6 +1,6 @@
 """The image of the campaign's crew: the base image, the runner of a tree, and `crew/main.py`.
 
-Made without a build, so that a test of a patched runner takes a second. Called by `tests.campaign.yard`.
+Made without a build, so that a test of a patched runner takes a second. Called by `tests.campaign.testbed`.
 """
 
 import gzip

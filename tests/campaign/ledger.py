@@ -1,7 +1,7 @@
 """What the crews themselves say they did: a file of lines that the product knows nothing of.
 
 A crew's first act is to put its start here, later numbered marks, at last its end. A line is on the disk
-before the crew is answered. Called by `tests.campaign.yard`; `read` by the checker.
+before the crew is answered. Called by `tests.campaign.testbed`; `read` by the checker.
 """
 
 import json

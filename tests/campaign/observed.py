@@ -1,4 +1,4 @@
-"""What the checker is given: what was asked, what was seen of it. Pure values, made by watcher and gathering.
+"""What the checker is given: what was asked, what was seen of it. Pure values, made by `watcher` and `observation`.
 
 Runs go by their objects' names (`run-…`); statuses are the API's words, in lower case.
 """

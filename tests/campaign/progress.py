@@ -9,7 +9,7 @@ from typing import Any
 
 import pytest
 
-from tests.campaign.seen import FILE, lines, table
+from tests.campaign.results import FILE, lines, table
 
 
 def minutes(seconds: float) -> str:

@@ -13,7 +13,7 @@ import aiohttp
 from crds.names import id_of
 from tests.campaign.checker import EVENTS, Violation
 from tests.campaign.observed import Event, Read
-from tests.campaign.yard import Yard
+from tests.campaign.testbed import CampaignTestbed
 
 PAUSE = 0.5
 NONE_YET = (404, 500, 502, 503, 429)
@@ -23,12 +23,12 @@ NONE_YET = (404, 500, 502, 503, 429)
 class Reader:
     """`events` is what it has read; `streams` how often it had to connect; `whole` whether that is all."""
 
-    def __init__(self, yard: Yard, run: str, session: aiohttp.ClientSession) -> None:
+    def __init__(self, testbed: CampaignTestbed, run: str, session: aiohttp.ClientSession) -> None:
         self.run = run
         self.events: list[Event] = []
         self.streams = 0
         self.whole = False
-        self._yard, self._session = yard, session
+        self._testbed, self._session = testbed, session
 
     async def follow(self) -> None:
         """Returns once the api says that all is told."""
@@ -42,10 +42,10 @@ class Reader:
         return Read(self.run, tuple(self.events), self.whole)
 
     async def _stream(self) -> bool:
-        headers = {"Authorization": f"Bearer {self._yard.key}", "Accept": "text/event-stream"}
+        headers = {"Authorization": f"Bearer {self._testbed.key}", "Accept": "text/event-stream"}
         if self.events:
             headers["Last-Event-ID"] = str(self.events[-1].id)
-        url = f"{self._yard.api.url}/v1/runs/{id_of(self.run)}/events"
+        url = f"{self._testbed.api.url}/v1/runs/{id_of(self.run)}/events"
         self.streams += 1
         try:
             async with self._session.get(url, headers=headers) as answer:
@@ -79,8 +79,8 @@ class Reader:
 class Readers:
     """All that follow while a campaign goes."""
 
-    def __init__(self, yard: Yard) -> None:
-        self._yard = yard
+    def __init__(self, testbed: CampaignTestbed) -> None:
+        self._testbed = testbed
         self._following: dict[Reader, asyncio.Task[None]] = {}
         self._session: aiohttp.ClientSession | None = None
 
@@ -100,7 +100,7 @@ class Readers:
     def follow(self, run: str) -> None:
         """One more reader, of that run."""
         assert self._session is not None
-        reader = Reader(self._yard, run, self._session)
+        reader = Reader(self._testbed, run, self._session)
         self._following[reader] = asyncio.create_task(reader.follow())
 
     async def told(self, seconds: float) -> tuple[list[Read], list[Violation]]:

@@ -15,8 +15,8 @@ from typing import Any
 from bench.lib.machine import describe_machine
 from crds.times import format_time
 from tests.campaign.checker import DOUBLED, LOST, WRONG_END, Violation
+from tests.campaign.results import FILE
 from tests.campaign.schedule import again
-from tests.campaign.seen import FILE
 
 PLACE = "CREWYARD_CAMPAIGN_REPORT"
 """A directory to which the figures of each test are added as lines of JSON."""

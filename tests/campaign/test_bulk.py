@@ -18,8 +18,8 @@ from bench.runs.artifact import reset_peak, resident_mib
 from crds.names import id_of
 from tests.campaign.crew.main import content
 from tests.campaign.observed import SUCCEEDED
+from tests.campaign.testbed import CampaignTestbed, open_testbed
 from tests.campaign.workload import Workload
-from tests.campaign.yard import Yard, yard
 
 FILES, SIZE = 1000, 1 << 20
 LINES, OVER = 1_000_000, 5_000
@@ -30,33 +30,33 @@ ROOM = {"run": {"resources": {"limits": {"memory": "512Mi", "ephemeral-storage":
 SMALL = {"events": 5, "artifact": 300_000}
 
 
-async def finished(yard: Yard, run: str, seconds: float = 1800) -> dict:
+async def finished(testbed: CampaignTestbed, run: str, seconds: float = 1800) -> dict:
     async with asyncio.timeout(seconds):
         while True:
-            found = await yard.ask("GET", f"/v1/runs/{id_of(run)}")
+            found = await testbed.ask("GET", f"/v1/runs/{id_of(run)}")
             if found["completed_at"] is not None:
                 assert found["status"] == SUCCEEDED, found
                 return found
             await asyncio.sleep(0.5)
 
 
-async def warm(yard: Yard, work: Workload) -> float:
+async def warm(testbed: CampaignTestbed, work: Workload) -> float:
     """MiB of the facade once it has done everything for a small run; its greatest amount counts from here."""
     run = await work.post(SMALL)
-    await finished(yard, run)
-    await yard.ask("GET", f"/v1/runs/{id_of(run)}/artifacts/artifact.bin")
-    assert len([one async for one in events(yard, run)]) > 5
-    before = resident_mib(yard.api.pid)
-    reset_peak(yard.api.pid)
+    await finished(testbed, run)
+    await testbed.ask("GET", f"/v1/runs/{id_of(run)}/artifacts/artifact.bin")
+    assert len([one async for one in events(testbed, run)]) > 5
+    before = resident_mib(testbed.api.pid)
+    reset_peak(testbed.api.pid)
     return before
 
 
-async def events(yard: Yard, run: str) -> AsyncIterator[tuple[int, str, dict]]:
+async def events(testbed: CampaignTestbed, run: str) -> AsyncIterator[tuple[int, str, dict]]:
     """Id, type and data of a run's events, as the stream tells them to its end."""
-    sent = {"Authorization": f"Bearer {yard.key}", "Accept": "text/event-stream"}
+    sent = {"Authorization": f"Bearer {testbed.key}", "Accept": "text/event-stream"}
     limit = aiohttp.ClientTimeout(total=1800)
-    path = f"{yard.api.url}/v1/runs/{id_of(run)}/events"
-    async with yard.session.get(path, headers=sent, timeout=limit) as answer:
+    path = f"{testbed.api.url}/v1/runs/{id_of(run)}/events"
+    async with testbed.session.get(path, headers=sent, timeout=limit) as answer:
         assert answer.status == 200, await answer.text()
         fields: dict[str, str] = {}
         async for raw in answer.content:
@@ -69,12 +69,12 @@ async def events(yard: Yard, run: str) -> AsyncIterator[tuple[int, str, dict]]:
                 fields = {}
 
 
-async def listed(yard: Yard, run: str) -> dict[str, dict]:
+async def listed(testbed: CampaignTestbed, run: str) -> dict[str, dict]:
     """All rows of a run's artifacts, by name; each page says how many there are."""
     found: dict[str, dict] = {}
     for page in range(1, FILES // PAGE + 1):
         path = f"/v1/runs/{id_of(run)}/artifacts?per_page={PAGE}&page={page}"
-        status, answer = await yard.call("GET", path)
+        status, answer = await testbed.call("GET", path)
         assert (status, answer["pagination"]["total"], len(answer["data"])) == (200, FILES, PAGE)
         found |= {row["name"]: row for row in answer["data"]}
     return found
@@ -86,7 +86,7 @@ def sha256(run: str, number: int) -> str:
 
 @pytest.mark.campaign
 async def test_a_thousand_files_arrive_and_are_given_back(place):
-    async with yard(place, project=ROOM) as mine:
+    async with open_testbed(place, project=ROOM) as mine:
         work = Workload(mine)
         before = await warm(mine, work)
         begun = time.monotonic()
@@ -115,7 +115,7 @@ async def test_a_thousand_files_arrive_and_are_given_back(place):
 
 @pytest.mark.campaign
 async def test_a_million_lines_arrive_and_what_is_more_is_told_once(place):
-    async with yard(place, project=ROOM) as mine:
+    async with open_testbed(place, project=ROOM) as mine:
         work = Workload(mine)
         before = await warm(mine, work)
         begun = time.monotonic()

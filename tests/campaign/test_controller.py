@@ -9,8 +9,8 @@ import pytest
 from tests.campaign import schedule
 from tests.campaign.campaign import Campaign, campaign
 from tests.campaign.report import demand
+from tests.campaign.testbed import open_testbed
 from tests.campaign.workload import draw
-from tests.campaign.yard import yard
 
 CONCURRENCY = 6
 
@@ -44,10 +44,10 @@ async def kills(found: Campaign, faults: tuple[schedule.Fault, ...]) -> None:
 
 
 async def _kill(found: Campaign, fault: schedule.Fault) -> None:
-    await found.yard.controller.kill()
+    await found.testbed.controller.kill()
     await asyncio.sleep(fault.seconds)
     # The next kill may come before it is ready: that, too, happens to machines.
-    await found.yard.controller.start(ready=False)
+    await found.testbed.controller.start(ready=False)
 
 
 async def killed(
@@ -57,7 +57,7 @@ async def killed(
     faults = schedule.draw(seed, {"controller SIGKILL": count}, seconds, longest=1.0)
     print(schedule.text(seed, faults, name))
     async with (
-        yard(place, concurrency=concurrency) as mine,
+        open_testbed(place, concurrency=concurrency) as mine,
         campaign(name, mine, concurrency, seed) as found,
     ):
         found.end_seconds = 300 + 3 * runs
@@ -86,7 +86,7 @@ async def test_hundred_controller_kills(place, chosen):
 
 @pytest.mark.parametrize("number", [signal.SIGTERM, signal.SIGINT])
 async def test_a_controller_that_is_asked_ends_by_itself(place, number):
-    async with yard(place, concurrency=CONCURRENCY) as mine:
+    async with open_testbed(place, concurrency=CONCURRENCY) as mine:
         begun = asyncio.get_running_loop().time()
         await mine.controller.kill(number)
         took = asyncio.get_running_loop().time() - begun
@@ -98,7 +98,7 @@ async def test_a_controller_that_is_asked_ends_by_itself(place, number):
 async def test_two_controllers(place, chosen):
     seed = chosen(2)
     async with (
-        yard(place, concurrency=CONCURRENCY) as mine,
+        open_testbed(place, concurrency=CONCURRENCY) as mine,
         campaign("test_two_controllers", mine, CONCURRENCY, seed) as found,
     ):
         other = mine.another_controller()
@@ -112,7 +112,7 @@ async def test_a_halted_controller_comes_back_beside_another(place, chosen):
     """As on a node that hangs for a minute: its successor works, then both do."""
     seed = chosen(3)
     async with (
-        yard(place, concurrency=CONCURRENCY) as mine,
+        open_testbed(place, concurrency=CONCURRENCY) as mine,
         campaign("test_a_halted_controller_comes_back_beside_another", mine, CONCURRENCY, seed) as found,
     ):
         chance = random.Random(seed)

@@ -10,7 +10,7 @@ from crds.names import id_of
 from tests.campaign.campaign import Campaign, campaign
 from tests.campaign.pods import kill_runner
 from tests.campaign.report import demand
-from tests.campaign.yard import yard
+from tests.campaign.testbed import open_testbed
 
 CONCURRENCY = 8
 STEPS = {"events": 3, "artifact": 1000}
@@ -42,7 +42,7 @@ GREAT = {
 async def message(found: Campaign, run: str) -> str:
     """What the Run says of its end."""
     await found.watcher.until_ended({run}, found.end_seconds)
-    raw = await found.yard.kube.get(RUN, run)
+    raw = await found.testbed.kube.get(RUN, run)
     assert raw is not None
     return str((raw["status"].get("error") or {}).get("message", ""))
 
@@ -50,7 +50,7 @@ async def message(found: Campaign, run: str) -> str:
 async def begun(found: Campaign, run: str) -> None:
     """Returns once the crew has said its last word before it only waits."""
     async with asyncio.timeout(found.end_seconds):
-        while not any(entry.run == run and entry.number == 3 for entry in found.yard.ledger.entries()):
+        while not any(entry.run == run and entry.number == 3 for entry in found.testbed.ledger.entries()):
             await asyncio.sleep(0.1)
 
 
@@ -70,7 +70,7 @@ async def runner_killed(found: Campaign) -> None:
     """SIGKILL to process 1 of the pod."""
     run = await found.work.post({"events": 3, "sleep": 600}, ("failed:RunnerLost",))
     await begun(found, run)
-    pod = await found.yard.kube.get(POD, run)
+    pod = await found.testbed.kube.get(POD, run)
     assert pod is not None
     if not kill_runner(pod["metadata"]["uid"]):
         pytest.skip("the pods' processes are not on this machine")
@@ -86,7 +86,7 @@ async def deaf(found: Campaign, canceled: bool) -> None:
     if canceled:
         run = await found.work.post(script, ("canceled",))
         await begun(found, run)
-        await found.yard.ask("POST", f"/v1/runs/{id_of(run)}/cancel")
+        await found.testbed.ask("POST", f"/v1/runs/{id_of(run)}/cancel")
     else:
         await found.work.post(script, ("failed:DeadlineExceeded",), timeout="20s")
     found.faults["crew ignores SIGTERM"] += 1
@@ -96,7 +96,10 @@ async def everything(
     name: str, place, faults: Mapping[str, tuple[dict, str, str]], neighbours: int, seconds: float = 600
 ) -> None:
     """All faults at once, between neighbours; `seconds` until all have ended."""
-    async with yard(place, concurrency=CONCURRENCY) as mine, campaign(name, mine, CONCURRENCY) as found:
+    async with (
+        open_testbed(place, concurrency=CONCURRENCY) as mine,
+        campaign(name, mine, CONCURRENCY) as found,
+    ):
         found.end_seconds = seconds
         for _ in range(neighbours):
             await found.work.post(dict(QUIET))

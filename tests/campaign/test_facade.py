@@ -8,8 +8,8 @@ import pytest
 from tests.campaign import schedule
 from tests.campaign.campaign import Campaign, campaign
 from tests.campaign.report import demand
+from tests.campaign.testbed import open_testbed
 from tests.campaign.workload import draw
-from tests.campaign.yard import yard
 
 CONCURRENCY = 8
 LONG = 5
@@ -42,7 +42,7 @@ async def kills(found: Campaign, faults: tuple[schedule.Fault, ...]) -> None:
     begun = loop.time()
     for fault in faults:
         await asyncio.sleep(max(0.0, begun + fault.at - loop.time()))
-        await found.fault(fault.kind, found.yard.api.restart())
+        await found.fault(fault.kind, found.testbed.api.restart())
 
 
 async def killed(name: str, place, count: int, seconds: float, seed: int) -> None:
@@ -51,7 +51,7 @@ async def killed(name: str, place, count: int, seconds: float, seed: int) -> Non
     print(schedule.text(seed, faults, name))
     over = asyncio.Event()
     async with (
-        yard(place, concurrency=CONCURRENCY) as mine,
+        open_testbed(place, concurrency=CONCURRENCY) as mine,
         campaign(name, mine, CONCURRENCY, seed) as found,
     ):
         runs = await talking(found, seconds)

@@ -16,7 +16,7 @@ from tests.campaign.campaign import Campaign, campaign
 from tests.campaign.ledger import START
 from tests.campaign.observed import CANCELED
 from tests.campaign.report import demand
-from tests.campaign.yard import yard
+from tests.campaign.testbed import open_testbed
 
 AWAY = 150.0
 CONCURRENCY = 10
@@ -31,20 +31,20 @@ def steady(seconds: float) -> dict:
 async def started(found: Campaign, runs: list[str]) -> None:
     """Returns once the crews are at work."""
     async with asyncio.timeout(180):
-        while set(runs) - {one.run for one in found.yard.ledger.entries() if one.what == START}:
+        while set(runs) - {one.run for one in found.testbed.ledger.entries() if one.what == START}:
             await asyncio.sleep(0.2)
 
 
 async def cancel(found: Campaign, run: str) -> float:
     """As `kubectl patch` does it; when that was."""
-    await found.yard.kube.patch(RUN, run, {"spec": {"cancel": True}})
+    await found.testbed.kube.patch(RUN, run, {"spec": {"cancel": True}})
     return time.time()
 
 
 async def ended(found: Campaign, run: str, seconds: float) -> float:
     """When its object was seen to have ended, whoever tells of it."""
     async with asyncio.timeout(seconds):
-        while not Run(await found.yard.kube.get(RUN, run) or {}).ended:
+        while not Run(await found.testbed.kube.get(RUN, run) or {}).ended:
             await asyncio.sleep(0.2)
     return time.time()
 
@@ -53,7 +53,7 @@ async def meanwhile(found: Campaign, stopped: str) -> None:
     """What goes on while the facade is away, and how it is given back."""
     await found.look(stopped)
     begun = time.monotonic()
-    await found.yard.api.kill()
+    await found.testbed.api.kill()
     await asyncio.sleep(20)
     made, unwanted = await found.work.apply([steady(5), steady(5)])
     found.work.asked = [
@@ -65,19 +65,19 @@ async def meanwhile(found: Campaign, stopped: str) -> None:
     # No facade is needed for any of it: the pods are told to stop, and the controller sees them go.
     took = await ended(found, stopped, 100) - asked
     await ended(found, unwanted, 100)
-    last = max(one.at for one in found.yard.ledger.entries() if one.run == stopped) - asked
+    last = max(one.at for one in found.testbed.ledger.entries() if one.run == stopped) - asked
     found.notes.append(
         f"canceled: the crew's last word {last:+.1f} s, the object's end {took:+.0f} s after it"
     )
     await asyncio.sleep(max(0.0, begun + AWAY - time.monotonic()))
-    assert not Run(await found.yard.kube.get(RUN, made) or {}).ended
-    await found.yard.api.start()
+    assert not Run(await found.testbed.kube.get(RUN, made) or {}).ended
+    await found.testbed.api.start()
 
 
 @pytest.mark.campaign
 async def test_the_facade_is_away_for_minutes(place):
     async with (
-        yard(place, concurrency=CONCURRENCY) as mine,
+        open_testbed(place, concurrency=CONCURRENCY) as mine,
         campaign("test_the_facade_is_away_for_minutes", mine, CONCURRENCY) as found,
     ):
         through = await found.work.post(steady(AWAY + 60))

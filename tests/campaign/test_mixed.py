@@ -15,8 +15,8 @@ from tests.campaign.ledger import END
 from tests.campaign.pods import kill_runner
 from tests.campaign.report import Report, demand
 from tests.campaign.schedule import Fault
+from tests.campaign.testbed import CampaignTestbed, open_testbed
 from tests.campaign.workload import draw
-from tests.campaign.yard import Yard, yard
 
 CONCURRENCY = 6
 OTHER = "dep-other"
@@ -27,7 +27,7 @@ class Mixture:
     """How each kind of fault is done."""
 
     def __init__(self, found: Campaign, chance: random.Random) -> None:
-        self.found, self.yard, self.chance = found, found.yard, chance
+        self.found, self.testbed, self.chance = found, found.testbed, chance
 
     async def do(self, fault: Fault) -> None:
         """One fault, over and healed when this returns."""
@@ -35,42 +35,42 @@ class Mixture:
         await self.found.fault(fault.kind, doing(fault))
 
     async def controller_sigkill(self, fault: Fault) -> None:
-        await self.yard.controller.kill()
+        await self.testbed.controller.kill()
         await asyncio.sleep(fault.seconds)
-        await self.yard.controller.start(ready=False)
+        await self.testbed.controller.start(ready=False)
 
     async def facade_sigkill(self, fault: Fault) -> None:
-        await self.yard.api.kill()
+        await self.testbed.api.kill()
         await asyncio.sleep(fault.seconds)
-        await self.yard.api.start()
+        await self.testbed.api.start()
 
     async def both_sigkill(self, fault: Fault) -> None:
         await asyncio.gather(self.controller_sigkill(fault), self.facade_sigkill(fault))
 
     async def controller_sigstop(self, fault: Fault) -> None:
-        self.yard.controller.stop()
+        self.testbed.controller.stop()
         await asyncio.sleep(fault.seconds)
-        self.yard.controller.cont()
+        self.testbed.controller.cont()
 
     async def facade_sigstop(self, fault: Fault) -> None:
-        self.yard.api.stop()
+        self.testbed.api.stop()
         await asyncio.sleep(fault.seconds)
-        self.yard.api.cont()
+        self.testbed.api.cont()
 
     async def facade_sigterm(self, fault: Fault) -> None:
-        await self.yard.api.restart(signal.SIGTERM)
+        await self.testbed.api.restart(signal.SIGTERM)
 
     async def pod_deleted(self, fault: Fault) -> None:
         name = self._running()
-        pod = await self.yard.kube.get(POD, name) if name else None
+        pod = await self.testbed.kube.get(POD, name) if name else None
         if name and pod is not None:
             self.found.work.allow(name, "failed:PodDeleted")
             await self.found.look(name)
-            await self.yard.kube.delete(POD, name, uid=pod["metadata"]["uid"])
+            await self.testbed.kube.delete(POD, name, uid=pod["metadata"]["uid"])
 
     async def runner_sigkill(self, fault: Fault) -> None:
         name = self._running()
-        pod = await self.yard.kube.get(POD, name) if name else None
+        pod = await self.testbed.kube.get(POD, name) if name else None
         if name and pod is not None:
             self.found.work.allow(name, "failed:RunnerLost")
             await self.found.look(name)
@@ -78,7 +78,7 @@ class Mixture:
 
     def _running(self) -> str | None:
         """A run that its crew has begun and not ended; none that was chosen before."""
-        lines = self.yard.ledger.entries()
+        lines = self.testbed.ledger.entries()
         over = {line.run for line in lines if line.what == END}
         whole = {one.run for one in self.found.work.asked if len(one.ends) == 1}
         names = sorted({line.run for line in lines} & whole - over - self.found.watcher.ended.keys())
@@ -87,7 +87,7 @@ class Mixture:
 
 async def flips(found: Campaign, chance: random.Random, over: asyncio.Event) -> None:
     """One rollback after the other, until `over`: the last that was acknowledged is the one that holds."""
-    mine = found.yard
+    mine = found.testbed
     wanted = OTHER
     while not over.is_set():
         wanted = mine.deployment if wanted == OTHER else OTHER
@@ -115,7 +115,7 @@ async def mixed(name: str, place, each: int, seconds: float, runs: int, seed: in
     """`each` faults of every kind over `seconds`, during `runs` runs."""
     faults = schedule.draw(seed, dict.fromkeys(KINDS, each), seconds)
     print(schedule.text(seed, faults, name))
-    async with yard(place, concurrency=CONCURRENCY, start=False) as mine:
+    async with open_testbed(place, concurrency=CONCURRENCY, start=False) as mine:
         await mine.api.start()
         await mine.furnish()
         await mine.deploy(OTHER)
@@ -126,7 +126,7 @@ async def mixed(name: str, place, each: int, seconds: float, runs: int, seed: in
 
 
 async def _mixed(
-    name: str, mine: Yard, faults: tuple[Fault, ...], seconds: float, runs: int, seed: int
+    name: str, mine: CampaignTestbed, faults: tuple[Fault, ...], seconds: float, runs: int, seed: int
 ) -> Report:
     async with campaign(name, mine, CONCURRENCY, seed) as found:
         chance = random.Random(seed)

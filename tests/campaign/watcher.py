@@ -15,8 +15,8 @@ from crds.kinds import RUN
 from crds.names import name_of
 from kube import errors
 from tests.campaign.observed import FAILED, PENDING, RUNNING, SUCCEEDED, TERMINAL, Sight
+from tests.campaign.testbed import CampaignTestbed
 from tests.campaign.workload import JOB
-from tests.campaign.yard import Yard
 
 PAUSE = 0.5
 PAGE = 100
@@ -25,8 +25,8 @@ PAGE = 100
 class Watcher:
     """What was seen. `sights` are changes only; `ended` says when an end was first seen."""
 
-    def __init__(self, yard: Yard, jobs: bool = False) -> None:
-        self._yard = yard
+    def __init__(self, testbed: CampaignTestbed, jobs: bool = False) -> None:
+        self._testbed = testbed
         self._kind, self._status = (JOB, job_status) if jobs else (RUN, run_status)
         self._jobs = jobs
         self._last: dict[tuple[str, str], str] = {}
@@ -68,7 +68,7 @@ class Watcher:
             self.ended.setdefault(run, time.time())
 
     async def _objects(self) -> None:
-        kube, kind = self._yard.kube, self._kind
+        kube, kind = self._testbed.kube, self._kind
         while True:
             try:
                 listing = await kube.list(kind)
@@ -90,13 +90,15 @@ class Watcher:
             await asyncio.sleep(PAUSE)
 
     async def _list(self) -> None:
-        yard = self._yard
-        status, found = await yard.call("GET", f"/v1/deployments?project={yard.project}&per_page={PAGE}")
+        testbed = self._testbed
+        status, found = await testbed.call(
+            "GET", f"/v1/deployments?project={testbed.project}&per_page={PAGE}"
+        )
         if status == 200:
             self.active.append(sum(one["status"] == "active" for one in found["data"]))
         page = 1
         while True:
-            status, found = await yard.call("GET", f"/v1/runs?per_page={PAGE}&page={page}")
+            status, found = await testbed.call("GET", f"/v1/runs?per_page={PAGE}&page={page}")
             if status != 200:
                 return
             for one in found["data"]:

@@ -18,7 +18,7 @@ from crds.kinds import Kind
 from crds.names import name_of
 from kube import errors
 from tests.campaign.observed import SUCCEEDED, Asked
-from tests.campaign.yard import LIMITS, Yard
+from tests.campaign.testbed import LIMITS, CampaignTestbed
 
 JOB = Kind("batch", "v1", "jobs", "Job")
 PATIENCE = 180.0
@@ -41,10 +41,10 @@ def draw(chance: random.Random, most_seconds: float = 2.0) -> Script:
 
 
 class Workload:
-    """Asks for runs of a yard, and keeps what it asked for. `tolerant` as in `observed.Asked`."""
+    """Asks for runs of a test bed, and keeps what it asked for. `tolerant` as in `observed.Asked`."""
 
-    def __init__(self, yard: Yard, tolerant: bool = False) -> None:
-        self._yard, self._tolerant = yard, tolerant
+    def __init__(self, testbed: CampaignTestbed, tolerant: bool = False) -> None:
+        self._testbed, self._tolerant = testbed, tolerant
         self.asked: list[Asked] = []
         self.uploads: dict[str, str] = {}
         """The sha256 of archives that were answered for, by the upload's id."""
@@ -60,22 +60,22 @@ class Workload:
         self.asked = [replace(one, ends=one.ends | {end}) if one.run == run else one for one in self.asked]
 
     def _input(self, script: Script) -> Script:
-        return {"ledger": self._yard.ledger.url, **script}
+        return {"ledger": self._testbed.ledger.url, **script}
 
     async def post(self, script: Script, ends: Sequence[str] = (), **more: Any) -> str:
         """A run by POST with an Idempotency-Key, repeated until it is acknowledged; gives its name."""
-        body = {"deployment": self._yard.project, "input": self._input(script), **more}
+        body = {"deployment": self._testbed.project, "input": self._input(script), **more}
         headers = {"Idempotency-Key": secrets.token_hex(12)}
-        made = await self._yard.ask("POST", "/v1/runs", body, **headers)
+        made = await self._testbed.ask("POST", "/v1/runs", body, **headers)
         name = name_of(made["id"])
         self._keep(name, script, ends)
         return name
 
     async def post_once(self, script: Script) -> str | None:
         """A run by one POST without a key: None where there was no answer, or a 5xx."""
-        body = {"deployment": self._yard.project, "input": self._input(script)}
+        body = {"deployment": self._testbed.project, "input": self._input(script)}
         try:
-            status, found = await self._yard.call("POST", "/v1/runs", body)
+            status, found = await self._testbed.call("POST", "/v1/runs", body)
         except (aiohttp.ClientError, TimeoutError, ValueError):
             status, found = 0, None
         if status == 201 and isinstance(found, dict):
@@ -90,13 +90,13 @@ class Workload:
         """An archive that nobody builds, tried once; whether it was answered for."""
         data = secrets.token_bytes(size)
         sha256 = hashlib.sha256(data).hexdigest()
-        body = {"project": self._yard.project, "size": size, "sha256": sha256}
+        body = {"project": self._testbed.project, "size": size, "sha256": sha256}
         try:
-            status, found = await self._yard.call("POST", "/v1/uploads", body)
+            status, found = await self._testbed.call("POST", "/v1/uploads", body)
             if status != 201:
                 return False
             made = found["data"]
-            put = self._yard.session.put(made["upload_url"], data=data, headers=made["headers"])
+            put = self._testbed.session.put(made["upload_url"], data=data, headers=made["headers"])
             async with put as answer:
                 if answer.status >= 300:
                     return False
@@ -108,7 +108,7 @@ class Workload:
     async def apply(self, scripts: Sequence[Script], ends: Sequence[str] = ()) -> list[str]:
         """Runs by one `kubectl apply` of a file with all of them; gives their names."""
         prefix = f"run-{secrets.token_hex(5)}"
-        spec = [{"project": self._yard.project, "input": self._input(script)} for script in scripts]
+        spec = [{"project": self._testbed.project, "input": self._input(script)} for script in scripts]
         names = [f"{prefix}-{number}" for number in range(len(scripts))]
         items = [
             {"apiVersion": "crewyard.dev/v1alpha1", "kind": "Run", "metadata": {"name": name}, "spec": one}
@@ -127,7 +127,7 @@ class Workload:
     async def _kubectl_apply(self, whole: bytes) -> str | None:
         """None where it worked, else what kubectl said."""
         process = await asyncio.create_subprocess_exec(
-            "kubectl", "-n", self._yard.namespace, "apply", "-f", "-", "--request-timeout=30s",
+            "kubectl", "-n", self._testbed.namespace, "apply", "-f", "-", "--request-timeout=30s",
             stdin=asyncio.subprocess.PIPE, stdout=asyncio.subprocess.PIPE, stderr=asyncio.subprocess.STDOUT,
         )  # fmt: skip
         said, _ = await asyncio.wait_for(process.communicate(whole), PATIENCE)
@@ -137,11 +137,11 @@ class Workload:
         """The same as a bare Job that is never tried again; gives its name."""
         name = f"job-{secrets.token_hex(6)}"
         words = ends or (ENDS[script.get("exit", "returns")],)
-        made = job(name, self._yard.image, self._input(script))
+        made = job(name, self._testbed.image, self._input(script))
         end = asyncio.get_running_loop().time() + PATIENCE
         while True:
             try:
-                await self._yard.kube.create(JOB, made)
+                await self._testbed.kube.create(JOB, made)
                 break
             except errors.AlreadyExists:
                 break

@@ -12,7 +12,7 @@ import pytest
 
 from crewyard import Client, NotFound
 from tests.clients.conftest import ROOT, run
-from tests.e2e.workshop import archive, tree
+from tests.e2e.upload_project import archive, tree
 
 HERE = Path(__file__).parent / "whole"
 CREW = ROOT / "tests" / "e2e" / "crew"

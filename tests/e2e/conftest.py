@@ -1,4 +1,4 @@
-"""What the end-to-end tests share: the yard, a git server, and one built crew with many entrypoints."""
+"""What the end-to-end tests share: the test bed, a git server, and one built crew with many entrypoints."""
 
 import os
 import secrets
@@ -11,13 +11,13 @@ import pytest
 import pytest_asyncio
 
 from tests.e2e.demo import GIT_HOST
+from tests.e2e.git_project import GitProject
 from tests.e2e.registry import Registry
-from tests.e2e.team import Team
-from tests.e2e.workshop import Workshop, archive, tree, upload
-from tests.e2e.yard import Yard, eventually
+from tests.e2e.testbed import E2eTestbed, eventually
+from tests.e2e.upload_project import UploadProject, archive, tree, upload
 from tests.testbed.git_server import GitServer
 
-__all__ = ["CREW", "Crew", "Team", "archive", "eventually", "upload"]
+__all__ = ["CREW", "BuiltCrew", "GitProject", "archive", "eventually", "upload"]
 
 CREW = Path(__file__).parent / "crew"
 LIMITS = {"memory": "256Mi", "ephemeral-storage": "256Mi"}
@@ -39,8 +39,8 @@ def pytest_collection_modifyitems(items):
 
 
 @pytest_asyncio.fixture(scope="session", loop_scope="session")
-async def yard() -> AsyncIterator[Yard]:
-    found = await Yard.open()
+async def testbed() -> AsyncIterator[E2eTestbed]:
+    found = await E2eTestbed.open()
     yield found
     await found.close()
 
@@ -63,50 +63,50 @@ def git_server(git_root, host_address) -> Iterator[GitServer]:
 
 
 @pytest_asyncio.fixture(loop_scope="session")
-async def team(yard, git_server) -> AsyncIterator[Team]:
+async def git_project(testbed, git_server) -> AsyncIterator[GitProject]:
     """A new project's name and repository; whatever was made of it is deleted at the end."""
     name = f"e2e-{secrets.token_hex(4)}"
-    yield Team(yard, name, git_server.create(name), git_server.url(name, host=GIT_HOST))
-    await yard.kubectl("delete", "cproj", name, "--ignore-not-found", "--wait=false")
+    yield GitProject(testbed, name, git_server.create(name), git_server.url(name, host=GIT_HOST))
+    await testbed.kubectl("delete", "cproj", name, "--ignore-not-found", "--wait=false")
 
 
-Open = Callable[..., Awaitable[Workshop]]
+Open = Callable[..., Awaitable[UploadProject]]
 
 
 @pytest_asyncio.fixture(loop_scope="session")
-async def workshops(yard) -> AsyncIterator[Open]:
-    """Makes projects that are deployed by uploads: `await workshops(plan="free", build={…})`."""
+async def upload_projects(testbed) -> AsyncIterator[Open]:
+    """Makes projects that are deployed by uploads: `await upload_projects(plan="free", build={…})`."""
     made = []
 
-    async def open_one(**spec: Any) -> Workshop:
+    async def open_one(**spec: Any) -> UploadProject:
         name = f"e2e-{secrets.token_hex(4)}"
-        await yard.post("/v1/projects", {"name": name, "plan": "pro", **spec})
+        await testbed.post("/v1/projects", {"name": name, "plan": "pro", **spec})
         made.append(name)
-        return Workshop(yard, name)
+        return UploadProject(testbed, name)
 
     yield open_one
     for name in made:
-        await yard.kubectl("delete", "cproj", name, "--ignore-not-found", "--wait=false")
+        await testbed.kubectl("delete", "cproj", name, "--ignore-not-found", "--wait=false")
 
 
 @dataclass
-class Crew:
+class BuiltCrew:
     """A built crew: the modules of tests/e2e/crew, whose functions end in all the ways there are."""
 
-    yard: Yard
+    testbed: E2eTestbed
     project: str
     deployment: str
 
     @property
-    def workshop(self) -> Workshop:
+    def upload_project(self) -> UploadProject:
         """Where more is deployed to the same project."""
-        return Workshop(self.yard, self.project)
+        return UploadProject(self.testbed, self.project)
 
     async def start(self, entrypoint: str, **more) -> str:
         """Starts a function (of main.py where no module is named); gives the run's id."""
         whole = entrypoint if ":" in entrypoint else f"main:{entrypoint}"
         body = {"deployment": self.deployment, "entrypoint": whole, **more}
-        return (await self.yard.post("/v1/runs", body))["id"]
+        return (await self.testbed.post("/v1/runs", body))["id"]
 
     async def run(self, entrypoint: str, seconds: float = 240, **more) -> dict:
         """Starts a function through the API and gives the finished run."""
@@ -114,7 +114,7 @@ class Crew:
 
     async def says(self, run: str, line: str, seconds: float = 240) -> None:
         """Returns when the crew has printed `line`."""
-        async for message in self.yard.stream(f"/v1/runs/{run}/events", seconds=seconds):
+        async for message in self.testbed.stream(f"/v1/runs/{run}/events", seconds=seconds):
             if message.event == "log" and message.data["message"] == line:
                 return
         raise AssertionError(f"{run} ended without printing {line!r}")
@@ -123,7 +123,7 @@ class Crew:
         """The run, once it has ended."""
 
         async def look() -> dict | None:
-            answer = await self.yard.call("GET", f"/v1/runs/{run}")
+            answer = await self.testbed.call("GET", f"/v1/runs/{run}")
             return None if answer.status == 404 else answer.data
 
         return await eventually(
@@ -132,29 +132,31 @@ class Crew:
 
 
 @pytest_asyncio.fixture(scope="session", loop_scope="session")
-async def crew(yard) -> AsyncIterator[Crew]:
+async def crew(testbed) -> AsyncIterator[BuiltCrew]:
     """The crew of tests/e2e/crew, uploaded and built once; its limits are low, so that they are soon met."""
     project = f"e2e-crew-{secrets.token_hex(4)}"
-    await yard.post(
+    await testbed.post(
         "/v1/projects", {"name": project, "plan": "pro", "run": {"resources": {"limits": LIMITS}}}
     )
-    made = Crew(yard, project, await Workshop(yard, project).built(tree(CREW), message="Every ending"))
+    made = BuiltCrew(
+        testbed, project, await UploadProject(testbed, project).built(tree(CREW), message="Every ending")
+    )
     yield made
-    await yard.kubectl("delete", "cproj", project, "--ignore-not-found", "--wait=false")
+    await testbed.kubectl("delete", "cproj", project, "--ignore-not-found", "--wait=false")
 
 
 @pytest_asyncio.fixture(scope="session", loop_scope="session")
-async def unpullable(yard, crew) -> tuple[str, str]:
+async def unpullable(testbed, crew) -> tuple[str, str]:
     """A run that was just started although its image has left the registry; its id and the image."""
     files = {**tree(CREW), "note.txt": secrets.token_hex()}
-    deployment = await crew.workshop.built(files, preview={})
-    image = await crew.workshop.image(deployment)
+    deployment = await crew.upload_project.built(files, preview={})
+    image = await crew.upload_project.image(deployment)
     await Registry.of(image).remove(image)
-    return await Crew(yard, crew.project, deployment).start("kickoff"), image
+    return await BuiltCrew(testbed, crew.project, deployment).start("kickoff"), image
 
 
 @pytest_asyncio.fixture(scope="session", loop_scope="session")
-async def unpushable(yard) -> AsyncIterator[tuple[Workshop, str]]:
+async def unpushable(testbed) -> AsyncIterator[tuple[UploadProject, str]]:
     """A deployment that was just begun, of a project to which the registry can write nothing."""
     repositories = Path(os.environ["CREWYARD_STATE"], "data/registry/docker/registry/v2/repositories/crews")
     if not repositories.is_dir():
@@ -162,8 +164,8 @@ async def unpushable(yard) -> AsyncIterator[tuple[Workshop, str]]:
     project = f"e2e-{secrets.token_hex(4)}"
     obstacle = repositories / project
     obstacle.write_text("A file where the registry needs a directory.")
-    await yard.post("/v1/projects", {"name": project, "plan": "pro"})
-    shop = Workshop(yard, project)
-    yield shop, await shop.deploy({"main.py": "def kickoff(): ..."})
+    await testbed.post("/v1/projects", {"name": project, "plan": "pro"})
+    upload_project = UploadProject(testbed, project)
+    yield upload_project, await upload_project.deploy({"main.py": "def kickoff(): ..."})
     obstacle.unlink()
-    await yard.kubectl("delete", "cproj", project, "--ignore-not-found", "--wait=false")
+    await testbed.kubectl("delete", "cproj", project, "--ignore-not-found", "--wait=false")

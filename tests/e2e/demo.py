@@ -12,8 +12,8 @@ from datetime import UTC, datetime
 from pathlib import Path
 from typing import Any
 
+from tests.e2e.testbed import E2eTestbed, eventually
 from tests.e2e.timeline import Timeline
-from tests.e2e.yard import Yard, eventually
 from tests.testbed.git_server import GitServer
 
 EXAMPLE = Path(__file__).parents[2] / "examples" / "langgraph"
@@ -37,8 +37,8 @@ def git_address() -> tuple[str, int]:
 class Demo:
     """The steps, in their order."""
 
-    def __init__(self, yard: Yard, timeline: Timeline, project: str, server: GitServer) -> None:
-        self.yard = yard
+    def __init__(self, testbed: E2eTestbed, timeline: Timeline, project: str, server: GitServer) -> None:
+        self.testbed = testbed
         self.timeline = timeline
         self.project = project
         self.repository = server.create(project)
@@ -60,9 +60,9 @@ class Demo:
         """The deployment made from a commit, as soon as there is one."""
 
         async def look() -> Any:
-            items = await self.yard.get("/v1/deployments", project=self.project, per_page="20")
+            items = await self.testbed.get("/v1/deployments", project=self.project, per_page="20")
             for item in items:
-                whole = await self.yard.get(f"/v1/deployments/{item['id']}")
+                whole = await self.testbed.get(f"/v1/deployments/{item['id']}")
                 if whole["git_sha"] == sha:
                     return whole
             return None
@@ -71,12 +71,12 @@ class Demo:
 
     async def follow_build(self, deployment: str) -> None:
         """Prints the build log as it is written, then waits for the end of the build."""
-        async for message in self.yard.stream(f"/v1/deployments/{deployment}/logs"):
+        async for message in self.testbed.stream(f"/v1/deployments/{deployment}/logs"):
             text = message.data.get("message", "") if isinstance(message.data, dict) else str(message.data)
             if text.strip():
                 self.timeline.say(text[:160])
         done = await eventually(
-            lambda: self.yard.get(f"/v1/deployments/{deployment}"),
+            lambda: self.testbed.get(f"/v1/deployments/{deployment}"),
             lambda seen: seen["status"] not in ("pending", "building"),
             1800,
         )
@@ -86,58 +86,58 @@ class Demo:
 
     async def follow_run(self, run: str) -> None:
         """Prints the events of a run as they come."""
-        async for message in self.yard.stream(f"/v1/runs/{run}/events"):
+        async for message in self.testbed.stream(f"/v1/runs/{run}/events"):
             shown = {k: v for k, v in message.data.items() if k not in ("run_id", "timestamp")}
             self.timeline.say(f"{message.id:>3} {message.event:<16} {str(shown)[:130]}")
 
     async def show(self, *arguments: str) -> None:
         """A command and what it prints."""
         self.timeline.say(f"$ kubectl -n crews {' '.join(arguments)}")
-        self.timeline.say(await self.yard.kubectl(*arguments))
+        self.timeline.say(await self.testbed.kubectl(*arguments))
 
     async def play(self) -> None:
         """All steps."""
-        step, say, yard = self.timeline.step, self.timeline.say, self.yard
+        step, say, testbed = self.timeline.step, self.timeline.say, self.testbed
         with step("Commit the LangGraph example and serve the repository"):
             first_sha = self.commit("Report on a topic")
             say(self.url)
         with step("Apply a Project that follows the branch main"):
             git = {"url": self.url, "ref": {"branch": "main"}, "interval": "2s", "suspend": False}
-            say(await yard.apply("Project", self.project, {"plan": "pro", "source": {"git": git}}))
+            say(await testbed.apply("Project", self.project, {"plan": "pro", "source": {"git": git}}))
         with step("The commit becomes a Deployment"):
             first = await self.deployment_of(first_sha)
             say(f"{first['id']} {first['status']}")
         with step("Its image is built (the log, live)"):
             await self.follow_build(first["id"])
         with step("POST /v1/runs, and its events as they happen"):
-            run = await yard.post("/v1/runs", {"deployment": self.project, "input": {"topic": "tides"}})
+            run = await testbed.post("/v1/runs", {"deployment": self.project, "input": {"topic": "tides"}})
             say(f"{run['id']} {run['status']}")
             await self.follow_run(run["id"])
         with step("Download what it left"):
-            for artifact in await yard.get(f"/v1/runs/{run['id']}/artifacts"):
-                answer = await yard.call("GET", f"/v1/runs/{run['id']}/artifacts/{artifact['name']}")
+            for artifact in await testbed.get(f"/v1/runs/{run['id']}/artifacts"):
+                answer = await testbed.call("GET", f"/v1/runs/{run['id']}/artifacts/{artifact['name']}")
                 say(f"{artifact['name']} ({artifact['size']} bytes)")
                 say(answer.body.decode()[:600])
         with step("A second commit: only the code changed"):
             second_sha = self.commit("Say it better")
             second = await self.deployment_of(second_sha)
             await self.follow_build(second["id"])
-            earlier = await yard.get(f"/v1/deployments/{first['id']}")
+            earlier = await testbed.get(f"/v1/deployments/{first['id']}")
             say(f"{first['id']} is {earlier['status']}")
         with step("Roll back to the first"):
-            back = await yard.post(f"/v1/deployments/{first['id']}/rollback", {})
+            back = await testbed.post(f"/v1/deployments/{first['id']}/rollback", {})
             say(f"{back['id']} is {back['status']}")
             await self.show("get", "cdep", f"--field-selector=spec.project={self.project}")
         with step("A Run made with kubectl, seen through the API"):
             name = f"run-kubectl-{datetime.now(UTC):%Y%m%d%H%M%S}"
             say(
-                await yard.apply(
+                await testbed.apply(
                     "Run", name, {"project": self.project, "input": {"topic": "harbours"}}, "create"
                 )
             )
-            await yard.kubectl("wait", f"crun/{name}", "--for=condition=Complete", "--timeout=120s")
+            await testbed.kubectl("wait", f"crun/{name}", "--for=condition=Complete", "--timeout=120s")
             runs = await eventually(
-                lambda: yard.get("/v1/runs", project=self.project),
+                lambda: testbed.get("/v1/runs", project=self.project),
                 lambda seen: any(item["id"] == f"run_{name[4:]}" and item["completed_at"] for item in seen),
                 60,
             )
@@ -145,7 +145,7 @@ class Demo:
                 say(f"{item['id']:<34} {item['status']:<10} {item['duration_ms']} ms")
             await self.show("get", "crun", f"--field-selector=status.project={self.project}")
         with step("Suspend the project, since the repository is served no longer"):
-            await yard.kubectl(
+            await testbed.kubectl(
                 "patch",
                 "cproj",
                 self.project,
@@ -158,15 +158,15 @@ class Demo:
 async def main() -> None:
     """Plays the demonstration and says how to look around."""
     timeline = Timeline()
-    yard = await Yard.open()
+    testbed = await E2eTestbed.open()
     root = Path(os.environ["CREWYARD_STATE"]) / "data" / "demo"
     root.mkdir(parents=True, exist_ok=True)
     address, port = git_address()
     try:
         with GitServer(root, address, port) as server:
-            await Demo(yard, timeline, PROJECT, server).play()
+            await Demo(testbed, timeline, PROJECT, server).play()
     finally:
-        await yard.close()
+        await testbed.close()
     timeline.summary()
     print(
         '\nLook around:\n  eval "$(make -s env)"\n  kubectl -n crews get crewyard\n'

@@ -2,18 +2,18 @@
 
 from typing import Any
 
-from tests.e2e.workshop import Workshop
-from tests.e2e.yard import eventually
+from tests.e2e.testbed import eventually
+from tests.e2e.upload_project import UploadProject
 
 
 async def failed(
-    shop: Workshop, deployment: str, reason: str, words: list[str], seconds: float = 300
+    upload_project: UploadProject, deployment: str, reason: str, words: list[str], seconds: float = 300
 ) -> dict[str, Any]:
     """The error of a deployment that must fail so: reason, message, next step, log, conditions and event.
 
     The object has the log's last lines too, so that kubectl shows what happened.
     """
-    done = await shop.ended(deployment, seconds)
+    done = await upload_project.ended(deployment, seconds)
     assert done["status"] == "failed", done
     error: dict[str, Any] = done["error"]
     assert error["reason"] == reason, error
@@ -21,7 +21,7 @@ async def failed(
     assert [word for word in words if word not in whole] == [], error
     assert error["message"] and error.get("hint"), error
 
-    shown = await shop.object(deployment)
+    shown = await upload_project.object(deployment)
     assert shown["status"]["phase"] == "Failed"
     assert shown["status"]["error"]["reason"] == reason
     assert shown["status"]["error"].get("log", "").strip(), shown["status"]["error"]
@@ -30,7 +30,7 @@ async def failed(
     name = shown["metadata"]["name"]
 
     async def look() -> str:
-        return await shop.yard.kubectl(
+        return await upload_project.testbed.kubectl(
             "get",
             "events",
             "--field-selector",
@@ -40,5 +40,5 @@ async def failed(
         )
 
     await eventually(look, lambda reasons: reason in reasons.split(), 60)
-    assert (await shop.log(deployment)).strip(), "no build log"
+    assert (await upload_project.log(deployment)).strip(), "no build log"
     return error

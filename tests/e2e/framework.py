@@ -6,8 +6,8 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
 
-from tests.e2e.workshop import Workshop, tree
-from tests.e2e.yard import Message, Yard, eventually
+from tests.e2e.testbed import E2eTestbed, StreamMessage, eventually
+from tests.e2e.upload_project import UploadProject, tree
 
 EXAMPLES = Path(__file__).parents[2] / "examples"
 CASES = Path(__file__).parent / "frameworks"
@@ -18,21 +18,21 @@ ENDS = {"agent.started": ("agent.completed", "agent.error"), "tool.called": ("to
 class Built:
     """A deployment that is built, and its project."""
 
-    yard: Yard
+    testbed: E2eTestbed
     project: str
     deployment: str
 
     async def run(
         self, given: dict[str, Any], entrypoint: str | None = None
-    ) -> tuple[dict[str, Any], list[Message]]:
+    ) -> tuple[dict[str, Any], list[StreamMessage]]:
         """A finished run and all its events."""
         body = {"deployment": self.deployment, "input": given}
-        posted = await self.yard.post(
+        posted = await self.testbed.post(
             "/v1/runs", {**body, **({"entrypoint": entrypoint} if entrypoint else {})}
         )
-        events = await self.yard.events(posted["id"])
+        events = await self.testbed.events(posted["id"])
         done = await eventually(
-            lambda: self.yard.get(f"/v1/runs/{posted['id']}"),
+            lambda: self.testbed.get(f"/v1/runs/{posted['id']}"),
             lambda seen: seen["completed_at"] is not None,
             120,
         )
@@ -40,31 +40,31 @@ class Built:
 
     async def artifact(self, run: dict[str, Any], name: str) -> str:
         """What a run left under that name."""
-        answer = await self.yard.call("GET", f"/v1/runs/{run['id']}/artifacts/{name}")
+        answer = await self.testbed.call("GET", f"/v1/runs/{run['id']}/artifacts/{name}")
         assert answer.status == 200, answer.body
         return answer.body.decode()
 
     async def beside(self, files: Mapping[str, bytes]) -> "Built":
         """Other code in the same project, so that it lies on the packages that are installed there."""
-        shop = Workshop(self.yard, self.project)
-        return Built(self.yard, self.project, await shop.built(files, preview={}))
+        upload_project = UploadProject(self.testbed, self.project)
+        return Built(self.testbed, self.project, await upload_project.built(files, preview={}))
 
 
-async def build(yard: Yard, example: str) -> AsyncIterator[Built]:
+async def build(testbed: E2eTestbed, example: str) -> AsyncIterator[Built]:
     """An example as it is in the tree; its project is deleted at the end."""
     project = f"e2e-{example}-{secrets.token_hex(4)}"
-    await yard.post("/v1/projects", {"name": project})
+    await testbed.post("/v1/projects", {"name": project})
     try:
-        shop = Workshop(yard, project)
-        deployment = await shop.deploy(tree(EXAMPLES / example))
-        done = await shop.ended(deployment, 900, 0.5)  # CrewAI's packages, when nothing is cached
+        upload_project = UploadProject(testbed, project)
+        deployment = await upload_project.deploy(tree(EXAMPLES / example))
+        done = await upload_project.ended(deployment, 900, 0.5)  # CrewAI's packages, when nothing is cached
         assert done["status"] == "active", done
-        yield Built(yard, project, deployment)
+        yield Built(testbed, project, deployment)
     finally:
-        await yard.kubectl("delete", "cproj", project, "--ignore-not-found", "--wait=false")
+        await testbed.kubectl("delete", "cproj", project, "--ignore-not-found", "--wait=false")
 
 
-def told(events: list[Message], *kinds: str) -> list[tuple[str, dict[str, Any]]]:
+def told(events: list[StreamMessage], *kinds: str) -> list[tuple[str, dict[str, Any]]]:
     """The events of some kinds in their order, without what every event has."""
     return [
         (event.event, {key: value for key, value in event.data.items() if key not in ("run_id", "timestamp")})
@@ -73,7 +73,7 @@ def told(events: list[Message], *kinds: str) -> list[tuple[str, dict[str, Any]]]
     ]
 
 
-def check_order(run: dict[str, Any], events: list[Message]) -> None:
+def check_order(run: dict[str, Any], events: list[StreamMessage]) -> None:
     """Ids without gaps, one start and one end of the run, all else between; each start has its end, later."""
     kinds = [event.event for event in events]
     assert [event.id for event in events] == [str(number) for number in range(1, len(events) + 1)]

@@ -5,11 +5,11 @@ import secrets
 from collections.abc import AsyncIterator
 from contextlib import asynccontextmanager
 
-from tests.e2e.yard import NAMESPACE, Yard
+from tests.e2e.testbed import NAMESPACE, E2eTestbed
 
 
 @asynccontextmanager
-async def secret(yard: Yard, **entries: str) -> AsyncIterator[str]:
+async def secret(testbed: E2eTestbed, **entries: str) -> AsyncIterator[str]:
     """Its drawn name; an entry's `_` is a `-` in the Secret, as keys of indexes are written."""
     name = f"e2e-{secrets.token_hex(4)}"
     body = {
@@ -18,8 +18,8 @@ async def secret(yard: Yard, **entries: str) -> AsyncIterator[str]:
         "metadata": {"name": name, "namespace": NAMESPACE},
         "stringData": {key.replace("_", "-"): value for key, value in entries.items()},
     }
-    await yard.kubectl("create", "-f", "-", stdin=json.dumps(body))
+    await testbed.kubectl("create", "-f", "-", stdin=json.dumps(body))
     try:
         yield name
     finally:
-        await yard.kubectl("delete", "secret", name, "--ignore-not-found")
+        await testbed.kubectl("delete", "secret", name, "--ignore-not-found")

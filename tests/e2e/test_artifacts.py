@@ -20,26 +20,26 @@ HOSTILE = [
 ]
 
 
-async def test_a_thousand_files(yard, crew):
+async def test_a_thousand_files(testbed, crew):
     run = await crew.run("files:many", input={"count": 1000}, seconds=180)
     assert run["status"] == "succeeded", run.get("error")
     found = {}
     for page in range(1, 11):
-        listed = await yard.get(f"/v1/runs/{run['id']}/artifacts", per_page="100", page=str(page))
+        listed = await testbed.get(f"/v1/runs/{run['id']}/artifacts", per_page="100", page=str(page))
         found.update({item["name"]: item["size"] for item in listed})
     assert len(found) == 1000
     assert found == {f"{n % 10}/{n}.txt": len(f"file {n}") for n in range(1000)}
-    answer = await yard.call("GET", f"/v1/runs/{run['id']}/artifacts/7/777.txt")
+    answer = await testbed.call("GET", f"/v1/runs/{run['id']}/artifacts/7/777.txt")
     assert answer.body == b"file 777"
-    events = await yard.events(run["id"])
+    events = await testbed.events(run["id"])
     assert sum(message.event == "artifact" for message in events) == 1000
     assert events[-1].event == "run.completed"
 
 
-async def test_one_file_too_many_is_said(yard, crew):
+async def test_one_file_too_many_is_said(testbed, crew):
     run = await crew.run("files:too_many", seconds=180)
     assert run["status"] == "succeeded", run.get("error")
-    said = " ".join(m.data["message"] for m in await yard.events(run["id"]) if m.event == "log")
+    said = " ".join(m.data["message"] for m in await testbed.events(run["id"]) if m.event == "log")
     assert "the limit of a run is 1000 files" in said
 
 
@@ -49,14 +49,14 @@ async def test_an_output_without_a_place_fails_the_run(crew):
     assert "output" in run["error"]["message"]
 
 
-async def test_hostile_names_arrive_or_are_said(yard, crew):
+async def test_hostile_names_arrive_or_are_said(testbed, crew):
     run = await crew.run("files:hostile", input={"names": HOSTILE})
-    listed = {item["name"] for item in await yard.get(f"/v1/runs/{run['id']}/artifacts", per_page="100")}
-    said = " ".join(m.data["message"] for m in await yard.events(run["id"]) if m.event == "log")
+    listed = {item["name"] for item in await testbed.get(f"/v1/runs/{run['id']}/artifacts", per_page="100")}
+    said = " ".join(m.data["message"] for m in await testbed.events(run["id"]) if m.event == "log")
     for name in HOSTILE:
         if name in listed:
             path = "/".join(quote(part, safe="") for part in name.split("/"))
-            answer = await yard.call("GET", f"{yard.url}/v1/runs/{run['id']}/artifacts/{path}")
+            answer = await testbed.call("GET", f"{testbed.url}/v1/runs/{run['id']}/artifacts/{path}")
             assert (answer.status, answer.body) == (200, name.encode()), name
             disposition = answer.headers["Content-Disposition"]
             assert "\n" not in disposition and "\r" not in disposition

@@ -1,6 +1,6 @@
 """Builds in line: their positions, their log while they go on, and what is left of one that is deleted."""
 
-from tests.e2e.yard import eventually
+from tests.e2e.testbed import eventually
 
 SLOW = """
 import time
@@ -22,11 +22,11 @@ def slow(seconds: int) -> dict[str, str]:
     }
 
 
-async def installing(shop, deployment: str) -> None:
+async def installing(upload_project, deployment: str) -> None:
     """Returns when Kaniko works on it."""
 
     async def look() -> bool:
-        for pod in await shop.pods(deployment):
+        for pod in await upload_project.pods(deployment):
             for status in pod["status"].get("initContainerStatuses", []):
                 if status["name"] == "kaniko" and "running" in status["state"]:
                     return True
@@ -35,61 +35,63 @@ async def installing(shop, deployment: str) -> None:
     await eventually(look, lambda there: there, 240)
 
 
-async def test_a_deleted_deployment_stops_its_pods(yard, workshops):
-    shop = await workshops()
-    deployment = await shop.deploy(slow(300))
-    await installing(shop, deployment)
-    await yard.kubectl("delete", "cdep", deployment.replace("_", "-", 1), "--wait=false")
+async def test_a_deleted_deployment_stops_its_pods(testbed, upload_projects):
+    upload_project = await upload_projects()
+    deployment = await upload_project.deploy(slow(300))
+    await installing(upload_project, deployment)
+    await testbed.kubectl("delete", "cdep", deployment.replace("_", "-", 1), "--wait=false")
     # Long before what it installs would have come to its end.
-    await eventually(lambda: shop.pods(deployment), lambda pods: not pods, 120)
+    await eventually(lambda: upload_project.pods(deployment), lambda pods: not pods, 120)
     # The API hears of it by a watch of its own.
     await eventually(
-        lambda: yard.call("GET", f"/v1/deployments/{deployment}"), lambda answer: answer.status == 404
+        lambda: testbed.call("GET", f"/v1/deployments/{deployment}"), lambda answer: answer.status == 404
     )
     # Its place is free: the next one is built.
-    assert (await shop.ended(await shop.deploy({"main.py": "def kickoff(): ..."})))["status"] == "active"
+    assert (await upload_project.ended(await upload_project.deploy({"main.py": "def kickoff(): ..."})))[
+        "status"
+    ] == "active"
 
 
-async def test_a_build_log_is_told_while_the_build_goes_on(yard, workshops):
-    shop = await workshops()
-    deployment = await shop.deploy(slow(4))
+async def test_a_build_log_is_told_while_the_build_goes_on(testbed, upload_projects):
+    upload_project = await upload_projects()
+    deployment = await upload_project.deploy(slow(4))
     live, ended = [], None
-    async for message in yard.stream(f"/v1/deployments/{deployment}/logs", seconds=200):
+    async for message in testbed.stream(f"/v1/deployments/{deployment}/logs", seconds=200):
         if message.event == "end":
             ended = message.data
             break
-        status = (await yard.get(f"/v1/deployments/{deployment}"))["status"]
+        status = (await testbed.get(f"/v1/deployments/{deployment}"))["status"]
         live.append((message.data["message"].strip(), status))
     assert ended == {"status": "active"}
     # Our own lines and pip's, which Kaniko's container prints, arrive before the end.
     early = " ".join(line for line, status in live if status == "building")
     assert "plan: python" in early and "Building wheel" in early, live
-    assert "Building wheel" in await shop.log(deployment)
+    assert "Building wheel" in await upload_project.log(deployment)
 
 
-async def test_builds_wait_in_line(yard, workshops):
+async def test_builds_wait_in_line(testbed, upload_projects):
     """One at a time for a project, two for the installation; the others say where they stand."""
-    shops = [await workshops() for _ in range(3)]
-    first = [await shop.deploy(slow(8)) for shop in shops]
-    second = await shops[0].deploy({"main.py": "def kickoff(inputs):\n    return 2\n"})
+    projects = [await upload_projects() for _ in range(3)]
+    first = [await upload_project.deploy(slow(8)) for upload_project in projects]
+    second = await projects[0].deploy({"main.py": "def kickoff(inputs):\n    return 2\n"})
 
     async def positions() -> list[int | None]:
-        shown = [await yard.get(f"/v1/deployments/{one}") for one in (first[2], second)]
+        shown = [await testbed.get(f"/v1/deployments/{one}") for one in (first[2], second)]
         return [one.get("queue_position") for one in shown]
 
     await eventually(positions, lambda seen: seen == [1, 2], 60)
-    assert (await yard.get(f"/v1/deployments/{first[2]}"))["status"] == "pending"
+    assert (await testbed.get(f"/v1/deployments/{first[2]}"))["status"] == "pending"
 
     most = 0
 
     async def look() -> set[str]:
         nonlocal most
-        states = [(await yard.get(f"/v1/deployments/{one}"))["status"] for one in (*first, second)]
+        states = [(await testbed.get(f"/v1/deployments/{one}"))["status"] for one in (*first, second)]
         most = max(most, states.count("building"))
         return set(states)
 
     await eventually(look, lambda states: not states & {"pending", "building"}, 300, 0.3)
     assert most <= 2
-    assert [(await yard.get(f"/v1/deployments/{one}"))["status"] for one in (second, *first[1:])] == [
+    assert [(await testbed.get(f"/v1/deployments/{one}"))["status"] for one in (second, *first[1:])] == [
         "active"
     ] * 3

@@ -2,32 +2,32 @@
 
 import time
 
-from tests.e2e.yard import eventually
+from tests.e2e.testbed import eventually
 
 
-async def test_events_arrive_while_the_crew_works_and_cancel_ends_it(yard, crew):
+async def test_events_arrive_while_the_crew_works_and_cancel_ends_it(testbed, crew):
     run = await crew.start("sleeps")
     seen = []
-    async for message in yard.stream(f"/v1/runs/{run}/events", seconds=240):
+    async for message in testbed.stream(f"/v1/runs/{run}/events", seconds=240):
         seen.append(message)
         if message.event == "log" and message.data["message"] == "asleep":
-            assert (await yard.get(f"/v1/runs/{run}"))["status"] == "running"
-            answer = await yard.call("POST", f"/v1/runs/{run}/cancel", {})
+            assert (await testbed.get(f"/v1/runs/{run}"))["status"] == "running"
+            answer = await testbed.call("POST", f"/v1/runs/{run}/cancel", {})
             assert answer.status in (200, 202)
     assert seen[-1].event == "run.canceled"
-    done = await yard.get(f"/v1/runs/{run}")
+    done = await testbed.get(f"/v1/runs/{run}")
     assert done["status"] == "canceled"
-    listed = await yard.get(f"/v1/runs/{run}/artifacts")
+    listed = await testbed.get(f"/v1/runs/{run}/artifacts")
     assert [(item["name"], item["partial"]) for item in listed] == [("begun.txt", True)]
-    again = await yard.call("POST", f"/v1/runs/{run}/cancel", {})
+    again = await testbed.call("POST", f"/v1/runs/{run}/cancel", {})
     assert again.status == 200
-    shown = await yard.object("runs", run.replace("_", "-", 1))
+    shown = await testbed.object("runs", run.replace("_", "-", 1))
     assert shown["status"]["phase"] == "Canceled"
 
 
-async def beats(yard, run) -> dict[str, list[float]]:
+async def beats(testbed, run) -> dict[str, list[float]]:
     """When the crew, its child and the asking for an end were, in epoch seconds, by the log that is kept."""
-    text = (await yard.call("GET", f"/v1/runs/{run}/logs")).body.decode()
+    text = (await testbed.call("GET", f"/v1/runs/{run}/logs")).body.decode()
     found: dict[str, list[float]] = {"crew": [], "child": [], "asked": []}
     for line in text.splitlines():
         who, _, at = line.partition(" ")
@@ -36,23 +36,23 @@ async def beats(yard, run) -> dict[str, list[float]]:
     return found
 
 
-async def canceled(yard, crew, entrypoint) -> tuple[str, float, dict[str, list[float]]]:
+async def canceled(testbed, crew, entrypoint) -> tuple[str, float, dict[str, list[float]]]:
     """A run that is canceled once its crew is deaf: its id, the moment before the POST, and its `beats`."""
     run = await crew.start(entrypoint)
     await crew.says(run, "deaf")
     posted = time.time()
-    await yard.call("POST", f"/v1/runs/{run}/cancel", {})
+    await testbed.call("POST", f"/v1/runs/{run}/cancel", {})
     done = await crew.finished(run)
     assert done["status"] == "canceled"
-    return run, posted, await beats(yard, run)
+    return run, posted, await beats(testbed, run)
 
 
-async def test_a_crew_that_does_not_listen_is_dead_within_twelve_seconds(yard, crew):
+async def test_a_crew_that_does_not_listen_is_dead_within_twelve_seconds(testbed, crew):
     """It has ten seconds from SIGTERM on, and so has a child that left its group.
 
     How long the request takes to become that signal is the machine's; the processes' own words tell the rest.
     """
-    run, posted, seen = await canceled(yard, crew, "endings:deaf")
+    run, posted, seen = await canceled(testbed, crew, "endings:deaf")
     assert len(seen["asked"]) == 1
     asked = seen["asked"][0]
     assert posted <= asked
@@ -60,29 +60,29 @@ async def test_a_crew_that_does_not_listen_is_dead_within_twelve_seconds(yard, c
         assert 9.5 <= seen[who][-1] - asked <= 12, who
     pod = run.replace("_", "-", 1)
     await eventually(
-        lambda: yard.kubectl("get", "pod", pod, "--ignore-not-found", "-o", "jsonpath={.status.phase}"),
+        lambda: testbed.kubectl("get", "pod", pod, "--ignore-not-found", "-o", "jsonpath={.status.phase}"),
         lambda phase: phase != "Running",
         60,
     )
 
 
-async def test_a_child_that_does_not_listen_dies_with_its_crew(yard, crew):
-    _, posted, seen = await canceled(yard, crew, "endings:leaves_a_deaf_child")
+async def test_a_child_that_does_not_listen_dies_with_its_crew(testbed, crew):
+    _, posted, seen = await canceled(testbed, crew, "endings:leaves_a_deaf_child")
     # No grace is left to wait for: the child lives no longer than its crew, which went at the signal.
     assert posted <= seen["asked"][0]
     assert seen["child"][-1] - seen["asked"][0] < 5
 
 
-async def test_a_finished_run_cannot_be_canceled(yard, crew):
+async def test_a_finished_run_cannot_be_canceled(testbed, crew):
     run = await crew.run("nothing")
-    answer = await yard.call("POST", f"/v1/runs/{run['id']}/cancel", {})
+    answer = await testbed.call("POST", f"/v1/runs/{run['id']}/cancel", {})
     assert (answer.status, answer.body["error"]["code"]) == (409, "conflict")
 
 
-async def test_a_run_object_that_is_deleted_ends_canceled(yard, crew):
+async def test_a_run_object_that_is_deleted_ends_canceled(testbed, crew):
     run = await crew.start("sleeps")
     await crew.says(run, "asleep")
-    await yard.kubectl("delete", "crun", run.replace("_", "-", 1), "--wait=false")
+    await testbed.kubectl("delete", "crun", run.replace("_", "-", 1), "--wait=false")
     done = await crew.finished(run)
     assert done["status"] == "canceled"
-    assert (await yard.events(run))[-1].event == "run.canceled"
+    assert (await testbed.events(run))[-1].event == "run.canceled"

@@ -44,9 +44,9 @@ def documents(text):
     return [json.loads(line) for line in text.splitlines()]
 
 
-async def test_from_an_empty_directory_to_an_artifact(workshops, tmp_path):
-    workshop = await workshops()
-    name, crew = workshop.project, str(tmp_path / "crew")
+async def test_from_an_empty_directory_to_an_artifact(upload_projects, tmp_path):
+    upload_project = await upload_projects()
+    name, crew = upload_project.project, str(tmp_path / "crew")
     assert (await crewyard(tmp_path, "init", crew))[0] == 0
     code, out, err = await crewyard(tmp_path, "deploy", crew, "-p", name, "-m", "A first try", "--json")
     assert code == 0, err
@@ -82,8 +82,8 @@ async def test_from_an_empty_directory_to_an_artifact(workshops, tmp_path):
     assert "EntrypointNotFound" in err
 
 
-async def test_variables_are_set_and_never_shown(workshops, tmp_path):
-    name = (await workshops()).project
+async def test_variables_are_set_and_never_shown(upload_projects, tmp_path):
+    name = (await upload_projects()).project
     (tmp_path / "x.env").write_text("# secrets\nA='canary one'\nexport B=canary-two\n")
     code, out, err = await crewyard(tmp_path, "env", "import", str(tmp_path / "x.env"), "-p", name)
     assert code == 0
@@ -94,7 +94,7 @@ async def test_variables_are_set_and_never_shown(workshops, tmp_path):
     assert (await crewyard(tmp_path, "env", "rm", "A", "-p", name))[0] == 0
 
 
-async def test_login_keeps_a_key_for_its_address_alone(yard, tmp_path):
+async def test_login_keeps_a_key_for_its_address_alone(testbed, tmp_path):
     bare = {"CREWYARD_URL": "", "CREWYARD_API_KEY": ""}
     url, key = os.environ["CREWYARD_URL"], os.environ["CREWYARD_API_KEY"]
     code, out, err = await crewyard(tmp_path, "login", "--url", url, given=f"{key}\n", **bare)

@@ -90,7 +90,7 @@ async def test_a_run_is_started_followed_and_its_artifacts_are_looked_at(page, c
     await sign_in(page, f"#/deployments/{crew.deployment}")
     await expect(page.get_by_label("Build log")).to_contain_text("image ")
     await page.get_by_text("New run").click()
-    made = await crew.yard.post(
+    made = await crew.testbed.post(
         "/v1/runs", {"deployment": crew.deployment, "entrypoint": "files:page", "input": {"a": 1}}
     )
     await page.goto(f"{URL}/console/#/runs/{made['id']}")

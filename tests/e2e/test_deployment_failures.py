@@ -4,7 +4,7 @@ import secrets
 
 import pytest
 
-from tests.e2e.conftest import Crew
+from tests.e2e.conftest import BuiltCrew
 from tests.e2e.failures import failed
 
 MAIN = {"main.py": "def kickoff(inputs):\n    return inputs\n"}
@@ -53,34 +53,34 @@ PLANS = {
 
 
 @pytest.mark.parametrize("name", PLANS)
-async def test_a_plan_that_cannot_be_made(yard, crew, name):
+async def test_a_plan_that_cannot_be_made(testbed, crew, name):
     files, reason, words = PLANS[name]
-    deployment = await crew.workshop.deploy({**MAIN, **files}, message="Break it")
-    await failed(crew.workshop, deployment, reason, words)
-    assert (await yard.get(f"/v1/deployments/{crew.deployment}"))["status"] == "active"
+    deployment = await crew.upload_project.deploy({**MAIN, **files}, message="Break it")
+    await failed(crew.upload_project, deployment, reason, words)
+    assert (await testbed.get(f"/v1/deployments/{crew.deployment}"))["status"] == "active"
 
 
 async def test_another_language(crew, unpushable):
-    deployment = await crew.workshop.deploy({"package.json": "{}", "index.js": ""})
-    await failed(crew.workshop, deployment, "UnsupportedFramework", ["JavaScript"])
+    deployment = await crew.upload_project.deploy({"package.json": "{}", "index.js": ""})
+    await failed(crew.upload_project, deployment, "UnsupportedFramework", ["JavaScript"])
 
 
-async def test_what_a_failed_deployment_means_for_runs(yard, workshops):
-    shop = await workshops()
-    deployment = await shop.deploy({"crew.toml": "[deployment\n"})
-    await failed(shop, deployment, "ConfigInvalid", [])
-    refused = await yard.call("POST", "/v1/runs", {"deployment": deployment})
+async def test_what_a_failed_deployment_means_for_runs(testbed, upload_projects):
+    upload_project = await upload_projects()
+    deployment = await upload_project.deploy({"crew.toml": "[deployment\n"})
+    await failed(upload_project, deployment, "ConfigInvalid", [])
+    refused = await testbed.call("POST", "/v1/runs", {"deployment": deployment})
     assert (refused.status, refused.body["error"]["code"]) == (409, "conflict")
-    idle = await yard.call("POST", "/v1/runs", {"deployment": shop.project})
+    idle = await testbed.call("POST", "/v1/runs", {"deployment": upload_project.project})
     assert (idle.status, idle.body["error"]["code"]) == (409, "conflict")
 
     run = f"run-{secrets.token_hex(6)}"
-    await yard.apply("Run", run, {"deployment": deployment.replace("_", "-", 1)}, "create")
-    await yard.kubectl("wait", f"crun/{run}", "--for=condition=Complete", "--timeout=120s")
-    assert (await yard.object("runs", run))["status"]["error"]["reason"] == "DeploymentFailed"
+    await testbed.apply("Run", run, {"deployment": deployment.replace("_", "-", 1)}, "create")
+    await testbed.kubectl("wait", f"crun/{run}", "--for=condition=Complete", "--timeout=120s")
+    assert (await testbed.object("runs", run))["status"]["error"]["reason"] == "DeploymentFailed"
     # What kubectl made is known to the API once its watch has told of it.
-    shown = await Crew(yard, shop.project, deployment).finished(f"run_{run[4:]}")
-    events = await yard.events(shown["id"])
+    shown = await BuiltCrew(testbed, upload_project.project, deployment).finished(f"run_{run[4:]}")
+    events = await testbed.events(shown["id"])
     assert [message.event for message in events] == ["run.failed"]
     assert events[0].data["error"]["reason"] == "DeploymentFailed"
 
@@ -102,29 +102,31 @@ BUILDS = {
 
 
 @pytest.mark.parametrize("name", BUILDS)
-async def test_a_build_that_fails(yard, crew, name):
+async def test_a_build_that_fails(testbed, crew, name):
     files, reason, words, line = BUILDS[name]
-    deployment = await crew.workshop.deploy(files)
-    await failed(crew.workshop, deployment, reason, words)
-    shown = await crew.workshop.object(deployment)
+    deployment = await crew.upload_project.deploy(files)
+    await failed(crew.upload_project, deployment, reason, words)
+    shown = await crew.upload_project.object(deployment)
     assert line in shown["status"]["error"]["log"]
     # The log outlives the pods.
-    names = [pod["metadata"]["name"] for pod in await crew.workshop.pods(deployment)]
-    await yard.kubectl("delete", "pod", *names, "--wait=true")
-    assert line in await crew.workshop.log(deployment)
-    assert (await yard.get(f"/v1/deployments/{deployment}"))["error"]["reason"] == reason
-    assert (await yard.get(f"/v1/deployments/{crew.deployment}"))["status"] == "active"
+    names = [pod["metadata"]["name"] for pod in await crew.upload_project.pods(deployment)]
+    await testbed.kubectl("delete", "pod", *names, "--wait=true")
+    assert line in await crew.upload_project.log(deployment)
+    assert (await testbed.get(f"/v1/deployments/{deployment}"))["error"]["reason"] == reason
+    assert (await testbed.get(f"/v1/deployments/{crew.deployment}"))["status"] == "active"
 
 
-async def test_a_build_that_takes_too_long(workshops):
-    shop = await workshops(build={"timeout": "15s"})
-    deployment = await shop.deploy(package("import time; print('slowly', flush=True); time.sleep(300)"))
-    await failed(shop, deployment, "BuildTimeout", ["spec.build.timeout"])
-    shown = await shop.pods(deployment)
+async def test_a_build_that_takes_too_long(upload_projects):
+    upload_project = await upload_projects(build={"timeout": "15s"})
+    deployment = await upload_project.deploy(
+        package("import time; print('slowly', flush=True); time.sleep(300)")
+    )
+    await failed(upload_project, deployment, "BuildTimeout", ["spec.build.timeout"])
+    shown = await upload_project.pods(deployment)
     assert [pod["status"]["phase"] for pod in shown if pod["status"]["phase"] == "Running"] == []
 
 
-async def test_a_build_that_needs_too_much_memory(workshops):
-    shop = await workshops(build={"resources": {"limits": {"memory": "768Mi"}}})
-    deployment = await shop.deploy(package("held = [bytearray(64 << 20) for _ in range(64)]"))
-    await failed(shop, deployment, "BuildOutOfMemory", ["limits.memory"])
+async def test_a_build_that_needs_too_much_memory(upload_projects):
+    upload_project = await upload_projects(build={"resources": {"limits": {"memory": "768Mi"}}})
+    deployment = await upload_project.deploy(package("held = [bytearray(64 << 20) for _ in range(64)]"))
+    await failed(upload_project, deployment, "BuildOutOfMemory", ["limits.memory"])

@@ -11,34 +11,34 @@ import pytest
 
 from tests.e2e.demo import GIT_HOST
 from tests.e2e.failures import failed
-from tests.e2e.team import Team
-from tests.e2e.workshop import Workshop, archive
-from tests.e2e.yard import NAMESPACE, eventually
+from tests.e2e.git_project import GitProject
+from tests.e2e.testbed import NAMESPACE, eventually
+from tests.e2e.upload_project import UploadProject, archive
 from tests.testbed.git_server import GitServer
 
 GOOD = {"main.py": "def kickoff(inputs):\n    return inputs\n"}
 
 
-async def ready_reason(team, reason: str) -> dict:
-    return await eventually(team.ready, lambda seen: seen["reason"] == reason, 120)
+async def ready_reason(git_project, reason: str) -> dict:
+    return await eventually(git_project.ready, lambda seen: seen["reason"] == reason, 120)
 
 
-async def test_a_repository_that_is_not_there(team):
-    team.url = team.url.replace(team.project, "nowhere")
-    await team.follow()
-    seen = await ready_reason(team, "GitNotFound")
+async def test_a_repository_that_is_not_there(git_project):
+    git_project.url = git_project.url.replace(git_project.project, "nowhere")
+    await git_project.follow()
+    seen = await ready_reason(git_project, "GitNotFound")
     assert seen["status"] == "False" and "spec.source.git.url" in seen["message"]
 
 
-async def test_no_such_branch(team):
-    team.repository.commit(GOOD, "Begin")
-    await team.follow("release")
-    seen = await ready_reason(team, "BranchNotFound")
+async def test_no_such_branch(git_project):
+    git_project.repository.commit(GOOD, "Begin")
+    await git_project.follow("release")
+    seen = await ready_reason(git_project, "BranchNotFound")
     assert "release" in seen["message"] and "main" in seen["message"]
 
 
-async def secret(yard, name: str, password: str) -> None:
-    await yard.kubectl(
+async def secret(testbed, name: str, password: str) -> None:
+    await testbed.kubectl(
         "apply",
         "-f",
         "-",
@@ -53,46 +53,50 @@ async def secret(yard, name: str, password: str) -> None:
     )
 
 
-async def test_a_repository_that_asks_for_a_password(yard, git_root, host_address):
+async def test_a_repository_that_asks_for_a_password(testbed, git_root, host_address):
     """A wrong one is told by the project and by the deployment of a commit; the right one builds it."""
     name, password = f"e2e-{secrets.token_hex(4)}", secrets.token_urlsafe(16)
     with GitServer(git_root, host_address, username="crew", password=password) as server:
-        team = Team(yard, name, server.create(name), server.url(name, host=GIT_HOST))
+        git_project = GitProject(testbed, name, server.create(name), server.url(name, host=GIT_HOST))
         try:
-            sha = team.repository.commit(GOOD, "Begin")
-            await secret(yard, name, "wrong-password-of-this-test")
-            await team.follow(secretRef={"name": name})
-            seen = await ready_reason(team, "GitAuthFailed")
+            sha = git_project.repository.commit(GOOD, "Begin")
+            await secret(testbed, name, "wrong-password-of-this-test")
+            await git_project.follow(secretRef={"name": name})
+            seen = await ready_reason(git_project, "GitAuthFailed")
             assert "secretRef" in seen["message"]
             body = {"project": name, "source": {"git": {"commit": sha}}, "message": "By hand"}
-            made = await yard.post("/v1/deployments", body)
-            shop = Workshop(yard, name)
-            done = await failed(shop, made["id"], "GitAuthFailed", ["secretRef"])
-            whole = json.dumps([done, seen, await shop.object(made["id"]), await shop.pods(made["id"])])
-            assert "wrong-password" not in whole + await shop.log(made["id"])
+            made = await testbed.post("/v1/deployments", body)
+            upload_project = UploadProject(testbed, name)
+            done = await failed(upload_project, made["id"], "GitAuthFailed", ["secretRef"])
+            whole = json.dumps(
+                [done, seen, await upload_project.object(made["id"]), await upload_project.pods(made["id"])]
+            )
+            assert "wrong-password" not in whole + await upload_project.log(made["id"])
 
-            await secret(yard, name, password)
-            again = await yard.post("/v1/deployments", body)
+            await secret(testbed, name, password)
+            again = await testbed.post("/v1/deployments", body)
             assert again["id"] != made["id"]
-            assert (await shop.ended(again["id"]))["status"] == "active"
-            whole = json.dumps([await shop.object(again["id"]), await shop.pods(again["id"])])
-            assert password not in whole + await shop.log(again["id"])
+            assert (await upload_project.ended(again["id"]))["status"] == "active"
+            whole = json.dumps(
+                [await upload_project.object(again["id"]), await upload_project.pods(again["id"])]
+            )
+            assert password not in whole + await upload_project.log(again["id"])
         finally:
-            await yard.kubectl("delete", "cproj", name, "--ignore-not-found", "--wait=false")
-            await yard.kubectl("delete", "secret", name, "--ignore-not-found")
+            await testbed.kubectl("delete", "cproj", name, "--ignore-not-found", "--wait=false")
+            await testbed.kubectl("delete", "secret", name, "--ignore-not-found")
 
 
-async def test_a_commit_that_is_not_there(yard, team):
-    team.repository.commit(GOOD, "Begin")
-    await team.follow(suspend=True)
+async def test_a_commit_that_is_not_there(testbed, git_project):
+    git_project.repository.commit(GOOD, "Begin")
+    await git_project.follow(suspend=True)
     gone = "0123456789abcdef0123456789abcdef01234567"
-    body = {"project": team.project, "source": {"git": {"commit": gone}}, "message": "Lost"}
+    body = {"project": git_project.project, "source": {"git": {"commit": gone}}, "message": "Lost"}
 
     async def ask():
-        return await yard.call("POST", "/v1/deployments", body)
+        return await testbed.call("POST", "/v1/deployments", body)
 
     made = await eventually(ask, lambda answer: answer.status == 201, 60)
-    await failed(Workshop(yard, team.project), made.data["id"], "GitNotFound", [gone[:7]])
+    await failed(UploadProject(testbed, git_project.project), made.data["id"], "GitNotFound", [gone[:7]])
 
 
 def tar_of(*members: tuple[tarfile.TarInfo, bytes]) -> bytes:
@@ -140,13 +144,13 @@ HOSTILE = {
 
 
 @pytest.mark.parametrize("name", HOSTILE)
-async def test_an_archive_that_is_refused(yard, crew, name):
+async def test_an_archive_that_is_refused(testbed, crew, name):
     content, reason, words = HOSTILE[name]
-    deployment = await crew.workshop.deploy(content)
-    await failed(crew.workshop, deployment, reason, words)
-    assert (await yard.get(f"/v1/deployments/{crew.deployment}"))["status"] == "active"
+    deployment = await crew.upload_project.deploy(content)
+    await failed(crew.upload_project, deployment, reason, words)
+    assert (await testbed.get(f"/v1/deployments/{crew.deployment}"))["status"] == "active"
 
 
-async def test_an_upload_that_is_too_large_is_refused_at_once(yard, crew):
-    answer = await yard.call("POST", "/v1/uploads", {"project": crew.project, "size": 101 << 20})
+async def test_an_upload_that_is_too_large_is_refused_at_once(testbed, crew):
+    answer = await testbed.call("POST", "/v1/uploads", {"project": crew.project, "size": 101 << 20})
     assert (answer.status, answer.body["error"]["code"]) == (413, "payload_too_large")

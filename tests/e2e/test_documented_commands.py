@@ -69,7 +69,7 @@ def environment(tmp_path_factory):
 
 
 @pytest_asyncio.fixture(scope="session", loop_scope="session")
-async def names(yard, git_server):
+async def names(testbed, git_server):
     """Names for pages that make and remove things themselves; what is left over is removed."""
     made = []
 
@@ -82,8 +82,8 @@ async def names(yard, git_server):
 
     yield one
     for project in made:
-        await yard.kubectl("delete", "cproj", project, "--ignore-not-found", "--wait=false")
-        await yard.kubectl("delete", "secret", f"{project}-index", "--ignore-not-found")
+        await testbed.kubectl("delete", "cproj", project, "--ignore-not-found", "--wait=false")
+        await testbed.kubectl("delete", "secret", f"{project}-index", "--ignore-not-found")
 
 
 @pytest_asyncio.fixture(scope="session", loop_scope="session")

@@ -25,8 +25,8 @@ def shown():
 
 
 @pytest.mark.parametrize("found", list(shown()))
-async def test_an_example_is_taken(found, yard):
+async def test_an_example_is_taken(found, testbed):
     # Beside an object of that name a creation would be refused; only its form is asked about.
     namespace = found["metadata"].get("namespace", "crews")
     found["metadata"] = {"generateName": f"{found['kind'][:3].lower()}-"}
-    await yard.kubectl("-n", namespace, "create", "--dry-run=server", "-f", "-", stdin=json.dumps(found))
+    await testbed.kubectl("-n", namespace, "create", "--dry-run=server", "-f", "-", stdin=json.dumps(found))

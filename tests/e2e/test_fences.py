@@ -16,8 +16,8 @@ import pytest
 from tests.e2e.index import Index
 from tests.e2e.secret import secret
 from tests.e2e.test_hostile import METADATA, address_of_metadata
-from tests.e2e.workshop import tree
-from tests.e2e.yard import eventually
+from tests.e2e.testbed import eventually
+from tests.e2e.upload_project import tree
 from tests.testbed.listeners import listening
 
 IMAGE = "registry.crewyard.internal:5000/library/python:3.11-slim"
@@ -30,12 +30,12 @@ here = pytest.mark.skipif(
 
 
 @here
-async def test_what_a_build_executes_finds_nothing(yard, workshops, host_address):
+async def test_what_a_build_executes_finds_nothing(testbed, upload_projects, host_address):
     """Its own canary is found, which shows that it looks; those planted in Secrets are not."""
     own, variable, password = (f"canary-{secrets.token_hex(12)}" for _ in range(3))
     running = ["--namespace", "crewyard-system", "--field-selector=status.phase=Running", "-o", "json"]
     labels = "app.kubernetes.io/component=controller"
-    [controller, *_] = json.loads(await yard.kubectl("get", "pods", "-l", labels, *running))["items"]
+    [controller, *_] = json.loads(await testbed.kubectl("get", "pods", "-l", labels, *running))["items"]
     with (
         address_of_metadata(),
         listening(METADATA, port=80) as metadata,
@@ -52,16 +52,16 @@ async def test_what_a_build_executes_finds_nothing(yard, workshops, host_address
             "names": (host_address, 53),
         }
         address = f"http://{host_address}:{index.port}/simple/"
-        async with secret(yard, index_url=address, username="pilot", password=password) as named:
-            shop = await workshops(build={"secret_ref": {"name": named}})
-            answer = await yard.call(
-                "PUT", f"/v1/projects/{shop.project}/env", {"variables": {"WORD": variable}}
+        async with secret(testbed, index_url=address, username="pilot", password=password) as named:
+            upload_project = await upload_projects(build={"secret_ref": {"name": named}})
+            answer = await testbed.call(
+                "PUT", f"/v1/projects/{upload_project.project}/env", {"variables": {"WORD": variable}}
             )
             assert answer.status == 200, answer.body
             files = {**tree(CANARY), "places.json": json.dumps(places), "own.txt": own}
-            deployment = await shop.deploy(files)
-            done = await shop.ended(deployment)
-            log = await shop.log(deployment)
+            deployment = await upload_project.deploy(files)
+            done = await upload_project.ended(deployment)
+            log = await upload_project.log(deployment)
             [told] = re.findall(r"SAW (\{.*\})", log)[:1] or [None]
             assert told is not None, (done, log)
             saw = json.loads(told)
@@ -121,7 +121,7 @@ def knocker(name: str, fenced: bool, address: str, port: int) -> dict[str, Any]:
 
 
 @here
-async def test_a_fenced_pod_sends_nothing_from_its_first_instruction_on(yard, host_address):
+async def test_a_fenced_pod_sends_nothing_from_its_first_instruction_on(testbed, host_address):
     """Beside pods that no policy selects, whose first packets arrive."""
     name = f"e2e-race-{secrets.token_hex(4)}"
     place = ["--namespace", name]
@@ -131,10 +131,10 @@ async def test_a_fenced_pod_sends_nothing_from_its_first_instruction_on(yard, ho
         "metadata": {"name": "closed"},
         "spec": {"podSelector": {"matchLabels": {"fenced": "yes"}}, "policyTypes": ["Egress"]},
     }
-    await yard.kubectl("create", "namespace", name)
+    await testbed.kubectl("create", "namespace", name)
     try:
-        await yard.kubectl("create", *place, "-f", "-", stdin=json.dumps(policy))
-        await eventually(lambda: yard.kubectl("get", "sa", *place), lambda accounts: "default" in accounts)
+        await testbed.kubectl("create", *place, "-f", "-", stdin=json.dumps(policy))
+        await eventually(lambda: testbed.kubectl("get", "sa", *place), lambda accounts: "default" in accounts)
         with ear(host_address) as (port, heard):
             pods = [
                 knocker(f"{kind}-{number}", kind == "fenced", host_address, port)
@@ -142,10 +142,10 @@ async def test_a_fenced_pod_sends_nothing_from_its_first_instruction_on(yard, ho
                 for kind in ("fenced", "open")
             ]
             body = {"apiVersion": "v1", "kind": "List", "items": pods}
-            await yard.kubectl("create", *place, "-f", "-", stdin=json.dumps(body))
+            await testbed.kubectl("create", *place, "-f", "-", stdin=json.dumps(body))
 
             async def ended() -> list[str]:
-                listed = json.loads(await yard.kubectl("get", "pods", *place, "-o", "json"))["items"]
+                listed = json.loads(await testbed.kubectl("get", "pods", *place, "-o", "json"))["items"]
                 return [one["status"].get("phase", "") for one in listed]
 
             await eventually(
@@ -154,7 +154,7 @@ async def test_a_fenced_pod_sends_nothing_from_its_first_instruction_on(yard, ho
         assert {one.decode().strip() for one in heard} == {f"open-{number}" for number in range(PODS)}
         assert len(heard) == 10 * PODS, "not even the first was lost of those that are open"
     finally:
-        await yard.kubectl("delete", "namespace", name, "--ignore-not-found", "--wait=false")
+        await testbed.kubectl("delete", "namespace", name, "--ignore-not-found", "--wait=false")
 
 
 def condition(kind: str) -> dict[str, Any]:
@@ -163,7 +163,7 @@ def condition(kind: str) -> dict[str, Any]:
     return {"type": kind, "status": "True", "reason": "Superseded", "message": "built", **times}
 
 
-async def tagged(yard, project: str) -> str:
+async def tagged(testbed, project: str) -> str:
     """A Deployment that seems built, with an image by its tag: as if the controller had been wrong."""
     status = {
         "phase": "Superseded",
@@ -176,23 +176,23 @@ async def tagged(yard, project: str) -> str:
     source = {"archive": {"upload": f"upl_{'0' * 26}", "sha256": "0" * 64}}
     for _ in range(10):
         name = f"dep-e2e-{secrets.token_hex(4)}"
-        await yard.apply("Deployment", name, {"project": project, "source": source}, "create")
+        await testbed.apply("Deployment", name, {"project": project, "source": source}, "create")
         patch = ["patch", "cdep", name, "--subresource=status", "--type=merge"]
-        await yard.kubectl(*patch, "-p", json.dumps({"status": status}), check=False)
-        found = await yard.object("deployments", name)
+        await testbed.kubectl(*patch, "-p", json.dumps({"status": status}), check=False)
+        found = await testbed.object("deployments", name)
         if found["status"].get("image") == IMAGE and found["status"]["phase"] in ("Superseded", "Active"):
             return name
         # Its build began meanwhile, and came to nothing.
     raise AssertionError("ten builds began sooner than a status was patched")
 
 
-async def test_a_run_of_an_image_by_its_tag_is_refused(yard, workshops):
-    shop = await workshops()
-    deployment = await tagged(yard, shop.project)
+async def test_a_run_of_an_image_by_its_tag_is_refused(testbed, upload_projects):
+    upload_project = await upload_projects()
+    deployment = await tagged(testbed, upload_project.project)
     run = f"run-e2e-{secrets.token_hex(4)}"
-    await yard.apply("Run", run, {"project": shop.project, "deployment": deployment}, "create")
+    await testbed.apply("Run", run, {"project": upload_project.project, "deployment": deployment}, "create")
     ended = await eventually(
-        lambda: yard.object("runs", run), lambda seen: seen.get("status", {}).get("phase") == "Failed", 120
+        lambda: testbed.object("runs", run), lambda seen: seen.get("status", {}).get("phase") == "Failed", 120
     )
     assert "must name the image of a run by digest" in ended["status"]["error"]["message"]
-    assert await yard.kubectl("get", "pod", run, "--ignore-not-found") == ""
+    assert await testbed.kubectl("get", "pod", run, "--ignore-not-found") == ""

@@ -9,12 +9,12 @@ from typing import Any
 import pytest_asyncio
 
 from tests.e2e.framework import CASES, EXAMPLES, Built, build, check_order, told
-from tests.e2e.workshop import tree
+from tests.e2e.upload_project import tree
 
 
 @pytest_asyncio.fixture(scope="session", loop_scope="session")
-async def crewai(yard) -> AsyncIterator[Built]:
-    async for built in build(yard, "crewai"):
+async def crewai(testbed) -> AsyncIterator[Built]:
+    async for built in build(testbed, "crewai"):
         yield built
 
 
@@ -24,8 +24,8 @@ async def flow(crewai) -> Built:
 
 
 @pytest_asyncio.fixture(scope="session", loop_scope="session")
-async def langgraph(yard) -> AsyncIterator[Built]:
-    async for built in build(yard, "langgraph"):
+async def langgraph(testbed) -> AsyncIterator[Built]:
+    async for built in build(testbed, "langgraph"):
         yield built
 
 
@@ -35,8 +35,8 @@ async def graphs(langgraph) -> Built:
 
 
 @pytest_asyncio.fixture(scope="session", loop_scope="session")
-async def python(yard) -> AsyncIterator[Built]:
-    async for built in build(yard, "python"):
+async def python(testbed) -> AsyncIterator[Built]:
+    async for built in build(testbed, "python"):
         yield built
 
 

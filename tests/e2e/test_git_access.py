@@ -5,53 +5,53 @@ import secrets
 from pathlib import Path
 
 from tests.e2e.demo import GIT_HOST
-from tests.e2e.team import Team
-from tests.e2e.yard import NAMESPACE, eventually
+from tests.e2e.git_project import GitProject
+from tests.e2e.testbed import NAMESPACE, eventually
 from tests.testbed.ssh_server import SshServer
 
 GOOD = {"main.py": "def kickoff(inputs):\n    return inputs\n"}
 
 
-async def keep_secret(yard, name: str, **data: str) -> None:
+async def keep_secret(testbed, name: str, **data: str) -> None:
     meta = {"name": name, "namespace": NAMESPACE}
     made = {"apiVersion": "v1", "kind": "Secret", "metadata": meta, "stringData": data}
-    await yard.kubectl("apply", "-f", "-", stdin=json.dumps(made))
+    await testbed.kubectl("apply", "-f", "-", stdin=json.dumps(made))
 
 
-async def condition(team: Team, reason: str) -> dict:
-    return await eventually(team.ready, lambda seen: seen["reason"] == reason, 120)
+async def condition(git_project: GitProject, reason: str) -> dict:
+    return await eventually(git_project.ready, lambda seen: seen["reason"] == reason, 120)
 
 
-async def test_a_repository_by_ssh(yard, tmp_path: Path, host_address):
+async def test_a_repository_by_ssh(testbed, tmp_path: Path, host_address):
     """The key opens it for the look and for the build; another host key stops both and takes nothing away."""
     name = f"e2e-{secrets.token_hex(4)}"
     with SshServer(tmp_path / "ssh", host_address) as server:
-        team = Team(yard, name, server.create(name), server.url(name, host=GIT_HOST))
+        git_project = GitProject(testbed, name, server.create(name), server.url(name, host=GIT_HOST))
         identity, known = server.identity(), server.known_hosts(host=GIT_HOST)
         try:
-            sha = team.repository.commit(GOOD, "By ssh")
-            await keep_secret(yard, name, identity=identity)
-            await team.follow(secretRef={"name": name})
-            seen = await condition(team, "HostKeyUnknown")
+            sha = git_project.repository.commit(GOOD, "By ssh")
+            await keep_secret(testbed, name, identity=identity)
+            await git_project.follow(secretRef={"name": name})
+            seen = await condition(git_project, "HostKeyUnknown")
             assert (
                 server.fingerprint() in seen["message"] and f"ssh-keyscan -p {server.port}" in seen["message"]
             )
 
-            await keep_secret(yard, name, identity=identity, known_hosts=known)
-            done = await team.ended(sha)
+            await keep_secret(testbed, name, identity=identity, known_hosts=known)
+            done = await git_project.ended(sha)
             assert (done["status"]["phase"], done["spec"]["message"]) == ("Active", "By ssh"), done["status"]
 
             server.change_host_keys()
-            team.repository.commit({**GOOD, "more": "1"}, "Never seen")
-            seen = await condition(team, "HostKeyMismatch")
+            git_project.repository.commit({**GOOD, "more": "1"}, "Never seen")
+            seen = await condition(git_project, "HostKeyMismatch")
             assert server.fingerprint() in seen["message"] and seen["status"] == "False"
-            project = await yard.object("projects", name)
+            project = await testbed.object("projects", name)
             assert project["status"]["activeDeployment"] == done["metadata"]["name"]
-            whole = json.dumps([project, await yard.object("deployments", done["metadata"]["name"])])
+            whole = json.dumps([project, await testbed.object("deployments", done["metadata"]["name"])])
             assert identity.split()[6] not in whole
         finally:
-            await yard.kubectl("delete", "cproj", name, "--ignore-not-found", "--wait=false")
-            await yard.kubectl("delete", "secret", name, "--ignore-not-found")
+            await testbed.kubectl("delete", "cproj", name, "--ignore-not-found", "--wait=false")
+            await testbed.kubectl("delete", "secret", name, "--ignore-not-found")
 
 
 HOSTILE = [
@@ -60,14 +60,14 @@ HOSTILE = [
 ]
 
 
-async def test_messages_stay_words(team):
+async def test_messages_stay_words(git_project):
     """The Deployment is made and says what was written; its build is another matter."""
     for number, message in enumerate(HOSTILE):
-        sha = team.repository.commit({**GOOD, "turn": str(number % 2)}, message)
+        sha = git_project.repository.commit({**GOOD, "turn": str(number % 2)}, message)
         if number == 0:
-            await team.follow()
-        made = await team.deployment(sha)
+            await git_project.follow()
+        made = await git_project.deployment(sha)
         assert made["spec"]["message"].isprintable() and 0 < len(made["spec"]["message"]) <= 500
-    told = await team.yard.kubectl("-n", NAMESPACE, "get", "events", "-o", "json")
-    ours = [one for one in json.loads(told)["items"] if one["involvedObject"]["name"] == team.project]
+    told = await git_project.testbed.kubectl("-n", NAMESPACE, "get", "events", "-o", "json")
+    ours = [one for one in json.loads(told)["items"] if one["involvedObject"]["name"] == git_project.project]
     assert [one["message"] for one in ours if not one["message"].isprintable()] == []

@@ -15,9 +15,9 @@ from urllib.parse import quote
 import pytest
 import pytest_asyncio
 
-from tests.e2e.conftest import Crew
-from tests.e2e.workshop import Workshop, tree
-from tests.e2e.yard import Yard, eventually
+from tests.e2e.conftest import BuiltCrew
+from tests.e2e.testbed import E2eTestbed, eventually
+from tests.e2e.upload_project import UploadProject, tree
 from tests.testbed.listeners import Listener, listening
 
 HOSTILE = Path(__file__).parent / "hostile"
@@ -27,26 +27,26 @@ PIDS = 1024
 
 
 @pytest_asyncio.fixture(scope="module", loop_scope="session")
-async def hostile(yard: Yard) -> AsyncIterator[Crew]:
+async def hostile(testbed: E2eTestbed) -> AsyncIterator[BuiltCrew]:
     project = f"e2e-hostile-{secrets.token_hex(4)}"
-    await yard.post(
+    await testbed.post(
         "/v1/projects", {"name": project, "plan": "pro", "run": {"resources": {"limits": LIMITS}}}
     )
-    made = Crew(yard, project, await Workshop(yard, project).built(tree(HOSTILE)))
+    made = BuiltCrew(testbed, project, await UploadProject(testbed, project).built(tree(HOSTILE)))
     yield made
-    await yard.kubectl("delete", "cproj", project, "--ignore-not-found", "--wait=false")
+    await testbed.kubectl("delete", "cproj", project, "--ignore-not-found", "--wait=false")
 
 
 @dataclass
 class Outside:
     """A namespace without fences, with a pod that only listens, and one that may do what it likes."""
 
-    yard: Yard
+    testbed: E2eTestbed
     namespace: str
     image: str
 
     async def kubectl(self, *words: str, stdin: str | None = None) -> str:
-        return await self.yard.kubectl(*words, "--namespace", self.namespace, stdin=stdin)
+        return await self.testbed.kubectl(*words, "--namespace", self.namespace, stdin=stdin)
 
     async def pod(
         self, name: str, script: list[str], variables: dict[str, str] | None = None, **security: Any
@@ -88,30 +88,30 @@ while True:
 
 
 @pytest_asyncio.fixture(scope="module", loop_scope="session")
-async def outside(yard: Yard, hostile: Crew) -> AsyncIterator[Outside]:
+async def outside(testbed: E2eTestbed, hostile: BuiltCrew) -> AsyncIterator[Outside]:
     name = f"e2e-outside-{secrets.token_hex(4)}"
-    found = Outside(yard, name, await hostile.workshop.image(hostile.deployment))
+    found = Outside(testbed, name, await hostile.upload_project.image(hostile.deployment))
     body = {
         "apiVersion": "v1",
         "kind": "Namespace",
         "metadata": {"name": name, "labels": {"pod-security.kubernetes.io/enforce": "privileged"}},
     }
-    await yard.kubectl("create", "-f", "-", stdin=json.dumps(body))
+    await testbed.kubectl("create", "-f", "-", stdin=json.dumps(body))
     try:
 
         async def account() -> str:
-            return await found.yard.kubectl("get", "sa", "--namespace", name)
+            return await found.testbed.kubectl("get", "sa", "--namespace", name)
 
         await eventually(account, lambda text: "default" in text)
         await found.pod("listens", ["-c", LISTENS])
         await eventually(
-            lambda: found.yard.kubectl("logs", "listens", "--namespace", name, check=False),
+            lambda: found.testbed.kubectl("logs", "listens", "--namespace", name, check=False),
             lambda text: text.startswith("listening"),
             120,
         )
         yield found
     finally:
-        await yard.kubectl("delete", "namespace", name, "--ignore-not-found", "--wait=false")
+        await testbed.kubectl("delete", "namespace", name, "--ignore-not-found", "--wait=false")
 
 
 @contextlib.contextmanager
@@ -152,11 +152,11 @@ class Traps:
 
 
 @pytest_asyncio.fixture(scope="module", loop_scope="session")
-async def traps(yard: Yard, outside: Outside, host_address: str) -> AsyncIterator[Traps]:
+async def traps(testbed: E2eTestbed, outside: Outside, host_address: str) -> AsyncIterator[Traps]:
     if os.geteuid() != 0 or host_address == "127.0.0.1":
         pytest.skip("the node is not this machine, or this is not root")
     running = ["--namespace", "crewyard-system", "--field-selector=status.phase=Running", "-o", "json"]
-    pods = json.loads(await yard.kubectl("get", "pods", *running))["items"]
+    pods = json.loads(await testbed.kubectl("get", "pods", *running))["items"]
     by_component = {
         one["metadata"]["labels"]["app.kubernetes.io/component"]: one["status"]["podIP"] for one in pods
     }
@@ -192,10 +192,10 @@ async def traps(yard: Yard, outside: Outside, host_address: str) -> AsyncIterato
 
 
 @pytest_asyncio.fixture(scope="module", loop_scope="session")
-async def inputs(yard: Yard, hostile: Crew, traps: Traps) -> dict[str, Any]:
+async def inputs(testbed: E2eTestbed, hostile: BuiltCrew, traps: Traps) -> dict[str, Any]:
     """What the attempts are told, with more than a thief could know: another run's whole token."""
     other = (await hostile.run("listens", input={"seconds": 0}))["id"].replace("_", "-", 1)
-    pod = json.loads(await yard.kubectl("get", "pod", other, "-o", "json"))
+    pod = json.loads(await testbed.kubectl("get", "pod", other, "-o", "json"))
     [container] = pod["spec"]["containers"]
     token = next(one["value"] for one in container["env"] if one["name"] == "CREWYARD_TOKEN")
     facade = next(one["value"] for one in container["env"] if one["name"] == "CREWYARD_INTERNAL_URL")
@@ -230,7 +230,9 @@ runpy.run_path("/app/main.py", run_name="__main__")
 """
 
 
-async def test_every_way_out_is_closed(yard: Yard, hostile: Crew, traps: Traps, inputs: dict[str, Any]):
+async def test_every_way_out_is_closed(
+    testbed: E2eTestbed, hostile: BuiltCrew, traps: Traps, inputs: dict[str, Any]
+):
     before = traps.visits()
     run = await hostile.run("kickoff", seconds=180, input=inputs)
     assert run["status"] == "succeeded", json.dumps(run)
@@ -242,7 +244,7 @@ async def test_every_way_out_is_closed(yard: Yard, hostile: Crew, traps: Traps, 
 
 
 async def test_the_same_attempts_work_where_there_are_no_fences(
-    yard: Yard, outside: Outside, traps: Traps, inputs: dict[str, Any]
+    testbed: E2eTestbed, outside: Outside, traps: Traps, inputs: dict[str, Any]
 ):
     before = traps.visits()
     variables = {
@@ -270,27 +272,27 @@ async def test_the_same_attempts_work_where_there_are_no_fences(
     assert set(re.findall(r"visit (\S+)", visits)) == {ended["status"]["podIP"]}
 
 
-async def test_a_crew_starts_no_more_processes_than_the_node_allows(hostile: Crew):
+async def test_a_crew_starts_no_more_processes_than_the_node_allows(hostile: BuiltCrew):
     run = await hostile.run("forks", seconds=180, input={"most": 4 * PIDS})
     assert run["status"] == "succeeded", json.dumps(run)
     assert PIDS // 2 < run["output"]["started"] < PIDS
     assert "Resource temporarily unavailable" in run["output"]["stopped"]
 
 
-async def test_nothing_is_taken_along_and_nothing_forged_is_believed(yard: Yard, hostile: Crew):
+async def test_nothing_is_taken_along_and_nothing_forged_is_believed(testbed: E2eTestbed, hostile: BuiltCrew):
     run = await hostile.run("leaves", seconds=120)
     assert run["status"] == "succeeded", json.dumps(run)
     assert run["output"]["refused"] == 4
-    listed = await yard.get(f"/v1/runs/{run['id']}/artifacts")
+    listed = await testbed.get(f"/v1/runs/{run['id']}/artifacts")
     names = {one["name"] for one in listed}
     assert "honest.txt" in names
     assert names & {"environ.txt", "shadow.txt", "up.txt", "runner.txt", "pipe.txt", "passwd.txt"} == set()
     # A backslash is a letter here; whoever downloads to Windows is told that there are no such names.
     assert [name for name in names if name.startswith("etc/") or {"", ".", ".."} & set(name.split("/"))] == []
     for name in names:
-        answer = await yard.call("GET", f"/v1/runs/{run['id']}/artifacts/{quote(name)}")
+        answer = await testbed.call("GET", f"/v1/runs/{run['id']}/artifacts/{quote(name)}")
         assert answer.status == 200 and b"root:" not in bytes(answer.body), name
-    events = await yard.events(run["id"])
+    events = await testbed.events(run["id"])
     assert [one.event for one in events].count("run.completed") == 1
     assert events[-1].event == "run.completed" and events[-1].data["output"] == run["output"]
     assert not [one for one in events if one.event == "artifact" and one.data["name"] == "forged"]

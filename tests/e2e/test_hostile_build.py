@@ -22,8 +22,8 @@ from dev.settings import from_environment
 from tests.e2e.failures import failed
 from tests.e2e.registry import Registry
 from tests.e2e.test_hostile import LISTENS, METADATA, address_of_metadata
-from tests.e2e.workshop import Workshop, tree
-from tests.e2e.yard import NAMESPACE, Yard, eventually
+from tests.e2e.testbed import NAMESPACE, E2eTestbed, eventually
+from tests.e2e.upload_project import UploadProject, tree
 from tests.testbed.listeners import listening
 
 HOSTILE = Path(__file__).parent / "hostile_build"
@@ -55,11 +55,13 @@ def canary() -> str:
     return f"canary-{secrets.token_hex(12)}"
 
 
-async def keep(yard: Yard, name: str, kind: str = "Opaque", namespace: str = NAMESPACE, **data: str) -> None:
+async def keep(
+    testbed: E2eTestbed, name: str, kind: str = "Opaque", namespace: str = NAMESPACE, **data: str
+) -> None:
     """Writes a Secret, by kubectl and not by its command line."""
     body = {"apiVersion": "v1", "kind": "Secret", "type": kind}
     body |= {"metadata": {"name": name, "namespace": namespace}, "stringData": data}
-    await yard.kubectl("apply", "--namespace", namespace, "-f", "-", stdin=json.dumps(body))
+    await testbed.kubectl("apply", "--namespace", namespace, "-f", "-", stdin=json.dumps(body))
 
 
 def opens(repository: str, word: str = "") -> dict[str, str]:
@@ -75,8 +77,8 @@ DOCKER = "kubernetes.io/dockerconfigjson"
 class Two:
     """Two projects, each with a push credential of its own, the second one with a built deployment."""
 
-    own: Workshop
-    other: Workshop
+    own: UploadProject
+    other: UploadProject
     secrets: dict[str, str]
     built: str
     image: str
@@ -84,34 +86,34 @@ class Two:
 
 
 @pytest_asyncio.fixture(scope="module", loop_scope="session")
-async def two(yard: Yard) -> AsyncIterator[Two]:
-    shops, words = [], {}
+async def two(testbed: E2eTestbed) -> AsyncIterator[Two]:
+    projects, words = [], {}
     for part in ("own", "other"):
         name = f"e2e-{part}-{secrets.token_hex(4)}"
         words[name] = canary()
-        await keep(yard, f"{name}-push", DOCKER, **opens(f"{NAMESPACE}/{name}", words[name]))
+        await keep(testbed, f"{name}-push", DOCKER, **opens(f"{NAMESPACE}/{name}", words[name]))
         push = {"push": {"secret_ref": {"name": f"{name}-push"}}}
-        await yard.post("/v1/projects", {"name": name, "plan": "pro", "build": push})
-        shops.append(Workshop(yard, name))
-    own, other = shops
+        await testbed.post("/v1/projects", {"name": name, "plan": "pro", "build": push})
+        projects.append(UploadProject(testbed, name))
+    own, other = projects
     try:
         built, mine = await other.built(GOOD), await own.built(GOOD)
         yield Two(own, other, words, built, await other.image(built), await own.image(mine))
     finally:
-        await yard.kubectl("delete", "cproj", *words, "--ignore-not-found", "--wait=false")
-        await yard.kubectl("delete", "secret", *(f"{name}-push" for name in words), "--ignore-not-found")
+        await testbed.kubectl("delete", "cproj", *words, "--ignore-not-found", "--wait=false")
+        await testbed.kubectl("delete", "secret", *(f"{name}-push" for name in words), "--ignore-not-found")
 
 
 @pytest_asyncio.fixture(scope="module", loop_scope="session")
-async def places(yard: Yard, two: Two, host_address: str) -> AsyncIterator[dict[str, Any]]:
+async def places(testbed: E2eTestbed, two: Two, host_address: str) -> AsyncIterator[dict[str, Any]]:
     """Where everything is, and the listeners and the neighbour that nobody may reach."""
     found = from_environment(os.environ)
     images = recorded(found)
     running = ["--namespace", "crewyard-system", "--field-selector=status.phase=Running", "-o", "json"]
-    pods = json.loads(await yard.kubectl("get", "pods", *running))["items"]
+    pods = json.loads(await testbed.kubectl("get", "pods", *running))["items"]
     by = {one["metadata"]["labels"]["app.kubernetes.io/component"]: one for one in pods}
     service = json.loads(
-        await yard.kubectl("get", "deploy", "crewyard-api", "--namespace", "crewyard-system", "-o", "json")
+        await testbed.kubectl("get", "deploy", "crewyard-api", "--namespace", "crewyard-system", "-o", "json")
     )["spec"]["template"]["spec"]["containers"][0]["image"]
     base = images.base
     other = Registry.of(two.image)
@@ -127,23 +129,25 @@ async def places(yard: Yard, two: Two, host_address: str) -> AsyncIterator[dict[
         "pod-security.kubernetes.io/enforce": "privileged",
         "crewyard.dev/metrics": "true",
     }
-    await yard.kubectl("create", "-f", "-", stdin=json.dumps(body))
+    await testbed.kubectl("create", "-f", "-", stdin=json.dumps(body))
     try:
         await eventually(
-            lambda: yard.kubectl("get", "sa", "--namespace", outside), lambda text: "default" in text
+            lambda: testbed.kubectl("get", "sa", "--namespace", outside), lambda text: "default" in text
         )
         spec = {
             "restartPolicy": "Never",
             "containers": [{"name": "main", "image": base, "command": ["python3", "-c", LISTENS]}],
         }
         pod = {"apiVersion": "v1", "kind": "Pod", "metadata": {"name": "listens"}, "spec": spec}
-        await yard.kubectl("create", "--namespace", outside, "-f", "-", stdin=json.dumps(pod))
+        await testbed.kubectl("create", "--namespace", outside, "-f", "-", stdin=json.dumps(pod))
         await eventually(
-            lambda: yard.kubectl("logs", "listens", "--namespace", outside, check=False),
+            lambda: testbed.kubectl("logs", "listens", "--namespace", outside, check=False),
             lambda text: text.startswith("listening"),
             120,
         )
-        seen = json.loads(await yard.kubectl("get", "pod", "listens", "--namespace", outside, "-o", "json"))
+        seen = json.loads(
+            await testbed.kubectl("get", "pod", "listens", "--namespace", outside, "-o", "json")
+        )
         with (
             address_of_metadata(),
             listening(METADATA, port=80) as metadata,
@@ -184,7 +188,7 @@ async def places(yard: Yard, two: Two, host_address: str) -> AsyncIterator[dict[
                 "image": base,
             }
     finally:
-        await yard.kubectl("delete", "namespace", outside, "--ignore-not-found", "--wait=false")
+        await testbed.kubectl("delete", "namespace", outside, "--ignore-not-found", "--wait=false")
 
 
 def told(places: dict[str, Any], **more: Any) -> str:
@@ -198,9 +202,11 @@ async def state_of(two: Two) -> Any:
     return await other.tags(), await other.manifest(two.image), found, await two.other.log(two.built)
 
 
-async def test_every_attempt_of_a_build_is_stopped(yard: Yard, two: Two, places: dict[str, Any]):
+async def test_every_attempt_of_a_build_is_stopped(testbed: E2eTestbed, two: Two, places: dict[str, Any]):
     before, variable = await state_of(two), canary()
-    answer = await yard.call("PUT", f"/v1/projects/{two.own.project}/env", {"variables": {"WORD": variable}})
+    answer = await testbed.call(
+        "PUT", f"/v1/projects/{two.own.project}/env", {"variables": {"WORD": variable}}
+    )
     assert answer.status == 200, answer.body
     visits = {key: one.visits for key, one in places["listeners"].items()}
     deployment = await two.own.deploy({**tree(HOSTILE), "places.json": told(places)})
@@ -224,17 +230,17 @@ async def test_every_attempt_of_a_build_is_stopped(yard: Yard, two: Two, places:
 
 
 async def test_the_same_attempts_work_with_credentials_and_without_fences(
-    yard: Yard, two: Two, places: dict[str, Any]
+    testbed: E2eTestbed, two: Two, places: dict[str, Any]
 ):
     """So each is one that could succeed."""
     found, outside = from_environment(os.environ), places["outside"]
     manifests: dict[str, str] = {}
-    for part, shop in (("own", two.own), ("other", two.other)):
-        made = await shop.built({**GOOD, "doomed.txt": secrets.token_hex()}, preview={})
-        manifests[part] = (await shop.image(made)).partition("@")[2]
+    for part, upload_project in (("own", two.own), ("other", two.other)):
+        made = await upload_project.built({**GOOD, "doomed.txt": secrets.token_hex()}, preview={})
+        manifests[part] = (await upload_project.image(made)).partition("@")[2]
     key = base64.b64decode(
         json.loads(
-            await yard.kubectl(
+            await testbed.kubectl(
                 "get", "secret", "crewyard-tokens", "--namespace", "crewyard-system", "-o", "json"
             )
         )["data"]["key"]
@@ -250,7 +256,7 @@ async def test_the_same_attempts_work_with_credentials_and_without_fences(
         more = {
             "basic": access.basic(found, user),
             "token": token,
-            "key": yard.key,
+            "key": testbed.key,
             "digests": {**places["digests"], "base": NOWHERE, "service": NOWHERE},
             "doomed": {**places["doomed"], **manifests},
             "tags": dict.fromkeys(places["tags"], f"e2e-{secrets.token_hex(4)}"),
@@ -260,8 +266,8 @@ async def test_the_same_attempts_work_with_credentials_and_without_fences(
         data = {path.replace("/", "-"): content.decode() for path, content in files.items()}
         whole = {"apiVersion": "v1", "kind": "ConfigMap", "metadata": {"name": name}}
         whole["data"] = {**data, "places.json": told(places, **more)}
-        await yard.kubectl("create", "--namespace", outside, "-f", "-", stdin=json.dumps(whole))
-        await keep(yard, name, namespace=outside, **{"config.json": canary()})
+        await testbed.kubectl("create", "--namespace", outside, "-f", "-", stdin=json.dumps(whole))
+        await keep(testbed, name, namespace=outside, **{"config.json": canary()})
         container = {
             "name": "main",
             "image": places["image"],
@@ -279,14 +285,14 @@ async def test_the_same_attempts_work_with_credentials_and_without_fences(
         volumes.append({"name": "docker", "secret": {"secretName": name}})
         spec = {"restartPolicy": "Never", "containers": [container], "volumes": volumes}
         pod = {"apiVersion": "v1", "kind": "Pod", "metadata": {"name": name}, "spec": spec}
-        await yard.kubectl("create", "--namespace", outside, "-f", "-", stdin=json.dumps(pod))
+        await testbed.kubectl("create", "--namespace", outside, "-f", "-", stdin=json.dumps(pod))
 
         async def phase(name: str = name) -> str:
-            seen = await yard.kubectl("get", "pod", name, "--namespace", outside, "-o", "json")
+            seen = await testbed.kubectl("get", "pod", name, "--namespace", outside, "-o", "json")
             return str(json.loads(seen)["status"].get("phase"))
 
         ended = await eventually(phase, lambda text: text in ("Succeeded", "Failed"), 180, 0.5)
-        said = await yard.kubectl("logs", name, "--namespace", outside)
+        said = await testbed.kubectl("logs", name, "--namespace", outside)
         assert ended == "Succeeded", said
         for attempt, one in json.loads(said.rpartition("TRIED ")[2]).items():
             if attempt not in came or came[attempt]["stopped"]:
@@ -297,14 +303,17 @@ async def test_the_same_attempts_work_with_credentials_and_without_fences(
     assert all(one.visits for one in places["listeners"].values())
 
 
-async def test_a_push_credential_is_the_projects_own(yard: Yard, two: Two, workshops: Any):
+async def test_a_push_credential_is_the_projects_own(testbed: E2eTestbed, two: Two, upload_projects: Any):
     """That of another project opens nothing here; and one that is not there is named."""
     for name, said in (
         (f"{two.other.project}-push", "401"),
         ("e2e-none-such", "is not there"),
     ):
-        shop = await workshops(build={"push": {"secret_ref": {"name": name}}})
-        deployment = await shop.deploy({**GOOD, "note.txt": secrets.token_hex()})
-        await failed(shop, deployment, "RegistryPush", [said, name])
+        upload_project = await upload_projects(build={"push": {"secret_ref": {"name": name}}})
+        deployment = await upload_project.deploy({**GOOD, "note.txt": secrets.token_hex()})
+        await failed(upload_project, deployment, "RegistryPush", [said, name])
         with contextlib.suppress(AssertionError):
-            assert await Registry.of(two.image.replace(two.other.project, shop.project)).tags() == set()
+            assert (
+                await Registry.of(two.image.replace(two.other.project, upload_project.project)).tags()
+                == set()
+            )

@@ -2,7 +2,7 @@
 
 import pytest
 
-from tests.e2e.conftest import Crew
+from tests.e2e.conftest import BuiltCrew
 from tests.e2e.failures import failed
 from tests.e2e.registry import Registry
 
@@ -23,20 +23,20 @@ async def test_an_src_layout_needs_no_installation(crew):
         "src/harbour/__init__.py": "",
         "src/harbour/crew.py": WHERE,
     }
-    deployment = await crew.workshop.built(files, preview={})
-    run = await Crew(crew.yard, crew.project, deployment).run("harbour.crew:kickoff")
+    deployment = await crew.upload_project.built(files, preview={})
+    run = await BuiltCrew(crew.testbed, crew.project, deployment).run("harbour.crew:kickoff")
     assert run["output"] == "/app/src/harbour/crew.py"
 
 
 async def test_a_package_of_ones_own_is_installed(crew):
-    deployment = await crew.workshop.built(OWN, preview={})
-    run = await Crew(crew.yard, crew.project, deployment).run("harbour.crew:kickoff")
+    deployment = await crew.upload_project.built(OWN, preview={})
+    run = await BuiltCrew(crew.testbed, crew.project, deployment).run("harbour.crew:kickoff")
     assert run["status"] == "succeeded", run
     assert "/app" not in run["output"] and run["output"].endswith("harbour/crew.py")
     # Other code of the package is another dependency image.
     changed = {**OWN, "lib/harbour/crew.py": "def kickoff(inputs):\n    return 'changed'\n"}
-    second = await crew.workshop.built(changed, preview={})
-    run = await Crew(crew.yard, crew.project, second).run("harbour.crew:kickoff")
+    second = await crew.upload_project.built(changed, preview={})
+    run = await BuiltCrew(crew.testbed, crew.project, second).run("harbour.crew:kickoff")
     assert run["output"] == "changed"
 
 
@@ -51,15 +51,15 @@ SEVERAL = {
 
 @pytest.mark.parametrize("name", ["tide", "wind"])
 async def test_one_of_several_crews(crew, name):
-    deployment = await crew.workshop.built(SEVERAL, preview={}, crew=name)
-    run = (await crew.yard.post("/v1/runs", {"deployment": deployment}))["id"]
+    deployment = await crew.upload_project.built(SEVERAL, preview={}, crew=name)
+    run = (await crew.testbed.post("/v1/runs", {"deployment": deployment}))["id"]
     assert (await crew.finished(run))["output"] == name
 
 
 @pytest.mark.parametrize(("more", "words"), [({}, ["tide", "wind"]), ({"crew": "rain"}, ["rain", "tide"])])
 async def test_a_crew_that_is_not_among_them(crew, more, words):
-    deployment = await crew.workshop.deploy(SEVERAL, **more)
-    await failed(crew.workshop, deployment, "ConfigInvalid", words)
+    deployment = await crew.upload_project.deploy(SEVERAL, **more)
+    await failed(crew.upload_project, deployment, "ConfigInvalid", words)
 
 
 COAST = "def kickoff(inputs):\n    return 'coast'\n"
@@ -83,13 +83,13 @@ FILES = {
 async def test_a_crew_by_each_of_the_configuration_files(crew, name):
     """crew.toml is that of all others."""
     text, code, output = FILES[name]
-    deployment = await crew.workshop.built({name: text, **code}, preview={})
-    run = (await crew.yard.post("/v1/runs", {"deployment": deployment, "input": {"depth": 3}}))["id"]
+    deployment = await crew.upload_project.built({name: text, **code}, preview={})
+    run = (await crew.testbed.post("/v1/runs", {"deployment": deployment, "input": {"depth": 3}}))["id"]
     assert (await crew.finished(run))["output"] == output
 
 
 async def test_the_image_runs_as_nobody_and_its_code_is_not_the_crews(crew):
-    image = await crew.workshop.image(crew.deployment)
+    image = await crew.upload_project.image(crew.deployment)
     registry = Registry.of(image)
     assert b'"User":"65532' in (await registry.configuration(image)).replace(b": ", b":")
     files = await registry.files(image, 2)

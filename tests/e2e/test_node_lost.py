@@ -5,13 +5,13 @@ import secrets
 
 import pytest
 
-from tests.e2e.yard import eventually
+from tests.e2e.testbed import eventually
 
 LABEL = "crewyard.dev/test-node"
 
 
 @pytest.fixture
-async def ghost(yard):
+async def ghost(testbed):
     """The name of a node that says that it is ready; nothing ever starts there."""
     name = f"ghost-{secrets.token_hex(3)}"
     node = {
@@ -21,43 +21,43 @@ async def ghost(yard):
         # Whatever else the cluster runs stays away from it.
         "spec": {"taints": [{"key": LABEL, "value": name, "effect": "NoSchedule"}]},
     }
-    await yard.kubectl("create", "-f", "-", stdin=json.dumps(node))
+    await testbed.kubectl("create", "-f", "-", stdin=json.dumps(node))
     room = {"cpu": "4", "memory": "8Gi", "ephemeral-storage": "50Gi", "pods": "10"}
     ready = {"type": "Ready", "status": "True", "reason": "KubeletReady", "message": "ready"}
     status = {"status": {"capacity": room, "allocatable": room, "conditions": [ready]}}
-    await yard.kubectl(
+    await testbed.kubectl(
         "patch", "node", name, "--subresource=status", "--type=merge", "-p", json.dumps(status)
     )
     yield name
-    await yard.kubectl("delete", "node", name, "--ignore-not-found")
+    await testbed.kubectl("delete", "node", name, "--ignore-not-found")
 
 
-async def test_a_node_that_is_gone(yard, workshops, ghost):
+async def test_a_node_that_is_gone(testbed, upload_projects, ghost):
     taint = {"key": LABEL, "operator": "Equal", "value": ghost, "effect": "NoSchedule"}
     # No kubelet tells of it: it is not ready at first, and unreachable where the build takes a minute.
     lost = [
         {"key": f"node.kubernetes.io/{word}", "operator": "Exists", "effect": "NoSchedule"}
         for word in ("not-ready", "unreachable")
     ]
-    shop = await workshops()
-    await shop.built({"main.py": "def kickoff(): ..."})
+    upload_project = await upload_projects()
+    await upload_project.built({"main.py": "def kickoff(): ..."})
     pod = {"nodeSelector": {LABEL: ghost}, "tolerations": [taint, *lost]}
-    await yard.kubectl(
-        "patch", "cproj", shop.project, "--type=merge", "-p", json.dumps({"spec": {"pod": pod}})
+    await testbed.kubectl(
+        "patch", "cproj", upload_project.project, "--type=merge", "-p", json.dumps({"spec": {"pod": pod}})
     )
-    run = (await yard.post("/v1/runs", {"deployment": shop.project}))["id"]
+    run = (await testbed.post("/v1/runs", {"deployment": upload_project.project}))["id"]
     name = run.replace("_", "-", 1)
 
     async def node() -> str:
-        found = await yard.kubectl(
+        found = await testbed.kubectl(
             "get", "pod", name, "--ignore-not-found", "-o", "jsonpath={.spec.nodeName}", check=False
         )
         return found.strip()
 
     await eventually(node, lambda seen: seen == ghost, 120)
-    await yard.kubectl("delete", "node", ghost)
+    await testbed.kubectl("delete", "node", ghost)
     ended = await eventually(
-        lambda: yard.get(f"/v1/runs/{run}"), lambda seen: seen["completed_at"] is not None, 240, 0.5
+        lambda: testbed.get(f"/v1/runs/{run}"), lambda seen: seen["completed_at"] is not None, 240, 0.5
     )
     assert (ended["status"], ended["error"]["reason"]) == ("failed", "NodeLost"), ended
-    assert [message.event for message in await yard.events(run)] == ["run.failed"]
+    assert [message.event for message in await testbed.events(run)] == ["run.failed"]

@@ -4,48 +4,48 @@ import asyncio
 
 import aiohttp
 
-from tests.e2e.yard import eventually
+from tests.e2e.testbed import eventually
 
 SYSTEM = "crewyard-system"
 
 
-async def scale(yard, replicas: int) -> None:
-    await yard.kubectl("-n", SYSTEM, "scale", "deploy/crewyard-api", f"--replicas={replicas}")
+async def scale(testbed, replicas: int) -> None:
+    await testbed.kubectl("-n", SYSTEM, "scale", "deploy/crewyard-api", f"--replicas={replicas}")
 
 
-async def back(yard) -> None:
+async def back(testbed) -> None:
     """Waits until the facade answers again."""
-    await scale(yard, 1)
+    await scale(testbed, 1)
 
     async def look() -> bool:
         try:
-            return (await yard.call("GET", "/readyz")).status == 200
+            return (await testbed.call("GET", "/readyz")).status == 200
         except (aiohttp.ClientError, TimeoutError):
             return False
 
     await eventually(look, lambda ready: ready, 180, pause=0.5)
 
 
-async def test_the_facade_away_for_half_a_minute(yard, crew):
+async def test_the_facade_away_for_half_a_minute(testbed, crew):
     long = await crew.start("lines", input={"count": 200, "pause": 0.2})
     short = await crew.start("lines", input={"count": 50, "pause": 0.2})
     resting = await crew.start("sleeps", input={"seconds": 12})
     for run, line in ((long, "line 3"), (short, "line 3"), (resting, "asleep")):
         await crew.says(run, line)
     try:
-        await scale(yard, 0)
+        await scale(testbed, 0)
         await asyncio.sleep(30)
     finally:
-        await back(yard)
+        await back(testbed)
     for run, count in ((long, 200), (short, 50)):
         done = await crew.finished(run)
         assert (done["status"], done["output"]) == ("succeeded", count), done
-        events = await yard.events(run)
+        events = await testbed.events(run)
         assert [m.id for m in events] == [str(number) for number in range(1, len(events) + 1)]
         logs = [m.data["message"] for m in events if m.event == "log"]
         assert logs == [f"line {number}" for number in range(count)]
     rested = await crew.finished(resting)
     assert rested["status"] == "succeeded"
     assert rested["output"]["ended"] - rested["output"]["begun"] < 15
-    listed = await yard.get(f"/v1/runs/{resting}/artifacts")
+    listed = await testbed.get(f"/v1/runs/{resting}/artifacts")
     assert [item["name"] for item in listed] == ["begun.txt"]

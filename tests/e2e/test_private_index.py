@@ -5,7 +5,7 @@ import json
 import secrets
 from urllib.parse import quote
 
-from tests.e2e.conftest import Crew
+from tests.e2e.conftest import BuiltCrew
 from tests.e2e.demo import GIT_HOST
 from tests.e2e.failures import failed
 from tests.e2e.index import Index, wheel
@@ -24,33 +24,33 @@ def sights(password: str) -> list[str]:
     return [password, quote(password), pair, base64.b64encode(password.encode()).decode()]
 
 
-async def everything(yard, shop, deployment: str) -> str:
+async def everything(testbed, upload_project, deployment: str) -> str:
     """All that is left of a build but the image's layers: objects, logs, events, pods."""
-    parts = [json.dumps(await shop.object(deployment)), await shop.log(deployment)]
-    for pod in await shop.pods(deployment):
+    parts = [json.dumps(await upload_project.object(deployment)), await upload_project.log(deployment)]
+    for pod in await upload_project.pods(deployment):
         parts.append(json.dumps(pod))
         name = pod["metadata"]["name"]
-        parts.append(await yard.kubectl("logs", name, "--all-containers", check=False))
-    parts.append(await yard.kubectl("get", "events", "-o", "json"))
+        parts.append(await testbed.kubectl("logs", name, "--all-containers", check=False))
+    parts.append(await testbed.kubectl("get", "events", "-o", "json"))
     return "\n".join(parts)
 
 
-async def test_a_private_index_leaves_no_trace(yard, workshops, host_address):
+async def test_a_private_index_leaves_no_trace(testbed, upload_projects, host_address):
     password = f"canary-{secrets.token_hex(12)}+/"
     name, content = wheel("harbour_pilot", "1.2", "WORD = 'aboard'\n")
     with Index(host_address, "pilot", password, {name: content}) as index:
         url = f"http://{GIT_HOST}:{index.port}/simple/"
-        async with secret(yard, index_url=url, username="pilot", password=password) as named:
-            shop = await workshops(build={"secret_ref": {"name": named}})
-            deployment = await shop.built(FILES)
-            run = await Crew(yard, shop.project, deployment).run("kickoff")
+        async with secret(testbed, index_url=url, username="pilot", password=password) as named:
+            upload_project = await upload_projects(build={"secret_ref": {"name": named}})
+            deployment = await upload_project.built(FILES)
+            run = await BuiltCrew(testbed, upload_project.project, deployment).run("kickoff")
             assert (run["status"], run["output"]) == ("succeeded", "aboard")
             assert any(name in path for path in index.served)
 
-            left = await everything(yard, shop, deployment)
+            left = await everything(testbed, upload_project, deployment)
             assert named in left, "the pods name the Secret"
             assert [form for form in sights(password) if form in left] == []
-            image = await shop.image(deployment)
+            image = await upload_project.image(deployment)
             registry = Registry.of(image)
             layers = await registry.files(image)
             assert any(path.endswith("harbour_pilot.py") for path in layers)
@@ -59,12 +59,12 @@ async def test_a_private_index_leaves_no_trace(yard, workshops, host_address):
             configuration = await registry.configuration(image)
             assert [form for form in forms if form in configuration] == []
             # Kaniko, in which the dependencies' own code may run, is told nothing.
-            for pod in await shop.pods(deployment):
+            for pod in await upload_project.pods(deployment):
                 for container in pod["spec"].get("initContainers", []):
                     if container["name"] == "kaniko":
                         assert named not in json.dumps(container)
 
-            wrong = await shop.deploy({**FILES, "requirements.txt": "harbour-pilot==9.9\n"})
-            await failed(shop, wrong, "DependencyResolution", ["harbour-pilot"])
-            left = await everything(yard, shop, wrong)
+            wrong = await upload_project.deploy({**FILES, "requirements.txt": "harbour-pilot==9.9\n"})
+            await failed(upload_project, wrong, "DependencyResolution", ["harbour-pilot"])
+            left = await everything(testbed, upload_project, wrong)
             assert [form for form in sights(password) if form in left] == []

@@ -9,26 +9,26 @@ import time
 
 import pytest
 
-from tests.e2e.yard import eventually
+from tests.e2e.testbed import eventually
 
 # No such Python is offered: the builds end with their first look at the configuration.
 WRONG = '[deployment]\npython = "2.7"\n'
 
 
 @pytest.fixture
-async def hook(team):
+async def hook(git_project):
     """Tells the service of a push, as GitHub does; the Secret goes with the test."""
-    token, name = secrets.token_hex(16), f"{team.project}-hook"
+    token, name = secrets.token_hex(16), f"{git_project.project}-hook"
     secret = {
         "apiVersion": "v1",
         "kind": "Secret",
         "metadata": {"name": name},
         "stringData": {"token": token},
     }
-    await team.yard.kubectl("apply", "-f", "-", stdin=json.dumps(secret))
+    await git_project.testbed.kubectl("apply", "-f", "-", stdin=json.dumps(secret))
 
     async def tell(sha: str, delivery: str = "") -> str:
-        said = {"ref": "refs/heads/main", "after": sha, "repository": {"full_name": team.project}}
+        said = {"ref": "refs/heads/main", "after": sha, "repository": {"full_name": git_project.project}}
         body = json.dumps(said).encode()
         headers = {
             "Content-Type": "application/json",
@@ -36,34 +36,38 @@ async def hook(team):
             "X-GitHub-Delivery": delivery or secrets.token_hex(8),
             "X-Hub-Signature-256": f"sha256={hmac.new(token.encode(), body, hashlib.sha256).hexdigest()}",
         }
-        path = f"/v1/hooks/git/{team.project}"
-        return (await team.yard.call("POST", path, data=body, headers=headers, key="")).data["effect"]
+        path = f"/v1/hooks/git/{git_project.project}"
+        return (await git_project.testbed.call("POST", path, data=body, headers=headers, key="")).data[
+            "effect"
+        ]
 
     tell.secret = name
     yield tell
-    await team.yard.kubectl("delete", "secret", name, "--ignore-not-found")
+    await git_project.testbed.kubectl("delete", "secret", name, "--ignore-not-found")
 
 
-async def test_of_twenty_pushes_in_ten_seconds_two_are_built_and_a_replay_does_nothing(team, hook):
-    git = {"url": team.url, "ref": {"branch": "main"}, "interval": "1h"}
+async def test_of_twenty_pushes_in_ten_seconds_two_are_built_and_a_replay_does_nothing(git_project, hook):
+    git = {"url": git_project.url, "ref": {"branch": "main"}, "interval": "1h"}
     spec = {"source": {"git": git}, "webhook": {"secretRef": {"name": hook.secret}}}
-    shas = [team.repository.commit({"main.py": "0", "crew.toml": WRONG}, "Push 0")]
+    shas = [git_project.repository.commit({"main.py": "0", "crew.toml": WRONG}, "Push 0")]
     begun = time.monotonic()
-    await team.yard.apply("Project", team.project, spec)
-    await team.deployment(shas[0])
+    await git_project.testbed.apply("Project", git_project.project, spec)
+    await git_project.deployment(shas[0])
     for number in range(1, 20):
         await asyncio.sleep(max(0.0, begun + number / 2 - time.monotonic()))
-        shas.append(team.repository.commit({"main.py": str(number), "crew.toml": WRONG}, f"Push {number}"))
+        shas.append(
+            git_project.repository.commit({"main.py": str(number), "crew.toml": WRONG}, f"Push {number}")
+        )
         assert await hook(shas[-1], str(number)) == "look"
     assert await hook(shas[-1], "another id") == "none"
     lasted = time.monotonic() - begun
-    await team.deployment(shas[-1], 90)
-    made = await team.yard.get("/v1/deployments", project=team.project)
+    await git_project.deployment(shas[-1], 90)
+    made = await git_project.testbed.get("/v1/deployments", project=git_project.project)
     # One at once, one at the end; where the pushes take longer than a window there is room between.
     assert len(made) <= 2 + lasted // 10
     # The project's status is written after its Deployment.
     ready = await eventually(
-        team.ready,
+        git_project.ready,
         lambda seen: f"HEAD is at {shas[-1]}" in seen["message"].replace("refs/heads/main", "HEAD"),
     )
     assert "Not built, since newer ones followed: " in ready["message"]

@@ -9,7 +9,7 @@ import json
 from datetime import UTC, datetime, timedelta
 
 from tests.e2e.registry import Registry
-from tests.e2e.yard import eventually
+from tests.e2e.testbed import eventually
 
 OLD, NEW = "idna==3.9\n", "idna==3.10\n"
 CODE = "import idna\n\n\ndef kickoff(inputs):\n    return [{number}, idna.__version__]\n"
@@ -22,33 +22,33 @@ def files(number: int, requirements: str) -> dict[str, bytes | str]:
     return {"main.py": CODE.format(number=number), "requirements.txt": requirements}
 
 
-async def patch_status(yard, kind: str, name: str, status: dict) -> None:
+async def patch_status(testbed, kind: str, name: str, status: dict) -> None:
     patch = json.dumps({"status": status})
-    await yard.kubectl(
+    await testbed.kubectl(
         "patch", f"{kind}.crewyard.dev", name, "--subresource=status", "--type=merge", "-p", patch
     )
 
 
-async def was_built_long_ago(yard, shop, deployment: str) -> None:
+async def was_built_long_ago(testbed, upload_project, deployment: str) -> None:
     """Else its dependency image was used today, whatever the list says."""
-    shown = await shop.object(deployment)
+    shown = await upload_project.object(deployment)
     conditions = shown["status"]["conditions"]
     next(one for one in conditions if one["type"] == "Built")["lastTransitionTime"] = LONG_AGO
-    await patch_status(yard, "deployments", shown["metadata"]["name"], {"conditions": conditions})
+    await patch_status(testbed, "deployments", shown["metadata"]["name"], {"conditions": conditions})
 
 
-async def prune_pods(yard, project: str) -> list[str]:
+async def prune_pods(testbed, project: str) -> list[str]:
     label = f"crewyard.dev/project={project},app.kubernetes.io/component=prune"
-    return (await yard.kubectl("get", "pods", "-l", label, "-o", "name")).split()
+    return (await testbed.kubectl("get", "pods", "-l", label, "-o", "name")).split()
 
 
-async def test_old_images_leave_the_registry_and_kept_ones_run(yard, workshops):
-    shop = await workshops()
-    first = await shop.built(files(1, OLD))
-    second = await shop.built(files(2, NEW))
-    third = await shop.built(files(3, NEW))
-    images = {one: await shop.image(one) for one in (first, second, third)}
-    old, new = [(await shop.object(one))["status"]["dependenciesKey"] for one in (first, second)]
+async def test_old_images_leave_the_registry_and_kept_ones_run(testbed, upload_projects):
+    upload_project = await upload_projects()
+    first = await upload_project.built(files(1, OLD))
+    second = await upload_project.built(files(2, NEW))
+    third = await upload_project.built(files(3, NEW))
+    images = {one: await upload_project.image(one) for one in (first, second, third)}
+    old, new = [(await upload_project.object(one))["status"]["dependenciesKey"] for one in (first, second)]
     registry = Registry.of(images[first])
 
     async def there() -> list[bool]:
@@ -57,8 +57,8 @@ async def test_old_images_leave_the_registry_and_kept_ones_run(yard, workshops):
         return [await registry.has(one) for one in (*digests, f"deps-{old}", f"deps-{new}")]
 
     assert await there() == [True] * 5
-    await was_built_long_ago(yard, shop, first)
-    project = await yard.object("projects", shop.project)
+    await was_built_long_ago(testbed, upload_project, first)
+    project = await testbed.object("projects", upload_project.project)
     used = [
         {**one, **({"usedAt": LONG_AGO} if one["key"] == old else {})}
         for one in project["status"]["dependencies"]
@@ -67,27 +67,27 @@ async def test_old_images_leave_the_registry_and_kept_ones_run(yard, workshops):
     # At once, so that one announcement may be about both; two do it, too, a little later.
     keeps = {"spec": {"retention": {"deployments": 2}}}
     await asyncio.gather(
-        patch_status(yard, "projects", shop.project, {"dependencies": used}),
-        yard.kubectl("patch", "cproj", shop.project, "--type=merge", "-p", json.dumps(keeps)),
+        patch_status(testbed, "projects", upload_project.project, {"dependencies": used}),
+        testbed.kubectl("patch", "cproj", upload_project.project, "--type=merge", "-p", json.dumps(keeps)),
     )
     await eventually(there, lambda seen: seen == [False, True, True, False, True], SECONDS, 0.5)
     gone = await eventually(
-        lambda: yard.call("GET", f"/v1/deployments/{first}"), lambda answer: answer.status == 404, 60
+        lambda: testbed.call("GET", f"/v1/deployments/{first}"), lambda answer: answer.status == 404, 60
     )
     assert gone.status == 404
-    await eventually(lambda: prune_pods(yard, shop.project), lambda pods: pods == [], 60)
-    project = await yard.object("projects", shop.project)
+    await eventually(lambda: prune_pods(testbed, upload_project.project), lambda pods: pods == [], 60)
+    project = await testbed.object("projects", upload_project.project)
     assert [one["key"] for one in project["status"]["dependencies"]] == [new]
 
     # No node has its image yet: it comes from the registry, with the layers of the kept dependency image.
-    run = (await yard.post("/v1/runs", {"deployment": second}))["id"]
+    run = (await testbed.post("/v1/runs", {"deployment": second}))["id"]
     done = await eventually(
-        lambda: yard.get(f"/v1/runs/{run}"), lambda seen: seen["completed_at"] is not None, 240
+        lambda: testbed.get(f"/v1/runs/{run}"), lambda seen: seen["completed_at"] is not None, 240
     )
     assert (done["status"], done["output"]) == ("succeeded", [2, "3.10"]), done
 
     # The project goes, and with it all that is left of it in the registry.
-    answer = await yard.call("DELETE", f"/v1/projects/{shop.project}")
+    answer = await testbed.call("DELETE", f"/v1/projects/{upload_project.project}")
     assert answer.status == 204, answer.body
     await eventually(there, lambda seen: seen == [False] * 5, SECONDS, 0.5)
-    await eventually(lambda: prune_pods(yard, shop.project), lambda pods: pods == [], 60)
+    await eventually(lambda: prune_pods(testbed, upload_project.project), lambda pods: pods == [], 60)

@@ -1,63 +1,65 @@
 """What is built again and what is not: equal content, the same commit, other code, excluded files."""
 
 from tests.e2e.registry import Registry
-from tests.e2e.workshop import Workshop, archive
-from tests.e2e.yard import eventually
+from tests.e2e.testbed import eventually
+from tests.e2e.upload_project import UploadProject, archive
 
 CODE = {"main.py": "def kickoff(inputs):\n    return 1\n"}
 
 
-async def test_identical_content_needs_no_pod_and_pushes_nothing(yard, workshops):
-    shop = await workshops()
+async def test_identical_content_needs_no_pod_and_pushes_nothing(testbed, upload_projects):
+    upload_project = await upload_projects()
     content = archive(CODE)
-    first = await shop.built(content)
-    image = await shop.image(first)
+    first = await upload_project.built(content)
+    image = await upload_project.image(first)
     registry = Registry.of(image)
     tags = await registry.tags()
 
-    second = await shop.deploy(content, message="The same again")
-    done = await shop.ended(second)
+    second = await upload_project.deploy(content, message="The same again")
+    done = await upload_project.ended(second)
     assert done["status"] == "active"
-    assert (await yard.get(f"/v1/deployments/{first}"))["status"] == "superseded"
-    assert await shop.image(second) == image
-    assert await shop.pods(second) == []
+    assert (await testbed.get(f"/v1/deployments/{first}"))["status"] == "superseded"
+    assert await upload_project.image(second) == image
+    assert await upload_project.pods(second) == []
     assert await registry.tags() == tags
-    shown = await shop.object(second)
+    shown = await upload_project.object(second)
     built = next(one for one in shown["status"]["conditions"] if one["type"] == "Built")
     assert built["reason"] == "Reused" and first.replace("_", "-", 1) in built["message"]
 
 
-async def test_other_code_keeps_the_dependency_image(yard, workshops):
-    shop = await workshops()
-    first = await shop.built({**CODE, "requirements.txt": "idna==3.10\n"})
-    second = await shop.built(
+async def test_other_code_keeps_the_dependency_image(testbed, upload_projects):
+    upload_project = await upload_projects()
+    first = await upload_project.built({**CODE, "requirements.txt": "idna==3.10\n"})
+    second = await upload_project.built(
         {"main.py": "def kickoff(i):\n    return 2\n", "requirements.txt": "idna==3.10\n"}
     )
-    kinds = [pod["spec"]["containers"][0]["name"] for pod in await shop.pods(second)]
+    kinds = [pod["spec"]["containers"][0]["name"] for pod in await upload_project.pods(second)]
     assert kinds == ["assemble"]
-    registry = Registry.of(await shop.image(first))
-    one, two = [await registry.manifest(await shop.image(each)) for each in (first, second)]
+    registry = Registry.of(await upload_project.image(first))
+    one, two = [await registry.manifest(await upload_project.image(each)) for each in (first, second)]
     assert one["layers"][:-1] == two["layers"][:-1]
     assert one["layers"][-1] != two["layers"][-1]
-    log = await shop.log(second)
+    log = await upload_project.log(second)
     assert "is there" in log and "Collecting" not in log
-    assert "idna" in await shop.log(first)
+    assert "idna" in await upload_project.log(first)
 
 
-async def test_the_same_commit_built_twice_is_the_same_digest(yard, team):
+async def test_the_same_commit_built_twice_is_the_same_digest(testbed, git_project):
     """Its Deployment is deleted and asked for again: it is assembled once more from the repository."""
-    sha = team.repository.commit(CODE, "Begin")
-    await team.follow()
-    first = await team.ended(sha)
+    sha = git_project.repository.commit(CODE, "Begin")
+    await git_project.follow()
+    first = await git_project.ended(sha)
     assert first["status"]["phase"] == "Active"
     name = first["metadata"]["name"]
-    await yard.kubectl("delete", "cdep", name, "--wait=true")
+    await testbed.kubectl("delete", "cdep", name, "--wait=true")
     await eventually(
-        lambda: yard.call("GET", f"/v1/deployments/{name.replace('-', '_', 1)}"),
+        lambda: testbed.call("GET", f"/v1/deployments/{name.replace('-', '_', 1)}"),
         lambda seen: seen.status == 404,
     )
-    await yard.post("/v1/deployments", {"project": team.project, "source": {"git": {"commit": sha}}})
-    second = await team.ended(sha)
+    await testbed.post(
+        "/v1/deployments", {"project": git_project.project, "source": {"git": {"commit": sha}}}
+    )
+    second = await git_project.ended(sha)
     assert second["metadata"]["name"] == name
     assert second["metadata"]["uid"] != first["metadata"]["uid"]
     built = next(one for one in second["status"]["conditions"] if one["type"] == "Built")
@@ -66,32 +68,34 @@ async def test_the_same_commit_built_twice_is_the_same_digest(yard, team):
     assert digests[0] == digests[1] != ""
 
 
-async def test_a_commit_and_an_upload_of_its_files_have_the_same_layers(yard, team):
+async def test_a_commit_and_an_upload_of_its_files_have_the_same_layers(testbed, git_project):
     """By the poll, and by an upload beside it."""
-    sha = team.repository.commit(CODE, "Begin")
-    await team.follow()
-    first = await team.ended(sha)
+    sha = git_project.repository.commit(CODE, "Begin")
+    await git_project.follow()
+    first = await git_project.ended(sha)
     assert first["status"]["phase"] == "Active"
-    shop = Workshop(yard, team.project)
-    second = await shop.built(CODE, override=True)
-    shown = await shop.object(second)
+    upload_project = UploadProject(testbed, git_project.project)
+    second = await upload_project.built(CODE, override=True)
+    shown = await upload_project.object(second)
     assert shown["status"]["tree"] == first["status"]["tree"]
     registry = Registry.of(first["status"]["image"])
     layers = [(await registry.manifest(one["status"]["image"]))["layers"] for one in (first, shown)]
     assert layers[0] == layers[1]
 
 
-async def test_the_same_tree_packed_otherwise_is_the_same_image(workshops):
-    shop = await workshops()
+async def test_the_same_tree_packed_otherwise_is_the_same_image(upload_projects):
+    upload_project = await upload_projects()
     files = {**CODE, "b.py": "B = 1\n", "a/c.py": "C = 1\n"}
-    first = await shop.built(files)
-    second = await shop.built(archive(dict(reversed(files.items()))))
-    assert await shop.image(first) == await shop.image(second)
-    assert "already there" in await shop.log(second) or "nothing to push" in await shop.log(second)
+    first = await upload_project.built(files)
+    second = await upload_project.built(archive(dict(reversed(files.items()))))
+    assert await upload_project.image(first) == await upload_project.image(second)
+    assert "already there" in await upload_project.log(
+        second
+    ) or "nothing to push" in await upload_project.log(second)
 
 
-async def test_excluded_files_are_in_no_layer_and_change_nothing(workshops):
-    shop = await workshops()
+async def test_excluded_files_are_in_no_layer_and_change_nothing(upload_projects):
+    upload_project = await upload_projects()
     config = '[build]\nexclude = ["data", "*.csv", "notes/*.md"]\n'
     files = {
         **CODE,
@@ -101,25 +105,25 @@ async def test_excluded_files_are_in_no_layer_and_change_nothing(workshops):
         "notes/x.md": "1",
         "notes/y.txt": "1",
     }
-    first = await shop.built(files)
-    image = await shop.image(first)
+    first = await upload_project.built(files)
+    image = await upload_project.image(first)
     kept = {name for name in await Registry.of(image).files(image, 1) if name.startswith("app/")}
     assert kept == {"app/main.py", "app/crew.toml", "app/notes/y.txt"}
-    second = await shop.built({**files, "data/big.bin": "2", "a.csv": "2"})
-    assert await shop.image(second) == image
+    second = await upload_project.built({**files, "data/big.bin": "2", "a.csv": "2"})
+    assert await upload_project.image(second) == image
 
 
-async def test_two_equal_sources_at_once_are_built_once(yard, workshops):
-    shop = await workshops()
+async def test_two_equal_sources_at_once_are_built_once(testbed, upload_projects):
+    upload_project = await upload_projects()
     content = archive({**CODE, "requirements.txt": "idna==3.10\n"})
-    first = await shop.deploy(content)
-    second = await shop.deploy(content)
+    first = await upload_project.deploy(content)
+    second = await upload_project.deploy(content)
     waiting = await eventually(
-        lambda: shop.object(second), lambda seen: len(seen["status"]["conditions"]) > 1, 60
+        lambda: upload_project.object(second), lambda seen: len(seen["status"]["conditions"]) > 1, 60
     )
     ready = next(one for one in waiting["status"]["conditions"] if one["type"] == "Ready")
     assert ready["reason"] in ("SameSourceBuilding", "Activating", "Active"), ready
-    assert (await shop.ended(first))["status"] in ("active", "superseded")
-    assert (await shop.ended(second))["status"] == "active"
-    assert await shop.pods(second) == []
-    assert await shop.image(first) == await shop.image(second)
+    assert (await upload_project.ended(first))["status"] in ("active", "superseded")
+    assert (await upload_project.ended(second))["status"] == "active"
+    assert await upload_project.pods(second) == []
+    assert await upload_project.image(first) == await upload_project.image(second)

@@ -9,9 +9,9 @@ from pathlib import Path
 import pytest
 import pytest_asyncio
 
-from tests.e2e.conftest import CREW, Crew
-from tests.e2e.workshop import tree
-from tests.e2e.yard import NAMESPACE
+from tests.e2e.conftest import CREW, BuiltCrew
+from tests.e2e.testbed import NAMESPACE
+from tests.e2e.upload_project import tree
 
 ENDINGS = {
     "endings:raises": ("CrewError", ["ValueError", "the tide is out"]),
@@ -34,15 +34,15 @@ async def begun(crew, unpullable) -> dict[str, str]:
 
 
 @pytest.mark.parametrize("entrypoint", ENDINGS)
-async def test_a_crew_that_ends_badly(yard, crew, begun, entrypoint):
+async def test_a_crew_that_ends_badly(testbed, crew, begun, entrypoint):
     reason, words = ENDINGS[entrypoint]
     run = await crew.finished(begun[entrypoint], 300)
     assert run["status"] == "failed"
     assert run["error"]["reason"] == reason
     assert [word for word in words if word not in run["error"]["message"]] == []
-    last = (await yard.events(run["id"]))[-1]
+    last = (await testbed.events(run["id"]))[-1]
     assert (last.event, last.data["error"]["reason"]) == ("run.failed", reason)
-    shown = await yard.object("runs", run["id"].replace("_", "-", 1))
+    shown = await testbed.object("runs", run["id"].replace("_", "-", 1))
     assert shown["status"]["error"] == run["error"]
 
 
@@ -52,7 +52,7 @@ async def test_a_timeout_ends_a_run(crew):
     assert 2900 <= run["duration_ms"] <= 8000
 
 
-async def test_an_evicted_pod(yard, crew):
+async def test_an_evicted_pod(testbed, crew):
     run = await crew.start("sleeps")
     await crew.says(run, "asleep")
     pod = run.replace("_", "-", 1)
@@ -62,20 +62,20 @@ async def test_an_evicted_pod(yard, crew):
         "metadata": {"name": pod, "namespace": NAMESPACE},
     }
     path = f"/api/v1/namespaces/{NAMESPACE}/pods/{pod}/eviction"
-    await yard.kubectl("create", "--raw", path, "-f", "-", stdin=json.dumps(eviction))
+    await testbed.kubectl("create", "--raw", path, "-f", "-", stdin=json.dumps(eviction))
     done = await crew.finished(run)
     assert (done["status"], done["error"]["reason"]) == ("failed", "Evicted")
-    assert [item["name"] for item in await yard.get(f"/v1/runs/{run}/artifacts")] == ["begun.txt"]
+    assert [item["name"] for item in await testbed.get(f"/v1/runs/{run}/artifacts")] == ["begun.txt"]
 
 
-async def test_a_deleted_pod(yard, crew):
+async def test_a_deleted_pod(testbed, crew):
     run = await crew.start("sleeps")
     await crew.says(run, "asleep")
-    await yard.kubectl("delete", "pod", run.replace("_", "-", 1), "--wait=false")
+    await testbed.kubectl("delete", "pod", run.replace("_", "-", 1), "--wait=false")
     done = await crew.finished(run)
     assert (done["status"], done["error"]["reason"]) == ("failed", "PodDeleted")
-    assert [item["name"] for item in await yard.get(f"/v1/runs/{run}/artifacts")] == ["begun.txt"]
-    events = [message.event for message in await yard.events(run)]
+    assert [item["name"] for item in await testbed.get(f"/v1/runs/{run}/artifacts")] == ["begun.txt"]
+    events = [message.event for message in await testbed.events(run)]
     assert events.count("run.started") == 1 and events[-1] == "run.failed"
 
 
@@ -94,10 +94,10 @@ def runner_of(uid: str) -> int | None:
     return None
 
 
-async def test_a_runner_that_is_killed(yard, crew):
+async def test_a_runner_that_is_killed(testbed, crew):
     run = await crew.start("sleeps")
     await crew.says(run, "asleep")
-    pod = json.loads(await yard.kubectl("get", "pod", run.replace("_", "-", 1), "-o", "json"))
+    pod = json.loads(await testbed.kubectl("get", "pod", run.replace("_", "-", 1), "-o", "json"))
     number = runner_of(pod["metadata"]["uid"])
     if number is None:
         pytest.skip("the pods' processes are not on this machine")
@@ -107,27 +107,27 @@ async def test_a_runner_that_is_killed(yard, crew):
     assert "SIGKILL" in done["error"]["message"]
 
 
-async def test_a_variable_that_is_missing_starts_no_pod(yard, crew):
+async def test_a_variable_that_is_missing_starts_no_pod(testbed, crew):
     demanding = {**tree(CREW), "crew.toml": b'[run]\nenv_required = ["TIDE_TABLE", "PATIENCE"]\n'}
-    deployment = await crew.workshop.built(demanding, preview={})
-    run = await Crew(yard, crew.project, deployment).run("kickoff")
+    deployment = await crew.upload_project.built(demanding, preview={})
+    run = await BuiltCrew(testbed, crew.project, deployment).run("kickoff")
     assert (run["status"], run["error"]["reason"]) == ("failed", "MissingVariable")
     assert "TIDE_TABLE" in run["error"]["message"] and "PATIENCE" in run["error"]["message"]
-    assert "NotFound" in await yard.kubectl("get", "pod", run["id"].replace("_", "-", 1), check=False)
-    assert [message.event for message in await yard.events(run["id"])] == ["run.failed"]
+    assert "NotFound" in await testbed.kubectl("get", "pod", run["id"].replace("_", "-", 1), check=False)
+    assert [message.event for message in await testbed.events(run["id"])] == ["run.failed"]
 
 
-async def test_a_name_executes_once(yard, crew):
+async def test_a_name_executes_once(testbed, crew):
     name = f"run-{secrets.token_hex(6)}"
     spec = {"deployment": crew.deployment.replace("_", "-", 1), "entrypoint": "main:kickoff"}
-    await yard.apply("Run", name, spec, "create")
+    await testbed.apply("Run", name, spec, "create")
     first = await crew.finished(f"run_{name[4:]}")
     assert first["status"] == "succeeded"
-    await yard.kubectl("delete", "crun", name, "--timeout=120s")
-    await yard.apply("Run", name, spec, "create")
-    await yard.kubectl("wait", f"crun/{name}", "--for=condition=Complete", "--timeout=120s")
-    assert (await yard.object("runs", name))["status"]["error"]["reason"] == "AlreadyExecuted"
-    assert await yard.get(f"/v1/runs/{first['id']}") == first
+    await testbed.kubectl("delete", "crun", name, "--timeout=120s")
+    await testbed.apply("Run", name, spec, "create")
+    await testbed.kubectl("wait", f"crun/{name}", "--for=condition=Complete", "--timeout=120s")
+    assert (await testbed.object("runs", name))["status"]["error"]["reason"] == "AlreadyExecuted"
+    assert await testbed.get(f"/v1/runs/{first['id']}") == first
 
 
 @pytest.mark.parametrize(
@@ -137,11 +137,11 @@ async def test_a_name_executes_once(yard, crew):
         ({"project": "no-such-project"}, "NoActiveDeployment"),
     ],
 )
-async def test_a_run_of_nothing(yard, crew, spec, reason):
+async def test_a_run_of_nothing(testbed, crew, spec, reason):
     name = f"run-{secrets.token_hex(6)}"
-    await yard.apply("Run", name, spec, "create")
-    await yard.kubectl("wait", f"crun/{name}", "--for=condition=Complete", "--timeout=120s")
-    shown = await yard.object("runs", name)
+    await testbed.apply("Run", name, spec, "create")
+    await testbed.kubectl("wait", f"crun/{name}", "--for=condition=Complete", "--timeout=120s")
+    shown = await testbed.object("runs", name)
     assert (shown["status"]["phase"], shown["status"]["error"]["reason"]) == ("Failed", reason)
     seen = await crew.finished(f"run_{name[4:]}")
     assert (seen["status"], seen["error"]["reason"]) == ("failed", reason)

@@ -4,48 +4,48 @@ import asyncio
 
 import pytest_asyncio
 
-from tests.e2e.conftest import CREW, Crew
-from tests.e2e.workshop import tree
-from tests.e2e.yard import eventually
+from tests.e2e.conftest import CREW, BuiltCrew
+from tests.e2e.testbed import eventually
+from tests.e2e.upload_project import tree
 
 PLACES = 2
 
 
 @pytest_asyncio.fixture(loop_scope="session")
-async def small(yard, workshops) -> Crew:
+async def small(testbed, upload_projects) -> BuiltCrew:
     """The same crew in a project whose plan allows two runs at once."""
-    shop = await workshops(plan="free")
-    return Crew(yard, shop.project, await shop.built(tree(CREW)))
+    upload_project = await upload_projects(plan="free")
+    return BuiltCrew(testbed, upload_project.project, await upload_project.built(tree(CREW)))
 
 
-async def positions(yard, runs) -> list[int]:
+async def positions(testbed, runs) -> list[int]:
     """The positions that the waiting ones are shown with, in the order of `runs`."""
-    shown = await asyncio.gather(*(yard.get(f"/v1/runs/{run}") for run in runs))
+    shown = await asyncio.gather(*(testbed.get(f"/v1/runs/{run}") for run in runs))
     return [run["queue_position"] for run in shown if run.get("queue_position")]
 
 
-async def test_a_queue(yard, small):
+async def test_a_queue(testbed, small):
     # The first two hold their places until all others wait, also where asking for them takes long.
     runs = [await small.start("sleeps", input={"seconds": 15 if n < PLACES else 3}) for n in range(8)]
     await eventually(
-        lambda: positions(yard, runs),
+        lambda: positions(testbed, runs),
         lambda seen: seen == list(range(1, len(seen) + 1)) and len(seen) == 6,
         60,
     )
-    listed = await yard.get("/v1/runs", project=small.project)
+    listed = await testbed.get("/v1/runs", project=small.project)
     assert all("queue_position" not in item for item in listed)
     canceled = runs[5]
-    answer = await yard.call("POST", f"/v1/runs/{canceled}/cancel", {})
+    answer = await testbed.call("POST", f"/v1/runs/{canceled}/cancel", {})
     assert answer.status in (200, 202)
     waiting = await eventually(
-        lambda: positions(yard, runs), lambda seen: seen == list(range(1, len(seen) + 1)), 60
+        lambda: positions(testbed, runs), lambda seen: seen == list(range(1, len(seen) + 1)), 60
     )
     assert len(waiting) <= 5
 
     done = [await small.finished(run) for run in runs]
     assert [run["status"] for run in done] == [*["succeeded"] * 5, "canceled", *["succeeded"] * 2]
     assert done[5].get("started_at") is None
-    pod = await yard.kubectl("get", "pod", canceled.replace("_", "-", 1), check=False)
+    pod = await testbed.kubectl("get", "pod", canceled.replace("_", "-", 1), check=False)
     assert "NotFound" in pod
 
     # The crews say themselves when they ran.
@@ -57,10 +57,10 @@ async def test_a_queue(yard, small):
         assert sum(other["begun"] <= span["begun"] < other["ended"] for other in spans) <= PLACES
 
 
-async def test_a_waiting_run_says_so_to_kubectl_users(yard, small):
+async def test_a_waiting_run_says_so_to_kubectl_users(testbed, small):
     runs = [await small.start("sleeps", input={"seconds": 15}) for _ in range(3)]
     shown = await eventually(
-        lambda: yard.object("runs", runs[2].replace("_", "-", 1)),
+        lambda: testbed.object("runs", runs[2].replace("_", "-", 1)),
         lambda seen: any(
             c["type"] == "Admitted" and c["status"] == "False" for c in seen["status"].get("conditions", ())
         ),
@@ -70,6 +70,6 @@ async def test_a_waiting_run_says_so_to_kubectl_users(yard, small):
     assert "2" in admitted["message"]
     for run in runs:
         assert (await small.finished(run))["status"] == "succeeded"
-    shown = await yard.object("runs", runs[2].replace("_", "-", 1))
+    shown = await testbed.object("runs", runs[2].replace("_", "-", 1))
     admitted = next(c for c in shown["status"]["conditions"] if c["type"] == "Admitted")
     assert admitted["status"] == "True"

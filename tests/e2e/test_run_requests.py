@@ -22,66 +22,66 @@ KIB = 1024
         ({"deployment": "dep_none", "inputs": {}}, 400, "inputs"),
     ],
 )
-async def test_a_run_that_is_asked_for_wrongly(yard, body, status, field):
-    answer = await yard.call("POST", "/v1/runs", body)
+async def test_a_run_that_is_asked_for_wrongly(testbed, body, status, field):
+    answer = await testbed.call("POST", "/v1/runs", body)
     assert answer.status == status
     assert answer.body["error"]["code"] == ("not_found" if status == 404 else "invalid_request")
     assert answer.body["error"]["details"].get("field") == field
 
 
-async def test_kubectl_is_refused_too(yard):
-    said = await yard.apply("Run", "run-wrong", {"project": "x", "input": [1]}, "create", check=False)
+async def test_kubectl_is_refused_too(testbed):
+    said = await testbed.apply("Run", "run-wrong", {"project": "x", "input": [1]}, "create", check=False)
     assert "spec.input" in said and "must be of type object" in said
 
 
 @pytest.mark.parametrize("size", [10 * KIB, 100 * KIB, 1000 * KIB])
-async def test_an_input_arrives_exactly(yard, crew, size):
+async def test_an_input_arrives_exactly(testbed, crew, size):
     sent = {"text": "x" * (size - KIB) + "äöü", "number": 2**60 + 1, "list": [1.5, None, True]}
     text = json.dumps(sent, sort_keys=True, separators=(",", ":"))
     run = await crew.run("values:measured", input=sent)
     assert run["status"] == "succeeded", run.get("error")
     assert run["output"] == {"sha256": hashlib.sha256(text.encode()).hexdigest(), "bytes": len(text)}
     assert run["input"] == sent
-    spec = (await yard.object("runs", run["id"].replace("_", "-", 1)))["spec"]
+    spec = (await testbed.object("runs", run["id"].replace("_", "-", 1)))["spec"]
     assert ("inputRef" in spec) == (size > 16 * KIB)
     assert ("input" in spec) == (size <= 16 * KIB)
 
 
-async def test_an_input_above_the_limit_is_refused(yard, crew):
+async def test_an_input_above_the_limit_is_refused(testbed, crew):
     body = {"deployment": crew.deployment, "input": {"text": "x" * (1024 * KIB)}}
-    answer = await yard.call("POST", "/v1/runs", body)
+    answer = await testbed.call("POST", "/v1/runs", body)
     assert (answer.status, answer.body["error"]["code"]) == (413, "payload_too_large")
     assert answer.body["error"]["details"]["field"] == "input"
 
 
-async def test_a_large_output_becomes_a_file(yard, crew):
+async def test_a_large_output_becomes_a_file(testbed, crew):
     small = await crew.run("values:large", input={"bytes": 30 * KIB})
     assert (small["status"], len(small["output"]["text"])) == ("succeeded", 30 * KIB)
     run = await crew.run("values:large", input={"bytes": 100 * KIB})
     assert (run["status"], run["output"]) == ("succeeded", None)
-    answer = await yard.call("GET", f"/v1/runs/{run['id']}/artifacts/output.json")
+    answer = await testbed.call("GET", f"/v1/runs/{run['id']}/artifacts/output.json")
     assert answer.data if answer.status != 200 else True
     found = answer.body if isinstance(answer.body, dict) else json.loads(answer.body)
     assert found == {"text": "x" * (100 * KIB)}
 
 
-async def test_an_input_that_was_never_handed_in(yard, crew):
+async def test_an_input_that_was_never_handed_in(testbed, crew):
     name = f"run-{secrets.token_hex(6)}"
     reference = {"sha256": "0" * 64, "size": 20 * KIB}
-    await yard.apply("Run", name, {"project": crew.project, "inputRef": reference}, "create")
+    await testbed.apply("Run", name, {"project": crew.project, "inputRef": reference}, "create")
     run = await crew.finished(name.replace("-", "_", 1))
     assert (run["status"], run["error"]["reason"]) == ("failed", "InputTooLarge")
     assert "spec.inputRef" in run["error"]["message"]
 
 
-async def test_an_input_of_kubectl_at_its_limit_and_above_it(yard, crew):
+async def test_an_input_of_kubectl_at_its_limit_and_above_it(testbed, crew):
     """One byte decides; above it the Run fails and its crew is never started."""
     ends = {}
     for size in (256 * KIB, 256 * KIB + 1):
         given = {"text": "x" * (size - len('{"text":""}'))}
         name = f"run-{secrets.token_hex(6)}"
         spec = {"project": crew.project, "entrypoint": "values:measured", "input": given}
-        said = await yard.apply("Run", name, spec, "create")
+        said = await testbed.apply("Run", name, spec, "create")
         assert f"{name} created" in said
         ends[size] = await crew.finished(name.replace("-", "_", 1))
     fits, above = ends.values()
@@ -89,14 +89,14 @@ async def test_an_input_of_kubectl_at_its_limit_and_above_it(yard, crew):
     assert (above["status"], above["error"]["reason"]) == ("failed", "InputTooLarge")
     assert "spec.input has more than 256 KiB" in above["error"]["message"]
     assert above["started_at"] is None
-    events = [message.event for message in await yard.events(above["id"])]
+    events = [message.event for message in await testbed.events(above["id"])]
     assert events == ["run.failed"]
 
 
-async def test_an_input_that_kubernetes_itself_does_not_take_makes_no_run(yard, crew):
+async def test_an_input_that_kubernetes_itself_does_not_take_makes_no_run(testbed, crew):
     name = f"run-{secrets.token_hex(6)}"
     spec = {"project": crew.project, "input": {"text": "x" * (2048 * KIB)}}
-    said = await yard.apply("Run", name, spec, "create", check=False)
+    said = await testbed.apply("Run", name, spec, "create", check=False)
     # In the words of the apiserver or of etcd, whichever notices first.
     assert "too large" in said or "larger than max" in said
-    assert (await yard.call("GET", f"/v1/runs/{name.replace('-', '_', 1)}")).status == 404
+    assert (await testbed.call("GET", f"/v1/runs/{name.replace('-', '_', 1)}")).status == 404

@@ -9,14 +9,14 @@ def kinds(messages):
     return [message.event for message in messages]
 
 
-async def test_a_run_leaves_events_output_and_artifacts(yard, crew):
+async def test_a_run_leaves_events_output_and_artifacts(testbed, crew):
     run = await crew.run("kickoff", input={"name": "Ada"})
     assert run["status"] == "succeeded"
     assert run["output"] == {"greeting": "hello Ada", "home": "/home/crew"}
     assert run["input"] == {"name": "Ada"}
     assert run["deployment_id"] == crew.deployment
 
-    messages = await yard.events(run["id"])
+    messages = await testbed.events(run["id"])
     assert [message.id for message in messages] == [str(number) for number in range(1, len(messages) + 1)]
     assert kinds(messages)[0] == "run.started"
     assert kinds(messages)[-1] == "run.completed"
@@ -29,19 +29,19 @@ async def test_a_run_leaves_events_output_and_artifacts(yard, crew):
     artifacts = {m.data["name"]: m.data["size"] for m in messages if m.event == "artifact"}
     assert artifacts == {"nested/report.md": 9, "data.json": 8}
 
-    listed = await yard.get(f"/v1/runs/{run['id']}/artifacts")
+    listed = await testbed.get(f"/v1/runs/{run['id']}/artifacts")
     assert {item["name"]: item["size"] for item in listed} == artifacts
-    answer = await yard.call("GET", f"/v1/runs/{run['id']}/artifacts/nested/report.md")
+    answer = await testbed.call("GET", f"/v1/runs/{run['id']}/artifacts/nested/report.md")
     assert (answer.status, answer.body) == (200, b"# Report\n")
 
 
-async def test_a_stream_resumes_after_every_event_and_ends_once(yard, crew):
+async def test_a_stream_resumes_after_every_event_and_ends_once(testbed, crew):
     run = await crew.run("kickoff", input={})
-    whole = await yard.events(run["id"])
+    whole = await testbed.events(run["id"])
     for position, message in enumerate(whole[:-1]):
-        rest = await yard.events(run["id"], last_id=message.id)
+        rest = await testbed.events(run["id"], last_id=message.id)
         assert [m.id for m in rest] == [m.id for m in whole[position + 1 :]]
-    assert await yard.events(run["id"], last_id=whole[-1].id) == []
+    assert await testbed.events(run["id"], last_id=whole[-1].id) == []
     assert sum(m.event in ("run.completed", "run.failed", "run.canceled") for m in whole) == 1
 
 
@@ -51,35 +51,35 @@ async def test_entrypoints_of_other_kinds(crew, entrypoint, output):
     assert (run["status"], run["output"]) == ("succeeded", output)
 
 
-async def test_a_run_made_with_kubectl_is_the_same_thing(yard, crew):
+async def test_a_run_made_with_kubectl_is_the_same_thing(testbed, crew):
     name = f"run-kubectl-{crew.project}"
     spec = {"project": crew.project, "entrypoint": "main:kickoff", "input": {"name": "Grace"}}
-    await yard.apply("Run", name, spec, "create")
+    await testbed.apply("Run", name, spec, "create")
     run = await crew.finished(f"run_{name[4:]}")
     assert (run["status"], run["output"]["greeting"]) == ("succeeded", "hello Grace")
-    await yard.kubectl("wait", f"crun/{name}", "--for=condition=Succeeded", "--timeout=120s")
-    columns = (await yard.kubectl("get", "crun", name, "--no-headers")).split()
+    await testbed.kubectl("wait", f"crun/{name}", "--for=condition=Succeeded", "--timeout=120s")
+    columns = (await testbed.kubectl("get", "crun", name, "--no-headers")).split()
     assert columns[:2] == [name, "Succeeded"]
-    assert "hello Grace" in await yard.kubectl("logs", name)
+    assert "hello Grace" in await testbed.kubectl("logs", name)
 
 
-async def test_variables_reach_the_crew_and_secrets_of_ours_do_not(yard, crew):
-    answer = await yard.call("PUT", f"/v1/projects/{crew.project}/env", {"variables": {"TIDE": "high"}})
+async def test_variables_reach_the_crew_and_secrets_of_ours_do_not(testbed, crew):
+    answer = await testbed.call("PUT", f"/v1/projects/{crew.project}/env", {"variables": {"TIDE": "high"}})
     assert answer.status == 200 and "high" not in json.dumps(answer.body)
     seen = (await crew.run("environment"))["output"]
     assert seen["TIDE"] == "high"
     assert [name for name in seen if name.startswith("CREWYARD_")] == ["CREWYARD_RUN_ID"]
 
 
-async def test_ten_thousand_lines_arrive_in_order(yard, crew):
+async def test_ten_thousand_lines_arrive_in_order(testbed, crew):
     run = await crew.run("lines", input={"count": 10_000})
-    logs = [m.data["message"] for m in await yard.events(run["id"]) if m.event == "log"]
+    logs = [m.data["message"] for m in await testbed.events(run["id"]) if m.event == "log"]
     assert logs == [f"line {number}" for number in range(10_000)]
 
 
-async def test_run_pods_satisfy_the_restricted_profile(yard, crew):
+async def test_run_pods_satisfy_the_restricted_profile(testbed, crew):
     run = await crew.run("nothing")
-    pod = json.loads(await yard.kubectl("get", "pod", run["id"].replace("_", "-", 1), "-o", "json"))
+    pod = json.loads(await testbed.kubectl("get", "pod", run["id"].replace("_", "-", 1), "-o", "json"))
     assert "volumes" not in pod["spec"]
     assert pod["spec"]["automountServiceAccountToken"] is False
     copy = {
@@ -92,7 +92,7 @@ async def test_run_pods_satisfy_the_restricted_profile(yard, crew):
             if k not in ("nodeName", "serviceAccount", "serviceAccountName")
         },
     }
-    said = await yard.kubectl(
+    said = await testbed.kubectl(
         "create", "--dry-run=server", "-n", "crewyard-system", "-f", "-", stdin=json.dumps(copy)
     )
     assert "created" in said

@@ -1,28 +1,30 @@
 """Failures that come after several attempts: begun early by other files, looked at here."""
 
-from tests.e2e.conftest import Crew
+from tests.e2e.conftest import BuiltCrew
 from tests.e2e.failures import failed
 
 
 async def test_a_registry_that_takes_nothing(unpushable):
-    shop, deployment = unpushable
-    error = await failed(shop, deployment, "RegistryPush", ["registry", "500"])
+    upload_project, deployment = unpushable
+    error = await failed(upload_project, deployment, "RegistryPush", ["registry", "500"])
     assert "outcome" not in error["message"], "words for people"
-    assert "500" in (await shop.object(deployment))["status"]["error"]["log"].splitlines()[-1]
+    assert "500" in (await upload_project.object(deployment))["status"]["error"]["log"].splitlines()[-1]
 
 
-async def test_an_image_that_is_gone(yard, crew, unpullable):
+async def test_an_image_that_is_gone(testbed, crew, unpullable):
     started, image = unpullable
     run = await crew.finished(started, 300)
     assert (run["status"], run["error"]["reason"]) == ("failed", "ImagePullFailed")
     assert image.rpartition("@")[2][:19] in run["error"]["message"]
-    assert [message.event for message in await yard.events(run["id"])] == ["run.failed"]
+    assert [message.event for message in await testbed.events(run["id"])] == ["run.failed"]
 
 
-async def test_a_pod_that_cannot_be_made(yard, workshops):
+async def test_a_pod_that_cannot_be_made(testbed, upload_projects):
     """A container whose requests are above its limits is refused by Kubernetes."""
-    shop = await workshops(run={"resources": {"requests": {"memory": "512Mi"}, "limits": {"memory": "64Mi"}}})
-    deployment = await shop.built({"main.py": "def kickoff(): ..."})
-    run = await Crew(yard, shop.project, deployment).run("kickoff")
+    upload_project = await upload_projects(
+        run={"resources": {"requests": {"memory": "512Mi"}, "limits": {"memory": "64Mi"}}}
+    )
+    deployment = await upload_project.built({"main.py": "def kickoff(): ..."})
+    run = await BuiltCrew(testbed, upload_project.project, deployment).run("kickoff")
     assert (run["status"], run["error"]["reason"]) == ("failed", "StartTimeout")
     assert "memory" in run["error"]["message"]

@@ -75,13 +75,13 @@ async def test_a_run_that_others_cancel_ends_with_its_own_exit_code(crew, termin
     assert "■ canceled after" in (await asyncio.to_thread(sit)).text
 
 
-async def test_an_interrupted_build_goes_on(workshops, terminal, tmp_path):
-    workshop = await workshops()
+async def test_an_interrupted_build_goes_on(upload_projects, terminal, tmp_path):
+    upload_project = await upload_projects()
     (tmp_path / "crew").mkdir()
     (tmp_path / "crew" / "main.py").write_text(CREW)
 
     def sit() -> str:
-        first = terminal("deploy", str(tmp_path / "crew"), "-p", workshop.project)
+        first = terminal("deploy", str(tmp_path / "crew"), "-p", upload_project.project)
         first.expect("dep_")
         first.press("\x03")
         assert first.finish() in (0, 130), first.text  # A build may be quicker than a hand.
@@ -89,29 +89,29 @@ async def test_an_interrupted_build_goes_on(workshops, terminal, tmp_path):
         return next(word for word in first.text.split() if word.startswith("dep_"))
 
     deployment = await asyncio.to_thread(sit)
-    assert (await workshop.ended(deployment))["status"] == "active"
+    assert (await upload_project.ended(deployment))["status"] == "active"
 
 
-async def test_a_narrow_terminal_that_is_resized_shows_all_of_it(workshops, terminal, tmp_path):
-    workshop = await workshops()
+async def test_a_narrow_terminal_that_is_resized_shows_all_of_it(upload_projects, terminal, tmp_path):
+    upload_project = await upload_projects()
     (tmp_path / "crew").mkdir()
     (tmp_path / "crew" / "main.py").write_text(CREW)
 
     def sit() -> None:
-        deployed = terminal("deploy", str(tmp_path / "crew"), "-p", workshop.project, columns=40)
+        deployed = terminal("deploy", str(tmp_path / "crew"), "-p", upload_project.project, columns=40)
         assert deployed.finish() == 0, deployed.text
-        assert f"Run it: crewyard run {workshop.project}" in deployed.text and deployed.colours
+        assert f"Run it: crewyard run {upload_project.project}" in deployed.text and deployed.colours
         # The bar goes when it is done, and the line it was on is free again.
         assert deployed.raw.count("\x1b[?25l") == deployed.raw.count("\x1b[?25h")
 
-        run = terminal("run", workshop.project, columns=40)
+        run = terminal("run", upload_project.project, columns=40)
         run.expect("begun")
         run.resize(20)
         run.resize(200)
         assert run.finish() == 0, run.text
         assert "■ completed after" in run.text and run.text.rstrip().endswith("done")
 
-        listed = terminal("runs", "list", "-p", workshop.project, columns=40)
+        listed = terminal("runs", "list", "-p", upload_project.project, columns=40)
         assert listed.finish() == 0
         lines = listed.text.rstrip().splitlines()
         # No id is cut: the terminal breaks the line, not the program.

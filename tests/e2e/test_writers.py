@@ -16,9 +16,9 @@ def written(entry) -> set[str]:
     return found
 
 
-async def test_every_field_of_a_run_has_one_writer(yard, crew):
+async def test_every_field_of_a_run_has_one_writer(testbed, crew):
     run = await crew.run("kickoff", input={})
-    shown = await yard.kubectl(
+    shown = await testbed.kubectl(
         "get", "crun", run["id"].replace("_", "-", 1), "-o", "json", "--show-managed-fields"
     )
     raw = json.loads(shown)

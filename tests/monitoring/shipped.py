@@ -10,8 +10,8 @@ from pathlib import Path
 import pytest
 import yaml
 
-from api.metrics import Metrics as OfApi
-from controller.observability.metrics import Metrics as OfController
+from api.metrics import ApiMetrics as OfApi
+from controller.observability.metrics import ControllerMetrics as OfController
 
 ROOT = Path(__file__).parents[2]
 PLACE = ROOT / "manifests" / "monitoring"
@@ -61,14 +61,14 @@ def exported() -> dict[str, str]:
     """The names of series that both processes can show, with the metric that each belongs to."""
     from prometheus_client import CollectorRegistry
 
-    from controller.observability.gauges import add_gauges
+    from controller.gauges import add_gauges
     from controller.observability.health import Vitals
-    from controller.runtime.cache import Known
-    from controller.runtime.queues import Lanes
+    from controller.runtime.cache import ObjectCache
+    from controller.runtime.queues import Queues
 
     api, controller = OfApi(), OfController()
     vitals = Vitals(0.0, "", 0.0, (), 0.0)
-    add_gauges(controller.gauges, Known(), Lanes(lambda: 0.0), lambda: vitals)
+    add_gauges(controller.gauges, ObjectCache(), Queues(lambda: 0.0), lambda: vitals)
     suffixes = {"histogram": ("_bucket", "_count", "_sum"), "counter": ("_total",)}
     found = {"up": "up"}
     for registry in (api.registry, controller.registry):

@@ -9,7 +9,7 @@ import time
 import pytest
 
 from crewyard import Client, Unauthorized
-from tests.e2e.workshop import archive
+from tests.e2e.upload_project import archive
 from tests.monitoring import shipped
 
 CREW = "def kickoff():\n    return 'well'\n\n\ndef fails():\n    raise ValueError('not well')\n"

@@ -6,16 +6,16 @@ from pathlib import Path
 import pytest
 import pytest_asyncio
 
-from tests.e2e.conftest import host_address, workshops, yard
+from tests.e2e.conftest import host_address, testbed, upload_projects
 from tests.security.apiserver import Apiserver
 
-__all__ = ["host_address", "workshops", "yard"]
+__all__ = ["host_address", "testbed", "upload_projects"]
 
 
 def pytest_collection_modifyitems(items):
     """All of them share one event loop, since they share connections."""
     for item in items:
-        shared = {"yard", "apiserver"} & set(getattr(item, "fixturenames", ()))
+        shared = {"testbed", "apiserver"} & set(getattr(item, "fixturenames", ()))
         if Path(__file__).parent in Path(item.path).parents and shared:
             item.add_marker(pytest.mark.asyncio(loop_scope="session"), append=False)
 

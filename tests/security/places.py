@@ -9,7 +9,7 @@ import json
 from collections.abc import AsyncIterator, Iterable, Iterator
 from pathlib import Path
 
-from tests.e2e.yard import Yard
+from tests.e2e.testbed import E2eTestbed
 
 BASE = "library/python"
 SYSTEM = "crewyard-system"
@@ -57,34 +57,34 @@ def images(state: Path, projects: Iterable[str]) -> Iterator[Found]:
         yield from files(state, f"{_REGISTRY}/repositories/{repository}/_uploads")
 
 
-async def metrics(yard: Yard) -> AsyncIterator[Found]:
+async def metrics(testbed: E2eTestbed) -> AsyncIterator[Found]:
     """What both processes tell of themselves to everybody in the cluster."""
     for name, port in (("crewyard-api", 8080), ("crewyard-controller", 9090)):
         path = f"/api/v1/namespaces/{SYSTEM}/services/{name}:{port}/proxy/metrics"
-        yield f"metrics of {name}", (await yard.kubectl("get", "--raw", path)).encode()
+        yield f"metrics of {name}", (await testbed.kubectl("get", "--raw", path)).encode()
 
 
-async def objects(yard: Yard) -> AsyncIterator[Found]:
+async def objects(testbed: E2eTestbed) -> AsyncIterator[Found]:
     """What kubectl shows of the crews' namespace, Events and managed fields with it, but for Secrets."""
     kinds = "cproj,cdep,crun,pods,events,configmaps"
-    shown = await yard.kubectl("get", kinds, "-o", "json", "--show-managed-fields")
+    shown = await testbed.kubectl("get", kinds, "-o", "json", "--show-managed-fields")
     for one in json.loads(shown)["items"]:
         place = f"kubectl {one['kind']} {one['metadata']['name']}"
         yield place, json.dumps(one, ensure_ascii=False).encode()
 
 
-async def answers(yard: Yard, projects: Iterable[str]) -> AsyncIterator[Found]:
+async def answers(testbed: E2eTestbed, projects: Iterable[str]) -> AsyncIterator[Found]:
     """What the API tells an administrator of some projects."""
     paths = ["/v1/api-keys", "/openapi.json"]
     for project in projects:
         paths += [f"/v1/projects/{project}", f"/v1/projects/{project}/env", f"/v1/projects/{project}/usage"]
-        for deployment in await yard.get("/v1/deployments", project=project):
+        for deployment in await testbed.get("/v1/deployments", project=project):
             paths += [f"/v1/deployments/{deployment['id']}{more}" for more in ("", "/logs")]
-        for run in await yard.get("/v1/runs", project=project):
+        for run in await testbed.get("/v1/runs", project=project):
             whole = f"/v1/runs/{run['id']}"
             paths += [whole, f"{whole}/logs", f"{whole}/events", f"{whole}/artifacts"]
     json_please = {"Accept": "application/json, text/plain"}
-    found = await asyncio.gather(*(yard.call("GET", path, headers=json_please) for path in paths))
+    found = await asyncio.gather(*(testbed.call("GET", path, headers=json_please) for path in paths))
     for path, answer in zip(paths, found, strict=True):
         body = answer.body if isinstance(answer.body, bytes) else json.dumps(answer.body).encode()
         yield f"GET {path}", body + str(dict(answer.headers)).encode()

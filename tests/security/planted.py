@@ -11,9 +11,9 @@ from dataclasses import dataclass
 from typing import Any
 
 from tests.e2e.demo import GIT_HOST
+from tests.e2e.git_project import GitProject
 from tests.e2e.index import Index
-from tests.e2e.team import Team
-from tests.e2e.yard import NAMESPACE, Yard, eventually
+from tests.e2e.testbed import NAMESPACE, E2eTestbed, eventually
 from tests.security.canaries import Canaries
 from tests.testbed.git_server import GitServer
 from tests.testbed.ssh_server import SshServer
@@ -35,26 +35,26 @@ def tells(inputs):
 class Planted:
     """Two projects, the servers that they use, and the canaries."""
 
-    yard: Yard
+    testbed: E2eTestbed
     canaries: Canaries
     control: str
-    https: Team
-    ssh: Team
+    https: GitProject
+    ssh: GitProject
     index: Index
     secret_names: list[str]
 
     @classmethod
     async def make(
-        cls, yard: Yard, canaries: Canaries, git: GitServer, ssh: SshServer, index: Index
+        cls, testbed: E2eTestbed, canaries: Canaries, git: GitServer, ssh: SshServer, index: Index
     ) -> "Planted":
         """Makes repositories, Secrets and projects; the first commits are built from then on."""
         first, second = (f"canary-{secrets.token_hex(4)}" for _ in range(2))
         made = cls(
-            yard,
+            testbed,
             canaries,
             f"control{secrets.token_hex(8)}",
-            Team(yard, first, git.create(first), git.url(first, host=GIT_HOST)),
-            Team(yard, second, ssh.create(second), ssh.url(second, host=GIT_HOST)),
+            GitProject(testbed, first, git.create(first), git.url(first, host=GIT_HOST)),
+            GitProject(testbed, second, ssh.create(second), ssh.url(second, host=GIT_HOST)),
             index,
             [],
         )
@@ -82,7 +82,7 @@ class Planted:
         """Writes a Secret, by kubectl and not by its command line."""
         body = {"apiVersion": "v1", "kind": "Secret", "type": kind}
         body |= {"metadata": {"name": name, "namespace": NAMESPACE}, "stringData": data}
-        await self.yard.kubectl("apply", "-f", "-", stdin=json.dumps(body))
+        await self.testbed.kubectl("apply", "-f", "-", stdin=json.dumps(body))
         self.secret_names.append(name)
         return name
 
@@ -125,24 +125,24 @@ class Planted:
         )
         value = {"value": self.canaries.draw("env-api")}
         await self.known(name)
-        answer = await self.yard.call("PUT", f"/v1/projects/{name}/env/API_SECRET", value)
+        answer = await self.testbed.call("PUT", f"/v1/projects/{name}/env/API_SECRET", value)
         assert answer.status < 300, answer.body
         patch = {"stringData": {"KUBECTL_SECRET": self.canaries.draw("env-kubectl")}}
-        await self.yard.kubectl(
+        await self.testbed.kubectl(
             "patch", "secret", f"{name}-env", "--patch-file=/dev/stdin", stdin=json.dumps(patch)
         )
 
     async def _apply(self, name: str, spec: dict[str, Any], labels: dict[str, str]) -> None:
         body = {"apiVersion": "crewyard.dev/v1alpha1", "kind": "Project"}
         body |= {"metadata": {"name": name, "namespace": NAMESPACE, "labels": labels}, "spec": spec}
-        await self.yard.kubectl("apply", "-f", "-", stdin=json.dumps(body))
+        await self.testbed.kubectl("apply", "-f", "-", stdin=json.dumps(body))
 
     async def known(self, project: str) -> None:
         """Waits until the API knows the project: what kubectl made is seen there a moment later."""
         path = f"/v1/projects/{project}"
-        await eventually(lambda: self.yard.call("GET", path), lambda answer: answer.status == 200, 60)
+        await eventually(lambda: self.testbed.call("GET", path), lambda answer: answer.status == 200, 60)
 
     async def remove(self) -> None:
         """Deletes both projects and all Secrets."""
-        await self.yard.kubectl("delete", "cproj", *self.projects, "--ignore-not-found", "--wait=false")
-        await self.yard.kubectl("delete", "secret", *self.secret_names, "--ignore-not-found")
+        await self.testbed.kubectl("delete", "cproj", *self.projects, "--ignore-not-found", "--wait=false")
+        await self.testbed.kubectl("delete", "secret", *self.secret_names, "--ignore-not-found")

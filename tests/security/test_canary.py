@@ -12,10 +12,10 @@ from pathlib import Path
 
 import pytest
 
-from tests.e2e.conftest import Crew
+from tests.e2e.conftest import BuiltCrew
 from tests.e2e.index import Index, wheel
-from tests.e2e.workshop import Workshop, archive
-from tests.e2e.yard import Yard, eventually
+from tests.e2e.testbed import E2eTestbed, eventually
+from tests.e2e.upload_project import UploadProject, archive
 from tests.security import places
 from tests.security.canaries import Canaries, Sight
 from tests.security.commandlines import CommandLines
@@ -34,18 +34,18 @@ BY_DESIGN = {
 
 async def use_keys(planted: Planted) -> None:
     """Callers with keys and tokens of all kinds, let in and turned away."""
-    yard, know, project = planted.yard, planted.canaries.know, planted.https.project
-    made = await yard.post("/v1/api-keys", {"name": "canary", "scopes": ["read"], "projects": [project]})
+    testbed, know, project = planted.testbed, planted.canaries.know, planted.https.project
+    made = await testbed.post("/v1/api-keys", {"name": "canary", "scopes": ["read"], "projects": [project]})
     key = know("api-key", made["key"])
-    account = await yard.kubectl("create", "token", "default", "--audience=crewyard", "--duration=10m")
+    account = await testbed.kubectl("create", "token", "default", "--audience=crewyard", "--duration=10m")
     forged = f"{account.strip().rpartition('.')[0]}.{planted.canaries.draw('oidc', '')}"
     know("kubernetes-token", account.strip().rpartition(".")[2])
     for text in (key, account.strip(), forged, f"{key}x"):
-        await yard.call("GET", f"/v1/projects/{project}", key=text)
-        await yard.call("POST", "/v1/runs", {"deployment": project}, key=text)
-        await yard.call("GET", "/v1/runs", params={"access_token": planted.canaries["oidc"][:8]}, key=text)
-    await yard.call("DELETE", f"/v1/api-keys/{made['id']}")
-    assert (await yard.call("GET", "/v1/runs", key=key)).status == 401
+        await testbed.call("GET", f"/v1/projects/{project}", key=text)
+        await testbed.call("POST", "/v1/runs", {"deployment": project}, key=text)
+        await testbed.call("GET", "/v1/runs", params={"access_token": planted.canaries["oidc"][:8]}, key=text)
+    await testbed.call("DELETE", f"/v1/api-keys/{made['id']}")
+    assert (await testbed.call("GET", "/v1/runs", key=key)).status == 401
 
 
 async def use_hook(planted: Planted) -> None:
@@ -59,42 +59,47 @@ async def use_hook(planted: Planted) -> None:
             "X-Hub-Signature-256": f"sha256={hmac.new(token.encode(), body, hashlib.sha256).hexdigest()}",
         }
         path = f"/v1/hooks/git/{planted.https.project}"
-        answer = await planted.yard.call("POST", path, data=body, headers=headers, key="")
+        answer = await planted.testbed.call("POST", path, data=body, headers=headers, key="")
         assert answer.status == status, answer.body
 
 
 async def use_upload(planted: Planted) -> None:
     """An archive at a signed address, for a deployment that fails."""
-    yard, content = planted.yard, archive({"crew.toml": "[deployment]\npython = '2.7'\n", "main.py": ""})
+    testbed, content = (
+        planted.testbed,
+        archive({"crew.toml": "[deployment]\npython = '2.7'\n", "main.py": ""}),
+    )
     name = planted.ssh.project
     await planted.known(name)
-    ticket = await yard.post("/v1/uploads", {"project": name, "size": len(content)})
+    ticket = await testbed.post("/v1/uploads", {"project": name, "size": len(content)})
     planted.canaries.know("upload-address", ticket["upload_url"][-40:])
     for body, status in ((content + b"more", 400), (content, 204)):
-        answer = await yard.call("PUT", ticket["upload_url"], data=body, key="", headers=ticket["headers"])
+        answer = await testbed.call("PUT", ticket["upload_url"], data=body, key="", headers=ticket["headers"])
         assert answer.status // 100 == status // 100, answer.body
     asked = {"project": name, "build_context_url": ticket["build_context_url"], "override": True}
-    made = await yard.post("/v1/deployments", {**asked, "message": "By upload"})
-    assert (await Workshop(yard, name).ended(made["id"]))["error"]["reason"] == "ConfigInvalid"
+    made = await testbed.post("/v1/deployments", {**asked, "message": "By upload"})
+    assert (await UploadProject(testbed, name).ended(made["id"]))["error"]["reason"] == "ConfigInvalid"
 
 
 async def use_https(planted: Planted) -> None:
     """A good build with runs, then a bad one, then a password that does not hold."""
-    team, yard = planted.https, planted.yard
-    done = await team.ended(planted.https.repository.head())
+    git_project, testbed = planted.https, planted.testbed
+    done = await git_project.ended(planted.https.repository.head())
     assert done["status"]["phase"] == "Active", done["status"]
-    crew = Crew(yard, team.project, done["metadata"]["name"].replace("-", "_", 1))
+    crew = BuiltCrew(testbed, git_project.project, done["metadata"]["name"].replace("-", "_", 1))
     quiet, tells = await asyncio.gather(crew.run("kickoff"), crew.run("tells"))
     assert quiet["output"] == len(planted.canaries["env-api"])
     assert (tells["status"], tells["error"]["reason"]) == ("failed", "CrewError")
-    said = (await yard.call("GET", f"/v1/runs/{tells['id']}/logs")).body.decode()
+    said = (await testbed.call("GET", f"/v1/runs/{tells['id']}/logs")).body.decode()
     assert f"{planted.control} *** ***" in said
 
-    bad = await team.ended(planted.commit("harbour-pilot==9.9\n"))
+    bad = await git_project.ended(planted.commit("harbour-pilot==9.9\n"))
     assert bad["status"]["error"]["reason"] == "DependencyResolution", bad["status"]
-    await planted.keep(f"{team.project}-git", username="git", password=planted.canaries.draw("git-wrong"))
+    await planted.keep(
+        f"{git_project.project}-git", username="git", password=planted.canaries.draw("git-wrong")
+    )
     planted.commit("harbour-pilot==1.2\n")
-    await eventually(team.ready, lambda seen: seen["reason"] == "GitAuthFailed", 180)
+    await eventually(git_project.ready, lambda seen: seen["reason"] == "GitAuthFailed", 180)
 
 
 async def use_ssh(planted: Planted, server: SshServer) -> None:
@@ -108,11 +113,11 @@ async def use_ssh(planted: Planted, server: SshServer) -> None:
 
 async def know_the_services_own(planted: Planted) -> None:
     """The keys of the installation, and the tokens of the pods that ran."""
-    yard, know = planted.yard, planted.canaries.know
-    know("admin-key", yard.key)
-    shown = await yard.kubectl("-n", places.SYSTEM, "get", "secret", "crewyard-tokens", "-o", "json")
+    testbed, know = planted.testbed, planted.canaries.know
+    know("admin-key", testbed.key)
+    shown = await testbed.kubectl("-n", places.SYSTEM, "get", "secret", "crewyard-tokens", "-o", "json")
     know("token-key", json.loads(shown)["data"]["key"])
-    listed = await yard.kubectl(
+    listed = await testbed.kubectl(
         "get", "pods", "-l", f"crewyard.dev/project in ({','.join(planted.projects)})", "-o", "json"
     )
     for pod in json.loads(listed)["items"]:
@@ -139,9 +144,9 @@ async def everything(
         for pair in found:
             yield pair
     for source in (
-        places.metrics(planted.yard),
-        places.objects(planted.yard),
-        places.answers(planted.yard, planted.projects),
+        places.metrics(planted.testbed),
+        places.objects(planted.testbed),
+        places.answers(planted.testbed, planted.projects),
     ):
         async for pair in source:
             yield pair
@@ -160,7 +165,7 @@ def allowed(sight: Sight) -> bool:
 @pytest.mark.skipif(
     not STATE.is_dir(), reason="etcd, logs and images are searched on the ground's own machine"
 )
-async def test_no_secret_is_found_outside_of_secrets(yard: Yard, tmp_path, host_address):
+async def test_no_secret_is_found_outside_of_secrets(testbed: E2eTestbed, tmp_path, host_address):
     canaries, since = Canaries(), time.time()
     (tmp_path / "git").mkdir()
     name, content = wheel("harbour_pilot", "1.2", "WORD = 'aboard'\n")
@@ -172,7 +177,7 @@ async def test_no_secret_is_found_outside_of_secrets(yard: Yard, tmp_path, host_
         Index(host_address, "pilot", canaries.draw("index"), {name: content}) as index,
         CommandLines() as commands,
     ):
-        planted = await Planted.make(yard, canaries, git, ssh, index)
+        planted = await Planted.make(testbed, canaries, git, ssh, index)
         try:
             async with asyncio.TaskGroup() as uses:
                 for use in (use_keys, use_hook, use_upload, use_https):

@@ -7,7 +7,7 @@ from urllib.parse import quote
 
 import aiohttp
 
-from tests.e2e.conftest import Crew
+from tests.e2e.conftest import BuiltCrew
 from tests.fuzz.eventstream import messages
 
 ROOT = Path(__file__).parents[2]
@@ -43,16 +43,18 @@ def kickoff(inputs):
 """
 
 
-async def test_names_stay_names(yard, workshops, tmp_path):
-    shop = await workshops()
-    run = await Crew(yard, shop.project, await shop.built({"main.py": CREW})).run("kickoff")
+async def test_names_stay_names(testbed, upload_projects, tmp_path):
+    upload_project = await upload_projects()
+    run = await BuiltCrew(testbed, upload_project.project, await upload_project.built({"main.py": CREW})).run(
+        "kickoff"
+    )
     assert run["status"] == "succeeded", run["error"]
-    path = f"{yard.url}/v1/runs/{run['id']}"
+    path = f"{testbed.url}/v1/runs/{run['id']}"
 
-    listed = await yard.get(f"/v1/runs/{run['id']}/artifacts", per_page="100")
+    listed = await testbed.get(f"/v1/runs/{run['id']}/artifacts", per_page="100")
     assert sorted(item["name"] for item in listed) == sorted(NAMES)
 
-    head = {"Authorization": f"Bearer {yard.key}"}
+    head = {"Authorization": f"Bearer {testbed.key}"}
     async with aiohttp.ClientSession(headers=head) as session:
         async with session.get(f"{path}/events", headers={"Accept": "text/event-stream"}) as answer:
             stream = (await answer.read()).decode()
@@ -68,13 +70,13 @@ async def test_names_stay_names(yard, workshops, tmp_path):
                 assert (said.type, said.filename) == ("attachment", name.rpartition("/")[2])
                 assert answer.headers["X-Content-Type-Options"] == "nosniff"
 
-    await told_by_the_command(yard, run["id"], tmp_path)
+    await told_by_the_command(testbed, run["id"], tmp_path)
 
 
-async def told_by_the_command(yard, run: str, tmp_path: Path) -> None:
+async def told_by_the_command(testbed, run: str, tmp_path: Path) -> None:
     """The command writes each file under its own name, and none beside."""
     target = tmp_path / "here"
-    environment = {"CREWYARD_URL": yard.url, "CREWYARD_API_KEY": yard.key}
+    environment = {"CREWYARD_URL": testbed.url, "CREWYARD_API_KEY": testbed.key}
     environment |= {"PATH": "/usr/bin:/bin", "HOME": str(tmp_path)}
     environment["PYTHONPATH"] = f"{ROOT / 'client'}:{ROOT}"
     done = subprocess.run(

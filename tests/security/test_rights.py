@@ -14,9 +14,9 @@ ACCOUNTS = ("crewyard-api", "crewyard-controller")
 PLACES = (CREWS, SYSTEM, "default", "kube-system")
 
 
-async def rights(yard, namespace: str, user: str) -> set[str]:
+async def rights(testbed, namespace: str, user: str) -> set[str]:
     """The lines of `kubectl auth can-i --list`, but for what everybody may."""
-    listed = await yard.kubectl("auth", "can-i", "--list", "-n", namespace, f"--as={user}")
+    listed = await testbed.kubectl("auth", "can-i", "--list", "-n", namespace, f"--as={user}")
     found = set()
     for line in listed.splitlines()[1:]:
         resource = line.split(" ", 1)[0]
@@ -26,10 +26,10 @@ async def rights(yard, namespace: str, user: str) -> set[str]:
     return found
 
 
-async def all_rights(yard, namespace: str, account: str) -> set[str]:
+async def all_rights(testbed, namespace: str, account: str) -> set[str]:
     """The rights of an account in all places, as the golden lists have them."""
     user = f"system:serviceaccount:{namespace}:{account}"
-    here = {place: await rights(yard, place, user) for place in PLACES}
+    here = {place: await rights(testbed, place, user) for place in PLACES}
     shared = set.intersection(*here.values())
     lines = {f"everywhere: {right}" for right in shared}
     return lines | {f"{place}: {right}" for place, found in here.items() for right in found - shared}
@@ -43,8 +43,8 @@ def golden(name: str) -> set[str]:
     ("namespace", "account"),
     [*((SYSTEM, one) for one in ACCOUNTS), (CREWS, "default"), (SYSTEM, "default")],
 )
-async def test_an_account_may_what_is_written_down(yard, namespace, account):
-    found = await all_rights(yard, namespace, account)
+async def test_an_account_may_what_is_written_down(testbed, namespace, account):
+    found = await all_rights(testbed, namespace, account)
     assert found == golden(account)
     assert not [right for right in found if "*" in right or "cluster-admin" in right]
 
@@ -63,8 +63,8 @@ def test_who_reads_secrets():
     }
 
 
-async def test_pods_of_crews_have_no_account_and_no_token(yard):
-    listed = await yard.kubectl("get", "pods", "-l", "app.kubernetes.io/managed-by=crewyard", "-o", "json")
+async def test_pods_of_crews_have_no_account_and_no_token(testbed):
+    listed = await testbed.kubectl("get", "pods", "-l", "app.kubernetes.io/managed-by=crewyard", "-o", "json")
     for pod in json.loads(listed)["items"]:
         spec, name = pod["spec"], pod["metadata"]["name"]
         assert spec["automountServiceAccountToken"] is False, name
@@ -75,7 +75,7 @@ async def test_pods_of_crews_have_no_account_and_no_token(yard):
 
 
 @pytest.mark.parametrize("account", ACCOUNTS)
-async def test_forty_ways_to_more_lead_nowhere(yard, apiserver, account):
+async def test_forty_ways_to_more_lead_nowhere(testbed, apiserver, account):
     token = await apiserver.token_of(SYSTEM, account)
     node = (await apiserver.call("GET", "/api/v1/nodes")).data["items"][0]["metadata"]["name"]
     pods = (await apiserver.call("GET", f"/api/v1/namespaces/{SYSTEM}/pods")).data["items"]

@@ -8,7 +8,7 @@ from pathlib import Path
 import pytest_asyncio
 import yaml
 
-from tests.e2e.yard import Yard, eventually
+from tests.e2e.testbed import E2eTestbed, eventually
 from tests.security.apiserver import Apiserver, Said
 
 BASE = Path(__file__).parents[2] / "manifests/base"
@@ -23,7 +23,7 @@ def shipped(file: str, kind: str) -> dict:
 
 
 @pytest_asyncio.fixture(scope="module", loop_scope="session")
-async def place(yard: Yard) -> AsyncIterator[str]:
+async def place(testbed: E2eTestbed) -> AsyncIterator[str]:
     """A namespace in which the shipped roles and the shipped policy hold."""
     name = f"test-{secrets.token_hex(4)}"
     labels = {"name": name, "labels": {"crewyard.dev/test": name}}
@@ -41,17 +41,17 @@ async def place(yard: Yard) -> AsyncIterator[str]:
             made.append(one)
     try:
         whole = {"apiVersion": "v1", "kind": "List", "items": made}
-        await yard.kubectl("-n", name, "create", "-f", "-", stdin=json.dumps(whole))
+        await testbed.kubectl("-n", name, "create", "-f", "-", stdin=json.dumps(whole))
         yield name
     finally:
-        await yard.kubectl(
+        await testbed.kubectl(
             "delete", "validatingadmissionpolicybinding,validatingadmissionpolicy", name, "--ignore-not-found"
         )
-        await yard.kubectl("delete", "namespace", name, "--wait=false", "--ignore-not-found")
+        await testbed.kubectl("delete", "namespace", name, "--wait=false", "--ignore-not-found")
 
 
 @pytest_asyncio.fixture(loop_scope="session")
-async def run(yard: Yard, apiserver: Apiserver, place: str) -> str:
+async def run(testbed: E2eTestbed, apiserver: Apiserver, place: str) -> str:
     """A Run in that namespace, once the policy holds."""
     body = {
         "apiVersion": "crewyard.dev/v1alpha1",
@@ -59,7 +59,7 @@ async def run(yard: Yard, apiserver: Apiserver, place: str) -> str:
         "metadata": {"name": f"run-{secrets.token_hex(4)}"},
         "spec": {"project": "demo"},
     }
-    await yard.kubectl("-n", place, "create", "-f", "-", stdin=json.dumps(body))
+    await testbed.kubectl("-n", place, "create", "-f", "-", stdin=json.dumps(body))
     name = body["metadata"]["name"]
     forged = {"status": {"durationMs": 7}}
     await eventually(

@@ -4,7 +4,7 @@ Each takes away one guard, or two where there is a second one behind the first.
 Called by the tests of seeded bugs.
 """
 
-from tests.campaign.bugs import scenes, scenes_of_pods, scenes_played
+from tests.campaign.bugs import fake_runner_scenes, pod_scenes, scenes
 from tests.campaign.bugs.bug import Bug, Edit
 from tests.campaign.checker import ACTIVE, ARTIFACTS, BACKWARD, CROWDED, DOUBLED, EVENTS, WRONG_END
 
@@ -41,9 +41,13 @@ BUGS = (
     Bug(
         "every pod is granted the run",
         (
-            Edit("api/store/index/claims/claim_decision.py", 'return "the run was given to another pod"', 'return "same"'),
+            Edit(
+                "api/store/index/claims/claim_decision.py",
+                'return "the run was given to another pod"',
+                'return "same"',
+            ),
         ),
-        scenes_played.second_start,
+        fake_runner_scenes.second_start,
         frozenset((DOUBLED,)),
     ),
     Bug(
@@ -55,7 +59,7 @@ BUGS = (
                 "values = (claim.run_uid, claim.pod_uid, request.nonce)",
             ),
         ),
-        scenes_played.second_start,
+        fake_runner_scenes.second_start,
         frozenset((DOUBLED,)),
     ),
     Bug(
@@ -67,7 +71,7 @@ BUGS = (
                 '    return str(found) if found and run.phase == "Succeeded" else None\n\n\ndef is_pod_of',
             ),
         ),
-        scenes_of_pods.gone,
+        pod_scenes.gone,
         frozenset((WRONG_END,)),
     ),
     Bug(
@@ -95,7 +99,11 @@ BUGS = (
                 "await self.applier.kube.names(kinds.POD, selector, LIVE_POD_FIELDS)",
                 "frozenset(one['metadata']['name'] for one in self.applier.cache.all(kinds.POD))",
             ),
-            Edit("api/store/index/claims/claims.py", "if plans and not await", "if False and plans and not await"),
+            Edit(
+                "api/store/index/claims/claims.py",
+                "if plans and not await",
+                "if False and plans and not await",
+            ),
         ),
         scenes.crowd,
         frozenset((CROWDED,)),
@@ -109,7 +117,7 @@ BUGS = (
                 "pass",
             ),
         ),
-        scenes_played.early_result,
+        fake_runner_scenes.early_result,
         frozenset((ARTIFACTS,)),
     ),
     Bug(
@@ -117,7 +125,7 @@ BUGS = (
         (
             Edit("api/store/logs/event_log.py", "if event.seq == seq + 1:", "if event.seq >= 1:"),
         ),
-        scenes_played.repeated_events,
+        fake_runner_scenes.repeated_events,
         frozenset((EVENTS,)),
     ),
     Bug(

@@ -10,13 +10,13 @@ from pathlib import Path
 from crds.kinds import POD, RUN
 from crds.names import id_of
 from tests.campaign import ledger
-from tests.campaign.bugs.scenes_of_pods import started
+from tests.campaign.bugs.pod_scenes import started
 from tests.campaign.campaign import campaign
 from tests.campaign.checker import ACTIVE, BACKWARD, DOUBLED, Violation
 from tests.campaign.proxy.call import Call
 from tests.campaign.proxy.rule import Drop, Heard, Slow
 from tests.campaign.proxy.server import proxying
-from tests.campaign.yard import Yard, yard
+from tests.campaign.testbed import CampaignTestbed, open_testbed
 
 LATE_SECONDS = 6.0
 PLACES = 2
@@ -34,7 +34,7 @@ async def plain(directory: Path, tree: Path) -> list[Violation]:
     """One run by POST and one by kubectl, with a restart of the controller while they work."""
     strangers: set[str] = set()
     with contextlib.suppress(Caught):
-        async with yard(directory, tree=tree) as mine, campaign("plain", mine) as found:
+        async with open_testbed(directory, tree=tree) as mine, campaign("plain", mine) as found:
             await found.work.post({"events": 2, "sleep": 2})
             await found.work.apply([{"events": 2, "sleep": 2}])
             await found.fault("controller SIGKILL", mine.controller.restart())
@@ -60,7 +60,7 @@ async def late_news(directory: Path, tree: Path) -> list[Violation]:
     lost = LostRuns()
     async with (
         proxying(directory) as proxy,
-        yard(directory, tree=tree, kubeconfig=proxy.kubeconfig) as mine,
+        open_testbed(directory, tree=tree, kubeconfig=proxy.kubeconfig) as mine,
         campaign("late_news", mine) as found,
     ):
         proxy.rules.append(lost)
@@ -74,7 +74,7 @@ async def late_news(directory: Path, tree: Path) -> list[Violation]:
 
 async def again(directory: Path, tree: Path) -> list[Violation]:
     """An ended Run is deleted and applied once more: the first execution stays what it was."""
-    async with yard(directory, tree=tree) as mine:
+    async with open_testbed(directory, tree=tree) as mine:
         async with campaign("again", mine) as found:
             [run] = await found.work.apply([{"events": 1}])
             await found.watcher.until_ended({run}, found.end_seconds)
@@ -113,7 +113,7 @@ async def crowd(directory: Path, tree: Path) -> list[Violation]:
     slow = Slow(_reads_pods, LATE_SECONDS)
     async with (
         proxying(directory) as proxy,
-        yard(directory, tree=tree, kubeconfig=proxy.kubeconfig, concurrency=PLACES) as mine,
+        open_testbed(directory, tree=tree, kubeconfig=proxy.kubeconfig, concurrency=PLACES) as mine,
         campaign("crowd", mine, PLACES) as found,
     ):
         # Those that hold the places talk: a silent crew counts as long as its last word at most.
@@ -132,7 +132,7 @@ async def crowd(directory: Path, tree: Path) -> list[Violation]:
     return list(found.report.columns[0].violations)
 
 
-async def _one_too_many(mine: Yard) -> None:
+async def _one_too_many(mine: CampaignTestbed) -> None:
     """Returns once more crews have begun than there are places. Raises TimeoutError where no pod is made."""
     async with asyncio.timeout(DECIDED_SECONDS):
         while len((await mine.kube.list(POD)).items) <= PLACES:
@@ -144,7 +144,7 @@ async def _one_too_many(mine: Yard) -> None:
 
 async def rollback(directory: Path, tree: Path) -> list[Violation]:
     """A rollback to the older of two deployments makes that one active."""
-    async with yard(directory, tree=tree, start=False) as mine:
+    async with open_testbed(directory, tree=tree, start=False) as mine:
         await mine.api.start()
         await mine.furnish()
         await mine.deploy("dep-later")

@@ -7,11 +7,11 @@ from collections.abc import Callable
 
 import pytest
 
-from tests.campaign.bugs import scenes_of_pods
+from tests.campaign.bugs import pod_scenes
 from tests.campaign.bugs.bug import Bug, Scene, copied, plant
 from tests.campaign.bugs.catalogue import BUGS, QUICK
 from tests.campaign.report import keep_bug
-from tests.campaign.yard import ROOT
+from tests.campaign.testbed import ROOT
 
 SLOW = [bug for bug in BUGS if bug.name not in QUICK]
 
@@ -28,7 +28,7 @@ def _name(thing: Bug | Callable[..., object]) -> str:
 quick = pytest.mark.parametrize("bug", [bug for bug in BUGS if bug.name in QUICK], ids=_name)
 slow = pytest.mark.parametrize("bug", SLOW, ids=_name)
 quick_scenes = pytest.mark.parametrize("scene", scenes([bug for bug in BUGS if bug.name in QUICK]), ids=_name)
-slow_scenes = pytest.mark.parametrize("scene", [*scenes(SLOW), scenes_of_pods.twin], ids=_name)
+slow_scenes = pytest.mark.parametrize("scene", [*scenes(SLOW), pod_scenes.twin], ids=_name)
 
 
 async def catches(directory, bug: Bug) -> None:

@@ -4,7 +4,7 @@ import pytest
 
 from tests.campaign.bugs.bug import Bug, Edit, changed
 from tests.campaign.bugs.catalogue import BUGS, QUICK
-from tests.campaign.yard import ROOT
+from tests.campaign.testbed import ROOT
 
 
 def test_there_are_ten_and_each_can_be_planted():

@@ -8,7 +8,7 @@ import asyncio
 import signal
 
 from tests.campaign.child import Child
-from tests.campaign.cuts.point import Point, describe
+from tests.campaign.cuts.kill_point import Point, describe
 from tests.campaign.proxy.call import Call
 from tests.campaign.proxy.rule import Cut, Instead, Rule
 

@@ -10,11 +10,11 @@ from collections.abc import AsyncIterator
 from dataclasses import dataclass, field
 from typing import Any
 
-from tests.campaign.cuts import sight
+from tests.campaign.cuts import cluster_view
+from tests.campaign.cuts.cluster_view import Sight
 from tests.campaign.cuts.kill import Kill
-from tests.campaign.cuts.point import Point, points
+from tests.campaign.cuts.kill_point import Point, points
 from tests.campaign.cuts.scenario import Scenario
-from tests.campaign.cuts.sight import Sight
 from tests.campaign.cuts.stage import Stage
 
 CONVERGE_SECONDS = 150.0
@@ -76,7 +76,7 @@ async def undisturbed(stage: Stage, scenario: Scenario) -> Undisturbed:
     names = {str(point) for point in found}
     assert set(scenario.essential) <= names, (sorted(set(scenario.essential) - names), sorted(names))
     stage.subjects.append((scenario, subject, seen))
-    return Undisturbed(scenario, found, seen, await sight.told(stage.yard, subject))
+    return Undisturbed(scenario, found, seen, await cluster_view.told(stage.testbed, subject))
 
 
 async def cut(stage: Stage, base: Undisturbed, point: Point, applied: bool) -> Report:
@@ -95,7 +95,7 @@ async def cut(stage: Stage, base: Undisturbed, point: Point, applied: bool) -> R
         await stage.rest()
         stage.subjects.append((base.scenario, subject, seen))
         report.wrong += [f"{words}: {line}" for line in different(base.end, seen)]
-        news = await sight.told(stage.yard, subject) - base.told - base.scenario.detours
+        news = await cluster_view.told(stage.testbed, subject) - base.told - base.scenario.detours
         report.wrong += [
             f"{words}: an event {reason}, which nothing else tells of" for reason in sorted(news)
         ]

@@ -13,8 +13,8 @@ from crds.deployment_name import git_name
 from crds.kinds import DEPLOYMENT, PROJECT, RUN
 from crds.names import id_of, name_of
 from tests.campaign import ledger
-from tests.campaign.cuts import sight
-from tests.campaign.cuts.sight import Sight
+from tests.campaign.cuts import cluster_view
+from tests.campaign.cuts.cluster_view import Sight
 from tests.campaign.cuts.stage import LINE, OTHER, Stage
 
 
@@ -56,16 +56,16 @@ class Submitted(Scenario):
 
     def input(self, stage: Stage) -> dict[str, Any]:
         """The crew's script."""
-        return {"ledger": stage.yard.ledger.url, "events": 3, "artifact": 1000, "sleep": 1.5}
+        return {"ledger": stage.testbed.ledger.url, "events": 3, "artifact": 1000, "sleep": 1.5}
 
     async def act(self, stage: Stage) -> str:
-        body = {"deployment": stage.yard.project, "input": self.input(stage)}
+        body = {"deployment": stage.testbed.project, "input": self.input(stage)}
         order = {"Idempotency-Key": secrets.token_hex(8)}
-        made = await stage.yard.ask("POST", "/v1/runs", body, **order)
+        made = await stage.testbed.ask("POST", "/v1/runs", body, **order)
         return name_of(made["id"])
 
     async def sight(self, stage: Stage, subject: str) -> Sight:
-        return await sight.of_run(stage.yard, subject)
+        return await cluster_view.of_run(stage.testbed, subject)
 
     def over(self, seen: Sight) -> bool:
         shown, pods = seen["shown"], seen.get("pods") or ()
@@ -91,13 +91,13 @@ class Applied(Submitted):
 
     async def act(self, stage: Stage) -> str:
         name = f"run-cut-{secrets.token_hex(4)}"
-        script = {"ledger": stage.yard.ledger.url, "sleep": 3600}
-        spec = {"project": stage.yard.project, "input": script}
-        await stage.yard.kube.create(RUN, {"metadata": {"name": name}, "spec": spec})
-        await stage.until(lambda: name in ledger.starts(stage.yard.ledger.entries()))
+        script = {"ledger": stage.testbed.ledger.url, "sleep": 3600}
+        spec = {"project": stage.testbed.project, "input": script}
+        await stage.testbed.kube.create(RUN, {"metadata": {"name": name}, "spec": spec})
+        await stage.until(lambda: name in ledger.starts(stage.testbed.ledger.entries()))
         # Shown as running, so that the writes of its start are not left out.
         await stage.shown(name, "running")
-        await stage.yard.ask("POST", f"/v1/runs/{id_of(name)}/cancel")
+        await stage.testbed.ask("POST", f"/v1/runs/{id_of(name)}/cancel")
         return name
 
     async def sight(self, stage: Stage, subject: str) -> Sight:
@@ -120,7 +120,7 @@ class Pruned(Submitted):
         name = await super().act(stage)
 
         async def ended() -> bool:
-            told = await stage.yard.ask("GET", f"/v1/runs/{id_of(name)}")
+            told = await stage.testbed.ask("GET", f"/v1/runs/{id_of(name)}")
             return bool(told["status"] == "succeeded")
 
         # The object may be gone already: the facade may not know the longer time yet.
@@ -130,7 +130,7 @@ class Pruned(Submitted):
 
     async def _keep(self, stage: Stage, time: str) -> None:
         retention = {"spec": {"retention": {"runs": time}}}
-        await stage.yard.kube.patch(PROJECT, stage.yard.project, retention)
+        await stage.testbed.kube.patch(PROJECT, stage.testbed.project, retention)
 
     def over(self, seen: Sight) -> bool:
         return seen["object"] is None and not seen["pods"]
@@ -150,14 +150,14 @@ class RolledBack(Scenario):
     )
 
     async def act(self, stage: Stage) -> str:
-        project = await stage.yard.ask("GET", f"/v1/projects/{stage.yard.project}")
+        project = await stage.testbed.ask("GET", f"/v1/projects/{stage.testbed.project}")
         active = name_of(project["active_deployment_id"])
-        name = stage.yard.deployment if active == OTHER else OTHER
-        await stage.yard.ask("POST", f"/v1/deployments/{id_of(name)}/rollback")
+        name = stage.testbed.deployment if active == OTHER else OTHER
+        await stage.testbed.ask("POST", f"/v1/deployments/{id_of(name)}/rollback")
         return name
 
     async def sight(self, stage: Stage, subject: str) -> Sight:
-        return await sight.of_deployment(stage, subject)
+        return await cluster_view.of_deployment(stage, subject)
 
     def over(self, seen: Sight) -> bool:
         return bool(
@@ -195,13 +195,13 @@ class Committed(RolledBack):
     async def act(self, stage: Stage) -> str:
         sha = await stage.commit(self.variant(stage))
         await stage.look()
-        project = await stage.yard.kube.get(PROJECT, LINE)
+        project = await stage.testbed.kube.get(PROJECT, LINE)
         assert project is not None
         spec = {"source": {"git": {"url": stage.url, "commit": sha}}}
         name = git_name(project["metadata"]["uid"], spec, 1)
 
         async def made() -> bool:
-            return await stage.yard.kube.get(DEPLOYMENT, name) is not None
+            return await stage.testbed.kube.get(DEPLOYMENT, name) is not None
 
         await stage.comes(made)
         return name
@@ -223,7 +223,7 @@ class Built(RolledBack):
         variant = secrets.token_hex(4)
         sha = await stage.commit(variant)
         body = {"project": LINE, "source": {"git": {"commit": sha}}}
-        made = await stage.yard.ask("POST", "/v1/deployments", body)
+        made = await stage.testbed.ask("POST", "/v1/deployments", body)
         return name_of(made["id"])
 
     async def sight(self, stage: Stage, subject: str) -> Sight:

@@ -1,4 +1,4 @@
-"""A yard whose two processes reach the apiserver through a proxy each, with all that the scenarios need.
+"""A test bed whose two processes reach the apiserver through a proxy each, with all that the scenarios need.
 
 `crew` is a project with two built deployments; `line` follows a repository whose
 two trees are built. Called by `tests.campaign.cuts.passes`.
@@ -21,7 +21,7 @@ from tests.campaign.child import Child
 from tests.campaign.proxy.call import Call
 from tests.campaign.proxy.rule import Count
 from tests.campaign.proxy.server import Proxy, proxying
-from tests.campaign.yard import ROOT, Yard, yard
+from tests.campaign.testbed import ROOT, CampaignTestbed, open_testbed
 from tests.testbed.git_server import GitServer, Repository
 
 OTHER, LINE = "dep-other", "line"
@@ -33,9 +33,9 @@ REST_SECONDS = 60.0
 
 @dataclass
 class Stage:
-    """One yard; its scenarios are played one after another."""
+    """One test bed; its scenarios are played one after another."""
 
-    yard: Yard
+    testbed: CampaignTestbed
     proxies: dict[str, Proxy]
     counts: dict[str, Count]
     repository: Repository
@@ -49,7 +49,7 @@ class Stage:
 
     def child(self, process: str) -> Child:
         """The process of that name."""
-        return self.yard.api if process == "api" else self.yard.controller
+        return self.testbed.api if process == "api" else self.testbed.controller
 
     def writes(self) -> list[tuple[str, Call]]:
         """The writes that succeeded so far, by process; in their order within each."""
@@ -88,8 +88,8 @@ class Stage:
         """Returns once object and API show the Run with that status. Raises TimeoutError."""
 
         async def look() -> bool:
-            raw = await self.yard.kube.get(RUN, run)
-            told = await self.yard.ask("GET", f"/v1/runs/{id_of(run)}")
+            raw = await self.testbed.kube.get(RUN, run)
+            told = await self.testbed.ask("GET", f"/v1/runs/{id_of(run)}")
             return bool(
                 raw and raw["status"].get("phase") == status.capitalize() and told["status"] == status
             )
@@ -106,7 +106,7 @@ class Stage:
     async def look(self) -> None:
         """Asks for a look at the repository, as a webhook or a user does."""
         asked = {"metadata": {"annotations": {ANNOTATION_REQUESTED_AT: format_time(datetime.now(UTC))}}}
-        await self.yard.kube.patch(PROJECT, LINE, asked)
+        await self.testbed.kube.patch(PROJECT, LINE, asked)
 
 
 @contextlib.asynccontextmanager
@@ -126,7 +126,7 @@ async def stage(directory: Path, repositories: bool = True, tree: Path = ROOT) -
         for process, proxy in proxies.items():
             proxy.rules.append(counts[process])
         found = await stack.enter_async_context(
-            yard(
+            open_testbed(
                 directory,
                 tree=tree,
                 settings=settings,
@@ -154,21 +154,21 @@ async def _build(made: Stage) -> None:
         sha = await made.commit(variant)
         if variant == "ebb":
             git = {"url": made.url, "ref": {"branch": "main"}, "interval": "1h"}
-            await made.yard.ask("POST", "/v1/projects", {"name": LINE, "source": {"git": git}})
+            await made.testbed.ask("POST", "/v1/projects", {"name": LINE, "source": {"git": git}})
         await made.look()
         await made.comes(partial(_seen, made, sha))
         # Two commits in quick succession would wait for one another; one that was asked for does not.
         body = {"project": LINE, "source": {"git": {"commit": sha}}}
-        deployment = await made.yard.ask("POST", "/v1/deployments", body)
+        deployment = await made.testbed.ask("POST", "/v1/deployments", body)
         await built(made, str(deployment["id"]))
-        found = await made.yard.kube.get(DEPLOYMENT, name_of(deployment["id"]))
+        found = await made.testbed.kube.get(DEPLOYMENT, name_of(deployment["id"]))
         assert found is not None
         made.images[variant] = found["status"]["image"]
 
 
 async def _seen(made: Stage, sha: str) -> bool:
     """Whether the controller knows the commit, and with it the tree: what is built then can be reused."""
-    project = await made.yard.kube.get(PROJECT, LINE)
+    project = await made.testbed.kube.get(PROJECT, LINE)
     return project is not None and sha in str(project.get("status"))
 
 
@@ -176,7 +176,7 @@ async def built(made: Stage, deployment: str, seconds: float = 900) -> None:
     """Returns once a deployment is active. Raises AssertionError where it fails, TimeoutError."""
     async with asyncio.timeout(seconds):
         while True:
-            shown = await made.yard.ask("GET", f"/v1/deployments/{deployment}")
+            shown = await made.testbed.ask("GET", f"/v1/deployments/{deployment}")
             if shown["status"] == "active":
                 return
             assert shown["status"] != "failed", shown

@@ -9,17 +9,17 @@ from pathlib import Path
 
 import pytest
 
-from tests.campaign import gathering
+from tests.campaign import observation
 from tests.campaign import report as figures
 from tests.campaign.bugs.bug import copied
 from tests.campaign.checker import WRONG_END, Violation
 from tests.campaign.cuts import passes
+from tests.campaign.cuts.image_deletion import Trimmed
 from tests.campaign.cuts.passes import Report
 from tests.campaign.cuts.scenario import Applied, Built, Committed, Pruned, RolledBack, Scenario, Submitted
 from tests.campaign.cuts.stage import stage
-from tests.campaign.cuts.trimmed import Trimmed
 from tests.campaign.report import Column, demand
-from tests.campaign.yard import ROOT
+from tests.campaign.testbed import ROOT
 
 SETTLE = "prune_settle: float = 30.0"
 
@@ -48,7 +48,7 @@ async def played(directory, scenarios: tuple[Scenario, ...]) -> Report:
                 for applied in (False, True):
                     report.add(await passes.cut(made, base, point, applied))
         report.wrong += await passes.unchanged(made)
-        for texts in await gathering.stored(made.yard, {}):
+        for texts in await observation.stored(made.testbed, {}):
             report.wrong += texts
     return report
 

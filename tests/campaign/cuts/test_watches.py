@@ -123,15 +123,15 @@ async def disturbed(made: Stage, found: Campaign, name: str, fault: Fault) -> fl
             # Their crews have begun, unless the fault keeps them from it.
             with contextlib.suppress(TimeoutError):
                 seconds = 0 if fault is calm else 5
-                await made.until(lambda: set(names) <= set(starts(made.yard.ledger.entries())), seconds)
+                await made.until(lambda: set(names) <= set(starts(made.testbed.ledger.entries())), seconds)
 
     await (doing() if fault is calm else found.fault(name, doing()))
     begun = loop.time()
 
     async def known() -> bool:
         for run in names:
-            raw = await made.yard.kube.get(RUN, run)
-            status, told = await made.yard.call("GET", f"/v1/runs/{id_of(run)}")
+            raw = await made.testbed.kube.get(RUN, run)
+            status, told = await made.testbed.call("GET", f"/v1/runs/{id_of(run)}")
             if not raw or raw["status"].get("phase") != "Succeeded" or status != 200:
                 return False
             if told["data"]["status"] != "succeeded":
@@ -148,7 +148,7 @@ async def through(directory, name: str, faults: dict[str, Fault]) -> None:
     took: dict[str, float] = {}
     async with (
         stage(directory, repositories=False) as made,
-        campaign(name, made.yard, CONCURRENCY) as found,
+        campaign(name, made.testbed, CONCURRENCY) as found,
     ):
         undisturbed = await disturbed(made, found, "nothing", calm)
         found.notes.append(f"undisturbed: all known {undisturbed:.1f} s after they were asked for")

@@ -13,8 +13,8 @@ import pytest
 from tests.campaign.campaign import Campaign, campaign
 from tests.campaign.ground.node import Node
 from tests.campaign.report import demand
+from tests.campaign.testbed import open_testbed
 from tests.campaign.workload import draw
-from tests.campaign.yard import yard
 
 CONCURRENCY = 6
 Doing = Callable[[Node, Campaign], Awaitable[None]]
@@ -46,7 +46,7 @@ async def through(
 ) -> None:
     """The work, with the faults in the middle of it."""
     async with (
-        yard(place, concurrency=CONCURRENCY) as mine,
+        open_testbed(place, concurrency=CONCURRENCY) as mine,
         campaign(name, mine, CONCURRENCY, seed, tolerant=True, rewound=rewound) as found,
     ):
 
@@ -129,11 +129,11 @@ async def test_a_store_set_back(node, place, chosen, tmp_path):
         async def back() -> None:
             nonlocal newest
             # Whoever restores etcd starts again what has read it.
-            await asyncio.gather(found.yard.api.kill(), found.yard.controller.kill())
+            await asyncio.gather(found.testbed.api.kill(), found.testbed.controller.kill())
             newest = await asyncio.to_thread(node.version)
             await asyncio.to_thread(node.set_back, tmp_path / "etcd")
-            await found.yard.api.start()
-            await found.yard.controller.start(ready=False)
+            await found.testbed.api.start()
+            await found.testbed.controller.start(ready=False)
 
         await found.fault("etcd set back", back())
 
@@ -148,10 +148,10 @@ async def test_a_store_set_back(node, place, chosen, tmp_path):
 async def test_a_reboot(node, place, chosen):
     async def doing(node: Node, found: Campaign) -> None:
         async def boot() -> None:
-            await asyncio.gather(found.yard.api.kill(), found.yard.controller.kill())
+            await asyncio.gather(found.testbed.api.kill(), found.testbed.controller.kill())
             await asyncio.to_thread(node.reboot)
-            await found.yard.api.start()
-            await found.yard.controller.start()
+            await found.testbed.api.start()
+            await found.testbed.controller.start()
 
         await found.fault("reboot", boot())
 

@@ -15,7 +15,7 @@ OURS = "select pg_terminate_backend(pid) from pg_stat_activity where application
 MOST_CONNECTIONS = 40
 
 
-class Database(pg.Server):
+class Database(pg.PostgresServer):
     """A server that listens on a port of loopback."""
 
     def __init__(self) -> None:
@@ -88,7 +88,7 @@ async def mad(link: Link) -> AsyncIterator[Rule]:
     """Whoever connects is answered what no server says.
 
     Connections that were there are broken off before: the driver (asyncpg 0.32) reads such an answer in the
-    middle of one for ever, and the facade is restarted by its liveness probe then, of which a yard has none.
+    middle of one for ever, and the facade is restarted by its liveness probe then, of which a test bed has none.
     """
     link.hang_up()
     async with link.fault(Garbage()) as rule:

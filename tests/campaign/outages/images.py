@@ -15,7 +15,7 @@ from crds.names import name_of
 from dev.registry import client
 from dev.settings import REGISTRY_PORT
 from tests.campaign.outages.sources import STORED, Upload, source
-from tests.campaign.yard import Yard
+from tests.campaign.testbed import CampaignTestbed
 from tests.e2e.registry import MANIFESTS
 
 BUILD_SECONDS = 900.0
@@ -26,31 +26,31 @@ def registry_address() -> tuple[str, int]:
     return os.environ["CREWYARD_HOST_ADDRESS"], REGISTRY_PORT
 
 
-async def deploy(yard: Yard, project: str, mark: str) -> tuple[Upload, str]:
+async def deploy(testbed: CampaignTestbed, project: str, mark: str) -> tuple[Upload, str]:
     """Uploads another source of the crew; the upload, and its deployment's id."""
-    sent = await Upload.announced(yard, source(mark), project)
+    sent = await Upload.announced(testbed, source(mark), project)
     assert await sent.send() in STORED
     return sent, await sent.deploy(project)
 
 
-async def ended(yard: Yard, deployment: str) -> dict[str, Any]:
+async def ended(testbed: CampaignTestbed, deployment: str) -> dict[str, Any]:
     """The deployment once its build has ended. Raises TimeoutError."""
     async with asyncio.timeout(BUILD_SECONDS):
         while True:
-            found = await yard.ask("GET", f"/v1/deployments/{deployment}")
+            found = await testbed.ask("GET", f"/v1/deployments/{deployment}")
             if found["status"] not in ("pending", "building"):
                 return dict(found)
             await asyncio.sleep(0.5)
 
 
-async def active(yard: Yard, project: str) -> str:
+async def active(testbed: CampaignTestbed, project: str) -> str:
     """The id of a project's active deployment."""
-    return str((await yard.ask("GET", f"/v1/projects/{project}"))["active_deployment_id"])
+    return str((await testbed.ask("GET", f"/v1/projects/{project}"))["active_deployment_id"])
 
 
-async def whole(yard: Yard, registry: str, deployment: str) -> list[str]:
+async def whole(testbed: CampaignTestbed, registry: str, deployment: str) -> list[str]:
     """What is wrong with a built deployment's image: each blob must be what its digest says."""
-    raw = await yard.kube.get(DEPLOYMENT, name_of(deployment))
+    raw = await testbed.kube.get(DEPLOYMENT, name_of(deployment))
     image = str(raw["status"]["image"])
     repository, _, digest = image.partition("/")[2].partition("@")
     base = f"{registry}/v2/{repository}"

@@ -1,6 +1,6 @@
-"""One test of an outage: a yard with an active deployment, runs in flight, a caller, faults one by one.
+"""One test of an outage: a test bed with an active deployment, runs in flight, a caller, faults one by one.
 
-    async with outage("test_…", yard) as found:
+    async with outage("test_…", testbed) as found:
         await found.strike("object store: silent", link.fault(Silent()), seconds=8)
     demand(found.campaign.report)
 
@@ -17,8 +17,8 @@ from typing import Any
 from tests.campaign.campaign import Campaign, campaign
 from tests.campaign.checker import Violation
 from tests.campaign.ledger import END
-from tests.campaign.outages.asker import Asker
-from tests.campaign.yard import Yard
+from tests.campaign.outages.caller import Asker
+from tests.campaign.testbed import CampaignTestbed
 
 ANSWERS = "answers"
 FAULT = "fault"
@@ -33,7 +33,7 @@ class Outage:
 
     def __init__(self, campaign: Campaign, asker: Asker) -> None:
         self.campaign, self.asker = campaign, asker
-        self.yard = campaign.yard
+        self.testbed = campaign.testbed
 
     async def strike(
         self,
@@ -70,7 +70,9 @@ class Outage:
         """A run that ended well, whose artifact the asker asks for from now on; its name."""
         run = await self.campaign.work.post({"events": 1, "artifact": size})
         await self.ended(run)
-        lines = [line for line in self.yard.ledger.entries() if line.run == run and "artifact" in line.data]
+        lines = [
+            line for line in self.testbed.ledger.entries() if line.run == run and "artifact" in line.data
+        ]
         self.asker.knows(run, str(lines[0].data["artifact"]), str(lines[0].data["sha256"]))
         return run
 
@@ -82,7 +84,7 @@ class Outage:
         """Returns once the crews of these runs have said their last word; a note where they do not."""
 
         def done() -> bool:
-            over = {line.run for line in self.yard.ledger.entries() if line.what == END}
+            over = {line.run for line in self.testbed.ledger.entries() if line.what == END}
             return set(runs) <= over
 
         if not await comes(done, seconds):
@@ -90,7 +92,7 @@ class Outage:
 
     async def well(self, seconds: float = BACK_SECONDS) -> None:
         """Returns once the api says that it is ready; a note where it does not."""
-        await self.yard.api.ready(seconds)
+        await self.testbed.api.ready(seconds)
 
 
 async def comes(holds: Callable[[], bool], seconds: float) -> bool:
@@ -104,10 +106,12 @@ async def comes(holds: Callable[[], bool], seconds: float) -> bool:
 
 
 @contextlib.asynccontextmanager
-async def outage(name: str, yard: Yard, concurrency: int, seed: int | None = None) -> AsyncIterator[Outage]:
+async def outage(
+    name: str, testbed: CampaignTestbed, concurrency: int, seed: int | None = None
+) -> AsyncIterator[Outage]:
     """An outage; the campaign's verdict is passed when the block ends without an error."""
-    async with campaign(name, yard, concurrency, seed) as found:
-        async with Asker(yard).asking() as asker:
+    async with campaign(name, testbed, concurrency, seed) as found:
+        async with Asker(testbed).asking() as asker:
             made = Outage(found, asker)
             yield made
         for text in sorted(set(asker.wrong))[:20]:

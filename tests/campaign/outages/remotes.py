@@ -10,7 +10,7 @@ from crds import conditions
 from crds.kinds import DEPLOYMENT, POD, PROJECT
 from crds.names import ANNOTATION_REQUESTED_AT, LABEL_DEPLOYMENT
 from crds.times import format_time
-from tests.campaign.yard import PLAN, Yard
+from tests.campaign.testbed import PLAN, CampaignTestbed
 from tests.testbed.git_server import Repository
 
 CODE = "def kickoff():\n    return {variant!r}\n"
@@ -21,7 +21,7 @@ SECONDS = 180.0
 class Follower:
     """One project that follows a repository at `url`."""
 
-    yard: Yard
+    testbed: CampaignTestbed
     name: str
     repository: Repository
     url: str
@@ -30,7 +30,7 @@ class Follower:
     async def begin(self, interval: str) -> None:
         """Makes the project, which looks that often."""
         git = {"url": self.url, "ref": {"branch": "main"}, "interval": interval}
-        await self.yard.ask("POST", "/v1/projects", {"name": self.name, "source": {"git": git}})
+        await self.testbed.ask("POST", "/v1/projects", {"name": self.name, "source": {"git": git}})
 
     async def commit(self, variant: str) -> str:
         """A commit of that variant's tree; its id."""
@@ -43,31 +43,31 @@ class Follower:
     async def look(self) -> None:
         """Asks for a look now, as a webhook does."""
         asked = {"metadata": {"annotations": {ANNOTATION_REQUESTED_AT: format_time(datetime.now(UTC))}}}
-        await self.yard.kube.patch(PROJECT, self.name, asked)
+        await self.testbed.kube.patch(PROJECT, self.name, asked)
 
     async def ready(self) -> tuple[str, str, str]:
         """Status, reason and message of the project's condition Ready."""
-        found = await self.yard.kube.get(PROJECT, self.name)
+        found = await self.testbed.kube.get(PROJECT, self.name)
         one = conditions.find(((found or {}).get("status") or {}).get("conditions") or [], conditions.READY)
         return tuple(str((one or {}).get(key) or "") for key in ("status", "reason", "message"))
 
     async def active(self) -> str:
         """The commit of the active deployment, for the API; empty where there is none."""
-        shown = await self.yard.ask("GET", f"/v1/projects/{self.name}")
+        shown = await self.testbed.ask("GET", f"/v1/projects/{self.name}")
         if not shown["active_deployment_id"]:
             return ""
         return str(
-            (await self.yard.ask("GET", f"/v1/deployments/{shown['active_deployment_id']}"))["git_sha"]
+            (await self.testbed.ask("GET", f"/v1/deployments/{shown['active_deployment_id']}"))["git_sha"]
         )
 
     async def deployment(self, sha: str) -> dict[str, Any] | None:
         """The Deployment object of a commit, the last attempt; None where there is none."""
-        listed = (await self.yard.kube.list(DEPLOYMENT, fields=f"spec.project={self.name}")).items
+        listed = (await self.testbed.kube.list(DEPLOYMENT, fields=f"spec.project={self.name}")).items
         mine = [one for one in listed if one["spec"].get("gitSha") == sha]
         return max(mine, key=lambda one: int(one["spec"].get("attempt") or 1), default=None)
 
     async def play(self, sha: str, seconds: float = SECONDS) -> None:
-        """Plays the build of a commit: its image is that of the yard. Raises TimeoutError."""
+        """Plays the build of a commit: its image is that of the test bed. Raises TimeoutError."""
         async with asyncio.timeout(seconds):
             while True:
                 found = await self.deployment(sha)
@@ -76,12 +76,12 @@ class Follower:
                 await asyncio.sleep(0.1)
         built = {"type": "Built", "status": "True", "reason": "Built", "message": ""}
         built["lastTransitionTime"] = format_time(datetime.now(UTC))
-        status = {"image": self.yard.image, "plan": PLAN, "conditions": [built]}
+        status = {"image": self.testbed.image, "plan": PLAN, "conditions": [built]}
         name = found["metadata"]["name"]
-        await self.yard.kube.patch(DEPLOYMENT, name, {"status": status}, "status")
+        await self.testbed.kube.patch(DEPLOYMENT, name, {"status": status}, "status")
         # The product's own attempt at it is not waited for.
-        for pod in (await self.yard.kube.list(POD, f"{LABEL_DEPLOYMENT}={name}")).items:
-            await self.yard.kube.delete(POD, pod["metadata"]["name"], grace_seconds=0)
+        for pod in (await self.testbed.kube.list(POD, f"{LABEL_DEPLOYMENT}={name}")).items:
+            await self.testbed.kube.delete(POD, pod["metadata"]["name"], grace_seconds=0)
 
     async def fetched(self, sha: str, seconds: float = SECONDS) -> None:
         """Returns once a build pod has read that commit: it needs dependencies then. Raises TimeoutError."""
@@ -89,7 +89,7 @@ class Follower:
             while True:
                 found = await self.deployment(sha)
                 name = found["metadata"]["name"] if found else ""
-                if name and await self.yard.kube.get(POD, f"{name}-d1") is not None:
+                if name and await self.testbed.kube.get(POD, f"{name}-d1") is not None:
                     return
                 await asyncio.sleep(0.2)
 

@@ -11,8 +11,8 @@ import aiohttp
 
 from tests.campaign.image import CREW
 from tests.campaign.observed import Seen
-from tests.campaign.yard import Yard
-from tests.e2e.workshop import archive
+from tests.campaign.testbed import CampaignTestbed
+from tests.e2e.upload_project import archive
 
 BALLAST = 1_000_000
 STORED = (200, 201, 204)
@@ -29,22 +29,22 @@ def source(mark: str) -> bytes:
 class Upload:
     """One archive on its way. `statuses` are the answers to its bytes, 0 where there was none."""
 
-    yard: Yard
+    testbed: CampaignTestbed
     content: bytes
     ticket: dict[str, Any]
     statuses: list[int]
 
     @classmethod
-    async def announced(cls, yard: Yard, content: bytes, project: str = "") -> "Upload":
+    async def announced(cls, testbed: CampaignTestbed, content: bytes, project: str = "") -> "Upload":
         """An upload that may be sent."""
         sha256 = hashlib.sha256(content).hexdigest()
-        body = {"project": project or yard.project, "size": len(content), "sha256": sha256}
-        return cls(yard, content, await yard.ask("POST", "/v1/uploads", body), [])
+        body = {"project": project or testbed.project, "size": len(content), "sha256": sha256}
+        return cls(testbed, content, await testbed.ask("POST", "/v1/uploads", body), [])
 
     async def send(self) -> int:
         """The status of one try to send it."""
         try:
-            async with self.yard.session.put(
+            async with self.testbed.session.put(
                 self.ticket["upload_url"], data=self.content, headers=self.ticket["headers"]
             ) as answer:
                 await answer.read()
@@ -67,10 +67,10 @@ class Upload:
     async def deploy(self, project: str = "") -> str:
         """A deployment of it; its id."""
         body = {
-            "project": project or self.yard.project,
+            "project": project or self.testbed.project,
             "build_context_url": self.ticket["build_context_url"],
         }
-        return str((await self.yard.ask("POST", "/v1/deployments", body))["id"])
+        return str((await self.testbed.ask("POST", "/v1/deployments", body))["id"])
 
 
 def disagreement(blobs: Path, runs: dict[str, Seen]) -> list[str]:

@@ -12,7 +12,7 @@ from tests.campaign.outages.outage import Outage, outage
 from tests.campaign.outages.rule import Silent, Slow
 from tests.campaign.outages.volume import full, volume
 from tests.campaign.report import demand
-from tests.campaign.yard import yard
+from tests.campaign.testbed import open_testbed
 from tests.unit.api.store import postgres_server as pg
 
 CONCURRENCY = 8
@@ -53,7 +53,7 @@ async def test_every_trouble_of_a_database(place: Path, server):
     )
     async with (
         linked("127.0.0.1", database.port) as link,
-        yard(
+        open_testbed(
             place,
             concurrency=CONCURRENCY,
             settings={"CREWYARD_DATABASE_URL": database.address(NAME, link.port)},

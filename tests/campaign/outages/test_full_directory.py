@@ -4,13 +4,13 @@ import asyncio
 
 import pytest
 
-from tests.campaign.bugs.scenes_of_pods import started
+from tests.campaign.bugs.pod_scenes import started
 from tests.campaign.outages.outage import BACK_SECONDS, outage
 from tests.campaign.outages.sources import Upload, source
 from tests.campaign.outages.test_object_store import agree
 from tests.campaign.outages.volume import full, volume
 from tests.campaign.report import demand
-from tests.campaign.yard import yard
+from tests.campaign.testbed import open_testbed
 
 CONCURRENCY = 6
 TIMES = 3
@@ -21,7 +21,9 @@ async def test_a_full_directory(place):
     """Three times, for each time other writes meet it."""
     with volume(place / "small", "96m") as small:
         async with (
-            yard(place, concurrency=CONCURRENCY, settings={"CREWYARD_DATA": str(small / "data")}) as mine,
+            open_testbed(
+                place, concurrency=CONCURRENCY, settings={"CREWYARD_DATA": str(small / "data")}
+            ) as mine,
             outage("test_a_full_directory", mine, CONCURRENCY) as found,
         ):
             await found.stored(300_000)

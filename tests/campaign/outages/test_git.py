@@ -11,7 +11,7 @@ from tests.campaign.outages.outage import Outage, outage
 from tests.campaign.outages.remotes import Follower
 from tests.campaign.outages.rule import DOWN, Answer, CutAfter, Garbage, Line, Silent, Slow
 from tests.campaign.report import demand
-from tests.campaign.yard import Yard, yard
+from tests.campaign.testbed import CampaignTestbed, open_testbed
 from tests.testbed.git_server import GitServer
 
 CONCURRENCY = 4
@@ -62,7 +62,7 @@ async def struck(found: Outage, kind: str, fault, reasons, hurt: Follower, other
 
 
 @contextlib.asynccontextmanager
-async def followed(place: Path, mine: Yard):
+async def followed(place: Path, mine: CampaignTestbed):
     """A link before a git server, a project behind the link, and one beside it; both active once."""
     (place / "git").mkdir()
     with GitServer(place / "git", mine.host) as server:
@@ -88,7 +88,7 @@ async def followed(place: Path, mine: Yard):
 async def test_every_trouble_of_a_git_remote(place):
     name = "test_every_trouble_of_a_git_remote"
     async with (
-        yard(place, concurrency=CONCURRENCY) as mine,
+        open_testbed(place, concurrency=CONCURRENCY) as mine,
         outage(name, mine, CONCURRENCY) as found,
         followed(place, mine) as (link, hurt, other),
     ):
@@ -105,7 +105,7 @@ async def test_every_trouble_of_a_git_remote(place):
 @pytest.mark.campaign
 async def test_a_git_remote_in_trouble_at_a_build(place):
     async with (
-        yard(place, concurrency=CONCURRENCY) as mine,
+        open_testbed(place, concurrency=CONCURRENCY) as mine,
         outage("test_a_git_remote_in_trouble_at_a_build", mine, CONCURRENCY) as found,
         followed(place, mine) as (link, hurt, _),
     ):
@@ -129,7 +129,7 @@ async def at_the_build(found: Outage, link: Link, hurt: Follower) -> None:
     """The remote answers the controller, and not the pod that fetches what is to be built."""
 
     def pods(line: Line) -> bool:
-        return line.peer != found.yard.host
+        return line.peer != found.testbed.host
 
     # Away for a while: another pod finds it again.
     sha = await hurt.commit("spring tide")

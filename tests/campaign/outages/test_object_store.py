@@ -7,15 +7,15 @@ from typing import Any
 
 import pytest
 
-from tests.campaign import gathering
-from tests.campaign.outages.asker import CUT
+from tests.campaign import observation
+from tests.campaign.outages.caller import CUT
 from tests.campaign.outages.link import Link, linked
 from tests.campaign.outages.outage import BACK_SECONDS, Outage, outage
 from tests.campaign.outages.rule import DOWN, UP, Answer, CutAfter, Garbage, Silent, Slow
 from tests.campaign.outages.sources import Upload, disagreement, source
 from tests.campaign.outages.volume import full, volume
 from tests.campaign.report import demand
-from tests.campaign.yard import yard
+from tests.campaign.testbed import open_testbed
 from tests.unit.api.store import bucket as s3
 
 CONCURRENCY = 6
@@ -54,7 +54,7 @@ async def struck(found: Outage, kind: str, fault: Fault, told: Any, sizes: tuple
     """One fault while crews write artifacts and a source is sent; gives the upload, whole in the end."""
     scripts = [{"events": 8, "pause": 0.25, "artifact": size} for size in sizes]
     runs = [await found.campaign.work.post(script) for script in scripts]
-    sent = await Upload.announced(found.yard, source(kind))
+    sent = await Upload.announced(found.testbed, source(kind))
 
     async def during() -> None:
         await asyncio.gather(found.crew_done(*runs), sent.send())
@@ -70,20 +70,20 @@ async def struck(found: Outage, kind: str, fault: Fault, told: Any, sizes: tuple
 async def deployed(found: Outage, sent: Upload) -> None:
     """What was uploaded through a fault is what is built, becomes active, and runs."""
     deployment = await sent.deploy()
-    await found.yard.active(deployment.replace("_", "-", 1), BUILD_SECONDS)
+    await found.testbed.active(deployment.replace("_", "-", 1), BUILD_SECONDS)
     run = await found.campaign.work.post({"events": 2, "artifact": SMALL})
     await found.ended(run)
 
 
 async def agree(found: Outage, blobs: Path) -> None:
     """Files and rows are the same."""
-    runs = await gathering.runs(found.yard)
+    runs = await observation.runs(found.testbed)
     for text in disagreement(blobs, runs):
         found.broken("artifacts", text)
     found.campaign.notes.append(f"{sum(len(seen.artifacts) for seen in runs.values())} artifacts, all whole")
 
 
-def settings(server: s3.Server, link: Link, bucket: Path) -> dict[str, str]:
+def settings(server: s3.S3Server, link: Link, bucket: Path) -> dict[str, str]:
     return {
         **server.environment,
         "AWS_ENDPOINT_URL": f"http://127.0.0.1:{link.port}",
@@ -92,12 +92,12 @@ def settings(server: s3.Server, link: Link, bucket: Path) -> dict[str, str]:
 
 
 async def tried(
-    name: str, place: Path, server: s3.Server, bucket: Path, only: tuple[str, ...] = (), built: bool = False
+    name: str, place: Path, server: s3.S3Server, bucket: Path, only: tuple[str, ...] = (), built: bool = False
 ) -> None:
     """All faults, or those that are named; where it is to be `built`, the last upload is deployed, too."""
     async with (
         linked("127.0.0.1", server.port) as link,
-        yard(place, concurrency=CONCURRENCY, settings=settings(server, link, bucket)) as mine,
+        open_testbed(place, concurrency=CONCURRENCY, settings=settings(server, link, bucket)) as mine,
         outage(name, mine, CONCURRENCY) as found,
     ):
         await found.stored(SMALL)
@@ -115,7 +115,7 @@ def server():
     program = s3.program()
     if program is None:
         pytest.skip(s3.MISSING)
-    found = s3.Server(program)
+    found = s3.S3Server(program)
     yield found
     found.close()
 

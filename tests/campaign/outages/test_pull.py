@@ -8,7 +8,7 @@ from tests.campaign.outages.images import registry_address
 from tests.campaign.outages.link import linked
 from tests.campaign.outages.outage import outage
 from tests.campaign.report import demand
-from tests.campaign.yard import yard
+from tests.campaign.testbed import open_testbed
 
 CONCURRENCY = 6
 
@@ -22,7 +22,7 @@ async def test_a_registry_that_is_away_when_an_image_is_pulled(place):
     # The node's own runtime takes no http but of this machine.
     async with (
         linked(host, port) as link,
-        yard(place, concurrency=CONCURRENCY) as mine,
+        open_testbed(place, concurrency=CONCURRENCY) as mine,
         outage(name, mine, CONCURRENCY) as found,
     ):
         await found.stored(1000)

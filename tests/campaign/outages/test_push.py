@@ -10,13 +10,13 @@ from crds.kinds import SECRET
 from dev.registry import access
 from dev.settings import from_environment
 from kube.client import KubeClient
-from tests.campaign import surroundings
+from tests.campaign import installed_service
 from tests.campaign.outages.images import active, deploy, ended, registry_address, whole
 from tests.campaign.outages.link import Link, linked
 from tests.campaign.outages.outage import Outage, outage
 from tests.campaign.outages.rule import UP, Answer, CutAfter, Hung, Slow, Which
 from tests.campaign.report import demand
-from tests.campaign.yard import Yard, yard
+from tests.campaign.testbed import CampaignTestbed, open_testbed
 
 CONCURRENCY = 6
 PUSHED = "RegistryPush"
@@ -31,26 +31,26 @@ def of(project: str, *methods: str) -> Which:
 
 async def failing(found: Outage, kind: str, project: str, rule_words: tuple[str, ...], before: str) -> None:
     """A deployment that must fail and say why, while the previous one stays active."""
-    _, deployment = await deploy(found.yard, project, f"{project} {kind}")
-    done = await ended(found.yard, deployment)
+    _, deployment = await deploy(found.testbed, project, f"{project} {kind}")
+    done = await ended(found.testbed, deployment)
     error = done.get("error") or {}
     if done["status"] != "failed" or error.get("reason") != PUSHED:
         found.broken("answers", f"{kind}: {done['status']}, {error}")
     missing = [word for word in rule_words if word not in json.dumps(error)]
     if missing or not error.get("hint"):
         found.broken("answers", f"{kind}: {missing} is not told in {error}")
-    if await active(found.yard, project) != before:
+    if await active(found.testbed, project) != before:
         found.broken("active", f"{kind}: the previous deployment did not stay active")
 
 
 async def built(found: Outage, registry: str, kind: str, project: str, mark: str) -> str:
     """A deployment that must become active, whole; its id."""
-    _, deployment = await deploy(found.yard, project, mark)
-    done = await ended(found.yard, deployment)
+    _, deployment = await deploy(found.testbed, project, mark)
+    done = await ended(found.testbed, deployment)
     if done["status"] != "active":
         found.broken("answers", f"{kind}: {done['status']}, {done.get('error')}")
         return deployment
-    for text in await whole(found.yard, registry, deployment):
+    for text in await whole(found.testbed, registry, deployment):
         found.broken("artifacts", f"{kind}: {text}")
     return deployment
 
@@ -69,7 +69,7 @@ async def test_every_trouble_of_a_registry(place):
             "CREWYARD_MAX_BUILDS": "3",
         }
         async with (
-            yard(place, concurrency=CONCURRENCY, settings=settings) as mine,
+            open_testbed(place, concurrency=CONCURRENCY, settings=settings) as mine,
             outage(name, mine, CONCURRENCY) as found,
         ):
             registry = f"http://{host}:{port}"
@@ -122,14 +122,14 @@ async def base_images(registry: str) -> str:
     """The installation's base images, named at another address of the same registry."""
     kube = await KubeClient.connect("default", "campaign")
     try:
-        found = json.loads((await surroundings.installed(kube))["CREWYARD_BASE_IMAGES"])
+        found = json.loads((await installed_service.installed(kube))["CREWYARD_BASE_IMAGES"])
     finally:
         await kube.close()
     return json.dumps({version: f"{registry}/{name.partition('/')[2]}" for version, name in found.items()})
 
 
-async def credential(mine: Yard, registry: str) -> None:
-    """The Secret with which builds push to the registry by that name: repositories of the yard alone."""
+async def credential(mine: CampaignTestbed, registry: str) -> None:
+    """The Secret with which builds push to the registry by that name: repositories of the test bed alone."""
     config = access.docker_config(from_environment(os.environ), mine.namespace, registry)
     kind = "kubernetes.io/dockerconfigjson"
     await mine.kube.create(

@@ -9,7 +9,7 @@ from tests.campaign.outages.link import linked
 from tests.campaign.outages.outage import outage
 from tests.campaign.outages.rule import Garbage, Silent, Slow
 from tests.campaign.report import demand
-from tests.campaign.yard import yard
+from tests.campaign.testbed import open_testbed
 from tests.unit.api.ratelimit import redis_server
 
 CONCURRENCY = 6
@@ -40,7 +40,7 @@ async def halted(server):
 async def test_every_trouble_of_a_redis(place, server):
     async with (
         linked("127.0.0.1", server.port) as link,
-        yard(
+        open_testbed(
             place,
             concurrency=CONCURRENCY,
             settings={"CREWYARD_RATE_LIMIT_URL": f"redis://:{redis_server.PASSWORD}@127.0.0.1:{link.port}/0"},

@@ -6,7 +6,7 @@ from dataclasses import dataclass
 import pytest
 from kubernetes.aio import client, config
 
-from kube.client import Kube
+from kube.client import KubeClient
 from tests.campaign.proxy.server import Proxy, proxying
 from tests.cluster.conftest import kube
 
@@ -18,8 +18,8 @@ class Through:
     """`kube` leads through the proxy, `direct` past it."""
 
     proxy: Proxy
-    kube: Kube
-    direct: Kube
+    kube: KubeClient
+    direct: KubeClient
 
 
 @pytest.fixture
@@ -27,6 +27,6 @@ async def through(tmp_path, kube) -> AsyncIterator[Through]:
     async with proxying(tmp_path) as proxy:
         settings = client.Configuration()
         await config.load_kube_config(config_file=str(proxy.kubeconfig), client_configuration=settings)
-        behind = Kube(client.ApiClient(settings), kube.namespace)
+        behind = KubeClient(client.ApiClient(settings), kube.namespace)
         yield Through(proxy, behind, kube)
         await behind.close()

@@ -61,7 +61,7 @@ async def test_without_a_rule_all_passes_and_is_counted(through):
     await through.kube.create(PROJECT, project("a"))
     await through.kube.patch(PROJECT, "a", {"spec": {"plan": "pro"}})
     assert await names(through.kube) == {"a"}
-    with pytest.raises(errors.NotFound):
+    with pytest.raises(errors.KubeNotFound):
         await through.kube.call("GET", RUN.path(through.kube.namespace, "run-none"))
     assert await through.kube.delete(PROJECT, "a")
     told = [(call.verb, call.kind, status) for call, status in count.calls]
@@ -80,7 +80,7 @@ async def test_a_cut_request_never_happened_and_one_with_a_lost_answer_did(throu
         through.proxy.rules[:] = [rule]
         letter = "a" if isinstance(rule, CutBefore) else "b"
         await through.kube.create(PROJECT, project(f"{letter}0"))
-        with pytest.raises(errors.Unavailable):
+        with pytest.raises(errors.KubeUnavailable):
             await through.kube.create(PROJECT, project(f"{letter}1"))
         assert rule.injected == through.proxy.injected == 1
         assert await names(through.direct) == there
@@ -89,7 +89,7 @@ async def test_a_cut_request_never_happened_and_one_with_a_lost_answer_did(throu
 async def test_a_storm_answers_for_the_apiserver(through):
     through.proxy.rules.append(Storm(writes, (429, 503, 500), nth=1))
     for _ in range(3):
-        with pytest.raises(errors.Unavailable):
+        with pytest.raises(errors.KubeUnavailable):
             await through.kube.create(PROJECT, project("a"))
     assert await names(through.kube) == set()
     assert through.proxy.injected == 3

@@ -84,7 +84,7 @@ def judge(both: list[Series]) -> list[str]:
     return wrong
 
 
-async def load(yard, until):
+async def load(testbed, until):
     """Posts runs at an even rate, reads some of them live; returns when all have ended.
 
     Where the machine cannot keep up, fewer are posted: never more than `AT_ONCE` wait for their end.
@@ -96,7 +96,7 @@ async def load(yard, until):
     due = time.monotonic()
     while time.monotonic() < until:
         asked = {"seconds": chance.uniform(0.2, 2), "events": chance.randint(0, 30)}
-        tasks.add(asyncio.ensure_future(one(yard, asked, chance.random() < READ, counts)))
+        tasks.add(asyncio.ensure_future(one(testbed, asked, chance.random() < READ, counts)))
         due = max(due + pause, time.monotonic() - LATE)
         await asyncio.sleep(max(0.0, due - time.monotonic()))
         done = {task for task in tasks if task.done()}
@@ -109,23 +109,23 @@ async def load(yard, until):
     return counts
 
 
-async def one(yard, asked, reads, counts):
+async def one(testbed, asked, reads, counts):
     """One run, from its POST to its end."""
-    run = await yard.ask("POST", "/v1/runs", {"deployment": yard.project, "input": asked}, PATIENCE)
+    run = await testbed.ask("POST", "/v1/runs", {"deployment": testbed.project, "input": asked}, PATIENCE)
     counts["posted"] += 1
     if reads:
-        counts["read"] += await read(yard, run["id"])
+        counts["read"] += await read(testbed, run["id"])
     async with asyncio.timeout(PATIENCE):
-        while (await yard.ask("GET", f"/v1/runs/{run['id']}", None, PATIENCE))["completed_at"] is None:
+        while (await testbed.ask("GET", f"/v1/runs/{run['id']}", None, PATIENCE))["completed_at"] is None:
             await asyncio.sleep(AGAIN)
     counts["ended"] += 1
 
 
-async def read(yard, run):
+async def read(testbed, run):
     """Reads a run's events to their end; whether that was its terminal event."""
-    headers = {"Authorization": f"Bearer {yard.key}", "Accept": "text/event-stream"}
+    headers = {"Authorization": f"Bearer {testbed.key}", "Accept": "text/event-stream"}
     limit = aiohttp.ClientTimeout(total=PATIENCE)
-    url = f"{yard.api.url}/v1/runs/{run}/events"
-    async with yard.session.get(url, headers=headers, timeout=limit) as answer:
+    url = f"{testbed.api.url}/v1/runs/{run}/events"
+    async with testbed.session.get(url, headers=headers, timeout=limit) as answer:
         text = (await answer.read()).decode()
     return "event: run.completed" in text

@@ -7,7 +7,7 @@ of the store that has been through that time.
 
 from collections.abc import Iterator, Mapping
 
-from tests.campaign.store.kept import Kept
+from tests.campaign.store.contents import Kept
 
 
 def gone(kept: Kept) -> Iterator[str]:

@@ -7,10 +7,10 @@ import re
 from dataclasses import replace
 
 from crds import kinds
-from tests.campaign import image, surroundings
+from tests.campaign import image, installed_service
 from tests.cluster.controller.conftest import FAST, ControllerTestbed, condition, controller, settings
 
-PATIENCE = replace(FAST, start_timeout=30, unschedulable=20)
+START_TIMING = replace(FAST, start_timeout=30, unschedulable=20)
 """So much that a busy machine comes before to what is looked for: a container, the scheduler's words."""
 NOT_CLAIMING = """import signal, sys, time
 
@@ -20,14 +20,14 @@ time.sleep(600)
 """
 
 
-async def gone(testbed, name):
+async def wait_pod_deleted(testbed, name):
     async with asyncio.timeout(180):
         while await testbed.kube.get(kinds.POD, name):
             await asyncio.sleep(0.2)
 
 
 async def test_unschedulable_pod_fails_with_scheduler_message(kube):
-    config = settings(kube.namespace, timing=PATIENCE)
+    config = settings(kube.namespace, timing=START_TIMING)
     async with controller(kube, config) as process:
         testbed = ControllerTestbed(kube, config, process)
         await testbed.project(pod={"nodeSelector": {"crewyard.dev/none": "here"}})
@@ -37,24 +37,24 @@ async def test_unschedulable_pod_fails_with_scheduler_message(kube):
             kinds.RUN, "run-a", lambda o: condition(o, "Succeeded") == ("Unknown", "Unschedulable")
         )
         assert "didn't match" in json.dumps(waiting["status"]["conditions"])
-        run = await testbed.ended("run-a")
+        run = await testbed.wait_ended("run-a")
         assert (run.phase, run.error["reason"]) == ("Failed", "StartTimeout")
         words = r"no node could schedule the pod within 20 s: \d+/\d+ nodes are available: "
         words += r".*didn't match Pod's node"
         assert re.match(words, run.error["message"]), run.error
         assert "startTime" not in run.status
-        await gone(testbed, "run-a")
+        await wait_pod_deleted(testbed, "run-a")
 
 
 async def test_process_that_never_claims_times_out(kube, tmp_path):
-    installed = await surroundings.installed(kube)
+    installed = await installed_service.installed(kube)
     base = json.loads(installed["CREWYARD_BASE_IMAGES"])["3.11"]
     port = base.partition("/")[0].rpartition(":")[2]
     (tmp_path / "runner").mkdir()
     (tmp_path / "runner" / "__main__.py").write_text(NOT_CLAIMING)
     address = f"{os.environ['CREWYARD_HOST_ADDRESS']}:{port}"
     sleeping = await asyncio.to_thread(image.ensure, tmp_path, base, address)
-    config = settings(kube.namespace, timing=PATIENCE)
+    config = settings(kube.namespace, timing=START_TIMING)
     async with controller(kube, config) as process:
         testbed = ControllerTestbed(kube, config, process)
         await testbed.project()
@@ -63,8 +63,8 @@ async def test_process_that_never_claims_times_out(kube, tmp_path):
         pod = await testbed.until(kinds.POD, "run-a", lambda o: o["status"].get("phase") == "Running", 180)
         assert pod["status"]["containerStatuses"][0]["state"]["running"]
         # It has as long as a runner that gives up by itself, and half a minute.
-        run = await testbed.ended("run-a", 180)
+        run = await testbed.wait_ended("run-a", 180)
         assert (run.phase, run.error["reason"]) == ("Failed", "StartTimeout")
         assert "did not start its crew within 30 s" in run.error["message"]
         assert "startTime" not in run.status and "claim" not in run.status
-        await gone(testbed, "run-a")
+        await wait_pod_deleted(testbed, "run-a")

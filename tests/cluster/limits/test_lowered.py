@@ -7,7 +7,7 @@ import secrets
 from crds.kinds import POD, PROJECT, RUN
 from crds.limits import FLUSH_SECONDS, GRACE_SECONDS
 from crds.names import id_of, name_of
-from tests.campaign.yard import yard
+from tests.campaign.testbed import open_testbed
 
 NAME = "CREWYARD_LIMITS"
 LIMITS = {
@@ -64,7 +64,7 @@ async def create(found, spec):
 
 # Its steps, each in the time that it has, come to more than the usual limit of a test.
 async def test_lowered_limits_apply_to_runs(tmp_path):
-    async with yard(tmp_path, settings={NAME: json.dumps(LIMITS)}, concurrency=1) as found:
+    async with open_testbed(tmp_path, settings={NAME: json.dumps(LIMITS)}, concurrency=1) as found:
         await a_queue_of_two_then_a_log_and_files_that_are_cut(found)
         await requests_and_objects_that_are_refused(found)
         await a_start_that_is_given_up(found)

@@ -18,14 +18,18 @@ HOLES: tuple[Hole, ...] = (
         "X3", "links are files", "build/source/archive.py",
         'elif member.kind == "file":', "elif member.kind:", ARCHIVE,
     ),
-    hole("X3", "entries are not counted", "build/source/tree.py", "self._entry_count += 1", "self._entry_count += 0", ARCHIVE),
+    hole(
+        "X3", "entries are not counted", "build/source/tree.py",
+        "self._entry_count += 1", "self._entry_count += 0", ARCHIVE,
+    ),
     hole(
         "X3", "a tar unpacks without end", "build/source/archive.py",
         "if self._bytes_read > self._max_bytes:", "if False:", ARCHIVE,
     ),
     hole(
         "X3", "a zip unpacks without end", "build/source/archive.py",
-        "if sum(member.file_size for member in archive.infolist()) > size * limits.ratio + _RATIO_GRACE_BYTES:",
+        "if sum(member.file_size for member in archive.infolist()) > size * limits.ratio"
+        " + _RATIO_GRACE_BYTES:",
         "if False:", ARCHIVE,
     ),
     hole(
@@ -42,7 +46,8 @@ HOLES: tuple[Hole, ...] = (
     ),
     hole(
         "X3", "a source is held in memory", "build/source/tree.py",
-        "_IN_MEMORY_BYTES = 64 << 20", "_IN_MEMORY_BYTES = 1 << 40", "tests/unit/build/source/test_bounded.py",
+        "_IN_MEMORY_BYTES = 64 << 20", "_IN_MEMORY_BYTES = 1 << 40",
+        "tests/unit/build/source/test_bounded.py",
     ),
     hole(
         "X4", "an address within an IPv6 address is not looked at", "egress/addresses.py",

@@ -9,8 +9,8 @@ import pytest
 
 from api.store.sql.migrate import migrate
 from tests.campaign.child import Child
-from tests.campaign.store.aged import stores
-from tests.campaign.store.kept import Blob, Kept, Row, read
+from tests.campaign.store.contents import Blob, Kept, Row, read
+from tests.campaign.store.snapshot import stores
 from tests.campaign.store.verdict import gone, left, unkept
 
 MOMENT = 1_795_000_000_000_000

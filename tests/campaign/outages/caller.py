@@ -1,6 +1,6 @@
 """A client that asks for everything all the time: whatever is away, it is answered, and told the truth.
 
-    async with Asker(yard).asking() as asker:
+    async with Asker(testbed).asking() as asker:
         ...
     assert asker.wrong == []
 
@@ -18,7 +18,7 @@ from collections.abc import AsyncIterator
 import aiohttp
 
 from crds.names import id_of
-from tests.campaign.yard import Yard
+from tests.campaign.testbed import CampaignTestbed
 
 PAUSE = 0.25
 SECONDS = 60.0
@@ -30,10 +30,10 @@ CUT = "cut"
 class Asker:
     """`seen` counts answers by call and status since `clear`; `wrong` is what must not have been answered."""
 
-    def __init__(self, yard: Yard) -> None:
+    def __init__(self, testbed: CampaignTestbed) -> None:
         self.seen: Counter[tuple[str, int | str]] = Counter()
         self.wrong: list[str] = []
-        self._yard = yard
+        self._testbed = testbed
         self._artifact: tuple[str, str, str] | None = None
 
     def clear(self) -> None:
@@ -53,7 +53,7 @@ class Asker:
         """Asks while the block is open."""
         calls = [
             ("ready", "/readyz"),
-            ("project", f"/v1/projects/{self._yard.project}"),
+            ("project", f"/v1/projects/{self._testbed.project}"),
             ("runs", "/v1/runs?per_page=5"),
         ]
         tasks = [asyncio.create_task(self._again(name, path)) for name, path in calls]
@@ -78,11 +78,11 @@ class Asker:
             await asyncio.sleep(PAUSE)
 
     async def _ask(self, name: str, path: str, sha256: str = "") -> None:
-        headers = {"Authorization": f"Bearer {self._yard.key}"}
+        headers = {"Authorization": f"Bearer {self._testbed.key}"}
         limit = aiohttp.ClientTimeout(total=SECONDS)
         try:
-            async with self._yard.session.get(
-                self._yard.api.url + path, headers=headers, timeout=limit
+            async with self._testbed.session.get(
+                self._testbed.api.url + path, headers=headers, timeout=limit
             ) as answer:
                 body = await answer.read()
         except aiohttp.ClientPayloadError:

@@ -11,36 +11,38 @@ from typing import Any
 from crds import pod_tokens
 from crds.kinds import RUN
 from crds.names import name_of
-from tests.campaign.yard import Yard
+from tests.campaign.testbed import CampaignTestbed
 
 
 @dataclass
 class Played:
     """One run and its one pod."""
 
-    yard: Yard
+    testbed: CampaignTestbed
     run: str
     uid: str
     pod: str = field(default_factory=lambda: f"pod-{secrets.token_hex(4)}")
     nonce: str = field(default_factory=lambda: secrets.token_hex(8))
 
     @classmethod
-    async def begin(cls, yard: Yard) -> "Played":
+    async def begin(cls, testbed: CampaignTestbed) -> "Played":
         """Asks for a run; its pod has claimed it."""
-        made = await yard.ask("POST", "/v1/runs", {"deployment": yard.project})
-        raw = await yard.kube.get(RUN, name_of(made["id"]))
+        made = await testbed.ask("POST", "/v1/runs", {"deployment": testbed.project})
+        raw = await testbed.kube.get(RUN, name_of(made["id"]))
         assert raw is not None
-        found = cls(yard, name_of(made["id"]), raw["metadata"]["uid"])
+        found = cls(testbed, name_of(made["id"]), raw["metadata"]["uid"])
         assert await found.claims(found.nonce) == "granted"
         return found
 
     async def call(self, what: str, body: Any) -> tuple[int, Any]:
         """Status and body of one call with the run's token."""
-        key = self.yard.api.settings["CREWYARD_TOKEN_KEY"]
-        token = pod_tokens.mint(key, "run", self.yard.namespace, self.run, self.uid, int(time.time()) + 600)
+        key = self.testbed.api.settings["CREWYARD_TOKEN_KEY"]
+        token = pod_tokens.mint(
+            key, "run", self.testbed.namespace, self.run, self.uid, int(time.time()) + 600
+        )
         said = {"pod_uid": self.pod, "nonce": self.nonce, **body}
         path = f"/internal/v1/runs/{self.run}/{what}"
-        return await self.yard.call("POST", path, said, Authorization=f"Bearer {token}")
+        return await self.testbed.call("POST", path, said, Authorization=f"Bearer {token}")
 
     async def claims(self, nonce: str) -> str:
         """What a process of the pod is told that draws this nonce."""

@@ -18,12 +18,12 @@ import aiohttp
 NAMESPACE = "crews"
 
 
-class YardError(Exception):
-    """The yard answered otherwise than expected, or not in time."""
+class TestbedError(Exception):
+    """The test bed answered otherwise than expected, or not in time."""
 
 
 @dataclass(frozen=True)
-class Answer:
+class ApiResponse:
     """An answer of the API."""
 
     status: int
@@ -34,12 +34,12 @@ class Answer:
     def data(self) -> Any:
         """What is in the envelope; raises YardError on an error."""
         if self.status >= 400:
-            raise YardError(f"the API answered {self.status}: {json.dumps(self.body)}")
+            raise TestbedError(f"the API answered {self.status}: {json.dumps(self.body)}")
         return self.body["data"]
 
 
 @dataclass(frozen=True)
-class Message:
+class StreamMessage:
     """One message of an event stream."""
 
     id: str | None
@@ -47,7 +47,7 @@ class Message:
     data: Any
 
 
-class Yard:
+class E2eTestbed:
     """One installation, with an API key."""
 
     def __init__(self, url: str, key: str, session: aiohttp.ClientSession) -> None:
@@ -56,7 +56,7 @@ class Yard:
         self._session = session
 
     @classmethod
-    async def open(cls) -> "Yard":
+    async def open(cls) -> "E2eTestbed":
         """The installation that `make env` names; ends the process with the next step where it names none."""
         url, key = os.environ.get("CREWYARD_URL"), os.environ.get("CREWYARD_API_KEY")
         if not url or not key or not os.environ.get("KUBECONFIG"):
@@ -81,7 +81,7 @@ class Yard:
         headers: Mapping[str, str] | None = None,
         params: Mapping[str, str] | None = None,
         data: bytes | None = None,
-    ) -> Answer:
+    ) -> ApiResponse:
         """One call; `path` may be a whole address. An empty `key` sends none."""
         url = path if path.startswith("http") else self.url + path
         async with self._session.request(
@@ -89,7 +89,7 @@ class Yard:
         ) as response:
             raw = await response.read()
             is_json = response.content_type == "application/json" and raw
-            return Answer(response.status, json.loads(raw) if is_json else raw, response.headers)
+            return ApiResponse(response.status, json.loads(raw) if is_json else raw, response.headers)
 
     async def get(self, path: str, **params: str) -> Any:
         """The data of a GET."""
@@ -101,7 +101,7 @@ class Yard:
 
     async def stream(
         self, path: str, last_id: str | None = None, seconds: float = 600
-    ) -> AsyncIterator[Message]:
+    ) -> AsyncIterator[StreamMessage]:
         """The messages of an event stream to its end. Reads the format itself, as any client would."""
         more = {"Accept": "text/event-stream", **({"Last-Event-ID": last_id} if last_id else {})}
         limit = aiohttp.ClientTimeout(total=seconds)
@@ -111,14 +111,14 @@ class Yard:
             if response.status == 204:
                 return
             if response.status != 200:
-                raise YardError(f"the stream answered {response.status}: {await response.text()}")
+                raise TestbedError(f"the stream answered {response.status}: {await response.text()}")
             fields: dict[str, list[str]] = {}
             async for raw in response.content:
                 line = raw.decode().rstrip("\r\n")
                 if not line:
                     if "data" in fields:
                         text = "\n".join(fields["data"])
-                        yield Message(
+                        yield StreamMessage(
                             fields.get("id", [None])[-1], fields.get("event", ["message"])[-1], _json(text)
                         )
                     fields = {}
@@ -126,7 +126,7 @@ class Yard:
                     name, _, value = line.partition(":")
                     fields.setdefault(name, []).append(value.removeprefix(" "))
 
-    async def events(self, run: str, last_id: str | None = None) -> list[Message]:
+    async def events(self, run: str, last_id: str | None = None) -> list[StreamMessage]:
         """All events of a run, to its end."""
         return [message async for message in self.stream(f"/v1/runs/{run}/events", last_id)]
 
@@ -143,7 +143,7 @@ class Yard:
         )
         out, complaint = await asyncio.wait_for(process.communicate((stdin or "").encode()), 240)
         if process.returncode and check:
-            raise YardError(f"kubectl {' '.join(arguments)}: {complaint.decode().strip()}")
+            raise TestbedError(f"kubectl {' '.join(arguments)}: {complaint.decode().strip()}")
         return out.decode() if check else out.decode() + complaint.decode()
 
     async def apply(self, kind: str, name: str, spec: Any, verb: str = "apply", check: bool = True) -> str:
@@ -178,7 +178,7 @@ async def eventually(
         if until(seen):
             return seen
         if time.monotonic() > end:
-            raise YardError(
+            raise TestbedError(
                 f"not so after {seconds:.0f} s; last seen: {json.dumps(seen, default=str)[:2000]}"
             )
         await asyncio.sleep(pause)

@@ -1,6 +1,6 @@
 """A Crewyard of its own on the real cluster, whose processes a test may kill: namespace, api, controller.
 
-    async with yard(directory, project={"plan": "enterprise"}) as found:
+    async with open_testbed(directory, project={"plan": "enterprise"}) as found:
         found.controller.kill()
 
 Both processes are children of the test and run the code of a tree, this one or a patched copy; pods of the
@@ -25,8 +25,8 @@ from crds import api_keys
 from crds.kinds import DEPLOYMENT, PROJECT
 from crds.times import format_time
 from kube import errors
-from kube.client import Kube
-from tests.campaign import image, surroundings
+from kube.client import KubeClient
+from tests.campaign import image, installed_service
 from tests.campaign.child import Child
 from tests.campaign.ledger import Ledger
 from tests.testbed.ports import free_port
@@ -40,12 +40,12 @@ LIMITS = {"memory": "192Mi", "ephemeral-storage": "192Mi"}
 
 
 @dataclass
-class Yard:
+class CampaignTestbed:
     """What a test has: connections that no fault of it touches, and the processes that faults are for."""
 
     namespace: str
     directory: Path
-    kube: Kube
+    kube: KubeClient
     ledger: Ledger
     api: Child
     controller: Child
@@ -83,7 +83,7 @@ class Yard:
             await asyncio.sleep(0.2)
 
     def another_controller(self, tree: Path | None = None) -> Child:
-        """A second controller of the same namespace, not started yet; it is ended with the yard."""
+        """A second controller of the same namespace, not started yet; it is ended with the test bed."""
         port = free_port()
         settings = {**self.controller.settings, "CREWYARD_CONTROLLER_PORT": str(port)}
         name = f"controller{len(self.children)}"
@@ -137,7 +137,7 @@ class Yard:
 
 
 @contextlib.asynccontextmanager
-async def yard(
+async def open_testbed(
     directory: Path,
     *,
     tree: Path = ROOT,
@@ -147,8 +147,8 @@ async def yard(
     kubeconfig: Path | None = None,
     api_kubeconfig: Path | None = None,
     start: bool = True,
-) -> AsyncIterator[Yard]:
-    """A yard, ready, with an active deployment; all of it is gone at the end, but the logs in `directory`.
+) -> AsyncIterator[CampaignTestbed]:
+    """A test bed, ready, with an active deployment; all of it is gone at the end, but the logs in `directory`.
 
     `tree` is where the product's code is; `settings` are environment variables of both processes besides;
     `concurrency` is what the project's plan allows; `project` its spec besides. `kubeconfig` is that of the
@@ -159,19 +159,19 @@ async def yard(
     if not address or not os.environ.get("KUBECONFIG"):
         pytest.fail('there is no ground: run `make up` and `eval "$(make -s env)"` first')
     namespace = f"campaign-{secrets.token_hex(4)}"
-    kube = await Kube.connect(namespace, "campaign")
-    installed = await surroundings.installed(kube)
+    kube = await KubeClient.connect(namespace, "campaign")
+    installed = await installed_service.installed(kube)
     base = json.loads(installed["CREWYARD_BASE_IMAGES"])["3.11"]
     port = installed["CREWYARD_REGISTRY"].partition("/")[0].rpartition(":")[2]
     made = await asyncio.to_thread(image.ensure, tree, base, f"{address}:{port}")
-    drawn = api_keys.draw()
+    drawn = api_keys.generate()
     record = {"id": drawn.key_id, "hash": drawn.hash, "scopes": ["admin"], "plan": "enterprise"}
     api_port, controller_port = free_port(), free_port()
     plans = {"enterprise": {"requests_per_minute": 10_000_000, "concurrent_runs": concurrency}}
     shared = {
         **installed,
         "CREWYARD_NAMESPACE": namespace,
-        "CREWYARD_REGISTRY_SECRET": surroundings.PUSH,
+        "CREWYARD_REGISTRY_SECRET": installed_service.PUSH,
         "CREWYARD_TOKEN_KEY": secrets.token_hex(16),
         "CREWYARD_PUBLIC_URL": f"http://127.0.0.1:{api_port}",
         "CREWYARD_INTERNAL_URL": f"http://{address}:{api_port}",
@@ -196,12 +196,12 @@ async def yard(
     session = aiohttp.ClientSession(
         connector=aiohttp.TCPConnector(limit=0, force_close=True), timeout=aiohttp.ClientTimeout(total=30)
     )
-    found = Yard(
+    found = CampaignTestbed(
         namespace, directory, kube, ledger, api, controller, made, drawn.text, address, session,
         children=[api, controller],
     )  # fmt: skip
     try:
-        await surroundings.make(kube, namespace)
+        await installed_service.make(kube, namespace)
         ledger.start()
         if start:
             await api.start()

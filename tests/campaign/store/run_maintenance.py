@@ -1,8 +1,8 @@
 """Does with a store at once what the facade would do with it by a later moment. A program of its own.
 
-    python -P later.py DIRECTORY NAMESPACE MOMENT
+    python -P run_maintenance.py DIRECTORY NAMESPACE MOMENT
 
-Started by `tests.campaign.store.aged` in the directory of the product's code, which it uses: accounts,
+Started by `tests.campaign.store.snapshot` in the directory of the product's code, which it uses: accounts,
 seals, deletes what has had its time, and sweeps. Nobody else may have the store open.
 """
 

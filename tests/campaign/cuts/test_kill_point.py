@@ -4,7 +4,7 @@ import json
 
 import pytest
 
-from tests.campaign.cuts.point import Point, describe, points
+from tests.campaign.cuts.kill_point import Point, describe, points
 from tests.campaign.proxy.call import Call
 
 ROOT = "/apis/crewyard.dev/v1alpha1/namespaces/crews"

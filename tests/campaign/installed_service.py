@@ -1,4 +1,4 @@
-"""What a yard finds on the ground, and its own namespace there. Called by `tests.campaign.yard`."""
+"""What a test bed finds on the ground, and its own namespace there. Called by `tests.campaign.testbed`."""
 
 import os
 from typing import Any
@@ -42,7 +42,7 @@ async def make(kube: KubeClient, namespace: str) -> None:
 
 
 def _push_secret(namespace: str) -> dict[str, Any]:
-    """What builds of the yard push with, to repositories of its namespace alone."""
+    """What builds of the test bed push with, to repositories of its namespace alone."""
     config = access.docker_config(from_environment(os.environ), namespace)
     kind = "kubernetes.io/dockerconfigjson"
     return {"metadata": {"name": PUSH}, "type": kind, "stringData": {".dockerconfigjson": config}}

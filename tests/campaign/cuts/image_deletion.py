@@ -6,12 +6,12 @@ Called by the tests of cut points.
 import asyncio
 import secrets
 
-from build.registry.repository import Repository
+from build.registry.repository import ImageRepository
 from crds.kinds import DEPLOYMENT, POD, PROJECT
 from crds.names import id_of
 from crds.objects import Deployment
+from tests.campaign.cuts.cluster_view import Sight
 from tests.campaign.cuts.scenario import Scenario
-from tests.campaign.cuts.sight import Sight
 from tests.campaign.cuts.stage import LINE, Stage, built
 
 KEPT = 2
@@ -38,23 +38,23 @@ class Trimmed(Scenario):
 
     async def act(self, stage: Stage) -> str:
         retention = {"spec": {"retention": {"deployments": KEPT}}}
-        await stage.yard.kube.patch(PROJECT, LINE, retention)
+        await stage.testbed.kube.patch(PROJECT, LINE, retention)
         there = sorted(await self._there(stage), key=lambda one: one.order or 0)
         oldest = there[-KEPT]
         self._images[oldest.name] = str(oldest.image)
         sha = await stage.commit(secrets.token_hex(4))
         body = {"project": LINE, "source": {"git": {"commit": sha}}}
-        made = await stage.yard.ask("POST", "/v1/deployments", body)
+        made = await stage.testbed.ask("POST", "/v1/deployments", body)
         await built(stage, str(made["id"]))
         return oldest.name
 
     async def _there(self, stage: Stage) -> list[Deployment]:
-        found = map(Deployment, (await stage.yard.kube.list(DEPLOYMENT)).items)
+        found = map(Deployment, (await stage.testbed.kube.list(DEPLOYMENT)).items)
         return [one for one in found if one.project == LINE]
 
     async def sight(self, stage: Stage, subject: str) -> Sight:
         there = await self._there(stage)
-        status, _ = await stage.yard.call("GET", f"/v1/deployments/{id_of(subject)}")
+        status, _ = await stage.testbed.call("GET", f"/v1/deployments/{id_of(subject)}")
         return {
             "there": subject in {one.name for one in there},
             "shown": status,
@@ -64,7 +64,7 @@ class Trimmed(Scenario):
             "images of those kept": [
                 await asyncio.to_thread(_stored, stage, str(one.image)) for one in there
             ],
-            "prune pods": len((await stage.yard.kube.list(POD, PRUNING)).items),
+            "prune pods": len((await stage.testbed.kube.list(POD, PRUNING)).items),
         }
 
     def over(self, seen: Sight) -> bool:
@@ -75,5 +75,5 @@ def _stored(stage: Stage, image: str) -> bool:
     """Whether the registry has it; asked at the address at which this machine reaches it."""
     registry, _, rest = image.partition("/")
     name, _, digest = rest.partition("@")
-    place = f"{stage.yard.host}:{registry.rpartition(':')[2]}/{name}"
-    return Repository(place, True).image(digest) is not None
+    place = f"{stage.testbed.host}:{registry.rpartition(':')[2]}/{name}"
+    return ImageRepository(place, True).image(digest) is not None

@@ -1,17 +1,17 @@
-"""A project that follows a git repository. Called by the fixture `team`."""
+"""A project that follows a git repository. Called by the fixture `git_project`."""
 
 from dataclasses import dataclass
 from typing import Any
 
-from tests.e2e.yard import Yard, eventually
+from tests.e2e.testbed import E2eTestbed, eventually
 from tests.testbed.git_server import Repository
 
 
 @dataclass
-class Team:
+class GitProject:
     """A project with its repository."""
 
-    yard: Yard
+    testbed: E2eTestbed
     project: str
     repository: Repository
     url: str
@@ -19,11 +19,11 @@ class Team:
     async def follow(self, branch: str = "main", **more: Any) -> None:
         """Makes the project follow its repository; `more` goes to source.git."""
         git = {"url": self.url, "ref": {"branch": branch}, "interval": "1s", **more}
-        await self.yard.apply("Project", self.project, {"plan": "pro", "source": {"git": git}})
+        await self.testbed.apply("Project", self.project, {"plan": "pro", "source": {"git": git}})
 
     async def ready(self) -> dict[str, Any]:
         """The project's Ready condition."""
-        found = await self.yard.object("projects", self.project)
+        found = await self.testbed.object("projects", self.project)
         conditions = found["status"]["conditions"]
         return next(one for one in conditions if one["type"] == "Ready")
 
@@ -31,9 +31,11 @@ class Team:
         """The Deployment object made from a commit, as soon as there is one."""
 
         async def look() -> dict[str, Any] | None:
-            listed = await self.yard.get("/v1/deployments", project=self.project)
+            listed = await self.testbed.get("/v1/deployments", project=self.project)
             for item in listed:
-                found: dict[str, Any] = await self.yard.object("deployments", item["id"].replace("_", "-", 1))
+                found: dict[str, Any] = await self.testbed.object(
+                    "deployments", item["id"].replace("_", "-", 1)
+                )
                 if found["spec"].get("gitSha") == sha:
                     return found
             return None
@@ -45,7 +47,7 @@ class Team:
         """The same, once its build has ended."""
         name = (await self.deployment(sha))["metadata"]["name"]
         done: dict[str, Any] = await eventually(
-            lambda: self.yard.object("deployments", name),
+            lambda: self.testbed.object("deployments", name),
             lambda seen: seen["status"]["phase"] in ("Active", "Failed", "Superseded"),
             seconds,
         )

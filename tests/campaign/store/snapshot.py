@@ -1,6 +1,6 @@
 """A copy of a facade's store as it is now, and as it will be when all that is left over has had its time.
 
-Called by `tests.campaign.gathering` when a campaign is over.
+Called by `tests.campaign.observation` when a campaign is over.
 """
 
 import asyncio
@@ -14,12 +14,12 @@ from datetime import UTC, datetime, timedelta
 from pathlib import Path
 
 from tests.campaign.child import Child
-from tests.campaign.store.kept import BUSY_SECONDS, Kept, read
+from tests.campaign.store.contents import BUSY_SECONDS, Kept, read
 
 PATIENCE = timedelta(days=2)
 """Longer than a blob without a row, or an upload, may stay: a day, and until the next look."""
 SECONDS = 300.0
-LATER = Path(__file__).parent / "later.py"
+LATER = Path(__file__).parent / "run_maintenance.py"
 ELSEWHERE = ("CREWYARD_DATABASE_URL", "CREWYARD_BLOBS_URL")
 """Settings with which the store is not in the facade's directory."""
 

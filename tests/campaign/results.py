@@ -1,7 +1,7 @@
 """One table of all figures that campaigns kept, as a page shows it. Pure but for reading and writing.
 
-    python -m tests.campaign.seen DIRECTORY …        prints it
-    python -m tests.campaign.seen DIRECTORY … --page docs/campaign.md    puts it between the page's marks
+    python -m tests.campaign.results DIRECTORY …        prints it
+    python -m tests.campaign.results DIRECTORY … --page docs/campaign.md    puts it between the page's marks
 
 Called by hand, and by `tests/campaign/conftest.py` at the end of `make campaign`.
 """
@@ -89,7 +89,7 @@ def placed(page: str, text: str) -> str:
 
 def main() -> None:
     """Prints the table, or puts it into a page."""
-    parser = argparse.ArgumentParser(prog="python -m tests.campaign.seen")
+    parser = argparse.ArgumentParser(prog="python -m tests.campaign.results")
     parser.add_argument("directory", nargs="+", type=Path, help="what CREWYARD_CAMPAIGN_REPORT named")
     parser.add_argument("--page", type=Path, help="a page with the marks")
     given = parser.parse_args()

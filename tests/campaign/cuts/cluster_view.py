@@ -12,7 +12,7 @@ from crds.names import id_of
 from crds.objects import Deployment, Object, Pod, Project
 from tests.campaign import ledger
 from tests.campaign.cuts.stage import Stage
-from tests.campaign.yard import Yard
+from tests.campaign.testbed import CampaignTestbed
 
 Sight = dict[str, Any]
 UNSTABLE = ("timestamp", "run_id", "duration_ms", "deployment_id")
@@ -27,17 +27,17 @@ def conditions(obj: Mapping[str, Any], *plain: str) -> dict[str, str]:
     }
 
 
-async def of_run(yard: Yard, name: str) -> Sight:
+async def of_run(testbed: CampaignTestbed, name: str) -> Sight:
     """A Run: object, pods, the API's answer, events, artifacts, and what the crew itself says it did."""
-    status, shown = await yard.call("GET", f"/v1/runs/{id_of(name)}")
+    status, shown = await testbed.call("GET", f"/v1/runs/{id_of(name)}")
     if status != 200:
         return {"shown": status}
-    raw = await yard.kube.get(RUN, name)
+    raw = await testbed.kube.get(RUN, name)
     accept = {"Accept": "application/json"}
-    _, events = await yard.call("GET", f"/v1/runs/{id_of(name)}/events?per_page=100", **accept)
-    _, artifacts = await yard.call("GET", f"/v1/runs/{id_of(name)}/artifacts")
-    pods = [Pod(item) for item in (await yard.kube.list(POD, f"crewyard.dev/run={name}")).items]
-    entries = [entry for entry in yard.ledger.entries() if entry.run == name]
+    _, events = await testbed.call("GET", f"/v1/runs/{id_of(name)}/events?per_page=100", **accept)
+    _, artifacts = await testbed.call("GET", f"/v1/runs/{id_of(name)}/artifacts")
+    pods = [Pod(item) for item in (await testbed.kube.list(POD, f"crewyard.dev/run={name}")).items]
+    entries = [entry for entry in testbed.ledger.entries() if entry.run == name]
     hashes = {str(entry.data["sha256"]): "AS SAID" for entry in entries if "sha256" in entry.data}
     return {
         "object": _object(raw, name) if raw else None,
@@ -95,15 +95,15 @@ def _text(data: Mapping[str, Any], words: Mapping[str, str]) -> str:
 
 async def of_deployment(stage: Stage, name: str) -> Sight:
     """A Deployment and its Project: who is active and why, for the object, the project and the API."""
-    raw = await stage.yard.kube.get(DEPLOYMENT, name)
+    raw = await stage.testbed.kube.get(DEPLOYMENT, name)
     if raw is None:
         return {"object": None}
     found = Deployment(raw)
-    owner = Project(await stage.yard.kube.get(PROJECT, found.project) or {})
-    listed = [Deployment(item) for item in (await stage.yard.kube.list(DEPLOYMENT)).items]
+    owner = Project(await stage.testbed.kube.get(PROJECT, found.project) or {})
+    listed = [Deployment(item) for item in (await stage.testbed.kube.list(DEPLOYMENT)).items]
     others = [one for one in listed if one.project == found.project]
-    shown = await stage.yard.ask("GET", f"/v1/deployments?project={found.project}&per_page=100")
-    pods = (await stage.yard.kube.list(POD, f"crewyard.dev/deployment={name}")).items
+    shown = await stage.testbed.ask("GET", f"/v1/deployments?project={found.project}&per_page=100")
+    pods = (await stage.testbed.kube.list(POD, f"crewyard.dev/deployment={name}")).items
     commits = [(one.spec["source"].get("git") or {}).get("commit") for one in others]
     commit = (found.spec["source"].get("git") or {}).get("commit")
     source = owner.status.get("source") or {}
@@ -125,8 +125,8 @@ async def of_deployment(stage: Stage, name: str) -> Sight:
     }
 
 
-async def told(yard: Yard, name: str) -> set[str]:
+async def told(testbed: CampaignTestbed, name: str) -> set[str]:
     """The reasons of the Kubernetes Events about an object."""
-    items = (await yard.kube.list(EVENT, fields=f"involvedObject.name={name}")).items
+    items = (await testbed.kube.list(EVENT, fields=f"involvedObject.name={name}")).items
     ours = [item for item in items if item.get("reportingComponent") == "crewyard-controller"]
     return {str(Object(item).raw["reason"]) for item in ours}

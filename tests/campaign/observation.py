@@ -9,10 +9,10 @@ from crds.kinds import DEPLOYMENT, POD, RUN
 from crds.names import id_of, name_of
 from tests.campaign.observed import FAILED, TERMINAL, Event, Seen
 from tests.campaign.store import verdict
-from tests.campaign.store.aged import stores
+from tests.campaign.store.snapshot import stores
+from tests.campaign.testbed import CampaignTestbed
 from tests.campaign.watcher import job_status, run_status
 from tests.campaign.workload import JOB
-from tests.campaign.yard import Yard
 
 AT_ONCE = 8
 PAGE = 100
@@ -20,46 +20,46 @@ SETTLE_SECONDS = 120.0
 """Until the pods of ended runs are finished or gone, and the api's rows tell what the objects do."""
 
 
-async def runs(yard: Yard) -> dict[str, Seen]:
+async def runs(testbed: CampaignTestbed) -> dict[str, Seen]:
     """Every run that the API's lists or the cluster know, by its object's name."""
     listed: set[str] = set()
     page = 1
     while True:
-        found = await yard.ask("GET", f"/v1/runs?per_page={PAGE}&page={page}")
+        found = await testbed.ask("GET", f"/v1/runs?per_page={PAGE}&page={page}")
         listed |= {name_of(one["id"]) for one in found}
         if len(found) < PAGE:
             break
         page += 1
-    objects = {raw["metadata"]["name"]: raw for raw in (await yard.kube.list(RUN)).items}
+    objects = {raw["metadata"]["name"]: raw for raw in (await testbed.kube.list(RUN)).items}
     places = asyncio.Semaphore(AT_ONCE)
 
     async def one(name: str) -> Seen:
         async with places:
-            return await run(yard, name, objects.get(name))
+            return await run(testbed, name, objects.get(name))
 
     gathered = await asyncio.gather(*(one(name) for name in sorted(listed | objects.keys())))
     return {seen.run: seen for seen in gathered}
 
 
-async def events(yard: Yard, name: str, seconds: float = 120) -> tuple[Event, ...]:
+async def events(testbed: CampaignTestbed, name: str, seconds: float = 120) -> tuple[Event, ...]:
     """What the API tells of a run's events now; it is asked for `seconds` while it is away."""
     found: list[Event] = []
     while True:
         path = f"/v1/runs/{id_of(name)}/events?per_page={PAGE}&page={len(found) // PAGE + 1}"
-        page = await yard.ask("GET", path, seconds=seconds, Accept="application/json")
+        page = await testbed.ask("GET", path, seconds=seconds, Accept="application/json")
         found += [_event(one) for one in page]
         if len(page) < PAGE:
             return tuple(sorted(found, key=lambda event: event.id))
 
 
-async def run(yard: Yard, name: str, raw: Mapping[str, Any] | None) -> Seen:
+async def run(testbed: CampaignTestbed, name: str, raw: Mapping[str, Any] | None) -> Seen:
     """One run, with its events and the hashes of its artifacts; `raw` is its object, if there is one."""
     identity = id_of(name)
-    told = await yard.ask("GET", f"/v1/runs/{identity}")
-    said = await events(yard, name)
+    told = await testbed.ask("GET", f"/v1/runs/{identity}")
+    said = await events(testbed, name)
     artifacts = {}
-    for stored in await yard.ask("GET", f"/v1/runs/{identity}/artifacts"):
-        data = await yard.ask("GET", f"/v1/runs/{identity}/artifacts/{stored['name']}")
+    for stored in await testbed.ask("GET", f"/v1/runs/{identity}/artifacts"):
+        data = await testbed.ask("GET", f"/v1/runs/{identity}/artifacts/{stored['name']}")
         artifacts[stored["name"]] = hashlib.sha256(data).hexdigest()
     reason = (told.get("error") or {}).get("reason", "")
     reported = bool(((raw or {}).get("status") or {}).get("result"))
@@ -70,18 +70,20 @@ def _event(raw: dict[str, Any]) -> Event:
     return Event(int(raw["id"]), raw["type"], raw["data"])
 
 
-async def jobs(yard: Yard) -> dict[str, Seen]:
-    """The Jobs of the yard, by name."""
-    found = (await yard.kube.list(JOB)).items
+async def jobs(testbed: CampaignTestbed) -> dict[str, Seen]:
+    """The Jobs of the test bed, by name."""
+    found = (await testbed.kube.list(JOB)).items
     return {raw["metadata"]["name"]: Seen(raw["metadata"]["name"], job_status(raw)) for raw in found}
 
 
-async def stored(yard: Yard, uploads: Mapping[str, str]) -> tuple[tuple[str, ...], tuple[str, ...]]:
+async def stored(
+    testbed: CampaignTestbed, uploads: Mapping[str, str]
+) -> tuple[tuple[str, ...], tuple[str, ...]]:
     """What the facade's store has lost, and what it would keep for ever though nobody needs it.
 
     `uploads` were answered for: their sha256 by their id.
     """
-    found = await stores(yard.api, yard.namespace)
+    found = await stores(testbed.api, testbed.namespace)
     if found is None:
         return (), ()
     now, later = found
@@ -89,22 +91,24 @@ async def stored(yard: Yard, uploads: Mapping[str, str]) -> tuple[tuple[str, ...
     return tuple(gone), tuple(verdict.left(later))
 
 
-async def left(yard: Yard, seconds: float = SETTLE_SECONDS, alike: bool = True) -> tuple[str, ...]:
+async def left(
+    testbed: CampaignTestbed, seconds: float = SETTLE_SECONDS, alike: bool = True
+) -> tuple[str, ...]:
     """What is there that should not be, once it had `seconds` to go; `alike`: cluster and index agree."""
     loop = asyncio.get_running_loop()
     end = loop.time() + seconds
     while True:
-        found = await _left(yard, alike)
+        found = await _left(testbed, alike)
         if not found or loop.time() > end:
             return tuple(found)
         await asyncio.sleep(0.5)
 
 
-async def _left(yard: Yard, alike: bool) -> list[str]:
-    objects = {raw["metadata"]["name"]: raw for raw in (await yard.kube.list(RUN)).items}
-    deployments = {raw["metadata"]["uid"] for raw in (await yard.kube.list(DEPLOYMENT)).items}
+async def _left(testbed: CampaignTestbed, alike: bool) -> list[str]:
+    objects = {raw["metadata"]["name"]: raw for raw in (await testbed.kube.list(RUN)).items}
+    deployments = {raw["metadata"]["uid"] for raw in (await testbed.kube.list(DEPLOYMENT)).items}
     found = []
-    for pod in (await yard.kube.list(POD)).items:
+    for pod in (await testbed.kube.list(POD)).items:
         name = pod["metadata"]["name"]
         owners = {owner["uid"] for owner in pod["metadata"].get("ownerReferences") or ()}
         if any(owner["kind"] == "Job" for owner in pod["metadata"].get("ownerReferences") or ()):
@@ -117,7 +121,7 @@ async def _left(yard: Yard, alike: bool) -> list[str]:
         elif run_status(owner) in TERMINAL and pod["status"].get("phase") not in ("Succeeded", "Failed"):
             found.append(f"pod {name} lives though its run is {run_status(owner)}")
     for name, raw in objects.items() if alike else ():
-        told = await yard.ask("GET", f"/v1/runs/{id_of(name)}")
+        told = await testbed.ask("GET", f"/v1/runs/{id_of(name)}")
         if told["status"] != run_status(raw):
             found.append(f"{name} is {run_status(raw)} in the cluster, {told['status']} in the index")
         elif told["status"] == FAILED and told["error"] != raw["status"].get("error"):

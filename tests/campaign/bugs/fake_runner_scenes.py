@@ -12,14 +12,14 @@ from pathlib import Path
 from crds.kinds import PROJECT
 from crds.names import id_of
 from crds.times import format_time
-from tests.campaign.bugs.played import Played
+from tests.campaign.bugs.fake_runner import Played
 from tests.campaign.checker import ARTIFACTS, DOUBLED, EVENTS, LOST, Violation
-from tests.campaign.yard import Yard, yard
+from tests.campaign.testbed import CampaignTestbed, open_testbed
 
 
 @contextlib.asynccontextmanager
-async def _facade(directory: Path, tree: Path) -> AsyncIterator[Yard]:
-    async with yard(directory, tree=tree, start=False) as mine:
+async def _facade(directory: Path, tree: Path) -> AsyncIterator[CampaignTestbed]:
+    async with open_testbed(directory, tree=tree, start=False) as mine:
         await mine.api.start()
         await mine.furnish()
         # There is no controller that says so.

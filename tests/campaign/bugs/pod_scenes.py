@@ -15,13 +15,13 @@ from tests.campaign import ledger
 from tests.campaign.campaign import campaign
 from tests.campaign.checker import Violation
 from tests.campaign.pods import kill_runner
-from tests.campaign.yard import Yard, yard
+from tests.campaign.testbed import CampaignTestbed, open_testbed
 
 WAIT_SECONDS = 150.0
 LONG = {"events": 1, "sleep": 6}
 
 
-async def started(mine: Yard, run: str) -> None:
+async def started(mine: CampaignTestbed, run: str) -> None:
     """Returns once the crew has said that it began. Raises TimeoutError."""
     async with asyncio.timeout(WAIT_SECONDS):
         while run not in ledger.starts(mine.ledger.entries()):
@@ -42,7 +42,7 @@ def _copy(raw: dict[str, Any]) -> dict[str, Any]:
 
 async def twin(directory: Path, tree: Path) -> list[Violation]:
     """A second pod of the run, with all that the first one has: the claim is what keeps it from starting."""
-    async with yard(directory, tree=tree) as mine, campaign("twin", mine) as found:
+    async with open_testbed(directory, tree=tree) as mine, campaign("twin", mine) as found:
         run = await found.work.post(LONG)
         await started(mine, run)
         raw = await mine.kube.get(POD, run)
@@ -61,7 +61,7 @@ async def twin(directory: Path, tree: Path) -> list[Violation]:
 
 async def gone(directory: Path, tree: Path) -> list[Violation]:
     """The pod is deleted at once while its crew works: the run has failed, and says why."""
-    async with yard(directory, tree=tree) as mine, campaign("gone", mine) as found:
+    async with open_testbed(directory, tree=tree) as mine, campaign("gone", mine) as found:
         run = await found.work.post({"sleep": 3600}, ("failed:PodDeleted",))
         await started(mine, run)
         raw = await mine.kube.get(POD, run)
@@ -70,6 +70,6 @@ async def gone(directory: Path, tree: Path) -> list[Violation]:
         assert kill_runner(raw["metadata"]["uid"], signal.SIGSTOP), "the pods' processes are elsewhere"
         # This very one: where the answer comes late the client asks again.
         gone = mine.kube.delete(POD, run, grace_seconds=0, uid=raw["metadata"]["uid"])
-        with contextlib.suppress(errors.Conflict):
+        with contextlib.suppress(errors.KubeConflict):
             await found.fault("pod deleted", gone)
     return list(found.report.columns[0].violations)

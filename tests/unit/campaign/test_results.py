@@ -5,7 +5,7 @@ import json
 import pytest
 
 from tests.campaign.progress import minutes
-from tests.campaign.seen import BEGIN, END, lines, placed, table
+from tests.campaign.results import BEGIN, END, lines, placed, table
 
 
 def line(name="test_kills", runs=50, broken=(), faults=None, at="2026-11-21T10:00:00Z", recovery=2.5):

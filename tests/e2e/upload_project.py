@@ -9,7 +9,7 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
 
-from tests.e2e.yard import Yard, eventually
+from tests.e2e.testbed import E2eTestbed, eventually
 
 UNBUILT = ("pending", "building")
 
@@ -38,10 +38,10 @@ def tree(directory: Path) -> dict[str, bytes]:
     }
 
 
-async def upload(yard: Yard, project: str, content: bytes) -> str:
+async def upload(testbed: E2eTestbed, project: str, content: bytes) -> str:
     """Uploads an archive; gives the build_context_url."""
-    ticket = await yard.post("/v1/uploads", {"project": project, "size": len(content)})
-    answer = await yard.call(
+    ticket = await testbed.post("/v1/uploads", {"project": project, "size": len(content)})
+    answer = await testbed.call(
         ticket["method"], ticket["upload_url"], data=content, key="", headers=ticket["headers"]
     )
     assert answer.status in (200, 201, 204), answer.body
@@ -49,23 +49,23 @@ async def upload(yard: Yard, project: str, content: bytes) -> str:
 
 
 @dataclass(frozen=True)
-class Workshop:
+class UploadProject:
     """One project and its deployments."""
 
-    yard: Yard
+    testbed: E2eTestbed
     project: str
 
     async def deploy(self, source: Mapping[str, bytes | str] | bytes, **more: Any) -> str:
         """Uploads files (or an archive as it is) and asks for a deployment; gives its id."""
         content = source if isinstance(source, bytes) else archive(source)
-        context = await upload(self.yard, self.project, content)
+        context = await upload(self.testbed, self.project, content)
         body = {"project": self.project, "build_context_url": context, "message": "Deploy", **more}
-        return str((await self.yard.post("/v1/deployments", body))["id"])
+        return str((await self.testbed.post("/v1/deployments", body))["id"])
 
     async def ended(self, deployment: str, seconds: float = 300, pause: float = 0.1) -> dict[str, Any]:
         """The deployment, once its build has ended."""
         found: dict[str, Any] = await eventually(
-            lambda: self.yard.get(f"/v1/deployments/{deployment}"),
+            lambda: self.testbed.get(f"/v1/deployments/{deployment}"),
             lambda seen: seen["status"] not in UNBUILT,
             seconds,
             pause,
@@ -81,7 +81,7 @@ class Workshop:
 
     async def object(self, deployment: str) -> dict[str, Any]:
         """The Deployment as kubectl shows it."""
-        found: dict[str, Any] = await self.yard.object("deployments", deployment.replace("_", "-", 1))
+        found: dict[str, Any] = await self.testbed.object("deployments", deployment.replace("_", "-", 1))
         return found
 
     async def image(self, deployment: str) -> str:
@@ -92,12 +92,12 @@ class Workshop:
         """The build pods that are there now."""
         label = f"crewyard.dev/deployment={deployment.replace('_', '-', 1)},app.kubernetes.io/component=build"
         found: list[dict[str, Any]] = json.loads(
-            await self.yard.kubectl("get", "pods", "-l", label, "-o", "json")
+            await self.testbed.kubectl("get", "pods", "-l", label, "-o", "json")
         )["items"]
         return found
 
     async def log(self, deployment: str) -> str:
         """The build's log, through the API."""
-        answer = await self.yard.call("GET", f"/v1/deployments/{deployment}/logs")
+        answer = await self.testbed.call("GET", f"/v1/deployments/{deployment}/logs")
         assert answer.status == 200, answer.body
         return bytes(answer.body).decode()

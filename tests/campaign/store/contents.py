@@ -1,7 +1,7 @@
 """What a facade keeps on its disk: rows of the index, and the files that they speak of.
 
 Read from SQLite and the directories themselves, by no code of the product. Called by
-`tests.campaign.store.aged`; the verdict is `tests.campaign.store.verdict`.
+`tests.campaign.store.snapshot`; the verdict is `tests.campaign.store.verdict`.
 """
 
 import hashlib

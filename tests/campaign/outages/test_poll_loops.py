@@ -9,7 +9,7 @@ import pytest
 from aiohttp import web
 
 from tests.campaign.observed import Seen
-from tests.campaign.outages.asker import CUT, Asker
+from tests.campaign.outages.caller import CUT, Asker
 from tests.campaign.outages.sources import disagreement
 
 SOON = 60.0
