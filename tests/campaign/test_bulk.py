@@ -85,7 +85,7 @@ def sha256(run: str, number: int) -> str:
 
 
 @pytest.mark.campaign
-async def test_a_thousand_files_arrive_and_are_given_back(place):
+async def test_thousand_files_are_stored_and_downloaded(place):
     async with open_testbed(place, project=ROOM) as mine:
         work = Workload(mine)
         before = await warm(mine, work)
@@ -114,7 +114,7 @@ async def test_a_thousand_files_arrive_and_are_given_back(place):
 
 
 @pytest.mark.campaign
-async def test_a_million_lines_arrive_and_what_is_more_is_told_once(place):
+async def test_million_lines_are_stored_and_truncation_is_reported(place):
     async with open_testbed(place, project=ROOM) as mine:
         work = Workload(mine)
         before = await warm(mine, work)

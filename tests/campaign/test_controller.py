@@ -85,7 +85,7 @@ async def test_hundred_controller_kills(place, chosen):
 
 
 @pytest.mark.parametrize("number", [signal.SIGTERM, signal.SIGINT])
-async def test_a_controller_that_is_asked_ends_by_itself(place, number):
+async def test_controller_exits_after_sigterm(place, number):
     async with open_testbed(place, concurrency=CONCURRENCY) as mine:
         begun = asyncio.get_running_loop().time()
         await mine.controller.kill(number)

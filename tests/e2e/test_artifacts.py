@@ -20,7 +20,7 @@ HOSTILE = [
 ]
 
 
-async def test_a_thousand_files(testbed, crew):
+async def test_thousand_files(testbed, crew):
     run = await crew.run("files:many", input={"count": 1000}, seconds=180)
     assert run["status"] == "succeeded", run.get("error")
     found = {}
@@ -36,20 +36,20 @@ async def test_a_thousand_files(testbed, crew):
     assert events[-1].event == "run.completed"
 
 
-async def test_one_file_too_many_is_said(testbed, crew):
+async def test_file_over_the_limit_is_reported(testbed, crew):
     run = await crew.run("files:too_many", seconds=180)
     assert run["status"] == "succeeded", run.get("error")
     said = " ".join(m.data["message"] for m in await testbed.events(run["id"]) if m.event == "log")
     assert "the limit of a run is 1000 files" in said
 
 
-async def test_an_output_without_a_place_fails_the_run(crew):
+async def test_output_without_disk_space_fails_the_run(crew):
     run = await crew.run("files:no_room", seconds=180)
     assert (run["status"], run["error"]["reason"]) == ("failed", "ArtifactsLost")
     assert "output" in run["error"]["message"]
 
 
-async def test_hostile_names_arrive_or_are_said(testbed, crew):
+async def test_hostile_names_are_stored_or_reported(testbed, crew):
     run = await crew.run("files:hostile", input={"names": HOSTILE})
     listed = {item["name"] for item in await testbed.get(f"/v1/runs/{run['id']}/artifacts", per_page="100")}
     said = " ".join(m.data["message"] for m in await testbed.events(run["id"]) if m.event == "log")

@@ -35,7 +35,7 @@ async def installing(upload_project, deployment: str) -> None:
     await eventually(look, lambda there: there, 240)
 
 
-async def test_a_deleted_deployment_stops_its_pods(testbed, upload_projects):
+async def test_deployment_deletion_stops_its_pods(testbed, upload_projects):
     upload_project = await upload_projects()
     deployment = await upload_project.deploy(slow(300))
     await installing(upload_project, deployment)
@@ -52,7 +52,7 @@ async def test_a_deleted_deployment_stops_its_pods(testbed, upload_projects):
     ] == "active"
 
 
-async def test_a_build_log_is_told_while_the_build_goes_on(testbed, upload_projects):
+async def test_build_log_is_streamed_during_the_build(testbed, upload_projects):
     upload_project = await upload_projects()
     deployment = await upload_project.deploy(slow(4))
     live, ended = [], None
@@ -69,7 +69,7 @@ async def test_a_build_log_is_told_while_the_build_goes_on(testbed, upload_proje
     assert "Building wheel" in await upload_project.log(deployment)
 
 
-async def test_builds_wait_in_line(testbed, upload_projects):
+async def test_builds_are_queued(testbed, upload_projects):
     """One at a time for a project, two for the installation; the others say where they stand."""
     projects = [await upload_projects() for _ in range(3)]
     first = [await upload_project.deploy(slow(8)) for upload_project in projects]

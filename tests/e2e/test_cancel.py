@@ -5,7 +5,7 @@ import time
 from tests.e2e.testbed import eventually
 
 
-async def test_events_arrive_while_the_crew_works_and_cancel_ends_it(testbed, crew):
+async def test_events_are_streamed_and_cancel_ends_the_run(testbed, crew):
     run = await crew.start("sleeps")
     seen = []
     async for message in testbed.stream(f"/v1/runs/{run}/events", seconds=240):
@@ -47,7 +47,7 @@ async def canceled(testbed, crew, entrypoint) -> tuple[str, float, dict[str, lis
     return run, posted, await beats(testbed, run)
 
 
-async def test_a_crew_that_does_not_listen_is_dead_within_twelve_seconds(testbed, crew):
+async def test_crew_that_ignores_sigterm_is_killed_in_12_seconds(testbed, crew):
     """It has ten seconds from SIGTERM on, and so has a child that left its group.
 
     How long the request takes to become that signal is the machine's; the processes' own words tell the rest.
@@ -66,20 +66,20 @@ async def test_a_crew_that_does_not_listen_is_dead_within_twelve_seconds(testbed
     )
 
 
-async def test_a_child_that_does_not_listen_dies_with_its_crew(testbed, crew):
+async def test_child_that_ignores_sigterm_is_killed(testbed, crew):
     _, posted, seen = await canceled(testbed, crew, "endings:leaves_a_deaf_child")
     # No grace is left to wait for: the child lives no longer than its crew, which went at the signal.
     assert posted <= seen["asked"][0]
     assert seen["child"][-1] - seen["asked"][0] < 5
 
 
-async def test_a_finished_run_cannot_be_canceled(testbed, crew):
+async def test_finished_run_cannot_be_canceled(testbed, crew):
     run = await crew.run("nothing")
     answer = await testbed.call("POST", f"/v1/runs/{run['id']}/cancel", {})
     assert (answer.status, answer.body["error"]["code"]) == (409, "conflict")
 
 
-async def test_a_run_object_that_is_deleted_ends_canceled(testbed, crew):
+async def test_deleted_run_object_is_canceled(testbed, crew):
     run = await crew.start("sleeps")
     await crew.says(run, "asleep")
     await testbed.kubectl("delete", "crun", run.replace("_", "-", 1), "--wait=false")

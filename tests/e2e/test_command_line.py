@@ -44,7 +44,7 @@ def documents(text):
     return [json.loads(line) for line in text.splitlines()]
 
 
-async def test_from_an_empty_directory_to_an_artifact(upload_projects, tmp_path):
+async def test_init_deploy_run_and_download(upload_projects, tmp_path):
     upload_project = await upload_projects()
     name, crew = upload_project.project, str(tmp_path / "crew")
     assert (await crewyard(tmp_path, "init", crew))[0] == 0
@@ -82,7 +82,7 @@ async def test_from_an_empty_directory_to_an_artifact(upload_projects, tmp_path)
     assert "EntrypointNotFound" in err
 
 
-async def test_variables_are_set_and_never_shown(upload_projects, tmp_path):
+async def test_variables_are_set_and_not_shown(upload_projects, tmp_path):
     name = (await upload_projects()).project
     (tmp_path / "x.env").write_text("# secrets\nA='canary one'\nexport B=canary-two\n")
     code, out, err = await crewyard(tmp_path, "env", "import", str(tmp_path / "x.env"), "-p", name)
@@ -94,7 +94,7 @@ async def test_variables_are_set_and_never_shown(upload_projects, tmp_path):
     assert (await crewyard(tmp_path, "env", "rm", "A", "-p", name))[0] == 0
 
 
-async def test_login_keeps_a_key_for_its_address_alone(testbed, tmp_path):
+async def test_login_stores_key_per_server(testbed, tmp_path):
     bare = {"CREWYARD_URL": "", "CREWYARD_API_KEY": ""}
     url, key = os.environ["CREWYARD_URL"], os.environ["CREWYARD_API_KEY"]
     code, out, err = await crewyard(tmp_path, "login", "--url", url, given=f"{key}\n", **bare)
@@ -111,7 +111,7 @@ async def test_login_keeps_a_key_for_its_address_alone(testbed, tmp_path):
     assert (await crewyard(tmp_path, "projects", "list", **bare))[0] == 0, "a wrong login loses nothing"
 
 
-async def test_what_the_service_refuses_is_a_sentence_with_the_next_step(tmp_path):
+async def test_refused_request_prints_the_next_step(tmp_path):
     code, out, err = await crewyard(tmp_path, "run", "no-such-project-at-all")
     assert (code, out) == (3, "")
     assert "field: deployment" in err
@@ -121,7 +121,7 @@ async def test_what_the_service_refuses_is_a_sentence_with_the_next_step(tmp_pat
     assert "crewyard login" in err
 
 
-async def test_at_a_terminal_there_are_colours_and_else_none(tmp_path):
+async def test_colors_only_at_a_terminal(tmp_path):
     plain = (await crewyard(tmp_path, "projects", "list"))[1]
     assert "\x1b[" not in plain
     assert "\x1b[" in await asyncio.to_thread(_at_a_terminal, tmp_path, "projects", "list")
@@ -146,7 +146,7 @@ def _at_a_terminal(tmp_path, *arguments):
     return text.decode()
 
 
-async def test_both_clients_follow_a_run_to_its_end(crew):
+async def test_sync_and_async_clients_follow_a_run(crew):
     async with AsyncClient() as waiting:
         made = await waiting.start_run(crew.deployment, {})
         events = [event async for event in waiting.follow_run(made["id"])]

@@ -49,7 +49,7 @@ async def sign_in(page: Page, hash_: str = "") -> None:
     await expect(page.get_by_role("button", name="Sign out")).to_be_visible()
 
 
-async def test_a_wrong_key_is_told_and_a_right_one_is_kept_in_the_tab_alone(page):
+async def test_key_is_checked_and_kept_in_the_tab_only(page):
     await page.goto(URL)
     await page.get_by_label("API key").fill("crw_wrong")
     await page.get_by_role("button", name="Sign in").click()
@@ -68,7 +68,7 @@ async def test_a_wrong_key_is_told_and_a_right_one_is_kept_in_the_tab_alone(page
 
 
 @pytest.mark.parametrize("times", [1, 2])
-async def test_a_page_whose_file_does_not_come_is_loaded_once_more_and_then_says_so(page, times):
+async def test_page_with_a_missing_file_reloads_once(page, times):
     left = [times]
 
     async def lose(route):
@@ -86,7 +86,7 @@ async def test_a_page_whose_file_does_not_come_is_loaded_once_more_and_then_says
         await expect(page.get_by_label("API key")).to_be_visible()
 
 
-async def test_a_run_is_started_followed_and_its_artifacts_are_looked_at(page, crew):
+async def test_run_is_started_and_artifacts_are_shown(page, crew):
     await sign_in(page, f"#/deployments/{crew.deployment}")
     await expect(page.get_by_label("Build log")).to_contain_text("image ")
     await page.get_by_text("New run").click()
@@ -112,7 +112,7 @@ async def test_a_run_is_started_followed_and_its_artifacts_are_looked_at(page, c
     await expect(page.locator("pre").filter(has_text='"b": 2').first).to_be_visible()
 
 
-async def test_a_run_is_canceled(page, crew):
+async def test_run_is_canceled(page, crew):
     run = await crew.start("sleeps", input={"seconds": 300})
     await sign_in(page, f"#/runs/{run}")
     await expect(page.get_by_label("Events")).to_contain_text("started")
@@ -120,14 +120,14 @@ async def test_a_run_is_canceled(page, crew):
     await expect(page.get_by_label("Events")).to_contain_text("canceled after")
 
 
-async def test_ten_thousand_events_are_all_there(page, crew):
+async def test_ten_thousand_events_are_shown(page, crew):
     run = await crew.start("lines", input={"count": 10_000})
     await sign_in(page, f"#/runs/{run}")
     await expect(page.get_by_label("Events")).to_contain_text("completed after")
     assert await page.locator(".event.log").count() == 10_000
 
 
-async def test_a_key_is_created_shown_once_and_revoked(page):
+async def test_key_is_created_shown_once_and_revoked(page):
     name = f"made in a browser {secrets.token_hex(4)}"
     await sign_in(page, "#/settings/api-keys")
     await page.get_by_label("Name").fill(name)
@@ -143,7 +143,7 @@ async def test_a_key_is_created_shown_once_and_revoked(page):
     await expect(page.get_by_role("cell", name=name, exact=True)).to_have_count(0)
 
 
-async def test_it_works_by_keyboard_and_on_a_narrow_screen(page, crew):
+async def test_keyboard_and_narrow_screen(page, crew):
     await page.set_viewport_size({"width": 360, "height": 700})
     await page.goto(f"{URL}/console/")
     await page.get_by_label("API key").fill(os.environ["CREWYARD_API_KEY"])

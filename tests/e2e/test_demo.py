@@ -4,7 +4,7 @@ import asyncio
 import sys
 
 
-async def test_the_demonstration_plays_to_its_end():
+async def test_demo_succeeds():
     process = await asyncio.create_subprocess_exec(
         sys.executable,
         "-m",

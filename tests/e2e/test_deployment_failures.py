@@ -53,19 +53,19 @@ PLANS = {
 
 
 @pytest.mark.parametrize("name", PLANS)
-async def test_a_plan_that_cannot_be_made(testbed, crew, name):
+async def test_failed_plan(testbed, crew, name):
     files, reason, words = PLANS[name]
     deployment = await crew.upload_project.deploy({**MAIN, **files}, message="Break it")
     await failed(crew.upload_project, deployment, reason, words)
     assert (await testbed.get(f"/v1/deployments/{crew.deployment}"))["status"] == "active"
 
 
-async def test_another_language(crew, unpushable):
+async def test_unsupported_language(crew, unpushable):
     deployment = await crew.upload_project.deploy({"package.json": "{}", "index.js": ""})
     await failed(crew.upload_project, deployment, "UnsupportedFramework", ["JavaScript"])
 
 
-async def test_what_a_failed_deployment_means_for_runs(testbed, upload_projects):
+async def test_runs_of_a_failed_deployment(testbed, upload_projects):
     upload_project = await upload_projects()
     deployment = await upload_project.deploy({"crew.toml": "[deployment\n"})
     await failed(upload_project, deployment, "ConfigInvalid", [])
@@ -102,7 +102,7 @@ BUILDS = {
 
 
 @pytest.mark.parametrize("name", BUILDS)
-async def test_a_build_that_fails(testbed, crew, name):
+async def test_failed_build(testbed, crew, name):
     files, reason, words, line = BUILDS[name]
     deployment = await crew.upload_project.deploy(files)
     await failed(crew.upload_project, deployment, reason, words)
@@ -116,7 +116,7 @@ async def test_a_build_that_fails(testbed, crew, name):
     assert (await testbed.get(f"/v1/deployments/{crew.deployment}"))["status"] == "active"
 
 
-async def test_a_build_that_takes_too_long(upload_projects):
+async def test_build_timeout(upload_projects):
     upload_project = await upload_projects(build={"timeout": "15s"})
     deployment = await upload_project.deploy(
         package("import time; print('slowly', flush=True); time.sleep(300)")
@@ -126,7 +126,7 @@ async def test_a_build_that_takes_too_long(upload_projects):
     assert [pod["status"]["phase"] for pod in shown if pod["status"]["phase"] == "Running"] == []
 
 
-async def test_a_build_that_needs_too_much_memory(upload_projects):
+async def test_build_out_of_memory(upload_projects):
     upload_project = await upload_projects(build={"resources": {"limits": {"memory": "768Mi"}}})
     deployment = await upload_project.deploy(package("held = [bytearray(64 << 20) for _ in range(64)]"))
     await failed(upload_project, deployment, "BuildOutOfMemory", ["limits.memory"])

@@ -23,14 +23,14 @@ async def ready_reason(git_project, reason: str) -> dict:
     return await eventually(git_project.ready, lambda seen: seen["reason"] == reason, 120)
 
 
-async def test_a_repository_that_is_not_there(git_project):
+async def test_missing_repository(git_project):
     git_project.url = git_project.url.replace(git_project.project, "nowhere")
     await git_project.follow()
     seen = await ready_reason(git_project, "GitNotFound")
     assert seen["status"] == "False" and "spec.source.git.url" in seen["message"]
 
 
-async def test_no_such_branch(git_project):
+async def test_missing_branch(git_project):
     git_project.repository.commit(GOOD, "Begin")
     await git_project.follow("release")
     seen = await ready_reason(git_project, "BranchNotFound")
@@ -53,7 +53,7 @@ async def secret(testbed, name: str, password: str) -> None:
     )
 
 
-async def test_a_repository_that_asks_for_a_password(testbed, git_root, host_address):
+async def test_repository_that_requires_a_password(testbed, git_root, host_address):
     """A wrong one is told by the project and by the deployment of a commit; the right one builds it."""
     name, password = f"e2e-{secrets.token_hex(4)}", secrets.token_urlsafe(16)
     with GitServer(git_root, host_address, username="crew", password=password) as server:
@@ -86,7 +86,7 @@ async def test_a_repository_that_asks_for_a_password(testbed, git_root, host_add
             await testbed.kubectl("delete", "secret", name, "--ignore-not-found")
 
 
-async def test_a_commit_that_is_not_there(testbed, git_project):
+async def test_missing_commit(testbed, git_project):
     git_project.repository.commit(GOOD, "Begin")
     await git_project.follow(suspend=True)
     gone = "0123456789abcdef0123456789abcdef01234567"
@@ -144,13 +144,13 @@ HOSTILE = {
 
 
 @pytest.mark.parametrize("name", HOSTILE)
-async def test_an_archive_that_is_refused(testbed, crew, name):
+async def test_refused_archive(testbed, crew, name):
     content, reason, words = HOSTILE[name]
     deployment = await crew.upload_project.deploy(content)
     await failed(crew.upload_project, deployment, reason, words)
     assert (await testbed.get(f"/v1/deployments/{crew.deployment}"))["status"] == "active"
 
 
-async def test_an_upload_that_is_too_large_is_refused_at_once(testbed, crew):
+async def test_too_large_upload_is_refused(testbed, crew):
     answer = await testbed.call("POST", "/v1/uploads", {"project": crew.project, "size": 101 << 20})
     assert (answer.status, answer.body["error"]["code"]) == (413, "payload_too_large")

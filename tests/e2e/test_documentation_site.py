@@ -64,7 +64,7 @@ async def page():
         await browser.close()
 
 
-async def test_pages_show_and_nothing_is_asked_of_anybody_else(page, served):
+async def test_pages_load_without_third_party_requests(page, served):
     for name in LOOKED_AT:
         await page.goto(f"{served}/{name}.html")
         await expect(page.locator("h1").first).to_be_visible(timeout=SECONDS)
@@ -73,7 +73,7 @@ async def test_pages_show_and_nothing_is_asked_of_anybody_else(page, served):
     assert [url for url in page.asked if not url.startswith((served, "data:", "blob:"))] == []
 
 
-async def test_a_picture_follows_the_readers_choice_of_colours(page, served):
+async def test_picture_follows_the_color_scheme(page, served):
     await page.goto(f"{served}/concepts.html")
     colour = "() => getComputedStyle(document.querySelector('.picture text')).fill"
     light = await page.evaluate(colour)
@@ -83,7 +83,7 @@ async def test_a_picture_follows_the_readers_choice_of_colours(page, served):
 
 
 @pytest.mark.parametrize("way", ["server", "file"])
-async def test_the_search_finds_a_reason(page, served, site, way):
+async def test_search_finds_a_reason(page, served, site, way):
     await page.set_viewport_size({"width": 1200, "height": 800})
     await page.goto(f"{served}/index.html" if way == "server" else (site / "index.html").as_uri())
     await page.locator("input.md-search__input").click()
@@ -94,6 +94,6 @@ async def test_the_search_finds_a_reason(page, served, site, way):
     assert [url for url in page.asked if not url.startswith(places)] == []
 
 
-async def test_a_reason_has_an_address(page, served):
+async def test_reason_has_a_url(page, served):
     await page.goto(f"{served}/troubleshooting.html#crewerror")
     await expect(page.locator("#crewerror")).to_be_in_viewport(timeout=SECONDS)

@@ -25,7 +25,7 @@ def shown():
 
 
 @pytest.mark.parametrize("found", list(shown()))
-async def test_an_example_is_taken(found, testbed):
+async def test_example_is_accepted(found, testbed):
     # Beside an object of that name a creation would be refused; only its form is asked about.
     namespace = found["metadata"].get("namespace", "crews")
     found["metadata"] = {"generateName": f"{found['kind'][:3].lower()}-"}

@@ -24,7 +24,7 @@ async def source(git_project: GitProject) -> AsyncIterator[str]:
     yield sha
 
 
-async def test_a_source_that_names_the_builds_token_is_found_under_its_own_name(git_project, source):
+async def test_source_that_names_the_build_token_is_literal(git_project, source):
     made = await git_project.ended(source)
     # The configuration was read: the build looked where the source is, not where the token would lead.
     assert made["status"]["error"]["reason"] == "ConfigInvalid", made["status"]

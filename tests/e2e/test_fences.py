@@ -30,7 +30,7 @@ here = pytest.mark.skipif(
 
 
 @here
-async def test_what_a_build_executes_finds_nothing(testbed, upload_projects, host_address):
+async def test_build_code_finds_no_credentials(testbed, upload_projects, host_address):
     """Its own canary is found, which shows that it looks; those planted in Secrets are not."""
     own, variable, password = (f"canary-{secrets.token_hex(12)}" for _ in range(3))
     running = ["--namespace", "crewyard-system", "--field-selector=status.phase=Running", "-o", "json"]
@@ -121,7 +121,7 @@ def knocker(name: str, fenced: bool, address: str, port: int) -> dict[str, Any]:
 
 
 @here
-async def test_a_fenced_pod_sends_nothing_from_its_first_instruction_on(testbed, host_address):
+async def test_restricted_pod_sends_nothing_from_its_start(testbed, host_address):
     """Beside pods that no policy selects, whose first packets arrive."""
     name = f"e2e-race-{secrets.token_hex(4)}"
     place = ["--namespace", name]
@@ -186,7 +186,7 @@ async def tagged(testbed, project: str) -> str:
     raise AssertionError("ten builds began sooner than a status was patched")
 
 
-async def test_a_run_of_an_image_by_its_tag_is_refused(testbed, upload_projects):
+async def test_run_of_image_by_tag_is_refused(testbed, upload_projects):
     upload_project = await upload_projects()
     deployment = await tagged(testbed, upload_project.project)
     run = f"run-e2e-{secrets.token_hex(4)}"

@@ -40,7 +40,7 @@ async def python(testbed) -> AsyncIterator[Built]:
         yield built
 
 
-async def test_a_crewai_crew_tells_what_its_agents_and_tools_do(crewai):
+async def test_crewai_crew_emits_agent_and_tool_events(crewai):
     run, events = await crewai.run({"harbour": "Hamburg"})
     assert run["status"] == "succeeded", run
     facts = "depth 13.5 m, high water at 04:15"
@@ -67,7 +67,7 @@ async def test_a_crewai_crew_tells_what_its_agents_and_tools_do(crewai):
     assert told(events, "log") == []
 
 
-async def test_a_crewai_crew_without_an_input_takes_its_own(crewai):
+async def test_crewai_crew_without_input_uses_its_default(crewai):
     run, events = await crewai.run({})
     assert run["output"].startswith("# Bristol"), run
     check_order(run, events)
@@ -94,7 +94,7 @@ TIDES = {
 }
 
 
-async def test_a_crewai_flow_tells_what_the_crew_within_does(flow):
+async def test_crewai_flow_emits_events_of_its_crew(flow):
     run, events = await flow.run({"harbour": "Hamburg", "draught": 12.5})
     assert run["status"] == "succeeded", run
     # The second step has what the first one left in the state, and the input.
@@ -106,7 +106,7 @@ async def test_a_crewai_flow_tells_what_the_crew_within_does(flow):
     assert told(events, "log") == []
 
 
-async def test_a_crewai_crew_object_whose_tool_fails(flow):
+async def test_crewai_crew_object_with_failing_tool(flow):
     run, events = await flow.run({"harbour": "Atlantis"}, "passage.pilot:crew")
     assert (run["status"], run["output"]) == ("succeeded", {"depth": 9.1, "high_water": "06:40"})
     check_order(run, events)
@@ -118,7 +118,7 @@ async def test_a_crewai_crew_object_whose_tool_fails(flow):
     assert told(events, "agent.", "tool.") == pilot("Atlantis", TIDES["Bristol"], *attempt * 3)
 
 
-async def test_a_crewai_agent_that_fails(flow):
+async def test_crewai_agent_failure(flow):
     run, events = await flow.run({}, "cases:Silent")
     assert (run["status"], run["error"]["reason"]) == ("failed", "CrewError")
     assert run["error"]["message"].startswith("ConnectionError: the model is silent\n")
@@ -128,7 +128,7 @@ async def test_a_crewai_agent_that_fails(flow):
     assert told(events, "agent.", "tool.") == attempt * 2
 
 
-async def test_crewai_crews_at_once_for_each_input_awaited_and_in_a_flow_within(flow):
+async def test_crewai_parallel_async_and_nested_crews(flow):
     run, events = await flow.run({}, "cases:Fleet")
     assert run["status"] == "succeeded", run
     harbours = ["Hamburg", "Bristol", "Porto", "Hamburg"]
@@ -149,7 +149,7 @@ async def test_crewai_crews_at_once_for_each_input_awaited_and_in_a_flow_within(
     assert seen[len(both) :] == after
 
 
-async def test_a_langgraph_graph_tells_what_its_nodes_and_tools_do(langgraph):
+async def test_langgraph_graph_emits_node_and_tool_events(langgraph):
     run, events = await langgraph.run({"topic": "harbours"})
     assert run["status"] == "succeeded", run
     questions = ["What are harbours?", "Who works in harbours?", "What do harbours make?"]
@@ -179,7 +179,7 @@ async def test_a_langgraph_graph_tells_what_its_nodes_and_tools_do(langgraph):
     assert (await langgraph.artifact(run, "report.md")).startswith("# Harbours\n")
 
 
-async def test_a_langgraph_builder_that_nobody_compiled(graphs):
+async def test_langgraph_uncompiled_builder(graphs):
     run, events = await graphs.run({"question": "What are harbours?"}, "cases:builder")
     found = "Places where something large is put together from many parts."
     assert (run["status"], run["output"]["answer"]) == ("succeeded", found)
@@ -193,7 +193,7 @@ async def test_a_langgraph_builder_that_nobody_compiled(graphs):
     ]
 
 
-async def test_a_langgraph_graph_with_an_async_node_and_an_async_tool(graphs):
+async def test_langgraph_async_node_and_tool(graphs):
     question = "Who is there?"
     run, events = await graphs.run({"messages": [{"role": "user", "content": question}]}, "cases:waiting")
     assert run["status"] == "succeeded", run
@@ -215,7 +215,7 @@ async def test_a_langgraph_graph_with_an_async_node_and_an_async_tool(graphs):
     assert [message["content"] for message in outputs[1]] == ["Argo hears you"]
 
 
-async def test_a_langgraph_node_that_fails_with_its_tool(graphs):
+async def test_langgraph_node_fails_with_its_tool(graphs):
     run, events = await graphs.run({}, "cases:failing")
     assert (run["status"], run["error"]["reason"]) == ("failed", "CrewError")
     check_order(run, events)
@@ -230,7 +230,7 @@ async def test_a_langgraph_node_that_fails_with_its_tool(graphs):
     ]
 
 
-async def test_a_langchain_runnable_with_an_async_part(graphs):
+async def test_langchain_runnable_with_async_part(graphs):
     run, events = await graphs.run({"question": "Who works here?"}, "cases:runnable")
     found = "Crews: people with different trades who share one plan."
     assert (run["status"], run["output"]) == ("succeeded", {"shouted": found.upper()})
@@ -242,7 +242,7 @@ async def test_a_langchain_runnable_with_an_async_part(graphs):
     ]
 
 
-async def test_a_plain_function_tells_what_it_emits(python):
+async def test_plain_function_emits_events(python):
     run, events = await python.run({"name": "yard"})
     assert (run["status"], run["output"]) == ("succeeded", {"greeting": "hello, yard"})
     check_order(run, events)

@@ -22,7 +22,7 @@ async def condition(git_project: GitProject, reason: str) -> dict:
     return await eventually(git_project.ready, lambda seen: seen["reason"] == reason, 120)
 
 
-async def test_a_repository_by_ssh(testbed, tmp_path: Path, host_address):
+async def test_ssh_repository(testbed, tmp_path: Path, host_address):
     """The key opens it for the look and for the build; another host key stops both and takes nothing away."""
     name = f"e2e-{secrets.token_hex(4)}"
     with SshServer(tmp_path / "ssh", host_address) as server:
@@ -60,7 +60,7 @@ HOSTILE = [
 ]
 
 
-async def test_messages_stay_words(git_project):
+async def test_commit_messages_are_data(git_project):
     """The Deployment is made and says what was written; its build is another matter."""
     for number, message in enumerate(HOSTILE):
         sha = git_project.repository.commit({**GOOD, "turn": str(number % 2)}, message)

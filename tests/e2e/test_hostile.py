@@ -230,7 +230,7 @@ runpy.run_path("/app/main.py", run_name="__main__")
 """
 
 
-async def test_every_way_out_is_closed(
+async def test_every_egress_attempt_is_blocked(
     testbed: E2eTestbed, hostile: BuiltCrew, traps: Traps, inputs: dict[str, Any]
 ):
     before = traps.visits()
@@ -243,7 +243,7 @@ async def test_every_way_out_is_closed(
     assert traps.visits() == before
 
 
-async def test_the_same_attempts_work_where_there_are_no_fences(
+async def test_attempts_succeed_without_restrictions(
     testbed: E2eTestbed, outside: Outside, traps: Traps, inputs: dict[str, Any]
 ):
     before = traps.visits()
@@ -272,14 +272,14 @@ async def test_the_same_attempts_work_where_there_are_no_fences(
     assert set(re.findall(r"visit (\S+)", visits)) == {ended["status"]["podIP"]}
 
 
-async def test_a_crew_starts_no_more_processes_than_the_node_allows(hostile: BuiltCrew):
+async def test_process_limit_of_the_node(hostile: BuiltCrew):
     run = await hostile.run("forks", seconds=180, input={"most": 4 * PIDS})
     assert run["status"] == "succeeded", json.dumps(run)
     assert PIDS // 2 < run["output"]["started"] < PIDS
     assert "Resource temporarily unavailable" in run["output"]["stopped"]
 
 
-async def test_nothing_is_taken_along_and_nothing_forged_is_believed(testbed: E2eTestbed, hostile: BuiltCrew):
+async def test_no_leaks_and_no_forged_results(testbed: E2eTestbed, hostile: BuiltCrew):
     run = await hostile.run("leaves", seconds=120)
     assert run["status"] == "succeeded", json.dumps(run)
     assert run["output"]["refused"] == 4

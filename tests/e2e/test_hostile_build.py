@@ -202,7 +202,7 @@ async def state_of(two: Two) -> Any:
     return await other.tags(), await other.manifest(two.image), found, await two.other.log(two.built)
 
 
-async def test_every_attempt_of_a_build_is_stopped(testbed: E2eTestbed, two: Two, places: dict[str, Any]):
+async def test_every_attempt_of_a_build_is_blocked(testbed: E2eTestbed, two: Two, places: dict[str, Any]):
     before, variable = await state_of(two), canary()
     answer = await testbed.call(
         "PUT", f"/v1/projects/{two.own.project}/env", {"variables": {"WORD": variable}}
@@ -229,7 +229,7 @@ async def test_every_attempt_of_a_build_is_stopped(testbed: E2eTestbed, two: Two
     assert (await two.own.image(good)).partition("@")[0].endswith(two.own.project)
 
 
-async def test_the_same_attempts_work_with_credentials_and_without_fences(
+async def test_attempts_succeed_with_credentials_unrestricted(
     testbed: E2eTestbed, two: Two, places: dict[str, Any]
 ):
     """So each is one that could succeed."""
@@ -303,7 +303,7 @@ async def test_the_same_attempts_work_with_credentials_and_without_fences(
     assert all(one.visits for one in places["listeners"].values())
 
 
-async def test_a_push_credential_is_the_projects_own(testbed: E2eTestbed, two: Two, upload_projects: Any):
+async def test_push_credential_is_per_project(testbed: E2eTestbed, two: Two, upload_projects: Any):
     """That of another project opens nothing here; and one that is not there is named."""
     for name, said in (
         (f"{two.other.project}-push", "401"),

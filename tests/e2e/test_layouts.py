@@ -17,7 +17,7 @@ OWN = {
 }
 
 
-async def test_an_src_layout_needs_no_installation(crew):
+async def test_src_layout(crew):
     files = {
         "crew.toml": '[deployment]\nentrypoint = "harbour.crew:kickoff"\n',
         "src/harbour/__init__.py": "",
@@ -28,7 +28,7 @@ async def test_an_src_layout_needs_no_installation(crew):
     assert run["output"] == "/app/src/harbour/crew.py"
 
 
-async def test_a_package_of_ones_own_is_installed(crew):
+async def test_own_package_is_installed(crew):
     deployment = await crew.upload_project.built(OWN, preview={})
     run = await BuiltCrew(crew.testbed, crew.project, deployment).run("harbour.crew:kickoff")
     assert run["status"] == "succeeded", run
@@ -57,7 +57,7 @@ async def test_one_of_several_crews(crew, name):
 
 
 @pytest.mark.parametrize(("more", "words"), [({}, ["tide", "wind"]), ({"crew": "rain"}, ["rain", "tide"])])
-async def test_a_crew_that_is_not_among_them(crew, more, words):
+async def test_unknown_crew_name(crew, more, words):
     deployment = await crew.upload_project.deploy(SEVERAL, **more)
     await failed(crew.upload_project, deployment, "ConfigInvalid", words)
 
@@ -80,7 +80,7 @@ FILES = {
 
 
 @pytest.mark.parametrize("name", FILES)
-async def test_a_crew_by_each_of_the_configuration_files(crew, name):
+async def test_crew_by_configuration_file(crew, name):
     """crew.toml is that of all others."""
     text, code, output = FILES[name]
     deployment = await crew.upload_project.built({name: text, **code}, preview={})
@@ -88,7 +88,7 @@ async def test_a_crew_by_each_of_the_configuration_files(crew, name):
     assert (await crew.finished(run))["output"] == output
 
 
-async def test_the_image_runs_as_nobody_and_its_code_is_not_the_crews(crew):
+async def test_image_user_cannot_write_the_code(crew):
     image = await crew.upload_project.image(crew.deployment)
     registry = Registry.of(image)
     assert b'"User":"65532' in (await registry.configuration(image)).replace(b": ", b":")

@@ -32,7 +32,7 @@ async def ghost(testbed):
     await testbed.kubectl("delete", "node", name, "--ignore-not-found")
 
 
-async def test_a_node_that_is_gone(testbed, upload_projects, ghost):
+async def test_node_lost(testbed, upload_projects, ghost):
     taint = {"key": LABEL, "operator": "Equal", "value": ghost, "effect": "NoSchedule"}
     # No kubelet tells of it: it is not ready at first, and unreachable where the build takes a minute.
     lost = [

@@ -26,7 +26,7 @@ async def back(testbed) -> None:
     await eventually(look, lambda ready: ready, 180, pause=0.5)
 
 
-async def test_the_facade_away_for_half_a_minute(testbed, crew):
+async def test_api_outage_of_half_a_minute(testbed, crew):
     long = await crew.start("lines", input={"count": 200, "pause": 0.2})
     short = await crew.start("lines", input={"count": 50, "pause": 0.2})
     resting = await crew.start("sleeps", input={"seconds": 12})

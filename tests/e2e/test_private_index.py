@@ -35,7 +35,7 @@ async def everything(testbed, upload_project, deployment: str) -> str:
     return "\n".join(parts)
 
 
-async def test_a_private_index_leaves_no_trace(testbed, upload_projects, host_address):
+async def test_private_index_credential_leaves_no_trace(testbed, upload_projects, host_address):
     password = f"canary-{secrets.token_hex(12)}+/"
     name, content = wheel("harbour_pilot", "1.2", "WORD = 'aboard'\n")
     with Index(host_address, "pilot", password, {name: content}) as index:

@@ -46,7 +46,7 @@ async def hook(git_project):
     await git_project.testbed.kubectl("delete", "secret", name, "--ignore-not-found")
 
 
-async def test_of_twenty_pushes_in_ten_seconds_two_are_built_and_a_replay_does_nothing(git_project, hook):
+async def test_push_burst_builds_two_and_replay_builds_none(git_project, hook):
     git = {"url": git_project.url, "ref": {"branch": "main"}, "interval": "1h"}
     spec = {"source": {"git": git}, "webhook": {"secretRef": {"name": hook.secret}}}
     shas = [git_project.repository.commit({"main.py": "0", "crew.toml": WRONG}, "Push 0")]

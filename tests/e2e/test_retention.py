@@ -42,7 +42,7 @@ async def prune_pods(testbed, project: str) -> list[str]:
     return (await testbed.kubectl("get", "pods", "-l", label, "-o", "name")).split()
 
 
-async def test_old_images_leave_the_registry_and_kept_ones_run(testbed, upload_projects):
+async def test_old_images_are_deleted_and_kept_ones_run(testbed, upload_projects):
     upload_project = await upload_projects()
     first = await upload_project.built(files(1, OLD))
     second = await upload_project.built(files(2, NEW))

@@ -7,7 +7,7 @@ from tests.e2e.upload_project import UploadProject, archive
 CODE = {"main.py": "def kickoff(inputs):\n    return 1\n"}
 
 
-async def test_identical_content_needs_no_pod_and_pushes_nothing(testbed, upload_projects):
+async def test_identical_content_reuses_the_image(testbed, upload_projects):
     upload_project = await upload_projects()
     content = archive(CODE)
     first = await upload_project.built(content)
@@ -27,7 +27,7 @@ async def test_identical_content_needs_no_pod_and_pushes_nothing(testbed, upload
     assert built["reason"] == "Reused" and first.replace("_", "-", 1) in built["message"]
 
 
-async def test_other_code_keeps_the_dependency_image(testbed, upload_projects):
+async def test_code_change_reuses_the_dependency_image(testbed, upload_projects):
     upload_project = await upload_projects()
     first = await upload_project.built({**CODE, "requirements.txt": "idna==3.10\n"})
     second = await upload_project.built(
@@ -44,7 +44,7 @@ async def test_other_code_keeps_the_dependency_image(testbed, upload_projects):
     assert "idna" in await upload_project.log(first)
 
 
-async def test_the_same_commit_built_twice_is_the_same_digest(testbed, git_project):
+async def test_same_commit_has_the_same_digest(testbed, git_project):
     """Its Deployment is deleted and asked for again: it is assembled once more from the repository."""
     sha = git_project.repository.commit(CODE, "Begin")
     await git_project.follow()
@@ -68,7 +68,7 @@ async def test_the_same_commit_built_twice_is_the_same_digest(testbed, git_proje
     assert digests[0] == digests[1] != ""
 
 
-async def test_a_commit_and_an_upload_of_its_files_have_the_same_layers(testbed, git_project):
+async def test_commit_and_upload_have_the_same_layers(testbed, git_project):
     """By the poll, and by an upload beside it."""
     sha = git_project.repository.commit(CODE, "Begin")
     await git_project.follow()
@@ -83,7 +83,7 @@ async def test_a_commit_and_an_upload_of_its_files_have_the_same_layers(testbed,
     assert layers[0] == layers[1]
 
 
-async def test_the_same_tree_packed_otherwise_is_the_same_image(upload_projects):
+async def test_archive_order_does_not_change_the_image(upload_projects):
     upload_project = await upload_projects()
     files = {**CODE, "b.py": "B = 1\n", "a/c.py": "C = 1\n"}
     first = await upload_project.built(files)
@@ -94,7 +94,7 @@ async def test_the_same_tree_packed_otherwise_is_the_same_image(upload_projects)
     ) or "nothing to push" in await upload_project.log(second)
 
 
-async def test_excluded_files_are_in_no_layer_and_change_nothing(upload_projects):
+async def test_excluded_files_do_not_change_the_image(upload_projects):
     upload_project = await upload_projects()
     config = '[build]\nexclude = ["data", "*.csv", "notes/*.md"]\n'
     files = {
@@ -113,7 +113,7 @@ async def test_excluded_files_are_in_no_layer_and_change_nothing(upload_projects
     assert await upload_project.image(second) == image
 
 
-async def test_two_equal_sources_at_once_are_built_once(testbed, upload_projects):
+async def test_equal_parallel_sources_are_built_once(testbed, upload_projects):
     upload_project = await upload_projects()
     content = archive({**CODE, "requirements.txt": "idna==3.10\n"})
     first = await upload_project.deploy(content)

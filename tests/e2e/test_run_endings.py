@@ -34,7 +34,7 @@ async def begun(crew, unpullable) -> dict[str, str]:
 
 
 @pytest.mark.parametrize("entrypoint", ENDINGS)
-async def test_a_crew_that_ends_badly(testbed, crew, begun, entrypoint):
+async def test_failed_crew(testbed, crew, begun, entrypoint):
     reason, words = ENDINGS[entrypoint]
     run = await crew.finished(begun[entrypoint], 300)
     assert run["status"] == "failed"
@@ -46,13 +46,13 @@ async def test_a_crew_that_ends_badly(testbed, crew, begun, entrypoint):
     assert shown["status"]["error"] == run["error"]
 
 
-async def test_a_timeout_ends_a_run(crew):
+async def test_run_timeout(crew):
     run = await crew.run("sleeps", timeout="3s")
     assert (run["status"], run["error"]["reason"]) == ("failed", "DeadlineExceeded")
     assert 2900 <= run["duration_ms"] <= 8000
 
 
-async def test_an_evicted_pod(testbed, crew):
+async def test_evicted_pod(testbed, crew):
     run = await crew.start("sleeps")
     await crew.says(run, "asleep")
     pod = run.replace("_", "-", 1)
@@ -68,7 +68,7 @@ async def test_an_evicted_pod(testbed, crew):
     assert [item["name"] for item in await testbed.get(f"/v1/runs/{run}/artifacts")] == ["begun.txt"]
 
 
-async def test_a_deleted_pod(testbed, crew):
+async def test_deleted_pod(testbed, crew):
     run = await crew.start("sleeps")
     await crew.says(run, "asleep")
     await testbed.kubectl("delete", "pod", run.replace("_", "-", 1), "--wait=false")
@@ -94,7 +94,7 @@ def runner_of(uid: str) -> int | None:
     return None
 
 
-async def test_a_runner_that_is_killed(testbed, crew):
+async def test_killed_runner(testbed, crew):
     run = await crew.start("sleeps")
     await crew.says(run, "asleep")
     pod = json.loads(await testbed.kubectl("get", "pod", run.replace("_", "-", 1), "-o", "json"))
@@ -107,7 +107,7 @@ async def test_a_runner_that_is_killed(testbed, crew):
     assert "SIGKILL" in done["error"]["message"]
 
 
-async def test_a_variable_that_is_missing_starts_no_pod(testbed, crew):
+async def test_missing_variable_starts_no_pod(testbed, crew):
     demanding = {**tree(CREW), "crew.toml": b'[run]\nenv_required = ["TIDE_TABLE", "PATIENCE"]\n'}
     deployment = await crew.upload_project.built(demanding, preview={})
     run = await BuiltCrew(testbed, crew.project, deployment).run("kickoff")
@@ -117,7 +117,7 @@ async def test_a_variable_that_is_missing_starts_no_pod(testbed, crew):
     assert [message.event for message in await testbed.events(run["id"])] == ["run.failed"]
 
 
-async def test_a_name_executes_once(testbed, crew):
+async def test_run_name_executes_once(testbed, crew):
     name = f"run-{secrets.token_hex(6)}"
     spec = {"deployment": crew.deployment.replace("_", "-", 1), "entrypoint": "main:kickoff"}
     await testbed.apply("Run", name, spec, "create")
@@ -137,7 +137,7 @@ async def test_a_name_executes_once(testbed, crew):
         ({"project": "no-such-project"}, "NoActiveDeployment"),
     ],
 )
-async def test_a_run_of_nothing(testbed, crew, spec, reason):
+async def test_run_that_cannot_start(testbed, crew, spec, reason):
     name = f"run-{secrets.token_hex(6)}"
     await testbed.apply("Run", name, spec, "create")
     await testbed.kubectl("wait", f"crun/{name}", "--for=condition=Complete", "--timeout=120s")
@@ -147,7 +147,7 @@ async def test_a_run_of_nothing(testbed, crew, spec, reason):
     assert (seen["status"], seen["error"]["reason"]) == ("failed", reason)
 
 
-async def test_children_that_are_left_behind_do_not_hold_a_run(crew):
+async def test_orphan_children_do_not_block_the_end(crew):
     run = await asyncio.wait_for(crew.run("endings:parent"), 240)
     assert (run["status"], run["output"]) == ("succeeded", "done")
     assert run["duration_ms"] < 10_000

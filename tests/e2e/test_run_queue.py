@@ -24,7 +24,7 @@ async def positions(testbed, runs) -> list[int]:
     return [run["queue_position"] for run in shown if run.get("queue_position")]
 
 
-async def test_a_queue(testbed, small):
+async def test_run_queue(testbed, small):
     # The first two hold their places until all others wait, also where asking for them takes long.
     runs = [await small.start("sleeps", input={"seconds": 15 if n < PLACES else 3}) for n in range(8)]
     await eventually(
@@ -57,7 +57,7 @@ async def test_a_queue(testbed, small):
         assert sum(other["begun"] <= span["begun"] < other["ended"] for other in spans) <= PLACES
 
 
-async def test_a_waiting_run_says_so_to_kubectl_users(testbed, small):
+async def test_queued_run_is_visible_in_kubectl(testbed, small):
     runs = [await small.start("sleeps", input={"seconds": 15}) for _ in range(3)]
     shown = await eventually(
         lambda: testbed.object("runs", runs[2].replace("_", "-", 1)),

@@ -22,20 +22,20 @@ KIB = 1024
         ({"deployment": "dep_none", "inputs": {}}, 400, "inputs"),
     ],
 )
-async def test_a_run_that_is_asked_for_wrongly(testbed, body, status, field):
+async def test_invalid_run_request(testbed, body, status, field):
     answer = await testbed.call("POST", "/v1/runs", body)
     assert answer.status == status
     assert answer.body["error"]["code"] == ("not_found" if status == 404 else "invalid_request")
     assert answer.body["error"]["details"].get("field") == field
 
 
-async def test_kubectl_is_refused_too(testbed):
+async def test_invalid_run_by_kubectl_is_refused(testbed):
     said = await testbed.apply("Run", "run-wrong", {"project": "x", "input": [1]}, "create", check=False)
     assert "spec.input" in said and "must be of type object" in said
 
 
 @pytest.mark.parametrize("size", [10 * KIB, 100 * KIB, 1000 * KIB])
-async def test_an_input_arrives_exactly(testbed, crew, size):
+async def test_input_arrives_unchanged(testbed, crew, size):
     sent = {"text": "x" * (size - KIB) + "äöü", "number": 2**60 + 1, "list": [1.5, None, True]}
     text = json.dumps(sent, sort_keys=True, separators=(",", ":"))
     run = await crew.run("values:measured", input=sent)
@@ -47,14 +47,14 @@ async def test_an_input_arrives_exactly(testbed, crew, size):
     assert ("input" in spec) == (size <= 16 * KIB)
 
 
-async def test_an_input_above_the_limit_is_refused(testbed, crew):
+async def test_input_above_the_limit_is_refused(testbed, crew):
     body = {"deployment": crew.deployment, "input": {"text": "x" * (1024 * KIB)}}
     answer = await testbed.call("POST", "/v1/runs", body)
     assert (answer.status, answer.body["error"]["code"]) == (413, "payload_too_large")
     assert answer.body["error"]["details"]["field"] == "input"
 
 
-async def test_a_large_output_becomes_a_file(testbed, crew):
+async def test_large_output_becomes_an_artifact(testbed, crew):
     small = await crew.run("values:large", input={"bytes": 30 * KIB})
     assert (small["status"], len(small["output"]["text"])) == ("succeeded", 30 * KIB)
     run = await crew.run("values:large", input={"bytes": 100 * KIB})
@@ -65,7 +65,7 @@ async def test_a_large_output_becomes_a_file(testbed, crew):
     assert found == {"text": "x" * (100 * KIB)}
 
 
-async def test_an_input_that_was_never_handed_in(testbed, crew):
+async def test_missing_input(testbed, crew):
     name = f"run-{secrets.token_hex(6)}"
     reference = {"sha256": "0" * 64, "size": 20 * KIB}
     await testbed.apply("Run", name, {"project": crew.project, "inputRef": reference}, "create")
@@ -74,7 +74,7 @@ async def test_an_input_that_was_never_handed_in(testbed, crew):
     assert "spec.inputRef" in run["error"]["message"]
 
 
-async def test_an_input_of_kubectl_at_its_limit_and_above_it(testbed, crew):
+async def test_kubectl_input_at_and_above_the_limit(testbed, crew):
     """One byte decides; above it the Run fails and its crew is never started."""
     ends = {}
     for size in (256 * KIB, 256 * KIB + 1):
@@ -93,7 +93,7 @@ async def test_an_input_of_kubectl_at_its_limit_and_above_it(testbed, crew):
     assert events == ["run.failed"]
 
 
-async def test_an_input_that_kubernetes_itself_does_not_take_makes_no_run(testbed, crew):
+async def test_input_that_kubernetes_refuses_creates_no_run(testbed, crew):
     name = f"run-{secrets.token_hex(6)}"
     spec = {"project": crew.project, "input": {"text": "x" * (2048 * KIB)}}
     said = await testbed.apply("Run", name, spec, "create", check=False)

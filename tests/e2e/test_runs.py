@@ -9,7 +9,7 @@ def kinds(messages):
     return [message.event for message in messages]
 
 
-async def test_a_run_leaves_events_output_and_artifacts(testbed, crew):
+async def test_run_has_events_output_and_artifacts(testbed, crew):
     run = await crew.run("kickoff", input={"name": "Ada"})
     assert run["status"] == "succeeded"
     assert run["output"] == {"greeting": "hello Ada", "home": "/home/crew"}
@@ -35,7 +35,7 @@ async def test_a_run_leaves_events_output_and_artifacts(testbed, crew):
     assert (answer.status, answer.body) == (200, b"# Report\n")
 
 
-async def test_a_stream_resumes_after_every_event_and_ends_once(testbed, crew):
+async def test_stream_resumes_after_every_event(testbed, crew):
     run = await crew.run("kickoff", input={})
     whole = await testbed.events(run["id"])
     for position, message in enumerate(whole[:-1]):
@@ -46,12 +46,12 @@ async def test_a_stream_resumes_after_every_event_and_ends_once(testbed, crew):
 
 
 @pytest.mark.parametrize(("entrypoint", "output"), [("asynchronous", {"a": [1]}), ("nothing", None)])
-async def test_entrypoints_of_other_kinds(crew, entrypoint, output):
+async def test_entrypoint_kinds(crew, entrypoint, output):
     run = await crew.run(entrypoint, input={"a": [1]})
     assert (run["status"], run["output"]) == ("succeeded", output)
 
 
-async def test_a_run_made_with_kubectl_is_the_same_thing(testbed, crew):
+async def test_run_created_with_kubectl(testbed, crew):
     name = f"run-kubectl-{crew.project}"
     spec = {"project": crew.project, "entrypoint": "main:kickoff", "input": {"name": "Grace"}}
     await testbed.apply("Run", name, spec, "create")
@@ -63,7 +63,7 @@ async def test_a_run_made_with_kubectl_is_the_same_thing(testbed, crew):
     assert "hello Grace" in await testbed.kubectl("logs", name)
 
 
-async def test_variables_reach_the_crew_and_secrets_of_ours_do_not(testbed, crew):
+async def test_crew_gets_its_variables_and_no_service_secrets(testbed, crew):
     answer = await testbed.call("PUT", f"/v1/projects/{crew.project}/env", {"variables": {"TIDE": "high"}})
     assert answer.status == 200 and "high" not in json.dumps(answer.body)
     seen = (await crew.run("environment"))["output"]

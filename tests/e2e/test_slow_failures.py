@@ -4,14 +4,14 @@ from tests.e2e.conftest import BuiltCrew
 from tests.e2e.failures import failed
 
 
-async def test_a_registry_that_takes_nothing(unpushable):
+async def test_registry_refuses_the_push(unpushable):
     upload_project, deployment = unpushable
     error = await failed(upload_project, deployment, "RegistryPush", ["registry", "500"])
     assert "outcome" not in error["message"], "words for people"
     assert "500" in (await upload_project.object(deployment))["status"]["error"]["log"].splitlines()[-1]
 
 
-async def test_an_image_that_is_gone(testbed, crew, unpullable):
+async def test_missing_image(testbed, crew, unpullable):
     started, image = unpullable
     run = await crew.finished(started, 300)
     assert (run["status"], run["error"]["reason"]) == ("failed", "ImagePullFailed")
@@ -19,7 +19,7 @@ async def test_an_image_that_is_gone(testbed, crew, unpullable):
     assert [message.event for message in await testbed.events(run["id"])] == ["run.failed"]
 
 
-async def test_a_pod_that_cannot_be_made(testbed, upload_projects):
+async def test_pod_cannot_be_created(testbed, upload_projects):
     """A container whose requests are above its limits is refused by Kubernetes."""
     upload_project = await upload_projects(
         run={"resources": {"requests": {"memory": "512Mi"}, "limits": {"memory": "64Mi"}}}

@@ -39,7 +39,7 @@ def piped(tmp_path, line: str, **more: str) -> subprocess.CompletedProcess[str]:
     )
 
 
-async def test_an_interrupted_run_goes_on_and_can_be_stopped(crew, terminal):
+async def test_interrupted_run_continues_and_can_be_stopped(crew, terminal):
     def sit() -> str:
         first = terminal("run", crew.deployment, "--entrypoint", "main:sleeps")
         first.expect("asleep")
@@ -63,7 +63,7 @@ async def test_an_interrupted_run_goes_on_and_can_be_stopped(crew, terminal):
     assert (await crew.finished(run))["status"] == "canceled"
 
 
-async def test_a_run_that_others_cancel_ends_with_its_own_exit_code(crew, terminal):
+async def test_run_canceled_elsewhere_has_its_own_exit_code(crew, terminal):
     def sit() -> Terminal:
         followed = terminal("run", crew.deployment, "--entrypoint", "main:sleeps")
         followed.expect("asleep")
@@ -75,7 +75,7 @@ async def test_a_run_that_others_cancel_ends_with_its_own_exit_code(crew, termin
     assert "■ canceled after" in (await asyncio.to_thread(sit)).text
 
 
-async def test_an_interrupted_build_goes_on(upload_projects, terminal, tmp_path):
+async def test_interrupted_build_continues(upload_projects, terminal, tmp_path):
     upload_project = await upload_projects()
     (tmp_path / "crew").mkdir()
     (tmp_path / "crew" / "main.py").write_text(CREW)
@@ -92,7 +92,7 @@ async def test_an_interrupted_build_goes_on(upload_projects, terminal, tmp_path)
     assert (await upload_project.ended(deployment))["status"] == "active"
 
 
-async def test_a_narrow_terminal_that_is_resized_shows_all_of_it(upload_projects, terminal, tmp_path):
+async def test_resized_narrow_terminal_shows_everything(upload_projects, terminal, tmp_path):
     upload_project = await upload_projects()
     (tmp_path / "crew").mkdir()
     (tmp_path / "crew" / "main.py").write_text(CREW)
@@ -129,7 +129,7 @@ async def test_a_narrow_terminal_that_is_resized_shows_all_of_it(upload_projects
         ({"TERM": "dumb", "GITHUB_ACTIONS": "true"}, False, False),
     ],
 )
-async def test_colours_are_for_those_who_want_them(crew, terminal, more, colours, sequences):
+async def test_color_settings(crew, terminal, more, colours, sequences):
     def sit() -> Terminal:
         shown = terminal("deployments", "list", "-p", crew.project, **more)
         assert shown.finish() == 0, shown.text
@@ -140,7 +140,7 @@ async def test_colours_are_for_those_who_want_them(crew, terminal, more, colours
     assert ("\x1b" in seen.raw) is sequences
 
 
-async def test_who_reads_no_further_ends_it_quietly(crew, tmp_path):
+async def test_closed_pipe_ends_quietly(crew, tmp_path):
     lines = f'crewyard runs list -p {crew.project} | head -1; echo "${{PIPESTATUS[0]}}"'
     await crew.run("nothing")
     done = await asyncio.to_thread(piped, tmp_path, lines)
@@ -153,7 +153,7 @@ async def test_who_reads_no_further_ends_it_quietly(crew, tmp_path):
     assert "Traceback" not in done.stderr and "Broken" not in done.stderr
 
 
-async def test_in_a_step_nothing_a_crew_says_is_a_command(crew, tmp_path):
+async def test_crew_output_is_no_workflow_command(crew, tmp_path):
     line = f"crewyard run {crew.deployment} --entrypoint commands:gives 2>&1"
     outside = await asyncio.to_thread(piped, tmp_path, line)
     assert outside.returncode == 1 and "\n::add-mask::everything\n" in outside.stdout
@@ -165,7 +165,7 @@ async def test_in_a_step_nothing_a_crew_says_is_a_command(crew, tmp_path):
     assert "\\x23#[group]x" in lines and "ValueError" in inside.stdout
 
 
-async def test_at_a_terminal_a_crew_moves_nothing(crew, terminal):
+async def test_crew_output_has_no_terminal_sequences(crew, terminal):
     def sit() -> Terminal:
         shown = terminal("run", crew.deployment, "--entrypoint", "commands:gives")
         assert shown.finish() == 1, shown.text

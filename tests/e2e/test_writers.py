@@ -16,7 +16,7 @@ def written(entry) -> set[str]:
     return found
 
 
-async def test_every_field_of_a_run_has_one_writer(testbed, crew):
+async def test_every_run_field_has_one_writer(testbed, crew):
     run = await crew.run("kickoff", input={})
     shown = await testbed.kubectl(
         "get", "crun", run["id"].replace("_", "-", 1), "-o", "json", "--show-managed-fields"

@@ -51,7 +51,7 @@ def changed(data: bytes, chance: random.Random) -> bytes:
 
 
 @pytest.mark.parametrize("name", TARGETS)
-def test_only_declared_exceptions_come_out(name):
+def test_only_declared_exceptions_are_raised(name):
     target, chance, start = TARGETS[name], random.Random(name), known(name)
     for data in start:
         target.run(data)
@@ -59,5 +59,5 @@ def test_only_declared_exceptions_come_out(name):
         target.run(changed(chance.choice(start), chance)[: 2 * target.longest])
 
 
-def test_every_finding_belongs_to_a_target():
+def test_every_finding_has_a_target():
     assert {path.name for path in FOUND.glob("*") if path.is_dir()} <= set(TARGETS)

@@ -21,7 +21,7 @@ CREW = """
 """
 
 
-async def test_a_gibibyte_in_a_thousand_files(pod: Any, facade: Any, tmp_path: Path) -> None:
+async def test_one_gibibyte_in_thousand_files(pod: Any, facade: Any, tmp_path: Path) -> None:
     facade.keep_bodies = False
     size = (1 << 30) // 1000
     pod.crew(CREW.format(count=1001, size=size))
@@ -41,7 +41,7 @@ async def test_a_gibibyte_in_a_thousand_files(pod: Any, facade: Any, tmp_path: P
     print(f"stored in {took:.1f} s; a plain copy takes {time.monotonic() - begun:.1f} s")
 
 
-async def test_a_byte_too_much_is_refused_and_the_run_ends_well(pod: Any, facade: Any) -> None:
+async def test_byte_over_the_limit_is_refused_and_run_succeeds(pod: Any, facade: Any) -> None:
     facade.keep_bodies = False
     facade.limits = {"artifact_bytes": 10 << 20}
     pod.crew(CREW.format(count=11, size=1 << 20))
@@ -52,7 +52,7 @@ async def test_a_byte_too_much_is_refused_and_the_run_ends_well(pod: Any, facade
     assert "a run keeps 10485760 bytes of files" in refused
 
 
-async def test_a_large_file_that_grows_while_it_is_stored_is_stored_as_it_ends(pod: Any, facade: Any) -> None:
+async def test_file_that_grows_during_upload_is_stored_whole(pod: Any, facade: Any) -> None:
     facade.keep_bodies = False
     pod.crew(
         """

@@ -19,7 +19,7 @@ def _peak(pid: int) -> int:
     return int(re.search(r"VmHWM:\s+(\d+)", status)[1]) // 1024  # type: ignore[index]
 
 
-async def test_a_million_lines_arrive_once_each_in_order_and_the_rest_is_told(pod: Any, api: Any) -> None:
+async def test_million_lines_arrive_once_in_order(pod: Any, api: Any) -> None:
     over = 5_000
     pod.crew(
         f"""
@@ -53,7 +53,7 @@ async def test_a_million_lines_arrive_once_each_in_order_and_the_rest_is_told(po
     assert peak < 100
 
 
-async def test_the_facade_away_while_more_is_said_than_the_runner_holds(pod: Any, api: Any) -> None:
+async def test_api_outage_longer_than_the_runner_buffer(pod: Any, api: Any) -> None:
     count = 150_000  # 8 MiB hold some 80,000 such lines: then print waits
     pod.crew(
         f"""

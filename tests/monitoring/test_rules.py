@@ -25,7 +25,7 @@ def promtool(tmp_path):
     return run
 
 
-def test_prometheus_takes_the_rules(promtool):
+def test_prometheus_accepts_the_rules(promtool):
     assert f"{len(shipped.rules())} rules found" in promtool("check", "rules", "--lint=all", "rules.yaml")
 
 
@@ -39,7 +39,7 @@ def _expected(alert, series, at, count):
     }
 
 
-def test_each_alert_fires_when_it_should_and_only_then(promtool, tmp_path):
+def test_alert_fires_only_in_its_case(promtool, tmp_path):
     fires = [_expected(case.alert, case.fires, case.at, 1) for case in CASES if case.fires]
     silent = [_expected(case.alert, case.silent, case.at, 0) for case in CASES if case.silent]
     book = {"rule_files": ["rules.yaml"], "evaluation_interval": "1m", "tests": fires + silent}
@@ -47,12 +47,12 @@ def test_each_alert_fires_when_it_should_and_only_then(promtool, tmp_path):
     promtool("test", "rules", "cases.yaml")
 
 
-def test_every_alert_has_a_case_of_both_kinds():
+def test_every_alert_has_firing_and_quiet_cases():
     assert {case.alert for case in CASES if case.fires} == set(shipped.alerts())
     assert {case.alert for case in CASES if case.silent} == set(shipped.alerts())
 
 
-def test_every_alert_says_what_is_wrong_how_much_and_where_to_read_on():
+def test_every_alert_has_summary_value_and_runbook():
     headings = set(re.findall(r"^### (\w+)$", PAGE.read_text(), re.MULTILINE))
     for name, rule in shipped.alerts().items():
         said = rule["annotations"]
@@ -62,7 +62,7 @@ def test_every_alert_says_what_is_wrong_how_much_and_where_to_read_on():
     assert headings == set(shipped.alerts())
 
 
-def test_the_texts_carry_the_numbers(promtool, tmp_path):
+def test_alert_texts_have_values(promtool, tmp_path):
     rule = shipped.alerts()["CrewyardDiskFull"]
     said = {**rule["annotations"], "description": rule["annotations"]["description"]}
     said["description"] = re.sub(r"\{\{.*?\}\}", "4%", said["description"])

@@ -71,7 +71,7 @@ def traffic(prometheus):
             client.delete_project(name)
 
 
-def test_prometheus_runs_every_rule(prometheus, traffic):
+def test_prometheus_evaluates_every_rule(prometheus, traffic):
     prometheus.until(
         lambda: all(rule["health"] != "unknown" for group in loaded(prometheus) for rule in group["rules"]),
         "all rules were evaluated",
@@ -85,25 +85,25 @@ def loaded(prometheus):
     return prometheus.ask("rules")["groups"]
 
 
-def test_the_ratios_have_values(prometheus, traffic):
+def test_recorded_ratios_have_values(prometheus, traffic):
     for record in (rule["record"] for rule in shipped.rules() if "record" in rule):
         [series] = prometheus.query(record)
         assert 0 <= float(series["value"][1]) <= 1 and series["metric"]["namespace"] == "crewyard-system"
 
 
-def test_every_panel_shows_something(prometheus, traffic):
+def test_every_panel_has_data(prometheus, traffic):
     empty = [(title, text) for title, text in shipped.queries() if not prometheus.query(text)]
     assert [entry for entry in empty if entry[0] not in RARE] == []
 
 
 @pytest.mark.parametrize(("title", "word"), STEPS.items())
-def test_what_just_happened_is_seen(prometheus, traffic, title, word):
+def test_recent_traffic_is_in_panel(prometheus, traffic, title, word):
     expression = next(text for name, text in shipped.queries() if name == title)
     risen = {tuple(one["metric"].values()) for one in prometheus.query(expression) if float(one["value"][1])}
     assert (word,) in risen
 
 
-def test_no_label_has_a_value_that_users_choose(prometheus, traffic):
+def test_labels_have_no_user_chosen_values(prometheus, traffic):
     values: dict[str, set[str]] = {}
     for series in prometheus.ask("series", **{"match[]": '{job=~"crewyard-.*",__name__=~"crewyard_.*"}'}):
         for label, value in series.items():
@@ -113,7 +113,7 @@ def test_no_label_has_a_value_that_users_choose(prometheus, traffic):
     assert {label: len(found) for label, found in values.items() if label in OURS and len(found) > MOST} == {}
 
 
-def test_every_series_is_one_that_the_page_knows(prometheus, traffic):
+def test_every_series_is_documented(prometheus, traffic):
     names = prometheus.ask("label/__name__/values", **{"match[]": '{job=~"crewyard-.*"}'})
     ours = {name for name in names if name.startswith("crewyard_") and not name.endswith("_created")}
     assert ours <= set(shipped.exported())

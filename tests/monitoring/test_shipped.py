@@ -19,16 +19,16 @@ def known():
 
 
 @pytest.mark.parametrize("rule", shipped.rules(), ids=lambda rule: rule.get("alert") or rule["record"])
-def test_a_rule_asks_for_series_that_exist(rule):
+def test_rule_queries_existing_series(rule):
     assert shipped.names(rule["expr"]) and shipped.names(rule["expr"]) <= known()
 
 
-def test_panels_ask_for_series_that_exist():
+def test_panels_query_existing_series():
     for title, expression in shipped.queries():
         assert shipped.names(expression) and shipped.names(expression) <= known(), title
 
 
-def test_every_panel_can_be_read():
+def test_every_panel_has_description_and_unit():
     for panel in shipped.panels():
         assert panel["description"].endswith("."), panel["title"]
         assert panel["fieldConfig"]["defaults"]["unit"], panel["title"]
@@ -38,7 +38,7 @@ def test_every_panel_can_be_read():
     assert len(titles) == len(set(titles))
 
 
-def test_the_dashboard_is_whole():
+def test_dashboard_is_complete():
     board = shipped.dashboard()
     assert [panel["title"] for panel in board["panels"] if panel["type"] == "row"] == ROWS
     assert [entry["name"] for entry in board["templating"]["list"]] == ["datasource", "namespace"]
@@ -48,20 +48,20 @@ def test_the_dashboard_is_whole():
     assert len(places) == len(set(places)) and all(x + w <= 24 for _, w, x, _ in places)
 
 
-def test_every_metric_is_explained():
+def test_every_metric_is_documented():
     ours = {name for name in shipped.exported().values() if name.startswith("crewyard_")}
     told = set(re.findall(r"^\| `(crewyard_\w+)`", PAGE, re.MULTILINE))
     assert told == ours
 
 
-def test_every_metric_is_looked_at():
+def test_every_metric_is_used():
     seen = set()
     for expression in [rule["expr"] for rule in shipped.rules()] + [text for _, text in shipped.queries()]:
         seen |= {shipped.exported().get(name) for name in shipped.names(expression)}
     assert {name for name in shipped.exported().values() if name.startswith("crewyard_")} <= seen
 
 
-def test_the_kustomization_has_all_of_it():
+def test_kustomization_includes_all_files():
     argv = [
         shutil.which("kubectl") or pytest.skip("no kubectl: `make up` builds it"),
         "kustomize",
@@ -78,7 +78,7 @@ def test_the_kustomization_has_all_of_it():
     assert {one["metadata"]["namespace"] for one in made.values()} == {"crewyard-system"}
 
 
-def test_the_jobs_are_named_after_the_services():
+def test_jobs_have_service_names():
     services = {
         found["metadata"]["name"]: found
         for page in ("api.yaml", "controller.yaml")
@@ -94,6 +94,6 @@ def test_the_jobs_are_named_after_the_services():
     assert {monitor["metadata"]["name"] for monitor in monitors} == set(services)
 
 
-def test_the_page_names_the_label_that_opens_the_controller_to_prometheus():
+def test_page_names_the_prometheus_access_label():
     policies = (shipped.ROOT / "manifests" / "base" / "network-policies.yaml").read_text()
     assert 'crewyard.dev/metrics: "true"' in policies and 'crewyard.dev/metrics: "true"' in PAGE

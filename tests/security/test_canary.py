@@ -165,7 +165,7 @@ def allowed(sight: Sight) -> bool:
 @pytest.mark.skipif(
     not STATE.is_dir(), reason="etcd, logs and images are searched on the ground's own machine"
 )
-async def test_no_secret_is_found_outside_of_secrets(testbed: E2eTestbed, tmp_path, host_address):
+async def test_no_secret_outside_of_secrets(testbed: E2eTestbed, tmp_path, host_address):
     canaries, since = Canaries(), time.time()
     (tmp_path / "git").mkdir()
     name, content = wheel("harbour_pilot", "1.2", "WORD = 'aboard'\n")

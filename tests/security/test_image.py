@@ -20,7 +20,7 @@ async def deployments(apiserver: Apiserver) -> list[dict]:
     return [one for one in found if one["metadata"]["name"].startswith("crewyard-")]
 
 
-async def test_its_pods_are_closed(apiserver):
+async def test_service_pods_are_restricted(apiserver):
     for one in await deployments(apiserver):
         pod, name = one["spec"]["template"]["spec"], one["metadata"]["name"]
         secure = pod["securityContext"]
@@ -39,7 +39,7 @@ async def test_its_pods_are_closed(apiserver):
             assert not [entry for entry in plain if "KEY" in entry or "PASSWORD" in entry], name
 
 
-async def test_its_settings_hold_no_secret(apiserver):
+async def test_service_settings_have_no_secret(apiserver):
     found = (await apiserver.call("GET", "/api/v1/namespaces/crewyard-system/configmaps")).data["items"]
     names = {name for one in found for name in one.get("data") or {}}
     assert "CREWYARD_REGISTRY" in names
@@ -55,7 +55,7 @@ def contents() -> image.ImageContents:
     return image.read("crewyard/service", json.loads(note.read_text())["digest"])
 
 
-def test_its_image_has_a_user_and_no_secret(contents):
+def test_service_image_has_user_and_no_secret(contents):
     assert contents.configuration["User"] == "65532:65532"
     set_here = {entry.partition("=")[0] for entry in contents.configuration["Env"]}
     assert not [name for name in set_here if name.endswith(("KEY", "TOKEN", "PASSWORD", "SECRET"))]
@@ -63,14 +63,14 @@ def test_its_image_has_a_user_and_no_secret(contents):
     assert {one.name for one in contents.debian} >= {"libc6"}
 
 
-def test_no_file_of_its_image_lends_rights(contents):
+def test_service_image_has_no_setuid_files(contents):
     assert [name for name, mode in contents.files.items() if mode & 0o6000] == []
     assert [name for name, mode in contents.files.items() if mode & 0o002] == []
     ours = {name: mode for name, mode in contents.files.items() if name.startswith("opt/crewyard/")}
     assert len(ours) > 100
 
 
-def test_its_image_keeps_no_caches(contents):
+def test_service_image_has_no_caches(contents):
     kept = [name for name in contents.files if name.startswith(CACHES) and not name.endswith("/lock")]
     assert kept == []
     assert not [

@@ -43,7 +43,7 @@ def kickoff(inputs):
 """
 
 
-async def test_names_stay_names(testbed, upload_projects, tmp_path):
+async def test_hostile_names_are_data(testbed, upload_projects, tmp_path):
     upload_project = await upload_projects()
     run = await BuiltCrew(testbed, upload_project.project, await upload_project.built({"main.py": CREW})).run(
         "kickoff"

@@ -43,13 +43,13 @@ def golden(name: str) -> set[str]:
     ("namespace", "account"),
     [*((SYSTEM, one) for one in ACCOUNTS), (CREWS, "default"), (SYSTEM, "default")],
 )
-async def test_an_account_may_what_is_written_down(testbed, namespace, account):
+async def test_account_has_the_recorded_rights(testbed, namespace, account):
     found = await all_rights(testbed, namespace, account)
     assert found == golden(account)
     assert not [right for right in found if "*" in right or "cluster-admin" in right]
 
 
-def test_who_reads_secrets():
+def test_accounts_that_read_secrets():
     readers = {
         (name, line)
         for name in (*ACCOUNTS, "default")
@@ -63,7 +63,7 @@ def test_who_reads_secrets():
     }
 
 
-async def test_pods_of_crews_have_no_account_and_no_token(testbed):
+async def test_crew_pods_have_no_account_and_no_token(testbed):
     listed = await testbed.kubectl("get", "pods", "-l", "app.kubernetes.io/managed-by=crewyard", "-o", "json")
     for pod in json.loads(listed)["items"]:
         spec, name = pod["spec"], pod["metadata"]["name"]
@@ -75,7 +75,7 @@ async def test_pods_of_crews_have_no_account_and_no_token(testbed):
 
 
 @pytest.mark.parametrize("account", ACCOUNTS)
-async def test_forty_ways_to_more_lead_nowhere(testbed, apiserver, account):
+async def test_privilege_escalation_is_denied(testbed, apiserver, account):
     token = await apiserver.token_of(SYSTEM, account)
     node = (await apiserver.call("GET", "/api/v1/nodes")).data["items"][0]["metadata"]["name"]
     pods = (await apiserver.call("GET", f"/api/v1/namespaces/{SYSTEM}/pods")).data["items"]
@@ -93,7 +93,7 @@ async def test_forty_ways_to_more_lead_nowhere(testbed, apiserver, account):
     assert granted == []
 
 
-async def test_the_tries_would_succeed_for_somebody_with_the_right(apiserver):
+async def test_attempts_succeed_with_the_right(apiserver):
     """The control: for the administrator hardly any of the calls ends at the rights."""
     node = (await apiserver.call("GET", "/api/v1/nodes")).data["items"][0]["metadata"]["name"]
     tried = [one for account in ACCOUNTS for one in attempts(account, node, "x")]

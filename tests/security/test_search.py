@@ -27,7 +27,7 @@ from tests.security.canaries import Canaries, Sight
         lambda text: gzip.compress(text.encode() * 100)[:-9],
     ],
 )
-def test_it_finds_a_secret_however_it_is_written(hide):
+def test_search_finds_encoded_secret(hide):
     canaries = Canaries()
     secret = canaries.draw("word")
     (sight,) = {(one.secret, one.place) for one in canaries.sights("here", hide(secret))}
@@ -35,7 +35,7 @@ def test_it_finds_a_secret_however_it_is_written(hide):
 
 
 @given(before=st.binary(max_size=8), after=st.binary(max_size=8))
-def test_it_finds_known_ones_in_base64_whatever_is_around_them(before, after):
+def test_search_finds_secret_inside_base64(before, after):
     canaries = Canaries()
     canaries.know("key", "crw_0123456789abcdef?>?>")
     hidden = base64.b64encode(before + b"crw_0123456789abcdef?>?>" + after)
@@ -43,5 +43,5 @@ def test_it_finds_known_ones_in_base64_whatever_is_around_them(before, after):
 
 
 @given(st.binary(max_size=400))
-def test_it_finds_nothing_where_nothing_is(content):
+def test_search_has_no_false_positive(content):
     assert Canaries().sights("x", content) == set()

@@ -104,13 +104,13 @@ OWN = [
 ]
 
 
-async def test_neither_writes_what_the_other_one_owns(apiserver, place, run):
+async def test_foreign_status_field_is_denied(apiserver, place, run):
     for user, part, fields in FOREIGN:
         said = await patch(apiserver, place, run, user, {part or "spec": fields}, part)
         assert (said.status, "denied request" in said.text) == (403, True), (user, fields, said)
 
 
-async def test_each_writes_its_own(apiserver, place, run):
+async def test_own_status_field_is_allowed(apiserver, place, run):
     for user, part, fields in OWN:
         said = await patch(apiserver, place, run, user, {part or "spec": fields}, part)
         assert said.status == 200, (user, fields, said)
@@ -118,7 +118,7 @@ async def test_each_writes_its_own(apiserver, place, run):
     assert said.status == 200, said
 
 
-def test_the_policy_names_every_field_of_the_status():
+def test_policy_names_every_status_field():
     schema = yaml.safe_load((BASE.parents[1] / "crds/run.yaml").read_text())["spec"]["versions"][0]["schema"]
     fields = schema["openAPIV3Schema"]["properties"]["status"]["properties"]
     rules = json.dumps(shipped("writers.yaml", "ValidatingAdmissionPolicy")["spec"]["validations"])

@@ -53,17 +53,17 @@ async def test_bug_is_caught(tmp_path, bug):
 
 
 @quick_scenes
-async def test_nothing_is_found_in_the_product(tmp_path, scene):
+async def test_no_violation_without_a_bug(tmp_path, scene):
     await finds_nothing(tmp_path, scene)
 
 
 @pytest.mark.campaign
 @slow
-async def test_slower_bug_is_caught(tmp_path, bug):
+async def test_slow_bug_is_caught(tmp_path, bug):
     await catches(tmp_path, bug)
 
 
 @pytest.mark.campaign
 @slow_scenes
-async def test_nothing_is_found_in_the_product_by_a_slower_scene(tmp_path, scene):
+async def test_slow_scene_has_no_violation_without_a_bug(tmp_path, scene):
     await finds_nothing(tmp_path, scene)

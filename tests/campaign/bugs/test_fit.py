@@ -7,7 +7,7 @@ from tests.campaign.bugs.catalogue import BUGS, QUICK
 from tests.campaign.testbed import ROOT
 
 
-def test_there_are_ten_and_each_can_be_planted():
+def test_ten_bugs_match_the_current_code():
     assert len({bug.name for bug in BUGS}) == len(BUGS) == 10
     assert set(QUICK) <= {bug.name for bug in BUGS}
     for bug in BUGS:
@@ -16,7 +16,7 @@ def test_there_are_ten_and_each_can_be_planted():
 
 
 @pytest.mark.parametrize("before", ["no such words", "import"])
-def test_a_bug_that_does_not_fit_says_so(before):
+def test_bug_that_does_not_match_raises(before):
     bug = Bug("a bug", (Edit("controller/run/pod.py", before, ""),), BUGS[0].scene, frozenset())
     with pytest.raises(AssertionError, match="does not fit any more"):
         changed(ROOT, bug)

@@ -71,17 +71,17 @@ async def judge(name: str, directory, *stages: tuple[Scenario, ...]) -> None:
 
 
 @pytest.mark.timeout(3600)
-async def test_every_cut_of_a_run_and_of_a_deployment_comes_to_the_same_end(tmp_path):
+async def test_kills_at_run_and_deployment_writes(tmp_path):
     await judge("test_cuts", tmp_path, (Submitted(),), (Committed(),), (Built(),))
 
 
 @pytest.mark.campaign
 @pytest.mark.timeout(3600)
-async def test_every_cut_of_a_cancellation_a_rollback_and_a_pruning_comes_to_the_same_end(tmp_path):
+async def test_kills_at_cancel_rollback_and_pruning_writes(tmp_path):
     await judge("test_other_cuts", tmp_path, (Applied(), Pruned()), (RolledBack(),))
 
 
 @pytest.mark.campaign
 @pytest.mark.timeout(3600)
-async def test_every_cut_of_the_removal_of_old_deployments_and_images_comes_to_the_same_end(tmp_path):
+async def test_kills_at_deployment_and_image_deletion_writes(tmp_path):
     await judge("test_cuts_of_removal", tmp_path, (Trimmed(),))

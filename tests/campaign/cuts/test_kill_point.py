@@ -37,11 +37,11 @@ def pod(component):
         (call("DELETE", f"{ROOT}/runs/run-a"), "delete runs"),
     ],
 )  # fmt: skip
-def test_a_write_is_named_by_what_it_writes(given, what):
+def test_kill_point_name_has_verb_and_kind(given, what):
     assert describe(given) == what
 
 
-def test_writes_of_one_name_are_counted_for_each_process():
+def test_equal_writes_are_numbered_per_process():
     one, other = pod("run"), call("DELETE", f"{ROOT}/runs/run-a")
     writes = [("api", one), ("controller", one), ("api", other), ("api", one)]
     assert points(writes) == [

@@ -64,7 +64,7 @@ async def put(client, data=LARGE, path="/a"):
         return answer.status, await answer.text()
 
 
-async def test_without_a_fault_all_passes(link, client, far):
+async def test_traffic_passes_without_a_fault(link, client, far):
     async with link.fault(Rule()):
         assert await got(client) == (200, LARGE)
         assert await put(client) == (200, str(len(LARGE)))
@@ -72,7 +72,7 @@ async def test_without_a_fault_all_passes(link, client, far):
 
 
 @pytest.mark.parametrize("rule", [CutAfter(UP, 100_000), Garbage(), Answer(503), Answer(401, "no")])
-async def test_nothing_is_kept_of_what_was_sent_through_a_fault(link, client, far, rule):
+async def test_faulty_upload_is_not_stored(link, client, far, rule):
     async with link.fault(rule):
         try:
             assert (await put(client))[0] in (503, 401)
@@ -82,7 +82,7 @@ async def test_nothing_is_kept_of_what_was_sent_through_a_fault(link, client, fa
     assert await put(client) == (200, str(len(LARGE)))
 
 
-async def test_a_cut_answer_is_never_taken_for_the_whole(link, client):
+async def test_truncated_response_is_an_error(link, client):
     async with link.fault(CutAfter(DOWN, 100_000, most=1)):
         with pytest.raises(aiohttp.ClientError):
             await got(client)
@@ -90,7 +90,7 @@ async def test_a_cut_answer_is_never_taken_for_the_whole(link, client):
     assert link.injected == 1
 
 
-async def test_where_nothing_listens_connections_are_refused_also_those_that_were_open(link, client):
+async def test_refused_link_closes_open_connections(link, client):
     assert await got(client) == (200, LARGE)
     async with link.refusing():
         with pytest.raises(aiohttp.ClientConnectionError):
@@ -100,7 +100,7 @@ async def test_where_nothing_listens_connections_are_refused_also_those_that_wer
 
 
 @pytest.mark.parametrize("rule", [Silent(), Slow(3600, 1)])
-async def test_what_stood_still_goes_on_when_it_is_over(link, client, rule):
+async def test_hung_connection_continues_after_the_fault(link, client, rule):
     async with link.fault(rule):
         asking = asyncio.create_task(got(client))
         async with asyncio.timeout(SOON):
@@ -111,7 +111,7 @@ async def test_what_stood_still_goes_on_when_it_is_over(link, client, rule):
     assert await asking == (200, LARGE)
 
 
-async def test_a_rule_is_for_the_requests_that_it_names(link, client):
+async def test_rule_matches_named_requests_only(link, client):
     wrong = Answer(507, "full", which=lambda line: line.method == "PUT" and "/b" in line.path)
     async with link.fault(wrong):
         assert (await got(client, "/b"))[0] == 200

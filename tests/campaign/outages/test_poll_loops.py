@@ -36,7 +36,7 @@ async def asked(answer, seconds=SOON):
     return asker
 
 
-async def test_a_success_and_a_503_that_says_when_are_fine():
+async def test_success_and_503_with_retry_after_are_accepted():
     async def answer(request):
         if "artifacts" in request.path:
             return web.Response(body=DATA)
@@ -57,14 +57,14 @@ async def test_a_success_and_a_503_that_says_when_are_fine():
         (200, {"not": "the artifact"}, {}),
     ],
 )
-async def test_every_other_answer_is_noted(status, body, headers):
+async def test_other_responses_are_violations(status, body, headers):
     async def answer(_):
         return web.json_response(body, status=status, headers=headers)
 
     assert (await asked(answer)).wrong
 
 
-async def test_a_body_that_is_cut_is_seen_to_be():
+async def test_truncated_body_is_a_violation():
     async def answer(request):
         response = web.StreamResponse(headers={"Content-Length": str(len(DATA))})
         await response.prepare(request)
@@ -76,7 +76,7 @@ async def test_a_body_that_is_cut_is_seen_to_be():
     assert asker.count("artifact", CUT) > 0 and asker.wrong == []
 
 
-def test_files_and_rows_that_differ_are_found(tmp_path):
+def test_mismatch_of_files_and_rows_is_reported(tmp_path):
     folder = tmp_path / "crews/runs/run-a"
     folder.mkdir(parents=True)
     runs = {"run-a": Seen("run-a", "succeeded", artifacts={"a.bin": SHA})}

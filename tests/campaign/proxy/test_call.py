@@ -23,13 +23,13 @@ RUNS = "/apis/crewyard.dev/v1alpha1/namespaces/crews/runs"
         ("GET", "/version", {}, "get", "", ""),
     ],
 )
-def test_call_is_taken_apart(method, path, query, verb, kind, name):
+def test_request_is_parsed(method, path, query, verb, kind, name):
     body = b'{"metadata": {"name": "run-new"}}' if method == "POST" else b""
     call = Call(method, path, query, body)
     assert (call.verb, call.kind, call.name) == (verb, kind, name)
     assert call.writes == (verb in ("create", "patch", "delete"))
 
 
-def test_a_body_that_is_no_object_says_nothing():
+def test_body_that_is_not_an_object_is_ignored():
     for body in (b"", b"{", b"[1]"):
         assert Call("POST", RUNS, {}, body).sent == {}

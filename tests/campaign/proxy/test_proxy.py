@@ -55,7 +55,7 @@ class Watching:
                 await asyncio.sleep(0.02)
 
 
-async def test_without_a_rule_all_passes_and_is_counted(through):
+async def test_requests_pass_and_are_counted_without_rules(through):
     count = Count()
     through.proxy.rules.append(count)
     await through.kube.create(PROJECT, project("a"))
@@ -75,7 +75,7 @@ async def test_without_a_rule_all_passes_and_is_counted(through):
     assert through.proxy.injected == 0
 
 
-async def test_a_cut_request_never_happened_and_one_with_a_lost_answer_did(through):
+async def test_cut_request_and_lost_response(through):
     for rule, there in ((CutBefore(writes, 2), {"a0"}), (LostAnswer(writes, 2), {"a0", "b0", "b1"})):
         through.proxy.rules[:] = [rule]
         letter = "a" if isinstance(rule, CutBefore) else "b"
@@ -86,7 +86,7 @@ async def test_a_cut_request_never_happened_and_one_with_a_lost_answer_did(throu
         assert await names(through.direct) == there
 
 
-async def test_a_storm_answers_for_the_apiserver(through):
+async def test_error_storm_replaces_responses(through):
     through.proxy.rules.append(Storm(writes, (429, 503, 500), nth=1))
     for _ in range(3):
         with pytest.raises(errors.KubeUnavailable):
@@ -95,7 +95,7 @@ async def test_a_storm_answers_for_the_apiserver(through):
     assert through.proxy.injected == 3
 
 
-async def test_a_version_is_too_old_by_status_and_within_the_stream(through):
+async def test_version_is_too_old_by_status_and_in_stream(through):
     through.proxy.rules.append(TooOld(nth=1))
     for _ in range(2):
         with pytest.raises(errors.Expired):
@@ -104,7 +104,7 @@ async def test_a_version_is_too_old_by_status_and_within_the_stream(through):
     assert through.proxy.injected == 2
 
 
-async def test_a_dropped_event_never_comes_and_a_late_one_does(through):
+async def test_dropped_and_delayed_events(through):
     async with Watching(through.kube) as watching:
         through.proxy.rules[:] = [Drop(nth=2)]
         for name in ("one", "two", "three"):
@@ -119,7 +119,7 @@ async def test_a_dropped_event_never_comes_and_a_late_one_does(through):
         assert [name for _, name in watching.seen] == ["open", "one", "three", "late"]
 
 
-async def test_a_held_stream_stays_open_and_says_nothing_and_a_new_one_works(through):
+async def test_half_open_stream_is_silent_and_new_one_works(through):
     async with Watching(through.kube) as watching:
         assert through.proxy.hold() == 1
         await through.direct.create(PROJECT, project("unheard"))
@@ -133,7 +133,7 @@ async def test_a_held_stream_stays_open_and_says_nothing_and_a_new_one_works(thr
         assert through.proxy.injected == 1
 
 
-async def test_a_stale_list_is_the_recorded_one_so_many_times(through):
+async def test_stale_list_is_returned_n_times(through):
     recording = Recording()
     through.proxy.rules.append(recording)
     await through.kube.create(PROJECT, project("old"))

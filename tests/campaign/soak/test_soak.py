@@ -38,7 +38,7 @@ PATIENCE = 300.0
 
 
 @pytest.mark.timeout(SECONDS + 600)
-async def test_nothing_that_a_process_holds_grows(tmp_path):
+async def test_process_resources_do_not_grow(tmp_path):
     retention = {
         "CREWYARD_RUN_TTL": f"{SECONDS / 20:.0f}",
         "CREWYARD_RECORD_TTL": f"{SECONDS / 10:.0f}",

@@ -18,7 +18,7 @@ def tree(tmp_path_factory):
 @pytest.mark.parametrize(
     ("found", "test"), CASES, ids=[f"{found.attack}: {found.name}: {test}" for found, test in CASES]
 )
-def test_a_hole_is_seen(tree, found, test):
+def test_hole_is_detected(tree, found, test):
     with without_guard(found, tree):
         code, said = run(tree, test)
     assert code == FAILED, f"{found.name}: {test} does not fail without the guard\n{said}"
