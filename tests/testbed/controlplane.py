@@ -21,12 +21,12 @@ from cryptography.hazmat.primitives.asymmetric import rsa
 
 from tests.testbed.ports import free_port
 
-_SECONDS = 180
+_TIMEOUT_SECONDS = 180
 _TOKEN = "a-token-of-this-test"
 _PROGRAMS = ("etcd", "kube-apiserver", "kube-controller-manager", "kubectl")
 
 
-def missing() -> list[str]:
+def missing_programs() -> list[str]:
     """The programs that PATH lacks."""
     return [name for name in _PROGRAMS if shutil.which(name) is None]
 
@@ -60,7 +60,7 @@ class ControlPlane:
 
     def kubectl(self, *arguments: str, stdin: str | None = None) -> str:
         """What kubectl prints; its message is in the failure."""
-        done = subprocess.run(
+        process = subprocess.run(
             ["kubectl", f"--kubeconfig={self.kubeconfig}", *arguments],
             input=stdin,
             capture_output=True,
@@ -68,13 +68,13 @@ class ControlPlane:
             timeout=120,
             check=False,
         )
-        assert done.returncode == 0, f"kubectl {' '.join(arguments)}: {done.stderr}"
-        return done.stdout
+        assert process.returncode == 0, f"kubectl {' '.join(arguments)}: {process.stderr}"
+        return process.stdout
 
-    def established(self) -> None:
+    def wait_established(self) -> None:
         """Returns once all kinds are: `kubectl wait` takes one whose conditions are null yet for an error."""
-        deadline = time.monotonic() + _SECONDS
-        while lacking := [
+        deadline = time.monotonic() + _TIMEOUT_SECONDS
+        while pending := [
             one["metadata"]["name"]
             for one in json.loads(self.kubectl("get", "crd", "-o", "json"))["items"]
             if not any(
@@ -82,34 +82,34 @@ class ControlPlane:
                 for condition in (one.get("status") or {}).get("conditions") or ()
             )
         ]:
-            assert time.monotonic() < deadline, f"not established: {lacking}"
+            assert time.monotonic() < deadline, f"not established: {pending}"
             time.sleep(0.1)
 
-    def stored(self, prefix: str) -> dict[str, Any]:
+    def stored_objects(self, prefix: str) -> dict[str, Any]:
         """What etcd holds below `prefix`, key by key: custom resources are JSON there."""
         key = prefix.encode()
         end = key[:-1] + bytes([key[-1] + 1])
-        found = self._etcd("range", key=_coded(key), range_end=_coded(end))
+        response = self._etcd("range", key=_base64(key), range_end=_base64(end))
         return {
-            base64.b64decode(one["key"]).decode(): json.loads(base64.b64decode(one["value"]))
-            for one in found.get("kvs", [])
+            base64.b64decode(kv["key"]).decode(): json.loads(base64.b64decode(kv["value"]))
+            for kv in response.get("kvs", [])
         }
 
     def revisions(self) -> dict[str, tuple[str, str]]:
         """All that etcd holds, by key: when it was made and when it was last written, as its revisions."""
-        found = self._etcd(
-            "range", key=_coded(b"/registry/"), range_end=_coded(b"/registry0"), keys_only=True
+        response = self._etcd(
+            "range", key=_base64(b"/registry/"), range_end=_base64(b"/registry0"), keys_only=True
         )
         return {
-            base64.b64decode(one["key"]).decode(): (one["create_revision"], one["mod_revision"])
-            for one in found["kvs"]
+            base64.b64decode(kv["key"]).decode(): (kv["create_revision"], kv["mod_revision"])
+            for kv in response["kvs"]
         }
 
     def store(self, objects: Mapping[str, Any]) -> None:
         """Puts objects into etcd as an older apiserver left them there, with their uids, past all checks."""
         for key, value in objects.items():
             text = json.dumps(value, separators=(",", ":"))
-            self._etcd("put", key=_coded(key.encode()), value=_coded(text.encode()))
+            self._etcd("put", key=_base64(key.encode()), value=_base64(text.encode()))
 
     def _etcd(self, call: str, **body: str | bool) -> Any:
         request = urllib.request.Request(f"{self._store}/v3/kv/{call}", json.dumps(body).encode())
@@ -135,7 +135,7 @@ class ControlPlane:
             unsafe_no_fsync="true",
             log_level="warn",
         )
-        self._ready("etcd", lambda: _answers(f"{etcd}/health", None))
+        self._wait_ready("etcd", lambda: _responds(f"{etcd}/health", None))
         certificates = self.directory / "certificates"
         self._run(
             "kube-apiserver",
@@ -154,7 +154,9 @@ class ControlPlane:
             profiling="false",
         )
         authority = certificates / "apiserver.crt"
-        self._ready("kube-apiserver", lambda: authority.exists() and _answers(f"{server}/readyz", authority))
+        self._wait_ready(
+            "kube-apiserver", lambda: authority.exists() and _responds(f"{server}/readyz", authority)
+        )
         self.kubeconfig.write_text(_kubeconfig(self.context, server, authority))
         self._run(
             "kube-controller-manager",
@@ -176,10 +178,10 @@ class ControlPlane:
         with (self.directory / f"{name}.log").open("wb") as log:
             self._processes.append((name, subprocess.Popen(argv, stdout=log, stderr=log)))
 
-    def _ready(self, name: str, asked: Callable[[], bool]) -> None:
-        deadline = time.monotonic() + _SECONDS
+    def _wait_ready(self, name: str, is_ready: Callable[[], bool]) -> None:
+        deadline = time.monotonic() + _TIMEOUT_SECONDS
         process = dict(self._processes)[name]
-        while not asked():
+        while not is_ready():
             if process.poll() is not None or time.monotonic() > deadline:
                 log = (self.directory / f"{name}.log").read_text(errors="replace")
                 raise AssertionError(f"{name} does not answer; its log ends:\n{log[-3000:]}")
@@ -188,13 +190,13 @@ class ControlPlane:
 
 def free_ports(count: int) -> list[int]:
     """Ports that nobody listens on now, each another one."""
-    found: set[int] = set()
-    while len(found) < count:
-        found.add(free_port())
-    return list(found)
+    ports: set[int] = set()
+    while len(ports) < count:
+        ports.add(free_port())
+    return list(ports)
 
 
-def _coded(data: bytes) -> str:
+def _base64(data: bytes) -> str:
     return base64.b64encode(data).decode()
 
 
@@ -209,7 +211,7 @@ def _write_key(path: Path) -> None:
     )
 
 
-def _answers(url: str, authority: Path | None) -> bool:
+def _responds(url: str, authority: Path | None) -> bool:
     headers = {"Authorization": f"Bearer {_TOKEN}"}
     context = ssl.create_default_context(cafile=authority) if authority else None
     try:

@@ -24,8 +24,8 @@ from pathlib import Path
 from typing import Any, cast
 from urllib.parse import unquote, urlsplit
 
-_BODY_BYTES = 256 << 20
-_SECONDS = 60
+_MAX_BODY_BYTES = 256 << 20
+_TIMEOUT_SECONDS = 60
 _IDENTITY = {
     "GIT_AUTHOR_NAME": "Tester",
     "GIT_AUTHOR_EMAIL": "tester@example.org",
@@ -93,7 +93,7 @@ class Repository:
             env={**os.environ, **_IDENTITY, **(more or {})},
             check=True,
             capture_output=True,
-            timeout=_SECONDS,
+            timeout=_TIMEOUT_SECONDS,
         )
         return done.stdout.decode().strip()
 
@@ -113,7 +113,7 @@ class GitServer:
     ) -> None:
         self.root, self.username, self.password, self.bearer = root, username, password, bearer
         self.requests: list[str] = []
-        self._server = _Server((address, port), _Handler)
+        self._server = _GitHttpServer((address, port), _GitRequestHandler)
         self._server.owner = self
         self.address, self.port = address, int(self._server.server_address[1])
         self._scheme = "https" if certificate else "http"
@@ -162,7 +162,7 @@ class GitServer:
         """Where the repository `name` is fetched from (and pushed to), by `host` where that differs."""
         return f"{self._scheme}://{host or self.address}:{self.port}/{name}.git"
 
-    def admits(self, authorization: str) -> bool:
+    def is_authorized(self, authorization: str) -> bool:
         """Whether a request with this Authorization header may go on."""
         if self.bearer:
             return hmac.compare_digest(authorization, f"Bearer {self.bearer}")
@@ -172,7 +172,7 @@ class GitServer:
         return True
 
 
-class _Server(http.server.ThreadingHTTPServer):
+class _GitHttpServer(http.server.ThreadingHTTPServer):
     daemon_threads = True
     owner: GitServer
 
@@ -180,9 +180,9 @@ class _Server(http.server.ThreadingHTTPServer):
         """A client that hangs up is no news."""
 
 
-class _Handler(http.server.BaseHTTPRequestHandler):
+class _GitRequestHandler(http.server.BaseHTTPRequestHandler):
     protocol_version = "HTTP/1.1"
-    timeout = _SECONDS
+    timeout = _TIMEOUT_SECONDS
 
     def do_GET(self) -> None:
         self._serve(b"")
@@ -197,10 +197,10 @@ class _Handler(http.server.BaseHTTPRequestHandler):
         """Nothing is printed; `GitServer.requests` has the request lines."""
 
     def _serve(self, body: bytes) -> None:
-        owner = cast(_Server, self.server).owner
+        owner = cast(_GitHttpServer, self.server).owner
         owner.requests.append(f"{self.command} {self.path}")
-        if not owner.admits(self.headers.get("Authorization", "")):
-            self._answer(401, {"WWW-Authenticate": 'Basic realm="git"'}, b"credentials are needed\n")
+        if not owner.is_authorized(self.headers.get("Authorization", "")):
+            self._respond(401, {"WWW-Authenticate": 'Basic realm="git"'}, b"credentials are needed\n")
             return
         parts = urlsplit(self.path)
         environment = {
@@ -222,15 +222,15 @@ class _Handler(http.server.BaseHTTPRequestHandler):
             input=body,
             env=environment,
             capture_output=True,
-            timeout=_SECONDS,
+            timeout=_TIMEOUT_SECONDS,
             check=False,
         )
         head, _, content = done.stdout.partition(b"\r\n\r\n")
         fields = dict(line.split(": ", 1) for line in head.decode("latin-1").split("\r\n") if ": " in line)
         status = int(fields.pop("Status", "200").split(" ")[0]) if head else 500
-        self._answer(status, fields, content)
+        self._respond(status, fields, content)
 
-    def _answer(self, status: int, headers: Mapping[str, str], content: bytes) -> None:
+    def _respond(self, status: int, headers: Mapping[str, str], content: bytes) -> None:
         self.send_response(status)
         for name, value in headers.items():
             self.send_header(name, value)
@@ -243,10 +243,10 @@ class _Handler(http.server.BaseHTTPRequestHandler):
             parts, total = [], 0
             while size := int(self.rfile.readline().split(b";")[0], 16):
                 total += size
-                if total > _BODY_BYTES:
+                if total > _MAX_BODY_BYTES:
                     raise ValueError("the request is too large")
                 parts.append(self.rfile.read(size))
                 self.rfile.readline()
             self.rfile.readline()
             return b"".join(parts)
-        return self.rfile.read(min(int(self.headers.get("Content-Length") or 0), _BODY_BYTES))
+        return self.rfile.read(min(int(self.headers.get("Content-Length") or 0), _MAX_BODY_BYTES))

@@ -33,33 +33,33 @@ class GitHubServer:
     statuses: list[dict[str, Any]] = field(default_factory=list)
     deployments: list[dict[str, Any]] = field(default_factory=list)
     closed: set[int] = field(default_factory=set)
-    failing: list[int] = field(default_factory=list)
+    failures: list[int] = field(default_factory=list)
     """Statuses of the next answers, one each."""
-    lacking: set[str] = field(default_factory=set)
+    missing_permissions: set[str] = field(default_factory=set)
     """Permissions that no token has: `deployments`, `pulls`."""
     headers: dict[str, str] = field(default_factory=dict)
     message: str = "no"
     """What comes with a refusal."""
-    lent: int = 0
-    outdated: set[str] = field(default_factory=set)
+    tokens_issued: int = 0
+    revoked_tokens: set[str] = field(default_factory=set)
     """Tokens that were lent and hold no longer."""
-    asked: int = 0
+    request_count: int = 0
 
     def states(self, sha: str) -> list[str]:
         """The states of a commit, in the order in which they were told."""
         return [status["state"] for status in self.statuses if status["sha"] == sha]
 
-    async def _gate(self, request: web.Request) -> None:
-        self.asked += 1
-        if self.failing:
-            raise self._failure(self.failing.pop(0))
+    async def _check_request(self, request: web.Request) -> None:
+        self.request_count += 1
+        if self.failures:
+            raise self._failure(self.failures.pop(0))
         given = request.headers.get("Authorization", "")
-        lent = {f"token lent {number}" for number in range(1, self.lent + 1)}
-        if given not in {f"token {TOKEN}", *lent} or given in self.outdated:
+        issued = {f"token lent {number}" for number in range(1, self.tokens_issued + 1)}
+        if given not in {f"token {TOKEN}", *issued} or given in self.revoked_tokens:
             raise self._failure(401)
         if request.match_info.get("repository") not in (None, REPOSITORY):
             raise self._failure(404)
-        if any(f"/{word}" in request.path for word in self.lacking):
+        if any(f"/{word}" in request.path for word in self.missing_permissions):
             raise self._failure(403)
 
     def _failure(self, code: int) -> web.HTTPException:
@@ -74,7 +74,7 @@ class GitHubServer:
         return kinds[code](text=text, content_type="application/json", headers=self.headers)
 
     async def status(self, request: web.Request) -> web.Response:
-        await self._gate(request)
+        await self._check_request(request)
         body = await request.json()
         assert body["state"] in ("error", "failure", "pending", "success")
         assert len(body.get("description", "")) <= 140
@@ -82,24 +82,24 @@ class GitHubServer:
         return web.json_response({"id": len(self.statuses)}, status=201)
 
     async def listed(self, request: web.Request) -> web.Response:
-        await self._gate(request)
-        wanted = request.query
-        found = [
+        await self._check_request(request)
+        query = request.query
+        matches = [
             d
             for d in self.deployments
-            if (d["sha"], d["environment"]) == (wanted["sha"], wanted["environment"])
+            if (d["sha"], d["environment"]) == (query["sha"], query["environment"])
         ]
-        return web.json_response(found)
+        return web.json_response(matches)
 
     async def create(self, request: web.Request) -> web.Response:
-        await self._gate(request)
+        await self._check_request(request)
         body = await request.json()
-        made = {**body, "sha": body["ref"], "id": 1000 + self.asked, "states": []}
+        made = {**body, "sha": body["ref"], "id": 1000 + self.request_count, "states": []}
         self.deployments.append(made)
         return web.json_response(made, status=201)
 
     async def deployment_status(self, request: web.Request) -> web.Response:
-        await self._gate(request)
+        await self._check_request(request)
         body = await request.json()
         assert body["state"] in (
             "error",
@@ -110,24 +110,24 @@ class GitHubServer:
             "pending",
             "success",
         )
-        found = next((d for d in self.deployments if d["id"] == int(request.match_info["id"])), None)
-        if found is None:
+        deployment = next((d for d in self.deployments if d["id"] == int(request.match_info["id"])), None)
+        if deployment is None:
             raise self._failure(404)
-        found["states"].append(body["state"])
+        deployment["states"].append(body["state"])
         return web.json_response({"id": 1}, status=201)
 
     async def pull(self, request: web.Request) -> web.Response:
-        await self._gate(request)
+        await self._check_request(request)
         number = int(request.match_info["number"])
         return web.json_response({"state": "closed" if number in self.closed else "open"})
 
-    async def lend(self, request: web.Request) -> web.Response:
+    async def create_token(self, request: web.Request) -> web.Response:
         scheme, _, given = request.headers.get("Authorization", "").partition(" ")
         claims = jwt.decode(given, self.public_key, algorithms=["RS256"])
         assert (scheme.lower(), claims["iss"], request.match_info["id"]) == ("bearer", APP, INSTALLATION)
-        self.lent += 1
+        self.tokens_issued += 1
         until = format_second(datetime.now(UTC) + timedelta(hours=1))
-        return web.json_response({"token": f"lent {self.lent}", "expires_at": until}, status=201)
+        return web.json_response({"token": f"lent {self.tokens_issued}", "expires_at": until}, status=201)
 
 
 @asynccontextmanager
@@ -141,7 +141,7 @@ async def github_server() -> AsyncIterator[GitHubServer]:
     app.router.add_post(f"{repository}/deployments", github.create)
     app.router.add_post(f"{repository}/deployments/{{id}}/statuses", github.deployment_status)
     app.router.add_get(f"{repository}/pulls/{{number}}", github.pull)
-    app.router.add_post("/app/installations/{id}/access_tokens", github.lend)
+    app.router.add_post("/app/installations/{id}/access_tokens", github.create_token)
     runner = web.AppRunner(app, access_log=None)
     await runner.setup()
     site = web.TCPSite(runner, "127.0.0.1", 0)

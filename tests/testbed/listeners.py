@@ -15,31 +15,31 @@ class Listener:
     """
 
     def __init__(self, address: str = "127.0.0.1", treatment: Treatment | None = None, port: int = 0) -> None:
-        self.over = threading.Event()
+        self.closed = threading.Event()
         self.visits = 0
         self._treatment = treatment
         family = socket.AF_INET6 if ":" in address else socket.AF_INET
-        both = address == "::"
-        self._socket = socket.create_server((address, port), family=family, dualstack_ipv6=both)
+        dual_stack = address == "::"
+        self._socket = socket.create_server((address, port), family=family, dualstack_ipv6=dual_stack)
         self.port = int(self._socket.getsockname()[1])
         threading.Thread(target=self._serve, daemon=True).start()
 
     def _serve(self) -> None:
         with contextlib.suppress(OSError):
             while True:
-                visitor, _ = self._socket.accept()
+                connection, _ = self._socket.accept()
                 self.visits += 1
-                threading.Thread(target=self._treat, args=(visitor,), daemon=True).start()
+                threading.Thread(target=self._treat, args=(connection,), daemon=True).start()
 
-    def _treat(self, visitor: socket.socket) -> None:
-        with visitor, contextlib.suppress(OSError):
-            visitor.settimeout(10)
+    def _treat(self, connection: socket.socket) -> None:
+        with connection, contextlib.suppress(OSError):
+            connection.settimeout(10)
             if self._treatment:
-                self._treatment(visitor)
+                self._treatment(connection)
 
     def close(self) -> None:
         """Ends it, and whatever waits for `over`."""
-        self.over.set()
+        self.closed.set()
         with contextlib.suppress(OSError):
             # A mere close leaves the thread accepting.
             self._socket.shutdown(socket.SHUT_RDWR)
@@ -51,15 +51,15 @@ def listening(
     address: str = "127.0.0.1", treatment: Treatment | None = None, port: int = 0
 ) -> Iterator[Listener]:
     """A Listener while the context is open."""
-    made = Listener(address, treatment, port)
+    listener = Listener(address, treatment, port)
     try:
-        yield made
+        yield listener
     finally:
-        made.close()
+        listener.close()
 
 
 @contextlib.contextmanager
-def deaf() -> Iterator[int]:
+def unresponsive_port() -> Iterator[int]:
     """A port that answers no attempt to connect: its queue is full and nobody accepts."""
     with contextlib.ExitStack() as stack:
         server = stack.enter_context(socket.socket())

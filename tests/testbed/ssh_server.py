@@ -22,7 +22,7 @@ import pytest
 from tests.testbed.git_server import GitServer, Repository
 from tests.testbed.ports import free_port
 
-_SECONDS = 60
+_TIMEOUT_SECONDS = 60
 _SSHD = "/usr/sbin/sshd"
 _CONFIGURATION = """\
 Port {port}
@@ -81,8 +81,8 @@ class SshServer:
             Path("/run/sshd").mkdir(exist_ok=True)
         with self.log.open("ab") as log:
             self._process = subprocess.Popen([_SSHD, "-D", "-e", "-f", str(configuration)], stderr=log)
-        until = time.monotonic() + _SECONDS
-        while time.monotonic() < until:
+        deadline = time.monotonic() + _TIMEOUT_SECONDS
+        while time.monotonic() < deadline:
             try:
                 socket.create_connection((self.address, self.port), 1).close()
                 return
@@ -95,7 +95,7 @@ class SshServer:
         """Ends serving."""
         if self._process is not None:
             self._process.terminate()
-            self._process.wait(_SECONDS)
+            self._process.wait(_TIMEOUT_SECONDS)
             self._process = None
 
     def change_host_keys(self) -> None:
@@ -130,14 +130,14 @@ class SshServer:
 
     def fingerprint(self, kind: str = "ed25519") -> str:
         """As ssh-keygen shows it."""
-        asked = ["ssh-keygen", "-l", "-f", str(self._keys / f"host_{kind}.pub")]
-        done = subprocess.run(asked, check=True, capture_output=True, timeout=_SECONDS)
+        command = ["ssh-keygen", "-l", "-f", str(self._keys / f"host_{kind}.pub")]
+        done = subprocess.run(command, check=True, capture_output=True, timeout=_TIMEOUT_SECONDS)
         return done.stdout.decode().split()[1]
 
     def _key(self, name: str, kind: str, form: str = "", passphrase: str = "") -> Path:
         private = self._keys / f"{name}_{kind}"
         if not private.exists():
             more = ["-m", form] if form else []
-            asked = ["ssh-keygen", "-q", "-t", kind, "-N", passphrase, "-f", str(private), *more]
-            subprocess.run(asked, check=True, capture_output=True, timeout=60)
+            command = ["ssh-keygen", "-q", "-t", kind, "-N", passphrase, "-f", str(private), *more]
+            subprocess.run(command, check=True, capture_output=True, timeout=60)
         return private

@@ -22,19 +22,19 @@ PLURALS = {
     "ValidatingAdmissionPolicyBinding": "validatingadmissionpolicybindings",
 }
 ACCOUNT = ("crewyard-system", "crewyard-controller")
-SECONDS = 60
+TIMEOUT_SECONDS = 60
 
 
 @dataclass(frozen=True)
-class Doors:
+class PodCreators:
     """Three ways for a pod to be asked for: under our policy, as the controller, and under *restricted*."""
 
-    ours: KubeClient
+    policy: KubeClient
     controller: KubeClient
     restricted: KubeClient
 
 
-async def asked(kube: KubeClient, pod: dict[str, Any]) -> str:
+async def dry_run_error(kube: KubeClient, pod: dict[str, Any]) -> str:
     """Empty where the apiserver would take a pod, else what it says. Nothing is made."""
     path = f"/api/v1/namespaces/{kube.namespace}/pods"
     try:
@@ -60,43 +60,43 @@ def pod(**spec: Any) -> dict[str, Any]:
 
 async def _ready(kube: KubeClient) -> None:
     """Waits until the namespace has its service account."""
-    async with asyncio.timeout(SECONDS):
-        while "serviceaccount" in await asked(kube, pod()):
+    async with asyncio.timeout(TIMEOUT_SECONDS):
+        while "serviceaccount" in await dry_run_error(kube, pod()):
             await asyncio.sleep(0.1)
 
 
 async def _as_controller(kube: KubeClient) -> KubeClient:
     """A connection with the controller's own account, which may make pods in the test's namespace."""
     namespace, name = ACCOUNT
-    made = await kube.call(
+    created = await kube.call(
         "POST",
         f"/api/v1/namespaces/{namespace}/serviceaccounts/{name}/token",
         body={"apiVersion": "authentication.k8s.io/v1", "kind": "TokenRequest", "spec": {}},
     )
-    place = f"/apis/{RBAC}/v1/namespaces/{kube.namespace}"
+    collection = f"/apis/{RBAC}/v1/namespaces/{kube.namespace}"
     rule = {"apiGroups": [""], "resources": ["pods"], "verbs": ["create"]}
-    await kube.call("POST", f"{place}/roles", body={"metadata": {"name": "pods"}, "rules": [rule]})
+    await kube.call("POST", f"{collection}/roles", body={"metadata": {"name": "pods"}, "rules": [rule]})
     binding = {
         "metadata": {"name": "pods"},
         "roleRef": {"apiGroup": RBAC, "kind": "Role", "name": "pods"},
         "subjects": [{"kind": "ServiceAccount", "name": name, "namespace": namespace}],
     }
-    await kube.call("POST", f"{place}/rolebindings", body=binding)
-    own = kube._api.configuration
+    await kube.call("POST", f"{collection}/rolebindings", body=binding)
+    configuration = kube._api.configuration
     settings = client.Configuration()
-    settings.host, settings.ssl_ca_cert = own.host, own.ssl_ca_cert
-    settings.api_key = {"authorization": made["status"]["token"]}
+    settings.host, settings.ssl_ca_cert = configuration.host, configuration.ssl_ca_cert
+    settings.api_key = {"authorization": created["status"]["token"]}
     settings.api_key_prefix = {"authorization": "Bearer"}
     return KubeClient(client.ApiClient(settings), kube.namespace)
 
 
 @pytest.fixture
-async def doors(kube: KubeClient) -> AsyncIterator[Doors]:
+async def creators(kube: KubeClient) -> AsyncIterator[PodCreators]:
     name = f"test-{secrets.token_hex(4)}"
     restricted = KubeClient(kube._api, name)
     labels = {"pod-security.kubernetes.io/enforce": "restricted"}
     await kube.call("POST", "/api/v1/namespaces", body={"metadata": {"name": name, "labels": labels}})
-    made = []
+    created = []
     controller = None
     try:
         for item in yaml.safe_load_all(FILE.read_text()):
@@ -105,21 +105,21 @@ async def doors(kube: KubeClient) -> AsyncIterator[Doors]:
                 item["spec"]["policyName"] = name
                 here = {"kubernetes.io/metadata.name": kube.namespace}
                 item["spec"]["matchResources"]["namespaceSelector"]["matchLabels"] = here
-            place = f"{GROUP}/{PLURALS[item['kind']]}"
-            await kube.call("POST", place, body=item)
-            made.append(f"{place}/{name}")
+            collection = f"{GROUP}/{PLURALS[item['kind']]}"
+            await kube.call("POST", collection, body=item)
+            created.append(f"{collection}/{name}")
         await _ready(kube)
         await _ready(restricted)
         controller = await _as_controller(kube)
         refused = pod(securityContext={"seccompProfile": {"type": "RuntimeDefault"}})
-        async with asyncio.timeout(SECONDS):
+        async with asyncio.timeout(TIMEOUT_SECONDS):
             # A new policy is known to the apiserver a moment later, a new role to its authorizer.
-            while not await asked(kube, refused) or await asked(controller, pod()):
+            while not await dry_run_error(kube, refused) or await dry_run_error(controller, pod()):
                 await asyncio.sleep(0.1)
-        yield Doors(kube, controller, restricted)
+        yield PodCreators(kube, controller, restricted)
     finally:
         if controller is not None:
             await controller.close()
-        for path in made:
+        for path in created:
             await kube.call("DELETE", path)
         await kube.call("DELETE", f"/api/v1/namespaces/{name}")

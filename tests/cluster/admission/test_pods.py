@@ -13,7 +13,7 @@ from controller.images import pod as prune_pod
 from controller.run import pod as run_pod
 from crds.objects import Deployment, Project, Run
 from kube import errors
-from tests.cluster.admission.conftest import FILE, Doors, asked, pod
+from tests.cluster.admission.conftest import FILE, PodCreators, dry_run_error, pod
 
 DIGEST = f"registry.example.com/crews/demo@sha256:{'0' * 64}"
 COMPONENT = "app.kubernetes.io/component"
@@ -49,8 +49,8 @@ TABLE: dict[str, dict[str, Any]] = {
     "no user named": user(),
     "root by number": user(runAsUser=0),
     "root by number in a container": of(runAsUser=0),
-    "not said to be no root": pod(securityContext={"seccompProfile": {"type": "RuntimeDefault"}}),
-    "said by the container alone": pod(
+    "runAsNonRoot not set": pod(securityContext={"seccompProfile": {"type": "RuntimeDefault"}}),
+    "runAsNonRoot set by the container alone": pod(
         securityContext={"seccompProfile": {"type": "RuntimeDefault"}},
         containers=[container(runAsNonRoot=True)],
     ),
@@ -92,13 +92,16 @@ TABLE: dict[str, dict[str, Any]] = {
 }
 
 
-async def test_policy_agrees_with_profile_restricted(doors: Doors):
+async def test_policy_agrees_with_profile_restricted(creators: PodCreators):
     differing, refused = [], 0
-    for name, asked_for in TABLE.items():
-        ours, theirs = await asked(doors.ours, asked_for), await asked(doors.restricted, asked_for)
-        refused += bool(ours)
-        if bool(ours) != bool(theirs):
-            differing.append((name, ours, theirs))
+    for name, body in TABLE.items():
+        by_policy, by_profile = (
+            await dry_run_error(creators.policy, body),
+            await dry_run_error(creators.restricted, body),
+        )
+        refused += bool(by_policy)
+        if bool(by_policy) != bool(by_profile):
+            differing.append((name, by_policy, by_profile))
     assert differing == []
     assert 20 <= refused < len(TABLE)
 
@@ -154,16 +157,23 @@ def generated() -> dict[str, dict[str, Any]]:
     }
 
 
-async def test_only_the_controller_may_create_its_pods(doors: Doors):
+async def test_only_the_controller_may_create_its_pods(creators: PodCreators):
     for name, body in generated().items():
-        assert await asked(doors.controller, body) == "", name
-        assert "is for pods that the controller of Crewyard makes" in await asked(doors.ours, body), name
+        assert await dry_run_error(creators.controller, body) == "", name
+        assert "is reserved for pods that the controller of Crewyard creates" in await dry_run_error(
+            creators.policy, body
+        ), name
 
 
-async def test_all_pods_but_kaniko_are_restricted(doors: Doors):
-    said = {name: await asked(doors.restricted, body) for name, body in generated().items()}
-    assert [name for name, refusal in said.items() if refusal] == ["dependencies"]
-    assert 'container "kaniko"' in said["dependencies"] and 'container "source"' not in said["dependencies"]
+async def test_all_pods_but_kaniko_are_restricted(creators: PodCreators):
+    errors_by_pod = {
+        name: await dry_run_error(creators.restricted, body) for name, body in generated().items()
+    }
+    assert [name for name, refusal in errors_by_pod.items() if refusal] == ["dependencies"]
+    assert (
+        'container "kaniko"' in errors_by_pod["dependencies"]
+        and 'container "source"' not in errors_by_pod["dependencies"]
+    )
 
 
 def changed(body: dict[str, Any], **spec: Any) -> dict[str, Any]:
@@ -182,7 +192,7 @@ def in_container(body: dict[str, Any], number: int, **more: Any) -> dict[str, An
 
 
 @pytest.mark.parametrize(
-    ("kind", "spec", "said"),
+    ("kind", "spec", "message"),
     [
         ("run", {"automountServiceAccountToken": True}, "automountServiceAccountToken"),
         ("run", {"shareProcessNamespace": True}, "shareProcessNamespace"),
@@ -196,15 +206,15 @@ def in_container(body: dict[str, Any], number: int, **more: Any) -> dict[str, An
         ("prune", {"shareProcessNamespace": True}, "shareProcessNamespace"),
     ],
 )
-async def test_controller_pods_are_restricted_too(doors: Doors, kind, spec, said):
-    assert said in await asked(doors.controller, changed(generated()[kind], **spec))
+async def test_controller_pods_are_restricted_too(creators: PodCreators, kind, spec, message):
+    assert message in await dry_run_error(creators.controller, changed(generated()[kind], **spec))
 
 
-async def test_run_images_are_digests_and_kaniko_is_confined(doors: Doors):
+async def test_run_images_are_digests_and_kaniko_is_confined(creators: PodCreators):
     made = generated()
     cases = [
-        (in_container(made["run"], 0, image="registry.example.com/crews/demo:latest"), "by its digest"),
-        (in_container(made["run"], 0, image=f"{DIGEST[:-1]}"), "by its digest"),
+        (in_container(made["run"], 0, image="registry.example.com/crews/demo:latest"), "by digest"),
+        (in_container(made["run"], 0, image=f"{DIGEST[:-1]}"), "by digest"),
         (
             in_container(made["dependencies"], 1, securityContext={"allowPrivilegeEscalation": True}),
             "must be false",
@@ -222,38 +232,38 @@ async def test_run_images_are_digests_and_kaniko_is_confined(doors: Doors):
             "seccomp",
         ),
     ]
-    for body, said in cases:
-        assert said in await asked(doors.controller, body), said
+    for body, message in cases:
+        assert message in await dry_run_error(creators.controller, body), message
 
 
-async def test_existing_pod_gets_no_label_or_container(doors: Doors):
-    kube = doors.ours
+async def test_existing_pod_gets_no_label_or_container(creators: PodCreators):
+    kube = creators.policy
     body = pod(nodeSelector={"none.invalid/none": "1"})
-    place = f"/api/v1/namespaces/{kube.namespace}/pods"
-    await kube.call("POST", place, body={"apiVersion": "v1", "kind": "Pod", **body})
+    path = f"/api/v1/namespaces/{kube.namespace}/pods"
+    await kube.call("POST", path, body={"apiVersion": "v1", "kind": "Pod", **body})
     merge = "application/merge-patch+json"
     labels = {"metadata": {"labels": {COMPONENT: "build"}}}
-    with pytest.raises((errors.KubeForbidden, errors.Invalid), match="is for pods that the controller"):
-        await kube.call("PATCH", f"{place}/asked", body=labels, content_type=merge)
-    beside = {"spec": {"ephemeralContainers": [{"name": "debug", "image": "none.invalid/none:1"}]}}
+    with pytest.raises((errors.KubeForbidden, errors.Invalid), match="is reserved for pods that the controller"):
+        await kube.call("PATCH", f"{path}/asked", body=labels, content_type=merge)
+    ephemeral = {"spec": {"ephemeralContainers": [{"name": "debug", "image": "none.invalid/none:1"}]}}
     with pytest.raises((errors.KubeForbidden, errors.Invalid), match="allowPrivilegeEscalation"):
         await kube.call(
             "PATCH",
-            f"{place}/asked/ephemeralcontainers",
-            body=beside,
+            f"{path}/asked/ephemeralcontainers",
+            body=ephemeral,
             content_type="application/strategic-merge-patch+json",
         )
     # What does not matter may change.
-    note = {"metadata": {"annotations": {"a": "b"}, "labels": {"a": "b"}}}
-    await kube.call("PATCH", f"{place}/asked", body=note, content_type=merge)
-    await kube.call("DELETE", f"{place}/asked", {"gracePeriodSeconds": "0"})
+    harmless = {"metadata": {"annotations": {"a": "b"}, "labels": {"a": "b"}}}
+    await kube.call("PATCH", f"{path}/asked", body=harmless, content_type=merge)
+    await kube.call("DELETE", f"{path}/asked", {"gracePeriodSeconds": "0"})
 
 
 def test_policy_binding_selects_the_crews_namespace():
     [binding] = [one for one in yaml.safe_load_all(FILE.read_text()) if one["kind"].endswith("PolicyBinding")]
-    wanted = binding["spec"]["matchResources"]["namespaceSelector"]["matchLabels"]
-    spaces = yaml.safe_load_all(Path(FILE.with_name("namespaces.yaml")).read_text())
-    chosen = [
-        one["metadata"]["name"] for one in spaces if wanted.items() <= one["metadata"]["labels"].items()
+    selector = binding["spec"]["matchResources"]["namespaceSelector"]["matchLabels"]
+    namespaces = yaml.safe_load_all(Path(FILE.with_name("namespaces.yaml")).read_text())
+    selected = [
+        one["metadata"]["name"] for one in namespaces if selector.items() <= one["metadata"]["labels"].items()
     ]
-    assert chosen == ["crews"] and binding["spec"]["validationActions"] == ["Deny"]
+    assert selected == ["crews"] and binding["spec"]["validationActions"] == ["Deny"]

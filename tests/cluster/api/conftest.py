@@ -23,10 +23,10 @@ from kube.client import KubeClient
 
 KEY = "a key that is only used here"
 # An hour ago: longer than a test keeps objects that it wants to be taken away, shorter than the others do.
-WHEN = format_second(datetime.now(UTC) - timedelta(hours=1))
+ENDED_AT = format_second(datetime.now(UTC) - timedelta(hours=1))
 ENDED = {
     "phase": "Succeeded",
-    "completionTime": WHEN,
+    "completionTime": ENDED_AT,
     "durationMs": 1500,
     "conditions": [
         {
@@ -34,14 +34,14 @@ ENDED = {
             "status": "True",
             "reason": "Succeeded",
             "message": "It ran.",
-            "lastTransitionTime": WHEN,
+            "lastTransitionTime": ENDED_AT,
         }
     ],
 }
 
 
 @pytest.fixture(autouse=True)
-def patience(monkeypatch: pytest.MonkeyPatch) -> None:
+def long_live_read_timeout(monkeypatch: pytest.MonkeyPatch) -> None:
     """What pods are answered is tried here, not how soon this machine's apiserver answers."""
     monkeypatch.setattr("api.internal.claim.LIVE_READ_TIMEOUT_SECONDS", 60.0)
 
@@ -55,9 +55,9 @@ def config(kube: KubeClient, tmp_path: Path) -> ApiConfig:
 
 @pytest.fixture
 async def store(config: ApiConfig) -> AsyncIterator[Store]:
-    opened = await Store.open(config.data, config.namespace)
-    yield opened
-    await opened.close()
+    store = await Store.open(config.data, config.namespace)
+    yield store
+    await store.close()
 
 
 class StoreTestbed:
@@ -69,7 +69,7 @@ class StoreTestbed:
         self.store = store
         self.project: dict[str, Any] = {}
 
-    async def make(self) -> None:
+    async def create_objects(self) -> None:
         """Makes the two objects, and lets the index know them."""
         self.project = await self.kube.create(PROJECT, {"metadata": {"name": "demo"}, "spec": {}})
         owner = {
@@ -94,15 +94,15 @@ class StoreTestbed:
 
     async def get(self, run: str) -> dict[str, Any]:
         """The Run as it is in the cluster."""
-        found = await self.kube.get(RUN, run)
-        assert found is not None
-        return found
+        result = await self.kube.get(RUN, run)
+        assert result is not None
+        return result
 
-    async def end(self, run: str, **status: Any) -> None:
+    async def end_run(self, run: str, **status: Any) -> None:
         """What the controller writes at the end."""
         await self.kube.patch(RUN, run, {"status": {**ENDED, **status}}, "status")
 
-    def bearer(self, run: str, uid: str, kind: pod_tokens.TokenKind = "run") -> dict[str, str]:
+    def auth_headers(self, run: str, uid: str, kind: pod_tokens.TokenKind = "run") -> dict[str, str]:
         """The header of a pod's token."""
         text = pod_tokens.mint(KEY, kind, self.kube.namespace, run, uid, int(time.time()) + 600)
         return {"Authorization": f"Bearer {text}"}
@@ -110,9 +110,9 @@ class StoreTestbed:
 
 @pytest.fixture
 async def testbed(config: ApiConfig, kube: KubeClient, store: Store) -> StoreTestbed:
-    made = StoreTestbed(config, kube, store)
-    await made.make()
-    return made
+    created = StoreTestbed(config, kube, store)
+    await created.create_objects()
+    return created
 
 
 @pytest.fixture
@@ -143,8 +143,8 @@ async def work(testbed: StoreTestbed) -> AsyncIterator[Callable[..., Awaitable[N
 async def pods(config: ApiConfig, kube: KubeClient, store: Store) -> AsyncIterator[TestClient[Any, Any]]:
     app = web.Application()
     routes.add_routes(app, config, store, kube)
-    async with TestClient(TestServer(app)) as opened:
-        yield opened
+    async with TestClient(TestServer(app)) as client:
+        yield client
 
 
 async def _is(value: bool) -> bool:
@@ -155,8 +155,8 @@ async def until(check: Callable[[], Awaitable[Any]], seconds: float = 60) -> Any
     """What `check` gives once it is true. Fails after some seconds."""
     end = time.monotonic() + seconds
     while True:
-        found = await check()
-        if found:
-            return found
+        result = await check()
+        if result:
+            return result
         assert time.monotonic() < end, "it did not happen in time"
         await asyncio.sleep(0.02)

@@ -16,7 +16,7 @@ from kube import errors
 from tests.cluster.api.conftest import StoreTestbed
 
 REQUEST = RunRequest("demo", "dep-a", {"topic": "ants", "deep": {"a": [1, None]}}, "main:other", "90s")
-LATER = timedelta(seconds=1)
+SETTLE_DELAY = timedelta(seconds=1)
 
 
 def now() -> datetime:
@@ -25,24 +25,24 @@ def now() -> datetime:
 
 async def test_object_has_request_and_owner_reference(testbed: StoreTestbed) -> None:
     row = await create_run(testbed.store, testbed.kube, REQUEST, now())
-    found = await testbed.get(row.name)
-    assert found["spec"] == {
+    obj = await testbed.get(row.name)
+    assert obj["spec"] == {
         "project": "demo",
         "deployment": "dep-a",
         "input": {"topic": "ants", "deep": {"a": [1, None]}},
         "entrypoint": "main:other",
         "timeout": "90s",
     }
-    assert found["metadata"]["uid"] == row.uid
-    assert [owner["uid"] for owner in found["metadata"]["ownerReferences"]] == [
+    assert obj["metadata"]["uid"] == row.uid
+    assert [owner["uid"] for owner in obj["metadata"]["ownerReferences"]] == [
         testbed.project["metadata"]["uid"]
     ]
 
 
 async def test_concurrent_requests_with_one_key_create_one_run(testbed: StoreTestbed) -> None:
-    use = Idempotency("key", "abc", "body")
+    idempotency = Idempotency("key", "abc", "body")
     rows = await asyncio.gather(
-        *(create_run(testbed.store, testbed.kube, REQUEST, now(), use) for _ in range(10))
+        *(create_run(testbed.store, testbed.kube, REQUEST, now(), idempotency) for _ in range(10))
     )
     assert len({row.name for row in rows}) == 1
     assert len((await testbed.kube.list(RUN)).items) == 1
@@ -52,12 +52,12 @@ async def test_refused_object_leaves_no_run(testbed: StoreTestbed) -> None:
     with pytest.raises(errors.Invalid, match="entrypoint"):
         await create_run(testbed.store, testbed.kube, RunRequest("demo", "dep-a", {}, "no entrypoint"), now())
     assert (await testbed.store.runs.page(0, 10)).total == 0
-    assert await testbed.store.runs.unsettled(now() + LATER) == ([], [])
+    assert await testbed.store.runs.unsettled(now() + SETTLE_DELAY) == ([], [])
 
 
 async def test_crash_after_the_row_is_recovered(testbed: StoreTestbed) -> None:
     name, _ = await testbed.store.runs.create(REQUEST, now(), None)
-    await recover_all(testbed.store, testbed.kube, now() + LATER)
+    await recover_all(testbed.store, testbed.kube, now() + SETTLE_DELAY)
     row = await testbed.store.runs.get(name)
     assert row is not None
     assert row.uid == (await testbed.get(name))["metadata"]["uid"]
@@ -68,10 +68,10 @@ async def test_crash_after_the_object_keeps_the_object(testbed: StoreTestbed) ->
     row = await testbed.store.runs.get(name)
     assert row is not None
     await ensure_object(testbed.store, testbed.kube, row, now())
-    made = await testbed.get(name)
+    created = await testbed.get(name)
     # As if the uid had not reached the row.
     await ensure_object(testbed.store, testbed.kube, row, now())
-    assert (await testbed.get(name))["metadata"] == made["metadata"]
+    assert (await testbed.get(name))["metadata"] == created["metadata"]
 
 
 async def test_withdrawn_run_with_object_is_deleted_unclaimed(
@@ -85,7 +85,7 @@ async def test_withdrawn_run_with_object_is_deleted_unclaimed(
     uid = (await testbed.get(name))["metadata"]["uid"]
     denied = await testbed.store.claims.grant(name, ClaimRequest(uid, "pod", "nonce"), {}, now())
     assert isinstance(denied, ClaimDenied)
-    await recover_all(testbed.store, testbed.kube, now() + LATER)
+    await recover_all(testbed.store, testbed.kube, now() + SETTLE_DELAY)
     assert await testbed.kube.get(RUN, name) is None
 
 
@@ -96,32 +96,32 @@ async def test_unreachable_apiserver_withdraws_unkeyed_run(
 
     from kube.client import KubeClient
 
-    nowhere = KubeClient(
+    unreachable = KubeClient(
         client.ApiClient(client.Configuration(host="http://127.0.0.1:9")), testbed.kube.namespace
     )
-    use = Idempotency("key", "abc", "body")
+    idempotency = Idempotency("key", "abc", "body")
     try:
         with pytest.raises(errors.KubeUnavailable):
-            await create_run(testbed.store, nowhere, REQUEST, now())
+            await create_run(testbed.store, unreachable, REQUEST, now())
         assert (await testbed.store.runs.page(0, 10)).total == 0
         with pytest.raises(errors.KubeUnavailable):
-            await create_run(testbed.store, nowhere, REQUEST, now(), use)
+            await create_run(testbed.store, unreachable, REQUEST, now(), idempotency)
     finally:
-        await nowhere.close()
-    row = await create_run(testbed.store, testbed.kube, REQUEST, now(), use)
+        await unreachable.close()
+    row = await create_run(testbed.store, testbed.kube, REQUEST, now(), idempotency)
     assert (await testbed.store.runs.page(0, 10)).total == 1
     assert (await testbed.get(row.name))["metadata"]["uid"] == row.uid
 
 
 async def test_large_input_is_stored_by_reference(testbed: StoreTestbed) -> None:
-    whole = {"text": "ä" * 400_000, "number": 2**70, "nothing": None}
-    row = await create_run(testbed.store, testbed.kube, RunRequest("demo", "dep-a", whole), now())
-    found = await testbed.get(row.name)
-    assert "input" not in found["spec"]
-    assert found["spec"]["inputRef"] == reference(whole, testbed.store.limits.input_inline_bytes)
-    asked = ClaimRequest(found["metadata"]["uid"], "pod", "nonce")
-    answer = await testbed.store.claims.grant(row.name, asked, {}, now())
-    assert isinstance(answer, ClaimGranted) and answer.input == whole
+    value = {"text": "ä" * 400_000, "number": 2**70, "nothing": None}
+    row = await create_run(testbed.store, testbed.kube, RunRequest("demo", "dep-a", value), now())
+    obj = await testbed.get(row.name)
+    assert "input" not in obj["spec"]
+    assert obj["spec"]["inputRef"] == reference(value, testbed.store.limits.input_inline_bytes)
+    request = ClaimRequest(obj["metadata"]["uid"], "pod", "nonce")
+    claim = await testbed.store.claims.grant(row.name, request, {}, now())
+    assert isinstance(claim, ClaimGranted) and claim.input == value
 
 
 @pytest.mark.parametrize(

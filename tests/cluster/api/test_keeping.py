@@ -11,8 +11,8 @@ from crds.kinds import PROJECT, RUN
 from crds.objects import Run
 from crds.times import format_second
 from tests.cluster.api.conftest import StoreTestbed, until
-from tests.cluster.api.test_projector import accept
-from tests.cluster.api.test_result import HOLDER, RESULT, call, claimed, deliver
+from tests.cluster.api.test_projector import create_accepted_run
+from tests.cluster.api.test_result import HOLDER, RESULT, call, create_claimed_run, send_events_and_artifact
 
 Pods = TestClient[Any, Any]
 Start = Callable[..., Awaitable[None]]
@@ -23,12 +23,12 @@ async def test_retention_deletes_object_then_log_then_record(
 ) -> None:
     await testbed.kube.patch(PROJECT, "demo", {"spec": {"retention": {"runs": "1s", "records": "1h"}}})
     await work(seal_after=0.5)
-    run = await claimed(testbed, pods)
-    await deliver(testbed, pods, run)
+    run = await create_claimed_run(testbed, pods)
+    await send_events_and_artifact(testbed, pods, run)
     assert (await call(testbed, pods, run, "result", RESULT))[0] == 200
     started = (await testbed.get(run))["status"]["claim"]["time"]
     ended = {"startTime": started, "completionTime": format_second(datetime.now(UTC))}
-    await testbed.end(run, **ended, project="demo", deployment="dep-a")
+    await testbed.end_run(run, **ended, project="demo", deployment="dep-a")
 
     async def pruned() -> bool:
         row = await testbed.store.runs.get(run)
@@ -43,25 +43,25 @@ async def test_retention_deletes_object_then_log_then_record(
     await testbed.kube.patch(PROJECT, "demo", {"spec": {"retention": {"records": "1s"}}})
     await work(seal_after=0.5)
 
-    async def buried() -> bool:
+    async def records_deleted() -> bool:
         return await testbed.store.runs.get(
             run
         ) is None and not await testbed.store.expired_records.list_remains(1)
 
-    await until(buried, 120)
+    await until(records_deleted, 120)
     assert [
         blob async for page in testbed.store.blobs.list_folder(testbed.config.namespace) for blob in page
     ] == []
     # Applied again, it is given to no pod, and is not shown.
-    again = await testbed.kube.create(RUN, {"metadata": {"name": run}, "spec": {"project": "demo"}})
-    status, _ = await call(testbed, pods, run, "claim", HOLDER, uid=again["metadata"]["uid"])
+    recreated = await testbed.kube.create(RUN, {"metadata": {"name": run}, "spec": {"project": "demo"}})
+    status, _ = await call(testbed, pods, run, "claim", HOLDER, uid=recreated["metadata"]["uid"])
     assert status == 404
     assert (await testbed.store.runs.page(0, 9)).total == 0
 
 
 async def test_changed_object_is_not_deleted_on_a_stale_view(testbed: StoreTestbed) -> None:
-    run = await accept(testbed)
-    await testbed.end(run, project="demo", deployment="dep-a")
+    run = await create_accepted_run(testbed)
+    await testbed.end_run(run, project="demo", deployment="dep-a")
     now = datetime.now(UTC)
     await testbed.store.run_writer.observe(Run(await testbed.get(run)), now)
     await testbed.kube.patch(RUN, run, {"metadata": {"labels": {"seen": "by-others"}}})
@@ -70,6 +70,6 @@ async def test_changed_object_is_not_deleted_on_a_stale_view(testbed: StoreTestb
     assert await prune_objects(testbed.store, testbed.kube, now, 1, 10) == 1
     assert await testbed.kube.get(RUN, run) is None
     # Nor is one of the same name that was made anew.
-    made = await testbed.kube.create(RUN, {"metadata": {"name": run}, "spec": {"project": "demo"}})
+    recreated = await testbed.kube.create(RUN, {"metadata": {"name": run}, "spec": {"project": "demo"}})
     assert await prune_objects(testbed.store, testbed.kube, now, 1, 10) == 0
-    assert (await testbed.get(run))["metadata"]["uid"] == made["metadata"]["uid"]
+    assert (await testbed.get(run))["metadata"]["uid"] == recreated["metadata"]["uid"]

@@ -13,7 +13,7 @@ Start = Callable[..., Awaitable[None]]
 REQUEST = RunRequest("demo", "dep-a", {})
 
 
-async def accept(testbed: StoreTestbed) -> str:
+async def create_accepted_run(testbed: StoreTestbed) -> str:
     return (await create_run(testbed.store, testbed.kube, REQUEST, datetime.now(UTC))).name
 
 
@@ -26,7 +26,7 @@ async def test_kubectl_run_gets_one_terminal_event(testbed: StoreTestbed, work: 
     await work()
     await testbed.kube.create(RUN, {"metadata": {"name": "run-by-hand"}, "spec": {"project": "demo"}})
     await until(lambda: status(testbed, "run-by-hand"))
-    await testbed.end("run-by-hand", project="demo", deployment="dep-a")
+    await testbed.end_run("run-by-hand", project="demo", deployment="dep-a")
 
     async def ended() -> bool:
         return await status(testbed, "run-by-hand") == "succeeded"
@@ -50,13 +50,13 @@ async def test_activation_is_visible_in_one_step(testbed: StoreTestbed, work: St
 
 
 async def test_list_finds_deletions_missed_by_the_watch(testbed: StoreTestbed, work: Start) -> None:
-    live, ended = await accept(testbed), await accept(testbed)
+    live, ended = await create_accepted_run(testbed), await create_accepted_run(testbed)
     await testbed.kube.create(PROJECT, {"metadata": {"name": "other"}, "spec": {}})
     await work()
     await until(lambda: testbed.store.projects.get("other"))
     # The watch is stopped; meanwhile:
     await testbed.kube.delete(PROJECT, "other")
-    await testbed.end(ended)
+    await testbed.end_run(ended)
     await testbed.kube.delete(RUN, live)
     await work()
     row = await until(lambda: testbed.store.runs.get(live))
@@ -68,7 +68,7 @@ async def test_list_finds_deletions_missed_by_the_watch(testbed: StoreTestbed, w
 
 async def test_deleted_run_is_canceled_immediately(testbed: StoreTestbed, work: Start) -> None:
     await work()
-    run = await accept(testbed)
+    run = await create_accepted_run(testbed)
     await testbed.kube.delete(RUN, run)
 
     async def canceled() -> bool:
@@ -79,8 +79,8 @@ async def test_deleted_run_is_canceled_immediately(testbed: StoreTestbed, work: 
 
 async def test_ended_object_expires_and_its_row_stays(testbed: StoreTestbed, work: Start) -> None:
     await work(run_ttl=0.2)
-    live, ended = await accept(testbed), await accept(testbed)
-    await testbed.end(ended)
+    live, ended = await create_accepted_run(testbed), await create_accepted_run(testbed)
+    await testbed.end_run(ended)
 
     async def pruned() -> bool:
         return await testbed.kube.get(RUN, ended) is None
@@ -90,24 +90,24 @@ async def test_ended_object_expires_and_its_row_stays(testbed: StoreTestbed, wor
     assert await status(testbed, ended) == "succeeded"
     assert (await testbed.store.events.read(ended, 0, 9)).ended
     # The name executes once: made again, the row stays the first execution.
-    again = await testbed.kube.create(RUN, {"metadata": {"name": ended}, "spec": {"project": "demo"}})
-    await testbed.end(ended, phase="Failed")
+    recreated = await testbed.kube.create(RUN, {"metadata": {"name": ended}, "spec": {"project": "demo"}})
+    await testbed.end_run(ended, phase="Failed")
     row = await testbed.store.runs.get(ended)
     assert row is not None
-    assert (row.status, row.uid != again["metadata"]["uid"]) == ("succeeded", True)
+    assert (row.status, row.uid != recreated["metadata"]["uid"]) == ("succeeded", True)
 
 
 async def test_recreated_project_shows_nothing_of_the_old_one(testbed: StoreTestbed, work: Start) -> None:
     await work()
-    run = await accept(testbed)
+    run = await create_accepted_run(testbed)
     await testbed.kube.delete(PROJECT, "demo")
-    made: dict[str, Any] = await testbed.kube.create(PROJECT, {"metadata": {"name": "demo"}, "spec": {}})
+    project: dict[str, Any] = await testbed.kube.create(PROJECT, {"metadata": {"name": "demo"}, "spec": {}})
 
-    async def anew() -> bool:
+    async def recreated() -> bool:
         row = await testbed.store.projects.get("demo")
-        return row is not None and row.uid == made["metadata"]["uid"]
+        return row is not None and row.uid == project["metadata"]["uid"]
 
-    await until(anew)
+    await until(recreated)
     assert await status(testbed, run) is None
     assert (await testbed.store.deployments.page("demo", 0, 10)).total == 0
 
@@ -144,10 +144,10 @@ async def test_kaniko_log_is_followed_and_stored(testbed: StoreTestbed, work: St
     )
     expected = "".join(f"line {number}\n" for number in range(1, 6)) + "no end\n"
 
-    async def whole() -> bool:
+    async def log_complete() -> bool:
         return (await testbed.store.build_logs.read("dep-a")).text == expected
 
-    await until(whole, 300)
+    await until(log_complete, 300)
     await work()
     await testbed.kube.delete(POD, "dep-a-d1", grace_seconds=0)
     assert (await testbed.store.build_logs.read("dep-a")).text == expected

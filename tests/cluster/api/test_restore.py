@@ -17,16 +17,16 @@ from api.v1.runs.create import RunRequest, create_run
 from crds.kinds import POD, PROJECT
 from crds.times import format_second
 from tests.cluster.api.conftest import StoreTestbed, until
-from tests.cluster.api.test_result import HOLDER, RESULT, call, claimed, deliver
+from tests.cluster.api.test_result import HOLDER, RESULT, call, create_claimed_run, send_events_and_artifact
 
 FIELDS = ("uid", "status", "project", "deployment", "input", "output", "error", "completed_at", "duration_ms")
 Start = Callable[..., Awaitable[None]]
 Pods = TestClient[Any, Any]
 
 
-@pytest.mark.parametrize("logs", [False, True], ids=["all is lost", "the logs are there"])
+@pytest.mark.parametrize("with_logs", [False, True], ids=["everything is lost", "logs are kept"])
 async def test_empty_index_is_filled_from_live_objects(
-    testbed: StoreTestbed, pods: Pods, work: Start, tmp_path: Path, logs: bool
+    testbed: StoreTestbed, pods: Pods, work: Start, tmp_path: Path, with_logs: bool
 ) -> None:
     await work()
     await testbed.kube.patch(
@@ -35,12 +35,12 @@ async def test_empty_index_is_filled_from_live_objects(
         {"status": {"activeDeployment": "dep-a", "activatedAt": "2026-11-21T10:00:00Z"}},
         "status",
     )
-    ended = await claimed(testbed, pods)
-    await deliver(testbed, pods, ended)
+    ended = await create_claimed_run(testbed, pods)
+    await send_events_and_artifact(testbed, pods, ended)
     assert (await call(testbed, pods, ended, "result", RESULT))[0] == 200
     claim = (await testbed.get(ended))["status"]["claim"]
     ended_at = format_second(datetime.now(UTC))
-    await testbed.end(
+    await testbed.end_run(
         ended, startTime=claim["time"], completionTime=ended_at, project="demo", deployment="dep-a"
     )
     request = RunRequest("demo", "dep-a", {"n": 1})
@@ -48,7 +48,7 @@ async def test_empty_index_is_filled_from_live_objects(
     before = testbed.store
     await work()
     first = {name: await before.runs.get(name) for name in (ended, pending)}
-    if logs:
+    if with_logs:
         shutil.copytree(testbed.config.data / "events", tmp_path / "fresh" / "events")
     fresh = await Store.open(tmp_path / "fresh", testbed.config.namespace)
     testbed.store = fresh
@@ -59,13 +59,13 @@ async def test_empty_index_is_filled_from_live_objects(
             for field in FIELDS:
                 assert getattr(again[name], field) == getattr(first[name], field), field
         assert (await fresh.runs.page(0, 9, project="demo")).total == 2
-        shown = await fresh.deployments.get("dep-a")
-        assert shown is not None and shown.status == "active"
+        deployment = await fresh.deployments.get("dep-a")
+        assert deployment is not None and deployment.status == "active"
         assert (await fresh.deployments.page("demo", 0, 9)).total == 1
         # What the crew said was in the event log; that it ran, and how it ended, its object knows.
         events = (await fresh.events.read(ended, 0, 9)).events
-        said = ["log", "log", "artifact"] if logs else []
-        assert [event.type for event in events] == ["run.started", *said, "run.completed"]
+        crew_events = ["log", "log", "artifact"] if with_logs else []
+        assert [event.type for event in events] == ["run.started", *crew_events, "run.completed"]
         assert [event.id for event in events] == list(range(1, len(events) + 1))
         assert events[-1].data["output"] == RESULT["output"]
     finally:
@@ -78,7 +78,7 @@ async def test_run_claimed_before_index_loss_is_refused(
     testbed: StoreTestbed, pods: Pods, work: Start, config: ApiConfig, tmp_path: Path
 ) -> None:
     await work()
-    run = await claimed(testbed, pods)
+    run = await create_claimed_run(testbed, pods)
 
     async def written() -> bool:
         return bool((await testbed.get(run))["status"].get("claim"))
@@ -87,10 +87,10 @@ async def test_run_claimed_before_index_loss_is_refused(
     fresh = await Store.open(tmp_path / "fresh", config.namespace)
     app = web.Application()
     routes.add_routes(app, config, fresh, testbed.kube)
-    async with TestClient(TestServer(app)) as late:
+    async with TestClient(TestServer(app)) as client:
         for holder in (HOLDER, {"pod_uid": "pod", "nonce": "drawn anew"}):
-            status, answer = await call(testbed, late, run, "claim", holder)
-            assert (status, answer["state"]) == (200, "refused")
+            status, response = await call(testbed, client, run, "claim", holder)
+            assert (status, response["state"]) == (200, "refused")
     await fresh.close()
 
 
@@ -115,11 +115,11 @@ async def test_pods_older_than_restored_index_cannot_claim(
     )
     async with TestClient(TestServer(app)) as pods:
         holder = {"pod_uid": pod["metadata"]["uid"], "nonce": "nonce"}
-        status, answer = await call(testbed, pods, run, "claim", holder)
-        assert (status, answer["state"]) == (200, state)
+        status, response = await call(testbed, pods, run, "claim", holder)
+        assert (status, response["state"]) == (200, state)
         if state == "refused":
-            assert "restored" in answer["reason"]
+            assert "restored" in response["reason"]
             return
         # Another pod of that name is none that the cluster has.
-        status, answer = await call(testbed, pods, run, "claim", {"pod_uid": "other", "nonce": "x"})
-        assert answer["state"] == "refused"
+        status, response = await call(testbed, pods, run, "claim", {"pod_uid": "other", "nonce": "x"})
+        assert response["state"] == "refused"

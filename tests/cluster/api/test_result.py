@@ -29,41 +29,41 @@ RESULT = {
 
 
 async def call(
-    testbed: StoreTestbed, pods: Pods, run: str, what: str, body: Any, uid: str | None = None
+    testbed: StoreTestbed, pods: Pods, run: str, action: str, body: Any, uid: str | None = None
 ) -> tuple[int, Any]:
     uid = uid or (await testbed.get(run))["metadata"]["uid"]
-    if what == "claim":
+    if action == "claim":
         body = {"protocol": 1, "run_uid": uid, **body}
-    address = f"/internal/v1/runs/{run}/{what}"
-    async with pods.post(address, json=body, headers=testbed.bearer(run, uid)) as answer:
-        return answer.status, await answer.json()
+    address = f"/internal/v1/runs/{run}/{action}"
+    async with pods.post(address, json=body, headers=testbed.auth_headers(run, uid)) as response:
+        return response.status, await response.json()
 
 
-async def claimed(testbed: StoreTestbed, pods: Pods) -> str:
+async def create_claimed_run(testbed: StoreTestbed, pods: Pods) -> str:
     request = RunRequest("demo", "dep-a", {"topic": "ants"})
     run = (await create_run(testbed.store, testbed.kube, request, datetime.now(UTC))).name
     assert (await call(testbed, pods, run, "claim", HOLDER))[1]["state"] == "granted"
     return run
 
 
-async def deliver(testbed: StoreTestbed, pods: Pods, run: str) -> None:
+async def send_events_and_artifact(testbed: StoreTestbed, pods: Pods, run: str) -> None:
     """Two events and an artifact."""
     events = [{"seq": n, "type": "log", "time": None, "data": {"message": str(n)}} for n in (1, 2)]
     assert (await call(testbed, pods, run, "events", {**HOLDER, "events": events}))[0] == 200
     headers = {
-        **testbed.bearer(run, (await testbed.get(run))["metadata"]["uid"]),
+        **testbed.auth_headers(run, (await testbed.get(run))["metadata"]["uid"]),
         "X-Crewyard-Pod": "pod",
         "X-Crewyard-Nonce": "nonce",
         "X-Crewyard-Sha256": hashlib.sha256(b"abc").hexdigest(),
     }
     address = f"/internal/v1/runs/{run}/artifacts/report.md"
-    async with pods.put(address, data=b"abc", headers=headers) as answer:
-        assert answer.status == 200
+    async with pods.put(address, data=b"abc", headers=headers) as response:
+        assert response.status == 200
 
 
 async def test_claim_events_result_and_end_of_a_run(testbed: StoreTestbed, pods: Pods, work: Start) -> None:
     await work()
-    run = await claimed(testbed, pods)
+    run = await create_claimed_run(testbed, pods)
 
     async def written() -> Any:
         return (await testbed.get(run))["status"].get("claim")
@@ -79,7 +79,7 @@ async def test_claim_events_result_and_end_of_a_run(testbed: StoreTestbed, pods:
         425,
         {"events": {"stored": 0, "expected": 2}, "artifacts": {"stored": 0, "expected": 1}},
     )
-    await deliver(testbed, pods, run)
+    await send_events_and_artifact(testbed, pods, run)
     for _ in range(2):
         assert await call(testbed, pods, run, "result", RESULT) == (200, {})
         assert (await testbed.get(run))["status"]["result"] == {
@@ -89,7 +89,7 @@ async def test_claim_events_result_and_end_of_a_run(testbed: StoreTestbed, pods:
             "artifacts": {"count": 1, "bytes": 3},
         }
     assert (await call(testbed, pods, run, "result", {**RESULT, "duration_ms": 9}))[0] == 409
-    await testbed.end(run, startTime=claim["time"])
+    await testbed.end_run(run, startTime=claim["time"])
 
     async def ended() -> bool:
         found = await testbed.store.runs.get(run)
@@ -118,8 +118,8 @@ async def test_pod_faster_than_the_watch_can_claim(testbed: StoreTestbed, pods: 
     await testbed.kube.patch(
         RUN, "run-fast", {"status": {"deployment": "dep-a", "project": "demo"}}, "status"
     )
-    status, answer = await call(testbed, pods, "run-fast", "claim", HOLDER)
-    assert (status, answer["state"], answer["input"]) == (200, "granted", {"a": 1})
+    status, response = await call(testbed, pods, "run-fast", "claim", HOLDER)
+    assert (status, response["state"], response["input"]) == (200, "granted", {"a": 1})
     assert (await call(testbed, pods, "run-none", "claim", HOLDER, uid="none"))[0] == 404
 
 
@@ -127,13 +127,13 @@ async def test_claim_before_status_uses_the_pods_labels(
     testbed: StoreTestbed, pods: Pods, work: Start
 ) -> None:
     await work()
-    made = await testbed.kube.create(RUN, {"metadata": {"name": "run-a"}, "spec": {"project": "demo"}})
-    uid = made["metadata"]["uid"]
+    created = await testbed.kube.create(RUN, {"metadata": {"name": "run-a"}, "spec": {"project": "demo"}})
+    uid = created["metadata"]["uid"]
 
-    async def seen() -> bool:
+    async def is_recorded() -> bool:
         return await testbed.store.runs.get("run-a") is not None
 
-    await until(seen)
+    await until(is_recorded)
     pod = await testbed.kube.create(
         POD,
         {
@@ -149,14 +149,14 @@ async def test_claim_before_status_uses_the_pods_labels(
     )
     assert (await call(testbed, pods, "run-a", "claim", HOLDER))[0] == 503
     holder = {**HOLDER, "pod_uid": pod["metadata"]["uid"]}
-    status, answer = await call(testbed, pods, "run-a", "claim", holder)
-    assert (status, answer["state"], answer["deployment_id"]) == (200, "granted", "dep_a")
+    status, response = await call(testbed, pods, "run-a", "claim", holder)
+    assert (status, response["state"], response["deployment_id"]) == (200, "granted", "dep_a")
     assert (await testbed.store.runs.page(0, 10, deployment="dep-a", status="running")).total == 1
 
 
 async def test_claim_and_result_survive_a_restart(testbed: StoreTestbed, pods: Pods, work: Start) -> None:
-    run = await claimed(testbed, pods)
-    await deliver(testbed, pods, run)
+    run = await create_claimed_run(testbed, pods)
+    await send_events_and_artifact(testbed, pods, run)
     await testbed.store.claims.record_result(run, "pod", "nonce", {"outcome": "succeeded", "durationMs": 5})
     assert "claim" not in (await testbed.get(run))["status"]
     await work()
@@ -176,10 +176,10 @@ async def test_claim_and_result_survive_a_restart(testbed: StoreTestbed, pods: P
 async def test_ended_or_deleted_run_ends_status_retries(
     testbed: StoreTestbed, pods: Pods, work: Start
 ) -> None:
-    run = await claimed(testbed, pods)
-    gone = await claimed(testbed, pods)
-    await testbed.end(run, phase="Canceled")
-    await testbed.kube.delete(RUN, gone)
+    run = await create_claimed_run(testbed, pods)
+    deleted = await create_claimed_run(testbed, pods)
+    await testbed.end_run(run, phase="Canceled")
+    await testbed.kube.delete(RUN, deleted)
     await work()
 
     async def settled() -> bool:
@@ -187,7 +187,7 @@ async def test_ended_or_deleted_run_ends_status_retries(
 
     await until(settled)
     assert "claim" not in (await testbed.get(run))["status"]
-    row = await testbed.store.runs.get(gone)
+    row = await testbed.store.runs.get(deleted)
     assert row is not None
     assert row.status == "canceled"
 
@@ -206,6 +206,6 @@ async def test_object_holds_256_kib_of_input(testbed: StoreTestbed, pods: Pods) 
     value = {"text": "x" * (256 * 1024 - 11)}
     spec = {"deployment": "dep-a", "project": "demo", "input": value}
     await testbed.kube.create(RUN, {"metadata": {"name": "run-a"}, "spec": spec})
-    status, answer = await call(testbed, pods, "run-a", "claim", HOLDER)
-    assert (status, answer["state"], answer["input"]) == (200, "granted", value)
+    status, response = await call(testbed, pods, "run-a", "claim", HOLDER)
+    assert (status, response["state"], response["input"]) == (200, "granted", value)
     await testbed.kube.patch(RUN, "run-a", {"spec": {"cancel": True}})

@@ -8,7 +8,7 @@ from crds.kinds import PROJECT, RUN
 from tests.cluster.api.conftest import StoreTestbed
 
 
-async def accept(testbed: StoreTestbed) -> str:
+async def create_accepted_run(testbed: StoreTestbed) -> str:
     request = RunRequest("demo", "dep-a", {})
     return (await create_run(testbed.store, testbed.kube, request, datetime.now(UTC))).name
 
@@ -19,22 +19,22 @@ async def status(testbed: StoreTestbed, run: str) -> str | None:
 
 
 async def test_resync_finds_created_changed_ended_and_deleted(testbed: StoreTestbed) -> None:
-    ended, gone, stays, renewed = [await accept(testbed) for _ in range(4)]
+    ended, deleted, pending, recreated = [await create_accepted_run(testbed) for _ in range(4)]
     await testbed.kube.create(PROJECT, {"metadata": {"name": "other"}, "spec": {}})
     await testbed.kube.create(RUN, {"metadata": {"name": "run-by-hand"}, "spec": {"project": "demo"}})
-    await testbed.end(ended)
-    await testbed.kube.delete(RUN, gone)
-    before = await testbed.store.runs.get(renewed)
-    await testbed.kube.delete(RUN, renewed)
-    await testbed.kube.create(RUN, {"metadata": {"name": renewed}, "spec": {"project": "demo"}})
+    await testbed.end_run(ended)
+    await testbed.kube.delete(RUN, deleted)
+    before = await testbed.store.runs.get(recreated)
+    await testbed.kube.delete(RUN, recreated)
+    await testbed.kube.create(RUN, {"metadata": {"name": recreated}, "spec": {"project": "demo"}})
     # Nobody watches.
     for _ in range(2):
         await resync(testbed.store, testbed.kube)
         assert await testbed.store.projects.get("other") is not None
-        found = [await status(testbed, run) for run in ("run-by-hand", ended, gone, stays, renewed)]
-        assert found == ["pending", "succeeded", "canceled", "pending", "canceled"]
-    now = await testbed.store.runs.get(renewed)
-    assert before is not None and now is not None and now.uid == before.uid
+        statuses = [await status(testbed, run) for run in ("run-by-hand", ended, deleted, pending, recreated)]
+        assert statuses == ["pending", "succeeded", "canceled", "pending", "canceled"]
+    after = await testbed.store.runs.get(recreated)
+    assert before is not None and after is not None and after.uid == before.uid
     await testbed.kube.delete(PROJECT, "other")
     await resync(testbed.store, testbed.kube)
     assert await testbed.store.projects.get("other") is None

@@ -37,29 +37,34 @@ async def account(kube: KubeClient, name: str, *scopes: str) -> None:
     # The apiserver's authorizer learns of roles by watches: a moment later.
     async with asyncio.timeout(60):
         for scope in scopes:
-            while not await _may(kube, name, *RULES[scope]):
+            while not await _is_allowed(kube, name, *RULES[scope]):
                 await asyncio.sleep(0.02)
 
 
-async def _may(kube: KubeClient, name: str, resource: str, verbs: list[str]) -> bool:
+async def _is_allowed(kube: KubeClient, name: str, resource: str, verbs: list[str]) -> bool:
     """Whether the apiserver says that the account may."""
-    about = {"namespace": kube.namespace, "group": "crewyard.dev", "resource": resource, "verb": verbs[0]}
-    spec = {"user": f"system:serviceaccount:{kube.namespace}:{name}", "resourceAttributes": about}
-    said = await kube.call(
+    attributes = {
+        "namespace": kube.namespace,
+        "group": "crewyard.dev",
+        "resource": resource,
+        "verb": verbs[0],
+    }
+    spec = {"user": f"system:serviceaccount:{kube.namespace}:{name}", "resourceAttributes": attributes}
+    review = await kube.call(
         "POST",
         "/apis/authorization.k8s.io/v1/subjectaccessreviews",
         body={"apiVersion": "authorization.k8s.io/v1", "kind": "SubjectAccessReview", "spec": spec},
     )
-    return bool(said["status"]["allowed"])
+    return bool(review["status"]["allowed"])
 
 
 async def token(kube: KubeClient, name: str, audience: str | None = "crewyard") -> str:
     """A token of the account; for the apiserver itself where no audience is given."""
     path = f"/api/v1/namespaces/{kube.namespace}/serviceaccounts/{name}/token"
     spec: dict[str, Any] = {"expirationSeconds": 600, "audiences": [audience] if audience else None}
-    made = await kube.call(
+    response = await kube.call(
         "POST",
         path,
         body={"apiVersion": "authentication.k8s.io/v1", "kind": "TokenRequest", "spec": spec},
     )
-    return str(made["status"]["token"])
+    return str(response["status"]["token"])

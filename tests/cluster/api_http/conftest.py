@@ -23,20 +23,20 @@ class ClusterApiTestbed:
     def __init__(self, client: TestClient, kube: KubeClient, store: Store, admin: str) -> None:
         self.client, self.kube, self.store, self.admin = client, kube, store, admin
 
-    async def call(self, method: str, path: str, body: Any = None, **more: Any):
+    async def call(self, method: str, path: str, body: Any = None, **kwargs: Any):
         """Status, JSON body (or bytes) and headers of one call."""
-        headers = {"Authorization": f"Bearer {self.admin}", **more.pop("headers", {})}
-        async with self.client.request(method, path, json=body, headers=headers, **more) as answer:
-            raw = await answer.read()
-            DESCRIPTION.check(method, answer.url.raw_path, answer.status, answer.headers, raw)
-            found = await answer.json() if answer.content_type == "application/json" and raw else raw
-            return answer.status, found, answer.headers
+        headers = {"Authorization": f"Bearer {self.admin}", **kwargs.pop("headers", {})}
+        async with self.client.request(method, path, json=body, headers=headers, **kwargs) as response:
+            raw = await response.read()
+            DESCRIPTION.check(method, response.url.raw_path, response.status, response.headers, raw)
+            content = await response.json() if response.content_type == "application/json" and raw else raw
+            return response.status, content, response.headers
 
-    async def data(self, method: str, path: str, body: Any = None, **more: Any) -> Any:
+    async def data(self, method: str, path: str, body: Any = None, **kwargs: Any) -> Any:
         """The data of a call that succeeds."""
-        status, found, _ = await self.call(method, path, body, **more)
-        assert status < 300, found
-        return found["data"]
+        status, content, _ = await self.call(method, path, body, **kwargs)
+        assert status < 300, content
+        return content["data"]
 
     async def patch_status(self, kind: Kind, name: str, **status: Any) -> None:
         """What the controller would write."""
@@ -60,7 +60,7 @@ class ClusterApiTestbed:
 
 
 @pytest.fixture(autouse=True)
-def patience(monkeypatch) -> None:
+def long_review_timeout(monkeypatch) -> None:
     """What callers are told of tokens is tried here, not how soon this machine's apiserver tells it."""
     monkeypatch.setattr("api.auth.kubernetes.REVIEW_TIMEOUT_SECONDS", 60.0)
 
@@ -84,8 +84,8 @@ async def testbed(tmp_path, kube, settings) -> AsyncIterator[ClusterApiTestbed]:
         }
     )
     store = await Store.open(tmp_path, namespace)
-    drawn = api_keys.generate()
-    admin = StoredKey(drawn.key_id, drawn.hash, "test", frozenset({"admin"}), None, "enterprise")
-    async with TestClient(TestServer(make_app(config, store, kube, {drawn.key_id: admin}))) as client:
-        yield ClusterApiTestbed(client, kube, store, drawn.text)
+    generated = api_keys.generate()
+    admin = StoredKey(generated.key_id, generated.hash, "test", frozenset({"admin"}), None, "enterprise")
+    async with TestClient(TestServer(make_app(config, store, kube, {generated.key_id: admin}))) as client:
+        yield ClusterApiTestbed(client, kube, store, generated.text)
     await store.close()

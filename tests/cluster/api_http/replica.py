@@ -25,10 +25,10 @@ class Replica:
     namespace: str
     directory: Path
     settings: dict[str, str]
-    drawn: Any
+    admin_key: Any
     process: asyncio.subprocess.Process | None = None
     log: list[str] = field(default_factory=list)
-    before: tuple[str, ...] = ()
+    command_prefix: tuple[str, ...] = ()
     """A command in front of the interpreter."""
 
     def __post_init__(self) -> None:
@@ -38,9 +38,14 @@ class Replica:
 
     async def start(self) -> None:
         """Starts it; returns once it is ready."""
-        record = {"id": self.drawn.key_id, "hash": self.drawn.hash, "scopes": ["admin"], "plan": "enterprise"}
+        record = {
+            "id": self.admin_key.key_id,
+            "hash": self.admin_key.hash,
+            "scopes": ["admin"],
+            "plan": "enterprise",
+        }
         self.process = await asyncio.create_subprocess_exec(
-            *self.before, sys.executable, "-m", "api",
+            *self.command_prefix, sys.executable, "-m", "api",
             env={
                 **os.environ,
                 "CREWYARD_DATA": str(self.directory),
@@ -58,8 +63,8 @@ class Replica:
             while True:
                 assert self.process.returncode is None, "".join(self.log)
                 try:
-                    async with session.get("/readyz") as answer:
-                        if answer.status == 200:
+                    async with session.get("/readyz") as response:
+                        if response.status == 200:
                             return
                 except aiohttp.ClientError:
                     pass
@@ -71,14 +76,14 @@ class Replica:
             self.log.append(line.decode())
 
     @property
-    def leads(self) -> bool:
+    def is_leader(self) -> bool:
         """Whether it has said so."""
         return any("this replica leads" in line for line in self.log)
 
-    async def end(self, how: signal.Signals = signal.SIGTERM) -> None:
+    async def stop(self, signal_number: signal.Signals = signal.SIGTERM) -> None:
         """Ends it: SIGKILL as a machine that is gone."""
         if self.process is not None and self.process.returncode is None:
-            self.process.send_signal(how)
+            self.process.send_signal(signal_number)
             await asyncio.wait_for(self.process.wait(), 30)
         if self._reader is not None:
             await self._reader
@@ -86,41 +91,43 @@ class Replica:
 
     async def call(self, method: str, path: str, body: Any = None, **headers: str) -> tuple[int, Any, float]:
         """Status (0 without an answer), JSON body and seconds of one call with the admin key."""
-        begun = time.monotonic()
-        sent = {"Authorization": f"Bearer {self.drawn.text}", **headers}
+        started = time.monotonic()
+        all_headers = {"Authorization": f"Bearer {self.admin_key.text}", **headers}
         try:
             async with (
                 aiohttp.ClientSession(self.url) as session,
-                session.request(method, path, json=body, headers=sent, timeout=_LONG) as answer,
+                session.request(
+                    method, path, json=body, headers=all_headers, timeout=_REQUEST_TIMEOUT
+                ) as response,
             ):
-                found = await answer.json() if answer.content_type == "application/json" else None
-                if answer.status == 503:
-                    assert answer.headers["Retry-After"], "a 503 says when to try again"
-                return answer.status, found, time.monotonic() - begun
+                content = await response.json() if response.content_type == "application/json" else None
+                if response.status == 503:
+                    assert response.headers["Retry-After"], "a 503 says when to try again"
+                return response.status, content, time.monotonic() - started
         except aiohttp.ClientError:
-            return 0, None, time.monotonic() - begun
+            return 0, None, time.monotonic() - started
 
-    async def as_pod(self, run: str, uid: str, what: str, body: dict[str, Any]) -> Any:
+    async def call_as_pod(self, run: str, uid: str, action: str, body: dict[str, Any]) -> Any:
         """A call of a run's pod: its answer, None where it is to be repeated."""
         token = pod_tokens.mint(TOKEN_KEY, "run", self.namespace, run, uid, int(time.time()) + 600)
-        said = {"pod_uid": "pod", "nonce": "nonce-of-the-pod", **body}
+        json_body = {"pod_uid": "pod", "nonce": "nonce-of-the-pod", **body}
         try:
             async with (
                 aiohttp.ClientSession(self.url) as session,
                 session.post(
-                    f"/internal/v1/runs/{run}/{what}",
-                    json=said, headers={"Authorization": f"Bearer {token}"}, timeout=_LONG,
-                ) as answer,
+                    f"/internal/v1/runs/{run}/{action}",
+                    json=json_body, headers={"Authorization": f"Bearer {token}"}, timeout=_REQUEST_TIMEOUT,
+                ) as response,
             ):  # fmt: skip
-                assert answer.status in (200, 503), await answer.text()
-                return await answer.json() if answer.status == 200 else None
+                assert response.status in (200, 503), await response.text()
+                return await response.json() if response.status == 200 else None
         except aiohttp.ClientError:
             return None
 
 
-_LONG = aiohttp.ClientTimeout(total=30)
+_REQUEST_TIMEOUT = aiohttp.ClientTimeout(total=30)
 
 
-def draw() -> Any:
+def generate_admin_key() -> Any:
     """An admin key for replicas."""
     return api_keys.generate()

@@ -11,8 +11,8 @@ from aiohttp.test_utils import TestServer
 from crds.kinds import DEPLOYMENT, RUN
 from crds.times import format_second
 from tests.actions.acting import ActRepository, repository_with_crew
-from tests.actions.runner import Runner
-from tests.actions.service import Service
+from tests.actions.runner import ActionRunner
+from tests.actions.service import FakeService
 from tests.unit.api.auth.issuer import Issuer
 
 REQUEST_TOKEN = "of-this-job"
@@ -24,7 +24,7 @@ class JobRunner(Issuer):
 
     def __init__(self) -> None:
         super().__init__()
-        self.given: list[str] = []
+        self.issued: list[str] = []
         app = web.Application()
         app.router.add_get("/token", self._token)
         self.requests = TestServer(app)
@@ -34,8 +34,8 @@ class JobRunner(Issuer):
             return web.Response(status=403)
         now = datetime.now(UTC)
         ends = int(time.time()) + 2
-        self.given.append(self.token(now, aud=request.query["audience"], exp=ends))
-        return web.json_response({"count": 1, "value": self.given[-1]})
+        self.issued.append(self.token(now, aud=request.query["audience"], exp=ends))
+        return web.json_response({"count": 1, "value": self.issued[-1]})
 
 
 @pytest.fixture
@@ -54,7 +54,7 @@ def settings(issuer, monkeypatch):
     return {"CREWYARD_OIDC_ISSUER": issuer.url, "CREWYARD_OIDC_AUDIENCE": AUDIENCE}
 
 
-async def deployed(testbed):
+async def create_active_deployment(testbed):
     """A project that lets the workflow run, with an active deployment."""
     entries = [{"repository": "octo/tides", "ref": "refs/heads/main", "scopes": ["run"]}]
     await testbed.data("POST", "/v1/projects", {"name": "crew", "oidc": entries})
@@ -71,7 +71,7 @@ async def deployed(testbed):
             await asyncio.sleep(0.05)
 
 
-async def ended(testbed, after):
+async def end_started_run(testbed, after):
     """Plays the controller that ends the run that is started, so many seconds after it was."""
     async with asyncio.timeout(60):
         while not (runs := (await testbed.call("GET", "/v1/runs"))[1]["data"]):
@@ -83,7 +83,7 @@ async def ended(testbed, after):
                           startTime=now, completionTime=now, durationMs=1)  # fmt: skip
 
 
-def of_the_job(issuer):
+def job_environment(issuer):
     return {
         "ACTIONS_ID_TOKEN_REQUEST_URL": str(issuer.requests.make_url("/token?v=1")),
         "ACTIONS_ID_TOKEN_REQUEST_TOKEN": REQUEST_TOKEN,
@@ -91,41 +91,41 @@ def of_the_job(issuer):
 
 
 async def test_run_is_followed_beyond_token_expiry(testbed, issuer, tmp_path):
-    await deployed(testbed)
+    await create_active_deployment(testbed)
     (tmp_path / "workspace").mkdir()
-    runner = Runner(tmp_path, Service(), str(testbed.client.make_url("")).rstrip("/"))
-    runner.environment |= of_the_job(issuer)
-    given = {"project": "crew", "api_key": "", "oidc_audience": AUDIENCE, "input": "{}"}
-    process = await runner.start("run", **given)
-    await ended(testbed, 3.5)
+    runner = ActionRunner(tmp_path, FakeService(), str(testbed.client.make_url("")).rstrip("/"))
+    runner.environment |= job_environment(issuer)
+    inputs = {"project": "crew", "api_key": "", "oidc_audience": AUDIENCE, "input": "{}"}
+    process = await runner.start("run", **inputs)
+    await end_started_run(testbed, 3.5)
     done = await runner.done(process)
     assert done.code == 0, done.log
     assert done.outputs["status"] == "succeeded"
-    assert len(issuer.given) >= 2
-    assert all(f"::add-mask::{token}" in done.commands for token in issuer.given)
+    assert len(issuer.issued) >= 2
+    assert all(f"::add-mask::{token}" in done.commands for token in issuer.issued)
 
 
 async def test_workflow_in_act_runs_without_a_key(testbed, issuer, tmp_path):
-    await deployed(testbed)
+    await create_active_deployment(testbed)
     repository_with_crew(tmp_path)
     url = str(testbed.client.make_url("")).rstrip("/")
-    act = ActRepository(
+    repository = ActRepository(
         tmp_path, {"CREWYARD_URL": url, "CREWYARD_PROJECT": "crew", "CREWYARD_AUDIENCE": AUDIENCE}
     )
     (code, log), _ = await asyncio.gather(
-        act.run("keyless.yml", variables=of_the_job(issuer)), ended(testbed, 0.1)
+        repository.run("keyless.yml", variables=job_environment(issuer)), end_started_run(testbed, 0.1)
     )
     assert code == 0, log
     assert "status=succeeded" in log
-    assert issuer.given
-    assert not any(token in log for token in issuer.given)
+    assert issuer.issued
+    assert not any(token in log for token in issuer.issued)
 
 
 async def test_workflow_without_oidc_entry_is_refused(testbed, issuer, tmp_path):
     await testbed.data("POST", "/v1/projects", {"name": "crew"})
     (tmp_path / "workspace").mkdir()
-    runner = Runner(tmp_path, Service(), str(testbed.client.make_url("")).rstrip("/"))
-    runner.environment |= of_the_job(issuer)
+    runner = ActionRunner(tmp_path, FakeService(), str(testbed.client.make_url("")).rstrip("/"))
+    runner.environment |= job_environment(issuer)
     done = await runner.run(project="crew", api_key="", oidc_audience=AUDIENCE, input="{}")
     assert done.code == 1
     (line,) = done.errors()

@@ -46,8 +46,8 @@ async def test_upload_becomes_a_deployment(testbed, project):
     assert (stored["spec"]["crew"], stored["spec"]["preview"]) == ("other", {"pullRequest": 5})
     assert stored["metadata"]["ownerReferences"][0]["kind"] == "Project"
     assert stored["metadata"]["labels"]["crewyard.dev/project"] == project
-    shown = await testbed.data("GET", f"/v1/deployments/{made['id']}")
-    assert (shown["git_sha"], shown["activated_at"]) == ("abcdef0", None)
+    deployment = await testbed.data("GET", f"/v1/deployments/{made['id']}")
+    assert (deployment["git_sha"], deployment["activated_at"]) == ("abcdef0", None)
 
 
 async def test_response_waits_for_the_first_status(testbed, project, monkeypatch):
@@ -55,12 +55,12 @@ async def test_response_waits_for_the_first_status(testbed, project, monkeypatch
     monkeypatch.setattr("api.v1.deployments.routes.FIRST_STATUS_TIMEOUT_SECONDS", 60.0)
     ticket = await upload(testbed, project)
 
-    async def begin():
+    async def set_building():
         while not (found := (await testbed.kube.list(DEPLOYMENT)).items):
             await asyncio.sleep(0.02)
         await testbed.patch_status(DEPLOYMENT, found[0]["metadata"]["name"], phase="Building")
 
-    building = asyncio.create_task(begin())
+    building = asyncio.create_task(set_building())
     body = {"project": project, "build_context_url": ticket["build_context_url"]}
     assert (await testbed.data("POST", "/v1/deployments", body))["status"] == "building"
     await building
@@ -97,10 +97,10 @@ async def test_commit_has_one_deployment_until_it_fails(testbed):
     error = {"reason": "BuildFailed", "message": "no wheel"}
     await testbed.patch_status(DEPLOYMENT, name_of(first["id"]), phase="Failed", error=error)
 
-    async def shown():
+    async def deployment_status():
         return (await testbed.data("GET", f"/v1/deployments/{first['id']}"))["status"]
 
-    while await shown() != "failed":
+    while await deployment_status() != "failed":
         await asyncio.sleep(0.02)
     second = await testbed.data("POST", "/v1/deployments", body)
     assert second["id"] != first["id"]
@@ -136,8 +136,8 @@ async def test_rollback_is_one_patch_and_waits_until_done(testbed, project, monk
     await testbed.mark_built(project, new)
     await testbed.patch_status(DEPLOYMENT, old, phase="Superseded")
     # What is played here the API learns by its watch.
-    for name, wanted in ((old, "superseded"), (new, "active")):
-        while (await testbed.data("GET", f"/v1/deployments/{id_of(name)}"))["status"] != wanted:
+    for name, expected in ((old, "superseded"), (new, "active")):
+        while (await testbed.data("GET", f"/v1/deployments/{id_of(name)}"))["status"] != expected:
             await asyncio.sleep(0.02)
 
     async def controller():

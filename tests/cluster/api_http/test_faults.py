@@ -19,15 +19,15 @@ from crds import pod_tokens
 from crds.kinds import RUN
 from crds.names import name_of
 from crds.times import format_second
-from tests.cluster.api_http.replica import TOKEN_KEY, Replica, draw
-from tests.cluster.api_http.test_replicas import Reader, accepted, until
+from tests.cluster.api_http.replica import TOKEN_KEY, Replica, generate_admin_key
+from tests.cluster.api_http.test_replicas import ReplicaEventReader, create_run, until
 from tests.unit.api.store import bucket as s3
 from tests.unit.api.store import postgres_server as pg
 
-PROMISED = 5.0
+RESPONSE_DEADLINE_SECONDS = 5.0
 """Seconds in which every call is answered."""
 
-BEFORE = 5
+INITIAL_RUNS = 5
 """Runs that `accepted` makes."""
 
 
@@ -39,22 +39,30 @@ class Checker:
         self.number = 0
         self.events = 0
         self.files, self.runs, self.uploads = {}, [], []
-        self.trouble = []
+        self.problems = []
         self.first = None
 
-    async def everything(self):
+    async def call_all(self):
         """One call of each kind, at once; the statuses by kind. Each is in time, and a success or a 503."""
         self.number += 1
-        calls = (self._list, self._page, self._accept, self._say, self._store, self._read, self._upload)
-        found = await asyncio.gather(*(self._timed(call) for call in calls))
-        return dict(found)
+        calls = (
+            self._list,
+            self._page,
+            self._create_run,
+            self._append_event,
+            self._put_artifact,
+            self._read,
+            self._upload,
+        )
+        content = await asyncio.gather(*(self._timed(call) for call in calls))
+        return dict(content)
 
     async def _timed(self, call):
-        begun = time.monotonic()
+        started = time.monotonic()
         status = await call()
-        took = time.monotonic() - begun
-        if not (200 <= status < 300 or status == 503) or took > PROMISED:
-            self.trouble.append(f"{call.__name__} {self.number}: {status} after {took:.1f} s")
+        elapsed = time.monotonic() - started
+        if not (200 <= status < 300 or status == 503) or elapsed > RESPONSE_DEADLINE_SECONDS:
+            self.problems.append(f"{call.__name__} {self.number}: {status} after {elapsed:.1f} s")
         return call.__name__, status
 
     async def _list(self):
@@ -64,30 +72,30 @@ class Checker:
         path = f"/v1/runs/{self.run}/events"
         return (await self.replica.call("GET", path, Accept="application/json"))[0]
 
-    async def _accept(self):
+    async def _create_run(self):
         body = {"deployment": "crew", "input": {"number": self.number}}
-        status, found, _ = await self.replica.call("POST", "/v1/runs", body)
+        status, content, _ = await self.replica.call("POST", "/v1/runs", body)
         if status == 201:
-            self.runs.append(found["data"]["id"])
+            self.runs.append(content["data"]["id"])
         return status
 
     async def _upload(self):
         body = {"project": "crew", "size": 3}
-        status, found, _ = await self.replica.call("POST", "/v1/uploads", body)
+        status, content, _ = await self.replica.call("POST", "/v1/uploads", body)
         if status == 201:
-            self.uploads.append(found["data"]["id"])
+            self.uploads.append(content["data"]["id"])
         return status
 
-    async def _say(self):
+    async def _append_event(self):
         seq = self.events + 1
         event = {"seq": seq, "type": "log", "time": None, "data": {"message": f"line {seq} " + "x" * 20_000}}
-        answer = await self.replica.as_pod(name_of(self.run), self.uid, "events", {"events": [event]})
-        if answer is None:
+        response = await self.replica.call_as_pod(name_of(self.run), self.uid, "events", {"events": [event]})
+        if response is None:
             return 503
-        self.events = answer["acknowledged"]
+        self.events = response["acknowledged"]
         return 200
 
-    async def _store(self):
+    async def _put_artifact(self):
         name, data = f"file-{self.number}", os.urandom(50_000)
         run = name_of(self.run)
         token = pod_tokens.mint(
@@ -102,12 +110,12 @@ class Checker:
         }
         async with (
             aiohttp.ClientSession(self.replica.url) as session,
-            session.put(f"/internal/v1/runs/{run}/artifacts/{name}", data=data, headers=headers) as answer,
+            session.put(f"/internal/v1/runs/{run}/artifacts/{name}", data=data, headers=headers) as response,
         ):
-            if answer.status == 200:
+            if response.status == 200:
                 self.files[name] = sha256
                 self.first = self.first or name
-            return answer.status
+            return response.status
 
     async def _read(self):
         if self.first is None:
@@ -115,27 +123,27 @@ class Checker:
         return (await self._file(self.first))[0]
 
     async def _file(self, name):
-        headers = {"Authorization": f"Bearer {self.replica.drawn.text}"}
+        headers = {"Authorization": f"Bearer {self.replica.admin_key.text}"}
         async with (
             aiohttp.ClientSession(self.replica.url) as session,
-            session.get(f"/v1/runs/{self.run}/artifacts/{name}", headers=headers) as answer,
+            session.get(f"/v1/runs/{self.run}/artifacts/{name}", headers=headers) as response,
         ):
-            return answer.status, hashlib.sha256(await answer.read()).hexdigest()
+            return response.status, hashlib.sha256(await response.read()).hexdigest()
 
-    async def good(self):
+    async def all_succeed(self):
         """Whether every call succeeds."""
-        return all(200 <= status < 300 for status in (await self.everything()).values())
+        return all(200 <= status < 300 for status in (await self.call_all()).values())
 
-    async def bites(self, fault, *kinds):
+    async def assert_outage(self, fault, *kinds):
         """Within the fault these kinds of calls fail; behind it all succeed, without a restart."""
         async with fault:
             for _ in range(2):
-                statuses = await self.everything()
+                statuses = await self.call_all()
                 assert {kind for kind in kinds if statuses[kind] != 503} == set(), statuses
-        await until(self.good)
-        assert self.trouble == []
+        await until(self.all_succeed)
+        assert self.problems == []
 
-    async def all_is_there(self):
+    async def assert_stored(self):
         """Every acknowledged thing."""
         for run in self.runs:
             assert (await self.replica.call("GET", f"/v1/runs/{run}"))[0] == 200
@@ -143,64 +151,64 @@ class Checker:
         for name, sha256 in self.files.items():
             assert await self._file(name) == (200, sha256)
         # What was refused is not made after all: its caller was told to try again.
-        await until(self._nothing_else, 120)
+        await until(self._has_only_acknowledged_runs, 120)
 
-    async def _nothing_else(self):
-        _, found, _ = await self.replica.call("GET", "/v1/runs?project=crew")
-        return found["pagination"]["total"] == len(self.runs) + BEFORE
+    async def _has_only_acknowledged_runs(self):
+        _, content, _ = await self.replica.call("GET", "/v1/runs?project=crew")
+        return content["pagination"]["total"] == len(self.runs) + INITIAL_RUNS
 
 
-async def checked(replica, kube):
+async def start_checker(replica, kube):
     """A checker with a claimed run."""
     await replica.start()
-    run, uid = await accepted(kube, replica, replica)
-    answer = await replica.as_pod(name_of(run), uid, "claim", {"protocol": 1, "run_uid": uid})
-    assert answer["state"] == "granted"
+    run, uid = await create_run(kube, replica, replica)
+    response = await replica.call_as_pod(name_of(run), uid, "claim", {"protocol": 1, "run_uid": uid})
+    assert response["state"] == "granted"
     checker = Checker(replica, kube, run, uid)
-    assert await checker.good()
+    assert await checker.all_succeed()
     return checker
 
 
-async def ended(checker):
+async def end_run(checker):
     """The run's end, as a reader sees it who followed all the time, and resumed where it was cut off."""
     when = format_second(datetime.now(UTC))
     status = {"phase": "Succeeded", "startTime": when, "completionTime": when}
     await checker.kube.patch(RUN, name_of(checker.run), {"status": status}, "status")
 
 
-async def followed(checker, reader):
+async def follow_to_end(checker, reader):
     """Follows to the terminal event."""
-    while not reader.seen or reader.seen[-1][1] != "run.completed":
+    while not reader.events or reader.events[-1][1] != "run.completed":
         await reader.follow(checker.replica)
         await asyncio.sleep(0.2)
 
 
-async def whole(checker, reading, reader):
-    await checker.all_is_there()
-    await ended(checker)
+async def assert_complete(checker, reading, reader):
+    await checker.assert_stored()
+    await end_run(checker)
     await asyncio.wait_for(reading, 120)
-    assert [number for number, _, _ in reader.seen] == list(range(1, len(reader.seen) + 1))
-    said = [text.split()[1] for _, kind, text in reader.seen if kind == "log"]
-    assert said == [str(number) for number in range(1, checker.events + 1)]
-    assert [kind for _, kind, _ in reader.seen].count("artifact") == len(checker.files)
+    assert [number for number, _, _ in reader.events] == list(range(1, len(reader.events) + 1))
+    lines = [text.split()[1] for _, kind, text in reader.events if kind == "log"]
+    assert lines == [str(number) for number in range(1, checker.events + 1)]
+    assert [kind for _, kind, _ in reader.events].count("artifact") == len(checker.files)
 
 
 @pytest.fixture
-def small(tmp_path):
+def small_filesystem(tmp_path):
     """A file system of 16 MiB."""
-    place = tmp_path / "small"
-    place.mkdir()
-    done = subprocess.run(["mount", "-t", "tmpfs", "-o", "size=16m", "none", place], capture_output=True)
+    directory = tmp_path / "small_filesystem"
+    directory.mkdir()
+    done = subprocess.run(["mount", "-t", "tmpfs", "-o", "size=16m", "none", directory], capture_output=True)
     if done.returncode:
         pytest.skip("only root can mount a file system")
-    yield place
-    subprocess.run(["umount", "-l", place], check=True)
+    yield directory
+    subprocess.run(["umount", "-l", directory], check=True)
 
 
 @contextlib.asynccontextmanager
-async def full(place: Path):
+async def disk_full(directory: Path):
     """No byte is left."""
-    filler = place / "filler"
+    filler = directory / "filler"
     with filler.open("wb", buffering=0) as file, contextlib.suppress(OSError):
         for size in (65536, 4096, 1):
             with contextlib.suppress(OSError):
@@ -211,7 +219,7 @@ async def full(place: Path):
 
 
 @contextlib.asynccontextmanager
-async def locked(index: Path):
+async def index_locked(index: Path):
     """Another process writes to the index, and does not end."""
     other = sqlite3.connect(index, isolation_level=None)
     other.execute("BEGIN IMMEDIATE")
@@ -220,21 +228,23 @@ async def locked(index: Path):
     other.close()
 
 
-async def test_full_or_locked_data_directory(small, kube):
-    replica = Replica(kube.namespace, small / "data", {}, draw())
+async def test_full_or_locked_data_directory(small_filesystem, kube):
+    replica = Replica(kube.namespace, small_filesystem / "data", {}, generate_admin_key())
     try:
-        checker = await checked(replica, kube)
-        reader = Reader(checker.run)
-        reading = asyncio.create_task(followed(checker, reader))
-        await checker.bites(full(small), "_say", "_store")
-        await checker.bites(locked(small / "data" / INDEX), "_accept", "_upload", "_store")
-        await whole(checker, reading, reader)
+        checker = await start_checker(replica, kube)
+        reader = ReplicaEventReader(checker.run)
+        reading = asyncio.create_task(follow_to_end(checker, reader))
+        await checker.assert_outage(disk_full(small_filesystem), "_append_event", "_put_artifact")
+        await checker.assert_outage(
+            index_locked(small_filesystem / "data" / INDEX), "_create_run", "_upload", "_put_artifact"
+        )
+        await assert_complete(checker, reading, reader)
     finally:
-        await replica.end(signal.SIGKILL)
+        await replica.stop(signal.SIGKILL)
 
 
 @contextlib.asynccontextmanager
-async def gone(server):
+async def stopped(server):
     """The server is killed, and started again."""
     await asyncio.to_thread(server.stop)
     yield
@@ -242,7 +252,7 @@ async def gone(server):
 
 
 @contextlib.asynccontextmanager
-async def silent(server: s3.S3Server):
+async def paused(server: s3.S3Server):
     """The object store neither answers nor goes away."""
     server.signal(signal.SIGSTOP)
     yield
@@ -250,7 +260,7 @@ async def silent(server: s3.S3Server):
 
 
 @contextlib.asynccontextmanager
-async def closed(server: s3.S3Server):
+async def credentials_refused(server: s3.S3Server):
     """The object store does not take the credentials."""
     await asyncio.to_thread(server.stop)
     await asyncio.to_thread(server.start, "another-secret")
@@ -271,18 +281,18 @@ async def test_database_or_bucket_outage(tmp_path, kube):
         "CREWYARD_DATABASE_URL": database.database(),
         "CREWYARD_BLOBS_URL": f"s3://{bucket.new().name}",
     }
-    replica = Replica(kube.namespace, tmp_path / "data", settings, draw())
-    index = ("_list", "_page", "_accept", "_say", "_store", "_upload")
+    replica = Replica(kube.namespace, tmp_path / "data", settings, generate_admin_key())
+    index = ("_list", "_page", "_create_run", "_append_event", "_put_artifact", "_upload")
     try:
-        checker = await checked(replica, kube)
-        reader = Reader(checker.run)
-        reading = asyncio.create_task(followed(checker, reader))
-        await checker.bites(pg.halted(database), *index)
-        await checker.bites(gone(database), *index)
-        for fault in (gone, silent, closed):
-            await checker.bites(fault(bucket), "_store", "_read")
-        await whole(checker, reading, reader)
+        checker = await start_checker(replica, kube)
+        reader = ReplicaEventReader(checker.run)
+        reading = asyncio.create_task(follow_to_end(checker, reader))
+        await checker.assert_outage(pg.halted(database), *index)
+        await checker.assert_outage(stopped(database), *index)
+        for fault in (stopped, paused, credentials_refused):
+            await checker.assert_outage(fault(bucket), "_put_artifact", "_read")
+        await assert_complete(checker, reading, reader)
     finally:
-        await replica.end(signal.SIGKILL)
+        await replica.stop(signal.SIGKILL)
         database.close()
         bucket.close()

@@ -30,7 +30,7 @@ def signed(
 
 
 @pytest.fixture
-async def hooked(testbed):
+async def hook_testbed(testbed):
     """The project crew with a webhook, and others without."""
     await testbed.kube.create(
         SECRET, {"metadata": {"name": "hook"}, "stringData": {"token": f"{SECRET_TEXT}\n"}}
@@ -54,28 +54,28 @@ async def pushed_at(testbed, project="crew"):
     return (found["metadata"].get("annotations") or {}).get(ANNOTATION_PUSHED_AT)
 
 
-async def test_push_requests_one_poll_and_changes_nothing_else(hooked):
+async def test_push_requests_one_poll_and_changes_nothing_else(hook_testbed):
     body = json.dumps(PUSH).encode()
-    before = await hooked.kube.get(PROJECT, "crew")
-    status, found, headers = await deliver(hooked, body, signed(body))
+    before = await hook_testbed.kube.get(PROJECT, "crew")
+    status, found, headers = await deliver(hook_testbed, body, signed(body))
     assert (status, found["data"]["effect"]) == (202, "look") and headers["X-RateLimit-Limit"]
-    first = await pushed_at(hooked)
+    first = await pushed_at(hook_testbed)
     assert first
-    after = await hooked.kube.get(PROJECT, "crew")
+    after = await hook_testbed.kube.get(PROJECT, "crew")
     assert after["spec"] == before["spec"]
     assert after["metadata"]["generation"] == before["metadata"]["generation"]
     # The host repeats it; somebody repeats it under another id, which is not signed.
     for delivery in ("1", "2"):
-        status, found, _ = await deliver(hooked, body, signed(body, delivery=delivery))
+        status, found, _ = await deliver(hook_testbed, body, signed(body, delivery=delivery))
         assert (status, found["data"]["effect"]) == (202, "none")
-    assert await pushed_at(hooked) == first
+    assert await pushed_at(hook_testbed) == first
     other = json.dumps({**PUSH, "after": "b" * 40}).encode()
-    assert (await deliver(hooked, other, signed(other, delivery="3")))[0] == 202
-    assert await pushed_at(hooked) > first
+    assert (await deliver(hook_testbed, other, signed(other, delivery="3")))[0] == 202
+    assert await pushed_at(hook_testbed) > first
 
 
-async def test_unsigned_deliveries_get_identical_refusals(hooked):
-    body, answers = json.dumps(PUSH).encode(), set()
+async def test_unsigned_deliveries_get_identical_refusals(hook_testbed):
+    body, responses = json.dumps(PUSH).encode(), set()
     for project, headers in (
         ("crew", signed(body, "another")),
         ("crew", {"Content-Type": "application/json", "X-GitHub-Event": "push"}),
@@ -84,18 +84,18 @@ async def test_unsigned_deliveries_get_identical_refusals(hooked):
         ("bare", signed(body, "")),
         ("empty", signed(body, "")),
         ("lost", signed(body, "")),
-        ("nobody", signed(body)),
+        ("unknown", signed(body)),
         ("NoName", signed(body)),
     ):
-        status, found, _ = await deliver(hooked, body, headers, project)
+        status, found, _ = await deliver(hook_testbed, body, headers, project)
         assert status == 404, (project, headers)
-        answers.add(json.dumps(found))
-    assert len(answers) == 1
+        responses.add(json.dumps(found))
+    assert len(responses) == 1
     for project in ("crew", "bare", "empty", "lost"):
-        assert await pushed_at(hooked, project) is None
+        assert await pushed_at(hook_testbed, project) is None
 
 
-async def test_tampered_deliveries_have_no_effect(hooked):
+async def test_tampered_deliveries_have_no_effect(hook_testbed):
     draw, body = random.Random(4), json.dumps(PUSH).encode()
     for _ in range(300):
         headers, sent = signed(body), bytearray(body)
@@ -106,54 +106,54 @@ async def test_tampered_deliveries_have_no_effect(hooked):
             text = headers["X-Hub-Signature-256"]
             other = draw.choice([letter for letter in "0123456789abcdef" if letter != text[at]])
             headers["X-Hub-Signature-256"] = text[:at] + other + text[at + 1 :]
-        assert (await deliver(hooked, bytes(sent), headers))[0] == 404
-    assert await pushed_at(hooked) is None
+        assert (await deliver(hook_testbed, bytes(sent), headers))[0] == 404
+    assert await pushed_at(hook_testbed) is None
 
 
-async def test_pings_other_branches_and_content_types(hooked):
+async def test_pings_other_branches_and_content_types(hook_testbed):
     body = json.dumps({"zen": "Keep it simple.", "repository": PUSH["repository"]}).encode()
-    assert (await deliver(hooked, body, signed(body, event="ping")))[0] == 200
+    assert (await deliver(hook_testbed, body, signed(body, event="ping")))[0] == 200
     body = json.dumps({**PUSH, "ref": "refs/heads/next"}).encode()
-    status, found, _ = await deliver(hooked, body, signed(body))
+    status, found, _ = await deliver(hook_testbed, body, signed(body))
     assert (status, found["data"]["effect"]) == (202, "none")
     assert "refs/heads/main" in found["data"]["reason"]
-    status, _, _ = await deliver(hooked, body, {**signed(body), "Content-Type": "text/plain"})
+    status, _, _ = await deliver(hook_testbed, body, {**signed(body), "Content-Type": "text/plain"})
     assert status == 415
-    status, _, _ = await deliver(hooked, b"{", signed(b"{"))
+    status, _, _ = await deliver(hook_testbed, b"{", signed(b"{"))
     assert status == 400
-    assert await pushed_at(hooked) is None
+    assert await pushed_at(hook_testbed) is None
     gitlab = {
         "Content-Type": "application/json",
         "X-Gitlab-Event": "Push Hook",
         "X-Gitlab-Token": SECRET_TEXT,
     }
-    said = json.dumps({"ref": "refs/heads/main", "project": {"path_with_namespace": "team/crew"}}).encode()
-    assert (await deliver(hooked, said, {**gitlab, "X-Gitlab-Event-UUID": "u"}))[1]["data"][
+    payload = json.dumps({"ref": "refs/heads/main", "project": {"path_with_namespace": "team/crew"}}).encode()
+    assert (await deliver(hook_testbed, payload, {**gitlab, "X-Gitlab-Event-UUID": "u"}))[1]["data"][
         "effect"
     ] == "look"
 
 
-async def test_large_push_is_not_parsed_larger_is_refused(hooked):
+async def test_large_push_is_not_parsed_larger_is_refused(hook_testbed):
     large = json.dumps({**PUSH, "ref": "refs/heads/next", "commits": ["x" * 100] * 20_000}).encode()
-    status, found, _ = await deliver(hooked, large, signed(large))
+    status, found, _ = await deliver(hook_testbed, large, signed(large))
     assert (status, found["data"]["effect"]) == (202, "look")
-    status, _, _ = await deliver(hooked, b"x", {**signed(b"x"), "Content-Length": str(30 << 20)})
+    status, _, _ = await deliver(hook_testbed, b"x", {**signed(b"x"), "Content-Length": str(30 << 20)})
     assert status == 413
 
 
-async def test_closed_pull_request_marks_only_its_previews(hooked):
+async def test_closed_pull_request_marks_only_its_previews(hook_testbed):
     source = {"git": {"url": URL, "commit": "a" * 40}}
     for name, preview in (("dep-a", {"pullRequest": 7}), ("dep-b", {"pullRequest": 8}), ("dep-c", None)):
         spec = {"project": "crew", "source": source, **({"preview": preview} if preview else {})}
-        made = await hooked.kube.create(DEPLOYMENT, {"metadata": {"name": name}, "spec": spec})
-        await hooked.store.deployments.observe(Deployment(made))
-    said = {"action": "closed", "number": 7, "repository": PUSH["repository"]}
-    body = json.dumps(said).encode()
-    status, found, _ = await deliver(hooked, body, signed(body, event="pull_request"))
+        made = await hook_testbed.kube.create(DEPLOYMENT, {"metadata": {"name": name}, "spec": spec})
+        await hook_testbed.store.deployments.observe(Deployment(made))
+    payload = {"action": "closed", "number": 7, "repository": PUSH["repository"]}
+    body = json.dumps(payload).encode()
+    status, found, _ = await deliver(hook_testbed, body, signed(body, event="pull_request"))
     assert (status, found["data"]["effect"]) == (202, "close")
     marked = [
         item["metadata"]["name"]
-        for item in (await hooked.kube.list(DEPLOYMENT)).items
+        for item in (await hook_testbed.kube.list(DEPLOYMENT)).items
         if "crewyard.dev/closed" in (item["metadata"].get("annotations") or {})
     ]
     assert marked == ["dep-a"]

@@ -23,21 +23,21 @@ from tests.testbed.ports import free_port
 from tests.unit.api.v1.test_events import messages
 
 KEY = secrets.token_hex(16)
-SPEAKING, READERS, WHOLE, KILLS = 4, 200, 300, 3
+CLAIMED_RUNS, READER_COUNT, LOG_LINES, KILL_COUNT = 4, 200, 300, 3
 
 
-class Facade:
+class KilledApiServer:
     """The process, which is killed and comes back at the same place."""
 
-    def __init__(self, place, namespace: str) -> None:
-        drawn = api_keys.generate()
+    def __init__(self, directory, namespace: str) -> None:
+        admin_key = api_keys.generate()
         port = free_port()
-        record = {"id": drawn.key_id, "hash": drawn.hash, "scopes": ["admin"], "plan": "enterprise"}
+        record = {"id": admin_key.key_id, "hash": admin_key.hash, "scopes": ["admin"], "plan": "enterprise"}
         self.url = f"http://127.0.0.1:{port}"
-        self.headers = {"Authorization": f"Bearer {drawn.text}"}
+        self.headers = {"Authorization": f"Bearer {admin_key.text}"}
         self._environment = {
             **os.environ,
-            "CREWYARD_DATA": str(place),
+            "CREWYARD_DATA": str(directory),
             "CREWYARD_TOKEN_KEY": KEY,
             "CREWYARD_NAMESPACE": namespace,
             "CREWYARD_PUBLIC_URL": self.url,
@@ -57,7 +57,7 @@ class Facade:
         os.kill(self.process.pid, signal.SIGKILL)
         await self.process.wait()
 
-    async def stop(self) -> float:
+    async def terminate(self) -> float:
         """Seconds that an orderly end took."""
         before = time.monotonic()
         self.process.send_signal(signal.SIGTERM)
@@ -68,77 +68,77 @@ class Facade:
 class RetryingCaller:
     """Calls until there is an answer: what a client, a runner and a reader do."""
 
-    def __init__(self, facade: Facade, session: aiohttp.ClientSession) -> None:
-        self._facade, self._session = facade, session
+    def __init__(self, server: KilledApiServer, session: aiohttp.ClientSession) -> None:
+        self._server, self._session = server, session
 
     async def call(self, method: str, path: str, body=None, bearer: str = "", **headers: str):
         """Status and body of the first answer that is none of a service that is away."""
-        sent = {**self._facade.headers, **headers}
+        all_headers = {**self._server.headers, **headers}
         if bearer:
-            sent["Authorization"] = f"Bearer {bearer}"
+            all_headers["Authorization"] = f"Bearer {bearer}"
         while True:
             try:
                 async with self._session.request(
-                    method, self._facade.url + path, json=body, headers=sent
-                ) as answer:
-                    if answer.status < 500:
-                        return answer.status, await answer.json()
+                    method, self._server.url + path, json=body, headers=all_headers
+                ) as response:
+                    if response.status < 500:
+                        return response.status, await response.json()
             except (aiohttp.ClientError, ValueError):
                 pass
             await asyncio.sleep(0.05)
 
     async def follow(self, run: str) -> list[dict]:
         """The events of a run over as many streams as it takes, to the 204."""
-        seen: list[dict] = []
+        events: list[dict] = []
         while True:
-            sent = {**self._facade.headers, **({"Last-Event-ID": seen[-1]["id"]} if seen else {})}
+            all_headers = {**self._server.headers, **({"Last-Event-ID": events[-1]["id"]} if events else {})}
             block = b""
             try:
                 async with self._session.get(
-                    f"{self._facade.url}/v1/runs/{run}/events", headers=sent
-                ) as answer:
-                    if answer.status == 204:
-                        return seen
-                    async for line in answer.content:
+                    f"{self._server.url}/v1/runs/{run}/events", headers=all_headers
+                ) as response:
+                    if response.status == 204:
+                        return events
+                    async for line in response.content:
                         block += line
                         if line == b"\n":
-                            seen += messages(block)
+                            events += messages(block)
                             block = b""
             except aiohttp.ClientError:
                 pass
             await asyncio.sleep(0.05)
 
-    async def talk(self, run: str, token: str) -> None:
+    async def post_log_lines(self, run: str, token: str) -> None:
         """A runner that says WHOLE lines, from the last acknowledged one on."""
         acknowledged = 0
-        while acknowledged < WHOLE:
-            numbers = range(acknowledged + 1, min(acknowledged + 8, WHOLE) + 1)
+        while acknowledged < LOG_LINES:
+            numbers = range(acknowledged + 1, min(acknowledged + 8, LOG_LINES) + 1)
             events = [{"seq": n, "type": "log", "time": None, "data": {"message": str(n)}} for n in numbers]
             body = {"pod_uid": "pod", "nonce": "nonce", "events": events}
-            status, found = await self.call("POST", f"/internal/v1/runs/{run}/events", body, token)
-            assert status == 200 and found["acknowledged"] >= acknowledged
-            acknowledged = found["acknowledged"]
+            status, result = await self.call("POST", f"/internal/v1/runs/{run}/events", body, token)
+            assert status == 200 and result["acknowledged"] >= acknowledged
+            acknowledged = result["acknowledged"]
             await asyncio.sleep(0.03)
 
-    async def post(self, kept: dict[str, str], over: asyncio.Event) -> None:
+    async def create_runs(self, acknowledged_runs: dict[str, str], stop: asyncio.Event) -> None:
         """Runs, one after the other; those that were acknowledged."""
-        while not over.is_set():
+        while not stop.is_set():
             order = secrets.token_hex(8)
             headers = {"Idempotency-Key": order}
-            status, found = await self.call("POST", "/v1/runs", {"deployment": "crew"}, **headers)
-            assert status == 201, found
-            assert found["data"]["id"] not in kept
-            kept[found["data"]["id"]] = order
+            status, result = await self.call("POST", "/v1/runs", {"deployment": "crew"}, **headers)
+            assert status == 201, result
+            assert result["data"]["id"] not in acknowledged_runs
+            acknowledged_runs[result["data"]["id"]] = order
             await asyncio.sleep(0.1)
 
 
-async def speaking(caller: RetryingCaller, kube) -> list[tuple[str, str]]:
+async def create_claimed_runs(caller: RetryingCaller, kube) -> list[tuple[str, str]]:
     """Runs that their pods have claimed, each with its name and token."""
     await caller.call("POST", "/v1/projects", {"name": "crew", "plan": "enterprise"})
     spec = {"project": "crew", "source": {"git": {"url": "https://git.example/x.git", "commit": "a" * 40}}}
     await kube.create(DEPLOYMENT, {"metadata": {"name": "dep-a"}, "spec": spec})
-    when = "2026-11-21T10:00:00Z"
-    built = {"type": "Built", "status": "True", "reason": "Built", "message": "", "lastTransitionTime": when}
+    now = "2026-11-21T10:00:00Z"
+    built = {"type": "Built", "status": "True", "reason": "Built", "message": "", "lastTransitionTime": now}
     plan = {"framework": "python", "entrypoint": "main:kickoff", "python": "3.11", "timeout": "1h"}
     status = {
         "phase": "Active",
@@ -147,13 +147,11 @@ async def speaking(caller: RetryingCaller, kube) -> list[tuple[str, str]]:
         "conditions": [built],
     }
     await kube.patch(DEPLOYMENT, "dep-a", {"status": status}, "status")
-    await kube.patch(
-        PROJECT, "crew", {"status": {"activeDeployment": "dep-a", "activatedAt": when}}, "status"
-    )
+    await kube.patch(PROJECT, "crew", {"status": {"activeDeployment": "dep-a", "activatedAt": now}}, "status")
     while (await caller.call("GET", "/v1/projects/crew"))[1]["data"]["active_deployment_id"] != "dep_a":
         await asyncio.sleep(0.05)
-    found = []
-    for _ in range(SPEAKING):
+    result = []
+    for _ in range(CLAIMED_RUNS):
         _, made = await caller.call("POST", "/v1/runs", {"deployment": "crew"})
         name = name_of(made["data"]["id"])
         uid = (await kube.get(RUN, name))["metadata"]["uid"]
@@ -161,22 +159,22 @@ async def speaking(caller: RetryingCaller, kube) -> list[tuple[str, str]]:
         body = {"protocol": 1, "run_uid": uid, "pod_uid": "pod", "nonce": "nonce"}
         _, granted = await caller.call("POST", f"/internal/v1/runs/{name}/claim", body, token)
         assert granted["state"] == "granted", granted
-        found.append((name, token))
-    return found
+        result.append((name, token))
+    return result
 
 
 @pytest.fixture
-async def facade(tmp_path, kube):
+async def server(tmp_path, kube):
     """A process that has gone at the end, however the test went."""
-    found = Facade(tmp_path / "data", kube.namespace)
-    await found.start()
-    yield found
-    if found.process.returncode is None:
-        await found.kill()
+    result = KilledApiServer(tmp_path / "data", kube.namespace)
+    await result.start()
+    yield result
+    if result.process.returncode is None:
+        await result.kill()
 
 
-async def test_kills_lose_nothing_acknowledged(facade, kube):
-    over, kept = asyncio.Event(), {}
+async def test_kills_lose_nothing_acknowledged(server, kube):
+    stop, acknowledged_runs = asyncio.Event(), {}
     limits = aiohttp.TCPConnector(limit=0)
     async with (
         # Four starts of a process are in it, each of which may take half a minute on a busy machine.
@@ -184,44 +182,46 @@ async def test_kills_lose_nothing_acknowledged(facade, kube):
         aiohttp.ClientSession(connector=limits, timeout=aiohttp.ClientTimeout(total=390)) as session,
         asyncio.TaskGroup() as group,
     ):
-        caller = RetryingCaller(facade, session)
-        runs = await speaking(caller, kube)
+        caller = RetryingCaller(server, session)
+        runs = await create_claimed_runs(caller, kube)
         ids = [name.replace("-", "_", 1) for name, _ in runs]
-        readers = [group.create_task(caller.follow(ids[n % SPEAKING])) for n in range(READERS)]
-        talking = [group.create_task(caller.talk(*run)) for run in runs]
-        posting = [group.create_task(caller.post(kept, over)) for _ in range(2)]
-        for _ in range(KILLS):
+        readers = [group.create_task(caller.follow(ids[n % CLAIMED_RUNS])) for n in range(READER_COUNT)]
+        log_posters = [group.create_task(caller.post_log_lines(*run)) for run in runs]
+        run_creators = [group.create_task(caller.create_runs(acknowledged_runs, stop)) for _ in range(2)]
+        for _ in range(KILL_COUNT):
             await asyncio.sleep(0.7)
-            await facade.kill()
-            await facade.start()
-        await asyncio.gather(*talking)
-        over.set()
-        await asyncio.gather(*posting)
+            await server.kill()
+            await server.start()
+        await asyncio.gather(*log_posters)
+        stop.set()
+        await asyncio.gather(*run_creators)
         for name, _ in runs:
             # Now: what ended long ago is taken away at the next look, and is counted below.
-            when = format_second(datetime.now(UTC))
-            ended = {"phase": "Failed", "completionTime": when, "durationMs": 5}
+            now = format_second(datetime.now(UTC))
+            ended = {"phase": "Failed", "completionTime": now, "durationMs": 5}
             await kube.patch(RUN, name, {"status": ended}, "status")
-        whole = [await caller.follow(run) for run in ids]
+        event_lists = [await caller.follow(run) for run in ids]
         for number, reader in enumerate(readers):
-            assert await reader == whole[number % SPEAKING]
-        for events in whole:
-            assert [event["id"] for event in events] == [str(n) for n in range(1, WHOLE + 3)]
-            assert [event["data"]["message"] for event in events[1:-1]] == [str(n + 1) for n in range(WHOLE)]
+            assert await reader == event_lists[number % CLAIMED_RUNS]
+        for events in event_lists:
+            assert [event["id"] for event in events] == [str(n) for n in range(1, LOG_LINES + 3)]
+            assert [event["data"]["message"] for event in events[1:-1]] == [
+                str(n + 1) for n in range(LOG_LINES)
+            ]
             assert (events[0]["event"], events[-1]["event"]) == ("run.started", "run.failed")
-        assert kept
-        objects = {found["metadata"]["name"] for found in (await kube.list(RUN)).items}
+        assert acknowledged_runs
+        objects = {result["metadata"]["name"] for result in (await kube.list(RUN)).items}
         body = {"deployment": "crew"}
-        for run, order in kept.items():
+        for run, order in acknowledged_runs.items():
             assert (await caller.call("GET", f"/v1/runs/{run}"))[0] == 200 and name_of(run) in objects
-            again = await caller.call("POST", "/v1/runs", body, **{"Idempotency-Key": order})
-            assert (again[0], again[1]["data"]["id"]) == (201, run)
-        assert len(objects) == len(kept) + SPEAKING
+            repeated = await caller.call("POST", "/v1/runs", body, **{"Idempotency-Key": order})
+            assert (repeated[0], repeated[1]["data"]["id"]) == (201, run)
+        assert len(objects) == len(acknowledged_runs) + CLAIMED_RUNS
         # An orderly stop ends open streams at once, for their readers to resume.
         _, made = await caller.call("POST", "/v1/runs", {"deployment": "crew"})
-        path = f"{facade.url}/v1/runs/{made['data']['id']}/events"
-        open_ = [await session.get(path, headers=facade.headers) for _ in range(50)]
-        assert await facade.stop() < 8
-        for answer in open_:
+        path = f"{server.url}/v1/runs/{made['data']['id']}/events"
+        streams = [await session.get(path, headers=server.headers) for _ in range(50)]
+        assert await server.terminate() < 8
+        for response in streams:
             # It says that it is alive where nothing comes for a while.
-            assert (await answer.content.read()).replace(b": keepalive\n\n", b"") == b"retry: 2000\n\n"
+            assert (await response.content.read()).replace(b": keepalive\n\n", b"") == b"retry: 2000\n\n"

@@ -21,42 +21,42 @@ from tests.cluster.api_http.accounts import ACCOUNT, BINDING, account, token
 CLUSTER = "/apis/rbac.authorization.k8s.io/v1"
 
 
-async def scopes_of(tokens, text):
+async def scopes(tokens, text):
     found = await tokens.caller(text, parse_unverified(text), datetime.now(UTC))
     return None if found is None else set(found.grants.everywhere or ())
 
 
-def tokens_of(testbed):
+def kubernetes_tokens(testbed):
     return testbed.client.server.app[SERVICES].tokens._kubernetes
 
 
 @pytest.mark.parametrize("scope", ["read", "run", "deploy", "admin"])
 async def test_scopes_follow_cluster_rbac(kube, scope):
     await account(kube, "ci", scope)
-    assert await scopes_of(KubernetesTokens(kube, "crewyard"), await token(kube, "ci")) == {scope}
+    assert await scopes(KubernetesTokens(kube, "crewyard"), await token(kube, "ci")) == {scope}
 
 
 async def test_only_valid_tokens_of_our_audience_are_accepted(kube):
     await account(kube, "ci", "read")
     tokens = KubernetesTokens(kube, "crewyard")
     good = await token(kube, "ci")
-    assert await scopes_of(tokens, await token(kube, "ci", "other")) is None
-    assert await scopes_of(tokens, await token(kube, "ci", None)) is None
-    assert await scopes_of(tokens, good[:-6] + "AAAAAA") is None
+    assert await scopes(tokens, await token(kube, "ci", "other")) is None
+    assert await scopes(tokens, await token(kube, "ci", None)) is None
+    assert await scopes(tokens, good[:-6] + "AAAAAA") is None
     late = datetime.now(UTC) + timedelta(seconds=601)
     assert await tokens.caller(good, parse_unverified(good), late) is None
-    assert await scopes_of(tokens, good) == {"read"}
-    assert await scopes_of(KubernetesTokens(kube, "elsewhere"), good) is None
+    assert await scopes(tokens, good) == {"read"}
+    assert await scopes(KubernetesTokens(kube, "elsewhere"), good) is None
 
 
 async def test_token_review_is_cached_for_ten_seconds(kube, monkeypatch):
     await account(kube, "ci", "run", "read")
     good = await token(kube, "ci")
-    asked, real = [], kube.call
+    requests, original_call = [], kube.call
 
     async def call(method, path, *more, **named):
-        asked.append(path)
-        return await real(method, path, *more, **named)
+        requests.append(path)
+        return await original_call(method, path, *more, **named)
 
     monkeypatch.setattr(kube, "call", call)
     tokens = KubernetesTokens(kube, "crewyard")
@@ -64,9 +64,9 @@ async def test_token_review_is_cached_for_ten_seconds(kube, monkeypatch):
     monkeypatch.setattr(tokens._cache, "_clock", lambda: 0.0)
     bad = good[:-6] + "AAAAAA"
     for text in (good, bad):
-        await asyncio.gather(*(scopes_of(tokens, text) for _ in range(20)))
-        assert await scopes_of(tokens, text) == ({"read", "run"} if text is good else None)
-    assert len(asked) == 1 + 4 + 1
+        await asyncio.gather(*(scopes(tokens, text) for _ in range(20)))
+        assert await scopes(tokens, text) == ({"read", "run"} if text is good else None)
+    assert len(requests) == 1 + 4 + 1
 
 
 async def test_shipped_role_allows_token_reviews(kube):
@@ -74,7 +74,7 @@ async def test_shipped_role_allows_token_reviews(kube):
     path = Path(__file__).parents[3] / "manifests/base/api-rbac.yaml"
     shipped = next(one for one in yaml.safe_load_all(path.read_text()) if one["kind"] == "ClusterRole")
     name = f"test-{secrets.token_hex(4)}"
-    await account(kube, "facade")
+    await account(kube, "api-server")
     await account(kube, "ci", "deploy")
     role = {**shipped, "metadata": {"name": name}}
     binding = {
@@ -82,34 +82,34 @@ async def test_shipped_role_allows_token_reviews(kube):
         "kind": "ClusterRoleBinding",
         "metadata": {"name": name},
         "roleRef": {"apiGroup": "rbac.authorization.k8s.io", "kind": "ClusterRole", "name": name},
-        "subjects": [{"kind": "ServiceAccount", "name": "facade", "namespace": kube.namespace}],
+        "subjects": [{"kind": "ServiceAccount", "name": "api-server", "namespace": kube.namespace}],
     }
     settings = kubernetes.Configuration()
     settings.host, settings.ssl_ca_cert = kube._api.configuration.host, kube._api.configuration.ssl_ca_cert
-    settings.api_key = {"authorization": await token(kube, "facade", None)}
+    settings.api_key = {"authorization": await token(kube, "api-server", None)}
     settings.api_key_prefix = {"authorization": "Bearer"}
-    facade = KubeClient(kubernetes.ApiClient(settings), kube.namespace)
+    api_client = KubeClient(kubernetes.ApiClient(settings), kube.namespace)
     good = await token(kube, "ci")
     try:
         with pytest.raises(errors.HttpApiError) as refused:
-            await scopes_of(KubernetesTokens(facade, "crewyard"), good)
+            await scopes(KubernetesTokens(api_client, "crewyard"), good)
         assert refused.value.status == 503, "without the role it is an outage, not a bad token"
         await kube.call("POST", f"{CLUSTER}/clusterroles", body=role)
         await kube.call("POST", f"{CLUSTER}/clusterrolebindings", body=binding)
         async with asyncio.timeout(60):
             while True:  # The apiserver takes a moment to know the role.
                 try:
-                    assert await scopes_of(KubernetesTokens(facade, "crewyard"), good) == {"deploy"}
+                    assert await scopes(KubernetesTokens(api_client, "crewyard"), good) == {"deploy"}
                     break
                 except errors.HttpApiError:
                     await asyncio.sleep(0.1)
     finally:
         for plural in ("clusterrolebindings", "clusterroles"):
-            await _gone(kube, f"{CLUSTER}/{plural}/{name}")
-        await facade.close()
+            await _delete_if_present(kube, f"{CLUSTER}/{plural}/{name}")
+        await api_client.close()
 
 
-async def _gone(kube, path):
+async def _delete_if_present(kube, path):
     try:
         await kube.call("DELETE", path)
     except Exception as error:
@@ -120,21 +120,21 @@ async def test_silent_apiserver_is_503_in_time(kube, monkeypatch):
     await account(kube, "ci", "read")
     good = await token(kube, "ci")
 
-    async def silent(*_, **__):
+    async def never_respond(*_, **__):
         await asyncio.sleep(60)
 
     monkeypatch.setattr("api.auth.kubernetes.REVIEW_TIMEOUT_SECONDS", 0.1)
     tokens = KubernetesTokens(kube, "crewyard")
     # It answers again when the namespace is to go.
     with monkeypatch.context() as away, pytest.raises(errors.HttpApiError) as refused:
-        away.setattr(kube, "call", silent)
-        await scopes_of(tokens, good)
+        away.setattr(kube, "call", never_respond)
+        await scopes(tokens, good)
     assert refused.value.status == 503
 
 
 async def test_stream_ends_when_read_access_is_revoked(testbed, monkeypatch):
     monkeypatch.setattr(revocation, "CHECK_SECONDS", 0.2)
-    monkeypatch.setattr(tokens_of(testbed)._cache, "_seconds", 0.2)
+    monkeypatch.setattr(kubernetes_tokens(testbed)._cache, "_seconds", 0.2)
     await testbed.call("POST", "/v1/projects", {"name": "crew"})
     await testbed.kube.create(RUN, {"metadata": {"name": "run-a"}, "spec": {"project": "crew"}})
     await account(testbed.kube, "ci", "read")
@@ -158,12 +158,12 @@ async def test_stream_ends_when_read_access_is_revoked(testbed, monkeypatch):
 async def test_malformed_tokens_never_reach_the_apiserver(testbed, monkeypatch):
     await account(testbed.kube, "ci", "read")
     good, other = await token(testbed.kube, "ci"), await token(testbed.kube, "ci", "other")
-    asked, real = [], testbed.kube.call
+    requests, original_call = [], testbed.kube.call
 
     async def call(method, path, *more, **named):
         if path.endswith("tokenreviews"):
-            asked.append(path)
-        return await real(method, path, *more, **named)
+            requests.append(path)
+        return await original_call(method, path, *more, **named)
 
     async def status(text):
         return (await testbed.call("GET", "/v1/runs", headers={"Authorization": f"Bearer {text}"}))[0]
@@ -171,13 +171,13 @@ async def test_malformed_tokens_never_reach_the_apiserver(testbed, monkeypatch):
     monkeypatch.setattr(testbed.kube, "call", call)
     for text in ("x" * 500, f"{good}.x", good[:-310], other, good.replace(".", ".e", 1)):
         assert await status(text) == 401
-    assert asked == []
+    assert requests == []
     # Of an address that shows nothing but bad ones no more are looked at, in that minute; known ones go on.
     assert await status(good) == 200
     codes = [await status(f"{good[:-8]}{number:08d}") for number in range(60)]
     assert codes == [401] * 55 + [429] * 5
-    assert len(asked) == 1 + 55
+    assert len(requests) == 1 + 55
     # What was good is asked about again when its ten seconds are over: others cannot lock it out.
-    monkeypatch.setattr(tokens_of(testbed)._cache, "_seconds", 0.0)
+    monkeypatch.setattr(kubernetes_tokens(testbed)._cache, "_seconds", 0.0)
     assert await status(good) == 200
-    assert len(asked) == 1 + 55 + 1
+    assert len(requests) == 1 + 55 + 1

@@ -24,7 +24,7 @@ SCOPES = ("read", "run", "deploy", "admin")
 
 
 @pytest.fixture
-async def rows(tmp_path, kube):
+async def row_testbed(tmp_path, kube):
     """A client API over stored rows that uses the cluster only to review tokens."""
     config = parse(
         {
@@ -34,9 +34,9 @@ async def rows(tmp_path, kube):
         }
     )
     store = await Store.open(tmp_path, "crews")
-    nowhere = kubernetes.Configuration()
-    nowhere.host = "http://127.0.0.1:1"
-    unreachable = KubeClient(kubernetes.ApiClient(nowhere), "crews")
+    unreachable_host = kubernetes.Configuration()
+    unreachable_host.host = "http://127.0.0.1:1"
+    unreachable = KubeClient(kubernetes.ApiClient(unreachable_host), "crews")
     text, record = key("admin")
     app = make_client_app(config, store, unreachable, {record.key_id: record}, lambda: NOW)
     tokens = TokenProviders.from_settings(config.identity, kube, store.workflows)
@@ -50,16 +50,16 @@ async def rows(tmp_path, kube):
     await store.close()
 
 
-async def test_scopes_and_projects_of_service_accounts(rows, kube):
+async def test_scopes_and_projects_of_service_accounts(row_testbed, kube):
     bearers = {}
     for scope in SCOPES:
         await account(kube, scope, scope)
         bearers[f"only {scope}"] = await token(kube, scope)
     # Who may something in the namespace may it in all projects, which are all within it.
-    assert await call_all_operations(rows, bearers, {OWN[0], FOREIGN[0]}) > 280
+    assert await call_all_operations(row_testbed, bearers, {OWN[0], FOREIGN[0]}) > 280
 
 
-async def test_bad_tokens_are_refused_by_all_operations(rows, kube):
+async def test_bad_tokens_are_refused_by_all_operations(row_testbed, kube):
     await account(kube, "ci", "admin")
     good = await token(kube, "ci")
     bad = {"other audience": await token(kube, "ci", "other"), "apiserver's": await token(kube, "ci", None)}
@@ -68,7 +68,7 @@ async def test_bad_tokens_are_refused_by_all_operations(rows, kube):
     await kube.delete(ACCOUNT, "ci")
     for kind, bearer in bad.items():
         for method, path, _ in OPERATIONS:
-            rows.reset_rate_limits()
+            row_testbed.reset_rate_limits()
             url, body = request(method, path, False)
-            status, answer, _ = await rows.call(method, url, body, bearer=bearer)
-            assert status == 401, (kind, method, path, answer)
+            status, response, _ = await row_testbed.call(method, url, body, bearer=bearer)
+            assert status == 401, (kind, method, path, response)

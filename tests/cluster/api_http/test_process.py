@@ -19,7 +19,7 @@ from tests.testbed.ports import free_port
 KEY = secrets.token_hex(16)
 
 
-async def started(tmp_path, **environment):
+async def start_process(tmp_path, **environment):
     return await asyncio.create_subprocess_exec(
         sys.executable,
         "-m",
@@ -42,18 +42,18 @@ async def started(tmp_path, **environment):
     ],
 )
 async def test_invalid_settings_exit_naming_them(tmp_path, settings, words):
-    process = await started(tmp_path, **settings)
-    _, complaint = await asyncio.wait_for(process.communicate(), 120)
+    process = await start_process(tmp_path, **settings)
+    _, stderr = await asyncio.wait_for(process.communicate(), 120)
     assert process.returncode == 1
-    assert [word for word in words if word not in complaint.decode()] == []
-    assert "Traceback" not in complaint.decode()
+    assert [word for word in words if word not in stderr.decode()] == []
+    assert "Traceback" not in stderr.decode()
 
 
 async def test_sigterm_ends_streams_and_log_has_no_secret(tmp_path, kube):
-    drawn = api_keys.generate()
-    record = {"id": drawn.key_id, "hash": drawn.hash, "scopes": ["admin"], "plan": "enterprise"}
+    admin_key = api_keys.generate()
+    record = {"id": admin_key.key_id, "hash": admin_key.hash, "scopes": ["admin"], "plan": "enterprise"}
     port = free_port()
-    process = await started(
+    process = await start_process(
         tmp_path,
         CREWYARD_TOKEN_KEY=KEY,
         CREWYARD_NAMESPACE=kube.namespace,
@@ -63,42 +63,42 @@ async def test_sigterm_ends_streams_and_log_has_no_secret(tmp_path, kube):
         CREWYARD_RATE_LIMIT_URL="redis://:octopus@127.0.0.1:1/0",
     )
     await account(kube, "ci", "read")
-    of_cluster = await token(kube, "ci")
-    headers = {"Authorization": f"Bearer {drawn.text}"}
+    cluster_token = await token(kube, "ci")
+    headers = {"Authorization": f"Bearer {admin_key.text}"}
     async with (
         aiohttp.ClientSession(f"http://127.0.0.1:{port}", headers=headers) as session,
         asyncio.timeout(180),
     ):
         while True:
             try:
-                async with session.get("/readyz") as answer:
-                    if answer.status == 200:
+                async with session.get("/readyz") as response:
+                    if response.status == 200:
                         break
             except aiohttp.ClientError:
                 await asyncio.sleep(0.1)
-        async with session.post("/v1/projects", json={"name": "crew"}) as answer:
-            assert answer.status == 201
-        async with session.put("/v1/projects/crew/env", json={"variables": {"A": "swordfish"}}) as answer:
-            assert answer.status == 200
-        async with session.post("/v1/uploads", json={"project": "crew", "size": 3}) as answer:
-            ticket = (await answer.json())["data"]
-        async with session.put(ticket["upload_url"], data=b"abc") as answer:
-            assert answer.status == 200
+        async with session.post("/v1/projects", json={"name": "crew"}) as response:
+            assert response.status == 201
+        async with session.put("/v1/projects/crew/env", json={"variables": {"A": "swordfish"}}) as response:
+            assert response.status == 200
+        async with session.post("/v1/uploads", json={"project": "crew", "size": 3}) as response:
+            ticket = (await response.json())["data"]
+        async with session.put(ticket["upload_url"], data=b"abc") as response:
+            assert response.status == 200
         await kube.create(RUN, {"metadata": {"name": "run-a"}, "spec": {"project": "crew"}})
         while True:
-            async with session.get("/v1/runs/run_a") as answer:
-                if answer.status == 200:
+            async with session.get("/v1/runs/run_a") as response:
+                if response.status == 200:
                     break
             await asyncio.sleep(0.05)
-        async with session.get("/v1/runs", headers={"Authorization": f"Bearer {of_cluster}"}) as answer:
-            assert answer.status == 200 and (await answer.json())["pagination"]["total"] == 1
+        async with session.get("/v1/runs", headers={"Authorization": f"Bearer {cluster_token}"}) as response:
+            assert response.status == 200 and (await response.json())["pagination"]["total"] == 1
         async with session.get("/v1/runs/run_a/events") as stream:
             await stream.content.readuntil(b"\n\n")
             before = time.monotonic()
             process.send_signal(signal.SIGTERM)
             assert await stream.content.read() == b""  # A proper end, not a cut.
-        out, complaint = await process.communicate()
-    assert process.returncode == 0, complaint
+        out, stderr = await process.communicate()
+    assert process.returncode == 0, stderr
     assert time.monotonic() - before < 5
     lines = [json.loads(line) for line in out.decode().splitlines()]
     requests = [line for line in lines if line["event"] == "request"]
@@ -106,7 +106,7 @@ async def test_sigterm_ends_streams_and_log_has_no_secret(tmp_path, kube):
     assert all(line["request_id"] for line in requests)
     assert [line["event"] for line in lines].count("shared_rate_limit_away") == 1
     assert f"kubernetes:system:serviceaccount:{kube.namespace}:ci" in {line["key"] for line in requests}
-    whole = out.decode() + complaint.decode()
+    output = out.decode() + stderr.decode()
     signed = ticket["upload_url"].split("token=")[1]
-    for secret in (drawn.text, drawn.hash, of_cluster, signed, "octopus", "swordfish", KEY):
-        assert secret not in whole
+    for secret in (admin_key.text, admin_key.hash, cluster_token, signed, "octopus", "swordfish", KEY):
+        assert secret not in output

@@ -11,40 +11,40 @@ import pytest
 from crds.kinds import DEPLOYMENT, PROJECT, RUN
 from crds.names import name_of
 from crds.times import format_second
-from tests.cluster.api_http.replica import Replica, draw
+from tests.cluster.api_http.replica import Replica, generate_admin_key
 from tests.unit.api.store.conftest import postgres, s3_server
 
 __all__ = ["postgres", "s3_server"]
 
 SOURCE = {"git": {"url": "https://git.example/x.git", "commit": "a" * 40}}
 # Now: the records of what ended a month ago are taken away.
-WHEN = format_second(datetime.now(UTC))
+NOW = format_second(datetime.now(UTC))
 
 
 @pytest.fixture
-async def pair(tmp_path, kube, postgres, s3_server):
+async def replicas(tmp_path, kube, postgres, s3_server):
     """Two that are ready."""
     settings = {
         **s3_server.environment,
         "CREWYARD_DATABASE_URL": postgres.database("filled"),
         "CREWYARD_BLOBS_URL": f"s3://{s3_server.new().name}",
     }
-    drawn = draw()
-    made = [Replica(kube.namespace, tmp_path / name, settings, drawn) for name in ("one", "two")]
-    await asyncio.gather(*(replica.start() for replica in made))
-    yield made
-    for replica in made:
-        await replica.end(signal.SIGKILL)
+    admin_key = generate_admin_key()
+    replicas = [Replica(kube.namespace, tmp_path / name, settings, admin_key) for name in ("one", "two")]
+    await asyncio.gather(*(replica.start() for replica in replicas))
+    yield replicas
+    for replica in replicas:
+        await replica.stop(signal.SIGKILL)
 
 
-async def until(look, seconds=120):
+async def until(check, seconds=120):
     async with asyncio.timeout(seconds):
-        while not (found := await look()):
+        while not (result := await check()):
             await asyncio.sleep(0.05)
-        return found
+        return result
 
 
-async def accepted(kube, one, other):
+async def create_run(kube, one, other):
     """A run that was accepted at one and is read at the other at once, and its uid."""
     spec = {"name": "crew", "source": {"git": {"url": SOURCE["git"]["url"]}}}
     assert (await one.call("POST", "/v1/projects", spec))[0] == 201
@@ -52,12 +52,12 @@ async def accepted(kube, one, other):
     await kube.create(
         DEPLOYMENT, {"metadata": {"name": "dep-a"}, "spec": {"project": "crew", "source": SOURCE}}
     )
-    built = {"type": "Built", "status": "True", "reason": "Built", "message": "", "lastTransitionTime": WHEN}
+    built = {"type": "Built", "status": "True", "reason": "Built", "message": "", "lastTransitionTime": NOW}
     image = f"registry.example/x@sha256:{'0' * 64}"
     plan = {"framework": "python", "entrypoint": "main:kickoff", "python": "3.11"}
     status = {"phase": "Active", "image": image, "conditions": [built], "plan": plan}
     await kube.patch(DEPLOYMENT, "dep-a", {"status": status}, "status")
-    active = {"activeDeployment": "dep-a", "activatedAt": WHEN}
+    active = {"activeDeployment": "dep-a", "activatedAt": NOW}
     await kube.patch(PROJECT, "crew", {"status": active}, "status")
 
     async def is_active():
@@ -65,87 +65,87 @@ async def accepted(kube, one, other):
 
     await until(is_active)
     for _ in range(5):
-        status, found, _ = await one.call("POST", "/v1/runs", {"deployment": "crew", "input": {"a": 1}})
-        assert status == 201, found
-        run = found["data"]["id"]
+        status, result, _ = await one.call("POST", "/v1/runs", {"deployment": "crew", "input": {"a": 1}})
+        assert status == 201, result
+        run = result["data"]["id"]
         assert (await other.call("GET", f"/v1/runs/{run}"))[0] == 200
     return run, (await kube.get(RUN, name_of(run)))["metadata"]["uid"]
 
 
-class Reader:
+class ReplicaEventReader:
     """Follows a run's events at one replica, from what it has on."""
 
     def __init__(self, run):
-        self.run, self.seen = run, []
+        self.run, self.events = run, []
 
     async def follow(self, replica):
         """To the end of the stream, however it ends; its status."""
-        headers = {"Authorization": f"Bearer {replica.drawn.text}", "Accept": "text/event-stream"}
-        if self.seen:
-            headers["Last-Event-ID"] = str(self.seen[-1][0])
+        headers = {"Authorization": f"Bearer {replica.admin_key.text}", "Accept": "text/event-stream"}
+        if self.events:
+            headers["Last-Event-ID"] = str(self.events[-1][0])
         number = kind = None
         try:
             async with (
                 aiohttp.ClientSession(replica.url) as session,
-                session.get(f"/v1/runs/{self.run}/events", headers=headers, timeout=None) as answer,
+                session.get(f"/v1/runs/{self.run}/events", headers=headers, timeout=None) as response,
             ):
-                async for line in answer.content:
+                async for line in response.content:
                     name, _, value = line.decode().rstrip("\n").partition(": ")
                     if name == "id":
                         number = int(value)
                     elif name == "event":
                         kind = value
                     elif name == "data":
-                        self.seen.append((number, kind, json.loads(value).get("message")))
-                return answer.status
+                        self.events.append((number, kind, json.loads(value).get("message")))
+                return response.status
         except aiohttp.ClientError:
             return 0
 
 
-async def say(replicas, run, uid, numbers):
+async def post_events(replicas, run, uid, numbers):
     """The pod sends events until somebody has taken them, now to one and now to the other."""
     for number in numbers:
         event = {"seq": number, "type": "log", "time": None, "data": {"message": f"line {number}"}}
-        turn = number
+        attempt = number
         async with asyncio.timeout(120):
-            while not await replicas[turn % 2].as_pod(run, uid, "events", {"events": [event]}):
-                turn += 1
+            while not await replicas[attempt % 2].call_as_pod(run, uid, "events", {"events": [event]}):
+                attempt += 1
                 await asyncio.sleep(0.05)
 
 
-async def test_streams_resume_after_a_replica_is_killed(pair, kube):
-    one, two = pair
-    await until(lambda: asyncio.sleep(0, one.leads or two.leads))
-    leader, other = (one, two) if one.leads else (two, one)
-    run, uid = await accepted(kube, other, leader)
+async def test_streams_resume_after_a_replica_is_killed(replicas, kube):
+    one, two = replicas
+    await until(lambda: asyncio.sleep(0, one.is_leader or two.is_leader))
+    leader, other = (one, two) if one.is_leader else (two, one)
+    run, uid = await create_run(kube, other, leader)
     name = name_of(run)
     claim = {"protocol": 1, "run_uid": uid}
-    first = await other.as_pod(name, uid, "claim", claim)
+    first = await other.call_as_pod(name, uid, "claim", claim)
     assert first and first["state"] == "granted", other.log[-3:]
-    assert (await leader.as_pod(name, uid, "claim", claim))["state"] == "granted"
-    moving, staying = Reader(run), Reader(run)
+    assert (await leader.call_as_pod(name, uid, "claim", claim))["state"] == "granted"
+    moving, staying = ReplicaEventReader(run), ReplicaEventReader(run)
     at_leader = asyncio.create_task(moving.follow(leader))
     at_other = asyncio.create_task(staying.follow(other))
-    await say(pair, name, uid, range(1, 31))
-    await until(lambda: asyncio.sleep(0, len(moving.seen) >= 20))
+    await post_events(replicas, name, uid, range(1, 31))
+    await until(lambda: asyncio.sleep(0, len(moving.events) >= 20))
     # The one that holds the stream and leads is gone, in the middle of it.
-    writing = asyncio.create_task(say(pair, name, uid, range(31, 61)))
+    writing = asyncio.create_task(post_events(replicas, name, uid, range(31, 61)))
     await leader.end(signal.SIGKILL)
     assert await at_leader == 0
     again = asyncio.create_task(moving.follow(other))
     await writing
-    await until(lambda: asyncio.sleep(0, other.leads))
-    status = {"phase": "Succeeded", "startTime": WHEN, "completionTime": WHEN, "durationMs": 5}
+    await until(lambda: asyncio.sleep(0, other.is_leader))
+    status = {"phase": "Succeeded", "startTime": NOW, "completionTime": NOW, "durationMs": 5}
     await kube.patch(RUN, name, {"status": status}, "status")
     assert await asyncio.wait_for(asyncio.gather(again, at_other), 120) == [200, 200]
     await leader.start()
-    late = Reader(run)
+    late = ReplicaEventReader(run)
     assert await late.follow(leader) == 200
     for reader in (moving, staying, late):
-        assert [number for number, _, _ in reader.seen] == list(range(1, 63))
-        kinds = [kind for _, kind, _ in reader.seen]
+        assert [number for number, _, _ in reader.events] == list(range(1, 63))
+        kinds = [kind for _, kind, _ in reader.events]
         assert kinds == ["run.started", *["log"] * 60, "run.completed"]
-        assert [text for _, kind, text in reader.seen if kind == "log"] == [
+        assert [text for _, kind, text in reader.events if kind == "log"] == [
             f"line {number}" for number in range(1, 61)
         ]
     assert await moving.follow(leader) == 204

@@ -46,15 +46,15 @@ class ControllerTestbed:
         self, kind: Kind, name: str, holds: Callable[[dict[str, Any]], Any], seconds: float = 120.0
     ) -> dict[str, Any]:
         """The object once `holds` is true of it."""
-        found: dict[str, Any] | None = None
+        obj: dict[str, Any] | None = None
         with contextlib.suppress(TimeoutError):
             async with asyncio.timeout(seconds):
                 while True:
-                    found = await self.kube.get(kind, name)
-                    if found is not None and holds(found):
-                        return found
+                    obj = await self.kube.get(kind, name)
+                    if obj is not None and holds(obj):
+                        return obj
                     await asyncio.sleep(0.05)
-        raise AssertionError(f"{kind.name} {name} stayed {json.dumps((found or {}).get('status'), indent=1)}")
+        raise AssertionError(f"{kind.name} {name} stayed {json.dumps((obj or {}).get('status'), indent=1)}")
 
     async def project(self, name: str = "demo", **spec: Any) -> Project:
         """A Project."""
@@ -69,11 +69,11 @@ class ControllerTestbed:
         **spec: Any,
     ) -> Deployment:
         """A Deployment that is built already."""
-        whole = {"project": project, "source": {"archive": {"upload": "upl_1"}}, **spec}
-        made = await self.kube.create(kinds.DEPLOYMENT, {"metadata": {"name": name}, "spec": whole})
-        return Deployment(await self.built(made["metadata"]["name"], plan, image))
+        body = {"project": project, "source": {"archive": {"upload": "upl_1"}}, **spec}
+        created = await self.kube.create(kinds.DEPLOYMENT, {"metadata": {"name": name}, "spec": body})
+        return Deployment(await self.mark_built(created["metadata"]["name"], plan, image))
 
-    async def built(
+    async def mark_built(
         self, name: str, plan: dict[str, Any] | None = None, image: str = IMAGE
     ) -> dict[str, Any]:
         """Plays a finished build."""
@@ -88,7 +88,7 @@ class ControllerTestbed:
         status = {"image": image, "plan": plan or {}, "conditions": [built]}
         return await self.kube.patch(kinds.DEPLOYMENT, name, {"status": status}, "status")
 
-    async def active(self, name: str, project: str = "demo") -> None:
+    async def wait_active(self, name: str, project: str = "demo") -> None:
         """Waits until a Deployment is active."""
         await self.until(kinds.PROJECT, project, lambda o: o["status"].get("activeDeployment") == name)
         await self.until(kinds.DEPLOYMENT, name, lambda o: o["status"].get("phase") == "Active")
@@ -109,7 +109,7 @@ class ControllerTestbed:
         result = {"outcome": outcome, "durationMs": 1234, **more}
         await self.kube.patch(kinds.RUN, name, {"status": {"result": result}}, "status")
 
-    async def play(self, pod: str, uid: str, status: dict[str, Any]) -> None:
+    async def set_pod_status(self, pod: str, uid: str, status: dict[str, Any]) -> None:
         """Plays what the kubelet says of this very pod, which puts its own back: until it was seen, again.
 
         One that is gone is left alone, and so is another pod of its name.
@@ -118,7 +118,7 @@ class ControllerTestbed:
         with contextlib.suppress(errors.Invalid, errors.KubeNotFound):
             await self.kube.patch(kinds.POD, pod, body, "status")
 
-    async def ended(self, name: str, seconds: float = 120.0) -> Run:
+    async def wait_ended(self, name: str, seconds: float = 120.0) -> Run:
         """The Run once it has ended."""
         return Run(await self.until(kinds.RUN, name, lambda o: Run(o).ended, seconds))
 
@@ -126,9 +126,9 @@ class ControllerTestbed:
 def condition(obj: dict[str, Any] | Any, kind: str) -> tuple[str, str] | None:
     """Status and reason of a condition."""
     raw = obj if isinstance(obj, dict) else obj.raw
-    for found in raw["status"].get("conditions", ()):
-        if found["type"] == kind:
-            return found["status"], found["reason"]
+    for item in raw["status"].get("conditions", ()):
+        if item["type"] == kind:
+            return item["status"], item["reason"]
     return None
 
 
@@ -152,15 +152,15 @@ def settings(namespace: str, **changes: Any) -> ControllerConfig:
 @contextlib.asynccontextmanager
 async def controller(kube: KubeClient, config: ControllerConfig) -> AsyncIterator[ControllerProcess]:
     """A controller that works while the block is open."""
-    mine = await KubeClient.connect(config.namespace, COMPONENT)
-    process, stop = ControllerProcess(mine, config), asyncio.Event()
+    own_client = await KubeClient.connect(config.namespace, COMPONENT)
+    process, stop = ControllerProcess(own_client, config), asyncio.Event()
     work = asyncio.create_task(process.run(stop))
     try:
         yield process
     finally:
         stop.set()
         await asyncio.wait_for(work, 120)
-        await mine.close()
+        await own_client.close()
 
 
 @pytest.fixture(params=["kopf", "resync"])

@@ -27,7 +27,7 @@ async def test_newest_of_twenty_pushes_wins(kube, tmp_path, kopf):
         async with controller(kube, config) as process:
             testbed = ControllerTestbed(kube, config, process)
             await testbed.project(source={"git": {"url": server.url("crew"), "interval": "1h"}})
-            shas, begun = [], time.monotonic()
+            shas, started = [], time.monotonic()
             for number in range(20):
                 shas.append(repository.commit({"main.py": str(number)}, f"Commit {number}"))
                 pushed = {"crewyard.dev/pushedAt": str(number)}
@@ -35,34 +35,38 @@ async def test_newest_of_twenty_pushes_wins(kube, tmp_path, kopf):
                 if number < 4:
                     # Of what no look saw, since the next push was quicker, nothing can be said.
                     await testbed.until(kinds.PROJECT, "demo", lambda o: shas[-1] in ready(o))
-            lasted = time.monotonic() - begun
+            elapsed = time.monotonic() - started
             newest = await testbed.until(
                 kinds.PROJECT, "demo", lambda o: o["status"].get("source", {}).get("commit") == shas[-1]
             )
-            found = await all_deployments(testbed)
+            deployments = await all_deployments(testbed)
             # A slow machine may not get all of them into one window.
-            assert len(found) <= 2 + lasted // WINDOW and shas[-1] in {d.spec["gitSha"] for d in found}
-            if len(found) == 2:
+            assert len(deployments) <= 2 + elapsed // WINDOW and shas[-1] in {
+                d.spec["gitSha"] for d in deployments
+            }
+            if len(deployments) == 2:
                 message = ready(newest)
                 assert "Not built, since newer ones followed: " in message
                 assert any(sha[:12] in message for sha in shas[1:-1])
             # Each that a look saw and that was not deployed is told of, with the one that came instead.
-            left = {sha[:12] for sha in shas[:4]} - {d.spec["gitSha"][:12] for d in found}
-            assert left
+            skipped_shas = {sha[:12] for sha in shas[:4]} - {d.spec["gitSha"][:12] for d in deployments}
+            assert skipped_shas
             async with asyncio.timeout(60):
-                while left - set(re.findall(r"[0-9a-f]{12}", told := await skipped(testbed))):
+                while skipped_shas - set(
+                    re.findall(r"[0-9a-f]{12}", messages := await skipped_messages(testbed))
+                ):
                     await asyncio.sleep(0.1)
-            instead = set(re.findall(r"not built, superseded by ([0-9a-f]{12})", told))
-            assert instead and instead <= {d.spec["gitSha"][:12] for d in found}
-            if len(found) == 2:
-                assert instead == {shas[-1][:12]}
+            superseding = set(re.findall(r"not built, superseded by ([0-9a-f]{12})", messages))
+            assert superseding and superseding <= {d.spec["gitSha"][:12] for d in deployments}
+            if len(deployments) == 2:
+                assert superseding == {shas[-1][:12]}
 
 
 def ready(project):
     return "".join(c["message"] for c in project["status"]["conditions"] if c["type"] == "Ready")
 
 
-async def skipped(testbed):
+async def skipped_messages(testbed):
     listing = await testbed.kube.list(kinds.EVENT, fields="involvedObject.name=demo,reason=CommitsSkipped")
     return " ".join(event["message"] for event in listing.items)
 
@@ -79,9 +83,9 @@ async def test_queued_build_is_superseded_by_a_newer_commit(kube, tmp_path):
             busy = {"status": {"phase": "Building", "buildPod": "dep-busy-a1"}}
             await kube.patch(kinds.DEPLOYMENT, "dep-busy", busy, "status")
             await testbed.project(source={"git": {"url": server.url("crew")}})
-            first = await appears(testbed, repository.commit({"main.py": "1"}, "One"))
+            first = await wait_deployment(testbed, repository.commit({"main.py": "1"}, "One"))
             await testbed.until(kinds.DEPLOYMENT, first, lambda o: o["status"].get("order"))
-            second = await appears(testbed, repository.commit({"main.py": "2"}, "Two"))
+            second = await wait_deployment(testbed, repository.commit({"main.py": "2"}, "Two"))
             ended = Deployment(
                 await testbed.until(kinds.DEPLOYMENT, first, lambda o: o["status"]["phase"] == "Failed")
             )
@@ -100,7 +104,7 @@ def upload(name):
     return {"metadata": {"name": name}, "spec": spec}
 
 
-async def appears(testbed, sha):
+async def wait_deployment(testbed, sha):
     """The name of the Deployment of a commit."""
     async with asyncio.timeout(90):
         while True:

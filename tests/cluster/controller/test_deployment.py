@@ -61,7 +61,7 @@ async def test_second_build_of_a_project_is_queued(idle_builds):
         kinds.DEPLOYMENT, "dep-b", lambda o: condition(o, "Ready") == ("Unknown", "Queued")
     )
     assert waiting["status"]["phase"] == "Pending"
-    await testbed.built("dep-a")
+    await testbed.mark_built("dep-a")
     await testbed.until(kinds.DEPLOYMENT, "dep-b", lambda o: o["status"].get("buildPod"))
 
 
@@ -93,10 +93,10 @@ async def test_image_of_the_same_source_is_reused(idle_builds):
     await testbed.until(
         kinds.DEPLOYMENT, "dep-b", lambda o: condition(o, "Ready") == ("Unknown", "SameSourceBuilding")
     )
-    await testbed.built("dep-a")
-    await testbed.active("dep-b")
+    await testbed.mark_built("dep-a")
+    await testbed.wait_active("dep-b")
     await create(testbed, "dep-c", source=archive("a"))
-    await testbed.active("dep-c")
+    await testbed.wait_active("dep-c")
     await create(testbed, "dep-d", source=archive("d"))
     for name in ("dep-b", "dep-c"):
         found = await testbed.kube.get(kinds.DEPLOYMENT, name)
@@ -145,7 +145,7 @@ async def test_free_slot_is_taken_without_writing_waiters(idle_builds):
     # A resync, which takes as long as its lists, brings it too: how soon it is says nothing of this code.
     soon = 60
     await testbed.until(kinds.DEPLOYMENT, "dep-2", lambda o: o["status"].get("buildPod"), soon)
-    await testbed.built("dep-3")
+    await testbed.mark_built("dep-3")
     await testbed.until(kinds.DEPLOYMENT, "dep-4", lambda o: o["status"].get("buildPod"), soon)
     await asyncio.sleep(1.5)
     after = await written(testbed.kube)
@@ -161,14 +161,14 @@ async def written(kube) -> dict[str, str]:
 async def test_build_limits_hold_across_restarts(kube):
     timing = replace(FAST, image_pull=600, start_timeout=600)
     config = settings(kube.namespace, kopf=False, service_image=NO_IMAGE, timing=timing, max_builds=3)
-    testbed, most = ControllerTestbed(kube, config), 0
+    testbed, max_live = ControllerTestbed(kube, config), 0
 
     async def watch() -> None:
-        nonlocal most
+        nonlocal max_live
         while True:
             listing = await kube.list(kinds.DEPLOYMENT)
             live = [d for d in map(Deployment, listing.items) if queue.occupies_slot(d)]
-            most = max(most, len(live))
+            max_live = max(max_live, len(live))
             for project in ("a", "b", "c", "d"):
                 assert sum(d.project == project for d in live) <= 1, [d.name for d in live]
             await asyncio.sleep(0.02)
@@ -179,30 +179,30 @@ async def test_build_limits_hold_across_restarts(kube):
             for project in ("a", "b", "c", "d"):
                 await testbed.project(project)
             await asyncio.gather(*(create(testbed, f"dep-{i:02d}", "abcd"[i % 4]) for i in range(16)))
-        left = {f"dep-{i:02d}": "abcd"[i % 4] for i in range(16)}
-        while left:
+        remaining = {f"dep-{i:02d}": "abcd"[i % 4] for i in range(16)}
+        while remaining:
             async with controller(kube, config):
                 for _ in range(4):
-                    full = min(3, len(set(left.values())))
+                    expected = min(3, len(set(remaining.values())))
                     async with asyncio.timeout(120):
-                        while len(begun := await building(kube) & set(left)) < full:
+                        while len(building_now := await building(kube) & set(remaining)) < expected:
                             await asyncio.sleep(0.02)
                     # Two at once, so that two places are free at once.
-                    for name in sorted(begun)[:2]:
-                        await testbed.built(name)
-                        del left[name]
-                    if not left:
+                    for name in sorted(building_now)[:2]:
+                        await testbed.mark_built(name)
+                        del remaining[name]
+                    if not remaining:
                         break
         if watching.done():
             watching.result()
-        assert most == 3
+        assert max_live == 3
     finally:
         watching.cancel()
         with contextlib.suppress(asyncio.CancelledError):
             await watching
 
 
-async def sleeping(kube, deployment: Deployment) -> None:
+async def create_sleeping_build_pod(kube, deployment: Deployment) -> None:
     """A build pod that was made and not recorded, since the controller died in between; it runs for long."""
     owner = {"apiVersion": names.API_VERSION, "kind": "Deployment"}
     labels = {
@@ -232,14 +232,14 @@ async def sleeping(kube, deployment: Deployment) -> None:
 @pytest.mark.parametrize("what", ["deployment", "project"])
 async def test_deleted_owner_stops_build_and_frees_slot(testbed, what):
     await create(testbed, "dep-a")
-    made = Deployment(await testbed.kube.get(kinds.DEPLOYMENT, "dep-a"))
-    await sleeping(testbed.kube, made)
+    created = Deployment(await testbed.kube.get(kinds.DEPLOYMENT, "dep-a"))
+    await create_sleeping_build_pod(testbed.kube, created)
     await testbed.project()
     await testbed.until(kinds.DEPLOYMENT, "dep-a", lambda o: o["status"].get("buildPod") == "dep-a-a1")
     await testbed.until(kinds.DEPLOYMENT, "dep-a", lambda o: o["metadata"].get("ownerReferences"))
     await create(testbed, "dep-b")
     await testbed.until(kinds.DEPLOYMENT, "dep-b", lambda o: condition(o, "Ready") == ("Unknown", "Queued"))
-    began = time.monotonic()
+    started = time.monotonic()
     if what == "deployment":
         await testbed.kube.delete(kinds.DEPLOYMENT, "dep-a")
         await testbed.until(kinds.DEPLOYMENT, "dep-b", lambda o: o["status"].get("buildPod"), 8)
@@ -249,15 +249,15 @@ async def test_deleted_owner_stops_build_and_frees_slot(testbed, what):
         while await testbed.kube.get(kinds.POD, "dep-a-a1"):
             await asyncio.sleep(0.1)
     # A bound that is promised, and no measurement.
-    assert time.monotonic() - began < 12
+    assert time.monotonic() - started < 12
 
 
 async def test_orphaned_build_pods_are_stopped_at_startup(kube):
     config = settings(kube.namespace, kopf=False)
     testbed = ControllerTestbed(kube, config)
     await create(testbed, "dep-a")
-    made = Deployment(await kube.get(kinds.DEPLOYMENT, "dep-a"))
-    await sleeping(kube, made)
+    created = Deployment(await kube.get(kinds.DEPLOYMENT, "dep-a"))
+    await create_sleeping_build_pod(kube, created)
     # Without an owner the garbage collector does not care.
     await kube.patch(kinds.POD, "dep-a-a1", {"metadata": {"ownerReferences": None}})
     await kube.delete(kinds.DEPLOYMENT, "dep-a")

@@ -12,8 +12,8 @@ from tests.cluster.controller.conftest import IMAGE, ControllerTestbed, controll
 
 RUN = Run({"metadata": {"name": "run-a", "uid": "u"}, "spec": {}, "status": {"phase": "Pending"}})
 SLEEP = "import time; time.sleep(600)"
-EAT = "x = []\nwhile True: x.append(bytearray(1 << 22))"
-FILL = f"open('/tmp/a', 'wb').write(bytes(1 << 25)); {SLEEP}"
+ALLOCATE_MEMORY = "x = []\nwhile True: x.append(bytearray(1 << 22))"
+FILL_DISK = f"open('/tmp/a', 'wb').write(bytes(1 << 25)); {SLEEP}"
 
 
 def body(code, **spec):
@@ -35,7 +35,7 @@ def body(code, **spec):
     }
 
 
-async def last(kube, pod):
+async def last_seen(kube, pod):
     """The last that was seen of a pod: finished, or gone."""
     seen = pod
     with contextlib.suppress(TimeoutError):
@@ -49,7 +49,7 @@ async def last(kube, pod):
     return Pod(seen)
 
 
-async def started(kube):
+async def wait_running(kube):
     async with asyncio.timeout(180):
         while Pod(await kube.get(kinds.POD, "run-a")).phase != "Running":
             await asyncio.sleep(0.1)
@@ -58,29 +58,29 @@ async def started(kube):
 @pytest.mark.parametrize(
     ("code", "spec", "reason"),
     [
-        (EAT, {}, "OOMKilled"),
-        (FILL, {}, "StorageExceeded"),
+        (ALLOCATE_MEMORY, {}, "OOMKilled"),
+        (FILL_DISK, {}, "StorageExceeded"),
         (SLEEP, {"activeDeadlineSeconds": 3}, "DeadlineExceeded"),
         ("import os; os.kill(os.getpid(), 11)", {}, "RunnerLost"),
         ("raise SystemExit(77)", {}, "AlreadyExecuted"),
     ],
 )
 async def test_reason_of_a_pod_that_terminated(kube, code, spec, reason):
-    end = of_pod(RUN, await last(kube, await kube.create(kinds.POD, body(code, **spec))))
+    end = of_pod(RUN, await last_seen(kube, await kube.create(kinds.POD, body(code, **spec))))
     assert (end.reason, bool(end.message)) == (reason, True)
 
 
 @pytest.mark.parametrize(("how", "reason"), [("delete", "PodDeleted"), ("evict", "Evicted")])
 async def test_reason_of_a_deleted_or_evicted_pod(kube, how, reason):
     pod = await kube.create(kinds.POD, body(SLEEP))
-    await started(kube)
+    await wait_running(kube)
     if how == "delete":
         await kube.delete(kinds.POD, "run-a")
     else:
         path = f"/api/v1/namespaces/{kube.namespace}/pods/run-a/eviction"
         eviction = {"apiVersion": "policy/v1", "kind": "Eviction", "metadata": {"name": "run-a"}}
         await kube.call("POST", path, body=eviction)
-    assert of_pod(RUN, await last(kube, pod)).reason == reason
+    assert of_pod(RUN, await last_seen(kube, pod)).reason == reason
 
 
 async def test_lost_node_is_reported_although_the_pod_is_gone(kube):
@@ -91,15 +91,15 @@ async def test_lost_node_is_reported_although_the_pod_is_gone(kube):
         spec = {"plan": "pro", "pod": {"nodeSelector": {"crewyard.dev/none": "here"}}}
         await kube.create(kinds.PROJECT, {"metadata": {"name": "demo"}, "spec": spec})
         await testbed.deployment("dep-a")
-        await testbed.active("dep-a")
+        await testbed.wait_active("dep-a")
         await testbed.run("run-a", project="demo")
         await testbed.claim("run-a")
         await testbed.until(kinds.RUN, "run-a", lambda o: o["status"]["phase"] == "Running")
-        lost = {"type": "DisruptionTarget", "status": "True", "reason": "DeletionByPodGC"}
-        status = {"phase": "Failed", "conditions": [{**lost, "message": "PodGC: node no longer exists"}]}
+        node_lost = {"type": "DisruptionTarget", "status": "True", "reason": "DeletionByPodGC"}
+        status = {"phase": "Failed", "conditions": [{**node_lost, "message": "PodGC: node no longer exists"}]}
         # As that controller does it: another phase and the deletion, one call after the other.
         await kube.patch(kinds.POD, "run-a", {"status": status}, "status")
         await kube.delete(kinds.POD, "run-a", grace_seconds=0)
-        ended = await testbed.ended("run-a")
+        ended = await testbed.wait_ended("run-a")
         assert ended.error["reason"] == "NodeLost"
         assert "node no longer exists" in ended.error["message"]

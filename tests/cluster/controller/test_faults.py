@@ -30,7 +30,7 @@ async def test_two_controllers_create_one_pod_per_run(kube):
         testbed = ControllerTestbed(kube, config)
         await testbed.project(plan="pro")
         await testbed.deployment("dep-a", image=NO_IMAGE)
-        await testbed.active("dep-a")
+        await testbed.wait_active("dep-a")
         names = [f"run-{index}" for index in range(8)]
         await asyncio.gather(*(testbed.run(name, project="demo") for name in names))
         uids = {}
@@ -45,7 +45,7 @@ async def test_two_controllers_create_one_pod_per_run(kube):
             await testbed.claim(name)
             await testbed.report(name, "succeeded")
         for name in names:
-            assert (await testbed.ended(name)).phase == "Succeeded"
+            assert (await testbed.wait_ended(name)).phase == "Succeeded"
         orders = [d["status"].get("order") for d in (await kube.list(kinds.DEPLOYMENT)).items]
         assert len(orders) == len(set(orders))
 
@@ -56,7 +56,7 @@ async def test_controller_catches_up_after_downtime(kube):
     async with controller(kube, config):
         await testbed.project()
         await testbed.deployment("dep-a", image=NO_IMAGE)
-        await testbed.active("dep-a")
+        await testbed.wait_active("dep-a")
         for name in ("run-0", "run-1", "run-2"):
             await testbed.run(name, project="demo")
         for name in ("run-0", "run-1"):
@@ -66,9 +66,9 @@ async def test_controller_catches_up_after_downtime(kube):
     await kube.delete(kinds.POD, "run-1", grace_seconds=0)
     await testbed.run("run-3", project="demo")
     async with controller(kube, config):
-        zero = await testbed.ended("run-0")
-        assert (zero.error["reason"], zero.error["message"]) == ("CrewError", "ValueError: no")
-        assert (await testbed.ended("run-1")).error["reason"] == "PodDeleted"
+        failed_run = await testbed.wait_ended("run-0")
+        assert (failed_run.error["reason"], failed_run.error["message"]) == ("CrewError", "ValueError: no")
+        assert (await testbed.wait_ended("run-1")).error["reason"] == "PodDeleted"
         for name in ("run-2", "run-3"):
             await testbed.until(kinds.RUN, name, lambda o: o["status"].get("pod"))
 
@@ -115,8 +115,8 @@ async def test_pods_satisfy_restricted_and_kaniko_baseline(kube):
     path = kinds.POD.path(kube.namespace)
 
     async def dry_run(body):
-        whole = {"apiVersion": "v1", "kind": "Pod", **body}
-        await kube.call("POST", path, {"dryRun": "All"}, whole)
+        body_with_kind = {"apiVersion": "v1", "kind": "Pod", **body}
+        await kube.call("POST", path, {"dryRun": "All"}, body_with_kind)
 
     await dry_run(baseline)
     label = {"metadata": {"labels": {"pod-security.kubernetes.io/enforce": "restricted"}}}
@@ -138,15 +138,15 @@ async def test_deeply_nested_input_delays_no_other_run(testbed):
     await testbed.run("run-deep", deployment="dep-none", input=deep)
     await testbed.run("run-other", deployment="dep-none")
     for name in ("run-deep", "run-other"):
-        assert (await testbed.ended(name)).error["reason"] == "DeploymentNotFound"
+        assert (await testbed.wait_ended(name)).error["reason"] == "DeploymentNotFound"
 
 
 async def test_cluster_rollback_stops_the_controller(kube):
     config = settings(kube.namespace)
     testbed = ControllerTestbed(kube, config)
     project = await testbed.project()
-    mine = await KubeClient.connect(kube.namespace)
-    process, stop = ControllerProcess(mine, config), asyncio.Event()
+    own_client = await KubeClient.connect(kube.namespace)
+    process, stop = ControllerProcess(own_client, config), asyncio.Event()
     work = asyncio.create_task(process.run(stop))
     try:
         while process.resync.last is None:
@@ -158,4 +158,4 @@ async def test_cluster_rollback_stops_the_controller(kube):
     finally:
         stop.set()
         await asyncio.gather(work, return_exceptions=True)
-        await mine.close()
+        await own_client.close()

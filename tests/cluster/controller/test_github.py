@@ -52,7 +52,7 @@ async def until(holds, seconds=90):
             await asyncio.sleep(0.05)
 
 
-async def told(testbed, name, state):
+async def wait_reported(testbed, name, state):
     return await testbed.until(
         kinds.DEPLOYMENT,
         name,
@@ -64,8 +64,8 @@ async def test_deployment_is_reported_from_start_to_end(testbed, github):
     await secret(testbed, token=TOKEN)
     await project(testbed)
     await testbed.deployment("dep-a", gitSha=SHA)
-    await testbed.active("dep-a")
-    await told(testbed, "dep-a", "success")
+    await testbed.wait_active("dep-a")
+    await wait_reported(testbed, "dep-a", "success")
     assert github.states(SHA)[-1] == "success"
     assert set(github.states(SHA)) <= {"pending", "success"}
     last = github.statuses[-1]
@@ -76,14 +76,14 @@ async def test_deployment_is_reported_from_start_to_end(testbed, github):
     assert made["states"][-1] == "success"
 
     await testbed.deployment("dep-b", gitSha=OTHER)
-    await testbed.active("dep-b")
-    await told(testbed, "dep-b", "success")
-    await told(testbed, "dep-a", "inactive")
+    await testbed.wait_active("dep-b")
+    await wait_reported(testbed, "dep-b", "success")
+    await wait_reported(testbed, "dep-a", "inactive")
     assert github.states(SHA)[-1] == "success"
     assert made["states"][-1] == "inactive"
 
     await testbed.kube.patch(kinds.DEPLOYMENT, "dep-a", {"spec": {"activation": 1}})
-    await told(testbed, "dep-a", "success")
+    await wait_reported(testbed, "dep-a", "success")
     assert made["states"][-1] == "success"
     assert len(github.deployments) == 2
 
@@ -97,7 +97,7 @@ async def test_failure_is_reported_with_its_reason(testbed, github):
     await testbed.kube.patch(
         kinds.DEPLOYMENT, "dep-a", {"status": {"phase": "Failed", "error": error}}, "status"
     )
-    await told(testbed, "dep-a", "failure")
+    await wait_reported(testbed, "dep-a", "failure")
     assert github.states(SHA)[-1] == "failure"
     assert github.statuses[-1]["description"] == "DependencyResolution: no version of nothing fits"
     assert github.deployments[0]["states"][-1] == "failure"
@@ -117,21 +117,21 @@ async def test_app_uses_an_installation_token(testbed, github):
     )
     await project(testbed)
     await testbed.deployment("dep-a", gitSha=SHA)
-    await told(testbed, "dep-a", "success")
-    assert github.lent == 1
+    await wait_reported(testbed, "dep-a", "success")
+    assert github.tokens_issued == 1
 
 
 async def test_github_outage_only_delays_reports(testbed, github):
     await secret(testbed, token=TOKEN)
-    github.failing = [502] * 6
+    github.failures = [502] * 6
     await project(testbed)
     await testbed.deployment("dep-a", gitSha=SHA)
-    await testbed.active("dep-a")
-    await told(testbed, "dep-a", "success")
+    await testbed.wait_active("dep-a")
+    await wait_reported(testbed, "dep-a", "success")
     assert len(github.deployments) == 1
 
 
-async def not_told(testbed):
+async def not_told_events(testbed):
     return [e for e in (await testbed.kube.list(kinds.EVENT)).items if e["reason"] == "GitHubNotTold"]
 
 
@@ -139,25 +139,25 @@ async def test_wrong_token_is_reported_once_and_retried(testbed, github):
     await secret(testbed, token="wrong")
     await project(testbed)
     await testbed.deployment("dep-a", gitSha=SHA)
-    await testbed.active("dep-a")
-    await until(lambda: github.asked > 4)
+    await testbed.wait_active("dep-a")
+    await until(lambda: github.request_count > 4)
     async with asyncio.timeout(60):
         # Written by the way, and so a moment later.
-        while not (events := await not_told(testbed)):
+        while not (events := await not_told_events(testbed)):
             await asyncio.sleep(0.05)
     assert len(events) == 1
     assert "401" in events[0]["message"]
     assert "spec.github.secretRef" in events[0]["message"]
     await secret(testbed, token=TOKEN)
-    await told(testbed, "dep-a", "success")
+    await wait_reported(testbed, "dep-a", "success")
 
 
 async def test_nothing_is_reported_twice_after_a_restart(testbed, kube, github):
     await secret(testbed, token=TOKEN)
     await project(testbed)
     await testbed.deployment("dep-a", gitSha=SHA)
-    await testbed.active("dep-a")
-    await told(testbed, "dep-a", "success")
+    await testbed.wait_active("dep-a")
+    await wait_reported(testbed, "dep-a", "success")
     before = (len(github.statuses), len(github.deployments))
     async with controller(kube, replace(testbed.config, kopf=False)) as second:
         await until(lambda: second.resync.last is not None)
@@ -169,7 +169,7 @@ async def test_preview_closes_with_its_pull_request(testbed, github):
     await secret(testbed, token=TOKEN)
     await project(testbed)
     await testbed.deployment("dep-a", gitSha=SHA, preview={"pullRequest": 7})
-    await told(testbed, "dep-a", "success")
+    await wait_reported(testbed, "dep-a", "success")
     assert github.deployments[0]["environment"] == "demo/pull-7"
     await asyncio.sleep(0.5)
     found = await testbed.kube.get(kinds.DEPLOYMENT, "dep-a")
@@ -185,20 +185,20 @@ async def test_pull_request_polls_back_off_during_outage(testbed, github):
     await secret(testbed, token=TOKEN)
     await project(testbed)
     await testbed.deployment("dep-a", gitSha=SHA, preview={"pullRequest": 7})
-    await told(testbed, "dep-a", "success")
-    github.failing = [502] * 1000
-    before = github.asked
+    await wait_reported(testbed, "dep-a", "success")
+    github.failures = [502] * 1000
+    before = github.request_count
     await asyncio.sleep(1.5)
-    assert github.asked - before < 15
+    assert github.request_count - before < 15
     # It does go on; a busy machine may not have come to it twice by then.
-    await until(lambda: github.asked - before > 1)
+    await until(lambda: github.request_count - before > 1)
 
 
 async def test_preview_closed_by_webhook_is_inactive_on_github(testbed, github):
     await secret(testbed, token=TOKEN)
     await project(testbed)
     await testbed.deployment("dep-a", gitSha=SHA, preview={"pullRequest": 7})
-    await told(testbed, "dep-a", "success")
+    await wait_reported(testbed, "dep-a", "success")
     closed = {"metadata": {"annotations": {ANNOTATION_CLOSED: "pull request 7"}}}
     await testbed.kube.patch(kinds.DEPLOYMENT, "dep-a", closed)
     await until(lambda: github.deployments[0]["states"][-1] == "inactive")
@@ -207,37 +207,37 @@ async def test_preview_closed_by_webhook_is_inactive_on_github(testbed, github):
 
 async def test_commit_status_is_posted_once_despite_refusals(testbed, github):
     await secret(testbed, token=TOKEN)
-    github.lacking = {"deployments"}
+    github.missing_permissions = {"deployments"}
     await project(testbed)
     await testbed.deployment("dep-a", gitSha=SHA)
-    await testbed.active("dep-a")
+    await testbed.wait_active("dep-a")
     await until(lambda: github.states(SHA)[-1:] == ["success"])
-    before = github.asked
-    await until(lambda: github.asked > before + 3)
+    before = github.request_count
+    await until(lambda: github.request_count > before + 3)
     assert len(github.states(SHA)) == len(set(github.states(SHA)))
-    github.lacking = set()
-    await told(testbed, "dep-a", "success")
+    github.missing_permissions = set()
+    await wait_reported(testbed, "dep-a", "success")
 
 
 async def test_removed_github_deployment_is_recreated(testbed, github):
     await secret(testbed, token=TOKEN)
     await project(testbed)
     await testbed.deployment("dep-a", gitSha=SHA)
-    await testbed.active("dep-a")
-    await told(testbed, "dep-a", "success")
+    await testbed.wait_active("dep-a")
+    await wait_reported(testbed, "dep-a", "success")
     github.deployments.clear()
     await testbed.deployment("dep-b", gitSha=OTHER)
-    await told(testbed, "dep-a", "inactive")
+    await wait_reported(testbed, "dep-a", "inactive")
     assert [d["states"][-1] for d in github.deployments if d["sha"] == SHA] == ["inactive"]
 
 
 async def test_retry_after_applies_to_the_whole_project(testbed, github):
     await secret(testbed, token=TOKEN)
     await project(testbed)
-    github.failing, github.headers = [403], {"Retry-After": "10"}
+    github.failures, github.headers = [403], {"Retry-After": "10"}
     await testbed.deployment("dep-a", gitSha=SHA)
-    await until(lambda: github.asked == 1)
+    await until(lambda: github.request_count == 1)
     await testbed.deployment("dep-b", gitSha=OTHER)
     await asyncio.sleep(1)
-    assert github.asked == 1
-    await told(testbed, "dep-b", "success")
+    assert github.request_count == 1
+    await wait_reported(testbed, "dep-b", "success")

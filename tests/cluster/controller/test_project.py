@@ -26,7 +26,7 @@ async def deployments(testbed, project="demo"):
     return {d.spec.get("gitSha", d.name): d for d in map(Deployment, listing.items)}
 
 
-async def appears(testbed, commit, seconds=90):
+async def wait_deployment(testbed, commit, seconds=90):
     async with asyncio.timeout(seconds):
         while commit not in (found := await deployments(testbed)):
             await asyncio.sleep(0.05)
@@ -41,17 +41,17 @@ async def test_next_commit_supersedes_the_active_deployment(testbed, server):
     repository = server.create("crew")
     first = repository.commit({"main.py": "1"}, "A first commit\n\nwith a body")
     project = await testbed.project(source={"git": {"url": server.url("crew"), "ref": {"branch": "main"}}})
-    one = await appears(testbed, first)
+    one = await wait_deployment(testbed, first)
     assert one.spec["message"] == "A first commit"
     assert one.name == git_name(project.uid, one.raw["spec"], 1)
     assert one.owner_uids == {project.uid}
-    await testbed.built(one.name)
-    await testbed.active(one.name)
+    await testbed.mark_built(one.name)
+    await testbed.wait_active(one.name)
     second = repository.commit({"main.py": "2"}, "A second commit")
-    two = await appears(testbed, second)
+    two = await wait_deployment(testbed, second)
     assert (await testbed.kube.get(kinds.PROJECT, "demo"))["status"]["activeDeployment"] == one.name
-    await testbed.built(two.name)
-    await testbed.active(two.name)
+    await testbed.mark_built(two.name)
+    await testbed.wait_active(two.name)
     await testbed.until(kinds.DEPLOYMENT, one.name, lambda o: status_of(o) == "Superseded")
     found = await testbed.until(
         kinds.PROJECT, "demo", lambda o: o["status"].get("source", {}).get("commit") == second
@@ -69,26 +69,26 @@ async def test_rollback_stays_until_the_branch_moves(testbed, server):
     await testbed.project(source={"git": {"url": server.url("crew")}})
     for index in range(2):
         commit = repository.commit({"main.py": str(index)}, f"Commit {index}")
-        names.append((await appears(testbed, commit)).name)
-        await testbed.built(names[-1])
-        await testbed.active(names[-1])
+        names.append((await wait_deployment(testbed, commit)).name)
+        await testbed.mark_built(names[-1])
+        await testbed.wait_active(names[-1])
     await testbed.kube.patch(kinds.DEPLOYMENT, names[0], {"spec": {"activation": 1}})
-    await testbed.active(names[0])
+    await testbed.wait_active(names[0])
     await testbed.until(kinds.DEPLOYMENT, names[1], lambda o: status_of(o) == "Superseded")
     await asyncio.sleep(2.5)
     assert (await testbed.kube.get(kinds.PROJECT, "demo"))["status"]["activeDeployment"] == names[0]
-    third = await appears(testbed, repository.commit({"main.py": "3"}, "Commit 3"))
-    await testbed.built(third.name)
-    await testbed.active(third.name)
+    third = await wait_deployment(testbed, repository.commit({"main.py": "3"}, "Commit 3"))
+    await testbed.mark_built(third.name)
+    await testbed.wait_active(third.name)
 
 
 async def test_idle_project_is_never_written(testbed, server):
     repository = server.create("crew")
     commit = repository.commit({"crew/main.py": "1", "README": "1"}, "A commit")
     await testbed.project(source={"git": {"url": server.url("crew"), "path": "crew"}})
-    one = await appears(testbed, commit)
-    await testbed.built(one.name)
-    await testbed.active(one.name)
+    one = await wait_deployment(testbed, commit)
+    await testbed.mark_built(one.name)
+    await testbed.wait_active(one.name)
     await testbed.until(
         kinds.PROJECT,
         "demo",
@@ -141,7 +141,7 @@ async def test_credentials_come_from_the_secret(testbed, tmp_path):
             kinds.PROJECT, "demo", lambda o: condition(o, "Ready") == ("False", "GitAuthFailed")
         )
         await testbed.kube.patch(kinds.SECRET, "git", {"stringData": {"password": "secret"}})
-        await appears(testbed, commit)
+        await wait_deployment(testbed, commit)
 
 
 async def test_late_build_never_replaces_a_newer_one(testbed):
@@ -150,9 +150,9 @@ async def test_late_build_never_replaces_a_newer_one(testbed):
         spec = {"project": "demo", "source": {"archive": {"upload": "upl_1"}}}
         await testbed.kube.create(kinds.DEPLOYMENT, {"metadata": {"name": name}, "spec": spec})
         await testbed.until(kinds.DEPLOYMENT, name, lambda o: o["status"].get("order"))
-    await testbed.built("dep-2")
-    await testbed.active("dep-2")
-    await testbed.built("dep-1")
+    await testbed.mark_built("dep-2")
+    await testbed.wait_active("dep-2")
+    await testbed.mark_built("dep-1")
     late = await testbed.until(kinds.DEPLOYMENT, "dep-1", lambda o: status_of(o) == "Superseded")
     assert "activatedAt" not in late["status"]
     assert (await testbed.kube.get(kinds.PROJECT, "demo"))["status"]["activeDeployment"] == "dep-2"
@@ -162,18 +162,18 @@ async def test_failed_revision_is_retried_on_request(testbed, server):
     repository = server.create("crew")
     commit = repository.commit({"main.py": "1"}, "A commit")
     project = await testbed.project(source={"git": {"url": server.url("crew")}})
-    one = await appears(testbed, commit)
+    one = await wait_deployment(testbed, commit)
     await testbed.until(kinds.DEPLOYMENT, one.name, lambda o: status_of(o) == "Failed", 300)
     await asyncio.sleep(2.5)
     assert len((await testbed.kube.list(kinds.DEPLOYMENT)).items) == 1
-    asked = {"metadata": {"annotations": {"crewyard.dev/requestedAt": "2999-01-01T00:00:00Z"}}}
-    await testbed.kube.patch(kinds.PROJECT, "demo", asked)
+    request = {"metadata": {"annotations": {"crewyard.dev/requestedAt": "2999-01-01T00:00:00Z"}}}
+    await testbed.kube.patch(kinds.PROJECT, "demo", request)
     again = git_name(project.uid, one.raw["spec"], 2)
     found = await testbed.until(kinds.DEPLOYMENT, again, lambda o: o["status"].get("order"))
     assert found["spec"]["attempt"] == 2
 
 
-async def pushed(testbed, text):
+async def mark_pushed(testbed, text):
     """What a webhook does."""
     await testbed.kube.patch(
         kinds.PROJECT, "demo", {"metadata": {"annotations": {"crewyard.dev/pushedAt": text}}}
@@ -184,25 +184,25 @@ async def test_push_polls_now_and_skips_failed_commits(testbed, server):
     repository = server.create("crew")
     first = repository.commit({"main.py": "1"}, "A commit")
     await testbed.project(source={"git": {"url": server.url("crew"), "interval": "1h"}})
-    one = await appears(testbed, first)
+    one = await wait_deployment(testbed, first)
     failed = {"phase": "Failed", "error": {"reason": "BuildFailed", "message": "played"}}
     await testbed.kube.patch(kinds.DEPLOYMENT, one.name, {"status": failed}, "status")
-    await pushed(testbed, "2999-01-01T00:00:00Z")
+    await mark_pushed(testbed, "2999-01-01T00:00:00Z")
     await asyncio.sleep(1.5)
     assert len((await testbed.kube.list(kinds.DEPLOYMENT)).items) == 1
     second = repository.commit({"main.py": "2"}, "Another one")
-    await pushed(testbed, "2999-01-01T00:00:01Z")
-    await appears(testbed, second)
+    await mark_pushed(testbed, "2999-01-01T00:00:01Z")
+    await wait_deployment(testbed, second)
 
 
-async def built_one(testbed, index):
+async def create_active_deployment(testbed, index):
     """A built Deployment that is active."""
     name = f"dep-{index}"
     spec = {"project": "demo", "source": {"archive": {"upload": "upl_1"}}}
     await testbed.kube.create(kinds.DEPLOYMENT, {"metadata": {"name": name}, "spec": spec})
     await testbed.until(kinds.DEPLOYMENT, name, lambda o: o["status"].get("order"))
-    await testbed.built(name, image=f"registry.crewyard.internal:5000/crews/none@sha256:{index:064d}")
-    await testbed.active(name)
+    await testbed.mark_built(name, image=f"registry.crewyard.internal:5000/crews/none@sha256:{index:064d}")
+    await testbed.wait_active(name)
 
 
 async def prune_pods(testbed):
@@ -213,18 +213,18 @@ async def prune_pods(testbed):
 async def test_retention_deletes_images_then_deployments(testbed):
     await testbed.project(retention={"deployments": 2})
     for index in range(2):
-        await built_one(testbed, index)
+        await create_active_deployment(testbed, index)
     await testbed.run("run-a", deployment="dep-0")
     await testbed.until(kinds.RUN, "run-a", lambda o: o["status"].get("pod"))
     for index in (2, 3):
-        await built_one(testbed, index)
+        await create_active_deployment(testbed, index)
     async with asyncio.timeout(120):
         while not (pods := await prune_pods(testbed)):
             await asyncio.sleep(0.05)
     env = {e["name"]: e.get("value") for e in pods[0]["spec"]["containers"][0]["env"]}
-    asked = json.loads(env["CREWYARD_PRUNE"])
+    request = json.loads(env["CREWYARD_PRUNE"])
     # The Run holds dep-0, so that the next one goes.
-    assert [image[-1] for image in asked["images"]] == ["1"] and len(pods) == 1
+    assert [image[-1] for image in request["images"]] == ["1"] and len(pods) == 1
     assert await testbed.kube.get(kinds.DEPLOYMENT, "dep-1")
     # Its image is going: no rollback leads there any more.
     await testbed.kube.patch(kinds.DEPLOYMENT, "dep-1", {"spec": {"activation": 1}})
@@ -237,11 +237,11 @@ async def test_retention_deletes_images_then_deployments(testbed):
     container["state"]["terminated"] |= {"exitCode": 0, "message": '{"outcome": "pruned"}'}
     status = {"phase": "Succeeded", "containerStatuses": [container]}
     async with asyncio.timeout(120):
-        for look in itertools.count():
-            await testbed.play(name, failed["metadata"]["uid"], status)
+        for attempt in itertools.count():
+            await testbed.set_pod_status(name, failed["metadata"]["uid"], status)
             # A pod that has ended is seen by the watch alone: any change of the Project asks for a look.
-            asks = {"metadata": {"annotations": {"look": str(look)}}}
-            await testbed.kube.patch(kinds.PROJECT, "demo", asks)
+            change = {"metadata": {"annotations": {"attempt": str(attempt)}}}
+            await testbed.kube.patch(kinds.PROJECT, "demo", change)
             if await testbed.kube.get(kinds.DEPLOYMENT, "dep-1") is None:
                 break
             await asyncio.sleep(0.1)

@@ -30,8 +30,8 @@ def applier(kube):
 async def test_end_is_written_with_any_reason_and_message(kube, applier, reason, message):
     testbed = ControllerTestbed(kube, settings(kube.namespace))
     run = await testbed.run("run-a", project="demo")
-    wanted = finished(run, failed(reason, message), datetime.now(UTC))
-    await applier.apply(kinds.RUN, run.raw, event_map.run("run-a"), Decision(status=wanted))
+    desired = finished(run, failed(reason, message), datetime.now(UTC))
+    await applier.apply(kinds.RUN, run.raw, event_map.run("run-a"), Decision(status=desired))
     found = Run(await kube.get(kinds.RUN, "run-a"))
     assert found.phase == "Failed" and found.error["message"]
     assert {c["type"]: c["status"] for c in found.conditions}["Complete"] == "True"
@@ -41,10 +41,10 @@ async def test_end_is_written_with_any_reason_and_message(kube, applier, reason,
 async def test_refused_nonterminal_status_raises(kube, applier):
     testbed = ControllerTestbed(kube, settings(kube.namespace))
     deployment = Deployment((await testbed.deployment("dep-a")).raw)
-    wanted = {"phase": "Nonsense"}
+    desired = {"phase": "Nonsense"}
     with pytest.raises(errors.Invalid):
         await applier.apply(
-            kinds.DEPLOYMENT, deployment.raw, event_map.deployment("dep-a"), Decision(status=wanted)
+            kinds.DEPLOYMENT, deployment.raw, event_map.deployment("dep-a"), Decision(status=desired)
         )
     assert applier.recorder._queue.get_nowait()["reason"] == "StatusRefused"
     assert applier.metrics.refused.labels("deployments", "retried")._value.get() == 1
@@ -53,9 +53,9 @@ async def test_refused_nonterminal_status_raises(kube, applier):
 async def test_fallback_status_replaces_an_invalid_one(kube, applier):
     testbed = ControllerTestbed(kube, settings(kube.namespace))
     deployment = await testbed.deployment("dep-a")
-    wanted = {"plan": {"framework": "f" * 100}}
-    instead = {"phase": "Superseded"}
-    decision = Decision(status=wanted, fallback_status=instead)
+    desired = {"plan": {"framework": "f" * 100}}
+    fallback = {"phase": "Superseded"}
+    decision = Decision(status=desired, fallback_status=fallback)
     await applier.apply(kinds.DEPLOYMENT, deployment.raw, event_map.deployment("dep-a"), decision)
     assert Deployment(await kube.get(kinds.DEPLOYMENT, "dep-a")).phase == "Superseded"
 
@@ -67,6 +67,6 @@ async def test_run_with_an_invalid_result_ends(testbed):
     await testbed.run("run-a", deployment="dep-a")
     await testbed.claim("run-a")
     await testbed.report("run-a", "failed", reason="not one word!", message="\x00" * 4000)
-    run = await testbed.ended("run-a")
+    run = await testbed.wait_ended("run-a")
     assert run.phase == "Failed"
     assert json.dumps(run.error)

@@ -27,14 +27,14 @@ async def test_run_gets_a_pod_is_claimed_and_ends(testbed):
     await testbed.project()
     # The pod does not start: it must not end by itself before its report is played.
     await testbed.deployment("dep-a", image=NO_IMAGE)
-    await testbed.active("dep-a")
+    await testbed.wait_active("dep-a")
     await testbed.run("run-a", project="demo")
     await testbed.claim("run-a")
     running = await testbed.until(kinds.RUN, "run-a", lambda o: o["status"]["phase"] == "Running")
     assert running["status"]["deployment"] == "dep-a"
     assert running["status"]["startTime"] == running["status"]["claim"]["time"]
     await testbed.report("run-a", "succeeded", output='{"a": 1}')
-    run = await testbed.ended("run-a")
+    run = await testbed.wait_ended("run-a")
     assert run.phase == "Succeeded"
     assert run.status["durationMs"] == 1234
     words = {c["type"]: c["status"] for c in run.conditions}
@@ -44,7 +44,7 @@ async def test_run_gets_a_pod_is_claimed_and_ends(testbed):
 
 async def assert_writes(testbed, name, expected):
     """How often the controller has written Runs' status once this one ended; others' writes are not in it."""
-    await testbed.ended(name)
+    await testbed.wait_ended(name)
     entry = testbed.process.metrics.writes.labels(kinds.RUN.plural, "patch")
     # What the apiserver shows already is counted only with its answer.
     with contextlib.suppress(TimeoutError):
@@ -58,7 +58,7 @@ async def assert_writes(testbed, name, expected):
 async def test_status_writes_of_admitted_and_queued_runs(unrecorded, testbed):
     project = await testbed.project()
     await testbed.deployment("dep-a", image=NO_IMAGE)
-    await testbed.active("dep-a")
+    await testbed.wait_active("dep-a")
 
     async def run(name):
         # As the facade makes it.
@@ -84,7 +84,7 @@ async def test_status_writes_of_admitted_and_queued_runs(unrecorded, testbed):
     await running("run-2")
     for name in ("run-1", "run-2"):
         await testbed.report(name, "succeeded")
-        await testbed.ended(name)
+        await testbed.wait_ended(name)
     await assert_writes(testbed, "run-2", 2 + 2 + 3)
     created = testbed.process.metrics.writes.labels(kinds.POD.plural, "create")._value.get()
     assert created == 3
@@ -105,7 +105,7 @@ async def test_cancel_before_pod_is_recorded_stops_the_pod(unrecorded, testbed):
     await testbed.run("run-a", deployment="dep-a")
     await testbed.until(kinds.POD, "run-a", lambda _: True)
     await testbed.kube.patch(kinds.RUN, "run-a", {"spec": {"cancel": True}})
-    assert (await testbed.ended("run-a")).phase == "Canceled"
+    assert (await testbed.wait_ended("run-a")).phase == "Canceled"
     async with asyncio.timeout(120):
         while (pod := await testbed.kube.get(kinds.POD, "run-a")) and not Pod(pod).finished:
             await asyncio.sleep(0.1)
@@ -129,7 +129,7 @@ async def test_claimed_unrecorded_pod_is_not_recreated(unrecorded, testbed):
     await asyncio.gather(
         testbed.claim("run-a", uid), testbed.kube.delete(kinds.POD, "run-a", grace_seconds=0)
     )
-    run = await testbed.ended("run-a")
+    run = await testbed.wait_ended("run-a")
     assert (run.phase, run.error["reason"]) == ("Failed", "PodDeleted")
     assert run.status["pod"]["uid"] == run.claim["podUid"] == uid
 
@@ -142,7 +142,7 @@ async def test_recreated_pod_is_removed_when_first_claimed(unrecorded, testbed):
     await testbed.kube.delete(kinds.POD, "run-a", grace_seconds=0)
     await testbed.until(kinds.POD, "run-a", lambda o: o["metadata"]["uid"] != first)
     await testbed.claim("run-a", first)
-    assert (await testbed.ended("run-a")).error["reason"] == "PodDeleted"
+    assert (await testbed.wait_ended("run-a")).error["reason"] == "PodDeleted"
     async with asyncio.timeout(120):
         while (pod := await testbed.kube.get(kinds.POD, "run-a")) and not Pod(pod).finished:
             await asyncio.sleep(0.1)
@@ -167,7 +167,7 @@ async def test_pod_exit_without_result_fails_the_run(testbed):
     await testbed.project()
     await testbed.deployment("dep-a")
     await testbed.run("run-a", deployment="dep-a")
-    run = await testbed.ended("run-a")
+    run = await testbed.wait_ended("run-a")
     assert (run.phase, run.error["reason"]) == ("Failed", "RunnerLost")
     assert "No such file" in run.error["message"] or "exit code" in run.error["message"]
     assert {c["type"]: c["status"] for c in run.conditions}["Stalled"] == "True"
@@ -179,7 +179,7 @@ async def test_refusals_name_reason_and_next_step(testbed):
     await testbed.run("run-b", project="demo")
     await testbed.run("run-c", project="nobody")
     # Before the project gets a deployment, which a Run looked at only now would be resolved to.
-    await testbed.ended("run-b")
+    await testbed.wait_ended("run-b")
     await testbed.deployment("dep-env", plan={"envRequired": ["OPENAI_API_KEY"]})
     await testbed.run("run-d", deployment="dep-env")
     expected = {
@@ -189,7 +189,7 @@ async def test_refusals_name_reason_and_next_step(testbed):
         "run-d": ("MissingVariable", "demo-env"),
     }
     for name, (reason, words) in expected.items():
-        run = await testbed.ended(name)
+        run = await testbed.wait_ended(name)
         assert (run.phase, run.error["reason"]) == ("Failed", reason)
         assert words in run.error["message"]
         assert await testbed.kube.get(kinds.POD, name) is None
@@ -200,7 +200,7 @@ async def test_run_waits_for_its_deployment(testbed):
     spec = {"project": "nothere", "source": {"archive": {"upload": "upl_1"}}}
     await testbed.kube.create(kinds.DEPLOYMENT, {"metadata": {"name": "dep-a"}, "spec": spec})
     await testbed.run("run-early", deployment="dep-a")
-    early = await testbed.ended("run-early")
+    early = await testbed.wait_ended("run-early")
     assert early.error["reason"] == "NoActiveDeployment"
     await testbed.project("nothere")
     await testbed.run("run-a", deployment="dep-a")
@@ -210,7 +210,7 @@ async def test_run_waits_for_its_deployment(testbed):
         lambda o: any(c["reason"] == "WaitingForDeployment" for c in o["status"]["conditions"]),
     )
     assert waiting["status"]["phase"] == "Pending"
-    await testbed.built("dep-a")
+    await testbed.mark_built("dep-a")
     await testbed.until(kinds.RUN, "run-a", lambda o: o["status"].get("pod"))
 
 
@@ -241,12 +241,12 @@ async def test_cancel_before_and_after_pod_creation(testbed):
     for name in ("run-0", "run-1"):
         await testbed.until(kinds.RUN, name, lambda o: o["status"].get("pod"))
     await testbed.kube.patch(kinds.RUN, "run-2", {"spec": {"cancel": True}})
-    run = await testbed.ended("run-2")
+    run = await testbed.wait_ended("run-2")
     assert run.phase == "Canceled"
     assert run.error is None
     assert await testbed.kube.get(kinds.POD, "run-2") is None
     await testbed.kube.patch(kinds.RUN, "run-0", {"spec": {"cancel": True}})
-    assert (await testbed.ended("run-0")).phase == "Canceled"
+    assert (await testbed.wait_ended("run-0")).phase == "Canceled"
 
 
 async def test_deleted_pod_fails_the_run_for_good(testbed):
@@ -255,7 +255,7 @@ async def test_deleted_pod_fails_the_run_for_good(testbed):
     await testbed.run("run-a", deployment="dep-a")
     await testbed.until(kinds.RUN, "run-a", lambda o: o["status"].get("pod"))
     await testbed.kube.delete(kinds.POD, "run-a", grace_seconds=0)
-    run = await testbed.ended("run-a")
+    run = await testbed.wait_ended("run-a")
     assert (run.phase, run.error["reason"]) == ("Failed", "PodDeleted")
     await asyncio.sleep(1.5)
     assert await testbed.kube.get(kinds.POD, "run-a") is None
@@ -268,19 +268,21 @@ async def test_pod_without_a_run_slot_requeues_the_run(testbed):
     recorded = await testbed.until(kinds.RUN, "run-a", lambda o: o["status"].get("pod"))
     first = recorded["status"]["pod"]["uid"]
     # As the kubelet tells of a runner that was told to wait until its start timeout.
-    told = json.dumps({"outcome": None, "message": f"The run was not claimed: {WAITED}", "reported": False})
-    ended = {"exitCode": 78, "message": told, "startedAt": None, "finishedAt": None}
+    message = json.dumps(
+        {"outcome": None, "message": f"The run was not claimed: {WAITED}", "reported": False}
+    )
+    ended = {"exitCode": 78, "message": message, "startedAt": None, "finishedAt": None}
     status = {"name": "crew", "image": NO_IMAGE, "imageID": "", "ready": False, "restartCount": 0}
     status["state"] = {"terminated": ended}
     async with asyncio.timeout(120):
         while (pod := await testbed.kube.get(kinds.POD, "run-a")) is None or pod["metadata"]["uid"] == first:
-            await testbed.play("run-a", first, {"phase": "Failed", "containerStatuses": [status]})
+            await testbed.set_pod_status("run-a", first, {"phase": "Failed", "containerStatuses": [status]})
             await asyncio.sleep(0.1)
     found = Run(await testbed.kube.get(kinds.RUN, "run-a"))
     assert found.phase == "Pending"
     await testbed.claim("run-a")
     await testbed.report("run-a", "succeeded")
-    assert (await testbed.ended("run-a")).phase == "Succeeded"
+    assert (await testbed.wait_ended("run-a")).phase == "Succeeded"
 
 
 async def test_missing_image_fails_after_the_deadline(kube, trigger):
@@ -290,7 +292,7 @@ async def test_missing_image_fails_after_the_deadline(kube, trigger):
         await testbed.project()
         await testbed.deployment("dep-a", image=NO_IMAGE)
         await testbed.run("run-a", deployment="dep-a")
-        run = Run((await testbed.ended("run-a")).raw)
+        run = Run((await testbed.wait_ended("run-a")).raw)
     assert (run.phase, run.error["reason"]) == ("Failed", "ImagePullFailed")
 
 
@@ -298,7 +300,7 @@ async def test_slot_of_a_deleted_run_goes_to_the_next(testbed):
     # No node has the label: the pods take their places and are gone at once when they are deleted.
     await testbed.project(pod={"nodeSelector": {"crewyard.dev/none": "here"}})
     await testbed.deployment("dep-a", image=NO_IMAGE)
-    await testbed.active("dep-a")
+    await testbed.wait_active("dep-a")
     for name in ("run-a", "run-b"):
         await testbed.run(name, deployment="dep-a")
         await testbed.until(kinds.POD, name, lambda _: True)

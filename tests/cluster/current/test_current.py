@@ -15,11 +15,11 @@ from pathlib import Path
 
 import pytest
 
-from tests.testbed.controlplane import ControlPlane, missing
+from tests.testbed.controlplane import ControlPlane, missing_programs
 
 ROOT = Path(__file__).parents[3]
 IMAGE = f"registry.example.com/team/crewyard/service@sha256:{'a' * 64}"
-OTHERS = {
+FOREIGN_OBJECTS = {
     "apiVersion": "v1",
     "kind": "List",
     "items": [
@@ -38,13 +38,13 @@ OTHERS = {
 
 
 @dataclass
-class Person:
+class MakeUser:
     """Somebody who types make targets with this cluster as the current context."""
 
     cluster: ControlPlane
     state: Path
 
-    def types(self, command: str, **variables: str) -> subprocess.CompletedProcess[str]:
+    def make(self, command: str, **variables: str) -> subprocess.CompletedProcess[str]:
         settings = {
             "CREWYARD_STATE": str(self.state),
             "CREWYARD_CLUSTER": "current",
@@ -63,34 +63,42 @@ class Person:
             check=False,
         )
 
-    def does(self, command: str) -> str:
-        done = self.types(command, CONFIRM="test")
+    def make_confirmed(self, command: str) -> str:
+        done = self.make(command, CONFIRM="test")
         assert done.returncode == 0, done.stderr
         return done.stdout + done.stderr
 
 
 @pytest.fixture(scope="module")
 def cluster(tmp_path_factory):
-    if missing():
-        pytest.skip(f"not on PATH: {', '.join(missing())}")
+    if missing_programs():
+        pytest.skip(f"not on PATH: {', '.join(missing_programs())}")
     with ControlPlane(tmp_path_factory.mktemp("cluster")) as one:
-        one.kubectl("create", "-f", "-", stdin=json.dumps(OTHERS))
-        settle(one)
+        one.kubectl("create", "-f", "-", stdin=json.dumps(FOREIGN_OBJECTS))
+        wait_until_settled(one)
         yield one
 
 
 @pytest.fixture
-def person(cluster):
+def user(cluster):
     # A path of pytest's own would be too long for a state directory.
     with tempfile.TemporaryDirectory(prefix="crewyard-test-") as state:
-        one = Person(cluster, Path(state, "state"))
-        yield one
-        one.does("down --purge")
+        created = MakeUser(cluster, Path(state, "state"))
+        yield created
+        created.make_confirmed("down --purge")
 
 
 # What the control plane writes by itself: events, leases, and what it counts and derives.
-ITS_OWN = ("events", "leases", "masterleases", "ranges", "ipaddresses", "servicecidrs", "flowschemas")
-ITS_OWN += (
+CONTROL_PLANE_RESOURCES = (
+    "events",
+    "leases",
+    "masterleases",
+    "ranges",
+    "ipaddresses",
+    "servicecidrs",
+    "flowschemas",
+)
+CONTROL_PLANE_RESOURCES += (
     "peerserverleases",
     "prioritylevelconfigurations",
     "apiregistration.k8s.io",
@@ -99,24 +107,24 @@ ITS_OWN += (
 )
 
 
-QUIET = 3.0
+QUIET_SECONDS = 3.0
 """Seconds without a write."""
 
 
-def everything(cluster: ControlPlane) -> dict[str, tuple[str, str]]:
+def stored_revisions(cluster: ControlPlane) -> dict[str, tuple[str, str]]:
     """All objects as etcd holds them: their keys, when they were made and when last written."""
     found = cluster.revisions()
-    ours = tuple(f"/registry/{name}/" for name in ITS_OWN)
+    ours = tuple(f"/registry/{name}/" for name in CONTROL_PLANE_RESOURCES)
     return {key: revisions for key, revisions in found.items() if not key.startswith(ours)}
 
 
-def settle(cluster: ControlPlane) -> None:
+def wait_until_settled(cluster: ControlPlane) -> None:
     """Returns once the controller manager has done what it does by itself: accounts, roles made of others."""
     known: dict[str, tuple[str, str]] = {}
     deadline, since = time.monotonic() + 180, time.monotonic()
-    while time.monotonic() - since < QUIET:
+    while time.monotonic() - since < QUIET_SECONDS:
         assert time.monotonic() < deadline, "there is always something written"
-        found = everything(cluster)
+        found = stored_revisions(cluster)
         spaces = {key.rpartition("/")[2] for key in found if key.startswith("/registry/namespaces/")}
         lacking = [one for one in spaces if f"/registry/serviceaccounts/{one}/default" not in found]
         if found != known or lacking:
@@ -131,41 +139,41 @@ def is_crewyards(key: str) -> bool:
     return whole or parts[-2] in ("crews", "crewyard-system")
 
 
-def test_up_needs_confirmation_and_down_removes_all(person):
-    before = everything(person.cluster)
+def test_up_needs_confirmation_and_down_removes_all(user):
+    before = stored_revisions(user.cluster)
 
     for word in ({}, {"CONFIRM": "production"}):
-        asked = person.types("up", **word)
+        asked = user.make("up", **word)
         assert asked.returncode == 2
         assert "context  test" in asked.stderr and "crewyard-controller" in asked.stderr
         assert "make up CREWYARD_CLUSTER=current CONFIRM=test" in asked.stderr
-    assert everything(person.cluster) == before
+    assert stored_revisions(user.cluster) == before
 
-    person.does("up")
-    made = everything(person.cluster)
+    user.make_confirmed("up")
+    made = stored_revisions(user.cluster)
     assert [thing for thing in before if made.get(thing) != before[thing]] == []
     assert [thing for thing in made if thing not in before and not is_crewyards(thing)] == []
     named = {key.split("/")[2] for key in made if key.endswith("/crewyard-api")}
     assert named >= {"deployments", "clusterroles", "roles", "services"}
 
-    status = person.types("status")
+    status = user.make("status")
     assert "context  test" in status.stdout and "crewyard-api" in status.stdout
-    exports = person.types("env").stdout
-    assert "CREWYARD_API_KEY=crw_" in exports and f"KUBECONFIG={person.state}/current/kubeconfig" in exports
-    refused = person.types("fit test")
+    exports = user.make("env").stdout
+    assert "CREWYARD_API_KEY=crw_" in exports and f"KUBECONFIG={user.state}/current/kubeconfig" in exports
+    refused = user.make("fit test")
     assert refused.returncode == 2 and "make demo, make e2e" in refused.stderr
-    assert person.types("fit e2e").returncode == person.types("fit demo").returncode == 0
+    assert user.make("fit e2e").returncode == user.make("fit demo").returncode == 0
 
     project = {"apiVersion": "crewyard.dev/v1alpha1", "kind": "Project", "spec": {}}
     project["metadata"] = {"name": "research", "namespace": "crews"}
-    person.cluster.kubectl("create", "-f", "-", stdin=json.dumps(project))
+    user.cluster.kubectl("create", "-f", "-", stdin=json.dumps(project))
     key = "/registry/secrets/crewyard-system/crewyard-admin-key"
 
-    unasked = person.types("down")
+    unasked = user.make("down")
     assert unasked.returncode == 2 and "crewyard-data" in unasked.stderr
-    assert everything(person.cluster)[key] == made[key]
-    person.does("down")
-    kept = everything(person.cluster)
+    assert stored_revisions(user.cluster)[key] == made[key]
+    user.make_confirmed("down")
+    kept = stored_revisions(user.cluster)
     assert key in kept and "/registry/persistentvolumeclaims/crewyard-system/crewyard-data" in kept
     assert "/registry/crewyard.dev/projects/crews/research" in kept
     assert not [
@@ -174,53 +182,53 @@ def test_up_needs_confirmation_and_down_removes_all(person):
         if one.split("/")[2] in ("deployments", "roles", "clusterroles") and one not in before
     ]
 
-    person.does("up")
-    assert everything(person.cluster)[key] == made[key]
-    person.does("down --purge")
-    after = everything(person.cluster)
+    user.make_confirmed("up")
+    assert stored_revisions(user.cluster)[key] == made[key]
+    user.make_confirmed("down --purge")
+    after = stored_revisions(user.cluster)
     assert after == before
-    assert not (person.state / "current").exists()
+    assert not (user.state / "current").exists()
 
 
-def test_foreign_objects_are_left_alone(person):
-    cluster = person.cluster
+def test_foreign_objects_are_left_alone(user):
+    cluster = user.cluster
     cluster.kubectl("create", "namespace", "crews")
-    before = everything(cluster)
-    assert "namespaces crews exist already" in person.types("up").stderr
-    person.does("up")
-    assert everything(cluster)["/registry/namespaces/crews"] == before["/registry/namespaces/crews"]
-    person.does("down --purge")
-    assert everything(cluster)["/registry/namespaces/crews"] == before["/registry/namespaces/crews"]
+    before = stored_revisions(cluster)
+    assert "namespaces crews exist already" in user.make("up").stderr
+    user.make_confirmed("up")
+    assert stored_revisions(cluster)["/registry/namespaces/crews"] == before["/registry/namespaces/crews"]
+    user.make_confirmed("down --purge")
+    assert stored_revisions(cluster)["/registry/namespaces/crews"] == before["/registry/namespaces/crews"]
 
     cluster.kubectl("create", "clusterrole", "crewyard-api", "--verb=get", "--resource=pods")
-    settle(cluster)
-    there = everything(cluster)
-    refused = person.types("up", CONFIRM="test")
+    wait_until_settled(cluster)
+    there = stored_revisions(cluster)
+    refused = user.make("up", CONFIRM="test")
     assert refused.returncode == 1 and "ClusterRole crewyard-api" in refused.stderr
-    assert everything(cluster) == there
+    assert stored_revisions(cluster) == there
     cluster.kubectl("delete", "clusterrole/crewyard-api", "namespace/crews")
 
 
-def test_another_context_is_refused(person, tmp_path):
-    person.does("up")
+def test_another_context_is_refused(user, tmp_path):
+    user.make_confirmed("up")
     other = tmp_path / "elsewhere"
-    text = person.cluster.kubeconfig.read_text().replace("127.0.0.1:", "localhost:")
+    text = user.cluster.kubeconfig.read_text().replace("127.0.0.1:", "localhost:")
     other.write_text(text)
-    refused = person.types("up", CONFIRM="test", KUBECONFIG=str(other))
+    refused = user.make("up", CONFIRM="test", KUBECONFIG=str(other))
     assert refused.returncode == 1 and "Switch back" in refused.stderr
 
 
-def test_context_of_another_cluster_is_refused(person):
-    person.does("up")
-    namespace = json.loads(person.cluster.kubectl("get", "namespace", "kube-system", "-o", "json"))
-    note = person.state / "current" / "cluster-uid"
+def test_context_of_another_cluster_is_refused(user):
+    user.make_confirmed("up")
+    namespace = json.loads(user.cluster.kubectl("get", "namespace", "kube-system", "-o", "json"))
+    note = user.state / "current" / "cluster-uid"
     assert note.read_text().strip() == namespace["metadata"]["uid"]
-    settle(person.cluster)
-    before = everything(person.cluster)
+    wait_until_settled(user.cluster)
+    before = stored_revisions(user.cluster)
     # As if it had been confirmed when the same address led to another cluster.
     note.write_text("5c1b6e1e-0000-4000-8000-000000000000\n")
     for command in ("up", "deploy", "down", "down --purge", "status"):
-        refused = person.types(command, CONFIRM="test")
+        refused = user.make(command, CONFIRM="test")
         assert refused.returncode == 1 and "leads to another cluster" in refused.stderr, command
-    assert everything(person.cluster) == before
+    assert stored_revisions(user.cluster) == before
     note.write_text(namespace["metadata"]["uid"])

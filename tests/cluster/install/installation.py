@@ -27,8 +27,8 @@ from tests.testbed.ports import until_listening
 ROOT = Path(__file__).parents[3]
 CHART = ROOT / "manifests" / "chart"
 SERVICE_USER = 65532
-SECONDS = 300
-GONE = "--timeout=280s"
+COMMAND_TIMEOUT_SECONDS = 300
+DELETE_TIMEOUT = "--timeout=280s"
 """For namespaces: their pods have a grace, and who empties them has much else to do. Less than `SECONDS`."""
 PUSH_SECRET = "registry-push"
 
@@ -37,32 +37,32 @@ class CommandError(Exception):
     """A command failed; the text is the command and what it said."""
 
 
-def command(*argv: str, given: str = "", seconds: int = SECONDS) -> str:
+def command(*argv: str, stdin: str = "", seconds: int = COMMAND_TIMEOUT_SECONDS) -> str:
     """Standard output. Raises CommandError."""
-    done = subprocess.run(argv, input=given, capture_output=True, text=True, timeout=seconds)
+    done = subprocess.run(argv, input=stdin, capture_output=True, text=True, timeout=seconds)
     if done.returncode:
         raise CommandError(f"{' '.join(argv)}\n{done.stdout[-2000:]}\n{done.stderr[-4000:]}")
     return done.stdout
 
 
-def kubectl(*arguments: str, given: str = "") -> str:
+def kubectl(*arguments: str, stdin: str = "") -> str:
     """Standard output of kubectl. Raises CommandError."""
-    return command("kubectl", *arguments, given=given)
+    return command("kubectl", *arguments, stdin=stdin)
 
 
-def ground() -> settings.Settings:
+def dev_settings() -> settings.Settings:
     """Where the ground keeps things."""
     return settings.from_environment(os.environ)
 
 
 def image() -> str:
     """The service's image of the present code, by digest, made now where it is not there."""
-    found, progress = ground(), StepProgress()
+    found, progress = dev_settings(), StepProgress()
     with state.locked(found, progress):
         return service_image.ensure(found, HttpKubeApi(found.kubeconfig), images.recorded(found), progress)
 
 
-def reach(port: int, protocols: tuple[str, ...] = ("TCP",)) -> dict[str, Any]:
+def egress_rule(port: int, protocols: tuple[str, ...] = ("TCP",)) -> dict[str, Any]:
     """An egress rule to the machine that answers names and serves the registry."""
     return {
         "to": [{"ipBlock": {"cidr": f"{BRIDGE_ADDRESS}/32"}}],
@@ -77,7 +77,7 @@ class Installation:
     port: int
     service: str
     name: str = field(default_factory=lambda: f"install-{secrets.token_hex(3)}")
-    more: dict[str, Any] = field(default_factory=dict)
+    extra_values: dict[str, Any] = field(default_factory=dict)
     """Values besides, over those that this cluster needs."""
 
     @property
@@ -98,13 +98,13 @@ class Installation:
     @property
     def directory(self) -> Path:
         """Behind the volume; the node has no provisioner."""
-        return ground().data / "volumes" / self.name
+        return dev_settings().data / "volumes" / self.name
 
     def values(self) -> dict[str, Any]:
         """What this cluster needs."""
-        made = images.recorded(ground())
+        made = images.recorded(dev_settings())
         repository, _, digest = self.service.partition("@")
-        names = reach(53, ("UDP", "TCP"))
+        names = egress_rule(53, ("UDP", "TCP"))
         return {
             "image": {"repository": repository, "digest": digest},
             # The other installation has them, and every test of this cluster uses them.
@@ -114,9 +114,9 @@ class Installation:
             "registry": {"prefix": f"{REGISTRY}/{self.name}", "insecure": True, "pushSecret": PUSH_SECRET},
             "builds": {"kanikoImage": made.kaniko, "baseImages": {images.PYTHON: made.base}},
             "network": {"allow": [f"{BRIDGE_ADDRESS}/32"], "deny": [POD_NETWORK, SERVICE_NETWORK]},
-            "networkPolicies": {"runs": [names], "builds": [names, reach(5000), reach(5001)]},
+            "networkPolicies": {"runs": [names], "builds": [names, egress_rule(5000), egress_rule(5001)]},
             "persistence": {"size": "1Gi", "storageClass": "", "volumeName": self.name},
-            **self.more,
+            **self.extra_values,
         }
 
     def secret(self, name: str, **entries: str) -> None:
@@ -140,20 +140,26 @@ class Installation:
                 "hostPath": {"path": str(self.directory), "type": "Directory"},
             },
         }
-        kubectl("apply", "-f", "-", given=json.dumps(volume))
+        kubectl("apply", "-f", "-", stdin=json.dumps(volume))
 
     def install(self, *changes: str) -> str:
         """Installs or upgrades, and waits until it is ready; `changes` as for `--set-json`."""
         argv = ["helm", "upgrade", "--install", self.name, str(CHART), "--namespace", self.namespace]
-        argv += ["--create-namespace", "--wait", f"--timeout={SECONDS - 30}s", "--values", "-"]
+        argv += [
+            "--create-namespace",
+            "--wait",
+            f"--timeout={COMMAND_TIMEOUT_SECONDS - 30}s",
+            "--values",
+            "-",
+        ]
         for change in changes:
             argv += ["--set-json", change]
         try:
-            said = command(*argv, given=json.dumps(self.values()))
+            output = command(*argv, stdin=json.dumps(self.values()))
         except CommandError as error:
-            raise CommandError(f"{error}\n{self.last_words()}") from error
-        kubectl("apply", "-f", "-", given=json.dumps(self.push_secret()))
-        return said
+            raise CommandError(f"{error}\n{self.diagnostics()}") from error
+        kubectl("apply", "-f", "-", stdin=json.dumps(self.push_secret()))
+        return output
 
     def push_secret(self) -> dict[str, Any]:
         """What pushes below its prefix of the registry."""
@@ -162,22 +168,22 @@ class Installation:
             "kind": "Secret",
             "type": "kubernetes.io/dockerconfigjson",
             "metadata": {"name": PUSH_SECRET, "namespace": self.crews},
-            "stringData": {".dockerconfigjson": access.docker_config(ground(), self.name)},
+            "stringData": {".dockerconfigjson": access.docker_config(dev_settings(), self.name)},
         }
 
     def uninstall(self) -> None:
         """Without what is kept."""
-        command("helm", "uninstall", self.name, "--namespace", self.namespace, "--wait", GONE)
+        command("helm", "uninstall", self.name, "--namespace", self.namespace, "--wait", DELETE_TIMEOUT)
 
-    def last_words(self) -> str:
+    def diagnostics(self) -> str:
         """What its pods say, for the message of a failed test."""
         found = ["-n", self.namespace]
         argv = ["kubectl", *found, "logs", "-l", "app.kubernetes.io/name=crewyard", "--tail=20", "--prefix"]
-        said = subprocess.run(argv, capture_output=True, text=True, timeout=60)
+        output = subprocess.run(argv, capture_output=True, text=True, timeout=60)
         pods = subprocess.run(["kubectl", *found, "get", "pods"], capture_output=True, text=True, timeout=60)
-        return f"{pods.stdout}{said.stdout}{said.stderr}"
+        return f"{pods.stdout}{output.stdout}{output.stderr}"
 
-    def key(self) -> str:
+    def create_key(self) -> str:
         """A new admin key, by the documented command."""
         return kubectl(
             "-n", self.namespace, "exec", f"deployment/{self.prefix}-api", "--", "python3", "-m", "api", "key"
@@ -186,8 +192,8 @@ class Installation:
     @contextmanager
     def client(self, key: str, target: str = "") -> Iterator[Client]:
         """Its API, by a forwarded port, as NOTES.txt says it; `target` is one pod instead of the Service."""
-        way = (target or f"service/{self.prefix}-api", f"{self.port}:8080")
-        argv = ["kubectl", "-n", self.namespace, "port-forward", *way]
+        target_args = (target or f"service/{self.prefix}-api", f"{self.port}:8080")
+        argv = ["kubectl", "-n", self.namespace, "port-forward", *target_args]
         process = subprocess.Popen(argv, stdout=subprocess.DEVNULL, stderr=subprocess.DEVNULL)
         try:
             until_listening(self.port, 180)
@@ -201,18 +207,18 @@ class Installation:
         """Everything of it, whatever state it is in."""
         subprocess.run(
             ["helm", "uninstall", self.name, "-n", self.namespace, "--ignore-not-found"],
-            capture_output=True, timeout=SECONDS,
+            capture_output=True, timeout=COMMAND_TIMEOUT_SECONDS,
         )  # fmt: skip
         for namespace in (self.crews, self.namespace):
-            kubectl("delete", "namespace", namespace, "--ignore-not-found", GONE)
+            kubectl("delete", "namespace", namespace, "--ignore-not-found", DELETE_TIMEOUT)
         kubectl("delete", "pv", self.name, "--ignore-not-found", "--timeout=60s")
         shutil.rmtree(self.directory, ignore_errors=True)
 
 
-def until(look: Any, seconds: float = 300) -> Any:
+def until(check: Any, seconds: float = 300) -> Any:
     """What `look` gives once it gives something. Raises TimeoutError."""
     end = time.monotonic() + seconds
-    while not (found := look()):
+    while not (found := check()):
         if time.monotonic() > end:
             raise TimeoutError(f"not within {seconds:.0f} s")
         time.sleep(0.5)

@@ -13,7 +13,7 @@ from tests.cluster.install.installation import CHART, ROOT, CommandError, comman
 EVERYTHING = CHART / "ci" / "everything.yaml"
 REPLICAS = CHART / "values-replicas.yaml"
 VALUES = {"defaults": (), "replicas": (REPLICAS,), "everything": (EVERYTHING,)}
-OF_OTHERS = "HTTPRoute,ServiceMonitor,PrometheusRule"
+UNAVAILABLE_KINDS = "HTTPRoute,ServiceMonitor,PrometheusRule"
 """Kinds that this cluster does not have."""
 
 
@@ -22,7 +22,7 @@ def files(values):
     return [argument for value in values for argument in ("--values", str(value))]
 
 
-def rendered(values, *more, namespace="crewyard-system"):
+def render(values, *more, namespace="crewyard-system"):
     """The chart's objects as YAML."""
     return command(
         "helm", "template", "crewyard", str(CHART), "--namespace", namespace, *files(values), *more
@@ -43,13 +43,13 @@ def schemas(tmp_path_factory):
 def namespaces():
     """Two that are empty: for the service and for crews."""
     name = f"install-{secrets.token_hex(3)}"
-    made = (f"{name}-system", f"{name}-crews")
+    created = (f"{name}-system", f"{name}-crews")
     try:
-        for namespace in made:
+        for namespace in created:
             kubectl("create", "namespace", namespace)
-        yield made
+        yield created
     finally:
-        for namespace in made:
+        for namespace in created:
             kubectl("delete", "namespace", namespace, "--ignore-not-found", "--wait=false")
 
 
@@ -63,7 +63,7 @@ def test_helm_lint_finds_nothing(values):
 
 def conform(schemas, objects):
     """kubeconform's report."""
-    argv = ["kubeconform", "-strict", "-output", "json", "-summary", "-skip", OF_OTHERS]
+    argv = ["kubeconform", "-strict", "-output", "json", "-summary", "-skip", UNAVAILABLE_KINDS]
     done = subprocess.run(
         [*argv, "-schema-location", schemas, "-"], input=objects, capture_output=True, text=True, timeout=120
     )
@@ -72,7 +72,7 @@ def conform(schemas, objects):
 
 @pytest.mark.parametrize("values", VALUES.values(), ids=VALUES)
 def test_chart_objects_match_apiserver_schemas(schemas, values):
-    report = conform(schemas, rendered(values))
+    report = conform(schemas, render(values))
     assert report["resources"] == [] and report["summary"]["valid"] > 20
 
 
@@ -83,7 +83,7 @@ def test_kustomize_objects_match_apiserver_schemas(schemas, directory):
 
 
 def test_unknown_field_is_invalid(schemas):
-    report = conform(schemas, rendered(()).replace("  replicas: 1", "  replicass: 1"))
+    report = conform(schemas, render(()).replace("  replicas: 1", "  replicass: 1"))
     assert report["summary"]["invalid"] == 2 and "replicass" in json.dumps(report)
 
 
@@ -92,9 +92,9 @@ def test_second_release_in_a_namespace_is_refused(namespaces):
     labels = {"app.kubernetes.io/name": "crewyard", "app.kubernetes.io/component": "api"}
     pod = {"metadata": {"labels": labels}, "spec": {"containers": [{"name": "api", "image": "none"}]}}
     metadata = {"name": "api", "labels": labels, "annotations": {"meta.helm.sh/release-name": "first"}}
-    there = {"apiVersion": "apps/v1", "kind": "Deployment", "metadata": metadata}
-    there["spec"] = {"replicas": 0, "selector": {"matchLabels": labels}, "template": pod}
-    kubectl("-n", system, "create", "-f", "-", given=json.dumps(there))
+    existing = {"apiVersion": "apps/v1", "kind": "Deployment", "metadata": metadata}
+    existing["spec"] = {"replicas": 0, "selector": {"matchLabels": labels}, "template": pod}
+    kubectl("-n", system, "create", "-f", "-", stdin=json.dumps(existing))
     argv = [str(CHART), "--namespace", system, "--dry-run=server"]
     argv += ["--set", f"crds.install=false,crews.create=false,crews.namespace={crews}"]
     with pytest.raises(CommandError, match=f"{system} has the release first of Crewyard already"):
@@ -118,24 +118,24 @@ def test_upgrade_keeps_key_and_restarts_on_changed_secret(namespaces):
 
     def upgraded():
         argv = ["helm", "upgrade", "--install", release, str(CHART), "--namespace", system, "--values", "-"]
-        command(*argv, given=json.dumps(values))
+        command(*argv, stdin=json.dumps(values))
         found = json.loads(kubectl("-n", system, "get", "deployments,secrets", "-o", "json"))["items"]
         secret = {one["metadata"]["name"]: one.get("data") for one in found if one["kind"] == "Secret"}
         pods = [one["spec"]["template"]["metadata"] for one in found if one["kind"] == "Deployment"]
-        [told] = {pod["annotations"]["checksum/secrets"] for pod in pods}
-        return secret[f"{release}-crewyard-tokens"]["key"], told
+        [checksum] = {pod["annotations"]["checksum/secrets"] for pod in pods}
+        return secret[f"{release}-crewyard-tokens"]["key"], checksum
 
     def counters(verb, value):
         body = {"apiVersion": "v1", "kind": "Secret", "metadata": {"name": "counters"}}
-        kubectl("-n", system, verb, "-f", "-", given=json.dumps({**body, "stringData": {"url": value}}))
+        kubectl("-n", system, verb, "-f", "-", stdin=json.dumps({**body, "stringData": {"url": value}}))
 
     try:
         counters("create", "redis://one")
         first = upgraded()
         assert upgraded() == first
         counters("replace", "redis://two")
-        key, told = upgraded()
-        assert key == first[0] and told != first[1]
+        key, checksum = upgraded()
+        assert key == first[0] and checksum != first[1]
     finally:
         argv = ["helm", "uninstall", release, "--namespace", system, "--ignore-not-found"]
         subprocess.run(argv, capture_output=True, timeout=120)
@@ -145,12 +145,12 @@ def test_upgrade_keeps_key_and_restarts_on_changed_secret(namespaces):
 def test_apiserver_accepts_all_chart_objects(namespaces, values):
     system, crews = namespaces
     off = ["--set", "gateway.enabled=false,monitoring.scrape=false,monitoring.rules=false"]
-    objects = rendered(values, "--set", f"crews.namespace={crews}", *off, namespace=system)
+    objects = render(values, "--set", f"crews.namespace={crews}", *off, namespace=system)
     said = kubectl(
         "apply", "--server-side", "--force-conflicts", "--field-manager=install-test", "--dry-run=server",
-        "--validate=strict", "-f", "-", given=objects,
+        "--validate=strict", "-f", "-", stdin=objects,
     )  # fmt: skip
     assert len(said.splitlines()) > 20
-    there = set(kubectl("-n", system, "get", "deployments,configmaps", "-o", "name").split())
+    existing = set(kubectl("-n", system, "get", "deployments,configmaps", "-o", "name").split())
     # The controller manager's own, which comes a moment after the namespace.
-    assert there <= {"configmap/kube-root-ca.crt"}
+    assert existing <= {"configmap/kube-root-ca.crt"}

@@ -12,7 +12,7 @@ from controller.run import pod as run_pod
 from crds.objects import Deployment, Project, Run
 from tests.cluster.install.installation import CommandError, kubectl, until
 
-PLACES = {
+PLACEMENTS = {
     "run": {"runtimeClassName": "", "imagePullSecrets": [{"name": "pull"}]},
     "build": {"nodeSelector": {"pool": "builds"}, "tolerations": [{"key": "builds", "operator": "Exists"}]},
     "plans": {
@@ -26,14 +26,14 @@ PLACES = {
 
 
 @pytest.fixture
-def place():
+def namespace():
     """A namespace with the profile *restricted* and a RuntimeClass of the same name."""
     name = f"install-{secrets.token_hex(3)}"
     runtime = {"apiVersion": "node.k8s.io/v1", "kind": "RuntimeClass", "handler": "runc"}
     kubectl("create", "namespace", name)
     try:
         kubectl("label", "namespace", name, "pod-security.kubernetes.io/enforce=restricted")
-        kubectl("apply", "-f", "-", given=json.dumps({**runtime, "metadata": {"name": name}}))
+        kubectl("apply", "-f", "-", stdin=json.dumps({**runtime, "metadata": {"name": name}}))
         # Without it no pod is taken; it comes a moment after the namespace.
         until(lambda: kubectl("-n", name, "get", "serviceaccount", "default", "--ignore-not-found"))
         yield name
@@ -42,7 +42,7 @@ def place():
         kubectl("delete", "namespace", name, "--ignore-not-found", "--wait=false")
 
 
-def config(name, places):
+def config(name, placements):
     return ControllerConfig(
         namespace=name,
         internal_url="http://crewyard-api.crewyard-system.svc:8080",
@@ -51,47 +51,49 @@ def config(name, places):
         kaniko_image="registry.example.com/kaniko:1",
         base_images={"3.11": "registry.example.com/python:3.11-slim"},
         registry="registry.example.com",
-        placements=parse_placements(json.dumps(places)),
+        placements=parse_placements(json.dumps(placements)),
     )
 
 
-def thing(kind, name, namespace, spec, **status):
+def make_object(kind, name, namespace, spec, **status):
     metadata = {"name": name, "namespace": namespace, "uid": "00000000-0000-0000-0000-000000000000"}
     return kind({"metadata": metadata, "spec": spec, "status": status})
 
 
-def taken(name, body):
+def dry_run(namespace, body):
     """The pod as the apiserver would keep it."""
     whole = {"apiVersion": "v1", "kind": "Pod", **body}
-    whole["metadata"] = {**whole["metadata"], "namespace": name}
-    given = json.dumps(whole)
+    whole["metadata"] = {**whole["metadata"], "namespace": namespace}
+    text = json.dumps(whole)
     return json.loads(
-        kubectl("create", "--dry-run=server", "--validate=strict", "-o", "json", "-f", "-", given=given)
+        kubectl("create", "--dry-run=server", "--validate=strict", "-o", "json", "-f", "-", stdin=text)
     )
 
 
-def test_run_pod_with_gpu_and_runtime_class_is_restricted(place):
-    places = {**PLACES, "run": {"runtimeClassName": place}}
-    project = thing(Project, "demo", place, {"plan": "pro"})
-    deployment = thing(Deployment, "dep-a", place, {"project": "demo"}, image=f"r/x@sha256:{'0' * 64}")
-    run = thing(Run, "run-a", place, {"project": "demo"})
-    body = run_pod.build(run, project, deployment, frozenset(), config(place, places), 1_800_000_000)
-    spec = taken(place, body)["spec"]
-    assert spec["runtimeClassName"] == place
+def test_run_pod_with_gpu_and_runtime_class_is_restricted(namespace):
+    placements = {**PLACEMENTS, "run": {"runtimeClassName": namespace}}
+    project = make_object(Project, "demo", namespace, {"plan": "pro"})
+    deployment = make_object(
+        Deployment, "dep-a", namespace, {"project": "demo"}, image=f"r/x@sha256:{'0' * 64}"
+    )
+    run = make_object(Run, "run-a", namespace, {"project": "demo"})
+    body = run_pod.build(run, project, deployment, frozenset(), config(namespace, placements), 1_800_000_000)
+    spec = dry_run(namespace, body)["spec"]
+    assert spec["runtimeClassName"] == namespace
     assert spec["nodeSelector"] == {"accelerator": "nvidia"}
     resources = spec["containers"][0]["resources"]
     # A device is set aside whole.
     assert resources["limits"]["nvidia.com/gpu"] == resources["requests"]["nvidia.com/gpu"] == "1"
     with pytest.raises(CommandError, match="RuntimeClass"):
-        taken(place, {**body, "spec": {**body["spec"], "runtimeClassName": f"{place}-no"}})
+        dry_run(namespace, {**body, "spec": {**body["spec"], "runtimeClassName": f"{namespace}-no"}})
 
 
-def test_assemble_pod_with_placement_is_restricted(place):
-    project = thing(Project, "demo", place, {})
-    deployment = thing(
-        Deployment, "dep-a", place, {"project": "demo", "source": {"archive": {"upload": "upl_1"}}}
+def test_assemble_pod_with_placement_is_restricted(namespace):
+    project = make_object(Project, "demo", namespace, {})
+    deployment = make_object(
+        Deployment, "dep-a", namespace, {"project": "demo", "source": {"archive": {"upload": "upl_1"}}}
     )
-    body = build_pod.assemble(deployment, project, "dep-a-1", 1, config(place, PLACES), 1_800_000_000)
-    spec = taken(place, body)["spec"]
+    body = build_pod.assemble(deployment, project, "dep-a-1", 1, config(namespace, PLACEMENTS), 1_800_000_000)
+    spec = dry_run(namespace, body)["spec"]
     assert spec["nodeSelector"] == {"pool": "builds"}
     assert {"key": "builds", "operator": "Exists"} in spec["tolerations"]

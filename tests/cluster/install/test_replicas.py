@@ -9,11 +9,11 @@ import pytest
 import yaml
 
 from dev.settings import BRIDGE_ADDRESS, REGISTRY_HOST
-from tests.cluster.install.installation import CHART, kubectl, reach
+from tests.cluster.install.installation import CHART, egress_rule, kubectl
 from tests.cluster.install.relay import relay, to_file, to_port
-from tests.cluster.install.usage import deployed, ended
+from tests.cluster.install.usage import deploy, wait_ended
 from tests.cluster.install.webproxy import web_proxy
-from tests.e2e.workshop import archive
+from tests.e2e.upload_project import archive
 from tests.testbed.certificates import certificate
 from tests.unit.api.ratelimit import redis_server
 from tests.unit.api.store.conftest import postgres, s3_server
@@ -40,7 +40,7 @@ def redis():
     yield from redis_server.serving()
 
 
-def counted(redis) -> str:
+def key_count(redis) -> str:
     """What Redis answers to DBSIZE."""
     with socket.create_connection(("127.0.0.1", redis.port), 10) as connection:
         connection.sendall(f"AUTH {redis_server.PASSWORD}\r\nDBSIZE\r\n".encode())
@@ -64,8 +64,10 @@ def test_replicas_share_stores_and_builds_use_the_proxy(installation, postgres, 
 
         kubectl("create", "namespace", installation.namespace)
         database_name = url.partition("@/")[2].partition("?")[0]
-        place = f"{BRIDGE_ADDRESS}:{database}/{database_name}"
-        installation.secret("crewyard-database", url=f"postgresql+asyncpg://crewyard:{PASSWORD}@{place}")
+        address_and_name = f"{BRIDGE_ADDRESS}:{database}/{database_name}"
+        installation.secret(
+            "crewyard-database", url=f"postgresql+asyncpg://crewyard:{PASSWORD}@{address_and_name}"
+        )
         endpoint = {"AWS_ENDPOINT_URL": f"http://{BRIDGE_ADDRESS}:{objects}"}
         installation.secret("crewyard-bucket", **{**s3_server.environment, **endpoint})
         shared = f"redis://:{redis_server.PASSWORD}@{BRIDGE_ADDRESS}:{counters}/0"
@@ -77,8 +79,8 @@ def test_replicas_share_stores_and_builds_use_the_proxy(installation, postgres, 
 
         address = f"http://{BRIDGE_ADDRESS}:{proxy.server_port}"
         known = installation.values()["networkPolicies"]
-        builds = [*known["builds"], reach(proxy.server_port)]
-        installation.more = {
+        builds = [*known["builds"], egress_rule(proxy.server_port)]
+        installation.extra_values = {
             **yaml.safe_load((CHART / "values-replicas.yaml").read_text()),
             "bucket": {"url": f"s3://{bucket.name}", "existingSecret": "crewyard-bucket"},
             "proxy": {"http": address, "https": address, "except": f"{BRIDGE_ADDRESS},{REGISTRY_HOST}"},
@@ -91,20 +93,20 @@ def test_replicas_share_stores_and_builds_use_the_proxy(installation, postgres, 
             "-n", installation.namespace, "get", "pods", "-l", "app.kubernetes.io/component=api", "-o", "name"
         ).split()
         assert len(listed) == 2
-        key = installation.key()
+        key = installation.create_key()
         with installation.client(key, listed[0]) as client:
             client.create_project("names")
-            deployed(client, "names", archive(CREW))
+            deploy(client, "names", archive(CREW))
             run = client.start_run("names", {"name": "bücher"})["id"]
-            assert ended(client, run)["output"] == {"encoded": "xn--bcher-kva"}
+            assert wait_ended(client, run)["output"] == {"encoded": "xn--bcher-kva"}
         with installation.client(key, listed[1]) as client:
             assert [one["id"] for one in client.list_runs().items] == [run]
             with client.open_artifact(run, "name.txt") as content:
                 assert b"".join(content) == b"xn--bcher-kva"
         assert any(path.is_file() for path in bucket.rglob("*"))
-        assert int(counted(redis).removeprefix(":")) > 0
+        assert int(key_count(redis).removeprefix(":")) > 0
         # pip, in Kaniko's container, went there; nothing of the cluster did.
-        assert proxy.asked and not {BRIDGE_ADDRESS, REGISTRY_HOST} & set(proxy.asked)
+        assert proxy.hosts and not {BRIDGE_ADDRESS, REGISTRY_HOST} & set(proxy.hosts)
         pods = kubectl("-n", installation.crews, "get", "pods", "-o", "json")
         assert "crewyard-authorities" not in json.dumps(
             [one for one in json.loads(pods)["items"] if one["metadata"]["name"].startswith("run-")]

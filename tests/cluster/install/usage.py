@@ -6,7 +6,7 @@ from crewyard import Client
 from tests.cluster.install.installation import until
 
 
-def deployed(client: Client, project: str, content: bytes) -> str:
+def deploy(client: Client, project: str, content: bytes) -> str:
     """Deploys an archive by upload; the id once it is active."""
     ticket = client.announce_upload(project, len(content))
     client.send_upload(ticket, lambda: iter([content]))
@@ -22,6 +22,6 @@ def _settled(client: Client, deployment: str) -> Any:
     return found if found["status"] not in ("pending", "building") else None
 
 
-def ended(client: Client, run: str) -> Any:
+def wait_ended(client: Client, run: str) -> Any:
     """The run, once it has ended."""
     return until(lambda: found if (found := client.get_run(run))["completed_at"] else None)

@@ -13,25 +13,25 @@ from dev.settings import BRIDGE_ADDRESS
 from tests.cluster.install.relay import copy
 
 _PLAIN = urllib.request.build_opener(urllib.request.ProxyHandler({}))
-_KEPT = ("Content-Type", "ETag", "Last-Modified")
+_COPIED_HEADERS = ("Content-Type", "ETag", "Last-Modified")
 
 
-class Server(ThreadingHTTPServer):
+class RecordingProxy(ThreadingHTTPServer):
     """`asked` are the hosts, in the order of the requests."""
 
     daemon_threads = True
 
     def __init__(self) -> None:
-        super().__init__((BRIDGE_ADDRESS, 0), _Handler)
-        self.asked: list[str] = []
+        super().__init__((BRIDGE_ADDRESS, 0), _ProxyHandler)
+        self.hosts: list[str] = []
 
 
-class _Handler(BaseHTTPRequestHandler):
-    server: Server
+class _ProxyHandler(BaseHTTPRequestHandler):
+    server: RecordingProxy
 
     def do_CONNECT(self) -> None:
         host, _, port = self.path.rpartition(":")
-        self.server.asked.append(host)
+        self.server.hosts.append(host)
         try:
             target = socket.create_connection((host, int(port)), 30)
         except OSError:
@@ -46,10 +46,10 @@ class _Handler(BaseHTTPRequestHandler):
         self.close_connection = True
 
     def do_GET(self) -> None:
-        self.server.asked.append(urlsplit(self.path).hostname or "")
-        given = {name: self.headers.get(name, "") for name in ("Accept", "User-Agent")}
+        self.server.hosts.append(urlsplit(self.path).hostname or "")
+        headers = {name: self.headers.get(name, "") for name in ("Accept", "User-Agent")}
         try:
-            answer = _PLAIN.open(urllib.request.Request(self.path, headers=given), timeout=60)
+            answer = _PLAIN.open(urllib.request.Request(self.path, headers=headers), timeout=60)
         except urllib.error.HTTPError as error:
             answer = error
         except OSError:
@@ -58,7 +58,7 @@ class _Handler(BaseHTTPRequestHandler):
         with answer:
             body = answer.read()
         self.send_response(answer.status or 502)
-        for name in _KEPT:
+        for name in _COPIED_HEADERS:
             if answer.headers.get(name):
                 self.send_header(name, answer.headers[name])
         self.send_header("Content-Length", str(len(body)))
@@ -71,9 +71,9 @@ class _Handler(BaseHTTPRequestHandler):
 
 
 @contextmanager
-def web_proxy() -> Iterator[Server]:
+def web_proxy() -> Iterator[RecordingProxy]:
     """The proxy, while the block lasts."""
-    server = Server()
+    server = RecordingProxy()
     threading.Thread(target=server.serve_forever, daemon=True).start()
     try:
         yield server

@@ -11,7 +11,7 @@ from dev.cluster.install import MANIFESTS
 from dev.kind import configuration, installation
 from dev.progress import StepProgress
 from dev.settings import Settings
-from tests.testbed.recorded import Answer, Recorded
+from tests.testbed.stub_programs import StubPrograms, StubResponse
 
 FACTS = {
     "CgroupVersion": "2",
@@ -27,13 +27,13 @@ def test_kind_accepts_configuration_and_creates_node(tmp_path, monkeypatch):
     kind = shutil.which("kind")
     if not kind:
         pytest.skip("there is no kind: run `make tools`")
-    docker = Recorded(tmp_path / "recorded")
+    docker = StubPrograms(tmp_path / "recorded")
     docker.add(
         "docker",
-        Answer(("info",), json.dumps(FACTS)),
-        Answer(("run",), complains="docker: not on this machine", code=125),
-        Answer(("inspect",), "sha256:x\n"),
-        *(Answer((word,)) for word in ("-v", "ps", "network", "rm")),
+        StubResponse(("info",), json.dumps(FACTS)),
+        StubResponse(("run",), stderr="docker: not on this machine", code=125),
+        StubResponse(("inspect",), "sha256:x\n"),
+        *(StubResponse((word,)) for word in ("-v", "ps", "network", "rm")),
     )
     monkeypatch.setenv("PATH", f"{docker.bin}:/usr/bin:/bin")
     file = tmp_path / "cluster.json"
@@ -53,8 +53,8 @@ def test_kind_refuses_an_unknown_field(tmp_path, monkeypatch):
         pytest.skip("there is no kind: run `make tools`")
     file = tmp_path / "cluster.json"
     file.write_text(json.dumps({**configuration.cluster(), "node": []}))
-    docker = Recorded(tmp_path / "recorded")
-    docker.add("docker", Answer(()))
+    docker = StubPrograms(tmp_path / "recorded")
+    docker.add("docker", StubResponse(()))
     monkeypatch.setenv("PATH", f"{docker.bin}:/usr/bin:/bin")
     argv = [kind, "create", "cluster", f"--config={file}", f"--kubeconfig={tmp_path}/kubeconfig"]
     done = subprocess.run(argv, capture_output=True, text=True, timeout=120, check=False)
@@ -64,13 +64,13 @@ def test_kind_refuses_an_unknown_field(tmp_path, monkeypatch):
 def test_kubectl_renders_the_manifests(tmp_path, monkeypatch):
     names = ("crewyard/service", "library/python", "crewyard/kaniko")
     told = json.dumps([f"localhost:5001/{name}@{DIGEST}" for name in names])
-    docker = Recorded(tmp_path / "recorded")
+    docker = StubPrograms(tmp_path / "recorded")
     network = [{"IPAM": {"Config": [{"Subnet": "172.18.0.0/16", "Gateway": "172.18.0.1"}]}}]
     docker.add(
         "docker",
-        Answer(("image", "inspect"), told),
-        Answer(("network", "inspect"), json.dumps(network)),
-        *(Answer((word,)) for word in ("pull", "tag", "push", "build")),
+        StubResponse(("image", "inspect"), told),
+        StubResponse(("network", "inspect"), json.dumps(network)),
+        *(StubResponse((word,)) for word in ("pull", "tag", "push", "build")),
     )
     kubectl = shutil.which("kubectl")
     monkeypatch.setenv("PATH", f"{docker.bin}:/usr/bin:/bin")

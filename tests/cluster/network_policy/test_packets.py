@@ -16,7 +16,7 @@ FILES = ("manifests/base/network-policies.yaml", "manifests/overlays/dev/network
 COMPONENT = "app.kubernetes.io/component"
 SERVICE = {"app.kubernetes.io/name": "crewyard"}
 BRIDGE = "10.213.0.1"
-API, CONTROLLER, STRANGER, NEIGHBOUR, INTERNET = (
+API, CONTROLLER, OUTSIDER, NEIGHBOUR, INTERNET = (
     "10.213.1.4",
     "10.213.1.5",
     "10.213.1.6",
@@ -32,12 +32,12 @@ def pod(
 
 
 PODS = [
-    pod("run", "crews", "10.213.1.1", {COMPONENT: "run"}, also=["10.213.9.9"]),
+    pod("run", "crews", "10.213.1.1", {COMPONENT: "run"}, extra_addresses=["10.213.9.9"]),
     pod("build", "crews", "10.213.1.2", {COMPONENT: "build"}),
     pod("plain", "crews", "10.213.1.3"),
     pod("api", "crewyard-system", API, {**SERVICE, COMPONENT: "api"}),
     pod("controller", "crewyard-system", CONTROLLER, {**SERVICE, COMPONENT: "controller"}),
-    pod("stranger", "elsewhere", STRANGER),
+    pod("outsider", "elsewhere", OUTSIDER),
     pod("neighbour", "crews", NEIGHBOUR, {COMPONENT: "run"}),
     # One whose start the enforcer was not told of.
     pod("unknown", "elsewhere", "10.213.1.7", unknown=True),
@@ -45,7 +45,7 @@ PODS = [
 NAMESPACES = {
     name: {"kubernetes.io/metadata.name": name} for name in ("crews", "crewyard-system", "elsewhere")
 }
-PLACES = {
+TARGETS = {
     "names": (BRIDGE, 53, "udp"),
     "names by tcp": (BRIDGE, 53, "tcp"),
     "apiserver": (BRIDGE, 6443, "tcp"),
@@ -56,26 +56,26 @@ PLACES = {
     "the host's other address": ("192.0.2.2", 22, "tcp"),
     "metadata": ("169.254.169.254", 80, "tcp"),
     "metadata by udp": ("169.254.169.254", 80, "udp"),
-    "facade": (API, 8080, "tcp"),
-    "facade, another port": (API, 9999, "tcp"),
+    "API server": (API, 8080, "tcp"),
+    "API server, another port": (API, 9999, "tcp"),
     "controller": (CONTROLLER, 9090, "tcp"),
     "neighbour": (NEIGHBOUR, 7000, "tcp"),
     "neighbour by udp": (NEIGHBOUR, 7000, "udp"),
-    "stranger": (STRANGER, 7000, "tcp"),
+    "outsider": (OUTSIDER, 7000, "tcp"),
     "internet": (INTERNET, 443, "tcp"),
     "internet by udp": (INTERNET, 443, "udp"),
     "a private network beyond": ("172.20.0.7", 443, "tcp"),
 }
-OPEN = {
-    "run": {"names", "names by tcp", "facade", "internet", "internet by udp"},
+ALLOWED = {
+    "run": {"names", "names by tcp", "API server", "internet", "internet by udp"},
     "build": {
-        *("names", "names by tcp", "facade", "controller", "registry", "served by the host"),
+        *("names", "names by tcp", "API server", "controller", "registry", "served by the host"),
         *("internet", "internet by udp"),
     },
     "plain": set(),
     # No policy speaks of it: only the closed doors of others are closed to it.
-    "stranger": set(PLACES)
-    - {"facade, another port", "controller", "neighbour", "neighbour by udp", "stranger"},
+    "outsider": set(TARGETS)
+    - {"API server, another port", "controller", "neighbour", "neighbour by udp", "outsider"},
     "unknown": set(),
 }
 
@@ -85,20 +85,22 @@ def policies(more: list[dict[str, Any]] | None = None) -> list[dict[str, Any]]:
     return [*found, *(more or [])]
 
 
-def heard(probes: list[dict[str, Any]], fenced: bool, given: list[dict[str, Any]]) -> list[bool]:
+def probes_arrived(
+    probes: list[dict[str, Any]], enforced: bool, policy_objects: list[dict[str, Any]]
+) -> list[bool]:
     """Which probes a listener saw."""
-    asked = {
+    scenario = {
         "pods": [dict(one) for one in PODS],
-        "policies": given,
+        "policies": policy_objects,
         "namespaces": NAMESPACES,
         "probes": probes,
         "machine": ["169.254.169.254", "192.0.2.2"],
         "world": [INTERNET, "172.20.0.7"],
-        "fenced": fenced,
+        "enforced": enforced,
     }
     done = subprocess.run(
-        ["unshare", "--net", "--mount", sys.executable, "-m", "tests.cluster.network_policy.lab"],
-        input=json.dumps(asked),
+        ["unshare", "--net", "--mount", sys.executable, "-m", "tests.cluster.network_policy.virtual_network"],
+        input=json.dumps(scenario),
         capture_output=True,
         text=True,
         timeout=240,
@@ -117,26 +119,30 @@ def _root() -> None:
 
 def matrix(senders: list[str]) -> list[dict[str, Any]]:
     return [
-        {"from": sender, "place": name, "to": to, "port": port, "protocol": protocol}
+        {"from": sender, "target": name, "to": to, "port": port, "protocol": protocol}
         for sender in senders
-        for name, (to, port, protocol) in PLACES.items()
-        if not (sender == "stranger" and to == STRANGER)
+        for name, (to, port, protocol) in TARGETS.items()
+        if not (sender == "outsider" and to == OUTSIDER)
     ]
 
 
 def test_without_rules_every_probe_arrives():
-    probes = matrix(list(OPEN))
-    assert [one for one, seen in zip(probes, heard(probes, False, policies()), strict=True) if not seen] == []
+    probes = matrix(list(ALLOWED))
+    assert [
+        one for one, seen in zip(probes, probes_arrived(probes, False, policies()), strict=True) if not seen
+    ] == []
 
 
 def test_rules_allow_exactly_what_policies_allow():
-    probes = matrix(list(OPEN))
-    seen = heard(probes, True, policies())
-    for sender, wanted in OPEN.items():
+    probes = matrix(list(ALLOWED))
+    seen = probes_arrived(probes, True, policies())
+    for sender, expected in ALLOWED.items():
         arrived = {
-            one["place"] for one, came in zip(probes, seen, strict=True) if came and one["from"] == sender
+            one["target"]
+            for one, received in zip(probes, seen, strict=True)
+            if received and one["from"] == sender
         }
-        assert arrived == wanted, sender
+        assert arrived == expected, sender
 
 
 def test_spoofed_source_and_ipv6_are_blocked():
@@ -146,8 +152,8 @@ def test_spoofed_source_and_ipv6_are_blocked():
         {"from": "run", "to": "ip6:host", "port": 6443},
         {"from": "run", "to": "ip6:neighbour", "port": 7000},
     ]
-    assert heard(probes, False, policies()) == [True] * 4
-    assert heard(probes, True, policies()) == [False] * 4
+    assert probes_arrived(probes, False, policies()) == [True] * 4
+    assert probes_arrived(probes, True, policies()) == [False] * 4
 
 
 def test_project_policy_allows_further_egress():
@@ -169,7 +175,7 @@ def test_project_policy_allows_further_egress():
         {"from": "run", "to": "172.20.0.7", "port": 444},
         {"from": "build", "to": "172.20.0.7", "port": 443},
     ]
-    assert heard(probes, True, policies([more])) == [True, False, False]
+    assert probes_arrived(probes, True, policies([more])) == [True, False, False]
 
 
 def test_unsupported_policy_denies_its_pods():
@@ -181,15 +187,15 @@ def test_unsupported_policy_denies_its_pods():
             "egress": [{"ports": [{"protocol": "TCP", "port": "http"}]}],
         },
     }
-    probes: list[dict[str, Any]] = [{"from": "stranger", "to": INTERNET, "port": 443}]
-    assert heard(probes, True, policies()) == [True]
-    assert heard(probes, True, policies([named])) == [False]
+    probes: list[dict[str, Any]] = [{"from": "outsider", "to": INTERNET, "port": 443}]
+    assert probes_arrived(probes, True, policies()) == [True]
+    assert probes_arrived(probes, True, policies([named])) == [False]
 
 
 def test_remove_deletes_all_nftables_tables():
     script = (
         "import subprocess; from dev.network_policy import nftables, ruleset; nftables.prepare(); "
-        "nftables.apply(ruleset.text(ruleset.World([], {}, []))); "
+        "nftables.apply(ruleset.text(ruleset.ClusterSnapshot([], {}, []))); "
         "tables = lambda: subprocess.run(['nft', 'list', 'tables'], capture_output=True).stdout.decode(); "
         "assert tables().count('crewyard') == 2; nftables.remove(); nftables.remove(); print(tables())"
     )

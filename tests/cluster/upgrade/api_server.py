@@ -17,11 +17,11 @@ from tests.testbed.ports import free_port
 TOKEN_KEY = "the key of tokens in these tests"
 # Recorded once, whenever the tests run: nothing may be due for deletion.
 _CENTURY = str(100 * 365 * 24 * 3600)
-_SECONDS = 120
+_TIMEOUT_SECONDS = 120
 
 
 @dataclass
-class Facade:
+class ReleaseApiServer:
     """Runs within `with`: the code in `tree`, with its state in `data`, as the user of `kubeconfig`."""
 
     tree: Path
@@ -55,11 +55,11 @@ class Facade:
             stdout=self._log,
             stderr=self._log,
         )
-        deadline = time.monotonic() + _SECONDS
+        deadline = time.monotonic() + _TIMEOUT_SECONDS
         while self.call("GET", "/readyz")[0] != 200:
             if self.process.poll() is not None or time.monotonic() > deadline:
                 log = (self.data.parent / "api.log").read_text()[-4000:]
-                raise AssertionError(f"the facade does not get ready:\n{log}")
+                raise AssertionError(f"the server does not get ready:\n{log}")
             time.sleep(0.2)
         return self
 
@@ -76,12 +76,12 @@ class Facade:
     ) -> tuple[int, Any]:
         """Status and JSON (or bytes) of a call; status 0 where nobody answers."""
         raw = body if isinstance(body, bytes) or body is None else json.dumps(body).encode()
-        sent = {"Authorization": f"Bearer {key or self.key}", "Content-Type": "application/json"}
-        sent |= {name.replace("_", "-"): value for name, value in headers.items()}
-        request = urllib.request.Request(self.url + path, data=raw, method=method, headers=sent)
+        all_headers = {"Authorization": f"Bearer {key or self.key}", "Content-Type": "application/json"}
+        all_headers |= {name.replace("_", "-"): value for name, value in headers.items()}
+        request = urllib.request.Request(self.url + path, data=raw, method=method, headers=all_headers)
         try:
-            with urllib.request.urlopen(request, timeout=30) as answer:
-                return answer.status, _body(answer.headers.get("Content-Type", ""), answer.read())
+            with urllib.request.urlopen(request, timeout=30) as response:
+                return response.status, _body(response.headers.get("Content-Type", ""), response.read())
         except urllib.error.HTTPError as error:
             return error.code, _body(error.headers.get("Content-Type", ""), error.read())
         except OSError:
@@ -89,26 +89,26 @@ class Facade:
 
     def data_of(self, method: str, path: str, body: Any = None, **more: str) -> Any:
         """The data of a call that succeeds."""
-        status, found = self.call(method, path, body, **more)
-        assert 200 <= status < 300, f"{method} {path}: {status} {found}"
-        return found["data"] if isinstance(found, dict) else found
+        status, content = self.call(method, path, body, **more)
+        assert 200 <= status < 300, f"{method} {path}: {status} {content}"
+        return content["data"] if isinstance(content, dict) else content
 
-    def eventually(self, path: str, holds: Any) -> Any:
+    def wait_for(self, path: str, is_met: Any) -> Any:
         """What a GET gives, once it is as wanted; bounded."""
-        deadline = time.monotonic() + _SECONDS
+        deadline = time.monotonic() + _TIMEOUT_SECONDS
         while True:
-            status, found = self.call("GET", path)
-            if status == 200 and holds(found["data"]):
-                return found["data"]
-            assert time.monotonic() < deadline, f"{path} is still {status}: {found}"
+            status, content = self.call("GET", path)
+            if status == 200 and is_met(content["data"]):
+                return content["data"]
+            assert time.monotonic() < deadline, f"{path} is still {status}: {content}"
             time.sleep(0.2)
 
 
 @dataclass(frozen=True)
-class Pod:
+class RunnerClient:
     """A run's pod as the facade knows it."""
 
-    facade: Facade
+    server: ReleaseApiServer
     run: str
     uid: str
     token: str
@@ -119,26 +119,26 @@ class Pod:
         """The Run object's name."""
         return self.run.replace("_", "-", 1)
 
-    def posts(self, what: str, **body: Any) -> tuple[int, Any]:
+    def post(self, action: str, **body: Any) -> tuple[int, Any]:
         """A call of the runner: claim, events, result."""
         holder = {"pod_uid": f"pod of {self.name}", "nonce": self.nonce}
-        if what == "claim":
+        if action == "claim":
             holder |= {"protocol": 1, "run_uid": self.uid}
-        return self.facade.call(
-            "POST", f"/internal/v1/runs/{self.name}/{what}", {**holder, **body}, key=self.token
+        return self.server.call(
+            "POST", f"/internal/v1/runs/{self.name}/{action}", {**holder, **body}, key=self.token
         )
 
-    def says(self, first: int, *lines: str) -> tuple[int, Any]:
+    def post_logs(self, first: int, *lines: str) -> tuple[int, Any]:
         """Posts lines of the crew's output, numbered from `first`."""
         events = [
             {"seq": first + place, "type": "log", "time": None, "data": {"message": line, "level": "info"}}
             for place, line in enumerate(lines)
         ]
-        return self.posts("events", events=events)
+        return self.post("events", events=events)
 
-    def stores(self, name: str, content: bytes, digest: str) -> int:
+    def put_artifact(self, name: str, content: bytes, digest: str) -> int:
         """Puts a file."""
-        return self.facade.call(
+        return self.server.call(
             "PUT",
             f"/internal/v1/runs/{self.name}/artifacts/{name}",
             content,
@@ -149,10 +149,12 @@ class Pod:
             X_Crewyard_Sha256=digest,
         )[0]
 
-    def ends(self, outcome: str, last_event: int, output: Any = None, files: tuple[int, int] = (0, 0)) -> int:
+    def post_result(
+        self, outcome: str, last_event: int, output: Any = None, files: tuple[int, int] = (0, 0)
+    ) -> int:
         """Reports how the crew ended."""
         failed = outcome == "failed"
-        return self.posts(
+        return self.post(
             "result",
             outcome=outcome,
             reason="CrewError" if failed else None,

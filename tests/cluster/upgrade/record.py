@@ -18,7 +18,7 @@ from pathlib import Path
 from typing import Any
 
 from crds import api_keys, pod_tokens
-from tests.cluster.upgrade.api_server import TOKEN_KEY, Facade, Pod
+from tests.cluster.upgrade.api_server import TOKEN_KEY, ReleaseApiServer, RunnerClient
 from tests.testbed.controlplane import ControlPlane
 
 KINDS = ("project", "deployment", "run")
@@ -29,12 +29,12 @@ _WHEN = "2026-11-21T10:00:00Z"
 _IMAGE = f"registry.example.com/crews/research@sha256:{'1' * 64}"
 
 
-class Recording:
+class ReleaseRecording:
     """One installation of the older release, with work of every kind in it."""
 
-    def __init__(self, plane: ControlPlane, facade: Facade) -> None:
+    def __init__(self, plane: ControlPlane, server: ReleaseApiServer) -> None:
         self.plane = plane
-        self.facade = facade
+        self.server = server
         self.pods: dict[str, dict[str, str]] = {}
 
     def status(self, kind: str, name: str, **status: Any) -> None:
@@ -44,24 +44,24 @@ class Recording:
             "-p", json.dumps({"status": status}),
         )  # fmt: skip
 
-    def pod(self, run: str) -> Pod:
+    def pod(self, run: str) -> RunnerClient:
         """A pod for a run, with its token."""
         name = run.replace("_", "-", 1)
         path = "jsonpath={.metadata.uid}"
         uid = self.plane.kubectl("-n", "crews", "get", "runs.crewyard.dev", name, "-o", path)
         token = pod_tokens.mint(TOKEN_KEY, "run", "crews", name, uid, _NEVER)
         self.pods[run] = {"uid": uid, "token": token}
-        return Pod(self.facade, run, uid, token)
+        return RunnerClient(self.server, run, uid, token)
 
     def deployment(self, order: int) -> str:
         """An upload that is built."""
         archive = b"an archive of the crew"
-        facade = self.facade
-        ticket = facade.data_of("POST", "/v1/uploads", {"project": "research", "size": len(archive)})
+        server = self.server
+        ticket = server.data_of("POST", "/v1/uploads", {"project": "research", "size": len(archive)})
         address = ticket["upload_url"].removeprefix("http://yard.example")
-        assert facade.call("PUT", address, archive)[0] in (200, 201, 204)
+        assert server.call("PUT", address, archive)[0] in (200, 201, 204)
         body = {"project": "research", "build_context_url": ticket["build_context_url"], "message": "First"}
-        made = facade.data_of("POST", "/v1/deployments", body)["id"]
+        made = server.data_of("POST", "/v1/deployments", body)["id"]
         name = made.replace("_", "-", 1)
         built = {
             "type": "Built",
@@ -82,7 +82,7 @@ class Recording:
         self.status(
             "runs", run.replace("_", "-", 1), phase=phase, completionTime=_WHEN, durationMs=1500, **status
         )
-        self.facade.eventually(f"/v1/runs/{run}", lambda seen: seen["completed_at"] is not None)
+        self.server.wait_for(f"/v1/runs/{run}", lambda seen: seen["completed_at"] is not None)
 
     def orphan(self, project: str, name: str) -> None:
         """A run made by kubectl, which goes with its project: the controller has made that its owner."""
@@ -95,37 +95,37 @@ class Recording:
 
     def play(self) -> dict[str, Any]:
         """All of it; gives what the test has to know."""
-        facade = self.facade
-        facade.data_of("POST", "/v1/projects", {"name": "research", "plan": "pro"})
-        facade.data_of("PUT", "/v1/projects/research/env", {"variables": {"TIDES": "spring"}})
+        server = self.server
+        server.data_of("POST", "/v1/projects", {"name": "research", "plan": "pro"})
+        server.data_of("PUT", "/v1/projects/research/env", {"variables": {"TIDES": "spring"}})
         first = self.deployment(1)
         second = self.deployment(2)
         self.status("deployments", first.replace("_", "-", 1), phase="Superseded")
-        told = {"deployment": "research", "input": {"topic": "tides"}}
-        facade.eventually(f"/v1/deployments/{second}", lambda seen: seen["status"] == "active")
+        common = {"deployment": "research", "input": {"topic": "tides"}}
+        server.wait_for(f"/v1/deployments/{second}", lambda seen: seen["status"] == "active")
         runs = {}
         for name in ("good", "bad", "working", "queued", "canceled"):
-            body = {**told, "input": {"topic": name}}
-            runs[name] = facade.data_of("POST", "/v1/runs", body, Idempotency_Key=f"key-of-{name}")["id"]
+            body = {**common, "input": {"topic": name}}
+            runs[name] = server.data_of("POST", "/v1/runs", body, Idempotency_Key=f"key-of-{name}")["id"]
 
         good = self.pod(runs["good"])
-        assert good.posts("claim")[1]["state"] == "granted"
-        assert good.says(1, "high water", "low water")[0] == 200
+        assert good.post("claim")[1]["state"] == "granted"
+        assert good.post_logs(1, "high water", "low water")[0] == 200
         report = b"# Tides\n"
-        assert good.stores("report.md", report, hashlib.sha256(report).hexdigest()) == 200
-        assert good.ends("succeeded", 2, {"answer": 42}, (1, len(report))) == 200
+        assert good.put_artifact("report.md", report, hashlib.sha256(report).hexdigest()) == 200
+        assert good.post_result("succeeded", 2, {"answer": 42}, (1, len(report))) == 200
         self.ended(runs["good"], "Succeeded", startTime=_WHEN)
 
         bad = self.pod(runs["bad"])
-        assert bad.posts("claim")[1]["state"] == "granted"
-        assert bad.says(1, "no water")[0] == 200 and bad.ends("failed", 1) == 200
+        assert bad.post("claim")[1]["state"] == "granted"
+        assert bad.post_logs(1, "no water")[0] == 200 and bad.post_result("failed", 1) == 200
         error = {"reason": "CrewError", "message": "ValueError: no tides today"}
         self.ended(runs["bad"], "Failed", startTime=_WHEN, error=error)
 
         working = self.pod(runs["working"])
-        granted = working.posts("claim")[1]
-        assert granted["state"] == "granted" and working.says(1, "still rising")[0] == 200
-        assert working.stores("draft.md", b"# Draft\n", hashlib.sha256(b"# Draft\n").hexdigest()) == 200
+        granted = working.post("claim")[1]
+        assert granted["state"] == "granted" and working.post_logs(1, "still rising")[0] == 200
+        assert working.put_artifact("draft.md", b"# Draft\n", hashlib.sha256(b"# Draft\n").hexdigest()) == 200
         pod = {"name": working.name, "uid": f"pod of {working.name}"}
         self.status(
             "runs",
@@ -137,17 +137,17 @@ class Recording:
         )
         self.pod(runs["queued"])
         self.status("runs", runs["queued"].replace("_", "-", 1), phase="Pending")
-        facade.data_of("POST", f"/v1/runs/{runs['canceled']}/cancel", {})
+        server.data_of("POST", f"/v1/runs/{runs['canceled']}/cancel", {})
         self.ended(runs["canceled"], "Canceled")
 
-        facade.data_of("POST", "/v1/projects", {"name": "gone"})
+        server.data_of("POST", "/v1/projects", {"name": "gone"})
         self.orphan("gone", "run-of-gone")
-        facade.eventually("/v1/runs/run_of-gone", lambda seen: True)
-        assert facade.call("DELETE", "/v1/projects/gone")[0] == 204
+        server.wait_for("/v1/runs/run_of-gone", lambda seen: True)
+        assert server.call("DELETE", "/v1/projects/gone")[0] == 204
         self.plane.kubectl(
             "-n", "crews", "wait", "runs.crewyard.dev/run-of-gone", "--for=delete", "--timeout=60s"
         )
-        key = facade.data_of(
+        key = server.data_of(
             "POST", "/v1/api-keys", {"name": "a team's", "scopes": ["run"], "projects": ["research"]}
         )
         time.sleep(3)
@@ -166,7 +166,7 @@ class Recording:
             one["metadata"] = {"name": one["metadata"]["name"], "labels": one["metadata"].get("labels", {})}
         return list(found)
 
-    def answers(self, told: dict[str, Any]) -> dict[str, Any]:
+    def responses(self, recorded: dict[str, Any]) -> dict[str, Any]:
         """What the API says of all that."""
         paths = [
             "/v1/projects",
@@ -176,17 +176,17 @@ class Recording:
             "/v1/deployments?project=research",
         ]
         paths += ["/v1/api-keys", "/v1/runs?status=running"]
-        paths += [f"/v1/deployments/{one}" for one in told["deployments"]]
-        for run in told["runs"].values():
+        paths += [f"/v1/deployments/{one}" for one in recorded["deployments"]]
+        for run in recorded["runs"].values():
             paths += [f"/v1/runs/{run}", f"/v1/runs/{run}/artifacts"]
-        found = {path: self.facade.data_of("GET", path) for path in paths}
-        for run in told["runs"].values():
+        found = {path: self.server.data_of("GET", path) for path in paths}
+        for run in recorded["runs"].values():
             path = f"/v1/runs/{run}/events"
-            found[path] = self.facade.data_of("GET", path, Accept="application/json")
+            found[path] = self.server.data_of("GET", path, Accept="application/json")
         return found
 
 
-def write(target: Path, tree: Path, data: Path, stored: dict[str, Any], told: dict[str, Any]) -> None:
+def write(target: Path, tree: Path, data: Path, stored: dict[str, Any], recorded: dict[str, Any]) -> None:
     """The recording as files of text, but for what the release itself compresses."""
     for kind in KINDS:
         shutil.copyfile(tree / "crds" / f"{kind}.yaml", target / f"{kind}.yaml")
@@ -198,7 +198,7 @@ def write(target: Path, tree: Path, data: Path, stored: dict[str, Any], told: di
             copy = target / "data" / path.relative_to(data)
             copy.parent.mkdir(parents=True, exist_ok=True)
             shutil.copyfile(path, copy)
-    for name, value in (("objects.json", stored), ("told.json", told)):
+    for name, value in (("objects.json", stored), ("told.json", recorded)):
         (target / name).write_text(json.dumps(value, indent=1, sort_keys=True) + "\n")
 
 
@@ -210,16 +210,16 @@ def main(tree: Path, target: Path) -> None:
         plane.kubectl("create", "namespace", "crews")
         for kind in KINDS:
             plane.kubectl("apply", "--server-side", "-f", str(tree / "crds" / f"{kind}.yaml"))
-        plane.established()
+        plane.wait_established()
         data = Path(place, "data")
-        with Facade(tree, data, plane.kubeconfig, admin, drawn.text) as facade:
-            recording = Recording(plane, facade)
-            told = recording.play()
-            told |= {"answers": recording.answers(told), "admin": admin, "admin_key": drawn.text}
-            told["secrets"] = recording.secrets()
+        with ReleaseApiServer(tree, data, plane.kubeconfig, admin, drawn.text) as server:
+            recording = ReleaseRecording(plane, server)
+            recorded = recording.play()
+            recorded |= {"answers": recording.responses(recorded), "admin": admin, "admin_key": drawn.text}
+            recorded["secrets"] = recording.secrets()
         shutil.rmtree(target, ignore_errors=True)
         target.mkdir(parents=True)
-        write(target, tree, data, plane.stored(PREFIX), told)
+        write(target, tree, data, plane.stored_objects(PREFIX), recorded)
 
 
 if __name__ == "__main__":

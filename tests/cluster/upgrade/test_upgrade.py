@@ -18,15 +18,15 @@ from typing import Any
 import pytest
 
 from api.store.sql.migrate import migrate
-from tests.cluster.upgrade.api_server import TOKEN_KEY, Facade, Pod
-from tests.testbed.controlplane import ControlPlane, free_ports, missing
+from tests.cluster.upgrade.api_server import TOKEN_KEY, ReleaseApiServer, RunnerClient
+from tests.testbed.controlplane import ControlPlane, free_ports, missing_programs
 
 ROOT = Path(__file__).parents[3]
 BEFORE = Path(__file__).parent / "before"
 KINDS = ("project", "deployment", "run")
-TOLD = json.loads((BEFORE / "told.json").read_text())
+RECORDED = json.loads((BEFORE / "told.json").read_text())
 OBJECTS = json.loads((BEFORE / "objects.json").read_text())
-RUNS = {name: str(run).replace("_", "-", 1) for name, run in TOLD["runs"].items()}
+RUNS = {name: str(run).replace("_", "-", 1) for name, run in RECORDED["runs"].items()}
 
 
 class UpgradeTestbed:
@@ -55,14 +55,16 @@ class UpgradeTestbed:
         )
         return done.stderr if done.returncode else ""
 
-    def facade(self) -> Facade:
-        return Facade(ROOT, self.data, self.plane.kubeconfig, TOLD["admin"], TOLD["admin_key"])
+    def api_server(self) -> ReleaseApiServer:
+        return ReleaseApiServer(
+            ROOT, self.data, self.plane.kubeconfig, RECORDED["admin"], RECORDED["admin_key"]
+        )
 
 
 @pytest.fixture(scope="module")
 def testbed(tmp_path_factory):
-    if missing():
-        pytest.skip(f"not on PATH: {', '.join(missing())}")
+    if missing_programs():
+        pytest.skip(f"not on PATH: {', '.join(missing_programs())}")
     place = tmp_path_factory.mktemp("upgrade")
     data = place / "data"
     shutil.copytree(BEFORE / "data", data)
@@ -73,14 +75,14 @@ def testbed(tmp_path_factory):
         plane.kubectl("create", "namespace", "crews")
         for kind in KINDS:
             plane.kubectl("apply", "--server-side", "-f", str(BEFORE / f"{kind}.yaml"))
-        plane.established()
+        plane.wait_established()
         plane.store(OBJECTS)
-        secrets = {"apiVersion": "v1", "kind": "List", "items": TOLD["secrets"]}
+        secrets = {"apiVersion": "v1", "kind": "List", "items": RECORDED["secrets"]}
         plane.kubectl("-n", "crews", "create", "-f", "-", stdin=json.dumps(secrets))
         one = UpgradeTestbed(plane, data)
         assert one.get("runs", RUNS["working"])["status"]["phase"] == "Running"
         plane.kubectl("apply", "--server-side", "--force-conflicts", "-k", str(ROOT / "crds"))
-        plane.established()
+        plane.wait_established()
         yield one
 
 
@@ -100,7 +102,7 @@ def test_current_crds_accept_older_objects(testbed):
 
 
 @pytest.mark.parametrize(
-    ("run", "body", "more", "said"),
+    ("run", "body", "more", "messages"),
     [
         ("good", {"status": {"phase": "Failed"}}, ["--subresource=status"], "frozen|ended|final"),
         ("good", {"status": None}, ["--subresource=status"], "frozen|ended|final"),
@@ -109,9 +111,9 @@ def test_current_crds_accept_older_objects(testbed):
         ("working", {"status": {"pod": {"uid": "x"}}}, ["--subresource=status"], "written once"),
     ],
 )
-def test_frozen_rules_hold_for_older_objects(testbed, run, body, more, said):
+def test_frozen_rules_hold_for_older_objects(testbed, run, body, more, messages):
     answer = testbed.patch("runs", RUNS[run], body, *more)
-    assert any(word in answer for word in said.split("|")), answer
+    assert any(word in answer for word in messages.split("|")), answer
 
 
 def test_older_runs_accept_allowed_writes(testbed):
@@ -120,19 +122,19 @@ def test_older_runs_accept_allowed_writes(testbed):
     assert testbed.patch("runs", RUNS["queued"], {"spec": {"cancel": True}}, "--dry-run=server") == ""
 
 
-def same(then: Any, now: Any, path: str) -> None:
+def assert_includes(old_value: Any, now: Any, path: str) -> None:
     """All that was said then is said now; more may be."""
-    if isinstance(then, dict):
+    if isinstance(old_value, dict):
         assert isinstance(now, dict), path
-        for name, value in then.items():
+        for name, value in old_value.items():
             assert name in now, f"{path}.{name}"
-            same(value, now[name], f"{path}.{name}")
-    elif isinstance(then, list):
-        assert isinstance(now, list) and len(then) == len(now), f"{path}: {then} {now}"
-        for place, (old, new) in enumerate(zip(then, now, strict=True)):
-            same(old, new, f"{path}[{place}]")
+            assert_includes(value, now[name], f"{path}.{name}")
+    elif isinstance(old_value, list):
+        assert isinstance(now, list) and len(old_value) == len(now), f"{path}: {old_value} {now}"
+        for place, (old, new) in enumerate(zip(old_value, now, strict=True)):
+            assert_includes(old, new, f"{path}[{place}]")
     else:
-        assert then == now, f"{path}: {then} {now}"
+        assert old_value == now, f"{path}: {old_value} {now}"
 
 
 def test_migration_loses_no_row(tmp_path):
@@ -159,76 +161,76 @@ def rows(file: Path) -> dict[str, int]:
 
 
 # Said of the moment, or of a Secret that the test had to make anew.
-_PASSING = ("last_used_at", "updated_at")
+_VOLATILE_FIELDS = ("last_used_at", "updated_at")
 
 
-def without_passing(value: Any) -> Any:
+def without_volatile(value: Any) -> Any:
     if isinstance(value, dict):
-        return {name: without_passing(one) for name, one in value.items() if name not in _PASSING}
-    return [without_passing(one) for one in value] if isinstance(value, list) else value
+        return {name: without_volatile(one) for name, one in value.items() if name not in _VOLATILE_FIELDS}
+    return [without_volatile(one) for one in value] if isinstance(value, list) else value
 
 
 def test_current_service_continues_older_runs(testbed):
-    with testbed.facade() as facade:
-        for path, then in TOLD["answers"].items():
+    with testbed.api_server() as server:
+        for path, old_value in RECORDED["answers"].items():
             accept = {"Accept": "application/json"} if path.endswith("/events") else {}
-            now = facade.data_of("GET", path, **accept)
-            same(without_passing(then), without_passing(now), path)
-        status, found = facade.call("GET", f"/v1/runs/{TOLD['runs']['good']}/artifacts/report.md")
+            now = server.data_of("GET", path, **accept)
+            assert_includes(without_volatile(old_value), without_volatile(now), path)
+        status, found = server.call("GET", f"/v1/runs/{RECORDED['runs']['good']}/artifacts/report.md")
         assert (status, found) == (200, b"# Tides\n")
-        assert facade.call("GET", "/v1/runs/run_of-gone")[0] == 404
+        assert server.call("GET", "/v1/runs/run_of-gone")[0] == 404
 
         # A key of then, with its scope and its project; a name executes once, whatever became of its project.
-        team = TOLD["key"]["key"]
-        assert facade.call("GET", f"/v1/runs/{TOLD['runs']['good']}", key=team)[0] == 200
-        assert facade.call("POST", "/v1/projects", {"name": "other"}, key=team)[0] == 403
+        team = RECORDED["key"]["key"]
+        assert server.call("GET", f"/v1/runs/{RECORDED['runs']['good']}", key=team)[0] == 200
+        assert server.call("POST", "/v1/projects", {"name": "other"}, key=team)[0] == 403
 
         # The runner that claimed asks again, says more, and ends.
-        told = TOLD["pods"][TOLD["runs"]["working"]]
-        working = Pod(facade, TOLD["runs"]["working"], told["uid"], told["token"])
-        again = working.posts("claim")
+        pod = RECORDED["pods"][RECORDED["runs"]["working"]]
+        working = RunnerClient(server, RECORDED["runs"]["working"], pod["uid"], pod["token"])
+        again = working.post("claim")
         assert again[0] == 200
-        same(TOLD["granted"], again[1], "claim")
+        assert_includes(RECORDED["granted"], again[1], "claim")
         assert (
-            Pod(facade, working.run, working.uid, working.token, "another").posts("claim")[1]["state"]
+            RunnerClient(server, working.run, working.uid, working.token, "another").post("claim")[1]["state"]
             == "refused"
         )
-        assert working.says(2, "highest")[1] == {"acknowledged": 2}
-        assert working.ends("succeeded", 2, {"tide": "high"}, (1, len(b"# Draft\n"))) == 200
+        assert working.post_logs(2, "highest")[1] == {"acknowledged": 2}
+        assert working.post_result("succeeded", 2, {"tide": "high"}, (1, len(b"# Draft\n"))) == 200
         assert testbed.get("runs", RUNS["working"])["status"]["result"]["outcome"] == "succeeded"
 
         # One that waited is claimed only now.
-        told = TOLD["pods"][TOLD["runs"]["queued"]]
-        queued = Pod(facade, TOLD["runs"]["queued"], told["uid"], told["token"])
-        assert queued.posts("claim")[1]["input"] == {"topic": "queued"}
-        assert queued.says(1, "at last")[0] == 200 and queued.ends("succeeded", 1, "done") == 200
+        pod = RECORDED["pods"][RECORDED["runs"]["queued"]]
+        queued = RunnerClient(server, RECORDED["runs"]["queued"], pod["uid"], pod["token"])
+        assert queued.post("claim")[1]["input"] == {"topic": "queued"}
+        assert queued.post_logs(1, "at last")[0] == 200 and queued.post_result("succeeded", 1, "done") == 200
 
-        with Controller(testbed, facade) as controller:
+        with ControllerSubprocess(testbed, server) as controller:
             for run, output in (("working", {"tide": "high"}), ("queued", "done")):
-                ended = facade.eventually(
-                    f"/v1/runs/{TOLD['runs'][run]}",
-                    lambda seen: controller.runs() and seen["completed_at"] is not None,
+                ended = server.wait_for(
+                    f"/v1/runs/{RECORDED['runs'][run]}",
+                    lambda seen: controller.is_running() and seen["completed_at"] is not None,
                 )
                 assert (ended["status"], ended["output"]) == ("succeeded", output)
         path = f"/v1/runs/{working.run}/events"
-        events = facade.data_of("GET", path, Accept="application/json")
+        events = server.data_of("GET", path, Accept="application/json")
         types = [event["type"] for event in events]
         assert types == ["run.started", "log", "artifact", "log", "run.completed"]
         assert [event["id"] for event in events] == [1, 2, 3, 4, 5]
-        same(TOLD["answers"][path], events[:3], path)
+        assert_includes(RECORDED["answers"][path], events[:3], path)
 
 
-class Controller:
+class ControllerSubprocess:
     """The controller of now as a process, on the same cluster."""
 
-    def __init__(self, testbed: UpgradeTestbed, facade: Facade) -> None:
+    def __init__(self, testbed: UpgradeTestbed, server: ReleaseApiServer) -> None:
         self.log = testbed.data.parent / "controller.log"
         image = f"registry.example.com/x@sha256:{'2' * 64}"
         self.environment = {
             "KUBECONFIG": str(testbed.plane.kubeconfig),
             "CREWYARD_NAMESPACE": "crews",
             "CREWYARD_TOKEN_KEY": TOKEN_KEY,
-            "CREWYARD_INTERNAL_URL": facade.url,
+            "CREWYARD_INTERNAL_URL": server.url,
             "CREWYARD_SERVICE_IMAGE": image,
             "CREWYARD_KANIKO_IMAGE": image,
             "CREWYARD_BASE_IMAGES": json.dumps({"3.11": image}),
@@ -236,7 +238,7 @@ class Controller:
             "CREWYARD_CONTROLLER_PORT": str(free_ports(1)[0]),
         }
 
-    def __enter__(self) -> "Controller":
+    def __enter__(self) -> "ControllerSubprocess":
         self.output = self.log.open("wb")
         self.process = subprocess.Popen(
             [sys.executable, "-m", "controller"],
@@ -247,7 +249,7 @@ class Controller:
         )
         return self
 
-    def runs(self) -> bool:
+    def is_running(self) -> bool:
         """True; else the test ends with its last words."""
         assert self.process.poll() is None, self.log.read_text()[-3000:]
         return True

@@ -11,7 +11,7 @@ from dev.kind import configuration, docker, engine, installation
 from dev.kind.kind import KindCluster
 from dev.progress import StepProgress
 from dev.settings import Settings
-from tests.testbed.recorded import Answer, Recorded
+from tests.testbed.stub_programs import StubPrograms, StubResponse
 
 DIGEST = f"sha256:{'c' * 64}"
 COREFILE = (
@@ -32,60 +32,60 @@ READY = {
 }
 
 
-def container(name: str, mark: str) -> list[Answer]:
+def container(name: str, mark: str) -> list[StubResponse]:
     running, stopped = ({**CONTAINER, "State": {"Running": on}} for on in (True, False))
     words = ("container", "inspect", name)
     return [
-        Answer(words, json.dumps([running]), when=f"{mark} runs"),
-        Answer(words, json.dumps([stopped]), when=f"{mark} is there"),
-        Answer(words, complains=f"Error: No such container: {name}", code=1),
-        Answer(("start", name), set=f"{mark} runs"),
-        Answer(("stop", "--time=20", name), unset=f"{mark} runs"),
+        StubResponse(words, json.dumps([running]), when=f"{mark} runs"),
+        StubResponse(words, json.dumps([stopped]), when=f"{mark} is there"),
+        StubResponse(words, stderr=f"Error: No such container: {name}", code=1),
+        StubResponse(("start", name), set=f"{mark} runs"),
+        StubResponse(("stop", "--time=20", name), unset=f"{mark} runs"),
     ]
 
 
-def volume(owner: Path) -> list[Answer]:
+def volume(owner: Path) -> list[StubResponse]:
     words = ("volume", "inspect", configuration.VOLUME)
     return [
-        Answer(words, json.dumps([{"Labels": {configuration.OWNER: str(owner)}}]), when="owned"),
-        Answer(words, json.dumps([{"Labels": None}]), when="another's volume"),
-        Answer(words, "[]\n", complains="Error response from daemon: get x: no such volume", code=1),
-        Answer(("volume", "create"), set="owned"),
-        Answer(("volume", "rm"), unset="owned"),
+        StubResponse(words, json.dumps([{"Labels": {configuration.OWNER: str(owner)}}]), when="owned"),
+        StubResponse(words, json.dumps([{"Labels": None}]), when="another's volume"),
+        StubResponse(words, "[]\n", stderr="Error response from daemon: get x: no such volume", code=1),
+        StubResponse(("volume", "create"), set="owned"),
+        StubResponse(("volume", "rm"), unset="owned"),
     ]
 
 
-def pushed() -> list[Answer]:
+def pushed() -> list[StubResponse]:
     names = ("crewyard/service", "library/python", "crewyard/kaniko")
     return [
-        Answer((*("image", "inspect"),), json.dumps([f"localhost:5001/{name}@{DIGEST}" for name in names]))
+        StubResponse((*("image", "inspect"),), json.dumps([f"localhost:5001/{name}@{DIGEST}" for name in names]))
     ]
 
 
 @pytest.fixture
-def machine(tmp_path, monkeypatch) -> Recorded:
-    recorded = Recorded(tmp_path / "recorded")
+def machine(tmp_path, monkeypatch) -> StubPrograms:
+    recorded = StubPrograms(tmp_path / "recorded")
     registry = ("run", "--detach", "--restart=unless-stopped", "--name=crewyard-registry")
     recorded.add(
         "docker",
-        Answer(("info",), "linux 28.1.0\n"),
-        Answer(("run", "--rm", "--privileged")),
-        Answer(registry, "id\n", set="registry runs"),
+        StubResponse(("info",), "linux 28.1.0\n"),
+        StubResponse(("run", "--rm", "--privileged")),
+        StubResponse(registry, "id\n", set="registry runs"),
         *container(configuration.NODE, "node"),
         *container(configuration.REGISTRY_CONTAINER, "registry"),
-        Answer(("network", "inspect", "kind"), json.dumps(NETWORK)),
+        StubResponse(("network", "inspect", "kind"), json.dumps(NETWORK)),
         *volume(tmp_path / "state"),
         *pushed(),
-        *(Answer((word,)) for word in ("exec", "pull", "tag", "push", "build", "rm")),
+        *(StubResponse((word,)) for word in ("exec", "pull", "tag", "push", "build", "rm")),
     )
     recorded.add(
         "kind",
-        Answer(("version",), "kind v0.33.0 go1.26.8 linux/amd64\n"),
+        StubResponse(("version",), "kind v0.33.0 go1.26.8 linux/amd64\n"),
         # Cut off in the middle: the node is there, the kubeconfig that comes last is not.
-        Answer(("create", "cluster"), complains="interrupted", code=130, when="cut", set="node runs"),
-        Answer(("create", "cluster"), set="node runs"),
-        Answer(("get", "kubeconfig"), "a kubeconfig"),
-        Answer(("delete", "cluster"), unset="node runs"),
+        StubResponse(("create", "cluster"), stderr="interrupted", code=130, when="cut", set="node runs"),
+        StubResponse(("create", "cluster"), set="node runs"),
+        StubResponse(("get", "kubeconfig"), "a kubeconfig"),
+        StubResponse(("delete", "cluster"), unset="node runs"),
     )
     dns = {"data": {"Corefile": COREFILE}}
     named = {"data": {"Corefile": configuration.with_hosts(COREFILE, "172.18.0.1", "172.18.0.3")}}
@@ -93,18 +93,18 @@ def machine(tmp_path, monkeypatch) -> Recorded:
     coredns = (*raw, "/api/v1/namespaces/kube-system/configmaps/coredns")
     recorded.add(
         "kubectl",
-        Answer(coredns, json.dumps(named), when="named", anywhere=True),
-        Answer(coredns, json.dumps(dns), anywhere=True),
-        Answer(("rollout", "restart"), set="named", anywhere=True),
-        Answer(("rollout", "status"), anywhere=True),
-        Answer(
+        StubResponse(coredns, json.dumps(named), when="named", anywhere=True),
+        StubResponse(coredns, json.dumps(dns), anywhere=True),
+        StubResponse(("rollout", "restart"), set="named", anywhere=True),
+        StubResponse(("rollout", "status"), anywhere=True),
+        StubResponse(
             (*raw, "/apis/apps/v1/namespaces/crewyard-system/deployments"), json.dumps(READY), anywhere=True
         ),
-        Answer((*raw, "/api/v1/namespaces/crewyard-system/configmaps"), '{"items": []}', anywhere=True),
-        Answer(raw, complains="Error from server (NotFound): not there", code=1, anywhere=True),
-        Answer(("create", "--raw"), "{}", anywhere=True),
-        Answer(("apply",), "configured\n", anywhere=True),
-        Answer(("patch",), anywhere=True),
+        StubResponse((*raw, "/api/v1/namespaces/crewyard-system/configmaps"), '{"items": []}', anywhere=True),
+        StubResponse(raw, stderr="Error from server (NotFound): not there", code=1, anywhere=True),
+        StubResponse(("create", "--raw"), "{}", anywhere=True),
+        StubResponse(("apply",), "configured\n", anywhere=True),
+        StubResponse(("patch",), anywhere=True),
     )
     monkeypatch.setenv("PATH", f"{recorded.bin}:/usr/bin:/bin")
     return recorded
@@ -169,7 +169,7 @@ def test_purge_removes_everything(kind_cluster, machine, tmp_path):
     assert not (tmp_path / "state/kind").exists() and not (tmp_path / "state/cluster").exists()
 
 
-def changes(machine: Recorded) -> list[list[str]]:
+def changes(machine: StubPrograms) -> list[list[str]]:
     """Return the calls of Docker and kind that change something."""
     asked = ("info", "container", "network", "volume", "image", "version")
     trial = ["run", "--rm"]
@@ -220,7 +220,7 @@ def test_an_incomplete_cluster_reports_how_to_start_again(kind_cluster, machine)
 def test_an_unknown_docker_state_does_not_count_as_absent(kind_cluster, machine):
     kind_cluster.up()
     denied = "permission denied while trying to connect to the Docker daemon socket"
-    machine.add("docker", Answer(("info",), "linux 28.1.0\n"), Answer((), complains=denied, code=1))
+    machine.add("docker", StubResponse(("info",), "linux 28.1.0\n"), StubResponse((), stderr=denied, code=1))
     for act in (
         kind_cluster.up,
         lambda: kind_cluster.down(purge=False),
@@ -246,7 +246,7 @@ def test_an_unknown_docker_state_does_not_count_as_absent(kind_cluster, machine)
     ],
 )
 def test_not_found_messages_of_engines(machine, message, absent):
-    machine.add("docker", Answer(("container", "inspect"), complains=message, code=1))
+    machine.add("docker", StubResponse(("container", "inspect"), stderr=message, code=1))
     if absent:
         assert docker.inspect("container", "crewyard-registry") is None
     else:
@@ -255,10 +255,10 @@ def test_not_found_messages_of_engines(machine, message, absent):
 
 
 def test_an_engine_without_privileged_containers_is_rejected(kind_cluster, machine):
-    refused = Answer(
-        ("run", "--rm", "--privileged"), complains="docker: Error response: operation not permitted", code=125
+    refused = StubResponse(
+        ("run", "--rm", "--privileged"), stderr="docker: Error response: operation not permitted", code=125
     )
-    machine.add("docker", Answer(("info",), "linux 28.1.0\n"), refused)
+    machine.add("docker", StubResponse(("info",), "linux 28.1.0\n"), refused)
     assert engine.problem() == (
         "the Docker engine cannot run privileged containers: docker: Error response: operation not permitted"
     )
@@ -268,7 +268,7 @@ def test_an_engine_without_privileged_containers_is_rejected(kind_cluster, machi
 
 
 def test_no_engine_and_no_docker(machine, monkeypatch):
-    machine.add("docker", Answer(("info",), complains="Cannot connect to the Docker daemon", code=1))
+    machine.add("docker", StubResponse(("info",), stderr="Cannot connect to the Docker daemon", code=1))
     assert "does not respond: Cannot connect" in (engine.problem() or "")
     monkeypatch.setenv("PATH", "/nowhere")
     assert engine.problem() == "the program `docker` is not installed"

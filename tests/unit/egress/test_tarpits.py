@@ -12,7 +12,7 @@ from build.source.git_remote import fetch_commit
 from egress.addresses import AddressRules
 from egress.git.credentials import GitCredentials
 from egress.git.errors import GitErrorKind
-from tests.testbed.listeners import Treatment, deaf, listening
+from tests.testbed.listeners import Treatment, listening, unresponsive_port
 
 HERE = AddressRules.parse(["127.0.0.1/32"], [])
 SHORT_SECONDS = 0.3
@@ -64,13 +64,13 @@ CHUNKED = HEAD + b"Transfer-Encoding: chunked\r\n\r\n"
 
 @pytest.mark.parametrize("scheme", ["http", "https", "ssh"])
 def test_connect_timeout(tmp_path, scheme):
-    with deaf() as port:
+    with unresponsive_port() as port:
         assert failure_kind(scheme, port, tmp_path, connect_timeout=SHORT_SECONDS) is GitErrorKind.UNAVAILABLE
 
 
 @pytest.mark.parametrize("scheme", ["http", "https", "ssh"])
 def test_total_timeout_bounds_connecting(tmp_path, scheme):
-    with deaf() as port:
+    with unresponsive_port() as port:
         assert failure_kind(scheme, port, tmp_path, total_timeout=SHORT_SECONDS) is GitErrorKind.TIMEOUT
 
 

@@ -43,7 +43,7 @@ async def hub(github):
     ],
 )
 async def test_what_passes_and_when_to_come_again(github, hub, status, headers, message, passing, after):
-    github.failing, github.headers, github.message = [status], headers, message
+    github.failures, github.headers, github.message = [status], headers, message
     with pytest.raises(GitHubProblem) as found:
         await hub.set_commit_status(GitHubToken(TOKEN), REPORT)
     assert (found.value.passing, found.value.retry_after, found.value.status) == (passing, after, status)
@@ -60,11 +60,11 @@ async def test_a_token_that_was_lent_and_holds_no_longer_is_asked_for_again(gith
     github.public_key = public.decode()
     app = GitHubApp(APP, INSTALLATION, pem.decode())
     await hub.set_commit_status(app, REPORT)
-    github.outdated.add("token lent 1")
+    github.revoked_tokens.add("token lent 1")
     with pytest.raises(GitHubProblem, match="401"):
         await hub.set_commit_status(app, REPORT)
     await hub.set_commit_status(app, REPORT)
-    assert (github.lent, len(github.statuses)) == (2, 2)
+    assert (github.tokens_issued, len(github.statuses)) == (2, 2)
 
 
 async def test_a_payload_that_comes_back_as_text_is_found_again(github, hub):

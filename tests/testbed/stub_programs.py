@@ -14,34 +14,34 @@ from pathlib import Path
 _PROGRAM = """#!{python}
 import json, sys
 from pathlib import Path
-place, name = Path({place!r}), {name!r}
+directory, name = Path({directory!r}), {name!r}
 words = sys.argv[1:]
-with (place / "calls").open("a") as calls:
+with (directory / "calls").open("a") as calls:
     calls.write(json.dumps([name, *words]) + "\\n")
-marks = set(json.loads((place / "marks").read_text()))
-for answer in json.loads((place / (name + ".json")).read_text()):
-    wanted = answer["words"]
-    if words[:len(wanted)] != wanted and not (answer["anywhere"] and set(wanted) <= set(words)):
+marks = set(json.loads((directory / "marks").read_text()))
+for response in json.loads((directory / (name + ".json")).read_text()):
+    expected = response["words"]
+    if words[:len(expected)] != expected and not (response["anywhere"] and set(expected) <= set(words)):
         continue
-    if answer["when"] and answer["when"] not in marks or answer["unless"] and answer["unless"] in marks:
+    if response["when"] and response["when"] not in marks or response["unless"] and response["unless"] in marks:
         continue
-    if answer["set"]: marks.add(answer["set"])
-    marks.discard(answer["unset"])
-    (place / "marks").write_text(json.dumps(sorted(marks)))
-    sys.stdout.write(answer["says"])
-    sys.stderr.write(answer["complains"])
-    sys.exit(answer["code"])
-sys.exit("recorded " + name + " has no answer to: " + " ".join(words))
+    if response["set"]: marks.add(response["set"])
+    marks.discard(response["unset"])
+    (directory / "marks").write_text(json.dumps(sorted(marks)))
+    sys.stdout.write(response["stdout"])
+    sys.stderr.write(response["stderr"])
+    sys.exit(response["code"])
+sys.exit("recorded " + name + " has no response to: " + " ".join(words))
 """
 
 
 @dataclass(frozen=True)
-class Answer:
+class StubResponse:
     """What a call that begins with `words` (or has them `anywhere`) gets."""
 
     words: tuple[str, ...]
-    says: str = ""
-    complains: str = ""
+    stdout: str = ""
+    stderr: str = ""
     code: int = 0
     when: str = ""
     unless: str = ""
@@ -50,7 +50,7 @@ class Answer:
     anywhere: bool = False
 
 
-class Recorded:
+class StubPrograms:
     """A directory for PATH with the programs that are added to it."""
 
     def __init__(self, directory: Path) -> None:
@@ -60,10 +60,10 @@ class Recorded:
         (directory / "calls").touch()
         (directory / "marks").write_text("[]")
 
-    def add(self, name: str, *answers: Answer) -> None:
+    def add(self, name: str, *responses: StubResponse) -> None:
         """Makes a program of this name; more specific answers first."""
-        (self.directory / f"{name}.json").write_text(json.dumps([asdict(one) for one in answers]))
-        text = _PROGRAM.format(python=sys.executable, place=str(self.directory), name=name)
+        (self.directory / f"{name}.json").write_text(json.dumps([asdict(response) for response in responses]))
+        text = _PROGRAM.format(python=sys.executable, directory=str(self.directory), name=name)
         file = self.bin / name
         file.write_text(text)
         file.chmod(0o755)

@@ -20,18 +20,18 @@ from dev.network_policy import nftables, ruleset
 from dev.network_policy.policy import UnsupportedPolicy, deny_all, parse
 from dev.settings import BRIDGE, BRIDGE_ADDRESS
 
-SETTLE = 0.3
-QUIET = 1.0
+SETTLE_SECONDS = 0.3
+QUIET_SECONDS = 1.0
 """Seconds in which no listener hears of anybody any more, however busy the machine is."""
-PATIENCE = 3.0
+CONNECT_TIMEOUT_SECONDS = 3.0
 """With a second try of the kernel's, of both the neighbour's address and the connection."""
 NETNS = Path("/run/netns")
-WORLD = "world"
+OUTSIDE = "world"
 _NET = 0x40000000
 
 
-def ip(*words: str) -> None:
-    subprocess.run(["ip", *words], check=True, capture_output=True, timeout=30)
+def ip(*command: str) -> None:
+    subprocess.run(["ip", *command], check=True, capture_output=True, timeout=30)
 
 
 def build(pods: list[dict[str, Any]], machine: list[str], world: list[str]) -> None:
@@ -47,15 +47,15 @@ def build(pods: list[dict[str, Any]], machine: list[str], world: list[str]) -> N
         ip("address", "add", f"{address}/32", "dev", "lo")
     Path("/proc/sys/net/ipv4/ip_forward").write_text("1")
     # What lies beyond the machine, on a link that is no pod's.
-    ip("netns", "add", WORLD)
-    ip("link", "add", "world", "type", "veth", "peer", "name", "eth0", "netns", WORLD)
+    ip("netns", "add", OUTSIDE)
+    ip("link", "add", "world", "type", "veth", "peer", "name", "eth0", "netns", OUTSIDE)
     ip("address", "add", "198.51.100.1/24", "dev", "world")
     ip("link", "set", "world", "up")
-    ip("-n", WORLD, "address", "add", "198.51.100.2/24", "dev", "eth0")
-    ip("-n", WORLD, "link", "set", "eth0", "up")
-    ip("-n", WORLD, "route", "add", "default", "via", "198.51.100.1")
+    ip("-n", OUTSIDE, "address", "add", "198.51.100.2/24", "dev", "eth0")
+    ip("-n", OUTSIDE, "link", "set", "eth0", "up")
+    ip("-n", OUTSIDE, "route", "add", "default", "via", "198.51.100.1")
     for address in world:
-        ip("-n", WORLD, "address", "add", f"{address}/32", "dev", "eth0")
+        ip("-n", OUTSIDE, "address", "add", f"{address}/32", "dev", "eth0")
         ip("route", "add", f"{address}/32", "via", "198.51.100.2")
     for number, pod in enumerate(pods):
         space = f"lab{number}"
@@ -87,25 +87,25 @@ def inside(space: str | None):
 
 def link_local(space: str | None) -> str:
     """The address that a pod's interface, or the bridge, gave itself."""
-    where = ["-n", space] if space else []
+    netns = ["-n", space] if space else []
     device = "eth0" if space else BRIDGE
-    words = ["ip", "-json", "-6", *where, "address", "show", "dev", device, "scope", "link"]
+    command = ["ip", "-json", "-6", *netns, "address", "show", "dev", device, "scope", "link"]
     deadline = time.monotonic() + 60
     while True:
-        done = subprocess.run(words, check=True, capture_output=True, timeout=30)
+        done = subprocess.run(command, check=True, capture_output=True, timeout=30)
         found = [one for link in json.loads(done.stdout) for one in link.get("addr_info", ())]
         # Until the kernel has seen that nobody else has it, it cannot be used.
         if found and not found[0].get("tentative"):
             return str(found[0]["local"])
-        assert time.monotonic() < deadline, words
+        assert time.monotonic() < deadline, command
         time.sleep(0.1)
 
 
-class Listener:
+class ProbeListener:
     """Counts who comes; says nothing."""
 
     def __init__(self, space: str | None, address: str, port: int, protocol: str) -> None:
-        self.seen: list[str] = []
+        self.peers: list[str] = []
         family = socket.AF_INET6 if ":" in address else socket.AF_INET
         self._kind = socket.SOCK_STREAM if protocol == "tcp" else socket.SOCK_DGRAM
         with inside(space):
@@ -123,83 +123,86 @@ class Listener:
                 connection.close()
             else:
                 _, peer = self._socket.recvfrom(100)
-            self.seen.append(peer[0])
+            self.peers.append(peer[0])
 
 
-def attempt(space: str, probe: dict[str, Any]) -> None:
+def send_probe(space: str, probe: dict[str, Any]) -> None:
     """Knocks once; whether anybody hears is for the listener to say."""
     target = probe["to"]
     family = socket.AF_INET6 if ":" in target else socket.AF_INET
     kind = socket.SOCK_STREAM if probe.get("protocol", "tcp") == "tcp" else socket.SOCK_DGRAM
-    with inside(space), socket.socket(family, kind) as knock, contextlib.suppress(OSError):
-        knock.settimeout(PATIENCE)
+    with inside(space), socket.socket(family, kind) as sock, contextlib.suppress(OSError):
+        sock.settimeout(CONNECT_TIMEOUT_SECONDS)
         if source := probe.get("source"):
-            knock.bind((source, 0))
+            sock.bind((source, 0))
         scope = [0, socket.if_nametoindex("eth0")] if ":" in target else []
-        knock.connect((target, probe["port"], *scope))
-        knock.send(b"knock")
+        sock.connect((target, probe["port"], *scope))
+        sock.send(b"probe")
 
 
-def rules(given: dict[str, Any]) -> None:
+def apply_rules(scenario: dict[str, Any]) -> None:
     """What the enforcer would apply."""
     policies = []
-    for item in given["policies"]:
+    for item in scenario["policies"]:
         try:
             policies.append(parse(item))
         except UnsupportedPolicy:
             policies.append(deny_all(item))
     pods = [
         ruleset.AddressedPod(pod["namespace"], pod["labels"], pod["address"])
-        for pod in given["pods"]
+        for pod in scenario["pods"]
         if not pod.get("unknown")
     ]
-    if given.get("fenced", True):
+    if scenario.get("enforced", True):
         nftables.prepare()
-        nftables.apply(ruleset.text(ruleset.ClusterSnapshot(pods, given["namespaces"], policies)))
+        nftables.apply(ruleset.text(ruleset.ClusterSnapshot(pods, scenario["namespaces"], policies)))
 
 
 def main() -> None:
-    given = json.load(sys.stdin)
-    world = given.get("world", [])
-    build(given["pods"], given.get("machine", []), world)
-    by_address = {pod["address"]: pod["space"] for pod in given["pods"]}
-    by_address |= dict.fromkeys(world, WORLD)
-    by_name = {pod["name"]: pod for pod in given["pods"]}
-    for pod in given["pods"]:
-        for address in pod.get("also", []):
+    scenario = json.load(sys.stdin)
+    world = scenario.get("world", [])
+    build(scenario["pods"], scenario.get("machine", []), world)
+    by_address = {pod["address"]: pod["space"] for pod in scenario["pods"]}
+    by_address |= dict.fromkeys(world, OUTSIDE)
+    by_name = {pod["name"]: pod for pod in scenario["pods"]}
+    for pod in scenario["pods"]:
+        for address in pod.get("extra_addresses", []):
             ip("-n", pod["space"], "address", "add", f"{address}/32", "dev", "eth0")
-    time.sleep(SETTLE)
-    for probe in given["probes"]:
+    time.sleep(SETTLE_SECONDS)
+    for probe in scenario["probes"]:
         if probe["to"].startswith("ip6:"):
             # Nobody gives out these addresses: each interface has one.
-            where = by_name.get(probe["to"].removeprefix("ip6:"), {}).get("space")
+            space = by_name.get(probe["to"].removeprefix("ip6:"), {}).get("space")
             link_local(by_name[probe["from"]]["space"])
-            probe["to"] = link_local(where)
-            by_address[probe["to"]] = where
+            probe["to"] = link_local(space)
+            by_address[probe["to"]] = space
     listeners = {}
-    for probe in given["probes"]:
-        where = probe["to"], probe["port"], probe.get("protocol", "tcp")
-        if where not in listeners:
+    for probe in scenario["probes"]:
+        target_key = probe["to"], probe["port"], probe.get("protocol", "tcp")
+        if target_key not in listeners:
             bound = "::" if ":" in probe["to"] else probe["to"]
-            listeners[where] = Listener(by_address.get(probe["to"]), bound, *where[1:])
-    rules(given)
+            listeners[target_key] = ProbeListener(by_address.get(probe["to"]), bound, *target_key[1:])
+    apply_rules(scenario)
     threads = []
-    for probe in given["probes"]:
+    for probe in scenario["probes"]:
         sender = by_name[probe["from"]]
-        threads.append(threading.Thread(target=attempt, args=(sender["space"], probe)))
+        threads.append(threading.Thread(target=send_probe, args=(sender["space"], probe)))
         threads[-1].start()
     for thread in threads:
         thread.join(60)
-    known = -1
-    while known < (now := sum(len(listener.seen) for listener in listeners.values())):
-        known = now
-        time.sleep(QUIET)
-    heard = []
-    for probe in given["probes"]:
-        where = probe["to"], probe["port"], probe.get("protocol", "tcp")
+    previous = -1
+    while previous < (now := sum(len(listener.peers) for listener in listeners.values())):
+        previous = now
+        time.sleep(QUIET_SECONDS)
+    arrived = []
+    for probe in scenario["probes"]:
+        target_key = probe["to"], probe["port"], probe.get("protocol", "tcp")
         source = probe.get("source", by_name[probe["from"]]["address"])
-        heard.append(source in listeners[where].seen or (":" in probe["to"] and bool(listeners[where].seen)))
-    print(json.dumps(heard))
+        arrived.append(
+            source in listeners[target_key].peers
+            or (":" in probe["to"] and bool(listeners[target_key].peers))
+        )
+    print(json.dumps(arrived))
 
 
 if __name__ == "__main__":

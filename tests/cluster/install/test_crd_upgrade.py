@@ -11,7 +11,15 @@ import subprocess
 import pytest
 import yaml
 
-from tests.cluster.install.installation import CHART, GONE, ROOT, CommandError, command, kubectl, until
+from tests.cluster.install.installation import (
+    CHART,
+    DELETE_TIMEOUT,
+    ROOT,
+    CommandError,
+    command,
+    kubectl,
+    until,
+)
 
 KINDS = ("projects", "deployments", "runs")
 
@@ -27,7 +35,7 @@ def group():
     kubectl("delete", "crd", *names, "--ignore-not-found", "--wait=false")
     # What the apiserver's finalizer loses at a conflict it looks at again after five minutes only.
     until(lambda: not kubectl("get", "crd", *names, "--ignore-not-found", "-o", "name"), 420)
-    kubectl("delete", "namespace", name, "--ignore-not-found", GONE)
+    kubectl("delete", "namespace", name, "--ignore-not-found", DELETE_TIMEOUT)
 
 
 def chart(directory, group, change):
@@ -57,8 +65,8 @@ def older(kind):
 def project(group, name, **spec):
     """Applies a Project of that group, strictly."""
     metadata = {"name": name, "namespace": group.removesuffix(".test")}
-    made = {"apiVersion": f"{group}/v1alpha1", "kind": "Project", "metadata": metadata, "spec": spec}
-    return kubectl("apply", "--validate=strict", "-f", "-", given=json.dumps(made))
+    body = {"apiVersion": f"{group}/v1alpha1", "kind": "Project", "metadata": metadata, "spec": spec}
+    return kubectl("apply", "--validate=strict", "-f", "-", stdin=json.dumps(body))
 
 
 def test_crds_are_upgraded_and_objects_stay(tmp_path, group):
@@ -69,17 +77,17 @@ def test_crds_are_upgraded_and_objects_stay(tmp_path, group):
 
     command("helm", "install", here[0], str(old), *here[1:])
     # It is established a moment after it was made, and served a moment after that.
-    until(lambda: _accepted(group, "before"))
+    until(lambda: _apply_or_none(group, "before"))
     with pytest.raises(CommandError, match="retention"):
         project(group, "early", retention={"runs": "1h"})
     uid = kubectl("-n", name, "get", f"projects.{group}", "before", "-o", "jsonpath={.metadata.uid}")
 
     command("helm", "upgrade", here[0], str(new), *here[1:])
-    until(lambda: _accepted(group, "after", retention={"runs": "1h"}))
+    until(lambda: _apply_or_none(group, "after", retention={"runs": "1h"}))
     assert kubectl("-n", name, "get", f"projects.{group}", "before", "-o", "jsonpath={.metadata.uid}") == uid
 
     command("helm", "rollback", name, "--namespace", name, "--timeout=120s")
-    until(lambda: not _accepted(group, "back", retention={"runs": "1h"}))
+    until(lambda: not _apply_or_none(group, "back", retention={"runs": "1h"}))
     assert kubectl("-n", name, "get", f"projects.{group}", "before", "-o", "jsonpath={.metadata.uid}") == uid
     command("helm", "upgrade", here[0], str(new), *here[1:])
 
@@ -104,7 +112,7 @@ def test_helm_takes_over_kustomize_crds_on_request(tmp_path, group):
     assert '"app.kubernetes.io/managed-by":"Helm"' in owner
 
 
-def _accepted(group, name, **spec):
+def _apply_or_none(group, name, **spec):
     try:
         return project(group, name, **spec)
     except CommandError:

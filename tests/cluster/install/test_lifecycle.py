@@ -4,9 +4,9 @@ import json
 
 import pytest
 
-from tests.cluster.install.installation import GONE, ROOT, CommandError, kubectl, until
-from tests.cluster.install.usage import deployed, ended
-from tests.e2e.workshop import archive, tree
+from tests.cluster.install.installation import DELETE_TIMEOUT, ROOT, CommandError, kubectl, until
+from tests.cluster.install.usage import deploy, wait_ended
+from tests.e2e.upload_project import archive, tree
 
 SLOW = """
 import time
@@ -27,7 +27,7 @@ def names(kind: str, namespace: str) -> set[str]:
 def test_install_use_upgrade_and_uninstall(installation):
     said = installation.install()
     assert "python3 -m api key" in said and "port-forward" in said
-    first, second = installation.key(), installation.key()
+    first, second = installation.create_key(), installation.create_key()
     assert first != second
     everything = kubectl("-n", installation.namespace, "get", "secrets,configmaps,events", "-o", "yaml")
     logs = kubectl("-n", installation.namespace, "logs", f"deployment/{installation.prefix}-api")
@@ -35,11 +35,9 @@ def test_install_use_upgrade_and_uninstall(installation):
 
     with installation.client(first) as client:
         client.create_project("plain")
-        deployment = deployed(
-            client, "plain", archive({**tree(ROOT / "examples" / "python"), "slow.py": SLOW})
-        )
+        deployment = deploy(client, "plain", archive({**tree(ROOT / "examples" / "python"), "slow.py": SLOW}))
         run = client.start_run("plain", {"name": "chart"})["id"]
-        assert ended(client, run)["output"] == {"greeting": "hello, chart"}
+        assert wait_ended(client, run)["output"] == {"greeting": "hello, chart"}
         assert [one["name"] for one in client.list_artifacts(run).items] == ["greeting.txt"]
         live = client.start_run("plain", {"seconds": 20}, entrypoint="slow:kickoff")["id"]
         until(lambda: client.get_run(live)["status"] == "running")
@@ -49,7 +47,7 @@ def test_install_use_upgrade_and_uninstall(installation):
     installation.install('logLevel="debug"')
     assert pods & names("pods", installation.namespace) == set()
     with installation.client(second) as client:
-        done = ended(client, live)
+        done = wait_ended(client, live)
         assert (done["status"], done["output"]) == ("succeeded", {"waited": True})
         kinds = [event["type"] for event in client.list_events(live).items]
         assert (kinds[0], kinds[-1], kinds.count("run.started")) == ("run.started", "run.completed", 1)
@@ -64,12 +62,12 @@ def test_install_use_upgrade_and_uninstall(installation):
         assert {one["id"] for one in client.list_runs().items} == {run, live}
         assert client.get_run(run)["output"] == {"greeting": "hello, chart"}
         assert client.get_deployment(deployment)["status"] == "active"
-        assert ended(client, client.start_run("plain", {})["id"])["status"] == "succeeded"
+        assert wait_ended(client, client.start_run("plain", {})["id"])["status"] == "succeeded"
 
     # And without keeping anything.
     installation.uninstall()
     for namespace in (installation.crews, installation.namespace):
-        kubectl("delete", "namespace", namespace, GONE)
+        kubectl("delete", "namespace", namespace, DELETE_TIMEOUT)
     left = kubectl("get", "clusterrole,clusterrolebinding,validatingadmissionpolicy", "-o", "json")
     assert installation.name not in {one["metadata"]["name"] for one in json.loads(left)["items"]}
     assert installation.prefix not in left
