@@ -99,7 +99,7 @@ sbom: ## write CycloneDX documents of the service image, the runner and the clie
 audit: $(STAMP) sbom ## list known vulnerabilities (if pip's index has the data) and licences
 	@test -x $(VENV)/audit/bin/pip-audit || $(PYTHON) -m venv $(VENV)/audit
 	@$(VENV)/audit/bin/python -m pip install --quiet --disable-pip-version-check --require-hashes -r requirements/audit.txt
-	@$(VENV)/audit/bin/python -m dev.sbom.valid sbom/*.json
+	@$(VENV)/audit/bin/python -m dev.sbom.validate sbom/*.json
 	@$(PYTHON) -m dev.sbom.audit $(VENV)/audit/bin/pip-audit sbom/*.json
 
 tools: ## install what only tests use: act, actionlint, helm, kubeconform, kstatus, versitygw, servers and a browser

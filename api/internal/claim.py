@@ -11,7 +11,7 @@ from typing import Any
 
 from aiohttp import web
 
-from api.internal import lost_index
+from api.internal import restored_index
 from api.internal.context import (
     InternalContext,
     PodApiError,
@@ -67,7 +67,7 @@ async def _claim(context: InternalContext, request: web.Request) -> dict[str, An
         live = await _live_run(context, run, claim_request)
         if live.cancel or live.ended:
             return _refused("the run was canceled" if live.cancel else "the run has ended")
-        denial = await lost_index.denial_reason(context, live, claim_request)
+        denial = await restored_index.denial_reason(context, live, claim_request)
         if denial is not None:
             return _refused(denial)
         if isinstance(decision, Claimable) and decision.deployment is not None:

@@ -1,6 +1,6 @@
 """Garbage collection of deleted records: artifacts, event logs and their archives, build logs, uploads.
 
-Called by `api.maintenance.round`. The tombstone is deleted last, so every step can be repeated.
+Called by `api.maintenance.maintenance_round`. The tombstone is deleted last, so every step can be repeated.
 """
 
 from datetime import datetime, timedelta

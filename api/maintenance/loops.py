@@ -14,9 +14,9 @@ from aiohttp import web
 
 from api.config import ApiConfig
 from api.maintenance.accounting import account_batch
+from api.maintenance.maintenance_round import MaintenanceRound
 from api.maintenance.orphan_blobs import delete_orphans
 from api.maintenance.prune_objects import prune_objects
-from api.maintenance.round import MaintenanceRound
 from api.projection import projections
 from api.projection.kaniko_logs import KanikoLogs
 from api.projection.list_watch import Projection, list_and_watch

@@ -1,4 +1,4 @@
-"""Sealing of event logs: each log becomes one compressed blob. Called by `api.maintenance.round`.
+"""Sealing of event logs: each log becomes one compressed blob. Called by `api.maintenance.maintenance_round`.
 
 Every step can be repeated, so a crash leaves nothing unfinished. A log that cannot be sealed is retried later
 and does not block others.

@@ -21,7 +21,7 @@ import aiohttp
 
 from api.store.sql.migrate import migrate_postgres
 from api.store.store import Store
-from bench.api.lists_filled import fill
+from bench.api.prepared_store import fill
 from crds import api_keys
 from crds.kinds import DEPLOYMENT, PROJECT, Kind
 from kube.client import KubeClient

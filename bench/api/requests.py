@@ -34,7 +34,7 @@ def _unique_request(number: int) -> tuple[str, str]:
 async def request_rates(installation: MeasuredInstallation) -> list[Finding]:
     """Measure F2: a list polled without changes, and one that is computed for each request."""
     port = free_port()
-    bare = await asyncio.create_subprocess_exec(sys.executable, "-m", "bench.api.requests_bare", str(port))
+    bare = await asyncio.create_subprocess_exec(sys.executable, "-m", "bench.api.bare_server", str(port))
     pairs: dict[str, list[tuple[float, float]]] = {"nothing changed": [], "made each time": []}
     try:
         async with api_server(runs=STORED_RUNS) as server:

@@ -14,7 +14,7 @@ from dev.cluster.install import delete_unused_config_maps
 from dev.cluster.kube_client import KubeApiError
 from dev.cluster.kubectl import KubectlApi
 from dev.current import context as contexts
-from dev.current import forward, identity, image, installation, manifests, objects, options
+from dev.current import identity, image, installation, manifests, objects, options, port_forward
 from dev.errors import DevClusterError
 from dev.process import program
 from dev.progress import StepProgress
@@ -75,7 +75,7 @@ class CurrentContextCluster:
             rollout.wait_ready(kubectl, self._progress)
             delete_unused_config_maps(kubectl, manifests.INSTALLED_BY_LABEL)
             if not install_options.public_url:
-                forward.start(self._own, contexts.kubectl_program(self._settings), self._inherited)
+                port_forward.start(self._own, contexts.kubectl_program(self._settings), self._inherited)
 
     def _command(self, target: str, context: contexts.ClusterContext, more: str = "") -> str:
         return f"make {target}{more} {choice.VARIABLE}={choice.CURRENT} CONFIRM={shlex.quote(context.name)}"
@@ -107,7 +107,7 @@ class CurrentContextCluster:
                 text += f"\n{objects.PURGE_WARNING}"
             command = self._command("down", context, " PURGE=1" if purge else "")
             contexts.confirm(context, self._inherited, text, command)
-            forward.stop(self._own)
+            port_forward.stop(self._own)
             with self._progress.step("removing") as step:
                 for group in objects.group_by_kind(to_delete):
                     step.detail = ", ".join(map(str, group))[:100]
@@ -123,7 +123,7 @@ class CurrentContextCluster:
             "CREWYARD_STATE": str(self._settings.state),
             choice.VARIABLE: choice.CURRENT,
             "KUBECONFIG": str(self._own.kubeconfig),
-            "CREWYARD_URL": forward.service_url(self._own, self._inherited),
+            "CREWYARD_URL": port_forward.service_url(self._own, self._inherited),
         }
         host = self._inherited.get("CREWYARD_HOST_ADDRESS")
         if host:
@@ -142,7 +142,7 @@ class CurrentContextCluster:
         problems = [f"{name} {state}" for name, state in states.items() if state]
         if not states:
             problems.append("the service is not installed")
-        if forward.was_started(self._own) and program.running(self._own, forward.NAME) is None:
+        if port_forward.was_started(self._own) and program.running(self._own, port_forward.NAME) is None:
             problems.append("the port forward of the service is not running")
         return problems
 
@@ -150,7 +150,7 @@ class CurrentContextCluster:
         """Return the cluster, and one line per Deployment of the service."""
         kubectl, context = self._connect(pin=False)
         lines = [f"{name:24} {state or 'running'}" for name, state in _states(kubectl).items()]
-        url = forward.service_url(self._own, self._inherited)
+        url = port_forward.service_url(self._own, self._inherited)
         return "\n".join([str(context), f"address  {url}", *lines])
 
 

@@ -6,7 +6,7 @@ record how they ended.
 
 import shutil
 
-from dev.embedded import cgroups, leftovers, sysctls
+from dev.embedded import cgroups, host_cleanup, sysctls
 from dev.net import bridge, firewall
 from dev.network_policy import nftables
 from dev.process import program
@@ -25,14 +25,14 @@ def stop(settings: Settings, names: tuple[str, ...]) -> list[str]:
     remaining += [name for name in others if not program.stop(settings, name)]
     if not program.stop(settings, "containerd", _CONTAINERD_GRACE_SECONDS):
         remaining.append("containerd")
-    leftovers.end_shims(settings)
-    remaining += [f"mount {point}" for point in leftovers.unmount(settings)]
+    host_cleanup.end_shims(settings)
+    remaining += [f"mount {point}" for point in host_cleanup.unmount(settings)]
     remaining += [f"cgroup {path}" for path in cgroups.remove()]
     bridge.down()
     firewall.down()
     nftables.remove()
     sysctls.restore(settings)
-    leftovers.remove_host_files(settings)
+    host_cleanup.remove_host_files(settings)
     if not remaining:
         shutil.rmtree(settings.run, ignore_errors=True)
     return remaining

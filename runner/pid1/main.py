@@ -54,7 +54,7 @@ def _run(pod_settings: settings.RunnerSettings) -> int:
             task = {"entrypoint": outcome.entrypoint, "framework": outcome.framework, "input": outcome.input}
             launch.grant(child, {**task, "limits": outcome.limits})
 
-        from runner.pid1.work import CrewSupervisor
+        from runner.pid1.supervise import CrewSupervisor
 
         return CrewSupervisor(pod_settings, nonce, child, outcome, cgroup).run(stopped)
     os.kill(child.pid, 9)

@@ -14,7 +14,7 @@ from api.store.index.idempotency import Idempotency
 from api.store.index.runs import inputs
 from api.store.index.runs.runs import RunDetail, RunRequest, new_name
 from api.store.store import Store
-from api.v1.runs import compensate
+from api.v1.runs import withdraw
 from crds import names
 from crds.kinds import PROJECT, RUN
 from crds.objects import Run
@@ -45,7 +45,7 @@ async def create_run(
         row = await store.runs.get(name) if accepted is None else accepted.row
     except StoreUnavailable:
         if idempotency is None:
-            compensate.withdraw_later(store, generated_name, now)
+            withdraw.withdraw_later(store, generated_name, now)
         raise
     if row is None:
         raise Missing("the run created with this Idempotency-Key no longer exists", "Idempotency-Key")
@@ -73,7 +73,7 @@ async def _try_withdraw(store: Store, name: str, now: datetime) -> bool:
     try:
         return await store.runs.withdraw(name, now, object_absent=False)
     except StoreUnavailable:
-        compensate.withdraw_later(store, name, now)
+        withdraw.withdraw_later(store, name, now)
         return True
 
 

@@ -5,50 +5,64 @@ from dataclasses import replace
 import pytest
 
 from tests.campaign.checker import KINDS, check
-from tests.campaign.ledger import Entry
-from tests.campaign.observed import Asked, Event, Observed, Plan, Read, Seen, Sight
+from tests.campaign.ledger import LedgerEntry
+from tests.campaign.observed import (
+    ApiRunRecord,
+    CampaignPlan,
+    Observations,
+    ObservedEvent,
+    RequestedRun,
+    StatusObservation,
+    StreamRead,
+)
 
 SHA = "5" * 64
 
 
-def lines(run: str, at: float, token: str = "t1", steps: int = 2, end: bool = True) -> list[Entry]:
-    entries = [Entry(run, token, "start", 0, at)]
-    entries += [Entry(run, token, "mark", n, at + n / 10, data={"said": n}) for n in range(1, steps + 1)]
-    entries.append(Entry(run, token, "mark", 9, at + 0.5, data={"artifact": "a.bin", "sha256": SHA}))
-    return [*entries, Entry(run, token, "end", 10, at + 0.9)] if end else entries
+def lines(run: str, at: float, token: str = "t1", steps: int = 2, end: bool = True) -> list[LedgerEntry]:
+    entries = [LedgerEntry(run, token, "start", 0, at)]
+    entries += [
+        LedgerEntry(run, token, "mark", n, at + n / 10, data={"said": n}) for n in range(1, steps + 1)
+    ]
+    entries.append(LedgerEntry(run, token, "mark", 9, at + 0.5, data={"artifact": "a.bin", "sha256": SHA}))
+    return [*entries, LedgerEntry(run, token, "end", 10, at + 0.9)] if end else entries
 
 
-def stream(*types: str) -> tuple[Event, ...]:
+def stream(*types: str) -> tuple[ObservedEvent, ...]:
     steps = iter(range(1, 100))
     return tuple(
-        Event(number, kind, {"number": next(steps)} if kind == "campaign.step" else {})
+        ObservedEvent(number, kind, {"number": next(steps)} if kind == "campaign.step" else {})
         for number, kind in enumerate(types, 1)
     )
 
 
 WHOLE = stream("run.started", "campaign.step", "campaign.step", "artifact", "run.completed")
 KILLED = stream("run.started", "campaign.step", "campaign.step", "artifact", "run.failed")
-ONE = Seen("run-a", "succeeded", "", WHOLE, {"a.bin": SHA})
-TWO = Seen("run-b", "failed", "CrewError", KILLED, {"a.bin": SHA})
-PLAN = Plan((Asked("run-a", {}), Asked("run-b", {}, frozenset({"failed:CrewError"}))), concurrency=1)
+ONE = ApiRunRecord("run-a", "succeeded", "", WHOLE, {"a.bin": SHA})
+TWO = ApiRunRecord("run-b", "failed", "CrewError", KILLED, {"a.bin": SHA})
+PLAN = CampaignPlan(
+    (RequestedRun("run-a", {}), RequestedRun("run-b", {}, frozenset({"failed:CrewError"}))), concurrency=1
+)
 ENTRIES = [*lines("run-a", 1.0), *lines("run-b", 2.0)]
 SIGHTS = tuple(
-    Sight(float(n), source, "run-a", status)
+    StatusObservation(float(n), source, "run-a", status)
     for source in ("object", "list")
     for n, status in enumerate(("pending", "pending", "running", "succeeded", "succeeded"))
 )
-GOOD = Observed({"run-a": ONE, "run-b": TWO}, SIGHTS, (1, 1, 1))
+GOOD = Observations({"run-a": ONE, "run-b": TWO}, SIGHTS, (1, 1, 1))
 
 
-def seen(one: Seen) -> Observed:
+def seen(one: ApiRunRecord) -> Observations:
     return replace(GOOD, runs={**GOOD.runs, one.run: one})
 
 
-def sights(*statuses: str, source: str = "object") -> Observed:
-    return replace(GOOD, sights=tuple(Sight(float(n), source, "run-a", s) for n, s in enumerate(statuses)))
+def sights(*statuses: str, source: str = "object") -> Observations:
+    return replace(
+        GOOD, sights=tuple(StatusObservation(float(n), source, "run-a", s) for n, s in enumerate(statuses))
+    )
 
 
-def events(*types: str) -> Observed:
+def events(*types: str) -> Observations:
     return seen(replace(ONE, events=stream(*types)))
 
 
@@ -57,8 +71,8 @@ def test_no_violation_in_a_correct_history():
 
 
 BROKEN = [
-    ("doubled", "run-a", GOOD, [*ENTRIES, Entry("run-a", "t2", "start", 0, 4.0)]),
-    ("doubled", "run-c", GOOD, [*ENTRIES, Entry("run-c", "t1", "start", 0, 4.0)]),
+    ("doubled", "run-a", GOOD, [*ENTRIES, LedgerEntry("run-a", "t2", "start", 0, 4.0)]),
+    ("doubled", "run-c", GOOD, [*ENTRIES, LedgerEntry("run-c", "t1", "start", 0, 4.0)]),
     ("lost", "run-a", replace(GOOD, runs={"run-b": TWO}), ENTRIES),
     ("lost", "run-a", seen(replace(ONE, status="running")), ENTRIES),
     ("lost", "run-a", GOOD, lines("run-b", 2.0)),
@@ -104,7 +118,7 @@ def test_there_is_a_case_for_each_kind():
 
 
 def test_one_violation_is_reported_once():
-    violations = check(GOOD, [*ENTRIES, Entry("run-a", "t2", "start", 0, 4.0)], PLAN)
+    violations = check(GOOD, [*ENTRIES, LedgerEntry("run-a", "t2", "start", 0, 4.0)], PLAN)
     assert [violation.kind for violation in violations] == ["doubled"]
 
 
@@ -137,16 +151,16 @@ LOST_RUNNER = replace(
 )
 
 
-def sudden(one: Seen, *reads: Read, entries=ENTRIES) -> list[tuple[str, str]]:
+def sudden(one: ApiRunRecord, *reads: StreamRead, entries=ENTRIES) -> list[tuple[str, str]]:
     observed = replace(GOOD, runs={"run-a": one, "run-b": TWO}, sights=(), reads=reads)
     return [(violation.kind, violation.run) for violation in check(observed, entries, SUDDEN)]
 
 
 def test_a_killed_runner_may_lose_unacknowledged_events_but_none_that_were_read():
-    assert sudden(LOST_RUNNER, Read("run-a", SHORT[:2])) == []
+    assert sudden(LOST_RUNNER, StreamRead("run-a", SHORT[:2])) == []
     assert sudden(replace(LOST_RUNNER, artifacts={})) == []
     events_read = stream("run.started", "campaign.step", "campaign.step")
-    assert sudden(LOST_RUNNER, Read("run-a", events_read)) == [("events", "run-a")]
+    assert sudden(LOST_RUNNER, StreamRead("run-a", events_read)) == [("events", "run-a")]
     # Never one from the middle, and never one that the crew did not emit.
     gap = (SHORT[0], replace(WHOLE[2], id=2), replace(SHORT[2], id=3))
     assert sudden(replace(LOST_RUNNER, events=gap)) == [("events", "run-a")]
@@ -160,14 +174,14 @@ def test_a_runner_that_reported_has_sent_everything():
 @pytest.mark.parametrize(
     ("read", "consistent"),
     [
-        (Read("run-a", WHOLE[:3]), True),
-        (Read("run-a", WHOLE, whole=True), True),
-        (Read("run-a", WHOLE[:4], whole=True), False),
-        (Read("run-a", (WHOLE[0], WHOLE[2])), False),
-        (Read("run-a", (*WHOLE, WHOLE[4])), False),
-        (Read("run-a", (WHOLE[0], replace(WHOLE[1], data={"number": 7}))), False),
-        (Read("run-z", WHOLE[:1]), False),
-        (Read("run-z", ()), True),
+        (StreamRead("run-a", WHOLE[:3]), True),
+        (StreamRead("run-a", WHOLE, whole=True), True),
+        (StreamRead("run-a", WHOLE[:4], whole=True), False),
+        (StreamRead("run-a", (WHOLE[0], WHOLE[2])), False),
+        (StreamRead("run-a", (*WHOLE, WHOLE[4])), False),
+        (StreamRead("run-a", (WHOLE[0], replace(WHOLE[1], data={"number": 7}))), False),
+        (StreamRead("run-z", WHOLE[:1]), False),
+        (StreamRead("run-z", ()), True),
     ],
 )
 def test_a_reader_gets_a_prefix_of_the_stored_events(read, consistent):
@@ -178,13 +192,13 @@ def test_a_reader_gets_a_prefix_of_the_stored_events(read, consistent):
 
 
 def test_an_unacknowledged_run_may_exist_and_counts_if_it_does():
-    plan = replace(PLAN, asked=(*PLAN.asked, Asked("", {}, acknowledged=False)))
+    plan = replace(PLAN, asked=(*PLAN.asked, RequestedRun("", {}, acknowledged=False)))
     assert check(GOOD, ENTRIES, plan) == []
-    made = Seen("run-c", "succeeded", "", WHOLE, {"a.bin": SHA})
+    made = ApiRunRecord("run-c", "succeeded", "", WHOLE, {"a.bin": SHA})
     entries = [*ENTRIES, *lines("run-c", 4.0)]
     assert check(seen(made), entries, plan) == []
     assert [one.kind for one in check(GOOD, entries, plan)] == ["lost"]
-    twice = [*entries, Entry("run-c", "t2", "start", 0, 8.0)]
+    twice = [*entries, LedgerEntry("run-c", "t2", "start", 0, 8.0)]
     assert [one.kind for one in check(seen(made), twice, plan)] == ["doubled"]
 
 
@@ -196,12 +210,18 @@ def test_a_canceled_run_needs_no_start():
 
 
 def test_bare_jobs_are_checked_for_starts_and_outcomes_only():
-    plan = Plan((Asked("job-a", {}), Asked("job-b", {}, frozenset({"failed"}))), jobs=True)
-    jobs = Observed({"job-a": Seen("job-a", "succeeded"), "job-b": Seen("job-b", "failed")})
+    plan = CampaignPlan(
+        (RequestedRun("job-a", {}), RequestedRun("job-b", {}, frozenset({"failed"}))), jobs=True
+    )
+    jobs = Observations(
+        {"job-a": ApiRunRecord("job-a", "succeeded"), "job-b": ApiRunRecord("job-b", "failed")}
+    )
     entries = [*lines("job-a", 1.0), *lines("job-b", 1.0)]
     assert check(jobs, entries, plan) == []
     again = [*entries, *lines("job-a", 3.0, "t2")]
     assert [one.kind for one in check(jobs, again, plan)] == ["doubled"]
-    swapped = Observed({"job-a": Seen("job-a", "failed"), "job-b": Seen("job-b", "failed")})
+    swapped = Observations(
+        {"job-a": ApiRunRecord("job-a", "failed"), "job-b": ApiRunRecord("job-b", "failed")}
+    )
     assert [one.kind for one in check(swapped, entries, plan)] == ["wrong end"]
     assert [one.kind for one in check(jobs, lines("job-a", 1.0), plan)] == ["lost"]

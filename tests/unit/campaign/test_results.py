@@ -5,7 +5,7 @@ import json
 import pytest
 
 from tests.campaign.progress import minutes
-from tests.campaign.results import BEGIN, END, lines, placed, table
+from tests.campaign.results import BEGIN, END, insert_table, lines, table
 
 
 def line(name="test_kills", runs=50, broken=(), faults=None, at="2026-11-21T10:00:00Z", recovery=2.5):
@@ -62,11 +62,11 @@ def test_all_directories_are_read(tmp_path):
 
 def test_the_table_is_replaced_between_the_markers():
     page = f"before\n{BEGIN}\nold\n{END}\nafter\n"
-    once = placed(page, "new")
+    once = insert_table(page, "new")
     assert once == f"before\n{BEGIN}\n\nnew\n\n{END}\nafter\n"
-    assert placed(once, "new") == once
+    assert insert_table(once, "new") == once
     with pytest.raises(ValueError, match="seen: begin"):
-        placed("a page", "new")
+        insert_table("a page", "new")
 
 
 @pytest.mark.parametrize(("seconds", "text"), [(0, "0:00"), (187.9, "3:07"), (3723, "1:02:03")])

@@ -9,29 +9,29 @@ import pytest
 
 from api.store.sql.migrate import migrate
 from tests.campaign.child import Child
-from tests.campaign.store.contents import Blob, Kept, Row, read
+from tests.campaign.store.contents import BlobFile, StoreContents, StoredRow, read
 from tests.campaign.store.snapshot import stores
-from tests.campaign.store.verdict import gone, left, unkept
+from tests.campaign.store.verdict import leftovers, missing_blobs, missing_uploads
 
 MOMENT = 1_795_000_000_000_000
 """A time in 2026, as the index stores it."""
-A, B = Blob(3, "a" * 64), Blob(5, "b" * 64)
+A, B = BlobFile(3, "a" * 64), BlobFile(5, "b" * 64)
 ROWS = (
-    Row("a.bin of run-a", "crews/runs/run-a/a", 3, "a" * 64),
-    Row("the events of run-a", "crews/runs/run-a/e", 5),
+    StoredRow("a.bin of run-a", "crews/runs/run-a/a", 3, "a" * 64),
+    StoredRow("the events of run-a", "crews/runs/run-a/e", 5),
 )
-GOOD = Kept(
+GOOD = StoreContents(
     runs={"run-a": True, "run-b": True},
     builds=frozenset({"dep-a.1"}),
     rows=ROWS,
     blobs={"crews/runs/run-a/a": A, "crews/runs/run-a/e": B},
     build_logs=frozenset({"dep-a.1"}),
 )
-UPLOAD = Row("upload upl_1", "crews/uploads/upl_1/x", 3, "a" * 64)
+UPLOAD = StoredRow("upload upl_1", "crews/uploads/upl_1/x", 3, "a" * 64)
 
 
 def test_no_violation_if_rows_and_files_agree():
-    assert [*gone(GOOD), *left(GOOD), *unkept(GOOD, {})] == []
+    assert [*missing_blobs(GOOD), *leftovers(GOOD), *missing_uploads(GOOD, {})] == []
 
 
 @pytest.mark.parametrize(
@@ -40,17 +40,17 @@ def test_no_violation_if_rows_and_files_agree():
         ({"crews/runs/run-a/e": B}, "a.bin of run-a has a row and no blob"),
         ({"crews/runs/run-a/a": A}, "the events of run-a has a row and no blob"),
         (
-            {"crews/runs/run-a/a": Blob(2, "a" * 64), "crews/runs/run-a/e": B},
+            {"crews/runs/run-a/a": BlobFile(2, "a" * 64), "crews/runs/run-a/e": B},
             "a.bin of run-a has other bytes",
         ),
         (
-            {"crews/runs/run-a/a": Blob(3, "c" * 64), "crews/runs/run-a/e": B},
+            {"crews/runs/run-a/a": BlobFile(3, "c" * 64), "crews/runs/run-a/e": B},
             "a.bin of run-a has other bytes",
         ),
     ],
 )
 def test_a_row_without_its_blob_is_found(blobs, words):
-    (text,) = gone(replace(GOOD, blobs=blobs))
+    (text,) = missing_blobs(replace(GOOD, blobs=blobs))
     assert text.startswith(words)
 
 
@@ -68,14 +68,16 @@ def test_a_row_without_its_blob_is_found(blobs, words):
     ],
 )
 def test_leftovers_are_found(change, words):
-    assert list(left(replace(GOOD, **change))) == [words]
+    assert list(leftovers(replace(GOOD, **change))) == [words]
 
 
 def test_a_lost_acknowledged_upload_is_found():
     with_upload = replace(GOOD, rows=(*ROWS, UPLOAD))
-    assert list(unkept(with_upload, {"upl_1": "a" * 64})) == []
-    assert list(unkept(with_upload, {"upl_1": "b" * 64})) == ["upload upl_1 was stored, and is not there"]
-    assert list(unkept(GOOD, {"upl_1": "a" * 64})) == ["upload upl_1 was stored, and is not there"]
+    assert list(missing_uploads(with_upload, {"upl_1": "a" * 64})) == []
+    assert list(missing_uploads(with_upload, {"upl_1": "b" * 64})) == [
+        "upload upl_1 was stored, and is not there"
+    ]
+    assert list(missing_uploads(GOOD, {"upl_1": "a" * 64})) == ["upload upl_1 was stored, and is not there"]
 
 
 def artifact(directory, run: str, blob: str, data: bytes) -> None:
@@ -110,13 +112,13 @@ def test_a_store_is_read(tmp_path):
     content = read(tmp_path, "crews")
     digest = hashlib.sha256(b"ebb").hexdigest()
     assert content.rows == (
-        Row("a.bin of run-a", "crews/a", 3, digest),
-        Row("upload upl_2", "crews/uploads/upl_2/x", 3, "a" * 64),
+        StoredRow("a.bin of run-a", "crews/a", 3, digest),
+        StoredRow("upload upl_2", "crews/uploads/upl_2/x", 3, "a" * 64),
     )
-    assert content.blobs == {"crews/a": Blob(3, digest)}
+    assert content.blobs == {"crews/a": BlobFile(3, digest)}
     assert (content.begun, content.announced) == ({"crews/b#12"}, {"upl_1", "upl_2"})
     assert (content.event_logs, content.build_logs) == ({"run-a"}, {"dep-a.1"})
-    assert list(gone(content)) == ["upload upl_2 has a row and no blob"]
+    assert list(missing_blobs(content)) == ["upload upl_2 has a row and no blob"]
 
 
 async def test_maintenance_removes_leftovers_and_nothing_else(tmp_path):
@@ -135,8 +137,8 @@ async def test_maintenance_removes_leftovers_and_nothing_else(tmp_path):
     assert contents is not None
     now, later = contents
     assert set(now.blobs) == {named, orphan, "crews/uploads/upl_1/x"}
-    assert len(list(left(now))) == 3
+    assert len(list(leftovers(now))) == 3
     assert set(later.blobs) == {named}
-    assert list(left(later)) == []
+    assert list(leftovers(later)) == []
     # It worked on a copy.
     assert read(data, "crews") == now

@@ -7,7 +7,7 @@ from typing import Any
 
 import pytest
 
-from dev.current import context, forward, identity, manifests, objects, options
+from dev.current import context, identity, manifests, objects, options, port_forward
 from dev.errors import DevClusterError, OperationRefused
 from dev.settings import Settings
 
@@ -185,6 +185,6 @@ def test_versions(version, enough):
 
 def test_a_port_in_use_is_not_mistaken_for_the_service(tmp_path, monkeypatch):
     with socket.create_server(("127.0.0.1", 0)) as other:
-        monkeypatch.setattr(forward, "FORWARDED_PORT", other.getsockname()[1])
+        monkeypatch.setattr(port_forward, "FORWARDED_PORT", other.getsockname()[1])
         with pytest.raises(DevClusterError, match=r"in use.*CREWYARD_PUBLIC_URL"):
-            forward.start(Settings(tmp_path), "/bin/false", {})
+            port_forward.start(Settings(tmp_path), "/bin/false", {})

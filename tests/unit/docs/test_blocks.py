@@ -8,7 +8,7 @@ import tomllib
 import pytest
 import yaml
 
-from tests.e2e.pages import REPOSITORY, Names, script
+from tests.e2e.pages import REPOSITORY, PageNames, script
 from tests.testbed.documentation import PAGES, ROOT, blocks, name_of
 
 SHELL = {"sh", "bash", "console"}
@@ -77,9 +77,9 @@ def test_marks_belong_to_the_next_block():
 def test_a_page_stops_at_the_first_failure_and_uses_separate_names():
     commands = ("echo research", "false | cat", "echo no")
     page = "".join(f"<!-- run -->\n```sh\n{command}\n```\n" for command in commands)
-    text = script(blocks(page), Names("mine", "http://127.0.0.1/research.git"))
+    text = script(blocks(page), PageNames("mine", "http://127.0.0.1/research.git"))
     ended = subprocess.run(["bash", "-c", text], capture_output=True, text=True, timeout=60)
     assert (ended.returncode, ended.stdout) == (1, "mine\n")
-    assert Names("mine", "http://127.0.0.1/research.git").into(f"{REPOSITORY} research-git") == (
+    assert PageNames("mine", "http://127.0.0.1/research.git").into(f"{REPOSITORY} research-git") == (
         "http://127.0.0.1/research.git mine-git"
     )

@@ -230,7 +230,7 @@ def test_values_without_a_json_form_are_a_type_error() -> None:
 
 def test_only_the_c_parts_of_modules_are_imported_while_the_crew_starts() -> None:
     code = (
-        f"import sys; sys.path.insert(0, {str(Path(__file__).parents[3])!r}); import runner.pid1.work; "
+        f"import sys; sys.path.insert(0, {str(Path(__file__).parents[3])!r}); import runner.pid1.supervise; "
         "from runner.pid1.process import guard; guard.protect(); "
         "print(sorted({'ctypes', 'enum', 're', 'json', 'socket', 'signal', 'hashlib'} & set(sys.modules)))"
     )

@@ -12,7 +12,7 @@ import pytest
 from api.maintenance.accounting import account_batch
 from api.maintenance.backup import BackupFailed, backup, main
 from api.maintenance.backup_target import open_target
-from api.maintenance.round import MaintenanceRound
+from api.maintenance.maintenance_round import MaintenanceRound
 from api.store.logs.build_logs import Chunk
 from api.store.logs.event_log import NewEvent
 from api.store.store import Store

@@ -16,9 +16,9 @@ from sqlalchemy import select
 
 from api.maintenance import retention as retain
 from api.maintenance.accounting import account_batch
+from api.maintenance.maintenance_round import MaintenanceRound
 from api.maintenance.orphan_blobs import delete_orphans
 from api.maintenance.retention import RecordRetention, object_seconds
-from api.maintenance.round import MaintenanceRound
 from api.metrics import ApiMetrics
 from api.store.errors import StoreUnavailable
 from api.store.index.idempotency import Idempotency

@@ -13,6 +13,7 @@ from hypothesis import strategies as st
 from sqlalchemy import select
 
 from api.maintenance import accounting
+from api.prices import Prices, parse_prices
 from api.store.backend import INDEX
 from api.store.index.build_times import EndedBuild, build_ms, ended_at
 from api.store.index.usage import Measures
@@ -21,7 +22,6 @@ from api.store.sql.migrate import migrate
 from api.store.sql.schema import tombstones
 from api.store.store import Store
 from api.v1.usage import view
-from api.prices import Prices, parse_prices
 from crds import objects
 from tests.unit.api.conftest import NOW
 

@@ -6,7 +6,7 @@ from typing import Any
 import pytest
 
 from dev.embedded import cgroups, sysctls
-from dev.embedded.leftovers import mounts_below
+from dev.embedded.host_cleanup import mounts_below
 from dev.net import bridge
 
 

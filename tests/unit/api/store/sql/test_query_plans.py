@@ -9,7 +9,7 @@ import pytest
 from sqlalchemy import event
 
 from api.maintenance import garbage, retention
-from api.maintenance.round import MaintenanceRound
+from api.maintenance.maintenance_round import MaintenanceRound
 from api.store.sql.migrate import migrate
 from api.store.sql.schema import artifacts, claims, run_counts, runs
 from api.store.store import Store

@@ -1,6 +1,6 @@
 """F2's peer: a minimal aiohttp server with one handler that returns a page of runs as JSON.
 
-`python -m bench.api.requests_bare PORT`; started by `bench.api.requests`.
+`python -m bench.api.bare_server PORT`; started by `bench.api.requests`.
 """
 
 import sys

@@ -1,4 +1,4 @@
-"""Validation of CycloneDX documents: `python -m dev.sbom.valid FILE…`, with the audit packages."""
+"""Validation of CycloneDX documents: `python -m dev.sbom.validate FILE…`, with the audit packages."""
 
 import sys
 from pathlib import Path
