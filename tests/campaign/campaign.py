@@ -14,12 +14,12 @@ from collections import Counter
 from collections.abc import AsyncIterator, Awaitable, Iterable
 
 from tests.campaign import checker, observation
-from tests.campaign.ledger import Entry
-from tests.campaign.observed import CANCELED, Observed, Plan, Read
-from tests.campaign.reader import Readers
-from tests.campaign.report import Column, Report
+from tests.campaign.ledger import LedgerEntry
+from tests.campaign.observed import CANCELED, CampaignPlan, Observations, StreamRead
+from tests.campaign.reader import EventReaders
+from tests.campaign.report import CampaignReport, ReportColumn
 from tests.campaign.testbed import CampaignTestbed
-from tests.campaign.watcher import Watcher
+from tests.campaign.watcher import StatusWatcher
 from tests.campaign.workload import Workload
 
 END_SECONDS = 300.0
@@ -49,12 +49,12 @@ class Campaign:
         self.notes: list[str] = []
         self.more: list[checker.Violation] = []
         """What a test has found by itself."""
-        self.readers = Readers(testbed)
-        self._reads: list[Read] = []
-        self.watcher = Watcher(testbed)
-        self.job_watcher = Watcher(testbed, jobs=True)
+        self.readers = EventReaders(testbed)
+        self._reads: list[StreamRead] = []
+        self.watcher = StatusWatcher(testbed)
+        self.job_watcher = StatusWatcher(testbed, jobs=True)
         self.end_seconds = END_SECONDS
-        self.report = Report(name, self.faults, ())
+        self.report = CampaignReport(name, self.faults, ())
         self._concurrency = concurrency
 
     async def fault(self, kind: str, doing: Awaitable[object]) -> None:
@@ -68,7 +68,7 @@ class Campaign:
     async def look(self, run: str) -> None:
         """Reads what a run has told so far, if the API answers: from then on none of it may be missing."""
         with contextlib.suppress(AssertionError):
-            self._reads.append(Read(run, await observation.events(self.testbed, run, seconds=0)))
+            self._reads.append(StreamRead(run, await observation.events(self.testbed, run, seconds=0)))
 
     async def judge(self) -> None:
         """Waits for all ends, gathers, checks."""
@@ -87,25 +87,25 @@ class Campaign:
         of_jobs = {one.run for one in self.jobs.asked}
         mine = [entry for entry in entries if entry.run not in of_jobs]
         sights = [one for one in self.watcher.sights if one.source == "list" or not self._rewound]
-        seen = Observed(
+        seen = Observations(
             runs, tuple(sights), tuple(self._settled()), (*left, *kept), gone, (*self._reads, *reads)
         )
         asked = self.work.asked
         if self._rewound:
             begun = {entry.run for entry in mine}
             asked = [one for one in asked if not one.object_only or one.run in begun or one.run in runs]
-        found = self.more + late + checker.check(seen, mine, Plan(tuple(asked), self._concurrency))
-        columns = [Column("Runs", len(runs), tuple(found), self._recovery(self.watcher, mine))]
+        found = self.more + late + checker.check(seen, mine, CampaignPlan(tuple(asked), self._concurrency))
+        columns = [ReportColumn("Runs", len(runs), tuple(found), self._recovery(self.watcher, mine))]
         if self.jobs.asked:
             theirs = [entry for entry in entries if entry.run in of_jobs]
             jobs = await observation.jobs(testbed)
-            plan = Plan(tuple(self.jobs.asked), jobs=True)
-            of_them = checker.check(Observed(jobs, tuple(self.job_watcher.sights)), theirs, plan)
+            plan = CampaignPlan(tuple(self.jobs.asked), jobs=True)
+            of_them = checker.check(Observations(jobs, tuple(self.job_watcher.sights)), theirs, plan)
             columns.append(
-                Column("Jobs", len(jobs), tuple(of_them), self._recovery(self.job_watcher, theirs))
+                ReportColumn("Jobs", len(jobs), tuple(of_them), self._recovery(self.job_watcher, theirs))
             )
         notes = (*self.notes, self.readers.note) if reads else tuple(self.notes)
-        self.report = Report(self.name, self.faults, tuple(columns), self.seed, notes)
+        self.report = CampaignReport(self.name, self.faults, tuple(columns), self.seed, notes)
 
     def _settled(self) -> Iterable[int]:
         """The counts from the first active deployment on."""
@@ -113,12 +113,12 @@ class Campaign:
         first = next((number for number, count in enumerate(counts) if count), len(counts))
         return counts[first:]
 
-    def waited(self, watcher: Watcher, run: str) -> float:
+    def waited(self, watcher: StatusWatcher, run: str) -> float:
         """Seconds from the last word of a run's crew to the end that was seen of it."""
         last = _last_words(entry for entry in self.testbed.ledger.entries() if entry.run == run)
         return watcher.ended.get(run, time.time()) - last.get(run, time.time())
 
-    def _recovery(self, watcher: Watcher, entries: Iterable[Entry]) -> float:
+    def _recovery(self, watcher: StatusWatcher, entries: Iterable[LedgerEntry]) -> float:
         last = _last_words(entries)
         waits = [0.0]
         for run, ended in watcher.ended.items():
@@ -128,7 +128,7 @@ class Campaign:
         return max(waits)
 
 
-def _last_words(entries: Iterable[Entry]) -> dict[str, float]:
+def _last_words(entries: Iterable[LedgerEntry]) -> dict[str, float]:
     return {entry.run: entry.at for entry in entries}
 
 
@@ -144,7 +144,7 @@ async def campaign(
     """A campaign; the verdict is passed when the block ends without an error.
 
     `concurrency` is what the test bed's plan allows, `seed` what its schedule was drawn with; `tolerant` as in
-    `observed.Asked`. With `rewound` the cluster itself goes back in time: objects are then no witnesses, and
+    `observed.RequestedRun`. With `rewound` the cluster itself goes back in time: objects are then no witnesses, and
     what they lost may end as canceled.
     """
     found = Campaign(name, testbed, concurrency, seed, tolerant, rewound)

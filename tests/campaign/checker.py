@@ -10,18 +10,18 @@ from dataclasses import dataclass
 
 from tests.campaign import ledger
 from tests.campaign.content_checks import artifacts, events, told
-from tests.campaign.ledger import Entry
+from tests.campaign.ledger import LedgerEntry
 from tests.campaign.observed import (
     CANCELED,
     FAILED,
     INFRASTRUCTURE,
     RUNNING,
     TERMINAL,
-    Asked,
-    Observed,
-    Plan,
-    Seen,
-    Sight,
+    ApiRunRecord,
+    CampaignPlan,
+    Observations,
+    RequestedRun,
+    StatusObservation,
 )
 
 LOST, DOUBLED, WRONG_END, BACKWARD = "lost", "doubled", "wrong end", "backward"
@@ -38,7 +38,7 @@ class Violation:
     text: str
 
 
-def check(observed: Observed, entries: Iterable[Entry], plan: Plan) -> list[Violation]:
+def check(observed: Observations, entries: Iterable[LedgerEntry], plan: CampaignPlan) -> list[Violation]:
     """All violations; none where everything was kept."""
     lines = list(entries)
     found = list(_of_runs(observed, lines, plan))
@@ -54,8 +54,8 @@ def check(observed: Observed, entries: Iterable[Entry], plan: Plan) -> list[Viol
     return found
 
 
-def _of_runs(observed: Observed, lines: list[Entry], plan: Plan) -> Iterator[Violation]:
-    by_run: dict[str, list[Entry]] = {}
+def _of_runs(observed: Observations, lines: list[LedgerEntry], plan: CampaignPlan) -> Iterator[Violation]:
+    by_run: dict[str, list[LedgerEntry]] = {}
     for line in lines:
         by_run.setdefault(line.run, []).append(line)
     asked = {one.run: one for one in plan.asked if one.run}
@@ -79,7 +79,9 @@ def _of_runs(observed: Observed, lines: list[Entry], plan: Plan) -> Iterator[Vio
         yield from _end(one or scripts[0], seen, mine, len(tokens), plan)
 
 
-def _end(one: Asked, seen: Seen, mine: list[Entry], starts: int, plan: Plan) -> Iterator[Violation]:
+def _end(
+    one: RequestedRun, seen: ApiRunRecord, mine: list[LedgerEntry], starts: int, plan: CampaignPlan
+) -> Iterator[Violation]:
     end = f"{seen.status}:{seen.reason}" if seen.status == FAILED and not plan.jobs else seen.status
     broken = one.tolerant and seen.status == FAILED and (plan.jobs or seen.reason in INFRASTRUCTURE)
     if end not in one.ends and not broken:
@@ -96,7 +98,7 @@ def _end(one: Asked, seen: Seen, mine: list[Entry], starts: int, plan: Plan) -> 
         yield Violation(ARTIFACTS, seen.run, text)
 
 
-def _forward(sights: Iterable[Sight], runs: Mapping[str, Seen]) -> Iterator[Violation]:
+def _forward(sights: Iterable[StatusObservation], runs: Mapping[str, ApiRunRecord]) -> Iterator[Violation]:
     """Each source sees a run move forward only; all see the same end."""
     last: dict[tuple[str, str], str] = {}
     ends = {name: seen.status for name, seen in runs.items() if seen.status in TERMINAL}
@@ -118,7 +120,7 @@ def _rank(status: str) -> int:
     return 2 if status in TERMINAL else 1 if status == RUNNING else 0
 
 
-def _crowded(lines: list[Entry], most: int) -> Iterator[Violation]:
+def _crowded(lines: list[LedgerEntry], most: int) -> Iterator[Violation]:
     """At no moment more crews at work than the plan allows; one that ended unsaid counts to its last word."""
     spans: dict[tuple[str, str], list[float]] = {}
     for line in lines:

@@ -7,7 +7,7 @@ from pathlib import Path
 import pytest
 
 from tests.campaign import schedule
-from tests.campaign.progress import Progress
+from tests.campaign.progress import CampaignProgress
 from tests.campaign.report import PLACE
 
 
@@ -16,7 +16,7 @@ def pytest_configure(config: pytest.Config) -> None:
     place = os.environ.get(PLACE)
     # A worker of several has nobody to tell.
     if place and not hasattr(config, "workerinput"):
-        config.pluginmanager.register(Progress(Path(place), time.monotonic()), "campaign-progress")
+        config.pluginmanager.register(CampaignProgress(Path(place), time.monotonic()), "campaign-progress")
 
 
 @pytest.fixture

@@ -3,15 +3,15 @@
 from collections.abc import Iterable, Iterator, Mapping
 
 from tests.campaign import ledger
-from tests.campaign.ledger import Entry
-from tests.campaign.observed import Read, Seen
+from tests.campaign.ledger import LedgerEntry
+from tests.campaign.observed import ApiRunRecord, StreamRead
 
 STARTED = "run.started"
 STEP = "campaign.step"
 LAST = {"succeeded": "run.completed", "failed": "run.failed", "canceled": "run.canceled"}
 
 
-def events(seen: Seen, mine: Iterable[Entry], broken: bool) -> Iterator[str]:
+def events(seen: ApiRunRecord, mine: Iterable[LedgerEntry], broken: bool) -> Iterator[str]:
     """What is wrong with the events of an ended run. `broken`: its runner died, and the last ones with it."""
     lines = list(mine)
     ids = [event.id for event in seen.events]
@@ -35,7 +35,7 @@ def events(seen: Seen, mine: Iterable[Entry], broken: bool) -> Iterator[str]:
         yield f"{len(steps)} steps where the crew took {said}"
 
 
-def told(reads: Iterable[Read], runs: Mapping[str, Seen]) -> Iterator[tuple[str, str]]:
+def told(reads: Iterable[StreamRead], runs: Mapping[str, ApiRunRecord]) -> Iterator[tuple[str, str]]:
     """Runs of which a reader was told what is not so, or not all: what was shown once is on the disk."""
     for read in reads:
         seen = runs.get(read.run)
@@ -46,7 +46,7 @@ def told(reads: Iterable[Read], runs: Mapping[str, Seen]) -> Iterator[tuple[str,
             yield read.run, f"a reader was told {len(read.events)} events where there are {len(there)}: {ids}"
 
 
-def artifacts(seen: Seen, mine: Iterable[Entry], broken: bool) -> Iterator[str]:
+def artifacts(seen: ApiRunRecord, mine: Iterable[LedgerEntry], broken: bool) -> Iterator[str]:
     """What is wrong with the artifacts of an ended run."""
     told = {str(line.data["artifact"]): str(line.data["sha256"]) for line in mine if "artifact" in line.data}
     for name, sha256 in told.items():

@@ -19,7 +19,7 @@ MOST_BYTES = 64 * 1024
 
 
 @dataclass(frozen=True)
-class Entry:
+class LedgerEntry:
     """One line. `token` is drawn by the process that wrote it: two tokens of one run are two starts."""
 
     run: str
@@ -31,20 +31,20 @@ class Entry:
     data: dict[str, Any] = field(default_factory=dict)
 
 
-def read(path: Path) -> list[Entry]:
+def read(path: Path) -> list[LedgerEntry]:
     """All entries in the order in which they came; a torn last line, of a killed ledger, does not count."""
     found = []
     for line in path.read_bytes().splitlines() if path.exists() else ():
         try:
-            found.append(Entry(**json.loads(line)))
+            found.append(LedgerEntry(**json.loads(line)))
         except (ValueError, TypeError):
             continue
     return found
 
 
-def starts(entries: Iterable[Entry]) -> dict[str, list[Entry]]:
+def starts(entries: Iterable[LedgerEntry]) -> dict[str, list[LedgerEntry]]:
     """The starts of each run."""
-    found: dict[str, list[Entry]] = {}
+    found: dict[str, list[LedgerEntry]] = {}
     for entry in entries:
         if entry.what == START:
             found.setdefault(entry.run, []).append(entry)
@@ -86,7 +86,7 @@ class Ledger:
         if self.path.exists() and not _whole(self.path):
             with self.path.open("ab") as file:
                 file.write(b"\n")
-        self._server = _Server((self._address, self._port), Handler)
+        self._server = _LedgerServer((self._address, self._port), Handler)
         self._port = int(self._server.server_address[1])
         threading.Thread(target=self._server.serve_forever, args=(0.05,), daemon=True).start()
 
@@ -97,7 +97,7 @@ class Ledger:
             self._server.server_close()
             self._server = None
 
-    def entries(self) -> list[Entry]:
+    def entries(self) -> list[LedgerEntry]:
         """All entries so far."""
         return read(self.path)
 
@@ -112,7 +112,7 @@ class Ledger:
                 os.fsync(file.fileno())
 
 
-class _Server(ThreadingHTTPServer):
+class _LedgerServer(ThreadingHTTPServer):
     daemon_threads = True
     request_queue_size = 256
 

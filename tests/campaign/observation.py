@@ -7,7 +7,7 @@ from typing import Any
 
 from crds.kinds import DEPLOYMENT, POD, RUN
 from crds.names import id_of, name_of
-from tests.campaign.observed import FAILED, TERMINAL, Event, Seen
+from tests.campaign.observed import FAILED, TERMINAL, ApiRunRecord, ObservedEvent
 from tests.campaign.store import verdict
 from tests.campaign.store.snapshot import stores
 from tests.campaign.testbed import CampaignTestbed
@@ -20,7 +20,7 @@ SETTLE_SECONDS = 120.0
 """Until the pods of ended runs are finished or gone, and the api's rows tell what the objects do."""
 
 
-async def runs(testbed: CampaignTestbed) -> dict[str, Seen]:
+async def runs(testbed: CampaignTestbed) -> dict[str, ApiRunRecord]:
     """Every run that the API's lists or the cluster know, by its object's name."""
     listed: set[str] = set()
     page = 1
@@ -33,7 +33,7 @@ async def runs(testbed: CampaignTestbed) -> dict[str, Seen]:
     objects = {raw["metadata"]["name"]: raw for raw in (await testbed.kube.list(RUN)).items}
     places = asyncio.Semaphore(AT_ONCE)
 
-    async def one(name: str) -> Seen:
+    async def one(name: str) -> ApiRunRecord:
         async with places:
             return await run(testbed, name, objects.get(name))
 
@@ -41,9 +41,9 @@ async def runs(testbed: CampaignTestbed) -> dict[str, Seen]:
     return {seen.run: seen for seen in gathered}
 
 
-async def events(testbed: CampaignTestbed, name: str, seconds: float = 120) -> tuple[Event, ...]:
+async def events(testbed: CampaignTestbed, name: str, seconds: float = 120) -> tuple[ObservedEvent, ...]:
     """What the API tells of a run's events now; it is asked for `seconds` while it is away."""
-    found: list[Event] = []
+    found: list[ObservedEvent] = []
     while True:
         path = f"/v1/runs/{id_of(name)}/events?per_page={PAGE}&page={len(found) // PAGE + 1}"
         page = await testbed.ask("GET", path, seconds=seconds, Accept="application/json")
@@ -52,7 +52,7 @@ async def events(testbed: CampaignTestbed, name: str, seconds: float = 120) -> t
             return tuple(sorted(found, key=lambda event: event.id))
 
 
-async def run(testbed: CampaignTestbed, name: str, raw: Mapping[str, Any] | None) -> Seen:
+async def run(testbed: CampaignTestbed, name: str, raw: Mapping[str, Any] | None) -> ApiRunRecord:
     """One run, with its events and the hashes of its artifacts; `raw` is its object, if there is one."""
     identity = id_of(name)
     told = await testbed.ask("GET", f"/v1/runs/{identity}")
@@ -63,17 +63,17 @@ async def run(testbed: CampaignTestbed, name: str, raw: Mapping[str, Any] | None
         artifacts[stored["name"]] = hashlib.sha256(data).hexdigest()
     reason = (told.get("error") or {}).get("reason", "")
     reported = bool(((raw or {}).get("status") or {}).get("result"))
-    return Seen(name, told["status"], reason, said, artifacts, reported)
+    return ApiRunRecord(name, told["status"], reason, said, artifacts, reported)
 
 
-def _event(raw: dict[str, Any]) -> Event:
-    return Event(int(raw["id"]), raw["type"], raw["data"])
+def _event(raw: dict[str, Any]) -> ObservedEvent:
+    return ObservedEvent(int(raw["id"]), raw["type"], raw["data"])
 
 
-async def jobs(testbed: CampaignTestbed) -> dict[str, Seen]:
+async def jobs(testbed: CampaignTestbed) -> dict[str, ApiRunRecord]:
     """The Jobs of the test bed, by name."""
     found = (await testbed.kube.list(JOB)).items
-    return {raw["metadata"]["name"]: Seen(raw["metadata"]["name"], job_status(raw)) for raw in found}
+    return {raw["metadata"]["name"]: ApiRunRecord(raw["metadata"]["name"], job_status(raw)) for raw in found}
 
 
 async def stored(
@@ -87,8 +87,10 @@ async def stored(
     if found is None:
         return (), ()
     now, later = found
-    gone = dict.fromkeys((*verdict.gone(now), *verdict.unkept(now, uploads), *verdict.gone(later)))
-    return tuple(gone), tuple(verdict.left(later))
+    gone = dict.fromkeys(
+        (*verdict.missing_blobs(now), *verdict.missing_uploads(now, uploads), *verdict.missing_blobs(later))
+    )
+    return tuple(gone), tuple(verdict.leftovers(later))
 
 
 async def left(

@@ -16,7 +16,7 @@ INFRASTRUCTURE = frozenset(
 
 
 @dataclass(frozen=True)
-class Asked:
+class RequestedRun:
     """One run or Job that was asked for, and how it may end: `succeeded`, `failed:OOMKilled`, `canceled`.
 
     An empty `run` was never acknowledged and has no name that is known. With `tolerant` an infrastructure
@@ -33,7 +33,7 @@ class Asked:
 
 
 @dataclass(frozen=True)
-class Sight:
+class StatusObservation:
     """A status that somebody saw at a moment; `source` is who: `object`, `list`."""
 
     at: float
@@ -43,7 +43,7 @@ class Sight:
 
 
 @dataclass(frozen=True)
-class Event:
+class ObservedEvent:
     """One event of a run."""
 
     id: int
@@ -52,13 +52,13 @@ class Event:
 
 
 @dataclass(frozen=True)
-class Seen:
+class ApiRunRecord:
     """A run after everything: as the API tells of it."""
 
     run: str
     status: str
     reason: str = ""
-    events: tuple[Event, ...] = ()
+    events: tuple[ObservedEvent, ...] = ()
     artifacts: Mapping[str, str] = field(default_factory=dict)
     """The sha256 of the bytes that were downloaded, by name."""
     reported: bool = True
@@ -66,33 +66,33 @@ class Seen:
 
 
 @dataclass(frozen=True)
-class Read:
+class StreamRead:
     """What one reader was told of a run while it went on; `whole`: and that this is all."""
 
     run: str
-    events: tuple[Event, ...]
+    events: tuple[ObservedEvent, ...]
     whole: bool = False
 
 
 @dataclass(frozen=True)
-class Observed:
+class Observations:
     """All that was seen. `active` counts a project's active deployments, each time somebody looked;
     `left` names what is there after all and should not be, `gone` what should be and is not.
     """
 
-    runs: Mapping[str, Seen]
-    sights: tuple[Sight, ...] = ()
+    runs: Mapping[str, ApiRunRecord]
+    sights: tuple[StatusObservation, ...] = ()
     active: tuple[int, ...] = ()
     left: tuple[str, ...] = ()
     gone: tuple[str, ...] = ()
-    reads: tuple[Read, ...] = ()
+    reads: tuple[StreamRead, ...] = ()
 
 
 @dataclass(frozen=True)
-class Plan:
+class CampaignPlan:
     """What the test wanted. `concurrency` 0: as many as there are."""
 
-    asked: tuple[Asked, ...]
+    asked: tuple[RequestedRun, ...]
     concurrency: int = 0
     jobs: bool = False
     """Whether these are bare Jobs: nobody promises events, artifacts or a reason."""

@@ -19,7 +19,7 @@ def minutes(seconds: float) -> str:
     return f"{hours}:{left:02}:{rest:02}" if hours else f"{left}:{rest:02}"
 
 
-class Progress:
+class CampaignProgress:
     """Counts tests; the table has what was kept since it was made, not what was there before."""
 
     def __init__(self, place: Path, now: float) -> None:

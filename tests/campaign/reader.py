@@ -12,7 +12,7 @@ import aiohttp
 
 from crds.names import id_of
 from tests.campaign.checker import EVENTS, Violation
-from tests.campaign.observed import Event, Read
+from tests.campaign.observed import ObservedEvent, StreamRead
 from tests.campaign.testbed import CampaignTestbed
 
 PAUSE = 0.5
@@ -20,12 +20,12 @@ NONE_YET = (404, 500, 502, 503, 429)
 """Answers after which a client tries again: the run may not be in the rows yet, the api may be on its way."""
 
 
-class Reader:
+class EventReader:
     """`events` is what it has read; `streams` how often it had to connect; `whole` whether that is all."""
 
     def __init__(self, testbed: CampaignTestbed, run: str, session: aiohttp.ClientSession) -> None:
         self.run = run
-        self.events: list[Event] = []
+        self.events: list[ObservedEvent] = []
         self.streams = 0
         self.whole = False
         self._testbed, self._session = testbed, session
@@ -37,9 +37,9 @@ class Reader:
         self.whole = True
 
     @property
-    def read(self) -> Read:
+    def read(self) -> StreamRead:
         """For the checker."""
-        return Read(self.run, tuple(self.events), self.whole)
+        return StreamRead(self.run, tuple(self.events), self.whole)
 
     async def _stream(self) -> bool:
         headers = {"Authorization": f"Bearer {self._testbed.key}", "Accept": "text/event-stream"}
@@ -72,20 +72,20 @@ class Reader:
                 continue
             if "data" in fields:
                 data = json.loads(fields["data"])
-                self.events.append(Event(int(fields["id"]), fields["event"], data))
+                self.events.append(ObservedEvent(int(fields["id"]), fields["event"], data))
             fields = {}
 
 
-class Readers:
+class EventReaders:
     """All that follow while a campaign goes."""
 
     def __init__(self, testbed: CampaignTestbed) -> None:
         self._testbed = testbed
-        self._following: dict[Reader, asyncio.Task[None]] = {}
+        self._following: dict[EventReader, asyncio.Task[None]] = {}
         self._session: aiohttp.ClientSession | None = None
 
     @contextlib.asynccontextmanager
-    async def reading(self) -> AsyncIterator["Readers"]:
+    async def reading(self) -> AsyncIterator["EventReaders"]:
         """Reads while the block is open."""
         limits = aiohttp.ClientTimeout(sock_read=60)
         connector = aiohttp.TCPConnector(limit=0)
@@ -100,10 +100,10 @@ class Readers:
     def follow(self, run: str) -> None:
         """One more reader, of that run."""
         assert self._session is not None
-        reader = Reader(self._testbed, run, self._session)
+        reader = EventReader(self._testbed, run, self._session)
         self._following[reader] = asyncio.create_task(reader.follow())
 
-    async def told(self, seconds: float) -> tuple[list[Read], list[Violation]]:
+    async def told(self, seconds: float) -> tuple[list[StreamRead], list[Violation]]:
         """What all were told, once they have read all there is; after `seconds`, also who still waits for it.
 
         Raises what no reader should meet, such as an answer that it does not expect.

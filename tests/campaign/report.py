@@ -23,7 +23,7 @@ PLACE = "CREWYARD_CAMPAIGN_REPORT"
 
 
 @dataclass(frozen=True)
-class Column:
+class ReportColumn:
     """What became of one kind of work. `recovery`: the worst seconds from a crew's last word, or the end of
     the last fault where that was later, to the end that was seen.
     """
@@ -39,12 +39,12 @@ class Column:
 
 
 @dataclass(frozen=True)
-class Report:
+class CampaignReport:
     """One test's figures."""
 
     name: str
     faults: Counter[str]
-    columns: tuple[Column, ...]
+    columns: tuple[ReportColumn, ...]
     seed: int | None = None
     notes: tuple[str, ...] = field(default=())
 
@@ -98,7 +98,7 @@ def _add(**line: Any) -> None:
         file.write(json.dumps({"at": format_time(datetime.now(UTC)), "machine": here, **line}) + "\n")
 
 
-def demand(report: Report) -> None:
+def require_good(report: CampaignReport) -> None:
     """Prints and keeps the figures. Raises AssertionError with all of them where anything was broken."""
     print(f"\n{report.text()}")
     report.keep()

@@ -22,7 +22,7 @@ HEAD = ("test", "of", "faults injected", "runs", "lost", "doubled", "wrong ends"
 
 
 @dataclass
-class Row:
+class ResultRow:
     """One kind of work in all runs of one test."""
 
     times: int = 0
@@ -59,7 +59,7 @@ def lines(directories: Iterable[Path]) -> list[dict[str, Any]]:
 
 def table(kept: Iterable[Mapping[str, Any]]) -> str:
     """The table; several runs of a test are one row, with their sums and the worst recovery."""
-    rows: dict[tuple[str, str], Row] = {}
+    rows: dict[tuple[str, str], ResultRow] = {}
     when: dict[str, set[str]] = {}
     bugs: dict[str, bool] = {}
     for line in kept:
@@ -68,7 +68,7 @@ def table(kept: Iterable[Mapping[str, Any]]) -> str:
             # Of one that was tried again the last try counts.
             bugs[line["bug"]] = line["caught"]
         for column in line.get("columns", ()):
-            rows.setdefault((line["name"], column["work"]), Row()).add(line["faults"], column)
+            rows.setdefault((line["name"], column["work"]), ResultRow()).add(line["faults"], column)
     found = ["| " + " | ".join(HEAD) + " |", "| " + " | ".join("---" for _ in HEAD) + " |"]
     for (name, work), row in rows.items():
         times = f" (× {row.times})" if row.times > 1 else ""
@@ -78,7 +78,7 @@ def table(kept: Iterable[Mapping[str, Any]]) -> str:
     return "\n".join([*found, *(("", *said) if said else ())])
 
 
-def placed(page: str, text: str) -> str:
+def insert_table(page: str, text: str) -> str:
     """The page with `text` between its marks. Raises ValueError where it has none."""
     before, begin, rest = page.partition(BEGIN)
     _, end, after = rest.partition(END)
@@ -97,7 +97,7 @@ def main() -> None:
     if given.page is None:
         print(text)
     else:
-        given.page.write_text(placed(given.page.read_text(), text))
+        given.page.write_text(insert_table(given.page.read_text(), text))
 
 
 if __name__ == "__main__":

@@ -9,7 +9,7 @@ SEED = "CREWYARD_CAMPAIGN_SEED"
 
 
 @dataclass(frozen=True)
-class Fault:
+class ScheduledFault:
     """One fault: seconds after the begin, which, and for how long where it lasts."""
 
     at: float
@@ -28,18 +28,20 @@ def seed(fallback: int) -> int:
     return given() or fallback or random.SystemRandom().randrange(1, 10**9)
 
 
-def draw(number: int, counts: Mapping[str, int], seconds: float, longest: float = 3.0) -> tuple[Fault, ...]:
+def draw(
+    number: int, counts: Mapping[str, int], seconds: float, longest: float = 3.0
+) -> tuple[ScheduledFault, ...]:
     """`counts` faults of each kind within `seconds`, in the order of their moments."""
     chance = random.Random(number)
     found = [
-        Fault(round(chance.uniform(0, seconds), 3), kind, round(chance.uniform(0.1, longest), 3))
+        ScheduledFault(round(chance.uniform(0, seconds), 3), kind, round(chance.uniform(0.1, longest), 3))
         for kind in sorted(counts)
         for _ in range(counts[kind])
     ]
     return tuple(sorted(found, key=lambda fault: (fault.at, fault.kind)))
 
 
-def text(number: int, faults: tuple[Fault, ...], test: str) -> str:
+def text(number: int, faults: tuple[ScheduledFault, ...], test: str) -> str:
     """The whole schedule, a line for each fault, and how to have it again."""
     lines = [f"{fault.at:8.3f} s  {fault.kind}  {fault.seconds:.3f} s" for fault in faults]
     return "\n".join([f"{len(faults)} faults; {again(number, test)}", *lines])

@@ -8,7 +8,7 @@ import pytest
 
 from tests.campaign import schedule
 from tests.campaign.campaign import Campaign, campaign
-from tests.campaign.report import demand
+from tests.campaign.report import require_good
 from tests.campaign.testbed import open_testbed
 from tests.campaign.workload import draw
 
@@ -34,7 +34,7 @@ async def _one(found: Campaign, chance: random.Random, door: str) -> None:
         await found.work.apply([script])
 
 
-async def kills(found: Campaign, faults: tuple[schedule.Fault, ...]) -> None:
+async def kills(found: Campaign, faults: tuple[schedule.ScheduledFault, ...]) -> None:
     """Each fault at its moment: a kill, and a start a moment later."""
     loop = asyncio.get_running_loop()
     begun = loop.time()
@@ -43,7 +43,7 @@ async def kills(found: Campaign, faults: tuple[schedule.Fault, ...]) -> None:
         await found.fault(fault.kind, _kill(found, fault))
 
 
-async def _kill(found: Campaign, fault: schedule.Fault) -> None:
+async def _kill(found: Campaign, fault: schedule.ScheduledFault) -> None:
     await found.testbed.controller.kill()
     await asyncio.sleep(fault.seconds)
     # The next kill may come before it is ready: that, too, happens to machines.
@@ -64,7 +64,7 @@ async def killed(
         chance = random.Random(seed)
         await asyncio.gather(work(found, chance, runs, seconds), kills(found, faults))
         await mine.controller.ready()
-    demand(found.report)
+    require_good(found.report)
 
 
 async def test_controller_kills(place, chosen):
@@ -104,7 +104,7 @@ async def test_two_controllers(place, chosen):
         other = mine.another_controller()
         await found.fault("second controller", other.start())
         await work(found, random.Random(seed), 20, 5)
-    demand(found.report)
+    require_good(found.report)
 
 
 @pytest.mark.campaign
@@ -126,4 +126,4 @@ async def test_a_halted_controller_comes_back_beside_another(place, chosen):
             mine.controller.cont()
 
         await asyncio.gather(found.fault("controller SIGSTOP", halt()), work(found, chance, 100, 90))
-    demand(found.report)
+    require_good(found.report)

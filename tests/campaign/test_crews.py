@@ -9,7 +9,7 @@ from crds.kinds import POD, RUN
 from crds.names import id_of
 from tests.campaign.campaign import Campaign, campaign
 from tests.campaign.pods import kill_runner
-from tests.campaign.report import demand
+from tests.campaign.report import require_good
 from tests.campaign.testbed import open_testbed
 
 CONCURRENCY = 8
@@ -109,7 +109,7 @@ async def everything(
             group.create_task(runner_killed(found))
             group.create_task(deaf(found, canceled=True))
             group.create_task(deaf(found, canceled=False))
-    demand(found.report)
+    require_good(found.report)
 
 
 async def test_every_death(place):

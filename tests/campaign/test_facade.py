@@ -7,7 +7,7 @@ import pytest
 
 from tests.campaign import schedule
 from tests.campaign.campaign import Campaign, campaign
-from tests.campaign.report import demand
+from tests.campaign.report import require_good
 from tests.campaign.testbed import open_testbed
 from tests.campaign.workload import draw
 
@@ -36,7 +36,7 @@ async def posting(found: Campaign, chance: random.Random, over: asyncio.Event) -
         await asyncio.sleep(chance.uniform(0.2, 0.8))
 
 
-async def kills(found: Campaign, faults: tuple[schedule.Fault, ...]) -> None:
+async def kills(found: Campaign, faults: tuple[schedule.ScheduledFault, ...]) -> None:
     """Each fault at its moment, or once the api is back from the one before."""
     loop = asyncio.get_running_loop()
     begun = loop.time()
@@ -62,7 +62,7 @@ async def killed(name: str, place, count: int, seconds: float, seed: int) -> Non
         over.set()
         await asyncio.gather(*asking)
         found.notes.append(f"{len(found.work.uploads)} archives were stored")
-    demand(found.report)
+    require_good(found.report)
 
 
 async def test_facade_kills(place, chosen):

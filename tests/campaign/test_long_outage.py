@@ -15,7 +15,7 @@ from crds.objects import Run
 from tests.campaign.campaign import Campaign, campaign
 from tests.campaign.ledger import START
 from tests.campaign.observed import CANCELED
-from tests.campaign.report import demand
+from tests.campaign.report import require_good
 from tests.campaign.testbed import open_testbed
 
 AWAY = 150.0
@@ -95,4 +95,4 @@ async def test_the_facade_is_away_for_minutes(place):
         await found.fault(f"facade away for {AWAY:.0f} s", meanwhile(found, stopped))
     unstarted = {one.run for one in found.work.asked if one.object_only and CANCELED in one.ends}
     assert unstarted and not unstarted & {one.run for one in mine.ledger.entries() if one.what == START}
-    demand(found.report)
+    require_good(found.report)

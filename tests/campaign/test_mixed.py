@@ -13,8 +13,8 @@ from tests.campaign.campaign import Campaign, campaign
 from tests.campaign.checker import ACTIVE, Violation
 from tests.campaign.ledger import END
 from tests.campaign.pods import kill_runner
-from tests.campaign.report import Report, demand
-from tests.campaign.schedule import Fault
+from tests.campaign.report import CampaignReport, require_good
+from tests.campaign.schedule import ScheduledFault
 from tests.campaign.testbed import CampaignTestbed, open_testbed
 from tests.campaign.workload import draw
 
@@ -29,38 +29,38 @@ class Mixture:
     def __init__(self, found: Campaign, chance: random.Random) -> None:
         self.found, self.testbed, self.chance = found, found.testbed, chance
 
-    async def do(self, fault: Fault) -> None:
+    async def do(self, fault: ScheduledFault) -> None:
         """One fault, over and healed when this returns."""
         doing = getattr(self, fault.kind.replace(" ", "_").lower())
         await self.found.fault(fault.kind, doing(fault))
 
-    async def controller_sigkill(self, fault: Fault) -> None:
+    async def controller_sigkill(self, fault: ScheduledFault) -> None:
         await self.testbed.controller.kill()
         await asyncio.sleep(fault.seconds)
         await self.testbed.controller.start(ready=False)
 
-    async def facade_sigkill(self, fault: Fault) -> None:
+    async def facade_sigkill(self, fault: ScheduledFault) -> None:
         await self.testbed.api.kill()
         await asyncio.sleep(fault.seconds)
         await self.testbed.api.start()
 
-    async def both_sigkill(self, fault: Fault) -> None:
+    async def both_sigkill(self, fault: ScheduledFault) -> None:
         await asyncio.gather(self.controller_sigkill(fault), self.facade_sigkill(fault))
 
-    async def controller_sigstop(self, fault: Fault) -> None:
+    async def controller_sigstop(self, fault: ScheduledFault) -> None:
         self.testbed.controller.stop()
         await asyncio.sleep(fault.seconds)
         self.testbed.controller.cont()
 
-    async def facade_sigstop(self, fault: Fault) -> None:
+    async def facade_sigstop(self, fault: ScheduledFault) -> None:
         self.testbed.api.stop()
         await asyncio.sleep(fault.seconds)
         self.testbed.api.cont()
 
-    async def facade_sigterm(self, fault: Fault) -> None:
+    async def facade_sigterm(self, fault: ScheduledFault) -> None:
         await self.testbed.api.restart(signal.SIGTERM)
 
-    async def pod_deleted(self, fault: Fault) -> None:
+    async def pod_deleted(self, fault: ScheduledFault) -> None:
         name = self._running()
         pod = await self.testbed.kube.get(POD, name) if name else None
         if name and pod is not None:
@@ -68,7 +68,7 @@ class Mixture:
             await self.found.look(name)
             await self.testbed.kube.delete(POD, name, uid=pod["metadata"]["uid"])
 
-    async def runner_sigkill(self, fault: Fault) -> None:
+    async def runner_sigkill(self, fault: ScheduledFault) -> None:
         name = self._running()
         pod = await self.testbed.kube.get(POD, name) if name else None
         if name and pod is not None:
@@ -122,12 +122,12 @@ async def mixed(name: str, place, each: int, seconds: float, runs: int, seed: in
         await mine.controller.start()
         await mine.active(OTHER)
         report = await _mixed(name, mine, faults, seconds, runs, seed)
-    demand(report)
+    require_good(report)
 
 
 async def _mixed(
-    name: str, mine: CampaignTestbed, faults: tuple[Fault, ...], seconds: float, runs: int, seed: int
-) -> Report:
+    name: str, mine: CampaignTestbed, faults: tuple[ScheduledFault, ...], seconds: float, runs: int, seed: int
+) -> CampaignReport:
     async with campaign(name, mine, CONCURRENCY, seed) as found:
         chance = random.Random(seed)
         mixture = Mixture(found, random.Random(seed + 1))

@@ -14,7 +14,7 @@ import aiohttp
 from crds.kinds import RUN
 from crds.names import name_of
 from kube import errors
-from tests.campaign.observed import FAILED, PENDING, RUNNING, SUCCEEDED, TERMINAL, Sight
+from tests.campaign.observed import FAILED, PENDING, RUNNING, SUCCEEDED, TERMINAL, StatusObservation
 from tests.campaign.testbed import CampaignTestbed
 from tests.campaign.workload import JOB
 
@@ -22,7 +22,7 @@ PAUSE = 0.5
 PAGE = 100
 
 
-class Watcher:
+class StatusWatcher:
     """What was seen. `sights` are changes only; `ended` says when an end was first seen."""
 
     def __init__(self, testbed: CampaignTestbed, jobs: bool = False) -> None:
@@ -30,12 +30,12 @@ class Watcher:
         self._kind, self._status = (JOB, job_status) if jobs else (RUN, run_status)
         self._jobs = jobs
         self._last: dict[tuple[str, str], str] = {}
-        self.sights: list[Sight] = []
+        self.sights: list[StatusObservation] = []
         self.ended: dict[str, float] = {}
         self.active: list[int] = []
 
     @contextlib.asynccontextmanager
-    async def looking(self) -> AsyncIterator["Watcher"]:
+    async def looking(self) -> AsyncIterator["StatusWatcher"]:
         """Looks while the block is open."""
         works = [self._objects(), *([] if self._jobs else [self._lists()])]
         tasks = [asyncio.create_task(work) for work in works]
@@ -63,7 +63,7 @@ class Watcher:
         if self._last.get((source, run)) == status:
             return
         self._last[(source, run)] = status
-        self.sights.append(Sight(time.time(), source, run, status))
+        self.sights.append(StatusObservation(time.time(), source, run, status))
         if status in TERMINAL:
             self.ended.setdefault(run, time.time())
 

@@ -17,7 +17,7 @@ import aiohttp
 from crds.kinds import Kind
 from crds.names import name_of
 from kube import errors
-from tests.campaign.observed import SUCCEEDED, Asked
+from tests.campaign.observed import SUCCEEDED, RequestedRun
 from tests.campaign.testbed import LIMITS, CampaignTestbed
 
 JOB = Kind("batch", "v1", "jobs", "Job")
@@ -41,11 +41,11 @@ def draw(chance: random.Random, most_seconds: float = 2.0) -> Script:
 
 
 class Workload:
-    """Asks for runs of a test bed, and keeps what it asked for. `tolerant` as in `observed.Asked`."""
+    """Asks for runs of a test bed, and keeps what it asked for. `tolerant` as in `observed.RequestedRun`."""
 
     def __init__(self, testbed: CampaignTestbed, tolerant: bool = False) -> None:
         self._testbed, self._tolerant = testbed, tolerant
-        self.asked: list[Asked] = []
+        self.asked: list[RequestedRun] = []
         self.uploads: dict[str, str] = {}
         """The sha256 of archives that were answered for, by the upload's id."""
 
@@ -53,7 +53,7 @@ class Workload:
         self, name: str, script: Script, ends: Sequence[str], acknowledged: bool = True, applied: bool = False
     ) -> None:
         found = ends or (ENDS[script.get("exit", "returns")],)
-        self.asked.append(Asked(name, script, frozenset(found), acknowledged, self._tolerant, applied))
+        self.asked.append(RequestedRun(name, script, frozenset(found), acknowledged, self._tolerant, applied))
 
     def allow(self, run: str, end: str) -> None:
         """Lets a run end so, too: it was given a fault of its own."""

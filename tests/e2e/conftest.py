@@ -12,7 +12,7 @@ import pytest_asyncio
 
 from tests.e2e.demo import GIT_HOST
 from tests.e2e.git_project import GitProject
-from tests.e2e.registry import Registry
+from tests.e2e.registry import RegistryRepository
 from tests.e2e.testbed import E2eTestbed, eventually
 from tests.e2e.upload_project import UploadProject, archive, tree, upload
 from tests.testbed.git_server import GitServer
@@ -151,7 +151,7 @@ async def unpullable(testbed, crew) -> tuple[str, str]:
     files = {**tree(CREW), "note.txt": secrets.token_hex()}
     deployment = await crew.upload_project.built(files, preview={})
     image = await crew.upload_project.image(deployment)
-    await Registry.of(image).remove(image)
+    await RegistryRepository.of(image).remove(image)
     return await BuiltCrew(testbed, crew.project, deployment).start("kickoff"), image
 
 

@@ -15,7 +15,7 @@ ENDS = {"agent.started": ("agent.completed", "agent.error"), "tool.called": ("to
 
 
 @dataclass
-class Built:
+class ExampleDeployment:
     """A deployment that is built, and its project."""
 
     testbed: E2eTestbed
@@ -44,13 +44,13 @@ class Built:
         assert answer.status == 200, answer.body
         return answer.body.decode()
 
-    async def beside(self, files: Mapping[str, bytes]) -> "Built":
+    async def beside(self, files: Mapping[str, bytes]) -> "ExampleDeployment":
         """Other code in the same project, so that it lies on the packages that are installed there."""
         upload_project = UploadProject(self.testbed, self.project)
-        return Built(self.testbed, self.project, await upload_project.built(files, preview={}))
+        return ExampleDeployment(self.testbed, self.project, await upload_project.built(files, preview={}))
 
 
-async def build(testbed: E2eTestbed, example: str) -> AsyncIterator[Built]:
+async def build(testbed: E2eTestbed, example: str) -> AsyncIterator[ExampleDeployment]:
     """An example as it is in the tree; its project is deleted at the end."""
     project = f"e2e-{example}-{secrets.token_hex(4)}"
     await testbed.post("/v1/projects", {"name": project})
@@ -59,7 +59,7 @@ async def build(testbed: E2eTestbed, example: str) -> AsyncIterator[Built]:
         deployment = await upload_project.deploy(tree(EXAMPLES / example))
         done = await upload_project.ended(deployment, 900, 0.5)  # CrewAI's packages, when nothing is cached
         assert done["status"] == "active", done
-        yield Built(testbed, project, deployment)
+        yield ExampleDeployment(testbed, project, deployment)
     finally:
         await testbed.kubectl("delete", "cproj", project, "--ignore-not-found", "--wait=false")
 

@@ -33,7 +33,7 @@ def _digest(text: str) -> str:
     return base64.urlsafe_b64encode(hashlib.sha256(text.encode()).digest()).decode().rstrip("=")
 
 
-class Index:
+class WheelIndex:
     """Serves files as a simple index below /simple/ to those who know name and password."""
 
     def __init__(self, address: str, username: str, password: str, files: dict[str, bytes]) -> None:
@@ -41,11 +41,11 @@ class Index:
         self.authorization = "Basic " + base64.b64encode(f"{username}:{password}".encode()).decode()
         self.refused = 0
         self.served: list[str] = []
-        self._server = _Server((address, 0), _Handler)
+        self._server = _IndexServer((address, 0), _IndexHandler)
         self._server.index = self
         self.port = int(self._server.server_address[1])
 
-    def __enter__(self) -> "Index":
+    def __enter__(self) -> "WheelIndex":
         threading.Thread(target=self._server.serve_forever, args=(0.05,), daemon=True).start()
         return self
 
@@ -62,12 +62,12 @@ class Index:
         return self.files.get(parts[-1]) if parts[0] == "files" else None
 
 
-class _Server(http.server.ThreadingHTTPServer):
+class _IndexServer(http.server.ThreadingHTTPServer):
     daemon_threads = True
-    index: Index
+    index: WheelIndex
 
 
-class _Handler(http.server.BaseHTTPRequestHandler):
+class _IndexHandler(http.server.BaseHTTPRequestHandler):
     def do_GET(self) -> None:
         index = self.server.index  # type: ignore[attr-defined]
         if not hmac.compare_digest(self.headers.get("Authorization", ""), index.authorization):

@@ -15,7 +15,7 @@ _PROJECT = re.compile(r"\bresearch\b")
 
 
 @dataclass(frozen=True)
-class Names:
+class PageNames:
     """What a page's names stand for in one test."""
 
     project: str
@@ -27,7 +27,7 @@ class Names:
         return self.repository.join(_PROJECT.sub(self.project, part) for part in parts)
 
 
-def script(blocks: list[Block], names: Names) -> str:
+def script(blocks: list[Block], names: PageNames) -> str:
     """Bash that stops at the first command that fails; each block says its line before it."""
     lines = ["set -euo pipefail"]
     for block in blocks:

@@ -24,14 +24,14 @@ MANIFESTS = ", ".join(
 
 
 @dataclass(frozen=True)
-class Registry:
+class RegistryRepository:
     """A registry and one repository in it."""
 
     address: str
     repository: str
 
     @classmethod
-    def of(cls, image: str) -> "Registry":
+    def of(cls, image: str) -> "RegistryRepository":
         """Where an image lies; this machine knows the registry by the address of the host."""
         host, _, rest = image.partition("/")
         address = os.environ.get("CREWYARD_HOST_ADDRESS", "127.0.0.1")

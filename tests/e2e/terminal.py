@@ -31,7 +31,7 @@ def environment(home: Path, **more: str) -> dict[str, str]:
     }
 
 
-class Terminal:
+class PseudoTerminal:
     """`crewyard` with some arguments, as a session of its own at a terminal of some width."""
 
     def __init__(self, home: Path, *arguments: str, columns: int = 80, **more: str) -> None:

@@ -18,7 +18,7 @@ SECONDS = 120_000
 LOOKED_AT = ("index", "start", "concepts", "project", "calls", "commands", "troubleshooting", "architecture")
 
 
-class Quiet(http.server.SimpleHTTPRequestHandler):
+class QuietFileHandler(http.server.SimpleHTTPRequestHandler):
     def log_message(self, *_):
         """Nobody asks."""
 
@@ -36,7 +36,9 @@ def site(tmp_path_factory):
 
 @pytest.fixture(scope="session")
 def served(site):
-    server = http.server.ThreadingHTTPServer(("127.0.0.1", 0), functools.partial(Quiet, directory=str(site)))
+    server = http.server.ThreadingHTTPServer(
+        ("127.0.0.1", 0), functools.partial(QuietFileHandler, directory=str(site))
+    )
     threading.Thread(target=server.serve_forever, daemon=True).start()
     yield f"http://127.0.0.1:{server.server_port}"
     server.shutdown()

@@ -12,7 +12,7 @@ import pytest
 import pytest_asyncio
 
 from tests.e2e.demo import GIT_HOST
-from tests.e2e.pages import Names, script
+from tests.e2e.pages import PageNames, script
 from tests.testbed.documentation import PAGES, ROOT, blocks, name_of
 
 SECONDS = 400
@@ -73,12 +73,12 @@ async def names(testbed, git_server):
     """Names for pages that make and remove things themselves; what is left over is removed."""
     made = []
 
-    def one() -> Names:
+    def one() -> PageNames:
         project = f"docs-{secrets.token_hex(4)}"
         repository = git_server.create(project)
         repository.commit({"main.py": "def kickoff(inputs):\n    return inputs\n"}, "A first commit")
         made.append(project)
-        return Names(project, git_server.url(project, host=GIT_HOST))
+        return PageNames(project, git_server.url(project, host=GIT_HOST))
 
     yield one
     for project in made:

@@ -13,7 +13,7 @@ from typing import Any
 
 import pytest
 
-from tests.e2e.index import Index
+from tests.e2e.index import WheelIndex
 from tests.e2e.secret import secret
 from tests.e2e.test_hostile import METADATA, address_of_metadata
 from tests.e2e.testbed import eventually
@@ -40,7 +40,7 @@ async def test_build_code_finds_no_credentials(testbed, upload_projects, host_ad
         address_of_metadata(),
         listening(METADATA, port=80) as metadata,
         listening(host_address, port=2379) as etcd,
-        Index(host_address, "pilot", password, {}) as index,
+        WheelIndex(host_address, "pilot", password, {}) as index,
     ):
         places = {
             "apiserver": (host_address, 6443),

@@ -8,34 +8,34 @@ from typing import Any
 
 import pytest_asyncio
 
-from tests.e2e.framework import CASES, EXAMPLES, Built, build, check_order, told
+from tests.e2e.framework import CASES, EXAMPLES, ExampleDeployment, build, check_order, told
 from tests.e2e.upload_project import tree
 
 
 @pytest_asyncio.fixture(scope="session", loop_scope="session")
-async def crewai(testbed) -> AsyncIterator[Built]:
+async def crewai(testbed) -> AsyncIterator[ExampleDeployment]:
     async for built in build(testbed, "crewai"):
         yield built
 
 
 @pytest_asyncio.fixture(scope="session", loop_scope="session")
-async def flow(crewai) -> Built:
+async def flow(crewai) -> ExampleDeployment:
     return await crewai.beside({**tree(EXAMPLES / "crewai-flow"), **tree(CASES / "crewai")})
 
 
 @pytest_asyncio.fixture(scope="session", loop_scope="session")
-async def langgraph(testbed) -> AsyncIterator[Built]:
+async def langgraph(testbed) -> AsyncIterator[ExampleDeployment]:
     async for built in build(testbed, "langgraph"):
         yield built
 
 
 @pytest_asyncio.fixture(scope="session", loop_scope="session")
-async def graphs(langgraph) -> Built:
+async def graphs(langgraph) -> ExampleDeployment:
     return await langgraph.beside({**tree(EXAMPLES / "langgraph"), **tree(CASES / "langgraph")})
 
 
 @pytest_asyncio.fixture(scope="session", loop_scope="session")
-async def python(testbed) -> AsyncIterator[Built]:
+async def python(testbed) -> AsyncIterator[ExampleDeployment]:
     async for built in build(testbed, "python"):
         yield built
 

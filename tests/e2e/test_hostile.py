@@ -38,7 +38,7 @@ async def hostile(testbed: E2eTestbed) -> AsyncIterator[BuiltCrew]:
 
 
 @dataclass
-class Outside:
+class UnrestrictedNamespace:
     """A namespace without fences, with a pod that only listens, and one that may do what it likes."""
 
     testbed: E2eTestbed
@@ -88,9 +88,9 @@ while True:
 
 
 @pytest_asyncio.fixture(scope="module", loop_scope="session")
-async def outside(testbed: E2eTestbed, hostile: BuiltCrew) -> AsyncIterator[Outside]:
+async def outside(testbed: E2eTestbed, hostile: BuiltCrew) -> AsyncIterator[UnrestrictedNamespace]:
     name = f"e2e-outside-{secrets.token_hex(4)}"
-    found = Outside(testbed, name, await hostile.upload_project.image(hostile.deployment))
+    found = UnrestrictedNamespace(testbed, name, await hostile.upload_project.image(hostile.deployment))
     body = {
         "apiVersion": "v1",
         "kind": "Namespace",
@@ -141,7 +141,7 @@ def ipv6_of_the_bridge() -> str:
 
 
 @dataclass
-class Traps:
+class ForbiddenListeners:
     """Listeners on forbidden addresses, and where all of these are."""
 
     listeners: dict[str, Listener]
@@ -152,7 +152,9 @@ class Traps:
 
 
 @pytest_asyncio.fixture(scope="module", loop_scope="session")
-async def traps(testbed: E2eTestbed, outside: Outside, host_address: str) -> AsyncIterator[Traps]:
+async def traps(
+    testbed: E2eTestbed, outside: UnrestrictedNamespace, host_address: str
+) -> AsyncIterator[ForbiddenListeners]:
     if os.geteuid() != 0 or host_address == "127.0.0.1":
         pytest.skip("the node is not this machine, or this is not root")
     running = ["--namespace", "crewyard-system", "--field-selector=status.phase=Running", "-o", "json"]
@@ -171,7 +173,7 @@ async def traps(testbed: E2eTestbed, outside: Outside, host_address: str) -> Asy
             "host_by_another_address": stack.enter_context(listening(other_address())),
             "host_by_ipv6": stack.enter_context(listening("::")),
         }
-        yield Traps(
+        yield ForbiddenListeners(
             listeners,
             {
                 "apiserver": (host_address, 6443),
@@ -192,7 +194,7 @@ async def traps(testbed: E2eTestbed, outside: Outside, host_address: str) -> Asy
 
 
 @pytest_asyncio.fixture(scope="module", loop_scope="session")
-async def inputs(testbed: E2eTestbed, hostile: BuiltCrew, traps: Traps) -> dict[str, Any]:
+async def inputs(testbed: E2eTestbed, hostile: BuiltCrew, traps: ForbiddenListeners) -> dict[str, Any]:
     """What the attempts are told, with more than a thief could know: another run's whole token."""
     other = (await hostile.run("listens", input={"seconds": 0}))["id"].replace("_", "-", 1)
     pod = json.loads(await testbed.kubectl("get", "pod", other, "-o", "json"))
@@ -231,7 +233,7 @@ runpy.run_path("/app/main.py", run_name="__main__")
 
 
 async def test_every_egress_attempt_is_blocked(
-    testbed: E2eTestbed, hostile: BuiltCrew, traps: Traps, inputs: dict[str, Any]
+    testbed: E2eTestbed, hostile: BuiltCrew, traps: ForbiddenListeners, inputs: dict[str, Any]
 ):
     before = traps.visits()
     run = await hostile.run("kickoff", seconds=180, input=inputs)
@@ -244,7 +246,7 @@ async def test_every_egress_attempt_is_blocked(
 
 
 async def test_attempts_succeed_without_restrictions(
-    testbed: E2eTestbed, outside: Outside, traps: Traps, inputs: dict[str, Any]
+    testbed: E2eTestbed, outside: UnrestrictedNamespace, traps: ForbiddenListeners, inputs: dict[str, Any]
 ):
     before = traps.visits()
     variables = {

@@ -20,7 +20,7 @@ from dev.images.images import recorded
 from dev.registry import access
 from dev.settings import from_environment
 from tests.e2e.failures import failed
-from tests.e2e.registry import Registry
+from tests.e2e.registry import RegistryRepository
 from tests.e2e.test_hostile import LISTENS, METADATA, address_of_metadata
 from tests.e2e.testbed import NAMESPACE, E2eTestbed, eventually
 from tests.e2e.upload_project import UploadProject, tree
@@ -74,7 +74,7 @@ DOCKER = "kubernetes.io/dockerconfigjson"
 
 
 @dataclass
-class Two:
+class TwoProjects:
     """Two projects, each with a push credential of its own, the second one with a built deployment."""
 
     own: UploadProject
@@ -86,7 +86,7 @@ class Two:
 
 
 @pytest_asyncio.fixture(scope="module", loop_scope="session")
-async def two(testbed: E2eTestbed) -> AsyncIterator[Two]:
+async def two(testbed: E2eTestbed) -> AsyncIterator[TwoProjects]:
     projects, words = [], {}
     for part in ("own", "other"):
         name = f"e2e-{part}-{secrets.token_hex(4)}"
@@ -98,14 +98,14 @@ async def two(testbed: E2eTestbed) -> AsyncIterator[Two]:
     own, other = projects
     try:
         built, mine = await other.built(GOOD), await own.built(GOOD)
-        yield Two(own, other, words, built, await other.image(built), await own.image(mine))
+        yield TwoProjects(own, other, words, built, await other.image(built), await own.image(mine))
     finally:
         await testbed.kubectl("delete", "cproj", *words, "--ignore-not-found", "--wait=false")
         await testbed.kubectl("delete", "secret", *(f"{name}-push" for name in words), "--ignore-not-found")
 
 
 @pytest_asyncio.fixture(scope="module", loop_scope="session")
-async def places(testbed: E2eTestbed, two: Two, host_address: str) -> AsyncIterator[dict[str, Any]]:
+async def places(testbed: E2eTestbed, two: TwoProjects, host_address: str) -> AsyncIterator[dict[str, Any]]:
     """Where everything is, and the listeners and the neighbour that nobody may reach."""
     found = from_environment(os.environ)
     images = recorded(found)
@@ -116,7 +116,7 @@ async def places(testbed: E2eTestbed, two: Two, host_address: str) -> AsyncItera
         await testbed.kubectl("get", "deploy", "crewyard-api", "--namespace", "crewyard-system", "-o", "json")
     )["spec"]["template"]["spec"]["containers"][0]["image"]
     base = images.base
-    other = Registry.of(two.image)
+    other = RegistryRepository.of(two.image)
     [layer, *_] = (await other.manifest(two.image))["layers"]
     deps = next(tag for tag in await other.tags() if tag.startswith("deps-"))
     planned = (await two.other.object(two.built))["spec"]["source"]["archive"]["upload"]
@@ -195,14 +195,16 @@ def told(places: dict[str, Any], **more: Any) -> str:
     return json.dumps({**{k: v for k, v in places.items() if k not in ("listeners", "outside")}, **more})
 
 
-async def state_of(two: Two) -> Any:
+async def state_of(two: TwoProjects) -> Any:
     """What no attempt may change: the other project's tags, image, deployment and log."""
-    other = Registry.of(two.image)
+    other = RegistryRepository.of(two.image)
     found = await two.other.object(two.built)
     return await other.tags(), await other.manifest(two.image), found, await two.other.log(two.built)
 
 
-async def test_every_attempt_of_a_build_is_blocked(testbed: E2eTestbed, two: Two, places: dict[str, Any]):
+async def test_every_attempt_of_a_build_is_blocked(
+    testbed: E2eTestbed, two: TwoProjects, places: dict[str, Any]
+):
     before, variable = await state_of(two), canary()
     answer = await testbed.call(
         "PUT", f"/v1/projects/{two.own.project}/env", {"variables": {"WORD": variable}}
@@ -230,7 +232,7 @@ async def test_every_attempt_of_a_build_is_blocked(testbed: E2eTestbed, two: Two
 
 
 async def test_attempts_succeed_with_credentials_unrestricted(
-    testbed: E2eTestbed, two: Two, places: dict[str, Any]
+    testbed: E2eTestbed, two: TwoProjects, places: dict[str, Any]
 ):
     """So each is one that could succeed."""
     found, outside = from_environment(os.environ), places["outside"]
@@ -303,7 +305,7 @@ async def test_attempts_succeed_with_credentials_unrestricted(
     assert all(one.visits for one in places["listeners"].values())
 
 
-async def test_push_credential_is_per_project(testbed: E2eTestbed, two: Two, upload_projects: Any):
+async def test_push_credential_is_per_project(testbed: E2eTestbed, two: TwoProjects, upload_projects: Any):
     """That of another project opens nothing here; and one that is not there is named."""
     for name, said in (
         (f"{two.other.project}-push", "401"),
@@ -314,6 +316,8 @@ async def test_push_credential_is_per_project(testbed: E2eTestbed, two: Two, upl
         await failed(upload_project, deployment, "RegistryPush", [said, name])
         with contextlib.suppress(AssertionError):
             assert (
-                await Registry.of(two.image.replace(two.other.project, upload_project.project)).tags()
+                await RegistryRepository.of(
+                    two.image.replace(two.other.project, upload_project.project)
+                ).tags()
                 == set()
             )

@@ -4,7 +4,7 @@ import pytest
 
 from tests.e2e.conftest import BuiltCrew
 from tests.e2e.failures import failed
-from tests.e2e.registry import Registry
+from tests.e2e.registry import RegistryRepository
 
 WHERE = "import pathlib\n\n\ndef kickoff(inputs):\n    return str(pathlib.Path(__file__).resolve())\n"
 PROJECT = '[project]\nname = "harbour"\nversion = "1"\ndependencies = ["idna==3.10"]\n'
@@ -90,7 +90,7 @@ async def test_crew_by_configuration_file(crew, name):
 
 async def test_image_user_cannot_write_the_code(crew):
     image = await crew.upload_project.image(crew.deployment)
-    registry = Registry.of(image)
+    registry = RegistryRepository.of(image)
     assert b'"User":"65532' in (await registry.configuration(image)).replace(b": ", b":")
     files = await registry.files(image, 2)
     assert "app/main.py" in files and "opt/crewyard/runner/__main__.py" in files

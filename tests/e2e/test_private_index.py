@@ -8,8 +8,8 @@ from urllib.parse import quote
 from tests.e2e.conftest import BuiltCrew
 from tests.e2e.demo import GIT_HOST
 from tests.e2e.failures import failed
-from tests.e2e.index import Index, wheel
-from tests.e2e.registry import Registry
+from tests.e2e.index import WheelIndex, wheel
+from tests.e2e.registry import RegistryRepository
 from tests.e2e.secret import secret
 
 FILES = {
@@ -38,7 +38,7 @@ async def everything(testbed, upload_project, deployment: str) -> str:
 async def test_private_index_credential_leaves_no_trace(testbed, upload_projects, host_address):
     password = f"canary-{secrets.token_hex(12)}+/"
     name, content = wheel("harbour_pilot", "1.2", "WORD = 'aboard'\n")
-    with Index(host_address, "pilot", password, {name: content}) as index:
+    with WheelIndex(host_address, "pilot", password, {name: content}) as index:
         url = f"http://{GIT_HOST}:{index.port}/simple/"
         async with secret(testbed, index_url=url, username="pilot", password=password) as named:
             upload_project = await upload_projects(build={"secret_ref": {"name": named}})
@@ -51,7 +51,7 @@ async def test_private_index_credential_leaves_no_trace(testbed, upload_projects
             assert named in left, "the pods name the Secret"
             assert [form for form in sights(password) if form in left] == []
             image = await upload_project.image(deployment)
-            registry = Registry.of(image)
+            registry = RegistryRepository.of(image)
             layers = await registry.files(image)
             assert any(path.endswith("harbour_pilot.py") for path in layers)
             forms = [form.encode() for form in (*sights(password), url)]

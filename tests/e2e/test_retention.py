@@ -8,7 +8,7 @@ import asyncio
 import json
 from datetime import UTC, datetime, timedelta
 
-from tests.e2e.registry import Registry
+from tests.e2e.registry import RegistryRepository
 from tests.e2e.testbed import eventually
 
 OLD, NEW = "idna==3.9\n", "idna==3.10\n"
@@ -49,7 +49,7 @@ async def test_old_images_are_deleted_and_kept_ones_run(testbed, upload_projects
     third = await upload_project.built(files(3, NEW))
     images = {one: await upload_project.image(one) for one in (first, second, third)}
     old, new = [(await upload_project.object(one))["status"]["dependenciesKey"] for one in (first, second)]
-    registry = Registry.of(images[first])
+    registry = RegistryRepository.of(images[first])
 
     async def there() -> list[bool]:
         """Images of the three in turn, then the dependency images."""

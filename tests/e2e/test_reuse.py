@@ -1,6 +1,6 @@
 """What is built again and what is not: equal content, the same commit, other code, excluded files."""
 
-from tests.e2e.registry import Registry
+from tests.e2e.registry import RegistryRepository
 from tests.e2e.testbed import eventually
 from tests.e2e.upload_project import UploadProject, archive
 
@@ -12,7 +12,7 @@ async def test_identical_content_reuses_the_image(testbed, upload_projects):
     content = archive(CODE)
     first = await upload_project.built(content)
     image = await upload_project.image(first)
-    registry = Registry.of(image)
+    registry = RegistryRepository.of(image)
     tags = await registry.tags()
 
     second = await upload_project.deploy(content, message="The same again")
@@ -35,7 +35,7 @@ async def test_code_change_reuses_the_dependency_image(testbed, upload_projects)
     )
     kinds = [pod["spec"]["containers"][0]["name"] for pod in await upload_project.pods(second)]
     assert kinds == ["assemble"]
-    registry = Registry.of(await upload_project.image(first))
+    registry = RegistryRepository.of(await upload_project.image(first))
     one, two = [await registry.manifest(await upload_project.image(each)) for each in (first, second)]
     assert one["layers"][:-1] == two["layers"][:-1]
     assert one["layers"][-1] != two["layers"][-1]
@@ -78,7 +78,7 @@ async def test_commit_and_upload_have_the_same_layers(testbed, git_project):
     second = await upload_project.built(CODE, override=True)
     shown = await upload_project.object(second)
     assert shown["status"]["tree"] == first["status"]["tree"]
-    registry = Registry.of(first["status"]["image"])
+    registry = RegistryRepository.of(first["status"]["image"])
     layers = [(await registry.manifest(one["status"]["image"]))["layers"] for one in (first, shown)]
     assert layers[0] == layers[1]
 
@@ -107,7 +107,7 @@ async def test_excluded_files_do_not_change_the_image(upload_projects):
     }
     first = await upload_project.built(files)
     image = await upload_project.image(first)
-    kept = {name for name in await Registry.of(image).files(image, 1) if name.startswith("app/")}
+    kept = {name for name in await RegistryRepository.of(image).files(image, 1) if name.startswith("app/")}
     assert kept == {"app/main.py", "app/crew.toml", "app/notes/y.txt"}
     second = await upload_project.built({**files, "data/big.bin": "2", "a.csv": "2"})
     assert await upload_project.image(second) == image

@@ -9,9 +9,9 @@ from collections.abc import Callable
 
 import pytest
 
-from tests.e2e.terminal import COMMAND, Terminal, environment
+from tests.e2e.terminal import COMMAND, PseudoTerminal, environment
 
-Open = Callable[..., Terminal]
+Open = Callable[..., PseudoTerminal]
 CREW = (
     "import time\n\n\ndef kickoff():\n    print('begun', flush=True)\n    time.sleep(1)\n    return 'done'\n"
 )
@@ -19,10 +19,10 @@ CREW = (
 
 @pytest.fixture
 def terminal(tmp_path):
-    opened: list[Terminal] = []
+    opened: list[PseudoTerminal] = []
 
-    def open_one(*arguments: str, **more) -> Terminal:
-        opened.append(Terminal(tmp_path, *arguments, **more))
+    def open_one(*arguments: str, **more) -> PseudoTerminal:
+        opened.append(PseudoTerminal(tmp_path, *arguments, **more))
         return opened[-1]
 
     yield open_one
@@ -64,7 +64,7 @@ async def test_interrupted_run_continues_and_can_be_stopped(crew, terminal):
 
 
 async def test_run_canceled_elsewhere_has_its_own_exit_code(crew, terminal):
-    def sit() -> Terminal:
+    def sit() -> PseudoTerminal:
         followed = terminal("run", crew.deployment, "--entrypoint", "main:sleeps")
         followed.expect("asleep")
         [run] = {word for word in followed.text.split() if word.startswith("run_")}
@@ -130,7 +130,7 @@ async def test_resized_narrow_terminal_shows_everything(upload_projects, termina
     ],
 )
 async def test_color_settings(crew, terminal, more, colours, sequences):
-    def sit() -> Terminal:
+    def sit() -> PseudoTerminal:
         shown = terminal("deployments", "list", "-p", crew.project, **more)
         assert shown.finish() == 0, shown.text
         return shown
@@ -166,7 +166,7 @@ async def test_crew_output_is_no_workflow_command(crew, tmp_path):
 
 
 async def test_crew_output_has_no_terminal_sequences(crew, terminal):
-    def sit() -> Terminal:
+    def sit() -> PseudoTerminal:
         shown = terminal("run", crew.deployment, "--entrypoint", "commands:gives")
         assert shown.finish() == 1, shown.text
         return shown

@@ -15,7 +15,7 @@ import time
 from pathlib import Path
 
 from tests.fuzz.every import TARGETS
-from tests.fuzz.target import Target
+from tests.fuzz.target import FuzzTarget
 
 CORPUS = Path(os.environ.get("CREWYARD_FUZZ_CORPUS") or Path.home() / ".cache/crewyard-fuzz")
 FOUND = Path(__file__).parent / "found"
@@ -26,7 +26,7 @@ _SLOWEST = 20
 """How many times longer than its processor time a target may take."""
 
 
-def command(target: Target, seconds: int) -> list[str]:
+def command(target: FuzzTarget, seconds: int) -> list[str]:
     """The command line of a fuzzing process; the corpus of earlier times is its start."""
     corpus, found = CORPUS / target.name, FOUND / target.name
     corpus.mkdir(parents=True, exist_ok=True)
@@ -50,7 +50,7 @@ def cases(said: str) -> int:
     return int(told[-1]) if told else 0
 
 
-def run(target: Target, seconds: int) -> bool:
+def run(target: FuzzTarget, seconds: int) -> bool:
     """Fuzzes one target and prints one line (and the traceback of a crash). True if nothing was found.
 
     Raises subprocess.TimeoutExpired where it had no processor for its time.
@@ -72,7 +72,7 @@ def run(target: Target, seconds: int) -> bool:
     return good
 
 
-def _once(target: Target, seconds: int, most: float) -> tuple[str, bool]:
+def _once(target: FuzzTarget, seconds: int, most: float) -> tuple[str, bool]:
     """What a process says, and whether it found nothing; `seconds` are those of a clock here."""
     environment = {**os.environ, "PYTHONPATH": os.pathsep.join(path for path in sys.path if path)}
     done = subprocess.run(

@@ -6,7 +6,7 @@ from egress.addresses import AddressRefused, AddressRules, resolve_allowed
 from egress.git import repository_url
 from egress.git.host_key import HostKeyReader
 from egress.git.known_hosts import pinned_keys
-from tests.fuzz.target import Target, as_text, parts, words
+from tests.fuzz.target import FuzzTarget, as_text, parts, words
 
 RULES = AddressRules.parse(["10.9.0.0/16"], ["203.0.113.0/24"])
 _FORBIDDEN = [
@@ -127,8 +127,8 @@ def hosts() -> list[bytes]:
 
 
 TARGETS = (
-    Target("git-url", ("egress",), url, urls, 256),
-    Target("address", ("egress",), address, addresses, 256),
-    Target("host-key", ("egress",), host_key, greetings, 2048),
-    Target("known-hosts", ("egress",), known_hosts, hosts, 1024),
+    FuzzTarget("git-url", ("egress",), url, urls, 256),
+    FuzzTarget("address", ("egress",), address, addresses, 256),
+    FuzzTarget("host-key", ("egress",), host_key, greetings, 2048),
+    FuzzTarget("known-hosts", ("egress",), known_hosts, hosts, 1024),
 )

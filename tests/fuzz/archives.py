@@ -10,7 +10,7 @@ from collections.abc import Iterator
 from build.errors import BuildRefused
 from build.settings import SourceLimits
 from build.source.archive import read_archive
-from tests.fuzz.target import Target
+from tests.fuzz.target import FuzzTarget
 
 LIMITS = SourceLimits(context_bytes=1 << 20, unpacked_bytes=1 << 20, entries=64, ratio=100)
 _NAMES = (
@@ -102,6 +102,6 @@ def packed() -> Iterator[bytes]:
 
 
 TARGETS = (
-    Target("tar", ("build",), within_gzip, tars, 10240),
-    Target("archive", ("build",), whole, packed, 8192),
+    FuzzTarget("tar", ("build",), within_gzip, tars, 10240),
+    FuzzTarget("archive", ("build",), whole, packed, 8192),
 )

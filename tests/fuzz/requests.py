@@ -13,7 +13,7 @@ from api.streaming.sse import last_event_id
 from api.v1 import idempotency
 from api.webhooks import delivery, signature
 from crds import api_keys, durations, pod_tokens, times
-from tests.fuzz.target import Target, as_text, parts, words
+from tests.fuzz.target import FuzzTarget, as_text, parts, words
 
 NOW = datetime(2026, 11, 21, tzinfo=UTC)
 SECRET, DIGEST = "the-secret-of-a-webhook", "0" * 64
@@ -185,9 +185,9 @@ def hook_seeds() -> list[bytes]:
 
 
 TARGETS = (
-    Target("body", ("api",), json_body, body_seeds, 8192),
-    Target("header", ("api",), headers, header_seeds, 256),
-    Target("credential", ("api.auth", "crds"), credentials, credential_seeds, 512),
-    Target("moment", ("crds",), moments, moment_seeds, 64),
-    Target("hook", ("api.webhooks",), hook, hook_seeds, 8192),
+    FuzzTarget("body", ("api",), json_body, body_seeds, 8192),
+    FuzzTarget("header", ("api",), headers, header_seeds, 256),
+    FuzzTarget("credential", ("api.auth", "crds"), credentials, credential_seeds, 512),
+    FuzzTarget("moment", ("crds",), moments, moment_seeds, 64),
+    FuzzTarget("hook", ("api.webhooks",), hook, hook_seeds, 8192),
 )

@@ -6,7 +6,7 @@ from plan.errors import PlanError
 from plan.exclude import excluded_paths
 from plan.make import make_plan
 from plan.packages.pip_log import dependency_failure
-from tests.fuzz.target import Target, parts, words
+from tests.fuzz.target import FuzzTarget, parts, words
 
 NAMES = (
     "crew.toml",
@@ -112,7 +112,7 @@ def logs() -> list[bytes]:
 
 
 TARGETS = (
-    Target("plan", ("plan",), plan, plans, 4096),
-    Target("exclude", ("plan",), exclude, excludes, 512),
-    Target("pip-log", ("plan",), pip_log, logs, 4096),
+    FuzzTarget("plan", ("plan",), plan, plans, 4096),
+    FuzzTarget("exclude", ("plan",), exclude, excludes, 512),
+    FuzzTarget("pip-log", ("plan",), pip_log, logs, 4096),
 )

@@ -18,7 +18,7 @@ from runner.pid1.output.lines import LineSplitter
 from runner.pid1.output.mask import SecretMask
 from runner.pid1.output.sync_markers import MarkerSplitter
 from tests.fuzz.eventstream import messages
-from tests.fuzz.target import Target, as_text, parts, words
+from tests.fuzz.target import FuzzTarget, as_text, parts, words
 
 NOW = datetime(2026, 11, 21, tzinfo=UTC)
 MASK = SecretMask(["KEY"], {"KEY": "a-secret-value"})
@@ -193,10 +193,10 @@ def word_seeds() -> list[bytes]:
 
 
 TARGETS = (
-    Target("crew-channel", ("runner",), crew_channel, channel_seeds, 4096),
-    Target("crew-output", ("runner",), crew_output, output_seeds, 1024),
-    Target("runner-events", ("api",), runner_events, event_seeds, 4096),
-    Target("client-stream", ("crewyard",), client_stream, stream_seeds, 8192),
-    Target("file-name", ("api.v1",), file_name, name_seeds, 512),
-    Target("last-words", ("controller.deployment", "plan"), last_words, word_seeds, 4096),
+    FuzzTarget("crew-channel", ("runner",), crew_channel, channel_seeds, 4096),
+    FuzzTarget("crew-output", ("runner",), crew_output, output_seeds, 1024),
+    FuzzTarget("runner-events", ("api",), runner_events, event_seeds, 4096),
+    FuzzTarget("client-stream", ("crewyard",), client_stream, stream_seeds, 8192),
+    FuzzTarget("file-name", ("api.v1",), file_name, name_seeds, 512),
+    FuzzTarget("last-words", ("controller.deployment", "plan"), last_words, word_seeds, 4096),
 )

@@ -5,7 +5,7 @@ from dataclasses import dataclass
 
 
 @dataclass(frozen=True)
-class Target:
+class FuzzTarget:
     """`run` raises nothing but what is a bug: exceptions that the code declares are taken in it.
 
     `packages` are those whose branches guide the search; `longest` is in bytes.

@@ -11,7 +11,7 @@ ELSEWHERE = API.replace(NAMESPACE, "second-system")
 
 
 @dataclass(frozen=True)
-class Case:
+class AlertCase:
     """`fires` and `silent` at minute `at`."""
 
     alert: str
@@ -50,101 +50,109 @@ def ended(what: str, result: str, reason: str = "") -> str:
 
 GOOD, BAD = requests("/v1/runs", "200"), requests("/v1/runs", "500")
 CASES = (
-    Case("CrewyardApiDown", 10, {f"up{API}": "1 1 1 0x20"}, {f"up{API}": "1x20"}),
-    Case("CrewyardApiDown", 10, {}, {f"up{API}": "1 1 1 1 0 0 1x20"}),
+    AlertCase("CrewyardApiDown", 10, {f"up{API}": "1 1 1 0x20"}, {f"up{API}": "1x20"}),
+    AlertCase("CrewyardApiDown", 10, {}, {f"up{API}": "1 1 1 1 0 0 1x20"}),
     # The API of another installation does not stand in for it.
-    Case("CrewyardApiDown", 10, {f"up{ELSEWHERE}": "1x20"}, {f"up{API}": "1x20", f"up{ELSEWHERE}": "0x20"}),
-    Case("CrewyardControllerDown", 10, {f"up{API}": "1x20"}, {f"up{CONTROLLER}": "1x20"}),
-    Case(
+    AlertCase(
+        "CrewyardApiDown", 10, {f"up{ELSEWHERE}": "1x20"}, {f"up{API}": "1x20", f"up{ELSEWHERE}": "0x20"}
+    ),
+    AlertCase("CrewyardControllerDown", 10, {f"up{API}": "1x20"}, {f"up{CONTROLLER}": "1x20"}),
+    AlertCase(
         "CrewyardRestarts",
         60,
         {f"process_start_time_seconds{API}": "1x10 2x10 3x10 4x10 5x30"},
         {f"process_start_time_seconds{API}": "1x20 2x60"},
     ),
-    Case(
+    AlertCase(
         "CrewyardNoLeader",
         10,
         {one("crewyard_leader", 'pod="a"'): "1 1 0x20", one("crewyard_leader", 'pod="b"'): "0x20"},
         {one("crewyard_leader", 'pod="a"'): "1 1 0x20", one("crewyard_leader", 'pod="b"'): "0 0 0 1x20"},
     ),
-    Case(
+    AlertCase(
         "CrewyardProjectionSilent",
         10,
         {one("crewyard_projection_age_seconds", 'kind="runs"'): "0+60x20"},
         {one("crewyard_projection_age_seconds", 'kind="runs"'): "60x20"},
     ),
-    Case(
+    AlertCase(
         "CrewyardResyncOld",
         5,
         {one("crewyard_resync_age_seconds"): "3+60x20"},
         {one("crewyard_resync_age_seconds"): "3 15 65 5x20"},
     ),
     # The probe restarts the controller after two minutes, which resets what is measured but mends nothing.
-    Case(
+    AlertCase(
         "CrewyardResyncOld",
         12,
         {one("crewyard_resync_age_seconds"): "3 " + "0+60x2 " * 8},
         # One restart, and all is well again.
         {one("crewyard_resync_age_seconds"): "7x6 0+60x2 7x20"},
     ),
-    Case(
+    AlertCase(
         "CrewyardWatchGone",
         12,
         {one("crewyard_watches", 'kind="runs"'): "1 " + "0x2 stale " * 8},
         {one("crewyard_watches", 'kind="runs"'): "1x6 0x2 1x20"},
     ),
-    Case(
+    AlertCase(
         "CrewyardQueueStuck",
         12,
         {one("crewyard_queue_oldest_seconds", 'queue="main"'): "0 " + "0+60x2 " * 8},
         {one("crewyard_queue_oldest_seconds", 'queue="main"'): "0x6 0+60x2 0x20"},
     ),
-    Case(
+    AlertCase(
         "CrewyardWatchGone",
         10,
         {one("crewyard_watches", 'kind="runs"'): "1 0x20", one("crewyard_watches", 'kind="pods"'): "1x20"},
         {one("crewyard_watches", 'kind="runs"'): "1 0 1x20"},
     ),
-    Case(
+    AlertCase(
         "CrewyardQueueStuck",
         10,
         {one("crewyard_queue_oldest_seconds", 'queue="main"'): "0+20x20"},
         {one("crewyard_queue_oldest_seconds", 'queue="main"'): "0 45 2x20"},
     ),
-    Case(
+    AlertCase(
         "CrewyardReconcileErrors",
         20,
         {one("crewyard_reconcile_errors_total", 'kind="runs"'): "0+1x30"},
         {one("crewyard_reconcile_errors_total", 'kind="runs"'): "0 1 2 3x30"},
     ),
-    Case(
+    AlertCase(
         "CrewyardStatusRefused",
         10,
         {one("crewyard_status_refused_total", 'kind="runs",result="retried"'): "0 0 1x20"},
         {one("crewyard_status_refused_total", 'kind="runs",result="reduced"'): "0 0 1x20"},
     ),
-    Case(
+    AlertCase(
         "CrewyardBackgroundWorkFails",
         20,
         {one("crewyard_background_failures_total", 'work="pruning"'): "1+1x30"},
         {one("crewyard_background_failures_total", 'work="pruning"'): "1 2 2x30"},
     ),
-    Case(
+    AlertCase(
         "CrewyardFilesRunOut",
         10,
         {f"process_open_fds{API}": "950x20", f"process_max_fds{API}": "1000x20"},
         {f"process_open_fds{API}": "800x20", f"process_max_fds{API}": "1000x20"},
     ),
-    Case("CrewyardApiErrorsFast", 70, {GOOD: "0+100x80", BAD: "0+3x80"}, {GOOD: "0+100x80", BAD: "0+1x80"}),
+    AlertCase(
+        "CrewyardApiErrorsFast", 70, {GOOD: "0+100x80", BAD: "0+3x80"}, {GOOD: "0+100x80", BAD: "0+1x80"}
+    ),
     # A failure or two in a quiet night is most of what was asked, and wakes nobody.
-    Case("CrewyardApiErrorsFast", 70, {}, {GOOD: "0x64 1 2 3 4x20", BAD: "0x66 1 3x20"}),
-    Case("CrewyardApiErrorsSlow", 370, {}, {GOOD: "0x345 1 2 3 4x60", BAD: "0x350 1 3x60"}),
-    Case("CrewyardApiSlowFast", 70, {}, {reads(""): "0x64 1 2 3 4x20", reads("0.25"): "0x64 0 0 0 0x20"}),
-    Case("CrewyardApiSlowSlow", 370, {}, {reads(""): "0x345 1 2 3 4x60", reads("0.25"): "0x345 0 0 0 0x60"}),
+    AlertCase("CrewyardApiErrorsFast", 70, {}, {GOOD: "0x64 1 2 3 4x20", BAD: "0x66 1 3x20"}),
+    AlertCase("CrewyardApiErrorsSlow", 370, {}, {GOOD: "0x345 1 2 3 4x60", BAD: "0x350 1 3x60"}),
+    AlertCase(
+        "CrewyardApiSlowFast", 70, {}, {reads(""): "0x64 1 2 3 4x20", reads("0.25"): "0x64 0 0 0 0x20"}
+    ),
+    AlertCase(
+        "CrewyardApiSlowSlow", 370, {}, {reads(""): "0x345 1 2 3 4x60", reads("0.25"): "0x345 0 0 0 0x60"}
+    ),
     # It was bad and is good again: the short window ends the alarm.
-    Case("CrewyardApiErrorsFast", 70, {}, {GOOD: "0+100x80", BAD: "0+9x60 540x20"}),
+    AlertCase("CrewyardApiErrorsFast", 70, {}, {GOOD: "0+100x80", BAD: "0+9x60 540x20"}),
     # Others' faults are none of ours, nor are errors outside of /v1.
-    Case(
+    AlertCase(
         "CrewyardApiErrorsFast",
         70,
         {},
@@ -154,31 +162,31 @@ CASES = (
             requests("/internal/v1/runs/{run}/events", "503"): "0+90x80",
         },
     ),
-    Case(
+    AlertCase(
         "CrewyardApiErrorsSlow",
         390,
         {GOOD: "0+100x400", BAD: "0+1x400"},
         {GOOD: "0+1000x400", BAD: "0+1x400"},
     ),
-    Case(
+    AlertCase(
         "CrewyardApiSlowFast",
         70,
         {reads(""): "0+100x80", reads("0.25"): "0+80x80"},
         {reads(""): "0+100x80", reads("0.25"): "0+95x80"},
     ),
-    Case(
+    AlertCase(
         "CrewyardApiSlowSlow",
         390,
         {reads(""): "0+100x400", reads("0.25"): "0+90x400"},
         {reads(""): "0+100x400", reads("0.25"): "0+99x400"},
     ),
-    Case(
+    AlertCase(
         "CrewyardStoreUnavailable",
         10,
         {requests("/readyz", "503"): "0+6x20", requests("/v1/runs", "200"): "0+60x20"},
         {requests("/readyz", "503"): "0+1x20", requests("/v1/runs", "200"): "0+60x20"},
     ),
-    Case(
+    AlertCase(
         "CrewyardWebhooksRefused",
         60,
         {requests("/v1/hooks/git/{name}", "401"): "0+1x80", requests("/v1/hooks/git/{name}", "202"): "0x80"},
@@ -187,31 +195,31 @@ CASES = (
             requests("/v1/hooks/git/{name}", "202"): "0+5x80",
         },
     ),
-    Case(
+    AlertCase(
         "CrewyardRunsLost",
         30,
         {ended("run", "failed", "NodeLost"): "0 0 5x60"},
         {ended("run", "failed", "CrewError"): "0+5x60"},
     ),
-    Case(
+    AlertCase(
         "CrewyardRunsLost",
         30,
         {},
         {ended("run", "failed", "NodeLost"): "0 0 5x60", ended("run", "succeeded"): "0+20x60"},
     ),
-    Case(
+    AlertCase(
         "CrewyardRunsWait",
         90,
         {oldest("runs", "pending"): "0+60x100"},
         {oldest("runs", "pending"): "1800x100"},
     ),
-    Case(
+    AlertCase(
         "CrewyardRunOverdue",
         30,
         {oldest("runs", "running"): "90000+60x100"},
         {oldest("runs", "running"): "80000+60x100"},
     ),
-    Case(
+    AlertCase(
         "CrewyardClaimsRefused",
         20,
         {
@@ -223,37 +231,37 @@ CASES = (
             one("crewyard_claims_total", 'state="granted"'): "0+20x30",
         },
     ),
-    Case(
+    AlertCase(
         "CrewyardClaimGivenUp",
         10,
         {one("crewyard_claims_given_up"): "0 0 1x20"},
         {one("crewyard_claims_given_up"): "4x20"},
     ),
-    Case(
+    AlertCase(
         "CrewyardRegistryRefuses",
         20,
         {ended("build", "failed", "RegistryPush"): "0 0 1 3x30"},
         {ended("build", "failed", "ConfigInvalid"): "0+1x30"},
     ),
-    Case(
+    AlertCase(
         "CrewyardBuildsFail",
         60,
         {ended("build", "failed", "DependencyResolution"): "0+1x80", ended("build", "built"): "0x80"},
         {ended("build", "failed", "DependencyResolution"): "0+1x80", ended("build", "built"): "0+1x80"},
     ),
-    Case(
+    AlertCase(
         "CrewyardBuildsWait",
         45,
         {oldest("deployments", "pending"): "0+60x60"},
         {oldest("deployments", "building"): "0+60x60"},
     ),
-    Case(
+    AlertCase(
         "CrewyardBuildOverdue",
         200,
         {oldest("deployments", "building"): "0+60x220"},
         {oldest("deployments", "building"): "3600x220"},
     ),
-    Case(
+    AlertCase(
         "CrewyardGitUnreachable",
         30,
         {
@@ -266,31 +274,31 @@ CASES = (
             one("crewyard_sources", 'state="resolved"'): "3x10 0x10 3x20",
         },
     ),
-    Case(
+    AlertCase(
         "CrewyardGitHubNotTold",
         20,
         {one("crewyard_github_failures_total", 'result="refused"'): "0+1x30"},
         {one("crewyard_github_failures_total", 'result="passing"'): "0+1x30"},
     ),
-    Case(
+    AlertCase(
         "CrewyardDiskFull",
         10,
         {one("crewyard_data_free_bytes"): "4x20", one("crewyard_data_size_bytes"): "100x20"},
         {one("crewyard_data_free_bytes"): "0x20", one("crewyard_data_size_bytes"): "0x20"},
     ),
-    Case(
+    AlertCase(
         "CrewyardDiskFills",
         400,
         {one("crewyard_data_free_bytes"): "20000-20x410", one("crewyard_data_size_bytes"): "100000x410"},
         {one("crewyard_data_free_bytes"): "20000-2x410", one("crewyard_data_size_bytes"): "100000x410"},
     ),
-    Case(
+    AlertCase(
         "CrewyardEventLogsUnsealed",
         20,
         {one("crewyard_oldest_unsealed_seconds"): "7300x30"},
         {one("crewyard_oldest_unsealed_seconds"): "400x30"},
     ),
-    Case(
+    AlertCase(
         "CrewyardRemovalsPileUp",
         70,
         {one("crewyard_records", 'kind="remains"'): "1500x80"},

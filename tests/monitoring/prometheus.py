@@ -21,7 +21,7 @@ WAIT = 120.0
 INTERVAL = "1s"
 
 
-class Prometheus:
+class PrometheusServer:
     """Its HTTP API."""
 
     def __init__(self, url: str) -> None:
@@ -98,7 +98,7 @@ def configuration() -> dict[str, Any]:
 
 
 @contextmanager
-def running(directory: Path) -> Iterator[Prometheus]:
+def running(directory: Path) -> Iterator[PrometheusServer]:
     """A Prometheus that reads the installed service, by the shipped configuration."""
     (directory / "rules.yaml").write_text(yaml.safe_dump({"groups": shipped.groups()}))
     (directory / "prometheus.yaml").write_text(yaml.safe_dump(configuration()))
@@ -113,7 +113,7 @@ def running(directory: Path) -> Iterator[Prometheus]:
     with (directory / "log").open("wb") as log:
         process = subprocess.Popen(argv, stdout=log, stderr=log, cwd=directory)
     try:
-        found = Prometheus(f"http://{address}")
+        found = PrometheusServer(f"http://{address}")
         found.until(lambda: process.poll() is not None or found.ask("status/buildinfo"), "it answers")
         assert process.poll() is None, (directory / "log").read_text()
         yield found

@@ -17,7 +17,7 @@ MERGE = "application/merge-patch+json"
 
 
 @dataclass(frozen=True)
-class Said:
+class ApiserverResponse:
     """An answer: its status and its words."""
 
     status: int
@@ -29,7 +29,7 @@ class Said:
         return json.loads(self.text)
 
 
-class Apiserver:
+class ApiserverClient:
     """Two connections to the server of KUBECONFIG: with the certificate of its user, and without."""
 
     def __init__(self) -> None:
@@ -62,7 +62,7 @@ class Apiserver:
         token: str = "",
         user: str = "",
         headers: Mapping[str, str] | None = None,
-    ) -> Said:
+    ) -> ApiserverResponse:
         """One call with a token, as `user`, or as the administrator. A PATCH is a merge patch."""
         given = dict(headers or {})
         if body is not None:
@@ -77,7 +77,7 @@ class Apiserver:
         async with session.request(
             method, self._url + path, data=data, headers=given, timeout=limit
         ) as answer:
-            return Said(answer.status, (await answer.read()).decode(errors="replace"))
+            return ApiserverResponse(answer.status, (await answer.read()).decode(errors="replace"))
 
     async def token_of(self, namespace: str, account: str) -> str:
         """A token of an account, for the apiserver itself."""

@@ -10,7 +10,7 @@ TABLE = Path(__file__).with_name("attempts.yaml")
 
 
 @dataclass(frozen=True)
-class Attempt:
+class EscalationAttempt:
     """`review` is the specification of a SubjectAccessReview without its user."""
 
     name: str
@@ -21,13 +21,13 @@ class Attempt:
     headers: dict[str, str] = field(default_factory=dict)
 
 
-def attempts(account: str, node: str, pod: str) -> list[Attempt]:
+def attempts(account: str, node: str, pod: str) -> list[EscalationAttempt]:
     """Those of an account; `node` and `pod` (one of the service's own) are there."""
     table = yaml.safe_load(TABLE.read_text().replace("{node}", node).replace("{pod}", pod))
     return [_attempt(row) for row in (*table["everybody"], *table[account])]
 
 
-def _attempt(row: dict[str, Any]) -> Attempt:
+def _attempt(row: dict[str, Any]) -> EscalationAttempt:
     verb, what, namespace, name = ("" if word == "-" else word for word in row["ask"].split())
     group, _, resource = what.rpartition("/")
     resource, _, subresource = resource.partition(":")
@@ -36,4 +36,4 @@ def _attempt(row: dict[str, Any]) -> Attempt:
     if not what:
         review = {"nonResourceAttributes": {"verb": verb, "path": namespace}}
     method, path = row["call"].split(" ", 1)
-    return Attempt(row["what"], method, path, review, row.get("body"), row.get("headers") or {})
+    return EscalationAttempt(row["what"], method, path, review, row.get("body"), row.get("headers") or {})

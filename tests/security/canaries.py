@@ -11,7 +11,7 @@ _SHORTEST = 12
 
 
 @dataclass(frozen=True, order=True)
-class Sight:
+class CanaryMatch:
     """A secret that was seen: which, in which form, and where."""
 
     secret: str
@@ -48,14 +48,14 @@ class Canaries:
         self._known.setdefault(name, []).extend(forms(text))
         return text
 
-    def sights(self, place: str, content: bytes) -> set[Sight]:
+    def sights(self, place: str, content: bytes) -> set[CanaryMatch]:
         """What is in `content`, also where it is compressed."""
         found = set()
         for body in (content, *unpacked(content)):
             for name, known in self._known.items():
                 for form, text in known:
                     if text in body:
-                        found |= {Sight(one, form, place) for one in self._which(name, body)}
+                        found |= {CanaryMatch(one, form, place) for one in self._which(name, body)}
         return found
 
     def _which(self, name: str, body: bytes) -> Iterable[str]:

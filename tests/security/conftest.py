@@ -7,7 +7,7 @@ import pytest
 import pytest_asyncio
 
 from tests.e2e.conftest import host_address, testbed, upload_projects
-from tests.security.apiserver import Apiserver
+from tests.security.apiserver import ApiserverClient
 
 __all__ = ["host_address", "testbed", "upload_projects"]
 
@@ -21,8 +21,8 @@ def pytest_collection_modifyitems(items):
 
 
 @pytest_asyncio.fixture(scope="session", loop_scope="session")
-async def apiserver() -> AsyncIterator[Apiserver]:
+async def apiserver() -> AsyncIterator[ApiserverClient]:
     """The apiserver of the ground."""
-    found = Apiserver()
+    found = ApiserverClient()
     yield found
     await found.close()

@@ -26,7 +26,7 @@ def _b64(text: str | bytes) -> str:
 
 
 @dataclass
-class Etcd:
+class EtcdReader:
     """A connection; `written` has key and value of every write outside Secrets since `follow`."""
 
     session: aiohttp.ClientSession
@@ -35,7 +35,7 @@ class Etcd:
     _task: asyncio.Task[None] | None = None
 
     @classmethod
-    def open(cls, state: Path) -> "Etcd":
+    def open(cls, state: Path) -> "EtcdReader":
         """With the certificates of a ground."""
         context = ssl.create_default_context(cafile=str(state / "pki/etcd/ca.crt"))
         context.load_cert_chain(

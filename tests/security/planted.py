@@ -12,7 +12,7 @@ from typing import Any
 
 from tests.e2e.demo import GIT_HOST
 from tests.e2e.git_project import GitProject
-from tests.e2e.index import Index
+from tests.e2e.index import WheelIndex
 from tests.e2e.testbed import NAMESPACE, E2eTestbed, eventually
 from tests.security.canaries import Canaries
 from tests.testbed.git_server import GitServer
@@ -32,7 +32,7 @@ def tells(inputs):
 
 
 @dataclass
-class Planted:
+class PlantedSecrets:
     """Two projects, the servers that they use, and the canaries."""
 
     testbed: E2eTestbed
@@ -40,13 +40,13 @@ class Planted:
     control: str
     https: GitProject
     ssh: GitProject
-    index: Index
+    index: WheelIndex
     secret_names: list[str]
 
     @classmethod
     async def make(
-        cls, testbed: E2eTestbed, canaries: Canaries, git: GitServer, ssh: SshServer, index: Index
-    ) -> "Planted":
+        cls, testbed: E2eTestbed, canaries: Canaries, git: GitServer, ssh: SshServer, index: WheelIndex
+    ) -> "PlantedSecrets":
         """Makes repositories, Secrets and projects; the first commits are built from then on."""
         first, second = (f"canary-{secrets.token_hex(4)}" for _ in range(2))
         made = cls(

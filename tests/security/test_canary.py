@@ -13,14 +13,14 @@ from pathlib import Path
 import pytest
 
 from tests.e2e.conftest import BuiltCrew
-from tests.e2e.index import Index, wheel
+from tests.e2e.index import WheelIndex, wheel
 from tests.e2e.testbed import E2eTestbed, eventually
 from tests.e2e.upload_project import UploadProject, archive
 from tests.security import places
-from tests.security.canaries import Canaries, Sight
+from tests.security.canaries import Canaries, CanaryMatch
 from tests.security.commandlines import CommandLines
-from tests.security.etcd import Etcd
-from tests.security.planted import Planted
+from tests.security.etcd import EtcdReader
+from tests.security.planted import PlantedSecrets
 from tests.testbed.git_server import GitServer
 from tests.testbed.ssh_server import SshServer
 
@@ -32,7 +32,7 @@ BY_DESIGN = {
 }
 
 
-async def use_keys(planted: Planted) -> None:
+async def use_keys(planted: PlantedSecrets) -> None:
     """Callers with keys and tokens of all kinds, let in and turned away."""
     testbed, know, project = planted.testbed, planted.canaries.know, planted.https.project
     made = await testbed.post("/v1/api-keys", {"name": "canary", "scopes": ["read"], "projects": [project]})
@@ -48,7 +48,7 @@ async def use_keys(planted: Planted) -> None:
     assert (await testbed.call("GET", "/v1/runs", key=key)).status == 401
 
 
-async def use_hook(planted: Planted) -> None:
+async def use_hook(planted: PlantedSecrets) -> None:
     """A delivery that is signed, and one that is not."""
     body = json.dumps({"ref": "refs/heads/main", "repository": {"full_name": "octo/tides"}}).encode()
     for token, status in ((planted.canaries["webhook"], 202), ("wrong", 404)):
@@ -63,7 +63,7 @@ async def use_hook(planted: Planted) -> None:
         assert answer.status == status, answer.body
 
 
-async def use_upload(planted: Planted) -> None:
+async def use_upload(planted: PlantedSecrets) -> None:
     """An archive at a signed address, for a deployment that fails."""
     testbed, content = (
         planted.testbed,
@@ -81,7 +81,7 @@ async def use_upload(planted: Planted) -> None:
     assert (await UploadProject(testbed, name).ended(made["id"]))["error"]["reason"] == "ConfigInvalid"
 
 
-async def use_https(planted: Planted) -> None:
+async def use_https(planted: PlantedSecrets) -> None:
     """A good build with runs, then a bad one, then a password that does not hold."""
     git_project, testbed = planted.https, planted.testbed
     done = await git_project.ended(planted.https.repository.head())
@@ -102,7 +102,7 @@ async def use_https(planted: Planted) -> None:
     await eventually(git_project.ready, lambda seen: seen["reason"] == "GitAuthFailed", 180)
 
 
-async def use_ssh(planted: Planted, server: SshServer) -> None:
+async def use_ssh(planted: PlantedSecrets, server: SshServer) -> None:
     """A good build, then a host that is another one."""
     done = await planted.ssh.ended(planted.ssh.repository.head())
     assert done["status"]["phase"] == "Active", done["status"]
@@ -111,7 +111,7 @@ async def use_ssh(planted: Planted, server: SshServer) -> None:
     await eventually(planted.ssh.ready, lambda seen: seen["reason"] == "HostKeyMismatch", 180)
 
 
-async def know_the_services_own(planted: Planted) -> None:
+async def know_the_services_own(planted: PlantedSecrets) -> None:
     """The keys of the installation, and the tokens of the pods that ran."""
     testbed, know = planted.testbed, planted.canaries.know
     know("admin-key", testbed.key)
@@ -129,7 +129,7 @@ async def know_the_services_own(planted: Planted) -> None:
 
 
 async def everything(
-    planted: Planted, etcd: Etcd, commands: Iterable[bytes], since: float
+    planted: PlantedSecrets, etcd: EtcdReader, commands: Iterable[bytes], since: float
 ) -> AsyncIterator[tuple[str, bytes]]:
     """All places, as pairs with their bytes."""
     for key, value in etcd.written:
@@ -154,7 +154,7 @@ async def everything(
         yield "a command line", line
 
 
-def allowed(sight: Sight) -> bool:
+def allowed(sight: CanaryMatch) -> bool:
     """Whether a secret may be there: a pod's token in the pod; the operator's key where somebody typed it."""
     if sight.secret == "admin-key":
         return sight.place == "a command line"
@@ -169,15 +169,15 @@ async def test_no_secret_outside_of_secrets(testbed: E2eTestbed, tmp_path, host_
     canaries, since = Canaries(), time.time()
     (tmp_path / "git").mkdir()
     name, content = wheel("harbour_pilot", "1.2", "WORD = 'aboard'\n")
-    etcd = Etcd.open(STATE)
+    etcd = EtcdReader.open(STATE)
     await etcd.follow()
     with (
         GitServer(tmp_path / "git", host_address, username="git", password=canaries.draw("git")) as git,
         SshServer(tmp_path / "ssh", host_address) as ssh,
-        Index(host_address, "pilot", canaries.draw("index"), {name: content}) as index,
+        WheelIndex(host_address, "pilot", canaries.draw("index"), {name: content}) as index,
         CommandLines() as commands,
     ):
-        planted = await Planted.make(testbed, canaries, git, ssh, index)
+        planted = await PlantedSecrets.make(testbed, canaries, git, ssh, index)
         try:
             async with asyncio.TaskGroup() as uses:
                 for use in (use_keys, use_hook, use_upload, use_https):
@@ -186,7 +186,7 @@ async def test_no_secret_outside_of_secrets(testbed: E2eTestbed, tmp_path, host_
             await know_the_services_own(planted)
             await etcd.caught_up()
             control = Canaries(mark=planted.control)
-            sights: set[Sight] = set()
+            sights: set[CanaryMatch] = set()
             shown: set[str] = set()
             async for place, body in everything(planted, etcd, list(commands.seen), since):
                 sights |= canaries.sights(place, body)

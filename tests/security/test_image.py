@@ -7,13 +7,13 @@ import pytest
 
 from dev import settings
 from dev.sbom import image
-from tests.security.apiserver import Apiserver
+from tests.security.apiserver import ApiserverClient
 
 SYSTEM = "/apis/apps/v1/namespaces/crewyard-system/deployments"
 CACHES = ("var/cache/apt/archives/", "var/cache/debconf/", "var/lib/apt/lists/", "root/.cache/")
 
 
-async def deployments(apiserver: Apiserver) -> list[dict]:
+async def deployments(apiserver: ApiserverClient) -> list[dict]:
     """Those of the service."""
     found = (await apiserver.call("GET", SYSTEM)).data["items"]
     assert {one["metadata"]["name"] for one in found} >= {"crewyard-api", "crewyard-controller"}

@@ -6,7 +6,7 @@ from pathlib import Path
 
 import pytest
 
-from tests.security.attempts import Attempt, attempts
+from tests.security.attempts import EscalationAttempt, attempts
 
 GOLDEN = Path(__file__).parent / "golden"
 CREWS, SYSTEM = "crews", "crewyard-system"
@@ -105,7 +105,7 @@ async def test_attempts_succeed_with_the_right(apiserver):
     assert ended == []
 
 
-async def asked(apiserver, account: str, attempt: Attempt) -> bool:
+async def asked(apiserver, account: str, attempt: EscalationAttempt) -> bool:
     """Whether the apiserver says that the account may."""
     user = f"system:serviceaccount:{SYSTEM}:{account}"
     groups = ["system:serviceaccounts", f"system:serviceaccounts:{SYSTEM}", "system:authenticated"]

@@ -9,7 +9,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from tests.security.canaries import Canaries, Sight
+from tests.security.canaries import Canaries, CanaryMatch
 
 
 @pytest.mark.parametrize(
@@ -39,7 +39,7 @@ def test_search_finds_secret_inside_base64(before, after):
     canaries = Canaries()
     canaries.know("key", "crw_0123456789abcdef?>?>")
     hidden = base64.b64encode(before + b"crw_0123456789abcdef?>?>" + after)
-    assert Sight("key", "base64", "x") in canaries.sights("x", hidden)
+    assert CanaryMatch("key", "base64", "x") in canaries.sights("x", hidden)
 
 
 @given(st.binary(max_size=400))

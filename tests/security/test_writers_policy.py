@@ -9,7 +9,7 @@ import pytest_asyncio
 import yaml
 
 from tests.e2e.testbed import E2eTestbed, eventually
-from tests.security.apiserver import Apiserver, Said
+from tests.security.apiserver import ApiserverClient, ApiserverResponse
 
 BASE = Path(__file__).parents[2] / "manifests/base"
 API, CONTROLLER = (f"system:serviceaccount:crewyard-system:crewyard-{name}" for name in ("api", "controller"))
@@ -51,7 +51,7 @@ async def place(testbed: E2eTestbed) -> AsyncIterator[str]:
 
 
 @pytest_asyncio.fixture(loop_scope="session")
-async def run(testbed: E2eTestbed, apiserver: Apiserver, place: str) -> str:
+async def run(testbed: E2eTestbed, apiserver: ApiserverClient, place: str) -> str:
     """A Run in that namespace, once the policy holds."""
     body = {
         "apiVersion": "crewyard.dev/v1alpha1",
@@ -71,8 +71,8 @@ async def run(testbed: E2eTestbed, apiserver: Apiserver, place: str) -> str:
 
 
 async def patch(
-    apiserver: Apiserver, place: str, name: str, user: str, body: dict, part: str = "status"
-) -> Said:
+    apiserver: ApiserverClient, place: str, name: str, user: str, body: dict, part: str = "status"
+) -> ApiserverResponse:
     """What the apiserver says to a patch that is not meant to stay."""
     path = f"/apis/crewyard.dev/v1alpha1/namespaces/{place}/runs/{name}{'/' if part else ''}{part}?dryRun=All"
     return await apiserver.call("PATCH", path, body, user=user)

@@ -15,7 +15,7 @@ from tests.campaign.testbed import CampaignTestbed
 
 
 @dataclass
-class Played:
+class FakeRunner:
     """One run and its one pod."""
 
     testbed: CampaignTestbed
@@ -25,7 +25,7 @@ class Played:
     nonce: str = field(default_factory=lambda: secrets.token_hex(8))
 
     @classmethod
-    async def begin(cls, testbed: CampaignTestbed) -> "Played":
+    async def begin(cls, testbed: CampaignTestbed) -> "FakeRunner":
         """Asks for a run; its pod has claimed it."""
         made = await testbed.ask("POST", "/v1/runs", {"deployment": testbed.project})
         raw = await testbed.kube.get(RUN, name_of(made["id"]))

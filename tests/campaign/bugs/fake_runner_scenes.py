@@ -12,7 +12,7 @@ from pathlib import Path
 from crds.kinds import PROJECT
 from crds.names import id_of
 from crds.times import format_time
-from tests.campaign.bugs.fake_runner import Played
+from tests.campaign.bugs.fake_runner import FakeRunner
 from tests.campaign.checker import ARTIFACTS, DOUBLED, EVENTS, LOST, Violation
 from tests.campaign.testbed import CampaignTestbed, open_testbed
 
@@ -35,7 +35,7 @@ async def second_start(directory: Path, tree: Path) -> list[Violation]:
     The facade is restarted in between.
     """
     async with _facade(directory, tree) as mine:
-        pod = await Played.begin(mine)
+        pod = await FakeRunner.begin(mine)
         other = replace(pod, pod="another pod")
         answers = [await other.claims(pod.nonce), await pod.claims("another nonce")]
         await mine.api.restart()
@@ -51,7 +51,7 @@ async def second_start(directory: Path, tree: Path) -> list[Violation]:
 async def early_result(directory: Path, tree: Path) -> list[Violation]:
     """The pod reports a success with an artifact, and then an event, that nobody has."""
     async with _facade(directory, tree) as mine:
-        pod = await Played.begin(mine)
+        pod = await FakeRunner.begin(mine)
         found = []
         if (status := await pod.reports(0, 1)) != 425:
             found.append(Violation(ARTIFACTS, pod.run, f"a result without its artifact got {status}"))
@@ -63,7 +63,7 @@ async def early_result(directory: Path, tree: Path) -> list[Violation]:
 async def repeated_events(directory: Path, tree: Path) -> list[Violation]:
     """The pod sends events again, whose answer was lost; the facade is killed in between."""
     async with _facade(directory, tree) as mine:
-        pod = await Played.begin(mine)
+        pod = await FakeRunner.begin(mine)
         await pod.says(1, 2, 3)
         await pod.says(1, 2, 3)
         await mine.api.restart()

@@ -13,9 +13,9 @@ from tests.campaign import ledger
 from tests.campaign.bugs.pod_scenes import started
 from tests.campaign.campaign import campaign
 from tests.campaign.checker import ACTIVE, BACKWARD, DOUBLED, Violation
-from tests.campaign.proxy.call import Call
-from tests.campaign.proxy.rule import Drop, Heard, Slow
-from tests.campaign.proxy.server import proxying
+from tests.campaign.proxy.call import ProxiedRequest
+from tests.campaign.proxy.rule import DropEvents, ProxiedEvent, SlowRequests
+from tests.campaign.proxy.server import apiserver_proxy
 from tests.campaign.testbed import CampaignTestbed, open_testbed
 
 LATE_SECONDS = 6.0
@@ -26,14 +26,14 @@ ROLLBACK_SECONDS = 60.0
 END_SECONDS = 120
 
 
-class Caught(Exception):
+class BugCaught(Exception):
     """Enough was seen: what comes after need not be waited for."""
 
 
 async def plain(directory: Path, tree: Path) -> list[Violation]:
     """One run by POST and one by kubectl, with a restart of the controller while they work."""
     strangers: set[str] = set()
-    with contextlib.suppress(Caught):
+    with contextlib.suppress(BugCaught):
         async with open_testbed(directory, tree=tree) as mine, campaign("plain", mine) as found:
             await found.work.post({"events": 2, "sleep": 2})
             await found.work.apply([{"events": 2, "sleep": 2}])
@@ -43,23 +43,23 @@ async def plain(directory: Path, tree: Path) -> list[Violation]:
                 if not await found.watcher.until_ended(names, 1.0):
                     break
                 if strangers := set(ledger.starts(mine.ledger.entries())) - names:
-                    raise Caught
+                    raise BugCaught
         return list(found.report.columns[0].violations)
     return [Violation(DOUBLED, name, "nobody asked for it") for name in sorted(strangers)]
 
 
-class LostRuns(Drop):
+class DroppedRunEvents(DropEvents):
     """The controller hears of Runs by its lists alone, and of pods at once."""
 
-    def heard(self, event: Heard) -> float | None:
+    def heard(self, event: ProxiedEvent) -> float | None:
         return super().heard(event) if event.call.resource == "runs" else 0.0
 
 
 async def late_news(directory: Path, tree: Path) -> list[Violation]:
     """Runs succeed, and their pods are seen to end before their results are."""
-    lost = LostRuns()
+    lost = DroppedRunEvents()
     async with (
-        proxying(directory) as proxy,
+        apiserver_proxy(directory) as proxy,
         open_testbed(directory, tree=tree, kubeconfig=proxy.kubeconfig) as mine,
         campaign("late_news", mine) as found,
     ):
@@ -102,7 +102,7 @@ async def again(directory: Path, tree: Path) -> list[Violation]:
     return [*found.report.columns[0].violations, *more]
 
 
-def _reads_pods(call: Call) -> bool:
+def _reads_pods(call: ProxiedRequest) -> bool:
     counts = "crewyard.dev/project=" in call.query.get("labelSelector", "")
     return call.resource == "pods" and call.verb in ("get", "list") and not counts
 
@@ -110,9 +110,9 @@ def _reads_pods(call: Call) -> bool:
 async def crowd(directory: Path, tree: Path) -> list[Violation]:
     """Many runs for few places; the controller is killed, and hears of the pods late when it is back."""
     # All but the list of a project's pods, which is what the places are counted by.
-    slow = Slow(_reads_pods, LATE_SECONDS)
+    slow = SlowRequests(_reads_pods, LATE_SECONDS)
     async with (
-        proxying(directory) as proxy,
+        apiserver_proxy(directory) as proxy,
         open_testbed(directory, tree=tree, kubeconfig=proxy.kubeconfig, concurrency=PLACES) as mine,
         campaign("crowd", mine, PLACES) as found,
     ):

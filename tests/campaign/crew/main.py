@@ -31,7 +31,7 @@ ARTIFACT = "artifact.bin"
 _TRIES = 300
 
 
-class Ledger:
+class LedgerClient:
     """The ledger as one process of the crew sees it."""
 
     def __init__(self, url):
@@ -73,7 +73,7 @@ def content(run, size):
 
 def kickoff(inputs):
     """Start, events, artifact, end; then the exit that was asked for."""
-    ledger = Ledger(inputs["ledger"])
+    ledger = LedgerClient(inputs["ledger"])
     ledger.put("start")
     for number in range(1, int(inputs.get("events", 0)) + 1):
         emit("campaign.step", number=number)

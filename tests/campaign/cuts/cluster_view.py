@@ -11,10 +11,10 @@ from crds.kinds import DEPLOYMENT, EVENT, POD, PROJECT, RUN
 from crds.names import id_of
 from crds.objects import Deployment, Object, Pod, Project
 from tests.campaign import ledger
-from tests.campaign.cuts.stage import Stage
+from tests.campaign.cuts.stage import CutStage
 from tests.campaign.testbed import CampaignTestbed
 
-Sight = dict[str, Any]
+ClusterView = dict[str, Any]
 UNSTABLE = ("timestamp", "run_id", "duration_ms", "deployment_id")
 
 
@@ -27,7 +27,7 @@ def conditions(obj: Mapping[str, Any], *plain: str) -> dict[str, str]:
     }
 
 
-async def of_run(testbed: CampaignTestbed, name: str) -> Sight:
+async def run_view(testbed: CampaignTestbed, name: str) -> ClusterView:
     """A Run: object, pods, the API's answer, events, artifacts, and what the crew itself says it did."""
     status, shown = await testbed.call("GET", f"/v1/runs/{id_of(name)}")
     if status != 200:
@@ -61,7 +61,7 @@ def _deployment(raw: Mapping[str, Any]) -> str:
     return id_of(str(raw["status"].get("deployment")))
 
 
-def _object(raw: Mapping[str, Any], name: str) -> Sight:
+def _object(raw: Mapping[str, Any], name: str) -> ClusterView:
     status = raw["status"]
     claim = status.get("claim") or {}
     return {
@@ -74,7 +74,7 @@ def _object(raw: Mapping[str, Any], name: str) -> Sight:
     }
 
 
-def _events(events: list[Mapping[str, Any]], words: Mapping[str, str]) -> Sight:
+def _events(events: list[Mapping[str, Any]], words: Mapping[str, str]) -> ClusterView:
     """What a run told, in order. Where among it a file was stored depends on when the facade was there."""
     told = [(event["type"], _text(event["data"], words)) for event in events]
     last = events[-1]["type"] if events else ""
@@ -93,7 +93,7 @@ def _text(data: Mapping[str, Any], words: Mapping[str, str]) -> str:
     return text
 
 
-async def of_deployment(stage: Stage, name: str) -> Sight:
+async def deployment_view(stage: CutStage, name: str) -> ClusterView:
     """A Deployment and its Project: who is active and why, for the object, the project and the API."""
     raw = await stage.testbed.kube.get(DEPLOYMENT, name)
     if raw is None:

@@ -10,15 +10,15 @@ from build.registry.repository import ImageRepository
 from crds.kinds import DEPLOYMENT, POD, PROJECT
 from crds.names import id_of
 from crds.objects import Deployment
-from tests.campaign.cuts.cluster_view import Sight
+from tests.campaign.cuts.cluster_view import ClusterView
 from tests.campaign.cuts.scenario import Scenario
-from tests.campaign.cuts.stage import LINE, Stage, built
+from tests.campaign.cuts.stage import LINE, CutStage, built
 
 KEPT = 2
 PRUNING = f"crewyard.dev/project={LINE},app.kubernetes.io/component=prune"
 
 
-class Trimmed(Scenario):
+class DeletedImages(Scenario):
     """A new commit is built; the subject is the Deployment that is one too many then."""
 
     name = "trim"
@@ -36,7 +36,7 @@ class Trimmed(Scenario):
     def __init__(self) -> None:
         self._images: dict[str, str] = {}
 
-    async def act(self, stage: Stage) -> str:
+    async def act(self, stage: CutStage) -> str:
         retention = {"spec": {"retention": {"deployments": KEPT}}}
         await stage.testbed.kube.patch(PROJECT, LINE, retention)
         there = sorted(await self._there(stage), key=lambda one: one.order or 0)
@@ -48,11 +48,11 @@ class Trimmed(Scenario):
         await built(stage, str(made["id"]))
         return oldest.name
 
-    async def _there(self, stage: Stage) -> list[Deployment]:
+    async def _there(self, stage: CutStage) -> list[Deployment]:
         found = map(Deployment, (await stage.testbed.kube.list(DEPLOYMENT)).items)
         return [one for one in found if one.project == LINE]
 
-    async def sight(self, stage: Stage, subject: str) -> Sight:
+    async def sight(self, stage: CutStage, subject: str) -> ClusterView:
         there = await self._there(stage)
         status, _ = await stage.testbed.call("GET", f"/v1/deployments/{id_of(subject)}")
         return {
@@ -67,11 +67,11 @@ class Trimmed(Scenario):
             "prune pods": len((await stage.testbed.kube.list(POD, PRUNING)).items),
         }
 
-    def over(self, seen: Sight) -> bool:
+    def over(self, seen: ClusterView) -> bool:
         return not seen["there"] and not seen["prune pods"] and seen["shown"] == 404
 
 
-def _stored(stage: Stage, image: str) -> bool:
+def _stored(stage: CutStage, image: str) -> bool:
     """Whether the registry has it; asked at the address at which this machine reaches it."""
     registry, _, rest = image.partition("/")
     name, _, digest = rest.partition("@")

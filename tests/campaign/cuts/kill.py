@@ -8,20 +8,20 @@ import asyncio
 import signal
 
 from tests.campaign.child import Child
-from tests.campaign.cuts.kill_point import Point, describe
-from tests.campaign.proxy.call import Call
-from tests.campaign.proxy.rule import Cut, Instead, Rule
+from tests.campaign.cuts.kill_point import KillPoint, describe
+from tests.campaign.proxy.call import ProxiedRequest
+from tests.campaign.proxy.rule import ProxyCut, ProxyRule, ReplacedResponse
 
 
-class Kill(Rule):
+class KillRule(ProxyRule):
     """Kills `child` once, at `point`; `fired` is set then, and `at` the loop's time."""
 
-    def __init__(self, child: Child, point: Point, applied: bool) -> None:
+    def __init__(self, child: Child, point: KillPoint, applied: bool) -> None:
         self.fired = asyncio.Event()
         self.at = 0.0
         self._child, self._point, self._applied, self._seen = child, point, applied, 0
 
-    def _reached(self, call: Call) -> bool:
+    def _reached(self, call: ProxiedRequest) -> bool:
         if self.fired.is_set() or not call.writes or describe(call) != self._point.what:
             return False
         self._seen += 1
@@ -32,13 +32,13 @@ class Kill(Rule):
         self.injected += 1
         self.at = asyncio.get_running_loop().time()
         self.fired.set()
-        raise Cut
+        raise ProxyCut
 
-    async def asked(self, call: Call) -> Instead | None:
+    async def asked(self, call: ProxiedRequest) -> ReplacedResponse | None:
         if not self._applied and self._reached(call):
             self._kill()
         return None
 
-    async def answered(self, call: Call, status: int, body: bytes) -> None:
+    async def answered(self, call: ProxiedRequest, status: int, body: bytes) -> None:
         if self._applied and status < 400 and self._reached(call):
             self._kill()

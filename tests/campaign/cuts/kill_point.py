@@ -7,7 +7,7 @@ from collections import Counter
 from collections.abc import Iterable
 from dataclasses import dataclass
 
-from tests.campaign.proxy.call import Call
+from tests.campaign.proxy.call import ProxiedRequest
 
 TELLING = (
     "claim", "result", "image", "buildPod", "lastOrder", "order", "activationSeen", "activeDeployment",
@@ -16,7 +16,7 @@ TELLING = (
 
 
 @dataclass(frozen=True)
-class Point:
+class KillPoint:
     """The `nth` write of that description by that process (`api`, `controller`) in a scenario."""
 
     process: str
@@ -27,12 +27,12 @@ class Point:
         return f"{self.process}: {self.what}" + (f" ({self.nth}.)" if self.nth > 1 else "")
 
 
-def describe(call: Call) -> str:
+def describe(call: ProxiedRequest) -> str:
     """What a request writes: the same words whenever the same is written, whatever it is named."""
     return " ".join(part for part in (call.verb, call.kind, _detail(call)) if part)
 
 
-def _detail(call: Call) -> str:
+def _detail(call: ProxiedRequest) -> str:
     sent = call.sent
     if call.resource == "events":
         return str(sent.get("reason") or "")
@@ -49,12 +49,12 @@ def _detail(call: Call) -> str:
     return " ".join(sorted(set(fields) - {"resourceVersion", "uid"}))
 
 
-def points(writes: Iterable[tuple[str, Call]]) -> list[Point]:
+def points(writes: Iterable[tuple[str, ProxiedRequest]]) -> list[KillPoint]:
     """The points of the writes that processes sent, in their order."""
     seen: Counter[tuple[str, str]] = Counter()
     found = []
     for process, call in writes:
         what = describe(call)
         seen[process, what] += 1
-        found.append(Point(process, what, seen[process, what]))
+        found.append(KillPoint(process, what, seen[process, what]))
     return found

@@ -11,28 +11,28 @@ from dataclasses import dataclass, field
 from typing import Any
 
 from tests.campaign.cuts import cluster_view
-from tests.campaign.cuts.cluster_view import Sight
-from tests.campaign.cuts.kill import Kill
-from tests.campaign.cuts.kill_point import Point, points
+from tests.campaign.cuts.cluster_view import ClusterView
+from tests.campaign.cuts.kill import KillRule
+from tests.campaign.cuts.kill_point import KillPoint, points
 from tests.campaign.cuts.scenario import Scenario
-from tests.campaign.cuts.stage import Stage
+from tests.campaign.cuts.stage import CutStage
 
 CONVERGE_SECONDS = 150.0
 TRIES = 3
 
 
 @dataclass
-class Undisturbed:
+class BaselinePass:
     """How a scenario goes when nobody disturbs it."""
 
     scenario: Scenario
-    points: list[Point]
-    end: Sight
+    points: list[KillPoint]
+    end: ClusterView
     told: set[str]
 
 
 @dataclass
-class Report:
+class PassReport:
     """What the passes came to."""
 
     passes: int = 0
@@ -42,7 +42,7 @@ class Report:
     missed: list[str] = field(default_factory=list)
     wrong: list[str] = field(default_factory=list)
 
-    def add(self, other: "Report") -> None:
+    def add(self, other: "PassReport") -> None:
         """Takes over what another one has."""
         self.passes += other.passes
         self.kills += other.kills
@@ -51,7 +51,7 @@ class Report:
         self.wrong += other.wrong
 
 
-async def undisturbed(stage: Stage, scenario: Scenario) -> Undisturbed:
+async def run_baseline(stage: CutStage, scenario: Scenario) -> BaselinePass:
     """Plays it without a cut. Raises AssertionError where a write that it must make was not seen."""
     before = len(stage.writes())
     marks = {process: len(count.calls) for process, count in stage.counts.items()}
@@ -61,7 +61,7 @@ async def undisturbed(stage: Stage, scenario: Scenario) -> Undisturbed:
     seen = await scenario.sight(stage, subject)
     assert len(stage.writes()) > before
 
-    def written() -> list[Point]:
+    def written() -> list[KillPoint]:
         return points(
             (process, call)
             for process, count in stage.counts.items()
@@ -76,15 +76,15 @@ async def undisturbed(stage: Stage, scenario: Scenario) -> Undisturbed:
     names = {str(point) for point in found}
     assert set(scenario.essential) <= names, (sorted(set(scenario.essential) - names), sorted(names))
     stage.subjects.append((scenario, subject, seen))
-    return Undisturbed(scenario, found, seen, await cluster_view.told(stage.testbed, subject))
+    return BaselinePass(scenario, found, seen, await cluster_view.told(stage.testbed, subject))
 
 
-async def cut(stage: Stage, base: Undisturbed, point: Point, applied: bool) -> Report:
+async def cut(stage: CutStage, base: BaselinePass, point: KillPoint, applied: bool) -> PassReport:
     """Plays it with a kill at a point, before the write is done or (`applied`) after it."""
-    report, loop = Report(passes=1), asyncio.get_running_loop()
+    report, loop = PassReport(passes=1), asyncio.get_running_loop()
     words = f"{base.scenario.name}, {point}, {'after' if applied else 'before'}"
     for _ in range(TRIES):
-        kill = Kill(stage.child(point.process), point, applied)
+        kill = KillRule(stage.child(point.process), point, applied)
         async with _armed(stage, point.process, kill):
             subject = await base.scenario.act(stage)
             seen = await _end(stage, base.scenario, subject, kill)
@@ -108,7 +108,7 @@ async def cut(stage: Stage, base: Undisturbed, point: Point, applied: bool) -> R
 
 
 @contextlib.asynccontextmanager
-async def _armed(stage: Stage, process: str, kill: Kill) -> AsyncIterator[None]:
+async def _armed(stage: CutStage, process: str, kill: KillRule) -> AsyncIterator[None]:
     """The rule, and somebody who starts the process again, as the kubelet does."""
     proxy, child = stage.proxies[process], stage.child(process)
     proxy.rules.append(kill)
@@ -128,7 +128,9 @@ async def _armed(stage: Stage, process: str, kill: Kill) -> AsyncIterator[None]:
         reviving.cancel()
 
 
-async def _end(stage: Stage, scenario: Scenario, subject: str, kill: Kill | None = None) -> Sight:
+async def _end(
+    stage: CutStage, scenario: Scenario, subject: str, kill: KillRule | None = None
+) -> ClusterView:
     """What is seen once it is over; a pass whose cut is behind the end waits for that a little."""
     loop = asyncio.get_running_loop()
     end = loop.time() + CONVERGE_SECONDS
@@ -146,7 +148,7 @@ async def _end(stage: Stage, scenario: Scenario, subject: str, kill: Kill | None
     return seen
 
 
-async def _equal(stage: Stage, base: Undisturbed, subject: str, seen: Sight) -> Sight:
+async def _equal(stage: CutStage, base: BaselinePass, subject: str, seen: ClusterView) -> ClusterView:
     """What is seen once it is as it was undisturbed, or after the time for that."""
     end = asyncio.get_running_loop().time() + CONVERGE_SECONDS
     while different(base.end, seen) and asyncio.get_running_loop().time() < end:
@@ -155,7 +157,7 @@ async def _equal(stage: Stage, base: Undisturbed, subject: str, seen: Sight) -> 
     return seen
 
 
-async def _look(stage: Stage, scenario: Scenario, subject: str) -> Sight:
+async def _look(stage: CutStage, scenario: Scenario, subject: str) -> ClusterView:
     """A sight; nothing while the api is away."""
     with contextlib.suppress(Exception):
         async with asyncio.timeout(20):
@@ -163,7 +165,7 @@ async def _look(stage: Stage, scenario: Scenario, subject: str) -> Sight:
     return {}
 
 
-def different(wanted: Sight, seen: Sight) -> list[str]:
+def different(wanted: ClusterView, seen: ClusterView) -> list[str]:
     """The fields that differ, as words."""
     fields = sorted(set(wanted) | set(seen))
     return [
@@ -173,7 +175,7 @@ def different(wanted: Sight, seen: Sight) -> list[str]:
     ]
 
 
-async def unchanged(stage: Stage) -> list[str]:
+async def unchanged(stage: CutStage) -> list[str]:
     """What of all that came to its end was changed by what came after it."""
     wrong: list[str] = []
     for scenario, subject, before in stage.subjects:

@@ -14,8 +14,8 @@ from crds.kinds import DEPLOYMENT, PROJECT, RUN
 from crds.names import id_of, name_of
 from tests.campaign import ledger
 from tests.campaign.cuts import cluster_view
-from tests.campaign.cuts.cluster_view import Sight
-from tests.campaign.cuts.stage import LINE, OTHER, Stage
+from tests.campaign.cuts.cluster_view import ClusterView
+from tests.campaign.cuts.stage import LINE, OTHER, CutStage
 
 
 class Scenario(ABC):
@@ -29,19 +29,19 @@ class Scenario(ABC):
     """Kubernetes Events that it may have besides, after a restart."""
 
     @abstractmethod
-    async def act(self, stage: Stage) -> str:
+    async def act(self, stage: CutStage) -> str:
         """Does it; gives the name of the object it is about."""
 
     @abstractmethod
-    async def sight(self, stage: Stage, subject: str) -> Sight:
+    async def sight(self, stage: CutStage, subject: str) -> ClusterView:
         """What is seen of it now."""
 
     @abstractmethod
-    def over(self, seen: Sight) -> bool:
+    def over(self, seen: ClusterView) -> bool:
         """Whether it came to its end."""
 
 
-class Submitted(Scenario):
+class SubmittedRun(Scenario):
     """A run by POST that succeeds, with events and an artifact."""
 
     name = "run"
@@ -54,20 +54,20 @@ class Submitted(Scenario):
         "controller: patch runs/status Succeeded",
     )
 
-    def input(self, stage: Stage) -> dict[str, Any]:
+    def input(self, stage: CutStage) -> dict[str, Any]:
         """The crew's script."""
         return {"ledger": stage.testbed.ledger.url, "events": 3, "artifact": 1000, "sleep": 1.5}
 
-    async def act(self, stage: Stage) -> str:
+    async def act(self, stage: CutStage) -> str:
         body = {"deployment": stage.testbed.project, "input": self.input(stage)}
         order = {"Idempotency-Key": secrets.token_hex(8)}
         made = await stage.testbed.ask("POST", "/v1/runs", body, **order)
         return name_of(made["id"])
 
-    async def sight(self, stage: Stage, subject: str) -> Sight:
-        return await cluster_view.of_run(stage.testbed, subject)
+    async def sight(self, stage: CutStage, subject: str) -> ClusterView:
+        return await cluster_view.run_view(stage.testbed, subject)
 
-    def over(self, seen: Sight) -> bool:
+    def over(self, seen: ClusterView) -> bool:
         shown, pods = seen["shown"], seen.get("pods") or ()
         ended = isinstance(shown, dict) and shown["status"] in ("succeeded", "failed", "canceled")
         return ended and all(finished for _, finished in pods) and (seen["object"] or {}).get("phase") in (
@@ -75,7 +75,7 @@ class Submitted(Scenario):
         )  # fmt: skip
 
 
-class Applied(Submitted):
+class AppliedRun(SubmittedRun):
     """A run by kubectl that is canceled while its crew works."""
 
     name = "cancel"
@@ -89,7 +89,7 @@ class Applied(Submitted):
         "controller: patch runs/status Canceled",
     )
 
-    async def act(self, stage: Stage) -> str:
+    async def act(self, stage: CutStage) -> str:
         name = f"run-cut-{secrets.token_hex(4)}"
         script = {"ledger": stage.testbed.ledger.url, "sleep": 3600}
         spec = {"project": stage.testbed.project, "input": script}
@@ -100,7 +100,7 @@ class Applied(Submitted):
         await stage.testbed.ask("POST", f"/v1/runs/{id_of(name)}/cancel")
         return name
 
-    async def sight(self, stage: Stage, subject: str) -> Sight:
+    async def sight(self, stage: CutStage, subject: str) -> ClusterView:
         found = await super().sight(stage, subject)
         if found.get("object"):
             # A runner that finds no facade in the time that it has is stopped without a word.
@@ -108,14 +108,14 @@ class Applied(Submitted):
         return found
 
 
-class Pruned(Submitted):
+class PrunedRun(SubmittedRun):
     """An ended run whose object goes; the API goes on showing it."""
 
     name = "prune"
     only_essential = True
     essential = ("api: delete runs",)
 
-    async def act(self, stage: Stage) -> str:
+    async def act(self, stage: CutStage) -> str:
         await self._keep(stage, "1h")
         name = await super().act(stage)
 
@@ -128,15 +128,15 @@ class Pruned(Submitted):
         await self._keep(stage, "1s")
         return name
 
-    async def _keep(self, stage: Stage, time: str) -> None:
+    async def _keep(self, stage: CutStage, time: str) -> None:
         retention = {"spec": {"retention": {"runs": time}}}
         await stage.testbed.kube.patch(PROJECT, stage.testbed.project, retention)
 
-    def over(self, seen: Sight) -> bool:
+    def over(self, seen: ClusterView) -> bool:
         return seen["object"] is None and not seen["pods"]
 
 
-class RolledBack(Scenario):
+class RolledBackDeployment(Scenario):
     """A rollback to the deployment that is not active."""
 
     name = "rollback"
@@ -149,24 +149,24 @@ class RolledBack(Scenario):
         "controller: patch deployments/status Superseded",
     )
 
-    async def act(self, stage: Stage) -> str:
+    async def act(self, stage: CutStage) -> str:
         project = await stage.testbed.ask("GET", f"/v1/projects/{stage.testbed.project}")
         active = name_of(project["active_deployment_id"])
         name = stage.testbed.deployment if active == OTHER else OTHER
         await stage.testbed.ask("POST", f"/v1/deployments/{id_of(name)}/rollback")
         return name
 
-    async def sight(self, stage: Stage, subject: str) -> Sight:
-        return await cluster_view.of_deployment(stage, subject)
+    async def sight(self, stage: CutStage, subject: str) -> ClusterView:
+        return await cluster_view.deployment_view(stage, subject)
 
-    def over(self, seen: Sight) -> bool:
+    def over(self, seen: ClusterView) -> bool:
         return bool(
             seen.get("phase") == "Active" and seen["is active"] and seen["active ones"] == 1
             and seen["shown"] == [True]
         )  # fmt: skip
 
 
-class Committed(RolledBack):
+class CommittedDeployment(RolledBackDeployment):
     """A commit whose tree was built before: its image is taken over."""
 
     name = "commit"
@@ -181,18 +181,18 @@ class Committed(RolledBack):
         "controller: create events NewCommit",
         "controller: create events Activated",
     )
-    detours = frozenset(("Building", "Built"))
+    detours = frozenset(("Building", "BuiltDeployment"))
 
-    async def sight(self, stage: Stage, subject: str) -> Sight:
+    async def sight(self, stage: CutStage, subject: str) -> ClusterView:
         # A controller that was started anew may not know the source yet; then it builds the same once more.
         return {**await super().sight(stage, subject), "pods": None}
 
-    def variant(self, stage: Stage) -> str:
+    def variant(self, stage: CutStage) -> str:
         """A built tree that is not the head's."""
         last = list(stage.commits.values())[-1]
         return "ebb" if last == "flood" else "flood"
 
-    async def act(self, stage: Stage) -> str:
+    async def act(self, stage: CutStage) -> str:
         sha = await stage.commit(self.variant(stage))
         await stage.look()
         project = await stage.testbed.kube.get(PROJECT, LINE)
@@ -207,7 +207,7 @@ class Committed(RolledBack):
         return name
 
 
-class Built(RolledBack):
+class BuiltDeployment(RolledBackDeployment):
     """A new commit that is asked for, and built for real; the dependencies are there."""
 
     name = "build"
@@ -219,13 +219,13 @@ class Built(RolledBack):
         "controller: patch deployments/status image",
     )
 
-    async def act(self, stage: Stage) -> str:
+    async def act(self, stage: CutStage) -> str:
         variant = secrets.token_hex(4)
         sha = await stage.commit(variant)
         body = {"project": LINE, "source": {"git": {"commit": sha}}}
         made = await stage.testbed.ask("POST", "/v1/deployments", body)
         return name_of(made["id"])
 
-    async def sight(self, stage: Stage, subject: str) -> Sight:
+    async def sight(self, stage: CutStage, subject: str) -> ClusterView:
         found = await super().sight(stage, subject)
         return {**found, "image": None}

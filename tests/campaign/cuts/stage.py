@@ -18,9 +18,9 @@ from crds.kinds import DEPLOYMENT, PROJECT, RUN
 from crds.names import ANNOTATION_REQUESTED_AT, id_of, name_of
 from crds.times import format_time
 from tests.campaign.child import Child
-from tests.campaign.proxy.call import Call
-from tests.campaign.proxy.rule import Count
-from tests.campaign.proxy.server import Proxy, proxying
+from tests.campaign.proxy.call import ProxiedRequest
+from tests.campaign.proxy.rule import RequestRecorder
+from tests.campaign.proxy.server import ApiserverProxy, apiserver_proxy
 from tests.campaign.testbed import ROOT, CampaignTestbed, open_testbed
 from tests.testbed.git_server import GitServer, Repository
 
@@ -32,12 +32,12 @@ REST_SECONDS = 60.0
 
 
 @dataclass
-class Stage:
+class CutStage:
     """One test bed; its scenarios are played one after another."""
 
     testbed: CampaignTestbed
-    proxies: dict[str, Proxy]
-    counts: dict[str, Count]
+    proxies: dict[str, ApiserverProxy]
+    counts: dict[str, RequestRecorder]
     repository: Repository
     url: str
     images: dict[str, str] = field(default_factory=dict)
@@ -51,7 +51,7 @@ class Stage:
         """The process of that name."""
         return self.testbed.api if process == "api" else self.testbed.controller
 
-    def writes(self) -> list[tuple[str, Call]]:
+    def writes(self) -> list[tuple[str, ProxiedRequest]]:
         """The writes that succeeded so far, by process; in their order within each."""
         return [
             (process, call)
@@ -110,7 +110,7 @@ class Stage:
 
 
 @contextlib.asynccontextmanager
-async def stage(directory: Path, repositories: bool = True, tree: Path = ROOT) -> AsyncIterator[Stage]:
+async def stage(directory: Path, repositories: bool = True, tree: Path = ROOT) -> AsyncIterator[CutStage]:
     """A stage, ready, of a tree's code; without `repositories` there is no project that follows one."""
     # Ended Runs of projects that say so go soon; those of `crew` stay.
     settings = {"CREWYARD_RUN_TTL": "2"}
@@ -119,10 +119,10 @@ async def stage(directory: Path, repositories: bool = True, tree: Path = ROOT) -
         (directory / process).mkdir()
     async with contextlib.AsyncExitStack() as stack:
         proxies = {
-            process: await stack.enter_async_context(proxying(directory / process))
+            process: await stack.enter_async_context(apiserver_proxy(directory / process))
             for process in ("api", "controller")
         }
-        counts = {process: Count() for process in proxies}
+        counts = {process: RequestRecorder() for process in proxies}
         for process, proxy in proxies.items():
             proxy.rules.append(counts[process])
         found = await stack.enter_async_context(
@@ -136,7 +136,7 @@ async def stage(directory: Path, repositories: bool = True, tree: Path = ROOT) -
             )
         )
         server = stack.enter_context(GitServer(directory / "git", found.host))
-        made = Stage(found, proxies, counts, server.create(LINE), server.url(LINE))
+        made = CutStage(found, proxies, counts, server.create(LINE), server.url(LINE))
         await found.api.start()
         await found.furnish(retention={"runs": "1h"})
         await found.deploy(OTHER)
@@ -148,7 +148,7 @@ async def stage(directory: Path, repositories: bool = True, tree: Path = ROOT) -
         yield made
 
 
-async def _build(made: Stage) -> None:
+async def _build(made: CutStage) -> None:
     """Follows the repository, and builds both variants for real."""
     for variant in ("ebb", "flood"):
         sha = await made.commit(variant)
@@ -166,13 +166,13 @@ async def _build(made: Stage) -> None:
         made.images[variant] = found["status"]["image"]
 
 
-async def _seen(made: Stage, sha: str) -> bool:
+async def _seen(made: CutStage, sha: str) -> bool:
     """Whether the controller knows the commit, and with it the tree: what is built then can be reused."""
     project = await made.testbed.kube.get(PROJECT, LINE)
     return project is not None and sha in str(project.get("status"))
 
 
-async def built(made: Stage, deployment: str, seconds: float = 900) -> None:
+async def built(made: CutStage, deployment: str, seconds: float = 900) -> None:
     """Returns once a deployment is active. Raises AssertionError where it fails, TimeoutError."""
     async with asyncio.timeout(seconds):
         while True:

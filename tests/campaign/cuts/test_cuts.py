@@ -14,11 +14,19 @@ from tests.campaign import report as figures
 from tests.campaign.bugs.bug import copied
 from tests.campaign.checker import WRONG_END, Violation
 from tests.campaign.cuts import passes
-from tests.campaign.cuts.image_deletion import Trimmed
-from tests.campaign.cuts.passes import Report
-from tests.campaign.cuts.scenario import Applied, Built, Committed, Pruned, RolledBack, Scenario, Submitted
+from tests.campaign.cuts.image_deletion import DeletedImages
+from tests.campaign.cuts.passes import PassReport
+from tests.campaign.cuts.scenario import (
+    AppliedRun,
+    BuiltDeployment,
+    CommittedDeployment,
+    PrunedRun,
+    RolledBackDeployment,
+    Scenario,
+    SubmittedRun,
+)
 from tests.campaign.cuts.stage import stage
-from tests.campaign.report import Column, demand
+from tests.campaign.report import ReportColumn, require_good
 from tests.campaign.testbed import ROOT
 
 SETTLE = "prune_settle: float = 30.0"
@@ -34,14 +42,16 @@ def hurried(directory) -> Path:
     return tree
 
 
-async def played(directory, scenarios: tuple[Scenario, ...]) -> Report:
+async def played(directory, scenarios: tuple[Scenario, ...]) -> PassReport:
     """All passes of some scenarios, on a stage of their own."""
-    report = Report()
-    follows = any(isinstance(scenario, Committed | Built | Trimmed) for scenario in scenarios)
-    tree = hurried(directory) if any(isinstance(scenario, Trimmed) for scenario in scenarios) else ROOT
+    report = PassReport()
+    follows = any(
+        isinstance(scenario, CommittedDeployment | BuiltDeployment | DeletedImages) for scenario in scenarios
+    )
+    tree = hurried(directory) if any(isinstance(scenario, DeletedImages) for scenario in scenarios) else ROOT
     async with stage(directory, follows, tree) as made:
         for scenario in scenarios:
-            base = await passes.undisturbed(made, scenario)
+            base = await passes.run_baseline(made, scenario)
             for point in base.points:
                 if scenario.only_essential and str(point) not in scenario.essential:
                     continue
@@ -56,7 +66,7 @@ async def played(directory, scenarios: tuple[Scenario, ...]) -> Report:
 async def judge(name: str, directory, *stages: tuple[Scenario, ...]) -> None:
     """Plays on several stages at once."""
     works = [played(directory / str(number), scenarios) for number, scenarios in enumerate(stages)]
-    report = Report()
+    report = PassReport()
     for other in await asyncio.gather(*works):
         report.add(other)
     essential = [words for words in report.missed if any(
@@ -64,24 +74,24 @@ async def judge(name: str, directory, *stages: tuple[Scenario, ...]) -> None:
         for scenarios in stages for scenario in scenarios for write in scenario.essential
     )]  # fmt: skip
     wrong = tuple(Violation(WRONG_END, "", words) for words in report.wrong)
-    column = Column("cuts", report.passes, wrong, max(report.seconds, default=0.0))
+    column = ReportColumn("cuts", report.passes, wrong, max(report.seconds, default=0.0))
     notes = tuple(f"not reached: {words}" for words in report.missed)
-    demand(figures.Report(name, Counter({"kill at a write": report.kills}), (column,), notes=notes))
+    require_good(figures.Report(name, Counter({"kill at a write": report.kills}), (column,), notes=notes))
     assert essential == []
 
 
 @pytest.mark.timeout(3600)
 async def test_kills_at_run_and_deployment_writes(tmp_path):
-    await judge("test_cuts", tmp_path, (Submitted(),), (Committed(),), (Built(),))
+    await judge("test_cuts", tmp_path, (SubmittedRun(),), (CommittedDeployment(),), (BuiltDeployment(),))
 
 
 @pytest.mark.campaign
 @pytest.mark.timeout(3600)
 async def test_kills_at_cancel_rollback_and_pruning_writes(tmp_path):
-    await judge("test_other_cuts", tmp_path, (Applied(), Pruned()), (RolledBack(),))
+    await judge("test_other_cuts", tmp_path, (AppliedRun(), PrunedRun()), (RolledBackDeployment(),))
 
 
 @pytest.mark.campaign
 @pytest.mark.timeout(3600)
 async def test_kills_at_deployment_and_image_deletion_writes(tmp_path):
-    await judge("test_cuts_of_removal", tmp_path, (Trimmed(),))
+    await judge("test_cuts_of_removal", tmp_path, (DeletedImages(),))

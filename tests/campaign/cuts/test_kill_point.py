@@ -4,14 +4,14 @@ import json
 
 import pytest
 
-from tests.campaign.cuts.kill_point import Point, describe, points
-from tests.campaign.proxy.call import Call
+from tests.campaign.cuts.kill_point import KillPoint, describe, points
+from tests.campaign.proxy.call import ProxiedRequest
 
 ROOT = "/apis/crewyard.dev/v1alpha1/namespaces/crews"
 
 
 def call(method, path, **body):
-    return Call(method, path, {}, json.dumps(body).encode())
+    return ProxiedRequest(method, path, {}, json.dumps(body).encode())
 
 
 def pod(component):
@@ -45,9 +45,9 @@ def test_equal_writes_are_numbered_per_process():
     one, other = pod("run"), call("DELETE", f"{ROOT}/runs/run-a")
     writes = [("api", one), ("controller", one), ("api", other), ("api", one)]
     assert points(writes) == [
-        Point("api", "create pods of a run"),
-        Point("controller", "create pods of a run"),
-        Point("api", "delete runs"),
-        Point("api", "create pods of a run", 2),
+        KillPoint("api", "create pods of a run"),
+        KillPoint("controller", "create pods of a run"),
+        KillPoint("api", "delete runs"),
+        KillPoint("api", "create pods of a run", 2),
     ]
     assert str(points(writes)[-1]) == "api: create pods of a run (2.)"

@@ -13,11 +13,19 @@ import pytest
 from crds.kinds import RUN
 from crds.names import id_of
 from tests.campaign.campaign import Campaign, campaign
-from tests.campaign.cuts.stage import Stage, stage
+from tests.campaign.cuts.stage import CutStage, stage
 from tests.campaign.ledger import starts
-from tests.campaign.proxy.recording import Recording, Stale
-from tests.campaign.proxy.rule import CutBefore, Delay, Drop, LostAnswer, Rule, Storm, TooOld
-from tests.campaign.report import demand
+from tests.campaign.proxy.recording import ListRecorder, StaleLists
+from tests.campaign.proxy.rule import (
+    CutBeforeRequest,
+    DelayEvents,
+    DropEvents,
+    ErrorStorm,
+    ExpiredWatch,
+    LostResponse,
+    ProxyRule,
+)
+from tests.campaign.report import require_good
 
 CONCURRENCY = 10
 PROMISED = 20.0
@@ -25,14 +33,14 @@ MOST = 3 * PROMISED
 """What a slow machine that does much else is given, beside the time that it takes undisturbed."""
 ANEW_SECONDS = 120.0
 SCRIPT = {"events": 2, "sleep": 1.0}
-Fault = Callable[[Stage], AbstractAsyncContextManager[None]]
+Fault = Callable[[CutStage], AbstractAsyncContextManager[None]]
 
 
-def ruled(*make: Callable[[], Rule]) -> Fault:
+def ruled(*make: Callable[[], ProxyRule]) -> Fault:
     """Rules in both proxies."""
 
     @contextlib.asynccontextmanager
-    async def fault(made: Stage) -> AsyncIterator[None]:
+    async def fault(made: CutStage) -> AsyncIterator[None]:
         rules = {process: [one() for one in make] for process in made.proxies}
         every = [rule for mine in rules.values() for rule in mine]
         for process, proxy in made.proxies.items():
@@ -49,16 +57,16 @@ def ruled(*make: Callable[[], Rule]) -> Fault:
 
 
 @contextlib.asynccontextmanager
-async def half_open(made: Stage) -> AsyncIterator[None]:
+async def half_open(made: CutStage) -> AsyncIterator[None]:
     """All open watches stay open and say nothing any more; the fault is over when it has begun."""
     assert sum(proxy.hold() for proxy in made.proxies.values()) > 0
     yield
 
 
 @contextlib.asynccontextmanager
-async def behind(made: Stage) -> AsyncIterator[None]:
+async def behind(made: CutStage) -> AsyncIterator[None]:
     """Both processes are killed, and read lists of some time ago when they start again."""
-    recordings = {process: Recording() for process in made.proxies}
+    recordings = {process: ListRecorder() for process in made.proxies}
     for process, proxy in made.proxies.items():
         proxy.rules.append(recordings[process])
         # What a process reads when it starts.
@@ -66,7 +74,7 @@ async def behind(made: Stage) -> AsyncIterator[None]:
         await made.until(lambda lists=recordings[process].lists: _of_runs(lists))
         recordings[process].stop()
     yield
-    stale = {process: Stale(recording, times=2) for process, recording in recordings.items()}
+    stale = {process: StaleLists(recording, times=2) for process, recording in recordings.items()}
     for process, proxy in made.proxies.items():
         proxy.rules[:] = [rule for rule in proxy.rules if rule is not recordings[process]]
         proxy.rules.append(stale[process])
@@ -90,28 +98,30 @@ def talks(call):
 
 
 FAULTS: dict[str, Fault] = {
-    "events late by 3 s": ruled(lambda: Delay(3.0)),
-    "every event dropped": ruled(Drop),
+    "events late by 3 s": ruled(lambda: DelayEvents(3.0)),
+    "every event dropped": ruled(DropEvents),
     "watches half open": half_open,
-    "every 2nd watch too old": ruled(lambda: TooOld(2), lambda: CutBefore(lambda call: call.watches, 3)),
+    "every 2nd watch too old": ruled(
+        lambda: ExpiredWatch(2), lambda: CutBeforeRequest(lambda call: call.watches, 3)
+    ),
     "lists of before the restart": behind,
 }
 STORMS: dict[str, Fault] = {
-    "every 2nd event dropped": ruled(lambda: Drop(2)),
-    "every 3rd request refused": ruled(lambda: Storm(talks, nth=3)),
+    "every 2nd event dropped": ruled(lambda: DropEvents(2)),
+    "every 3rd request refused": ruled(lambda: ErrorStorm(talks, nth=3)),
     "every 3rd write cut, every 4th answer lost": ruled(
-        lambda: CutBefore(writes, 3), lambda: LostAnswer(writes, 4)
+        lambda: CutBeforeRequest(writes, 3), lambda: LostResponse(writes, 4)
     ),
 }
 
 
 @contextlib.asynccontextmanager
-async def calm(made: Stage) -> AsyncIterator[None]:
+async def calm(made: CutStage) -> AsyncIterator[None]:
     """No fault at all: what the machine needs for the same."""
     yield
 
 
-async def disturbed(made: Stage, found: Campaign, name: str, fault: Fault) -> float:
+async def disturbed(made: CutStage, found: Campaign, name: str, fault: Fault) -> float:
     """Some runs in a fault; seconds from its end until everybody knows how they ended."""
     loop = asyncio.get_running_loop()
     names: list[str] = []
@@ -155,7 +165,7 @@ async def through(directory, name: str, faults: dict[str, Fault]) -> None:
         for kind, fault in faults.items():
             took[kind] = await disturbed(made, found, kind, fault)
             found.notes.append(f"{kind}: all known {took[kind]:.1f} s after its end")
-    demand(found.report)
+    require_good(found.report)
     late = {kind: seconds for kind, seconds in took.items() if seconds > MOST + 2 * undisturbed}
     assert late == {}
 

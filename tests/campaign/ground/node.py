@@ -18,7 +18,7 @@ import pytest
 
 from dev import state
 from dev.cluster.kube_client import HttpKubeApi, KubeApiError
-from dev.embedded import cgroups, cluster, leftovers, teardown
+from dev.embedded import cgroups, cluster, host_cleanup, teardown
 from dev.embedded.components import apiserver, containerd, controller_manager, etcd, kubelet, scheduler
 from dev.images import images
 from dev.net import bridge
@@ -44,7 +44,7 @@ UP_SECONDS = 600.0
 GONE_SECONDS = 30.0
 
 
-class Node:
+class ClusterNode:
     """The node that this machine carries."""
 
     def __init__(self, settings: Settings) -> None:
@@ -53,7 +53,7 @@ class Node:
         self._kube = HttpKubeApi(settings.kubeconfig)
 
     @classmethod
-    def open(cls) -> "Node":
+    def open(cls) -> "ClusterNode":
         """The embedded ground; the test is skipped where there is none, or it is not to be touched."""
         if os.environ.get(ALLOWED) != "1":
             pytest.skip(f"{ALLOWED}=1 lets this kill the processes of the whole ground")
@@ -99,7 +99,9 @@ class Node:
         settings = self._settings
         makers: dict[str, Callable[[], ProcessSpec]] = {
             "etcd": lambda: etcd.process_spec(settings),
-            "registry": lambda: server.process_spec(settings, (settings.data / "registry-secret").read_text()),
+            "registry": lambda: server.process_spec(
+                settings, (settings.data / "registry-secret").read_text()
+            ),
             "containerd": lambda: containerd.process_spec(
                 settings, images.recorded(settings).pause, bridge.mtu(), os.environ
             ),
@@ -153,7 +155,7 @@ class Node:
                     self.kill(name)
             for pid in cgroups.members():
                 _kill(pid)
-            for identity in leftovers.shims(settings):
+            for identity in host_cleanup.shims(settings):
                 _kill(identity.pid)
             left = teardown.stop(settings, cluster.NAMES)
             assert left == [], left

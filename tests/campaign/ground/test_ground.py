@@ -11,19 +11,19 @@ from collections.abc import Awaitable, Callable
 import pytest
 
 from tests.campaign.campaign import Campaign, campaign
-from tests.campaign.ground.node import Node
-from tests.campaign.report import demand
+from tests.campaign.ground.node import ClusterNode
+from tests.campaign.report import require_good
 from tests.campaign.testbed import open_testbed
 from tests.campaign.workload import draw
 
 CONCURRENCY = 6
-Doing = Callable[[Node, Campaign], Awaitable[None]]
+Doing = Callable[[ClusterNode, Campaign], Awaitable[None]]
 
 
 @pytest.fixture
 def node():
     """The node, whole again behind the test."""
-    found = Node.open()
+    found = ClusterNode.open()
     yield found
     found.mend()
     found.ready()
@@ -42,7 +42,14 @@ async def work(found: Campaign, chance: random.Random, count: int, seconds: floa
 
 
 async def through(
-    name: str, node: Node, place, seed: int, count: int, seconds: float, doing: Doing, rewound: bool = False
+    name: str,
+    node: ClusterNode,
+    place,
+    seed: int,
+    count: int,
+    seconds: float,
+    doing: Doing,
+    rewound: bool = False,
 ) -> None:
     """The work, with the faults in the middle of it."""
     async with (
@@ -56,10 +63,10 @@ async def through(
 
         await asyncio.gather(work(found, random.Random(seed), count, seconds), trouble())
         await asyncio.to_thread(node.ready)
-    demand(found.report)
+    require_good(found.report)
 
 
-async def restart(node: Node, found: Campaign, name: str, down: float) -> None:
+async def restart(node: ClusterNode, found: Campaign, name: str, down: float) -> None:
     """One program is killed and away for some seconds."""
 
     async def doing() -> None:
@@ -70,7 +77,7 @@ async def restart(node: Node, found: Campaign, name: str, down: float) -> None:
     await found.fault(f"{name} SIGKILL", doing())
 
 
-async def halt(node: Node, found: Campaign, name: str, seconds: float) -> None:
+async def halt(node: ClusterNode, found: Campaign, name: str, seconds: float) -> None:
     """One program hangs for some seconds."""
 
     async def doing() -> None:
@@ -84,7 +91,7 @@ async def halt(node: Node, found: Campaign, name: str, seconds: float) -> None:
 
 
 async def test_restarts(node, place, chosen):
-    async def doing(node: Node, found: Campaign) -> None:
+    async def doing(node: ClusterNode, found: Campaign) -> None:
         for name in ("kube-apiserver", "etcd", "containerd"):
             await restart(node, found, name, 1.0)
             await asyncio.sleep(2)
@@ -95,7 +102,7 @@ async def test_restarts(node, place, chosen):
 @pytest.mark.campaign
 @pytest.mark.parametrize("name", ["kube-apiserver", "etcd", "containerd", "kubelet"])
 async def test_kills(node, place, chosen, name):
-    async def doing(node: Node, found: Campaign) -> None:
+    async def doing(node: ClusterNode, found: Campaign) -> None:
         chance = random.Random(found.seed)
         for _ in range(5):
             await restart(node, found, name, chance.uniform(0, 10))
@@ -107,7 +114,7 @@ async def test_kills(node, place, chosen, name):
 @pytest.mark.campaign
 @pytest.mark.parametrize("name", ["kube-apiserver", "etcd", "containerd", "kubelet"])
 async def test_halts(node, place, chosen, name):
-    async def doing(node: Node, found: Campaign) -> None:
+    async def doing(node: ClusterNode, found: Campaign) -> None:
         for seconds in (5, 20, 60):
             await halt(node, found, name, seconds)
             await asyncio.sleep(5)
@@ -121,7 +128,7 @@ async def test_a_store_set_back(node, place, chosen, tmp_path):
 
     newest = 0
 
-    async def doing(node: Node, found: Campaign) -> None:
+    async def doing(node: ClusterNode, found: Campaign) -> None:
         nonlocal newest
         await asyncio.to_thread(node.copy_store, tmp_path / "etcd")
         await asyncio.sleep(8)
@@ -146,7 +153,7 @@ async def test_a_store_set_back(node, place, chosen, tmp_path):
 
 @pytest.mark.campaign
 async def test_a_reboot(node, place, chosen):
-    async def doing(node: Node, found: Campaign) -> None:
+    async def doing(node: ClusterNode, found: Campaign) -> None:
         async def boot() -> None:
             await asyncio.gather(found.testbed.api.kill(), found.testbed.controller.kill())
             await asyncio.to_thread(node.reboot)

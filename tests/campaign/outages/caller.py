@@ -27,7 +27,7 @@ CUT = "cut"
 """In place of a status: the body ended before its announced length."""
 
 
-class Asker:
+class ContinuousCaller:
     """`seen` counts answers by call and status since `clear`; `wrong` is what must not have been answered."""
 
     def __init__(self, testbed: CampaignTestbed) -> None:
@@ -49,7 +49,7 @@ class Asker:
         return sum(self.seen[call, status] for status in statuses)
 
     @contextlib.asynccontextmanager
-    async def asking(self) -> AsyncIterator["Asker"]:
+    async def asking(self) -> AsyncIterator["ContinuousCaller"]:
         """Asks while the block is open."""
         calls = [
             ("ready", "/readyz"),

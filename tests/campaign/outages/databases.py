@@ -7,7 +7,7 @@ from collections.abc import AsyncIterator
 import asyncpg
 
 from tests.campaign.outages.link import Link
-from tests.campaign.outages.rule import Garbage, Rule
+from tests.campaign.outages.rule import GarbageBytes, LinkRule
 from tests.testbed.ports import free_port
 from tests.unit.api.store import postgres_server as pg
 
@@ -15,7 +15,7 @@ OURS = "select pg_terminate_backend(pid) from pg_stat_activity where application
 MOST_CONNECTIONS = 40
 
 
-class Database(pg.PostgresServer):
+class PostgresBehindLink(pg.PostgresServer):
     """A server that listens on a port of loopback."""
 
     def __init__(self) -> None:
@@ -34,7 +34,7 @@ class Database(pg.PostgresServer):
 
 
 @contextlib.asynccontextmanager
-async def killed(server: Database) -> AsyncIterator[None]:
+async def killed(server: PostgresBehindLink) -> AsyncIterator[None]:
     """It is gone, as after a crash, and started again."""
     await asyncio.to_thread(server.stop)
     try:
@@ -44,7 +44,7 @@ async def killed(server: Database) -> AsyncIterator[None]:
 
 
 @contextlib.asynccontextmanager
-async def read_only(server: Database) -> AsyncIterator[None]:
+async def read_only(server: PostgresBehindLink) -> AsyncIterator[None]:
     """It takes no writes, as one that was just demoted."""
     await asyncio.to_thread(_set_read_only, server, "on")
     try:
@@ -53,13 +53,13 @@ async def read_only(server: Database) -> AsyncIterator[None]:
         await asyncio.to_thread(_set_read_only, server, "off")
 
 
-def _set_read_only(server: Database, value: str) -> None:
+def _set_read_only(server: PostgresBehindLink, value: str) -> None:
     server.sql("postgres", f"alter system set default_transaction_read_only = {value}")
     server.sql("postgres", "select pg_reload_conf()")
 
 
 @contextlib.asynccontextmanager
-async def exhausted(server: Database) -> AsyncIterator[None]:
+async def exhausted(server: PostgresBehindLink) -> AsyncIterator[None]:
     """Others hold all its connections, and those of the product are ended."""
     held: list[asyncpg.Connection] = []
     taking = asyncio.create_task(_take(server, held))
@@ -72,7 +72,7 @@ async def exhausted(server: Database) -> AsyncIterator[None]:
             one.terminate()
 
 
-async def _take(server: Database, held: list[asyncpg.Connection]) -> None:
+async def _take(server: PostgresBehindLink, held: list[asyncpg.Connection]) -> None:
     place = {"host": str(server.directory), "port": server.port, "user": "crewyard", "database": "postgres"}
     while True:
         with contextlib.suppress(asyncpg.PostgresError, OSError):
@@ -84,14 +84,14 @@ async def _take(server: Database, held: list[asyncpg.Connection]) -> None:
 
 
 @contextlib.asynccontextmanager
-async def mad(link: Link) -> AsyncIterator[Rule]:
+async def mad(link: Link) -> AsyncIterator[LinkRule]:
     """Whoever connects is answered what no server says.
 
     Connections that were there are broken off before: the driver (asyncpg 0.32) reads such an answer in the
     middle of one for ever, and the facade is restarted by its liveness probe then, of which a test bed has none.
     """
     link.hang_up()
-    async with link.fault(Garbage()) as rule:
+    async with link.fault(GarbageBytes()) as rule:
         yield rule
 
 

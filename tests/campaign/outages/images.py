@@ -14,7 +14,7 @@ from crds.kinds import DEPLOYMENT
 from crds.names import name_of
 from dev.registry import client
 from dev.settings import REGISTRY_PORT
-from tests.campaign.outages.sources import STORED, Upload, source
+from tests.campaign.outages.sources import STORED, UploadedSource, source
 from tests.campaign.testbed import CampaignTestbed
 from tests.e2e.registry import MANIFESTS
 
@@ -26,9 +26,9 @@ def registry_address() -> tuple[str, int]:
     return os.environ["CREWYARD_HOST_ADDRESS"], REGISTRY_PORT
 
 
-async def deploy(testbed: CampaignTestbed, project: str, mark: str) -> tuple[Upload, str]:
+async def deploy(testbed: CampaignTestbed, project: str, mark: str) -> tuple[UploadedSource, str]:
     """Uploads another source of the crew; the upload, and its deployment's id."""
-    sent = await Upload.announced(testbed, source(mark), project)
+    sent = await UploadedSource.announced(testbed, source(mark), project)
     assert await sent.send() in STORED
     return sent, await sent.deploy(project)
 

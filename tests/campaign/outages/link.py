@@ -14,7 +14,7 @@ import socket
 import struct
 from collections.abc import AsyncIterator
 
-from tests.campaign.outages.rule import Cut, Instead, Line, Rule
+from tests.campaign.outages.rule import LinkConnection, LinkCut, LinkReply, LinkRule
 
 CHUNK = 64 * 1024
 LAST_SECONDS = 2.0
@@ -22,7 +22,7 @@ LAST_SECONDS = 2.0
 _RESET = struct.pack("ii", 1, 0)
 
 
-class _Answered(Exception):
+class _ReplySent(Exception):
     """The rule has answered; there is nothing more to say."""
 
 
@@ -31,10 +31,10 @@ class Link:
 
     def __init__(self, host: str, port: int, address: str = "127.0.0.1") -> None:
         self.address, self.port = address, 0
-        self.rules: list[Rule] = []
+        self.rules: list[LinkRule] = []
         self._far = (host, port)
         self._past = 0
-        self._lines: dict[Line, asyncio.StreamWriter] = {}
+        self._lines: dict[LinkConnection, asyncio.StreamWriter] = {}
         self._tasks: set[asyncio.Task[None]] = set()
         self._listening: asyncio.Server | None = None
 
@@ -71,7 +71,7 @@ class Link:
         return self._past + sum(rule.injected for rule in self.rules)
 
     @contextlib.asynccontextmanager
-    async def fault(self, rule: Rule) -> AsyncIterator[Rule]:
+    async def fault(self, rule: LinkRule) -> AsyncIterator[LinkRule]:
         """The rule holds while the block is open, for connections that are there already, too."""
         self.rules.append(rule)
         try:
@@ -82,9 +82,9 @@ class Link:
             self._past += rule.injected
 
     @contextlib.asynccontextmanager
-    async def refusing(self) -> AsyncIterator[Rule]:
+    async def refusing(self) -> AsyncIterator[LinkRule]:
         """Nothing listens while the block is open. The rule counts one."""
-        rule = Rule()
+        rule = LinkRule()
         rule.injected = 1
         self.deafen()
         try:
@@ -99,7 +99,7 @@ class Link:
         task.add_done_callback(self._tasks.discard)
 
     async def _serve(self, reader: asyncio.StreamReader, writer: asyncio.StreamWriter) -> None:
-        line = Line(str(writer.get_extra_info("peername")[0]))
+        line = LinkConnection(str(writer.get_extra_info("peername")[0]))
         self._lines[line] = writer
         far: asyncio.StreamWriter | None = None
         try:
@@ -113,9 +113,9 @@ class Link:
             finally:
                 asking.cancel()
                 telling.cancel()
-        except _Answered:
+        except _ReplySent:
             pass
-        except (Cut, OSError):
+        except (LinkCut, OSError):
             _reset(writer)
         finally:
             del self._lines[line]
@@ -125,7 +125,7 @@ class Link:
 
     async def _up(
         self,
-        line: Line,
+        line: LinkConnection,
         reader: asyncio.StreamReader,
         writer: asyncio.StreamWriter,
         far: asyncio.StreamWriter,
@@ -135,23 +135,25 @@ class Link:
             try:
                 for rule in list(self.rules):
                     data = await rule.asked(line, data)
-            except Cut as cut:
+            except LinkCut as cut:
                 far.write(cut.rest)
                 raise
-            except Instead as instead:
+            except LinkReply as instead:
                 await _answered(reader, writer, instead.answer)
-                raise _Answered from None
+                raise _ReplySent from None
             far.write(data)
             await far.drain()
         if far.can_write_eof():
             far.write_eof()
 
-    async def _down(self, line: Line, answers: asyncio.StreamReader, writer: asyncio.StreamWriter) -> None:
+    async def _down(
+        self, line: LinkConnection, answers: asyncio.StreamReader, writer: asyncio.StreamWriter
+    ) -> None:
         while data := await answers.read(CHUNK):
             try:
                 for rule in list(self.rules):
                     data = await rule.told(line, data)
-            except Cut as cut:
+            except LinkCut as cut:
                 writer.write(cut.rest)
                 await writer.drain()
                 raise
@@ -183,7 +185,7 @@ def _reset(writer: asyncio.StreamWriter) -> None:
 
 
 @contextlib.asynccontextmanager
-async def linked(host: str, port: int, address: str = "127.0.0.1") -> AsyncIterator[Link]:
+async def open_link(host: str, port: int, address: str = "127.0.0.1") -> AsyncIterator[Link]:
     """A link before a server, listening on `address`, while the block is open."""
     made = Link(host, port, address)
     await made.listen()

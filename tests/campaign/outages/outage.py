@@ -17,7 +17,7 @@ from typing import Any
 from tests.campaign.campaign import Campaign, campaign
 from tests.campaign.checker import Violation
 from tests.campaign.ledger import END
-from tests.campaign.outages.caller import Asker
+from tests.campaign.outages.caller import ContinuousCaller
 from tests.campaign.testbed import CampaignTestbed
 
 ANSWERS = "answers"
@@ -31,7 +31,7 @@ BACK_SECONDS = 120.0
 class Outage:
     """What a test works with."""
 
-    def __init__(self, campaign: Campaign, asker: Asker) -> None:
+    def __init__(self, campaign: Campaign, asker: ContinuousCaller) -> None:
         self.campaign, self.asker = campaign, asker
         self.testbed = campaign.testbed
 
@@ -55,9 +55,13 @@ class Outage:
                 if during is not None:
                     await during()
                 await asyncio.sleep(seconds)
-                if hasattr(rule, "injected") and not await comes(lambda: rule.injected > 0, BITE_SECONDS):
+                if hasattr(rule, "injected") and not await wait_until(
+                    lambda: rule.injected > 0, BITE_SECONDS
+                ):
                     self.broken(FAULT, f"{kind} disturbed nothing")
-                if told and not await comes(lambda: self.asker.count(told[0], *told[1]) > 0, BITE_SECONDS):
+                if told and not await wait_until(
+                    lambda: self.asker.count(told[0], *told[1]) > 0, BITE_SECONDS
+                ):
                     self.broken(FAULT, f"{kind}: {told[0]} was never answered by one of {told[1]}")
 
         await self.campaign.fault(kind, doing())
@@ -87,7 +91,7 @@ class Outage:
             over = {line.run for line in self.testbed.ledger.entries() if line.what == END}
             return set(runs) <= over
 
-        if not await comes(done, seconds):
+        if not await wait_until(done, seconds):
             self.broken(FAULT, f"not all crews of {runs} ended in {seconds:.0f} s")
 
     async def well(self, seconds: float = BACK_SECONDS) -> None:
@@ -95,7 +99,7 @@ class Outage:
         await self.testbed.api.ready(seconds)
 
 
-async def comes(holds: Callable[[], bool], seconds: float) -> bool:
+async def wait_until(holds: Callable[[], bool], seconds: float) -> bool:
     """Whether it holds within `seconds`; returns once it does."""
     end = time.monotonic() + seconds
     while not holds():
@@ -111,7 +115,7 @@ async def outage(
 ) -> AsyncIterator[Outage]:
     """An outage; the campaign's verdict is passed when the block ends without an error."""
     async with campaign(name, testbed, concurrency, seed) as found:
-        async with Asker(testbed).asking() as asker:
+        async with ContinuousCaller(testbed).asking() as asker:
             made = Outage(found, asker)
             yield made
         for text in sorted(set(asker.wrong))[:20]:

@@ -18,7 +18,7 @@ SECONDS = 180.0
 
 
 @dataclass
-class Follower:
+class GitFollowingProject:
     """One project that follows a repository at `url`."""
 
     testbed: CampaignTestbed

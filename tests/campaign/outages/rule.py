@@ -15,7 +15,7 @@ DOWN: Direction = "down"
 _REQUEST = re.compile(rb"(GET|HEAD|PUT|POST|PATCH|DELETE) (\S+) HTTP/1\.1\r\n")
 
 
-class Cut(Exception):
+class LinkCut(Exception):
     """The connection is broken off; `rest` is what still arrives."""
 
     def __init__(self, rest: bytes = b"") -> None:
@@ -23,7 +23,7 @@ class Cut(Exception):
         self.rest = rest
 
 
-class Instead(Exception):
+class LinkReply(Exception):
     """The product is answered so, and the server hears nothing of it."""
 
     def __init__(self, answer: bytes) -> None:
@@ -31,7 +31,7 @@ class Instead(Exception):
         self.answer = answer
 
 
-class Line:
+class LinkConnection:
     """One connection. `method` and `path` are those of its last HTTP request, `new` in the first piece."""
 
     def __init__(self, peer: str) -> None:
@@ -46,15 +46,15 @@ class Line:
             self.method, self.path = found[1].decode(), found[2].decode("latin-1")
 
 
-Which = Callable[[Line], bool]
+Which = Callable[[LinkConnection], bool]
 
 
-def every(_line: Line) -> bool:
+def every(_line: LinkConnection) -> bool:
     """All connections."""
     return True
 
 
-class Rule:
+class LinkRule:
     """Passes everything; others override what they disturb. `which` connections or requests are meant."""
 
     def __init__(self, which: Which = every) -> None:
@@ -62,48 +62,48 @@ class Rule:
         self.injected = 0
         self.over = asyncio.Event()
 
-    async def opened(self, line: Line) -> None:
-        """Before the server hears of a connection. Raises Cut."""
+    async def opened(self, line: LinkConnection) -> None:
+        """Before the server hears of a connection. Raises LinkCut."""
 
-    async def asked(self, line: Line, data: bytes) -> bytes:
-        """What arrives of what the product sent. Raises Cut, Instead."""
+    async def asked(self, line: LinkConnection, data: bytes) -> bytes:
+        """What arrives of what the product sent. Raises LinkCut, Instead."""
         return data
 
-    async def told(self, line: Line, data: bytes) -> bytes:
-        """What arrives of what the server sent. Raises Cut."""
+    async def told(self, line: LinkConnection, data: bytes) -> bytes:
+        """What arrives of what the server sent. Raises LinkCut."""
         return data
 
 
-class Silent(Rule):
+class SilentLink(LinkRule):
     """What the product sends arrives nowhere, and nothing comes back, until it is over: then all goes on."""
 
-    async def asked(self, line: Line, data: bytes) -> bytes:
+    async def asked(self, line: LinkConnection, data: bytes) -> bytes:
         return await self._held(line, data)
 
-    async def told(self, line: Line, data: bytes) -> bytes:
+    async def told(self, line: LinkConnection, data: bytes) -> bytes:
         return await self._held(line, data)
 
-    async def _held(self, line: Line, data: bytes) -> bytes:
+    async def _held(self, line: LinkConnection, data: bytes) -> bytes:
         if self.which(line):
             self.injected += 1
             await self.over.wait()
         return data
 
 
-class Slow(Rule):
+class SlowLink(LinkRule):
     """Each piece is late by `pause` seconds, and as many bytes a second pass as `rate` says."""
 
     def __init__(self, pause: float, rate: float, which: Which = every) -> None:
         super().__init__(which)
         self._pause, self._rate = pause, rate
 
-    async def asked(self, line: Line, data: bytes) -> bytes:
+    async def asked(self, line: LinkConnection, data: bytes) -> bytes:
         return await self._late(line, data)
 
-    async def told(self, line: Line, data: bytes) -> bytes:
+    async def told(self, line: LinkConnection, data: bytes) -> bytes:
         return await self._late(line, data)
 
-    async def _late(self, line: Line, data: bytes) -> bytes:
+    async def _late(self, line: LinkConnection, data: bytes) -> bytes:
         if self.which(line) and not self.over.is_set():
             self.injected += 1
             try:
@@ -114,21 +114,21 @@ class Slow(Rule):
         return data
 
 
-class CutAfter(Rule):
+class CutAfterBytes(LinkRule):
     """Breaks off each connection when so many bytes have passed in one direction; `most` times in all."""
 
     def __init__(self, direction: Direction, size: int, which: Which = every, most: int = 0) -> None:
         super().__init__(which)
         self._direction, self._size, self._most = direction, size, most
-        self._passed: dict[Line, int] = {}
+        self._passed: dict[LinkConnection, int] = {}
 
-    async def asked(self, line: Line, data: bytes) -> bytes:
+    async def asked(self, line: LinkConnection, data: bytes) -> bytes:
         return self._counted(line, data) if self._direction == UP else data
 
-    async def told(self, line: Line, data: bytes) -> bytes:
+    async def told(self, line: LinkConnection, data: bytes) -> bytes:
         return self._counted(line, data) if self._direction == DOWN else data
 
-    def _counted(self, line: Line, data: bytes) -> bytes:
+    def _counted(self, line: LinkConnection, data: bytes) -> bytes:
         if not self.which(line) or (self._most and self.injected >= self._most):
             return data
         left = self._size - self._passed.get(line, 0)
@@ -137,22 +137,22 @@ class CutAfter(Rule):
             return data
         self.injected += 1
         self._passed.pop(line, None)
-        raise Cut(data[:left])
+        raise LinkCut(data[:left])
 
 
-class Garbage(Rule):
+class GarbageBytes(LinkRule):
     """Answers what no server says, whatever is asked."""
 
     ANSWER = b"\x00\xff\x15nobody speaks so\r\n\r\n" * 8
 
-    async def asked(self, line: Line, data: bytes) -> bytes:
+    async def asked(self, line: LinkConnection, data: bytes) -> bytes:
         if self.which(line):
             self.injected += 1
-            raise Instead(self.ANSWER)
+            raise LinkReply(self.ANSWER)
         return data
 
 
-class Answer(Rule):
+class FixedResponse(LinkRule):
     """Answers HTTP requests in place of the server: status, headers and body; `most` of them, or all."""
 
     def __init__(
@@ -164,18 +164,18 @@ class Answer(Rule):
         self._status, self._most = head.encode() + b"\r\n", most
         self._body = raw
 
-    async def asked(self, line: Line, data: bytes) -> bytes:
+    async def asked(self, line: LinkConnection, data: bytes) -> bytes:
         if line.new and self.which(line) and not (self._most and self.injected >= self._most):
             self.injected += 1
-            raise Instead(self._status + (b"" if line.method == "HEAD" else self._body))
+            raise LinkReply(self._status + (b"" if line.method == "HEAD" else self._body))
         return data
 
 
-class Hung(Rule):
+class HungRequests(LinkRule):
     """Hangs up on all that is sent to the server."""
 
-    async def asked(self, line: Line, data: bytes) -> bytes:
+    async def asked(self, line: LinkConnection, data: bytes) -> bytes:
         if self.which(line):
             self.injected += 1
-            raise Cut
+            raise LinkCut
         return data

@@ -10,7 +10,7 @@ from typing import Any
 import aiohttp
 
 from tests.campaign.image import CREW
-from tests.campaign.observed import Seen
+from tests.campaign.observed import ApiRunRecord
 from tests.campaign.testbed import CampaignTestbed
 from tests.e2e.upload_project import archive
 
@@ -26,7 +26,7 @@ def source(mark: str) -> bytes:
 
 
 @dataclass
-class Upload:
+class UploadedSource:
     """One archive on its way. `statuses` are the answers to its bytes, 0 where there was none."""
 
     testbed: CampaignTestbed
@@ -35,7 +35,7 @@ class Upload:
     statuses: list[int]
 
     @classmethod
-    async def announced(cls, testbed: CampaignTestbed, content: bytes, project: str = "") -> "Upload":
+    async def announced(cls, testbed: CampaignTestbed, content: bytes, project: str = "") -> "UploadedSource":
         """An upload that may be sent."""
         sha256 = hashlib.sha256(content).hexdigest()
         body = {"project": project or testbed.project, "size": len(content), "sha256": sha256}
@@ -73,7 +73,7 @@ class Upload:
         return str((await self.testbed.ask("POST", "/v1/deployments", body))["id"])
 
 
-def disagreement(blobs: Path, runs: dict[str, Seen]) -> list[str]:
+def disagreement(blobs: Path, runs: dict[str, ApiRunRecord]) -> list[str]:
     """Where files below `blobs` and what the API tells of runs differ: torn, missing, or nobody's."""
     found = []
     there: dict[str, set[str]] = {}

@@ -6,12 +6,12 @@ from pathlib import Path
 import pytest
 
 from tests.campaign.outages import databases
-from tests.campaign.outages.databases import Database
-from tests.campaign.outages.link import linked
+from tests.campaign.outages.databases import PostgresBehindLink
+from tests.campaign.outages.link import open_link
 from tests.campaign.outages.outage import Outage, outage
-from tests.campaign.outages.rule import Silent, Slow
+from tests.campaign.outages.rule import SilentLink, SlowLink
 from tests.campaign.outages.volume import full, volume
-from tests.campaign.report import demand
+from tests.campaign.report import require_good
 from tests.campaign.testbed import open_testbed
 from tests.unit.api.store import postgres_server as pg
 
@@ -28,7 +28,7 @@ NAME = "outages"
 def server(place):
     if not (pg.PROGRAMS / "postgres").exists():
         pytest.skip(pg.MISSING)
-    found = Database()
+    found = PostgresBehindLink()
     try:
         # Below a directory that its user may enter.
         with volume(found.directory / "small", "64m", "postgres") as small:
@@ -52,7 +52,7 @@ async def test_every_trouble_of_a_database(place: Path, server):
         database.sql, "postgres", f"create database {NAME} template template0 tablespace small"
     )
     async with (
-        linked("127.0.0.1", database.port) as link,
+        open_link("127.0.0.1", database.port) as link,
         open_testbed(
             place,
             concurrency=CONCURRENCY,
@@ -68,10 +68,10 @@ async def test_every_trouble_of_a_database(place: Path, server):
             ("database killed", databases.killed(database), 4, NOT_READY),
             ("database halted", pg.halted(database), 20, NOT_READY),
             ("database refuses", link.refusing(), 5, NOT_READY),
-            ("database silent", link.fault(Silent()), 8, NOT_READY),
+            ("database silent", link.fault(SilentLink()), 8, NOT_READY),
             ("database answers garbage", databases.mad(link), 4, NOT_READY),
             ("database connections cut", databases.flapping(link), 5, None),
-            ("database slow", link.fault(Slow(0.1, 1_000_000)), 5, None),
+            ("database slow", link.fault(SlowLink(0.1, 1_000_000)), 5, None),
             ("database read-only", databases.read_only(database), 5, NOT_READY),
             ("database connections exhausted", databases.exhausted(database), 6, NOT_READY),
             ("database full", full(small), 6, None),
@@ -85,4 +85,4 @@ async def test_every_trouble_of_a_database(place: Path, server):
             await found.strike(kind, fault, seconds, during, told)
             await found.well()
             await asyncio.gather(*asked)
-    demand(found.campaign.report)
+    require_good(found.campaign.report)

@@ -6,10 +6,10 @@ import pytest
 
 from tests.campaign.bugs.pod_scenes import started
 from tests.campaign.outages.outage import BACK_SECONDS, outage
-from tests.campaign.outages.sources import Upload, source
+from tests.campaign.outages.sources import UploadedSource, source
 from tests.campaign.outages.test_object_store import agree
 from tests.campaign.outages.volume import full, volume
-from tests.campaign.report import demand
+from tests.campaign.report import require_good
 from tests.campaign.testbed import open_testbed
 
 CONCURRENCY = 6
@@ -34,7 +34,7 @@ async def test_a_full_directory(place):
                 runs = [await found.campaign.work.post(script) for script in scripts]
                 # Their claims need the disk; from here on they talk and store.
                 await asyncio.gather(*(started(mine, run) for run in runs))
-                sent = await Upload.announced(mine, source(f"full {number}"))
+                sent = await UploadedSource.announced(mine, source(f"full {number}"))
                 asked = []
 
                 async def during(runs=runs, sent=sent, asked=asked) -> None:
@@ -51,4 +51,4 @@ async def test_a_full_directory(place):
                     found.broken("answers", f"the upload was answered {sent.odd}")
             await found.ended(*(one.run for one in found.campaign.work.asked))
             await agree(found, small / "data" / "blobs")
-    demand(found.campaign.report)
+    require_good(found.campaign.report)

@@ -6,11 +6,19 @@ from pathlib import Path
 
 import pytest
 
-from tests.campaign.outages.link import Link, linked
+from tests.campaign.outages.link import Link, open_link
 from tests.campaign.outages.outage import Outage, outage
-from tests.campaign.outages.remotes import Follower
-from tests.campaign.outages.rule import DOWN, Answer, CutAfter, Garbage, Line, Silent, Slow
-from tests.campaign.report import demand
+from tests.campaign.outages.remotes import GitFollowingProject
+from tests.campaign.outages.rule import (
+    DOWN,
+    CutAfterBytes,
+    FixedResponse,
+    GarbageBytes,
+    LinkConnection,
+    SilentLink,
+    SlowLink,
+)
+from tests.campaign.report import require_good
 from tests.campaign.testbed import CampaignTestbed, open_testbed
 from tests.testbed.git_server import GitServer
 
@@ -18,7 +26,7 @@ CONCURRENCY = 4
 ACTIVE = "active"
 
 
-def pack(line: Line) -> bool:
+def pack(line: LinkConnection) -> bool:
     """The request for a commit, after the list of heads was given."""
     return line.method == "POST"
 
@@ -29,18 +37,29 @@ def faults(link: Link):
     closed = 'WWW-Authenticate: Basic realm="git"\r\n'
     return {
         "git remote refuses": (link.refusing(), away),
-        "git remote cut in the list": (link.fault(CutAfter(DOWN, 200)), away),
-        "git remote answers garbage": (link.fault(Garbage()), (*away, "GitNotFound")),
-        "git remote answers 503": (link.fault(Answer(503, "later")), away),
-        "git remote answers 401": (link.fault(Answer(401, "no", closed)), ("GitAuthFailed",)),
-        "git remote answers 401 midway": (link.fault(Answer(401, "no", closed, pack)), ("GitAuthFailed",)),
-        "git remote cut in the pack": (link.fault(CutAfter(DOWN, 60, pack)), away),
-        "git remote silent": (link.fault(Silent()), away),
-        "git remote silent after the list": (link.fault(Silent(pack)), away),
+        "git remote cut in the list": (link.fault(CutAfterBytes(DOWN, 200)), away),
+        "git remote answers garbage": (link.fault(GarbageBytes()), (*away, "GitNotFound")),
+        "git remote answers 503": (link.fault(FixedResponse(503, "later")), away),
+        "git remote answers 401": (link.fault(FixedResponse(401, "no", closed)), ("GitAuthFailed",)),
+        "git remote answers 401 midway": (
+            link.fault(FixedResponse(401, "no", closed, pack)),
+            ("GitAuthFailed",),
+        ),
+        "git remote cut in the pack": (link.fault(CutAfterBytes(DOWN, 60, pack)), away),
+        "git remote silent": (link.fault(SilentLink()), away),
+        "git remote silent after the list": (link.fault(SilentLink(pack)), away),
     }
 
 
-async def struck(found: Outage, kind: str, fault, reasons, hurt: Follower, other: Follower, variant: str):
+async def struck(
+    found: Outage,
+    kind: str,
+    fault,
+    reasons,
+    hurt: GitFollowingProject,
+    other: GitFollowingProject,
+    variant: str,
+):
     """One fault; a commit on either side of it."""
     before = await hurt.active()
     shas: list[str] = []
@@ -66,12 +85,12 @@ async def followed(place: Path, mine: CampaignTestbed):
     """A link before a git server, a project behind the link, and one beside it; both active once."""
     (place / "git").mkdir()
     with GitServer(place / "git", mine.host) as server:
-        async with linked(mine.host, server.port, mine.host) as link:
+        async with open_link(mine.host, server.port, mine.host) as link:
             names = ("hurt", "other")
             repositories = [server.create(name) for name in names]
             urls = (f"http://{mine.host}:{link.port}/hurt.git", server.url("other"))
             both = [
-                Follower(mine, name, repository, url)
+                GitFollowingProject(mine, name, repository, url)
                 for name, repository, url in zip(names, repositories, urls, strict=True)
             ]
             # Each variant counts as built, so that a commit of one is active at once.
@@ -99,7 +118,7 @@ async def test_every_trouble_of_a_git_remote(place):
             await struck(found, kind, fault, reasons, hurt, other, variant)
             await found.ended(run)
         await slow(found, link, hurt)
-    demand(found.campaign.report)
+    require_good(found.campaign.report)
 
 
 @pytest.mark.campaign
@@ -111,10 +130,10 @@ async def test_a_git_remote_in_trouble_at_a_build(place):
     ):
         await found.stored(1000)
         await at_the_build(found, link, hurt)
-    demand(found.campaign.report)
+    require_good(found.campaign.report)
 
 
-async def slow(found: Outage, link: Link, hurt: Follower) -> None:
+async def slow(found: Outage, link: Link, hurt: GitFollowingProject) -> None:
     """A slow remote is waited for."""
     sha = await hurt.commit("flood")
 
@@ -122,18 +141,18 @@ async def slow(found: Outage, link: Link, hurt: Follower) -> None:
         await hurt.look()
         await hurt.becomes_active(sha)
 
-    await found.strike("git remote slow", link.fault(Slow(0.5, 2000)), 0, during)
+    await found.strike("git remote slow", link.fault(SlowLink(0.5, 2000)), 0, during)
 
 
-async def at_the_build(found: Outage, link: Link, hurt: Follower) -> None:
+async def at_the_build(found: Outage, link: Link, hurt: GitFollowingProject) -> None:
     """The remote answers the controller, and not the pod that fetches what is to be built."""
 
-    def pods(line: Line) -> bool:
+    def pods(line: LinkConnection) -> bool:
         return line.peer != found.testbed.host
 
     # Away for a while: another pod finds it again.
     sha = await hurt.commit("spring tide")
-    cut = CutAfter(DOWN, 0, pods)
+    cut = CutAfterBytes(DOWN, 0, pods)
 
     async def cut_once() -> None:
         await hurt.look()
@@ -147,7 +166,7 @@ async def at_the_build(found: Outage, link: Link, hurt: Follower) -> None:
     await hurt.becomes_active(sha)
     # Closed to it: that is final, and told.
     last = await hurt.commit("neap tide")
-    closed = Answer(401, "no", 'WWW-Authenticate: Basic realm="git"\r\n', pods)
+    closed = FixedResponse(401, "no", 'WWW-Authenticate: Basic realm="git"\r\n', pods)
 
     async def fails() -> None:
         await hurt.look()

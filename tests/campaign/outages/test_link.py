@@ -6,14 +6,23 @@ import aiohttp
 import pytest
 from aiohttp import web
 
-from tests.campaign.outages.link import linked
-from tests.campaign.outages.rule import DOWN, UP, Answer, CutAfter, Garbage, Rule, Silent, Slow
+from tests.campaign.outages.link import open_link
+from tests.campaign.outages.rule import (
+    DOWN,
+    UP,
+    CutAfterBytes,
+    FixedResponse,
+    GarbageBytes,
+    LinkRule,
+    SilentLink,
+    SlowLink,
+)
 
 LARGE = bytes(range(256)) * 4000
 SOON = 60.0
 
 
-class Far:
+class UpstreamServer:
     """A server that gives LARGE, and keeps what it was sent whole."""
 
     def __init__(self):
@@ -29,7 +38,7 @@ class Far:
 
 @pytest.fixture
 async def far():
-    found = Far()
+    found = UpstreamServer()
     app = web.Application(client_max_size=1 << 30)
     app.router.add_get("/{path:.*}", found.get)
     app.router.add_put("/{path:.*}", found.put)
@@ -43,7 +52,7 @@ async def far():
 
 @pytest.fixture
 async def link(far):
-    async with linked("127.0.0.1", far.port) as found:
+    async with open_link("127.0.0.1", far.port) as found:
         yield found
 
 
@@ -65,25 +74,27 @@ async def put(client, data=LARGE, path="/a"):
 
 
 async def test_traffic_passes_without_a_fault(link, client, far):
-    async with link.fault(Rule()):
+    async with link.fault(LinkRule()):
         assert await got(client) == (200, LARGE)
         assert await put(client) == (200, str(len(LARGE)))
     assert (far.kept, link.injected) == ([LARGE], 0)
 
 
-@pytest.mark.parametrize("rule", [CutAfter(UP, 100_000), Garbage(), Answer(503), Answer(401, "no")])
+@pytest.mark.parametrize(
+    "rule", [CutAfterBytes(UP, 100_000), GarbageBytes(), FixedResponse(503), FixedResponse(401, "no")]
+)
 async def test_faulty_upload_is_not_stored(link, client, far, rule):
     async with link.fault(rule):
         try:
             assert (await put(client))[0] in (503, 401)
         except aiohttp.ClientError:
-            assert not isinstance(rule, Answer)
+            assert not isinstance(rule, FixedResponse)
     assert far.kept == [] and link.injected == rule.injected > 0
     assert await put(client) == (200, str(len(LARGE)))
 
 
 async def test_truncated_response_is_an_error(link, client):
-    async with link.fault(CutAfter(DOWN, 100_000, most=1)):
+    async with link.fault(CutAfterBytes(DOWN, 100_000, most=1)):
         with pytest.raises(aiohttp.ClientError):
             await got(client)
         assert await got(client) == (200, LARGE), "just one was to be cut"
@@ -99,7 +110,7 @@ async def test_refused_link_closes_open_connections(link, client):
     assert link.injected == 1
 
 
-@pytest.mark.parametrize("rule", [Silent(), Slow(3600, 1)])
+@pytest.mark.parametrize("rule", [SilentLink(), SlowLink(3600, 1)])
 async def test_hung_connection_continues_after_the_fault(link, client, rule):
     async with link.fault(rule):
         asking = asyncio.create_task(got(client))
@@ -112,7 +123,7 @@ async def test_hung_connection_continues_after_the_fault(link, client, rule):
 
 
 async def test_rule_matches_named_requests_only(link, client):
-    wrong = Answer(507, "full", which=lambda line: line.method == "PUT" and "/b" in line.path)
+    wrong = FixedResponse(507, "full", which=lambda line: line.method == "PUT" and "/b" in line.path)
     async with link.fault(wrong):
         assert (await got(client, "/b"))[0] == 200
         assert (await put(client, path="/a"))[0] == 200

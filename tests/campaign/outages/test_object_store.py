@@ -9,12 +9,20 @@ import pytest
 
 from tests.campaign import observation
 from tests.campaign.outages.caller import CUT
-from tests.campaign.outages.link import Link, linked
+from tests.campaign.outages.link import Link, open_link
 from tests.campaign.outages.outage import BACK_SECONDS, Outage, outage
-from tests.campaign.outages.rule import DOWN, UP, Answer, CutAfter, Garbage, Silent, Slow
-from tests.campaign.outages.sources import Upload, disagreement, source
+from tests.campaign.outages.rule import (
+    DOWN,
+    UP,
+    CutAfterBytes,
+    FixedResponse,
+    GarbageBytes,
+    SilentLink,
+    SlowLink,
+)
+from tests.campaign.outages.sources import UploadedSource, disagreement, source
 from tests.campaign.outages.volume import full, volume
-from tests.campaign.report import demand
+from tests.campaign.report import require_good
 from tests.campaign.testbed import open_testbed
 from tests.unit.api.store import bucket as s3
 
@@ -34,27 +42,30 @@ def faults(link: Link, bucket: Path) -> dict[str, tuple[Fault, Any]]:
     """Each with what a caller who reads an artifact is told meanwhile, where that is sure."""
     return {
         "object store refuses": (link.refusing(), AWAY),
-        "object store silent": (link.fault(Silent()), AWAY),
-        "object store slow": (link.fault(Slow(0.1, 1_500_000)), None),
-        "object store cut while it takes": (link.fault(CutAfter(UP, 150_000)), None),
-        "object store cut while it gives": (link.fault(CutAfter(DOWN, 100_000)), AWAY),
-        "object store answers 503": (link.fault(Answer(503, ERROR.format(code="SlowDown"))), AWAY),
-        "object store answers 500": (link.fault(Answer(500, ERROR.format(code="InternalError"))), AWAY),
-        "object store answers 403": (
-            link.fault(Answer(403, ERROR.format(code="SignatureDoesNotMatch"))),
+        "object store silent": (link.fault(SilentLink()), AWAY),
+        "object store slow": (link.fault(SlowLink(0.1, 1_500_000)), None),
+        "object store cut while it takes": (link.fault(CutAfterBytes(UP, 150_000)), None),
+        "object store cut while it gives": (link.fault(CutAfterBytes(DOWN, 100_000)), AWAY),
+        "object store answers 503": (link.fault(FixedResponse(503, ERROR.format(code="SlowDown"))), AWAY),
+        "object store answers 500": (
+            link.fault(FixedResponse(500, ERROR.format(code="InternalError"))),
             AWAY,
         ),
-        "object store answers 507": (link.fault(Answer(507, ERROR.format(code="StorageFull"))), AWAY),
-        "object store answers garbage": (link.fault(Garbage()), AWAY),
+        "object store answers 403": (
+            link.fault(FixedResponse(403, ERROR.format(code="SignatureDoesNotMatch"))),
+            AWAY,
+        ),
+        "object store answers 507": (link.fault(FixedResponse(507, ERROR.format(code="StorageFull"))), AWAY),
+        "object store answers garbage": (link.fault(GarbageBytes()), AWAY),
         "object store full": (full(bucket), None),
     }
 
 
-async def struck(found: Outage, kind: str, fault: Fault, told: Any, sizes: tuple[int, ...]) -> Upload:
+async def struck(found: Outage, kind: str, fault: Fault, told: Any, sizes: tuple[int, ...]) -> UploadedSource:
     """One fault while crews write artifacts and a source is sent; gives the upload, whole in the end."""
     scripts = [{"events": 8, "pause": 0.25, "artifact": size} for size in sizes]
     runs = [await found.campaign.work.post(script) for script in scripts]
-    sent = await Upload.announced(found.testbed, source(kind))
+    sent = await UploadedSource.announced(found.testbed, source(kind))
 
     async def during() -> None:
         await asyncio.gather(found.crew_done(*runs), sent.send())
@@ -67,7 +78,7 @@ async def struck(found: Outage, kind: str, fault: Fault, told: Any, sizes: tuple
     return sent
 
 
-async def deployed(found: Outage, sent: Upload) -> None:
+async def deployed(found: Outage, sent: UploadedSource) -> None:
     """What was uploaded through a fault is what is built, becomes active, and runs."""
     deployment = await sent.deploy()
     await found.testbed.active(deployment.replace("_", "-", 1), BUILD_SECONDS)
@@ -96,7 +107,7 @@ async def tried(
 ) -> None:
     """All faults, or those that are named; where it is to be `built`, the last upload is deployed, too."""
     async with (
-        linked("127.0.0.1", server.port) as link,
+        open_link("127.0.0.1", server.port) as link,
         open_testbed(place, concurrency=CONCURRENCY, settings=settings(server, link, bucket)) as mine,
         outage(name, mine, CONCURRENCY) as found,
     ):
@@ -107,7 +118,7 @@ async def tried(
         if built:
             await deployed(found, sent)
         await agree(found, bucket)
-    demand(found.campaign.report)
+    require_good(found.campaign.report)
 
 
 @pytest.fixture

@@ -8,8 +8,8 @@ import aiohttp
 import pytest
 from aiohttp import web
 
-from tests.campaign.observed import Seen
-from tests.campaign.outages.caller import CUT, Asker
+from tests.campaign.observed import ApiRunRecord
+from tests.campaign.outages.caller import CUT, ContinuousCaller
 from tests.campaign.outages.sources import disagreement
 
 SOON = 60.0
@@ -27,7 +27,7 @@ async def asked(answer, seconds=SOON):
     await web.TCPSite(runner, "127.0.0.1", 0).start()
     api = SimpleNamespace(url=f"http://127.0.0.1:{runner.addresses[0][1]}")
     async with aiohttp.ClientSession() as session:
-        asker = Asker(SimpleNamespace(api=api, session=session, key="k", project="crew"))
+        asker = ContinuousCaller(SimpleNamespace(api=api, session=session, key="k", project="crew"))
         asker.knows("run-a", "a.bin", SHA)
         async with asker.asking(), asyncio.timeout(seconds):
             while {call for call, _ in asker.seen} != {"ready", "project", "runs", "artifact"}:
@@ -79,7 +79,7 @@ async def test_truncated_body_is_a_violation():
 def test_mismatch_of_files_and_rows_is_reported(tmp_path):
     folder = tmp_path / "crews/runs/run-a"
     folder.mkdir(parents=True)
-    runs = {"run-a": Seen("run-a", "succeeded", artifacts={"a.bin": SHA})}
+    runs = {"run-a": ApiRunRecord("run-a", "succeeded", artifacts={"a.bin": SHA})}
     assert disagreement(tmp_path, runs), "the file is missing"
     (folder / f"{SHA}-0123").write_bytes(DATA)
     assert disagreement(tmp_path, runs) == []

@@ -5,9 +5,9 @@ import asyncio
 import pytest
 
 from tests.campaign.outages.images import registry_address
-from tests.campaign.outages.link import linked
+from tests.campaign.outages.link import open_link
 from tests.campaign.outages.outage import outage
-from tests.campaign.report import demand
+from tests.campaign.report import require_good
 from tests.campaign.testbed import open_testbed
 
 CONCURRENCY = 6
@@ -21,7 +21,7 @@ async def test_a_registry_that_is_away_when_an_image_is_pulled(place):
     other = "dep-pulled"
     # The node's own runtime takes no http but of this machine.
     async with (
-        linked(host, port) as link,
+        open_link(host, port) as link,
         open_testbed(place, concurrency=CONCURRENCY) as mine,
         outage(name, mine, CONCURRENCY) as found,
     ):
@@ -40,4 +40,4 @@ async def test_a_registry_that_is_away_when_an_image_is_pulled(place):
 
         await found.strike("registry away from a node", link.refusing(), 0, during)
         await found.ended(*runs)
-    demand(found.campaign.report)
+    require_good(found.campaign.report)

@@ -12,10 +12,10 @@ from dev.settings import from_environment
 from kube.client import KubeClient
 from tests.campaign import installed_service
 from tests.campaign.outages.images import active, deploy, ended, registry_address, whole
-from tests.campaign.outages.link import Link, linked
+from tests.campaign.outages.link import Link, open_link
 from tests.campaign.outages.outage import Outage, outage
-from tests.campaign.outages.rule import UP, Answer, CutAfter, Hung, Slow, Which
-from tests.campaign.report import demand
+from tests.campaign.outages.rule import UP, CutAfterBytes, FixedResponse, HungRequests, SlowLink, Which
+from tests.campaign.report import require_good
 from tests.campaign.testbed import CampaignTestbed, open_testbed
 
 CONCURRENCY = 6
@@ -60,7 +60,7 @@ async def test_every_trouble_of_a_registry(place):
     """Each project has troubles of its own, at the same time; runs go on beside them."""
     name = "test_every_trouble_of_a_registry"
     host, port = registry_address()
-    async with linked(host, port, host) as link:
+    async with open_link(host, port, host) as link:
         settings = {
             "CREWYARD_REGISTRY": f"{host}:{link.port}",
             "CREWYARD_BASE_IMAGES": await base_images(f"{host}:{link.port}"),
@@ -91,21 +91,21 @@ async def test_every_trouble_of_a_registry(place):
             await asyncio.gather(
                 found.strike(
                     "registry away",
-                    link.fault(Hung(of("away"))),
+                    link.fault(HungRequests(of("away"))),
                     0,
                     lambda: failing(found, "away", "away", ("registry",), first["away"]),
                 ),
                 found.strike(
                     "registry full",
                     link.fault(
-                        Answer(507, "no space left on device", "", of("full", "POST", "PUT", "PATCH"))
+                        FixedResponse(507, "no space left on device", "", of("full", "POST", "PUT", "PATCH"))
                     ),
                     0,
                     lambda: failing(found, "full", "full", ("507",), first["full"]),
                 ),
                 found.strike(
                     "registry closed",
-                    link.fault(Answer(401, "", closed, of("closed"))),
+                    link.fault(FixedResponse(401, "", closed, of("closed"))),
                     0,
                     lambda: failing(found, "closed", "closed", (PUSH,), first["closed"]),
                 ),
@@ -115,7 +115,7 @@ async def test_every_trouble_of_a_registry(place):
             for project in PROJECTS[:3]:
                 await built(found, registry, "afterwards", project, f"{project} 2")
             await working
-    demand(found.campaign.report)
+    require_good(found.campaign.report)
 
 
 async def base_images(registry: str) -> str:
@@ -140,10 +140,10 @@ async def credential(mine: CampaignTestbed, registry: str) -> None:
 async def passing(found: Outage, registry: str, link: Link) -> None:
     """Troubles that a build outlives, one after the other."""
     rules = {
-        "registry answers 500": Answer(500, "oops", "", of("flaky"), most=3),
-        "registry answers 429": Answer(429, "slow down", "", of("flaky"), most=3),
-        "registry cut while it takes": CutAfter(UP, 5_000, of("flaky", "PUT"), most=2),
-        "registry slow": Slow(0.2, 200_000, of("flaky")),
+        "registry answers 500": FixedResponse(500, "oops", "", of("flaky"), most=3),
+        "registry answers 429": FixedResponse(429, "slow down", "", of("flaky"), most=3),
+        "registry cut while it takes": CutAfterBytes(UP, 5_000, of("flaky", "PUT"), most=2),
+        "registry slow": SlowLink(0.2, 200_000, of("flaky")),
     }
     for kind, rule in rules.items():
 

@@ -5,10 +5,10 @@ import signal
 
 import pytest
 
-from tests.campaign.outages.link import linked
+from tests.campaign.outages.link import open_link
 from tests.campaign.outages.outage import outage
-from tests.campaign.outages.rule import Garbage, Silent, Slow
-from tests.campaign.report import demand
+from tests.campaign.outages.rule import GarbageBytes, SilentLink, SlowLink
+from tests.campaign.report import require_good
 from tests.campaign.testbed import open_testbed
 from tests.unit.api.ratelimit import redis_server
 
@@ -39,7 +39,7 @@ async def halted(server):
 @pytest.mark.campaign
 async def test_every_trouble_of_a_redis(place, server):
     async with (
-        linked("127.0.0.1", server.port) as link,
+        open_link("127.0.0.1", server.port) as link,
         open_testbed(
             place,
             concurrency=CONCURRENCY,
@@ -52,9 +52,9 @@ async def test_every_trouble_of_a_redis(place, server):
             ("redis killed", killed(server)),
             ("redis halted", halted(server)),
             ("redis refuses", link.refusing()),
-            ("redis silent", link.fault(Silent())),
-            ("redis slow", link.fault(Slow(0.3, 1000))),
-            ("redis answers garbage", link.fault(Garbage())),
+            ("redis silent", link.fault(SilentLink())),
+            ("redis slow", link.fault(SlowLink(0.3, 1000))),
+            ("redis answers garbage", link.fault(GarbageBytes())),
         )
         for kind, fault in faults:
             run = await found.campaign.work.post({"events": 5, "pause": 0.3, "artifact": 1000})
@@ -70,4 +70,4 @@ async def test_every_trouble_of_a_redis(place, server):
                     found.broken("answers", f"{kind}: {call} was never answered")
         if AWAY not in mine.api.log.read_text():
             found.broken("answers", f"the log does not say {AWAY}")
-    demand(found.campaign.report)
+    require_good(found.campaign.report)

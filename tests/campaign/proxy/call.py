@@ -10,7 +10,7 @@ VERBS = {"POST": "create", "PUT": "update", "PATCH": "patch", "DELETE": "delete"
 
 
 @dataclass(frozen=True)
-class Call:
+class ProxiedRequest:
     """One request. `resource` is empty where the path is of no resource (`/version`, `/healthz`)."""
 
     method: str

@@ -9,17 +9,17 @@ import json
 from collections.abc import Callable
 from dataclasses import dataclass
 
-from tests.campaign.proxy.call import Call
+from tests.campaign.proxy.call import ProxiedRequest
 
-Which = Callable[[Call], bool]
+RequestFilter = Callable[[ProxiedRequest], bool]
 
 
-class Cut(Exception):
+class ProxyCut(Exception):
     """The connection is broken off here."""
 
 
 @dataclass(frozen=True)
-class Instead:
+class ReplacedResponse:
     """An answer in place of the apiserver's."""
 
     status: int
@@ -27,78 +27,80 @@ class Instead:
 
 
 @dataclass(frozen=True)
-class Heard:
+class ProxiedEvent:
     """One event of a watch, as the apiserver told it."""
 
-    call: Call
+    call: ProxiedRequest
     type: str
     name: str
     line: bytes
 
 
-class Rule:
+class ProxyRule:
     """Passes everything; others override what they disturb."""
 
     injected = 0
 
-    async def asked(self, call: Call) -> Instead | None:
-        """Before the apiserver hears of it. Raises Cut."""
+    async def asked(self, call: ProxiedRequest) -> ReplacedResponse | None:
+        """Before the apiserver hears of it. Raises ProxyCut."""
         return None
 
-    async def answered(self, call: Call, status: int, body: bytes) -> None:
-        """The apiserver has answered, nobody was told yet; not for watches. Raises Cut."""
+    async def answered(self, call: ProxiedRequest, status: int, body: bytes) -> None:
+        """The apiserver has answered, nobody was told yet; not for watches. Raises ProxyCut."""
 
-    def heard(self, event: Heard) -> float | None:
+    def heard(self, event: ProxiedEvent) -> float | None:
         """Seconds by which an event is late; None where it never comes."""
         return 0.0
 
 
-class Count(Rule):
+class RequestRecorder(ProxyRule):
     """Keeps every request with the status of its answer."""
 
     def __init__(self) -> None:
-        self.calls: list[tuple[Call, int]] = []
+        self.calls: list[tuple[ProxiedRequest, int]] = []
 
-    async def answered(self, call: Call, status: int, body: bytes) -> None:
+    async def answered(self, call: ProxiedRequest, status: int, body: bytes) -> None:
         self.calls.append((call, status))
 
 
-class CutBefore(Rule):
+class CutBeforeRequest(ProxyRule):
     """Breaks off every `nth` of some requests, which the apiserver never sees."""
 
-    def __init__(self, which: Which, nth: int = 1) -> None:
+    def __init__(self, which: RequestFilter, nth: int = 1) -> None:
         self._which, self._nth, self._seen = which, nth, 0
 
-    async def asked(self, call: Call) -> Instead | None:
+    async def asked(self, call: ProxiedRequest) -> ReplacedResponse | None:
         if self._which(call):
             self._seen += 1
             if self._seen % self._nth == 0:
                 self.injected += 1
-                raise Cut
+                raise ProxyCut
         return None
 
 
-class LostAnswer(Rule):
+class LostResponse(ProxyRule):
     """Breaks off every `nth` of some requests when the apiserver has done what they ask."""
 
-    def __init__(self, which: Which, nth: int = 1) -> None:
+    def __init__(self, which: RequestFilter, nth: int = 1) -> None:
         self._which, self._nth, self._seen = which, nth, 0
 
-    async def answered(self, call: Call, status: int, body: bytes) -> None:
+    async def answered(self, call: ProxiedRequest, status: int, body: bytes) -> None:
         if self._which(call):
             self._seen += 1
             if self._seen % self._nth == 0:
                 self.injected += 1
-                raise Cut
+                raise ProxyCut
 
 
-class Storm(Rule):
+class ErrorStorm(ProxyRule):
     """Answers every `nth` of some requests by an error of the apiserver; its statuses take turns."""
 
-    def __init__(self, which: Which, statuses: tuple[int, ...] = (429, 500, 503), nth: int = 2) -> None:
+    def __init__(
+        self, which: RequestFilter, statuses: tuple[int, ...] = (429, 500, 503), nth: int = 2
+    ) -> None:
         self._which, self._statuses, self._nth, self._seen = which, statuses, nth, 0
 
-    async def asked(self, call: Call) -> Instead | None:
+    async def asked(self, call: ProxiedRequest) -> ReplacedResponse | None:
         if not self._which(call):
             return None
         self._seen += 1
@@ -106,29 +108,29 @@ class Storm(Rule):
             return None
         status = self._statuses[self.injected % len(self._statuses)]
         self.injected += 1
-        return Instead(status, refusal(status))
+        return ReplacedResponse(status, error_body(status))
 
 
-class Slow(Rule):
+class SlowRequests(ProxyRule):
     """Some requests reach the apiserver `seconds` late."""
 
-    def __init__(self, which: Which, seconds: float) -> None:
+    def __init__(self, which: RequestFilter, seconds: float) -> None:
         self._which, self._seconds = which, seconds
 
-    async def asked(self, call: Call) -> Instead | None:
+    async def asked(self, call: ProxiedRequest) -> ReplacedResponse | None:
         if self._which(call):
             self.injected += 1
             await asyncio.sleep(self._seconds)
         return None
 
 
-class TooOld(Rule):
+class ExpiredWatch(ProxyRule):
     """Tells every `nth` watch that its version is too old: by the status, and in turn in the stream."""
 
     def __init__(self, nth: int = 2) -> None:
         self._nth, self._seen = nth, 0
 
-    async def asked(self, call: Call) -> Instead | None:
+    async def asked(self, call: ProxiedRequest) -> ReplacedResponse | None:
         if not call.watches:
             return None
         self._seen += 1
@@ -136,29 +138,29 @@ class TooOld(Rule):
             return None
         self.injected += 1
         if self.injected % 2:
-            return Instead(410, refusal(410))
-        event = {"type": "ERROR", "object": json.loads(refusal(410))}
-        return Instead(200, json.dumps(event).encode() + b"\n")
+            return ReplacedResponse(410, error_body(410))
+        event = {"type": "ERROR", "object": json.loads(error_body(410))}
+        return ReplacedResponse(200, json.dumps(event).encode() + b"\n")
 
 
-class Delay(Rule):
+class DelayEvents(ProxyRule):
     """Events come `seconds` late."""
 
     def __init__(self, seconds: float) -> None:
         self._seconds = seconds
 
-    def heard(self, event: Heard) -> float | None:
+    def heard(self, event: ProxiedEvent) -> float | None:
         self.injected += 1
         return self._seconds
 
 
-class Drop(Rule):
+class DropEvents(ProxyRule):
     """Every `nth` of some events never comes."""
 
     def __init__(self, nth: int = 1, types: tuple[str, ...] = ("ADDED", "MODIFIED", "DELETED")) -> None:
         self._nth, self._types, self._seen = nth, types, 0
 
-    def heard(self, event: Heard) -> float | None:
+    def heard(self, event: ProxiedEvent) -> float | None:
         if event.type in self._types:
             self._seen += 1
             if self._seen % self._nth == 0:
@@ -170,7 +172,7 @@ class Drop(Rule):
 _REASONS = {410: "Expired", 429: "TooManyRequests", 500: "InternalError", 503: "ServiceUnavailable"}
 
 
-def refusal(status: int) -> bytes:
+def error_body(status: int) -> bytes:
     """The apiserver's words for an error."""
     words = "too old resource version: 1 (2)" if status == 410 else "the campaign refuses this request"
     found = {

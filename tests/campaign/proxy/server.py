@@ -20,9 +20,9 @@ from aiohttp import web
 from kubernetes.aio import client, config
 
 from tests.campaign.proxy.authority import certificate, kubeconfig
-from tests.campaign.proxy.call import Call
-from tests.campaign.proxy.rule import Cut, Heard, Instead, Rule
-from tests.campaign.proxy.stream import Stream
+from tests.campaign.proxy.call import ProxiedRequest
+from tests.campaign.proxy.rule import ProxiedEvent, ProxyCut, ProxyRule, ReplacedResponse
+from tests.campaign.proxy.stream import WatchStream
 
 HOP = (
     "host", "connection", "transfer-encoding", "content-length", "content-encoding", "accept-encoding",
@@ -30,14 +30,14 @@ HOP = (
 )  # fmt: skip
 
 
-class Proxy:
+class ApiserverProxy:
     """What one process takes for the apiserver. `rules` may change at any time."""
 
     def __init__(self, url: str, secure: ssl.SSLContext) -> None:
-        self.rules: list[Rule] = []
+        self.rules: list[ProxyRule] = []
         self.kubeconfig = Path()
         self._url, self._secure = url, secure
-        self._streams: set[Stream] = set()
+        self._streams: set[WatchStream] = set()
         self._held = 0
         timeout = aiohttp.ClientTimeout(total=None, sock_connect=10)
         # All kinds of connections at once: watches hold theirs.
@@ -47,10 +47,10 @@ class Proxy:
 
     async def pass_on(self, request: web.Request) -> web.StreamResponse:
         """One request, there and back."""
-        call = Call(request.method, request.path, dict(request.query), await request.read())
+        call = ProxiedRequest(request.method, request.path, dict(request.query), await request.read())
         try:
             return await self._do(request, call)
-        except Cut:
+        except ProxyCut:
             if request.transport is not None:
                 request.transport.abort()
             return web.Response(status=502)
@@ -70,7 +70,7 @@ class Proxy:
         """How often something was disturbed, by the rules that there are now and by `hold`."""
         return self._held + sum(rule.injected for rule in self.rules)
 
-    async def _do(self, request: web.Request, call: Call) -> web.StreamResponse:
+    async def _do(self, request: web.Request, call: ProxiedRequest) -> web.StreamResponse:
         for rule in list(self.rules):
             instead = await rule.asked(call)
             if instead is not None:
@@ -94,8 +94,10 @@ class Proxy:
                 await rule.answered(call, answer.status, body)
             return web.Response(status=answer.status, body=body, headers=kept)
 
-    async def _watch(self, answer: aiohttp.ClientResponse, response: web.StreamResponse, call: Call) -> None:
-        stream = Stream(call, lambda event: _lateness(self.rules, event), response.write)
+    async def _watch(
+        self, answer: aiohttp.ClientResponse, response: web.StreamResponse, call: ProxiedRequest
+    ) -> None:
+        stream = WatchStream(call, lambda event: _lateness(self.rules, event), response.write)
         self._streams.add(stream)
         try:
             await stream.carry(answer.content)
@@ -107,7 +109,7 @@ class Proxy:
         await self._session.close()
 
 
-def _lateness(rules: list[Rule], event: Heard) -> float | None:
+def _lateness(rules: list[ProxyRule], event: ProxiedEvent) -> float | None:
     late = 0.0
     for rule in rules:
         more = rule.heard(event)
@@ -117,24 +119,24 @@ def _lateness(rules: list[Rule], event: Heard) -> float | None:
     return late
 
 
-def _answer(instead: Instead) -> web.Response:
+def _answer(instead: ReplacedResponse) -> web.Response:
     return web.Response(status=instead.status, body=instead.body, content_type="application/json")
 
 
-async def _copy(answer: aiohttp.ClientResponse, response: web.StreamResponse, call: Call) -> None:
+async def _copy(answer: aiohttp.ClientResponse, response: web.StreamResponse, call: ProxiedRequest) -> None:
     with suppress(ConnectionError):
         async for chunk in answer.content.iter_any():
             await response.write(chunk)
 
 
 @asynccontextmanager
-async def proxying(directory: Path) -> AsyncIterator[Proxy]:
+async def apiserver_proxy(directory: Path) -> AsyncIterator[ApiserverProxy]:
     """A proxy before the apiserver of the current kubeconfig, while the block runs."""
     settings = client.Configuration()
     await config.load_kube_config(client_configuration=settings)
     secure = ssl.create_default_context(cafile=settings.ssl_ca_cert)
     secure.load_cert_chain(settings.cert_file, settings.key_file)
-    proxy = Proxy(settings.host, secure)
+    proxy = ApiserverProxy(settings.host, secure)
     application = web.Application(client_max_size=1 << 30)
     application.router.add_route("*", "/{path:.*}", proxy.pass_on)
     # A process that is gone takes its requests with it.

@@ -8,20 +8,20 @@ import json
 from collections.abc import AsyncIterable, Awaitable, Callable
 from contextlib import suppress
 
-from tests.campaign.proxy.call import Call
-from tests.campaign.proxy.rule import Heard
+from tests.campaign.proxy.call import ProxiedRequest
+from tests.campaign.proxy.rule import ProxiedEvent
 
 WAITING = 10_000
 """Events that may be late at once in one stream."""
 
 
-class Stream:
+class WatchStream:
     """One open watch. `lateness` gives an event's seconds of delay, None to drop it."""
 
     def __init__(
         self,
-        call: Call,
-        lateness: Callable[[Heard], float | None],
+        call: ProxiedRequest,
+        lateness: Callable[[ProxiedEvent], float | None],
         write: Callable[[bytes], Awaitable[None]],
     ) -> None:
         self._call, self._lateness, self._write = call, lateness, write
@@ -46,7 +46,7 @@ class Stream:
     async def _hear(self, line: bytes) -> None:
         found = json.loads(line)
         name = str((found.get("object") or {}).get("metadata", {}).get("name") or "")
-        late = self._lateness(Heard(self._call, found["type"], name, line))
+        late = self._lateness(ProxiedEvent(self._call, found["type"], name, line))
         if late is not None:
             await self._late.put((asyncio.get_running_loop().time() + late, line))
 

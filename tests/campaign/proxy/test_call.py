@@ -2,7 +2,7 @@
 
 import pytest
 
-from tests.campaign.proxy.call import Call
+from tests.campaign.proxy.call import ProxiedRequest
 
 RUNS = "/apis/crewyard.dev/v1alpha1/namespaces/crews/runs"
 
@@ -25,11 +25,11 @@ RUNS = "/apis/crewyard.dev/v1alpha1/namespaces/crews/runs"
 )
 def test_request_is_parsed(method, path, query, verb, kind, name):
     body = b'{"metadata": {"name": "run-new"}}' if method == "POST" else b""
-    call = Call(method, path, query, body)
+    call = ProxiedRequest(method, path, query, body)
     assert (call.verb, call.kind, call.name) == (verb, kind, name)
     assert call.writes == (verb in ("create", "patch", "delete"))
 
 
 def test_body_that_is_not_an_object_is_ignored():
     for body in (b"", b"{", b"[1]"):
-        assert Call("POST", RUNS, {}, body).sent == {}
+        assert ProxiedRequest("POST", RUNS, {}, body).sent == {}

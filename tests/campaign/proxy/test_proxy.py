@@ -7,8 +7,16 @@ import pytest
 
 from crds.kinds import PROJECT, RUN
 from kube import errors
-from tests.campaign.proxy.recording import Recording, Stale
-from tests.campaign.proxy.rule import Count, CutBefore, Delay, Drop, LostAnswer, Storm, TooOld
+from tests.campaign.proxy.recording import ListRecorder, StaleLists
+from tests.campaign.proxy.rule import (
+    CutBeforeRequest,
+    DelayEvents,
+    DropEvents,
+    ErrorStorm,
+    ExpiredWatch,
+    LostResponse,
+    RequestRecorder,
+)
 
 SOON = 60.0
 
@@ -25,7 +33,7 @@ async def names(kube):
     return {item["metadata"]["name"] for item in (await kube.list(PROJECT)).items}
 
 
-class Watching:
+class EventCollector:
     """Names of the events that a watch has told so far."""
 
     def __init__(self, kube):
@@ -56,7 +64,7 @@ class Watching:
 
 
 async def test_requests_pass_and_are_counted_without_rules(through):
-    count = Count()
+    count = RequestRecorder()
     through.proxy.rules.append(count)
     await through.kube.create(PROJECT, project("a"))
     await through.kube.patch(PROJECT, "a", {"spec": {"plan": "pro"}})
@@ -76,9 +84,9 @@ async def test_requests_pass_and_are_counted_without_rules(through):
 
 
 async def test_cut_request_and_lost_response(through):
-    for rule, there in ((CutBefore(writes, 2), {"a0"}), (LostAnswer(writes, 2), {"a0", "b0", "b1"})):
+    for rule, there in ((CutBeforeRequest(writes, 2), {"a0"}), (LostResponse(writes, 2), {"a0", "b0", "b1"})):
         through.proxy.rules[:] = [rule]
-        letter = "a" if isinstance(rule, CutBefore) else "b"
+        letter = "a" if isinstance(rule, CutBeforeRequest) else "b"
         await through.kube.create(PROJECT, project(f"{letter}0"))
         with pytest.raises(errors.KubeUnavailable):
             await through.kube.create(PROJECT, project(f"{letter}1"))
@@ -87,7 +95,7 @@ async def test_cut_request_and_lost_response(through):
 
 
 async def test_error_storm_replaces_responses(through):
-    through.proxy.rules.append(Storm(writes, (429, 503, 500), nth=1))
+    through.proxy.rules.append(ErrorStorm(writes, (429, 503, 500), nth=1))
     for _ in range(3):
         with pytest.raises(errors.KubeUnavailable):
             await through.kube.create(PROJECT, project("a"))
@@ -96,7 +104,7 @@ async def test_error_storm_replaces_responses(through):
 
 
 async def test_version_is_too_old_by_status_and_in_stream(through):
-    through.proxy.rules.append(TooOld(nth=1))
+    through.proxy.rules.append(ExpiredWatch(nth=1))
     for _ in range(2):
         with pytest.raises(errors.Expired):
             async for _ in through.kube.watch(PROJECT, "1"):
@@ -105,12 +113,12 @@ async def test_version_is_too_old_by_status_and_in_stream(through):
 
 
 async def test_dropped_and_delayed_events(through):
-    async with Watching(through.kube) as watching:
-        through.proxy.rules[:] = [Drop(nth=2)]
+    async with EventCollector(through.kube) as watching:
+        through.proxy.rules[:] = [DropEvents(nth=2)]
         for name in ("one", "two", "three"):
             await through.direct.create(PROJECT, project(name))
         await watching.until("three")
-        late = Delay(1.0)
+        late = DelayEvents(1.0)
         through.proxy.rules[:] = [late]
         begun = asyncio.get_running_loop().time()
         await through.direct.create(PROJECT, project("late"))
@@ -120,7 +128,7 @@ async def test_dropped_and_delayed_events(through):
 
 
 async def test_half_open_stream_is_silent_and_new_one_works(through):
-    async with Watching(through.kube) as watching:
+    async with EventCollector(through.kube) as watching:
         assert through.proxy.hold() == 1
         await through.direct.create(PROJECT, project("unheard"))
         with pytest.raises(TimeoutError):
@@ -128,19 +136,19 @@ async def test_half_open_stream_is_silent_and_new_one_works(through):
         assert not watching._task.done()
         assert await names(through.kube) == {"open", "unheard"}
         await through.direct.delete(PROJECT, "open")
-        async with Watching(through.kube) as another:
+        async with EventCollector(through.kube) as another:
             await another.until("open")
         assert through.proxy.injected == 1
 
 
 async def test_stale_list_is_returned_n_times(through):
-    recording = Recording()
+    recording = ListRecorder()
     through.proxy.rules.append(recording)
     await through.kube.create(PROJECT, project("old"))
     await names(through.kube)
     recording.stop()
     await through.kube.create(PROJECT, project("new"))
-    stale = Stale(recording, 2)
+    stale = StaleLists(recording, 2)
     through.proxy.rules.append(stale)
     for expected in ({"old"}, {"old"}, {"old", "new"}):
         assert await names(through.kube) == expected

@@ -23,7 +23,7 @@ _TASKS = re.compile(r"^crewyard_tasks ([0-9.e+]+)$", re.MULTILINE)
 
 
 @dataclass
-class Series:
+class SampleSeries:
     """The samples of one process: by figure, pairs of seconds since the begin and a value."""
 
     name: str
@@ -36,7 +36,7 @@ class Series:
         }
 
 
-async def watch(child: Child, series: Series, begun: float, every: float) -> None:
+async def watch(child: Child, series: SampleSeries, begun: float, every: float) -> None:
     """Takes a sample every so many seconds until it is cancelled."""
     async with aiohttp.ClientSession(timeout=aiohttp.ClientTimeout(total=30)) as session:
         while True:

@@ -20,7 +20,7 @@ SURE = 2.576
 
 
 @dataclass(frozen=True)
-class Slope:
+class GrowthSlope:
     """In units an hour, `least` and `most` with 99 % certainty; `span` the hours that it was seen for."""
 
     per_hour: float
@@ -34,7 +34,7 @@ class Slope:
         return self.least * self.span > least
 
 
-def fit(samples: Sequence[tuple[float, float]]) -> Slope:
+def fit(samples: Sequence[tuple[float, float]]) -> GrowthSlope:
     """The slope of (seconds, value). Raises ValueError for too few samples."""
     if len(samples) < 2 * BLOCKS:
         raise ValueError(f"{len(samples)} samples are too few; {2 * BLOCKS} are needed")
@@ -48,4 +48,4 @@ def fit(samples: Sequence[tuple[float, float]]) -> Slope:
     low = max(0, math.floor((len(slopes) - doubt) / 2))
     span = (samples[-1][0] - samples[0][0]) / 3600
     mean = statistics.fmean(values)
-    return Slope(statistics.median(slopes), slopes[low], slopes[len(slopes) - 1 - low], span, mean)
+    return GrowthSlope(statistics.median(slopes), slopes[low], slopes[len(slopes) - 1 - low], span, mean)

@@ -16,7 +16,7 @@ import pytest
 
 from bench.hollow.control_plane import control_plane
 from bench.hollow.service import service
-from tests.campaign.soak.sampling import LEAST, Series, watch
+from tests.campaign.soak.sampling import LEAST, SampleSeries, watch
 from tests.campaign.soak.slope import fit
 
 pytestmark = pytest.mark.campaign
@@ -46,7 +46,7 @@ async def test_process_resources_do_not_grow(tmp_path):
     }
     async with control_plane(tmp_path) as ground, service(tmp_path, ground, retention) as found:
         begun = time.monotonic()
-        both = [Series("controller"), Series("api")]
+        both = [SampleSeries("controller"), SampleSeries("api")]
         watching = [
             asyncio.ensure_future(watch(child, series, begun, EVERY))
             for child, series in zip((found.testbed.controller, found.testbed.api), both, strict=True)
@@ -68,7 +68,7 @@ async def test_process_resources_do_not_grow(tmp_path):
     assert not wrong, wrong
 
 
-def judge(both: list[Series]) -> list[str]:
+def judge(both: list[SampleSeries]) -> list[str]:
     """What grows; prints all slopes."""
     wrong = []
     for series in both:

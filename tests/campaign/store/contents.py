@@ -18,7 +18,7 @@ BUSY_SECONDS = 30
 
 
 @dataclass(frozen=True)
-class Blob:
+class BlobFile:
     """A file among the blobs."""
 
     size: int
@@ -26,7 +26,7 @@ class Blob:
 
 
 @dataclass(frozen=True)
-class Row:
+class StoredRow:
     """A row that names a blob: of an artifact, a sealed log or an upload."""
 
     what: str
@@ -36,22 +36,22 @@ class Row:
 
 
 @dataclass(frozen=True)
-class Kept:
+class StoreContents:
     """All of it. Logs go by run, and by `deployment.uid`."""
 
     runs: Mapping[str, bool] = field(default_factory=dict)
     """Whether the log of each is sealed."""
     builds: frozenset[str] = frozenset()
-    rows: tuple[Row, ...] = ()
+    rows: tuple[StoredRow, ...] = ()
     announced: frozenset[str] = frozenset()
     """Uploads that have a row, whether their bytes came or not."""
-    blobs: Mapping[str, Blob] = field(default_factory=dict)
+    blobs: Mapping[str, BlobFile] = field(default_factory=dict)
     begun: frozenset[str] = frozenset()
     event_logs: frozenset[str] = frozenset()
     build_logs: frozenset[str] = frozenset()
 
 
-def read(directory: Path, namespace: str) -> Kept:
+def read(directory: Path, namespace: str) -> StoreContents:
     """The store in `directory`. Raises sqlite3.Error where the index cannot be read."""
     with closing(sqlite3.connect(directory / "index.sqlite3", timeout=BUSY_SECONDS)) as index:
         runs = {name: bool(sealed) for name, sealed in index.execute("SELECT name, sealed FROM runs")}
@@ -59,10 +59,12 @@ def read(directory: Path, namespace: str) -> Kept:
         artifacts = index.execute("SELECT run, name, blob, size, sha256 FROM artifacts").fetchall()
         archives = index.execute("SELECT run, blob, size FROM archives").fetchall()
         uploads = index.execute("SELECT id, blob, size, sha256, stored_at FROM uploads").fetchall()
-    rows = [Row(f"{name} of {run}", blob, size, sha256) for run, name, blob, size, sha256 in artifacts]
-    rows += [Row(f"the events of {run}", blob, size) for run, blob, size in archives]
-    rows += [Row(f"upload {name}", blob, size, sha256) for name, blob, size, sha256, at in uploads if at]
-    blobs: dict[str, Blob] = {}
+    rows = [StoredRow(f"{name} of {run}", blob, size, sha256) for run, name, blob, size, sha256 in artifacts]
+    rows += [StoredRow(f"the events of {run}", blob, size) for run, blob, size in archives]
+    rows += [
+        StoredRow(f"upload {name}", blob, size, sha256) for name, blob, size, sha256, at in uploads if at
+    ]
+    blobs: dict[str, BlobFile] = {}
     begun = set()
     place = directory / "blobs"
     for path in sorted(place.rglob("*")):
@@ -72,8 +74,8 @@ def read(directory: Path, namespace: str) -> Kept:
                 begun.add(key)
             else:
                 data = path.read_bytes()
-                blobs[key] = Blob(len(data), hashlib.sha256(data).hexdigest())
-    return Kept(
+                blobs[key] = BlobFile(len(data), hashlib.sha256(data).hexdigest())
+    return StoreContents(
         runs,
         frozenset(builds),
         tuple(rows),

@@ -14,8 +14,8 @@ from pathlib import Path
 sys.path.insert(0, ".")
 
 from api.maintenance.accounting import account_batch
+from api.maintenance.maintenance_round import MaintenanceRound
 from api.maintenance.orphan_blobs import delete_orphans
-from api.maintenance.round import MaintenanceRound
 from api.store.store import Store
 
 RECORDS = 30 * 86400.0

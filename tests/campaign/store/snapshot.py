@@ -14,7 +14,7 @@ from datetime import UTC, datetime, timedelta
 from pathlib import Path
 
 from tests.campaign.child import Child
-from tests.campaign.store.contents import BUSY_SECONDS, Kept, read
+from tests.campaign.store.contents import BUSY_SECONDS, StoreContents, read
 
 PATIENCE = timedelta(days=2)
 """Longer than a blob without a row, or an upload, may stay: a day, and until the next look."""
@@ -24,7 +24,7 @@ ELSEWHERE = ("CREWYARD_DATABASE_URL", "CREWYARD_BLOBS_URL")
 """Settings with which the store is not in the facade's directory."""
 
 
-async def stores(api: Child, namespace: str) -> tuple[Kept, Kept] | None:
+async def stores(api: Child, namespace: str) -> tuple[StoreContents, StoreContents] | None:
     """The facade's store now and later; None where it is not all in its directory.
 
     The facade is halted while its files are copied. Raises AssertionError where it cannot grow old.

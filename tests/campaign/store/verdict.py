@@ -7,10 +7,10 @@ of the store that has been through that time.
 
 from collections.abc import Iterator, Mapping
 
-from tests.campaign.store.contents import Kept
+from tests.campaign.store.contents import StoreContents
 
 
-def gone(kept: Kept) -> Iterator[str]:
+def missing_blobs(kept: StoreContents) -> Iterator[str]:
     """Rows whose bytes are not there, or are others."""
     for row in kept.rows:
         blob = kept.blobs.get(row.blob)
@@ -20,7 +20,7 @@ def gone(kept: Kept) -> Iterator[str]:
             yield f"{row.what} has other bytes than its row says"
 
 
-def unkept(kept: Kept, uploads: Mapping[str, str]) -> Iterator[str]:
+def missing_uploads(kept: StoreContents, uploads: Mapping[str, str]) -> Iterator[str]:
     """Uploads, by their id with their sha256, that were answered for and are not there."""
     hashes = {row.what: row.sha256 for row in kept.rows}
     for upload, sha256 in uploads.items():
@@ -28,7 +28,7 @@ def unkept(kept: Kept, uploads: Mapping[str, str]) -> Iterator[str]:
             yield f"upload {upload} was stored, and is not there"
 
 
-def left(kept: Kept) -> Iterator[str]:
+def leftovers(kept: StoreContents) -> Iterator[str]:
     """What nobody needs, in a store that had its time: files without a row, logs of nothing."""
     named = {row.blob for row in kept.rows}
     for key in sorted(kept.blobs.keys() - named):
