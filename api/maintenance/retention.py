@@ -1,6 +1,7 @@
 """Retention of records: `spec.retention.records` of their Project, or the default of the installation.
 
-Called by `api.maintenance.maintenance_round`. A round handles a bounded number of projects; the next one continues there.
+Called by `api.maintenance.maintenance_round`. A round handles a bounded number of projects; the next one
+continues there.
 """
 
 from collections.abc import Mapping

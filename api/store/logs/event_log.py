@@ -114,11 +114,11 @@ class EventLog:
         return self._journal.read(after, limit)
 
     def recent(self, after: int, limit: int) -> list[Record] | None:
-        """Same as `read`, without blocking; None if the records are not in memory."""
+        """Read without blocking; return None if the records are not in memory."""
         return self._journal.recent(after, limit)
 
     def lines(self, after: int, limit: int) -> list[bytes]:
-        """Same as `read`, as bytes on disk."""
+        """Read the records as bytes on disk."""
         return self._journal.lines(after, limit)
 
     def tokens(self) -> tuple[int, int]:

@@ -68,7 +68,7 @@ class EventLogs(ABC):
 
     @abstractmethod
     async def lines(self, run: str, after: int, limit: int) -> list[bytes]:
-        """Same as `read`, for a sealed log: whole JSON lines, as an archive stores them."""
+        """Read a sealed log: whole JSON lines, as an archive stores them."""
 
     @abstractmethod
     async def clear(self, run: str) -> bool:

@@ -80,7 +80,7 @@ class Journal:
         return self.last
 
     def recent(self, after: int, limit: int) -> list[Record] | None:
-        """Same as `read`, but from memory and without blocking; None if it would have to read the file.
+        """Read from memory without blocking; return None if it would have to read the file.
 
         Followers of a run read the last append: a thread for that costs more than everything else.
         """
@@ -97,7 +97,7 @@ class Journal:
         return [record(line) for line in self.lines(after, limit)]
 
     def lines(self, after: int, limit: int) -> list[bytes]:
-        """Same as `read`, as bytes on disk."""
+        """Read the records as bytes on disk."""
         lines: list[bytes] = []
         # In this order: after a concurrent `remove`, the files are missing rather than the numbers.
         firsts, last, room = self._firsts, self.last, MAX_READ_BYTES

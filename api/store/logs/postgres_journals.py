@@ -77,7 +77,7 @@ class JournalTables:
         return [json.loads(text) for text in await self.texts(connection, name, after, limit)]
 
     async def texts(self, connection: AsyncConnection, name: str, after: int, limit: int) -> Sequence[str]:
-        """Same as `read`, as stored text; empty if record `after` + 1 is missing, to keep numbers right."""
+        """Read the records as stored text; none if record `after` + 1 is missing, to keep numbers right."""
         if limit <= 0:
             return []
         sizes = (

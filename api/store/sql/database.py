@@ -32,11 +32,11 @@ class Database(ABC):
         """
 
     def brief_read(self) -> AbstractAsyncContextManager[AsyncConnection]:
-        """Same as `read`, for statements that each touch few indexed rows: they may block the event loop."""
+        """Open a `read` for statements that each touch few indexed rows: they may block the event loop."""
         return self.read()
 
     def brief_write(self, durable: bool = True) -> AbstractAsyncContextManager[AsyncConnection]:
-        """Same as `write`, for such statements. A transaction that is not `durable`, and all later ones that
+        """Open a `write` for such statements. A transaction that is not `durable`, and all later ones that
         are not, may be lost on power failure: use it only for data that is restored automatically.
         """
         return self.write()

@@ -109,7 +109,7 @@ class SqliteConnection:
         self.stop()
 
     def stop(self) -> None:
-        """Same as `close`, without waiting for a running statement."""
+        """Close without waiting for a running statement."""
         try:
             self._thread.submit(self._raw.close)
         except RuntimeError:

@@ -82,7 +82,7 @@ class AgentTracker:
             return self._admits_tool_event(type, data)
 
     def _admits_tool_event(self, type: str, data: dict[str, object]) -> bool:
-        """A rejection is a repetition only if no call is open: branches of a flow may fail alike."""
+        """Admit a rejection, a repetition only if no call is open: branches of a flow may fail alike."""
         call = data["agent"], data.get("tool")
         open_calls = self._calls.get(call, 0)
         if type == "tool.called":
