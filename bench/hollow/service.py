@@ -77,9 +77,9 @@ async def service(
             stack.push_async_callback(child.end)
         stack.push_async_callback(runner.end)
         await api.start()
-        await testbed.furnish()
+        await testbed.create_project()
         await controller.start()
-        await testbed.active()
+        await testbed.wait_active()
         await runner.start()
         yield HollowService(testbed, runner)
 

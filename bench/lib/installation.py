@@ -78,7 +78,7 @@ class MeasuredInstallation:
         """Return the project of the crew above, built once; sets `deployment` to its id."""
         if self._crew is None:
             self._crew = await self.project()
-            self.deployment = await self._crew.built({"main.py": CODE})
+            self.deployment = await self._crew.deploy_and_wait({"main.py": CODE})
         return self._crew
 
     async def finished(self, run: str, seconds: float = 300) -> dict[str, Any]:

@@ -15,7 +15,7 @@ CONCURRENT_RUNS = 2
 async def measure(installation: MeasuredInstallation) -> list[Finding]:
     """Measure T5: a queue of short Runs in a project with two run slots."""
     upload_project = await installation.project("free")
-    deployment = await upload_project.built({"main.py": CODE})
+    deployment = await upload_project.deploy_and_wait({"main.py": CODE})
     ends: list[float] = []
     reports: list[float] = []
     pods: list[float] = []

@@ -50,7 +50,7 @@ async def _redeploy_seconds(upload_project: UploadProject, files: Files) -> floa
     body = {"project": upload_project.project, "build_context_url": context, "message": "Measure"}
     started = time.monotonic()
     created = await upload_project.testbed.post("/v1/deployments", body)
-    deployment = await upload_project.ended(created["id"], 900, 0.02)
+    deployment = await upload_project.wait_finished(created["id"], 900, 0.02)
     assert deployment["status"] == "active", deployment
     return time.monotonic() - started
 
@@ -96,7 +96,7 @@ def code_only(example: str, count: int) -> Measure:
         identical = [await _redeploy_seconds(upload_project, files) for _ in range(3)]
         # Packed in another order it is a different upload of the same tree, and built again.
         orders = (files, dict(reversed(files.items())))
-        digests = {await upload_project.image(await upload_project.built(ordered)) for ordered in orders}
+        digests = {await upload_project.image(await upload_project.deploy_and_wait(ordered)) for ordered in orders}
         return [
             Finding("B1", f"{example}: first build, POST → active", values=[first]),
             Finding(

@@ -65,7 +65,7 @@ class Campaign:
         finally:
             self.healed.append(time.time())
 
-    async def look(self, run: str) -> None:
+    async def read_events(self, run: str) -> None:
         """Reads what a run has told so far, if the API answers: from then on none of it may be missing."""
         with contextlib.suppress(AssertionError):
             self._reads.append(StreamRead(run, await observation.events(self.testbed, run, seconds=0)))
@@ -74,32 +74,32 @@ class Campaign:
         """Waits for all ends, gathers, checks."""
         testbed = self.testbed
         if self._rewound:
-            for one in self.work.asked:
+            for one in self.work.requested:
                 self.work.allow(one.run, CANCELED)
-        await self.watcher.until_ended({one.run for one in self.work.asked if one.run}, self.end_seconds)
+        await self.watcher.wait_ended({one.run for one in self.work.requested if one.run}, self.end_seconds)
         jobs_wait = GONE_SECONDS if self._rewound else self.end_seconds
-        await self.job_watcher.until_ended({one.run for one in self.jobs.asked}, jobs_wait)
-        reads, late = await self.readers.told(self.end_seconds)
+        await self.job_watcher.wait_ended({one.run for one in self.jobs.requested}, jobs_wait)
+        reads, late = await self.readers.wait_results(self.end_seconds)
         left = await observation.left(testbed, alike=not self._rewound)
         runs = await observation.runs(testbed)
         gone, kept = await observation.stored(testbed, self.work.uploads)
         entries = testbed.ledger.entries()
-        of_jobs = {one.run for one in self.jobs.asked}
+        of_jobs = {one.run for one in self.jobs.requested}
         mine = [entry for entry in entries if entry.run not in of_jobs]
         sights = [one for one in self.watcher.sights if one.source == "list" or not self._rewound]
         seen = Observations(
             runs, tuple(sights), tuple(self._settled()), (*left, *kept), gone, (*self._reads, *reads)
         )
-        asked = self.work.asked
+        asked = self.work.requested
         if self._rewound:
             begun = {entry.run for entry in mine}
             asked = [one for one in asked if not one.object_only or one.run in begun or one.run in runs]
         found = self.more + late + checker.check(seen, mine, CampaignPlan(tuple(asked), self._concurrency))
         columns = [ReportColumn("Runs", len(runs), tuple(found), self._recovery(self.watcher, mine))]
-        if self.jobs.asked:
+        if self.jobs.requested:
             theirs = [entry for entry in entries if entry.run in of_jobs]
             jobs = await observation.jobs(testbed)
-            plan = CampaignPlan(tuple(self.jobs.asked), jobs=True)
+            plan = CampaignPlan(tuple(self.jobs.requested), jobs=True)
             of_them = checker.check(Observations(jobs, tuple(self.job_watcher.sights)), theirs, plan)
             columns.append(
                 ReportColumn("Jobs", len(jobs), tuple(of_them), self._recovery(self.job_watcher, theirs))
@@ -148,6 +148,6 @@ async def campaign(
     what they lost may end as canceled.
     """
     found = Campaign(name, testbed, concurrency, seed, tolerant, rewound)
-    async with found.watcher.looking(), found.job_watcher.looking(), found.readers.reading():
+    async with found.watcher.watching(), found.job_watcher.watching(), found.readers.reading():
         yield found
         await found.judge()

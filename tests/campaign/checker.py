@@ -58,8 +58,8 @@ def _of_runs(observed: Observations, lines: list[LedgerEntry], plan: CampaignPla
     by_run: dict[str, list[LedgerEntry]] = {}
     for line in lines:
         by_run.setdefault(line.run, []).append(line)
-    asked = {one.run: one for one in plan.asked if one.run}
-    scripts = [one for one in plan.asked if not one.run]
+    asked = {one.run: one for one in plan.requested if one.run}
+    scripts = [one for one in plan.requested if not one.run]
     for name in sorted({*asked, *observed.runs, *by_run}):
         mine = by_run.get(name, [])
         one = asked.get(name)

@@ -92,7 +92,7 @@ class Observations:
 class CampaignPlan:
     """What the test wanted. `concurrency` 0: as many as there are."""
 
-    asked: tuple[RequestedRun, ...]
+    requested: tuple[RequestedRun, ...]
     concurrency: int = 0
     jobs: bool = False
     """Whether these are bare Jobs: nobody promises events, artifacts or a reason."""

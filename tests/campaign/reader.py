@@ -103,7 +103,7 @@ class EventReaders:
         reader = EventReader(self._testbed, run, self._session)
         self._following[reader] = asyncio.create_task(reader.follow())
 
-    async def told(self, seconds: float) -> tuple[list[StreamRead], list[Violation]]:
+    async def wait_results(self, seconds: float) -> tuple[list[StreamRead], list[Violation]]:
         """What all were told, once they have read all there is; after `seconds`, also who still waits for it.
 
         Raises what no reader should meet, such as an answer that it does not expect.

@@ -86,14 +86,14 @@ def sha256(run: str, number: int) -> str:
 
 @pytest.mark.campaign
 async def test_thousand_files_are_stored_and_downloaded(place):
-    async with open_testbed(place, project=ROOM) as mine:
-        work = Workload(mine)
-        before = await warm(mine, work)
+    async with open_testbed(place, project=ROOM) as testbed:
+        work = Workload(testbed)
+        before = await warm(testbed, work)
         begun = time.monotonic()
         run = await work.post({"exit": "keeps", "count": FILES, "size": SIZE}, (SUCCEEDED,))
-        await finished(mine, run)
-        stored, took = resident_mib(mine.api.pid, peak=True) - before, time.monotonic() - begun
-        rows = await listed(mine, run)
+        await finished(testbed, run)
+        stored, took = resident_mib(testbed.api.pid, peak=True) - before, time.monotonic() - begun
+        rows = await listed(testbed, run)
         assert len(rows) == FILES
         wrong = [
             number
@@ -102,29 +102,29 @@ async def test_thousand_files_are_stored_and_downloaded(place):
             != (SIZE, sha256(run, number))
         ]
         assert wrong == []
-        reset_peak(mine.api.pid)
+        reset_peak(testbed.api.pid)
         for number in random.Random(run).sample(range(FILES), 20):
-            data = await mine.ask("GET", f"/v1/runs/{id_of(run)}/artifacts/{number:04}.bin")
+            data = await testbed.ask("GET", f"/v1/runs/{id_of(run)}/artifacts/{number:04}.bin")
             assert hashlib.sha256(data).hexdigest() == sha256(run, number), number
-        given = resident_mib(mine.api.pid, peak=True) - before
+        given = resident_mib(testbed.api.pid, peak=True) - before
         print(f"{FILES} files in {took:.0f} s; the facade had {stored:+.0f} MiB, later {given:+.0f}")
         assert max(stored, given) <= MORE_MIB
-        told = [data async for _, kind, data in events(mine, run) if kind == "artifact"]
+        told = [data async for _, kind, data in events(testbed, run) if kind == "artifact"]
         assert sorted(data["name"] for data in told if not data["partial"]) == sorted(rows)
 
 
 @pytest.mark.campaign
 async def test_million_lines_are_stored_and_truncation_is_reported(place):
-    async with open_testbed(place, project=ROOM) as mine:
-        work = Workload(mine)
-        before = await warm(mine, work)
+    async with open_testbed(place, project=ROOM) as testbed:
+        work = Workload(testbed)
+        before = await warm(testbed, work)
         begun = time.monotonic()
         run = await work.post({"exit": "counts", "count": LINES + OVER}, (SUCCEEDED,))
-        await finished(mine, run)
-        took, peak = time.monotonic() - begun, resident_mib(mine.api.pid, peak=True) - before
-        reset_peak(mine.api.pid)
+        await finished(testbed, run)
+        took, peak = time.monotonic() - begun, resident_mib(testbed.api.pid, peak=True) - before
+        reset_peak(testbed.api.pid)
         begun, last, number, rest = time.monotonic(), 0, 0, []
-        async for identity, kind, data in events(mine, run):
+        async for identity, kind, data in events(testbed, run):
             assert identity == last + 1
             last = identity
             if kind == "log" and number < LINES:
@@ -132,12 +132,12 @@ async def test_million_lines_are_stored_and_truncation_is_reported(place):
                 number += 1
             else:
                 rest.append((kind, data.get("message", "")))
-        read, given = time.monotonic() - begun, resident_mib(mine.api.pid, peak=True) - before
+        read, given = time.monotonic() - begun, resident_mib(testbed.api.pid, peak=True) - before
         assert number == LINES and last == LINES + 3
         assert [kind for kind, _ in rest] == ["run.started", "log", "run.completed"]
         assert rest[1][1].startswith(f"{OVER} log lines were dropped")
         page = f"/v1/runs/{id_of(run)}/events?per_page={PAGE}&page={LINES // PAGE}"
-        found = await mine.ask("GET", page, Accept="application/json")
+        found = await testbed.ask("GET", page, Accept="application/json")
         assert {int(one["id"]) for one in found} <= set(range(1, last + 1)) and len(found) == PAGE
         print(
             f"{LINES} lines in {took:.0f} s, read again in {read:.0f} s; "

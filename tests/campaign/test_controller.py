@@ -57,13 +57,13 @@ async def killed(
     faults = schedule.draw(seed, {"controller SIGKILL": count}, seconds, longest=1.0)
     print(schedule.text(seed, faults, name))
     async with (
-        open_testbed(place, concurrency=concurrency) as mine,
-        campaign(name, mine, concurrency, seed) as found,
+        open_testbed(place, concurrency=concurrency) as testbed,
+        campaign(name, testbed, concurrency, seed) as found,
     ):
         found.end_seconds = 300 + 3 * runs
         chance = random.Random(seed)
         await asyncio.gather(work(found, chance, runs, seconds), kills(found, faults))
-        await mine.controller.ready()
+        await testbed.controller.ready()
     require_good(found.report)
 
 
@@ -86,22 +86,22 @@ async def test_hundred_controller_kills(place, chosen):
 
 @pytest.mark.parametrize("number", [signal.SIGTERM, signal.SIGINT])
 async def test_controller_exits_after_sigterm(place, number):
-    async with open_testbed(place, concurrency=CONCURRENCY) as mine:
+    async with open_testbed(place, concurrency=CONCURRENCY) as testbed:
         begun = asyncio.get_running_loop().time()
-        await mine.controller.kill(number)
+        await testbed.controller.kill(number)
         took = asyncio.get_running_loop().time() - begun
-        assert mine.controller.exit_code == 0, mine.controller.tail()
+        assert testbed.controller.exit_code == 0, testbed.controller.tail()
         # Its pod is given ten seconds.
-        assert took < 10, mine.controller.tail()
+        assert took < 10, testbed.controller.tail()
 
 
 async def test_two_controllers(place, chosen):
     seed = chosen(2)
     async with (
-        open_testbed(place, concurrency=CONCURRENCY) as mine,
-        campaign("test_two_controllers", mine, CONCURRENCY, seed) as found,
+        open_testbed(place, concurrency=CONCURRENCY) as testbed,
+        campaign("test_two_controllers", testbed, CONCURRENCY, seed) as found,
     ):
-        other = mine.another_controller()
+        other = testbed.add_controller()
         await found.fault("second controller", other.start())
         await work(found, random.Random(seed), 20, 5)
     require_good(found.report)
@@ -112,18 +112,18 @@ async def test_a_halted_controller_comes_back_beside_another(place, chosen):
     """As on a node that hangs for a minute: its successor works, then both do."""
     seed = chosen(3)
     async with (
-        open_testbed(place, concurrency=CONCURRENCY) as mine,
-        campaign("test_a_halted_controller_comes_back_beside_another", mine, CONCURRENCY, seed) as found,
+        open_testbed(place, concurrency=CONCURRENCY) as testbed,
+        campaign("test_a_halted_controller_comes_back_beside_another", testbed, CONCURRENCY, seed) as found,
     ):
         chance = random.Random(seed)
-        other = mine.another_controller()
+        other = testbed.add_controller()
 
         async def halt() -> None:
             await asyncio.sleep(3)
-            mine.controller.stop()
+            testbed.controller.stop()
             await other.start()
             await asyncio.sleep(60)
-            mine.controller.cont()
+            testbed.controller.cont()
 
         await asyncio.gather(found.fault("controller SIGSTOP", halt()), work(found, chance, 100, 90))
     require_good(found.report)

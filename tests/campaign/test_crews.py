@@ -41,7 +41,7 @@ GREAT = {
 
 async def message(found: Campaign, run: str) -> str:
     """What the Run says of its end."""
-    await found.watcher.until_ended({run}, found.end_seconds)
+    await found.watcher.wait_ended({run}, found.end_seconds)
     raw = await found.testbed.kube.get(RUN, run)
     assert raw is not None
     return str((raw["status"].get("error") or {}).get("message", ""))
@@ -61,7 +61,7 @@ async def faulty(found: Campaign, kind: str, script: dict, end: str, words: str)
     found.faults[kind] += 1
     said = await message(found, run)
     assert words in said, f"{kind}: {said}"
-    await found.job_watcher.until_ended({job}, found.end_seconds)
+    await found.job_watcher.wait_ended({job}, found.end_seconds)
     ours, theirs = found.waited(found.watcher, run), found.waited(found.job_watcher, job)
     found.notes.append(f"{kind}: {ours:.1f} s from the crew's last word to the end; a Job {theirs:.1f} s")
 
@@ -97,8 +97,8 @@ async def everything(
 ) -> None:
     """All faults at once, between neighbours; `seconds` until all have ended."""
     async with (
-        open_testbed(place, concurrency=CONCURRENCY) as mine,
-        campaign(name, mine, CONCURRENCY) as found,
+        open_testbed(place, concurrency=CONCURRENCY) as testbed,
+        campaign(name, testbed, CONCURRENCY) as found,
     ):
         found.end_seconds = seconds
         for _ in range(neighbours):

@@ -51,8 +51,8 @@ async def killed(name: str, place, count: int, seconds: float, seed: int) -> Non
     print(schedule.text(seed, faults, name))
     over = asyncio.Event()
     async with (
-        open_testbed(place, concurrency=CONCURRENCY) as mine,
-        campaign(name, mine, CONCURRENCY, seed) as found,
+        open_testbed(place, concurrency=CONCURRENCY) as testbed,
+        campaign(name, testbed, CONCURRENCY, seed) as found,
     ):
         runs = await talking(found, seconds)
         for number in range(STREAMS):

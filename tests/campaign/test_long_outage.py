@@ -51,13 +51,14 @@ async def ended(found: Campaign, run: str, seconds: float) -> float:
 
 async def meanwhile(found: Campaign, stopped: str) -> None:
     """What goes on while the facade is away, and how it is given back."""
-    await found.look(stopped)
+    await found.read_events(stopped)
     begun = time.monotonic()
     await found.testbed.api.kill()
     await asyncio.sleep(20)
     made, unwanted = await found.work.apply([steady(5), steady(5)])
-    found.work.asked = [
-        replace(one, ends=frozenset((CANCELED,))) if one.run == unwanted else one for one in found.work.asked
+    found.work.requested = [
+        replace(one, ends=frozenset((CANCELED,))) if one.run == unwanted else one
+        for one in found.work.requested
     ]
     asked = await cancel(found, stopped)
     await asyncio.sleep(10)
@@ -77,22 +78,22 @@ async def meanwhile(found: Campaign, stopped: str) -> None:
 @pytest.mark.campaign
 async def test_the_facade_is_away_for_minutes(place):
     async with (
-        open_testbed(place, concurrency=CONCURRENCY) as mine,
-        campaign("test_the_facade_is_away_for_minutes", mine, CONCURRENCY) as found,
+        open_testbed(place, concurrency=CONCURRENCY) as testbed,
+        campaign("test_the_facade_is_away_for_minutes", testbed, CONCURRENCY) as found,
     ):
         through = await found.work.post(steady(AWAY + 60))
         short = await found.work.post(steady(30))
         stopped = await found.work.post(steady(600), (CANCELED,))
-        found.work.asked = [
+        found.work.requested = [
             # It has 45 s for its last words, in which nobody takes them; what was taken before stays.
             replace(one, tolerant=True) if one.run == stopped else one
-            for one in found.work.asked
+            for one in found.work.requested
         ]
         await started(found, [through, short, stopped])
         async with asyncio.timeout(60):
-            while sum(one.run == short for one in mine.ledger.entries()) < 40:
+            while sum(one.run == short for one in testbed.ledger.entries()) < 40:
                 await asyncio.sleep(0.2)
         await found.fault(f"facade away for {AWAY:.0f} s", meanwhile(found, stopped))
-    unstarted = {one.run for one in found.work.asked if one.object_only and CANCELED in one.ends}
-    assert unstarted and not unstarted & {one.run for one in mine.ledger.entries() if one.what == START}
+    unstarted = {one.run for one in found.work.requested if one.object_only and CANCELED in one.ends}
+    assert unstarted and not unstarted & {one.run for one in testbed.ledger.entries() if one.what == START}
     require_good(found.report)

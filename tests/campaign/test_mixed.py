@@ -65,7 +65,7 @@ class Mixture:
         pod = await self.testbed.kube.get(POD, name) if name else None
         if name and pod is not None:
             self.found.work.allow(name, "failed:PodDeleted")
-            await self.found.look(name)
+            await self.found.read_events(name)
             await self.testbed.kube.delete(POD, name, uid=pod["metadata"]["uid"])
 
     async def runner_sigkill(self, fault: ScheduledFault) -> None:
@@ -73,28 +73,28 @@ class Mixture:
         pod = await self.testbed.kube.get(POD, name) if name else None
         if name and pod is not None:
             self.found.work.allow(name, "failed:RunnerLost")
-            await self.found.look(name)
+            await self.found.read_events(name)
             kill_runner(pod["metadata"]["uid"])
 
     def _running(self) -> str | None:
         """A run that its crew has begun and not ended; none that was chosen before."""
         lines = self.testbed.ledger.entries()
         over = {line.run for line in lines if line.what == END}
-        whole = {one.run for one in self.found.work.asked if len(one.ends) == 1}
+        whole = {one.run for one in self.found.work.requested if len(one.ends) == 1}
         names = sorted({line.run for line in lines} & whole - over - self.found.watcher.ended.keys())
         return self.chance.choice(names) if names else None
 
 
 async def flips(found: Campaign, chance: random.Random, over: asyncio.Event) -> None:
     """One rollback after the other, until `over`: the last that was acknowledged is the one that holds."""
-    mine = found.testbed
+    testbed = found.testbed
     wanted = OTHER
     while not over.is_set():
-        wanted = mine.deployment if wanted == OTHER else OTHER
-        await mine.ask("POST", f"/v1/deployments/{id_of(wanted)}/rollback", seconds=PATIENCE)
+        wanted = testbed.deployment if wanted == OTHER else OTHER
+        await testbed.ask("POST", f"/v1/deployments/{id_of(wanted)}/rollback", seconds=PATIENCE)
         await asyncio.sleep(chance.uniform(0, 4))
     await asyncio.sleep(1)
-    shown = (await mine.ask("GET", f"/v1/projects/{mine.project}"))["active_deployment_id"]
+    shown = (await testbed.ask("GET", f"/v1/projects/{testbed.project}"))["active_deployment_id"]
     if shown != id_of(wanted):
         found.more.append(Violation(ACTIVE, "", f"{shown} is active after a rollback to {id_of(wanted)}"))
 
@@ -115,20 +115,25 @@ async def mixed(name: str, place, each: int, seconds: float, runs: int, seed: in
     """`each` faults of every kind over `seconds`, during `runs` runs."""
     faults = schedule.draw(seed, dict.fromkeys(KINDS, each), seconds)
     print(schedule.text(seed, faults, name))
-    async with open_testbed(place, concurrency=CONCURRENCY, start=False) as mine:
-        await mine.api.start()
-        await mine.furnish()
-        await mine.deploy(OTHER)
-        await mine.controller.start()
-        await mine.active(OTHER)
-        report = await _mixed(name, mine, faults, seconds, runs, seed)
+    async with open_testbed(place, concurrency=CONCURRENCY, start=False) as testbed:
+        await testbed.api.start()
+        await testbed.create_project()
+        await testbed.deploy(OTHER)
+        await testbed.controller.start()
+        await testbed.wait_active(OTHER)
+        report = await _mixed(name, testbed, faults, seconds, runs, seed)
     require_good(report)
 
 
 async def _mixed(
-    name: str, mine: CampaignTestbed, faults: tuple[ScheduledFault, ...], seconds: float, runs: int, seed: int
+    name: str,
+    testbed: CampaignTestbed,
+    faults: tuple[ScheduledFault, ...],
+    seconds: float,
+    runs: int,
+    seed: int,
 ) -> CampaignReport:
-    async with campaign(name, mine, CONCURRENCY, seed) as found:
+    async with campaign(name, testbed, CONCURRENCY, seed) as found:
         chance = random.Random(seed)
         mixture = Mixture(found, random.Random(seed + 1))
         loop = asyncio.get_running_loop()
@@ -155,7 +160,7 @@ async def _mixed(
         flipping = asyncio.create_task(flips(found, random.Random(seed + 2), over))
         async with asyncio.TaskGroup() as uploads:
             await asyncio.gather(work(), trouble())
-        await mine.controller.ready()
+        await testbed.controller.ready()
         over.set()
         await flipping
         found.notes.append(f"{len(found.work.uploads)} archives were stored")

@@ -82,7 +82,7 @@ class CampaignTestbed:
             assert asyncio.get_running_loop().time() < end, f"{method} {path}: {said}"
             await asyncio.sleep(0.2)
 
-    def another_controller(self, tree: Path | None = None) -> Child:
+    def add_controller(self, tree: Path | None = None) -> Child:
         """A second controller of the same namespace, not started yet; it is ended with the test bed."""
         port = free_port()
         settings = {**self.controller.settings, "CREWYARD_CONTROLLER_PORT": str(port)}
@@ -92,7 +92,7 @@ class CampaignTestbed:
         self.children.append(made)
         return made
 
-    async def furnish(self, **spec: Any) -> None:
+    async def create_project(self, **spec: Any) -> None:
         """The project with its active deployment, whose image is there already.
 
         Call it before a controller runs: that would begin to build.
@@ -125,7 +125,7 @@ class CampaignTestbed:
         status = {"image": self.image, "plan": PLAN, "conditions": [built]}
         await self.kube.patch(DEPLOYMENT, name, {"status": status}, "status")
 
-    async def active(self, name: str | None = None, seconds: float = 180) -> None:
+    async def wait_active(self, name: str | None = None, seconds: float = 180) -> None:
         """Returns once the deployment is the active one, for the api too."""
         wanted = (name or self.deployment).replace("-", "_", 1)
         async with asyncio.timeout(seconds):
@@ -153,7 +153,7 @@ async def open_testbed(
     `tree` is where the product's code is; `settings` are environment variables of both processes besides;
     `concurrency` is what the project's plan allows; `project` its spec besides. `kubeconfig` is that of the
     controller, and of the api where `api_kubeconfig` is not given. With `start=False` nothing runs yet:
-    start `api`, then `furnish`, then start `controller`.
+    start `api`, then `create_project`, then start `controller`.
     """
     address = os.environ.get("CREWYARD_HOST_ADDRESS")
     if not address or not os.environ.get("KUBECONFIG"):
@@ -205,9 +205,9 @@ async def open_testbed(
         ledger.start()
         if start:
             await api.start()
-            await found.furnish(**(project or {}))
+            await found.create_project(**(project or {}))
             await controller.start()
-            await found.active()
+            await found.wait_active()
         yield found
     finally:
         for child in found.children:

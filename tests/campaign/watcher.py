@@ -35,7 +35,7 @@ class StatusWatcher:
         self.active: list[int] = []
 
     @contextlib.asynccontextmanager
-    async def looking(self) -> AsyncIterator["StatusWatcher"]:
+    async def watching(self) -> AsyncIterator["StatusWatcher"]:
         """Looks while the block is open."""
         works = [self._objects(), *([] if self._jobs else [self._lists()])]
         tasks = [asyncio.create_task(work) for work in works]
@@ -49,7 +49,7 @@ class StatusWatcher:
                 task.cancel()
             await asyncio.gather(*tasks, return_exceptions=True)
 
-    async def until_ended(self, names: set[str], seconds: float) -> set[str]:
+    async def wait_ended(self, names: set[str], seconds: float) -> set[str]:
         """Returns once all of them have been seen to end; after `seconds`, with those that have not."""
         limit = time.monotonic() + seconds
         while left := names - self.ended.keys():
@@ -58,7 +58,7 @@ class StatusWatcher:
             await asyncio.sleep(0.1)
         return set()
 
-    def saw(self, source: str, run: str, status: str) -> None:
+    def record(self, source: str, run: str, status: str) -> None:
         """Notes a status, where it is another than that source told before."""
         if self._last.get((source, run)) == status:
             return
@@ -81,7 +81,7 @@ class StatusWatcher:
                 await asyncio.sleep(PAUSE)
 
     def _object(self, raw: dict[str, Any]) -> None:
-        self.saw("object", raw["metadata"]["name"], self._status(raw))
+        self.record("object", raw["metadata"]["name"], self._status(raw))
 
     async def _lists(self) -> None:
         while True:
@@ -102,7 +102,7 @@ class StatusWatcher:
             if status != 200:
                 return
             for one in found["data"]:
-                self.saw("list", name_of(one["id"]), one["status"])
+                self.record("list", name_of(one["id"]), one["status"])
             # Newest first: the older pages are those of runs that ended long ago.
             if len(found["data"]) < PAGE or all(one["completed_at"] for one in found["data"]):
                 return

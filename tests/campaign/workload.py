@@ -45,7 +45,7 @@ class Workload:
 
     def __init__(self, testbed: CampaignTestbed, tolerant: bool = False) -> None:
         self._testbed, self._tolerant = testbed, tolerant
-        self.asked: list[RequestedRun] = []
+        self.requested: list[RequestedRun] = []
         self.uploads: dict[str, str] = {}
         """The sha256 of archives that were answered for, by the upload's id."""
 
@@ -53,11 +53,15 @@ class Workload:
         self, name: str, script: Script, ends: Sequence[str], acknowledged: bool = True, applied: bool = False
     ) -> None:
         found = ends or (ENDS[script.get("exit", "returns")],)
-        self.asked.append(RequestedRun(name, script, frozenset(found), acknowledged, self._tolerant, applied))
+        self.requested.append(
+            RequestedRun(name, script, frozenset(found), acknowledged, self._tolerant, applied)
+        )
 
     def allow(self, run: str, end: str) -> None:
         """Lets a run end so, too: it was given a fault of its own."""
-        self.asked = [replace(one, ends=one.ends | {end}) if one.run == run else one for one in self.asked]
+        self.requested = [
+            replace(one, ends=one.ends | {end}) if one.run == run else one for one in self.requested
+        ]
 
     def _input(self, script: Script) -> Script:
         return {"ledger": self._testbed.ledger.url, **script}

@@ -110,16 +110,16 @@ class BuiltCrew:
 
     async def run(self, entrypoint: str, seconds: float = 240, **more) -> dict:
         """Starts a function through the API and gives the finished run."""
-        return await self.finished(await self.start(entrypoint, **more), seconds)
+        return await self.wait_finished(await self.start(entrypoint, **more), seconds)
 
-    async def says(self, run: str, line: str, seconds: float = 240) -> None:
+    async def wait_for_log(self, run: str, line: str, seconds: float = 240) -> None:
         """Returns when the crew has printed `line`."""
         async for message in self.testbed.stream(f"/v1/runs/{run}/events", seconds=seconds):
             if message.event == "log" and message.data["message"] == line:
                 return
         raise AssertionError(f"{run} ended without printing {line!r}")
 
-    async def finished(self, run: str, seconds: float = 240) -> dict:
+    async def wait_finished(self, run: str, seconds: float = 240) -> dict:
         """The run, once it has ended."""
 
         async def look() -> dict | None:
@@ -139,7 +139,9 @@ async def crew(testbed) -> AsyncIterator[BuiltCrew]:
         "/v1/projects", {"name": project, "plan": "pro", "run": {"resources": {"limits": LIMITS}}}
     )
     made = BuiltCrew(
-        testbed, project, await UploadProject(testbed, project).built(tree(CREW), message="Every ending")
+        testbed,
+        project,
+        await UploadProject(testbed, project).deploy_and_wait(tree(CREW), message="Every ending"),
     )
     yield made
     await testbed.kubectl("delete", "cproj", project, "--ignore-not-found", "--wait=false")
@@ -149,7 +151,7 @@ async def crew(testbed) -> AsyncIterator[BuiltCrew]:
 async def unpullable(testbed, crew) -> tuple[str, str]:
     """A run that was just started although its image has left the registry; its id and the image."""
     files = {**tree(CREW), "note.txt": secrets.token_hex()}
-    deployment = await crew.upload_project.built(files, preview={})
+    deployment = await crew.upload_project.deploy_and_wait(files, preview={})
     image = await crew.upload_project.image(deployment)
     await RegistryRepository.of(image).remove(image)
     return await BuiltCrew(testbed, crew.project, deployment).start("kickoff"), image

@@ -13,7 +13,7 @@ async def failed(
 
     The object has the log's last lines too, so that kubectl shows what happened.
     """
-    done = await upload_project.ended(deployment, seconds)
+    done = await upload_project.wait_finished(deployment, seconds)
     assert done["status"] == "failed", done
     error: dict[str, Any] = done["error"]
     assert error["reason"] == reason, error

@@ -47,7 +47,9 @@ class ExampleDeployment:
     async def beside(self, files: Mapping[str, bytes]) -> "ExampleDeployment":
         """Other code in the same project, so that it lies on the packages that are installed there."""
         upload_project = UploadProject(self.testbed, self.project)
-        return ExampleDeployment(self.testbed, self.project, await upload_project.built(files, preview={}))
+        return ExampleDeployment(
+            self.testbed, self.project, await upload_project.deploy_and_wait(files, preview={})
+        )
 
 
 async def build(testbed: E2eTestbed, example: str) -> AsyncIterator[ExampleDeployment]:
@@ -57,7 +59,9 @@ async def build(testbed: E2eTestbed, example: str) -> AsyncIterator[ExampleDeplo
     try:
         upload_project = UploadProject(testbed, project)
         deployment = await upload_project.deploy(tree(EXAMPLES / example))
-        done = await upload_project.ended(deployment, 900, 0.5)  # CrewAI's packages, when nothing is cached
+        done = await upload_project.wait_finished(
+            deployment, 900, 0.5
+        )  # CrewAI's packages, when nothing is cached
         assert done["status"] == "active", done
         yield ExampleDeployment(testbed, project, deployment)
     finally:

@@ -21,7 +21,7 @@ class GitProject:
         git = {"url": self.url, "ref": {"branch": branch}, "interval": "1s", **more}
         await self.testbed.apply("Project", self.project, {"plan": "pro", "source": {"git": git}})
 
-    async def ready(self) -> dict[str, Any]:
+    async def ready_condition(self) -> dict[str, Any]:
         """The project's Ready condition."""
         found = await self.testbed.object("projects", self.project)
         conditions = found["status"]["conditions"]
@@ -43,7 +43,7 @@ class GitProject:
         made: dict[str, Any] = await eventually(look, lambda seen: seen is not None, seconds)
         return made
 
-    async def ended(self, sha: str, seconds: float = 300) -> dict[str, Any]:
+    async def wait_finished(self, sha: str, seconds: float = 300) -> dict[str, Any]:
         """The same, once its build has ended."""
         name = (await self.deployment(sha))["metadata"]["name"]
         done: dict[str, Any] = await eventually(

@@ -47,9 +47,9 @@ async def test_deployment_deletion_stops_its_pods(testbed, upload_projects):
         lambda: testbed.call("GET", f"/v1/deployments/{deployment}"), lambda answer: answer.status == 404
     )
     # Its place is free: the next one is built.
-    assert (await upload_project.ended(await upload_project.deploy({"main.py": "def kickoff(): ..."})))[
-        "status"
-    ] == "active"
+    assert (
+        await upload_project.wait_finished(await upload_project.deploy({"main.py": "def kickoff(): ..."}))
+    )["status"] == "active"
 
 
 async def test_build_log_is_streamed_during_the_build(testbed, upload_projects):

@@ -39,10 +39,10 @@ async def beats(testbed, run) -> dict[str, list[float]]:
 async def canceled(testbed, crew, entrypoint) -> tuple[str, float, dict[str, list[float]]]:
     """A run that is canceled once its crew is deaf: its id, the moment before the POST, and its `beats`."""
     run = await crew.start(entrypoint)
-    await crew.says(run, "deaf")
+    await crew.wait_for_log(run, "deaf")
     posted = time.time()
     await testbed.call("POST", f"/v1/runs/{run}/cancel", {})
-    done = await crew.finished(run)
+    done = await crew.wait_finished(run)
     assert done["status"] == "canceled"
     return run, posted, await beats(testbed, run)
 
@@ -81,8 +81,8 @@ async def test_finished_run_cannot_be_canceled(testbed, crew):
 
 async def test_deleted_run_object_is_canceled(testbed, crew):
     run = await crew.start("sleeps")
-    await crew.says(run, "asleep")
+    await crew.wait_for_log(run, "asleep")
     await testbed.kubectl("delete", "crun", run.replace("_", "-", 1), "--wait=false")
-    done = await crew.finished(run)
+    done = await crew.wait_finished(run)
     assert done["status"] == "canceled"
     assert (await testbed.events(run))[-1].event == "run.canceled"

@@ -20,7 +20,7 @@ GOOD = {"main.py": "def kickoff(inputs):\n    return inputs\n"}
 
 
 async def ready_reason(git_project, reason: str) -> dict:
-    return await eventually(git_project.ready, lambda seen: seen["reason"] == reason, 120)
+    return await eventually(git_project.ready_condition, lambda seen: seen["reason"] == reason, 120)
 
 
 async def test_missing_repository(git_project):
@@ -76,7 +76,7 @@ async def test_repository_that_requires_a_password(testbed, git_root, host_addre
             await secret(testbed, name, password)
             again = await testbed.post("/v1/deployments", body)
             assert again["id"] != made["id"]
-            assert (await upload_project.ended(again["id"]))["status"] == "active"
+            assert (await upload_project.wait_finished(again["id"]))["status"] == "active"
             whole = json.dumps(
                 [await upload_project.object(again["id"]), await upload_project.pods(again["id"])]
             )

@@ -25,7 +25,7 @@ async def source(git_project: GitProject) -> AsyncIterator[str]:
 
 
 async def test_source_that_names_the_build_token_is_literal(git_project, source):
-    made = await git_project.ended(source)
+    made = await git_project.wait_finished(source)
     # The configuration was read: the build looked where the source is, not where the token would lead.
     assert made["status"]["error"]["reason"] == "ConfigInvalid", made["status"]
     assert "2.7" in made["status"]["error"]["message"]

@@ -60,7 +60,7 @@ async def test_build_code_finds_no_credentials(testbed, upload_projects, host_ad
             assert answer.status == 200, answer.body
             files = {**tree(CANARY), "places.json": json.dumps(places), "own.txt": own}
             deployment = await upload_project.deploy(files)
-            done = await upload_project.ended(deployment)
+            done = await upload_project.wait_finished(deployment)
             log = await upload_project.log(deployment)
             [told] = re.findall(r"SAW (\{.*\})", log)[:1] or [None]
             assert told is not None, (done, log)

@@ -19,7 +19,7 @@ async def keep_secret(testbed, name: str, **data: str) -> None:
 
 
 async def condition(git_project: GitProject, reason: str) -> dict:
-    return await eventually(git_project.ready, lambda seen: seen["reason"] == reason, 120)
+    return await eventually(git_project.ready_condition, lambda seen: seen["reason"] == reason, 120)
 
 
 async def test_ssh_repository(testbed, tmp_path: Path, host_address):
@@ -38,7 +38,7 @@ async def test_ssh_repository(testbed, tmp_path: Path, host_address):
             )
 
             await keep_secret(testbed, name, identity=identity, known_hosts=known)
-            done = await git_project.ended(sha)
+            done = await git_project.wait_finished(sha)
             assert (done["status"]["phase"], done["spec"]["message"]) == ("Active", "By ssh"), done["status"]
 
             server.change_host_keys()

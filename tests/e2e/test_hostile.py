@@ -32,7 +32,7 @@ async def hostile(testbed: E2eTestbed) -> AsyncIterator[BuiltCrew]:
     await testbed.post(
         "/v1/projects", {"name": project, "plan": "pro", "run": {"resources": {"limits": LIMITS}}}
     )
-    made = BuiltCrew(testbed, project, await UploadProject(testbed, project).built(tree(HOSTILE)))
+    made = BuiltCrew(testbed, project, await UploadProject(testbed, project).deploy_and_wait(tree(HOSTILE)))
     yield made
     await testbed.kubectl("delete", "cproj", project, "--ignore-not-found", "--wait=false")
 

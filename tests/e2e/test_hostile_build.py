@@ -97,7 +97,7 @@ async def two(testbed: E2eTestbed) -> AsyncIterator[TwoProjects]:
         projects.append(UploadProject(testbed, name))
     own, other = projects
     try:
-        built, mine = await other.built(GOOD), await own.built(GOOD)
+        built, mine = await other.deploy_and_wait(GOOD), await own.deploy_and_wait(GOOD)
         yield TwoProjects(own, other, words, built, await other.image(built), await own.image(mine))
     finally:
         await testbed.kubectl("delete", "cproj", *words, "--ignore-not-found", "--wait=false")
@@ -212,7 +212,7 @@ async def test_every_attempt_of_a_build_is_blocked(
     assert answer.status == 200, answer.body
     visits = {key: one.visits for key, one in places["listeners"].items()}
     deployment = await two.own.deploy({**tree(HOSTILE), "places.json": told(places)})
-    done = await two.own.ended(deployment, 600)
+    done = await two.own.wait_finished(deployment, 600)
     log = await two.own.log(deployment)
     [line] = re.findall(r"TRIED (\{.*\})", log)[:1] or [None]
     assert line is not None, (done, log[-3000:])
@@ -225,9 +225,9 @@ async def test_every_attempt_of_a_build_is_blocked(
     # No canary came out by the log either.
     assert [word for word in (variable, *two.secrets.values()) if word in log] == []
     # The other project goes on with what it had, and its own credential still opens its repository.
-    again = await two.other.built({**GOOD, "note.txt": secrets.token_hex()})
+    again = await two.other.deploy_and_wait({**GOOD, "note.txt": secrets.token_hex()})
     assert (await two.other.object(again))["status"]["plan"] == before[2]["status"]["plan"]
-    good = await two.own.built({**GOOD, "note.txt": secrets.token_hex()})
+    good = await two.own.deploy_and_wait({**GOOD, "note.txt": secrets.token_hex()})
     assert (await two.own.image(good)).partition("@")[0].endswith(two.own.project)
 
 
@@ -238,7 +238,7 @@ async def test_attempts_succeed_with_credentials_unrestricted(
     found, outside = from_environment(os.environ), places["outside"]
     manifests: dict[str, str] = {}
     for part, upload_project in (("own", two.own), ("other", two.other)):
-        made = await upload_project.built({**GOOD, "doomed.txt": secrets.token_hex()}, preview={})
+        made = await upload_project.deploy_and_wait({**GOOD, "doomed.txt": secrets.token_hex()}, preview={})
         manifests[part] = (await upload_project.image(made)).partition("@")[2]
     key = base64.b64decode(
         json.loads(

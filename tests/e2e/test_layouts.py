@@ -23,19 +23,19 @@ async def test_src_layout(crew):
         "src/harbour/__init__.py": "",
         "src/harbour/crew.py": WHERE,
     }
-    deployment = await crew.upload_project.built(files, preview={})
+    deployment = await crew.upload_project.deploy_and_wait(files, preview={})
     run = await BuiltCrew(crew.testbed, crew.project, deployment).run("harbour.crew:kickoff")
     assert run["output"] == "/app/src/harbour/crew.py"
 
 
 async def test_own_package_is_installed(crew):
-    deployment = await crew.upload_project.built(OWN, preview={})
+    deployment = await crew.upload_project.deploy_and_wait(OWN, preview={})
     run = await BuiltCrew(crew.testbed, crew.project, deployment).run("harbour.crew:kickoff")
     assert run["status"] == "succeeded", run
     assert "/app" not in run["output"] and run["output"].endswith("harbour/crew.py")
     # Other code of the package is another dependency image.
     changed = {**OWN, "lib/harbour/crew.py": "def kickoff(inputs):\n    return 'changed'\n"}
-    second = await crew.upload_project.built(changed, preview={})
+    second = await crew.upload_project.deploy_and_wait(changed, preview={})
     run = await BuiltCrew(crew.testbed, crew.project, second).run("harbour.crew:kickoff")
     assert run["output"] == "changed"
 
@@ -51,9 +51,9 @@ SEVERAL = {
 
 @pytest.mark.parametrize("name", ["tide", "wind"])
 async def test_one_of_several_crews(crew, name):
-    deployment = await crew.upload_project.built(SEVERAL, preview={}, crew=name)
+    deployment = await crew.upload_project.deploy_and_wait(SEVERAL, preview={}, crew=name)
     run = (await crew.testbed.post("/v1/runs", {"deployment": deployment}))["id"]
-    assert (await crew.finished(run))["output"] == name
+    assert (await crew.wait_finished(run))["output"] == name
 
 
 @pytest.mark.parametrize(("more", "words"), [({}, ["tide", "wind"]), ({"crew": "rain"}, ["rain", "tide"])])
@@ -83,9 +83,9 @@ FILES = {
 async def test_crew_by_configuration_file(crew, name):
     """crew.toml is that of all others."""
     text, code, output = FILES[name]
-    deployment = await crew.upload_project.built({name: text, **code}, preview={})
+    deployment = await crew.upload_project.deploy_and_wait({name: text, **code}, preview={})
     run = (await crew.testbed.post("/v1/runs", {"deployment": deployment, "input": {"depth": 3}}))["id"]
-    assert (await crew.finished(run))["output"] == output
+    assert (await crew.wait_finished(run))["output"] == output
 
 
 async def test_image_user_cannot_write_the_code(crew):

@@ -40,7 +40,7 @@ async def test_node_lost(testbed, upload_projects, ghost):
         for word in ("not-ready", "unreachable")
     ]
     upload_project = await upload_projects()
-    await upload_project.built({"main.py": "def kickoff(): ..."})
+    await upload_project.deploy_and_wait({"main.py": "def kickoff(): ..."})
     pod = {"nodeSelector": {LABEL: ghost}, "tolerations": [taint, *lost]}
     await testbed.kubectl(
         "patch", "cproj", upload_project.project, "--type=merge", "-p", json.dumps({"spec": {"pod": pod}})

@@ -31,20 +31,20 @@ async def test_api_outage_of_half_a_minute(testbed, crew):
     short = await crew.start("lines", input={"count": 50, "pause": 0.2})
     resting = await crew.start("sleeps", input={"seconds": 12})
     for run, line in ((long, "line 3"), (short, "line 3"), (resting, "asleep")):
-        await crew.says(run, line)
+        await crew.wait_for_log(run, line)
     try:
         await scale(testbed, 0)
         await asyncio.sleep(30)
     finally:
         await back(testbed)
     for run, count in ((long, 200), (short, 50)):
-        done = await crew.finished(run)
+        done = await crew.wait_finished(run)
         assert (done["status"], done["output"]) == ("succeeded", count), done
         events = await testbed.events(run)
         assert [m.id for m in events] == [str(number) for number in range(1, len(events) + 1)]
         logs = [m.data["message"] for m in events if m.event == "log"]
         assert logs == [f"line {number}" for number in range(count)]
-    rested = await crew.finished(resting)
+    rested = await crew.wait_finished(resting)
     assert rested["status"] == "succeeded"
     assert rested["output"]["ended"] - rested["output"]["begun"] < 15
     listed = await testbed.get(f"/v1/runs/{resting}/artifacts")

@@ -42,7 +42,7 @@ async def test_private_index_credential_leaves_no_trace(testbed, upload_projects
         url = f"http://{GIT_HOST}:{index.port}/simple/"
         async with secret(testbed, index_url=url, username="pilot", password=password) as named:
             upload_project = await upload_projects(build={"secret_ref": {"name": named}})
-            deployment = await upload_project.built(FILES)
+            deployment = await upload_project.deploy_and_wait(FILES)
             run = await BuiltCrew(testbed, upload_project.project, deployment).run("kickoff")
             assert (run["status"], run["output"]) == ("succeeded", "aboard")
             assert any(name in path for path in index.served)

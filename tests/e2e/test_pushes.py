@@ -67,7 +67,7 @@ async def test_push_burst_builds_two_and_replay_builds_none(git_project, hook):
     assert len(made) <= 2 + lasted // 10
     # The project's status is written after its Deployment.
     ready = await eventually(
-        git_project.ready,
+        git_project.ready_condition,
         lambda seen: f"HEAD is at {shas[-1]}" in seen["message"].replace("refs/heads/main", "HEAD"),
     )
     assert "Not built, since newer ones followed: " in ready["message"]

@@ -44,9 +44,9 @@ async def prune_pods(testbed, project: str) -> list[str]:
 
 async def test_old_images_are_deleted_and_kept_ones_run(testbed, upload_projects):
     upload_project = await upload_projects()
-    first = await upload_project.built(files(1, OLD))
-    second = await upload_project.built(files(2, NEW))
-    third = await upload_project.built(files(3, NEW))
+    first = await upload_project.deploy_and_wait(files(1, OLD))
+    second = await upload_project.deploy_and_wait(files(2, NEW))
+    third = await upload_project.deploy_and_wait(files(3, NEW))
     images = {one: await upload_project.image(one) for one in (first, second, third)}
     old, new = [(await upload_project.object(one))["status"]["dependenciesKey"] for one in (first, second)]
     registry = RegistryRepository.of(images[first])

@@ -10,13 +10,13 @@ CODE = {"main.py": "def kickoff(inputs):\n    return 1\n"}
 async def test_identical_content_reuses_the_image(testbed, upload_projects):
     upload_project = await upload_projects()
     content = archive(CODE)
-    first = await upload_project.built(content)
+    first = await upload_project.deploy_and_wait(content)
     image = await upload_project.image(first)
     registry = RegistryRepository.of(image)
     tags = await registry.tags()
 
     second = await upload_project.deploy(content, message="The same again")
-    done = await upload_project.ended(second)
+    done = await upload_project.wait_finished(second)
     assert done["status"] == "active"
     assert (await testbed.get(f"/v1/deployments/{first}"))["status"] == "superseded"
     assert await upload_project.image(second) == image
@@ -29,8 +29,8 @@ async def test_identical_content_reuses_the_image(testbed, upload_projects):
 
 async def test_code_change_reuses_the_dependency_image(testbed, upload_projects):
     upload_project = await upload_projects()
-    first = await upload_project.built({**CODE, "requirements.txt": "idna==3.10\n"})
-    second = await upload_project.built(
+    first = await upload_project.deploy_and_wait({**CODE, "requirements.txt": "idna==3.10\n"})
+    second = await upload_project.deploy_and_wait(
         {"main.py": "def kickoff(i):\n    return 2\n", "requirements.txt": "idna==3.10\n"}
     )
     kinds = [pod["spec"]["containers"][0]["name"] for pod in await upload_project.pods(second)]
@@ -48,7 +48,7 @@ async def test_same_commit_has_the_same_digest(testbed, git_project):
     """Its Deployment is deleted and asked for again: it is assembled once more from the repository."""
     sha = git_project.repository.commit(CODE, "Begin")
     await git_project.follow()
-    first = await git_project.ended(sha)
+    first = await git_project.wait_finished(sha)
     assert first["status"]["phase"] == "Active"
     name = first["metadata"]["name"]
     await testbed.kubectl("delete", "cdep", name, "--wait=true")
@@ -59,7 +59,7 @@ async def test_same_commit_has_the_same_digest(testbed, git_project):
     await testbed.post(
         "/v1/deployments", {"project": git_project.project, "source": {"git": {"commit": sha}}}
     )
-    second = await git_project.ended(sha)
+    second = await git_project.wait_finished(sha)
     assert second["metadata"]["name"] == name
     assert second["metadata"]["uid"] != first["metadata"]["uid"]
     built = next(one for one in second["status"]["conditions"] if one["type"] == "Built")
@@ -72,10 +72,10 @@ async def test_commit_and_upload_have_the_same_layers(testbed, git_project):
     """By the poll, and by an upload beside it."""
     sha = git_project.repository.commit(CODE, "Begin")
     await git_project.follow()
-    first = await git_project.ended(sha)
+    first = await git_project.wait_finished(sha)
     assert first["status"]["phase"] == "Active"
     upload_project = UploadProject(testbed, git_project.project)
-    second = await upload_project.built(CODE, override=True)
+    second = await upload_project.deploy_and_wait(CODE, override=True)
     shown = await upload_project.object(second)
     assert shown["status"]["tree"] == first["status"]["tree"]
     registry = RegistryRepository.of(first["status"]["image"])
@@ -86,8 +86,8 @@ async def test_commit_and_upload_have_the_same_layers(testbed, git_project):
 async def test_archive_order_does_not_change_the_image(upload_projects):
     upload_project = await upload_projects()
     files = {**CODE, "b.py": "B = 1\n", "a/c.py": "C = 1\n"}
-    first = await upload_project.built(files)
-    second = await upload_project.built(archive(dict(reversed(files.items()))))
+    first = await upload_project.deploy_and_wait(files)
+    second = await upload_project.deploy_and_wait(archive(dict(reversed(files.items()))))
     assert await upload_project.image(first) == await upload_project.image(second)
     assert "already there" in await upload_project.log(
         second
@@ -105,11 +105,11 @@ async def test_excluded_files_do_not_change_the_image(upload_projects):
         "notes/x.md": "1",
         "notes/y.txt": "1",
     }
-    first = await upload_project.built(files)
+    first = await upload_project.deploy_and_wait(files)
     image = await upload_project.image(first)
     kept = {name for name in await RegistryRepository.of(image).files(image, 1) if name.startswith("app/")}
     assert kept == {"app/main.py", "app/crew.toml", "app/notes/y.txt"}
-    second = await upload_project.built({**files, "data/big.bin": "2", "a.csv": "2"})
+    second = await upload_project.deploy_and_wait({**files, "data/big.bin": "2", "a.csv": "2"})
     assert await upload_project.image(second) == image
 
 
@@ -123,7 +123,7 @@ async def test_equal_parallel_sources_are_built_once(testbed, upload_projects):
     )
     ready = next(one for one in waiting["status"]["conditions"] if one["type"] == "Ready")
     assert ready["reason"] in ("SameSourceBuilding", "Activating", "Active"), ready
-    assert (await upload_project.ended(first))["status"] in ("active", "superseded")
-    assert (await upload_project.ended(second))["status"] == "active"
+    assert (await upload_project.wait_finished(first))["status"] in ("active", "superseded")
+    assert (await upload_project.wait_finished(second))["status"] == "active"
     assert await upload_project.pods(second) == []
     assert await upload_project.image(first) == await upload_project.image(second)

@@ -36,7 +36,7 @@ async def begun(crew, unpullable) -> dict[str, str]:
 @pytest.mark.parametrize("entrypoint", ENDINGS)
 async def test_failed_crew(testbed, crew, begun, entrypoint):
     reason, words = ENDINGS[entrypoint]
-    run = await crew.finished(begun[entrypoint], 300)
+    run = await crew.wait_finished(begun[entrypoint], 300)
     assert run["status"] == "failed"
     assert run["error"]["reason"] == reason
     assert [word for word in words if word not in run["error"]["message"]] == []
@@ -54,7 +54,7 @@ async def test_run_timeout(crew):
 
 async def test_evicted_pod(testbed, crew):
     run = await crew.start("sleeps")
-    await crew.says(run, "asleep")
+    await crew.wait_for_log(run, "asleep")
     pod = run.replace("_", "-", 1)
     eviction = {
         "apiVersion": "policy/v1",
@@ -63,16 +63,16 @@ async def test_evicted_pod(testbed, crew):
     }
     path = f"/api/v1/namespaces/{NAMESPACE}/pods/{pod}/eviction"
     await testbed.kubectl("create", "--raw", path, "-f", "-", stdin=json.dumps(eviction))
-    done = await crew.finished(run)
+    done = await crew.wait_finished(run)
     assert (done["status"], done["error"]["reason"]) == ("failed", "Evicted")
     assert [item["name"] for item in await testbed.get(f"/v1/runs/{run}/artifacts")] == ["begun.txt"]
 
 
 async def test_deleted_pod(testbed, crew):
     run = await crew.start("sleeps")
-    await crew.says(run, "asleep")
+    await crew.wait_for_log(run, "asleep")
     await testbed.kubectl("delete", "pod", run.replace("_", "-", 1), "--wait=false")
-    done = await crew.finished(run)
+    done = await crew.wait_finished(run)
     assert (done["status"], done["error"]["reason"]) == ("failed", "PodDeleted")
     assert [item["name"] for item in await testbed.get(f"/v1/runs/{run}/artifacts")] == ["begun.txt"]
     events = [message.event for message in await testbed.events(run)]
@@ -96,20 +96,20 @@ def runner_of(uid: str) -> int | None:
 
 async def test_killed_runner(testbed, crew):
     run = await crew.start("sleeps")
-    await crew.says(run, "asleep")
+    await crew.wait_for_log(run, "asleep")
     pod = json.loads(await testbed.kubectl("get", "pod", run.replace("_", "-", 1), "-o", "json"))
     number = runner_of(pod["metadata"]["uid"])
     if number is None:
         pytest.skip("the pods' processes are not on this machine")
     os.kill(number, 9)
-    done = await crew.finished(run)
+    done = await crew.wait_finished(run)
     assert (done["status"], done["error"]["reason"]) == ("failed", "RunnerLost")
     assert "SIGKILL" in done["error"]["message"]
 
 
 async def test_missing_variable_starts_no_pod(testbed, crew):
     demanding = {**tree(CREW), "crew.toml": b'[run]\nenv_required = ["TIDE_TABLE", "PATIENCE"]\n'}
-    deployment = await crew.upload_project.built(demanding, preview={})
+    deployment = await crew.upload_project.deploy_and_wait(demanding, preview={})
     run = await BuiltCrew(testbed, crew.project, deployment).run("kickoff")
     assert (run["status"], run["error"]["reason"]) == ("failed", "MissingVariable")
     assert "TIDE_TABLE" in run["error"]["message"] and "PATIENCE" in run["error"]["message"]
@@ -121,7 +121,7 @@ async def test_run_name_executes_once(testbed, crew):
     name = f"run-{secrets.token_hex(6)}"
     spec = {"deployment": crew.deployment.replace("_", "-", 1), "entrypoint": "main:kickoff"}
     await testbed.apply("Run", name, spec, "create")
-    first = await crew.finished(f"run_{name[4:]}")
+    first = await crew.wait_finished(f"run_{name[4:]}")
     assert first["status"] == "succeeded"
     await testbed.kubectl("delete", "crun", name, "--timeout=120s")
     await testbed.apply("Run", name, spec, "create")
@@ -143,7 +143,7 @@ async def test_run_that_cannot_start(testbed, crew, spec, reason):
     await testbed.kubectl("wait", f"crun/{name}", "--for=condition=Complete", "--timeout=120s")
     shown = await testbed.object("runs", name)
     assert (shown["status"]["phase"], shown["status"]["error"]["reason"]) == ("Failed", reason)
-    seen = await crew.finished(f"run_{name[4:]}")
+    seen = await crew.wait_finished(f"run_{name[4:]}")
     assert (seen["status"], seen["error"]["reason"]) == ("failed", reason)
 
 

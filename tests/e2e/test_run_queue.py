@@ -15,7 +15,7 @@ PLACES = 2
 async def small(testbed, upload_projects) -> BuiltCrew:
     """The same crew in a project whose plan allows two runs at once."""
     upload_project = await upload_projects(plan="free")
-    return BuiltCrew(testbed, upload_project.project, await upload_project.built(tree(CREW)))
+    return BuiltCrew(testbed, upload_project.project, await upload_project.deploy_and_wait(tree(CREW)))
 
 
 async def positions(testbed, runs) -> list[int]:
@@ -42,7 +42,7 @@ async def test_run_queue(testbed, small):
     )
     assert len(waiting) <= 5
 
-    done = [await small.finished(run) for run in runs]
+    done = [await small.wait_finished(run) for run in runs]
     assert [run["status"] for run in done] == [*["succeeded"] * 5, "canceled", *["succeeded"] * 2]
     assert done[5].get("started_at") is None
     pod = await testbed.kubectl("get", "pod", canceled.replace("_", "-", 1), check=False)
@@ -69,7 +69,7 @@ async def test_queued_run_is_visible_in_kubectl(testbed, small):
     admitted = next(c for c in shown["status"]["conditions"] if c["type"] == "Admitted")
     assert "2" in admitted["message"]
     for run in runs:
-        assert (await small.finished(run))["status"] == "succeeded"
+        assert (await small.wait_finished(run))["status"] == "succeeded"
     shown = await testbed.object("runs", runs[2].replace("_", "-", 1))
     admitted = next(c for c in shown["status"]["conditions"] if c["type"] == "Admitted")
     assert admitted["status"] == "True"

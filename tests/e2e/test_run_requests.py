@@ -69,7 +69,7 @@ async def test_missing_input(testbed, crew):
     name = f"run-{secrets.token_hex(6)}"
     reference = {"sha256": "0" * 64, "size": 20 * KIB}
     await testbed.apply("Run", name, {"project": crew.project, "inputRef": reference}, "create")
-    run = await crew.finished(name.replace("-", "_", 1))
+    run = await crew.wait_finished(name.replace("-", "_", 1))
     assert (run["status"], run["error"]["reason"]) == ("failed", "InputTooLarge")
     assert "spec.inputRef" in run["error"]["message"]
 
@@ -83,7 +83,7 @@ async def test_kubectl_input_at_and_above_the_limit(testbed, crew):
         spec = {"project": crew.project, "entrypoint": "values:measured", "input": given}
         said = await testbed.apply("Run", name, spec, "create")
         assert f"{name} created" in said
-        ends[size] = await crew.finished(name.replace("-", "_", 1))
+        ends[size] = await crew.wait_finished(name.replace("-", "_", 1))
     fits, above = ends.values()
     assert (fits["status"], fits["output"]["bytes"]) == ("succeeded", 256 * KIB), fits.get("error")
     assert (above["status"], above["error"]["reason"]) == ("failed", "InputTooLarge")

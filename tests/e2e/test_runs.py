@@ -55,7 +55,7 @@ async def test_run_created_with_kubectl(testbed, crew):
     name = f"run-kubectl-{crew.project}"
     spec = {"project": crew.project, "entrypoint": "main:kickoff", "input": {"name": "Grace"}}
     await testbed.apply("Run", name, spec, "create")
-    run = await crew.finished(f"run_{name[4:]}")
+    run = await crew.wait_finished(f"run_{name[4:]}")
     assert (run["status"], run["output"]["greeting"]) == ("succeeded", "hello Grace")
     await testbed.kubectl("wait", f"crun/{name}", "--for=condition=Succeeded", "--timeout=120s")
     columns = (await testbed.kubectl("get", "crun", name, "--no-headers")).split()

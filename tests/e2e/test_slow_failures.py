@@ -13,7 +13,7 @@ async def test_registry_refuses_the_push(unpushable):
 
 async def test_missing_image(testbed, crew, unpullable):
     started, image = unpullable
-    run = await crew.finished(started, 300)
+    run = await crew.wait_finished(started, 300)
     assert (run["status"], run["error"]["reason"]) == ("failed", "ImagePullFailed")
     assert image.rpartition("@")[2][:19] in run["error"]["message"]
     assert [message.event for message in await testbed.events(run["id"])] == ["run.failed"]
@@ -24,7 +24,7 @@ async def test_pod_cannot_be_created(testbed, upload_projects):
     upload_project = await upload_projects(
         run={"resources": {"requests": {"memory": "512Mi"}, "limits": {"memory": "64Mi"}}}
     )
-    deployment = await upload_project.built({"main.py": "def kickoff(): ..."})
+    deployment = await upload_project.deploy_and_wait({"main.py": "def kickoff(): ..."})
     run = await BuiltCrew(testbed, upload_project.project, deployment).run("kickoff")
     assert (run["status"], run["error"]["reason"]) == ("failed", "StartTimeout")
     assert "memory" in run["error"]["message"]

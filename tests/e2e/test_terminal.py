@@ -60,7 +60,7 @@ async def test_interrupted_run_continues_and_can_be_stopped(crew, terminal):
         return run
 
     run = await asyncio.to_thread(sit)
-    assert (await crew.finished(run))["status"] == "canceled"
+    assert (await crew.wait_finished(run))["status"] == "canceled"
 
 
 async def test_run_canceled_elsewhere_has_its_own_exit_code(crew, terminal):
@@ -89,7 +89,7 @@ async def test_interrupted_build_continues(upload_projects, terminal, tmp_path):
         return next(word for word in first.text.split() if word.startswith("dep_"))
 
     deployment = await asyncio.to_thread(sit)
-    assert (await upload_project.ended(deployment))["status"] == "active"
+    assert (await upload_project.wait_finished(deployment))["status"] == "active"
 
 
 async def test_resized_narrow_terminal_shows_everything(upload_projects, terminal, tmp_path):

@@ -62,7 +62,9 @@ class UploadProject:
         body = {"project": self.project, "build_context_url": context, "message": "Deploy", **more}
         return str((await self.testbed.post("/v1/deployments", body))["id"])
 
-    async def ended(self, deployment: str, seconds: float = 300, pause: float = 0.1) -> dict[str, Any]:
+    async def wait_finished(
+        self, deployment: str, seconds: float = 300, pause: float = 0.1
+    ) -> dict[str, Any]:
         """The deployment, once its build has ended."""
         found: dict[str, Any] = await eventually(
             lambda: self.testbed.get(f"/v1/deployments/{deployment}"),
@@ -72,10 +74,10 @@ class UploadProject:
         )
         return found
 
-    async def built(self, source: Mapping[str, bytes | str] | bytes, **more: Any) -> str:
+    async def deploy_and_wait(self, source: Mapping[str, bytes | str] | bytes, **more: Any) -> str:
         """Deploys and waits for success; gives the id."""
         deployment = await self.deploy(source, **more)
-        done = await self.ended(deployment)
+        done = await self.wait_finished(deployment)
         assert done["status"] in ("active", "superseded"), done
         return deployment
 

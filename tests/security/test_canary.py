@@ -78,13 +78,15 @@ async def use_upload(planted: PlantedSecrets) -> None:
         assert answer.status // 100 == status // 100, answer.body
     asked = {"project": name, "build_context_url": ticket["build_context_url"], "override": True}
     made = await testbed.post("/v1/deployments", {**asked, "message": "By upload"})
-    assert (await UploadProject(testbed, name).ended(made["id"]))["error"]["reason"] == "ConfigInvalid"
+    assert (await UploadProject(testbed, name).wait_finished(made["id"]))["error"][
+        "reason"
+    ] == "ConfigInvalid"
 
 
 async def use_https(planted: PlantedSecrets) -> None:
     """A good build with runs, then a bad one, then a password that does not hold."""
     git_project, testbed = planted.https, planted.testbed
-    done = await git_project.ended(planted.https.repository.head())
+    done = await git_project.wait_finished(planted.https.repository.head())
     assert done["status"]["phase"] == "Active", done["status"]
     crew = BuiltCrew(testbed, git_project.project, done["metadata"]["name"].replace("-", "_", 1))
     quiet, tells = await asyncio.gather(crew.run("kickoff"), crew.run("tells"))
@@ -93,22 +95,22 @@ async def use_https(planted: PlantedSecrets) -> None:
     said = (await testbed.call("GET", f"/v1/runs/{tells['id']}/logs")).body.decode()
     assert f"{planted.control} *** ***" in said
 
-    bad = await git_project.ended(planted.commit("harbour-pilot==9.9\n"))
+    bad = await git_project.wait_finished(planted.commit("harbour-pilot==9.9\n"))
     assert bad["status"]["error"]["reason"] == "DependencyResolution", bad["status"]
     await planted.keep(
         f"{git_project.project}-git", username="git", password=planted.canaries.draw("git-wrong")
     )
     planted.commit("harbour-pilot==1.2\n")
-    await eventually(git_project.ready, lambda seen: seen["reason"] == "GitAuthFailed", 180)
+    await eventually(git_project.ready_condition, lambda seen: seen["reason"] == "GitAuthFailed", 180)
 
 
 async def use_ssh(planted: PlantedSecrets, server: SshServer) -> None:
     """A good build, then a host that is another one."""
-    done = await planted.ssh.ended(planted.ssh.repository.head())
+    done = await planted.ssh.wait_finished(planted.ssh.repository.head())
     assert done["status"]["phase"] == "Active", done["status"]
     server.change_host_keys()
     planted.ssh.repository.commit({"main.py": "late"}, "Never seen")
-    await eventually(planted.ssh.ready, lambda seen: seen["reason"] == "HostKeyMismatch", 180)
+    await eventually(planted.ssh.ready_condition, lambda seen: seen["reason"] == "HostKeyMismatch", 180)
 
 
 async def know_the_services_own(planted: PlantedSecrets) -> None:

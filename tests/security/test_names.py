@@ -45,9 +45,9 @@ def kickoff(inputs):
 
 async def test_hostile_names_are_data(testbed, upload_projects, tmp_path):
     upload_project = await upload_projects()
-    run = await BuiltCrew(testbed, upload_project.project, await upload_project.built({"main.py": CREW})).run(
-        "kickoff"
-    )
+    run = await BuiltCrew(
+        testbed, upload_project.project, await upload_project.deploy_and_wait({"main.py": CREW})
+    ).run("kickoff")
     assert run["status"] == "succeeded", run["error"]
     path = f"{testbed.url}/v1/runs/{run['id']}"
 

@@ -25,13 +25,13 @@ class FakeRunner:
     nonce: str = field(default_factory=lambda: secrets.token_hex(8))
 
     @classmethod
-    async def begin(cls, testbed: CampaignTestbed) -> "FakeRunner":
+    async def create(cls, testbed: CampaignTestbed) -> "FakeRunner":
         """Asks for a run; its pod has claimed it."""
         made = await testbed.ask("POST", "/v1/runs", {"deployment": testbed.project})
         raw = await testbed.kube.get(RUN, name_of(made["id"]))
         assert raw is not None
         found = cls(testbed, name_of(made["id"]), raw["metadata"]["uid"])
-        assert await found.claims(found.nonce) == "granted"
+        assert await found.claim(found.nonce) == "granted"
         return found
 
     async def call(self, what: str, body: Any) -> tuple[int, Any]:
@@ -44,14 +44,14 @@ class FakeRunner:
         path = f"/internal/v1/runs/{self.run}/{what}"
         return await self.testbed.call("POST", path, said, Authorization=f"Bearer {token}")
 
-    async def claims(self, nonce: str) -> str:
+    async def claim(self, nonce: str) -> str:
         """What a process of the pod is told that draws this nonce."""
         body = {"protocol": 1, "run_uid": self.uid, "nonce": nonce}
         status, found = await self.call("claim", body)
         assert status == 200, found
         return str(found["state"])
 
-    async def says(self, *numbers: int) -> int:
+    async def post_events(self, *numbers: int) -> int:
         """Events of these numbers; the greatest one acknowledged."""
         events = [
             {"seq": number, "type": "campaign.step", "time": None, "data": {"number": number}}
@@ -61,7 +61,7 @@ class FakeRunner:
         assert status == 200, found
         return int(found["acknowledged"])
 
-    async def reports(self, last_event: int, artifacts: int) -> int:
+    async def post_result(self, last_event: int, artifacts: int) -> int:
         """A success that tells of so many events and artifacts; the answer's status."""
         body = {
             "outcome": "succeeded", "reason": None, "message": None, "duration_ms": 5, "output": None,

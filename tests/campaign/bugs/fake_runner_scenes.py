@@ -19,14 +19,14 @@ from tests.campaign.testbed import CampaignTestbed, open_testbed
 
 @contextlib.asynccontextmanager
 async def _facade(directory: Path, tree: Path) -> AsyncIterator[CampaignTestbed]:
-    async with open_testbed(directory, tree=tree, start=False) as mine:
-        await mine.api.start()
-        await mine.furnish()
+    async with open_testbed(directory, tree=tree, start=False) as testbed:
+        await testbed.api.start()
+        await testbed.create_project()
         # There is no controller that says so.
-        active = {"activeDeployment": mine.deployment, "activatedAt": format_time(datetime.now(UTC))}
-        await mine.kube.patch(PROJECT, mine.project, {"status": active}, "status")
-        await mine.active()
-        yield mine
+        active = {"activeDeployment": testbed.deployment, "activatedAt": format_time(datetime.now(UTC))}
+        await testbed.kube.patch(PROJECT, testbed.project, {"status": active}, "status")
+        await testbed.wait_active()
+        yield testbed
 
 
 async def second_start(directory: Path, tree: Path) -> list[Violation]:
@@ -34,13 +34,13 @@ async def second_start(directory: Path, tree: Path) -> list[Violation]:
 
     The facade is restarted in between.
     """
-    async with _facade(directory, tree) as mine:
-        pod = await FakeRunner.begin(mine)
+    async with _facade(directory, tree) as testbed:
+        pod = await FakeRunner.create(testbed)
         other = replace(pod, pod="another pod")
-        answers = [await other.claims(pod.nonce), await pod.claims("another nonce")]
-        await mine.api.restart()
-        answers += [await other.claims("a nonce of its own"), await pod.claims("a third nonce")]
-        same = await pod.claims(pod.nonce)
+        answers = [await other.claim(pod.nonce), await pod.claim("another nonce")]
+        await testbed.api.restart()
+        answers += [await other.claim("a nonce of its own"), await pod.claim("a third nonce")]
+        same = await pod.claim(pod.nonce)
         granted = [answer for answer in answers if answer != "refused"]
         found = [Violation(DOUBLED, pod.run, f"another start was {answer}") for answer in granted]
         if same != "granted":
@@ -50,26 +50,26 @@ async def second_start(directory: Path, tree: Path) -> list[Violation]:
 
 async def early_result(directory: Path, tree: Path) -> list[Violation]:
     """The pod reports a success with an artifact, and then an event, that nobody has."""
-    async with _facade(directory, tree) as mine:
-        pod = await FakeRunner.begin(mine)
+    async with _facade(directory, tree) as testbed:
+        pod = await FakeRunner.create(testbed)
         found = []
-        if (status := await pod.reports(0, 1)) != 425:
+        if (status := await pod.post_result(0, 1)) != 425:
             found.append(Violation(ARTIFACTS, pod.run, f"a result without its artifact got {status}"))
-        elif (status := await pod.reports(1, 0)) != 425:
+        elif (status := await pod.post_result(1, 0)) != 425:
             found.append(Violation(EVENTS, pod.run, f"a result without its event got {status}"))
         return found
 
 
 async def repeated_events(directory: Path, tree: Path) -> list[Violation]:
     """The pod sends events again, whose answer was lost; the facade is killed in between."""
-    async with _facade(directory, tree) as mine:
-        pod = await FakeRunner.begin(mine)
-        await pod.says(1, 2, 3)
-        await pod.says(1, 2, 3)
-        await mine.api.restart()
-        await pod.says(2, 3, 4, 5)
+    async with _facade(directory, tree) as testbed:
+        pod = await FakeRunner.create(testbed)
+        await pod.post_events(1, 2, 3)
+        await pod.post_events(1, 2, 3)
+        await testbed.api.restart()
+        await pod.post_events(2, 3, 4, 5)
         path = f"/v1/runs/{id_of(pod.run)}/events"
-        told = await mine.ask("GET", path, Accept="application/json")
+        told = await testbed.ask("GET", path, Accept="application/json")
         numbers = [event["data"]["number"] for event in told if event["type"] == "campaign.step"]
         wrong = sorted(numbers) != [1, 2, 3, 4, 5]
         return [Violation(EVENTS, pod.run, f"said 1 to 5, stored {numbers}")] if wrong else []

@@ -21,10 +21,10 @@ WAIT_SECONDS = 150.0
 LONG = {"events": 1, "sleep": 6}
 
 
-async def started(mine: CampaignTestbed, run: str) -> None:
+async def started(testbed: CampaignTestbed, run: str) -> None:
     """Returns once the crew has said that it began. Raises TimeoutError."""
     async with asyncio.timeout(WAIT_SECONDS):
-        while run not in ledger.starts(mine.ledger.entries()):
+        while run not in ledger.starts(testbed.ledger.entries()):
             await asyncio.sleep(0.1)
 
 
@@ -42,34 +42,34 @@ def _copy(raw: dict[str, Any]) -> dict[str, Any]:
 
 async def twin(directory: Path, tree: Path) -> list[Violation]:
     """A second pod of the run, with all that the first one has: the claim is what keeps it from starting."""
-    async with open_testbed(directory, tree=tree) as mine, campaign("twin", mine) as found:
+    async with open_testbed(directory, tree=tree) as testbed, campaign("twin", testbed) as found:
         run = await found.work.post(LONG)
-        await started(mine, run)
-        raw = await mine.kube.get(POD, run)
+        await started(testbed, run)
+        raw = await testbed.kube.get(POD, run)
         assert raw is not None
         made = _copy(raw)
-        await found.fault("second pod", mine.kube.create(POD, made))
+        await found.fault("second pod", testbed.kube.create(POD, made))
         async with asyncio.timeout(WAIT_SECONDS):
             while True:
-                other = await mine.kube.get(POD, made["metadata"]["name"])
+                other = await testbed.kube.get(POD, made["metadata"]["name"])
                 if other is None or other["status"].get("phase") in ("Succeeded", "Failed"):
                     break
                 await asyncio.sleep(0.2)
-        await mine.kube.delete(POD, made["metadata"]["name"], grace_seconds=0)
+        await testbed.kube.delete(POD, made["metadata"]["name"], grace_seconds=0)
     return list(found.report.columns[0].violations)
 
 
 async def gone(directory: Path, tree: Path) -> list[Violation]:
     """The pod is deleted at once while its crew works: the run has failed, and says why."""
-    async with open_testbed(directory, tree=tree) as mine, campaign("gone", mine) as found:
+    async with open_testbed(directory, tree=tree) as testbed, campaign("gone", testbed) as found:
         run = await found.work.post({"sleep": 3600}, ("failed:PodDeleted",))
-        await started(mine, run)
-        raw = await mine.kube.get(POD, run)
+        await started(testbed, run)
+        raw = await testbed.kube.get(POD, run)
         assert raw is not None
         # Halted, so that it cannot report that it was stopped before the next pod has begun.
         assert kill_runner(raw["metadata"]["uid"], signal.SIGSTOP), "the pods' processes are elsewhere"
         # This very one: where the answer comes late the client asks again.
-        gone = mine.kube.delete(POD, run, grace_seconds=0, uid=raw["metadata"]["uid"])
+        gone = testbed.kube.delete(POD, run, grace_seconds=0, uid=raw["metadata"]["uid"])
         with contextlib.suppress(errors.KubeConflict):
             await found.fault("pod deleted", gone)
     return list(found.report.columns[0].violations)

@@ -34,15 +34,15 @@ async def plain(directory: Path, tree: Path) -> list[Violation]:
     """One run by POST and one by kubectl, with a restart of the controller while they work."""
     strangers: set[str] = set()
     with contextlib.suppress(BugCaught):
-        async with open_testbed(directory, tree=tree) as mine, campaign("plain", mine) as found:
+        async with open_testbed(directory, tree=tree) as testbed, campaign("plain", testbed) as found:
             await found.work.post({"events": 2, "sleep": 2})
             await found.work.apply([{"events": 2, "sleep": 2}])
-            await found.fault("controller SIGKILL", mine.controller.restart())
-            names = {one.run for one in found.work.asked}
+            await found.fault("controller SIGKILL", testbed.controller.restart())
+            names = {one.run for one in found.work.requested}
             for _ in range(END_SECONDS):
-                if not await found.watcher.until_ended(names, 1.0):
+                if not await found.watcher.wait_ended(names, 1.0):
                     break
-                if strangers := set(ledger.starts(mine.ledger.entries())) - names:
+                if strangers := set(ledger.starts(testbed.ledger.entries())) - names:
                     raise BugCaught
         return list(found.report.columns[0].violations)
     return [Violation(DOUBLED, name, "nobody asked for it") for name in sorted(strangers)]
@@ -51,8 +51,8 @@ async def plain(directory: Path, tree: Path) -> list[Violation]:
 class DroppedRunEvents(DropEvents):
     """The controller hears of Runs by its lists alone, and of pods at once."""
 
-    def heard(self, event: ProxiedEvent) -> float | None:
-        return super().heard(event) if event.call.resource == "runs" else 0.0
+    def event_delay(self, event: ProxiedEvent) -> float | None:
+        return super().event_delay(event) if event.call.resource == "runs" else 0.0
 
 
 async def late_news(directory: Path, tree: Path) -> list[Violation]:
@@ -60,40 +60,40 @@ async def late_news(directory: Path, tree: Path) -> list[Violation]:
     lost = DroppedRunEvents()
     async with (
         apiserver_proxy(directory) as proxy,
-        open_testbed(directory, tree=tree, kubeconfig=proxy.kubeconfig) as mine,
-        campaign("late_news", mine) as found,
+        open_testbed(directory, tree=tree, kubeconfig=proxy.kubeconfig) as testbed,
+        campaign("late_news", testbed) as found,
     ):
         proxy.rules.append(lost)
         for _ in range(3):
             await found.work.post({})
             await found.work.apply([{"sleep": 1}])
-        await found.watcher.until_ended({one.run for one in found.work.asked}, found.end_seconds)
+        await found.watcher.wait_ended({one.run for one in found.work.requested}, found.end_seconds)
         found.faults["events lost"] = lost.injected
     return list(found.report.columns[0].violations)
 
 
 async def again(directory: Path, tree: Path) -> list[Violation]:
     """An ended Run is deleted and applied once more: the first execution stays what it was."""
-    async with open_testbed(directory, tree=tree) as mine:
-        async with campaign("again", mine) as found:
+    async with open_testbed(directory, tree=tree) as testbed:
+        async with campaign("again", testbed) as found:
             [run] = await found.work.apply([{"events": 1}])
-            await found.watcher.until_ended({run}, found.end_seconds)
-            raw = await mine.kube.get(RUN, run)
+            await found.watcher.wait_ended({run}, found.end_seconds)
+            raw = await testbed.kube.get(RUN, run)
             assert raw is not None
-        before = await mine.ask("GET", f"/v1/runs/{id_of(run)}")
-        await mine.kube.delete(RUN, run)
-        await mine.kube.create(RUN, {"metadata": {"name": run}, "spec": raw["spec"]})
+        before = await testbed.ask("GET", f"/v1/runs/{id_of(run)}")
+        await testbed.kube.delete(RUN, run)
+        await testbed.kube.create(RUN, {"metadata": {"name": run}, "spec": raw["spec"]})
         seen = set()
         async with asyncio.timeout(150):
             while True:
-                now = await mine.ask("GET", f"/v1/runs/{id_of(run)}")
+                now = await testbed.ask("GET", f"/v1/runs/{id_of(run)}")
                 seen.add((now["status"], now["completed_at"]))
-                other = await mine.kube.get(RUN, run)
+                other = await testbed.kube.get(RUN, run)
                 if other is not None and other["status"].get("phase") in ("Succeeded", "Failed", "Canceled"):
                     break
                 await asyncio.sleep(0.1)
         await asyncio.sleep(1)
-        now = await mine.ask("GET", f"/v1/runs/{id_of(run)}")
+        now = await testbed.ask("GET", f"/v1/runs/{id_of(run)}")
         seen.add((now["status"], now["completed_at"]))
         wrong = seen - {(before["status"], before["completed_at"])}
         more = (
@@ -113,51 +113,51 @@ async def crowd(directory: Path, tree: Path) -> list[Violation]:
     slow = SlowRequests(_reads_pods, LATE_SECONDS)
     async with (
         apiserver_proxy(directory) as proxy,
-        open_testbed(directory, tree=tree, kubeconfig=proxy.kubeconfig, concurrency=PLACES) as mine,
-        campaign("crowd", mine, PLACES) as found,
+        open_testbed(directory, tree=tree, kubeconfig=proxy.kubeconfig, concurrency=PLACES) as testbed,
+        campaign("crowd", testbed, PLACES) as found,
     ):
         # Those that hold the places talk: a silent crew counts as long as its last word at most.
         talking = {"events": 5000, "pause": 0.2}
         runs = await found.work.apply([*[talking] * PLACES, *[{"events": 10, "pause": 0.2}] * PLACES])
         holding = runs[:PLACES]
         for run in holding:
-            await started(mine, run)
+            await started(testbed, run)
         proxy.rules.append(slow)
-        await found.fault("controller SIGKILL", mine.controller.restart())
+        await found.fault("controller SIGKILL", testbed.controller.restart())
         with contextlib.suppress(TimeoutError):
-            await _one_too_many(mine)
+            await _one_too_many(testbed)
         for run in holding:
             found.work.allow(run, "canceled")
-            await mine.ask("POST", f"/v1/runs/{id_of(run)}/cancel")
+            await testbed.ask("POST", f"/v1/runs/{id_of(run)}/cancel")
     return list(found.report.columns[0].violations)
 
 
-async def _one_too_many(mine: CampaignTestbed) -> None:
+async def _one_too_many(testbed: CampaignTestbed) -> None:
     """Returns once more crews have begun than there are places. Raises TimeoutError where no pod is made."""
     async with asyncio.timeout(DECIDED_SECONDS):
-        while len((await mine.kube.list(POD)).items) <= PLACES:
+        while len((await testbed.kube.list(POD)).items) <= PLACES:
             await asyncio.sleep(0.2)
     async with asyncio.timeout(END_SECONDS):
-        while len(ledger.starts(mine.ledger.entries())) <= PLACES:
+        while len(ledger.starts(testbed.ledger.entries())) <= PLACES:
             await asyncio.sleep(0.2)
 
 
 async def rollback(directory: Path, tree: Path) -> list[Violation]:
     """A rollback to the older of two deployments makes that one active."""
-    async with open_testbed(directory, tree=tree, start=False) as mine:
-        await mine.api.start()
-        await mine.furnish()
-        await mine.deploy("dep-later")
-        await mine.controller.start()
-        await mine.active("dep-later")
+    async with open_testbed(directory, tree=tree, start=False) as testbed:
+        await testbed.api.start()
+        await testbed.create_project()
+        await testbed.deploy("dep-later")
+        await testbed.controller.start()
+        await testbed.wait_active("dep-later")
         loop = asyncio.get_running_loop()
         end = loop.time() + ROLLBACK_SECONDS
         while loop.time() < end:
-            status, _ = await mine.call("POST", f"/v1/deployments/{id_of(mine.deployment)}/rollback")
+            status, _ = await testbed.call("POST", f"/v1/deployments/{id_of(testbed.deployment)}/rollback")
             if status == 200:
                 break
             await asyncio.sleep(0.5)
-        project = await mine.ask("GET", f"/v1/projects/{mine.project}")
+        project = await testbed.ask("GET", f"/v1/projects/{testbed.project}")
         active = project["active_deployment_id"]
-        right = active == id_of(mine.deployment)
+        right = active == id_of(testbed.deployment)
         return [] if right else [Violation(ACTIVE, "", f"{active} is active after the rollback")]

@@ -125,7 +125,7 @@ async def deployment_view(stage: CutStage, name: str) -> ClusterView:
     }
 
 
-async def told(testbed: CampaignTestbed, name: str) -> set[str]:
+async def event_reasons(testbed: CampaignTestbed, name: str) -> set[str]:
     """The reasons of the Kubernetes Events about an object."""
     items = (await testbed.kube.list(EVENT, fields=f"involvedObject.name={name}")).items
     ours = [item for item in items if item.get("reportingComponent") == "crewyard-controller"]

@@ -52,7 +52,7 @@ class DeletedImages(Scenario):
         found = map(Deployment, (await stage.testbed.kube.list(DEPLOYMENT)).items)
         return [one for one in found if one.project == LINE]
 
-    async def sight(self, stage: CutStage, subject: str) -> ClusterView:
+    async def view(self, stage: CutStage, subject: str) -> ClusterView:
         there = await self._there(stage)
         status, _ = await stage.testbed.call("GET", f"/v1/deployments/{id_of(subject)}")
         return {
@@ -67,7 +67,7 @@ class DeletedImages(Scenario):
             "prune pods": len((await stage.testbed.kube.list(POD, PRUNING)).items),
         }
 
-    def over(self, seen: ClusterView) -> bool:
+    def is_finished(self, seen: ClusterView) -> bool:
         return not seen["there"] and not seen["prune pods"] and seen["shown"] == 404
 
 

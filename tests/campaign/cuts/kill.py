@@ -34,11 +34,11 @@ class KillRule(ProxyRule):
         self.fired.set()
         raise ProxyCut
 
-    async def asked(self, call: ProxiedRequest) -> ReplacedResponse | None:
+    async def on_request(self, call: ProxiedRequest) -> ReplacedResponse | None:
         if not self._applied and self._reached(call):
             self._kill()
         return None
 
-    async def answered(self, call: ProxiedRequest, status: int, body: bytes) -> None:
+    async def on_response(self, call: ProxiedRequest, status: int, body: bytes) -> None:
         if self._applied and status < 400 and self._reached(call):
             self._kill()

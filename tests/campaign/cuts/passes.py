@@ -56,9 +56,9 @@ async def run_baseline(stage: CutStage, scenario: Scenario) -> BaselinePass:
     before = len(stage.writes())
     marks = {process: len(count.calls) for process, count in stage.counts.items()}
     subject = await scenario.act(stage)
-    await _end(stage, scenario, subject)
-    await stage.rest()
-    seen = await scenario.sight(stage, subject)
+    await _wait_finished(stage, scenario, subject)
+    await stage.wait_idle()
+    seen = await scenario.view(stage, subject)
     assert len(stage.writes()) > before
 
     def written() -> list[KillPoint]:
@@ -71,12 +71,12 @@ async def run_baseline(stage: CutStage, scenario: Scenario) -> BaselinePass:
 
     with contextlib.suppress(TimeoutError):
         # Events are written by the way: they may come after a second without a write.
-        await stage.until(lambda: set(scenario.essential) <= {str(point) for point in written()})
+        await stage.wait_until(lambda: set(scenario.essential) <= {str(point) for point in written()})
     found = written()
     names = {str(point) for point in found}
     assert set(scenario.essential) <= names, (sorted(set(scenario.essential) - names), sorted(names))
     stage.subjects.append((scenario, subject, seen))
-    return BaselinePass(scenario, found, seen, await cluster_view.told(stage.testbed, subject))
+    return BaselinePass(scenario, found, seen, await cluster_view.event_reasons(stage.testbed, subject))
 
 
 async def cut(stage: CutStage, base: BaselinePass, point: KillPoint, applied: bool) -> PassReport:
@@ -87,15 +87,15 @@ async def cut(stage: CutStage, base: BaselinePass, point: KillPoint, applied: bo
         kill = KillRule(stage.child(point.process), point, applied)
         async with _armed(stage, point.process, kill):
             subject = await base.scenario.act(stage)
-            seen = await _end(stage, base.scenario, subject, kill)
+            seen = await _wait_finished(stage, base.scenario, subject, kill)
             if kill.fired.is_set():
                 killed = kill.at
-                seen = await _equal(stage, base, subject, seen)
+                seen = await _wait_equal(stage, base, subject, seen)
                 report.seconds.append(loop.time() - killed)
-        await stage.rest()
+        await stage.wait_idle()
         stage.subjects.append((base.scenario, subject, seen))
-        report.wrong += [f"{words}: {line}" for line in different(base.end, seen)]
-        news = await cluster_view.told(stage.testbed, subject) - base.told - base.scenario.detours
+        report.wrong += [f"{words}: {line}" for line in differences(base.end, seen)]
+        news = await cluster_view.event_reasons(stage.testbed, subject) - base.told - base.scenario.detours
         report.wrong += [
             f"{words}: an event {reason}, which nothing else tells of" for reason in sorted(news)
         ]
@@ -128,15 +128,15 @@ async def _armed(stage: CutStage, process: str, kill: KillRule) -> AsyncIterator
         reviving.cancel()
 
 
-async def _end(
+async def _wait_finished(
     stage: CutStage, scenario: Scenario, subject: str, kill: KillRule | None = None
 ) -> ClusterView:
     """What is seen once it is over; a pass whose cut is behind the end waits for that a little."""
     loop = asyncio.get_running_loop()
     end = loop.time() + CONVERGE_SECONDS
     while True:
-        seen = await _look(stage, scenario, subject)
-        if seen and scenario.over(seen):
+        seen = await _current_view(stage, scenario, subject)
+        if seen and scenario.is_finished(seen):
             break
         if loop.time() > end:
             assert kill is not None and kill.fired.is_set(), f"{scenario.name} {subject} stayed {seen}"
@@ -148,24 +148,24 @@ async def _end(
     return seen
 
 
-async def _equal(stage: CutStage, base: BaselinePass, subject: str, seen: ClusterView) -> ClusterView:
+async def _wait_equal(stage: CutStage, base: BaselinePass, subject: str, seen: ClusterView) -> ClusterView:
     """What is seen once it is as it was undisturbed, or after the time for that."""
     end = asyncio.get_running_loop().time() + CONVERGE_SECONDS
-    while different(base.end, seen) and asyncio.get_running_loop().time() < end:
+    while differences(base.end, seen) and asyncio.get_running_loop().time() < end:
         await asyncio.sleep(0.3)
-        seen = await _look(stage, base.scenario, subject) or seen
+        seen = await _current_view(stage, base.scenario, subject) or seen
     return seen
 
 
-async def _look(stage: CutStage, scenario: Scenario, subject: str) -> ClusterView:
+async def _current_view(stage: CutStage, scenario: Scenario, subject: str) -> ClusterView:
     """A sight; nothing while the api is away."""
     with contextlib.suppress(Exception):
         async with asyncio.timeout(20):
-            return await scenario.sight(stage, subject)
+            return await scenario.view(stage, subject)
     return {}
 
 
-def different(wanted: ClusterView, seen: ClusterView) -> list[str]:
+def differences(wanted: ClusterView, seen: ClusterView) -> list[str]:
     """The fields that differ, as words."""
     fields = sorted(set(wanted) | set(seen))
     return [
@@ -175,14 +175,14 @@ def different(wanted: ClusterView, seen: ClusterView) -> list[str]:
     ]
 
 
-async def unchanged(stage: CutStage) -> list[str]:
+async def later_changes(stage: CutStage) -> list[str]:
     """What of all that came to its end was changed by what came after it."""
     wrong: list[str] = []
     for scenario, subject, before in stage.subjects:
         if scenario.name in ("run", "cancel"):
-            after: Any = await scenario.sight(stage, subject)
+            after: Any = await scenario.view(stage, subject)
             if after["object"] is None:
                 # Pruned meanwhile.
                 before = {**before, "object": None, "pods": [], "deployment": False}
-            wrong += [f"{scenario.name} {subject}, later: {line}" for line in different(before, after)]
+            wrong += [f"{scenario.name} {subject}, later: {line}" for line in differences(before, after)]
     return wrong

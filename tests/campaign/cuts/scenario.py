@@ -33,11 +33,11 @@ class Scenario(ABC):
         """Does it; gives the name of the object it is about."""
 
     @abstractmethod
-    async def sight(self, stage: CutStage, subject: str) -> ClusterView:
+    async def view(self, stage: CutStage, subject: str) -> ClusterView:
         """What is seen of it now."""
 
     @abstractmethod
-    def over(self, seen: ClusterView) -> bool:
+    def is_finished(self, seen: ClusterView) -> bool:
         """Whether it came to its end."""
 
 
@@ -64,10 +64,10 @@ class SubmittedRun(Scenario):
         made = await stage.testbed.ask("POST", "/v1/runs", body, **order)
         return name_of(made["id"])
 
-    async def sight(self, stage: CutStage, subject: str) -> ClusterView:
+    async def view(self, stage: CutStage, subject: str) -> ClusterView:
         return await cluster_view.run_view(stage.testbed, subject)
 
-    def over(self, seen: ClusterView) -> bool:
+    def is_finished(self, seen: ClusterView) -> bool:
         shown, pods = seen["shown"], seen.get("pods") or ()
         ended = isinstance(shown, dict) and shown["status"] in ("succeeded", "failed", "canceled")
         return ended and all(finished for _, finished in pods) and (seen["object"] or {}).get("phase") in (
@@ -94,14 +94,14 @@ class AppliedRun(SubmittedRun):
         script = {"ledger": stage.testbed.ledger.url, "sleep": 3600}
         spec = {"project": stage.testbed.project, "input": script}
         await stage.testbed.kube.create(RUN, {"metadata": {"name": name}, "spec": spec})
-        await stage.until(lambda: name in ledger.starts(stage.testbed.ledger.entries()))
+        await stage.wait_until(lambda: name in ledger.starts(stage.testbed.ledger.entries()))
         # Shown as running, so that the writes of its start are not left out.
-        await stage.shown(name, "running")
+        await stage.wait_shown(name, "running")
         await stage.testbed.ask("POST", f"/v1/runs/{id_of(name)}/cancel")
         return name
 
-    async def sight(self, stage: CutStage, subject: str) -> ClusterView:
-        found = await super().sight(stage, subject)
+    async def view(self, stage: CutStage, subject: str) -> ClusterView:
+        found = await super().view(stage, subject)
         if found.get("object"):
             # A runner that finds no facade in the time that it has is stopped without a word.
             found["object"]["outcome"] = None
@@ -124,7 +124,7 @@ class PrunedRun(SubmittedRun):
             return bool(told["status"] == "succeeded")
 
         # The object may be gone already: the facade may not know the longer time yet.
-        await stage.comes(ended)
+        await stage.wait_for(ended)
         await self._keep(stage, "1s")
         return name
 
@@ -132,7 +132,7 @@ class PrunedRun(SubmittedRun):
         retention = {"spec": {"retention": {"runs": time}}}
         await stage.testbed.kube.patch(PROJECT, stage.testbed.project, retention)
 
-    def over(self, seen: ClusterView) -> bool:
+    def is_finished(self, seen: ClusterView) -> bool:
         return seen["object"] is None and not seen["pods"]
 
 
@@ -156,10 +156,10 @@ class RolledBackDeployment(Scenario):
         await stage.testbed.ask("POST", f"/v1/deployments/{id_of(name)}/rollback")
         return name
 
-    async def sight(self, stage: CutStage, subject: str) -> ClusterView:
+    async def view(self, stage: CutStage, subject: str) -> ClusterView:
         return await cluster_view.deployment_view(stage, subject)
 
-    def over(self, seen: ClusterView) -> bool:
+    def is_finished(self, seen: ClusterView) -> bool:
         return bool(
             seen.get("phase") == "Active" and seen["is active"] and seen["active ones"] == 1
             and seen["shown"] == [True]
@@ -181,11 +181,11 @@ class CommittedDeployment(RolledBackDeployment):
         "controller: create events NewCommit",
         "controller: create events Activated",
     )
-    detours = frozenset(("Building", "BuiltDeployment"))
+    detours = frozenset(("Building", "Built"))
 
-    async def sight(self, stage: CutStage, subject: str) -> ClusterView:
+    async def view(self, stage: CutStage, subject: str) -> ClusterView:
         # A controller that was started anew may not know the source yet; then it builds the same once more.
-        return {**await super().sight(stage, subject), "pods": None}
+        return {**await super().view(stage, subject), "pods": None}
 
     def variant(self, stage: CutStage) -> str:
         """A built tree that is not the head's."""
@@ -194,7 +194,7 @@ class CommittedDeployment(RolledBackDeployment):
 
     async def act(self, stage: CutStage) -> str:
         sha = await stage.commit(self.variant(stage))
-        await stage.look()
+        await stage.request_poll()
         project = await stage.testbed.kube.get(PROJECT, LINE)
         assert project is not None
         spec = {"source": {"git": {"url": stage.url, "commit": sha}}}
@@ -203,7 +203,7 @@ class CommittedDeployment(RolledBackDeployment):
         async def made() -> bool:
             return await stage.testbed.kube.get(DEPLOYMENT, name) is not None
 
-        await stage.comes(made)
+        await stage.wait_for(made)
         return name
 
 
@@ -226,6 +226,6 @@ class BuiltDeployment(RolledBackDeployment):
         made = await stage.testbed.ask("POST", "/v1/deployments", body)
         return name_of(made["id"])
 
-    async def sight(self, stage: CutStage, subject: str) -> ClusterView:
-        found = await super().sight(stage, subject)
+    async def view(self, stage: CutStage, subject: str) -> ClusterView:
+        found = await super().view(stage, subject)
         return {**found, "image": None}

@@ -60,7 +60,7 @@ class CutStage:
             if call.writes and status < 400
         ]
 
-    async def rest(self) -> None:
+    async def wait_idle(self) -> None:
         """Returns when nothing was written for a second: nothing of a scenario is to meet the next."""
         loop = asyncio.get_running_loop()
         end = loop.time() + REST_SECONDS
@@ -70,21 +70,21 @@ class CutStage:
             if len(self.writes()) != before:
                 before, since = len(self.writes()), loop.time()
 
-    async def comes(self, look: Callable[[], Awaitable[bool]], seconds: float = 150) -> None:
+    async def wait_for(self, look: Callable[[], Awaitable[bool]], seconds: float = 150) -> None:
         """Returns once it is so. Raises TimeoutError."""
         async with asyncio.timeout(seconds):
             while not await look():
                 await asyncio.sleep(0.1)
 
-    async def until(self, holds: Callable[[], bool], seconds: float = 150) -> None:
+    async def wait_until(self, holds: Callable[[], bool], seconds: float = 150) -> None:
         """Returns once it holds. Raises TimeoutError."""
 
         async def look() -> bool:
             return holds()
 
-        await self.comes(look, seconds)
+        await self.wait_for(look, seconds)
 
-    async def shown(self, run: str, status: str) -> None:
+    async def wait_shown(self, run: str, status: str) -> None:
         """Returns once object and API show the Run with that status. Raises TimeoutError."""
 
         async def look() -> bool:
@@ -94,7 +94,7 @@ class CutStage:
                 raw and raw["status"].get("phase") == status.capitalize() and told["status"] == status
             )
 
-        await self.comes(look)
+        await self.wait_for(look)
 
     async def commit(self, variant: str) -> str:
         """A commit of that variant's tree, which the project's next look will find; its id."""
@@ -103,7 +103,7 @@ class CutStage:
         self.commits[sha] = variant
         return sha
 
-    async def look(self) -> None:
+    async def request_poll(self) -> None:
         """Asks for a look at the repository, as a webhook or a user does."""
         asked = {"metadata": {"annotations": {ANNOTATION_REQUESTED_AT: format_time(datetime.now(UTC))}}}
         await self.testbed.kube.patch(PROJECT, LINE, asked)
@@ -138,13 +138,13 @@ async def stage(directory: Path, repositories: bool = True, tree: Path = ROOT) -
         server = stack.enter_context(GitServer(directory / "git", found.host))
         made = CutStage(found, proxies, counts, server.create(LINE), server.url(LINE))
         await found.api.start()
-        await found.furnish(retention={"runs": "1h"})
+        await found.create_project(retention={"runs": "1h"})
         await found.deploy(OTHER)
         await found.controller.start()
-        await found.active(OTHER)
+        await found.wait_active(OTHER)
         if repositories:
             await _build(made)
-        await made.rest()
+        await made.wait_idle()
         yield made
 
 
@@ -155,8 +155,8 @@ async def _build(made: CutStage) -> None:
         if variant == "ebb":
             git = {"url": made.url, "ref": {"branch": "main"}, "interval": "1h"}
             await made.testbed.ask("POST", "/v1/projects", {"name": LINE, "source": {"git": git}})
-        await made.look()
-        await made.comes(partial(_seen, made, sha))
+        await made.request_poll()
+        await made.wait_for(partial(_seen, made, sha))
         # Two commits in quick succession would wait for one another; one that was asked for does not.
         body = {"project": LINE, "source": {"git": {"commit": sha}}}
         deployment = await made.testbed.ask("POST", "/v1/deployments", body)

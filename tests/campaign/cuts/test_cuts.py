@@ -32,7 +32,7 @@ from tests.campaign.testbed import ROOT
 SETTLE = "prune_settle: float = 30.0"
 
 
-def hurried(directory) -> Path:
+def tree_with_short_settle(directory) -> Path:
     """A copy of the product that removes a second after it has announced that, not thirty."""
     tree = copied(ROOT, directory)
     place = tree / "controller/config.py"
@@ -42,13 +42,17 @@ def hurried(directory) -> Path:
     return tree
 
 
-async def played(directory, scenarios: tuple[Scenario, ...]) -> PassReport:
+async def run_scenarios(directory, scenarios: tuple[Scenario, ...]) -> PassReport:
     """All passes of some scenarios, on a stage of their own."""
     report = PassReport()
     follows = any(
         isinstance(scenario, CommittedDeployment | BuiltDeployment | DeletedImages) for scenario in scenarios
     )
-    tree = hurried(directory) if any(isinstance(scenario, DeletedImages) for scenario in scenarios) else ROOT
+    tree = (
+        tree_with_short_settle(directory)
+        if any(isinstance(scenario, DeletedImages) for scenario in scenarios)
+        else ROOT
+    )
     async with stage(directory, follows, tree) as made:
         for scenario in scenarios:
             base = await passes.run_baseline(made, scenario)
@@ -57,7 +61,7 @@ async def played(directory, scenarios: tuple[Scenario, ...]) -> PassReport:
                     continue
                 for applied in (False, True):
                     report.add(await passes.cut(made, base, point, applied))
-        report.wrong += await passes.unchanged(made)
+        report.wrong += await passes.later_changes(made)
         for texts in await observation.stored(made.testbed, {}):
             report.wrong += texts
     return report
@@ -65,7 +69,7 @@ async def played(directory, scenarios: tuple[Scenario, ...]) -> PassReport:
 
 async def judge(name: str, directory, *stages: tuple[Scenario, ...]) -> None:
     """Plays on several stages at once."""
-    works = [played(directory / str(number), scenarios) for number, scenarios in enumerate(stages)]
+    works = [run_scenarios(directory / str(number), scenarios) for number, scenarios in enumerate(stages)]
     report = PassReport()
     for other in await asyncio.gather(*works):
         report.add(other)
@@ -76,7 +80,9 @@ async def judge(name: str, directory, *stages: tuple[Scenario, ...]) -> None:
     wrong = tuple(Violation(WRONG_END, "", words) for words in report.wrong)
     column = ReportColumn("cuts", report.passes, wrong, max(report.seconds, default=0.0))
     notes = tuple(f"not reached: {words}" for words in report.missed)
-    require_good(figures.Report(name, Counter({"kill at a write": report.kills}), (column,), notes=notes))
+    require_good(
+        figures.CampaignReport(name, Counter({"kill at a write": report.kills}), (column,), notes=notes)
+    )
     assert essential == []
 
 

@@ -48,7 +48,7 @@ def ruled(*make: Callable[[], ProxyRule]) -> Fault:
         try:
             yield
             # Some meet only what begins anew, such as the next watch.
-            await made.until(lambda: any(rule.injected for rule in every), ANEW_SECONDS)
+            await made.wait_until(lambda: any(rule.injected for rule in every), ANEW_SECONDS)
         finally:
             for process, proxy in made.proxies.items():
                 proxy.rules[:] = [rule for rule in proxy.rules if rule not in rules[process]]
@@ -59,7 +59,7 @@ def ruled(*make: Callable[[], ProxyRule]) -> Fault:
 @contextlib.asynccontextmanager
 async def half_open(made: CutStage) -> AsyncIterator[None]:
     """All open watches stay open and say nothing any more; the fault is over when it has begun."""
-    assert sum(proxy.hold() for proxy in made.proxies.values()) > 0
+    assert sum(proxy.make_half_open() for proxy in made.proxies.values()) > 0
     yield
 
 
@@ -71,7 +71,7 @@ async def behind(made: CutStage) -> AsyncIterator[None]:
         proxy.rules.append(recordings[process])
         # What a process reads when it starts.
         await made.child(process).restart()
-        await made.until(lambda lists=recordings[process].lists: _of_runs(lists))
+        await made.wait_until(lambda lists=recordings[process].lists: _of_runs(lists))
         recordings[process].stop()
     yield
     stale = {process: StaleLists(recording, times=2) for process, recording in recordings.items()}
@@ -80,7 +80,7 @@ async def behind(made: CutStage) -> AsyncIterator[None]:
         proxy.rules.append(stale[process])
     for process in made.proxies:
         await made.child(process).restart()
-    await made.until(lambda: all(rule.injected > 0 for rule in stale.values()))
+    await made.wait_until(lambda: all(rule.injected > 0 for rule in stale.values()))
     for process, proxy in made.proxies.items():
         proxy.rules.remove(stale[process])
 
@@ -133,7 +133,9 @@ async def disturbed(made: CutStage, found: Campaign, name: str, fault: Fault) ->
             # Their crews have begun, unless the fault keeps them from it.
             with contextlib.suppress(TimeoutError):
                 seconds = 0 if fault is calm else 5
-                await made.until(lambda: set(names) <= set(starts(made.testbed.ledger.entries())), seconds)
+                await made.wait_until(
+                    lambda: set(names) <= set(starts(made.testbed.ledger.entries())), seconds
+                )
 
     await (doing() if fault is calm else found.fault(name, doing()))
     begun = loop.time()
@@ -149,7 +151,7 @@ async def disturbed(made: CutStage, found: Campaign, name: str, fault: Fault) ->
         return True
 
     with contextlib.suppress(TimeoutError):
-        await made.comes(known, found.end_seconds)
+        await made.wait_for(known, found.end_seconds)
     return loop.time() - begun
 
 

@@ -53,8 +53,8 @@ async def through(
 ) -> None:
     """The work, with the faults in the middle of it."""
     async with (
-        open_testbed(place, concurrency=CONCURRENCY) as mine,
-        campaign(name, mine, CONCURRENCY, seed, tolerant=True, rewound=rewound) as found,
+        open_testbed(place, concurrency=CONCURRENCY) as testbed,
+        campaign(name, testbed, CONCURRENCY, seed, tolerant=True, rewound=rewound) as found,
     ):
 
         async def trouble() -> None:

@@ -1,8 +1,8 @@
 """A client that asks for everything all the time: whatever is away, it is answered, and told the truth.
 
-    async with Asker(testbed).asking() as asker:
+    async with ContinuousCaller(testbed).calling() as caller:
         ...
-    assert asker.wrong == []
+    assert caller.wrong == []
 
 An answer may be a success or a 503 that says when to try again; an artifact is whole, or seen to be cut.
 Called by the tests of outages.
@@ -40,7 +40,7 @@ class ContinuousCaller:
         """Counts anew."""
         self.seen.clear()
 
-    def knows(self, run: str, name: str, sha256: str) -> None:
+    def set_artifact(self, run: str, name: str, sha256: str) -> None:
         """An artifact that is stored: it is asked for, too."""
         self._artifact = (run, name, sha256)
 
@@ -49,7 +49,7 @@ class ContinuousCaller:
         return sum(self.seen[call, status] for status in statuses)
 
     @contextlib.asynccontextmanager
-    async def asking(self) -> AsyncIterator["ContinuousCaller"]:
+    async def calling(self) -> AsyncIterator["ContinuousCaller"]:
         """Asks while the block is open."""
         calls = [
             ("ready", "/readyz"),

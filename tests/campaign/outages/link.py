@@ -1,8 +1,8 @@
 """A proxy between the product and a real server, which does by rules what networks and broken servers do.
 
-    async with linked("127.0.0.1", server.port) as link:
+    async with open_link("127.0.0.1", server.port) as link:
         process = start(AWS_ENDPOINT_URL=f"http://127.0.0.1:{link.port}")
-        async with link.fault(CutAfter(UP, 100_000)):
+        async with link.fault(CutAfterBytes(UP, 100_000)):
             ...
 
 It knows bytes, and of HTTP just where a request begins. Called by the tests of outages.
@@ -39,11 +39,11 @@ class Link:
         self._listening: asyncio.Server | None = None
 
     async def listen(self) -> None:
-        """Begins, at the same port after `deafen`. Raises OSError where somebody else took it."""
+        """Begins, at the same port after `stop_listening`. Raises OSError where somebody else took it."""
         self._listening = await asyncio.start_server(self._accepted, self.address, self.port, limit=CHUNK)
         self.port = int(self._listening.sockets[0].getsockname()[1])
 
-    def deafen(self) -> None:
+    def stop_listening(self) -> None:
         """Listens no more and breaks off what is open: connections are refused."""
         if self._listening is not None:
             self._listening.close()
@@ -60,7 +60,7 @@ class Link:
         """Ends all of it."""
         for rule in self.rules:
             rule.over.set()
-        self.deafen()
+        self.stop_listening()
         for task in self._tasks:
             task.cancel()
         await asyncio.gather(*self._tasks, return_exceptions=True)
@@ -86,7 +86,7 @@ class Link:
         """Nothing listens while the block is open. The rule counts one."""
         rule = LinkRule()
         rule.injected = 1
-        self.deafen()
+        self.stop_listening()
         try:
             yield rule
         finally:
@@ -104,7 +104,7 @@ class Link:
         far: asyncio.StreamWriter | None = None
         try:
             for rule in list(self.rules):
-                await rule.opened(line)
+                await rule.on_open(line)
             answers, far = await asyncio.open_connection(*self._far, limit=CHUNK)
             asking = asyncio.create_task(self._up(line, reader, writer, far))
             telling = asyncio.create_task(self._down(line, answers, writer))
@@ -134,7 +134,7 @@ class Link:
             line.heard(data)
             try:
                 for rule in list(self.rules):
-                    data = await rule.asked(line, data)
+                    data = await rule.on_request_data(line, data)
             except LinkCut as cut:
                 far.write(cut.rest)
                 raise
@@ -152,7 +152,7 @@ class Link:
         while data := await answers.read(CHUNK):
             try:
                 for rule in list(self.rules):
-                    data = await rule.told(line, data)
+                    data = await rule.on_response_data(line, data)
             except LinkCut as cut:
                 writer.write(cut.rest)
                 await writer.drain()

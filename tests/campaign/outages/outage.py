@@ -1,7 +1,7 @@
 """One test of an outage: a test bed with an active deployment, runs in flight, a caller, faults one by one.
 
     async with outage("test_…", testbed) as found:
-        await found.strike("object store: silent", link.fault(Silent()), seconds=8)
+        await found.inject("object store: silent", link.fault(Silent()), seconds=8)
     demand(found.campaign.report)
 
 Called by the tests of this directory.
@@ -31,11 +31,11 @@ BACK_SECONDS = 120.0
 class Outage:
     """What a test works with."""
 
-    def __init__(self, campaign: Campaign, asker: ContinuousCaller) -> None:
-        self.campaign, self.asker = campaign, asker
+    def __init__(self, campaign: Campaign, caller: ContinuousCaller) -> None:
+        self.campaign, self.caller = campaign, caller
         self.testbed = campaign.testbed
 
-    async def strike(
+    async def inject(
         self,
         kind: str,
         fault: AbstractAsyncContextManager[Any],
@@ -45,10 +45,10 @@ class Outage:
     ) -> None:
         """One fault, until `during` is done, then for `seconds`, and longer until it was felt.
 
-        Felt it was when what the fault's context gives has `injected` something, and the asker was `told` so:
+        Felt it was when what the fault's context gives has `injected` something, and the caller was `told` so:
         the call, and the statuses of which one must have been seen.
         """
-        self.asker.clear()
+        self.caller.clear()
 
         async def doing() -> None:
             async with fault as rule:
@@ -58,31 +58,31 @@ class Outage:
                 if hasattr(rule, "injected") and not await wait_until(
                     lambda: rule.injected > 0, BITE_SECONDS
                 ):
-                    self.broken(FAULT, f"{kind} disturbed nothing")
+                    self.add_violation(FAULT, f"{kind} disturbed nothing")
                 if told and not await wait_until(
-                    lambda: self.asker.count(told[0], *told[1]) > 0, BITE_SECONDS
+                    lambda: self.caller.count(told[0], *told[1]) > 0, BITE_SECONDS
                 ):
-                    self.broken(FAULT, f"{kind}: {told[0]} was never answered by one of {told[1]}")
+                    self.add_violation(FAULT, f"{kind}: {told[0]} was never answered by one of {told[1]}")
 
         await self.campaign.fault(kind, doing())
 
-    def broken(self, kind: str, text: str) -> None:
+    def add_violation(self, kind: str, text: str) -> None:
         """Notes what must not be."""
         self.campaign.more.append(Violation(kind, "", text))
 
-    async def stored(self, size: int) -> str:
-        """A run that ended well, whose artifact the asker asks for from now on; its name."""
+    async def store_artifact(self, size: int) -> str:
+        """A run that ended well, whose artifact the caller asks for from now on; its name."""
         run = await self.campaign.work.post({"events": 1, "artifact": size})
-        await self.ended(run)
+        await self.wait_ended(run)
         lines = [
             line for line in self.testbed.ledger.entries() if line.run == run and "artifact" in line.data
         ]
-        self.asker.knows(run, str(lines[0].data["artifact"]), str(lines[0].data["sha256"]))
+        self.caller.set_artifact(run, str(lines[0].data["artifact"]), str(lines[0].data["sha256"]))
         return run
 
-    async def ended(self, *runs: str) -> None:
+    async def wait_ended(self, *runs: str) -> None:
         """Returns once these runs were seen to end; those that do not are the checker's to find."""
-        await self.campaign.watcher.until_ended(set(runs), self.campaign.end_seconds)
+        await self.campaign.watcher.wait_ended(set(runs), self.campaign.end_seconds)
 
     async def crew_done(self, *runs: str, seconds: float = BITE_SECONDS) -> None:
         """Returns once the crews of these runs have said their last word; a note where they do not."""
@@ -92,9 +92,9 @@ class Outage:
             return set(runs) <= over
 
         if not await wait_until(done, seconds):
-            self.broken(FAULT, f"not all crews of {runs} ended in {seconds:.0f} s")
+            self.add_violation(FAULT, f"not all crews of {runs} ended in {seconds:.0f} s")
 
-    async def well(self, seconds: float = BACK_SECONDS) -> None:
+    async def wait_ready(self, seconds: float = BACK_SECONDS) -> None:
         """Returns once the api says that it is ready; a note where it does not."""
         await self.testbed.api.ready(seconds)
 
@@ -115,8 +115,8 @@ async def outage(
 ) -> AsyncIterator[Outage]:
     """An outage; the campaign's verdict is passed when the block ends without an error."""
     async with campaign(name, testbed, concurrency, seed) as found:
-        async with ContinuousCaller(testbed).asking() as asker:
-            made = Outage(found, asker)
+        async with ContinuousCaller(testbed).calling() as caller:
+            made = Outage(found, caller)
             yield made
-        for text in sorted(set(asker.wrong))[:20]:
-            made.broken(ANSWERS, text)
+        for text in sorted(set(caller.wrong))[:20]:
+            made.add_violation(ANSWERS, text)

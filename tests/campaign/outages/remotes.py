@@ -27,7 +27,7 @@ class GitFollowingProject:
     url: str
     commits: list[str] = field(default_factory=list)
 
-    async def begin(self, interval: str) -> None:
+    async def create(self, interval: str) -> None:
         """Makes the project, which looks that often."""
         git = {"url": self.url, "ref": {"branch": "main"}, "interval": interval}
         await self.testbed.ask("POST", "/v1/projects", {"name": self.name, "source": {"git": git}})
@@ -40,18 +40,18 @@ class GitFollowingProject:
         self.commits.append(sha)
         return sha
 
-    async def look(self) -> None:
+    async def request_poll(self) -> None:
         """Asks for a look now, as a webhook does."""
         asked = {"metadata": {"annotations": {ANNOTATION_REQUESTED_AT: format_time(datetime.now(UTC))}}}
         await self.testbed.kube.patch(PROJECT, self.name, asked)
 
-    async def ready(self) -> tuple[str, str, str]:
+    async def ready_condition(self) -> tuple[str, str, str]:
         """Status, reason and message of the project's condition Ready."""
         found = await self.testbed.kube.get(PROJECT, self.name)
         one = conditions.find(((found or {}).get("status") or {}).get("conditions") or [], conditions.READY)
         return tuple(str((one or {}).get(key) or "") for key in ("status", "reason", "message"))
 
-    async def active(self) -> str:
+    async def active_commit(self) -> str:
         """The commit of the active deployment, for the API; empty where there is none."""
         shown = await self.testbed.ask("GET", f"/v1/projects/{self.name}")
         if not shown["active_deployment_id"]:
@@ -83,7 +83,7 @@ class GitFollowingProject:
         for pod in (await self.testbed.kube.list(POD, f"{LABEL_DEPLOYMENT}={name}")).items:
             await self.testbed.kube.delete(POD, pod["metadata"]["name"], grace_seconds=0)
 
-    async def fetched(self, sha: str, seconds: float = SECONDS) -> None:
+    async def wait_fetched(self, sha: str, seconds: float = SECONDS) -> None:
         """Returns once a build pod has read that commit: it needs dependencies then. Raises TimeoutError."""
         async with asyncio.timeout(seconds):
             while True:
@@ -93,22 +93,22 @@ class GitFollowingProject:
                     return
                 await asyncio.sleep(0.2)
 
-    async def says(self, *reasons: str, seconds: float = SECONDS) -> str:
+    async def wait_reason(self, *reasons: str, seconds: float = SECONDS) -> str:
         """Returns the message once the project is not Ready for one of these reasons. Raises TimeoutError."""
         async with asyncio.timeout(seconds):
             while True:
-                status, reason, message = await self.ready()
+                status, reason, message = await self.ready_condition()
                 if status == "False" and reason in reasons:
                     return message
                 await asyncio.sleep(0.2)
 
-    async def becomes_active(self, sha: str, seconds: float = SECONDS) -> None:
+    async def wait_active(self, sha: str, seconds: float = SECONDS) -> None:
         """Returns once that commit is the active one. Raises TimeoutError."""
         async with asyncio.timeout(seconds):
-            while await self.active() != sha:
+            while await self.active_commit() != sha:
                 await asyncio.sleep(0.2)
 
-    async def ends(self, sha: str, seconds: float = SECONDS) -> dict[str, Any]:
+    async def wait_finished(self, sha: str, seconds: float = SECONDS) -> dict[str, Any]:
         """The status of a commit's Deployment once it is built or has failed. Raises TimeoutError."""
         async with asyncio.timeout(seconds):
             while True:

@@ -62,14 +62,14 @@ class LinkRule:
         self.injected = 0
         self.over = asyncio.Event()
 
-    async def opened(self, line: LinkConnection) -> None:
+    async def on_open(self, line: LinkConnection) -> None:
         """Before the server hears of a connection. Raises LinkCut."""
 
-    async def asked(self, line: LinkConnection, data: bytes) -> bytes:
-        """What arrives of what the product sent. Raises LinkCut, Instead."""
+    async def on_request_data(self, line: LinkConnection, data: bytes) -> bytes:
+        """What arrives of what the product sent. Raises LinkCut, LinkReply."""
         return data
 
-    async def told(self, line: LinkConnection, data: bytes) -> bytes:
+    async def on_response_data(self, line: LinkConnection, data: bytes) -> bytes:
         """What arrives of what the server sent. Raises LinkCut."""
         return data
 
@@ -77,10 +77,10 @@ class LinkRule:
 class SilentLink(LinkRule):
     """What the product sends arrives nowhere, and nothing comes back, until it is over: then all goes on."""
 
-    async def asked(self, line: LinkConnection, data: bytes) -> bytes:
+    async def on_request_data(self, line: LinkConnection, data: bytes) -> bytes:
         return await self._held(line, data)
 
-    async def told(self, line: LinkConnection, data: bytes) -> bytes:
+    async def on_response_data(self, line: LinkConnection, data: bytes) -> bytes:
         return await self._held(line, data)
 
     async def _held(self, line: LinkConnection, data: bytes) -> bytes:
@@ -97,10 +97,10 @@ class SlowLink(LinkRule):
         super().__init__(which)
         self._pause, self._rate = pause, rate
 
-    async def asked(self, line: LinkConnection, data: bytes) -> bytes:
+    async def on_request_data(self, line: LinkConnection, data: bytes) -> bytes:
         return await self._late(line, data)
 
-    async def told(self, line: LinkConnection, data: bytes) -> bytes:
+    async def on_response_data(self, line: LinkConnection, data: bytes) -> bytes:
         return await self._late(line, data)
 
     async def _late(self, line: LinkConnection, data: bytes) -> bytes:
@@ -122,10 +122,10 @@ class CutAfterBytes(LinkRule):
         self._direction, self._size, self._most = direction, size, most
         self._passed: dict[LinkConnection, int] = {}
 
-    async def asked(self, line: LinkConnection, data: bytes) -> bytes:
+    async def on_request_data(self, line: LinkConnection, data: bytes) -> bytes:
         return self._counted(line, data) if self._direction == UP else data
 
-    async def told(self, line: LinkConnection, data: bytes) -> bytes:
+    async def on_response_data(self, line: LinkConnection, data: bytes) -> bytes:
         return self._counted(line, data) if self._direction == DOWN else data
 
     def _counted(self, line: LinkConnection, data: bytes) -> bytes:
@@ -145,7 +145,7 @@ class GarbageBytes(LinkRule):
 
     ANSWER = b"\x00\xff\x15nobody speaks so\r\n\r\n" * 8
 
-    async def asked(self, line: LinkConnection, data: bytes) -> bytes:
+    async def on_request_data(self, line: LinkConnection, data: bytes) -> bytes:
         if self.which(line):
             self.injected += 1
             raise LinkReply(self.ANSWER)
@@ -164,7 +164,7 @@ class FixedResponse(LinkRule):
         self._status, self._most = head.encode() + b"\r\n", most
         self._body = raw
 
-    async def asked(self, line: LinkConnection, data: bytes) -> bytes:
+    async def on_request_data(self, line: LinkConnection, data: bytes) -> bytes:
         if line.new and self.which(line) and not (self._most and self.injected >= self._most):
             self.injected += 1
             raise LinkReply(self._status + (b"" if line.method == "HEAD" else self._body))
@@ -174,7 +174,7 @@ class FixedResponse(LinkRule):
 class HungRequests(LinkRule):
     """Hangs up on all that is sent to the server."""
 
-    async def asked(self, line: LinkConnection, data: bytes) -> bytes:
+    async def on_request_data(self, line: LinkConnection, data: bytes) -> bytes:
         if self.which(line):
             self.injected += 1
             raise LinkCut

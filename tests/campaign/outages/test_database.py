@@ -57,8 +57,8 @@ async def test_every_trouble_of_a_database(place: Path, server):
             place,
             concurrency=CONCURRENCY,
             settings={"CREWYARD_DATABASE_URL": database.address(NAME, link.port)},
-        ) as mine,
-        outage("test_every_trouble_of_a_database", mine, CONCURRENCY) as found,
+        ) as testbed,
+        outage("test_every_trouble_of_a_database", testbed, CONCURRENCY) as found,
     ):
         talking = {"events": STEPS, "pause": 0.4, "artifact": 300_000}
         runs = [await found.campaign.work.post(talking) for _ in range(LONG)]
@@ -82,7 +82,7 @@ async def test_every_trouble_of_a_database(place: Path, server):
             async def during(asked=asked) -> None:
                 asked.append(asyncio.create_task(work(found)))
 
-            await found.strike(kind, fault, seconds, during, told)
-            await found.well()
+            await found.inject(kind, fault, seconds, during, told)
+            await found.wait_ready()
             await asyncio.gather(*asked)
     require_good(found.campaign.report)

@@ -23,18 +23,18 @@ async def test_a_full_directory(place):
         async with (
             open_testbed(
                 place, concurrency=CONCURRENCY, settings={"CREWYARD_DATA": str(small / "data")}
-            ) as mine,
-            outage("test_a_full_directory", mine, CONCURRENCY) as found,
+            ) as testbed,
+            outage("test_a_full_directory", testbed, CONCURRENCY) as found,
         ):
-            await found.stored(300_000)
+            await found.store_artifact(300_000)
             for number in range(TIMES):
                 scripts = [
                     {"events": 30, "pause": 0.2, "artifact": size} for size in (1000, 300_000, 5_000_000)
                 ]
                 runs = [await found.campaign.work.post(script) for script in scripts]
                 # Their claims need the disk; from here on they talk and store.
-                await asyncio.gather(*(started(mine, run) for run in runs))
-                sent = await UploadedSource.announced(mine, source(f"full {number}"))
+                await asyncio.gather(*(started(testbed, run) for run in runs))
+                sent = await UploadedSource.announced(testbed, source(f"full {number}"))
                 asked = []
 
                 async def during(runs=runs, sent=sent, asked=asked) -> None:
@@ -42,13 +42,13 @@ async def test_a_full_directory(place):
                     asked.append(asyncio.create_task(found.campaign.work.apply([{"events": 3}])))
                     await asyncio.gather(found.crew_done(*runs), sent.send())
 
-                await found.strike("directory full", full(small), 3, during, ("ready", (503,)))
-                await found.well()
+                await found.inject("directory full", full(small), 3, during, ("ready", (503,)))
+                await found.wait_ready()
                 await asyncio.gather(*asked)
-                await found.ended(*runs)
+                await found.wait_ended(*runs)
                 await sent.arrive(BACK_SECONDS)
                 if sent.odd:
-                    found.broken("answers", f"the upload was answered {sent.odd}")
-            await found.ended(*(one.run for one in found.campaign.work.asked))
+                    found.add_violation("answers", f"the upload was answered {sent.odd}")
+            await found.wait_ended(*(one.run for one in found.campaign.work.requested))
             await agree(found, small / "data" / "blobs")
     require_good(found.campaign.report)

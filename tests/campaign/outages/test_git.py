@@ -61,45 +61,47 @@ async def struck(
     variant: str,
 ):
     """One fault; a commit on either side of it."""
-    before = await hurt.active()
+    before = await hurt.active_commit()
     shas: list[str] = []
 
     async def during() -> None:
         shas.extend((await hurt.commit(variant), await other.commit(variant)))
-        await asyncio.gather(hurt.look(), other.look())
-        message = await hurt.says(*reasons)
+        await asyncio.gather(hurt.request_poll(), other.request_poll())
+        message = await hurt.wait_reason(*reasons)
         if len(message) < 20:
-            found.broken("answers", f"{kind}: the project just says {message!r}")
+            found.add_violation("answers", f"{kind}: the project just says {message!r}")
         # The neighbour's commit comes through meanwhile.
-        await other.becomes_active(shas[1])
-        if await hurt.active() != before:
-            found.broken(ACTIVE, f"{kind}: the previous deployment did not stay active")
+        await other.wait_active(shas[1])
+        if await hurt.active_commit() != before:
+            found.add_violation(ACTIVE, f"{kind}: the previous deployment did not stay active")
 
-    await found.strike(kind, fault, 0, during)
+    await found.inject(kind, fault, 0, during)
     # Nobody asks for a look: it is its own to find out.
-    await hurt.becomes_active(shas[0])
+    await hurt.wait_active(shas[0])
 
 
 @contextlib.asynccontextmanager
-async def followed(place: Path, mine: CampaignTestbed):
+async def followed(place: Path, testbed: CampaignTestbed):
     """A link before a git server, a project behind the link, and one beside it; both active once."""
     (place / "git").mkdir()
-    with GitServer(place / "git", mine.host) as server:
-        async with open_link(mine.host, server.port, mine.host) as link:
+    with GitServer(place / "git", testbed.host) as server:
+        async with open_link(testbed.host, server.port, testbed.host) as link:
             names = ("hurt", "other")
             repositories = [server.create(name) for name in names]
-            urls = (f"http://{mine.host}:{link.port}/hurt.git", server.url("other"))
+            urls = (f"http://{testbed.host}:{link.port}/hurt.git", server.url("other"))
             both = [
-                GitFollowingProject(mine, name, repository, url)
+                GitFollowingProject(testbed, name, repository, url)
                 for name, repository, url in zip(names, repositories, urls, strict=True)
             ]
             # Each variant counts as built, so that a commit of one is active at once.
             for variant in ("ebb", "flood"):
                 shas = [await one.commit(variant) for one in both]
-                await asyncio.gather(*(one.begin("5s") if variant == "ebb" else one.look() for one in both))
+                await asyncio.gather(
+                    *(one.create("5s") if variant == "ebb" else one.request_poll() for one in both)
+                )
                 for one, sha in zip(both, shas, strict=True):
                     await one.play(sha)
-                    await one.becomes_active(sha)
+                    await one.wait_active(sha)
             yield link, *both
 
 
@@ -107,16 +109,16 @@ async def followed(place: Path, mine: CampaignTestbed):
 async def test_every_trouble_of_a_git_remote(place):
     name = "test_every_trouble_of_a_git_remote"
     async with (
-        open_testbed(place, concurrency=CONCURRENCY) as mine,
-        outage(name, mine, CONCURRENCY) as found,
-        followed(place, mine) as (link, hurt, other),
+        open_testbed(place, concurrency=CONCURRENCY) as testbed,
+        outage(name, testbed, CONCURRENCY) as found,
+        followed(place, testbed) as (link, hurt, other),
     ):
-        await found.stored(1000)
+        await found.store_artifact(1000)
         for number, (kind, (fault, reasons)) in enumerate(faults(link).items()):
             run = await found.campaign.work.post({"events": 5, "pause": 0.5, "artifact": 1000})
             variant = ("ebb", "flood")[number % 2]
             await struck(found, kind, fault, reasons, hurt, other, variant)
-            await found.ended(run)
+            await found.wait_ended(run)
         await slow(found, link, hurt)
     require_good(found.campaign.report)
 
@@ -124,11 +126,11 @@ async def test_every_trouble_of_a_git_remote(place):
 @pytest.mark.campaign
 async def test_a_git_remote_in_trouble_at_a_build(place):
     async with (
-        open_testbed(place, concurrency=CONCURRENCY) as mine,
-        outage("test_a_git_remote_in_trouble_at_a_build", mine, CONCURRENCY) as found,
-        followed(place, mine) as (link, hurt, _),
+        open_testbed(place, concurrency=CONCURRENCY) as testbed,
+        outage("test_a_git_remote_in_trouble_at_a_build", testbed, CONCURRENCY) as found,
+        followed(place, testbed) as (link, hurt, _),
     ):
-        await found.stored(1000)
+        await found.store_artifact(1000)
         await at_the_build(found, link, hurt)
     require_good(found.campaign.report)
 
@@ -138,10 +140,10 @@ async def slow(found: Outage, link: Link, hurt: GitFollowingProject) -> None:
     sha = await hurt.commit("flood")
 
     async def during() -> None:
-        await hurt.look()
-        await hurt.becomes_active(sha)
+        await hurt.request_poll()
+        await hurt.wait_active(sha)
 
-    await found.strike("git remote slow", link.fault(SlowLink(0.5, 2000)), 0, during)
+    await found.inject("git remote slow", link.fault(SlowLink(0.5, 2000)), 0, during)
 
 
 async def at_the_build(found: Outage, link: Link, hurt: GitFollowingProject) -> None:
@@ -155,26 +157,28 @@ async def at_the_build(found: Outage, link: Link, hurt: GitFollowingProject) -> 
     cut = CutAfterBytes(DOWN, 0, pods)
 
     async def cut_once() -> None:
-        await hurt.look()
+        await hurt.request_poll()
         async with asyncio.timeout(180):
             while not cut.injected:
                 await asyncio.sleep(0.1)
 
-    await found.strike("git remote away from a build", link.fault(cut), 3, cut_once)
-    await hurt.fetched(sha)
+    await found.inject("git remote away from a build", link.fault(cut), 3, cut_once)
+    await hurt.wait_fetched(sha)
     await hurt.play(sha)
-    await hurt.becomes_active(sha)
+    await hurt.wait_active(sha)
     # Closed to it: that is final, and told.
     last = await hurt.commit("neap tide")
     closed = FixedResponse(401, "no", 'WWW-Authenticate: Basic realm="git"\r\n', pods)
 
     async def fails() -> None:
-        await hurt.look()
-        status = await hurt.ends(last, 300)
+        await hurt.request_poll()
+        status = await hurt.wait_finished(last, 300)
         error = status.get("error") or {}
         if status["phase"] != "Failed" or error.get("reason") != "GitAuthFailed":
-            found.broken("answers", f"a remote that is closed to the build: {status['phase']}, {error}")
+            found.add_violation(
+                "answers", f"a remote that is closed to the build: {status['phase']}, {error}"
+            )
 
-    await found.strike("git remote closed to a build", link.fault(closed), 0, fails)
-    if await hurt.active() != sha:
-        found.broken(ACTIVE, "the previous deployment did not stay active when a build failed")
+    await found.inject("git remote closed to a build", link.fault(closed), 0, fails)
+    if await hurt.active_commit() != sha:
+        found.add_violation(ACTIVE, "the previous deployment did not stay active when a build failed")

@@ -70,27 +70,27 @@ async def struck(found: Outage, kind: str, fault: Fault, told: Any, sizes: tuple
     async def during() -> None:
         await asyncio.gather(found.crew_done(*runs), sent.send())
 
-    await found.strike(kind, fault, 3, during, told)
-    await found.ended(*runs)
+    await found.inject(kind, fault, 3, during, told)
+    await found.wait_ended(*runs)
     await sent.arrive(BACK_SECONDS)
     if sent.odd:
-        found.broken("answers", f"{kind}: the upload was answered {sent.odd}")
+        found.add_violation("answers", f"{kind}: the upload was answered {sent.odd}")
     return sent
 
 
 async def deployed(found: Outage, sent: UploadedSource) -> None:
     """What was uploaded through a fault is what is built, becomes active, and runs."""
     deployment = await sent.deploy()
-    await found.testbed.active(deployment.replace("_", "-", 1), BUILD_SECONDS)
+    await found.testbed.wait_active(deployment.replace("_", "-", 1), BUILD_SECONDS)
     run = await found.campaign.work.post({"events": 2, "artifact": SMALL})
-    await found.ended(run)
+    await found.wait_ended(run)
 
 
 async def agree(found: Outage, blobs: Path) -> None:
     """Files and rows are the same."""
     runs = await observation.runs(found.testbed)
     for text in disagreement(blobs, runs):
-        found.broken("artifacts", text)
+        found.add_violation("artifacts", text)
     found.campaign.notes.append(f"{sum(len(seen.artifacts) for seen in runs.values())} artifacts, all whole")
 
 
@@ -108,10 +108,10 @@ async def tried(
     """All faults, or those that are named; where it is to be `built`, the last upload is deployed, too."""
     async with (
         open_link("127.0.0.1", server.port) as link,
-        open_testbed(place, concurrency=CONCURRENCY, settings=settings(server, link, bucket)) as mine,
-        outage(name, mine, CONCURRENCY) as found,
+        open_testbed(place, concurrency=CONCURRENCY, settings=settings(server, link, bucket)) as testbed,
+        outage(name, testbed, CONCURRENCY) as found,
     ):
-        await found.stored(SMALL)
+        await found.store_artifact(SMALL)
         for kind, (fault, told) in faults(link, bucket).items():
             if not only or kind in only:
                 sent = await struck(found, kind, fault, told, SIZES if not only else SIZES[:2])

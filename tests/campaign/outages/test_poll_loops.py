@@ -27,13 +27,13 @@ async def asked(answer, seconds=SOON):
     await web.TCPSite(runner, "127.0.0.1", 0).start()
     api = SimpleNamespace(url=f"http://127.0.0.1:{runner.addresses[0][1]}")
     async with aiohttp.ClientSession() as session:
-        asker = ContinuousCaller(SimpleNamespace(api=api, session=session, key="k", project="crew"))
-        asker.knows("run-a", "a.bin", SHA)
-        async with asker.asking(), asyncio.timeout(seconds):
-            while {call for call, _ in asker.seen} != {"ready", "project", "runs", "artifact"}:
+        caller = ContinuousCaller(SimpleNamespace(api=api, session=session, key="k", project="crew"))
+        caller.set_artifact("run-a", "a.bin", SHA)
+        async with caller.calling(), asyncio.timeout(seconds):
+            while {call for call, _ in caller.seen} != {"ready", "project", "runs", "artifact"}:
                 await asyncio.sleep(0.01)
     await runner.cleanup()
-    return asker
+    return caller
 
 
 async def test_success_and_503_with_retry_after_are_accepted():
@@ -42,8 +42,8 @@ async def test_success_and_503_with_retry_after_are_accepted():
             return web.Response(body=DATA)
         return web.json_response(UNAVAILABLE, status=503, headers={"Retry-After": "2"})
 
-    asker = await asked(answer)
-    assert asker.wrong == [] and asker.count("artifact", 200) > 0 and asker.count("ready", 503) > 0
+    caller = await asked(answer)
+    assert caller.wrong == [] and caller.count("artifact", 200) > 0 and caller.count("ready", 503) > 0
 
 
 @pytest.mark.parametrize(
@@ -72,8 +72,8 @@ async def test_truncated_body_is_a_violation():
         request.transport.close()
         return response
 
-    asker = await asked(answer)
-    assert asker.count("artifact", CUT) > 0 and asker.wrong == []
+    caller = await asked(answer)
+    assert caller.count("artifact", CUT) > 0 and caller.wrong == []
 
 
 def test_mismatch_of_files_and_rows_is_reported(tmp_path):

@@ -22,22 +22,22 @@ async def test_a_registry_that_is_away_when_an_image_is_pulled(place):
     # The node's own runtime takes no http but of this machine.
     async with (
         open_link(host, port) as link,
-        open_testbed(place, concurrency=CONCURRENCY) as mine,
-        outage(name, mine, CONCURRENCY) as found,
+        open_testbed(place, concurrency=CONCURRENCY) as testbed,
+        outage(name, testbed, CONCURRENCY) as found,
     ):
-        await found.stored(1000)
-        repository = mine.image.partition("/")[2]
-        mine.image = f"127.0.0.1:{link.port}/{repository}"
-        await mine.deploy(other)
-        await mine.active(other)
+        await found.store_artifact(1000)
+        repository = testbed.image.partition("/")[2]
+        testbed.image = f"127.0.0.1:{link.port}/{repository}"
+        await testbed.deploy(other)
+        await testbed.wait_active(other)
         runs: list[str] = []
 
         async def during() -> None:
             runs.append(await found.campaign.work.post({"events": 3, "artifact": 1000}))
             await asyncio.sleep(15)
-            if any(line.run == runs[0] for line in mine.ledger.entries()):
-                found.broken("fault", "the image was there already")
+            if any(line.run == runs[0] for line in testbed.ledger.entries()):
+                found.add_violation("fault", "the image was there already")
 
-        await found.strike("registry away from a node", link.refusing(), 0, during)
-        await found.ended(*runs)
+        await found.inject("registry away from a node", link.refusing(), 0, during)
+        await found.wait_ended(*runs)
     require_good(found.campaign.report)

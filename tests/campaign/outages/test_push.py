@@ -35,12 +35,12 @@ async def failing(found: Outage, kind: str, project: str, rule_words: tuple[str,
     done = await ended(found.testbed, deployment)
     error = done.get("error") or {}
     if done["status"] != "failed" or error.get("reason") != PUSHED:
-        found.broken("answers", f"{kind}: {done['status']}, {error}")
+        found.add_violation("answers", f"{kind}: {done['status']}, {error}")
     missing = [word for word in rule_words if word not in json.dumps(error)]
     if missing or not error.get("hint"):
-        found.broken("answers", f"{kind}: {missing} is not told in {error}")
+        found.add_violation("answers", f"{kind}: {missing} is not told in {error}")
     if await active(found.testbed, project) != before:
-        found.broken("active", f"{kind}: the previous deployment did not stay active")
+        found.add_violation("active", f"{kind}: the previous deployment did not stay active")
 
 
 async def built(found: Outage, registry: str, kind: str, project: str, mark: str) -> str:
@@ -48,10 +48,10 @@ async def built(found: Outage, registry: str, kind: str, project: str, mark: str
     _, deployment = await deploy(found.testbed, project, mark)
     done = await ended(found.testbed, deployment)
     if done["status"] != "active":
-        found.broken("answers", f"{kind}: {done['status']}, {done.get('error')}")
+        found.add_violation("answers", f"{kind}: {done['status']}, {done.get('error')}")
         return deployment
     for text in await whole(found.testbed, registry, deployment):
-        found.broken("artifacts", f"{kind}: {text}")
+        found.add_violation("artifacts", f"{kind}: {text}")
     return deployment
 
 
@@ -69,14 +69,14 @@ async def test_every_trouble_of_a_registry(place):
             "CREWYARD_MAX_BUILDS": "3",
         }
         async with (
-            open_testbed(place, concurrency=CONCURRENCY, settings=settings) as mine,
-            outage(name, mine, CONCURRENCY) as found,
+            open_testbed(place, concurrency=CONCURRENCY, settings=settings) as testbed,
+            outage(name, testbed, CONCURRENCY) as found,
         ):
             registry = f"http://{host}:{port}"
-            await credential(mine, f"{host}:{link.port}")
-            await found.stored(1000)
+            await credential(testbed, f"{host}:{link.port}")
+            await found.store_artifact(1000)
             for project in PROJECTS:
-                await mine.ask("POST", "/v1/projects", {"name": project})
+                await testbed.ask("POST", "/v1/projects", {"name": project})
             first = dict(
                 zip(
                     PROJECTS,
@@ -89,13 +89,13 @@ async def test_every_trouble_of_a_registry(place):
             working = asyncio.create_task(work(found))
             closed = 'Www-Authenticate: Basic realm="registry"\r\n'
             await asyncio.gather(
-                found.strike(
+                found.inject(
                     "registry away",
                     link.fault(HungRequests(of("away"))),
                     0,
                     lambda: failing(found, "away", "away", ("registry",), first["away"]),
                 ),
-                found.strike(
+                found.inject(
                     "registry full",
                     link.fault(
                         FixedResponse(507, "no space left on device", "", of("full", "POST", "PUT", "PATCH"))
@@ -103,7 +103,7 @@ async def test_every_trouble_of_a_registry(place):
                     0,
                     lambda: failing(found, "full", "full", ("507",), first["full"]),
                 ),
-                found.strike(
+                found.inject(
                     "registry closed",
                     link.fault(FixedResponse(401, "", closed, of("closed"))),
                     0,
@@ -128,11 +128,11 @@ async def base_images(registry: str) -> str:
     return json.dumps({version: f"{registry}/{name.partition('/')[2]}" for version, name in found.items()})
 
 
-async def credential(mine: CampaignTestbed, registry: str) -> None:
+async def credential(testbed: CampaignTestbed, registry: str) -> None:
     """The Secret with which builds push to the registry by that name: repositories of the test bed alone."""
-    config = access.docker_config(from_environment(os.environ), mine.namespace, registry)
+    config = access.docker_config(from_environment(os.environ), testbed.namespace, registry)
     kind = "kubernetes.io/dockerconfigjson"
-    await mine.kube.create(
+    await testbed.kube.create(
         SECRET, {"metadata": {"name": PUSH}, "type": kind, "stringData": {".dockerconfigjson": config}}
     )
 
@@ -150,7 +150,7 @@ async def passing(found: Outage, registry: str, link: Link) -> None:
         async def during(kind: str = kind) -> None:
             await built(found, registry, kind, "flaky", kind)
 
-        await found.strike(kind, link.fault(rule), 0, during)
+        await found.inject(kind, link.fault(rule), 0, during)
 
 
 async def work(found: Outage) -> None:

@@ -44,10 +44,10 @@ async def test_every_trouble_of_a_redis(place, server):
             place,
             concurrency=CONCURRENCY,
             settings={"CREWYARD_RATE_LIMIT_URL": f"redis://:{redis_server.PASSWORD}@127.0.0.1:{link.port}/0"},
-        ) as mine,
-        outage("test_every_trouble_of_a_redis", mine, CONCURRENCY) as found,
+        ) as testbed,
+        outage("test_every_trouble_of_a_redis", testbed, CONCURRENCY) as found,
     ):
-        await found.stored(1000)
+        await found.store_artifact(1000)
         faults = (
             ("redis killed", killed(server)),
             ("redis halted", halted(server)),
@@ -62,12 +62,12 @@ async def test_every_trouble_of_a_redis(place, server):
             async def during(run=run) -> None:
                 await found.crew_done(run)
 
-            await found.strike(kind, fault, SECONDS, during)
+            await found.inject(kind, fault, SECONDS, during)
             for call in ("ready", "project", "runs", "artifact"):
-                if found.asker.count(call, 503, 429):
-                    found.broken("answers", f"{kind}: {call} was refused")
-                if not found.asker.count(call, 200):
-                    found.broken("answers", f"{kind}: {call} was never answered")
-        if AWAY not in mine.api.log.read_text():
-            found.broken("answers", f"the log does not say {AWAY}")
+                if found.caller.count(call, 503, 429):
+                    found.add_violation("answers", f"{kind}: {call} was refused")
+                if not found.caller.count(call, 200):
+                    found.add_violation("answers", f"{kind}: {call} was never answered")
+        if AWAY not in testbed.api.log.read_text():
+            found.add_violation("answers", f"the log does not say {AWAY}")
     require_good(found.campaign.report)

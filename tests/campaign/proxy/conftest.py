@@ -23,7 +23,7 @@ class ProxiedClients:
 
 
 @pytest.fixture
-async def through(tmp_path, kube) -> AsyncIterator[ProxiedClients]:
+async def proxied(tmp_path, kube) -> AsyncIterator[ProxiedClients]:
     async with apiserver_proxy(tmp_path) as proxy:
         settings = client.Configuration()
         await config.load_kube_config(config_file=str(proxy.kubeconfig), client_configuration=settings)

@@ -15,7 +15,7 @@ class ListRecorder(ProxyRule):
         self.lists: dict[tuple[str, str, str], bytes] = {}
         self._on = True
 
-    async def answered(self, call: ProxiedRequest, status: int, body: bytes) -> None:
+    async def on_response(self, call: ProxiedRequest, status: int, body: bytes) -> None:
         if self._on and call.lists and status == 200 and "continue" not in call.query:
             self.lists[call.selection] = body
 
@@ -31,7 +31,7 @@ class StaleLists(ProxyRule):
         self._lists = recording.lists
         self._left = dict.fromkeys(recording.lists, times)
 
-    async def asked(self, call: ProxiedRequest) -> ReplacedResponse | None:
+    async def on_request(self, call: ProxiedRequest) -> ReplacedResponse | None:
         if not call.lists or not self._left.get(call.selection) or "continue" in call.query:
             return None
         self._left[call.selection] -= 1

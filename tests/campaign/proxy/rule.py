@@ -41,14 +41,14 @@ class ProxyRule:
 
     injected = 0
 
-    async def asked(self, call: ProxiedRequest) -> ReplacedResponse | None:
+    async def on_request(self, call: ProxiedRequest) -> ReplacedResponse | None:
         """Before the apiserver hears of it. Raises ProxyCut."""
         return None
 
-    async def answered(self, call: ProxiedRequest, status: int, body: bytes) -> None:
+    async def on_response(self, call: ProxiedRequest, status: int, body: bytes) -> None:
         """The apiserver has answered, nobody was told yet; not for watches. Raises ProxyCut."""
 
-    def heard(self, event: ProxiedEvent) -> float | None:
+    def event_delay(self, event: ProxiedEvent) -> float | None:
         """Seconds by which an event is late; None where it never comes."""
         return 0.0
 
@@ -59,7 +59,7 @@ class RequestRecorder(ProxyRule):
     def __init__(self) -> None:
         self.calls: list[tuple[ProxiedRequest, int]] = []
 
-    async def answered(self, call: ProxiedRequest, status: int, body: bytes) -> None:
+    async def on_response(self, call: ProxiedRequest, status: int, body: bytes) -> None:
         self.calls.append((call, status))
 
 
@@ -69,7 +69,7 @@ class CutBeforeRequest(ProxyRule):
     def __init__(self, which: RequestFilter, nth: int = 1) -> None:
         self._which, self._nth, self._seen = which, nth, 0
 
-    async def asked(self, call: ProxiedRequest) -> ReplacedResponse | None:
+    async def on_request(self, call: ProxiedRequest) -> ReplacedResponse | None:
         if self._which(call):
             self._seen += 1
             if self._seen % self._nth == 0:
@@ -84,7 +84,7 @@ class LostResponse(ProxyRule):
     def __init__(self, which: RequestFilter, nth: int = 1) -> None:
         self._which, self._nth, self._seen = which, nth, 0
 
-    async def answered(self, call: ProxiedRequest, status: int, body: bytes) -> None:
+    async def on_response(self, call: ProxiedRequest, status: int, body: bytes) -> None:
         if self._which(call):
             self._seen += 1
             if self._seen % self._nth == 0:
@@ -100,7 +100,7 @@ class ErrorStorm(ProxyRule):
     ) -> None:
         self._which, self._statuses, self._nth, self._seen = which, statuses, nth, 0
 
-    async def asked(self, call: ProxiedRequest) -> ReplacedResponse | None:
+    async def on_request(self, call: ProxiedRequest) -> ReplacedResponse | None:
         if not self._which(call):
             return None
         self._seen += 1
@@ -117,7 +117,7 @@ class SlowRequests(ProxyRule):
     def __init__(self, which: RequestFilter, seconds: float) -> None:
         self._which, self._seconds = which, seconds
 
-    async def asked(self, call: ProxiedRequest) -> ReplacedResponse | None:
+    async def on_request(self, call: ProxiedRequest) -> ReplacedResponse | None:
         if self._which(call):
             self.injected += 1
             await asyncio.sleep(self._seconds)
@@ -130,7 +130,7 @@ class ExpiredWatch(ProxyRule):
     def __init__(self, nth: int = 2) -> None:
         self._nth, self._seen = nth, 0
 
-    async def asked(self, call: ProxiedRequest) -> ReplacedResponse | None:
+    async def on_request(self, call: ProxiedRequest) -> ReplacedResponse | None:
         if not call.watches:
             return None
         self._seen += 1
@@ -149,7 +149,7 @@ class DelayEvents(ProxyRule):
     def __init__(self, seconds: float) -> None:
         self._seconds = seconds
 
-    def heard(self, event: ProxiedEvent) -> float | None:
+    def event_delay(self, event: ProxiedEvent) -> float | None:
         self.injected += 1
         return self._seconds
 
@@ -160,7 +160,7 @@ class DropEvents(ProxyRule):
     def __init__(self, nth: int = 1, types: tuple[str, ...] = ("ADDED", "MODIFIED", "DELETED")) -> None:
         self._nth, self._types, self._seen = nth, types, 0
 
-    def heard(self, event: ProxiedEvent) -> float | None:
+    def event_delay(self, event: ProxiedEvent) -> float | None:
         if event.type in self._types:
             self._seen += 1
             if self._seen % self._nth == 0:

@@ -1,8 +1,8 @@
 """A proxy between one process and the apiserver, which does by rules what networks and apiservers do.
 
-    async with proxying(directory) as proxy:
+    async with apiserver_proxy(directory) as proxy:
         process = start(KUBECONFIG=proxy.kubeconfig)
-        proxy.rules.append(LostAnswer(lambda call: call.writes, nth=3))
+        proxy.rules.append(LostResponse(lambda call: call.writes, nth=3))
 
 Towards the process it is an apiserver with an authority of its own; towards the
 apiserver it has the credentials of the current kubeconfig. Called by the tests of
@@ -45,7 +45,7 @@ class ApiserverProxy:
         # One event of a watch is a line, however large its object.
         self._session = aiohttp.ClientSession(connector=connector, timeout=timeout, read_bufsize=1 << 24)
 
-    async def pass_on(self, request: web.Request) -> web.StreamResponse:
+    async def forward(self, request: web.Request) -> web.StreamResponse:
         """One request, there and back."""
         call = ProxiedRequest(request.method, request.path, dict(request.query), await request.read())
         try:
@@ -55,7 +55,7 @@ class ApiserverProxy:
                 request.transport.abort()
             return web.Response(status=502)
 
-    def hold(self) -> int:
+    def make_half_open(self) -> int:
         """Makes the watches that are open half open: silent for as long as the process keeps them.
 
         Gives how many; later ones work.
@@ -67,12 +67,12 @@ class ApiserverProxy:
 
     @property
     def injected(self) -> int:
-        """How often something was disturbed, by the rules that there are now and by `hold`."""
+        """How often something was disturbed, by the rules that there are now and by `make_half_open`."""
         return self._held + sum(rule.injected for rule in self.rules)
 
     async def _do(self, request: web.Request, call: ProxiedRequest) -> web.StreamResponse:
         for rule in list(self.rules):
-            instead = await rule.asked(call)
+            instead = await rule.on_request(call)
             if instead is not None:
                 return _answer(instead)
         headers = {name: value for name, value in request.headers.items() if name.lower() not in HOP}
@@ -91,7 +91,7 @@ class ApiserverProxy:
                 return response
             body = await answer.read()
             for rule in list(self.rules):
-                await rule.answered(call, answer.status, body)
+                await rule.on_response(call, answer.status, body)
             return web.Response(status=answer.status, body=body, headers=kept)
 
     async def _watch(
@@ -112,7 +112,7 @@ class ApiserverProxy:
 def _lateness(rules: list[ProxyRule], event: ProxiedEvent) -> float | None:
     late = 0.0
     for rule in rules:
-        more = rule.heard(event)
+        more = rule.event_delay(event)
         if more is None:
             return None
         late = max(late, more)
@@ -138,7 +138,7 @@ async def apiserver_proxy(directory: Path) -> AsyncIterator[ApiserverProxy]:
     secure.load_cert_chain(settings.cert_file, settings.key_file)
     proxy = ApiserverProxy(settings.host, secure)
     application = web.Application(client_max_size=1 << 30)
-    application.router.add_route("*", "/{path:.*}", proxy.pass_on)
+    application.router.add_route("*", "/{path:.*}", proxy.forward)
     # A process that is gone takes its requests with it.
     runner = web.AppRunner(application, access_log=None, shutdown_timeout=0.1, handler_cancellation=True)
     await runner.setup()

@@ -63,15 +63,15 @@ class EventCollector:
                 await asyncio.sleep(0.02)
 
 
-async def test_requests_pass_and_are_counted_without_rules(through):
+async def test_requests_pass_and_are_counted_without_rules(proxied):
     count = RequestRecorder()
-    through.proxy.rules.append(count)
-    await through.kube.create(PROJECT, project("a"))
-    await through.kube.patch(PROJECT, "a", {"spec": {"plan": "pro"}})
-    assert await names(through.kube) == {"a"}
+    proxied.proxy.rules.append(count)
+    await proxied.kube.create(PROJECT, project("a"))
+    await proxied.kube.patch(PROJECT, "a", {"spec": {"plan": "pro"}})
+    assert await names(proxied.kube) == {"a"}
     with pytest.raises(errors.KubeNotFound):
-        await through.kube.call("GET", RUN.path(through.kube.namespace, "run-none"))
-    assert await through.kube.delete(PROJECT, "a")
+        await proxied.kube.call("GET", RUN.path(proxied.kube.namespace, "run-none"))
+    assert await proxied.kube.delete(PROJECT, "a")
     told = [(call.verb, call.kind, status) for call, status in count.calls]
     assert told == [
         ("create", "projects", 201),
@@ -80,76 +80,76 @@ async def test_requests_pass_and_are_counted_without_rules(through):
         ("get", "runs", 404),
         ("delete", "projects", 200),
     ]
-    assert through.proxy.injected == 0
+    assert proxied.proxy.injected == 0
 
 
-async def test_cut_request_and_lost_response(through):
+async def test_cut_request_and_lost_response(proxied):
     for rule, there in ((CutBeforeRequest(writes, 2), {"a0"}), (LostResponse(writes, 2), {"a0", "b0", "b1"})):
-        through.proxy.rules[:] = [rule]
+        proxied.proxy.rules[:] = [rule]
         letter = "a" if isinstance(rule, CutBeforeRequest) else "b"
-        await through.kube.create(PROJECT, project(f"{letter}0"))
+        await proxied.kube.create(PROJECT, project(f"{letter}0"))
         with pytest.raises(errors.KubeUnavailable):
-            await through.kube.create(PROJECT, project(f"{letter}1"))
-        assert rule.injected == through.proxy.injected == 1
-        assert await names(through.direct) == there
+            await proxied.kube.create(PROJECT, project(f"{letter}1"))
+        assert rule.injected == proxied.proxy.injected == 1
+        assert await names(proxied.direct) == there
 
 
-async def test_error_storm_replaces_responses(through):
-    through.proxy.rules.append(ErrorStorm(writes, (429, 503, 500), nth=1))
+async def test_error_storm_replaces_responses(proxied):
+    proxied.proxy.rules.append(ErrorStorm(writes, (429, 503, 500), nth=1))
     for _ in range(3):
         with pytest.raises(errors.KubeUnavailable):
-            await through.kube.create(PROJECT, project("a"))
-    assert await names(through.kube) == set()
-    assert through.proxy.injected == 3
+            await proxied.kube.create(PROJECT, project("a"))
+    assert await names(proxied.kube) == set()
+    assert proxied.proxy.injected == 3
 
 
-async def test_version_is_too_old_by_status_and_in_stream(through):
-    through.proxy.rules.append(ExpiredWatch(nth=1))
+async def test_version_is_too_old_by_status_and_in_stream(proxied):
+    proxied.proxy.rules.append(ExpiredWatch(nth=1))
     for _ in range(2):
         with pytest.raises(errors.Expired):
-            async for _ in through.kube.watch(PROJECT, "1"):
+            async for _ in proxied.kube.watch(PROJECT, "1"):
                 pass
-    assert through.proxy.injected == 2
+    assert proxied.proxy.injected == 2
 
 
-async def test_dropped_and_delayed_events(through):
-    async with EventCollector(through.kube) as watching:
-        through.proxy.rules[:] = [DropEvents(nth=2)]
+async def test_dropped_and_delayed_events(proxied):
+    async with EventCollector(proxied.kube) as watching:
+        proxied.proxy.rules[:] = [DropEvents(nth=2)]
         for name in ("one", "two", "three"):
-            await through.direct.create(PROJECT, project(name))
+            await proxied.direct.create(PROJECT, project(name))
         await watching.until("three")
         late = DelayEvents(1.0)
-        through.proxy.rules[:] = [late]
+        proxied.proxy.rules[:] = [late]
         begun = asyncio.get_running_loop().time()
-        await through.direct.create(PROJECT, project("late"))
+        await proxied.direct.create(PROJECT, project("late"))
         await watching.until("late")
         assert asyncio.get_running_loop().time() - begun >= 1.0
         assert [name for _, name in watching.seen] == ["open", "one", "three", "late"]
 
 
-async def test_half_open_stream_is_silent_and_new_one_works(through):
-    async with EventCollector(through.kube) as watching:
-        assert through.proxy.hold() == 1
-        await through.direct.create(PROJECT, project("unheard"))
+async def test_half_open_stream_is_silent_and_new_one_works(proxied):
+    async with EventCollector(proxied.kube) as watching:
+        assert proxied.proxy.make_half_open() == 1
+        await proxied.direct.create(PROJECT, project("unheard"))
         with pytest.raises(TimeoutError):
             await watching.until("unheard", 2.0)
         assert not watching._task.done()
-        assert await names(through.kube) == {"open", "unheard"}
-        await through.direct.delete(PROJECT, "open")
-        async with EventCollector(through.kube) as another:
+        assert await names(proxied.kube) == {"open", "unheard"}
+        await proxied.direct.delete(PROJECT, "open")
+        async with EventCollector(proxied.kube) as another:
             await another.until("open")
-        assert through.proxy.injected == 1
+        assert proxied.proxy.injected == 1
 
 
-async def test_stale_list_is_returned_n_times(through):
+async def test_stale_list_is_returned_n_times(proxied):
     recording = ListRecorder()
-    through.proxy.rules.append(recording)
-    await through.kube.create(PROJECT, project("old"))
-    await names(through.kube)
+    proxied.proxy.rules.append(recording)
+    await proxied.kube.create(PROJECT, project("old"))
+    await names(proxied.kube)
     recording.stop()
-    await through.kube.create(PROJECT, project("new"))
+    await proxied.kube.create(PROJECT, project("new"))
     stale = StaleLists(recording, 2)
-    through.proxy.rules.append(stale)
+    proxied.proxy.rules.append(stale)
     for expected in ({"old"}, {"old"}, {"old", "new"}):
-        assert await names(through.kube) == expected
+        assert await names(proxied.kube) == expected
     assert stale.injected == 2

@@ -123,7 +123,7 @@ def test_one_violation_is_reported_once():
 
 
 INFRA = replace(ONE, status="failed", reason="NodeLost", reported=False)
-TOLERANT = replace(PLAN, asked=(replace(PLAN.asked[0], tolerant=True), PLAN.asked[1]))
+TOLERANT = replace(PLAN, requested=(replace(PLAN.requested[0], tolerant=True), PLAN.requested[1]))
 
 
 @pytest.mark.parametrize(
@@ -143,7 +143,11 @@ def test_infrastructure_faults_may_fail_a_run_after_at_most_one_start(one, entri
 
 
 SUDDEN = replace(
-    PLAN, asked=(replace(PLAN.asked[0], ends=frozenset({"succeeded", "failed:RunnerLost"})), PLAN.asked[1])
+    PLAN,
+    requested=(
+        replace(PLAN.requested[0], ends=frozenset({"succeeded", "failed:RunnerLost"})),
+        PLAN.requested[1],
+    ),
 )
 SHORT = stream("run.started", "campaign.step", "run.failed")
 LOST_RUNNER = replace(
@@ -192,7 +196,7 @@ def test_a_reader_gets_a_prefix_of_the_stored_events(read, consistent):
 
 
 def test_an_unacknowledged_run_may_exist_and_counts_if_it_does():
-    plan = replace(PLAN, asked=(*PLAN.asked, RequestedRun("", {}, acknowledged=False)))
+    plan = replace(PLAN, requested=(*PLAN.requested, RequestedRun("", {}, acknowledged=False)))
     assert check(GOOD, ENTRIES, plan) == []
     made = ApiRunRecord("run-c", "succeeded", "", WHOLE, {"a.bin": SHA})
     entries = [*ENTRIES, *lines("run-c", 4.0)]
@@ -203,7 +207,9 @@ def test_an_unacknowledged_run_may_exist_and_counts_if_it_does():
 
 
 def test_a_canceled_run_needs_no_start():
-    plan = replace(PLAN, asked=(replace(PLAN.asked[0], ends=frozenset({"canceled"})), PLAN.asked[1]))
+    plan = replace(
+        PLAN, requested=(replace(PLAN.requested[0], ends=frozenset({"canceled"})), PLAN.requested[1])
+    )
     one = replace(ONE, status="canceled", events=stream("run.canceled"), artifacts={})
     observed = replace(GOOD, runs={"run-a": one, "run-b": TWO}, sights=())
     assert check(observed, lines("run-b", 2.0), plan) == []
