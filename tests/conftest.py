@@ -1,7 +1,7 @@
-"""Which tests run one after the other where pytest has several workers (`make test`). Called by pytest.
+"""Groups of tests that run in sequence on one pytest worker (`make test`). Called by pytest.
 
-What talks to the installed service shares it and its node, so that goes one by one; beside it goes what
-brings processes and namespaces of its own. A file of unit tests stays together, for what it starts once.
+Tests of the installed service share it and its node and run in sequence; tests with their own processes
+and namespaces run in parallel to them. A file of unit tests stays on one worker to share its fixtures.
 """
 
 import os
@@ -13,13 +13,13 @@ import pytest
 
 HERE = Path(__file__).parent
 APART = ("cluster", "campaign", "fuzz")
-"""What uses nothing of the installed service, but the apiserver and the node."""
+"""Folders that use only the apiserver and the node, not the installed service."""
 
 
 HARMLESS = ("unit", "registry", "heavy", "actions", "e2e")
-"""What may be called on a cluster that others use; tests/e2e/conftest.py leaves out more."""
+"""Folders that may run on a shared cluster; tests/e2e/conftest.py excludes more."""
 
-# A property says what is right, not how soon: a busy machine takes its time.
+# Properties check correctness, not latency: no deadline on a busy machine.
 hypothesis.settings.register_profile(
     "unhurried", deadline=None, suppress_health_check=[hypothesis.HealthCheck.too_slow]
 )
@@ -27,17 +27,17 @@ hypothesis.settings.load_profile("unhurried")
 
 
 def pytest_collection_modifyitems(items: list[pytest.Item]) -> None:
-    """Skips what `make` refuses on the cluster of somebody's context."""
+    """Skip tests that must not run on the cluster of the current context."""
     if os.environ.get("CREWYARD_CLUSTER") != "current":
         return
     for item in items:
         if not harmless(item.path):
-            item.add_marker(pytest.mark.skip(reason="it changes the whole cluster, which is not only ours"))
+            item.add_marker(pytest.mark.skip(reason="changes the whole cluster, which is shared"))
 
 
 @pytest.hookimpl(optionalhook=True)
 def pytest_xdist_make_scheduler(config: pytest.Config, log: Any) -> Any:
-    """Deals the groups out to the workers. Marks of xdist would say the same, but need an older pytest."""
+    """Assign groups to workers. xdist marks would do the same, but need an older pytest."""
     from xdist.scheduler import LoadScopeScheduling
 
     class Groups(LoadScopeScheduling):
@@ -48,12 +48,12 @@ def pytest_xdist_make_scheduler(config: pytest.Config, log: Any) -> Any:
 
 
 def harmless(path: Path) -> bool:
-    """Whether the tests of a file change nothing of a cluster but what the service is asked for. Pure."""
+    """Return whether the tests of a file change a cluster only through the service. Pure."""
     return path.relative_to(HERE).parts[0] in HARMLESS
 
 
 def group(path: Path) -> str:
-    """The group of a test file. Pure."""
+    """Return the group of a test file. Pure."""
     first, *rest = path.relative_to(HERE).parts
     if first == "unit":
         return "/".join(rest)

@@ -1,4 +1,4 @@
-"""A connection to the real cluster, and a namespace per test that is gone at its end."""
+"""A client of the real cluster with one namespace per test."""
 
 import asyncio
 import os
@@ -28,7 +28,7 @@ async def _connect(namespace: str, field_manager: str | None = None) -> KubeClie
 
 
 async def _account(kube: KubeClient) -> None:
-    """Waits for the account that the controller manager gives a namespace: without it no pod is taken."""
+    """Wait for the namespace's default service account, which pods need."""
     async with asyncio.timeout(120):
         while await kube.get(ACCOUNT, "default") is None:
             await asyncio.sleep(0.02)
@@ -36,7 +36,7 @@ async def _account(kube: KubeClient) -> None:
 
 @pytest.fixture
 async def kube() -> AsyncIterator[KubeClient]:
-    """A connection bound to a fresh namespace, with the rules that `crews` has."""
+    """A client bound to a new namespace with the pod security labels of `crews`."""
     name = f"test-{secrets.token_hex(4)}"
     connection = await _connect(name)
     body = {

@@ -1,4 +1,4 @@
-"""An apiserver that says what a test lets it say, and a connection to it; for tests of refusals and cuts."""
+"""An apiserver stub with given routes and a client of it, for tests of refusals and broken connections."""
 
 import contextlib
 from collections.abc import AsyncIterator, Iterable
@@ -12,7 +12,7 @@ from kube.client import KubeClient
 
 @contextlib.asynccontextmanager
 async def serving(routes: Iterable[web.RouteDef]) -> AsyncIterator[KubeClient]:
-    """A connection to the namespace `crews` of a server with these routes."""
+    """Yield a client of the namespace `crews` of a server with these routes."""
     app = web.Application()
     app.add_routes(routes)
     async with TestServer(app) as server:

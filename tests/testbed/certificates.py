@@ -1,4 +1,4 @@
-"""Certificates that vouch for themselves, for tests of TLS: each its own authority, good for two days."""
+"""Self-signed certificates for tests of TLS, valid for two days."""
 
 from dataclasses import dataclass, field
 from datetime import UTC, datetime, timedelta
@@ -18,7 +18,7 @@ class Certificate:
 
 
 def certificate(name: str) -> Certificate:
-    """A new one, of the host `name` and signed by itself."""
+    """Return a new self-signed certificate of the host `name`."""
     key = ec.generate_private_key(ec.SECP256R1())
     subject = x509.Name([x509.NameAttribute(NameOID.COMMON_NAME, name)])
     now = datetime.now(UTC)

@@ -1,8 +1,8 @@
-"""A control plane of a test's own: etcd, apiserver and controller manager without a node.
+"""A private control plane: etcd, apiserver and controller manager without a node.
 
-For tests that change what a whole cluster shares (kinds, roles, namespaces).
-Objects are stored, validated and collected as anywhere; no pod ever runs. It
-takes the programs that `make up` built, from PATH.
+For tests that change cluster-wide objects (CRDs, roles, namespaces). Objects are
+stored, validated and garbage-collected; no pod runs. Uses the programs that
+`make up` built, from PATH.
 """
 
 import base64
@@ -27,12 +27,12 @@ _PROGRAMS = ("etcd", "kube-apiserver", "kube-controller-manager", "kubectl")
 
 
 def missing_programs() -> list[str]:
-    """The programs that PATH lacks."""
+    """Return the programs missing from PATH."""
     return [name for name in _PROGRAMS if shutil.which(name) is None]
 
 
 class ControlPlane:
-    """Runs within `with`; all its files lie in `directory`, all its ports on loopback."""
+    """Runs while the context is open, with files in `directory` and ports on loopback."""
 
     def __init__(self, directory: Path, context: str = "test") -> None:
         self.directory = directory
@@ -59,7 +59,7 @@ class ControlPlane:
                 process.wait(timeout=20)
 
     def kubectl(self, *arguments: str, stdin: str | None = None) -> str:
-        """What kubectl prints; its message is in the failure."""
+        """Run kubectl and return its output; the failure has its error message."""
         process = subprocess.run(
             ["kubectl", f"--kubeconfig={self.kubeconfig}", *arguments],
             input=stdin,
@@ -72,7 +72,7 @@ class ControlPlane:
         return process.stdout
 
     def wait_established(self) -> None:
-        """Returns once all kinds are: `kubectl wait` takes one whose conditions are null yet for an error."""
+        """Wait for all CRDs; `kubectl wait` fails while the conditions of one are null."""
         deadline = time.monotonic() + _TIMEOUT_SECONDS
         while pending := [
             one["metadata"]["name"]
@@ -86,7 +86,7 @@ class ControlPlane:
             time.sleep(0.1)
 
     def stored_objects(self, prefix: str) -> dict[str, Any]:
-        """What etcd holds below `prefix`, key by key: custom resources are JSON there."""
+        """Return the custom resources below `prefix` in etcd, by key."""
         key = prefix.encode()
         end = key[:-1] + bytes([key[-1] + 1])
         response = self._etcd("range", key=_base64(key), range_end=_base64(end))
@@ -96,7 +96,7 @@ class ControlPlane:
         }
 
     def revisions(self) -> dict[str, tuple[str, str]]:
-        """All that etcd holds, by key: when it was made and when it was last written, as its revisions."""
+        """Return create and modify revisions of all keys in etcd."""
         response = self._etcd(
             "range", key=_base64(b"/registry/"), range_end=_base64(b"/registry0"), keys_only=True
         )
@@ -106,7 +106,7 @@ class ControlPlane:
         }
 
     def store(self, objects: Mapping[str, Any]) -> None:
-        """Puts objects into etcd as an older apiserver left them there, with their uids, past all checks."""
+        """Put objects into etcd as an older apiserver stored them, with their uids, without validation."""
         for key, value in objects.items():
             text = json.dumps(value, separators=(",", ":"))
             self._etcd("put", key=_base64(key.encode()), value=_base64(text.encode()))
@@ -189,7 +189,7 @@ class ControlPlane:
 
 
 def free_ports(count: int) -> list[int]:
-    """Ports that nobody listens on now, each another one."""
+    """Return distinct free ports."""
     ports: set[int] = set()
     while len(ports) < count:
         ports.add(free_port())

@@ -1,6 +1,6 @@
-"""The pages of the documentation as tests see them: their code blocks, each with its mark.
+"""Code blocks of the documentation pages and their marks.
 
-A comment before a block, which no reader sees, says what tests do with it:
+A hidden comment before a block says what tests do with it:
 
     <!-- run -->              executed, in order with the page's others, in one shell
     <!-- save: name -->       written to that file of the page's directory
@@ -23,7 +23,7 @@ _FENCE = re.compile(r"^( *)```(\S*)\s*$")
 
 @dataclass
 class Block:
-    """A fenced block: its language, its text, its marks by name, and where it stands."""
+    """A fenced block: language, text, marks by name, and line."""
 
     language: str
     line: int

@@ -5,7 +5,7 @@
         sha = repository.commit({"main.py": "print('hello')"}, "A first commit")
         server.url("demo")          # http://127.0.0.1:40123/demo.git
 
-Bind another address where pods have to reach it. With `username` and `password`
+Bind another address if pods must reach it. With `username` and `password`
 every request needs them (Basic); with `bearer` a token instead. A `certificate`
 (a PEM file with its key) makes it https. `git push` works too.
 """
@@ -37,7 +37,7 @@ _IDENTITY = {
 
 
 class Repository:
-    """A bare repository on disk; commits are made without a working copy."""
+    """A bare repository on disk; commits need no working copy."""
 
     def __init__(self, path: Path) -> None:
         self.path = path
@@ -50,7 +50,7 @@ class Repository:
         links: Mapping[str, str] | None = None,
         executable: tuple[str, ...] = (),
     ) -> str:
-        """One commit on `branch` whose tree is exactly `files` and symbolic `links`; its id."""
+        """Commit exactly `files` and symbolic `links` to `branch`; return the commit id."""
         lines = [self._entry(path, data, path in executable) for path, data in files.items()]
         for path, target in (links or {}).items():
             lines.append(f"120000 {self._blob(target.encode())}\t{path}")
@@ -66,17 +66,17 @@ class Repository:
         return sha
 
     def head(self, branch: str = "main") -> str:
-        """The commit `branch` points to, or an empty text."""
+        """Return the commit of `branch`, or an empty text."""
         with contextlib.suppress(subprocess.CalledProcessError):
             return self._git("rev-parse", "--verify", "--quiet", f"refs/heads/{branch}")
         return ""
 
     def reset(self, sha: str, branch: str = "main") -> None:
-        """Points `branch` to `sha`, as a forced push would."""
+        """Point `branch` to `sha`, as a forced push does."""
         self._git("update-ref", f"refs/heads/{branch}", sha)
 
     def configure(self, key: str, value: str) -> None:
-        """Sets one of git's own settings for this repository."""
+        """Set a git config value of this repository."""
         self._git("config", key, value)
 
     def _entry(self, path: str, data: str | bytes, executable: bool) -> str:
@@ -99,7 +99,7 @@ class Repository:
 
 
 class GitServer:
-    """Serves the repositories below `root` while the context is open; `port` 0 takes a free one."""
+    """Serves the repositories below `root` while the context is open; `port` 0 selects a free one."""
 
     def __init__(
         self,
@@ -131,39 +131,39 @@ class GitServer:
         self.stop()
 
     def start(self) -> None:
-        """Begins to serve in a thread of its own."""
+        """Start serving in a thread."""
         self._thread = threading.Thread(target=self._server.serve_forever, args=(0.05,), daemon=True)
         self._thread.start()
 
     def stop(self) -> None:
-        """Ends serving and frees the port."""
+        """Stop serving and free the port."""
         if self._thread is not None:
             self._server.shutdown()
             self._thread.join()
         self._server.server_close()
 
     def create(self, name: str) -> Repository:
-        """A new, empty repository `name`, or the one that is there."""
+        """Return the repository `name`; create it if it is missing."""
         return self.repository(self.root, name)
 
     @staticmethod
     def repository(root: Path, name: str, *options: str) -> Repository:
-        """The same below `root`, without serving it; `options` are those of `git init`."""
+        """Return a repository below `root` without serving it; `options` are those of `git init`."""
         path = root / f"{name}.git"
         if not path.exists():
             path.mkdir(parents=True)
             repository = Repository(path)
             repository._git("init", "--quiet", "--bare", "--initial-branch=main", *options)
-            # As the large hosts do: any reachable commit can be asked for by its id.
+            # As on large hosts: clients may fetch any reachable commit by its id.
             repository.configure("uploadpack.allowReachableSHA1InWant", "true")
         return Repository(path)
 
     def url(self, name: str, host: str = "") -> str:
-        """Where the repository `name` is fetched from (and pushed to), by `host` where that differs."""
+        """Return the URL of the repository `name`; `host` overrides the address."""
         return f"{self._scheme}://{host or self.address}:{self.port}/{name}.git"
 
     def is_authorized(self, authorization: str) -> bool:
-        """Whether a request with this Authorization header may go on."""
+        """Return whether this Authorization header grants access."""
         if self.bearer:
             return hmac.compare_digest(authorization, f"Bearer {self.bearer}")
         if self.username or self.password:
@@ -177,7 +177,7 @@ class _GitHttpServer(http.server.ThreadingHTTPServer):
     owner: GitServer
 
     def handle_error(self, request: Any, client_address: Any) -> None:
-        """A client that hangs up is no news."""
+        """Ignore clients that close the connection."""
 
 
 class _GitRequestHandler(http.server.BaseHTTPRequestHandler):
@@ -194,7 +194,7 @@ class _GitRequestHandler(http.server.BaseHTTPRequestHandler):
         self._serve(body)
 
     def log_message(self, format: str, *args: Any) -> None:
-        """Nothing is printed; `GitServer.requests` has the request lines."""
+        """Print nothing; `GitServer.requests` has the request lines."""
 
     def _serve(self, body: bytes) -> None:
         owner = cast(_GitHttpServer, self.server).owner

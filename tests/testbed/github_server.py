@@ -2,9 +2,9 @@
 
     async with github_server() as github:
         github.url          # http://127.0.0.1:40123
-        github.statuses     # what was told of commits
+        github.statuses     # posted commit statuses
 
-It holds what it is told, refuses wrong tokens as GitHub does, and fails where `github.failing` says so.
+It stores what it receives, refuses wrong tokens as GitHub does, and fails as `github.failures` says.
 """
 
 import json
@@ -26,7 +26,7 @@ REPOSITORY = "team/crew"
 
 @dataclass
 class GitHubServer:
-    """What it was told, and how it behaves."""
+    """Received requests and configured behaviour."""
 
     url: str = ""
     public_key: str = ""
@@ -34,19 +34,19 @@ class GitHubServer:
     deployments: list[dict[str, Any]] = field(default_factory=list)
     closed: set[int] = field(default_factory=set)
     failures: list[int] = field(default_factory=list)
-    """Statuses of the next answers, one each."""
+    """Statuses of the next responses, one each."""
     missing_permissions: set[str] = field(default_factory=set)
     """Permissions that no token has: `deployments`, `pulls`."""
     headers: dict[str, str] = field(default_factory=dict)
     message: str = "no"
-    """What comes with a refusal."""
+    """Message of a refusal."""
     tokens_issued: int = 0
     revoked_tokens: set[str] = field(default_factory=set)
-    """Tokens that were lent and hold no longer."""
+    """Issued tokens that are no longer valid."""
     request_count: int = 0
 
     def states(self, sha: str) -> list[str]:
-        """The states of a commit, in the order in which they were told."""
+        """Return the states of a commit in the order received."""
         return [status["state"] for status in self.statuses if status["sha"] == sha]
 
     async def _check_request(self, request: web.Request) -> None:
@@ -132,7 +132,7 @@ class GitHubServer:
 
 @asynccontextmanager
 async def github_server() -> AsyncIterator[GitHubServer]:
-    """The server on a free port of loopback, while the block is open."""
+    """Run the server on a free port of loopback while the context is open."""
     github = GitHubServer()
     app = web.Application()
     repository = "/repos/{repository:[^/]+/[^/]+}"

@@ -1,4 +1,4 @@
-"""Addresses of repositories that nobody means well with. No scheme but three, nothing hidden, nothing odd."""
+"""Hostile repository URLs: other schemes, hidden credentials, odd characters."""
 
 OTHERS = [
     "file",

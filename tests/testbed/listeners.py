@@ -1,4 +1,4 @@
-"""Sockets that only count who comes, or treat whoever comes badly. For tests of the ways out."""
+"""Sockets that count connections or misbehave, for tests of egress."""
 
 import contextlib
 import socket
@@ -9,9 +9,9 @@ Treatment = Callable[[socket.socket], None]
 
 
 class Listener:
-    """Listens on a free port (or `port`) of `address` and keeps what each visitor sent first.
+    """Listens on a free port (or `port`) of `address` and counts its connections.
 
-    `treatment` gets every connection in a thread of its own; without one it is closed.
+    `treatment` gets every connection in its own thread; without one it is closed.
     """
 
     def __init__(self, address: str = "127.0.0.1", treatment: Treatment | None = None, port: int = 0) -> None:
@@ -38,10 +38,10 @@ class Listener:
                 self._treatment(connection)
 
     def close(self) -> None:
-        """Ends it, and whatever waits for `over`."""
+        """Close the socket and set `closed`."""
         self.closed.set()
         with contextlib.suppress(OSError):
-            # A mere close leaves the thread accepting.
+            # A close alone leaves the thread accepting.
             self._socket.shutdown(socket.SHUT_RDWR)
         self._socket.close()
 
@@ -50,7 +50,7 @@ class Listener:
 def listening(
     address: str = "127.0.0.1", treatment: Treatment | None = None, port: int = 0
 ) -> Iterator[Listener]:
-    """A Listener while the context is open."""
+    """Run a Listener while the context is open."""
     listener = Listener(address, treatment, port)
     try:
         yield listener
@@ -60,7 +60,7 @@ def listening(
 
 @contextlib.contextmanager
 def unresponsive_port() -> Iterator[int]:
-    """A port that answers no attempt to connect: its queue is full and nobody accepts."""
+    """Yield a port that does not respond to connects: its accept queue is full."""
     with contextlib.ExitStack() as stack:
         server = stack.enter_context(socket.socket())
         server.bind(("127.0.0.1", 0))

@@ -1,4 +1,4 @@
-"""Ports for servers that a test starts, and waiting for these servers. Called by the starters of such servers."""
+"""Ports for servers that a test starts, and waiting for these servers."""
 
 import contextlib
 import fcntl

@@ -1,10 +1,10 @@
-"""An ssh server for tests: a real sshd on a free port, with keys of its own, that runs `git-shell` alone.
+"""An SSH server for tests: a real sshd on a free port with its own keys, which runs only `git-shell`.
 
     with SshServer(directory) as server:
         repository = server.git.create("demo")
         server.url("demo")            # ssh://root@127.0.0.1:40123/…/demo.git
         server.known_hosts("ed25519")   # what ssh-keyscan would print
-        server.identity("ed25519")      # a private key that is let in
+        server.identity("ed25519")      # an authorized private key
 
 Needs Debian's openssh-server and git; it serves as the user who runs the tests.
 """
@@ -41,7 +41,7 @@ ForceCommand {command}
 
 
 class SshServer:
-    """Serves the repositories below `root` by ssh while the context is open."""
+    """Serves the repositories below `root` over SSH while the context is open."""
 
     def __init__(
         self, root: Path, address: str = "127.0.0.1", kinds: tuple[str, ...] = ("ed25519",), command: str = ""
@@ -64,7 +64,7 @@ class SshServer:
         self.stop()
 
     def start(self) -> None:
-        """Begins to serve, with the host keys that are there. Fails where sshd does not start."""
+        """Start sshd with the existing host keys. Fail if it does not start."""
         for kind in self._kinds:
             self._key("host", kind)
         configuration = self.root / "sshd_config"
@@ -92,31 +92,31 @@ class SshServer:
         pytest.fail(f"sshd did not start: {self.log.read_text()}")
 
     def stop(self) -> None:
-        """Ends serving."""
+        """Stop sshd."""
         if self._process is not None:
             self._process.terminate()
             self._process.wait(_TIMEOUT_SECONDS)
             self._process = None
 
     def change_host_keys(self) -> None:
-        """Restarts it with new ones, as after a reinstallation or behind another server."""
+        """Restart sshd with new host keys, as after a reinstallation."""
         self.stop()
         for file in self._keys.glob("host_*"):
             file.unlink()
         self.start()
 
     def create(self, name: str) -> Repository:
-        """A new, empty repository `name`, or the one that is there."""
+        """Return the repository `name`; create it if it is missing."""
         return GitServer.repository(self.root, name)
 
     def url(self, name: str, host: str = "") -> str:
-        """Where `name` is fetched from, by `host` where that differs."""
+        """Return the URL of the repository `name`; `host` overrides the address."""
         return f"ssh://{getpass.getuser()}@{host or self.address}:{self.port}{self.root / name}.git"
 
     def identity(
         self, kind: str = "ed25519", form: str = "", passphrase: str = "", admit: bool = True
     ) -> str:
-        """A new private key; with `form` PEM or PKCS8 in that of OpenSSL."""
+        """Return a new private key; `form` PEM or PKCS8 selects an OpenSSL format."""
         private = self._key(f"id{form}{passphrase}{admit}", kind, form, passphrase)
         if admit:
             with (self._keys / "authorized").open("a") as file:
@@ -124,12 +124,12 @@ class SshServer:
         return private.read_text()
 
     def known_hosts(self, kind: str = "ed25519", host: str = "") -> str:
-        """The line that pins the host key of a kind."""
+        """Return the known_hosts line of a host key type."""
         words = (self._keys / f"host_{kind}.pub").read_text().split()
         return f"[{host or self.address}]:{self.port} {words[0]} {words[1]}\n"
 
     def fingerprint(self, kind: str = "ed25519") -> str:
-        """As ssh-keygen shows it."""
+        """Return the fingerprint of a host key as ssh-keygen prints it."""
         command = ["ssh-keygen", "-l", "-f", str(self._keys / f"host_{kind}.pub")]
         done = subprocess.run(command, check=True, capture_output=True, timeout=_TIMEOUT_SECONDS)
         return done.stdout.decode().split()[1]

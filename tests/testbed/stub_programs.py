@@ -1,9 +1,9 @@
-"""Stand-ins for programs that a machine may lack: executables that note their calls and answer as told.
+"""Stub programs: executables that record their calls and print configured responses.
 
-For scripts around docker, kind and kubectl, where the real thing cannot run.
-Each call is a line of JSON in a file; the first answer whose words begin the
-call's arguments is given. An answer may have effects: `set` and `unset` names,
-which later answers may demand by `when` and `unless`.
+For scripts around docker, kind and kubectl, where the real programs cannot run.
+Each call is a line of JSON in a file; the first response whose words begin the
+call's arguments is used. A response may `set` and `unset` marks, which later
+responses can require with `when` and `unless`.
 """
 
 import json
@@ -23,7 +23,9 @@ for response in json.loads((directory / (name + ".json")).read_text()):
     expected = response["words"]
     if words[:len(expected)] != expected and not (response["anywhere"] and set(expected) <= set(words)):
         continue
-    if response["when"] and response["when"] not in marks or response["unless"] and response["unless"] in marks:
+    if response["when"] and response["when"] not in marks:
+        continue
+    if response["unless"] and response["unless"] in marks:
         continue
     if response["set"]: marks.add(response["set"])
     marks.discard(response["unset"])
@@ -31,13 +33,13 @@ for response in json.loads((directory / (name + ".json")).read_text()):
     sys.stdout.write(response["stdout"])
     sys.stderr.write(response["stderr"])
     sys.exit(response["code"])
-sys.exit("recorded " + name + " has no response to: " + " ".join(words))
+sys.exit("stub " + name + " has no response to: " + " ".join(words))
 """
 
 
 @dataclass(frozen=True)
 class StubResponse:
-    """What a call that begins with `words` (or has them `anywhere`) gets."""
+    """Response to a call that begins with `words` (or has them `anywhere`)."""
 
     words: tuple[str, ...]
     stdout: str = ""
@@ -51,7 +53,7 @@ class StubResponse:
 
 
 class StubPrograms:
-    """A directory for PATH with the programs that are added to it."""
+    """A directory for PATH with the added stub programs."""
 
     def __init__(self, directory: Path) -> None:
         self.directory = directory
@@ -61,7 +63,7 @@ class StubPrograms:
         (directory / "marks").write_text("[]")
 
     def add(self, name: str, *responses: StubResponse) -> None:
-        """Makes a program of this name; more specific answers first."""
+        """Add a program; more specific responses first."""
         (self.directory / f"{name}.json").write_text(json.dumps([asdict(response) for response in responses]))
         text = _PROGRAM.format(python=sys.executable, directory=str(self.directory), name=name)
         file = self.bin / name
@@ -69,11 +71,11 @@ class StubPrograms:
         file.chmod(0o755)
 
     def mark(self, name: str) -> None:
-        """Sets a mark from outside."""
+        """Set a mark."""
         marks = set(json.loads((self.directory / "marks").read_text()))
         (self.directory / "marks").write_text(json.dumps(sorted({*marks, name})))
 
     def calls(self, program: str) -> list[list[str]]:
-        """The arguments of all calls of a program, in their order."""
+        """Return the arguments of all calls of a program, in order."""
         lines = (self.directory / "calls").read_text().splitlines()
         return [call[1:] for call in map(json.loads, lines) if call[0] == program]

@@ -1,4 +1,4 @@
-"""The admission policy of the tree, bound to a namespace of the test's own, beside Kubernetes' profile."""
+"""The working tree's admission policy in a test namespace, and the Pod Security profile *restricted*."""
 
 import asyncio
 import secrets
@@ -27,7 +27,7 @@ TIMEOUT_SECONDS = 60
 
 @dataclass(frozen=True)
 class PodCreators:
-    """Three ways for a pod to be asked for: under our policy, as the controller, and under *restricted*."""
+    """Three clients that create pods: under Crewyard's policy, as the controller, and under *restricted*."""
 
     policy: KubeClient
     controller: KubeClient
@@ -35,7 +35,7 @@ class PodCreators:
 
 
 async def dry_run_error(kube: KubeClient, pod: dict[str, Any]) -> str:
-    """Empty where the apiserver would take a pod, else what it says. Nothing is made."""
+    """Return the apiserver's error for a pod in a dry run, or an empty text."""
     path = f"/api/v1/namespaces/{kube.namespace}/pods"
     try:
         await kube.call("POST", path, {"dryRun": "All"}, {"apiVersion": "v1", "kind": "Pod", **pod})
@@ -45,7 +45,7 @@ async def dry_run_error(kube: KubeClient, pod: dict[str, Any]) -> str:
 
 
 def pod(**spec: Any) -> dict[str, Any]:
-    """A pod that nobody objects to; `spec` changes its spec."""
+    """Return a pod that every policy accepts; `spec` overrides its spec."""
     container = {
         "name": "main",
         "image": "none.invalid/none:1",
@@ -59,14 +59,14 @@ def pod(**spec: Any) -> dict[str, Any]:
 
 
 async def _ready(kube: KubeClient) -> None:
-    """Waits until the namespace has its service account."""
+    """Wait until the namespace has its service account."""
     async with asyncio.timeout(TIMEOUT_SECONDS):
         while "serviceaccount" in await dry_run_error(kube, pod()):
             await asyncio.sleep(0.1)
 
 
 async def _as_controller(kube: KubeClient) -> KubeClient:
-    """A connection with the controller's own account, which may make pods in the test's namespace."""
+    """Return a client with the controller's account, which may create pods in the test namespace."""
     namespace, name = ACCOUNT
     created = await kube.call(
         "POST",
@@ -113,7 +113,7 @@ async def creators(kube: KubeClient) -> AsyncIterator[PodCreators]:
         controller = await _as_controller(kube)
         refused = pod(securityContext={"seccompProfile": {"type": "RuntimeDefault"}})
         async with asyncio.timeout(TIMEOUT_SECONDS):
-            # A new policy is known to the apiserver a moment later, a new role to its authorizer.
+            # The apiserver applies a new policy, and its authorizer a new role, with a delay.
             while not await dry_run_error(kube, refused) or await dry_run_error(controller, pod()):
                 await asyncio.sleep(0.1)
         yield PodCreators(kube, controller, restricted)

@@ -1,4 +1,4 @@
-"""Which pods the admission policy lets into the namespace of the crews, asked of the real apiserver."""
+"""Pods that the admission policy accepts in the crews namespace, checked by the real apiserver."""
 
 import copy
 from pathlib import Path
@@ -21,25 +21,25 @@ NOW = 1_800_000_000
 
 
 def container(**security: Any) -> dict[str, Any]:
-    """A container with another security context than the ordinary one."""
+    """Return a container with a changed security context."""
     whole = {"allowPrivilegeEscalation": False, "capabilities": {"drop": ["ALL"]}, **security}
     return {"name": "other", "image": "none.invalid/none:1", "securityContext": whole}
 
 
 def of(**security: Any) -> dict[str, Any]:
-    """A pod of one such container."""
+    """Return a pod with one such container."""
     return pod(containers=[container(**security)])
 
 
 def user(**security: Any) -> dict[str, Any]:
-    """A pod with another security context."""
+    """Return a pod with a changed security context."""
     return pod(
         securityContext={"runAsNonRoot": True, "seccompProfile": {"type": "RuntimeDefault"}, **security}
     )
 
 
 def volume(**source: Any) -> dict[str, Any]:
-    """A pod with a volume."""
+    """Return a pod with a volume."""
     return pod(volumes=[{"name": "v", **source}])
 
 
@@ -133,7 +133,7 @@ def objects() -> tuple[Project, Deployment, Run]:
 
 
 def generated() -> dict[str, dict[str, Any]]:
-    """Every kind of pod that the controller makes."""
+    """Return one pod of every kind that the controller creates."""
     project, deployment, run = objects()
     config = ControllerConfig(
         namespace="crews",
@@ -243,7 +243,9 @@ async def test_existing_pod_gets_no_label_or_container(creators: PodCreators):
     await kube.call("POST", path, body={"apiVersion": "v1", "kind": "Pod", **body})
     merge = "application/merge-patch+json"
     labels = {"metadata": {"labels": {COMPONENT: "build"}}}
-    with pytest.raises((errors.KubeForbidden, errors.Invalid), match="is reserved for pods that the controller"):
+    with pytest.raises(
+        (errors.KubeForbidden, errors.Invalid), match="is reserved for pods that the controller"
+    ):
         await kube.call("PATCH", f"{path}/asked", body=labels, content_type=merge)
     ephemeral = {"spec": {"ephemeralContainers": [{"name": "debug", "image": "none.invalid/none:1"}]}}
     with pytest.raises((errors.KubeForbidden, errors.Invalid), match="allowPrivilegeEscalation"):
@@ -253,7 +255,7 @@ async def test_existing_pod_gets_no_label_or_container(creators: PodCreators):
             body=ephemeral,
             content_type="application/strategic-merge-patch+json",
         )
-    # What does not matter may change.
+    # Other metadata may change.
     harmless = {"metadata": {"annotations": {"a": "b"}, "labels": {"a": "b"}}}
     await kube.call("PATCH", f"{path}/asked", body=harmless, content_type=merge)
     await kube.call("DELETE", f"{path}/asked", {"gracePeriodSeconds": "0"})

@@ -1,4 +1,4 @@
-"""The inner half of the facade over a namespace of the real cluster: store, background work, pods' calls."""
+"""Store, background tasks and internal API over a namespace of the real cluster."""
 
 import asyncio
 import time
@@ -22,7 +22,7 @@ from crds.times import format_second
 from kube.client import KubeClient
 
 KEY = "a key that is only used here"
-# An hour ago: longer than a test keeps objects that it wants to be taken away, shorter than the others do.
+# An hour ago: past the retention of tests that wait for deletion, within that of all others.
 ENDED_AT = format_second(datetime.now(UTC) - timedelta(hours=1))
 ENDED = {
     "phase": "Succeeded",
@@ -42,7 +42,7 @@ ENDED = {
 
 @pytest.fixture(autouse=True)
 def long_live_read_timeout(monkeypatch: pytest.MonkeyPatch) -> None:
-    """What pods are answered is tried here, not how soon this machine's apiserver answers."""
+    """Raise the timeout of live reads: these tests check responses, not latency."""
     monkeypatch.setattr("api.internal.claim.LIVE_READ_TIMEOUT_SECONDS", 60.0)
 
 
@@ -61,7 +61,7 @@ async def store(config: ApiConfig) -> AsyncIterator[Store]:
 
 
 class StoreTestbed:
-    """The project demo with the deployment dep-a, and what a controller and a pod would do."""
+    """The project demo with the deployment dep-a; writes what a controller and a pod would write."""
 
     def __init__(self, config: ApiConfig, kube: KubeClient, store: Store) -> None:
         self.config = config
@@ -70,7 +70,7 @@ class StoreTestbed:
         self.project: dict[str, Any] = {}
 
     async def create_objects(self) -> None:
-        """Makes the two objects, and lets the index know them."""
+        """Create both objects and index them."""
         self.project = await self.kube.create(PROJECT, {"metadata": {"name": "demo"}, "spec": {}})
         owner = {
             "apiVersion": PROJECT.api_version,
@@ -93,17 +93,17 @@ class StoreTestbed:
         await self.store.deployments.observe(Deployment(deployment))
 
     async def get(self, run: str) -> dict[str, Any]:
-        """The Run as it is in the cluster."""
+        """Return the Run from the cluster."""
         result = await self.kube.get(RUN, run)
         assert result is not None
         return result
 
     async def end_run(self, run: str, **status: Any) -> None:
-        """What the controller writes at the end."""
+        """Write the terminal status as the controller does."""
         await self.kube.patch(RUN, run, {"status": {**ENDED, **status}}, "status")
 
     def auth_headers(self, run: str, uid: str, kind: pod_tokens.TokenKind = "run") -> dict[str, str]:
-        """The header of a pod's token."""
+        """Return the Authorization header with a pod's token."""
         text = pod_tokens.mint(KEY, kind, self.kube.namespace, run, uid, int(time.time()) + 600)
         return {"Authorization": f"Bearer {text}"}
 
@@ -117,7 +117,7 @@ async def testbed(config: ApiConfig, kube: KubeClient, store: Store) -> StoreTes
 
 @pytest.fixture
 async def work(testbed: StoreTestbed) -> AsyncIterator[Callable[..., Awaitable[None]]]:
-    """Starts the background work (again), and waits until all that lives was listed."""
+    """Start (or restart) the background tasks and wait for their first list."""
     running: list[tuple[Any, web.Application]] = []
 
     async def stop() -> None:
@@ -152,7 +152,7 @@ async def _is(value: bool) -> bool:
 
 
 async def until(check: Callable[[], Awaitable[Any]], seconds: float = 60) -> Any:
-    """What `check` gives once it is true. Fails after some seconds."""
+    """Return the result of `check` once it is true. Fail after `seconds`."""
     end = time.monotonic() + seconds
     while True:
         result = await check()

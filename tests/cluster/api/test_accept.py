@@ -1,4 +1,4 @@
-"""An accepted run is one row and one object, whatever breaks in between."""
+"""An accepted run is one row and one object, even after crashes between the two writes."""
 
 import asyncio
 from datetime import UTC, datetime, timedelta
@@ -69,7 +69,7 @@ async def test_crash_after_the_object_keeps_the_object(testbed: StoreTestbed) ->
     assert row is not None
     await ensure_object(testbed.store, testbed.kube, row, now())
     created = await testbed.get(name)
-    # As if the uid had not reached the row.
+    # As if the row had not received the uid.
     await ensure_object(testbed.store, testbed.kube, row, now())
     assert (await testbed.get(name))["metadata"] == created["metadata"]
 
@@ -139,5 +139,5 @@ async def test_created_object_matches_any_input(testbed: StoreTestbed, value: di
     assert row is not None
     await ensure_object(testbed.store, testbed.kube, row, now())
     await testbed.kube.patch(RUN, name, {"spec": {"cancel": True}})
-    # As if the uid had not reached the row.
+    # As if the row had not received the uid.
     await ensure_object(testbed.store, testbed.kube, row, now())

@@ -1,4 +1,4 @@
-"""What ended goes step by step from the cluster and the index, and its name is never executed again."""
+"""Retention deletes ended runs from cluster and index in steps; a name never executes twice."""
 
 from collections.abc import Awaitable, Callable
 from datetime import UTC, datetime
@@ -52,7 +52,7 @@ async def test_retention_deletes_object_then_log_then_record(
     assert [
         blob async for page in testbed.store.blobs.list_folder(testbed.config.namespace) for blob in page
     ] == []
-    # Applied again, it is given to no pod, and is not shown.
+    # Applied again, no pod can claim it and the API does not list it.
     recreated = await testbed.kube.create(RUN, {"metadata": {"name": run}, "spec": {"project": "demo"}})
     status, _ = await call(testbed, pods, run, "claim", HOLDER, uid=recreated["metadata"]["uid"])
     assert status == 404
@@ -69,7 +69,7 @@ async def test_changed_object_is_not_deleted_on_a_stale_view(testbed: StoreTestb
     assert await testbed.kube.get(RUN, run) is not None
     assert await prune_objects(testbed.store, testbed.kube, now, 1, 10) == 1
     assert await testbed.kube.get(RUN, run) is None
-    # Nor is one of the same name that was made anew.
+    # Nor is a recreated object of the same name.
     recreated = await testbed.kube.create(RUN, {"metadata": {"name": run}, "spec": {"project": "demo"}})
     assert await prune_objects(testbed.store, testbed.kube, now, 1, 10) == 0
     assert (await testbed.get(run))["metadata"]["uid"] == recreated["metadata"]["uid"]

@@ -1,4 +1,4 @@
-"""Rows follow objects, also over gaps; ended objects go, rows stay."""
+"""Rows follow objects, also after gaps in the watch; ended objects are deleted, rows stay."""
 
 from collections.abc import Awaitable, Callable
 from datetime import UTC, datetime
@@ -54,7 +54,7 @@ async def test_list_finds_deletions_missed_by_the_watch(testbed: StoreTestbed, w
     await testbed.kube.create(PROJECT, {"metadata": {"name": "other"}, "spec": {}})
     await work()
     await until(lambda: testbed.store.projects.get("other"))
-    # The watch is stopped; meanwhile:
+    # While the watch is stopped:
     await testbed.kube.delete(PROJECT, "other")
     await testbed.end_run(ended)
     await testbed.kube.delete(RUN, live)
@@ -89,7 +89,7 @@ async def test_ended_object_expires_and_its_row_stays(testbed: StoreTestbed, wor
     assert await testbed.kube.get(RUN, live) is not None
     assert await status(testbed, ended) == "succeeded"
     assert (await testbed.store.events.read(ended, 0, 9)).ended
-    # The name executes once: made again, the row stays the first execution.
+    # A name executes once: the row of the first execution stays when the object is recreated.
     recreated = await testbed.kube.create(RUN, {"metadata": {"name": ended}, "spec": {"project": "demo"}})
     await testbed.end_run(ended, phase="Failed")
     row = await testbed.store.runs.get(ended)

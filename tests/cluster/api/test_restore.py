@@ -1,4 +1,4 @@
-"""The index is lost, or older than the cluster: what lives is shown again, and nothing is started twice."""
+"""The index is lost or older than the cluster: live objects reappear and no run starts twice."""
 
 import shutil
 from collections.abc import Awaitable, Callable
@@ -62,7 +62,7 @@ async def test_empty_index_is_filled_from_live_objects(
         deployment = await fresh.deployments.get("dep-a")
         assert deployment is not None and deployment.status == "active"
         assert (await fresh.deployments.page("demo", 0, 9)).total == 1
-        # What the crew said was in the event log; that it ran, and how it ended, its object knows.
+        # The event log had the crew's output; the object has the start and the outcome.
         events = (await fresh.events.read(ended, 0, 9)).events
         crew_events = ["log", "log", "artifact"] if with_logs else []
         assert [event.type for event in events] == ["run.started", *crew_events, "run.completed"]
@@ -120,6 +120,6 @@ async def test_pods_older_than_restored_index_cannot_claim(
         if state == "refused":
             assert "restored" in response["reason"]
             return
-        # Another pod of that name is none that the cluster has.
+        # The cluster has no such pod.
         status, response = await call(testbed, pods, run, "claim", {"pod_uid": "other", "nonce": "x"})
         assert response["state"] == "refused"

@@ -1,4 +1,4 @@
-"""A pod's claim and result reach the Run, once, before the pod is told that they are there."""
+"""A pod's claim and result are written to the Run once, before the pod gets the response."""
 
 import hashlib
 from collections.abc import Awaitable, Callable
@@ -47,7 +47,7 @@ async def create_claimed_run(testbed: StoreTestbed, pods: Pods) -> str:
 
 
 async def send_events_and_artifact(testbed: StoreTestbed, pods: Pods, run: str) -> None:
-    """Two events and an artifact."""
+    """Send two events and an artifact."""
     events = [{"seq": n, "type": "log", "time": None, "data": {"message": str(n)}} for n in (1, 2)]
     assert (await call(testbed, pods, run, "events", {**HOLDER, "events": events}))[0] == 200
     headers = {
@@ -105,7 +105,7 @@ async def test_claim_events_result_and_end_of_a_run(testbed: StoreTestbed, pods:
         (5, "run.completed"),
     ]
     assert page.events[-1].data["output"] == {"answer": [42, "ä"]}
-    # A runner that did not hear the answer asks once more.
+    # A runner that missed the response repeats the request.
     assert await call(testbed, pods, run, "result", RESULT) == (200, {})
     assert (await call(testbed, pods, run, "events", {**HOLDER, "events": []}))[0] == 409
 

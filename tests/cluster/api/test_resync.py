@@ -1,4 +1,4 @@
-"""What no watch ever told is in the rows after a look at the lists."""
+"""A resync from lists finds changes that no watch reported."""
 
 from datetime import UTC, datetime
 
@@ -27,7 +27,7 @@ async def test_resync_finds_created_changed_ended_and_deleted(testbed: StoreTest
     before = await testbed.store.runs.get(recreated)
     await testbed.kube.delete(RUN, recreated)
     await testbed.kube.create(RUN, {"metadata": {"name": recreated}, "spec": {"project": "demo"}})
-    # Nobody watches.
+    # No watch is open.
     for _ in range(2):
         await resync(testbed.store, testbed.kube)
         assert await testbed.store.projects.get("other") is not None

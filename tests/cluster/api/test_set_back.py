@@ -1,4 +1,4 @@
-"""etcd is restored from an older copy: its versions are smaller than those of the rows, and yet the truth."""
+"""etcd restored from an older backup: its lower resource versions still replace those of the rows."""
 
 from collections.abc import Awaitable, Callable
 from datetime import UTC, datetime
@@ -12,7 +12,7 @@ from tests.cluster.api.conftest import StoreTestbed, until
 
 Start = Callable[..., Awaitable[None]]
 NEWER_VERSION = 10**12
-"""A version of a cluster that has gone on for years."""
+"""A resource version of a cluster that is years old."""
 
 
 async def create_accepted_run(testbed: StoreTestbed) -> str:
@@ -21,7 +21,7 @@ async def create_accepted_run(testbed: StoreTestbed) -> str:
 
 
 async def roll_back(testbed: StoreTestbed) -> None:
-    """From here on the rows know versions that the cluster does not have."""
+    """Give the rows resource versions that the cluster does not have."""
     async with testbed.store.database.write() as connection:
         for table in (projects, deployments, runs):
             await connection.execute(
@@ -50,7 +50,7 @@ async def test_rows_follow_a_cluster_rolled_back(testbed: StoreTestbed, work: St
     await until(lambda: has_status(testbed, deleted, "canceled"))
     row = await testbed.store.deployments.get("dep-a")
     assert row is not None and row.status == "active"
-    # And by the watch from there on.
+    # The watch continues from there.
     await testbed.end_run(live)
     await until(lambda: has_status(testbed, live, "succeeded"))
 
@@ -63,7 +63,7 @@ async def test_reported_end_stays(testbed: StoreTestbed, work: Start) -> None:
     row = await testbed.store.runs.get(run)
     await roll_back(testbed)
     await testbed.kube.delete(RUN, run)
-    # The copy had it while it was not over yet; what executes twice is refused by the claim.
+    # The backup has the run before its end; the claim refuses a second execution.
     await testbed.kube.create(RUN, {"metadata": {"name": run}, "spec": {"project": "demo"}})
     await work()
     assert await testbed.store.runs.get(run) == row

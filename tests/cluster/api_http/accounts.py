@@ -1,4 +1,4 @@
-"""Service accounts, what they may do, and their tokens."""
+"""Service accounts with roles, and their tokens."""
 
 import asyncio
 from typing import Any
@@ -19,7 +19,7 @@ RULES = {
 
 
 async def account(kube: KubeClient, name: str, *scopes: str) -> None:
-    """Makes an account that may what these scopes need, and nothing else."""
+    """Create an account with exactly the permissions of these scopes."""
     rules = [
         {"apiGroups": ["crewyard.dev"], "resources": [RULES[scope][0]], "verbs": RULES[scope][1]}
         for scope in scopes
@@ -34,7 +34,7 @@ async def account(kube: KubeClient, name: str, *scopes: str) -> None:
             "subjects": [{"kind": "ServiceAccount", "name": name, "namespace": kube.namespace}],
         },
     )
-    # The apiserver's authorizer learns of roles by watches: a moment later.
+    # The apiserver's authorizer watches roles and applies them with a delay.
     async with asyncio.timeout(60):
         for scope in scopes:
             while not await _is_allowed(kube, name, *RULES[scope]):
@@ -42,7 +42,7 @@ async def account(kube: KubeClient, name: str, *scopes: str) -> None:
 
 
 async def _is_allowed(kube: KubeClient, name: str, resource: str, verbs: list[str]) -> bool:
-    """Whether the apiserver says that the account may."""
+    """Return whether the apiserver authorizes the account."""
     attributes = {
         "namespace": kube.namespace,
         "group": "crewyard.dev",
@@ -59,7 +59,7 @@ async def _is_allowed(kube: KubeClient, name: str, resource: str, verbs: list[st
 
 
 async def token(kube: KubeClient, name: str, audience: str | None = "crewyard") -> str:
-    """A token of the account; for the apiserver itself where no audience is given."""
+    """Return a token of the account; without an audience, one for the apiserver."""
     path = f"/api/v1/namespaces/{kube.namespace}/serviceaccounts/{name}/token"
     spec: dict[str, Any] = {"expirationSeconds": 600, "audiences": [audience] if audience else None}
     response = await kube.call(

@@ -1,4 +1,4 @@
-"""The whole facade over a real apiserver; the tests write what the controller would."""
+"""The complete API server over a real apiserver; tests write the controller's statuses."""
 
 import secrets
 from collections.abc import AsyncIterator
@@ -18,13 +18,13 @@ from tests.unit.api.described import DESCRIPTION
 
 
 class ClusterApiTestbed:
-    """The facade under test and the apiserver behind it."""
+    """The API server under test and the apiserver behind it."""
 
     def __init__(self, client: TestClient, kube: KubeClient, store: Store, admin: str) -> None:
         self.client, self.kube, self.store, self.admin = client, kube, store, admin
 
     async def call(self, method: str, path: str, body: Any = None, **kwargs: Any):
-        """Status, JSON body (or bytes) and headers of one call."""
+        """Return status, JSON body (or bytes) and headers of one call."""
         headers = {"Authorization": f"Bearer {self.admin}", **kwargs.pop("headers", {})}
         async with self.client.request(method, path, json=body, headers=headers, **kwargs) as response:
             raw = await response.read()
@@ -33,17 +33,17 @@ class ClusterApiTestbed:
             return response.status, content, response.headers
 
     async def data(self, method: str, path: str, body: Any = None, **kwargs: Any) -> Any:
-        """The data of a call that succeeds."""
+        """Return the data of a successful call."""
         status, content, _ = await self.call(method, path, body, **kwargs)
         assert status < 300, content
         return content["data"]
 
     async def patch_status(self, kind: Kind, name: str, **status: Any) -> None:
-        """What the controller would write."""
+        """Write a status as the controller does."""
         await self.kube.patch(kind, name, {"status": status}, "status")
 
     async def mark_built(self, project: str, name: str, active: bool = True) -> None:
-        """The Deployment is built, and active if so wanted."""
+        """Mark a Deployment as built, and as active unless `active` is false."""
         condition = {
             "type": "Built",
             "status": "True",
@@ -61,13 +61,13 @@ class ClusterApiTestbed:
 
 @pytest.fixture(autouse=True)
 def long_review_timeout(monkeypatch) -> None:
-    """What callers are told of tokens is tried here, not how soon this machine's apiserver tells it."""
+    """Raise the timeout of token reviews: these tests check responses, not latency."""
     monkeypatch.setattr("api.auth.kubernetes.REVIEW_TIMEOUT_SECONDS", 60.0)
 
 
 @pytest.fixture
 def settings() -> dict[str, str]:
-    """What a test sets besides; one that wants some has its own fixture of this name."""
+    """Return additional settings; a test overrides this fixture to set some."""
     return {}
 
 

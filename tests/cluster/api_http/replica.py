@@ -1,4 +1,4 @@
-"""The facade as a process that a test may kill: for tests of replicas and of failing stores."""
+"""The API server as a process, for tests of replicas and store outages."""
 
 import asyncio
 import json
@@ -20,7 +20,7 @@ TOKEN_KEY = "a key that is only used by tests"
 
 @dataclass
 class Replica:
-    """One process. `settings` are its environment besides; `log` is what it said so far."""
+    """One process. `settings` extend its environment; `log` has its output lines."""
 
     namespace: str
     directory: Path
@@ -29,7 +29,7 @@ class Replica:
     process: asyncio.subprocess.Process | None = None
     log: list[str] = field(default_factory=list)
     command_prefix: tuple[str, ...] = ()
-    """A command in front of the interpreter."""
+    """Command that starts the interpreter, such as `nice`."""
 
     def __post_init__(self) -> None:
         self.port = free_port()
@@ -37,7 +37,7 @@ class Replica:
         self._reader: asyncio.Task[None] | None = None
 
     async def start(self) -> None:
-        """Starts it; returns once it is ready."""
+        """Start the process and wait until it is ready."""
         record = {
             "id": self.admin_key.key_id,
             "hash": self.admin_key.hash,
@@ -77,11 +77,11 @@ class Replica:
 
     @property
     def is_leader(self) -> bool:
-        """Whether it has said so."""
+        """Whether the log says that this replica leads."""
         return any("this replica leads" in line for line in self.log)
 
     async def stop(self, signal_number: signal.Signals = signal.SIGTERM) -> None:
-        """Ends it: SIGKILL as a machine that is gone."""
+        """Send a signal and wait for the exit; SIGKILL simulates a lost machine."""
         if self.process is not None and self.process.returncode is None:
             self.process.send_signal(signal_number)
             await asyncio.wait_for(self.process.wait(), 30)
@@ -90,7 +90,7 @@ class Replica:
         self.process = None
 
     async def call(self, method: str, path: str, body: Any = None, **headers: str) -> tuple[int, Any, float]:
-        """Status (0 without an answer), JSON body and seconds of one call with the admin key."""
+        """Return status (0 without a response), JSON body and seconds of one call with the admin key."""
         started = time.monotonic()
         all_headers = {"Authorization": f"Bearer {self.admin_key.text}", **headers}
         try:
@@ -108,7 +108,7 @@ class Replica:
             return 0, None, time.monotonic() - started
 
     async def call_as_pod(self, run: str, uid: str, action: str, body: dict[str, Any]) -> Any:
-        """A call of a run's pod: its answer, None where it is to be repeated."""
+        """Call the internal API as a run's pod; return the response, or None if the pod must retry."""
         token = pod_tokens.mint(TOKEN_KEY, "run", self.namespace, run, uid, int(time.time()) + 600)
         json_body = {"pod_uid": "pod", "nonce": "nonce-of-the-pod", **body}
         try:
@@ -129,5 +129,5 @@ _REQUEST_TIMEOUT = aiohttp.ClientTimeout(total=30)
 
 
 def generate_admin_key() -> Any:
-    """An admin key for replicas."""
+    """Return an admin key for replicas."""
     return api_keys.generate()

@@ -1,4 +1,4 @@
-"""The action `run` without a key: with the identity that the workflow's runner gives it."""
+"""The action `run` without an API key: it uses the workflow's OIDC identity."""
 
 import asyncio
 import time
@@ -20,7 +20,7 @@ AUDIENCE = "https://crewyard.example"
 
 
 class JobRunner(Issuer):
-    """An issuer that also hands out tokens as GitHub's runners do, each for two seconds."""
+    """An issuer that also serves tokens as GitHub runners do, each valid for two seconds."""
 
     def __init__(self) -> None:
         super().__init__()
@@ -55,7 +55,7 @@ def settings(issuer, monkeypatch):
 
 
 async def create_active_deployment(testbed):
-    """A project that lets the workflow run, with an active deployment."""
+    """Create a project that allows the workflow to run, with an active deployment."""
     entries = [{"repository": "octo/tides", "ref": "refs/heads/main", "scopes": ["run"]}]
     await testbed.data("POST", "/v1/projects", {"name": "crew", "oidc": entries})
     await testbed.kube.create(
@@ -72,7 +72,7 @@ async def create_active_deployment(testbed):
 
 
 async def end_started_run(testbed, after):
-    """Plays the controller that ends the run that is started, so many seconds after it was."""
+    """Act as the controller: end the started run after `after` seconds."""
     async with asyncio.timeout(60):
         while not (runs := (await testbed.call("GET", "/v1/runs"))[1]["data"]):
             await asyncio.sleep(0.05)

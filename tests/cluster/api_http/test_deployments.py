@@ -1,4 +1,4 @@
-"""Deployments through the API: made once, seen at once, rolled back to."""
+"""Deployments through the API: created once, visible immediately, rolled back."""
 
 import asyncio
 import hashlib
@@ -51,7 +51,7 @@ async def test_upload_becomes_a_deployment(testbed, project):
 
 
 async def test_response_waits_for_the_first_status(testbed, project, monkeypatch):
-    # That it waits is tried, and not how soon the test plays the controller.
+    # The test checks that the request waits, not the latency of the simulated controller.
     monkeypatch.setattr("api.v1.deployments.routes.FIRST_STATUS_TIMEOUT_SECONDS", 60.0)
     ticket = await upload(testbed, project)
 
@@ -86,7 +86,7 @@ async def test_commit_has_one_deployment_until_it_fails(testbed):
     await testbed.data("POST", "/v1/projects", {"name": "crew", "source": {"git": git}})
     body = {"project": "crew", "source": {"git": {"commit": "a" * 40}}, "message": "Begin"}
     first = await testbed.data("POST", "/v1/deployments", body)
-    # As if it were the poll's, which may give way to a newer commit; what is asked for may not.
+    # A polled deployment may be superseded by a newer commit; a requested one may not.
     polled = {"metadata": {"annotations": {ANNOTATION_POLLED: "true"}}}
     await testbed.kube.patch(DEPLOYMENT, name_of(first["id"]), polled)
     assert (await testbed.data("POST", "/v1/deployments", {**body, "message": "Again"}))["id"] == first["id"]
@@ -117,7 +117,7 @@ async def test_commit_of_a_deleted_deployment_is_redeployed(testbed):
         first = await testbed.data("POST", "/v1/deployments", body)
         before = await testbed.kube.get(DEPLOYMENT, name_of(first["id"]))
         await testbed.kube.delete(DEPLOYMENT, name_of(first["id"]))
-        # The watch may not have told of it yet.
+        # The watch may not have reported it yet.
         again = await testbed.data("POST", "/v1/deployments", body)
         after = await testbed.kube.get(DEPLOYMENT, name_of(again["id"]))
         assert after is not None
@@ -135,7 +135,7 @@ async def test_rollback_is_one_patch_and_waits_until_done(testbed, project, monk
     await testbed.mark_built(project, old)
     await testbed.mark_built(project, new)
     await testbed.patch_status(DEPLOYMENT, old, phase="Superseded")
-    # What is played here the API learns by its watch.
+    # The API sees these statuses through its watch.
     for name, expected in ((old, "superseded"), (new, "active")):
         while (await testbed.data("GET", f"/v1/deployments/{id_of(name)}"))["status"] != expected:
             await asyncio.sleep(0.02)

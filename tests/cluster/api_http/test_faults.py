@@ -1,4 +1,4 @@
-"""A store that is full, locked, gone, silent or closed: 503 in time, nothing acknowledged lost."""
+"""Store outages (full, locked, stopped, silent, refused): 503 in time, no acknowledged data lost."""
 
 import asyncio
 import contextlib
@@ -25,14 +25,14 @@ from tests.unit.api.store import bucket as s3
 from tests.unit.api.store import postgres_server as pg
 
 RESPONSE_DEADLINE_SECONDS = 5.0
-"""Seconds in which every call is answered."""
+"""Every call gets a response within these seconds."""
 
 INITIAL_RUNS = 5
-"""Runs that `accepted` makes."""
+"""Runs that `create_run` creates."""
 
 
 class Checker:
-    """Makes every kind of call, and keeps what was acknowledged."""
+    """Makes every kind of call and records what the API acknowledged."""
 
     def __init__(self, replica, kube, run, uid):
         self.replica, self.kube, self.run, self.uid = replica, kube, run, uid
@@ -43,7 +43,7 @@ class Checker:
         self.first = None
 
     async def call_all(self):
-        """One call of each kind, at once; the statuses by kind. Each is in time, and a success or a 503."""
+        """Make one call of each kind in parallel; return the statuses by kind."""
         self.number += 1
         calls = (
             self._list,
@@ -131,11 +131,11 @@ class Checker:
             return response.status, hashlib.sha256(await response.read()).hexdigest()
 
     async def all_succeed(self):
-        """Whether every call succeeds."""
+        """Return whether every call succeeds."""
         return all(200 <= status < 300 for status in (await self.call_all()).values())
 
     async def assert_outage(self, fault, *kinds):
-        """Within the fault these kinds of calls fail; behind it all succeed, without a restart."""
+        """Assert that these calls fail during the fault and all calls succeed after it without a restart."""
         async with fault:
             for _ in range(2):
                 statuses = await self.call_all()
@@ -144,13 +144,13 @@ class Checker:
         assert self.problems == []
 
     async def assert_stored(self):
-        """Every acknowledged thing."""
+        """Assert that everything acknowledged is stored."""
         for run in self.runs:
             assert (await self.replica.call("GET", f"/v1/runs/{run}"))[0] == 200
             assert await self.kube.get(RUN, name_of(run)) is not None
         for name, sha256 in self.files.items():
             assert await self._file(name) == (200, sha256)
-        # What was refused is not made after all: its caller was told to try again.
+        # No refused request takes effect later: its caller got a 503 and retries.
         await until(self._has_only_acknowledged_runs, 120)
 
     async def _has_only_acknowledged_runs(self):
@@ -159,7 +159,7 @@ class Checker:
 
 
 async def start_checker(replica, kube):
-    """A checker with a claimed run."""
+    """Start the replica and return a checker with a claimed run."""
     await replica.start()
     run, uid = await create_run(kube, replica, replica)
     response = await replica.call_as_pod(name_of(run), uid, "claim", {"protocol": 1, "run_uid": uid})
@@ -170,14 +170,14 @@ async def start_checker(replica, kube):
 
 
 async def end_run(checker):
-    """The run's end, as a reader sees it who followed all the time, and resumed where it was cut off."""
+    """End the run."""
     when = format_second(datetime.now(UTC))
     status = {"phase": "Succeeded", "startTime": when, "completionTime": when}
     await checker.kube.patch(RUN, name_of(checker.run), {"status": status}, "status")
 
 
 async def follow_to_end(checker, reader):
-    """Follows to the terminal event."""
+    """Follow events to the terminal one and resume interrupted streams."""
     while not reader.events or reader.events[-1][1] != "run.completed":
         await reader.follow(checker.replica)
         await asyncio.sleep(0.2)
@@ -195,7 +195,7 @@ async def assert_complete(checker, reading, reader):
 
 @pytest.fixture
 def small_filesystem(tmp_path):
-    """A file system of 16 MiB."""
+    """Mount a file system of 16 MiB."""
     directory = tmp_path / "small_filesystem"
     directory.mkdir()
     done = subprocess.run(["mount", "-t", "tmpfs", "-o", "size=16m", "none", directory], capture_output=True)
@@ -207,7 +207,7 @@ def small_filesystem(tmp_path):
 
 @contextlib.asynccontextmanager
 async def disk_full(directory: Path):
-    """No byte is left."""
+    """Fill the file system completely."""
     filler = directory / "filler"
     with filler.open("wb", buffering=0) as file, contextlib.suppress(OSError):
         for size in (65536, 4096, 1):
@@ -220,7 +220,7 @@ async def disk_full(directory: Path):
 
 @contextlib.asynccontextmanager
 async def index_locked(index: Path):
-    """Another process writes to the index, and does not end."""
+    """Hold a write transaction on the index from another connection."""
     other = sqlite3.connect(index, isolation_level=None)
     other.execute("BEGIN IMMEDIATE")
     yield
@@ -245,7 +245,7 @@ async def test_full_or_locked_data_directory(small_filesystem, kube):
 
 @contextlib.asynccontextmanager
 async def stopped(server):
-    """The server is killed, and started again."""
+    """Stop the server, and start it again at the end."""
     await asyncio.to_thread(server.stop)
     yield
     await asyncio.to_thread(server.start)
@@ -253,7 +253,7 @@ async def stopped(server):
 
 @contextlib.asynccontextmanager
 async def paused(server: s3.S3Server):
-    """The object store neither answers nor goes away."""
+    """Pause the object store: connections stay open without a response."""
     server.signal(signal.SIGSTOP)
     yield
     server.signal(signal.SIGCONT)
@@ -261,7 +261,7 @@ async def paused(server: s3.S3Server):
 
 @contextlib.asynccontextmanager
 async def credentials_refused(server: s3.S3Server):
-    """The object store does not take the credentials."""
+    """Make the object store refuse the credentials."""
     await asyncio.to_thread(server.stop)
     await asyncio.to_thread(server.start, "another-secret")
     yield

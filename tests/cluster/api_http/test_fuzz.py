@@ -1,8 +1,7 @@
-"""Thousands of requests made up from the served document: none fails, and every answer is a described one.
+"""Thousands of requests generated from the served OpenAPI document: every response is a described one.
 
-`CREWYARD_FUZZ_EXAMPLES` is how many are made up for each operation, besides those of the document's examples
-and of the edges of its schemas; `make fuzz` takes more of them. `CREWYARD_FUZZ_CASES`: how many there must
-be at least in all.
+`CREWYARD_FUZZ_EXAMPLES`: requests generated per operation, besides those of the document's examples and of
+its schemas' limits; `make fuzz` uses more. `CREWYARD_FUZZ_CASES`: minimum of all requests.
 """
 
 import asyncio
@@ -35,10 +34,10 @@ MIN_CASES = int(os.environ.get("CREWYARD_FUZZ_CASES", "2000"))
 
 
 async def example(testbed) -> None:
-    """What the document's examples speak of, as objects."""
+    """Create the objects that the document's examples name."""
     project, deployment = examples.PROJECT_NAME, names.name_of(examples.PATH["deployments"])
     made = await testbed.kube.create(PROJECT, {"metadata": {"name": project}, "spec": examples.PROJECT_SPEC})
-    # As the controller, which is not here, would have it: they go with their project, which is deleted, too.
+    # Owner references as the controller sets them: the objects are deleted with their project.
     owner = {"apiVersion": PROJECT.api_version, "kind": PROJECT.name, "name": project}
     owned = {"ownerReferences": [{**owner, "uid": made["metadata"]["uid"]}]}
     spec = {"project": project, "source": {"archive": {"upload": "upl_ab12"}}}
@@ -62,7 +61,7 @@ async def example(testbed) -> None:
 
 
 async def test_generated_requests_get_described_responses(testbed, tmp_path, monkeypatch):
-    # Requests without a key are among them, and more than sixty a minute.
+    # The generated requests include more than sixty anonymous ones per minute.
     monkeypatch.setattr(middleware, "ANONYMOUS_REQUESTS_PER_MINUTE", 1_000_000)
     await example(testbed)
     process = await asyncio.create_subprocess_exec(

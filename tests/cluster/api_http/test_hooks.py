@@ -1,4 +1,4 @@
-"""Webhooks against a real apiserver: what is signed has one effect, what is not has none."""
+"""Webhooks against a real apiserver: a signed delivery has one effect, an unsigned one has none."""
 
 import hashlib
 import hmac
@@ -19,7 +19,7 @@ PUSH = {"ref": "refs/heads/main", "repository": {"full_name": "team/crew", "defa
 def signed(
     body: bytes, secret: str = SECRET_TEXT, event: str = "push", delivery: str = "1"
 ) -> dict[str, str]:
-    """The headers of a delivery as GitHub makes it."""
+    """Return the headers of a GitHub delivery."""
     digest = hmac.new(secret.encode(), body, hashlib.sha256).hexdigest()
     return {
         "Content-Type": "application/json",
@@ -31,7 +31,7 @@ def signed(
 
 @pytest.fixture
 async def hook_testbed(testbed):
-    """The project crew with a webhook, and others without."""
+    """The project crew with a webhook, and projects without a usable one."""
     await testbed.kube.create(
         SECRET, {"metadata": {"name": "hook"}, "stringData": {"token": f"{SECRET_TEXT}\n"}}
     )
@@ -45,7 +45,7 @@ async def hook_testbed(testbed):
 
 async def deliver(testbed, body, headers, project="crew"):
     path = f"/v1/hooks/git/{project}"
-    # The fixture's key is not needed.
+    # Deliveries need no API key.
     return await testbed.call("POST", path, data=body, headers={"Authorization": "", **headers})
 
 
@@ -64,7 +64,7 @@ async def test_push_requests_one_poll_and_changes_nothing_else(hook_testbed):
     after = await hook_testbed.kube.get(PROJECT, "crew")
     assert after["spec"] == before["spec"]
     assert after["metadata"]["generation"] == before["metadata"]["generation"]
-    # The host repeats it; somebody repeats it under another id, which is not signed.
+    # A redelivery by the host, and a replay under another id (ids are not signed).
     for delivery in ("1", "2"):
         status, found, _ = await deliver(hook_testbed, body, signed(body, delivery=delivery))
         assert (status, found["data"]["effect"]) == (202, "none")

@@ -1,6 +1,6 @@
-"""The facade is killed again and again, with 200 streams open, runs being posted and runners talking.
+"""The API server is killed repeatedly with 200 open streams, new runs and runners that post events.
 
-Nothing that it acknowledged is lost, and every stream goes on exactly where it was, to one terminal event.
+No acknowledged data is lost, and every stream resumes at its last event and ends with one terminal event.
 """
 
 import asyncio
@@ -27,7 +27,7 @@ CLAIMED_RUNS, READER_COUNT, LOG_LINES, KILL_COUNT = 4, 200, 300, 3
 
 
 class KilledApiServer:
-    """The process, which is killed and comes back at the same place."""
+    """The process, which restarts with the same address and data."""
 
     def __init__(self, directory, namespace: str) -> None:
         admin_key = api_keys.generate()
@@ -58,7 +58,7 @@ class KilledApiServer:
         await self.process.wait()
 
     async def terminate(self) -> float:
-        """Seconds that an orderly end took."""
+        """Send SIGTERM and return the seconds until exit."""
         before = time.monotonic()
         self.process.send_signal(signal.SIGTERM)
         assert await self.process.wait() == 0
@@ -66,13 +66,13 @@ class KilledApiServer:
 
 
 class RetryingCaller:
-    """Calls until there is an answer: what a client, a runner and a reader do."""
+    """Repeats calls until a response arrives, as clients, runners and readers do."""
 
     def __init__(self, server: KilledApiServer, session: aiohttp.ClientSession) -> None:
         self._server, self._session = server, session
 
     async def call(self, method: str, path: str, body=None, bearer: str = "", **headers: str):
-        """Status and body of the first answer that is none of a service that is away."""
+        """Return status and body of the first response below 500."""
         all_headers = {**self._server.headers, **headers}
         if bearer:
             all_headers["Authorization"] = f"Bearer {bearer}"
@@ -88,7 +88,7 @@ class RetryingCaller:
             await asyncio.sleep(0.05)
 
     async def follow(self, run: str) -> list[dict]:
-        """The events of a run over as many streams as it takes, to the 204."""
+        """Return all events of a run; reconnect until the 204."""
         events: list[dict] = []
         while True:
             all_headers = {**self._server.headers, **({"Last-Event-ID": events[-1]["id"]} if events else {})}
@@ -109,7 +109,7 @@ class RetryingCaller:
             await asyncio.sleep(0.05)
 
     async def post_log_lines(self, run: str, token: str) -> None:
-        """A runner that says WHOLE lines, from the last acknowledged one on."""
+        """Post LOG_LINES lines as a runner; continue after the last acknowledged one."""
         acknowledged = 0
         while acknowledged < LOG_LINES:
             numbers = range(acknowledged + 1, min(acknowledged + 8, LOG_LINES) + 1)
@@ -121,7 +121,7 @@ class RetryingCaller:
             await asyncio.sleep(0.03)
 
     async def create_runs(self, acknowledged_runs: dict[str, str], stop: asyncio.Event) -> None:
-        """Runs, one after the other; those that were acknowledged."""
+        """Create runs in sequence and record the acknowledged ones."""
         while not stop.is_set():
             order = secrets.token_hex(8)
             headers = {"Idempotency-Key": order}
@@ -133,7 +133,7 @@ class RetryingCaller:
 
 
 async def create_claimed_runs(caller: RetryingCaller, kube) -> list[tuple[str, str]]:
-    """Runs that their pods have claimed, each with its name and token."""
+    """Create runs claimed by their pods; return (name, token) pairs."""
     await caller.call("POST", "/v1/projects", {"name": "crew", "plan": "enterprise"})
     spec = {"project": "crew", "source": {"git": {"url": "https://git.example/x.git", "commit": "a" * 40}}}
     await kube.create(DEPLOYMENT, {"metadata": {"name": "dep-a"}, "spec": spec})
@@ -165,7 +165,7 @@ async def create_claimed_runs(caller: RetryingCaller, kube) -> list[tuple[str, s
 
 @pytest.fixture
 async def server(tmp_path, kube):
-    """A process that has gone at the end, however the test went."""
+    """A running process; killed after the test."""
     result = KilledApiServer(tmp_path / "data", kube.namespace)
     await result.start()
     yield result
@@ -177,7 +177,7 @@ async def test_kills_lose_nothing_acknowledged(server, kube):
     stop, acknowledged_runs = asyncio.Event(), {}
     limits = aiohttp.TCPConnector(limit=0)
     async with (
-        # Four starts of a process are in it, each of which may take half a minute on a busy machine.
+        # Includes four process starts of up to half a minute each on a busy machine.
         asyncio.timeout(400),
         aiohttp.ClientSession(connector=limits, timeout=aiohttp.ClientTimeout(total=390)) as session,
         asyncio.TaskGroup() as group,
@@ -196,7 +196,7 @@ async def test_kills_lose_nothing_acknowledged(server, kube):
         stop.set()
         await asyncio.gather(*run_creators)
         for name, _ in runs:
-            # Now: what ended long ago is taken away at the next look, and is counted below.
+            # Now: retention would delete older runs, which are counted below.
             now = format_second(datetime.now(UTC))
             ended = {"phase": "Failed", "completionTime": now, "durationMs": 5}
             await kube.patch(RUN, name, {"status": ended}, "status")
@@ -217,11 +217,11 @@ async def test_kills_lose_nothing_acknowledged(server, kube):
             repeated = await caller.call("POST", "/v1/runs", body, **{"Idempotency-Key": order})
             assert (repeated[0], repeated[1]["data"]["id"]) == (201, run)
         assert len(objects) == len(acknowledged_runs) + CLAIMED_RUNS
-        # An orderly stop ends open streams at once, for their readers to resume.
+        # SIGTERM ends open streams immediately; readers resume.
         _, made = await caller.call("POST", "/v1/runs", {"deployment": "crew"})
         path = f"{server.url}/v1/runs/{made['data']['id']}/events"
         streams = [await session.get(path, headers=server.headers) for _ in range(50)]
         assert await server.terminate() < 8
         for response in streams:
-            # It says that it is alive where nothing comes for a while.
+            # Idle streams get keepalive comments.
             assert (await response.content.read()).replace(b": keepalive\n\n", b"") == b"retry: 2000\n\n"

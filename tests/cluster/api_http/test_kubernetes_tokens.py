@@ -1,4 +1,4 @@
-"""Callers with tokens of the cluster: what they may do follows from its own rules."""
+"""Kubernetes service account tokens: their scopes follow from the cluster's RBAC."""
 
 import asyncio
 import secrets
@@ -60,7 +60,7 @@ async def test_token_review_is_cached_for_ten_seconds(kube, monkeypatch):
 
     monkeypatch.setattr(kube, "call", call)
     tokens = KubernetesTokens(kube, "crewyard")
-    # Of the ten seconds none goes by, however long the machine takes.
+    # The cache clock stands still, so a slow machine does not matter.
     monkeypatch.setattr(tokens._cache, "_clock", lambda: 0.0)
     bad = good[:-6] + "AAAAAA"
     for text in (good, bad):
@@ -70,7 +70,7 @@ async def test_token_review_is_cached_for_ten_seconds(kube, monkeypatch):
 
 
 async def test_shipped_role_allows_token_reviews(kube):
-    """With the rules of the manifest, and no others, whose a token is can be asked."""
+    """The manifest's rules alone permit token reviews."""
     path = Path(__file__).parents[3] / "manifests/base/api-rbac.yaml"
     shipped = next(one for one in yaml.safe_load_all(path.read_text()) if one["kind"] == "ClusterRole")
     name = f"test-{secrets.token_hex(4)}"
@@ -97,7 +97,7 @@ async def test_shipped_role_allows_token_reviews(kube):
         await kube.call("POST", f"{CLUSTER}/clusterroles", body=role)
         await kube.call("POST", f"{CLUSTER}/clusterrolebindings", body=binding)
         async with asyncio.timeout(60):
-            while True:  # The apiserver takes a moment to know the role.
+            while True:  # The apiserver applies the role with a delay.
                 try:
                     assert await scopes(KubernetesTokens(api_client, "crewyard"), good) == {"deploy"}
                     break
@@ -125,7 +125,7 @@ async def test_silent_apiserver_is_503_in_time(kube, monkeypatch):
 
     monkeypatch.setattr("api.auth.kubernetes.REVIEW_TIMEOUT_SECONDS", 0.1)
     tokens = KubernetesTokens(kube, "crewyard")
-    # It answers again when the namespace is to go.
+    # The apiserver responds again before the namespace is deleted.
     with monkeypatch.context() as away, pytest.raises(errors.HttpApiError) as refused:
         away.setattr(kube, "call", never_respond)
         await scopes(tokens, good)
@@ -139,7 +139,7 @@ async def test_stream_ends_when_read_access_is_revoked(testbed, monkeypatch):
     await testbed.kube.create(RUN, {"metadata": {"name": "run-a"}, "spec": {"project": "crew"}})
     await account(testbed.kube, "ci", "read")
     headers = {"Authorization": f"Bearer {await token(testbed.kube, 'ci')}", "Accept": "text/event-stream"}
-    # The apiserver itself remembers for ten seconds whose a token is.
+    # The apiserver caches token reviews for ten seconds.
     async with asyncio.timeout(120):
         while (await testbed.call("GET", "/v1/runs/run_a"))[0] != 200:
             await asyncio.sleep(0.05)
@@ -172,12 +172,12 @@ async def test_malformed_tokens_never_reach_the_apiserver(testbed, monkeypatch):
     for text in ("x" * 500, f"{good}.x", good[:-310], other, good.replace(".", ".e", 1)):
         assert await status(text) == 401
     assert requests == []
-    # Of an address that shows nothing but bad ones no more are looked at, in that minute; known ones go on.
+    # After too many bad tokens an address is refused for a minute; valid tokens still work.
     assert await status(good) == 200
     codes = [await status(f"{good[:-8]}{number:08d}") for number in range(60)]
     assert codes == [401] * 55 + [429] * 5
     assert len(requests) == 1 + 55
-    # What was good is asked about again when its ten seconds are over: others cannot lock it out.
+    # A valid token is reviewed again after its cache entry expires; others cannot lock it out.
     monkeypatch.setattr(kubernetes_tokens(testbed)._cache, "_seconds", 0.0)
     assert await status(good) == 200
     assert len(requests) == 1 + 55 + 1

@@ -1,7 +1,7 @@
-"""Each operation by what the cluster's own rules allow the owner of a token, generated from the document.
+"""Authorization of each operation of the OpenAPI document with Kubernetes tokens and the cluster's RBAC.
 
-The same is done with keys and with workflows' tokens, and with bad ones of all kinds, in
-`tests/unit/api/auth/test_matrix.py`. Here, too, the facade shows rows alone; only the tokens are the cluster's.
+`tests/unit/api/auth/test_matrix.py` does the same with API keys, workflow tokens and bad credentials.
+The API serves stored rows here too; only the tokens come from the cluster.
 """
 
 import dataclasses
@@ -55,7 +55,7 @@ async def test_scopes_and_projects_of_service_accounts(row_testbed, kube):
     for scope in SCOPES:
         await account(kube, scope, scope)
         bearers[f"only {scope}"] = await token(kube, scope)
-    # Who may something in the namespace may it in all projects, which are all within it.
+    # Namespace permissions apply to all projects of the namespace.
     assert await call_all_operations(row_testbed, bearers, {OWN[0], FOREIGN[0]}) > 280
 
 

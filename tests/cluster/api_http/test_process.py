@@ -1,4 +1,4 @@
-"""The facade as a process: its settings, its log, its end."""
+"""The API server as a process: settings, log and shutdown."""
 
 import asyncio
 import json
@@ -96,7 +96,7 @@ async def test_sigterm_ends_streams_and_log_has_no_secret(tmp_path, kube):
             await stream.content.readuntil(b"\n\n")
             before = time.monotonic()
             process.send_signal(signal.SIGTERM)
-            assert await stream.content.read() == b""  # A proper end, not a cut.
+            assert await stream.content.read() == b""  # The stream ends cleanly.
         out, stderr = await process.communicate()
     assert process.returncode == 0, stderr
     assert time.monotonic() - before < 5

@@ -1,4 +1,4 @@
-"""Projects and their variables, down to the objects."""
+"""Projects and their variables, as API resources and as objects."""
 
 import asyncio
 import base64

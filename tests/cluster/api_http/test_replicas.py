@@ -1,4 +1,4 @@
-"""Two facades on one PostgreSQL and one bucket: together they are one, and either may be killed."""
+"""Two API servers on one PostgreSQL and one bucket: either may be killed."""
 
 import asyncio
 import json
@@ -17,13 +17,13 @@ from tests.unit.api.store.conftest import postgres, s3_server
 __all__ = ["postgres", "s3_server"]
 
 SOURCE = {"git": {"url": "https://git.example/x.git", "commit": "a" * 40}}
-# Now: the records of what ended a month ago are taken away.
+# Now: retention deletes records of runs that ended a month ago.
 NOW = format_second(datetime.now(UTC))
 
 
 @pytest.fixture
 async def replicas(tmp_path, kube, postgres, s3_server):
-    """Two that are ready."""
+    """Two ready replicas."""
     settings = {
         **s3_server.environment,
         "CREWYARD_DATABASE_URL": postgres.database("filled"),
@@ -45,7 +45,7 @@ async def until(check, seconds=120):
 
 
 async def create_run(kube, one, other):
-    """A run that was accepted at one and is read at the other at once, and its uid."""
+    """Create runs at one replica, read them at the other; return the last one's id and uid."""
     spec = {"name": "crew", "source": {"git": {"url": SOURCE["git"]["url"]}}}
     assert (await one.call("POST", "/v1/projects", spec))[0] == 201
     assert (await other.call("GET", "/v1/projects/crew"))[0] == 200
@@ -73,13 +73,13 @@ async def create_run(kube, one, other):
 
 
 class ReplicaEventReader:
-    """Follows a run's events at one replica, from what it has on."""
+    """Follows a run's events at one replica, after the last event it has."""
 
     def __init__(self, run):
         self.run, self.events = run, []
 
     async def follow(self, replica):
-        """To the end of the stream, however it ends; its status."""
+        """Read to the end of the stream; return its status, 0 if the connection broke."""
         headers = {"Authorization": f"Bearer {replica.admin_key.text}", "Accept": "text/event-stream"}
         if self.events:
             headers["Last-Event-ID"] = str(self.events[-1][0])
@@ -103,7 +103,7 @@ class ReplicaEventReader:
 
 
 async def post_events(replicas, run, uid, numbers):
-    """The pod sends events until somebody has taken them, now to one and now to the other."""
+    """Send events as the pod, alternating between the replicas until one accepts."""
     for number in numbers:
         event = {"seq": number, "type": "log", "time": None, "data": {"message": f"line {number}"}}
         attempt = number
@@ -128,7 +128,7 @@ async def test_streams_resume_after_a_replica_is_killed(replicas, kube):
     at_other = asyncio.create_task(staying.follow(other))
     await post_events(replicas, name, uid, range(1, 31))
     await until(lambda: asyncio.sleep(0, len(moving.events) >= 20))
-    # The one that holds the stream and leads is gone, in the middle of it.
+    # Kill the leader, which also serves the stream, while events arrive.
     writing = asyncio.create_task(post_events(replicas, name, uid, range(31, 61)))
     await leader.end(signal.SIGKILL)
     assert await at_leader == 0

@@ -1,4 +1,4 @@
-"""Runs through the API: accepted once, seen at once, cancelled."""
+"""Runs through the API: accepted once, visible immediately, canceled."""
 
 import asyncio
 from datetime import UTC, datetime

@@ -1,4 +1,4 @@
-"""Lists of the real apiserver: whole and by name, page by page."""
+"""Lists of the real apiserver: full, names only, and by page."""
 
 import pytest
 

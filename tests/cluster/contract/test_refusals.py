@@ -1,4 +1,4 @@
-"""What the apiserver itself refuses, and that it says what to do instead."""
+"""Objects that the apiserver refuses, with messages that name the next step."""
 
 import pytest
 

@@ -1,4 +1,4 @@
-"""A controller in this process, with and without Kopf, on a namespace; and the facade's two writes."""
+"""A controller in this process, with and without Kopf, on one namespace; and the API server's two writes."""
 
 import asyncio
 import contextlib
@@ -21,7 +21,7 @@ from kube import errors
 from kube.client import KubeClient
 
 IMAGE = "registry.crewyard.internal:5000/library/python:3.11-slim"
-"""On every node of the one-node cluster; it holds no runner, so that a pod of it ends at once."""
+"""Present on the node; it has no runner, so its pods exit immediately."""
 FAST = Timing(
     resync=1.0,
     poll=1,
@@ -31,12 +31,12 @@ FAST = Timing(
     coalescing_window=0.0,
     prune_settle=1.5,
 )
-"""But for starts: a pod without its image is to be there as long as a test takes on a busy machine."""
+"""Start timeouts stay long: a pod without image must outlast a test on a busy machine."""
 
 
 @dataclass
 class ControllerTestbed:
-    """A namespace with what a test does in it."""
+    """A namespace with helpers that create and change its objects."""
 
     kube: KubeClient
     config: ControllerConfig
@@ -45,7 +45,7 @@ class ControllerTestbed:
     async def until(
         self, kind: Kind, name: str, holds: Callable[[dict[str, Any]], Any], seconds: float = 120.0
     ) -> dict[str, Any]:
-        """The object once `holds` is true of it."""
+        """Return the object once `holds` is true for it."""
         obj: dict[str, Any] | None = None
         with contextlib.suppress(TimeoutError):
             async with asyncio.timeout(seconds):
@@ -57,7 +57,7 @@ class ControllerTestbed:
         raise AssertionError(f"{kind.name} {name} stayed {json.dumps((obj or {}).get('status'), indent=1)}")
 
     async def project(self, name: str = "demo", **spec: Any) -> Project:
-        """A Project."""
+        """Create a Project."""
         return Project(await self.kube.create(kinds.PROJECT, {"metadata": {"name": name}, "spec": spec}))
 
     async def deployment(
@@ -68,7 +68,7 @@ class ControllerTestbed:
         image: str = IMAGE,
         **spec: Any,
     ) -> Deployment:
-        """A Deployment that is built already."""
+        """Create a built Deployment."""
         body = {"project": project, "source": {"archive": {"upload": "upl_1"}}, **spec}
         created = await self.kube.create(kinds.DEPLOYMENT, {"metadata": {"name": name}, "spec": body})
         return Deployment(await self.mark_built(created["metadata"]["name"], plan, image))
@@ -76,7 +76,7 @@ class ControllerTestbed:
     async def mark_built(
         self, name: str, plan: dict[str, Any] | None = None, image: str = IMAGE
     ) -> dict[str, Any]:
-        """Plays a finished build."""
+        """Write the status of a finished build."""
         now = format_time(datetime.now(UTC))
         built = {
             "type": "Built",
@@ -89,42 +89,42 @@ class ControllerTestbed:
         return await self.kube.patch(kinds.DEPLOYMENT, name, {"status": status}, "status")
 
     async def wait_active(self, name: str, project: str = "demo") -> None:
-        """Waits until a Deployment is active."""
+        """Wait until a Deployment is active."""
         await self.until(kinds.PROJECT, project, lambda o: o["status"].get("activeDeployment") == name)
         await self.until(kinds.DEPLOYMENT, name, lambda o: o["status"].get("phase") == "Active")
 
     async def run(self, name: str, **spec: Any) -> Run:
-        """A Run as kubectl makes it."""
+        """Create a Run as kubectl does."""
         return Run(await self.kube.create(kinds.RUN, {"metadata": {"name": name}, "spec": spec}))
 
     async def claim(self, name: str, uid: str | None = None) -> None:
-        """Plays the facade that grants a claim, to the pod that there is or to the one of that uid."""
+        """Grant a claim as the API server does, to the existing pod or to the given uid."""
         if uid is None:
             uid = (await self.until(kinds.POD, name, lambda _: True))["metadata"]["uid"]
         claim = {"podUid": uid, "time": format_time(datetime.now(UTC))}
         await self.kube.patch(kinds.RUN, name, {"status": {"claim": claim}}, "status")
 
     async def report(self, name: str, outcome: str, **more: Any) -> None:
-        """Plays the facade that takes a result."""
+        """Write a result as the API server does."""
         result = {"outcome": outcome, "durationMs": 1234, **more}
         await self.kube.patch(kinds.RUN, name, {"status": {"result": result}}, "status")
 
     async def set_pod_status(self, pod: str, uid: str, status: dict[str, Any]) -> None:
-        """Plays what the kubelet says of this very pod, which puts its own back: until it was seen, again.
+        """Patch the status of the pod with this uid as the kubelet would; call again until it is observed.
 
-        One that is gone is left alone, and so is another pod of its name.
+        The kubelet overwrites it. Ignore a deleted pod and another pod of that name.
         """
         body = {"metadata": {"uid": uid}, "status": status}
         with contextlib.suppress(errors.Invalid, errors.KubeNotFound):
             await self.kube.patch(kinds.POD, pod, body, "status")
 
     async def wait_ended(self, name: str, seconds: float = 120.0) -> Run:
-        """The Run once it has ended."""
+        """Return the Run once it has ended."""
         return Run(await self.until(kinds.RUN, name, lambda o: Run(o).ended, seconds))
 
 
 def condition(obj: dict[str, Any] | Any, kind: str) -> tuple[str, str] | None:
-    """Status and reason of a condition."""
+    """Return status and reason of a condition, or None."""
     raw = obj if isinstance(obj, dict) else obj.raw
     for item in raw["status"].get("conditions", ()):
         if item["type"] == kind:
@@ -133,7 +133,7 @@ def condition(obj: dict[str, Any] | Any, kind: str) -> tuple[str, str] | None:
 
 
 def settings(namespace: str, **changes: Any) -> ControllerConfig:
-    """Settings for a test."""
+    """Return the settings of a test."""
     base = ControllerConfig(
         namespace=namespace,
         internal_url="http://crewyard-api.crewyard-system.svc:8080",
@@ -151,7 +151,7 @@ def settings(namespace: str, **changes: Any) -> ControllerConfig:
 
 @contextlib.asynccontextmanager
 async def controller(kube: KubeClient, config: ControllerConfig) -> AsyncIterator[ControllerProcess]:
-    """A controller that works while the block is open."""
+    """Run a controller while the context is open."""
     own_client = await KubeClient.connect(config.namespace, COMPONENT)
     process, stop = ControllerProcess(own_client, config), asyncio.Event()
     work = asyncio.create_task(process.run(stop))
@@ -165,7 +165,7 @@ async def controller(kube: KubeClient, config: ControllerConfig) -> AsyncIterato
 
 @pytest.fixture(params=["kopf", "resync"])
 def trigger(request: pytest.FixtureRequest) -> str:
-    """With Kopf, and with the resync alone."""
+    """Return the trigger of reconciles: Kopf, or the resync alone."""
     return str(request.param)
 
 

@@ -33,14 +33,14 @@ async def test_newest_of_twenty_pushes_wins(kube, tmp_path, kopf):
                 pushed = {"crewyard.dev/pushedAt": str(number)}
                 await kube.patch(kinds.PROJECT, "demo", {"metadata": {"annotations": pushed}})
                 if number < 4:
-                    # Of what no look saw, since the next push was quicker, nothing can be said.
+                    # The controller cannot report a commit that the next push replaced before a poll.
                     await testbed.until(kinds.PROJECT, "demo", lambda o: shas[-1] in ready(o))
             elapsed = time.monotonic() - started
             newest = await testbed.until(
                 kinds.PROJECT, "demo", lambda o: o["status"].get("source", {}).get("commit") == shas[-1]
             )
             deployments = await all_deployments(testbed)
-            # A slow machine may not get all of them into one window.
+            # On a slow machine the pushes may not fit into one window.
             assert len(deployments) <= 2 + elapsed // WINDOW and shas[-1] in {
                 d.spec["gitSha"] for d in deployments
             }
@@ -48,7 +48,7 @@ async def test_newest_of_twenty_pushes_wins(kube, tmp_path, kopf):
                 message = ready(newest)
                 assert "Not built, since newer ones followed: " in message
                 assert any(sha[:12] in message for sha in shas[1:-1])
-            # Each that a look saw and that was not deployed is told of, with the one that came instead.
+            # Each polled commit that was not deployed is reported with the commit that superseded it.
             skipped_shas = {sha[:12] for sha in shas[:4]} - {d.spec["gitSha"][:12] for d in deployments}
             assert skipped_shas
             async with asyncio.timeout(60):
@@ -78,7 +78,7 @@ async def test_queued_build_is_superseded_by_a_newer_commit(kube, tmp_path):
         async with controller(kube, config) as process:
             testbed = ControllerTestbed(kube, config, process)
             await testbed.project("busy")
-            # Somebody else has the only place.
+            # Another build has the only slot.
             await kube.create(kinds.DEPLOYMENT, upload("dep-busy"))
             busy = {"status": {"phase": "Building", "buildPod": "dep-busy-a1"}}
             await kube.patch(kinds.DEPLOYMENT, "dep-busy", busy, "status")
@@ -91,7 +91,7 @@ async def test_queued_build_is_superseded_by_a_newer_commit(kube, tmp_path):
             )
             assert ended.error["reason"] == "Superseded" and second in ended.error["message"]
             assert "buildPod" not in ended.status
-            # The head comes back to it: it is tried anew, and not refused for ever.
+            # The branch returns to that commit: it is built again.
             repository.reset(ended.spec["gitSha"])
             await testbed.until(
                 kinds.PROJECT, "demo", lambda o: o["status"]["source"]["commit"] == ended.spec["gitSha"]
@@ -105,7 +105,7 @@ def upload(name):
 
 
 async def wait_deployment(testbed, sha):
-    """The name of the Deployment of a commit."""
+    """Return the name of the Deployment of a commit once it exists."""
     async with asyncio.timeout(90):
         while True:
             for deployment in await all_deployments(testbed):

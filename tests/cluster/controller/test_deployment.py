@@ -1,4 +1,4 @@
-"""Builds against a real kubelet. The image of our containers here holds no `build`, so that pods break."""
+"""Builds against a real kubelet. The test image has no `build` module, so build pods fail."""
 
 import asyncio
 import contextlib
@@ -71,7 +71,7 @@ def archive(sha: str) -> dict[str, object]:
 
 @pytest.fixture
 async def idle_builds(kube, trigger):
-    """A controller whose build pods never start and never are given up."""
+    """A controller whose build pods never start and never time out."""
     timing = replace(FAST, image_pull=600, start_timeout=600)
     config = settings(kube.namespace, kopf=trigger == "kopf", service_image=NO_IMAGE, timing=timing)
     async with controller(kube, config) as process:
@@ -79,7 +79,7 @@ async def idle_builds(kube, trigger):
 
 
 async def building(kube) -> set[str]:
-    """The Deployments that have a build pod."""
+    """Return the Deployments that have a build pod."""
     listing = await kube.list(kinds.POD, names.LABEL_DEPLOYMENT)
     return {pod.labels[names.LABEL_DEPLOYMENT] for pod in map(Pod, listing.items) if not pod.deleting}
 
@@ -142,7 +142,7 @@ async def test_free_slot_is_taken_without_writing_waiters(idle_builds):
         await testbed.until(kinds.DEPLOYMENT, name, lambda o: o["metadata"].get("ownerReferences"))
     versions = await written(testbed.kube)
     await testbed.kube.delete(kinds.DEPLOYMENT, "dep-1")
-    # A resync, which takes as long as its lists, brings it too: how soon it is says nothing of this code.
+    # A resync also triggers it, so the time until then is not measured.
     soon = 60
     await testbed.until(kinds.DEPLOYMENT, "dep-2", lambda o: o["status"].get("buildPod"), soon)
     await testbed.mark_built("dep-3")
@@ -153,7 +153,7 @@ async def test_free_slot_is_taken_without_writing_waiters(idle_builds):
 
 
 async def written(kube) -> dict[str, str]:
-    """The versions of all Deployments."""
+    """Return the resource versions of all Deployments."""
     listing = await kube.list(kinds.DEPLOYMENT)
     return {found.name: found.resource_version for found in map(Deployment, listing.items)}
 
@@ -187,7 +187,7 @@ async def test_build_limits_hold_across_restarts(kube):
                     async with asyncio.timeout(120):
                         while len(building_now := await building(kube) & set(remaining)) < expected:
                             await asyncio.sleep(0.02)
-                    # Two at once, so that two places are free at once.
+                    # Finish two together to free two slots together.
                     for name in sorted(building_now)[:2]:
                         await testbed.mark_built(name)
                         del remaining[name]
@@ -203,7 +203,7 @@ async def test_build_limits_hold_across_restarts(kube):
 
 
 async def create_sleeping_build_pod(kube, deployment: Deployment) -> None:
-    """A build pod that was made and not recorded, since the controller died in between; it runs for long."""
+    """Create a long-running build pod that no status records, as after a controller crash."""
     owner = {"apiVersion": names.API_VERSION, "kind": "Deployment"}
     labels = {
         names.LABEL_MANAGED_BY: names.MANAGED_BY,
@@ -248,7 +248,7 @@ async def test_deleted_owner_stops_build_and_frees_slot(testbed, what):
     async with asyncio.timeout(60):
         while await testbed.kube.get(kinds.POD, "dep-a-a1"):
             await asyncio.sleep(0.1)
-    # A bound that is promised, and no measurement.
+    # A guaranteed limit, not a measurement.
     assert time.monotonic() - started < 12
 
 
@@ -258,7 +258,7 @@ async def test_orphaned_build_pods_are_stopped_at_startup(kube):
     await create(testbed, "dep-a")
     created = Deployment(await kube.get(kinds.DEPLOYMENT, "dep-a"))
     await create_sleeping_build_pod(kube, created)
-    # Without an owner the garbage collector does not care.
+    # The garbage collector ignores objects without an owner.
     await kube.patch(kinds.POD, "dep-a-a1", {"metadata": {"ownerReferences": None}})
     await kube.delete(kinds.DEPLOYMENT, "dep-a")
     async with controller(kube, config):

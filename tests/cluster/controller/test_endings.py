@@ -1,4 +1,4 @@
-"""The ends of pods as the kubelet really tells them, read as the controller reads them."""
+"""Pod terminations as the kubelet reports them and the controller reads them."""
 
 import asyncio
 import contextlib
@@ -36,7 +36,7 @@ def body(code, **spec):
 
 
 async def last_seen(kube, pod):
-    """The last that was seen of a pod: finished, or gone."""
+    """Return the last state of a pod: finished or deleted."""
     seen = pod
     with contextlib.suppress(TimeoutError):
         async with asyncio.timeout(300):
@@ -84,10 +84,10 @@ async def test_reason_of_a_deleted_or_evicted_pod(kube, how, reason):
 
 
 async def test_lost_node_is_reported_although_the_pod_is_gone(kube):
-    """Kubernetes marks such a pod as failed and deletes it in the same moment."""
+    """Kubernetes marks such a pod as failed and deletes it immediately."""
     async with controller(kube, settings(kube.namespace)) as process:
         testbed = ControllerTestbed(kube, process.config, process)
-        # No node has the label: nothing ends the pod sooner, and no kubelet puts back what is played here.
+        # No node has the label, so no kubelet ends the pod or overwrites the written status.
         spec = {"plan": "pro", "pod": {"nodeSelector": {"crewyard.dev/none": "here"}}}
         await kube.create(kinds.PROJECT, {"metadata": {"name": "demo"}, "spec": spec})
         await testbed.deployment("dep-a")
@@ -97,7 +97,7 @@ async def test_lost_node_is_reported_although_the_pod_is_gone(kube):
         await testbed.until(kinds.RUN, "run-a", lambda o: o["status"]["phase"] == "Running")
         node_lost = {"type": "DisruptionTarget", "status": "True", "reason": "DeletionByPodGC"}
         status = {"phase": "Failed", "conditions": [{**node_lost, "message": "PodGC: node no longer exists"}]}
-        # As that controller does it: another phase and the deletion, one call after the other.
+        # The pod garbage collector does the same: patch the phase, then delete.
         await kube.patch(kinds.POD, "run-a", {"status": status}, "status")
         await kube.delete(kinds.POD, "run-a", grace_seconds=0)
         ended = await testbed.wait_ended("run-a")

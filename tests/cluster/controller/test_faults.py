@@ -1,4 +1,4 @@
-"""What goes wrong around a controller: it dies, two of them work, the cluster's rules are strict."""
+"""Faults around a controller: downtime, two controllers, strict pod security."""
 
 import asyncio
 import time
@@ -21,10 +21,10 @@ NO_IMAGE = "registry.crewyard.internal:5000/library/none:1"
 
 
 async def test_two_controllers_create_one_pod_per_run(kube):
-    # The image that is not there is waited for longer than eight pods take to be recorded.
+    # The wait for the missing image outlasts the recording of eight pods.
     config = settings(kube.namespace)
     async with AsyncExitStack() as stack:
-        # Two Kopfs in one process would cancel one another's tasks.
+        # Two Kopf operators in one process would cancel each other's tasks.
         for kopf in (True, False):
             await stack.enter_async_context(controller(kube, replace(config, kopf=kopf)))
         testbed = ControllerTestbed(kube, config)
@@ -37,7 +37,7 @@ async def test_two_controllers_create_one_pod_per_run(kube):
         for name in names:
             found = await testbed.until(kinds.RUN, name, lambda o: o["status"].get("pod"))
             uids[name] = found["status"]["pod"]["uid"]
-        # (A build pod may have been made before the test played the finished build.)
+        # A build pod may exist from before the test wrote the finished build.
         selector = f"{names_of.LABEL_COMPONENT}={names_of.COMPONENT_RUN}"
         pods = {pod.name: pod.uid for pod in map(Pod, (await kube.list(kinds.POD, selector)).items)}
         assert pods == uids

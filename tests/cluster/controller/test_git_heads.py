@@ -1,4 +1,4 @@
-"""What can happen to a head: forced, rewritten, removed, born late, exchanged for a tag; suspended, asked."""
+"""Changes of a branch: forced, rewritten, removed, created late, replaced by a tag; suspend and request."""
 
 import asyncio
 from collections.abc import AsyncIterator
@@ -22,7 +22,7 @@ async def testbed(kube: KubeClient, tmp_path: Path) -> AsyncIterator["FollowingP
 
 
 class FollowingProjectTestbed:
-    """The project demo, which follows a repository."""
+    """The project demo, which follows a git repository."""
 
     def __init__(self, controller: ControllerTestbed, server: GitServer) -> None:
         self.controller, self.server, self.repository = controller, server, server.create("crew")
@@ -44,7 +44,7 @@ class FollowingProjectTestbed:
         return [Deployment(item) for item in listing.items]
 
     async def wait_deployed(self, sha: str, project: str = "demo") -> Deployment:
-        """The Deployment of a commit, once it has its order."""
+        """Return the Deployment of a commit once it has its order."""
         async with asyncio.timeout(90):
             while True:
                 for deployment in await self.deployments(project):
@@ -53,7 +53,7 @@ class FollowingProjectTestbed:
                 await asyncio.sleep(0.05)
 
     async def build_and_activate(self, sha: str) -> str:
-        """Plays the build of a commit's Deployment; its name."""
+        """Finish the build of a commit's Deployment; return its name once it is active."""
         name = (await self.wait_deployed(sha)).name
         await self.controller.until(kinds.DEPLOYMENT, name, lambda o: o["status"].get("sourceKey"))
         await self.controller.mark_built(name)
@@ -69,23 +69,23 @@ class FollowingProjectTestbed:
 async def test_branch_forced_back_removed_or_rewritten(testbed):
     repository, deployments = testbed.repository, testbed.deployments
     await testbed.create_project(ref={"branch": "main"})
-    # Empty: the first push cures it.
+    # An empty repository: the first push fixes it.
     assert "push one" in await testbed.wait_ready("False", "EmptyRepository")
     first = repository.commit({"main.py": "1"}, "One")
     one = await testbed.build_and_activate(first)
     second = repository.commit({"main.py": "2"}, "Two")
     two = await testbed.build_and_activate(second)
-    # Forced back: what is built already is active at once, without another Deployment.
+    # Forced back: the existing build becomes active without another Deployment.
     repository.reset(first)
     await testbed.controller.wait_active(one)
     assert len(await deployments()) == 2
-    # Removed: it says so, and what is active stays.
+    # Removed: the condition reports it and the active deployment stays.
     repository._git("branch", "keep", "main")
     repository._git("update-ref", "-d", "refs/heads/main")
     assert "branches: keep" in await testbed.wait_ready("False", "BranchNotFound")
     project = await testbed.controller.kube.get(kinds.PROJECT, "demo")
     assert project["status"]["activeDeployment"] == one
-    # Rewritten: the same name with a history that has nothing of the old one.
+    # Rewritten: the same branch with an unrelated history.
     tree = repository._git("rev-parse", f"{second}^{{tree}}")
     rewritten = repository._git("commit-tree", tree, "-m", "Rewritten")
     repository.reset(rewritten)

@@ -1,4 +1,4 @@
-"""A hundred addresses that nobody means well with: each is refused, or its Project says what is wrong."""
+"""Hostile repository URLs: the apiserver refuses each, or the Project reports the reason."""
 
 import asyncio
 from typing import Any
@@ -13,7 +13,7 @@ INSIDE = ("127.0.0.1", "0x7f.1", "2130706433", "localhost", "0", "[::1]", "[::ff
 
 
 def ready(project: dict[str, Any]) -> dict[str, Any] | None:
-    """The condition Ready, once it is decided."""
+    """Return the condition Ready once it is not Unknown."""
     conditions = (project.get("status") or {}).get("conditions", ())
     return next(
         (item for item in conditions if item["type"] == "Ready" and item["status"] != "Unknown"), None

@@ -1,4 +1,4 @@
-"""What GitHub gets to know: real controller and apiserver, and a server that speaks GitHub's endpoints."""
+"""Reports to GitHub: real controller and apiserver, and a stub of GitHub's API."""
 
 import asyncio
 import base64
@@ -142,7 +142,7 @@ async def test_wrong_token_is_reported_once_and_retried(testbed, github):
     await testbed.wait_active("dep-a")
     await until(lambda: github.request_count > 4)
     async with asyncio.timeout(60):
-        # Written by the way, and so a moment later.
+        # Events are written in the background.
         while not (events := await not_told_events(testbed)):
             await asyncio.sleep(0.05)
     assert len(events) == 1
@@ -190,7 +190,7 @@ async def test_pull_request_polls_back_off_during_outage(testbed, github):
     before = github.request_count
     await asyncio.sleep(1.5)
     assert github.request_count - before < 15
-    # It does go on; a busy machine may not have come to it twice by then.
+    # Polling continues; a busy machine may need longer for the second poll.
     await until(lambda: github.request_count - before > 1)
 
 

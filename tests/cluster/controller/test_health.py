@@ -1,4 +1,4 @@
-"""What Flux (kstatus) and Argo CD (its script, in a Lua interpreter) make of real objects in each state."""
+"""Health of real objects in each state, by Flux (kstatus) and Argo CD (its script, in a Lua interpreter)."""
 
 import asyncio
 import json
@@ -28,7 +28,7 @@ async def testbed(kube):
 
 
 def kstatus(obj):
-    """What tools that wait by kstatus see."""
+    """Return the kstatus of an object."""
     search_path = os.pathsep.join([os.environ.get("CREWYARD_TOOLS", ""), os.environ["PATH"]])
     program = shutil.which("kstatus", path=search_path)
     if program is None:
@@ -40,7 +40,7 @@ def kstatus(obj):
 
 
 def argocd(obj):
-    """What Argo CD shows."""
+    """Return the health that Argo CD shows."""
     script = yaml.safe_load(SCRIPTS.read_text())["data"][
         f"resource.customizations.health.crewyard.dev_{obj['kind']}"
     ]

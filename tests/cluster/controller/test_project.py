@@ -1,4 +1,4 @@
-"""Projects against a real apiserver and a real git server; builds are played by the test."""
+"""Projects against a real apiserver and a real git server; the test writes build results."""
 
 import asyncio
 import itertools
@@ -174,7 +174,7 @@ async def test_failed_revision_is_retried_on_request(testbed, server):
 
 
 async def mark_pushed(testbed, text):
-    """What a webhook does."""
+    """Annotate the Project as a webhook does."""
     await testbed.kube.patch(
         kinds.PROJECT, "demo", {"metadata": {"annotations": {"crewyard.dev/pushedAt": text}}}
     )
@@ -196,7 +196,7 @@ async def test_push_polls_now_and_skips_failed_commits(testbed, server):
 
 
 async def create_active_deployment(testbed, index):
-    """A built Deployment that is active."""
+    """Create a built Deployment and wait until it is active."""
     name = f"dep-{index}"
     spec = {"project": "demo", "source": {"archive": {"upload": "upl_1"}}}
     await testbed.kube.create(kinds.DEPLOYMENT, {"metadata": {"name": name}, "spec": spec})
@@ -223,14 +223,14 @@ async def test_retention_deletes_images_then_deployments(testbed):
             await asyncio.sleep(0.05)
     env = {e["name"]: e.get("value") for e in pods[0]["spec"]["containers"][0]["env"]}
     request = json.loads(env["CREWYARD_PRUNE"])
-    # The Run holds dep-0, so that the next one goes.
+    # The Run uses dep-0, so retention selects the next one.
     assert [image[-1] for image in request["images"]] == ["1"] and len(pods) == 1
     assert await testbed.kube.get(kinds.DEPLOYMENT, "dep-1")
-    # Its image is going: no rollback leads there any more.
+    # Its image is being deleted: a rollback to it has no effect.
     await testbed.kube.patch(kinds.DEPLOYMENT, "dep-1", {"spec": {"activation": 1}})
     await asyncio.sleep(2)
     assert (await testbed.kube.get(kinds.PROJECT, "demo"))["status"]["activeDeployment"] == "dep-3"
-    # The image of our containers here holds no `build`; the test plays the pod that did its work.
+    # The test image has no `build` module; the test writes the status of a successful pod.
     name = pods[0]["metadata"]["name"]
     failed = await testbed.until(kinds.POD, name, lambda o: o["status"]["phase"] == "Failed")
     (container,) = failed["status"]["containerStatuses"]
@@ -239,7 +239,7 @@ async def test_retention_deletes_images_then_deployments(testbed):
     async with asyncio.timeout(120):
         for attempt in itertools.count():
             await testbed.set_pod_status(name, failed["metadata"]["uid"], status)
-            # A pod that has ended is seen by the watch alone: any change of the Project asks for a look.
+            # Only the watch reports an ended pod; a change of the Project triggers a reconcile.
             change = {"metadata": {"annotations": {"attempt": str(attempt)}}}
             await testbed.kube.patch(kinds.PROJECT, "demo", change)
             if await testbed.kube.get(kinds.DEPLOYMENT, "dep-1") is None:

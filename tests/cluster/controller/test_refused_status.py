@@ -1,4 +1,4 @@
-"""Statuses that the apiserver refuses: an end is written all the same, all else is said and tried again."""
+"""Statuses that the apiserver refuses: an end is written anyway, others are reported and retried."""
 
 import json
 from datetime import UTC, datetime
@@ -21,7 +21,7 @@ UGLY = "a\x00b\x1b[31m\x07" + "x" * 9000
 
 @pytest.fixture
 def applier(kube):
-    """What performs Decisions, without a controller at work."""
+    """The applier of Decisions, without a running controller."""
     return ControllerProcess(kube, settings(kube.namespace, kopf=False)).applier
 
 
@@ -62,7 +62,7 @@ async def test_fallback_status_replaces_an_invalid_one(kube, applier):
 
 async def test_run_with_an_invalid_result_ends(testbed):
     await testbed.project()
-    # The pod does not start: it must not end by itself before its report is played.
+    # The pod never starts, so it cannot end before the test writes its result.
     await testbed.deployment("dep-a", image="registry.crewyard.internal:5000/library/none:1")
     await testbed.run("run-a", deployment="dep-a")
     await testbed.claim("run-a")

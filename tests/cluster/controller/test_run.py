@@ -1,4 +1,4 @@
-"""Runs against a real apiserver and kubelet; the facade's two writes are played by the test."""
+"""Runs against a real apiserver and kubelet; the test does the API server's two writes."""
 
 import asyncio
 import contextlib
@@ -18,14 +18,14 @@ NO_IMAGE = "registry.crewyard.internal:5000/library/none:1"
 
 @pytest.fixture
 def unrecorded(monkeypatch):
-    """An unclaimed pod is recorded once something is told of its start: later than any test takes."""
+    """Delay the recording of unclaimed pods beyond the length of any test."""
     monkeypatch.setattr(pod_ref, "PROBLEM_DELAY_SECONDS", 600.0)
     monkeypatch.setattr(pod_ref, "STARTING_DELAY_SECONDS", 600.0)
 
 
 async def test_run_gets_a_pod_is_claimed_and_ends(testbed):
     await testbed.project()
-    # The pod does not start: it must not end by itself before its report is played.
+    # The pod never starts, so it cannot end before the test writes its result.
     await testbed.deployment("dep-a", image=NO_IMAGE)
     await testbed.wait_active("dep-a")
     await testbed.run("run-a", project="demo")
@@ -43,10 +43,10 @@ async def test_run_gets_a_pod_is_claimed_and_ends(testbed):
 
 
 async def assert_writes(testbed, name, expected):
-    """How often the controller has written Runs' status once this one ended; others' writes are not in it."""
+    """Assert the number of the controller's Run status writes once this run has ended."""
     await testbed.wait_ended(name)
     entry = testbed.process.metrics.writes.labels(kinds.RUN.plural, "patch")
-    # What the apiserver shows already is counted only with its answer.
+    # A write is counted after its response, later than it is visible.
     with contextlib.suppress(TimeoutError):
         async with asyncio.timeout(60):
             while entry._value.get() < expected:
@@ -61,7 +61,7 @@ async def test_status_writes_of_admitted_and_queued_runs(unrecorded, testbed):
     await testbed.wait_active("dep-a")
 
     async def run(name):
-        # As the facade makes it.
+        # As the API server creates it.
         owner = {"apiVersion": "crewyard.dev/v1alpha1", "kind": "Project", "name": "demo", "uid": project.uid}
         body = {"metadata": {"name": name, "ownerReferences": [owner]}, "spec": {"deployment": "dep-a"}}
         await testbed.kube.create(kinds.RUN, body)
@@ -178,7 +178,7 @@ async def test_refusals_name_reason_and_next_step(testbed):
     await testbed.run("run-a", deployment="dep-none")
     await testbed.run("run-b", project="demo")
     await testbed.run("run-c", project="nobody")
-    # Before the project gets a deployment, which a Run looked at only now would be resolved to.
+    # Wait first: a Run resolved later would get the project's next deployment.
     await testbed.wait_ended("run-b")
     await testbed.deployment("dep-env", plan={"envRequired": ["OPENAI_API_KEY"]})
     await testbed.run("run-d", deployment="dep-env")
@@ -267,7 +267,7 @@ async def test_pod_without_a_run_slot_requeues_the_run(testbed):
     await testbed.run("run-a", deployment="dep-a")
     recorded = await testbed.until(kinds.RUN, "run-a", lambda o: o["status"].get("pod"))
     first = recorded["status"]["pod"]["uid"]
-    # As the kubelet tells of a runner that was told to wait until its start timeout.
+    # As the kubelet reports a runner that waited for a run slot until its start timeout.
     message = json.dumps(
         {"outcome": None, "message": f"The run was not claimed: {WAITED}", "reported": False}
     )
@@ -297,7 +297,7 @@ async def test_missing_image_fails_after_the_deadline(kube, trigger):
 
 
 async def test_slot_of_a_deleted_run_goes_to_the_next(testbed):
-    # No node has the label: the pods take their places and are gone at once when they are deleted.
+    # No node has the label: the pods occupy slots and disappear immediately when deleted.
     await testbed.project(pod={"nodeSelector": {"crewyard.dev/none": "here"}})
     await testbed.deployment("dep-a", image=NO_IMAGE)
     await testbed.wait_active("dep-a")

@@ -1,4 +1,4 @@
-"""Pods that never start their crew: no node for them, or a process that never claims."""
+"""Pods that never start their crew: unschedulable, or with a process that never claims."""
 
 import asyncio
 import json
@@ -11,7 +11,7 @@ from tests.campaign import image, installed_service
 from tests.cluster.controller.conftest import FAST, ControllerTestbed, condition, controller, settings
 
 START_TIMING = replace(FAST, start_timeout=30, unschedulable=20)
-"""So much that a busy machine comes before to what is looked for: a container, the scheduler's words."""
+"""Long enough for a busy machine to start a container and to get the scheduler's message."""
 NOT_CLAIMING = """import signal, sys, time
 
 # The first process of a container does not hear of it otherwise, and would have the whole grace.
@@ -62,7 +62,7 @@ async def test_process_that_never_claims_times_out(kube, tmp_path):
         await testbed.run("run-a", deployment="dep-a")
         pod = await testbed.until(kinds.POD, "run-a", lambda o: o["status"].get("phase") == "Running", 180)
         assert pod["status"]["containerStatuses"][0]["state"]["running"]
-        # It has as long as a runner that gives up by itself, and half a minute.
+        # The deadline is that of a runner that gives up, plus half a minute.
         run = await testbed.wait_ended("run-a", 180)
         assert (run.phase, run.error["reason"]) == ("Failed", "StartTimeout")
         assert "did not start its crew within 30 s" in run.error["message"]

@@ -1,7 +1,7 @@
-"""`make up` on the cluster of the current context, for real: asked, refused, confirmed, and taken away again.
+"""`make up` on the cluster of the current context: refusal, confirmation, installation and removal.
 
-The cluster is a control plane of the test's own, with somebody else's objects
-on it, so that it can be seen that nothing but Crewyard's was touched.
+The cluster is a private control plane with foreign objects, to check that `make`
+changes only Crewyard's.
 """
 
 import json
@@ -39,7 +39,7 @@ FOREIGN_OBJECTS = {
 
 @dataclass
 class MakeUser:
-    """Somebody who types make targets with this cluster as the current context."""
+    """A user who runs make targets with this cluster as the current context."""
 
     cluster: ControlPlane
     state: Path
@@ -81,14 +81,14 @@ def cluster(tmp_path_factory):
 
 @pytest.fixture
 def user(cluster):
-    # A path of pytest's own would be too long for a state directory.
+    # A pytest path would be too long for a state directory.
     with tempfile.TemporaryDirectory(prefix="crewyard-test-") as state:
         created = MakeUser(cluster, Path(state, "state"))
         yield created
         created.make_confirmed("down --purge")
 
 
-# What the control plane writes by itself: events, leases, and what it counts and derives.
+# Resources that the control plane writes: events, leases, derived objects.
 CONTROL_PLANE_RESOURCES = (
     "events",
     "leases",
@@ -112,14 +112,14 @@ QUIET_SECONDS = 3.0
 
 
 def stored_revisions(cluster: ControlPlane) -> dict[str, tuple[str, str]]:
-    """All objects as etcd holds them: their keys, when they were made and when last written."""
+    """Return the keys of all objects in etcd with their create and modify revisions."""
     found = cluster.revisions()
     ours = tuple(f"/registry/{name}/" for name in CONTROL_PLANE_RESOURCES)
     return {key: revisions for key, revisions in found.items() if not key.startswith(ours)}
 
 
 def wait_until_settled(cluster: ControlPlane) -> None:
-    """Returns once the controller manager has done what it does by itself: accounts, roles made of others."""
+    """Wait until the controller manager has created service accounts and aggregated roles."""
     known: dict[str, tuple[str, str]] = {}
     deadline, since = time.monotonic() + 180, time.monotonic()
     while time.monotonic() - since < QUIET_SECONDS:
@@ -133,7 +133,7 @@ def wait_until_settled(cluster: ControlPlane) -> None:
 
 
 def is_crewyards(key: str) -> bool:
-    """Whether a key is one that `make up` may write: ours by name, or in one of the two namespaces."""
+    """Return whether `make up` may write a key: by its name, or in one of the two namespaces."""
     parts = key.split("/")
     whole = parts[-1].startswith("crewyard-") or parts[-1].endswith(".crewyard.dev") or parts[-1] == "crews"
     return whole or parts[-2] in ("crews", "crewyard-system")
@@ -225,7 +225,7 @@ def test_context_of_another_cluster_is_refused(user):
     assert note.read_text().strip() == namespace["metadata"]["uid"]
     wait_until_settled(user.cluster)
     before = stored_revisions(user.cluster)
-    # As if it had been confirmed when the same address led to another cluster.
+    # As if the user had confirmed while the address led to another cluster.
     note.write_text("5c1b6e1e-0000-4000-8000-000000000000\n")
     for command in ("up", "deploy", "down", "down --purge", "status"):
         refused = user.make(command, CONFIRM="test")

@@ -1,4 +1,4 @@
-"""An installation for a test, gone at its end."""
+"""An installation for one test."""
 
 import os
 import shutil
@@ -12,7 +12,7 @@ from tests.testbed.ports import free_port
 
 
 def pytest_collection_modifyitems(items: list[pytest.Item]) -> None:
-    """Skips all of this on kind, also where the machine brings a helm of its own, as GitHub's do."""
+    """Skip these tests on kind, even where helm is installed, as on GitHub's runners."""
     for item in items:
         if os.environ.get("CREWYARD_CLUSTER") == "kind" and Path(__file__).parent in item.path.parents:
             item.add_marker(pytest.mark.skip(reason="its registry and addresses are the embedded node's"))
@@ -20,7 +20,7 @@ def pytest_collection_modifyitems(items: list[pytest.Item]) -> None:
 
 @pytest.fixture
 def installation() -> Iterator[Installation]:
-    """Not installed yet, but for its volume."""
+    """An installation with its volume, not installed yet."""
     if shutil.which("helm") is None:
         pytest.skip("no helm: `make tools` builds it")
     made = Installation(free_port(), image())

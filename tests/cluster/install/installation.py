@@ -1,6 +1,6 @@
-"""An installation by the chart in namespaces of its own, on the cluster where another one already is.
+"""An installation by the chart in its own namespaces, on a cluster with another installation.
 
-All that is done to it is done by the commands of docs/installation.md.
+Uses only the commands of docs/installation.md.
 """
 
 import json
@@ -29,16 +29,16 @@ CHART = ROOT / "manifests" / "chart"
 SERVICE_USER = 65532
 COMMAND_TIMEOUT_SECONDS = 300
 DELETE_TIMEOUT = "--timeout=280s"
-"""For namespaces: their pods have a grace, and who empties them has much else to do. Less than `SECONDS`."""
+"""For namespaces, whose pods have a grace period. Less than `COMMAND_TIMEOUT_SECONDS`."""
 PUSH_SECRET = "registry-push"
 
 
 class CommandError(Exception):
-    """A command failed; the text is the command and what it said."""
+    """A command failed; the text has the command and its output."""
 
 
 def command(*argv: str, stdin: str = "", seconds: int = COMMAND_TIMEOUT_SECONDS) -> str:
-    """Standard output. Raises CommandError."""
+    """Run a command and return its standard output. Raises CommandError."""
     done = subprocess.run(argv, input=stdin, capture_output=True, text=True, timeout=seconds)
     if done.returncode:
         raise CommandError(f"{' '.join(argv)}\n{done.stdout[-2000:]}\n{done.stderr[-4000:]}")
@@ -46,24 +46,24 @@ def command(*argv: str, stdin: str = "", seconds: int = COMMAND_TIMEOUT_SECONDS)
 
 
 def kubectl(*arguments: str, stdin: str = "") -> str:
-    """Standard output of kubectl. Raises CommandError."""
+    """Run kubectl and return its standard output. Raises CommandError."""
     return command("kubectl", *arguments, stdin=stdin)
 
 
 def dev_settings() -> settings.Settings:
-    """Where the ground keeps things."""
+    """Return the settings of the dev cluster."""
     return settings.from_environment(os.environ)
 
 
 def image() -> str:
-    """The service's image of the present code, by digest, made now where it is not there."""
+    """Return the service image of the working tree by digest; build it if it is missing."""
     found, progress = dev_settings(), StepProgress()
     with state.locked(found, progress):
         return service_image.ensure(found, HttpKubeApi(found.kubeconfig), images.recorded(found), progress)
 
 
 def egress_rule(port: int, protocols: tuple[str, ...] = ("TCP",)) -> dict[str, Any]:
-    """An egress rule to the machine that answers names and serves the registry."""
+    """Return an egress rule to the host, which serves DNS and the registry."""
     return {
         "to": [{"ipBlock": {"cidr": f"{BRIDGE_ADDRESS}/32"}}],
         "ports": [{"protocol": protocol, "port": port} for protocol in protocols],
@@ -72,42 +72,42 @@ def egress_rule(port: int, protocols: tuple[str, ...] = ("TCP",)) -> dict[str, A
 
 @dataclass
 class Installation:
-    """One release. `port` is where its API is reached on this machine, by a forwarded port."""
+    """One release. `port` is the local port forwarded to its API."""
 
     port: int
     service: str
     name: str = field(default_factory=lambda: f"install-{secrets.token_hex(3)}")
     extra_values: dict[str, Any] = field(default_factory=dict)
-    """Values besides, over those that this cluster needs."""
+    """Values that extend and override those this cluster needs."""
 
     @property
     def namespace(self) -> str:
-        """Of the service."""
+        """Namespace of the service."""
         return f"{self.name}-system"
 
     @property
     def crews(self) -> str:
-        """Of the crews."""
+        """Namespace of the crews."""
         return f"{self.name}-crews"
 
     @property
     def prefix(self) -> str:
-        """What the names of its objects begin with."""
+        """Name prefix of its objects."""
         return f"{self.name}-crewyard"
 
     @property
     def directory(self) -> Path:
-        """Behind the volume; the node has no provisioner."""
+        """Host directory of the volume; the node has no provisioner."""
         return dev_settings().data / "volumes" / self.name
 
     def values(self) -> dict[str, Any]:
-        """What this cluster needs."""
+        """Return the chart values that this cluster needs."""
         made = images.recorded(dev_settings())
         repository, _, digest = self.service.partition("@")
         names = egress_rule(53, ("UDP", "TCP"))
         return {
             "image": {"repository": repository, "digest": digest},
-            # The other installation has them, and every test of this cluster uses them.
+            # The other installation has the CRDs, and all tests of this cluster use them.
             "crds": {"install": False},
             "crews": {"namespace": self.crews},
             "publicUrl": f"http://127.0.0.1:{self.port}",
@@ -120,12 +120,12 @@ class Installation:
         }
 
     def secret(self, name: str, **entries: str) -> None:
-        """A Secret of the service."""
+        """Create a Secret of the service."""
         literals = [f"--from-literal={key}={value}" for key, value in entries.items()]
         kubectl("-n", self.namespace, "create", "secret", "generic", name, *literals)
 
     def prepare(self) -> None:
-        """The volume, as an operator without a provisioner makes it."""
+        """Create the volume as an operator without a provisioner does."""
         self.directory.mkdir(parents=True)
         os.chown(self.directory, SERVICE_USER, SERVICE_USER)
         volume = {
@@ -143,7 +143,7 @@ class Installation:
         kubectl("apply", "-f", "-", stdin=json.dumps(volume))
 
     def install(self, *changes: str) -> str:
-        """Installs or upgrades, and waits until it is ready; `changes` as for `--set-json`."""
+        """Install or upgrade and wait until ready; `changes` as for `--set-json`."""
         argv = ["helm", "upgrade", "--install", self.name, str(CHART), "--namespace", self.namespace]
         argv += [
             "--create-namespace",
@@ -162,7 +162,7 @@ class Installation:
         return output
 
     def push_secret(self) -> dict[str, Any]:
-        """What pushes below its prefix of the registry."""
+        """Return the Secret that permits pushes below its prefix of the registry."""
         return {
             "apiVersion": "v1",
             "kind": "Secret",
@@ -172,11 +172,11 @@ class Installation:
         }
 
     def uninstall(self) -> None:
-        """Without what is kept."""
+        """Uninstall the release; the chart keeps CRDs, objects and data."""
         command("helm", "uninstall", self.name, "--namespace", self.namespace, "--wait", DELETE_TIMEOUT)
 
     def diagnostics(self) -> str:
-        """What its pods say, for the message of a failed test."""
+        """Return the pod list and logs for the message of a failed test."""
         found = ["-n", self.namespace]
         argv = ["kubectl", *found, "logs", "-l", "app.kubernetes.io/name=crewyard", "--tail=20", "--prefix"]
         output = subprocess.run(argv, capture_output=True, text=True, timeout=60)
@@ -184,14 +184,14 @@ class Installation:
         return f"{pods.stdout}{output.stdout}{output.stderr}"
 
     def create_key(self) -> str:
-        """A new admin key, by the documented command."""
+        """Create an admin key with the documented command."""
         return kubectl(
             "-n", self.namespace, "exec", f"deployment/{self.prefix}-api", "--", "python3", "-m", "api", "key"
         ).strip()
 
     @contextmanager
     def client(self, key: str, target: str = "") -> Iterator[Client]:
-        """Its API, by a forwarded port, as NOTES.txt says it; `target` is one pod instead of the Service."""
+        """Open a client through a port-forward as in NOTES.txt; `target` is a pod instead of the Service."""
         target_args = (target or f"service/{self.prefix}-api", f"{self.port}:8080")
         argv = ["kubectl", "-n", self.namespace, "port-forward", *target_args]
         process = subprocess.Popen(argv, stdout=subprocess.DEVNULL, stderr=subprocess.DEVNULL)
@@ -204,7 +204,7 @@ class Installation:
             process.wait(30)
 
     def remove(self) -> None:
-        """Everything of it, whatever state it is in."""
+        """Delete everything of the installation in any state."""
         subprocess.run(
             ["helm", "uninstall", self.name, "-n", self.namespace, "--ignore-not-found"],
             capture_output=True, timeout=COMMAND_TIMEOUT_SECONDS,
@@ -216,7 +216,7 @@ class Installation:
 
 
 def until(check: Any, seconds: float = 300) -> Any:
-    """What `look` gives once it gives something. Raises TimeoutError."""
+    """Return the result of `check` once it is true. Raises TimeoutError."""
     end = time.monotonic() + seconds
     while not (found := check()):
         if time.monotonic() > end:

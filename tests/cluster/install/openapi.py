@@ -1,6 +1,6 @@
-"""JSON schemas for kubeconform out of the apiserver's own OpenAPI document: it cannot fetch any here.
+"""JSON schemas for kubeconform from the apiserver's OpenAPI document: it cannot download any here.
 
-Strict: an object with known properties has no others.
+Strict: an object with declared properties has no others.
 """
 
 import json
@@ -8,7 +8,7 @@ from pathlib import Path
 from typing import Any
 
 KINDS = "x-kubernetes-group-version-kind"
-# Written as a string or a number, whatever the document says.
+# These accept a string or a number, unlike the document says.
 EITHER = ("io.k8s.apimachinery.pkg.util.intstr.IntOrString", "io.k8s.apimachinery.pkg.api.resource.Quantity")
 
 
@@ -24,7 +24,7 @@ def _strict(schema: Any) -> Any:
 
 
 def write(document: dict[str, Any], directory: Path) -> str:
-    """A file for each kind of the OpenAPI document (v2); gives kubeconform's -schema-location."""
+    """Write one file per kind of the OpenAPI document (v2); return kubeconform's -schema-location."""
     definitions = {name: _strict(schema) for name, schema in document["definitions"].items()}
     for name in EITHER:
         definitions[name] = {"type": ["string", "number"]}

@@ -1,6 +1,6 @@
-"""Lets pods reach a server of this machine that listens on loopback or on a socket file only.
+"""TCP relay from a port of the bridge to a server of this machine on loopback or a socket file.
 
-Byte for byte, from a port of the bridge; ends with the block.
+Runs while the context is open.
 """
 
 import socket
@@ -12,12 +12,12 @@ from dev.settings import BRIDGE_ADDRESS
 
 
 def to_port(port: int) -> socket.socket:
-    """A connection to a port of loopback."""
+    """Connect to a port of loopback."""
     return socket.create_connection(("127.0.0.1", port), 10)
 
 
 def to_file(path: str) -> socket.socket:
-    """A connection to a socket file."""
+    """Connect to a socket file."""
     made = socket.socket(socket.AF_UNIX)
     made.connect(path)
     return made
@@ -25,13 +25,13 @@ def to_file(path: str) -> socket.socket:
 
 @contextmanager
 def relay(connect: Callable[[], socket.socket]) -> Iterator[int]:
-    """The port of the bridge from which each connection goes on to what `connect` gives."""
+    """Yield a port of the bridge that relays each connection to one opened by `connect`."""
     listener = socket.create_server((BRIDGE_ADDRESS, 0))
     threading.Thread(target=_accept, args=(listener, connect), daemon=True).start()
     try:
         yield int(listener.getsockname()[1])
     finally:
-        # Wakes the thread, which closing alone does not.
+        # A close alone does not wake the thread.
         with suppress(OSError):
             listener.shutdown(socket.SHUT_RDWR)
         listener.close()
@@ -51,7 +51,7 @@ def _accept(listener: socket.socket, connect: Callable[[], socket.socket]) -> No
 
 
 def copy(source: socket.socket, target: socket.socket) -> None:
-    """Everything from one connection to the other, and its end."""
+    """Copy one connection to another, including its end."""
     with suppress(OSError):
         while data := source.recv(64 * 1024):
             target.sendall(data)

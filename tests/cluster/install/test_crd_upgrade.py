@@ -1,6 +1,6 @@
-"""The kinds' schemas through the chart: upgraded with it, kept without it, taken over again.
+"""CRDs of the chart: upgraded with it, kept after uninstall, adopted by a new install.
 
-The cluster's own kinds serve everybody else, so a copy of the chart has the same three in a group of its own.
+Other tests use the cluster's CRDs, so a copy of the chart has the same three in another API group.
 """
 
 import json
@@ -33,13 +33,13 @@ def group():
     names = [f"{kind}.{name}.test" for kind in KINDS]
     subprocess.run(["helm", "uninstall", name, "-n", name], capture_output=True, timeout=120)
     kubectl("delete", "crd", *names, "--ignore-not-found", "--wait=false")
-    # What the apiserver's finalizer loses at a conflict it looks at again after five minutes only.
+    # After a conflict the apiserver's finalizer retries only every five minutes.
     until(lambda: not kubectl("get", "crd", *names, "--ignore-not-found", "-o", "name"), 420)
     kubectl("delete", "namespace", name, "--ignore-not-found", DELETE_TIMEOUT)
 
 
 def chart(directory, group, change):
-    """A copy of the chart with the kinds and nothing else, in that group; `change` is made to each."""
+    """Copy the chart with only the CRDs, in that group, after `change` is applied to each."""
     shutil.copytree(CHART, directory, ignore=shutil.ignore_patterns("base", "monitoring", "ci"))
     for path in (directory / "templates").iterdir():
         if path.name not in ("_names.tpl", "crds.yaml"):
@@ -56,14 +56,14 @@ def chart(directory, group, change):
 
 
 def older(kind):
-    """As it was before Projects had `retention`."""
+    """Remove `retention` from the Project schema, as in an older release."""
     if kind["spec"]["names"]["plural"] == "projects":
         schema = kind["spec"]["versions"][0]["schema"]["openAPIV3Schema"]
         del schema["properties"]["spec"]["properties"]["retention"]
 
 
 def project(group, name, **spec):
-    """Applies a Project of that group, strictly."""
+    """Apply a Project of that group with strict validation."""
     metadata = {"name": name, "namespace": group.removesuffix(".test")}
     body = {"apiVersion": f"{group}/v1alpha1", "kind": "Project", "metadata": metadata, "spec": spec}
     return kubectl("apply", "--validate=strict", "-f", "-", stdin=json.dumps(body))
@@ -76,7 +76,7 @@ def test_crds_are_upgraded_and_objects_stay(tmp_path, group):
     here = (name, "--namespace", name, "--create-namespace", "--timeout=120s")
 
     command("helm", "install", here[0], str(old), *here[1:])
-    # It is established a moment after it was made, and served a moment after that.
+    # A CRD is established, and then served, with a delay.
     until(lambda: _apply_or_none(group, "before"))
     with pytest.raises(CommandError, match="retention"):
         project(group, "early", retention={"runs": "1h"})
@@ -94,7 +94,7 @@ def test_crds_are_upgraded_and_objects_stay(tmp_path, group):
     command("helm", "uninstall", name, "--namespace", name)
     left = set(kubectl("-n", name, "get", f"projects.{group}", "-o", "name").split())
     assert {f"project.{group}/before", f"project.{group}/after"} <= left
-    # The same release takes over what it left.
+    # The same release adopts the CRDs that it kept.
     command("helm", "install", here[0], str(new), *here[1:])
     assert kubectl("-n", name, "get", f"projects.{group}", "before", "-o", "jsonpath={.metadata.uid}") == uid
 

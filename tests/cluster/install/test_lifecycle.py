@@ -1,4 +1,4 @@
-"""The chart for real, in own namespaces: installed, used, upgraded under a live run, uninstalled twice."""
+"""The chart in its own namespaces: install, use, upgrade during a run, uninstall twice."""
 
 import json
 
@@ -19,11 +19,11 @@ def kickoff(inputs):
 
 
 def names(kind: str, namespace: str) -> set[str]:
-    """The objects of a kind in a namespace."""
+    """Return the names of the objects of a kind in a namespace."""
     return set(kubectl("-n", namespace, "get", kind, "-o", "name").split())
 
 
-# Minutes on a quiet machine; this is for one where much else runs.
+# Takes minutes on an idle machine; the timeouts are for a busy one.
 def test_install_use_upgrade_and_uninstall(installation):
     said = installation.install()
     assert "python3 -m api key" in said and "port-forward" in said
@@ -42,7 +42,7 @@ def test_install_use_upgrade_and_uninstall(installation):
         live = client.start_run("plain", {"seconds": 20}, entrypoint="slow:kickoff")["id"]
         until(lambda: client.get_run(live)["status"] == "running")
 
-    # A changed value renews both processes; the crew does not notice.
+    # A changed value restarts both processes; the run continues.
     pods = names("pods", installation.namespace)
     installation.install('logLevel="debug"')
     assert pods & names("pods", installation.namespace) == set()
@@ -52,7 +52,7 @@ def test_install_use_upgrade_and_uninstall(installation):
         kinds = [event["type"] for event in client.list_events(live).items]
         assert (kinds[0], kinds[-1], kinds.count("run.started")) == ("run.started", "run.completed", 1)
 
-    # Uninstalled, its objects and its data stay; installed again, all is there.
+    # After uninstall, objects and data stay; a new install finds them.
     installation.uninstall()
     assert names("deployments.apps", installation.namespace) == set()
     assert names("pvc", installation.namespace) == {f"persistentvolumeclaim/{installation.prefix}-data"}
@@ -64,7 +64,7 @@ def test_install_use_upgrade_and_uninstall(installation):
         assert client.get_deployment(deployment)["status"] == "active"
         assert wait_ended(client, client.start_run("plain", {})["id"])["status"] == "succeeded"
 
-    # And without keeping anything.
+    # Delete everything.
     installation.uninstall()
     for namespace in (installation.crews, installation.namespace):
         kubectl("delete", "namespace", namespace, DELETE_TIMEOUT)
@@ -73,5 +73,5 @@ def test_install_use_upgrade_and_uninstall(installation):
     assert installation.prefix not in left
     with pytest.raises(CommandError):
         kubectl("get", "namespace", installation.crews)
-    # The other installation's kinds were none of its business.
+    # The CRDs of the other installation stay.
     assert "crewyard.dev" in kubectl("get", "crd", "runs.crewyard.dev", "-o", "name")

@@ -1,4 +1,4 @@
-"""What the chart and the kustomizations render, before linter, schemas and the real apiserver."""
+"""Objects of the chart and the kustomizations, checked by linter, schemas and the real apiserver."""
 
 import json
 import secrets
@@ -14,16 +14,16 @@ EVERYTHING = CHART / "ci" / "everything.yaml"
 REPLICAS = CHART / "values-replicas.yaml"
 VALUES = {"defaults": (), "replicas": (REPLICAS,), "everything": (EVERYTHING,)}
 UNAVAILABLE_KINDS = "HTTPRoute,ServiceMonitor,PrometheusRule"
-"""Kinds that this cluster does not have."""
+"""Kinds without a CRD in this cluster."""
 
 
 def files(values):
-    """The arguments for files of values."""
+    """Return the helm arguments for values files."""
     return [argument for value in values for argument in ("--values", str(value))]
 
 
 def render(values, *more, namespace="crewyard-system"):
-    """The chart's objects as YAML."""
+    """Return the chart's objects as YAML."""
     return command(
         "helm", "template", "crewyard", str(CHART), "--namespace", namespace, *files(values), *more
     )
@@ -34,14 +34,14 @@ pytestmark = pytest.mark.skipif(shutil.which("helm") is None, reason="no helm: `
 
 @pytest.fixture(scope="module")
 def schemas(tmp_path_factory):
-    """Where kubeconform finds the schemas of this apiserver."""
+    """Return kubeconform's location of this apiserver's schemas."""
     document = json.loads(kubectl("get", "--raw", "/openapi/v2"))
     return openapi.write(document, tmp_path_factory.mktemp("schemas"))
 
 
 @pytest.fixture
 def namespaces():
-    """Two that are empty: for the service and for crews."""
+    """Two empty namespaces: for the service and for crews."""
     name = f"install-{secrets.token_hex(3)}"
     created = (f"{name}-system", f"{name}-crews")
     try:
@@ -62,7 +62,7 @@ def test_helm_lint_finds_nothing(values):
 
 
 def conform(schemas, objects):
-    """kubeconform's report."""
+    """Return kubeconform's report."""
     argv = ["kubeconform", "-strict", "-output", "json", "-summary", "-skip", UNAVAILABLE_KINDS]
     done = subprocess.run(
         [*argv, "-schema-location", schemas, "-"], input=objects, capture_output=True, text=True, timeout=120
@@ -106,7 +106,7 @@ def test_second_release_in_a_namespace_is_refused(namespaces):
 def test_upgrade_keeps_key_and_restarts_on_changed_secret(namespaces):
     system, crews = namespaces
     release = system.removesuffix("-system")
-    # No node is of this kind: nothing starts, and only what is written is looked at.
+    # No node matches: nothing starts, the test checks only the objects.
     values = {
         "crds": {"install": False},
         "crews": {"create": False, "namespace": crews},
@@ -152,5 +152,5 @@ def test_apiserver_accepts_all_chart_objects(namespaces, values):
     )  # fmt: skip
     assert len(said.splitlines()) > 20
     existing = set(kubectl("-n", system, "get", "deployments,configmaps", "-o", "name").split())
-    # The controller manager's own, which comes a moment after the namespace.
+    # The controller manager creates it in every namespace.
     assert existing <= {"configmap/kube-root-ca.crt"}

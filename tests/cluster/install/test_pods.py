@@ -1,4 +1,4 @@
-"""Pods on special nodes: what the controller makes of CREWYARD_PODS is taken by the real apiserver."""
+"""Pod placement: the real apiserver accepts the pods that the controller builds from CREWYARD_PODS."""
 
 import json
 import secrets
@@ -34,7 +34,7 @@ def namespace():
     try:
         kubectl("label", "namespace", name, "pod-security.kubernetes.io/enforce=restricted")
         kubectl("apply", "-f", "-", stdin=json.dumps({**runtime, "metadata": {"name": name}}))
-        # Without it no pod is taken; it comes a moment after the namespace.
+        # Pods need it; it is created shortly after the namespace.
         until(lambda: kubectl("-n", name, "get", "serviceaccount", "default", "--ignore-not-found"))
         yield name
     finally:
@@ -61,7 +61,7 @@ def make_object(kind, name, namespace, spec, **status):
 
 
 def dry_run(namespace, body):
-    """The pod as the apiserver would keep it."""
+    """Return the pod as the apiserver would store it."""
     whole = {"apiVersion": "v1", "kind": "Pod", **body}
     whole["metadata"] = {**whole["metadata"], "namespace": namespace}
     text = json.dumps(whole)
@@ -82,7 +82,7 @@ def test_run_pod_with_gpu_and_runtime_class_is_restricted(namespace):
     assert spec["runtimeClassName"] == namespace
     assert spec["nodeSelector"] == {"accelerator": "nvidia"}
     resources = spec["containers"][0]["resources"]
-    # A device is set aside whole.
+    # Requests of a device equal its limits.
     assert resources["limits"]["nvidia.com/gpu"] == resources["requests"]["nvidia.com/gpu"] == "1"
     with pytest.raises(CommandError, match="RuntimeClass"):
         dry_run(namespace, {**body, "spec": {**body["spec"], "runtimeClassName": f"{namespace}-no"}})

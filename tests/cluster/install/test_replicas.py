@@ -1,4 +1,4 @@
-"""Two replicas by the chart, with PostgreSQL, a bucket and Redis, a web proxy and an authority of its own."""
+"""Two replicas by the chart, with PostgreSQL, a bucket, Redis, a web proxy and a custom CA."""
 
 import json
 import os
@@ -41,7 +41,7 @@ def redis():
 
 
 def key_count(redis) -> str:
-    """What Redis answers to DBSIZE."""
+    """Return the Redis response to DBSIZE."""
     with socket.create_connection(("127.0.0.1", redis.port), 10) as connection:
         connection.sendall(f"AUTH {redis_server.PASSWORD}\r\nDBSIZE\r\n".encode())
         answer = b""
@@ -50,7 +50,7 @@ def key_count(redis) -> str:
     return answer.decode().split("\r\n")[1]
 
 
-# Minutes on a quiet machine; this is for one where much else runs.
+# Takes minutes on an idle machine; the timeouts are for a busy one.
 def test_replicas_share_stores_and_builds_use_the_proxy(installation, postgres, s3_server, redis):
     if any(os.environ.get(name) for name in ("HTTPS_PROXY", "https_proxy", "HTTP_PROXY", "http_proxy")):
         pytest.skip("this machine is behind a proxy itself, which the one of this test does not know")
@@ -105,7 +105,7 @@ def test_replicas_share_stores_and_builds_use_the_proxy(installation, postgres, 
                 assert b"".join(content) == b"xn--bcher-kva"
         assert any(path.is_file() for path in bucket.rglob("*"))
         assert int(key_count(redis).removeprefix(":")) > 0
-        # pip, in Kaniko's container, went there; nothing of the cluster did.
+        # pip in the Kaniko container used the proxy; cluster-internal requests did not.
         assert proxy.hosts and not {BRIDGE_ADDRESS, REGISTRY_HOST} & set(proxy.hosts)
         pods = kubectl("-n", installation.crews, "get", "pods", "-o", "json")
         assert "crewyard-authorities" not in json.dumps(

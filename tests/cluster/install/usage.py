@@ -1,4 +1,4 @@
-"""What people do with an installation: deploy by upload, run, wait for the end."""
+"""Use of an installation: deploy by upload, run, wait for the end."""
 
 from typing import Any
 
@@ -7,7 +7,7 @@ from tests.cluster.install.installation import until
 
 
 def deploy(client: Client, project: str, content: bytes) -> str:
-    """Deploys an archive by upload; the id once it is active."""
+    """Deploy an archive by upload; return the id once it is active."""
     ticket = client.announce_upload(project, len(content))
     client.send_upload(ticket, lambda: iter([content]))
     made = client.create_deployment(project, build_context_url=ticket["build_context_url"], message="First")
@@ -23,5 +23,5 @@ def _settled(client: Client, deployment: str) -> Any:
 
 
 def wait_ended(client: Client, run: str) -> Any:
-    """The run, once it has ended."""
+    """Return the run once it has ended."""
     return until(lambda: found if (found := client.get_run(run))["completed_at"] else None)

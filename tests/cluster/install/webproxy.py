@@ -1,4 +1,4 @@
-"""A web proxy on the bridge, which remembers what it was asked for. For tests of installations behind one."""
+"""A web proxy on the bridge that records requested hosts, for tests of installations behind a proxy."""
 
 import socket
 import threading
@@ -17,7 +17,7 @@ _COPIED_HEADERS = ("Content-Type", "ETag", "Last-Modified")
 
 
 class RecordingProxy(ThreadingHTTPServer):
-    """`asked` are the hosts, in the order of the requests."""
+    """The proxy; `hosts` lists the requested hosts in order."""
 
     daemon_threads = True
 
@@ -72,7 +72,7 @@ class _ProxyHandler(BaseHTTPRequestHandler):
 
 @contextmanager
 def web_proxy() -> Iterator[RecordingProxy]:
-    """The proxy, while the block lasts."""
+    """Run the proxy while the context is open."""
     server = RecordingProxy()
     threading.Thread(target=server.serve_forever, daemon=True).start()
     try:

@@ -1,4 +1,4 @@
-"""What kind itself makes of our configuration, and kubectl of our manifests. Only Docker is recorded."""
+"""Real kind and kubectl with Crewyard's configuration and manifests; only Docker is a stub."""
 
 import io
 import json
@@ -40,7 +40,7 @@ def test_kind_accepts_configuration_and_creates_node(tmp_path, monkeypatch):
     file.write_text(json.dumps(configuration.cluster()))
     argv = [kind, "create", "cluster", f"--config={file}", f"--kubeconfig={tmp_path}/kubeconfig"]
     done = subprocess.run(argv, capture_output=True, text=True, timeout=120, check=False)
-    # It came as far as Docker's answer: all that it was told was read, strictly, and used.
+    # kind parsed the whole configuration strictly and failed only at Docker's response.
     assert "docker: not on this machine" in done.stderr, done.stderr
     (node,) = (call for call in docker.calls("docker") if call[0] == "run")
     assert "--publish=127.0.0.1:30080:30080/TCP" in node

@@ -1,4 +1,4 @@
-"""An installation that lowers its limits: queue, log, artifacts, inputs and times, with real pods."""
+"""Lowered limits of an installation (queue, log, artifacts, inputs, times), with real pods."""
 
 import asyncio
 import json
@@ -20,7 +20,7 @@ LIMITS = {
     "input_object_bytes": 4096,
 }
 TIMEOUT_SECONDS = 180.0
-"""In which what takes a second must have come about, on a machine that does much else."""
+"""Limit for steps that take a second on an idle machine."""
 
 
 async def post(testbed, **script):
@@ -44,7 +44,7 @@ async def until(testbed, run, *statuses):
 
 
 async def until_visible(testbed, run):
-    """The API knows what kubectl made once its watch has told of it."""
+    """Wait until the API's watch has reported a Run created with kubectl."""
     async with asyncio.timeout(TIMEOUT_SECONDS):
         while (await testbed.call("GET", f"/v1/runs/{run}"))[0] == 404:
             await asyncio.sleep(0.2)
@@ -56,13 +56,13 @@ async def log(testbed, run):
 
 
 async def create(testbed, spec):
-    """A Run as kubectl makes one."""
+    """Create a Run as kubectl does."""
     name = f"run-{secrets.token_hex(6)}"
     await testbed.kube.create(RUN, {"metadata": {"name": name}, "spec": {"project": testbed.project, **spec}})
     return name
 
 
-# Its steps, each in the time that it has, come to more than the usual limit of a test.
+# The steps together exceed the usual timeout of a test.
 async def test_lowered_limits_apply_to_runs(tmp_path):
     async with open_testbed(tmp_path, settings={SETTING: json.dumps(LIMITS)}, concurrency=1) as testbed:
         await a_queue_of_two_then_a_log_and_files_that_are_cut(testbed)
@@ -111,7 +111,7 @@ async def requests_and_objects_that_are_refused(testbed):
 
 
 async def a_start_that_is_given_up(testbed):
-    """The facade is away: a pod waits for it as long as it is told to, and no longer."""
+    """Stop the API server: a pod waits for it until its start timeout."""
     testbed.controller.settings[SETTING] = json.dumps({**LIMITS, "start_seconds": 5})
     await testbed.controller.kill()
     await testbed.api.kill()

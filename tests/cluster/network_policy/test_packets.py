@@ -1,4 +1,4 @@
-"""What the policies we ship let through, seen by listeners on every address that somebody might knock at."""
+"""Traffic that the shipped network policies allow, observed by listeners on every target address."""
 
 import json
 import os
@@ -39,7 +39,7 @@ PODS = [
     pod("controller", "crewyard-system", CONTROLLER, {**SERVICE, COMPONENT: "controller"}),
     pod("outsider", "elsewhere", OUTSIDER),
     pod("neighbour", "crews", NEIGHBOUR, {COMPONENT: "run"}),
-    # One whose start the enforcer was not told of.
+    # A pod that the enforcer does not know.
     pod("unknown", "elsewhere", "10.213.1.7", unknown=True),
 ]
 NAMESPACES = {
@@ -73,7 +73,7 @@ ALLOWED = {
         *("internet", "internet by udp"),
     },
     "plain": set(),
-    # No policy speaks of it: only the closed doors of others are closed to it.
+    # No policy selects it: only targets with an ingress policy refuse it.
     "outsider": set(TARGETS)
     - {"API server, another port", "controller", "neighbour", "neighbour by udp", "outsider"},
     "unknown": set(),
@@ -88,7 +88,7 @@ def policies(more: list[dict[str, Any]] | None = None) -> list[dict[str, Any]]:
 def probes_arrived(
     probes: list[dict[str, Any]], enforced: bool, policy_objects: list[dict[str, Any]]
 ) -> list[bool]:
-    """Which probes a listener saw."""
+    """Return for each probe whether a listener received it."""
     scenario = {
         "pods": [dict(one) for one in PODS],
         "policies": policy_objects,

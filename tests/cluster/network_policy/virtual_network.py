@@ -1,6 +1,6 @@
-"""A bridge with pods in network namespaces of their own, and packets between them. No cluster.
+"""A bridge with pods in network namespaces, and packets between them. No cluster.
 
-Run by the tests beside it, as root, within namespaces of network and mounts of its own. Reads JSON from
+Run by test_packets.py as root, in separate network and mount namespaces. Reads JSON from
 standard input: `pods` (name, namespace, labels, address), `policies`, `namespaces`, `probes` (from, to, port,
 protocol, and an address to send from); prints for each probe whether a listener saw it.
 """
@@ -22,9 +22,9 @@ from dev.settings import BRIDGE, BRIDGE_ADDRESS
 
 SETTLE_SECONDS = 0.3
 QUIET_SECONDS = 1.0
-"""Seconds in which no listener hears of anybody any more, however busy the machine is."""
+"""Seconds without a new connection after which the probes count as finished."""
 CONNECT_TIMEOUT_SECONDS = 3.0
-"""With a second try of the kernel's, of both the neighbour's address and the connection."""
+"""Includes the kernel's retry of the neighbour lookup and of the connection."""
 NETNS = Path("/run/netns")
 OUTSIDE = "world"
 _NET = 0x40000000
@@ -35,7 +35,7 @@ def ip(*command: str) -> None:
 
 
 def build(pods: list[dict[str, Any]], machine: list[str], world: list[str]) -> None:
-    """The machine: a bridge with its address, others on the loopback, and an interface for each pod."""
+    """Create a bridge, loopback addresses and one interface per pod."""
     subprocess.run(["mount", "--make-rprivate", "/"], check=True, timeout=30)
     NETNS.mkdir(parents=True, exist_ok=True)
     subprocess.run(["mount", "-t", "tmpfs", "none", str(NETNS)], check=True, timeout=30)
@@ -46,7 +46,7 @@ def build(pods: list[dict[str, Any]], machine: list[str], world: list[str]) -> N
     for address in machine:
         ip("address", "add", f"{address}/32", "dev", "lo")
     Path("/proc/sys/net/ipv4/ip_forward").write_text("1")
-    # What lies beyond the machine, on a link that is no pod's.
+    # Addresses outside the machine, on a separate link.
     ip("netns", "add", OUTSIDE)
     ip("link", "add", "world", "type", "veth", "peer", "name", "eth0", "netns", OUTSIDE)
     ip("address", "add", "198.51.100.1/24", "dev", "world")
@@ -71,7 +71,7 @@ def build(pods: list[dict[str, Any]], machine: list[str], world: list[str]) -> N
 
 @contextlib.contextmanager
 def inside(space: str | None):
-    """The calling thread in a pod's network namespace; None is the machine's own."""
+    """Move the calling thread into a pod's network namespace; None is the host's."""
     if space is None:
         yield
         return
@@ -86,7 +86,7 @@ def inside(space: str | None):
 
 
 def link_local(space: str | None) -> str:
-    """The address that a pod's interface, or the bridge, gave itself."""
+    """Return the link-local address of a pod's interface or of the bridge."""
     netns = ["-n", space] if space else []
     device = "eth0" if space else BRIDGE
     command = ["ip", "-json", "-6", *netns, "address", "show", "dev", device, "scope", "link"]
@@ -94,7 +94,7 @@ def link_local(space: str | None) -> str:
     while True:
         done = subprocess.run(command, check=True, capture_output=True, timeout=30)
         found = [one for link in json.loads(done.stdout) for one in link.get("addr_info", ())]
-        # Until the kernel has seen that nobody else has it, it cannot be used.
+        # Not usable until duplicate address detection ends.
         if found and not found[0].get("tentative"):
             return str(found[0]["local"])
         assert time.monotonic() < deadline, command
@@ -102,7 +102,7 @@ def link_local(space: str | None) -> str:
 
 
 class ProbeListener:
-    """Counts who comes; says nothing."""
+    """Records peers; sends nothing."""
 
     def __init__(self, space: str | None, address: str, port: int, protocol: str) -> None:
         self.peers: list[str] = []
@@ -127,7 +127,7 @@ class ProbeListener:
 
 
 def send_probe(space: str, probe: dict[str, Any]) -> None:
-    """Knocks once; whether anybody hears is for the listener to say."""
+    """Send one probe; the listener records whether it arrives."""
     target = probe["to"]
     family = socket.AF_INET6 if ":" in target else socket.AF_INET
     kind = socket.SOCK_STREAM if probe.get("protocol", "tcp") == "tcp" else socket.SOCK_DGRAM
@@ -141,7 +141,7 @@ def send_probe(space: str, probe: dict[str, Any]) -> None:
 
 
 def apply_rules(scenario: dict[str, Any]) -> None:
-    """What the enforcer would apply."""
+    """Apply the rules that the enforcer would apply."""
     policies = []
     for item in scenario["policies"]:
         try:
@@ -171,7 +171,7 @@ def main() -> None:
     time.sleep(SETTLE_SECONDS)
     for probe in scenario["probes"]:
         if probe["to"].startswith("ip6:"):
-            # Nobody gives out these addresses: each interface has one.
+            # Link-local addresses are not assigned: each interface has one.
             space = by_name.get(probe["to"].removeprefix("ip6:"), {}).get("space")
             link_local(by_name[probe["from"]]["space"])
             probe["to"] = link_local(space)

@@ -1,4 +1,4 @@
-"""A facade of any release as a process, on a control plane of the test's own: to record, and to upgrade."""
+"""An API server of any release as a process on a private control plane, for recordings and upgrades."""
 
 import contextlib
 import json
@@ -15,14 +15,14 @@ from typing import Any, Self
 from tests.testbed.ports import free_port
 
 TOKEN_KEY = "the key of tokens in these tests"
-# Recorded once, whenever the tests run: nothing may be due for deletion.
+# The recording is old when tests run: retention must not delete it.
 _CENTURY = str(100 * 365 * 24 * 3600)
 _TIMEOUT_SECONDS = 120
 
 
 @dataclass
 class ReleaseApiServer:
-    """Runs within `with`: the code in `tree`, with its state in `data`, as the user of `kubeconfig`."""
+    """Runs the code in `tree` while the context is open: state in `data`, user of `kubeconfig`."""
 
     tree: Path
     data: Path
@@ -59,7 +59,7 @@ class ReleaseApiServer:
         while self.call("GET", "/readyz")[0] != 200:
             if self.process.poll() is not None or time.monotonic() > deadline:
                 log = (self.data.parent / "api.log").read_text()[-4000:]
-                raise AssertionError(f"the server does not get ready:\n{log}")
+                raise AssertionError(f"the API server is not ready:\n{log}")
             time.sleep(0.2)
         return self
 
@@ -74,7 +74,7 @@ class ReleaseApiServer:
     def call(
         self, method: str, path: str, body: Any = None, key: str | None = None, **headers: str
     ) -> tuple[int, Any]:
-        """Status and JSON (or bytes) of a call; status 0 where nobody answers."""
+        """Return status and JSON (or bytes) of a call; status 0 without a response."""
         raw = body if isinstance(body, bytes) or body is None else json.dumps(body).encode()
         all_headers = {"Authorization": f"Bearer {key or self.key}", "Content-Type": "application/json"}
         all_headers |= {name.replace("_", "-"): value for name, value in headers.items()}
@@ -88,13 +88,13 @@ class ReleaseApiServer:
             return 0, None
 
     def data_of(self, method: str, path: str, body: Any = None, **more: str) -> Any:
-        """The data of a call that succeeds."""
+        """Return the data of a successful call."""
         status, content = self.call(method, path, body, **more)
         assert 200 <= status < 300, f"{method} {path}: {status} {content}"
         return content["data"] if isinstance(content, dict) else content
 
     def wait_for(self, path: str, is_met: Any) -> Any:
-        """What a GET gives, once it is as wanted; bounded."""
+        """Return the data of a GET once `is_met` accepts it. Fail after `_TIMEOUT_SECONDS`."""
         deadline = time.monotonic() + _TIMEOUT_SECONDS
         while True:
             status, content = self.call("GET", path)
@@ -106,7 +106,7 @@ class ReleaseApiServer:
 
 @dataclass(frozen=True)
 class RunnerClient:
-    """A run's pod as the facade knows it."""
+    """A client of the internal API that acts as a run's pod."""
 
     server: ReleaseApiServer
     run: str
@@ -116,11 +116,11 @@ class RunnerClient:
 
     @property
     def name(self) -> str:
-        """The Run object's name."""
+        """Name of the Run object."""
         return self.run.replace("_", "-", 1)
 
     def post(self, action: str, **body: Any) -> tuple[int, Any]:
-        """A call of the runner: claim, events, result."""
+        """Make a call of the runner: claim, events or result."""
         holder = {"pod_uid": f"pod of {self.name}", "nonce": self.nonce}
         if action == "claim":
             holder |= {"protocol": 1, "run_uid": self.uid}
@@ -129,7 +129,7 @@ class RunnerClient:
         )
 
     def post_logs(self, first: int, *lines: str) -> tuple[int, Any]:
-        """Posts lines of the crew's output, numbered from `first`."""
+        """Post lines of the crew's output, numbered from `first`."""
         events = [
             {"seq": first + place, "type": "log", "time": None, "data": {"message": line, "level": "info"}}
             for place, line in enumerate(lines)
@@ -137,7 +137,7 @@ class RunnerClient:
         return self.post("events", events=events)
 
     def put_artifact(self, name: str, content: bytes, digest: str) -> int:
-        """Puts a file."""
+        """Put an artifact; return the status."""
         return self.server.call(
             "PUT",
             f"/internal/v1/runs/{self.name}/artifacts/{name}",
@@ -152,7 +152,7 @@ class RunnerClient:
     def post_result(
         self, outcome: str, last_event: int, output: Any = None, files: tuple[int, int] = (0, 0)
     ) -> int:
-        """Reports how the crew ended."""
+        """Post the result; return the status."""
         failed = outcome == "failed"
         return self.post(
             "result",

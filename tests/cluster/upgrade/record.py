@@ -1,10 +1,10 @@
-"""Records what a release leaves behind, for the test that a later one takes it over.
+"""Records the data of a release for the test that upgrades it.
 
 `python -m tests.cluster.upgrade.record TREE TARGET` with TREE a checkout of
-the release (`git worktree add TREE COMMIT`): its facade is run on a control
-plane of its own, used through its API and by kubectl, and stopped in the midst
-of work. TARGET gets its CRDs, the objects as etcd holds them, the index as
-SQL, the other files of its data directory, and what its API answered.
+the release (`git worktree add TREE COMMIT`): runs its API server on a private
+control plane, uses it through its API and kubectl, and stops it during active
+runs. TARGET gets its CRDs, the objects from etcd, the index as SQL, the other
+files of its data directory, and the API's responses.
 """
 
 import hashlib
@@ -23,14 +23,14 @@ from tests.testbed.controlplane import ControlPlane
 
 KINDS = ("project", "deployment", "run")
 PREFIX = "/registry/crewyard.dev/"
-# A token that still holds whenever the test runs.
+# A token that does not expire before the test runs.
 _NEVER = 4_000_000_000
 _WHEN = "2026-11-21T10:00:00Z"
 _IMAGE = f"registry.example.com/crews/research@sha256:{'1' * 64}"
 
 
 class ReleaseRecording:
-    """One installation of the older release, with work of every kind in it."""
+    """One installation of the older release, with objects in every state."""
 
     def __init__(self, plane: ControlPlane, server: ReleaseApiServer) -> None:
         self.plane = plane
@@ -38,14 +38,14 @@ class ReleaseRecording:
         self.pods: dict[str, dict[str, str]] = {}
 
     def status(self, kind: str, name: str, **status: Any) -> None:
-        """What the controller would write."""
+        """Write a status as the controller does."""
         self.plane.kubectl(
             "-n", "crews", "patch", f"{kind}.crewyard.dev", name, "--subresource=status", "--type=merge",
             "-p", json.dumps({"status": status}),
         )  # fmt: skip
 
     def pod(self, run: str) -> RunnerClient:
-        """A pod for a run, with its token."""
+        """Return a client for the pod of a run, with its token."""
         name = run.replace("_", "-", 1)
         path = "jsonpath={.metadata.uid}"
         uid = self.plane.kubectl("-n", "crews", "get", "runs.crewyard.dev", name, "-o", path)
@@ -54,7 +54,7 @@ class ReleaseRecording:
         return RunnerClient(self.server, run, uid, token)
 
     def deployment(self, order: int) -> str:
-        """An upload that is built."""
+        """Create a built deployment from an upload."""
         archive = b"an archive of the crew"
         server = self.server
         ticket = server.data_of("POST", "/v1/uploads", {"project": "research", "size": len(archive)})
@@ -78,14 +78,14 @@ class ReleaseRecording:
         return str(made)
 
     def ended(self, run: str, phase: str, **status: Any) -> None:
-        """The controller ends a run."""
+        """End a run as the controller does."""
         self.status(
             "runs", run.replace("_", "-", 1), phase=phase, completionTime=_WHEN, durationMs=1500, **status
         )
         self.server.wait_for(f"/v1/runs/{run}", lambda seen: seen["completed_at"] is not None)
 
     def orphan(self, project: str, name: str) -> None:
-        """A run made by kubectl, which goes with its project: the controller has made that its owner."""
+        """Create a run with kubectl, owned by its project as the controller sets it."""
         uid = self.plane.kubectl("-n", "crews", "get", "cproj", project, "-o", "jsonpath={.metadata.uid}")
         version = "crewyard.dev/v1alpha1"
         owner = {"apiVersion": version, "kind": "Project", "name": project, "uid": uid}
@@ -94,7 +94,7 @@ class ReleaseRecording:
         self.plane.kubectl("create", "-f", "-", stdin=json.dumps(run))
 
     def play(self) -> dict[str, Any]:
-        """All of it; gives what the test has to know."""
+        """Play the whole scenario; return what the test needs."""
         server = self.server
         server.data_of("POST", "/v1/projects", {"name": "research", "plan": "pro"})
         server.data_of("PUT", "/v1/projects/research/env", {"variables": {"TIDES": "spring"}})
@@ -160,14 +160,14 @@ class ReleaseRecording:
         }
 
     def secrets(self) -> list[dict[str, Any]]:
-        """The projects' variables, as they are made again: etcd holds them in another form than JSON."""
+        """Return the variable Secrets for re-creation: etcd does not store them as JSON."""
         found = json.loads(self.plane.kubectl("-n", "crews", "get", "secrets", "-o", "json"))["items"]
         for one in found:
             one["metadata"] = {"name": one["metadata"]["name"], "labels": one["metadata"].get("labels", {})}
         return list(found)
 
     def responses(self, recorded: dict[str, Any]) -> dict[str, Any]:
-        """What the API says of all that."""
+        """Return the API's responses for all of that."""
         paths = [
             "/v1/projects",
             "/v1/projects/research",
@@ -187,7 +187,7 @@ class ReleaseRecording:
 
 
 def write(target: Path, tree: Path, data: Path, stored: dict[str, Any], recorded: dict[str, Any]) -> None:
-    """The recording as files of text, but for what the release itself compresses."""
+    """Write the recording as text files, except what the release itself compresses."""
     for kind in KINDS:
         shutil.copyfile(tree / "crds" / f"{kind}.yaml", target / f"{kind}.yaml")
     with sqlite3.connect(data / "index.sqlite3") as index:
@@ -203,7 +203,7 @@ def write(target: Path, tree: Path, data: Path, stored: dict[str, Any], recorded
 
 
 def main(tree: Path, target: Path) -> None:
-    """Records one release."""
+    """Record one release."""
     drawn = api_keys.generate()
     admin = {"id": drawn.key_id, "hash": drawn.hash, "scopes": ["admin"], "plan": "enterprise"}
     with tempfile.TemporaryDirectory() as place, ControlPlane(Path(place)) as plane:

@@ -1,9 +1,9 @@
-"""An installation of an older release, with runs under way, is taken over by the present one.
+"""Upgrade of an installation of an older release with active runs.
 
-`before/` was recorded of the release that first built and ran crews (see
-record.py): its kinds, the objects as etcd held them, its index, logs and
-blobs, its API's answers. Here the kinds of now are applied over them, the
-index is migrated, and facade and controller of now go on.
+`before/` is a recording of the release that first built and ran crews (see
+record.py): its CRDs, objects from etcd, index, logs, blobs and API responses.
+The test applies the current CRDs, migrates the index and starts the current
+API server and controller.
 """
 
 import json
@@ -30,7 +30,7 @@ RUNS = {name: str(run).replace("_", "-", 1) for name, run in RECORDED["runs"].it
 
 
 class UpgradeTestbed:
-    """The cluster with the older release's objects, and a copy of its data."""
+    """A cluster with the older release's objects and a copy of its data."""
 
     def __init__(self, plane: ControlPlane, data: Path) -> None:
         self.plane = plane
@@ -44,7 +44,7 @@ class UpgradeTestbed:
         return found
 
     def patch(self, kind: str, name: str, body: dict[str, Any], *more: str) -> str:
-        """What the apiserver says to a merge-patch: nothing where it takes it."""
+        """Apply a merge patch; return the apiserver's error, empty on success."""
         patch = ["patch", f"{kind}.crewyard.dev", name, "--type=merge", "-p", json.dumps(body), *more]
         done = subprocess.run(
             ["kubectl", f"--kubeconfig={self.plane.kubeconfig}", "-n", "crews", *patch],
@@ -93,7 +93,7 @@ def test_current_crds_accept_older_objects(testbed):
         found = testbed.get(kind, metadata["name"])
         assert found["metadata"]["uid"] == metadata["uid"]
         assert found["spec"] == stored.get("spec") and found.get("status") == stored.get("status")
-        # Any change makes the apiserver hold the whole object to the schema and rules of now.
+        # Any change makes the apiserver validate the whole object with the current CRD.
         assert testbed.patch(kind, metadata["name"], {"metadata": {"labels": {"seen": "yes"}}}) == ""
         touched = {"status": {"observedGeneration": 7}}
         assert testbed.patch(
@@ -123,7 +123,7 @@ def test_older_runs_accept_allowed_writes(testbed):
 
 
 def assert_includes(old_value: Any, now: Any, path: str) -> None:
-    """All that was said then is said now; more may be."""
+    """Assert that the new value includes the old one; additions are allowed."""
     if isinstance(old_value, dict):
         assert isinstance(now, dict), path
         for name, value in old_value.items():
@@ -147,20 +147,20 @@ def test_migration_loses_no_row(tmp_path):
     assert {"projects", "deployments", "runs", "claims", "api_keys", "artifacts"} <= {
         table for table, count in before.items() if count
     }
-    # A run whose project went was a hidden row; now a tombstone says that its name was executed.
+    # A run of a deleted project was a hidden row; now a tombstone records its name.
     assert after["runs"] == before["runs"] - 1 and after["tombstones"] == 1
     changed = {table for table, count in before.items() if after[table] != count}
     assert changed <= {"runs", "alembic_version"}
 
 
 def rows(file: Path) -> dict[str, int]:
-    """How many rows each table has."""
+    """Return the number of rows of each table."""
     with sqlite3.connect(file) as index:
         names = [name for (name,) in index.execute("select name from sqlite_master where type = 'table'")]
         return {name: index.execute(f"select count(*) from {name}").fetchone()[0] for name in names}
 
 
-# Said of the moment, or of a Secret that the test had to make anew.
+# Depends on the time, or on a Secret that the test recreated.
 _VOLATILE_FIELDS = ("last_used_at", "updated_at")
 
 
@@ -180,12 +180,12 @@ def test_current_service_continues_older_runs(testbed):
         assert (status, found) == (200, b"# Tides\n")
         assert server.call("GET", "/v1/runs/run_of-gone")[0] == 404
 
-        # A key of then, with its scope and its project; a name executes once, whatever became of its project.
+        # An older key keeps its scope and project; a name executes once, even without its project.
         team = RECORDED["key"]["key"]
         assert server.call("GET", f"/v1/runs/{RECORDED['runs']['good']}", key=team)[0] == 200
         assert server.call("POST", "/v1/projects", {"name": "other"}, key=team)[0] == 403
 
-        # The runner that claimed asks again, says more, and ends.
+        # The runner that had claimed repeats the claim, sends more events and ends.
         pod = RECORDED["pods"][RECORDED["runs"]["working"]]
         working = RunnerClient(server, RECORDED["runs"]["working"], pod["uid"], pod["token"])
         again = working.post("claim")
@@ -199,7 +199,7 @@ def test_current_service_continues_older_runs(testbed):
         assert working.post_result("succeeded", 2, {"tide": "high"}, (1, len(b"# Draft\n"))) == 200
         assert testbed.get("runs", RUNS["working"])["status"]["result"]["outcome"] == "succeeded"
 
-        # One that waited is claimed only now.
+        # A queued run is claimed after the upgrade.
         pod = RECORDED["pods"][RECORDED["runs"]["queued"]]
         queued = RunnerClient(server, RECORDED["runs"]["queued"], pod["uid"], pod["token"])
         assert queued.post("claim")[1]["input"] == {"topic": "queued"}
@@ -221,7 +221,7 @@ def test_current_service_continues_older_runs(testbed):
 
 
 class ControllerSubprocess:
-    """The controller of now as a process, on the same cluster."""
+    """The current controller as a process on the same cluster."""
 
     def __init__(self, testbed: UpgradeTestbed, server: ReleaseApiServer) -> None:
         self.log = testbed.data.parent / "controller.log"
@@ -250,7 +250,7 @@ class ControllerSubprocess:
         return self
 
     def is_running(self) -> bool:
-        """True; else the test ends with its last words."""
+        """Return True; fail with the end of the log if the process exited."""
         assert self.process.poll() is None, self.log.read_text()[-3000:]
         return True
 
