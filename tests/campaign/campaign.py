@@ -1,4 +1,4 @@
-"""One campaign on one test bed: work, lookers-on, faults that are counted, and the verdict at the end.
+"""One campaign on one test bed: workload, watchers, counted faults, and the verdict at the end.
 
     async with campaign("controller-kills", testbed, concurrency=10) as found:
         await found.work.post(script)
@@ -25,7 +25,7 @@ from tests.campaign.workload import Workload
 END_SECONDS = 300.0
 """Until all that was asked for has ended, after the last fault, on a slow machine."""
 GONE_SECONDS = 60.0
-"""For Jobs of which some are gone for ever."""
+"""For Jobs of which some are lost permanently."""
 
 
 class Campaign:
@@ -58,7 +58,7 @@ class Campaign:
         self._concurrency = concurrency
 
     async def fault(self, kind: str, doing: Awaitable[object]) -> None:
-        """Injects one: `doing` ends when it is over."""
+        """Inject one: `doing` ends when it is over."""
         self.faults[kind] += 1
         try:
             await doing
@@ -66,12 +66,12 @@ class Campaign:
             self.healed.append(time.time())
 
     async def read_events(self, run: str) -> None:
-        """Reads what a run has told so far, if the API answers: from then on none of it may be missing."""
+        """Read the events of a run so far, if the API responds: later none of them may be missing."""
         with contextlib.suppress(AssertionError):
             self._reads.append(StreamRead(run, await observation.events(self.testbed, run, seconds=0)))
 
     async def judge(self) -> None:
-        """Waits for all ends, gathers, checks."""
+        """Wait for all ends, gathers, checks."""
         testbed = self.testbed
         if self._rewound:
             for one in self.work.requested:
@@ -143,9 +143,9 @@ async def campaign(
 ) -> AsyncIterator[Campaign]:
     """A campaign; the verdict is passed when the block ends without an error.
 
-    `concurrency` is what the test bed's plan allows, `seed` what its schedule was drawn with; `tolerant` as in
-    `observed.RequestedRun`. With `rewound` the cluster itself goes back in time: objects are then no witnesses, and
-    what they lost may end as canceled.
+    `concurrency` is the limit of the test bed's plan, `seed` that of the schedule; `tolerant` as in
+    `observed.RequestedRun`. With `rewound` the cluster itself returns to an older state: objects are then no
+    evidence, and lost Runs may end as canceled.
     """
     found = Campaign(name, testbed, concurrency, seed, tolerant, rewound)
     async with found.watcher.watching(), found.job_watcher.watching(), found.readers.reading():

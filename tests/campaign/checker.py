@@ -1,4 +1,4 @@
-"""Whether what was promised was kept, by what the crews told the ledger. Pure; knows nothing of the product.
+"""Check of the guarantees against the ledger of the crews. Pure; independent of the product.
 
     check(observed, ledger, plan) -> [Violation("doubled", "run-a", "2 starts"), …]
 
@@ -90,7 +90,7 @@ def _end(
         yield Violation(LOST, seen.run, f"{end} without a start")
     if plan.jobs:
         return
-    # What a runner has not been answered for yet goes with it, where the ground or a fault takes it away.
+    # Unacknowledged data is lost with the runner when the cluster or a fault removes it.
     cut = seen.reason in INFRASTRUCTURE or (one.tolerant and seen.status == CANCELED)
     for text in events(seen, mine, cut and not seen.reported):
         yield Violation(EVENTS, seen.run, text)

@@ -80,7 +80,7 @@ class Child:
         return self._process.returncode if self._process is not None else None
 
     async def start(self, ready: bool = True) -> None:
-        """Starts it, and returns once it is ready (or at once). Raises ChildError."""
+        """Start it and, with `ready`, wait until it is ready. Raises ChildError."""
         assert self.pid is None, f"{self.name} runs already"
         self.starts += 1
         self._logs.mkdir(parents=True, exist_ok=True)
@@ -97,7 +97,7 @@ class Child:
             await self.ready()
 
     async def ready(self, seconds: float = READY_SECONDS) -> None:
-        """Returns once it answers. Raises ChildError where it ends, or does not in time."""
+        """Wait until it answers. Raises ChildError where it ends, or does not in time."""
         limit = aiohttp.ClientTimeout(total=5)
         end = asyncio.get_running_loop().time() + seconds
         async with aiohttp.ClientSession(self.url, timeout=limit) as session:
@@ -119,14 +119,14 @@ class Child:
         return "\n".join(self.log.read_text(errors="replace").splitlines()[-lines:])
 
     def send(self, number: signal.Signals) -> None:
-        """Sends a signal to it, if it lives."""
+        """Send a signal to it, if it lives."""
         if self.pid is not None:
-            # It may be gone already, and nobody have been told yet.
+            # It may have exited without a notification yet.
             with contextlib.suppress(ProcessLookupError):
                 os.kill(self.pid, number)
 
     async def kill(self, number: signal.Signals = signal.SIGKILL) -> None:
-        """Sends a signal that ends it and waits until it is gone."""
+        """Send a signal that ends it and waits until it is gone."""
         if self._process is None or self.pid is None:
             return
         self.send(number)
@@ -138,20 +138,20 @@ class Child:
             raise ChildError(f"{self.name} outlived {number.name}:\n{self.tail()}") from None
 
     async def restart(self, number: signal.Signals = signal.SIGKILL, ready: bool = True) -> None:
-        """Kills it and starts it again, at the same port."""
+        """Kill it and start it again, at the same port."""
         await self.kill(number)
         await self.start(ready)
 
     def stop(self) -> None:
-        """Halts it, as a machine that hangs: it keeps its connections and does nothing."""
+        """Halt it, as a machine that hangs: it keeps its connections and does nothing."""
         self.send(signal.SIGSTOP)
 
     def cont(self) -> None:
-        """Lets it go on."""
+        """Continue a stopped process."""
         self.send(signal.SIGCONT)
 
     async def end(self) -> None:
-        """Ends it, however it is; for the end of a test."""
+        """End it, however it is; for the end of a test."""
         self.cont()
         if self._process is not None and self.pid is not None:
             self.send(signal.SIGKILL)

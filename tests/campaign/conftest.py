@@ -12,21 +12,21 @@ from tests.campaign.report import PLACE
 
 
 def pytest_configure(config: pytest.Config) -> None:
-    """Tells how far it is, where somebody wants the figures."""
+    """Report the progress when figures are requested."""
     place = os.environ.get(PLACE)
-    # A worker of several has nobody to tell.
+    # An xdist worker does not report.
     if place and not hasattr(config, "workerinput"):
         config.pluginmanager.register(CampaignProgress(Path(place), time.monotonic()), "campaign-progress")
 
 
 @pytest.fixture
 def place(tmp_path):
-    """A directory for a test bed; told where the test fails."""
+    """A directory for a test bed; printed when the test fails."""
     print(f"logs and ledger are in {tmp_path}")
     return tmp_path
 
 
 @pytest.fixture
 def chosen():
-    """Gives the seed that was asked for, or the given one."""
+    """Return the seed that was asked for, or the given one."""
     return schedule.seed

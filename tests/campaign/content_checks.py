@@ -1,4 +1,4 @@
-"""Whether a run's events and artifacts are those that its crew told the ledger of. Pure; for the checker."""
+"""Comparison of a run's events and artifacts with the ledger. Pure; called by the checker."""
 
 from collections.abc import Iterable, Iterator, Mapping
 
@@ -36,7 +36,7 @@ def events(seen: ApiRunRecord, mine: Iterable[LedgerEntry], broken: bool) -> Ite
 
 
 def told(reads: Iterable[StreamRead], runs: Mapping[str, ApiRunRecord]) -> Iterator[tuple[str, str]]:
-    """Runs of which a reader was told what is not so, or not all: what was shown once is on the disk."""
+    """Yield runs whose reader got wrong or too few events: an event that was sent once is on the disk."""
     for read in reads:
         seen = runs.get(read.run)
         there = seen.events if seen else ()

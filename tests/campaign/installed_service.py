@@ -1,4 +1,4 @@
-"""What a test bed finds on the ground, and its own namespace there. Called by `tests.campaign.testbed`."""
+"""Settings of the installed service, and the namespace of a test bed. Called by `tests.campaign.testbed`."""
 
 import os
 from typing import Any
@@ -22,11 +22,11 @@ TAKEN_OVER = (
     "CREWYARD_NET_ALLOW",
     "CREWYARD_NET_DENY",
 )
-"""Settings of the installed service that another one on the same ground needs too."""
+"""Settings that a second service on the same cluster needs too."""
 
 
 async def installed(kube: KubeClient) -> dict[str, str]:
-    """What the installed service was told of registry, images and networks."""
+    """Return the installed service's settings of registry, images and networks."""
     maps = await kube.call("GET", CONFIG_MAP.path(SYSTEM))
     for found in maps["items"]:
         data = found.get("data") or {}

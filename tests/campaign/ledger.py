@@ -65,7 +65,7 @@ class Ledger:
         return f"http://{self._address}:{self._port}"
 
     def start(self) -> None:
-        """Listens. Raises OSError where the port was taken meanwhile."""
+        """Listen. Raises OSError where the port was taken meanwhile."""
         ledger = self
 
         class Handler(BaseHTTPRequestHandler):
@@ -91,7 +91,7 @@ class Ledger:
         threading.Thread(target=self._server.serve_forever, args=(0.05,), daemon=True).start()
 
     def stop(self) -> None:
-        """Stops listening; `start` goes on where it was."""
+        """Stop listening; `start` listens at the same port again."""
         if self._server is not None:
             self._server.shutdown()
             self._server.server_close()

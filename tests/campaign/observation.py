@@ -1,4 +1,4 @@
-"""What the API tells of every run when all is over, and what was left. For `tests.campaign.campaign`."""
+"""The final state of all runs from the API, and leftovers. Called by `tests.campaign.campaign`."""
 
 import asyncio
 import hashlib
@@ -79,7 +79,7 @@ async def jobs(testbed: CampaignTestbed) -> dict[str, ApiRunRecord]:
 async def stored(
     testbed: CampaignTestbed, uploads: Mapping[str, str]
 ) -> tuple[tuple[str, ...], tuple[str, ...]]:
-    """What the facade's store has lost, and what it would keep for ever though nobody needs it.
+    """Return what the API server's store has lost, and what it would keep permanently without a need.
 
     `uploads` were answered for: their sha256 by their id.
     """
@@ -116,7 +116,7 @@ async def _left(testbed: CampaignTestbed, alike: bool) -> list[str]:
         if any(owner["kind"] == "Job" for owner in pod["metadata"].get("ownerReferences") or ()):
             continue
         if owners & deployments and pod["status"].get("phase") in ("Succeeded", "Failed"):
-            continue  # a build's, which is kept for whoever asks why
+            continue  # a build pod, kept for diagnosis
         owner = objects.get(name)
         if owner is None or owner["metadata"]["uid"] not in owners:
             found.append(f"pod {name} of no run")

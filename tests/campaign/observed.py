@@ -1,4 +1,4 @@
-"""What the checker is given: what was asked, what was seen of it. Pure values, made by `watcher` and `observation`.
+"""The input of the checker: requests and observations. Values of `watcher` and `observation`. Pure.
 
 Runs go by their objects' names (`run-…`); statuses are the API's words, in lower case.
 """
@@ -12,7 +12,7 @@ TERMINAL = frozenset((SUCCEEDED, FAILED, CANCELED))
 INFRASTRUCTURE = frozenset(
     ("RunnerLost", "NodeLost", "PodDeleted", "Evicted", "StartTimeout", "ImagePullFailed", "ArtifactsLost")
 )
-"""Reasons for which a run may fail that was given no fault of its own, where the ground has faults."""
+"""Reasons for which a run may fail during faults of the cluster."""
 
 
 @dataclass(frozen=True)
@@ -34,7 +34,7 @@ class RequestedRun:
 
 @dataclass(frozen=True)
 class StatusObservation:
-    """A status that somebody saw at a moment; `source` is who: `object`, `list`."""
+    """A status that was seen at a time; `source` is `object` or `list`."""
 
     at: float
     source: str
@@ -67,7 +67,7 @@ class ApiRunRecord:
 
 @dataclass(frozen=True)
 class StreamRead:
-    """What one reader was told of a run while it went on; `whole`: and that this is all."""
+    """The events that one reader received during a run; `whole`: the stream has ended."""
 
     run: str
     events: tuple[ObservedEvent, ...]
@@ -76,7 +76,7 @@ class StreamRead:
 
 @dataclass(frozen=True)
 class Observations:
-    """All that was seen. `active` counts a project's active deployments, each time somebody looked;
+    """All observations. `active` has the number of active deployments of a project at each poll;
     `left` names what is there after all and should not be, `gone` what should be and is not.
     """
 
@@ -95,4 +95,4 @@ class CampaignPlan:
     requested: tuple[RequestedRun, ...]
     concurrency: int = 0
     jobs: bool = False
-    """Whether these are bare Jobs: nobody promises events, artifacts or a reason."""
+    """Whether these are bare Jobs, which have no events, artifacts or reason."""

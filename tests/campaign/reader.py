@@ -31,7 +31,7 @@ class EventReader:
         self._testbed, self._session = testbed, session
 
     async def follow(self) -> None:
-        """Returns once the api says that all is told."""
+        """Read until the API reports the end of the stream."""
         while not await self._stream():
             await asyncio.sleep(PAUSE)
         self.whole = True
@@ -56,7 +56,7 @@ class EventReader:
                 assert answer.status == 200, await answer.text()
                 await self._read(answer)
         except (aiohttp.ClientError, TimeoutError):
-            # Cut off: it goes on behind the last whole event.
+            # Disconnected: resume after the last whole event.
             return False
         return False
 
@@ -86,7 +86,7 @@ class EventReaders:
 
     @contextlib.asynccontextmanager
     async def reading(self) -> AsyncIterator["EventReaders"]:
-        """Reads while the block is open."""
+        """Read while the block is open."""
         limits = aiohttp.ClientTimeout(sock_read=60)
         connector = aiohttp.TCPConnector(limit=0)
         async with aiohttp.ClientSession(connector=connector, timeout=limits) as self._session:
@@ -104,7 +104,7 @@ class EventReaders:
         self._following[reader] = asyncio.create_task(reader.follow())
 
     async def wait_results(self, seconds: float) -> tuple[list[StreamRead], list[Violation]]:
-        """What all were told, once they have read all there is; after `seconds`, also who still waits for it.
+        """Return the reads of all readers once they have ended; after `seconds`, also who still waits.
 
         Raises what no reader should meet, such as an answer that it does not expect.
         """

@@ -77,7 +77,7 @@ class CampaignReport:
         return sum(self.faults.values()) > 0 and not self.columns[0].violations
 
     def keep(self) -> None:
-        """Adds the figures to the directory that the environment names, if it names one."""
+        """Add the figures to the directory that the environment names, if it names one."""
         columns = [asdict(column) for column in self.columns]
         _add(name=self.name, seed=self.seed, faults=self.faults, columns=columns, notes=self.notes)
 
@@ -99,7 +99,7 @@ def _add(**line: Any) -> None:
 
 
 def require_good(report: CampaignReport) -> None:
-    """Prints and keeps the figures. Raises AssertionError with all of them where anything was broken."""
+    """Print and keeps the figures. Raises AssertionError with all of them where anything was broken."""
     print(f"\n{report.text()}")
     report.keep()
     assert sum(report.faults.values()) > 0, f"no fault was injected: nothing was shown\n{report.text()}"

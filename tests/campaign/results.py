@@ -1,4 +1,4 @@
-"""One table of all figures that campaigns kept, as a page shows it. Pure but for reading and writing.
+"""The results table of all recorded campaigns. Pure but for reading and writing.
 
     python -m tests.campaign.results DIRECTORY …        prints it
     python -m tests.campaign.results DIRECTORY … --page docs/campaign.md    puts it between the page's marks
@@ -32,7 +32,7 @@ class ResultRow:
     recovery: float = 0.0
 
     def add(self, faults: Mapping[str, int], column: Mapping[str, Any]) -> None:
-        """Takes in one run of the test."""
+        """Take in one run of the test."""
         self.times += 1
         self.faults.update(faults)
         self.runs += column["runs"]
@@ -88,7 +88,7 @@ def insert_table(page: str, text: str) -> str:
 
 
 def main() -> None:
-    """Prints the table, or puts it into a page."""
+    """Print the table, or puts it into a page."""
     parser = argparse.ArgumentParser(prog="python -m tests.campaign.results")
     parser.add_argument("directory", nargs="+", type=Path, help="what CREWYARD_CAMPAIGN_REPORT named")
     parser.add_argument("--page", type=Path, help="a page with the marks")

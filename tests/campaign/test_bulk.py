@@ -1,4 +1,4 @@
-"""As much as one run may leave behind, all the way: pod, facade, store, and back to whoever reads it.
+"""The maximum output of one run, through pod, API server and store to the client.
 
 A thousand files of a mebibyte, and a million log lines with some more that are dropped. The runner's own part
 is in tests/heavy; here the facade is a real one, and its memory is looked at meanwhile.
@@ -25,7 +25,7 @@ FILES, SIZE = 1000, 1 << 20
 LINES, OVER = 1_000_000, 5_000
 PAGE = 100
 MORE_MIB = 32
-"""So much more memory than before the facade may have at any moment."""
+"""Maximum growth of the API server's memory."""
 ROOM = {"run": {"resources": {"limits": {"memory": "512Mi", "ephemeral-storage": "2Gi"}}}}
 SMALL = {"events": 5, "artifact": 300_000}
 
@@ -41,7 +41,7 @@ async def finished(testbed: CampaignTestbed, run: str, seconds: float = 1800) ->
 
 
 async def warm(testbed: CampaignTestbed, work: Workload) -> float:
-    """MiB of the facade once it has done everything for a small run; its greatest amount counts from here."""
+    """Return the API server's MiB after a small run; reset its peak."""
     run = await work.post(SMALL)
     await finished(testbed, run)
     await testbed.ask("GET", f"/v1/runs/{id_of(run)}/artifacts/artifact.bin")

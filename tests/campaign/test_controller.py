@@ -16,7 +16,7 @@ CONCURRENCY = 6
 
 
 async def work(found: Campaign, chance: random.Random, runs: int, seconds: float) -> None:
-    """Runs over some seconds, half of them by POST and half by kubectl."""
+    """Create runs over some seconds, half of them by POST and half by kubectl."""
     doors = ["post", "apply"] * (runs // 2)
     for door in doors[: runs // 5]:
         await _one(found, chance, door)

@@ -48,7 +48,7 @@ async def message(found: Campaign, run: str) -> str:
 
 
 async def begun(found: Campaign, run: str) -> None:
-    """Returns once the crew has said its last word before it only waits."""
+    """Wait until the crew has said its last word before it only waits."""
     async with asyncio.timeout(found.end_seconds):
         while not any(entry.run == run and entry.number == 3 for entry in found.testbed.ledger.entries()):
             await asyncio.sleep(0.1)
@@ -95,7 +95,7 @@ async def deaf(found: Campaign, canceled: bool) -> None:
 async def everything(
     name: str, place, faults: Mapping[str, tuple[dict, str, str]], neighbours: int, seconds: float = 600
 ) -> None:
-    """All faults at once, between neighbours; `seconds` until all have ended."""
+    """All faults in parallel, with other runs; `seconds` until all have ended."""
     async with (
         open_testbed(place, concurrency=CONCURRENCY) as testbed,
         campaign(name, testbed, CONCURRENCY) as found,

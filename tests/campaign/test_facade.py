@@ -1,4 +1,4 @@
-"""The facade is killed while runs are posted and 200 streams are open: nothing acknowledged is lost."""
+"""Kills of the API server during posts and 200 open streams: nothing acknowledged is lost."""
 
 import asyncio
 import random
@@ -18,14 +18,14 @@ STREAMS = 200
 
 
 async def talking(found: Campaign, seconds: float) -> list[str]:
-    """Runs that tell something all the time."""
+    """Create runs that emit events continuously."""
     steps = int(seconds * 4)
     script = {"events": steps, "pause": seconds / steps, "artifact": 300_000}
     return [await found.work.post(script) for _ in range(LONG)]
 
 
 async def posting(found: Campaign, chance: random.Random, over: asyncio.Event) -> None:
-    """Runs, one after the other; every second one without a key, so that nobody knows what became of it."""
+    """Run, one after the other; every second one without a key, with an unknown outcome."""
     while not over.is_set():
         script = draw(chance, most_seconds=0.5)
         if chance.random() < 0.5:

@@ -1,4 +1,4 @@
-"""The facade is away for minutes: what crews do meanwhile is kept, what is asked of kubectl holds.
+"""API outages of minutes: the output of crews is kept, requests by kubectl are executed.
 
 Longer than any single call is tried for, and shorter than what is promised to a pod that waits for its
 claim (five minutes), so that all of it must end well.
@@ -29,7 +29,7 @@ def steady(seconds: float) -> dict:
 
 
 async def started(found: Campaign, runs: list[str]) -> None:
-    """Returns once the crews are at work."""
+    """Wait until the crews are at work."""
     async with asyncio.timeout(180):
         while set(runs) - {one.run for one in found.testbed.ledger.entries() if one.what == START}:
             await asyncio.sleep(0.2)
@@ -42,7 +42,7 @@ async def cancel(found: Campaign, run: str) -> float:
 
 
 async def ended(found: Campaign, run: str, seconds: float) -> float:
-    """When its object was seen to have ended, whoever tells of it."""
+    """Return when its object was seen finished, from any source."""
     async with asyncio.timeout(seconds):
         while not Run(await found.testbed.kube.get(RUN, run) or {}).ended:
             await asyncio.sleep(0.2)
@@ -50,7 +50,7 @@ async def ended(found: Campaign, run: str, seconds: float) -> float:
 
 
 async def meanwhile(found: Campaign, stopped: str) -> None:
-    """What goes on while the facade is away, and how it is given back."""
+    """Actions during the API outage, and the end of the outage."""
     await found.read_events(stopped)
     begun = time.monotonic()
     await found.testbed.api.kill()
@@ -63,7 +63,7 @@ async def meanwhile(found: Campaign, stopped: str) -> None:
     asked = await cancel(found, stopped)
     await asyncio.sleep(10)
     await cancel(found, unwanted)
-    # No facade is needed for any of it: the pods are told to stop, and the controller sees them go.
+    # None of it needs the API server: the pods get SIGTERM, and the controller sees them end.
     took = await ended(found, stopped, 100) - asked
     await ended(found, unwanted, 100)
     last = max(one.at for one in found.testbed.ledger.entries() if one.run == stopped) - asked
@@ -85,7 +85,7 @@ async def test_the_facade_is_away_for_minutes(place):
         short = await found.work.post(steady(30))
         stopped = await found.work.post(steady(600), (CANCELED,))
         found.work.requested = [
-            # It has 45 s for its last words, in which nobody takes them; what was taken before stays.
+            # It has 45 s to deliver its last data, without an API server; acknowledged data stays.
             replace(one, tolerant=True) if one.run == stopped else one
             for one in found.work.requested
         ]

@@ -1,4 +1,4 @@
-"""Faults of all kinds in an order drawn from one number: whatever the mixture, the same promise holds."""
+"""Faults of all kinds in an order drawn from a seed: the same guarantees hold."""
 
 import asyncio
 import random

@@ -1,4 +1,4 @@
-"""A Crewyard of its own on the real cluster, whose processes a test may kill: namespace, api, controller.
+"""A separate Crewyard on the real cluster with killable processes: namespace, API server, controller.
 
     async with open_testbed(directory, project={"plan": "enterprise"}) as found:
         found.controller.kill()
@@ -41,7 +41,7 @@ LIMITS = {"memory": "192Mi", "ephemeral-storage": "192Mi"}
 
 @dataclass
 class CampaignTestbed:
-    """What a test has: connections that no fault of it touches, and the processes that faults are for."""
+    """Connections without faults, and the processes that get the faults."""
 
     namespace: str
     directory: Path
@@ -126,7 +126,7 @@ class CampaignTestbed:
         await self.kube.patch(DEPLOYMENT, name, {"status": status}, "status")
 
     async def wait_active(self, name: str | None = None, seconds: float = 180) -> None:
-        """Returns once the deployment is the active one, for the api too."""
+        """Wait until the deployment is the active one, for the api too."""
         wanted = (name or self.deployment).replace("-", "_", 1)
         async with asyncio.timeout(seconds):
             while True:
@@ -148,7 +148,7 @@ async def open_testbed(
     api_kubeconfig: Path | None = None,
     start: bool = True,
 ) -> AsyncIterator[CampaignTestbed]:
-    """A test bed, ready, with an active deployment; all of it is gone at the end, but the logs in `directory`.
+    """Open a ready test bed with an active deployment; at the end delete all but the logs in `directory`.
 
     `tree` is where the product's code is; `settings` are environment variables of both processes besides;
     `concurrency` is what the project's plan allows; `project` its spec besides. `kubeconfig` is that of the

@@ -1,6 +1,6 @@
-"""Looks on while a campaign goes: the objects by a watch of its own, the API's lists again and again.
+"""A watcher during a campaign: objects by a separate watch, the API's lists by polling.
 
-Knows no fault: what it cannot see for a while it looks at later. Called by `tests.campaign.campaign`.
+Retries after errors. Called by `tests.campaign.campaign`.
 """
 
 import asyncio
@@ -36,7 +36,7 @@ class StatusWatcher:
 
     @contextlib.asynccontextmanager
     async def watching(self) -> AsyncIterator["StatusWatcher"]:
-        """Looks while the block is open."""
+        """Poll while the block is open."""
         works = [self._objects(), *([] if self._jobs else [self._lists()])]
         tasks = [asyncio.create_task(work) for work in works]
         try:
@@ -50,7 +50,7 @@ class StatusWatcher:
             await asyncio.gather(*tasks, return_exceptions=True)
 
     async def wait_ended(self, names: set[str], seconds: float) -> set[str]:
-        """Returns once all of them have been seen to end; after `seconds`, with those that have not."""
+        """Wait until all of them have been seen to end; after `seconds`, with those that have not."""
         limit = time.monotonic() + seconds
         while left := names - self.ended.keys():
             if time.monotonic() > limit:
@@ -59,7 +59,7 @@ class StatusWatcher:
         return set()
 
     def record(self, source: str, run: str, status: str) -> None:
-        """Notes a status, where it is another than that source told before."""
+        """Record a status that differs from the last one of its source."""
         if self._last.get((source, run)) == status:
             return
         self._last[(source, run)] = status

@@ -22,7 +22,7 @@ from tests.campaign.testbed import LIMITS, CampaignTestbed
 
 JOB = Kind("batch", "v1", "jobs", "Job")
 PATIENCE = 180.0
-"""Seconds for which a caller who finds nobody asks again."""
+"""Seconds for which a caller retries without a response."""
 Script = dict[str, Any]
 ENDS = {"returns": SUCCEEDED, "raises": "failed:CrewError"}
 """How scripts of `draw` end."""
@@ -58,7 +58,7 @@ class Workload:
         )
 
     def allow(self, run: str, end: str) -> None:
-        """Lets a run end so, too: it was given a fault of its own."""
+        """Let a run end so, too: it was given a fault of its own."""
         self.requested = [
             replace(one, ends=one.ends | {end}) if one.run == run else one for one in self.requested
         ]
@@ -91,7 +91,7 @@ class Workload:
         return None
 
     async def upload(self, size: int) -> bool:
-        """An archive that nobody builds, tried once; whether it was answered for."""
+        """Upload an archive once, without a build. Return whether it was acknowledged."""
         data = secrets.token_bytes(size)
         sha256 = hashlib.sha256(data).hexdigest()
         body = {"project": self._testbed.project, "size": size, "sha256": sha256}
@@ -110,7 +110,7 @@ class Workload:
         return True
 
     async def apply(self, scripts: Sequence[Script], ends: Sequence[str] = ()) -> list[str]:
-        """Runs by one `kubectl apply` of a file with all of them; gives their names."""
+        """Create Runs by one `kubectl apply` of a file with all of them; return their names."""
         prefix = f"run-{secrets.token_hex(5)}"
         spec = [{"project": self._testbed.project, "input": self._input(script)} for script in scripts]
         names = [f"{prefix}-{number}" for number in range(len(scripts))]

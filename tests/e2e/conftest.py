@@ -64,7 +64,7 @@ def git_server(git_root, host_address) -> Iterator[GitServer]:
 
 @pytest_asyncio.fixture(loop_scope="session")
 async def git_project(testbed, git_server) -> AsyncIterator[GitProject]:
-    """A new project's name and repository; whatever was made of it is deleted at the end."""
+    """A new project's name and repository; its objects are deleted at the end."""
     name = f"e2e-{secrets.token_hex(4)}"
     yield GitProject(testbed, name, git_server.create(name), git_server.url(name, host=GIT_HOST))
     await testbed.kubectl("delete", "cproj", name, "--ignore-not-found", "--wait=false")
@@ -75,7 +75,7 @@ Open = Callable[..., Awaitable[UploadProject]]
 
 @pytest_asyncio.fixture(loop_scope="session")
 async def upload_projects(testbed) -> AsyncIterator[Open]:
-    """Makes projects that are deployed by uploads: `await upload_projects(plan="free", build={…})`."""
+    """Make projects that are deployed by uploads: `await upload_projects(plan="free", build={…})`."""
     made = []
 
     async def open_one(**spec: Any) -> UploadProject:
@@ -103,17 +103,17 @@ class BuiltCrew:
         return UploadProject(self.testbed, self.project)
 
     async def start(self, entrypoint: str, **more) -> str:
-        """Starts a function (of main.py where no module is named); gives the run's id."""
+        """Start a function (of main.py where no module is named); return the run's id."""
         whole = entrypoint if ":" in entrypoint else f"main:{entrypoint}"
         body = {"deployment": self.deployment, "entrypoint": whole, **more}
         return (await self.testbed.post("/v1/runs", body))["id"]
 
     async def run(self, entrypoint: str, seconds: float = 240, **more) -> dict:
-        """Starts a function through the API and gives the finished run."""
+        """Start a function through the API; return the finished run."""
         return await self.wait_finished(await self.start(entrypoint, **more), seconds)
 
     async def wait_for_log(self, run: str, line: str, seconds: float = 240) -> None:
-        """Returns when the crew has printed `line`."""
+        """Wait until the crew has printed `line`."""
         async for message in self.testbed.stream(f"/v1/runs/{run}/events", seconds=seconds):
             if message.event == "log" and message.data["message"] == line:
                 return

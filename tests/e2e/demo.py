@@ -70,7 +70,7 @@ class Demo:
         return await eventually(look, lambda seen: seen is not None, 60)
 
     async def follow_build(self, deployment: str) -> None:
-        """Prints the build log as it is written, then waits for the end of the build."""
+        """Print the build log as it is written, then waits for the end of the build."""
         async for message in self.testbed.stream(f"/v1/deployments/{deployment}/logs"):
             text = message.data.get("message", "") if isinstance(message.data, dict) else str(message.data)
             if text.strip():
@@ -85,7 +85,7 @@ class Demo:
         self.timeline.say(f"{deployment} is {done['status']}: {done['message']}")
 
     async def follow_run(self, run: str) -> None:
-        """Prints the events of a run as they come."""
+        """Print the events of a run as they come."""
         async for message in self.testbed.stream(f"/v1/runs/{run}/events"):
             shown = {k: v for k, v in message.data.items() if k not in ("run_id", "timestamp")}
             self.timeline.say(f"{message.id:>3} {message.event:<16} {str(shown)[:130]}")
@@ -156,7 +156,7 @@ class Demo:
 
 
 async def main() -> None:
-    """Plays the demonstration and says how to look around."""
+    """Run the demo and print commands to inspect the result."""
     timeline = Timeline()
     testbed = await E2eTestbed.open()
     root = Path(os.environ["CREWYARD_STATE"]) / "data" / "demo"

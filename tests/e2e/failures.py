@@ -1,4 +1,4 @@
-"""What a failed deployment tells, through every door. Called by the tests of failures."""
+"""The reported error of a failed deployment, by API and kubectl. Called by the tests of failures."""
 
 from typing import Any
 

@@ -17,7 +17,7 @@ class GitProject:
     url: str
 
     async def follow(self, branch: str = "main", **more: Any) -> None:
-        """Makes the project follow its repository; `more` goes to source.git."""
+        """Make the project follow its repository; `more` goes to source.git."""
         git = {"url": self.url, "ref": {"branch": branch}, "interval": "1s", **more}
         await self.testbed.apply("Project", self.project, {"plan": "pro", "source": {"git": git}})
 

@@ -1,4 +1,4 @@
-"""The registry as a test looks into it, and takes things out of it. Called by tests of images."""
+"""A client that reads and deletes images of the registry. Called by tests of images."""
 
 import io
 import json
@@ -92,7 +92,7 @@ class RegistryRepository:
         return found
 
     async def remove(self, image: str) -> None:
-        """Deletes the manifest of an image."""
+        """Delete the manifest of an image."""
         basic = access.basic(from_environment(os.environ), self.repository)
         status, body = await self._ask("DELETE", f"manifests/{image.partition('@')[2]}", {}, basic)
         assert status == 202, body

@@ -56,16 +56,16 @@ class PseudoTerminal:
         return re.search(r"\x1b\[(?:[0-9]+;)*(?:3[0-7]|9[0-7]|38;[0-9;]+)m", self.raw) is not None
 
     def resize(self, columns: int) -> None:
-        """As when somebody drags the window's edge: the program gets SIGWINCH."""
+        """Resize the terminal: the program gets SIGWINCH."""
         fcntl.ioctl(self._screen, termios.TIOCSWINSZ, struct.pack("HHHH", 24, columns, 0, 0))
         os.kill(self.pid, signal.SIGWINCH)
 
     def press(self, keys: str) -> None:
-        """Types; `\\x03` is Ctrl-C."""
+        """Type; `\\x03` is Ctrl-C."""
         os.write(self._screen, keys.encode())
 
     def expect(self, words: str) -> None:
-        """Returns once these words were printed. Raises AssertionError with all that was printed."""
+        """Wait until these words were printed. Raises AssertionError with all that was printed."""
         end = time.monotonic() + SECONDS
         while words not in self.text:
             assert self._read(end), f"{words!r} was not printed:\n{self.text}"
@@ -82,7 +82,7 @@ class PseudoTerminal:
         return os.waitstatus_to_exitcode(status)
 
     def close(self) -> None:
-        """Ends what a failed test left."""
+        """End what a failed test left."""
         if self.pid:
             os.kill(self.pid, signal.SIGKILL)
             os.waitpid(self.pid, 0)

@@ -23,7 +23,7 @@ def slow(seconds: int) -> dict[str, str]:
 
 
 async def installing(upload_project, deployment: str) -> None:
-    """Returns when Kaniko works on it."""
+    """Wait until Kaniko works on it."""
 
     async def look() -> bool:
         for pod in await upload_project.pods(deployment):

@@ -78,7 +78,7 @@ async def test_runs_of_a_failed_deployment(testbed, upload_projects):
     await testbed.apply("Run", run, {"deployment": deployment.replace("_", "-", 1)}, "create")
     await testbed.kubectl("wait", f"crun/{run}", "--for=condition=Complete", "--timeout=120s")
     assert (await testbed.object("runs", run))["status"]["error"]["reason"] == "DeploymentFailed"
-    # What kubectl made is known to the API once its watch has told of it.
+    # The API returns objects of kubectl after their watch event.
     shown = await BuiltCrew(testbed, upload_project.project, deployment).wait_finished(f"run_{run[4:]}")
     events = await testbed.events(shown["id"])
     assert [message.event for message in events] == ["run.failed"]

@@ -54,7 +54,7 @@ async def secret(testbed, name: str, password: str) -> None:
 
 
 async def test_repository_that_requires_a_password(testbed, git_root, host_address):
-    """A wrong one is told by the project and by the deployment of a commit; the right one builds it."""
+    """Project and deployment report a wrong password; the right one builds the commit."""
     name, password = f"e2e-{secrets.token_hex(4)}", secrets.token_urlsafe(16)
     with GitServer(git_root, host_address, username="crew", password=password) as server:
         git_project = GitProject(testbed, name, server.create(name), server.url(name, host=GIT_HOST))

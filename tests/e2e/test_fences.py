@@ -1,4 +1,4 @@
-"""What a build executes finds no secret and reaches nobody within; and rules are there before a pod is."""
+"""Build code finds no secret and reaches no internal service; network policies apply before a pod starts."""
 
 import contextlib
 import json
@@ -31,7 +31,7 @@ here = pytest.mark.skipif(
 
 @here
 async def test_build_code_finds_no_credentials(testbed, upload_projects, host_address):
-    """Its own canary is found, which shows that it looks; those planted in Secrets are not."""
+    """It finds its own canary, which proves the search; it does not find those planted in Secrets."""
     own, variable, password = (f"canary-{secrets.token_hex(12)}" for _ in range(3))
     running = ["--namespace", "crewyard-system", "--field-selector=status.phase=Running", "-o", "json"]
     labels = "app.kubernetes.io/component=controller"
@@ -81,7 +81,7 @@ async def test_build_code_finds_no_credentials(testbed, upload_projects, host_ad
 
 @contextlib.contextmanager
 def ear(address: str) -> Iterator[tuple[int, list[bytes]]]:
-    """A port at which every packet is heard, and what they said."""
+    """A UDP port that records every packet."""
     heard: list[bytes] = []
     with socket.socket(socket.AF_INET, socket.SOCK_DGRAM) as server:
         server.bind((address, 0))

@@ -195,7 +195,7 @@ async def traps(
 
 @pytest_asyncio.fixture(scope="module", loop_scope="session")
 async def inputs(testbed: E2eTestbed, hostile: BuiltCrew, traps: ForbiddenListeners) -> dict[str, Any]:
-    """What the attempts are told, with more than a thief could know: another run's whole token."""
+    """The input of the attempts, including another run's whole token."""
     other = (await hostile.run("listens", input={"seconds": 0}))["id"].replace("_", "-", 1)
     pod = json.loads(await testbed.kubectl("get", "pod", other, "-o", "json"))
     [container] = pod["spec"]["containers"]

@@ -58,7 +58,7 @@ def canary() -> str:
 async def keep(
     testbed: E2eTestbed, name: str, kind: str = "Opaque", namespace: str = NAMESPACE, **data: str
 ) -> None:
-    """Writes a Secret, by kubectl and not by its command line."""
+    """Write a Secret, by kubectl and not by its command line."""
     body = {"apiVersion": "v1", "kind": "Secret", "type": kind}
     body |= {"metadata": {"name": name, "namespace": namespace}, "stringData": data}
     await testbed.kubectl("apply", "--namespace", namespace, "-f", "-", stdin=json.dumps(body))
@@ -106,7 +106,7 @@ async def two(testbed: E2eTestbed) -> AsyncIterator[TwoProjects]:
 
 @pytest_asyncio.fixture(scope="module", loop_scope="session")
 async def places(testbed: E2eTestbed, two: TwoProjects, host_address: str) -> AsyncIterator[dict[str, Any]]:
-    """Where everything is, and the listeners and the neighbour that nobody may reach."""
+    """Addresses of all services, and of the listeners and the neighbour that no build may reach."""
     found = from_environment(os.environ)
     images = recorded(found)
     running = ["--namespace", "crewyard-system", "--field-selector=status.phase=Running", "-o", "json"]
@@ -224,7 +224,7 @@ async def test_every_attempt_of_a_build_is_blocked(
     assert await state_of(two) == before
     # No canary came out by the log either.
     assert [word for word in (variable, *two.secrets.values()) if word in log] == []
-    # The other project goes on with what it had, and its own credential still opens its repository.
+    # The other project keeps its image, and its own credential still works.
     again = await two.other.deploy_and_wait({**GOOD, "note.txt": secrets.token_hex()})
     assert (await two.other.object(again))["status"]["plan"] == before[2]["status"]["plan"]
     good = await two.own.deploy_and_wait({**GOOD, "note.txt": secrets.token_hex()})

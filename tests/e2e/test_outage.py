@@ -1,4 +1,4 @@
-"""The facade goes away while crews work: nothing that they print, keep or answer is lost."""
+"""API outages while crews work: no output, artifact or result is lost."""
 
 import asyncio
 
@@ -14,7 +14,7 @@ async def scale(testbed, replicas: int) -> None:
 
 
 async def back(testbed) -> None:
-    """Waits until the facade answers again."""
+    """Wait until the API server responds again."""
     await scale(testbed, 1)
 
     async def look() -> bool:

@@ -58,7 +58,7 @@ async def test_private_index_credential_leaves_no_trace(testbed, upload_projects
             assert [path for path, data in layers.items() if any(form in data for form in forms)] == []
             configuration = await registry.configuration(image)
             assert [form for form in forms if form in configuration] == []
-            # Kaniko, in which the dependencies' own code may run, is told nothing.
+            # Kaniko, which may execute code of the dependencies, gets no credential.
             for pod in await upload_project.pods(deployment):
                 for container in pod["spec"].get("initContainers", []):
                     if container["name"] == "kaniko":

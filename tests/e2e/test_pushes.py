@@ -1,4 +1,4 @@
-"""Pushes told by a signed webhook, to the service as it is installed."""
+"""Pushes reported by a signed webhook to the installed service."""
 
 import asyncio
 import hashlib
@@ -11,13 +11,13 @@ import pytest
 
 from tests.e2e.testbed import eventually
 
-# No such Python is offered: the builds end with their first look at the configuration.
+# This Python version is not supported: the builds fail when they read the configuration.
 WRONG = '[deployment]\npython = "2.7"\n'
 
 
 @pytest.fixture
 async def hook(git_project):
-    """Tells the service of a push, as GitHub does; the Secret goes with the test."""
+    """Deliver a push, as GitHub does; the Secret is deleted after the test."""
     token, name = secrets.token_hex(16), f"{git_project.project}-hook"
     secret = {
         "apiVersion": "v1",
@@ -63,7 +63,7 @@ async def test_push_burst_builds_two_and_replay_builds_none(git_project, hook):
     lasted = time.monotonic() - begun
     await git_project.deployment(shas[-1], 90)
     made = await git_project.testbed.get("/v1/deployments", project=git_project.project)
-    # One at once, one at the end; where the pushes take longer than a window there is room between.
+    # One immediately, one at the end; where the pushes take longer than a window there is room between.
     assert len(made) <= 2 + lasted // 10
     # The project's status is written after its Deployment.
     ready = await eventually(

@@ -1,4 +1,4 @@
-"""What nobody needs any more leaves the registry: by the controller, its pod and the registry's own answer.
+"""Deletion of unused images: by the controller, its pod and the registry.
 
 One project goes through all of it: of three deployments two are kept, a dependency image was last used
 fifteen days ago, and at last the project itself is deleted.
@@ -30,7 +30,7 @@ async def patch_status(testbed, kind: str, name: str, status: dict) -> None:
 
 
 async def was_built_long_ago(testbed, upload_project, deployment: str) -> None:
-    """Else its dependency image was used today, whatever the list says."""
+    """Otherwise its dependency image counts as used today."""
     shown = await upload_project.object(deployment)
     conditions = shown["status"]["conditions"]
     next(one for one in conditions if one["type"] == "Built")["lastTransitionTime"] = LONG_AGO

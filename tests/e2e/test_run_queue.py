@@ -1,4 +1,4 @@
-"""Runs above a plan wait their turn: never too many at once, first in first out, with their positions."""
+"""Runs above the plan's limit are queued: first in first out, with their positions."""
 
 import asyncio
 
@@ -13,7 +13,7 @@ PLACES = 2
 
 @pytest_asyncio.fixture(loop_scope="session")
 async def small(testbed, upload_projects) -> BuiltCrew:
-    """The same crew in a project whose plan allows two runs at once."""
+    """The same crew in a project with a plan of two parallel runs."""
     upload_project = await upload_projects(plan="free")
     return BuiltCrew(testbed, upload_project.project, await upload_project.deploy_and_wait(tree(CREW)))
 

@@ -19,7 +19,7 @@ NAMESPACE = "crews"
 
 
 class TestbedError(Exception):
-    """The test bed answered otherwise than expected, or not in time."""
+    """An unexpected or late response of the test bed."""
 
 
 @dataclass(frozen=True)
@@ -32,7 +32,7 @@ class ApiResponse:
 
     @property
     def data(self) -> Any:
-        """What is in the envelope; raises YardError on an error."""
+        """What is in the envelope; raises TestbedError on an error."""
         if self.status >= 400:
             raise TestbedError(f"the API answered {self.status}: {json.dumps(self.body)}")
         return self.body["data"]
@@ -64,7 +64,7 @@ class E2eTestbed:
         return cls(url, key, aiohttp.ClientSession(timeout=aiohttp.ClientTimeout(total=60)))
 
     async def close(self) -> None:
-        """Closes the connections."""
+        """Close the connections."""
         await self._session.close()
 
     def _headers(self, key: str | None, more: Mapping[str, str] | None) -> dict[str, str]:
@@ -131,7 +131,7 @@ class E2eTestbed:
         return [message async for message in self.stream(f"/v1/runs/{run}/events", last_id)]
 
     async def kubectl(self, *arguments: str, stdin: str | None = None, check: bool = True) -> str:
-        """What kubectl prints. Raises YardError with its complaint; without `check` both are returned."""
+        """What kubectl prints. Raises TestbedError with its stderr; without `check` both are returned."""
         process = await asyncio.create_subprocess_exec(
             "kubectl",
             "-n",
@@ -147,7 +147,7 @@ class E2eTestbed:
         return out.decode() if check else out.decode() + complaint.decode()
 
     async def apply(self, kind: str, name: str, spec: Any, verb: str = "apply", check: bool = True) -> str:
-        """Applies (or creates) one of our objects, as a user with a file would."""
+        """Apply (or creates) one of our objects, as a user with a file would."""
         whole = {
             "apiVersion": "crewyard.dev/v1alpha1",
             "kind": kind,
@@ -171,7 +171,7 @@ def _json(text: str) -> Any:
 async def eventually(
     look: Callable[[], Awaitable[Any]], until: Callable[[Any], bool], seconds: float = 60, pause: float = 0.1
 ) -> Any:
-    """Looks again until what is seen satisfies; raises YardError with the last sight after `seconds`."""
+    """Poll `look` until `until` accepts its value. Raises TestbedError with the last value."""
     end = time.monotonic() + seconds
     while True:
         seen = await look()

@@ -17,7 +17,7 @@ class Timeline:
 
     @contextmanager
     def step(self, title: str) -> Iterator[None]:
-        """Announces a step and takes its time, also where it fails."""
+        """Print a step and measure its time, also if it fails."""
         start = time.monotonic()
         print(f"\n{_BOLD}==> {title}{_OFF}", flush=True)
         try:

@@ -39,7 +39,7 @@ def tree(directory: Path) -> dict[str, bytes]:
 
 
 async def upload(testbed: E2eTestbed, project: str, content: bytes) -> str:
-    """Uploads an archive; gives the build_context_url."""
+    """Upload an archive; return the build_context_url."""
     ticket = await testbed.post("/v1/uploads", {"project": project, "size": len(content)})
     answer = await testbed.call(
         ticket["method"], ticket["upload_url"], data=content, key="", headers=ticket["headers"]
@@ -56,7 +56,7 @@ class UploadProject:
     project: str
 
     async def deploy(self, source: Mapping[str, bytes | str] | bytes, **more: Any) -> str:
-        """Uploads files (or an archive as it is) and asks for a deployment; gives its id."""
+        """Upload files (or an archive as it is) and asks for a deployment; return its id."""
         content = source if isinstance(source, bytes) else archive(source)
         context = await upload(self.testbed, self.project, content)
         body = {"project": self.project, "build_context_url": context, "message": "Deploy", **more}
@@ -75,7 +75,7 @@ class UploadProject:
         return found
 
     async def deploy_and_wait(self, source: Mapping[str, bytes | str] | bytes, **more: Any) -> str:
-        """Deploys and waits for success; gives the id."""
+        """Deploy and waits for success; return the id."""
         deployment = await self.deploy(source, **more)
         done = await self.wait_finished(deployment)
         assert done["status"] in ("active", "superseded"), done

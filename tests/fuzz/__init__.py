@@ -1,1 +1,1 @@
-"""Fuzzers of all that reads what strangers write. `python -m tests.fuzz`; see docs/development.md."""
+"""Fuzzers of all parsers of untrusted input. `python -m tests.fuzz`; see docs/development.md."""

@@ -51,7 +51,7 @@ def cases(said: str) -> int:
 
 
 def run(target: FuzzTarget, seconds: int) -> bool:
-    """Fuzzes one target and prints one line (and the traceback of a crash). True if nothing was found.
+    """Fuzz one target and prints one line (and the traceback of a crash). True if nothing was found.
 
     Raises subprocess.TimeoutExpired where it had no processor for its time.
     """
@@ -89,7 +89,7 @@ def _processor_seconds() -> float:
 
 
 def main(arguments: list[str]) -> int:
-    """Runs the named targets, or all of them."""
+    """Run the named targets, or all of them."""
     seconds, names = int(arguments[0]) if arguments else 60, arguments[1:] or list(TARGETS)
     good = [run(TARGETS[name], seconds) for name in names]
     return 0 if all(good) else 1

@@ -1,4 +1,4 @@
-"""Archives that somebody uploads: tar within gzip, gzip itself, zip."""
+"""Uploaded archives: tar within gzip, gzip itself, zip."""
 
 import gzip
 import io

@@ -144,7 +144,7 @@ def header_seeds() -> list[bytes]:
 
 
 def credential_seeds() -> list[bytes]:
-    """A key, a token of ours and one of somebody else."""
+    """A key, an own token and a foreign one."""
     ours = pod_tokens.mint("k" * 32, "run", "crews", "run-a", "uid", 2_000_000_000)
     jwt = "eyJhbGciOiJSUzI1NiIsImtpZCI6IngifQ.eyJhdWQiOlsiYSJdLCJleHAiOjF9." + "A" * 43
     return words("crw_0123456789_abcdefghijkmnopqrstuvwxyzABCDEFGHJKLMN", ours, jwt)

@@ -98,7 +98,7 @@ def excludes() -> list[bytes]:
 
 
 def logs() -> list[bytes]:
-    """Ends of an installer's output."""
+    """Yield the ends of an installer's output."""
     return words(
         "ERROR: Could not find a version that satisfies the requirement nosuch==1 (from versions: none)\n"
         "ERROR: No matching distribution found for nosuch==1\n",

@@ -72,7 +72,7 @@ def runner_events(data: bytes) -> None:
 
 
 def stream_of(kind: str, data: dict[str, Any], number: int) -> None:
-    """One frame through somebody else's reader and through our client's."""
+    """Read one frame with an independent reader and with the client."""
     raw = frame(kind, data, number)
     ((event, text, identifier),) = messages(raw.decode())
     assert (event, identifier) == (kind, str(number)) and json.loads(text) == json.loads(json.dumps(data))
@@ -81,7 +81,7 @@ def stream_of(kind: str, data: dict[str, Any], number: int) -> None:
 
 
 def client_stream(data: bytes) -> None:
-    """A server's stream, in whatever pieces it comes, means the same."""
+    """The parsed stream does not depend on its chunks."""
     whole, pieces = SSEReader(), SSEReader()
     try:
         at_once = list(whole.feed(data))

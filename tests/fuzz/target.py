@@ -30,5 +30,5 @@ def words(*texts: str | bytes) -> list[bytes]:
 
 
 def as_text(data: bytes) -> str:
-    """Text with whatever a header or a path may hold after aiohttp has read it."""
+    """Return the text of a header or a path as aiohttp decodes it."""
     return data.decode("utf-8", "surrogateescape")

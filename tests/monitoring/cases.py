@@ -140,7 +140,7 @@ CASES = (
     AlertCase(
         "CrewyardApiErrorsFast", 70, {GOOD: "0+100x80", BAD: "0+3x80"}, {GOOD: "0+100x80", BAD: "0+1x80"}
     ),
-    # A failure or two in a quiet night is most of what was asked, and wakes nobody.
+    # A failure or two with little traffic is a high ratio, and does not alert.
     AlertCase("CrewyardApiErrorsFast", 70, {}, {GOOD: "0x64 1 2 3 4x20", BAD: "0x66 1 3x20"}),
     AlertCase("CrewyardApiErrorsSlow", 370, {}, {GOOD: "0x345 1 2 3 4x60", BAD: "0x350 1 3x60"}),
     AlertCase(
@@ -268,7 +268,7 @@ CASES = (
             one("crewyard_sources", 'state="unreachable"'): "3x40",
             one("crewyard_sources", 'state="resolved"'): "1x40",
         },
-        # A host that was away for ten minutes; and one of four for ever.
+        # A host that was away for ten minutes; and one of four permanently.
         {
             one("crewyard_sources", 'state="unreachable"'): "1x10 4x10 1x20",
             one("crewyard_sources", 'state="resolved"'): "3x10 0x10 3x20",

@@ -44,7 +44,7 @@ class PrometheusServer:
         return self.ask("query", query=expression)["result"]
 
     def until(self, look: Callable[[], Any], what: str) -> Any:
-        """What `look` gives once it is true. Raises AssertionError after two minutes."""
+        """Poll `look` until it returns a true value; return it. Raises AssertionError after two minutes."""
         end = time.monotonic() + WAIT
         while time.monotonic() < end:
             try:

@@ -33,7 +33,7 @@ OURS = {
 }
 AROUND = {"__name__", "job", "namespace", "pod", "instance"}
 MOST = 100
-"""Values of a label; there are some sixty routes, and whatever a user chooses is soon more."""
+"""Values of a label; there are some sixty routes; values chosen by users would exceed it."""
 SECONDS = 300.0
 
 

@@ -1,4 +1,4 @@
-"""The apiserver by plain HTTP: as the administrator, for somebody, or with a token."""
+"""A client of the apiserver by plain HTTP: as administrator, by impersonation, or with a token."""
 
 import base64
 import json
@@ -49,7 +49,7 @@ class ApiserverClient:
         self._admin = aiohttp.ClientSession(connector=aiohttp.TCPConnector(ssl=known))
 
     async def close(self) -> None:
-        """Closes both."""
+        """Close both."""
         await self._plain.close()
         await self._admin.close()
 

@@ -1,4 +1,4 @@
-"""The fixtures of the end-to-end tests, for what looks at the installation with an attacker's eyes."""
+"""Fixtures of the security tests, which attack the installation."""
 
 from collections.abc import AsyncIterator
 from pathlib import Path
@@ -22,7 +22,7 @@ def pytest_collection_modifyitems(items):
 
 @pytest_asyncio.fixture(scope="session", loop_scope="session")
 async def apiserver() -> AsyncIterator[ApiserverClient]:
-    """The apiserver of the ground."""
+    """The apiserver of the dev cluster."""
     found = ApiserverClient()
     yield found
     await found.close()

@@ -36,7 +36,7 @@ class EtcdReader:
 
     @classmethod
     def open(cls, state: Path) -> "EtcdReader":
-        """With the certificates of a ground."""
+        """Open with the certificates of a dev cluster."""
         context = ssl.create_default_context(cafile=str(state / "pki/etcd/ca.crt"))
         context.load_cert_chain(
             state / "pki/apiserver-etcd-client.crt", state / "pki/apiserver-etcd-client.key"
@@ -47,7 +47,7 @@ class EtcdReader:
         )
 
     async def close(self) -> None:
-        """Ends following."""
+        """End following."""
         if self._task is not None:
             self._task.cancel()
             await asyncio.gather(self._task, return_exceptions=True)
@@ -65,7 +65,7 @@ class EtcdReader:
         return int((await self._range(FIRST, limit=1, keys_only=True))["header"]["revision"])
 
     async def follow(self) -> None:
-        """Begins to keep what is written; an object that is there for a moment only is seen too."""
+        """Start to record writes, also of short-lived objects."""
         self.revision = await self.now()
         self._task = asyncio.create_task(self._watch(self.revision + 1))
 
@@ -83,7 +83,7 @@ class EtcdReader:
                 self.revision = max(self.revision, int(said["header"]["revision"]))
 
     async def caught_up(self, seconds: float = 60) -> None:
-        """Returns when all that was written before the call has been kept."""
+        """Wait until all that was written before the call has been kept."""
         async with asyncio.timeout(seconds):
             wanted = await self.now()
             while self.revision < wanted:

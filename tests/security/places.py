@@ -1,4 +1,4 @@
-"""Everywhere that an installation on the ground leaves something, as pairs of a place and its bytes.
+"""All data that an installation on the dev cluster stores, as pairs of a place and its bytes.
 
 Called by the search for canaries. Secrets themselves are left out; so are the environment and the memory of
 processes, which hold what they were given.
@@ -58,7 +58,7 @@ def images(state: Path, projects: Iterable[str]) -> Iterator[Found]:
 
 
 async def metrics(testbed: E2eTestbed) -> AsyncIterator[Found]:
-    """What both processes tell of themselves to everybody in the cluster."""
+    """Yield the metrics of both processes, which every pod can read."""
     for name, port in (("crewyard-api", 8080), ("crewyard-controller", 9090)):
         path = f"/api/v1/namespaces/{SYSTEM}/services/{name}:{port}/proxy/metrics"
         yield f"metrics of {name}", (await testbed.kubectl("get", "--raw", path)).encode()

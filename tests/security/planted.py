@@ -47,7 +47,7 @@ class PlantedSecrets:
     async def make(
         cls, testbed: E2eTestbed, canaries: Canaries, git: GitServer, ssh: SshServer, index: WheelIndex
     ) -> "PlantedSecrets":
-        """Makes repositories, Secrets and projects; the first commits are built from then on."""
+        """Make repositories, Secrets and projects; the first commits are built from then on."""
         first, second = (f"canary-{secrets.token_hex(4)}" for _ in range(2))
         made = cls(
             testbed,
@@ -79,7 +79,7 @@ class PlantedSecrets:
         return self.https.repository.commit({**files, "note.txt": self.control}, "By https")
 
     async def keep(self, name: str, kind: str = "Opaque", **data: str) -> str:
-        """Writes a Secret, by kubectl and not by its command line."""
+        """Write a Secret, by kubectl and not by its command line."""
         body = {"apiVersion": "v1", "kind": "Secret", "type": kind}
         body |= {"metadata": {"name": name, "namespace": NAMESPACE}, "stringData": data}
         await self.testbed.kubectl("apply", "-f", "-", stdin=json.dumps(body))
@@ -138,11 +138,11 @@ class PlantedSecrets:
         await self.testbed.kubectl("apply", "-f", "-", stdin=json.dumps(body))
 
     async def known(self, project: str) -> None:
-        """Waits until the API knows the project: what kubectl made is seen there a moment later."""
+        """Wait until the API knows the project: what kubectl made is seen there a moment later."""
         path = f"/v1/projects/{project}"
         await eventually(lambda: self.testbed.call("GET", path), lambda answer: answer.status == 200, 60)
 
     async def remove(self) -> None:
-        """Deletes both projects and all Secrets."""
+        """Delete both projects and all Secrets."""
         await self.testbed.kubectl("delete", "cproj", *self.projects, "--ignore-not-found", "--wait=false")
         await self.testbed.kubectl("delete", "secret", *self.secret_names, "--ignore-not-found")

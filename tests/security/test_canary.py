@@ -25,7 +25,7 @@ from tests.testbed.git_server import GitServer
 from tests.testbed.ssh_server import SshServer
 
 STATE = Path(os.environ.get("CREWYARD_STATE", "/nowhere"))
-# A pod is told its token by its specification. It opens one run's or one build's own calls and ends with it.
+# A pod gets its token from its specification. It is valid for one run or one build, and expires with it.
 BY_DESIGN = {
     "run-token": ("/registry/pods/crews/", "kubectl Pod "),
     "build-token": ("/registry/pods/crews/", "kubectl Pod "),
@@ -157,7 +157,7 @@ async def everything(
 
 
 def allowed(sight: CanaryMatch) -> bool:
-    """Whether a secret may be there: a pod's token in the pod; the operator's key where somebody typed it."""
+    """Whether a secret may be there: a pod's token in the pod; the operator's key where it was typed."""
     if sight.secret == "admin-key":
         return sight.place == "a command line"
     place = sight.place.removeprefix("etcd ")

@@ -15,7 +15,7 @@ PLACES = (CREWS, SYSTEM, "default", "kube-system")
 
 
 async def rights(testbed, namespace: str, user: str) -> set[str]:
-    """The lines of `kubectl auth can-i --list`, but for what everybody may."""
+    """Return the lines of `kubectl auth can-i --list` without the rights of all users."""
     listed = await testbed.kubectl("auth", "can-i", "--list", "-n", namespace, f"--as={user}")
     found = set()
     for line in listed.splitlines()[1:]:

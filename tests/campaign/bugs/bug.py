@@ -61,6 +61,6 @@ def changed(root: Path, bug: Bug) -> dict[str, str]:
 
 
 def plant(tree: Path, bug: Bug) -> None:
-    """Puts the mistake into a copy. Raises AssertionError where the code is not as the bug expects it."""
+    """Apply the edits to a copy. Raises AssertionError if the code does not match."""
     for file, text in changed(tree, bug).items():
         (tree / file).write_text(text)

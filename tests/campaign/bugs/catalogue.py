@@ -1,4 +1,4 @@
-"""The ten seeded bugs: mistakes that somebody could make, each of which breaks a promise.
+"""The ten seeded bugs: plausible mistakes, each of which breaks a guarantee.
 
 Each takes away one guard, or two where there is a second one behind the first.
 Called by the tests of seeded bugs.

@@ -1,4 +1,4 @@
-"""A run's pod that the test plays, without a controller: it calls the facade as a runner does.
+"""A simulated runner pod, without a controller: it calls the API server as a runner does.
 
 Called by the scenes whose faults lie in what a runner sends and when.
 """
@@ -26,7 +26,7 @@ class FakeRunner:
 
     @classmethod
     async def create(cls, testbed: CampaignTestbed) -> "FakeRunner":
-        """Asks for a run; its pod has claimed it."""
+        """Request a run and claim it."""
         made = await testbed.ask("POST", "/v1/runs", {"deployment": testbed.project})
         raw = await testbed.kube.get(RUN, name_of(made["id"]))
         assert raw is not None
@@ -45,7 +45,7 @@ class FakeRunner:
         return await self.testbed.call("POST", path, said, Authorization=f"Bearer {token}")
 
     async def claim(self, nonce: str) -> str:
-        """What a process of the pod is told that draws this nonce."""
+        """Return the claim state for a process of the pod with this nonce."""
         body = {"protocol": 1, "run_uid": self.uid, "nonce": nonce}
         status, found = await self.call("claim", body)
         assert status == 200, found

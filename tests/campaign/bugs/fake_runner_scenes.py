@@ -1,4 +1,4 @@
-"""Scenes in which the test plays the pod: what a runner repeats, and what it may not be believed.
+"""Scenes with a simulated pod: repeated calls, and false reports.
 
 They need no controller and take seconds. Called by the catalogue of seeded bugs.
 """
@@ -49,7 +49,7 @@ async def second_start(directory: Path, tree: Path) -> list[Violation]:
 
 
 async def early_result(directory: Path, tree: Path) -> list[Violation]:
-    """The pod reports a success with an artifact, and then an event, that nobody has."""
+    """The pod reports a success with an artifact, then with an event, that was never sent."""
     async with _facade(directory, tree) as testbed:
         pod = await FakeRunner.create(testbed)
         found = []
@@ -61,7 +61,7 @@ async def early_result(directory: Path, tree: Path) -> list[Violation]:
 
 
 async def repeated_events(directory: Path, tree: Path) -> list[Violation]:
-    """The pod sends events again, whose answer was lost; the facade is killed in between."""
+    """The pod repeats events after a lost response; the API server is killed between the calls."""
     async with _facade(directory, tree) as testbed:
         pod = await FakeRunner.create(testbed)
         await pod.post_events(1, 2, 3)

@@ -1,4 +1,4 @@
-"""Scenes about a run's one pod: a second one that should not be, and one that goes while its crew works.
+"""Scenes about the one pod of a run: a second pod, and a pod that is deleted while its crew works.
 
 Called by the catalogue of seeded bugs.
 """
@@ -22,7 +22,7 @@ LONG = {"events": 1, "sleep": 6}
 
 
 async def started(testbed: CampaignTestbed, run: str) -> None:
-    """Returns once the crew has said that it began. Raises TimeoutError."""
+    """Wait until the crew has said that it began. Raises TimeoutError."""
     async with asyncio.timeout(WAIT_SECONDS):
         while run not in ledger.starts(testbed.ledger.entries()):
             await asyncio.sleep(0.1)
@@ -60,7 +60,7 @@ async def twin(directory: Path, tree: Path) -> list[Violation]:
 
 
 async def gone(directory: Path, tree: Path) -> list[Violation]:
-    """The pod is deleted at once while its crew works: the run has failed, and says why."""
+    """The pod is deleted without grace while its crew works: the run fails with the reason."""
     async with open_testbed(directory, tree=tree) as testbed, campaign("gone", testbed) as found:
         run = await found.work.post({"sleep": 3600}, ("failed:PodDeleted",))
         await started(testbed, run)

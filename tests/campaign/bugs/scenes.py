@@ -49,14 +49,14 @@ async def plain(directory: Path, tree: Path) -> list[Violation]:
 
 
 class DroppedRunEvents(DropEvents):
-    """The controller hears of Runs by its lists alone, and of pods at once."""
+    """The controller learns of Runs from its lists only, and of pods immediately."""
 
     def event_delay(self, event: ProxiedEvent) -> float | None:
         return super().event_delay(event) if event.call.resource == "runs" else 0.0
 
 
 async def late_news(directory: Path, tree: Path) -> list[Violation]:
-    """Runs succeed, and their pods are seen to end before their results are."""
+    """Runs succeed, and the controller sees their pods end before their results."""
     lost = DroppedRunEvents()
     async with (
         apiserver_proxy(directory) as proxy,
@@ -133,7 +133,7 @@ async def crowd(directory: Path, tree: Path) -> list[Violation]:
 
 
 async def _one_too_many(testbed: CampaignTestbed) -> None:
-    """Returns once more crews have begun than there are places. Raises TimeoutError where no pod is made."""
+    """Wait until more crews have begun than there are places. Raises TimeoutError where no pod is made."""
     async with asyncio.timeout(DECIDED_SECONDS):
         while len((await testbed.kube.list(POD)).items) <= PLACES:
             await asyncio.sleep(0.2)

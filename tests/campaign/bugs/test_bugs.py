@@ -32,7 +32,7 @@ slow_scenes = pytest.mark.parametrize("scene", [*scenes(SLOW), pod_scenes.twin],
 
 
 async def catches(directory, bug: Bug) -> None:
-    """Plants it and plays its scene."""
+    """Plant the bug and run its scene."""
     tree = copied(ROOT, directory)
     plant(tree, bug)
     found = await bug.scene(directory, tree)
@@ -43,7 +43,7 @@ async def catches(directory, bug: Bug) -> None:
 
 
 async def finds_nothing(directory, scene: Scene) -> None:
-    """Plays it with a copy that nothing was put into."""
+    """Run the scene with an unchanged copy."""
     assert await scene(directory, copied(ROOT, directory)) == []
 
 

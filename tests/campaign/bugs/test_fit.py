@@ -1,4 +1,4 @@
-"""The seeded bugs fit the code as it is: who changes that code learns of it here, at once."""
+"""The seeded bugs match the current code. A change of that code fails here first."""
 
 import pytest
 

@@ -1,4 +1,4 @@
-"""What everybody can see of a Run or a Deployment, without what differs from one to the next.
+"""The visible state of a Run or a Deployment, without the values that differ between executions.
 
 Two scenarios that came to the same end have equal sights. Kubernetes' own Events
 are no part of it: they are written on a best effort. Called by the scenarios.
@@ -75,7 +75,7 @@ def _object(raw: Mapping[str, Any], name: str) -> ClusterView:
 
 
 def _events(events: list[Mapping[str, Any]], words: Mapping[str, str]) -> ClusterView:
-    """What a run told, in order. Where among it a file was stored depends on when the facade was there."""
+    """Return the events of a run in order; positions of artifact events depend on API outages."""
     told = [(event["type"], _text(event["data"], words)) for event in events]
     last = events[-1]["type"] if events else ""
     return {
@@ -109,7 +109,7 @@ async def deployment_view(stage: CutStage, name: str) -> ClusterView:
     source = owner.status.get("source") or {}
     return {
         "phase": found.phase,
-        # Reused or built anew: a controller that has not seen the source yet builds the same image again.
+        # Reused or built again: a controller that has not seen the source yet builds the same image again.
         "conditions": conditions(raw, "Built"),
         "image": found.image == stage.images.get(stage.commits.get(str(commit), "")) if commit else None,
         "is active": owner.active == name,

@@ -30,7 +30,7 @@ class DeletedImages(Scenario):
         "controller: delete pods",
         "controller: delete pods (2.)",
     )
-    # The subject was built anew in the pass before, or long ago.
+    # The subject was built in the pass before, or long ago.
     detours = frozenset(("Building", "Built"))
 
     def __init__(self) -> None:

@@ -28,7 +28,7 @@ class KillPoint:
 
 
 def describe(call: ProxiedRequest) -> str:
-    """What a request writes: the same words whenever the same is written, whatever it is named."""
+    """Describe what a request writes, independent of the object's name."""
     return " ".join(part for part in (call.verb, call.kind, _detail(call)) if part)
 
 

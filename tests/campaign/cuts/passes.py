@@ -1,4 +1,4 @@
-"""A scenario undisturbed, and then cut at each of its writes: every pass comes to the same end.
+"""A scenario without a fault, then with a kill at each of its writes: each pass has the same final state.
 
 Called by the tests of cut points. A pass that does not come to the cut, because a
 slow machine wrote two things at once, is played again.
@@ -23,7 +23,7 @@ TRIES = 3
 
 @dataclass
 class BaselinePass:
-    """How a scenario goes when nobody disturbs it."""
+    """The result of a scenario without a fault."""
 
     scenario: Scenario
     points: list[KillPoint]
@@ -43,7 +43,7 @@ class PassReport:
     wrong: list[str] = field(default_factory=list)
 
     def add(self, other: "PassReport") -> None:
-        """Takes over what another one has."""
+        """Add the figures of another report."""
         self.passes += other.passes
         self.kills += other.kills
         self.seconds += other.seconds
@@ -52,7 +52,7 @@ class PassReport:
 
 
 async def run_baseline(stage: CutStage, scenario: Scenario) -> BaselinePass:
-    """Plays it without a cut. Raises AssertionError where a write that it must make was not seen."""
+    """Run it without a kill. Raises AssertionError if an essential write is missing."""
     before = len(stage.writes())
     marks = {process: len(count.calls) for process, count in stage.counts.items()}
     subject = await scenario.act(stage)
@@ -80,7 +80,7 @@ async def run_baseline(stage: CutStage, scenario: Scenario) -> BaselinePass:
 
 
 async def cut(stage: CutStage, base: BaselinePass, point: KillPoint, applied: bool) -> PassReport:
-    """Plays it with a kill at a point, before the write is done or (`applied`) after it."""
+    """Run it with a kill at a point, before the write is done or (`applied`) after it."""
     report, loop = PassReport(passes=1), asyncio.get_running_loop()
     words = f"{base.scenario.name}, {point}, {'after' if applied else 'before'}"
     for _ in range(TRIES):
@@ -109,7 +109,7 @@ async def cut(stage: CutStage, base: BaselinePass, point: KillPoint, applied: bo
 
 @contextlib.asynccontextmanager
 async def _armed(stage: CutStage, process: str, kill: KillRule) -> AsyncIterator[None]:
-    """The rule, and somebody who starts the process again, as the kubelet does."""
+    """The rule, and a task that restarts the process as the kubelet does."""
     proxy, child = stage.proxies[process], stage.child(process)
     proxy.rules.append(kill)
 

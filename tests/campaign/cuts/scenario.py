@@ -103,13 +103,13 @@ class AppliedRun(SubmittedRun):
     async def view(self, stage: CutStage, subject: str) -> ClusterView:
         found = await super().view(stage, subject)
         if found.get("object"):
-            # A runner that finds no facade in the time that it has is stopped without a word.
+            # A runner that cannot reach the API server within its grace period is killed without a report.
             found["object"]["outcome"] = None
         return found
 
 
 class PrunedRun(SubmittedRun):
-    """An ended run whose object goes; the API goes on showing it."""
+    """A finished run whose object is pruned; the API still returns it."""
 
     name = "prune"
     only_essential = True
@@ -123,7 +123,7 @@ class PrunedRun(SubmittedRun):
             told = await stage.testbed.ask("GET", f"/v1/runs/{id_of(name)}")
             return bool(told["status"] == "succeeded")
 
-        # The object may be gone already: the facade may not know the longer time yet.
+        # The object may be pruned already: the API server may not have seen the longer TTL yet.
         await stage.wait_for(ended)
         await self._keep(stage, "1s")
         return name
@@ -184,7 +184,7 @@ class CommittedDeployment(RolledBackDeployment):
     detours = frozenset(("Building", "Built"))
 
     async def view(self, stage: CutStage, subject: str) -> ClusterView:
-        # A controller that was started anew may not know the source yet; then it builds the same once more.
+        # A restarted controller may not know the source yet; then it builds it again.
         return {**await super().view(stage, subject), "pods": None}
 
     def variant(self, stage: CutStage) -> str:

@@ -61,7 +61,7 @@ class CutStage:
         ]
 
     async def wait_idle(self) -> None:
-        """Returns when nothing was written for a second: nothing of a scenario is to meet the next."""
+        """Wait until nothing was written for a second: nothing of a scenario is to meet the next."""
         loop = asyncio.get_running_loop()
         end = loop.time() + REST_SECONDS
         before, since = len(self.writes()), loop.time()
@@ -71,13 +71,13 @@ class CutStage:
                 before, since = len(self.writes()), loop.time()
 
     async def wait_for(self, look: Callable[[], Awaitable[bool]], seconds: float = 150) -> None:
-        """Returns once it is so. Raises TimeoutError."""
+        """Wait until it is so. Raises TimeoutError."""
         async with asyncio.timeout(seconds):
             while not await look():
                 await asyncio.sleep(0.1)
 
     async def wait_until(self, holds: Callable[[], bool], seconds: float = 150) -> None:
-        """Returns once it holds. Raises TimeoutError."""
+        """Wait until it holds. Raises TimeoutError."""
 
         async def look() -> bool:
             return holds()
@@ -85,7 +85,7 @@ class CutStage:
         await self.wait_for(look, seconds)
 
     async def wait_shown(self, run: str, status: str) -> None:
-        """Returns once object and API show the Run with that status. Raises TimeoutError."""
+        """Wait until object and API show the Run with that status. Raises TimeoutError."""
 
         async def look() -> bool:
             raw = await self.testbed.kube.get(RUN, run)
@@ -97,14 +97,14 @@ class CutStage:
         await self.wait_for(look)
 
     async def commit(self, variant: str) -> str:
-        """A commit of that variant's tree, which the project's next look will find; its id."""
+        """A commit of that variant's tree, which the project's next poll finds. Return its SHA."""
         files = {"main.py": CODE.format(variant=variant)}
         sha = await asyncio.to_thread(self.repository.commit, files, f"Say {variant}, {secrets.token_hex(4)}")
         self.commits[sha] = variant
         return sha
 
     async def request_poll(self) -> None:
-        """Asks for a look at the repository, as a webhook or a user does."""
+        """Request a poll of the repository, as a webhook or a user does."""
         asked = {"metadata": {"annotations": {ANNOTATION_REQUESTED_AT: format_time(datetime.now(UTC))}}}
         await self.testbed.kube.patch(PROJECT, LINE, asked)
 
@@ -149,7 +149,7 @@ async def stage(directory: Path, repositories: bool = True, tree: Path = ROOT) -
 
 
 async def _build(made: CutStage) -> None:
-    """Follows the repository, and builds both variants for real."""
+    """Follow the repository, and build both variants."""
     for variant in ("ebb", "flood"):
         sha = await made.commit(variant)
         if variant == "ebb":
@@ -173,7 +173,7 @@ async def _seen(made: CutStage, sha: str) -> bool:
 
 
 async def built(made: CutStage, deployment: str, seconds: float = 900) -> None:
-    """Returns once a deployment is active. Raises AssertionError where it fails, TimeoutError."""
+    """Wait until a deployment is active. Raises AssertionError where it fails, TimeoutError."""
     async with asyncio.timeout(seconds):
         while True:
             shown = await made.testbed.ask("GET", f"/v1/deployments/{deployment}")

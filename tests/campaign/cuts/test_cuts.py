@@ -1,6 +1,6 @@
 """The processes are killed before and after each single write of a run and of a deployment.
 
-Whatever the write, everybody sees the same in the end as if nothing had happened.
+For each write the final state equals the state without a kill.
 """
 
 import asyncio
@@ -68,7 +68,7 @@ async def run_scenarios(directory, scenarios: tuple[Scenario, ...]) -> PassRepor
 
 
 async def judge(name: str, directory, *stages: tuple[Scenario, ...]) -> None:
-    """Plays on several stages at once."""
+    """Run the stages in parallel."""
     works = [run_scenarios(directory / str(number), scenarios) for number, scenarios in enumerate(stages)]
     report = PassReport()
     for other in await asyncio.gather(*works):

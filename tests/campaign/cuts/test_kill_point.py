@@ -1,4 +1,4 @@
-"""The same write has the same name, whatever it is of; different ones have different names."""
+"""Equal writes have equal names; different writes have different names."""
 
 import json
 

@@ -1,6 +1,6 @@
-"""Watches that are late, lossy, half open or behind: nothing starts twice, and all is known soon after.
+"""Watches that are late, lossy, half open or stale: no run starts twice, and statuses converge soon after.
 
-Both processes are disturbed alike, the controller and the facade with its projector.
+Both the controller and the API server with its projector get the faults.
 """
 
 import asyncio
@@ -47,7 +47,7 @@ def ruled(*make: Callable[[], ProxyRule]) -> Fault:
             proxy.rules += rules[process]
         try:
             yield
-            # Some meet only what begins anew, such as the next watch.
+            # Some rules affect only new requests, such as the next watch.
             await made.wait_until(lambda: any(rule.injected for rule in every), ANEW_SECONDS)
         finally:
             for process, proxy in made.proxies.items():
@@ -122,7 +122,7 @@ async def calm(made: CutStage) -> AsyncIterator[None]:
 
 
 async def disturbed(made: CutStage, found: Campaign, name: str, fault: Fault) -> float:
-    """Some runs in a fault; seconds from its end until everybody knows how they ended."""
+    """Create runs during a fault. Return the seconds from its end until all outcomes are visible."""
     loop = asyncio.get_running_loop()
     names: list[str] = []
 

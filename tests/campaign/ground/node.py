@@ -54,7 +54,7 @@ class ClusterNode:
 
     @classmethod
     def open(cls) -> "ClusterNode":
-        """The embedded ground; the test is skipped where there is none, or it is not to be touched."""
+        """Open the embedded dev cluster. Skip the test without one, or when faults are not allowed."""
         if os.environ.get(ALLOWED) != "1":
             pytest.skip(f"{ALLOWED}=1 lets this kill the processes of the whole ground")
         settings = from_environment(os.environ)
@@ -71,7 +71,7 @@ class ClusterNode:
         return os.pidfd_open(record.pid)
 
     def send(self, name: str, number: signal.Signals) -> None:
-        """Sends a signal to one of the node's programs."""
+        """Send a signal to one of the node's programs."""
         handle = self._handle(name)
         try:
             signal.pidfd_send_signal(handle, number)
@@ -88,7 +88,7 @@ class ClusterNode:
             time.sleep(0.02)
 
     def start(self, *names: str) -> None:
-        """Starts programs as `make up` would, one after the other, each ready before the next."""
+        """Start programs as `make up` would, one after the other, each ready before the next."""
         with state.locked(self._settings, self._progress):
             for name in names:
                 one = self._program(name)
@@ -125,7 +125,7 @@ class ClusterNode:
         return int(self._kube.call("GET", "/api/v1/namespaces?limit=1")["metadata"]["resourceVersion"])
 
     def catch_up(self, version: int) -> None:
-        """Writes until versions are as great as they were: then nobody's memory is ahead of the cluster."""
+        """Write until the resource versions reach their old value: then no client's cache is ahead."""
         place = "/api/v1/namespaces/default/configmaps"
         self._kube.create(place, {"metadata": {"name": "catching-up"}})
         number = 0
@@ -166,7 +166,7 @@ class ClusterNode:
         assert done.returncode == 0, done.stderr[-4000:]
 
     def mend(self) -> None:
-        """Lets go on what a test left halted, and starts what it left dead."""
+        """Continue stopped processes and start killed ones after a test."""
         for name in PROGRAMS:
             if program.running(self._settings, name):
                 self.send(name, signal.SIGCONT)
@@ -174,7 +174,7 @@ class ClusterNode:
                 self.start(name)
 
     def ready(self, seconds: float = READY_SECONDS) -> None:
-        """Returns once the node is ready again and the installed service answers."""
+        """Wait until the node is ready again and the installed service answers."""
         end = time.monotonic() + seconds
         while (problem := self._problem()) is not None:
             assert time.monotonic() < end, f"{problem} after {seconds:.0f} s"

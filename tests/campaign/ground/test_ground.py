@@ -1,4 +1,4 @@
-"""The ground itself fails below Runs and Jobs alike: what starts, starts once, and all comes to an end.
+"""Faults of the dev cluster below Runs and Jobs: each starts once at most, and all end.
 
 A run may fail by the ground, with a reason that says so; a Job may, too.
 """
@@ -30,7 +30,7 @@ def node():
 
 
 async def work(found: Campaign, chance: random.Random, count: int, seconds: float) -> None:
-    """Runs by both doors and as many Jobs, over some seconds; who finds nobody asks again."""
+    """Create Runs by API and kubectl, and as many Jobs, over some seconds; retry while a server is away."""
     for number in range(count):
         script = {**draw(chance, most_seconds=6), "exit": "returns"}
         if number % 2:
@@ -147,7 +147,7 @@ async def test_a_store_set_back(node, place, chosen, tmp_path):
     try:
         await through("test_a_store_set_back", node, place, chosen(7), 40, 40, doing, rewound=True)
     finally:
-        # For what else is on this ground: no service there was started again.
+        # For other services of this cluster: none was restarted.
         await asyncio.to_thread(node.catch_up, newest)
 
 

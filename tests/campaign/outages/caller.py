@@ -1,4 +1,4 @@
-"""A client that asks for everything all the time: whatever is away, it is answered, and told the truth.
+"""A client that requests everything continuously: it must get correct responses during every outage.
 
     async with ContinuousCaller(testbed).calling() as caller:
         ...
@@ -37,7 +37,7 @@ class ContinuousCaller:
         self._artifact: tuple[str, str, str] | None = None
 
     def clear(self) -> None:
-        """Counts anew."""
+        """Reset the counts."""
         self.seen.clear()
 
     def set_artifact(self, run: str, name: str, sha256: str) -> None:
@@ -50,7 +50,7 @@ class ContinuousCaller:
 
     @contextlib.asynccontextmanager
     async def calling(self) -> AsyncIterator["ContinuousCaller"]:
-        """Asks while the block is open."""
+        """Send requests while the block is open."""
         calls = [
             ("ready", "/readyz"),
             ("project", f"/v1/projects/{self._testbed.project}"),

@@ -1,4 +1,4 @@
-"""What befalls a PostgreSQL server, each as a block in which it holds. Called by the tests of outages."""
+"""Faults of a PostgreSQL server as context managers. Called by the tests of outages."""
 
 import asyncio
 import contextlib
@@ -85,10 +85,10 @@ async def _take(server: PostgresBehindLink, held: list[asyncpg.Connection]) -> N
 
 @contextlib.asynccontextmanager
 async def mad(link: Link) -> AsyncIterator[LinkRule]:
-    """Whoever connects is answered what no server says.
+    """New connections are answered with garbage.
 
     Connections that were there are broken off before: the driver (asyncpg 0.32) reads such an answer in the
-    middle of one for ever, and the facade is restarted by its liveness probe then, of which a test bed has none.
+    middle of one and never returns. The liveness probe restarts the API server then; a test bed has none.
     """
     link.hang_up()
     async with link.fault(GarbageBytes()) as rule:

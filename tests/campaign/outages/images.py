@@ -22,12 +22,12 @@ BUILD_SECONDS = 900.0
 
 
 def registry_address() -> tuple[str, int]:
-    """The ground's registry, as this machine and pods reach it."""
+    """Return host and port of the dev cluster's registry for this machine and pods."""
     return os.environ["CREWYARD_HOST_ADDRESS"], REGISTRY_PORT
 
 
 async def deploy(testbed: CampaignTestbed, project: str, mark: str) -> tuple[UploadedSource, str]:
-    """Uploads another source of the crew; the upload, and its deployment's id."""
+    """Upload another source of the crew; the upload, and its deployment's id."""
     sent = await UploadedSource.announced(testbed, source(mark), project)
     assert await sent.send() in STORED
     return sent, await sent.deploy(project)

@@ -39,25 +39,25 @@ class Link:
         self._listening: asyncio.Server | None = None
 
     async def listen(self) -> None:
-        """Begins, at the same port after `stop_listening`. Raises OSError where somebody else took it."""
+        """Listen, at the same port after `stop_listening`. Raises OSError if the port is taken."""
         self._listening = await asyncio.start_server(self._accepted, self.address, self.port, limit=CHUNK)
         self.port = int(self._listening.sockets[0].getsockname()[1])
 
     def stop_listening(self) -> None:
-        """Listens no more and breaks off what is open: connections are refused."""
+        """Listen no more and breaks off what is open: connections are refused."""
         if self._listening is not None:
             self._listening.close()
             self._listening = None
         self.hang_up()
 
     def hang_up(self) -> int:
-        """Breaks off all connections that are open; gives how many."""
+        """Break off all connections that are open; return how many."""
         for writer in self._lines.values():
             _reset(writer)
         return len(self._lines)
 
     async def close(self) -> None:
-        """Ends all of it."""
+        """End all of it."""
         for rule in self.rules:
             rule.over.set()
         self.stop_listening()
@@ -159,7 +159,7 @@ class Link:
                 raise
             writer.write(data)
             await writer.drain()
-        # The server has closed: whoever reads must be told, whatever they still send.
+        # The server has closed: close towards the client too, even if it still sends.
         writer.close()
 
 
@@ -176,7 +176,7 @@ async def _answered(reader: asyncio.StreamReader, writer: asyncio.StreamWriter, 
 
 
 def _reset(writer: asyncio.StreamWriter) -> None:
-    """Breaks off as a machine that is gone: no orderly end that could be taken for the whole."""
+    """Break off as a machine that is gone: no orderly end that could be taken for the whole."""
     found = writer.get_extra_info("socket")
     if found is not None:
         with contextlib.suppress(OSError):

@@ -43,10 +43,10 @@ class Outage:
         during: Callable[[], Awaitable[Any]] | None = None,
         told: tuple[str, tuple[int | str, ...]] | None = None,
     ) -> None:
-        """One fault, until `during` is done, then for `seconds`, and longer until it was felt.
+        """Inject one fault until `during` is done, then for `seconds`, and longer until it had an effect.
 
-        Felt it was when what the fault's context gives has `injected` something, and the caller was `told` so:
-        the call, and the statuses of which one must have been seen.
+        It had an effect when the context's rule has `injected` something, and the caller got a response as in
+        `told`: the call, and the statuses of which one must have been received.
         """
         self.caller.clear()
 
@@ -67,7 +67,7 @@ class Outage:
         await self.campaign.fault(kind, doing())
 
     def add_violation(self, kind: str, text: str) -> None:
-        """Notes what must not be."""
+        """Record a violation."""
         self.campaign.more.append(Violation(kind, "", text))
 
     async def store_artifact(self, size: int) -> str:
@@ -81,11 +81,11 @@ class Outage:
         return run
 
     async def wait_ended(self, *runs: str) -> None:
-        """Returns once these runs were seen to end; those that do not are the checker's to find."""
+        """Wait until these runs were seen to end; those that do not are the checker's to find."""
         await self.campaign.watcher.wait_ended(set(runs), self.campaign.end_seconds)
 
     async def crew_done(self, *runs: str, seconds: float = BITE_SECONDS) -> None:
-        """Returns once the crews of these runs have said their last word; a note where they do not."""
+        """Wait until the crews of these runs have said their last word; a note where they do not."""
 
         def done() -> bool:
             over = {line.run for line in self.testbed.ledger.entries() if line.what == END}
@@ -95,7 +95,7 @@ class Outage:
             self.add_violation(FAULT, f"not all crews of {runs} ended in {seconds:.0f} s")
 
     async def wait_ready(self, seconds: float = BACK_SECONDS) -> None:
-        """Returns once the api says that it is ready; a note where it does not."""
+        """Wait until the api says that it is ready; a note where it does not."""
         await self.testbed.api.ready(seconds)
 
 

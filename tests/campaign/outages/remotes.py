@@ -1,4 +1,4 @@
-"""Projects that follow repositories, and what they say of them. Called by the tests of outages."""
+"""Projects that follow repositories, with their conditions. Called by the tests of outages."""
 
 import asyncio
 import secrets
@@ -28,7 +28,7 @@ class GitFollowingProject:
     commits: list[str] = field(default_factory=list)
 
     async def create(self, interval: str) -> None:
-        """Makes the project, which looks that often."""
+        """Create the project with this poll interval."""
         git = {"url": self.url, "ref": {"branch": "main"}, "interval": interval}
         await self.testbed.ask("POST", "/v1/projects", {"name": self.name, "source": {"git": git}})
 
@@ -41,7 +41,7 @@ class GitFollowingProject:
         return sha
 
     async def request_poll(self) -> None:
-        """Asks for a look now, as a webhook does."""
+        """Request a poll, as a webhook does."""
         asked = {"metadata": {"annotations": {ANNOTATION_REQUESTED_AT: format_time(datetime.now(UTC))}}}
         await self.testbed.kube.patch(PROJECT, self.name, asked)
 
@@ -67,7 +67,7 @@ class GitFollowingProject:
         return max(mine, key=lambda one: int(one["spec"].get("attempt") or 1), default=None)
 
     async def play(self, sha: str, seconds: float = SECONDS) -> None:
-        """Plays the build of a commit: its image is that of the test bed. Raises TimeoutError."""
+        """Simulate the build of a commit with the test bed's image. Raises TimeoutError."""
         async with asyncio.timeout(seconds):
             while True:
                 found = await self.deployment(sha)
@@ -84,7 +84,7 @@ class GitFollowingProject:
             await self.testbed.kube.delete(POD, pod["metadata"]["name"], grace_seconds=0)
 
     async def wait_fetched(self, sha: str, seconds: float = SECONDS) -> None:
-        """Returns once a build pod has read that commit: it needs dependencies then. Raises TimeoutError."""
+        """Wait until a build pod has read that commit: it needs dependencies then. Raises TimeoutError."""
         async with asyncio.timeout(seconds):
             while True:
                 found = await self.deployment(sha)
@@ -94,7 +94,7 @@ class GitFollowingProject:
                 await asyncio.sleep(0.2)
 
     async def wait_reason(self, *reasons: str, seconds: float = SECONDS) -> str:
-        """Returns the message once the project is not Ready for one of these reasons. Raises TimeoutError."""
+        """Return the message once the project is not Ready for one of these reasons. Raises TimeoutError."""
         async with asyncio.timeout(seconds):
             while True:
                 status, reason, message = await self.ready_condition()
@@ -103,7 +103,7 @@ class GitFollowingProject:
                 await asyncio.sleep(0.2)
 
     async def wait_active(self, sha: str, seconds: float = SECONDS) -> None:
-        """Returns once that commit is the active one. Raises TimeoutError."""
+        """Wait until that commit is the active one. Raises TimeoutError."""
         async with asyncio.timeout(seconds):
             while await self.active_commit() != sha:
                 await asyncio.sleep(0.2)

@@ -39,7 +39,7 @@ class LinkConnection:
         self.method, self.path, self.new = "", "", False
 
     def heard(self, data: bytes) -> None:
-        """Takes note of a request that begins here: clients send none before the last one is answered."""
+        """Take note of a request that begins here: clients send none before the last one is answered."""
         found = _REQUEST.match(data)
         self.new = found is not None
         if found is not None:
@@ -75,7 +75,7 @@ class LinkRule:
 
 
 class SilentLink(LinkRule):
-    """What the product sends arrives nowhere, and nothing comes back, until it is over: then all goes on."""
+    """No bytes pass in either direction until the fault is over; then they continue."""
 
     async def on_request_data(self, line: LinkConnection, data: bytes) -> bytes:
         return await self._held(line, data)
@@ -141,7 +141,7 @@ class CutAfterBytes(LinkRule):
 
 
 class GarbageBytes(LinkRule):
-    """Answers what no server says, whatever is asked."""
+    """Responds to every request with garbage."""
 
     ANSWER = b"\x00\xff\x15nobody speaks so\r\n\r\n" * 8
 

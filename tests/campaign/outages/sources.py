@@ -54,14 +54,14 @@ class UploadedSource:
         return self.statuses[-1]
 
     async def arrive(self, seconds: float) -> None:
-        """Sends it, again and again, until it is stored. Raises TimeoutError."""
+        """Send it, again and again, until it is stored. Raises TimeoutError."""
         async with asyncio.timeout(seconds):
             while await self.send() not in STORED:
                 await asyncio.sleep(1)
 
     @property
     def odd(self) -> list[int]:
-        """Answers that nobody should get: neither stored, nor to be tried again."""
+        """Unexpected statuses: neither stored nor retryable."""
         return [status for status in self.statuses if status not in (0, *STORED, 408, 503)]
 
     async def deploy(self, project: str = "") -> str:
@@ -74,7 +74,7 @@ class UploadedSource:
 
 
 def disagreement(blobs: Path, runs: dict[str, ApiRunRecord]) -> list[str]:
-    """Where files below `blobs` and what the API tells of runs differ: torn, missing, or nobody's."""
+    """Return the differences of files below `blobs` and the API's artifacts: torn, missing or orphaned."""
     found = []
     there: dict[str, set[str]] = {}
     for path in blobs.rglob("*"):

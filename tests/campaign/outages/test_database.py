@@ -39,7 +39,7 @@ def server(place):
 
 
 async def work(found: Outage) -> None:
-    """Runs that are asked for while the database is in trouble; returns when they are acknowledged."""
+    """Request runs during database faults; return when they are acknowledged."""
     script = {"events": 3, "artifact": 1000}
     await asyncio.gather(found.campaign.work.post(script), found.campaign.work.apply([script]))
 

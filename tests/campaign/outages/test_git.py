@@ -1,4 +1,4 @@
-"""A git remote is away, slow, mad, closed or torn: told, the previous stays active, and nobody else waits."""
+"""Git outages: reported in conditions; old deployments stay active; other projects do not wait."""
 
 import asyncio
 import contextlib
@@ -76,7 +76,7 @@ async def struck(
             found.add_violation(ACTIVE, f"{kind}: the previous deployment did not stay active")
 
     await found.inject(kind, fault, 0, during)
-    # Nobody asks for a look: it is its own to find out.
+    # No poll is requested: the interval finds it.
     await hurt.wait_active(shas[0])
 
 
@@ -93,7 +93,7 @@ async def followed(place: Path, testbed: CampaignTestbed):
                 GitFollowingProject(testbed, name, repository, url)
                 for name, repository, url in zip(names, repositories, urls, strict=True)
             ]
-            # Each variant counts as built, so that a commit of one is active at once.
+            # Each variant counts as built, to activate a commit of it immediately.
             for variant in ("ebb", "flood"):
                 shas = [await one.commit(variant) for one in both]
                 await asyncio.gather(
@@ -166,7 +166,7 @@ async def at_the_build(found: Outage, link: Link, hurt: GitFollowingProject) -> 
     await hurt.wait_fetched(sha)
     await hurt.play(sha)
     await hurt.wait_active(sha)
-    # Closed to it: that is final, and told.
+    # Access denied: final, and reported.
     last = await hurt.commit("neap tide")
     closed = FixedResponse(401, "no", 'WWW-Authenticate: Basic realm="git"\r\n', pods)
 

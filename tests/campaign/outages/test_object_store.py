@@ -39,7 +39,7 @@ ERROR = '<?xml version="1.0" encoding="UTF-8"?><Error><Code>{code}</Code><Messag
 
 
 def faults(link: Link, bucket: Path) -> dict[str, tuple[Fault, Any]]:
-    """Each with what a caller who reads an artifact is told meanwhile, where that is sure."""
+    """Each fault with the response to an artifact request meanwhile, if it is certain."""
     return {
         "object store refuses": (link.refusing(), AWAY),
         "object store silent": (link.fault(SilentLink()), AWAY),

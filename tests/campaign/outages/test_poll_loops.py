@@ -1,4 +1,4 @@
-"""What looks on while something is away finds each thing that must not be."""
+"""The continuous caller reports each wrong response."""
 
 import asyncio
 import hashlib

@@ -154,7 +154,7 @@ async def passing(found: Outage, registry: str, link: Link) -> None:
 
 
 async def work(found: Outage) -> None:
-    """Runs of the project that has its image."""
+    """Return the runs of the project that has its image."""
     for _ in range(10):
         await found.campaign.work.post({"events": 5, "pause": 0.2, "artifact": 1000})
         await asyncio.sleep(4)

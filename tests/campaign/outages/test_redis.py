@@ -1,4 +1,4 @@
-"""The Redis in which replicas count requests is away, hangs or is mad: nobody is turned away for it."""
+"""Redis outages: requests are not rejected when the shared rate counter is away, hangs or sends garbage."""
 
 import contextlib
 import signal

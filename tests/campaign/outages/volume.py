@@ -15,8 +15,8 @@ PIECES = (1 << 20, 65536, 4096, 1)
 
 @contextlib.contextmanager
 def volume(place: Path, size: str, owner: str = "root") -> Iterator[Path]:
-    """A file system of `size` ("64m") at `place`, `owner`'s, while the block is open. Skips where nobody may
-    mount one.
+    """A file system of `size` ("64m") at `place`, `owner`'s, while the block is open. Skips without the
+    right to mount one.
     """
     place.mkdir(parents=True, exist_ok=True)
     argv = ["mount", "-t", "tmpfs", "-o", f"size={size},mode=755", "none", str(place)]

@@ -1,4 +1,4 @@
-"""Lists as they were told once, and a rule that tells them again later: a cache that lags behind.
+"""Recorded list responses, and a rule that returns them later, as a stale cache does.
 
 Called by tests of watches. A process that was started anew reads the old list,
 and a watch from its version tells it what happened since, as an apiserver would.
@@ -20,7 +20,7 @@ class ListRecorder(ProxyRule):
             self.lists[call.selection] = body
 
     def stop(self) -> None:
-        """Keeps what there is."""
+        """Keep what there is."""
         self._on = False
 
 

@@ -1,4 +1,4 @@
-"""What may go wrong between a process and the apiserver: the rules that a proxy follows.
+"""Faults between a process and the apiserver: the rules of a proxy.
 
 Called by `tests.campaign.proxy.server` at each step of a request, in the order of
 its list of rules. Each rule counts in `injected` what it did.
@@ -28,7 +28,7 @@ class ReplacedResponse:
 
 @dataclass(frozen=True)
 class ProxiedEvent:
-    """One event of a watch, as the apiserver told it."""
+    """One watch event of the apiserver."""
 
     call: ProxiedRequest
     type: str
@@ -42,14 +42,14 @@ class ProxyRule:
     injected = 0
 
     async def on_request(self, call: ProxiedRequest) -> ReplacedResponse | None:
-        """Before the apiserver hears of it. Raises ProxyCut."""
+        """Called before the request reaches the apiserver. Raises ProxyCut."""
         return None
 
     async def on_response(self, call: ProxiedRequest, status: int, body: bytes) -> None:
-        """The apiserver has answered, nobody was told yet; not for watches. Raises ProxyCut."""
+        """Called between the apiserver's response and the client; not for watches. Raises ProxyCut."""
 
     def event_delay(self, event: ProxiedEvent) -> float | None:
-        """Seconds by which an event is late; None where it never comes."""
+        """Return the delay of an event in seconds; None drops it."""
         return 0.0
 
 

@@ -40,7 +40,7 @@ class ApiserverProxy:
         self._streams: set[WatchStream] = set()
         self._held = 0
         timeout = aiohttp.ClientTimeout(total=None, sock_connect=10)
-        # All kinds of connections at once: watches hold theirs.
+        # No connection limit: each watch occupies one.
         connector = aiohttp.TCPConnector(limit=0)
         # One event of a watch is a line, however large its object.
         self._session = aiohttp.ClientSession(connector=connector, timeout=timeout, read_bufsize=1 << 24)
@@ -56,7 +56,7 @@ class ApiserverProxy:
             return web.Response(status=502)
 
     def make_half_open(self) -> int:
-        """Makes the watches that are open half open: silent for as long as the process keeps them.
+        """Make the watches that are open half open: silent for as long as the process keeps them.
 
         Gives how many; later ones work.
         """
@@ -105,7 +105,7 @@ class ApiserverProxy:
             self._streams.discard(stream)
 
     async def close(self) -> None:
-        """Closes the connections to the apiserver."""
+        """Close the connections to the apiserver."""
         await self._session.close()
 
 

@@ -1,4 +1,4 @@
-"""One watch on its way through a proxy: events that come late, never, or in a stream that is half open.
+"""One watch through a proxy: delayed events, dropped events, half-open streams.
 
 Called by `tests.campaign.proxy.server`.
 """
@@ -12,7 +12,7 @@ from tests.campaign.proxy.call import ProxiedRequest
 from tests.campaign.proxy.rule import ProxiedEvent
 
 WAITING = 10_000
-"""Events that may be late at once in one stream."""
+"""Maximum of delayed events in one stream."""
 
 
 class WatchStream:
@@ -30,7 +30,7 @@ class WatchStream:
         """Half open: it says nothing any more, and does not end."""
 
     async def carry(self, lines: AsyncIterable[bytes]) -> None:
-        """Carries events, in their order, until the apiserver ends the stream; a held one never ends."""
+        """Forward events, in their order, until the apiserver ends the stream; a held one never ends."""
         telling = asyncio.create_task(self._tell())
         try:
             with suppress(ConnectionError):

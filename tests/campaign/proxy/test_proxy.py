@@ -34,7 +34,7 @@ async def names(kube):
 
 
 class EventCollector:
-    """Names of the events that a watch has told so far."""
+    """Names of the watch events received so far."""
 
     def __init__(self, kube):
         self._kube = kube

@@ -16,7 +16,7 @@ from tests.campaign.child import Child
 
 MIB = 2**20
 LEAST: Mapping[str, float] = {"memory": 2.0, "files": 1.0, "threads": 1.0, "tasks": 1.0}
-"""Growth that is told from none: MiB, of which the table of who rang last (`api.store.sql.notifier`) takes one
+"""Smallest growth that counts: MiB, of which the notifier's table (`api.store.sql.notifier`) takes one
 until 5,000 runs have filled it; one of the others.
 """
 _TASKS = re.compile(r"^crewyard_tasks ([0-9.e+]+)$", re.MULTILINE)
@@ -37,7 +37,7 @@ class SampleSeries:
 
 
 async def watch(child: Child, series: SampleSeries, begun: float, every: float) -> None:
-    """Takes a sample every so many seconds until it is cancelled."""
+    """Take a sample every so many seconds until it is cancelled."""
     async with aiohttp.ClientSession(timeout=aiohttp.ClientTimeout(total=30)) as session:
         while True:
             assert child.pid is not None, f"{child.name} ended:\n{child.tail()}"

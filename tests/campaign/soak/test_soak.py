@@ -29,7 +29,7 @@ WARM = SECONDS / 2
 """Until what is kept has its size, and the heaps theirs: that takes longer than retention, a tenth."""
 EVERY = max(1.0, SECONDS / 600)
 READ = 0.3
-"""The share of runs whose events somebody reads as they come."""
+"""The share of runs whose events a client streams."""
 AT_ONCE = 30
 LATE = 5.0
 """Seconds of delay that are made up for."""
@@ -122,7 +122,7 @@ async def one(testbed, asked, reads, counts):
 
 
 async def read(testbed, run):
-    """Reads a run's events to their end; whether that was its terminal event."""
+    """Read a run's events to their end; whether that was its terminal event."""
     headers = {"Authorization": f"Bearer {testbed.key}", "Accept": "text/event-stream"}
     limit = aiohttp.ClientTimeout(total=PATIENCE)
     url = f"{testbed.api.url}/v1/runs/{run}/events"

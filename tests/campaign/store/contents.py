@@ -1,4 +1,4 @@
-"""What a facade keeps on its disk: rows of the index, and the files that they speak of.
+"""The contents of an API server's store: rows of the index, and the files that they name.
 
 Read from SQLite and the directories themselves, by no code of the product. Called by
 `tests.campaign.store.snapshot`; the verdict is `tests.campaign.store.verdict`.

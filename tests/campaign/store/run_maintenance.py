@@ -1,9 +1,9 @@
-"""Does with a store at once what the facade would do with it by a later moment. A program of its own.
+"""A program that runs the API server's maintenance on a store, with a later time.
 
     python -P run_maintenance.py DIRECTORY NAMESPACE MOMENT
 
 Started by `tests.campaign.store.snapshot` in the directory of the product's code, which it uses: accounts,
-seals, deletes what has had its time, and sweeps. Nobody else may have the store open.
+seals, deletes what has had its time, and sweeps. No other process may have the store open.
 """
 
 import asyncio
@@ -23,7 +23,7 @@ MOST_ROUNDS = 10_000
 
 
 async def main(directory: Path, namespace: str, now: datetime) -> None:
-    """Raises what the facade would log, and RuntimeError where it never comes to rest."""
+    """Run the maintenance. Raises what the API server would log, RuntimeError if it does not converge."""
     store = await Store.open(directory, namespace)
     try:
         keeper = MaintenanceRound(store, RECORDS, 0.0)

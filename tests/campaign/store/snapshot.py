@@ -1,4 +1,4 @@
-"""A copy of a facade's store as it is now, and as it will be when all that is left over has had its time.
+"""Snapshots of an API server's store: now, and after all retention periods.
 
 Called by `tests.campaign.observation` when a campaign is over.
 """
@@ -17,17 +17,17 @@ from tests.campaign.child import Child
 from tests.campaign.store.contents import BUSY_SECONDS, StoreContents, read
 
 PATIENCE = timedelta(days=2)
-"""Longer than a blob without a row, or an upload, may stay: a day, and until the next look."""
+"""Longer than a blob without a row, or an upload, may stay: a day, and until the next maintenance round."""
 SECONDS = 300.0
 LATER = Path(__file__).parent / "run_maintenance.py"
 ELSEWHERE = ("CREWYARD_DATABASE_URL", "CREWYARD_BLOBS_URL")
-"""Settings with which the store is not in the facade's directory."""
+"""Settings with which the store is outside of the API server's directory."""
 
 
 async def stores(api: Child, namespace: str) -> tuple[StoreContents, StoreContents] | None:
-    """The facade's store now and later; None where it is not all in its directory.
+    """Return the store now and later; None if it is not all in its directory.
 
-    The facade is halted while its files are copied. Raises AssertionError where it cannot grow old.
+    Stops the API server while its files are copied. Raises AssertionError if the maintenance fails.
     """
     if any(api.settings.get(name) for name in ELSEWHERE):
         return None

@@ -21,7 +21,7 @@ def missing_blobs(kept: StoreContents) -> Iterator[str]:
 
 
 def missing_uploads(kept: StoreContents, uploads: Mapping[str, str]) -> Iterator[str]:
-    """Uploads, by their id with their sha256, that were answered for and are not there."""
+    """Upload, by their id with their sha256, that were answered for and are not there."""
     hashes = {row.what: row.sha256 for row in kept.rows}
     for upload, sha256 in uploads.items():
         if hashes.get(f"upload {upload}") != sha256:
@@ -29,7 +29,7 @@ def missing_uploads(kept: StoreContents, uploads: Mapping[str, str]) -> Iterator
 
 
 def leftovers(kept: StoreContents) -> Iterator[str]:
-    """What nobody needs, in a store that had its time: files without a row, logs of nothing."""
+    """Yield leftovers after all retention periods: files without a row, logs without an owner."""
     named = {row.blob for row in kept.rows}
     for key in sorted(kept.blobs.keys() - named):
         yield f"blob {key} has no row"

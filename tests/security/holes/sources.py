@@ -77,7 +77,8 @@ HOLES: tuple[Hole, ...] = (
     hole(
         "X4", "git connects to what a name means a moment later", "egress/relay/relay.py",
         "stream = socket.create_connection((address, port), self._connect_seconds())",
-        "stream = socket.create_connection((self.resolve(host, port)[0], port), self._connect_seconds())", FORBIDDEN,
+        "stream = socket.create_connection((self.resolve(host, port)[0], port), self._connect_seconds())",
+        FORBIDDEN,
     ),
     hole(
         "X4", "credentials follow a redirect", "egress/relay/http_messages.py",
@@ -114,7 +115,7 @@ HOLES: tuple[Hole, ...] = (
         "tests/unit/controller/deployment/test_pod.py",
     ),
     hole(
-        "X5", "git's credential goes to any host", "controller/deployment/pod_env.py",
+        "X5", "git's credential goes to any host", "controller/deployment/build_pod_env.py",
         'if not secret or wanted.get("url") != own.get("url"):', "if not secret:",
         "tests/unit/controller/deployment/test_pod.py",
     ),

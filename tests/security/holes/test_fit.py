@@ -1,4 +1,4 @@
-"""The holes fit the code as it is: who changes that code learns of it here, at once."""
+"""The holes match the current code. A change of that code fails here first."""
 
 from tests.security.holes.every import HOLES
 from tests.security.holes.hole import ROOT, opened
