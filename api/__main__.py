@@ -21,7 +21,7 @@ from api.maintenance import backup
 from api.store.errors import StoreUnavailable
 from api.store.store import Store
 from api.v1.keys import bootstrap_key
-from kube import gc_tuning
+from kube import python_gc
 from kube.client import KubeClient
 
 SHUTDOWN_TIMEOUT_SECONDS = 10.0
@@ -78,7 +78,7 @@ async def serve(config: settings.ApiConfig, keys: dict[str, StoredKey]) -> web.A
         await store.close()
 
     app.on_cleanup.append(close)
-    gc_tuning.freeze_startup_objects()
+    python_gc.freeze_startup_objects()
     return app
 
 

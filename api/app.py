@@ -17,8 +17,8 @@ from api.internal import routes as internal
 from api.maintenance import loops
 from api.metrics import ApiMetrics
 from api.openapi import routes as openapi
+from api.ratelimit.best_plan import BestPlan
 from api.ratelimit.limiter import RateLimiter
-from api.ratelimit.plan import BestPlan
 from api.routing import middleware
 from api.services import SERVICES, ApiServices
 from api.store.store import Store

@@ -12,8 +12,8 @@ from api.auth.revocation import RevocationWatcher
 from api.build_context.upload import ContextFetcher
 from api.config import ApiConfig
 from api.metrics import ApiMetrics
+from api.ratelimit.best_plan import BestPlan
 from api.ratelimit.limiter import RateLimiter
-from api.ratelimit.plan import BestPlan
 from api.store.store import Store
 from api.streaming.fanout import RunFeeds
 from api.streaming.registry import StreamRegistry

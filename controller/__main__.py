@@ -11,7 +11,7 @@ from controller.config import ConfigError, ControllerConfig, parse
 from controller.process import ControllerProcess
 from controller.runtime.recorder import COMPONENT
 from controller.signals import stop_on_signal
-from kube import gc_tuning
+from kube import python_gc
 from kube.client import KubeClient
 
 
@@ -36,7 +36,7 @@ async def _run(config: ControllerConfig) -> None:
     kube = await KubeClient.connect(config.namespace, COMPONENT)
     process = ControllerProcess(kube, config)
     pages = await process.serve()
-    gc_tuning.freeze_startup_objects()
+    python_gc.freeze_startup_objects()
     try:
         await process.run(stop)
     finally:

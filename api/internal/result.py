@@ -8,6 +8,7 @@ from typing import Any
 
 from aiohttp import web
 
+from api.internal import status_outbox
 from api.internal.context import (
     InternalContext,
     PodApiError,
@@ -17,7 +18,6 @@ from api.internal.context import (
     text_field,
 )
 from api.internal.events import RUN_NOT_HELD
-from api.v1.runs import status_outbox
 from crds.json_depth import MAX_STORED_DEPTH, too_deep
 
 OUTCOMES = ("succeeded", "failed", "stopped")

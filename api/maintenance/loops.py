@@ -13,6 +13,7 @@ import structlog
 from aiohttp import web
 
 from api.config import ApiConfig
+from api.internal import status_outbox
 from api.maintenance.accounting import account_batch
 from api.maintenance.maintenance_round import MaintenanceRound
 from api.maintenance.orphan_blobs import delete_orphans
@@ -24,7 +25,6 @@ from api.projection.recover import RECOVER_AFTER, recover_all
 from api.projection.resync import resync
 from api.store.errors import StoreUnavailable
 from api.store.store import Store
-from api.v1.runs import status_outbox
 from kube import errors
 from kube.client import KubeClient
 

@@ -66,6 +66,6 @@ def runs(store: Store) -> Projection:
 
 def _version_invalidator(store: Store, table: Table) -> Callable[[], Awaitable[None]]:
     async def invalidate() -> None:
-        await object_versions.forget(store.database, store.namespace, table)
+        await object_versions.reset_versions(store.database, store.namespace, table)
 
     return invalidate

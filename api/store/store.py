@@ -15,7 +15,7 @@ from api.store.errors import Missing, StoreConflict, StoreUnavailable
 from api.store.index.api_keys import ApiKeys
 from api.store.index.artifacts import Artifacts
 from api.store.index.claims.claims import Claims
-from api.store.index.claims.quota import RunSlots
+from api.store.index.claims.run_slots import RunSlots
 from api.store.index.deletion.expired_records import ExpiredRecords
 from api.store.index.deployments import Deployments
 from api.store.index.idempotency import IdempotencyKeys

@@ -14,7 +14,7 @@ from controller.config import ControllerConfig
 from controller.deployment import build_result, deadlines, pod, status
 from controller.deployment.steps import ASSEMBLE, DEPENDENCIES, BuildStep, BuildSteps, PodKind, build_steps
 from controller.runtime import event_map
-from controller.runtime.decision import Create, Decision, Delete, Note
+from controller.runtime.decision import Create, Decision, Delete, ObjectEvent
 from crds import kinds
 from crds.objects import Deployment, Pod, Project
 from crds.reasons import BuildReason
@@ -111,7 +111,7 @@ def _before_first_pod(
         return Decision(
             status=status.reused(deployment, observed.reusable, observed.source_key, now),
             after=adoption,
-            events=(Note(status.REUSED, f"Reusing the image of {observed.reusable.name}."),),
+            events=(ObjectEvent(status.REUSED, f"Reusing the image of {observed.reusable.name}."),),
             enqueue=(event_map.project(project.name),),
         )
     if observed.in_progress is not None:
@@ -159,7 +159,7 @@ def _next_pod(
     needs: build_result.DependenciesMissing | None,
     now: datetime,
     config: ControllerConfig,
-    note: Note | None = None,
+    note: ObjectEvent | None = None,
 ) -> Decision:
     """Create the next pod; `note` is its Event unless it is the first pod."""
     deployment = observed.deployment
@@ -172,7 +172,7 @@ def _next_pod(
         body = pod.assemble(deployment, project, name, step, config, now.timestamp(), observed.source_key)
     reason, message = _STEP_CONDITIONS[kind]
     if steps.latest is None:
-        note = Note("Building", "The build has started.")
+        note = ObjectEvent("Building", "The build has started.")
     return Decision(
         create=(Create(kinds.POD, body, (note,) if note else ()),),
         status=status.building(deployment, name, reason, message, now),
@@ -210,7 +210,7 @@ def _retry(
         None,
     )
     following = DEPENDENCIES if kind == DEPENDENCIES and needs is not None else ASSEMBLE
-    note = Note("BuildRetried", f"{broken.message}; creating another pod", True)
+    note = ObjectEvent("BuildRetried", f"{broken.message}; creating another pod", True)
     return _next_pod(observed, project, steps, following, needs, now, config, note)
 
 
@@ -234,7 +234,7 @@ def _wait_for_pod(
     if waits.seconds > 0:
         adoption = owner.adoption(kinds.DEPLOYMENT, deployment, project)
         return Decision(status=desired, after=adoption, requeue_after=waits.seconds)
-    note = Note("BuildPodStuck", f"pod {build.name} did not start or end in time; deleting it", True)
+    note = ObjectEvent("BuildPodStuck", f"pod {build.name} did not start or end in time; deleting it", True)
     return Decision(delete=(replace(removal, events=(note,)),), status=desired, requeue_after=5.0)
 
 
@@ -256,7 +256,7 @@ def _succeed(
     return Decision(
         status=status.built(observed.deployment, result, now),
         fallback_status=status.failed(observed.deployment, invalid, now),
-        events=(Note("Built", f"The image is {result.image}."),),
+        events=(ObjectEvent("Built", f"The image is {result.image}."),),
         enqueue=(event_map.project(project.name),),
     )
 
@@ -265,6 +265,6 @@ def fail(observed: ObservedDeployment, failure: build_result.BuildFailure, now: 
     """Return the Decision that fails a build."""
     return Decision(
         status=status.failed(observed.deployment, failure, now),
-        events=(Note(failure.reason, failure.message, True),),
+        events=(ObjectEvent(failure.reason, failure.message, True),),
         enqueue=(event_map.project(observed.deployment.project),),
     )

@@ -9,7 +9,7 @@ from collections.abc import Iterable
 from typing import Any
 
 from controller.config import ControllerConfig
-from controller.deployment import pod_env
+from controller.deployment import build_pod_env
 from controller.deployment.deadlines import STOP_GRACE_SECONDS
 from controller.deployment.steps import ANNOTATION_STEP
 from controller.pods import push_secret, security
@@ -38,8 +38,8 @@ def assemble(
     `key` is the Deployment's source key, recorded by the first pod.
     """
     env = [
-        *pod_env.base(deployment, project, None, config, now),
-        *pod_env.git(deployment, project),
+        *build_pod_env.base(deployment, project, None, config, now),
+        *build_pod_env.git(deployment, project),
         *push_secret.credential(project, config),
     ]
     container = _service_container("assemble", "assemble", env, config)
@@ -73,8 +73,8 @@ def dependencies(
 ) -> dict[str, Any]:
     """Return the pod that builds and pushes the dependency image `image` of that key."""
     mount = {"volumeMounts": [{"name": "workspace", "mountPath": WORKSPACE}]}
-    env = pod_env.base(deployment, project, key, config, now)
-    fetching = [*env, *pod_env.git(deployment, project), *pod_env.index(project)]
+    env = build_pod_env.base(deployment, project, key, config, now)
+    fetching = [*env, *build_pod_env.git(deployment, project), *build_pod_env.index(project)]
     source = {**_service_container("source", "source", fetching, config), **mount}
     push = {
         **_service_container("push", "push", [*env, *push_secret.credential(project, config)], config),
@@ -178,7 +178,7 @@ def _pod(
         },
         "spec": {
             "restartPolicy": "Never",
-            "activeDeadlineSeconds": pod_env.timeout(project, config),
+            "activeDeadlineSeconds": build_pod_env.timeout(project, config),
             "terminationGracePeriodSeconds": STOP_GRACE_SECONDS,
             "automountServiceAccountToken": False,
             "enableServiceLinks": False,

@@ -9,7 +9,7 @@ from datetime import datetime
 from controller.config import ControllerConfig
 from controller.deployment import build_result, status
 from controller.deployment.decide import ObservedDeployment, fail
-from controller.runtime.decision import Decision, Note
+from controller.runtime.decision import Decision, ObjectEvent
 from crds import conditions
 from crds.objects import Deployment
 from crds.reasons import BuildReason
@@ -34,7 +34,7 @@ def pod_refused(
     has_started = bool(observed.deployment.status.get("buildPod"))
     return Decision(
         status=status.pod_refused(observed.deployment, message, has_started, now),
-        events=(Note(status.POD_REFUSED, message, True),) if since is None else (),
+        events=(ObjectEvent(status.POD_REFUSED, message, True),) if since is None else (),
         requeue_after=min(REFUSED_RETRY_SECONDS, left + 1.0),
     )
 

@@ -78,7 +78,7 @@ def wait_reason(project: str, config: ControllerConfig) -> str:
     """Return the message of a queued Deployment.
 
     It contains nothing that changes while the queue advances, or each step would rewrite all statuses.
-    The position is computed on read.
+    The API server computes the position on read (`api.store.index.deployments`).
     """
     total, per_project = config.max_builds, config.max_builds_per_project
     return (

@@ -14,7 +14,7 @@ from controller.github.credentials import Credentials, CredentialsProblem, of_se
 from controller.github.report import DeploymentReport, annotation, last_report, pull_request, report
 from controller.runtime import event_map
 from controller.runtime.apply import Applier
-from controller.runtime.decision import Note, Patch
+from controller.runtime.decision import ObjectEvent, Patch
 from controller.runtime.workqueue import backoff
 from crds import kinds
 from crds.names import ANNOTATION_CLOSED, ANNOTATION_GITHUB
@@ -174,7 +174,7 @@ class GitHubReconciler:
         passing = isinstance(problem, GitHubProblem) and problem.passing
         if not passing and self.memory.reported_problems.get(name) != text:
             self.memory.reported_problems[name] = text
-            note = Note("GitHubNotTold", text, True)
+            note = ObjectEvent("GitHubNotTold", text, True)
             self.applier.recorder.record(kinds.DEPLOYMENT, deployment.raw, note, datetime.now(UTC))
         self.applier.metrics.github.labels("passing" if passing else "refused").inc()
         after = min(problem.retry_after, MAX_RETRY_SECONDS) if isinstance(problem, GitHubProblem) else 0.0

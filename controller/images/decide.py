@@ -22,7 +22,7 @@ from controller.images.pod import (
     removal_of,
     succeeded,
 )
-from controller.runtime.decision import Create, Decision, Delete, Note
+from controller.runtime.decision import Create, Decision, Delete, ObjectEvent
 from crds import kinds
 from crds.objects import Deployment, Pod, Project
 
@@ -70,7 +70,8 @@ def decide(observed: ObservedImages, now: datetime, config: ControllerConfig) ->
     if left > 0:
         return Decision(delete=deletes, requeue_after=left)
     notes = tuple(
-        Note("PruneRetried", "Image deletion failed; creating another prune pod.", True) for _ in failed[:1]
+        ObjectEvent("PruneRetried", "Image deletion failed; creating another prune pod.", True)
+        for _ in failed[:1]
     )
     body = build(observed.project, removal, len(failed) + 1, config)
     return Decision(create=(Create(kinds.POD, body),), delete=deletes, events=notes)
@@ -141,7 +142,7 @@ def _finish(observed: ObservedImages, finished: Sequence[Pod], done: Sequence[Po
         return Decision(
             delete=tuple({d.uid: _delete(d) for d in objects}.values()),
             status={"dependencies": remaining} if len(remaining) != len(recorded) else None,
-            events=(Note("PruneGivenUp", message, True),) if given_up else (),
+            events=(ObjectEvent("PruneGivenUp", message, True),) if given_up else (),
             requeue_after=1.0,
         )
     return Decision(delete=tuple(_delete_pod(pod) for pod in done), requeue_after=1.0)
@@ -152,7 +153,7 @@ def _wait_for_pod(pod: Pod, now: datetime, config: ControllerConfig) -> Decision
     left = _left(pod, config.timing.unschedulable, now)
     if left > 0:
         return Decision(requeue_after=left)
-    note = Note("PrunePodStuck", f"pod {pod.name} did not run in time; deleting it", True)
+    note = ObjectEvent("PrunePodStuck", f"pod {pod.name} did not run in time; deleting it", True)
     return Decision(delete=(Delete(kinds.POD, pod.name, pod.uid, 0),), events=(note,), requeue_after=5.0)
 
 

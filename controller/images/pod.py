@@ -132,7 +132,7 @@ class ImageDeletions:
     pods: int = 0
 
 
-def deleting(pods: Collection[Pod]) -> ImageDeletions:
+def image_deletions(pods: Collection[Pod]) -> ImageDeletions:
     """Return the deletions of prune pods, finished or not."""
     return ImageDeletions(
         frozenset(name for pod in pods for name in removal_of(pod).deployments),

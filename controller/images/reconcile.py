@@ -57,7 +57,7 @@ class ImageCollector:
             or self.deleting[name] != ImageDeletions()
             or self._has_cached_pods(name)
         ):
-            self.deleting[name] = prune_pod.deleting(await self._pods(name))
+            self.deleting[name] = prune_pod.image_deletions(await self._pods(name))
         return self.deleting[name].deployments
 
     async def collect(self, project: Project, deployments: Sequence[Deployment]) -> None:
@@ -86,7 +86,7 @@ class ImageCollector:
             key = event_map.project(project.name)
             await self.applier.apply(kinds.PROJECT, raw, key, decision)
             created = [Pod(child.body) for child in decision.create]
-            self.deleting[project.name] = prune_pod.deleting([*pods, *created])
+            self.deleting[project.name] = prune_pod.image_deletions([*pods, *created])
 
     async def collect_deleted_project(self, project: str) -> None:
         """Delete the images of a deleted Project. Raises `kube.errors`; the worker then retries."""

@@ -78,7 +78,7 @@ def _unstamped(project: Project, deployments: Sequence[Deployment]) -> dict[str,
     return {deployment.name: order}
 
 
-def winner(deployments: Sequence[Deployment], orders: Orders) -> Deployment | None:
+def active_deployment(deployments: Sequence[Deployment], orders: Orders) -> Deployment | None:
     """Return the Deployment that must be active, or None."""
     candidates = [d for d in deployments if d.built and not d.preview and not d.deleting and orders.of(d) > 0]
     return max(candidates, key=orders.of, default=None)

@@ -12,7 +12,7 @@ from datetime import datetime
 from typing import Any
 
 from controller.project.activation import Orders
-from controller.runtime.decision import Create, Note, Patch
+from controller.runtime.decision import Create, ObjectEvent, Patch
 from crds import conditions, kinds
 from crds.conditions import Condition
 from crds.names import ANNOTATION_POLLED
@@ -44,7 +44,7 @@ NO_COALESCING = CoalescingWindow()
 """Window of 0 s: build every head immediately."""
 
 
-def superseded(
+def supersede_patches(
     deployments: Sequence[Deployment], head: Deployment, orders: Orders, now: datetime
 ) -> list[Patch]:
     """Return patches that supersede Deployments whose build has not started before a newer head."""
@@ -80,7 +80,7 @@ def _supersede(deployment: Deployment, head: Deployment, now: datetime) -> Patch
         "conditions": conditions.merge(deployment.conditions, wanted, deployment.generation, now),
         "error": {"reason": reason, "message": message, "hint": "The newer commit is deployed instead."},
     }
-    note = Note("CommitsSkipped", f"{deployment.name}: {message}")
+    note = ObjectEvent("CommitsSkipped", f"{deployment.name}: {message}")
     version = deployment.resource_version
     return Patch(kinds.DEPLOYMENT, deployment.name, {"status": status}, version, events=(note,))
 

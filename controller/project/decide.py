@@ -17,7 +17,7 @@ from controller.project.coalesce import NO_COALESCING, CoalescingWindow
 from controller.project.phases import phase_patch
 from controller.project.status import conditions_of
 from controller.runtime import event_map
-from controller.runtime.decision import Create, Decision, Note, Patch, difference
+from controller.runtime.decision import Create, Decision, ObjectEvent, Patch, difference
 from controller.source.observed import ObservedSource
 from crds import kinds
 from crds.objects import Deployment, Project
@@ -60,13 +60,13 @@ def decide(
     )
 
 
-def _creation_events(create: Create, observed: ObservedSource) -> tuple[Note, ...]:
+def _creation_events(create: Create, observed: ObservedSource) -> tuple[ObjectEvent, ...]:
     """Return the Events of a new Deployment and of the commits skipped for it."""
-    created = Note("NewCommit", f"{observed.commit} is deployed as {create.name}.")
+    created = ObjectEvent("NewCommit", f"{observed.commit} is deployed as {create.name}.")
     if not observed.skipped:
         return (created,)
     message = f"{coalesce.short_commits(observed.skipped)}: not built, superseded by {observed.commit[:12]}."
-    return created, Note("CommitsSkipped", message)
+    return created, ObjectEvent("CommitsSkipped", message)
 
 
 def _superseded(
@@ -82,7 +82,7 @@ def _superseded(
         or resolved.deployment.failed
     ):
         return []
-    return coalesce.superseded(deployments, resolved.deployment, orders, now)
+    return coalesce.supersede_patches(deployments, resolved.deployment, orders, now)
 
 
 def _order_patches(
@@ -135,16 +135,18 @@ def _status(
     orders: activation.Orders,
     now: datetime,
     coalescing: bool,
-) -> tuple[dict[str, Any], list[Note]]:
+) -> tuple[dict[str, Any], list[ObjectEvent]]:
     status: dict[str, Any] = {}
-    events: list[Note] = []
-    winner = activation.winner(deployments, orders)
+    events: list[ObjectEvent] = []
+    winner = activation.active_deployment(deployments, orders)
     if winner is not None and winner.name != project.active:
         status |= {"activeDeployment": winner.name, "activatedAt": format_time(now)}
-        events.append(Note("Activated", _activation_message(winner, project.active, orders)))
+        events.append(ObjectEvent("Activated", _activation_message(winner, project.active, orders)))
     elif winner is None and project.active is not None:
         status |= {"activeDeployment": None, "activatedAt": None}
-        events.append(Note("Deactivated", f"{project.active} was deleted; no deployment is active.", True))
+        events.append(
+            ObjectEvent("Deactivated", f"{project.active} was deleted; no deployment is active.", True)
+        )
     if (
         resolved is not None
         and resolved.create is None

@@ -7,7 +7,7 @@ from datetime import datetime
 from typing import Any
 
 from controller.project.coalesce import short_commits
-from controller.runtime.decision import Note
+from controller.runtime.decision import ObjectEvent
 from controller.source.observed import ObservedSource
 from crds import conditions
 from crds.conditions import Condition
@@ -22,7 +22,7 @@ SKIPPED = "Not built, since newer ones followed: "
 
 def conditions_of(
     project: Project, observed: ObservedSource | None, now: datetime, coalescing: bool = False
-) -> tuple[dict[str, Any], list[Note]]:
+) -> tuple[dict[str, Any], list[ObjectEvent]]:
     """Return the status fields, and an Event for a new problem; empty before the first poll.
 
     `coalescing`: the head waits for the end of the coalescing window.
@@ -34,7 +34,7 @@ def conditions_of(
     new = wanted[0]
     notes = []
     if new.status is False and old.get("reason") != new.reason:
-        notes.append(Note(new.reason, new.message, True))
+        notes.append(ObjectEvent(new.reason, new.message, True))
     return {
         "observedGeneration": project.generation,
         "conditions": conditions.merge(project.conditions, wanted, project.generation, now),

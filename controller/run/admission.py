@@ -19,7 +19,7 @@ from controller.run.observe import RunReader
 from controller.run.outcome import failed
 from controller.runtime import event_map
 from controller.runtime.apply import Applier
-from controller.runtime.decision import Create, Decision, Note, difference
+from controller.runtime.decision import Create, Decision, ObjectEvent, difference
 from controller.runtime.errors import Retry
 from crds import kinds, names
 from crds.objects import Deployment, Pod, Project, Run
@@ -53,11 +53,11 @@ class AdmissionReconciler:
         admitted = quota.admit([run for run, _ in ready.values()], live, limit)
         semaphore = asyncio.Semaphore(MAX_PARALLEL_WRITES)
 
-        async def give(run: Run) -> None:
+        async def create_pod(run: Run) -> None:
             async with semaphore:
                 await self._create_pod(run, ready[run.name][1], variables)
 
-        async def queue(run: Run, decision: Decision) -> None:
+        async def record_queued(run: Run, decision: Decision) -> None:
             async with semaphore:
                 await self._apply(run, decision)
 
@@ -70,9 +70,10 @@ class AdmissionReconciler:
                     yield run, Decision(status=desired, after=adopted)
 
         # Pods first: an admitted Run does not wait for status writes of others.
-        pod_results = await asyncio.gather(*map(give, admitted.admitted), return_exceptions=True)
+        pod_results = await asyncio.gather(*map(create_pod, admitted.admitted), return_exceptions=True)
         status_results = await asyncio.gather(
-            *(queue(*one) for one in changed(datetime.now(UTC))), return_exceptions=True
+            *(record_queued(run, decision) for run, decision in changed(datetime.now(UTC))),
+            return_exceptions=True,
         )
         for outcome in (*pod_results, *status_results):
             if isinstance(outcome, BaseException):
@@ -174,7 +175,7 @@ class AdmissionReconciler:
             return
         retry_seconds = min(REFUSED_RETRY_SECONDS, limit)
         desired = status.pod_refused(run, reason, message, now)
-        notes = (Note(reason, message, True),) if since == now else ()
+        notes = (ObjectEvent(reason, message, True),) if since == now else ()
         await self._apply(run, Decision(status=desired, events=notes, requeue_after=retry_seconds))
 
     async def _apply(self, run: Run, decision: Decision) -> None:

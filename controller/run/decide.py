@@ -15,7 +15,7 @@ from controller.run import pod_ref, requeue, resolve, startup, status
 from controller.run.outcome import CANCELED, Outcome, failed, of_pod, of_pod_reason, of_result
 from controller.run.pod import deadline
 from controller.runtime import event_map
-from controller.runtime.decision import NOTHING, Decision, Delete, Note
+from controller.runtime.decision import NOTHING, Decision, Delete, ObjectEvent
 from controller.runtime.workqueue import ReconcileKey
 from crds import conditions, kinds
 from crds.limits import FLUSH_SECONDS, GRACE_SECONDS
@@ -78,7 +78,11 @@ def finish(
 ) -> Decision:
     """Return the Decision that finishes a Run and frees its slot."""
     warning = outcome.phase == RunPhase.FAILED
-    events = (Note(outcome.reason, outcome.message, warning),) if outcome.phase != RunPhase.SUCCEEDED else ()
+    events = (
+        (ObjectEvent(outcome.reason, outcome.message, warning),)
+        if outcome.phase != RunPhase.SUCCEEDED
+        else ()
+    )
     desired = status.finished(run, outcome, now, pod)
     project = desired.get("project") or run.project
     admission = (event_map.admission(project),) if project else ()
@@ -130,7 +134,7 @@ def _with_pod(observed: ObservedRun, pod: Pod, now: datetime, config: Controller
     if pod.deleting:
         return _stopping(run, pod, now, timing.node_lost_after)
     if run.cancel:
-        return Decision(delete=(_delete(pod),), events=(Note("Canceling", "Stopping the crew."),))
+        return Decision(delete=(_delete(pod),), events=(ObjectEvent("Canceling", "Stopping the crew."),))
     if run.claim is None:
         startup_state = startup.check(pod, now, timing)
         if startup_state.outcome is not None:

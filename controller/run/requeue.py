@@ -10,7 +10,7 @@ from datetime import datetime
 
 from controller.run import status
 from controller.run.outcome import CONTAINER, EXIT_UNAVAILABLE, termination_message
-from controller.runtime.decision import Decision, Delete, Note
+from controller.runtime.decision import Decision, Delete, ObjectEvent
 from controller.runtime.workqueue import ReconcileKey
 from crds import kinds
 from crds.objects import Pod, Run
@@ -38,6 +38,6 @@ def requeue(run: Run, pod: Pod, key: ReconcileKey, now: datetime) -> Decision:
     """
     if run.pod is not None:
         message = "Pod gave up waiting for a free run slot; the run is queued again."
-        note = Note("GivenBack", message)
+        note = ObjectEvent("GivenBack", message)
         return Decision(status=status.requeued(run, message, now), events=(note,), enqueue=(key,))
     return Decision(delete=(Delete(kinds.POD, pod.name, pod.uid, 0),), requeue_after=POD_GONE_RETRY_SECONDS)

@@ -15,7 +15,7 @@ from typing import Any
 
 from controller.observability.metrics import ControllerMetrics
 from controller.runtime.cache import ObjectCache
-from controller.runtime.decision import Create, Decision, Delete, Note, Patch, difference
+from controller.runtime.decision import Create, Decision, Delete, ObjectEvent, Patch, difference
 from controller.runtime.errors import Retry
 from controller.runtime.event_handlers import EventHandlers
 from controller.runtime.fallback_status import minimal_status
@@ -125,7 +125,7 @@ class Applier:
         if decision.requeue_after is not None:
             self.queues.add(key, max(decision.requeue_after, 0.001))
 
-    def _record(self, kind: Kind, obj: Mapping[str, Any], notes: Iterable[Note]) -> None:
+    def _record(self, kind: Kind, obj: Mapping[str, Any], notes: Iterable[ObjectEvent]) -> None:
         now = datetime.now(UTC)
         for note in notes:
             self.recorder.record(kind, obj, note, now)
@@ -151,7 +151,7 @@ class Applier:
         newest: dict[tuple[Kind, str], Mapping[str, Any]],
     ) -> None:
         """Write a fallback for an invalid status. Raises `refusal` if every fallback is invalid too."""
-        note = Note("StatusRefused", f"The apiserver rejected the status: {refusal.message}", True)
+        note = ObjectEvent("StatusRefused", f"The apiserver rejected the status: {refusal.message}", True)
         self._record(kind, obj, [note])
         instead = decision.fallback_status
         for status in (instead, minimal_status(instead or decision.status or {})):

@@ -9,7 +9,7 @@ from crds.kinds import Kind
 
 
 @dataclass(frozen=True)
-class Note:
+class ObjectEvent:
     """Kubernetes Event about the object."""
 
     reason: str
@@ -26,7 +26,7 @@ class Create:
 
     kind: Kind
     body: Mapping[str, Any]
-    events: tuple[Note, ...] = ()
+    events: tuple[ObjectEvent, ...] = ()
 
     @property
     def name(self) -> str:
@@ -42,7 +42,7 @@ class Delete:
     name: str
     uid: str
     grace_seconds: int | None = None
-    events: tuple[Note, ...] = ()
+    events: tuple[ObjectEvent, ...] = ()
 
 
 @dataclass(frozen=True)
@@ -54,7 +54,7 @@ class Patch:
     body: Mapping[str, Any]
     resource_version: str
     subresource: str | None = "status"
-    events: tuple[Note, ...] = ()
+    events: tuple[ObjectEvent, ...] = ()
 
 
 @dataclass(frozen=True)
@@ -73,7 +73,7 @@ class Decision:
     status: Mapping[str, Any] | None = None
     fallback_status: Mapping[str, Any] | None = None
     after: tuple[Patch, ...] = ()
-    events: tuple[Note, ...] = ()
+    events: tuple[ObjectEvent, ...] = ()
     enqueue: tuple[ReconcileKey, ...] = ()
     requeue_after: float | None = None
 

@@ -12,7 +12,7 @@ from datetime import datetime
 from typing import Any
 
 from controller.observability.metrics import ControllerMetrics
-from controller.runtime.decision import Note
+from controller.runtime.decision import ObjectEvent
 from crds import kinds
 from crds.kinds import Kind
 from crds.times import format_second
@@ -24,7 +24,9 @@ MAX_QUEUED_EVENTS = 1000
 MAX_MESSAGE_LENGTH = 1000
 
 
-def event_body(kind: Kind, obj: Mapping[str, Any], note: Note, now: datetime, suffix: str) -> dict[str, Any]:
+def event_body(
+    kind: Kind, obj: Mapping[str, Any], note: ObjectEvent, now: datetime, suffix: str
+) -> dict[str, Any]:
     """Return the Event object of a note; `suffix` makes its name unique."""
     metadata = obj["metadata"]
     moment = format_second(now)
@@ -57,7 +59,7 @@ class Recorder:
         self._metrics = metrics
         self._queue: asyncio.Queue[dict[str, Any]] = asyncio.Queue(MAX_QUEUED_EVENTS)
 
-    def record(self, kind: Kind, obj: Mapping[str, Any], note: Note, now: datetime) -> None:
+    def record(self, kind: Kind, obj: Mapping[str, Any], note: ObjectEvent, now: datetime) -> None:
         """Queue an Event, or drop it if the queue is full."""
         with contextlib.suppress(asyncio.QueueFull):
             self._queue.put_nowait(event_body(kind, obj, note, now, secrets.token_hex(8)))

@@ -12,7 +12,7 @@ from api.internal.claim import RUNNER_LIMITS
 from build.settings import SourceLimits as BuildLimits
 from controller.config import ConfigError, Timing
 from controller.config import parse as controller_settings
-from controller.deployment.pod_env import SOURCE_LIMITS
+from controller.deployment.build_pod_env import SOURCE_LIMITS
 from crds.installation_limits import (
     LIMITS_VARIABLE,
     MAX_UPLOAD_VARIABLE,

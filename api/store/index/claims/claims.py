@@ -24,7 +24,7 @@ from api.store.index.claims.claim_decision import (
     decide,
     no_input,
 )
-from api.store.index.claims.quota import free_slots
+from api.store.index.claims.run_slots import free_slots
 from api.store.index.runs import counts
 from api.store.index.runs.counts import CountKey
 from api.store.index.runs.runs import ENDED

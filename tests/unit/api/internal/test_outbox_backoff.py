@@ -1,6 +1,6 @@
 """Back-off by run; a claim is given up only after repeated Invalid errors."""
 
-from api.v1.runs.outbox_backoff import (
+from api.internal.outbox_backoff import (
     FIRST_BACKOFF_SECONDS,
     MAX_BACKOFF_SECONDS,
     MAX_INVALID_WRITES,

@@ -7,9 +7,9 @@ from datetime import UTC, datetime, timedelta
 import pytest
 from aiohttp import web
 
+from api.internal import status_outbox
 from api.store.index.claims.claims import ClaimGranted, ClaimRequest
 from api.store.store import Store
-from api.v1.runs import status_outbox
 from kube.client import KubeClient
 from tests.testbed.apiserver import serving
 from tests.unit.api.store import builders
@@ -81,7 +81,7 @@ async def test_failed_claim_writes_do_not_delay_others(
 async def test_invalid_claim_is_given_up_and_counted(
     store: Store, kube: KubeClient, cluster: FailingApiserver, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    monkeypatch.setattr("api.v1.runs.outbox_backoff.MAX_INVALID_WRITES", 2)
+    monkeypatch.setattr("api.internal.outbox_backoff.MAX_INVALID_WRITES", 2)
     await builders.add_demo_project(store)
     failing = await builders.claim_run(store)
     cluster.failures = {failing: 422}

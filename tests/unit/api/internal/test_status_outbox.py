@@ -9,8 +9,8 @@ import pytest
 
 from api.internal.context import PodApiError
 from api.internal.result import status_result
+from api.internal.status_outbox import COALESCE_WINDOW, is_coalescing, is_settled, status_patch
 from api.store.index.claims.claims import ClaimRow
-from api.v1.runs.status_outbox import COALESCE_WINDOW, is_coalescing, is_settled, status_patch
 
 CLAIM = ClaimRow("run-a", "uid", "pod", datetime(2026, 11, 21, 10, 0, 0, 5, UTC), None)
 SENT = {"outcome": "failed", "duration_ms": 7, "artifacts": {"count": 0, "bytes": 0}}

@@ -7,7 +7,7 @@ import pytest
 
 from api.auth.authenticate import caller_of_key
 from api.errors import HttpApiError
-from api.ratelimit.plan import CACHE_SECONDS, BestPlan
+from api.ratelimit.best_plan import CACHE_SECONDS, BestPlan
 from api.streaming.registry import StreamRegistry
 from crds import api_keys
 from crds.limits import Plans

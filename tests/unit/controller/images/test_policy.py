@@ -143,8 +143,8 @@ def test_the_registry_is_cleaned_before_the_objects_go(world):
     assert len(world.deployments) == 6
     assert world.asked["images"] == [f"r/crews/demo@sha256:dep-{i}" for i in range(3)]
     assert world.asked["registry"] == {"prefix": "registry:5000/team", "insecure": True}
-    assert prune_pod.deleting(world.pods.values()).deployments == {"dep-0", "dep-1", "dep-2"}
-    assert prune_pod.deleting(world.pods.values()).images == set(world.asked["images"])
+    assert prune_pod.image_deletions(world.pods.values()).deployments == {"dep-0", "dep-1", "dep-2"}
+    assert prune_pod.image_deletions(world.pods.values()).images == set(world.asked["images"])
     assert not world.step().create and len(world.deployments) == 6
     world.end()
     world.step()
@@ -157,7 +157,7 @@ def test_what_is_to_go_is_announced_and_looked_at_again_before_it_goes(world):
     world.decided()
     assert not world.at_work
     # Who knows of the announcement takes none of these over.
-    assert prune_pod.deleting(world.pods.values()).deployments == {"dep-0", "dep-1", "dep-2"}
+    assert prune_pod.image_deletions(world.pods.values()).deployments == {"dep-0", "dep-1", "dep-2"}
     world.now += timedelta(seconds=20)
     assert world.decided().requeue_after > 5 and not world.at_work
     # Another controller, which did not know yet, has given the image of dep-0 to a newer one meanwhile.
@@ -212,7 +212,7 @@ def test_what_a_failed_removal_may_have_removed_comes_back_by_no_rollback(world)
     world.now += timedelta(seconds=300)
     world.step()
     assert world.asked["images"] == [f"r/crews/demo@sha256:dep-{i}" for i in range(3)]
-    assert prune_pod.deleting(world.pods.values()).deployments == {"dep-0", "dep-1", "dep-2"}
+    assert prune_pod.image_deletions(world.pods.values()).deployments == {"dep-0", "dep-1", "dep-2"}
 
 
 def test_dependency_images_go_after_14_days_and_not_during_a_build(world, make):

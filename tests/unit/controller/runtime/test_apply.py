@@ -12,7 +12,7 @@ from controller.observability.metrics import ControllerMetrics
 from controller.runtime import event_map
 from controller.runtime.apply import Applier
 from controller.runtime.cache import ObjectCache
-from controller.runtime.decision import Create, Decision, Note, Patch
+from controller.runtime.decision import Create, Decision, ObjectEvent, Patch
 from controller.runtime.event_handlers import EventHandlers
 from controller.runtime.queues import Queues
 from controller.runtime.recorder import Recorder
@@ -84,22 +84,22 @@ async def test_an_event_is_told_of_what_was_written_and_of_nothing_else(make, ku
     actor = Applier(kube, known, EventHandlers(known, lanes), lanes, Recorder(kube, metrics), metrics)
     body = make.deployment("dep-new").raw
     decision = Decision(
-        create=(Create(kinds.DEPLOYMENT, body, (Note("NewCommit", "It is deployed."),)),),
+        create=(Create(kinds.DEPLOYMENT, body, (ObjectEvent("NewCommit", "It is deployed."),)),),
         status={"activeDeployment": "dep-1"},
-        events=(Note("Activated", "It is active."),),
+        events=(ObjectEvent("Activated", "It is active."),),
         after=(
             Patch(
-                kinds.DEPLOYMENT, "dep-1", {"status": {"phase": "Active"}}, "1", events=(Note("First", ""),)
+                kinds.DEPLOYMENT, "dep-1", {"status": {"phase": "Active"}}, "1", events=(ObjectEvent("First", ""),)
             ),
             Patch(
-                kinds.DEPLOYMENT, "dep-2", {"status": {"phase": "Failed"}}, "1", events=(Note("Second", ""),)
+                kinds.DEPLOYMENT, "dep-2", {"status": {"phase": "Failed"}}, "1", events=(ObjectEvent("Second", ""),)
             ),
         ),
     )
     telling = asyncio.create_task(actor.recorder.run())
     with pytest.raises(errors.KubeConflict) if changed else contextlib.nullcontext():
         await actor.apply(kinds.PROJECT, make.project().raw, event_map.project("demo"), decision)
-    actor.recorder.record(kinds.PROJECT, make.project().raw, Note("Last", ""), make.now)
+    actor.recorder.record(kinds.PROJECT, make.project().raw, ObjectEvent("Last", ""), make.now)
     async with asyncio.timeout(60):
         # The recorder writes them in order.
         while "Last" not in cluster.told:

@@ -8,10 +8,10 @@ import sys
 
 PROGRAM = """
 import gc
-from kube import gc_tuning
+from kube import python_gc
 
 objects = [[number] for number in range(50_000)]
-gc_tuning.freeze_startup_objects()
+python_gc.freeze_startup_objects()
 tracked = len(gc.get_objects())
 assert tracked < 1000, f"{tracked} objects are still tracked"
 
@@ -22,11 +22,11 @@ class Cycle:
     def __del__(self):
         Cycle.collected += 1
 
-cycles = 3 * gc_tuning.GENERATION_0_THRESHOLD
+cycles = 3 * python_gc.GENERATION_0_THRESHOLD
 for _ in range(cycles):
     Cycle()
 left = cycles - Cycle.collected
-assert left <= 2 * gc_tuning.GENERATION_0_THRESHOLD, f"{Cycle.collected} of {cycles} cycles were collected"
+assert left <= 2 * python_gc.GENERATION_0_THRESHOLD, f"{Cycle.collected} of {cycles} cycles were collected"
 """
 
 

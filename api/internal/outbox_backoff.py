@@ -1,4 +1,4 @@
-"""Back-off of failed status writes, by run. Pure. Called by `api.v1.runs.status_outbox`.
+"""Back-off of failed status writes, by run. Pure. Called by `api.internal.status_outbox`.
 
 A Run whose writes fail does not delay the others; after too many invalid writes its claim is given up.
 """

@@ -12,10 +12,10 @@ from typing import Any
 
 import structlog
 
+from api.internal.outbox_backoff import OutboxBackoff
 from api.store.errors import StoreUnavailable
 from api.store.index.claims.claims import ClaimRow
 from api.store.store import Store
-from api.v1.runs.outbox_backoff import OutboxBackoff
 from crds.kinds import RUN
 from crds.times import format_time
 from kube import errors
