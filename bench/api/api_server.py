@@ -57,7 +57,7 @@ class ApiServer:
     async def project(self, name: str, deployments: int = 1) -> list[str]:
         """Create a project with built deployments, the first one active, as a controller would."""
         await self.call("POST", "/v1/projects", {"name": name, "plan": "enterprise"})
-        created = []
+        created: list[str] = []
         for _ in range(deployments):
             deployment = f"dep-{secrets.token_hex(5)}"
             spec = {"project": name, "source": {"archive": {"upload": "upl_1"}}}

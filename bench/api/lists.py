@@ -44,7 +44,8 @@ async def _compare_stores(store: str, few: ApiServer, many: ApiServer) -> list[F
         pairs.append((page_milliseconds(few_connection, query), page_milliseconds(many_connection, query)))
     few_p99, many_p99 = (percentile([pair[side] for pair in pairs], 0.99) for side in (0, 1))
     deepest_times = _deepest_page_times(many_connection)
-    few_connection.close(), many_connection.close()
+    few_connection.close()
+    many_connection.close()
     summary = (
         f"p99 {many_p99:.3g} ms with {MANY_RUNS}, {few_p99:.3g} ms with {FEW_RUNS}, "
         f"ratio {many_p99 / few_p99:.2f}"

@@ -57,6 +57,7 @@ async def counting_proxy(directory: Path) -> AsyncIterator[tuple[CountingProxy, 
     settings = client.Configuration()
     await config.load_kube_config(client_configuration=settings)
     secure = ssl.create_default_context(cafile=settings.ssl_ca_cert)
+    assert settings.cert_file is not None, "the kubeconfig has no client certificate"
     secure.load_cert_chain(settings.cert_file, settings.key_file)
     proxy = CountingProxy(settings.host, secure)
     application = web.Application(client_max_size=1 << 30)

@@ -14,7 +14,7 @@ import shutil
 import sys
 import tempfile
 import time
-from collections.abc import Callable
+from collections.abc import Callable, Mapping
 from pathlib import Path
 
 import aiohttp
@@ -79,7 +79,7 @@ async def measure(_installation: MeasuredInstallation) -> list[Finding]:
 
 
 async def _measure_store(
-    directory: Path, store_name: str, url: str | None, peers: dict[str, Callable[[Path], float]]
+    directory: Path, store_name: str, url: str | None, peers: Mapping[str, Callable[[Path], float]]
 ) -> list[Finding]:
     admin_key, key = api_keys.generate(), secrets.token_hex(16)
     process = await asyncio.create_subprocess_exec(

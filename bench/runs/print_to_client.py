@@ -29,7 +29,10 @@ def kickoff(inputs):
 async def measure(installation: MeasuredInstallation) -> list[Finding]:
     """Measure S1."""
     upload_project = await installation.project()
-    body = {"deployment": await upload_project.deploy_and_wait({"main.py": CODE}), "input": {"count": LINE_COUNT}}
+    body = {
+        "deployment": await upload_project.deploy_and_wait({"main.py": CODE}),
+        "input": {"count": LINE_COUNT},
+    }
     run = (await installation.testbed.post("/v1/runs", body))["id"]
     kubectl_task = asyncio.ensure_future(_kubectl(installation, run.replace("_", "-", 1)))
     our_ages: list[float] = []

@@ -67,7 +67,9 @@ async def measure(installation: MeasuredInstallation) -> list[Finding]:
     await _finish_runs(installation, installation.deployment)
     admitted = (await _controller_writes(installation) - before) / OBJECT_COUNT
     free_project = await installation.project("free")
-    queued_deployment = await free_project.deploy_and_wait({"main.py": "def kickoff(inputs):\n    return inputs\n"})
+    queued_deployment = await free_project.deploy_and_wait(
+        {"main.py": "def kickoff(inputs):\n    return inputs\n"}
+    )
     before = await _controller_writes(installation)
     await _finish_runs(installation, queued_deployment)
     queued = (await _controller_writes(installation) - before) / OBJECT_COUNT

@@ -96,7 +96,9 @@ def code_only(example: str, count: int) -> Measure:
         identical = [await _redeploy_seconds(upload_project, files) for _ in range(3)]
         # Packed in another order it is a different upload of the same tree, and built again.
         orders = (files, dict(reversed(files.items())))
-        digests = {await upload_project.image(await upload_project.deploy_and_wait(ordered)) for ordered in orders}
+        digests = {
+            await upload_project.image(await upload_project.deploy_and_wait(ordered)) for ordered in orders
+        }
         return [
             Finding("B1", f"{example}: first build, POST → active", values=[first]),
             Finding(

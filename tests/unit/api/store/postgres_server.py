@@ -48,8 +48,8 @@ class PostgresServer:
             "initdb", "-D", "data", "-U", "crewyard", "--pwfile=password", "--auth=scram-sha-256",
             "--encoding=UTF8", "--locale=C.UTF-8", "--no-sync",
         )  # fmt: skip
-        for name in ("server.key", "server.crt") if tls else ():
-            copy = shutil.copy(tls / name, self.directory / "data" / name)
+        for file in (tls / "server.key", tls / "server.crt") if tls else ():
+            copy = shutil.copy(file, self.directory / "data" / file.name)
             Path(copy).chmod(0o600)
             if self._as:
                 shutil.chown(copy, _USER, _USER)
