@@ -65,15 +65,15 @@ def _of_runs(observed: Observations, lines: list[LedgerEntry], plan: CampaignPla
         one = asked.get(name)
         seen = observed.runs.get(name)
         if one is None and not scripts:
-            yield Violation(DOUBLED, name, "nobody asked for it")
+            yield Violation(DOUBLED, name, "not requested")
         tokens = {entry.token for entry in mine if entry.what == ledger.START}
         if len(tokens) > 1:
             yield Violation(DOUBLED, name, f"{len(tokens)} starts")
         if seen is None or seen.status not in TERMINAL:
             if mine or (one is not None and one.acknowledged):
-                yield Violation(LOST, name, f"no end: {seen.status if seen else 'nobody knows it'}")
+                yield Violation(LOST, name, f"no end: {seen.status if seen else 'unknown to the API'}")
             elif seen is not None:
-                yield Violation(ORPHAN, name, f"{seen.status} for ever, though nobody was told of it")
+                yield Violation(ORPHAN, name, f"{seen.status} permanently, without an acknowledged request")
             continue
         # Whoever got no answer may have made it all the same: it is a run like others.
         yield from _end(one or scripts[0], seen, mine, len(tokens), plan)

@@ -21,7 +21,7 @@ class RequestedRun:
 
     An empty `run` was never acknowledged and has no name that is known. With `tolerant` an infrastructure
     reason is an end too, with at most one start. `object_only`: only an object was made, which is gone with
-    etcd's files where nobody had looked at it yet.
+    etcd's files if no list had returned it yet.
     """
 
     run: str

@@ -1,7 +1,7 @@
 """The maximum output of one run, through pod, API server and store to the client.
 
 A thousand files of a mebibyte, and a million log lines with some more that are dropped. The runner's own part
-is in tests/heavy; here the facade is a real one, and its memory is looked at meanwhile.
+is in tests/heavy; here the API server is real, and the test measures its memory.
 """
 
 import asyncio
@@ -107,7 +107,7 @@ async def test_thousand_files_are_stored_and_downloaded(place):
             data = await testbed.ask("GET", f"/v1/runs/{id_of(run)}/artifacts/{number:04}.bin")
             assert hashlib.sha256(data).hexdigest() == sha256(run, number), number
         given = resident_mib(testbed.api.pid, peak=True) - before
-        print(f"{FILES} files in {took:.0f} s; the facade had {stored:+.0f} MiB, later {given:+.0f}")
+        print(f"{FILES} files in {took:.0f} s; the API server grew by {stored:+.0f} MiB, later {given:+.0f}")
         assert max(stored, given) <= MORE_MIB
         told = [data async for _, kind, data in events(testbed, run) if kind == "artifact"]
         assert sorted(data["name"] for data in told if not data["partial"]) == sorted(rows)
@@ -141,6 +141,6 @@ async def test_million_lines_are_stored_and_truncation_is_reported(place):
         assert {int(one["id"]) for one in found} <= set(range(1, last + 1)) and len(found) == PAGE
         print(
             f"{LINES} lines in {took:.0f} s, read again in {read:.0f} s; "
-            f"the facade had {peak:+.0f} MiB, while it was read {given:+.0f}"
+            f"the API server grew by {peak:+.0f} MiB, while it was read {given:+.0f}"
         )
         assert max(peak, given) <= MORE_MIB

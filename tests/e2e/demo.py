@@ -1,7 +1,7 @@
 """The main job from end to end: a commit becomes an active deployment and a finished run.
 
-`make demo` runs it on the ground of `make up`; the end-to-end tests run the same
-script. It keeps its repository under the ground's state directory, so that it
+`make demo` runs it on the dev cluster of `make up`; the end-to-end tests run the same
+script. It keeps its repository under the cluster's state directory, so that it
 can be run again at once: then the second demonstration continues the first.
 """
 

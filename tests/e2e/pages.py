@@ -1,6 +1,6 @@
 """The commands of a documentation page, as a script that runs as a reader would. Pure.
 
-Names that pages use for everybody's own become those of one test: the project `research`
+Placeholder names of pages become those of one test: the project `research`
 and the address of its repository. Called by `test_documented_commands`.
 """
 

@@ -212,7 +212,7 @@ async def inputs(testbed: E2eTestbed, hostile: BuiltCrew, traps: ForbiddenListen
 
 
 # Where nothing fences them these come to nothing either, or would harm the machine: what is missing on this
-# kernel, what the facade's own doors stop, what other policies or the closed IPv6 stop for everybody.
+# kernel, what the API itself rejects, what other policies or the closed IPv6 stop in all pods.
 NOT_COMPARED = {
     *("kill_process_1", "set_the_clock", "restart_the_machine", "swap", "load_a_module", "packet_filter"),
     *("ask_the_kernel_for_help", "read_kernel_memory", "unmount_a_mask", "ports_of_the_processor"),
@@ -289,7 +289,7 @@ async def test_no_leaks_and_no_forged_results(testbed: E2eTestbed, hostile: Buil
     names = {one["name"] for one in listed}
     assert "honest.txt" in names
     assert names & {"environ.txt", "shadow.txt", "up.txt", "runner.txt", "pipe.txt", "passwd.txt"} == set()
-    # A backslash is a letter here; whoever downloads to Windows is told that there are no such names.
+    # A backslash is a letter here; a download to Windows reports that such names are invalid.
     assert [name for name in names if name.startswith("etc/") or {"", ".", ".."} & set(name.split("/"))] == []
     for name in names:
         answer = await testbed.call("GET", f"/v1/runs/{run['id']}/artifacts/{quote(name)}")

@@ -34,8 +34,8 @@ pytestmark = pytest.mark.skipif(
     os.geteuid() != 0 or os.environ.get("CREWYARD_CLUSTER") in ("kind", "current"),
     reason="the node and its registry are not this machine's, or this is not root",
 )
-# Where nothing fences them these come to nothing either: nobody is given them, other policies stop them for
-# everybody, or they would harm what all use.
+# These fail without restrictions too: no account has the right, other policies stop them in all
+# pods, or they would harm shared services.
 NOT_COMPARED = {
     *("list_all_repositories", "push_with_a_token_without_a_signature", "push_with_a_token_for_pulling"),
     *("push_with_a_token_of_another_kind_of_signature", "push_with_other_claims_under_a_true_signature"),

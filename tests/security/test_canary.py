@@ -165,7 +165,7 @@ def allowed(sight: CanaryMatch) -> bool:
 
 
 @pytest.mark.skipif(
-    not STATE.is_dir(), reason="etcd, logs and images are searched on the ground's own machine"
+    not STATE.is_dir(), reason="etcd, logs and images are searched on the dev cluster's machine"
 )
 async def test_no_secret_outside_of_secrets(testbed: E2eTestbed, tmp_path, host_address):
     canaries, since = Canaries(), time.time()

@@ -1,7 +1,7 @@
 """A mistake, put into a copy of the product: exact pieces of code and what stands in their place.
 
 Called by the tests of seeded bugs. Where the code has changed so that a piece is no
-longer there, or is there twice, planting fails loudly: the bug is to be written anew.
+longer there, or is there twice, planting fails: rewrite the bug.
 """
 
 import shutil
@@ -54,7 +54,7 @@ def changed(root: Path, bug: Bug) -> dict[str, str]:
         times = text.count(edit.before)
         assert times == 1, (
             f"the seeded bug {bug.name!r} does not fit any more: {edit.file} has this {times} times, not "
-            f"once; write its edit in tests/campaign/bugs/catalogue.py anew:\n{edit.before}"
+            f"once; rewrite its edit in tests/campaign/bugs/catalogue.py:\n{edit.before}"
         )
         texts[edit.file] = text.replace(edit.before, edit.after)
     return texts

@@ -63,7 +63,7 @@ BUGS = (
         frozenset((DOUBLED,)),
     ),
     Bug(
-        "a pod that is gone is made anew",
+        "a deleted pod is created again",
         (
             Edit(
                 "controller/run/pod_ref.py",
@@ -71,7 +71,7 @@ BUGS = (
                 '    return str(found) if found and run.phase == "Succeeded" else None\n\n\ndef is_pod_of',
             ),
         ),
-        pod_scenes.gone,
+        pod_scenes.deleted_pod,
         frozenset((WRONG_END,)),
     ),
     Bug(

@@ -40,9 +40,9 @@ def _copy(raw: dict[str, Any]) -> dict[str, Any]:
     }
 
 
-async def twin(directory: Path, tree: Path) -> list[Violation]:
+async def second_pod(directory: Path, tree: Path) -> list[Violation]:
     """A second pod of the run, with all that the first one has: the claim is what keeps it from starting."""
-    async with open_testbed(directory, tree=tree) as testbed, campaign("twin", testbed) as found:
+    async with open_testbed(directory, tree=tree) as testbed, campaign("second_pod", testbed) as found:
         run = await found.work.post(LONG)
         await started(testbed, run)
         raw = await testbed.kube.get(POD, run)
@@ -59,9 +59,9 @@ async def twin(directory: Path, tree: Path) -> list[Violation]:
     return list(found.report.columns[0].violations)
 
 
-async def gone(directory: Path, tree: Path) -> list[Violation]:
+async def deleted_pod(directory: Path, tree: Path) -> list[Violation]:
     """The pod is deleted without grace while its crew works: the run fails with the reason."""
-    async with open_testbed(directory, tree=tree) as testbed, campaign("gone", testbed) as found:
+    async with open_testbed(directory, tree=tree) as testbed, campaign("deleted_pod", testbed) as found:
         run = await found.work.post({"sleep": 3600}, ("failed:PodDeleted",))
         await started(testbed, run)
         raw = await testbed.kube.get(POD, run)
@@ -69,7 +69,7 @@ async def gone(directory: Path, tree: Path) -> list[Violation]:
         # Halted, so that it cannot report that it was stopped before the next pod has begun.
         assert kill_runner(raw["metadata"]["uid"], signal.SIGSTOP), "the pods' processes are elsewhere"
         # This very one: where the answer comes late the client asks again.
-        gone = testbed.kube.delete(POD, run, grace_seconds=0, uid=raw["metadata"]["uid"])
+        deletion = testbed.kube.delete(POD, run, grace_seconds=0, uid=raw["metadata"]["uid"])
         with contextlib.suppress(errors.KubeConflict):
-            await found.fault("pod deleted", gone)
+            await found.fault("pod deleted", deletion)
     return list(found.report.columns[0].violations)

@@ -32,7 +32,7 @@ class BugCaught(Exception):
 
 async def plain(directory: Path, tree: Path) -> list[Violation]:
     """One run by POST and one by kubectl, with a restart of the controller while they work."""
-    strangers: set[str] = set()
+    unrequested: set[str] = set()
     with contextlib.suppress(BugCaught):
         async with open_testbed(directory, tree=tree) as testbed, campaign("plain", testbed) as found:
             await found.work.post({"events": 2, "sleep": 2})
@@ -42,10 +42,10 @@ async def plain(directory: Path, tree: Path) -> list[Violation]:
             for _ in range(END_SECONDS):
                 if not await found.watcher.wait_ended(names, 1.0):
                     break
-                if strangers := set(ledger.starts(testbed.ledger.entries())) - names:
+                if unrequested := set(ledger.starts(testbed.ledger.entries())) - names:
                     raise BugCaught
         return list(found.report.columns[0].violations)
-    return [Violation(DOUBLED, name, "nobody asked for it") for name in sorted(strangers)]
+    return [Violation(DOUBLED, name, "not requested") for name in sorted(unrequested)]
 
 
 class DroppedRunEvents(DropEvents):

@@ -28,7 +28,7 @@ def _name(thing: Bug | Callable[..., object]) -> str:
 quick = pytest.mark.parametrize("bug", [bug for bug in BUGS if bug.name in QUICK], ids=_name)
 slow = pytest.mark.parametrize("bug", SLOW, ids=_name)
 quick_scenes = pytest.mark.parametrize("scene", scenes([bug for bug in BUGS if bug.name in QUICK]), ids=_name)
-slow_scenes = pytest.mark.parametrize("scene", [*scenes(SLOW), pod_scenes.twin], ids=_name)
+slow_scenes = pytest.mark.parametrize("scene", [*scenes(SLOW), pod_scenes.second_pod], ids=_name)
 
 
 async def catches(directory, bug: Bug) -> None:

@@ -1,7 +1,7 @@
 """The embedded node's own processes, killed, halted, set back and started again by the functions of `dev`.
 
-Refuses any other ground, and one that nobody gave free: CREWYARD_GROUND_FAULTS=1, which `make test` and
-`make campaign` set, since everything else on the ground suffers too. Blocks: call it in a thread.
+Requires the embedded dev cluster and CREWYARD_GROUND_FAULTS=1, which `make test` and
+`make campaign` set, since everything else on the cluster gets the faults too. Blocks: call it in a thread.
 """
 
 import os
@@ -59,7 +59,7 @@ class ClusterNode:
             pytest.skip(f"{ALLOWED}=1 lets this kill the processes of the whole ground")
         settings = from_environment(os.environ)
         if Path(os.environ.get("KUBECONFIG", "")) != settings.kubeconfig:
-            pytest.skip("the ground is not the embedded node")
+            pytest.skip("the cluster is not the embedded node")
         silent = [name for name in cluster.NAMES if program.running(settings, name) is None]
         if silent:
             pytest.skip(f"the embedded node is not whole: {', '.join(silent)} does not run")

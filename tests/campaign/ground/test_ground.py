@@ -1,6 +1,6 @@
 """Faults of the dev cluster below Runs and Jobs: each starts once at most, and all end.
 
-A run may fail by the ground, with a reason that says so; a Job may, too.
+A run may fail with an infrastructure reason; a Job may fail too.
 """
 
 import asyncio

@@ -1,6 +1,6 @@
 """Recorded list responses, and a rule that returns them later, as a stale cache does.
 
-Called by tests of watches. A process that was started anew reads the old list,
+Called by tests of watches. A restarted process reads the old list,
 and a watch from its version tells it what happened since, as an apiserver would.
 """
 

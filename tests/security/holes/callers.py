@@ -56,17 +56,17 @@ HOLES: tuple[Hole, ...] = (
         "    _check_projects(call)\n", "", "tests/unit/api/v1/test_keys.py",
     ),
     hole(
-        "X2", "whoever may deploy names Secrets", "api/v1/projects/view.py",
+        "X2", "the deploy scope may name Secrets", "api/v1/projects/view.py",
         '"image_pull_secrets", "secret_ref")', '"image_pull_secrets")',
         f"{PERMISSIONS}::test_fields_that_grant_permissions_need_admin",
     ),
     hole(
-        "X2", "whoever may deploy has a Secret sent elsewhere", "api/v1/projects/routes.py",
+        "X2", "the deploy scope may send a Secret elsewhere", "api/v1/projects/routes.py",
         "(*view.admin_fields(call.body), *view.redirected_secrets(call.body, spec or {}))",
         "view.admin_fields(call.body)", f"{PERMISSIONS}::test_destination_of_a_secret_needs_admin",
     ),
     hole(
-        "X2", "whoever may run chooses what is called", "api/v1/runs/routes.py",
+        "X2", "the run scope may choose the entrypoint", "api/v1/runs/routes.py",
         "    _check_entrypoint(call, deployment.project)\n", "",
         f"{PERMISSIONS}::test_run_scope_cannot_change_the_entrypoint",
     ),
@@ -77,7 +77,7 @@ HOLES: tuple[Hole, ...] = (
         f"{PERMISSIONS}::test_guessing_is_rate_limited_by_address",
     ),
     hole(
-        "X2", "a workflow's token for somebody else is taken", "api/auth/oidc.py",
+        "X2", "a workflow's token of another audience is accepted", "api/auth/oidc.py",
         '                "strict_aud": True,\n', '                "verify_aud": False,\n', WORKFLOWS,
     ),
     Hole(
@@ -102,11 +102,11 @@ HOLES: tuple[Hole, ...] = (
         "tests/unit/api/auth/test_jwks.py",
     ),
     hole(
-        "X2", "whoever opens a pull request is the repository", "api/auth/workflows.py",
+        "X2", "a pull request has the rights of the repository", "api/auth/workflows.py",
         "return ref is None or not ref.startswith(PULL_REQUEST_REFS)", "return True", WORKFLOWS,
     ),
     hole(
-        "X2", "a token that nobody signed is believed", "crds/pod_tokens.py",
+        "X2", "an unsigned token is accepted", "crds/pod_tokens.py",
         "if not hmac.compare_digest(signature.encode(), _encode(_sign(key, body)).encode()):", "if False:",
         TOKENS,
     ),

@@ -54,7 +54,7 @@ def opened(found: Hole, tree: Path) -> dict[Path, str]:
         times = text.count(edit.before)
         assert times == 1, (
             f"the hole {found.name!r} does not fit any more: {edit.file} has this {times} times, not once; "
-            f"write its edit in tests/security/holes anew:\n{edit.before}"
+            f"rewrite its edit in tests/security/holes:\n{edit.before}"
         )
         texts[path] = text.replace(edit.before, edit.after)
     return texts
