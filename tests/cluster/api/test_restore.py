@@ -88,7 +88,7 @@ async def test_run_claimed_before_index_loss_is_refused(
     app = web.Application()
     routes.add_routes(app, config, fresh, testbed.kube)
     async with TestClient(TestServer(app)) as client:
-        for holder in (HOLDER, {"pod_uid": "pod", "nonce": "drawn anew"}):
+        for holder in (HOLDER, {"pod_uid": "pod", "nonce": "another nonce"}):
             status, response = await call(testbed, client, run, "claim", holder)
             assert (status, response["state"]) == (200, "refused")
     await fresh.close()
