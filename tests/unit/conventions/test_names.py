@@ -12,8 +12,8 @@ from pathlib import Path
 
 ROOT = Path(__file__).parents[3]
 PRODUCT = (
-    "actions", "api", "bench", "build", "client", "clients", "controller", "crds", "dev", "egress", "kube", "plan",
-    "runner",
+    "actions", "api", "bench", "build", "client", "clients", "controller", "crds", "dev", "egress", "kube",
+    "plan", "runner",
 )  # fmt: skip
 MAX_MODULES = 15
 GENERATED = {"client/crewyard/client.py"}
@@ -92,7 +92,9 @@ def test_every_test_file_is_in_a_folder_that_pytest_collects() -> None:
         name
         for name in files()
         for part in Path(name).parts[:-1]
-        if name.startswith("tests/") and Path(name).name.startswith("test_") and part in options["norecursedirs"]
+        if name.startswith("tests/")
+        and Path(name).name.startswith("test_")
+        and part in options["norecursedirs"]
     }
     assert left_out == set() and "build" not in options["norecursedirs"]
 
@@ -108,6 +110,7 @@ def _numeric_constants(module: ast.Module) -> Iterator[str]:
             targets, value = node.targets, node.value
         elif isinstance(node, ast.AnnAssign):
             targets, value = [node.target], node.value
-        if isinstance(value, ast.Constant) and isinstance(value.value, int | float):
-            if not isinstance(value.value, bool):
-                yield from (target.id for target in targets if isinstance(target, ast.Name) and target.id.isupper())
+        if isinstance(value, ast.Constant) and type(value.value) in (int, float):
+            yield from (
+                target.id for target in targets if isinstance(target, ast.Name) and target.id.isupper()
+            )

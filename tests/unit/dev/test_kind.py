@@ -58,7 +58,9 @@ def volume(owner: Path) -> list[StubResponse]:
 def pushed() -> list[StubResponse]:
     names = ("crewyard/service", "library/python", "crewyard/kaniko")
     return [
-        StubResponse((*("image", "inspect"),), json.dumps([f"localhost:5001/{name}@{DIGEST}" for name in names]))
+        StubResponse(
+            (*("image", "inspect"),), json.dumps([f"localhost:5001/{name}@{DIGEST}" for name in names])
+        )
     ]
 
 

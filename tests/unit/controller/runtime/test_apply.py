@@ -89,10 +89,18 @@ async def test_an_event_is_told_of_what_was_written_and_of_nothing_else(make, ku
         events=(ObjectEvent("Activated", "It is active."),),
         after=(
             Patch(
-                kinds.DEPLOYMENT, "dep-1", {"status": {"phase": "Active"}}, "1", events=(ObjectEvent("First", ""),)
+                kinds.DEPLOYMENT,
+                "dep-1",
+                {"status": {"phase": "Active"}},
+                "1",
+                events=(ObjectEvent("First", ""),),
             ),
             Patch(
-                kinds.DEPLOYMENT, "dep-2", {"status": {"phase": "Failed"}}, "1", events=(ObjectEvent("Second", ""),)
+                kinds.DEPLOYMENT,
+                "dep-2",
+                {"status": {"phase": "Failed"}},
+                "1",
+                events=(ObjectEvent("Second", ""),),
             ),
         ),
     )
