@@ -4,7 +4,6 @@
 """
 
 import json
-import re
 from collections.abc import Sequence
 from datetime import datetime
 from pathlib import Path
@@ -12,15 +11,6 @@ from typing import Any
 
 DIRECTORY = Path(__file__).parents[1] / "measurements"
 SIGNIFICANT_DIGITS = 6
-_RENAMED_WORDS = {
-    "facade": "API server",
-    "anew": "each time",
-    "told": "reported",
-    "looks": "polls",
-    "look": "poll",
-}
-"""Words of stored findings from before a renaming, and their replacements."""
-_RENAMED = re.compile(rf"\b({'|'.join(_RENAMED_WORDS)})\b")
 
 
 def result_file(name: str, count: int | None) -> Path:
@@ -47,16 +37,7 @@ def write(
 
 def read_all() -> list[dict[str, Any]]:
     """Return all stored measurements, unordered. Raises OSError, ValueError."""
-    return [_reworded(json.loads(file.read_text())) for file in sorted(DIRECTORY.glob("*.json"))]
-
-
-def _reworded(value: Any) -> Any:
-    """Return stored findings with the current words."""
-    if isinstance(value, str):
-        return _RENAMED.sub(lambda match: _RENAMED_WORDS[match[1]], value)
-    if isinstance(value, dict):
-        return {key: _reworded(item) for key, item in value.items()}
-    return [_reworded(item) for item in value] if isinstance(value, list) else value
+    return [json.loads(file.read_text()) for file in sorted(DIRECTORY.glob("*.json"))]
 
 
 def _rounded(value: Any) -> Any:
