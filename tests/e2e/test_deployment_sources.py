@@ -136,7 +136,7 @@ HOSTILE = {
     "zip climbs": (zip_of({"main.py": b"", "..\\out.py": b""}), "ContextInvalid", ["out.py"]),
     "no archive": (b"This is no archive.", "ContextInvalid", [".tar.gz", ".zip"]),
     "truncated": (archive({"main.py": secrets.token_bytes(20000)})[:15000], "ContextInvalid", ["damaged"]),
-    "twice": (tar_of(MAIN, MAIN), "ContextInvalid", ["main.py", "twice"]),
+    "duplicate": (tar_of(MAIN, MAIN), "ContextInvalid", ["main.py", "duplicate"]),
     "empty": (tar_of(), "ContextInvalid", ["no file"]),
     "bomb": (archive({"main.py": b"", "zeros": bytes(200 << 20)}), "ContextTooLarge", ["100 times"]),
     "entries": (archive({f"{n}": b"" for n in range(50_001)}), "ContextTooLarge", ["50000"]),

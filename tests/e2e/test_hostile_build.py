@@ -309,7 +309,7 @@ async def test_push_credential_is_per_project(testbed: E2eTestbed, two: TwoProje
     """That of another project opens nothing here; and one that is not there is named."""
     for name, said in (
         (f"{two.other.project}-push", "401"),
-        ("e2e-none-such", "is not there"),
+        ("e2e-none-such", "does not exist"),
     ):
         upload_project = await upload_projects(build={"push": {"secret_ref": {"name": name}}})
         deployment = await upload_project.deploy({**GOOD, "note.txt": secrets.token_hex()})
