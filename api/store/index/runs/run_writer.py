@@ -96,8 +96,9 @@ class RunWriter:
     async def link(self, run: Run, now: datetime) -> None:
         """Record the uid of the object that the API created for a row, with one statement.
 
-        Anything but a pending, unlinked row goes to `observe`: the watch was faster, the run was canceled or
-        claimed meanwhile, or its Project was deleted.
+        The caller has compared the object's input with the row's. Anything but a pending, unlinked row is
+        observed instead: the watch was faster, the run was canceled or claimed meanwhile, or its Project was
+        deleted.
         """
         columns = run_columns.observed_columns(run, None, now)
         owner = run.owner_uid(PROJECT)
@@ -106,9 +107,11 @@ class RunWriter:
             values = {**columns, "project_uid": owner}
             async with self._database.brief_write(durable=False) as connection:
                 statement = _link_statement(tuple(sorted(values)))
-                if (await connection.execute(statement, {**here, **values})).one_or_none() is not None:
-                    return
-        await self.observe(run, now)
+                if (await connection.execute(statement, {**here, **values})).one_or_none() is None:
+                    # A pending object needs neither the event log nor a durable write.
+                    await self._observe(connection, run, None, now)
+        else:
+            await self.observe(run, now)
 
     async def set_deployment(self, name: str, uid: str, project: str, deployment: str) -> None:
         """Set a run's deployment before its object names it; an existing one stays."""
