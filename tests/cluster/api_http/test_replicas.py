@@ -130,7 +130,7 @@ async def test_streams_resume_after_a_replica_is_killed(replicas, kube):
     await until(lambda: asyncio.sleep(0, len(moving.events) >= 20))
     # Kill the leader, which also serves the stream, while events arrive.
     writing = asyncio.create_task(post_events(replicas, name, uid, range(31, 61)))
-    await leader.end(signal.SIGKILL)
+    await leader.stop(signal.SIGKILL)
     assert await at_leader == 0
     again = asyncio.create_task(moving.follow(other))
     await writing
