@@ -21,39 +21,39 @@ CREW = """
 """
 
 
-async def test_one_gibibyte_in_thousand_files(pod: Any, facade: Any, tmp_path: Path) -> None:
-    facade.keep_bodies = False
+async def test_one_gibibyte_in_thousand_files(pod: Any, api: Any, tmp_path: Path) -> None:
+    api.keep_bodies = False
     size = (1 << 30) // 1000
     pod.crew(CREW.format(count=1001, size=size))
     await pod.start(REPORT_SECONDS="200", SCAN_SECONDS="60")
     ended = await pod.wait(300)
     done = time.monotonic()
-    assert (ended.code, facade.result["outcome"]) == (0, "succeeded")
-    assert facade.result["artifacts"] == {"count": 1000, "bytes": 1000 * size}
-    [refused] = facade.logs("warning")
+    assert (ended.code, api.result["outcome"]) == (0, "succeeded")
+    assert api.result["artifacts"] == {"count": 1000, "bytes": 1000 * size}
+    [refused] = api.logs("warning")
     assert "'1000.bin' is not stored: a run keeps 1000 files" in refused
     for name in ("0000.bin", "0999.bin"):
         body = (pod.app / "artifacts" / name).read_bytes()
-        assert facade.artifacts[name][-1].sha256 == hashlib.sha256(body).hexdigest()
-    took = done - pod._started - facade.result["duration_ms"] / 1000
+        assert api.artifacts[name][-1].sha256 == hashlib.sha256(body).hexdigest()
+    took = done - pod._started - api.result["duration_ms"] / 1000
     begun = time.monotonic()
     shutil.copytree(pod.app / "artifacts", tmp_path / "copy")
     print(f"stored in {took:.1f} s; a plain copy takes {time.monotonic() - begun:.1f} s")
 
 
-async def test_byte_over_the_limit_is_refused_and_run_succeeds(pod: Any, facade: Any) -> None:
-    facade.keep_bodies = False
-    facade.limits = {"artifact_bytes": 10 << 20}
+async def test_byte_over_the_limit_is_refused_and_run_succeeds(pod: Any, api: Any) -> None:
+    api.keep_bodies = False
+    api.limits = {"artifact_bytes": 10 << 20}
     pod.crew(CREW.format(count=11, size=1 << 20))
     await pod.run()
-    assert facade.result["outcome"] == "succeeded"
-    assert facade.result["artifacts"] == {"count": 10, "bytes": 10 << 20}
-    [refused] = facade.logs("warning")
+    assert api.result["outcome"] == "succeeded"
+    assert api.result["artifacts"] == {"count": 10, "bytes": 10 << 20}
+    [refused] = api.logs("warning")
     assert "a run keeps 10485760 bytes of files" in refused
 
 
-async def test_file_that_grows_during_upload_is_stored_whole(pod: Any, facade: Any) -> None:
-    facade.keep_bodies = False
+async def test_file_that_grows_during_upload_is_stored_whole(pod: Any, api: Any) -> None:
+    api.keep_bodies = False
     pod.crew(
         """
         import hashlib, os, time
@@ -69,5 +69,5 @@ async def test_file_that_grows_during_upload_is_stored_whole(pod: Any, facade: A
         """
     )
     await pod.run()
-    assert facade.artifacts["growing"][-1].sha256 == facade.result["output"]
-    assert facade.result["outcome"] == "succeeded"
+    assert api.artifacts["growing"][-1].sha256 == api.result["output"]
+    assert api.result["outcome"] == "succeeded"

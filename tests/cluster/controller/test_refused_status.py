@@ -47,7 +47,7 @@ async def test_refused_nonterminal_status_raises(kube, applier):
             kinds.DEPLOYMENT, deployment.raw, event_map.deployment("dep-a"), Decision(status=desired)
         )
     assert applier.recorder._queue.get_nowait()["reason"] == "StatusRefused"
-    assert applier.metrics.refused.labels("deployments", "retried")._value.get() == 1
+    assert applier.metrics.invalid_statuses.labels("deployments", "retried")._value.get() == 1
 
 
 async def test_fallback_status_replaces_an_invalid_one(kube, applier):

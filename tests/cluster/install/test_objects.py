@@ -97,7 +97,7 @@ def test_second_release_in_a_namespace_is_refused(namespaces):
     kubectl("-n", system, "create", "-f", "-", stdin=json.dumps(existing))
     argv = [str(CHART), "--namespace", system, "--dry-run=server"]
     argv += ["--set", f"crds.install=false,crews.create=false,crews.namespace={crews}"]
-    with pytest.raises(CommandError, match=f"{system} has the release first of Crewyard already"):
+    with pytest.raises(CommandError, match=f"{system} already has the release first of Crewyard"):
         command("helm", "install", "second", *argv)
     kubectl("-n", system, "annotate", "--overwrite", "deployment", "api", "meta.helm.sh/release-name=second")
     assert "second-crewyard-api" in command("helm", "install", "second", *argv)
