@@ -31,7 +31,7 @@ async def test_one_gibibyte_in_thousand_files(pod: Any, api: Any, tmp_path: Path
     assert (ended.code, api.result["outcome"]) == (0, "succeeded")
     assert api.result["artifacts"] == {"count": 1000, "bytes": 1000 * size}
     [refused] = api.logs("warning")
-    assert "'1000.bin' is not stored: a run keeps 1000 files" in refused
+    assert "'1000.bin' is not stored: the limit of a run is 1000 files" in refused
     for name in ("0000.bin", "0999.bin"):
         body = (pod.app / "artifacts" / name).read_bytes()
         assert api.artifacts[name][-1].sha256 == hashlib.sha256(body).hexdigest()
@@ -49,7 +49,7 @@ async def test_byte_over_the_limit_is_refused_and_run_succeeds(pod: Any, api: An
     assert api.result["outcome"] == "succeeded"
     assert api.result["artifacts"] == {"count": 10, "bytes": 10 << 20}
     [refused] = api.logs("warning")
-    assert "a run keeps 10485760 bytes of files" in refused
+    assert "the limit of a run is 10485760 bytes of files" in refused
 
 
 async def test_file_that_grows_during_upload_is_stored_whole(pod: Any, api: Any) -> None:
