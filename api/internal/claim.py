@@ -20,8 +20,14 @@ from api.internal.context import (
     read_json,
     text_field,
 )
-from api.store.index.claims.claim_decision import Claimable
-from api.store.index.claims.claims import ClaimDenied, ClaimGranted, ClaimRequest, ClaimUnknown, ClaimWait
+from api.store.index.claims.claims import (
+    Claimable,
+    ClaimDenied,
+    ClaimGranted,
+    ClaimRequest,
+    ClaimUnknown,
+    ClaimWait,
+)
 from api.store.index.deployments import DeploymentRow
 from api.store.index.runs.runs import RunDetail
 from crds import names

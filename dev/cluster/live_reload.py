@@ -20,6 +20,10 @@ from dev.settings import Settings
 CODE_PATH = "/opt/crewyard/service"
 """WORKDIR of the Dockerfile, where the image has its code."""
 DEPLOYMENTS = ("crewyard-api", "crewyard-controller")
+UNSUPPORTED = (
+    "make dev needs the embedded node, whose file system has the checkout: "
+    "run it with CREWYARD_CLUSTER=embedded, or use make deploy here."
+)
 _RESTART_SECONDS = 120
 _DEBOUNCE_MS = 300
 

@@ -9,7 +9,7 @@ import shutil
 from collections.abc import Mapping
 
 from dev import state
-from dev.cluster import choice, rollout
+from dev.cluster import choice, live_reload, rollout
 from dev.cluster.install import delete_unused_config_maps
 from dev.cluster.kube_client import KubeApiError
 from dev.cluster.kubectl import KubectlApi
@@ -86,10 +86,7 @@ class CurrentContextCluster:
 
     def develop(self) -> None:
         """Refuse: the checkout is no directory of these nodes."""
-        raise DevClusterError(
-            "make dev needs the embedded node, whose file system has the checkout: "
-            "run it with CREWYARD_CLUSTER=embedded, or use make deploy here."
-        )
+        raise DevClusterError(live_reload.UNSUPPORTED)
 
     def down(self, purge: bool) -> None:
         """Delete what `up` created; delete data, keys and CRDs only with `purge`."""

@@ -9,7 +9,7 @@ import shutil
 from collections.abc import Mapping
 
 from dev import state
-from dev.cluster import choice, credentials, rollout
+from dev.cluster import choice, credentials, live_reload, rollout
 from dev.cluster.install import delete_unused_config_maps
 from dev.cluster.kubectl import KubectlApi
 from dev.current.context import kubectl_program as kubectl_program
@@ -70,10 +70,7 @@ class KindCluster:
 
     def develop(self) -> None:
         """Refuse: the checkout is no directory of these nodes."""
-        raise DevClusterError(
-            "make dev needs the embedded node, whose file system has the checkout: "
-            "run it with CREWYARD_CLUSTER=embedded, or use make deploy here."
-        )
+        raise DevClusterError(live_reload.UNSUPPORTED)
 
     def down(self, purge: bool) -> None:
         """Stop the containers; with `purge` remove them and their local data."""
