@@ -1,4 +1,4 @@
-"""The internal API over a real store, with an apiserver that serves Runs and rejects writes."""
+"""The internal API over a real store, and an apiserver that serves Runs and takes writes only if told to."""
 
 import time
 from collections.abc import AsyncIterator, Callable
@@ -43,6 +43,7 @@ class FakeObjects:
         self.overrides: dict[str, dict[str, Any]] = {}
         self.unavailable = self.deployment_deleted = False
         self.run_reads = 0
+        self.accepts_writes = False
 
     async def run(self, request: web.Request) -> web.Response:
         """Return a Run with its overrides."""
@@ -66,6 +67,12 @@ class FakeObjects:
         spec = {"project": "demo", "source": {"archive": {"upload": "upl_1"}}}
         return web.json_response({"metadata": metadata | times, "spec": spec})
 
+    async def write_status(self, request: web.Request) -> web.Response:
+        """Take a write of a Run's status, if told so."""
+        if not self.accepts_writes:
+            return self._service_unavailable()
+        return web.json_response({"metadata": {"name": request.match_info["name"]}})
+
     async def other(self, _request: web.Request) -> web.Response:
         """Reject any other request."""
         return self._service_unavailable()
@@ -85,6 +92,9 @@ async def apiserver(objects: FakeObjects) -> AsyncIterator[str]:
     app = web.Application()
     app.router.add_get("/apis/crewyard.dev/v1alpha1/namespaces/crews/runs/{name}", objects.run)
     app.router.add_get("/apis/crewyard.dev/v1alpha1/namespaces/crews/deployments/{name}", objects.deployment)
+    app.router.add_patch(
+        "/apis/crewyard.dev/v1alpha1/namespaces/crews/runs/{name}/status", objects.write_status
+    )
     app.router.add_route("*", "/{rest:.*}", objects.other)
     async with TestServer(app) as server:
         yield str(server.make_url("")).rstrip("/")

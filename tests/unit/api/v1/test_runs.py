@@ -30,6 +30,18 @@ async def test_failed_creation_with_idempotency_key_stays_pending(testbed, crew)
     assert [run["status"] for run in listed] == ["pending"]
 
 
+async def test_idempotency_key_belongs_to_one_api_key(testbed, crew):
+    headers = {"Idempotency-Key": "once"}
+    keys = [testbed.create_key("run"), testbed.create_key("run")]
+    for bearer in (*keys, *keys):
+        # The objects cannot be created now; the rows stay, since the calls can be repeated.
+        status, _, _ = await testbed.call(
+            "POST", "/v1/runs", {"deployment": crew}, headers=headers, bearer=bearer
+        )
+        assert status == 503
+    assert len((await testbed.get("/v1/runs"))["data"]) == 2
+
+
 def set_limits(testbed, **limits):
     """Set the limits of the installation."""
     services = testbed.client.server.app[SERVICES]

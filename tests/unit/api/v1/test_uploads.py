@@ -156,6 +156,24 @@ async def test_commit_for_project_without_repository(testbed):
     assert (await testbed.call("POST", "/v1/deployments", {"project": "crew"}))[0] == 400
 
 
+async def test_idempotency_key_belongs_to_one_api_key(testbed):
+    git = {"url": "https://git.example/x.git"}
+    uid = await testbed.add_project("crew", {"source": {"git": git}})
+    for letter in "ab":
+        commit = letter * 40
+        spec = {"source": {"git": {**git, "commit": commit}}, "gitSha": commit}
+        name = git_name(uid, spec, 1)
+        await testbed.add_deployment(name, "crew", "Superseded", spec)
+        status, response, _ = await testbed.call(
+            "POST",
+            "/v1/deployments",
+            {"project": "crew", "source": {"git": {"commit": commit}}},
+            headers={"Idempotency-Key": "job-1"},
+            bearer=testbed.create_key("deploy"),
+        )
+        assert (status, response["data"]["id"]) == (201, name.replace("-", "_"))
+
+
 async def test_idempotency_key_returns_same_deployment_of_commit(testbed):
     git = {"url": "https://git.example/x.git"}
     uid = await testbed.add_project("crew", {"source": {"git": git}})

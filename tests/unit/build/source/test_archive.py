@@ -2,6 +2,7 @@
 
 import gzip
 import io
+import random
 import stat
 import struct
 import tarfile
@@ -325,6 +326,16 @@ def test_many_small_bombs_in_one_zip() -> None:
     data = zipped(*[(f"f{number}", bytes(1 << 20)) for number in range(40)])
     assert len(data) * 100 + (1 << 20) < 40 << 20
     assert refusal(data, limits).reason == "ContextTooLarge"
+
+
+def test_one_bomb_beside_much_that_does_not_compress() -> None:
+    noise = random.Random(1).randbytes(100 << 10)
+    data = zipped(("noise", noise), ("bomb", bytes(3 << 20)))
+    # The whole is within the ratio and the limit; the entry alone is not.
+    assert len(noise) + (3 << 20) < min(LIMITS.unpacked_bytes, len(data) * LIMITS.ratio)
+    error = refusal(data)
+    assert (error.reason, "100 times" in error.message) == ("ContextTooLarge", True)
+    assert read(zipped(("noise", noise), ("zeros", bytes(1 << 20)))).bytes == len(noise) + (1 << 20)
 
 
 def test_nested_archive_is_a_file() -> None:

@@ -135,6 +135,16 @@ def test_backoff_is_bounded_and_never_zero(failures, draw):
     assert 0 < backoff(failures, lambda: draw) <= BACKOFF_MAX_SECONDS
 
 
+@pytest.mark.parametrize(
+    ("failures", "shortest", "longest"),
+    [(1, 0.025, 0.05), (2, 0.05, 0.1), (10, 12.8, 25.6), (99, 15.0, 30.0)],
+)
+def test_half_of_a_backoff_is_random(failures, shortest, longest):
+    assert backoff(failures, lambda: 0.0) == shortest
+    assert backoff(failures, lambda: 1.0) == longest
+    assert len({backoff(failures) for _ in range(20)}) > 1
+
+
 async def test_the_age_of_the_oldest_ready_key_counts_waiting_not_working():
     clock = Clock()
     queue = WorkQueue(clock)

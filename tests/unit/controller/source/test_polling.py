@@ -3,6 +3,7 @@
 import asyncio
 import contextlib
 import socket
+from collections import Counter
 from dataclasses import replace
 
 import pytest
@@ -112,11 +113,6 @@ def test_a_host_has_few_places_and_a_doubtful_remote_fewer():
     assert places.waiting == 0
 
 
-moves = st.lists(
-    st.tuples(st.integers(0, 30), st.sampled_from("abcdefghijkl"), st.booleans(), st.booleans()), max_size=80
-)
-
-
 def test_however_many_hosts_are_slow_a_worker_is_left():
     places = HostSlots()
     taken = [n for n in range(2 * SOURCE_WORKERS) if places.acquire(key(n), f"host-{n // 2}", False)]
@@ -125,22 +121,72 @@ def test_however_many_hosts_are_slow_a_worker_is_left():
     assert places.acquire(key(len(taken)), f"host-{len(taken) // 2}", False)
 
 
+def test_a_free_place_for_slow_remotes_is_offered_to_another_host():
+    places = HostSlots()
+    for number in range(MAX_SLOW):
+        assert places.acquire(key(number), f"host-{number}", True)
+    assert not places.acquire(key(MAX_SLOW), "another", True)
+    assert places.release("host-0", True) == [key(MAX_SLOW)]
+    assert places.waiting == 0
+
+
+class Polls:
+    """Keys that use the places as the poller does: a key that gets no place tries again when it is woken."""
+
+    def __init__(self, most):
+        self.places, self.most = HostSlots(most), most
+        self.held, self.waiting, self.polled = {}, {}, set()
+
+    def ask(self, key, host, slow):
+        if self.places.acquire(key, host, slow):
+            self.held[key] = (host, slow)
+            self.polled.add(key)
+        else:
+            self.waiting[key] = (host, slow)
+
+    def end(self, key):
+        for woken in self.places.release(*self.held.pop(key)):
+            self.ask(woken, *self.waiting.pop(woken))
+
+    def fits(self, host, slow):
+        """Return whether one more place of this kind is within every limit."""
+        mine = [other_slow for other, other_slow in self.held.values() if other == host]
+        slow_places = sum(other_slow for _, other_slow in self.held.values())
+        return (
+            len(self.held) < self.most
+            and len(mine) < MAX_PER_HOST
+            and not (slow and (sum(mine) >= MAX_SLOW_PER_HOST or slow_places >= MAX_SLOW))
+        )
+
+    def check(self):
+        assert len(self.held) <= self.most
+        slow_hosts = [host for host, slow in self.held.values() if slow]
+        assert len(slow_hosts) <= MAX_SLOW
+        for host, count in Counter(host for host, _ in self.held.values()).items():
+            assert count <= MAX_PER_HOST and slow_hosts.count(host) <= MAX_SLOW_PER_HOST
+        assert self.places.waiting == len(self.waiting)
+        assert not [key for key, (host, slow) in self.waiting.items() if self.fits(host, slow)]
+
+
+moves = st.lists(
+    st.tuples(st.sampled_from("abcdefghijkl"), st.booleans(), st.integers(0, 3)), min_size=1, max_size=80
+)
+
+
 @given(moves, st.sampled_from([5, 120]))
-def test_places_are_never_too_many_and_whoever_waits_is_asked_again(drawn, most):
-    places, held = HostSlots(most), []
-    for number, host, doubtful, gives_back in drawn:
-        if gives_back and held:
-            places.release(*held.pop(number % len(held))[1:])
-        elif places.acquire(key(number), host, doubtful):
-            held.append((key(number), host, doubtful))
-        for one in {h for _, h, _ in held}:
-            mine = [d for _, h, d in held if h == one]
-            assert len(mine) <= MAX_PER_HOST and sum(mine) <= MAX_SLOW_PER_HOST
-        assert sum(d for _, _, d in held) <= MAX_SLOW and len(held) <= most
-    woken = True
-    while held or woken:
-        woken = places.release(*held.pop()[1:]) if held else []
-    assert places.waiting == 0 or not drawn or held == []
+def test_places_are_never_too_many_and_a_free_one_goes_to_whoever_waits_for_it(drawn, most):
+    polls = Polls(most)
+    for number, (host, slow, ended) in enumerate(drawn):
+        if ended == 0 and polls.held:
+            polls.end(sorted(polls.held)[number % len(polls.held)])
+        else:
+            polls.ask(key(number), host, slow)
+        polls.check()
+    asked = polls.polled | set(polls.waiting)
+    while polls.held:
+        polls.end(next(iter(polls.held)))
+        polls.check()
+    assert polls.polled == asked and not polls.waiting
 
 
 def test_one_remote_rests_alone_and_the_host_once_a_second_one_fails():

@@ -2,6 +2,7 @@
 
 from datetime import timedelta
 from pathlib import Path
+from typing import Any
 
 import pytest
 from hypothesis import HealthCheck, given, settings
@@ -60,17 +61,33 @@ async def test_run_of_kubectl(store: Store) -> None:
     assert (await store.runs.page(0, 10, project="demo")).total == 1
 
 
-async def test_older_version_is_ignored(store: Store) -> None:
+SPEC = {"project": "demo", "deployment": "dep-a"}
+QUEUED = [{"type": "Admitted", "status": "False", "reason": "Queued", "message": "2 run at once"}]
+
+
+@pytest.mark.parametrize(
+    ("changed", "older"),
+    [
+        ({"phase": "Running", "startTime": "2026-11-21T10:00:05Z"}, {}),
+        ({"spec": {**SPEC, "cancel": True}}, {}),
+        ({}, {"spec": {**SPEC, "cancel": True}}),
+        ({}, {"deployment": "dep-b"}),
+        ({}, {"conditions": QUEUED}),
+        ({}, {"phase": "Failed", "completionTime": "2026-11-21T10:00:03Z"}),
+    ],
+)
+async def test_older_version_is_ignored(store: Store, changed: dict[str, Any], older: dict[str, Any]) -> None:
     await builders.add_demo_project(store)
     run = await builders.create_run(store)
-    old = builders.run(run)
-    await store.run_writer.observe(
-        builders.run(run, "Running", startTime="2026-11-21T10:00:05Z"), builders.NOW
-    )
-    await store.run_writer.observe(old, builders.NOW)
-    row = await store.runs.get(run)
-    assert row is not None
-    assert row.status == "running"
+    older_run = builders.run(run, **older)
+    await store.run_writer.observe(builders.run(run, **changed), builders.NOW)
+    before = await store.runs.get(run), await store.run_writer.present()
+    await store.run_writer.observe(older_run, builders.NOW)
+    assert (await store.runs.get(run), await store.run_writer.present()) == before
+    # The same change in a newer version is stored.
+    newer_run = builders.run(run, **older)
+    await store.run_writer.observe(newer_run, builders.NOW)
+    assert (await store.run_writer.present())[run] == ("run-uid", int(newer_run.resource_version))
 
 
 async def test_an_ended_row_never_changes(store: Store) -> None:

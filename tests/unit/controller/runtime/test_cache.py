@@ -1,0 +1,72 @@
+"""The object cache: the greatest resourceVersion wins, in whatever order versions come."""
+
+import itertools
+
+import pytest
+
+from controller.runtime import event_map
+from controller.runtime.cache import MAX_DELETED_PODS, ObjectCache
+from controller.runtime.event_handlers import EventHandlers
+from controller.runtime.queues import Queues
+from crds import kinds
+
+CACHED_KINDS = [*kinds.OWN_KINDS, kinds.POD]
+
+
+def version(number, name="x", uid="uid-x", **fields):
+    metadata = {"name": name, "uid": uid, "resourceVersion": str(number), "labels": {"number": str(number)}}
+    return {"metadata": metadata, "spec": {}, "status": {}, **fields}
+
+
+def cached_version(cache, kind, name="x"):
+    return cache.get(kind, name)["metadata"]["resourceVersion"]
+
+
+@pytest.mark.parametrize("kind", CACHED_KINDS, ids=lambda kind: kind.plural)
+@pytest.mark.parametrize("order", list(itertools.permutations([9, 10, 100])))
+def test_greatest_version_is_kept_in_every_order(kind, order):
+    cache, newest = ObjectCache(), 0
+    for number in order:
+        before = cache.changes(kind)
+        assert cache.put(kind, version(number)) is (number > newest)
+        assert cache.changes(kind) == before + (number > newest)
+        newest = max(newest, number)
+        assert cached_version(cache, kind) == str(newest)
+    assert cache.put(kind, version(newest)) is False
+    assert (cache.count(kind), [raw["metadata"]["name"] for raw in cache.all(kind)]) == (1, ["x"])
+
+
+def test_older_version_enqueues_nothing():
+    cache, queues = ObjectCache(), Queues(lambda: 0.0)
+    handlers = EventHandlers(cache, queues)
+    handlers.on_change(kinds.PROJECT, version(10))
+    assert queues.main.depth > 0
+    queues = Queues(lambda: 0.0)
+    EventHandlers(cache, queues).on_change(kinds.PROJECT, version(9))
+    assert (queues.main.depth, queues.sources.depth, queues.reports.depth) == (0, 0, 0)
+    EventHandlers(cache, queues).on_change(kinds.PROJECT, version(11), event_map.project("x"))
+    assert queues.main.depth + queues.sources.depth > 0
+
+
+def test_only_the_object_with_that_uid_is_evicted():
+    cache = ObjectCache()
+    cache.put(kinds.RUN, version(1))
+    assert cache.remove(kinds.RUN, "other") is False
+    assert cache.remove(kinds.RUN, "x", "uid-of-another") is False
+    assert cache.get(kinds.RUN, "x") is not None
+    before = cache.changes(kinds.RUN)
+    assert cache.remove(kinds.RUN, "x", "uid-x") is True
+    assert (cache.get(kinds.RUN, "x"), cache.changes(kinds.RUN)) == (None, before + 1)
+    # A new object may have the name and any version.
+    assert cache.put(kinds.RUN, version(1, uid="uid-y")) is True
+    assert cache.remove(kinds.RUN, "x") is True
+    assert cache.deleted_pod("uid-x") is None
+
+
+def test_the_last_deleted_pods_are_kept():
+    cache = ObjectCache()
+    for number in range(MAX_DELETED_PODS + 2):
+        cache.put(kinds.POD, version(1, f"pod-{number}", f"uid-{number}"))
+        cache.remove(kinds.POD, f"pod-{number}")
+    kept = [number for number in range(MAX_DELETED_PODS + 2) if cache.deleted_pod(f"uid-{number}")]
+    assert kept == list(range(2, MAX_DELETED_PODS + 2))
