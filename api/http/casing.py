@@ -1,7 +1,7 @@
 """Conversion between the camelCase of Kubernetes and the snake_case of the API.
 
 The schema of the CRD decides which keys are field names (renamed) and which belong to the
-user, such as labels or resource names (kept). Pure. Called by `api.v1.schemas` and
+user, such as labels or resource names (kept). Pure. Called by `api.v1.*.schema` and
 `api.v1.projects.view`.
 """
 

@@ -13,23 +13,26 @@ from api.http.operation import Operation, ResponseSpec
 from api.http.query import Parameter
 from api.openapi import headers
 from api.openapi.references import Components
-from api.v1 import examples, response_schemas, schemas
+from api.v1 import path_parameters
+from api.v1.fields import response_object
 
 _PLACEHOLDER = re.compile(r"\{(\w+)(?::[^}]*)?\}")
-_ID_SCHEMAS = {
-    "runs": response_schemas.RUN_ID,
-    "deployments": schemas.DEPLOYMENT_ID,
-    "api-keys": response_schemas.KEY_ID,
-}
-_PLACEHOLDER_SCHEMAS: dict[str, Mapping[str, Any]] = {
-    "name": schemas.PROJECT_NAME,
-    "variable": schemas.VARIABLE_NAME,
-    "artifact": {
-        "type": "string",
-        "minLength": 1,
-        "description": "The name of the file; it may contain slashes.",
+_ERROR_SCHEMA = response_object(
+    "Error",
+    {
+        "error": response_object(
+            "Failure",
+            {
+                "code": {"type": "string", "description": "A stable code for programs."},
+                "message": {"type": "string", "description": "A sentence for users, with the next step."},
+                "details": {
+                    "type": "object",
+                    "description": "Details of the error; `field` names the invalid field.",
+                },
+            },
+        )
     },
-}
+)
 _TAGS = {
     "projects": "Projects",
     "env": "Environment variables",
@@ -162,16 +165,15 @@ def _path_parameters(path: str, components: Components) -> Iterable[dict[str, An
     parts = path.split("/")
     for name in _PLACEHOLDER.findall(path):
         collection = next(parts[index - 1] for index, part in enumerate(parts) if part.startswith("{" + name))
-        schema = (
-            _ID_SCHEMAS.get(collection, response_schemas.TEXT) if name == "id" else _PLACEHOLDER_SCHEMAS[name]
-        )
+        key = collection if name == "id" else name
+        schema = path_parameters.SCHEMAS[key]
         yield {
             "name": name,
             "in": "path",
             "required": True,
             "description": str(schema.get("description") or ""),
             "schema": components.refer(schema),
-            "example": examples.PATH[collection if name == "id" else name],
+            "example": path_parameters.EXAMPLES[key],
         }
 
 
@@ -211,7 +213,7 @@ def _error_response(status: int, rate_limited: bool, components: Components) -> 
         "headers": headers.for_response(names, ()),
         "content": {
             "application/json": {
-                "schema": components.refer(response_schemas.ERROR),
+                "schema": components.refer(_ERROR_SCHEMA),
                 "example": {"error": failure},
             }
         },

@@ -8,6 +8,8 @@ import structlog
 from aiohttp import web
 
 from api import errors
+from api.http.operation import empty_response
+from api.http.query import Parameter
 from api.routing.endpoint import EndpointCall
 from api.store.errors import StoreRefused, StoreUnavailable
 from api.streaming import connection
@@ -15,6 +17,14 @@ from api.streaming.sse import SseBatch
 
 CREDENTIAL_ENDED = SseBatch.of(b": the credential was revoked or has expired\n\n")
 """Last comment of a stream whose credential ended; a reconnect gets a 401. Readers ignore comments."""
+LAST_EVENT_ID = Parameter(
+    "Last-Event-ID",
+    {"type": "string"},
+    description="The stream resumes after this id; an unknown id is ignored.",
+)
+STREAM_FINISHED = empty_response(
+    "The stream has ended and has no events after Last-Event-ID: do not reconnect."
+)
 _log = structlog.get_logger("api")
 
 

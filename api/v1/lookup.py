@@ -11,7 +11,7 @@ from api.routing.endpoint import EndpointCall
 from api.store.index.deployments import DeploymentRow
 from api.store.index.projects import ProjectRow
 from api.store.index.runs.runs import RunDetail
-from api.v1.schemas import NAME_PATTERN
+from api.v1.fields import NAME_PATTERN
 from crds import names
 
 _ID = re.compile(r"(?:run|dep)_[a-z0-9](?:[-a-z0-9]{0,46}[a-z0-9])?", re.ASCII)

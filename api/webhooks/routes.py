@@ -13,8 +13,7 @@ from api.http.operation import PublicOperation, item_response
 from api.http.query import Parameter
 from api.services import SERVICES, ApiServices
 from api.store.index.projects import ProjectRow
-from api.v1 import examples, response_schemas
-from api.webhooks import delivery, outcome, replay_protection, signature
+from api.webhooks import delivery, outcome, replay_protection, schema, signature
 from api.webhooks.body import MAX_PARSED_BYTES, DeliveryReader
 from api.webhooks.delivery import FORM, JSON, Delivery
 from api.webhooks.replay_protection import ProcessedDeliveries
@@ -139,23 +138,21 @@ PUBLIC_OPERATIONS = (
         ),
         headers=(
             _header("X-GitHub-Event", "The event of GitHub, such as push or ping.", "push"),
-            _header("X-Hub-Signature-256", "The signature of GitHub.", examples.HOOK_SIGNATURE),
+            _header("X-Hub-Signature-256", "The signature of GitHub.", schema.SIGNATURE_EXAMPLE),
             _header(
                 "X-Gitea-Signature",
                 "The signature of Gitea.",
-                examples.HOOK_SIGNATURE.removeprefix("sha256="),
+                schema.SIGNATURE_EXAMPLE.removeprefix("sha256="),
             ),
             Parameter(
                 "X-Gitlab-Token", {"type": "string"}, description="The token of GitLab: the secret itself."
             ),
         ),
         body={"type": "object"},
-        example=examples.HOOK,
+        example=schema.DELIVERY_EXAMPLE,
         responses=(
-            item_response(
-                response_schemas.HOOK, examples.HOOK_ACCEPTED, 202, "Accepted; `effect` is the outcome."
-            ),
-            item_response(response_schemas.HOOK, examples.HOOK_PING, 200, "A ping: the webhook works."),
+            item_response(schema.OUTCOME, schema.ACCEPTED_EXAMPLE, 202, "Accepted; `effect` is the outcome."),
+            item_response(schema.OUTCOME, schema.PING_EXAMPLE, 200, "A ping: the webhook works."),
         ),
         error_statuses=(404, 408, 413, 415),
     ),

@@ -5,23 +5,19 @@ import json
 from datetime import UTC, datetime
 from typing import Any
 
-import api.v1.schemas
 from api import errors
 from api.auth.unverified import parse_unverified
 from api.http import negotiation, ranges, request_body, validation
 from api.streaming.sse import last_event_id
 from api.v1 import idempotency
+from api.v1.endpoints import ENDPOINTS
 from api.webhooks import delivery, signature
 from crds import api_keys, durations, pod_tokens, times
 from tests.fuzz.target import FuzzTarget, as_text, parts, words
 
 NOW = datetime(2026, 11, 21, tzinfo=UTC)
 SECRET, DIGEST = "the-secret-of-a-webhook", "0" * 64
-_CHECKERS = [
-    validation.validator(schema)
-    for name, schema in sorted(vars(api.v1.schemas).items())
-    if name.isupper() and isinstance(schema, dict)
-]
+_CHECKERS = [validation.validator(endpoint.body) for endpoint in ENDPOINTS if endpoint.body is not None]
 
 
 def json_body(data: bytes) -> None:

@@ -4,12 +4,13 @@ from aiohttp import web
 
 from api import errors
 from api.http import negotiation, pagination, ranges, responses
-from api.http.operation import page_response
+from api.http.operation import ResponseSpec, page_response
+from api.http.query import Parameter
 from api.routing.endpoint import Endpoint, EndpointCall
 from api.store.errors import Missing
 from api.store.index.artifacts import ArtifactRow
-from api.v1 import examples, lookup, response_schemas, stream_responses
-from api.v1.artifacts import view
+from api.v1 import lookup
+from api.v1.artifacts import schema, view
 
 MAX_VERSIONS_TRIED = 3
 """How many versions a download tries if the crew replaces the file meanwhile."""
@@ -110,6 +111,25 @@ def _if_range_matches(request: web.Request, etag: str) -> bool:
     return if_range is None or if_range.strip() == etag
 
 
+_FILE_REQUEST_HEADERS = (
+    Parameter("Range", {"type": "string"}, description="One range of bytes, such as bytes=0-1023."),
+    Parameter("If-None-Match", {"type": "string"}, description="The ETag of the client's copy."),
+    Parameter("If-Range", {"type": "string"}, description="The ETag of the copy that the range continues."),
+)
+_FILE_HEADERS = ("ETag", "Accept-Ranges", "Content-Disposition", "Cache-Control")
+_FILE_RESPONSES = (
+    ResponseSpec(200, "The bytes.", {negotiation.ANY: {}}, headers=_FILE_HEADERS),
+    ResponseSpec(
+        206, "The range of bytes.", {negotiation.ANY: {}}, headers=(*_FILE_HEADERS, "Content-Range")
+    ),
+    ResponseSpec(
+        307,
+        "If the installation enables it: the bytes are at this URL of the object store for five "
+        "minutes. Send that request without the API key.",
+        headers=("Location", "ETag", "Cache-Control"),
+    ),
+    ResponseSpec(304, "Not modified.", headers=("ETag",)),
+)
 ENDPOINTS = (
     Endpoint(
         "GET",
@@ -118,7 +138,7 @@ ENDPOINTS = (
         "read",
         query=pagination.PAGE_PARAMETERS,
         summary="List artifacts",
-        responses=(page_response(response_schemas.ARTIFACT, examples.ARTIFACT),),
+        responses=(page_response(schema.ITEM, schema.EXAMPLE),),
     ),
     Endpoint(
         "GET",
@@ -126,9 +146,9 @@ ENDPOINTS = (
         get,
         "read",
         produces=(negotiation.ANY,),
-        headers=stream_responses.FILE_HEADERS,
+        headers=_FILE_REQUEST_HEADERS,
         summary="Download an artifact",
-        responses=stream_responses.FILE,
+        responses=_FILE_RESPONSES,
         error_statuses=(416,),
     ),
 )

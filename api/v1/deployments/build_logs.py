@@ -5,14 +5,16 @@ import asyncio
 from aiohttp import web
 
 from api.http import negotiation
+from api.http.operation import ResponseSpec
 from api.routing.endpoint import Endpoint, EndpointCall
-from api.routing.stream_response import serve_stream
+from api.routing.stream_response import LAST_EVENT_ID, STREAM_FINISHED, serve_stream
 from api.store.index.deployments import DeploymentRow
 from api.streaming import connection
 from api.streaming.fanout import POLL_SECONDS
 from api.streaming.sse import SseBatch, batches, frame
-from api.v1 import lookup, stream_responses
-from api.v1.deployments import build_log_lines
+from api.v1 import lookup
+from api.v1.deployments import build_log_lines, schema
+from api.v1.fields import SSE, TEXT
 from crds import names
 
 CHUNKS_PER_READ = 200
@@ -122,6 +124,13 @@ def _status(row: DeploymentRow) -> dict[str, object]:
     return {"status": row.status, **({"error": dict(row.error)} if row.error else {})}
 
 
+_LOG_RESPONSE = ResponseSpec(
+    200,
+    "The log so far, or server-sent `log` messages and, after the last, one `end` with the status.",
+    {negotiation.TEXT: TEXT, negotiation.EVENT_STREAM: SSE},
+    optional_headers=("Cache-Control",),
+    examples={negotiation.TEXT: schema.LOG_EXAMPLE},
+)
 ENDPOINTS = (
     Endpoint(
         "GET",
@@ -129,8 +138,8 @@ ENDPOINTS = (
         get,
         "read",
         produces=(negotiation.TEXT, negotiation.EVENT_STREAM),
-        headers=(stream_responses.LAST_EVENT_ID,),
+        headers=(LAST_EVENT_ID,),
         summary="Read or follow a build log",
-        responses=(stream_responses.BUILD_LOG, stream_responses.STREAM_FINISHED),
+        responses=(_LOG_RESPONSE, STREAM_FINISHED),
     ),
 )

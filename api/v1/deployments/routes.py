@@ -15,8 +15,9 @@ from api.store.blobs.direct_upload import import_upload
 from api.store.index.deployments import DeploymentRow
 from api.store.index.projects import ProjectRow
 from api.store.index.uploads import UploadRow
-from api.v1 import examples, idempotency, lookup, response_schemas, schemas
-from api.v1.deployments import source, view
+from api.v1 import idempotency, lookup
+from api.v1.deployments import schema, source, view
+from api.v1.fields import EXAMPLE_PROJECT_NAME, PROJECT_NAME
 from crds import conditions, names, ulid
 from crds.deployment_name import git_name
 from crds.kinds import DEPLOYMENT
@@ -209,16 +210,16 @@ ENDPOINTS = (
         query=(
             Parameter(
                 "project",
-                schemas.PROJECT_NAME,
+                PROJECT_NAME,
                 required=True,
                 description="A project's name.",
-                example=examples.PROJECT_NAME,
+                example=EXAMPLE_PROJECT_NAME,
             ),
-            Parameter("status", {"type": "string", "enum": schemas.DEPLOYMENT_STATUSES}),
+            Parameter("status", {"type": "string", "enum": schema.STATUSES}),
             *pagination.PAGE_PARAMETERS,
         ),
         summary="List deployments",
-        responses=(page_response(response_schemas.DEPLOYMENT_ITEM, examples.DEPLOYMENT_ITEM),),
+        responses=(page_response(schema.ITEM, schema.ITEM_EXAMPLE),),
         error_statuses=(403,),
     ),
     Endpoint(
@@ -226,12 +227,12 @@ ENDPOINTS = (
         "/v1/deployments",
         create,
         "deploy",
-        body=schemas.DEPLOYMENT_CREATE,
+        body=schema.CREATE,
         headers=(idempotency.PARAMETER,),
         summary="Create a deployment",
-        responses=(item_response(response_schemas.DEPLOYMENT_CREATED, examples.DEPLOYMENT_CREATED, 201),),
+        responses=(item_response(schema.CREATED, schema.CREATED_EXAMPLE, 201),),
         error_statuses=(404, 409),
-        example=examples.DEPLOYMENT_CREATE,
+        example=schema.CREATE_EXAMPLE,
     ),
     Endpoint(
         "GET",
@@ -240,7 +241,7 @@ ENDPOINTS = (
         "read",
         cacheable=True,
         summary="Get a deployment",
-        responses=(item_response(response_schemas.DEPLOYMENT, examples.DEPLOYMENT),),
+        responses=(item_response(schema.DETAIL, schema.EXAMPLE),),
     ),
     Endpoint(
         "POST",
@@ -248,11 +249,7 @@ ENDPOINTS = (
         rollback,
         "deploy",
         summary="Roll back to a deployment",
-        responses=(
-            item_response(
-                response_schemas.DEPLOYMENT, examples.DEPLOYMENT, description="The deployment is active."
-            ),
-        ),
+        responses=(item_response(schema.DETAIL, schema.EXAMPLE, description="The deployment is active."),),
         error_statuses=(409,),
     ),
 )

@@ -11,14 +11,14 @@ from api.http import pagination, responses
 from api.http.operation import empty_response, item_response, page_response
 from api.routing.endpoint import Endpoint, EndpointCall
 from api.store.index.projects import ProjectRow
-from api.v1 import examples, lookup, response_schemas, schemas
-from api.v1.env import view
+from api.v1 import lookup
+from api.v1.env import schema, view
 from crds import names
 from crds.kinds import SECRET
 from kube import errors as kube_errors
 
 _MAX_WRITE_ATTEMPTS = 4
-_NAME = re.compile(schemas.VARIABLE_NAME["pattern"].rstrip("$") + r"\Z", re.ASCII)
+_NAME = re.compile(schema.NAME["pattern"].rstrip("$") + r"\Z", re.ASCII)
 Secret = dict[str, Any]
 
 
@@ -79,9 +79,9 @@ async def set_variable(call: EndpointCall) -> web.StreamResponse:
 
     def patch(secret: Secret) -> Secret:
         variables = secret.get("data") or {}
-        if len(variables.keys() | {name}) > schemas.MAX_VARIABLES:
+        if len(variables.keys() | {name}) > schema.MAX_VARIABLES:
             raise errors.conflict(
-                f"a project can have at most {schemas.MAX_VARIABLES} variables; remove some first"
+                f"a project can have at most {schema.MAX_VARIABLES} variables; remove some first"
             )
         return view.variable_patch(secret, project.name, name, value, now)
 
@@ -108,8 +108,8 @@ async def delete_variable(call: EndpointCall) -> web.StreamResponse:
 
 def _variable_name(call: EndpointCall) -> str:
     name = call.path("variable")
-    if not _NAME.match(name) or len(name) > schemas.VARIABLE_NAME["maxLength"]:
-        raise errors.invalid(f"invalid name: {schemas.VARIABLE_NAME['description']}", "variable")
+    if not _NAME.match(name) or len(name) > schema.NAME["maxLength"]:
+        raise errors.invalid(f"invalid name: {schema.NAME['description']}", "variable")
     return name
 
 
@@ -122,29 +122,29 @@ ENDPOINTS = (
         "read",
         query=pagination.PAGE_PARAMETERS,
         summary="List variables",
-        responses=(page_response(response_schemas.VARIABLE, examples.VARIABLE),),
+        responses=(page_response(schema.ITEM, schema.EXAMPLE),),
     ),
     Endpoint(
         "PUT",
         _PATH,
         replace_variables,
         "deploy",
-        body=schemas.ENV_REPLACE,
+        body=schema.REPLACE,
         summary="Replace all variables",
-        responses=(page_response(response_schemas.VARIABLE, examples.VARIABLE, has_links=False),),
+        responses=(page_response(schema.ITEM, schema.EXAMPLE, has_links=False),),
         error_statuses=(409,),
-        example=examples.ENV_REPLACE,
+        example=schema.REPLACE_EXAMPLE,
     ),
     Endpoint(
         "PUT",
         _PATH + "/{variable}",
         set_variable,
         "deploy",
-        body=schemas.ENV_SET,
+        body=schema.SET,
         summary="Set a variable",
-        responses=(item_response(response_schemas.VARIABLE, examples.VARIABLE),),
+        responses=(item_response(schema.ITEM, schema.EXAMPLE),),
         error_statuses=(409,),
-        example=examples.ENV_SET,
+        example=schema.SET_EXAMPLE,
     ),
     Endpoint(
         "DELETE",

@@ -9,8 +9,7 @@ from api.http import pagination, responses
 from api.http.operation import empty_response, item_response, page_response
 from api.routing.endpoint import Endpoint, EndpointCall
 from api.store.index.api_keys import KeyRow
-from api.v1 import examples, response_schemas, schemas
-from api.v1.keys import view
+from api.v1.keys import schema, view
 from crds import api_keys
 
 MAX_KEYS = 1000
@@ -102,18 +101,18 @@ ENDPOINTS = (
         "admin",
         query=pagination.PAGE_PARAMETERS,
         summary="List API keys",
-        responses=(page_response(response_schemas.KEY, examples.KEY),),
+        responses=(page_response(schema.ITEM, schema.EXAMPLE),),
     ),
     Endpoint(
         "POST",
         _PATH,
         create,
         "admin",
-        body=schemas.KEY_CREATE,
+        body=schema.CREATE,
         summary="Create an API key",
-        responses=(item_response(response_schemas.KEY_CREATED, examples.KEY_CREATED, 201),),
+        responses=(item_response(schema.CREATED, schema.CREATED_EXAMPLE, 201),),
         error_statuses=(409,),
-        example=examples.KEY_CREATE,
+        example=schema.CREATE_EXAMPLE,
     ),
     Endpoint(
         "GET",
@@ -121,7 +120,7 @@ ENDPOINTS = (
         get,
         "admin",
         summary="Get an API key",
-        responses=(item_response(response_schemas.KEY, examples.KEY),),
+        responses=(item_response(schema.ITEM, schema.EXAMPLE),),
     ),
     Endpoint(
         "DELETE",

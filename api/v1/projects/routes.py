@@ -10,8 +10,8 @@ from api.http import pagination, responses
 from api.http.operation import empty_response, item_response, page_response
 from api.routing.endpoint import Endpoint, EndpointCall
 from api.store.index.projects import ProjectRow
-from api.v1 import examples, lookup, response_schemas, schemas
-from api.v1.projects import view
+from api.v1 import lookup
+from api.v1.projects import schema, view
 from crds.kinds import PROJECT
 from crds.objects import Project
 from kube import errors as kube_errors
@@ -91,18 +91,18 @@ ENDPOINTS = (
         cacheable=True,
         query=pagination.PAGE_PARAMETERS,
         summary="List projects",
-        responses=(page_response(response_schemas.PROJECT, examples.PROJECT),),
+        responses=(page_response(schema.DETAIL, schema.EXAMPLE),),
     ),
     Endpoint(
         "POST",
         "/v1/projects",
         create,
         "deploy",
-        body=schemas.PROJECT_CREATE,
+        body=schema.CREATE,
         summary="Create a project",
-        responses=(item_response(response_schemas.PROJECT, examples.PROJECT, 201),),
+        responses=(item_response(schema.DETAIL, schema.EXAMPLE, 201),),
         error_statuses=(404, 409),
-        example=examples.PROJECT_CREATE,
+        example=schema.CREATE_EXAMPLE,
     ),
     Endpoint(
         "GET",
@@ -111,18 +111,18 @@ ENDPOINTS = (
         "read",
         cacheable=True,
         summary="Get a project",
-        responses=(item_response(response_schemas.PROJECT, examples.PROJECT),),
+        responses=(item_response(schema.DETAIL, schema.EXAMPLE),),
     ),
     Endpoint(
         "PATCH",
         "/v1/projects/{name}",
         update,
         "deploy",
-        body=schemas.PROJECT_PATCH,
+        body=schema.PATCH,
         summary="Change a project",
-        responses=(item_response(response_schemas.PROJECT, examples.PROJECT),),
+        responses=(item_response(schema.DETAIL, schema.EXAMPLE),),
         error_statuses=(409,),
-        example=examples.PROJECT_PATCH,
+        example=schema.PATCH_EXAMPLE,
     ),
     Endpoint(
         "DELETE",

@@ -5,23 +5,19 @@ from typing import Any
 
 from api.http import casing
 from api.store.index.projects import ProjectRow
-from api.v1.schemas import PROJECT_SPEC
+from api.v1.projects.schema import SPEC
 from api.v1.timestamps import timestamp
 from crds import conditions, names
 
 
 def item(row: ProjectRow) -> dict[str, Any]:
     """Return a project with every field of the spec, null if not set."""
-    spec = casing.to_snake(PROJECT_SPEC, dict(row.spec))
+    spec = casing.to_snake(SPEC, dict(row.spec))
     ready = conditions.find(row.status.get("conditions") or (), conditions.READY) or {}
     return {
         "name": row.name,
         "plan": spec.get("plan") or "free",
-        **{
-            field: spec.get(field)
-            for field in map(casing.snake, PROJECT_SPEC["properties"])
-            if field != "plan"
-        },
+        **{field: spec.get(field) for field in map(casing.snake, SPEC["properties"]) if field != "plan"},
         "created_at": timestamp(row.created_at),
         "active_deployment_id": names.id_of(row.active) if row.active else None,
         "ready": {
@@ -34,7 +30,7 @@ def item(row: ProjectRow) -> dict[str, Any]:
 
 def spec(body: Mapping[str, Any]) -> dict[str, Any]:
     """Return the spec, or its merge patch, for a validated body."""
-    result: dict[str, Any] = casing.to_camel(PROJECT_SPEC, {k: v for k, v in body.items() if k != "name"})
+    result: dict[str, Any] = casing.to_camel(SPEC, {k: v for k, v in body.items() if k != "name"})
     return result
 
 

@@ -5,11 +5,14 @@ import asyncio
 from aiohttp import web
 
 from api.http import negotiation, pagination, responses
+from api.http.operation import ResponseSpec, page_response
 from api.routing.endpoint import Endpoint, EndpointCall
-from api.routing.stream_response import serve_stream
+from api.routing.stream_response import LAST_EVENT_ID, STREAM_FINISHED, serve_stream
 from api.streaming import connection, run_events
 from api.streaming.sse import batches, last_event_id
-from api.v1 import lookup, stream_responses
+from api.v1 import lookup
+from api.v1.fields import SSE, TEXT
+from api.v1.runs import schema
 
 EVENTS_PER_READ = 500
 """Events per read and write."""
@@ -85,6 +88,17 @@ async def get_logs(call: EndpointCall) -> web.StreamResponse:
     return response
 
 
+_PAGE_RESPONSE = page_response(schema.EVENT, schema.EVENT_EXAMPLE)
+_EVENTS_RESPONSE = ResponseSpec(
+    200,
+    "Server-sent events up to the terminal one, or a page of events, oldest first.",
+    {negotiation.EVENT_STREAM: SSE, **_PAGE_RESPONSE.content},
+    optional_headers=("Link", "Cache-Control"),
+    examples={negotiation.EVENT_STREAM: schema.STREAM_EXAMPLE, **_PAGE_RESPONSE.examples},
+)
+_LOG_RESPONSE = ResponseSpec(
+    200, "The log so far.", {negotiation.TEXT: TEXT}, examples={negotiation.TEXT: schema.LOG_EXAMPLE}
+)
 ENDPOINTS = (
     Endpoint(
         "GET",
@@ -94,9 +108,9 @@ ENDPOINTS = (
         query=pagination.PAGE_PARAMETERS,
         produces=(negotiation.EVENT_STREAM, negotiation.JSON),
         head=False,
-        headers=(stream_responses.LAST_EVENT_ID,),
+        headers=(LAST_EVENT_ID,),
         summary="Follow or list events",
-        responses=(stream_responses.EVENTS, stream_responses.STREAM_FINISHED),
+        responses=(_EVENTS_RESPONSE, STREAM_FINISHED),
     ),
     Endpoint(
         "GET",
@@ -105,6 +119,6 @@ ENDPOINTS = (
         "read",
         produces=(negotiation.TEXT,),
         summary="Read a run's log",
-        responses=(stream_responses.RUN_LOG,),
+        responses=(_LOG_RESPONSE,),
     ),
 )

@@ -9,9 +9,10 @@ from api.http.query import Parameter
 from api.routing.endpoint import Endpoint, EndpointCall
 from api.store.index.deployments import DeploymentRow
 from api.store.index.runs.runs import RunDetail
-from api.v1 import examples, idempotency, lookup, response_schemas, schemas
+from api.v1 import idempotency, lookup
+from api.v1.fields import DEPLOYMENT_ID, PROJECT_NAME
 from api.v1.runs import create as run_creation
-from api.v1.runs import view
+from api.v1.runs import schema, view
 from crds import durations, names
 from crds.kinds import RUN
 from crds.objects import Run
@@ -172,13 +173,13 @@ ENDPOINTS = (
         "read",
         cacheable=True,
         query=(
-            Parameter("project", schemas.PROJECT_NAME, description="A project's name."),
-            Parameter("deployment", schemas.DEPLOYMENT_ID, description="A deployment's id."),
-            Parameter("status", {"type": "string", "enum": schemas.RUN_STATUSES}),
+            Parameter("project", PROJECT_NAME, description="A project's name."),
+            Parameter("deployment", DEPLOYMENT_ID, description="A deployment's id."),
+            Parameter("status", {"type": "string", "enum": schema.STATUSES}),
             *pagination.PAGE_PARAMETERS,
         ),
         summary="List runs",
-        responses=(operation.page_response(response_schemas.RUN_ITEM, examples.RUN_ITEM),),
+        responses=(operation.page_response(schema.ITEM, schema.ITEM_EXAMPLE),),
         error_statuses=(403,),
     ),
     Endpoint(
@@ -186,12 +187,12 @@ ENDPOINTS = (
         "/v1/runs",
         create,
         "run",
-        body=schemas.RUN_CREATE,
+        body=schema.CREATE,
         headers=(idempotency.PARAMETER,),
         summary="Start a run",
-        responses=(operation.item_response(response_schemas.RUN_CREATED, examples.RUN_CREATED, 201),),
+        responses=(operation.item_response(schema.CREATED, schema.CREATED_EXAMPLE, 201),),
         error_statuses=(404, 409),
-        example=examples.RUN_CREATE,
+        example=schema.CREATE_EXAMPLE,
     ),
     Endpoint(
         "GET",
@@ -200,7 +201,7 @@ ENDPOINTS = (
         "read",
         cacheable=True,
         summary="Get a run",
-        responses=(operation.item_response(response_schemas.RUN, examples.RUN),),
+        responses=(operation.item_response(schema.DETAIL, schema.EXAMPLE),),
     ),
     Endpoint(
         "POST",
@@ -210,9 +211,9 @@ ENDPOINTS = (
         summary="Cancel a run",
         responses=(
             operation.item_response(
-                response_schemas.RUN, examples.RUN, description="The run is already canceled."
+                schema.DETAIL, schema.EXAMPLE, description="The run is already canceled."
             ),
-            operation.item_response(response_schemas.RUN, examples.RUN, 202, "The run will be canceled."),
+            operation.item_response(schema.DETAIL, schema.EXAMPLE, 202, "The run will be canceled."),
         ),
         error_statuses=(409,),
     ),

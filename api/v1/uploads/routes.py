@@ -13,8 +13,8 @@ from api.http.query import Parameter
 from api.routing.endpoint import Endpoint, EndpointCall
 from api.services import SERVICES
 from api.store.blobs import direct_upload
-from api.v1 import examples, lookup, response_schemas, schemas
-from api.v1.uploads import view
+from api.v1 import lookup
+from api.v1.uploads import schema, view
 from crds import pod_tokens
 
 CONTENT_ROUTE = "upload-content"
@@ -111,11 +111,11 @@ ENDPOINTS = (
         "/v1/uploads",
         create,
         "deploy",
-        body=schemas.UPLOAD_CREATE,
+        body=schema.CREATE,
         summary="Announce an upload",
-        responses=(item_response(response_schemas.UPLOAD, examples.UPLOAD, 201),),
+        responses=(item_response(schema.CREATED, schema.CREATED_EXAMPLE, 201),),
         error_statuses=(404,),
-        example=examples.UPLOAD_CREATE,
+        example=schema.CREATE_EXAMPLE,
     ),
 )
 PUBLIC_OPERATIONS = (
@@ -132,11 +132,7 @@ PUBLIC_OPERATIONS = (
         ),
         body={"type": "string", "contentMediaType": "application/octet-stream"},
         consumes="application/octet-stream",
-        responses=(
-            item_response(
-                response_schemas.UPLOAD_STORED, examples.UPLOAD_STORED, description="The bytes are stored."
-            ),
-        ),
+        responses=(item_response(schema.STORED, schema.STORED_EXAMPLE, description="The bytes are stored."),),
         error_statuses=(403, 408, 409, 413),
     ),
 )

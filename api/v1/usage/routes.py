@@ -9,8 +9,9 @@ from api.http import negotiation, responses
 from api.http.operation import ResponseSpec, item_response
 from api.http.query import Parameter
 from api.routing.endpoint import Endpoint, EndpointCall
-from api.v1 import examples, lookup, response_schemas
-from api.v1.usage import view
+from api.v1 import lookup
+from api.v1.fields import TEXT
+from api.v1.usage import schema, view
 
 MAX_DAYS = 366
 DEFAULT_DAYS = 30
@@ -41,12 +42,12 @@ def _day_range(call: EndpointCall) -> tuple[date, date]:
     return first, last
 
 
-_JSON = item_response(response_schemas.USAGE, examples.USAGE)
+_JSON = item_response(schema.REPORT, schema.EXAMPLE)
 _RESPONSE = ResponseSpec(
     200,
     "The usage of each day and the total.",
-    {**_JSON.content, negotiation.CSV: response_schemas.TEXT},
-    examples={**_JSON.examples, negotiation.CSV: examples.USAGE_CSV},
+    {**_JSON.content, negotiation.CSV: TEXT},
+    examples={**_JSON.examples, negotiation.CSV: schema.CSV_EXAMPLE},
 )
 ENDPOINTS = (
     Endpoint(

@@ -12,7 +12,9 @@ from datetime import UTC, datetime
 from pathlib import Path
 
 from api.routing import middleware
-from api.v1 import examples
+from api.v1 import path_parameters
+from api.v1.fields import EXAMPLE_PROJECT_NAME
+from api.v1.projects.schema import SPEC_EXAMPLE
 from crds import names
 from crds.kinds import DEPLOYMENT, PROJECT, RUN
 from crds.times import format_second
@@ -35,15 +37,15 @@ MIN_CASES = int(os.environ.get("CREWYARD_FUZZ_CASES", "2000"))
 
 async def example(testbed) -> None:
     """Create the objects that the document's examples name."""
-    project, deployment = examples.PROJECT_NAME, names.name_of(examples.PATH["deployments"])
-    made = await testbed.kube.create(PROJECT, {"metadata": {"name": project}, "spec": examples.PROJECT_SPEC})
+    project, deployment = EXAMPLE_PROJECT_NAME, names.name_of(path_parameters.EXAMPLES["deployments"])
+    made = await testbed.kube.create(PROJECT, {"metadata": {"name": project}, "spec": SPEC_EXAMPLE})
     # Owner references as the controller sets them: the objects are deleted with their project.
     owner = {"apiVersion": PROJECT.api_version, "kind": PROJECT.name, "name": project}
     owned = {"ownerReferences": [{**owner, "uid": made["metadata"]["uid"]}]}
     spec = {"project": project, "source": {"archive": {"upload": "upl_ab12"}}}
     await testbed.kube.create(DEPLOYMENT, {"metadata": {"name": deployment, **owned}, "spec": spec})
     await testbed.mark_built(project, deployment)
-    run = names.name_of(examples.PATH["runs"])
+    run = names.name_of(path_parameters.EXAMPLES["runs"])
     await testbed.kube.create(
         RUN, {"metadata": {"name": run, **owned}, "spec": {"project": project, "input": {}}}
     )
@@ -54,7 +56,7 @@ async def example(testbed) -> None:
     )
     async with asyncio.timeout(60):
         while True:
-            found = await testbed.call("GET", f"/v1/runs/{examples.PATH['runs']}")
+            found = await testbed.call("GET", f"/v1/runs/{path_parameters.EXAMPLES['runs']}")
             if found[0] == 200 and found[1]["data"]["status"] == "succeeded":
                 return
             await asyncio.sleep(0.05)

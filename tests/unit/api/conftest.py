@@ -22,7 +22,8 @@ from api.store.index.claims.claims import ClaimRequest
 from api.store.logs.event_log import NewEvent
 from api.store.sql.migrate import migrate
 from api.store.store import Store
-from api.v1 import examples
+from api.v1 import path_parameters
+from api.v1.projects.schema import SPEC_EXAMPLE
 from crds import api_keys, objects
 from crds.times import format_second
 from kube.client import KubeClient
@@ -78,9 +79,9 @@ class ApiTestbed:
 
     async def add_example_objects(self, renamed: Callable[[str], str] = str) -> None:
         """Add the objects of the OpenAPI examples: a project, deployment, finished run and artifact."""
-        names = {part: renamed(value) for part, value in examples.PATH.items()}
+        names = {part: renamed(value) for part, value in path_parameters.EXAMPLES.items()}
         deployment, run = (names[kind].replace("_", "-", 1) for kind in ("deployments", "runs"))
-        await self.add_project(names["name"], examples.PROJECT_SPEC, activeDeployment=deployment)
+        await self.add_project(names["name"], SPEC_EXAMPLE, activeDeployment=deployment)
         await self.add_deployment(deployment, names["name"])
         held = frozenset({names["name"]})
         await self.store.keys.put(

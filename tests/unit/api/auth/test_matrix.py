@@ -10,7 +10,7 @@ from datetime import timedelta
 import pytest
 from yarl import URL
 
-from api.v1 import examples
+from api.v1 import path_parameters
 from crds import api_keys
 from tests.unit.api.auth.issuer import rsa_key
 from tests.unit.api.conftest import NOW
@@ -22,7 +22,7 @@ OPERATIONS = [
     if found["security"]
 ]
 SCOPES = ("read", "run", "deploy", "admin")
-OWN = [examples.PATH[name] for name in ("name", "deployments", "runs", "api-keys")]
+OWN = [path_parameters.EXAMPLES[name] for name in ("name", "deployments", "runs", "api-keys")]
 FOREIGN = ["theirs", "dep_theirs", "run_theirs", "F0r31gn000"]
 
 

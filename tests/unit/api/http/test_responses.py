@@ -11,7 +11,7 @@ from api.app import make_client_app
 from api.config import parse
 from api.store.errors import StoreUnavailable
 from api.store.store import Store
-from api.v1 import examples
+from api.v1 import path_parameters
 
 PATHS = ["/v1/runs", "/v1/projects", "/v1/deployments/dep_none", "/v1/nowhere", "/v1/runs/run_x/events"]
 
@@ -36,7 +36,7 @@ async def test_v1_responses_have_rate_limit_headers_and_request_id(testbed, path
 
 async def test_rate_limit_headers_are_on_v1_responses_of_any_status(testbed, monkeypatch):
     await testbed.add_example_objects()
-    seen, events = set(), f"/v1/runs/{examples.PATH['runs']}/events"
+    seen, events = set(), f"/v1/runs/{path_parameters.EXAMPLES['runs']}/events"
     stream, over = {"Accept": "text/event-stream"}, {"Last-Event-ID": "3"}
     calls = [
         ("GET", "/v1/projects", {}), ("HEAD", "/v1/projects", {}), ("GET", "/v1", {}), ("GET", "/v1/", {}),

@@ -12,8 +12,10 @@ from api.http.json_encoding import encode
 from api.routing import middleware
 from api.streaming import sse
 from api.v1.env import view as env
+from api.v1.env.schema import NAME as VARIABLE_NAME
+from api.v1.fields import NAME_PATTERN
+from api.v1.projects.schema import SPEC as PROJECT_SPEC
 from api.v1.projects.view import admin_fields
-from api.v1.schemas import NAME_PATTERN, PROJECT_SPEC, VARIABLE_NAME
 from api.v1.uploads import view as uploads
 from kube import errors as kube
 from tests.unit.api.conftest import NOW

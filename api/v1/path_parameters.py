@@ -1,0 +1,41 @@
+"""Schemas and examples of path parameters. Pure. Called by `api.openapi.document`."""
+
+from api.v1.artifacts import schema as artifacts
+from api.v1.env import schema as env
+from api.v1.fields import (
+    DEPLOYMENT_ID,
+    EXAMPLE_DEPLOYMENT_ID,
+    EXAMPLE_PROJECT_NAME,
+    EXAMPLE_RUN_ID,
+    PROJECT_NAME,
+    TEXT,
+    Schema,
+)
+from api.v1.keys import schema as keys
+from api.v1.runs import schema as runs
+from api.v1.uploads import schema as uploads
+
+SCHEMAS: dict[str, Schema] = {
+    "name": PROJECT_NAME,
+    "variable": env.NAME,
+    "artifact": {
+        "type": "string",
+        "minLength": 1,
+        "description": "The name of the file; it may contain slashes.",
+    },
+    "runs": runs.ID,
+    "deployments": DEPLOYMENT_ID,
+    "uploads": TEXT,
+    "api-keys": keys.ID,
+}
+"""By placeholder name; for `id`, by the collection before it."""
+EXAMPLES = {
+    "name": EXAMPLE_PROJECT_NAME,
+    "variable": env.EXAMPLE_NAME,
+    "artifact": artifacts.EXAMPLE_NAME,
+    "runs": EXAMPLE_RUN_ID,
+    "deployments": EXAMPLE_DEPLOYMENT_ID,
+    "uploads": uploads.EXAMPLE_ID,
+    "api-keys": keys.EXAMPLE_ID,
+}
+"""By the same names."""

@@ -1,0 +1,72 @@
+"""JSON Schemas and examples of projects. Pure. The fields of the spec are read from the CRD."""
+
+from typing import Any
+
+from api.http import casing
+from api.v1.fields import (
+    CREATED_AT,
+    DEPLOYMENT_ID,
+    EXAMPLE_DEPLOYMENT_ID,
+    EXAMPLE_PROJECT_NAME,
+    EXAMPLE_TIMESTAMP,
+    EXPLANATION,
+    PROJECT_NAME,
+    TEXT,
+    Schema,
+    described,
+    nullable,
+    request_object,
+    response_object,
+)
+from crds import schema
+from crds.kinds import PROJECT
+
+SPEC = schema.openapi(PROJECT)["properties"]["spec"]
+_CREATE_SPEC: Schema = casing.request_schema(SPEC)["properties"]
+
+CREATE = request_object(["name"], {"name": PROJECT_NAME, **_CREATE_SPEC}, title="ProjectCreate")
+PATCH = request_object(
+    [], casing.request_schema(SPEC, merge=True)["properties"], minProperties=1, title="ProjectChange"
+)
+DETAIL = response_object(
+    "Project",
+    {
+        "name": PROJECT_NAME,
+        **{name: field if name == "plan" else nullable(field) for name, field in _CREATE_SPEC.items()},
+        "created_at": CREATED_AT,
+        "active_deployment_id": described(
+            nullable(DEPLOYMENT_ID), "The active deployment; null before the first build."
+        ),
+        "ready": response_object(
+            "Ready",
+            {
+                "status": described(
+                    {"type": ["boolean", "null"]}, "The condition status; null while unknown."
+                ),
+                "reason": described(TEXT, "A stable code for programs."),
+                "message": EXPLANATION,
+            },
+        ),
+    },
+)
+
+SPEC_EXAMPLE = {
+    "source": {"git": {"url": "https://git.example.com/team/research.git", "ref": {"branch": "main"}}}
+}
+CREATE_EXAMPLE = {"name": EXAMPLE_PROJECT_NAME, **SPEC_EXAMPLE}
+PATCH_EXAMPLE = {"run": {"timeout": "30m"}}
+EXAMPLE: dict[str, Any] = {
+    "name": EXAMPLE_PROJECT_NAME,
+    "plan": "free",
+    "source": SPEC_EXAMPLE["source"],
+    "run": {"timeout": "30m"},
+    "build": None,
+    "pod": None,
+    "webhook": None,
+    "github": None,
+    "oidc": None,
+    "retention": None,
+    "created_at": EXAMPLE_TIMESTAMP,
+    "active_deployment_id": EXAMPLE_DEPLOYMENT_ID,
+    "ready": {"status": True, "reason": "Resolved", "message": ""},
+}

@@ -1,0 +1,168 @@
+"""JSON Schemas and examples of runs and their events. Pure. Limits of the kind are read from its CRD."""
+
+from api.http import casing
+from api.v1.fields import (
+    COUNT,
+    CREATED_AT,
+    DEPLOYMENT_ID,
+    DOCS_URL,
+    EXAMPLE_DEPLOYMENT_ID,
+    EXAMPLE_PROJECT_NAME,
+    EXAMPLE_RUN_ID,
+    EXAMPLE_TIMESTAMP,
+    EXAMPLE_URL,
+    EXPLANATION,
+    TEXT,
+    TIMESTAMP,
+    URL,
+    Schema,
+    described,
+    nullable,
+    request_object,
+    response_object,
+)
+from crds import schema
+from crds.kinds import RUN
+from crds.reasons import STATUS_OF_PHASE, RunPhase
+
+STATUSES = tuple(STATUS_OF_PHASE[phase] for phase in RunPhase)
+_SPEC = schema.openapi(RUN)["properties"]["spec"]["properties"]
+
+ID: Schema = {
+    "title": "RunId",
+    "type": "string",
+    "pattern": "^run_[a-z0-9]([-a-z0-9]*[a-z0-9])?$",
+    "maxLength": 52,
+    "description": "The id of a run, such as run_ab12.",
+}
+CREATE = request_object(
+    ["deployment"],
+    {
+        "deployment": {
+            "type": "string",
+            "minLength": 1,
+            "maxLength": 52,
+            "pattern": "^(dep_)?[a-z0-9]([-a-z0-9]*[a-z0-9])?$",
+            "description": "A deployment's id (dep_ab12), or a project's name for its active deployment.",
+        },
+        "input": {"type": "object", "description": "The inputs of the crew."},
+        "entrypoint": {
+            **casing.request_schema(_SPEC["entrypoint"]),
+            "pattern": (
+                "^[A-Za-z_][A-Za-z0-9_]*([.][A-Za-z_][A-Za-z0-9_]*)*"
+                ":[A-Za-z_][A-Za-z0-9_]*([.][A-Za-z_][A-Za-z0-9_]*)*$"
+            ),
+            "description": "The callable to run, as module:object, for example pkg.crew:MyCrew.",
+        },
+        "timeout": {
+            "type": "string",
+            "maxLength": 32,
+            "pattern": "^(?=.*[1-9])([0-9]{1,6}h)?([0-9]{1,6}m)?([0-9]{1,6}s)?$",
+            "description": "A duration in hours, minutes and seconds, for example 90s, 30m or 1h30m.",
+        },
+    },
+    title="RunCreate",
+)
+
+_BASE: dict[str, Schema] = {
+    "id": ID,
+    "status": {"type": "string", "enum": list(STATUSES), "description": "Its status."},
+    "created_at": CREATED_AT,
+    "deployment_id": described(nullable(DEPLOYMENT_ID), "The deployment of the run; null while unknown."),
+    # Empty for a Run created with kubectl that names an unknown deployment.
+    "project": described(TEXT, "The name of the project; empty if the deployment is unknown."),
+}
+_END: dict[str, Schema] = {
+    "completed_at": described(nullable(TIMESTAMP), "When it finished; null before."),
+    "duration_ms": described(
+        nullable(COUNT), "Run time of the crew in milliseconds; null before it finishes."
+    ),
+}
+_REQUEST: dict[str, Schema] = {
+    "input": {"type": "object", "description": "The input of the crew."},
+    "events_url": described(URL, "The URL of its event stream."),
+}
+_ERROR = response_object(
+    "RunError",
+    {
+        "reason": described(nullable(TEXT), "A stable code for programs; null if unknown."),
+        "message": described(nullable(TEXT), EXPLANATION["description"]),
+        "docs_url": DOCS_URL,
+    },
+    ("docs_url",),
+)
+ITEM = response_object("RunItem", {**_BASE, **_END})
+CREATED = response_object("RunCreated", {**_BASE, **_REQUEST})
+DETAIL = response_object(
+    "Run",
+    {
+        **_BASE,
+        **_REQUEST,
+        **_END,
+        "started_at": described(nullable(TIMESTAMP), "When the crew started; null before."),
+        "queue_position": {
+            "type": "integer",
+            "minimum": 1,
+            "description": "How many slots must become free until it starts; only while it waits.",
+        },
+        "output": {"description": "The return value of the crew; only for a succeeded run."},
+        "error": _ERROR,
+    },
+    ("queue_position", "output", "error"),
+)
+EVENT = response_object(
+    "Event",
+    {
+        "id": {
+            "type": "integer",
+            "minimum": 1,
+            "description": "Its sequence number in the run: from 1, without gaps.",
+        },
+        "type": described(TEXT, "The type of the event, such as `log` or `tool.called`."),
+        "data": {
+            "type": "object",
+            "description": "The data of this type, with `run_id` and `timestamp`.",
+        },
+    },
+)
+
+CREATE_EXAMPLE = {"deployment": EXAMPLE_PROJECT_NAME, "input": {"topic": "tides"}, "timeout": "30m"}
+ITEM_EXAMPLE = {
+    "id": EXAMPLE_RUN_ID,
+    "deployment_id": EXAMPLE_DEPLOYMENT_ID,
+    "project": EXAMPLE_PROJECT_NAME,
+    "status": "succeeded",
+    "created_at": EXAMPLE_TIMESTAMP,
+    "completed_at": "2026-11-21T10:00:05.000000Z",
+    "duration_ms": 4210,
+}
+CREATED_EXAMPLE = {
+    "id": EXAMPLE_RUN_ID,
+    "status": "pending",
+    "created_at": EXAMPLE_TIMESTAMP,
+    "deployment_id": EXAMPLE_DEPLOYMENT_ID,
+    "project": EXAMPLE_PROJECT_NAME,
+    "input": {"topic": "tides"},
+    "events_url": f"{EXAMPLE_URL}/runs/{EXAMPLE_RUN_ID}/events",
+}
+EXAMPLE = {
+    **CREATED_EXAMPLE,
+    **ITEM_EXAMPLE,
+    "started_at": "2026-11-21T10:00:00.500000Z",
+    "output": {"report": "Two tides a day."},
+}
+EVENT_EXAMPLE = {
+    "id": 2,
+    "type": "log",
+    "data": {
+        "run_id": EXAMPLE_RUN_ID,
+        "timestamp": "2026-11-21T10:00:01.000000Z",
+        "message": "Reading about tides",
+        "level": "info",
+    },
+}
+STREAM_EXAMPLE = (
+    'retry: 2000\n\nid: 2\nevent: log\ndata: {"run_id":"run_ab12",'
+    '"timestamp":"2026-11-21T10:00:01.000000Z","message":"Reading about tides","level":"info"}\n\n'
+)
+LOG_EXAMPLE = "Reading about tides\n"

@@ -1,0 +1,61 @@
+"""JSON Schema and examples of daily usage. Pure."""
+
+from api.v1.fields import (
+    COUNT,
+    EXAMPLE_PROJECT_NAME,
+    PROJECT_NAME,
+    TEXT,
+    Schema,
+    described,
+    nullable,
+    response_object,
+)
+
+_AMOUNT: Schema = {"type": "number", "minimum": 0}
+_DATE: Schema = {"type": "string", "format": "date"}
+_MEASURES: dict[str, Schema] = {
+    "runs": described(COUNT, "Finished runs."),
+    "run_seconds": described(_AMOUNT, "Total run time of crews, in seconds."),
+    "build_seconds": described(_AMOUNT, "Total build time of images in seconds, without queueing."),
+    "artifact_bytes": described(COUNT, "Bytes of the artifacts of runs."),
+    "prompt_tokens": described(COUNT, "Prompt tokens of models, as reported by crews."),
+    "completion_tokens": described(COUNT, "Completion tokens of models, as reported by crews."),
+    "cost": described(nullable(_AMOUNT), "The cost by the prices of the installation; null without prices."),
+}
+REPORT = response_object(
+    "Usage",
+    {
+        "project": PROJECT_NAME,
+        "from": described(_DATE, "The first day, in UTC."),
+        "to": described(_DATE, "The last day, in UTC, inclusive."),
+        "currency": described(nullable(TEXT), "The currency of `cost`; null without prices."),
+        "days": {
+            "type": "array",
+            "items": response_object("UsageDay", {"date": described(_DATE, "The day, in UTC."), **_MEASURES}),
+            "description": "The days with usage.",
+        },
+        "total": response_object("UsageTotal", _MEASURES),
+    },
+)
+
+_MEASURES_EXAMPLE = {
+    "runs": 12,
+    "run_seconds": 340.5,
+    "build_seconds": 41.0,
+    "artifact_bytes": 15360,
+    "prompt_tokens": 41200,
+    "completion_tokens": 8300,
+    "cost": 0.184,
+}
+EXAMPLE = {
+    "project": EXAMPLE_PROJECT_NAME,
+    "from": "2026-11-21",
+    "to": "2026-11-21",
+    "currency": "USD",
+    "days": [{"date": "2026-11-21", **_MEASURES_EXAMPLE}],
+    "total": _MEASURES_EXAMPLE,
+}
+CSV_EXAMPLE = (
+    "date,runs,run_seconds,build_seconds,artifact_bytes,prompt_tokens,completion_tokens,cost\r\n"
+    "2026-11-21,12,340.5,41.0,15360,41200,8300,0.184\r\n"
+)
