@@ -32,6 +32,8 @@ def fetch_and_plan(settings: BuildSettings, log: BuildLog) -> PlannedSource:
     log.line(f"source: {len(tree)} files{excluded}, {tree.bytes} bytes, {tree.hash[:12]}, after {took:.2f} s")
     plan = planned.plan
     log.line(f"plan: {plan.framework}, {plan.entrypoint}, Python {plan.python}")
+    for note in planned.notes:
+        log.line(f"note: {note}")
     for directory in planned.declaration.projects:
         log.line(f"the project in {directory or '.'} is installed as a package: code changes rebuild it")
     base_image = settings.base_images[plan.python]

@@ -9,7 +9,6 @@ from .bindings import bindings_of, parse_module
 from .errors import (
     CONFIG_INVALID,
     ENTRYPOINT_NOT_FOUND,
-    UNSUPPORTED_FRAMEWORK,
     PlanError,
     closest_match,
     join_limited,
@@ -23,18 +22,6 @@ ROOTS = ("", "src/")
 _IDENTIFIER = r"[^\W\d]\w*"
 _ENTRYPOINT = re.compile(rf"{_IDENTIFIER}(\.{_IDENTIFIER})*:{_IDENTIFIER}(\.{_IDENTIFIER})*")
 _MAX_ENTRYPOINT_LENGTH = 256
-_OTHER_LANGUAGES = {
-    "package.json": "JavaScript",
-    "deno.json": "JavaScript",
-    "go.mod": "Go",
-    "Cargo.toml": "Rust",
-    "pom.xml": "Java",
-    "build.gradle": "Java",
-    "build.gradle.kts": "Kotlin",
-    "Gemfile": "Ruby",
-    "composer.json": "PHP",
-    "mix.exs": "Elixir",
-}
 
 
 def module_file(files: Files, module: str) -> str | None:
@@ -67,8 +54,8 @@ def find_entrypoint(
 
     `origin` is the place of the entrypoint's declaration, `python` the crew's version, `excluded` the
     excluded paths with their patterns; `allow_projects` also searches projects of the tree, which are then
-    installed. Raises PlanError: ConfigInvalid for a malformed entrypoint, UnsupportedFramework for a tree of
-    another language, else EntrypointNotFound naming what exists.
+    installed. Raises PlanError: ConfigInvalid for a malformed entrypoint, else EntrypointNotFound naming what
+    exists.
     """
     if len(entrypoint) > _MAX_ENTRYPOINT_LENGTH or not _ENTRYPOINT.fullmatch(entrypoint):
         raise PlanError(
@@ -119,13 +106,6 @@ def _module_missing(
             )
     modules = tuple(sorted(_modules(files)))
     if not modules:
-        for name, language in _OTHER_LANGUAGES.items():
-            if name in files:
-                return PlanError(
-                    UNSUPPORTED_FRAMEWORK,
-                    f"found {name} but no Python file: this looks like {language}",
-                    "Only Python crews can be built. Check the source's path.",
-                )
         return PlanError(
             ENTRYPOINT_NOT_FOUND,
             f"the source has no Python file (looking for {entrypoint}, {origin})",

@@ -5,7 +5,7 @@ from dataclasses import dataclass
 from typing import Any
 
 from .config.configuration import DEFAULT_ENTRYPOINT, read_configuration
-from .config.framework import framework_of
+from .config.framework import check_language, framework_of
 from .entrypoint import find_entrypoint
 from .exclude import excluded_paths
 from .packages.dependencies import DependencyDeclaration, read_dependencies
@@ -38,11 +38,15 @@ class Plan:
 
 @dataclass(frozen=True)
 class Planned:
-    """A plan with the dependencies to install; `excluded` are the paths that the image does not contain."""
+    """A plan with the dependencies to install.
+
+    `excluded` are the paths that the image does not contain; `notes` are lines for the build log.
+    """
 
     plan: Plan
     declaration: DependencyDeclaration
     excluded: Collection[str] = ()
+    notes: tuple[str, ...] = ()
 
 
 def make_plan(
@@ -53,6 +57,7 @@ def make_plan(
     The configuration file is read even where it is excluded. `private_index`: packages are installed from
     wheels that were downloaded before. Raises PlanError.
     """
+    check_language(files)
     configuration = read_configuration(files, crew)
     excluded = excluded_paths(files, configuration.exclude)
     if excluded:
@@ -69,10 +74,10 @@ def make_plan(
     )
     declaration = read_dependencies(files, configuration, location.project, private_index)
     plan = Plan(
-        framework=framework_of(configuration, declaration),
+        framework=framework_of(configuration.framework, declaration.packages),
         entrypoint=entrypoint,
         python=python,
         timeout=configuration.timeout,
         env_required=configuration.env_required,
     )
-    return Planned(plan, declaration, excluded)
+    return Planned(plan, declaration, excluded, configuration.notes)

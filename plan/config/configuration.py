@@ -10,6 +10,7 @@ from dataclasses import dataclass
 
 from ..errors import CONFIG_INVALID, PlanError, join_limited
 from ..source import Files
+from .framework import check_framework
 from .toml_tables import TomlTable, read_toml
 
 DEFAULT_ENTRYPOINT = "main:kickoff"
@@ -20,6 +21,8 @@ _MAX_VARIABLES = 128
 # The whole plan must fit into a build pod's termination message, of which the kubelet keeps 4096 bytes.
 _MAX_VARIABLE_CHARACTERS = 2048
 _CREW_KEYS = ("framework", "entrypoint", "python")
+# The image profile that the base images of an installation correspond to.
+_SLIM_PROFILE = "slim"
 
 
 @dataclass(frozen=True)
@@ -28,6 +31,7 @@ class Configuration:
 
     `origin` is the place of the entrypoint for messages. `exclude` are patterns for plan.exclude; `requires`
     are packages, and `directories` directories with dependency declarations, that the file itself names.
+    `notes` are lines for the build log, about what has no effect.
     """
 
     origin: str
@@ -40,13 +44,15 @@ class Configuration:
     requires: tuple[str, ...] = ()
     directories: tuple[str, ...] = ()
     python_origin: str = ""
+    notes: tuple[str, ...] = ()
 
 
 def read_configuration(files: Files, crew: str | None) -> Configuration:
     """Return the configuration of `crew` (None: the only one). Raises PlanError(ConfigInvalid)."""
-    for name in ("crew.toml", "crewship.toml"):
-        if name in files:
-            return _read_tables(read_toml(files, name), crew)
+    if "crew.toml" in files:
+        return _read_tables(read_toml(files, "crew.toml"), crew)
+    if "crewship.toml" in files:
+        return _read_tables(read_toml(files, "crewship.toml"), crew, foreign=True)
     if "langgraph.json" in files:
         from .langgraph import read_langgraph  # most trees have none
 
@@ -70,33 +76,53 @@ def read_configuration(files: Files, crew: str | None) -> Configuration:
     return Configuration(origin="the default without a configuration file")
 
 
-def _read_tables(root: TomlTable, crew: str | None) -> Configuration:
-    root.allow_only("deployment", "deployments", "build", "run")
+def _read_tables(root: TomlTable, crew: str | None, foreign: bool = False) -> Configuration:
+    """Return the configuration in these tables; `foreign`: unknown keys are noted, not refused."""
     chosen = _select_crew(root, crew)
+    framework = chosen.text_at("framework", "langgraph") if chosen else None
+    if chosen:
+        check_framework(framework, chosen.location("framework"))
     build, run = root.table("build"), root.table("run")
-    if build:
-        build.allow_only("exclude")
-    timeout: str | None = None
-    required: tuple[str, ...] = ()
-    if run:
-        run.allow_only("timeout", "env_required")
-        timeout, required = _timeout(run), _required_variables(run)
-    exclude = build.texts_at("exclude", "tests") if build else ()
-    if chosen is None:
-        return Configuration(f"the default of {root.file}", None, None, None, timeout, required, exclude)
-    chosen.allow_only(*_CREW_KEYS)
+    unknown = _check_keys(root, foreign, "deployment", "deployments", "build", "run")
+    unknown += _check_keys(build, foreign, "exclude")
+    unknown += _check_keys(run, foreign, "timeout", "env_required")
+    unknown += _check_keys(chosen, foreign, *_CREW_KEYS, *(("profile",) if foreign else ()))
+    if foreign and chosen:
+        _check_profile(chosen)
     return Configuration(
         origin=chosen.location("entrypoint")
-        if "entrypoint" in chosen.values
+        if chosen and "entrypoint" in chosen.values
         else f"the default of {root.file}",
-        framework=chosen.text_at("framework", "langgraph"),
-        entrypoint=chosen.text_at("entrypoint", "pkg.crew:MyCrew"),
-        python=chosen.text_at("python", "3.11"),
-        timeout=timeout,
-        env_required=required,
-        exclude=exclude,
-        python_origin=chosen.location("python"),
+        framework=framework,
+        entrypoint=chosen.text_at("entrypoint", "pkg.crew:MyCrew") if chosen else None,
+        python=chosen.text_at("python", "3.11") if chosen else None,
+        timeout=_timeout(run) if run else None,
+        env_required=_required_variables(run) if run else (),
+        exclude=build.texts_at("exclude", "tests") if build else (),
+        python_origin=chosen.location("python") if chosen else "",
+        notes=(f"{root.file}: no effect here: {join_limited(unknown)}",) if unknown else (),
     )
+
+
+def _check_keys(table: TomlTable | None, foreign: bool, *known: str) -> list[str]:
+    """Return the unknown keys of a foreign table. Raises PlanError(ConfigInvalid) for those of our own."""
+    if table is None:
+        return []
+    if not foreign:
+        table.allow_only(*known)
+    return table.unknown(*known)
+
+
+def _check_profile(table: TomlTable) -> None:
+    profile = table.text_at("profile", _SLIM_PROFILE)
+    if profile not in (None, _SLIM_PROFILE):
+        raise table.error(
+            "profile",
+            f"is {profile!r}, an image with more than Python; crews are built on the plain images of this "
+            "installation",
+            f'Write profile = "{_SLIM_PROFILE}"; an administrator can offer another base image '
+            "(CREWYARD_BASE_IMAGES).",
+        )
 
 
 def _select_crew(root: TomlTable, crew: str | None) -> TomlTable | None:

@@ -42,7 +42,13 @@ def read_crewai(files: Files, table: TomlTable, crew: str | None) -> Configurati
             f"pyproject.toml: [tool.crewai] requires a {expected}; {problem}",
             'Add a crew.toml with [deployment] and entrypoint = "module:object".',
         )
-    return Configuration(origin="pyproject.toml: [tool.crewai]", framework="crewai", entrypoint=names[0])
+    unknown = table.unknown("type")
+    return Configuration(
+        origin="pyproject.toml: [tool.crewai]",
+        framework="crewai",
+        entrypoint=names[0],
+        notes=(f"pyproject.toml: no effect here: {join_limited(unknown)}",) if unknown else (),
+    )
 
 
 def _find_classes(files: Files, kind: str) -> list[tuple[str, str]]:

@@ -1,7 +1,4 @@
-"""langgraph.json, written by LangGraph's tools. Called by plan.config.configuration.
-
-Ignores unknown keys, because the format is LangGraph's.
-"""
+"""langgraph.json, written by LangGraph's tools. Called by plan.config.configuration."""
 
 import json
 import posixpath
@@ -11,6 +8,8 @@ from ..errors import CONFIG_INVALID, UNSUPPORTED_FRAMEWORK, PlanError, join_limi
 from ..packages.own_project import is_project
 from ..source import Files, text_of
 from .configuration import Configuration, checked_variables
+from .framework import ONLY_PYTHON_HINT
+from .langgraph_keys import read_keys
 
 _FILE = "langgraph.json"
 
@@ -51,6 +50,7 @@ def read_langgraph(files: Files, crew: str | None) -> Configuration:
         requires=tuple(item for item in dependencies if not item.startswith((".", "/"))),
         directories=local,
         python_origin=f"{_FILE}: python_version",
+        notes=read_keys(_FILE, values),
     )
 
 
@@ -88,7 +88,7 @@ def _entrypoint(name: str, target: object, projects: list[str]) -> str:
         raise PlanError(
             UNSUPPORTED_FRAMEWORK,
             f"{_FILE}: graphs.{name} is {path_text}, which is not Python",
-            "Only Python crews can be built.",
+            ONLY_PYTHON_HINT,
         )
     if not path_text.endswith(".py"):
         if "/" in path_text or not path_text:

@@ -42,6 +42,10 @@ class TomlTable:
                 )
                 raise self.error(key, "is unknown", hint)
 
+    def unknown(self, *known: str) -> list[str]:
+        """Return the full names of the keys that are not in `known`."""
+        return [self._full(key) for key in self.values if key not in known]
+
     def table(self, key: str) -> "TomlTable | None":
         """Return the table at `key`, or None. Raises ConfigInvalid for another type."""
         value = self.values.get(key)

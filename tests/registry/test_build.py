@@ -130,6 +130,11 @@ def test_from_a_commit_to_an_image(pod: StepRunner, demo: GitRepository) -> None
         assert (entry.mtime, entry.uid, entry.gid) == (0, 0, 0)
 
 
+def test_keys_without_effect_are_in_the_build_log(pod: StepRunner, demo: GitRepository) -> None:
+    pod.assemble(demo.commit({**CREW, "crewship.toml": '[deployment]\nregion = "eu"\n'}, "first"))
+    assert "note: crewship.toml: no effect here: deployment.region" in pod.output.getvalue()
+
+
 def _content(layer: tarfile.TarFile, name: str) -> str:
     file = layer.extractfile(name)
     assert file is not None

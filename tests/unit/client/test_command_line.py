@@ -232,6 +232,18 @@ def test_lint_reports_the_error_and_the_fix(tmp_path, capsys):
     assert "kickoff" in printed
 
 
+def test_lint_notes_keys_without_effect(tmp_path, capsys):
+    tree_of(
+        tmp_path,
+        **{"crewship.toml": '[deployment]\nregion = "eu"\n', "main.py": "def kickoff(): pass"},
+    )
+    note = "crewship.toml: no effect here: deployment.region"
+    assert call(["lint", str(tmp_path)]) == 0
+    assert f"note: {note}" in capsys.readouterr().err
+    assert call(["lint", str(tmp_path), "--json"]) == 0
+    assert json.loads(capsys.readouterr().out)["notes"] == [note]
+
+
 def test_a_missing_address_is_an_error_with_the_next_step(tmp_path, capsys, monkeypatch):
     monkeypatch.setenv("CREWYARD_CONFIG", str(tmp_path / "none"))
     monkeypatch.delenv("CREWYARD_URL", raising=False)

@@ -115,18 +115,16 @@ def test_module_file(files: list[str], path: str | None) -> None:
 
 
 @pytest.mark.parametrize(
-    ("files", "reason", "part"),
+    ("files", "part"),
     [
-        ({}, "EntrypointNotFound", "the source has no Python file"),
-        ({"package.json": "{}", "index.js": ""}, "UnsupportedFramework", "JavaScript"),
-        ({"go.mod": ""}, "UnsupportedFramework", "Go"),
-        ({"package.json": "{}", "app.py": ""}, "EntrypointNotFound", "modules: app"),
-        ({"src/mian.py": ""}, "EntrypointNotFound", "main.py or src/main.py not found"),
+        ({}, "the source has no Python file"),
+        ({"package.json": "{}", "app.py": ""}, "modules: app"),
+        ({"src/mian.py": ""}, "main.py or src/main.py not found"),
     ],
 )
-def test_missing_module(files: dict[str, str], reason: str, part: str) -> None:
+def test_missing_module(files: dict[str, str], part: str) -> None:
     error = refusal(files)
-    assert error.reason == reason
+    assert error.reason == "EntrypointNotFound"
     assert part in error.message
 
 

@@ -46,6 +46,9 @@ def lint(context: CliContext, directory: Path, crew: str | None, pythons: tuple[
             if error.hint:
                 context.output.status(error.hint)
         raise SystemExit(FAILED) from None
+    if not context.as_json:
+        for note in planned.notes:
+            context.output.status(f"note: {note}", "yellow")
     context.output.details(_row(planned), _FIELDS)
 
 
@@ -58,4 +61,5 @@ def _row(planned: Planned) -> dict[str, Any]:
         "timeout": plan.timeout,
         "env_required": list(plan.env_required),
         "left_out": sorted(planned.excluded),
+        "notes": list(planned.notes),
     }

@@ -1,0 +1,45 @@
+"""Keys of langgraph.json that describe LangGraph's own image and server. Called by plan.config.langgraph.
+
+Each is refused with the next step if a crew could miss what it asks for, else it is noted.
+"""
+
+from collections.abc import Mapping
+from typing import Any
+
+from ..errors import CONFIG_INVALID, PlanError, join_limited
+
+_USED = frozenset({"$schema", "graphs", "dependencies", "env", "python_version", "node_version"})
+_REFUSED = {
+    "dockerfile_lines": (
+        "changes the image by Dockerfile instructions, which this build does not execute",
+        "Remove it, and use Python packages that contain what it installs.",
+    ),
+    "pip_config_file": (
+        "configures pip, which this build configures itself",
+        "Remove it; for a private package index, set the Project's build.secretRef.",
+    ),
+    "base_image": (
+        "names an image; crews are built on the images of this installation",
+        "Remove it; an administrator can offer another base image (CREWYARD_BASE_IMAGES).",
+    ),
+    "source": (
+        "asks for an installation by uv",
+        'Remove it, and name the directory in "dependencies", for example ["."].',
+    ),
+}
+# Images of LangGraph's server, in whose place the runner calls the graph.
+_SERVER_IMAGES = ("langchain/langgraph-api", "langchain/langgraph-server")
+
+
+def read_keys(file: str, values: Mapping[str, Any]) -> tuple[str, ...]:
+    """Return notes on the keys without effect. Raises PlanError(ConfigInvalid) for one that must have it."""
+    unused = []
+    for key, value in values.items():
+        if key in _USED or not value:
+            continue
+        server_image = key == "base_image" and str(value).startswith(_SERVER_IMAGES)
+        if key in _REFUSED and not server_image:
+            problem, hint = _REFUSED[key]
+            raise PlanError(CONFIG_INVALID, f"{file}: {key} {problem}", hint)
+        unused.append(key)
+    return (f"{file}: no effect here: {join_limited(unused)}",) if unused else ()
