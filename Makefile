@@ -1,4 +1,4 @@
-# `make demo` shows all features; `make test` runs all tests; `make down PURGE=1` removes everything.
+# `make demo` shows all features; `make test` tests a change; `make down PURGE=1` removes everything.
 SHELL := /bin/bash
 .SHELLFLAGS := -euo pipefail -c
 MAKEFLAGS += --no-print-directory
@@ -7,10 +7,10 @@ VENV := .venv
 BIN := $(VENV)/bin
 STAMP := $(VENV)/.installed-$(shell sha256sum requirements/dev.txt | cut -c1-12)
 CODE := crds plan kube egress controller build runner api actions client clients dev tests bench
-TESTS := tests/unit tests/registry tests/heavy tests/actions tests/cluster tests/e2e tests/campaign tests/security tests/monitoring tests/clients tests/fuzz
+REPORTS := test-results
 
 .DEFAULT_GOAL := help
-.PHONY: help up down env status deploy dev demo test check lint types contracts unit cluster e2e campaign bench fuzz fuzz-parsers sbom audit tools clients docs lock format version clean
+.PHONY: help up down env status deploy dev demo test test-all check lint types contracts unit cluster e2e campaign bench fuzz fuzz-parsers sbom audit tools clients docs lock format version clean
 
 help: ## list the targets
 	@grep -hE '^[a-z0-9-]+:.*## ' $(MAKEFILE_LIST) | sed 's/:.*## /\t/' | expand -t 12
@@ -44,15 +44,32 @@ $(STAMP): requirements/dev.txt
 demo: up $(STAMP) ## demo on the dev cluster: a commit becomes a deployment, a run, events and an artifact
 	@eval "$$($(PYTHON) -m dev env)" && $(BIN)/python -m tests.e2e.demo
 
-test: ## run everything: check, then tests against the kube-apiserver and end-to-end tests
-	@$(PYTHON) -m dev fit test
-	@$(MAKE) up $(STAMP) tools lint types contracts
-	@# Tests that restart components of the node run first and alone; then two in parallel (tests/conftest.py).
-	@eval "$$($(PYTHON) -m dev env)" && code=0 \
-	  && { CREWYARD_GROUND_FAULTS=1 $(BIN)/pytest -q tests/campaign/ground || code=$$?; } \
-	  && { $(BIN)/pytest -n 2 --dist loadscope --ignore tests/campaign/ground $(TESTS) || code=$$?; } && exit $$code
+# Lint, types and contracts run beside the tests. A failure of one fails the target after the tests.
+# Half of the tests' time is waiting: four workers keep two cores busy. $(1): arguments of pytest.
+define complete_run
+	@mkdir -p $(REPORTS) && eval "$$($(PYTHON) -m dev env)" && code=0 \
+	  && { $(MAKE) lint types contracts >$(REPORTS)/check.log 2>&1 & check=$$!; } \
+	  && { CREWYARD_COMPLETE_RUN=1 $(BIN)/pytest -n 4 --dist loadscope --durations=25 --durations-min=5 \
+	    --junitxml=$(REPORTS)/$@.xml tests $(1) || code=$$?; } \
+	  && { wait $$check || { code=$$?; echo "lint, types or contracts failed ($(REPORTS)/check.log):"; cat $(REPORTS)/check.log; }; } \
+	  && $(BIN)/python -m tests.slow $(REPORTS)/$@.xml && exit $$code
+endef
 
-check: $(STAMP) lint types contracts unit ## run the quick checks: lint, types, contracts, unit tests
+test: ## check, and the tests of a change: unit, against the kube-apiserver, end-to-end (12 minutes)
+	@$(PYTHON) -m dev fit test
+	@$(MAKE) up $(STAMP) tools
+	$(call complete_run,-m "not campaign and not nightly")
+
+test-all: ## all tests but the campaign: also those marked `nightly` (40 minutes)
+	@$(PYTHON) -m dev fit test-all
+	@$(MAKE) up $(STAMP) tools
+	@# Tests that restart components of the node run first and alone.
+	@eval "$$($(PYTHON) -m dev env)" && CREWYARD_GROUND_FAULTS=1 CREWYARD_COMPLETE_RUN=1 \
+	  $(BIN)/pytest -q tests/campaign/ground -m "alone and not campaign"
+	$(call complete_run,-m "not campaign and not alone")
+
+check: $(STAMP) ## run the quick checks side by side: lint, types, contracts, unit tests
+	@$(MAKE) -j2 --output-sync=target lint types contracts unit
 
 lint: $(STAMP) ## ruff, codespell, and the conventions of names and prose
 	@$(BIN)/ruff check $(CODE)

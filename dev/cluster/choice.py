@@ -20,6 +20,7 @@ VARIABLE = "CREWYARD_CLUSTER"
 # What each make target does to a cluster that others may also use.
 _IMPACT = {
     "test": "its tests stop the service, add nodes and fill queues",
+    "test-all": "its tests stop the service, kill the node's programs and fill queues",
     "cluster": "its tests create namespaces, install other versions of the CRDs and stop servers",
     "campaign": "it kills processes, stops the apiserver and fills disks",
     "bench": "it loads the apiserver with hundreds of objects in parallel",

@@ -67,6 +67,7 @@ async def killed(
     require_good(found.report)
 
 
+@pytest.mark.nightly
 async def test_controller_kills(place, chosen):
     await killed("test_controller_kills", place, runs=50, count=10, seconds=25, seed=chosen(1))
 
@@ -84,7 +85,7 @@ async def test_hundred_controller_kills(place, chosen):
     )
 
 
-@pytest.mark.parametrize("number", [signal.SIGTERM, signal.SIGINT])
+@pytest.mark.parametrize("number", [signal.SIGTERM, pytest.param(signal.SIGINT, marks=pytest.mark.nightly)])
 async def test_controller_exits_after_sigterm(place, number):
     async with open_testbed(place, concurrency=CONCURRENCY) as testbed:
         begun = asyncio.get_running_loop().time()

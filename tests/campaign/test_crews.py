@@ -112,6 +112,7 @@ async def everything(
     require_good(found.report)
 
 
+@pytest.mark.nightly
 async def test_every_death(place):
     await everything("test_every_death", place, {**FAULTS, **SMALL}, neighbours=4)
 

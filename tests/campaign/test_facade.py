@@ -65,6 +65,7 @@ async def killed(name: str, place, count: int, seconds: float, seed: int) -> Non
     require_good(found.report)
 
 
+@pytest.mark.nightly
 async def test_facade_kills(place, chosen):
     await killed("test_facade_kills", place, count=10, seconds=12, seed=chosen(4))
 

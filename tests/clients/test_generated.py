@@ -23,12 +23,14 @@ def test_the_committed_files_are_up_to_date(sources, tmp_path):
     assert stale == [], "run `make clients` and commit what it changes"
 
 
+@pytest.mark.nightly
 def test_the_go_client_passes_its_own_tests():
     assert run("gofmt", "-l", ".", cwd=CLIENTS / "go") == ""
     run("go", "vet", "./...", cwd=CLIENTS / "go", seconds=540)
     assert "ok" in run("go", "test", "./...", cwd=CLIENTS / "go", seconds=540)
 
 
+@pytest.mark.nightly
 def test_the_typescript_client_passes_its_own_tests(sources):
     assert "# fail 0" in run("node", "--test", "--test-reporter=tap", "test/stream.test.mjs", cwd=sources)
 

@@ -14,6 +14,8 @@ from crewyard import Client, NotFound
 from tests.clients.conftest import ROOT, run
 from tests.e2e.upload_project import archive, tree
 
+pytestmark = pytest.mark.nightly
+
 HERE = Path(__file__).parent / "whole"
 CREW = ROOT / "tests" / "e2e" / "crew"
 

@@ -231,6 +231,7 @@ async def test_every_attempt_of_a_build_is_blocked(
     assert (await two.own.image(good)).partition("@")[0].endswith(two.own.project)
 
 
+@pytest.mark.nightly
 async def test_attempts_succeed_with_credentials_unrestricted(
     testbed: E2eTestbed, two: TwoProjects, places: dict[str, Any]
 ):

@@ -8,6 +8,10 @@ import time
 from pathlib import Path
 from typing import Any
 
+import pytest
+
+pytestmark = pytest.mark.nightly
+
 CREW = """
     import os
     def kickoff():

@@ -8,7 +8,11 @@ import time
 from pathlib import Path
 from typing import Any
 
+import pytest
+
 from tests.unit.runner.conftest import wait_until
+
+pytestmark = pytest.mark.nightly
 
 LINES = 1_000_000
 

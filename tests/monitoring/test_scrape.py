@@ -12,6 +12,8 @@ from crewyard import Client, Unauthorized
 from tests.e2e.upload_project import archive
 from tests.monitoring import shipped
 
+pytestmark = pytest.mark.nightly
+
 CREW = "def kickoff():\n    return 'well'\n\n\ndef fails():\n    raise ValueError('not well')\n"
 RARE = {"Failed builds by reason", "Repository polls", "Webhooks", "Background work"}
 """Panels of what need not happen: a repository that is followed, a delivery, a failure."""

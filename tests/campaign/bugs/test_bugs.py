@@ -3,17 +3,19 @@
 A checker that was never seen to fail shows nothing.
 """
 
-from collections.abc import Callable
+from collections.abc import Callable, Collection
 
 import pytest
+from _pytest.mark import ParameterSet
 
 from tests.campaign.bugs import pod_scenes
 from tests.campaign.bugs.bug import Bug, Scene, copied, plant
-from tests.campaign.bugs.catalogue import BUGS, QUICK
+from tests.campaign.bugs.catalogue import BUGS, DAILY, QUICK
 from tests.campaign.report import keep_bug
 from tests.campaign.testbed import ROOT
 
 SLOW = [bug for bug in BUGS if bug.name not in QUICK]
+OFTEN = [bug for bug in BUGS if bug.name in QUICK]
 
 
 def scenes(bugs: list[Bug]) -> list[Scene]:
@@ -25,9 +27,16 @@ def _name(thing: Bug | Callable[..., object]) -> str:
     return thing.name if isinstance(thing, Bug) else thing.__name__
 
 
-quick = pytest.mark.parametrize("bug", [bug for bug in BUGS if bug.name in QUICK], ids=_name)
+def daily_first(things: list[Bug] | list[Scene], daily: Collection[Bug | Scene]) -> list[ParameterSet]:
+    """Mark those that are not daily."""
+    marks = {True: [], False: [pytest.mark.nightly]}
+    return [pytest.param(thing, marks=marks[thing in daily], id=_name(thing)) for thing in things]
+
+
+daily = [bug for bug in BUGS if bug.name in DAILY]
+quick = pytest.mark.parametrize("bug", daily_first(OFTEN, daily))
+quick_scenes = pytest.mark.parametrize("scene", daily_first(scenes(OFTEN), scenes(daily)))
 slow = pytest.mark.parametrize("bug", SLOW, ids=_name)
-quick_scenes = pytest.mark.parametrize("scene", scenes([bug for bug in BUGS if bug.name in QUICK]), ids=_name)
 slow_scenes = pytest.mark.parametrize("scene", [*scenes(SLOW), pod_scenes.second_pod], ids=_name)
 
 

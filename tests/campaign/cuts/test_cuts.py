@@ -88,7 +88,13 @@ async def judge(name: str, directory, *stages: tuple[Scenario, ...]) -> None:
 
 @pytest.mark.timeout(3600)
 async def test_kills_at_run_and_deployment_writes(tmp_path):
-    await judge("test_cuts", tmp_path, (SubmittedRun(),), (CommittedDeployment(),), (BuiltDeployment(),))
+    await judge("test_cuts", tmp_path, (SubmittedRun(),), (CommittedDeployment(),))
+
+
+@pytest.mark.nightly
+@pytest.mark.timeout(3600)
+async def test_kills_at_build_writes(tmp_path):
+    await judge("test_kills_at_build_writes", tmp_path, (BuiltDeployment(),))
 
 
 @pytest.mark.campaign

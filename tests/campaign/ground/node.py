@@ -1,6 +1,6 @@
 """The embedded node's own processes, killed, halted, set back and started again by the functions of `dev`.
 
-Requires the embedded dev cluster and CREWYARD_GROUND_FAULTS=1, which `make test` and
+Requires the embedded dev cluster and CREWYARD_GROUND_FAULTS=1, which `make test-all` and
 `make campaign` set, since everything else on the cluster gets the faults too. Blocks: call it in a thread.
 """
 

@@ -16,6 +16,8 @@ from tests.campaign.report import require_good
 from tests.campaign.testbed import open_testbed
 from tests.campaign.workload import draw
 
+pytestmark = [pytest.mark.alone, pytest.mark.nightly]
+
 CONCURRENCY = 6
 Doing = Callable[[ClusterNode, Campaign], Awaitable[None]]
 

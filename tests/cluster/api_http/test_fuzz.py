@@ -1,7 +1,7 @@
 """Thousands of requests generated from the served OpenAPI document: every response is a described one.
 
 `CREWYARD_FUZZ_EXAMPLES`: requests generated per operation, besides those of the document's examples and of
-its schemas' limits; `make fuzz` uses more. `CREWYARD_FUZZ_CASES`: minimum of all requests.
+its schemas' limits; `make test-all` and `make fuzz` use more. `CREWYARD_FUZZ_CASES`: minimum of all requests.
 """
 
 import asyncio
@@ -19,7 +19,7 @@ from crds import names
 from crds.kinds import DEPLOYMENT, PROJECT, RUN
 from crds.times import format_second
 
-EXAMPLES = os.environ.get("CREWYARD_FUZZ_EXAMPLES", "5")
+EXAMPLES = os.environ.get("CREWYARD_FUZZ_EXAMPLES", "1")
 SEED = os.environ.get("CREWYARD_FUZZ_SEED", "1")
 CHECKS = (
     "not_a_server_error",
@@ -32,7 +32,7 @@ CHECKS = (
     "unsupported_method",
     "ignored_auth",
 )
-MIN_CASES = int(os.environ.get("CREWYARD_FUZZ_CASES", "2000"))
+MIN_CASES = int(os.environ.get("CREWYARD_FUZZ_CASES", "500"))
 
 
 async def example(testbed) -> None:

@@ -163,7 +163,11 @@ async def controller(kube: KubeClient, config: ControllerConfig) -> AsyncIterato
         await own_client.close()
 
 
-@pytest.fixture(params=["kopf", "resync"])
+both_triggers = pytest.mark.parametrize("trigger", ["kopf", "resync"], indirect=True)
+"""For tests whose way differs most between the two: `make test` runs them with both."""
+
+
+@pytest.fixture(params=["kopf", pytest.param("resync", marks=pytest.mark.nightly)])
 def trigger(request: pytest.FixtureRequest) -> str:
     """Return the trigger of reconciles: Kopf, or the resync alone."""
     return str(request.param)

@@ -12,7 +12,15 @@ from controller.deployment.deadlines import STOP_GRACE_SECONDS
 from controller.deployment.steps import ANNOTATION_STEP
 from crds import kinds, names
 from crds.objects import Deployment, Pod
-from tests.cluster.controller.conftest import FAST, IMAGE, ControllerTestbed, condition, controller, settings
+from tests.cluster.controller.conftest import (
+    FAST,
+    IMAGE,
+    ControllerTestbed,
+    both_triggers,
+    condition,
+    controller,
+    settings,
+)
 
 NO_IMAGE = "registry.crewyard.internal:5000/library/none:1"
 
@@ -24,6 +32,7 @@ async def create(testbed, name, project="demo", source=SOURCE):
     await testbed.kube.create(kinds.DEPLOYMENT, {"metadata": {"name": name}, "spec": spec})
 
 
+@both_triggers
 async def test_build_fails_after_four_attempts(testbed):
     await testbed.project()
     await create(testbed, "dep-a")
@@ -106,6 +115,7 @@ async def test_image_of_the_same_source_is_reused(idle_builds):
     assert await building(testbed.kube) == {"dep-a", "dep-d"}
 
 
+@both_triggers
 async def test_waiting_build_starts_when_the_other_is_deleted(idle_builds):
     testbed = idle_builds
     await testbed.project()

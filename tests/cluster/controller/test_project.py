@@ -11,7 +11,7 @@ import pytest
 from crds import kinds
 from crds.deployment_name import git_name
 from crds.objects import Deployment
-from tests.cluster.controller.conftest import condition
+from tests.cluster.controller.conftest import both_triggers, condition
 from tests.testbed.git_server import GitServer
 
 
@@ -144,6 +144,7 @@ async def test_credentials_come_from_the_secret(testbed, tmp_path):
         await wait_deployment(testbed, commit)
 
 
+@both_triggers
 async def test_late_build_never_replaces_a_newer_one(testbed):
     await testbed.project()
     for name in ("dep-1", "dep-2"):
@@ -210,6 +211,7 @@ async def prune_pods(testbed):
     return [pod for pod in found if not pod["spec"].get("schedulingGates")]
 
 
+@both_triggers
 async def test_retention_deletes_images_then_deployments(testbed):
     await testbed.project(retention={"deployments": 2})
     for index in range(2):

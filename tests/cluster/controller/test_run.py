@@ -11,7 +11,14 @@ from controller.run import pod_ref
 from controller.run.requeue import WAITED
 from crds import kinds
 from crds.objects import Pod, Run
-from tests.cluster.controller.conftest import FAST, ControllerTestbed, condition, controller, settings
+from tests.cluster.controller.conftest import (
+    FAST,
+    ControllerTestbed,
+    both_triggers,
+    condition,
+    controller,
+    settings,
+)
 
 NO_IMAGE = "registry.crewyard.internal:5000/library/none:1"
 
@@ -23,6 +30,7 @@ def unrecorded(monkeypatch):
     monkeypatch.setattr(pod_ref, "STARTING_DELAY_SECONDS", 600.0)
 
 
+@both_triggers
 async def test_run_gets_a_pod_is_claimed_and_ends(testbed):
     await testbed.project()
     # The pod never starts, so it cannot end before the test writes its result.
@@ -214,6 +222,7 @@ async def test_run_waits_for_its_deployment(testbed):
     await testbed.until(kinds.RUN, "run-a", lambda o: o["status"].get("pod"))
 
 
+@both_triggers
 async def test_runs_above_the_plan_queue_in_order(testbed):
     await testbed.project()
     await testbed.deployment("dep-a", image=NO_IMAGE)
@@ -233,6 +242,7 @@ async def test_runs_above_the_plan_queue_in_order(testbed):
     assert "pod" not in (await testbed.kube.get(kinds.RUN, "run-3"))["status"]
 
 
+@both_triggers
 async def test_cancel_before_and_after_pod_creation(testbed):
     await testbed.project()
     await testbed.deployment("dep-a", image=NO_IMAGE)
@@ -249,6 +259,7 @@ async def test_cancel_before_and_after_pod_creation(testbed):
     assert (await testbed.wait_ended("run-0")).phase == "Canceled"
 
 
+@both_triggers
 async def test_deleted_pod_fails_the_run_for_good(testbed):
     await testbed.project()
     await testbed.deployment("dep-a", image=NO_IMAGE)

@@ -17,6 +17,8 @@ import pytest
 
 from tests.testbed.controlplane import ControlPlane, missing_programs
 
+pytestmark = pytest.mark.nightly
+
 ROOT = Path(__file__).parents[3]
 IMAGE = f"registry.example.com/team/crewyard/service@sha256:{'a' * 64}"
 FOREIGN_OBJECTS = {

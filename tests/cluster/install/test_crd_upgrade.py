@@ -23,7 +23,10 @@ from tests.cluster.install.installation import (
 
 KINDS = ("projects", "deployments", "runs")
 
-pytestmark = pytest.mark.skipif(shutil.which("helm") is None, reason="no helm: `make tools` builds it")
+pytestmark = [
+    pytest.mark.nightly,
+    pytest.mark.skipif(shutil.which("helm") is None, reason="no helm: `make tools` builds it"),
+]
 
 
 @pytest.fixture

@@ -19,6 +19,8 @@ from tests.unit.api.ratelimit import redis_server
 from tests.unit.api.store.conftest import postgres, s3_server
 from tests.unit.api.store.postgres_server import PASSWORD
 
+pytestmark = pytest.mark.nightly
+
 __all__ = ["postgres", "s3_server"]
 
 CREW = {

@@ -13,6 +13,8 @@ from dev.progress import StepProgress
 from dev.settings import Settings
 from tests.testbed.stub_programs import StubPrograms, StubResponse
 
+pytestmark = pytest.mark.nightly
+
 FACTS = {
     "CgroupVersion": "2",
     "CgroupDriver": "systemd",
