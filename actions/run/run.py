@@ -43,6 +43,7 @@ class RunInputs:
     body: Mapping[str, Any]
     seconds: int
     directory: Path | None
+    overwrite: bool
 
 
 @dataclass
@@ -106,7 +107,8 @@ def read_inputs(inputs: Inputs, environment: Mapping[str, str]) -> RunInputs:
         body["timeout"] = inputs.text("timeout")
     directory = inputs.text("artifacts-directory")
     target = Path(environment.get("GITHUB_WORKSPACE") or ".", directory) if directory else None
-    return RunInputs(body, seconds + _MAX_QUEUE_SECONDS, target)
+    overwrite = inputs.flag("artifacts-overwrite", False)
+    return RunInputs(body, seconds + _MAX_QUEUE_SECONDS, target, overwrite)
 
 
 def follow(run: RunProgress, console: Console) -> None:
@@ -130,9 +132,9 @@ def follow(run: RunProgress, console: Console) -> None:
     raise StepFailed(f"The events of {run.id} have ended, but it is still {run.status}.")
 
 
-def collect(run: RunProgress, console: Console, directory: Path) -> None:
+def collect(run: RunProgress, console: Console, directory: Path, overwrite: bool) -> None:
     """Download the artifacts. Raises StepFailed with the errors after trying all of them."""
-    downloads, failed = artifacts.DownloadDirectory(directory), list[str]()
+    downloads, failed = artifacts.DownloadDirectory(directory, overwrite), list[str]()
     for item in artifacts.list_artifacts(run.api, run.id or ""):
         name = str(item.get("name"))
         try:
@@ -227,7 +229,7 @@ def _run_and_collect(run: RunProgress, console: Console, request: RunInputs) -> 
         raise
     if request.directory is not None:
         try:
-            collect(run, console, request.directory)
+            collect(run, console, request.directory, request.overwrite)
         except (StepFailed, ErrorResponse) as failed:
             if run.status == "succeeded":
                 raise

@@ -2,7 +2,6 @@
 
 import hashlib
 import os
-import re
 import secrets
 from collections.abc import Iterator, Mapping
 from contextlib import suppress
@@ -13,11 +12,11 @@ from urllib.parse import quote
 
 from actions.workflow.client.api import ApiClient
 from actions.workflow.errors import StepFailed
+from actions.workflow.file_names import download_problem
 
 _PER_PAGE = 100
 _MAX_PAGES = 100
 _CHUNK = 256 * 1024
-_RESERVED = re.compile(r"(?i)(con|prn|aux|nul|com[0-9]|lpt[0-9])(\..*)?")
 
 
 class DownloadMismatch(OSError):
@@ -33,33 +32,18 @@ def list_artifacts(api: ApiClient, run: str) -> Iterator[Mapping[str, Any]]:
             return
 
 
-def name_problem(name: str, windows: bool) -> str | None:
-    """Return why a file of this name is not written; None if it is allowed."""
-    parts = name.split("/")
-    if any(part in ("", ".", "..") for part in parts) or "\0" in name:
-        return "it is not a relative path"
-    if windows and (
-        re.search(r'[<>:"\\|?*\x00-\x1f]', name)
-        or any(_RESERVED.fullmatch(part) or part[-1] in ". " for part in parts)
-    ):
-        return "Windows does not allow this name"
-    if any(part.casefold() == ".git" for part in parts):
-        return "it would be inside a .git directory"
-    return None
-
-
 class DownloadDirectory:
-    """The target directory of artifacts."""
+    """The target directory of artifacts. It replaces files of others only with `overwrite`."""
 
-    def __init__(self, directory: Path, windows: bool = os.name == "nt") -> None:
+    def __init__(self, directory: Path, overwrite: bool = False, windows: bool = os.name == "nt") -> None:
         directory.mkdir(parents=True, exist_ok=True)
-        self._root, self._windows = directory.resolve(), windows
+        self._root, self._overwrite, self._windows = directory.resolve(), overwrite, windows
         self._names: dict[str, str] = {}
 
     def target(self, name: str) -> Path:
         """Return the file for an artifact and create its directory. Raises StepFailed for an unsafe name."""
         display = name[:200].encode("unicode_escape").decode()
-        problem = name_problem(name, self._windows)
+        problem = download_problem(name, self._windows)
         if problem:
             raise StepFailed(f"The artifact {display} is not downloaded: {problem}.")
         other = self._names.setdefault(name.casefold(), name)
@@ -72,11 +56,22 @@ class DownloadDirectory:
             self._make_directories(path.parent)
             if path.is_dir() and not path.is_symlink():
                 raise StepFailed(f"The artifact {display} is not downloaded: a directory has its name.")
+            if os.path.lexists(path) and not self._overwrite:
+                raise StepFailed(
+                    f"The artifact {display} is not downloaded: the file exists. Give another "
+                    "artifacts-directory, or artifacts-overwrite: true."
+                )
         except OSError as error:
             raise StepFailed(
                 f"The artifact {display} is not downloaded: {error.strerror or error}."
             ) from None
         return path
+
+    def store(self, part: Path, path: Path) -> None:
+        """Rename the complete file. Raises FileExistsError if another program has created the file."""
+        if not self._overwrite:
+            path.open("xb").close()
+        part.replace(path)
 
     def _make_directories(self, directory: Path) -> None:
         """Create directories one by one, following no existing link out of the root."""
@@ -109,7 +104,7 @@ def fetch(api: ApiClient, run: str, item: Mapping[str, Any], downloads: Download
 
     try:
         api.download(f"/v1/runs/{quote(run, safe='')}/artifacts/{quote(name, safe='/')}", save)
-        part.replace(path)
+        downloads.store(part, path)
     finally:
         part.unlink(missing_ok=True)
     return path

@@ -15,6 +15,7 @@ from api.store.errors import Mismatch, TooLarge
 from api.store.index.artifacts import ArtifactRow
 from crds import names
 from crds.times import format_time
+from plan.file_names import checkout_problem, relative_path_problem
 
 MAX_NAME_BYTES = 1024
 _SHA256 = re.compile(r"[0-9a-f]{64}")
@@ -116,13 +117,13 @@ async def _check_limits(context: InternalContext, run: str, name: str, size: int
 
 
 def name_problem(name: str) -> str | None:
-    """Return why an artifact name is invalid, or None for a relative path without `.` and `..`."""
+    """Return why an artifact name is invalid, or None for a relative path that changes no checkout."""
     try:
         size = len(name.encode())
     except UnicodeEncodeError:
         return "the name is not valid UTF-8"
     if size > MAX_NAME_BYTES:
         return f"the name is longer than {MAX_NAME_BYTES} bytes"
-    if "\0" in name or any(part in ("", ".", "..") for part in name.split("/")):
+    if relative_path_problem(name):
         return "the name is not a relative path below the artifacts directory"
-    return None
+    return checkout_problem(name)

@@ -5,6 +5,7 @@ import io
 import re
 import subprocess
 import tarfile
+from pathlib import Path
 
 import pytest
 from hypothesis import given
@@ -19,6 +20,7 @@ from actions.workflow.source import git
 from actions.workflow.source.exclude_patterns import ExcludePatterns
 from actions.workflow.source.pack import pack, select
 from actions.workflow.source.upload_progress import UploadProgress
+from tests.testbed import hostile_file_names
 
 
 @pytest.mark.parametrize(
@@ -118,25 +120,29 @@ def test_failure_locations(message, directory, expected):
     assert failure_location.locate(message, directory) == expected
 
 
-@pytest.mark.parametrize(
-    ("name", "windows", "fine"),
-    [
-        ("a/b.txt", False, True),
-        ("..a/…", True, True),
-        ("a/../b", False, False),
-        ("/a", False, False),
-        ("a/", False, False),
-        ("C:/x", True, False),
-        ("a\\..\\b", True, False),
-        ("a\\b", False, True),
-        ("nul.txt", True, False),
-        ("a. ", True, False),
-        (".GIT/hooks/x", False, False),
-        ("", False, False),
-    ],
-)
-def test_names_of_artifacts(name, windows, fine):
-    assert (artifacts.name_problem(name, windows) is None) == fine
+@pytest.mark.parametrize("name", [*hostile_file_names.REPOSITORY, *hostile_file_names.OUTSIDE])
+def test_a_hostile_name_is_not_downloaded(tmp_path, name):
+    downloads = artifacts.DownloadDirectory(tmp_path, windows=False)
+    with pytest.raises(StepFailed, match="is not downloaded"):
+        downloads.target(name)
+    assert not list(tmp_path.iterdir())
+
+
+@pytest.mark.parametrize("name", hostile_file_names.WINDOWS)
+def test_windows_reserves_more_names(tmp_path, name):
+    with pytest.raises(StepFailed, match="Windows"):
+        artifacts.DownloadDirectory(tmp_path, windows=True).target(name)
+    assert artifacts.DownloadDirectory(tmp_path, windows=False).target(name)
+
+
+@pytest.mark.parametrize("name", hostile_file_names.HARMLESS)
+def test_a_harmless_name_is_downloaded(tmp_path, name):
+    assert artifacts.DownloadDirectory(tmp_path, windows=False).target(name) == tmp_path / name
+
+
+def test_the_actions_have_the_rules_of_the_service():
+    root = Path(__file__).parents[2]
+    assert (root / "actions/workflow/file_names.py").read_text() == (root / "plan/file_names.py").read_text()
 
 
 def test_a_pause_grows_is_bounded_and_honours_retry_after():

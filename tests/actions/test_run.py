@@ -154,6 +154,7 @@ async def test_artifacts_stay_inside_their_directory(runner, service, tmp_path):
     (runner.workspace / "out/away").symlink_to(tmp_path)
     (tmp_path / "victim").write_text("mine")
     (runner.workspace / "out/link").symlink_to(tmp_path / "victim")
+    (runner.workspace / "out/mine.txt").write_text("mine")
     good = {f"deep/{number}.txt": str(number).encode() for number in range(120)}
     bad = {
         "../up": b"x",
@@ -162,16 +163,33 @@ async def test_artifacts_stay_inside_their_directory(runner, service, tmp_path):
         ".git/config": b"x",
         "a//b": b"x",
         "DEEP/0.txt": b"x",
+        "link": b"new",
+        "mine.txt": b"x",
     }
-    service.files = {**good, "link": b"new", "größe %41.txt": b"y", **bad}
+    service.files = {**good, "größe %41.txt": b"y", **bad}
     done = await runner.run(artifacts_directory="out")
     assert done.code == 1
     assert len(done.errors()[0].split("%0A")) == len(bad)
-    for name, content in {**good, "link": b"new", "größe %41.txt": b"y"}.items():
+    for name, content in {**good, "größe %41.txt": b"y", "mine.txt": b"mine"}.items():
         assert (runner.workspace / "out" / name).read_bytes() == content
-    assert (tmp_path / "victim").read_text() == "mine"
+    assert (tmp_path / "victim").read_text() == "mine" and (runner.workspace / "out/link").is_symlink()
     assert not (tmp_path / "file").exists() and not (runner.workspace / "up").exists()
     assert not list((runner.workspace / "out").rglob("*.part"))
+
+
+async def test_files_are_replaced_on_request_alone(runner, service, tmp_path):
+    service.events, service.files = [BEGIN, DONE], {"a.txt": b"new", "link": b"new"}
+    (runner.workspace / "out").mkdir()
+    (tmp_path / "victim").write_text("mine")
+    (runner.workspace / "out/a.txt").write_text("old")
+    (runner.workspace / "out/link").symlink_to(tmp_path / "victim")
+    refused = await runner.run(artifacts_directory="out")
+    assert refused.code == 1 and "artifacts-overwrite" in refused.log
+    done = await runner.run(artifacts_directory="out", artifacts_overwrite="true")
+    assert done.code == 0, done.log
+    for name in service.files:
+        assert (runner.workspace / "out" / name).read_bytes() == b"new"
+    assert (tmp_path / "victim").read_text() == "mine"
 
 
 async def test_an_artifact_with_a_wrong_digest_is_fetched_again(runner, service):

@@ -40,7 +40,8 @@ def copied(directory: Path) -> Path:
     """A copy of the product with its tests."""
     tree = directory / "tree"
     for package in sorted({*PACKAGES, *BESIDE}):
-        shutil.copytree(ROOT / package, tree / package, ignore=shutil.ignore_patterns("__pycache__"))
+        ignored = shutil.ignore_patterns("__pycache__")
+        shutil.copytree(ROOT / package, tree / package, symlinks=True, ignore=ignored)
     shutil.copy(ROOT / "pyproject.toml", tree)
     return tree
 

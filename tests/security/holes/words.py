@@ -10,6 +10,8 @@ HOOKS = "tests/cluster/api_http/test_hooks.py"
 MASK = "tests/unit/runner/output/test_mask.py"
 READER = "tests/unit/api/streaming/test_independent_reader.py"
 ARTIFACTS = "tests/unit/api/v1/test_artifacts.py"
+POD_ARTIFACTS = "tests/unit/api/internal/test_runs.py::test_artifact_inside_a_repository_directory_is_refused"
+DOWNLOADS = "tests/unit/client/test_service.py"
 
 HOLES: tuple[Hole, ...] = (
     hole(
@@ -48,9 +50,10 @@ HOLES: tuple[Hole, ...] = (
         'b"data: " + str(data.get("message", "")).encode() + b"\\n\\n"', READER,
     ),
     hole(
-        "X8", "an artifact's name climbs", "api/internal/artifacts.py",
+        "X8", "an artifact's name climbs", "plan/file_names.py",
         'if "\\0" in name or any(part in ("", ".", "..") for part in name.split("/")):', "if False:",
         "tests/unit/api/internal/test_runs.py::test_hostile_artifact_name_is_refused",
+        f"{DOWNLOADS}::test_a_hostile_name_is_refused_before_the_first_file",
     ),
     hole(
         "X8", "an artifact is shown, not stored", "api/v1/artifacts/view.py",
@@ -59,11 +62,6 @@ HOLES: tuple[Hole, ...] = (
     hole(
         "X8", "an artifact's name breaks out of its header", "api/v1/artifacts/view.py",
         'replace("\\\\", "_").replace(\'"\', "_")', 'replace("\\\\", "_")', ARTIFACTS,
-    ),
-    hole(
-        "X8", "a download leaves its directory", "client/crewyard/cli/commands/artifacts.py",
-        'wrong = any(part in ("", ".", "..") for part in parts) or "\\0" in name', "wrong = False",
-        "tests/unit/client/test_command_line.py::test_an_artifact_is_never_written_outside",
     ),
     hole(
         "X9", "one good proof of several is enough", "api/webhooks/signature.py",
@@ -86,5 +84,34 @@ HOLES: tuple[Hole, ...] = (
         "X9", "a delivery under another id is another one", "api/webhooks/replay_protection.py",
         'return [*keys, f"body:{body.sha256}"] if proof.signed or not keys else keys',
         "return keys", HOOKS,
+    ),
+    hole(
+        "X8", "a file below .git is stored", "api/internal/artifacts.py",
+        "return checkout_problem(name)", "return None", POD_ARTIFACTS,
+    ),
+    hole(
+        "X8", "a file below .git is downloaded", "plan/file_names.py",
+        "relative_path_problem(name) or checkout_problem(name) or", "relative_path_problem(name) or",
+        f"{DOWNLOADS}::test_a_hostile_name_is_refused_before_the_first_file",
+    ),
+    hole(
+        "X8", "a short name of .git is downloaded", "plan/file_names.py",
+        " or _SHORT_NAME.fullmatch(plain)", "",
+        f"{DOWNLOADS}::test_a_hostile_name_is_refused_before_the_first_file",
+    ),
+    hole(
+        "X8", "letters without width hide .git", "plan/file_names.py",
+        'if unicodedata.category(letter) != "Cf"', "",
+        f"{DOWNLOADS}::test_a_hostile_name_is_refused_before_the_first_file",
+    ),
+    hole(
+        "X8", "a download replaces what is there", "client/crewyard/cli/download_directory.py",
+        "if os.path.lexists(path) and not self._force", "if False",
+        f"{DOWNLOADS}::test_files_are_replaced_by_force_alone",
+    ),
+    hole(
+        "X8", "a download replaces what came meanwhile", "client/crewyard/cli/download_directory.py",
+        "        if not self._force:\n            try:", "        if False:\n            try:",
+        f"{DOWNLOADS}::test_a_file_made_during_the_download_stays",
     ),
 )  # fmt: skip

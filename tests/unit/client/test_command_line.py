@@ -15,7 +15,6 @@ from hypothesis import strategies as st
 from crewyard.call import Page
 from crewyard.cli import event_lines, output
 from crewyard.cli.commands import env
-from crewyard.cli.commands.artifacts import target
 from crewyard.cli.main import call
 from crewyard.cli.pack import pack
 from crewyard.cli.pages import items
@@ -60,19 +59,6 @@ def test_an_invalid_line_is_reported_by_number(line):
 def test_any_text_in_double_quotes_is_read_back(text):
     quoted = json.dumps(text, ensure_ascii=False)
     assert env.parse(f"A={quoted}") == {"A": text}
-
-
-@pytest.mark.parametrize("name", ["../x", "/x", "a//b", "a/../b", "", ".", "a/..", "a\0b"])
-def test_an_artifact_is_never_written_outside(tmp_path, name):
-    with pytest.raises(CrewyardError, match="cannot be written"):
-        target(tmp_path, name)
-
-
-@pytest.mark.parametrize("name", ["con", "a/NUL.txt", "a:b", "a\\b", "trailing.", "x?"])
-def test_windows_reserves_more_names(tmp_path, name):
-    with pytest.raises(CrewyardError):
-        target(tmp_path, name, windows=True)
-    assert target(tmp_path, name, windows=False)
 
 
 def tree_of(path, **files):

@@ -4,11 +4,14 @@ import hashlib
 import json
 import threading
 from http.server import BaseHTTPRequestHandler, ThreadingHTTPServer
+from urllib.parse import quote
 
 import pytest
 
 from crewyard import Client, CrewyardError, Unavailable, retry
+from crewyard.cli.download_directory import ArtifactDirectory
 from crewyard.cli.main import call
+from tests.testbed import hostile_file_names
 
 PAGE = {"total": 2, "page": 1, "per_page": 100, "has_more": False}
 
@@ -207,9 +210,74 @@ def test_two_artifacts_never_overwrite_each_other(service, tmp_path, capsys, mon
     service.responses["GET", f"{base}/A.txt"] = [(200, {}, b"one")]
     service.responses["GET", f"{base}/a.txt"] = [(200, {}, b"two")]
     # What a file system does that does not tell upper from lower case.
-    monkeypatch.setattr(
-        "crewyard.cli.commands.artifacts.target", lambda directory, name: directory.joinpath(name.lower())
-    )
+    target = ArtifactDirectory.target
+    monkeypatch.setattr(ArtifactDirectory, "target", lambda self, name: target(self, name.lower()))
     assert call(["artifacts", "run_a", "-d", str(tmp_path)]) == 3
     assert "same name here" in capsys.readouterr().err
     assert (tmp_path / "a.txt").read_bytes() == b"one"
+
+
+def offer(service, files):
+    base = "/v1/runs/run_a/artifacts"
+    rows = [artifact(name, body) for name, body in files.items()]
+    service.responses["GET", base] = [(200, {}, {"data": rows, "pagination": PAGE})]
+    for name, body in files.items():
+        service.responses["GET", f"{base}/{quote(name)}"] = [(200, {}, body)]
+
+
+@pytest.mark.parametrize("name", [*hostile_file_names.REPOSITORY, *hostile_file_names.OUTSIDE])
+def test_a_hostile_name_is_refused_before_the_first_file(service, tmp_path, capsys, name):
+    offer(service, {"a.txt": b"x", name: b"x"})
+    assert call(["artifacts", "run_a", "-d", str(tmp_path / "here")]) == 3
+    assert "cannot be written" in capsys.readouterr().err
+    assert list(tmp_path.iterdir()) == []
+
+
+@pytest.mark.parametrize("name", hostile_file_names.WINDOWS)
+def test_windows_reserves_more_names(tmp_path, name):
+    with pytest.raises(CrewyardError, match="Windows"):
+        ArtifactDirectory(tmp_path, False, windows=True).target(name)
+    assert ArtifactDirectory(tmp_path, False, windows=False).target(name)
+
+
+def test_harmless_names_are_downloaded(service, tmp_path):
+    offer(service, {name: name.encode() for name in hostile_file_names.HARMLESS})
+    assert call(["artifacts", "run_a", "-d", str(tmp_path)]) == 0
+    for name in hostile_file_names.HARMLESS:
+        assert (tmp_path / name).read_bytes() == name.encode()
+
+
+def test_files_are_replaced_by_force_alone(service, tmp_path, capsys):
+    offer(service, {"a.txt": b"new", "b.txt": b"new"})
+    (tmp_path / "b.txt").write_text("mine")
+    assert call(["artifacts", "run_a", "-d", str(tmp_path)]) == 3
+    assert "--force" in capsys.readouterr().err
+    assert {path.name: path.read_text() for path in tmp_path.iterdir()} == {"b.txt": "mine"}
+    assert call(["artifacts", "run_a", "-d", str(tmp_path), "--force"]) == 0
+    assert (tmp_path / "b.txt").read_text() == "new"
+
+
+def test_a_link_is_no_file_to_write(service, tmp_path):
+    offer(service, {"a.txt": b"new"})
+    here, victim = tmp_path / "here", tmp_path / "victim"
+    here.mkdir()
+    (here / "a.txt").symlink_to(victim)  # points nowhere: to write there would make the victim
+    assert call(["artifacts", "run_a", "-d", str(here)]) == 3
+    assert not victim.exists()
+
+
+def test_a_file_made_during_the_download_stays(tmp_path):
+    downloads = ArtifactDirectory(tmp_path, False)
+    path, part = downloads.target("a.txt"), tmp_path / "x.part"
+    part.write_text("new")
+    path.write_text("mine")
+    with pytest.raises(CrewyardError, match="exists"):
+        downloads.store(part, path, "a.txt")
+    assert path.read_text() == "mine"
+
+
+def test_the_default_directory_is_of_the_run(service, tmp_path, monkeypatch):
+    offer(service, {"a.txt": b"x"})
+    monkeypatch.chdir(tmp_path)
+    assert call(["artifacts", "run_a", "--download"]) == 0
+    assert (tmp_path / "artifacts-run_a/a.txt").read_bytes() == b"x"

@@ -1,8 +1,6 @@
 """`crewyard artifacts`: list or download the files of a run."""
 
 import hashlib
-import os
-import re
 import secrets
 import time
 from collections.abc import Callable
@@ -12,6 +10,7 @@ import click
 
 from crewyard import exchange, retry
 from crewyard.cli.context import CliContext, with_context
+from crewyard.cli.download_directory import ArtifactDirectory
 from crewyard.cli.escape import escape_control
 from crewyard.cli.output import Column, age, field, size
 from crewyard.cli.pages import items
@@ -25,7 +24,6 @@ _COLUMNS = (
     field("partial"),
     age("created_at"),
 )
-_RESERVED = re.compile(r"(?i)(con|prn|aux|nul|com[0-9]|lpt[0-9])(\..*)?")
 _MAX_DOWNLOAD_ATTEMPTS = 4
 
 
@@ -36,11 +34,16 @@ _MAX_DOWNLOAD_ATTEMPTS = 4
     "--download",
     "-d",
     "directory",
-    type=click.Path(path_type=Path, file_okay=False),
-    help="Download all artifacts, or the named ones, into this directory.",
+    is_flag=False,
+    flag_value="",
+    metavar="[DIR]",
+    help="Download all artifacts, or the named ones, into this directory (default: artifacts-RUN).",
 )
+@click.option("--force", is_flag=True, help="Replace files that are in the directory.")
 @with_context
-def artifacts(context: CliContext, run: str, names: tuple[str, ...], directory: Path | None) -> None:
+def artifacts(
+    context: CliContext, run: str, names: tuple[str, ...], directory: str | None, force: bool
+) -> None:
     """List or download the artifacts of a run."""
     selected = list(items(lambda page, per: context.client.list_artifacts(run, page, per), None))
     if names:
@@ -52,44 +55,31 @@ def artifacts(context: CliContext, run: str, names: tuple[str, ...], directory: 
     if directory is None:
         context.output.rows(selected, _COLUMNS, f"{run} has no artifacts.")
         return
-    directory.mkdir(parents=True, exist_ok=True)
-    written: dict[tuple[int, int], str] = {}
+    root = Path(directory or f"artifacts-{run}")
+    downloads = ArtifactDirectory(root, force)
+    for item in selected:
+        downloads.target(item["name"])  # all names before the first file
+    try:
+        root.mkdir(parents=True, exist_ok=True)
+    except FileExistsError:
+        raise CrewyardError(f"{root} is a file; give another directory") from None
     with context.output.progress(of_bytes=True) as progress:
         task = progress.add_task("downloading", total=sum(item["size"] for item in selected))
         for item in selected:
             progress.update(task, description=escape_control(item["name"])[:40])
-            path = _download(
-                context, run, item, directory, written, lambda count: progress.advance(task, count)
-            )
+            path = _download(context, run, item, downloads, lambda count: progress.advance(task, count))
             context.output.item({**item, "path": str(path)}, str(path))
-    context.output.status(f"{len(selected)} artifacts are in {directory}")
-
-
-def target(directory: Path, name: str, windows: bool = os.name == "nt") -> Path:
-    """Return the file for an artifact, never outside `directory`. Raises CrewyardError."""
-    parts = name.split("/")
-    wrong = any(part in ("", ".", "..") for part in parts) or "\0" in name
-    if windows:
-        wrong = wrong or bool(re.search(r'[<>:"\\|?*\x00-\x1f]', name))
-        wrong = wrong or any(_RESERVED.fullmatch(part) or part[-1] in ". " for part in parts)
-    if wrong:
-        raise CrewyardError(f"the artifact {name!r} cannot be written here: it is not a file name")
-    return directory.joinpath(*parts)
+    context.output.status(f"{len(selected)} artifacts are in {root}")
 
 
 def _download(
     context: CliContext,
     run: str,
     item: Artifact,
-    directory: Path,
-    written: dict[tuple[int, int], str],
+    downloads: ArtifactDirectory,
     on_progress: Callable[[int], None],
 ) -> Path:
-    root = directory.resolve()
-    path = target(root, item["name"])
-    existing = next(parent for parent in path.parents if parent.exists())
-    if existing.resolve() != existing:
-        raise CrewyardError(f"{existing} is a link; artifacts are not downloaded through links")
+    path = downloads.target(item["name"])
     path.parent.mkdir(parents=True, exist_ok=True)
     part = path.with_name(f".{secrets.token_hex(8)}.part")
     try:
@@ -101,20 +91,10 @@ def _download(
                 time.sleep(
                     exchange.retry_delay(problem, attempt + retry.MAX_ATTEMPTS - _MAX_DOWNLOAD_ATTEMPTS, True)
                 )
-        _rename(part, path, item["name"], written)
+        downloads.store(part, path, item["name"])
     finally:
         part.unlink(missing_ok=True)
     return path
-
-
-def _rename(part: Path, path: Path, name: str, written: dict[tuple[int, int], str]) -> None:
-    """Rename the file, unless another artifact of this download has that name here (`a.md`, `A.md`)."""
-    if path.exists() and (existing := path.stat()) and (existing.st_dev, existing.st_ino) in written:
-        other = written[existing.st_dev, existing.st_ino]
-        raise CrewyardError(f"{name} and {other} are the same name here; download them into two directories")
-    part.replace(path)
-    status = path.stat()
-    written[status.st_dev, status.st_ino] = name
 
 
 def _fetch(

@@ -6,6 +6,7 @@ import json
 from datetime import UTC, datetime
 from pathlib import Path
 from typing import Any
+from urllib.parse import quote
 
 import pytest
 
@@ -13,6 +14,7 @@ from api.store.index.claims.claims import ClaimRequest
 from api.store.store import Store
 from crds.installation_limits import InstallationLimits
 from runner.crewyard_runtime.events import check
+from tests.testbed import hostile_file_names
 from tests.unit.api.internal.conftest import FakeObjects, Mint, Pods
 from tests.unit.api.store import builders
 from tests.unit.api.store.blobs.test_blobs import read_all
@@ -332,6 +334,25 @@ async def test_hostile_artifact_name_is_refused(pods: Pods, store: Store, bearer
     async with pods.put(address, data=b"x", headers=sent) as response:
         assert response.status == 422
     assert (await store.artifacts.page(run, 0, 10)).total == 0
+
+
+@pytest.mark.parametrize("name", hostile_file_names.REPOSITORY)
+async def test_artifact_inside_a_repository_directory_is_refused(
+    pods: Pods, store: Store, bearer: Mint, name: str
+) -> None:
+    await builders.add_demo_project(store)
+    run = await builders.claim_run(store)
+    status, response = await put_artifact(pods, run, quote(name), b"x", bearer(run))
+    assert status == 422 and "version control" in response["error"]
+    assert (await store.artifacts.page(run, 0, 10)).total == 0
+
+
+@pytest.mark.parametrize("name", hostile_file_names.HARMLESS)
+async def test_harmless_artifact_name_is_stored(pods: Pods, store: Store, bearer: Mint, name: str) -> None:
+    await builders.add_demo_project(store)
+    run = await builders.claim_run(store)
+    status, response = await put_artifact(pods, run, quote(name), b"x", bearer(run))
+    assert (status, response["name"]) == (200, name)
 
 
 async def test_artifact_with_wrong_checksum_is_refused(pods: Pods, store: Store, bearer: Mint) -> None:

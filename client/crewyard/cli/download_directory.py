@@ -1,0 +1,53 @@
+"""Target directory of `crewyard artifacts --download`: which names it takes, and whose files it replaces."""
+
+import os
+from pathlib import Path
+
+from crewyard.errors import CrewyardError
+from crewyard.plan.file_names import download_problem
+
+
+class ArtifactDirectory:
+    """A directory for the artifacts of one run. It replaces files of others only with `force`."""
+
+    def __init__(self, directory: Path, force: bool, windows: bool = os.name == "nt") -> None:
+        self._directory, self._force, self._windows = directory, force, windows
+        self._stored: dict[tuple[int, int], str] = {}
+
+    def target(self, name: str) -> Path:
+        """Return the file for an artifact; create nothing. Raises CrewyardError if it is not allowed."""
+        problem = download_problem(name, self._windows)
+        if problem:
+            raise CrewyardError(f"the artifact {name!r} cannot be written here: {problem}")
+        path = self._directory.resolve().joinpath(*name.split("/"))
+        existing = next(parent for parent in path.parents if parent.exists())
+        if existing.resolve() != existing:
+            raise CrewyardError(f"{existing} is a link; artifacts are not downloaded through links")
+        if os.path.lexists(path) and not self._force and self._owner(path) is None:
+            raise CrewyardError(f"{path} exists; give another directory, or --force to replace it")
+        return path
+
+    def store(self, part: Path, path: Path, name: str) -> None:
+        """Rename the complete file. Raises CrewyardError if another file has that name (`a.md`, `A.md`)."""
+        owner = self._owner(path)
+        if owner is not None:
+            raise CrewyardError(
+                f"{name} and {owner} are the same name here; download them into two directories"
+            )
+        if not self._force:
+            try:
+                path.open("xb").close()  # another program may have created it
+            except FileExistsError:
+                raise CrewyardError(
+                    f"{path} exists; give another directory, or --force to replace it"
+                ) from None
+        part.replace(path)
+        status = path.stat()
+        self._stored[status.st_dev, status.st_ino] = name
+
+    def _owner(self, path: Path) -> str | None:
+        """Return the artifact that this call has stored under the path."""
+        if not path.exists():
+            return None
+        status = path.stat()
+        return self._stored.get((status.st_dev, status.st_ino))
