@@ -26,13 +26,13 @@ from crds.times import parse_time
 
 @dataclass(frozen=True)
 class ObservedRun:
-    """Observed state of a Run. `variables` are the keys of the Secret, None if not needed."""
+    """Observed state of a Run. `resolution` is None for a Run that has ended or has a pod."""
 
     run: Run
     project: Project | None
     deployment: Deployment | None
     pod: Pod | None
-    variables: frozenset[str] | None = None
+    resolution: resolve.Resolution | None = None
 
 
 def decide(observed: ObservedRun, now: datetime, config: ControllerConfig) -> Decision:
@@ -101,9 +101,7 @@ def _without_pod(observed: ObservedRun, now: datetime) -> Decision:
     run = observed.run
     if run.cancel:
         return finish(run, CANCELED, now)
-    resolution = resolve.resolve(run, observed.project, observed.deployment)
-    if isinstance(resolution, resolve.RunReady) and observed.variables is not None:
-        resolution = resolve.missing_variable(resolution, observed.variables) or resolution
+    resolution = observed.resolution
     if isinstance(resolution, resolve.RunRefused):
         return _refuse(observed, resolution, now)
     adoption = owner.adoption(kinds.RUN, run, observed.project)

@@ -68,12 +68,19 @@ class RunReader:
         pod = await self.pod(run, live) if read else self._cached_pod(run)
         if pod is None and has_pod:
             pod = self._deleted_pod(run)
-        variables = None
+        resolution = None
         if pod is None and not has_pod:
-            resolution = resolve.resolve(run, project, deployment)
-            if isinstance(resolution, resolve.RunReady) and resolve.needs_variables(resolution):
-                variables = await self.variables(resolution.project.name)
-        return ObservedRun(run, project, deployment, pod, variables)
+            resolution = await self._resolve(run, project, deployment)
+        return ObservedRun(run, project, deployment, pod, resolution)
+
+    async def _resolve(
+        self, run: Run, project: Project | None, deployment: Deployment | None
+    ) -> resolve.Resolution:
+        resolution = resolve.resolve(run, project, deployment)
+        if isinstance(resolution, resolve.RunReady) and resolve.needs_variables(resolution):
+            variables = await self.variables(resolution.project.name)
+            return resolve.missing_variable(resolution, variables) or resolution
+        return resolution
 
     def _deleted_pod(self, run: Run) -> Pod | None:
         """Return a deleted pod as failed if its last seen version states why.

@@ -1,6 +1,6 @@
 """Resolution of a Run's Project and Deployment: ready, waiting or refused. Pure.
 
-Called by `controller.run.decide` for each Run without a pod, and by the admission.
+Called by `controller.run.observe` for each Run without a pod, and by the admission.
 """
 
 from dataclasses import dataclass

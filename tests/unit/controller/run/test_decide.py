@@ -7,6 +7,7 @@ import pytest
 
 from controller.config import Timing
 from controller.run.decide import ObservedRun, decide
+from controller.run.resolve import RunReady, missing_variable, resolve
 from controller.runtime import event_map
 from controller.runtime.decision import NOTHING
 from crds.times import format_time
@@ -32,13 +33,12 @@ def look(make, config):
             ),
             None: None,
         }
-        seen = ObservedRun(
-            run,
-            projects[project] if project in ("there", None) else project,
-            deployments[deployment] if isinstance(deployment, str | None) else deployment,
-            pod,
-            variables,
-        )
+        project = projects[project] if project in ("there", None) else project
+        deployment = deployments[deployment] if isinstance(deployment, str | None) else deployment
+        resolution = resolve(run, project, deployment)
+        if isinstance(resolution, RunReady) and variables is not None:
+            resolution = missing_variable(resolution, variables) or resolution
+        seen = ObservedRun(run, project, deployment, pod, resolution if pod is None else None)
         return decide(seen, now, config)
 
     return look
