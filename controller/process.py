@@ -91,6 +91,7 @@ class ControllerProcess:
                     image_collector,
                     config.timing.coalescing_window,
                     build_admission.source_key,
+                    config.placements,
                 ).reconcile,
                 event_map.GITHUB: GitHubReconciler(applier, config, self._github).reconcile,
                 event_map.SOURCE: SourceReconciler(applier, config, self._git, observed_sources).reconcile,

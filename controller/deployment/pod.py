@@ -89,7 +89,7 @@ def dependencies(
         "args": kaniko_arguments(image, config),
         "terminationMessagePolicy": "FallbackToLogsOnError",
         "resources": security.resources(
-            (project.spec.get("build") or {}).get("resources"), KANIKO_REQUESTS, KANIKO_LIMITS
+            config.placements.build_resources(project)[0], KANIKO_REQUESTS, KANIKO_LIMITS
         ),
         "securityContext": security.kaniko_container(),
         **mount,

@@ -1,13 +1,24 @@
 """Placement of the pods of crews: node selectors, tolerations, resources (CREWYARD_PODS). Pure.
 
 Isolation (nodes, runtime class): the installation overrides the Project. Size (requests and limits):
-the Project overrides its plan, which overrides all runs. Called by `controller.config` and the pod builders.
+the Project overrides its plan, which overrides all runs, up to the ceilings of `max`. Called by
+`controller.config`, the pod builders and `controller.project`.
 """
 
 import json
 from collections.abc import Mapping
 from dataclasses import dataclass, field
 from typing import Any
+
+from controller.pods.ceilings import (
+    DEFAULT_CEILINGS,
+    AllowedNodes,
+    allow_nodes,
+    is_amount,
+    lower_resources,
+    raise_to,
+)
+from crds.objects import Project
 
 Json = dict[str, Any]
 _MAPS = ("nodeSelector",)
@@ -24,6 +35,10 @@ class NodePlacement:
     image_pull_secrets: tuple[Json, ...] = ()
     runtime_class: str = ""
     resources: Mapping[str, Mapping[str, Any]] = field(default_factory=dict)
+    max: Mapping[str, Any] = field(default_factory=dict)
+    """The greatest amounts that a Project may set; for a resource that is missing, the default."""
+    build_max: Mapping[str, Any] = field(default_factory=dict)
+    """The same for the builds of a plan's projects."""
 
     def merged_over(self, below: "NodePlacement") -> "NodePlacement":
         """Return both merged; this placement wins."""
@@ -33,7 +48,13 @@ class NodePlacement:
             (*self.image_pull_secrets, *below.image_pull_secrets),
             self.runtime_class or below.runtime_class,
             merge_resources(below.resources, self.resources),
+            {**below.max, **self.max},
         )
+
+    def ceilings(self) -> dict[str, Any]:
+        """Return the ceiling of each resource that a Project may set: never below the installation's own."""
+        own = {**(self.resources.get("requests") or {}), **(self.resources.get("limits") or {})}
+        return raise_to({**DEFAULT_CEILINGS, **self.max}, own)
 
     def spec(self, project: Mapping[str, Any] | None = None) -> Json:
         """Return fields of a pod's `spec`, merged over those of `Project.spec.pod`."""
@@ -55,11 +76,37 @@ class NodePlacements:
     run: NodePlacement = field(default_factory=NodePlacement)
     build: NodePlacement = field(default_factory=NodePlacement)
     plans: Mapping[str, NodePlacement] = field(default_factory=dict)
+    allowed: AllowedNodes = field(default_factory=AllowedNodes)
+    """Nodes that a Project may choose within the placements above."""
 
     def for_run(self, plan: str) -> NodePlacement:
         """Return the placement of runs of projects with that plan."""
         special = self.plans.get(plan)
         return special.merged_over(self.run) if special else self.run
+
+    def run_resources(self, project: Project) -> tuple[dict[str, dict[str, Any]], tuple[str, ...]]:
+        """Return the Project's resources of runs within its plan's ceilings, and a note per change."""
+        requested = (project.spec.get("run") or {}).get("resources")
+        return lower_resources(requested, self.for_run(project.plan).ceilings(), "run.resources")
+
+    def build_resources(self, project: Project) -> tuple[dict[str, dict[str, Any]], tuple[str, ...]]:
+        """Return the Project's resources of builds within its plan's ceilings, and a note per change."""
+        requested = (project.spec.get("build") or {}).get("resources")
+        plan = self.plans.get(project.plan, NodePlacement())
+        ceilings = {**DEFAULT_CEILINGS, **self.build.max, **plan.build_max}
+        return lower_resources(requested, ceilings, "build.resources")
+
+    def pod_fields(self, project: Project) -> tuple[Json, tuple[str, ...]]:
+        """Return `spec.pod` of the Project with allowed nodes only, and a note per change."""
+        return allow_nodes(project.spec.get("pod") or {}, self.allowed)
+
+    def notes(self, project: Project) -> tuple[str, ...]:
+        """Return what the pods of a Project get less than it asks for, one sentence each."""
+        return (
+            *self.run_resources(project)[1],
+            *self.build_resources(project)[1],
+            *self.pod_fields(project)[1],
+        )
 
 
 def merge_resources(
@@ -81,15 +128,38 @@ def merge_resources(
 def parse_placements(text: str) -> NodePlacements:
     """Parse CREWYARD_PODS. Raises ValueError that names the field and its valid values."""
     settings = json.loads(text) if text.strip() else {}
-    _check_fields(settings, ("run", "build", "plans"), "it")
+    _check_fields(settings, ("run", "build", "plans", "allowed"), "it")
     plans = settings.get("plans", {})
     if not isinstance(plans, dict):
         raise ValueError("plans must be an object of placements by plan")
     return NodePlacements(
         _placement(settings.get("run", {}), "run"),
         _placement(settings.get("build", {}), "build", sized=False),
-        {name: _placement(place, f"plans.{name}") for name, place in plans.items()},
+        {name: _placement(place, f"plans.{name}", of_plan=True) for name, place in plans.items()},
+        _allowed(settings.get("allowed", {})),
     )
+
+
+def _allowed(settings: Any) -> AllowedNodes:
+    _check_fields(settings, ("nodeSelector", "tolerations"), "allowed")
+    labels, tolerations = settings.get("nodeSelector", {}), settings.get("tolerations", [])
+    if not isinstance(labels, dict) or not all(
+        isinstance(values, list) and all(isinstance(value, str) for value in values)
+        for values in labels.values()
+    ):
+        raise ValueError(
+            'allowed.nodeSelector must be an object of lists, such as {"disk": ["ssd"], "zone": ["*"]}'
+        )
+    if not isinstance(tolerations, list) or not all(map(_is_allowed_toleration, tolerations)):
+        raise ValueError(
+            "allowed.tolerations must be a list of objects with key and, if needed, value, effect"
+        )
+    return AllowedNodes({label: tuple(values) for label, values in labels.items()}, tuple(tolerations))
+
+
+def _is_allowed_toleration(entry: Any) -> bool:
+    # Without a key, a toleration is one for all taints.
+    return _is_string_map(entry) and bool(entry.get("key")) and set(entry) <= {"key", "value", "effect"}
 
 
 def _check_fields(value: Any, names: tuple[str, ...], where: str) -> None:
@@ -100,8 +170,9 @@ def _check_fields(value: Any, names: tuple[str, ...], where: str) -> None:
             raise ValueError(f"{where} has {name!r}, which is not one of {', '.join(names)}")
 
 
-def _placement(settings: Any, where: str, sized: bool = True) -> NodePlacement:
-    _check_fields(settings, (*_MAPS, *_LISTS, *_TEXTS, *(("resources",) if sized else ())), where)
+def _placement(settings: Any, where: str, sized: bool = True, of_plan: bool = False) -> NodePlacement:
+    sizes = ("max", *(("resources",) if sized else ()), *(("buildMax",) if of_plan else ()))
+    _check_fields(settings, (*_MAPS, *_LISTS, *_TEXTS, *sizes), where)
     for name in _MAPS:
         if not _is_string_map(settings.get(name, {})):
             raise ValueError(f"{where}.{name} must be an object of strings")
@@ -119,6 +190,8 @@ def _placement(settings: Any, where: str, sized: bool = True) -> NodePlacement:
         tuple(settings.get("imagePullSecrets", [])),
         settings.get("runtimeClassName", ""),
         _resources(settings.get("resources", {}), f"{where}.resources"),
+        _ceilings(settings.get("max", {}), f"{where}.max"),
+        _ceilings(settings.get("buildMax", {}), f"{where}.buildMax"),
     )
 
 
@@ -134,4 +207,13 @@ def _resources(settings: Any, where: str) -> dict[str, dict[str, Any]]:
         for name, amount in amounts.items():
             if isinstance(amount, bool) or not isinstance(amount, int | float | str):
                 raise ValueError(f"{where}.{part}.{name} must be an amount, such as 1 or 500m")
+    return dict(settings)
+
+
+def _ceilings(settings: Any, where: str) -> dict[str, Any]:
+    if not isinstance(settings, dict):
+        raise ValueError(f"{where} must be an object of amounts by resource")
+    for name, amount in settings.items():
+        if isinstance(amount, bool) or not is_amount(amount):
+            raise ValueError(f"{where}.{name} must be an amount, such as 8 or 16Gi")
     return dict(settings)

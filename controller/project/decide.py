@@ -30,15 +30,19 @@ def decide(
     observed: ObservedSource | None,
     now: datetime,
     coalescing: CoalescingWindow = NO_COALESCING,
+    lowered: Sequence[str] = (),
 ) -> Decision:
-    """Return the Decision for a Project. An observation of another source than the spec's is ignored."""
+    """Return the Decision for a Project. An observation of another source than the spec's is ignored.
+
+    `lowered` says what its pods get less than its spec asks for.
+    """
     current = observed if observed is not None and observed.matches(project) else None
     has_head = current is not None and current.problem is None and project.git is not None
     resolved = revision.resolve_revision(project, deployments, current) if has_head and current else None
     orders = activation.assign_orders(project, deployments, resolved)
     create = resolved.create if resolved is not None else None
     wait = coalescing.wait(deployments, create, now) if create and resolved and resolved.moved else 0.0
-    status, events = _status(project, deployments, current, resolved, orders, now, wait > 0)
+    status, events = _status(project, deployments, current, resolved, orders, now, wait > 0, lowered)
     after: list[Patch] = []
     active = status.get("activeDeployment", project.active)
     activated_at = status.get("activatedAt", project.status.get("activatedAt"))
@@ -135,6 +139,7 @@ def _status(
     orders: activation.Orders,
     now: datetime,
     coalescing: bool,
+    lowered: Sequence[str],
 ) -> tuple[dict[str, Any], list[ObjectEvent]]:
     status: dict[str, Any] = {}
     events: list[ObjectEvent] = []
@@ -160,5 +165,5 @@ def _status(
     dependencies = policy.updated_dependencies(project, deployments, now)
     if dependencies is not None:
         status["dependencies"] = dependencies
-    written, notes = conditions_of(project, observed, now, coalescing)
+    written, notes = conditions_of(project, observed, now, coalescing, lowered)
     return {**status, **written}, [*events, *notes]

@@ -1,10 +1,11 @@
 """Reconcile of one Project, serial: observe, decide, apply. Called by `controller.runtime.worker`."""
 
 from collections.abc import Callable
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 from datetime import UTC, datetime
 
 from controller.images.reconcile import ImageCollector
+from controller.pods.placement import NodePlacements
 from controller.project import activation, revision
 from controller.project.coalesce import CoalescingWindow
 from controller.project.decide import decide
@@ -26,6 +27,7 @@ class ProjectReconciler:
     coalescing_seconds: float = 0.0
     """Minimum seconds between two builds that commits start."""
     source_key: Callable[[Deployment, Project], str | None] = lambda *_: None
+    placements: NodePlacements = field(default_factory=NodePlacements)
 
     async def reconcile(self, name: str) -> None:
         """Reconcile one Project. Raises `kube.errors`; the worker then retries."""
@@ -48,7 +50,12 @@ class ProjectReconciler:
         deployments = [deployment for deployment in all_deployments if deployment.name not in marked]
         observed = self.observed_sources.get(name)
         decision = decide(
-            project, deployments, observed, datetime.now(UTC), self._coalescing(project, deployments)
+            project,
+            deployments,
+            observed,
+            datetime.now(UTC),
+            self._coalescing(project, deployments),
+            self.placements.notes(project),
         )
         # Before any await: every head seen from now on follows this one.
         if observed is not None and observed.commit and not decision.requeue_after:

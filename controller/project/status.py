@@ -3,6 +3,7 @@
 Messages contain no times, so an idle Project is never written to.
 """
 
+from collections.abc import Sequence
 from datetime import datetime
 from typing import Any
 
@@ -16,20 +17,29 @@ from crds.objects import Project
 NO_SOURCE = "NoSource"
 SUSPENDED = "Suspended"
 RESOLVED = "Resolved"
+ABOVE_CEILING = "AboveCeiling"
 SKIPPED = "Not built, since newer ones followed: "
 """Stored in status messages and read back after a restart: do not change."""
 
 
 def conditions_of(
-    project: Project, observed: ObservedSource | None, now: datetime, coalescing: bool = False
+    project: Project,
+    observed: ObservedSource | None,
+    now: datetime,
+    coalescing: bool = False,
+    lowered: Sequence[str] = (),
 ) -> tuple[dict[str, Any], list[ObjectEvent]]:
     """Return the status fields, and an Event for a new problem; empty before the first poll.
 
-    `coalescing`: the head waits for the end of the coalescing window.
+    `coalescing`: the head waits for the end of the coalescing window. `lowered`: what the pods get less than
+    the spec asks for.
     """
     wanted = _conditions(project, observed, coalescing)
     if wanted is None:
         return {}, []
+    if lowered:
+        message = f"{'; '.join(lowered)}. Change the fields, or ask the operator to raise CREWYARD_PODS."
+        wanted.append(Condition(conditions.LIMITED, True, ABOVE_CEILING, message))
     old = conditions.find(project.conditions, conditions.READY) or {}
     new = wanted[0]
     notes = []

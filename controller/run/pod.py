@@ -57,9 +57,9 @@ def build(
     `variables` are the keys of the project's Secret, which override the Project's plain
     variables; `now` in epoch seconds dates the token.
     """
-    extra = project.spec.get("pod") or {}
+    extra, _ = config.placements.pod_fields(project)
     place = config.placements.for_run(project.plan)
-    size = merge_resources(place.resources, (project.spec.get("run") or {}).get("resources") or {})
+    size = merge_resources(place.resources, config.placements.run_resources(project)[0])
     seconds = deadline(run, deployment, project, config)
     expires = int(now) + config.timing.unschedulable + seconds + TOKEN_SLACK_SECONDS
     token = pod_tokens.mint(config.token_key, "run", config.namespace, run.name, run.uid, expires)

@@ -11,6 +11,8 @@ from typing import Any
 import pytest
 
 from controller.config import ControllerConfig, Timing
+from controller.pods.ceilings import AllowedNodes
+from controller.pods.placement import NodePlacements
 from controller.process import ControllerProcess
 from controller.runtime.recorder import COMPONENT
 from crds import kinds
@@ -144,6 +146,7 @@ def settings(namespace: str, **changes: Any) -> ControllerConfig:
         registry="registry.crewyard.internal:5000",
         registry_insecure=True,
         net_allow=("127.0.0.0/8",),
+        placements=NodePlacements(allowed=AllowedNodes({"crewyard.dev/none": ("here",)})),
         timing=FAST,
     )
     return replace(base, **changes)

@@ -1,6 +1,6 @@
 """All holes. Called by their tests."""
 
-from tests.security.holes import callers, sources, words
+from tests.security.holes import callers, sources, tenants, words
 from tests.security.holes.hole import Hole
 
-HOLES: tuple[Hole, ...] = (*callers.HOLES, *sources.HOLES, *words.HOLES)
+HOLES: tuple[Hole, ...] = (*callers.HOLES, *sources.HOLES, *tenants.HOLES, *words.HOLES)

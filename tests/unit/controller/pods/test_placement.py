@@ -24,7 +24,12 @@ GPU = {
             "nodeSelector": {"accelerator": "nvidia"},
             "tolerations": [{"key": "nvidia.com/gpu", "operator": "Exists"}],
             "resources": {"limits": {"nvidia.com/gpu": 1}},
+            "max": {"nvidia.com/gpu": 2},
         }
+    },
+    "allowed": {
+        "nodeSelector": {"zone": ["*"], "pool": ["*"]},
+        "tolerations": [{"key": "mine", "effect": "NoSchedule"}],
     },
 }
 
@@ -73,7 +78,7 @@ def test_a_project_chooses_its_size_and_not_its_fence(make, config):
         run={"resources": {"limits": {"memory": "8Gi", "nvidia.com/gpu": 2}}},
         pod={
             "nodeSelector": {"pool": "services", "zone": "a"},
-            "tolerations": [{"key": "mine", "operator": "Exists"}],
+            "tolerations": [{"key": "mine", "operator": "Exists", "effect": "NoSchedule"}],
             "imagePullSecrets": [{"name": "pull"}, {"name": "own"}],
         },
     )
@@ -96,6 +101,14 @@ def test_a_project_chooses_its_size_and_not_its_fence(make, config):
         ({"run": {"imagePullSecrets": [{}]}}, "run.imagePullSecrets"),
         ({"run": {"runtimeClassName": 1}}, "run.runtimeClassName"),
         ({"build": {"resources": {}}}, "'resources'"),
+        ({"run": {"max": {"cpu": "many"}}}, "run.max.cpu"),
+        ({"run": {"max": []}}, "run.max"),
+        ({"run": {"buildMax": {}}}, "'buildMax'"),
+        ({"plans": {"pro": {"buildMax": {"memory": "-1"}}}}, "plans.pro.buildMax.memory"),
+        ({"allowed": {"labels": {}}}, "'labels'"),
+        ({"allowed": {"nodeSelector": {"zone": "a"}}}, "allowed.nodeSelector"),
+        ({"allowed": {"tolerations": [{"effect": "NoSchedule"}]}}, "allowed.tolerations"),
+        ({"allowed": {"tolerations": [{"key": "a", "operator": "Exists"}]}}, "allowed.tolerations"),
         ({"plans": []}, "plans"),
         ({"plans": {"pro": {"resources": {"limit": {}}}}}, "plans.pro.resources"),
         ({"plans": {"pro": {"resources": {"limits": []}}}}, "plans.pro.resources.limits"),

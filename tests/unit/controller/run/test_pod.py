@@ -6,6 +6,8 @@ from dataclasses import replace
 import pytest
 
 from controller.config import Timing
+from controller.pods.ceilings import AllowedNodes
+from controller.pods.placement import NodePlacements
 from controller.run import pod
 from crds import pod_tokens
 from crds.installation_limits import InstallationLimits
@@ -97,9 +99,9 @@ def test_the_runner_is_told_its_storage_limit_in_bytes_by_the_kubelet(make, conf
             {"cpu": "1", "memory": "64Mi", "ephemeral-storage": "3Gi"},
         ),
         (
-            {"requests": {"nvidia.com/gpu": 1}, "limits": {"nvidia.com/gpu": 1}},
-            {"cpu": "50m", "memory": "128Mi", "nvidia.com/gpu": 1},
-            {"cpu": "1", "memory": "1Gi", "ephemeral-storage": "3Gi", "nvidia.com/gpu": 1},
+            {"requests": {"ephemeral-storage": "1Gi"}, "limits": {"ephemeral-storage": "8Gi"}},
+            {"cpu": "50m", "memory": "128Mi", "ephemeral-storage": "1Gi"},
+            {"cpu": "1", "memory": "1Gi", "ephemeral-storage": "8Gi"},
         ),
     ],
 )
@@ -109,13 +111,15 @@ def test_resources_are_the_projects_over_the_defaults(make, config, asked, reque
     assert found == {"requests": requests, "limits": limits}
 
 
-def test_where_it_runs_is_the_projects_choice(make, config):
+def test_where_it_runs_is_the_projects_choice_among_what_is_allowed(make, config):
     extra = {
         "imagePullSecrets": [{"name": "pull"}],
         "nodeSelector": {"pool": "crews"},
         "tolerations": [{"key": "gpu", "operator": "Exists"}],
     }
-    spec = built(make, config, make.project(pod=extra))["spec"]
+    allowed = AllowedNodes({"pool": ("crews",)}, ({"key": "gpu"},))
+    found = replace(config, placements=NodePlacements(allowed=allowed))
+    spec = built(make, found, make.project(pod=extra))["spec"]
     assert {key: spec[key] for key in extra} == extra
 
 

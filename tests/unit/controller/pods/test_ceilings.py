@@ -1,0 +1,167 @@
+"""What a Project writes into its pods stays below the installation's ceilings, and the Project says so."""
+
+import json
+from dataclasses import replace
+
+import pytest
+
+from controller.deployment import pod as build_pod
+from controller.pods.placement import NodePlacements, parse_placements
+from controller.project.decide import decide
+from controller.run import pod as run_pod
+from crds.conditions import find
+
+HUGE = {
+    "requests": {"memory": "1Mi", "cpu": "1m", "ephemeral-storage": "1Mi"},
+    "limits": {"memory": "900Gi", "cpu": "500", "ephemeral-storage": "9Ti"},
+}
+NOW_SECONDS = 1_800_000_000
+
+
+def with_pods(config, **pods):
+    return replace(config, placements=parse_placements(json.dumps(pods)))
+
+
+def run_spec(make, config, **spec):
+    project = make.project(**spec)
+    return run_pod.build(make.run(), project, make.deployment(), frozenset(), config, NOW_SECONDS)["spec"]
+
+
+def run_resources(make, config, **spec):
+    return run_spec(make, config, **spec)["containers"][0]["resources"]
+
+
+def kaniko_resources(make, config, **spec):
+    pod = build_pod.dependencies(
+        make.deployment(), make.project(**spec), "d1", 1, "key", "r/i", config, NOW_SECONDS
+    )
+    return pod["spec"]["initContainers"][1]["resources"]
+
+
+def test_a_project_gets_at_most_the_default_ceiling(make, config):
+    ceilings = {"cpu": "16", "memory": "64Gi", "ephemeral-storage": "100Gi"}
+    assert run_resources(make, config, run={"resources": HUGE})["limits"] == ceilings
+    assert kaniko_resources(make, config, build={"resources": HUGE})["limits"] == ceilings
+
+
+def test_requests_are_lowered_too(make, config):
+    asked = {"requests": {"memory": "900Gi"}, "limits": {"memory": "900Gi"}}
+    assert run_resources(make, config, run={"resources": asked})["requests"]["memory"] == "64Gi"
+
+
+@pytest.mark.parametrize("amount", ["1e30", "99999999999999", 2**70, "9.9E", "64.0000001Gi"])
+def test_no_spelling_of_an_amount_passes_the_ceiling(make, config, amount):
+    assert run_resources(make, config, run={"resources": {"limits": {"memory": amount}}})["limits"] == {
+        "cpu": "1",
+        "memory": "64Gi",
+        "ephemeral-storage": "3Gi",
+    }
+
+
+@pytest.mark.parametrize("amount", ["NaN", "Infinity", "-1", "1.2.3", "abc", "1ki"])
+def test_what_is_no_amount_is_left_out(make, config, amount):
+    limits = run_resources(make, config, run={"resources": {"limits": {"memory": amount}}})["limits"]
+    assert limits["memory"] == "1Gi"
+
+
+def test_an_amount_at_the_ceiling_stays_as_written(make, config):
+    limits = {"cpu": "16000m", "memory": "65536Mi", "ephemeral-storage": "107374182400"}
+    assert run_resources(make, config, run={"resources": {"limits": limits}})["limits"] == limits
+
+
+def test_a_resource_that_is_not_offered_is_left_out(make, config):
+    asked = {"requests": {"nvidia.com/gpu": 8}, "limits": {"nvidia.com/gpu": 8, "hugepages-2Mi": "1Gi"}}
+    found = run_resources(make, config, run={"resources": asked})
+    assert (
+        set(found["limits"])
+        == set(found["requests"]) | {"ephemeral-storage"}
+        == {
+            "cpu",
+            "memory",
+            "ephemeral-storage",
+        }
+    )
+
+
+def test_a_plan_has_its_own_ceilings(make, config):
+    found = with_pods(
+        config,
+        run={"max": {"memory": "8Gi"}},
+        build={"max": {"memory": "6Gi"}},
+        plans={"pro": {"max": {"memory": "32Gi", "nvidia.com/gpu": 2}, "buildMax": {"memory": "12Gi"}}},
+    )
+    asked = {"resources": {"limits": {"memory": "900Gi", "nvidia.com/gpu": 4}}}
+    assert "nvidia.com/gpu" not in run_resources(make, found, run=asked)["limits"]
+    for plan, run_memory, build_memory in (("free", "8Gi", "6Gi"), ("pro", "32Gi", "12Gi")):
+        assert run_resources(make, found, plan=plan, run=asked)["limits"]["memory"] == run_memory
+        assert kaniko_resources(make, found, plan=plan, build=asked)["limits"]["memory"] == build_memory
+    assert run_resources(make, found, plan="pro", run=asked)["limits"]["nvidia.com/gpu"] == 2
+
+
+def test_a_ceiling_is_never_below_what_the_installation_itself_gives(make, config):
+    found = with_pods(config, plans={"pro": {"resources": {"limits": {"memory": "256Gi"}}}})
+    assert run_resources(make, found, plan="pro")["limits"]["memory"] == "256Gi"
+    asked = {"resources": {"limits": {"memory": "900Gi"}}}
+    assert run_resources(make, found, plan="pro", run=asked)["limits"]["memory"] == "256Gi"
+
+
+def test_a_project_chooses_no_nodes_by_default(make, config):
+    spec = run_spec(
+        make,
+        config,
+        pod={
+            "tolerations": [{"operator": "Exists"}, {"key": "gpu", "operator": "Exists"}],
+            "nodeSelector": {"kubernetes.io/hostname": "control-plane"},
+        },
+    )
+    assert not {"tolerations", "nodeSelector"} & set(spec)
+
+
+@pytest.mark.parametrize(
+    ("toleration", "kept"),
+    [
+        ({"key": "gpu", "operator": "Exists"}, True),
+        ({"key": "gpu", "operator": "Equal", "value": "a", "effect": "NoSchedule"}, True),
+        ({"key": "spot", "operator": "Equal", "value": "yes", "effect": "NoSchedule"}, True),
+        ({"key": "spot", "operator": "Equal", "value": "no", "effect": "NoSchedule"}, False),
+        ({"key": "spot", "operator": "Exists", "effect": "NoSchedule"}, False),
+        # All effects of the key.
+        ({"key": "spot", "operator": "Equal", "value": "yes"}, False),
+        ({"operator": "Exists"}, False),
+        ({"key": "", "operator": "Exists"}, False),
+    ],
+)
+def test_only_allowed_tolerations_are_kept(make, config, toleration, kept):
+    allowed = {"tolerations": [{"key": "gpu"}, {"key": "spot", "value": "yes", "effect": "NoSchedule"}]}
+    spec = run_spec(make, with_pods(config, allowed=allowed), pod={"tolerations": [toleration]})
+    assert spec.get("tolerations", []) == ([toleration] if kept else [])
+
+
+def test_only_allowed_labels_are_kept(make, config):
+    found = with_pods(config, allowed={"nodeSelector": {"disk": ["ssd"], "zone": ["*"]}})
+    asked = {"disk": "hdd", "zone": "a", "kubernetes.io/hostname": "b"}
+    assert run_spec(make, found, pod={"nodeSelector": asked})["nodeSelector"] == {"zone": "a"}
+    assert run_spec(make, found, pod={"nodeSelector": {"disk": "ssd"}})["nodeSelector"] == {"disk": "ssd"}
+
+
+def test_a_condition_says_what_was_changed(make):
+    places = NodePlacements()
+    project = make.project(
+        run={"resources": {"limits": {"memory": "900Gi", "nvidia.com/gpu": 1}}},
+        build={"resources": {"limits": {"cpu": "99"}}},
+        pod={"tolerations": [{"operator": "Exists"}], "nodeSelector": {"disk": "ssd"}},
+    )
+    decision = decide(project, [], None, make.now, lowered=places.notes(project))
+    told = find(decision.status["conditions"], "Limited")
+    assert (told["status"], told["reason"]) == ("True", "AboveCeiling")
+    for words in (
+        "run.resources.limits.memory: 900Gi is lowered to 64Gi",
+        "run.resources.limits.nvidia.com/gpu is left out",
+        "build.resources.limits.cpu: 99 is lowered to 16",
+        "pod.tolerations[0] is left out",
+        "pod.nodeSelector.disk is left out",
+    ):
+        assert words in told["message"]
+    small = make.project(run={"resources": {"limits": {"memory": "2Gi"}}})
+    within = decide(small, [], None, make.now, lowered=places.notes(small))
+    assert find(within.status["conditions"], "Limited") is None
