@@ -99,26 +99,26 @@ def test_idle_timeout(tmp_path, scheme, first):
 
 
 @pytest.mark.parametrize(
-    ("scheme", "first", "drop"),
+    ("scheme", "first", "drop", "kind"),
     [
-        ("http", b"HTTP/1.1 200 OK\r\nX: ", b"x"),
-        ("http", b"", b"HTTP/1.1 100 Continue\r\n\r\n"),
-        ("http", LONG, b"0"),
-        ("http", CHUNKED, b"1\r\n0\r\n"),
-        ("https", b"", b"\x16"),
-        ("ssh", b"", b"a line without meaning\r\n"),
-        ("ssh", b"SSH-2.0-Server\r\n\x00\x00\x80\x00\x06\x14", b"x"),
+        ("http", b"HTTP/1.1 200 OK\r\nX: ", b"x", GitErrorKind.TIMEOUT),
+        ("http", b"", b"HTTP/1.1 100 Continue\r\n\r\n", GitErrorKind.TIMEOUT),
+        # What comes is no pkt-line, and no TLS record: refused before the time is over.
+        ("http", LONG, b"0", GitErrorKind.UNAVAILABLE),
+        ("http", CHUNKED, b"1\r\n0\r\n", GitErrorKind.UNAVAILABLE),
+        ("https", b"", b"\x16", GitErrorKind.UNAVAILABLE),
+        ("ssh", b"", b"a line without meaning\r\n", GitErrorKind.TIMEOUT),
+        ("ssh", b"SSH-2.0-Server\r\n\x00\x00\x80\x00\x06\x14", b"x", GitErrorKind.TIMEOUT),
     ],
 )
-def test_total_timeout_ends_a_drip(tmp_path, scheme, first, drop):
+def test_total_timeout_ends_a_drip(tmp_path, scheme, first, drop, kind):
     for seconds in (SHORT_SECONDS, 20 * SHORT_SECONDS):
         with listening(treatment=drip(first, drop)) as server:
-            kind = failure_kind(scheme, server.port, tmp_path / str(seconds), total_timeout=seconds)
+            found = failure_kind(scheme, server.port, tmp_path / str(seconds), total_timeout=seconds)
         if server.visits:
             break
         # On a busy machine the deadline may expire before the connection is accepted.
-    assert kind in (GitErrorKind.TIMEOUT, GitErrorKind.UNAVAILABLE, GitErrorKind.NOT_GIT)
-    assert server.visits == 1
+    assert (found, server.visits) == (kind, 1)
 
 
 @pytest.mark.parametrize(
@@ -127,11 +127,5 @@ def test_total_timeout_ends_a_drip(tmp_path, scheme, first, drop):
 )
 def test_byte_limit_ends_a_flood(tmp_path, scheme, first):
     with listening(treatment=drip(first, b"x" * 65536 * 16)) as server:
-        kind = failure_kind(scheme, server.port, tmp_path)
-        assert kind in (
-            GitErrorKind.TOO_LARGE,
-            GitErrorKind.UNAVAILABLE,
-            GitErrorKind.NOT_GIT,
-            GitErrorKind.REPOSITORY_NOT_FOUND,
-        )
+        assert failure_kind(scheme, server.port, tmp_path) is GitErrorKind.UNAVAILABLE
         assert server.visits == 1

@@ -89,12 +89,26 @@ def test_other_urls_are_rejected_before_any_lookup(address):
         parse_url(address, HOSTS)
 
 
+# Browsers and urljoin read these as paths of the same server.
+SAME_SERVER = {
+    "https:/github.com": "https://files.example.com:8443/github.com",
+    "https:github.com": "https://files.example.com:8443/github.com",
+    "https:///github.com": "https://files.example.com:8443/github.com",
+}
+
+
+@pytest.mark.parametrize("location", SAME_SERVER)
+def test_redirect_without_host_stays_on_the_server(location):
+    assert location in REFUSED
+    begin = parse_url("https://files.example.com:8443/a", HOSTS)
+    assert resolve_redirect(begin, location, HOSTS).url == SAME_SERVER[location]
+
+
 @pytest.mark.parametrize(
-    "location", [one for one in REFUSED if one.startswith(("http", "HTTP", "file", "ext"))]
+    "location",
+    [one for one in REFUSED if one.startswith(("http", "HTTP", "file", "ext")) and one not in SAME_SERVER],
 )
 def test_redirect_is_parsed_strictly(location):
-    if location.startswith(("https:/github", "https:github", "https:///github")):
-        return  # Browsers and urljoin read these as paths of the same server.
     with pytest.raises(ContextUrlRefused):
         resolve_redirect(parse_url("http://127.0.0.1:8080/a", HOSTS), location, HOSTS)
 

@@ -163,9 +163,17 @@ async def test_token_of_earlier_run_with_same_name_is_refused(pods: Pods, store:
     assert (await call_api(pods, run, "claim", CLAIM, bearer(run, uid="old-uid")))[1]["state"] == "refused"
 
 
-@pytest.mark.parametrize("change", ["canceled", "ended", "deleted", "recreated"])
+@pytest.mark.parametrize(
+    ("change", "expected"),
+    [
+        ("canceled", (200, {"state": "refused", "reason": "the run was canceled"})),
+        ("ended", (200, {"state": "refused", "reason": "the run has ended"})),
+        ("deleted", (404, {"error": "run not found"})),
+        ("recreated", (404, {"error": "run not found"})),
+    ],
+)
 async def test_claim_reads_object_before_grant(
-    pods: Pods, store: Store, bearer: Mint, objects: FakeObjects, change: str
+    pods: Pods, store: Store, bearer: Mint, objects: FakeObjects, change: str, expected: tuple[int, Any]
 ) -> None:
     await builders.add_demo_project(store)
     run = await builders.create_run(store)
@@ -179,8 +187,7 @@ async def test_claim_reads_object_before_grant(
         "recreated": {"metadata": {**metadata, "uid": "another"}},
     }
     objects.overrides[run] = changes[change]
-    status, response = await call_api(pods, run, "claim", CLAIM, bearer(run))
-    assert status == 404 or (status, response["state"]) == (200, "refused")
+    assert await call_api(pods, run, "claim", CLAIM, bearer(run)) == expected
     assert await store.claims.get(run) is None
 
 

@@ -188,18 +188,23 @@ async def test_no_event_after_the_terminal_one(store: Store) -> None:
     for _ in range(5):
         run = await builders.claim_run(store)
 
-        async def talk(run: str = run) -> int:
+        has_said = asyncio.Event()
+
+        async def talk(run: str = run, has_said: asyncio.Event = has_said) -> int:
             stored = 0
             while True:
                 async with store.events.open_writer(run) as log:
                     if not await store.claims.holds(run, "pod", "nonce"):
                         return stored
                     stored = await log.append([NewEvent(stored + 1, "log", {})])
+                if stored == 3:
+                    has_said.set()
 
         talking = asyncio.create_task(talk())
-        await asyncio.sleep(0.03)
+        await asyncio.wait_for(has_said.wait(), 60)
         await store.run_writer.observe(builders.run(run, "Failed"), builders.NOW)
         stored = await talking
+        assert stored >= 3
         page = await store.events.read(run, 0, 100_000)
         assert [event.id for event in page.events] == list(range(1, stored + 3))
         assert page.events[-1].type == "run.failed"
