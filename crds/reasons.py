@@ -34,6 +34,7 @@ class RunReason(StrEnum):
     ENTRYPOINT_NOT_FOUND = "EntrypointNotFound"
     MISSING_VARIABLE = "MissingVariable"
     INPUT_TOO_LARGE = "InputTooLarge"
+    INPUT_REQUIRED = "InputRequired"
     DEADLINE_EXCEEDED = "DeadlineExceeded"
     OOM_KILLED = "OOMKilled"
     STORAGE_EXCEEDED = "StorageExceeded"

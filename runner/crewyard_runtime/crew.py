@@ -81,16 +81,18 @@ class _Flags(tuple):  # type: ignore[type-arg]
 
 
 def _run(task: dict[str, object]) -> object:
+    from . import question
     from .entrypoint import load
     from .frameworks import import_watch
 
+    question.install()
     import_watch.start()
     limit = task.get("input")
     inputs = limit if isinstance(limit, dict) else {}
     try:
         entrypoint = load(str(task.get("entrypoint") or ""))
-    except Exception as error:
-        error.__crewyard_import__ = True  # type: ignore[attr-defined]
+    except (ImportError, SyntaxError) as error:
+        error.__crewyard_import__ = True  # type: ignore[union-attr]
         raise
     if "logging" in sys.modules:
         from . import logging_bridge
@@ -99,6 +101,7 @@ def _run(task: dict[str, object]) -> object:
     from .call import call
 
     value = call(entrypoint, inputs)
+    question.check_unanswered(value)
     crewai = sys.modules.get(f"{__package__}.frameworks.crewai_values")
     return crewai.outcome(value) if crewai else value
 
@@ -106,12 +109,15 @@ def _run(task: dict[str, object]) -> object:
 def _failure_report(error: BaseException, app: str) -> dict[str, object]:
     from .entrypoint import EntrypointNotFound
     from .failure import failure, print_traceback
+    from .question import find
 
     if isinstance(error, EntrypointNotFound):
         return {"failure": {"reason": "EntrypointNotFound", "message": str(error)[:1500]}}
     if not isinstance(error, SystemExit):
         _flush()
         print_traceback(error)
+    if (asked := find(error)) is not None:
+        return {"failure": {"reason": "InputRequired", "message": str(asked)}}
     return failure("ImportError" if hasattr(error, "__crewyard_import__") else "CrewError", error, app)
 
 

@@ -7,6 +7,8 @@ import sys
 import traceback
 from types import TracebackType
 
+from .hint import hint
+
 MAX_FAILURE_BYTES = 2048
 _MAX_FRAMES = 6
 _RUNTIME_DIRECTORY = os.path.dirname(os.path.abspath(__file__)) + os.sep
@@ -21,19 +23,25 @@ def failure(reason: str, error: BaseException, app: str) -> dict[str, object]:
         )
         text += _crew_frames(error, app)
     else:
-        text = message(error, app)
+        text = message(error, app, reason)
     report: dict[str, object] = {"reason": reason, "message": _clip(text)}
     if not isinstance(error, Exception):
         report["exit"] = True
     return {"failure": report}
 
 
-def message(error: BaseException, app: str) -> str:
-    """Return the exception in one line, its notes and cause, then the crew's frames, innermost last."""
-    lines = [_line(error)]
+def message(error: BaseException, app: str, reason: str = "") -> str:
+    """Return the exception in one line, its notes, cause and next step, then the crew's frames.
+
+    The innermost frame comes last. Omits the name of the exception if it is also the reason, which precedes
+    the message wherever it is shown.
+    """
+    lines = [_line(error).removeprefix(f"{reason}: ")]
     lines += [str(note)[:300] for note in getattr(error, "__notes__", ())][:3]
     if error.__cause__ is not None:
         lines.append("caused by " + _line(error.__cause__))
+    if next_step := hint(error, app):
+        lines.append(next_step)
     return "\n".join(lines) + _crew_frames(error, app)
 
 

@@ -58,7 +58,7 @@ def decide(
         reason = failure.get("reason")
         accepted = (
             reason
-            if reason in ("CrewError", "ImportError", "EntrypointNotFound", "ArtifactsLost")
+            if reason in ("CrewError", "ImportError", "EntrypointNotFound", "ArtifactsLost", "InputRequired")
             else "CrewError"
         )
         message = str(failure.get("message") or "The crew failed without a message.")

@@ -14,6 +14,21 @@ def raises(inputs):
     raise ValueError("the tide is out")
 
 
+def asks(inputs):
+    """Waits for somebody at a terminal."""
+    return input("Which way? ")
+
+
+def gives_an_object(inputs):
+    """Returns what has no JSON form."""
+    return {"chart": object()}
+
+
+def needs_a_variable(inputs):
+    """Reads a variable that nobody set."""
+    return os.environ["CHART_API_KEY"]
+
+
 def exits(inputs):
     """Ends the process under everybody's feet."""
     os._exit(3)

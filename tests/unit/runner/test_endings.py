@@ -24,7 +24,27 @@ FAILURES = [
     ("import nothing_like_it\ndef kickoff(): pass", "ImportError",
      ["No module named 'nothing_like_it'", "main.py"]),
     ("def kickoff(:", "ImportError", ["SyntaxError"]),
-    ("import os\nkey = os.environ['NO_SUCH_KEY']", "ImportError", ["KeyError", "NO_SUCH_KEY"]),
+    ("import os\nkey = os.environ['NO_SUCH_KEY']", "CrewError",
+     ["KeyError: 'NO_SUCH_KEY'", "`crewyard env set -p PROJECT NO_SUCH_KEY`", "line 2"]),
+    ("raise RuntimeError('no tea at import')", "CrewError", ["RuntimeError: no tea at import"]),
+    ("raise ImportError('no tea')", "ImportError", ["no tea", "line 1"]),
+    ("def kickoff():\n    raise ValueError('Missing credentials. Set OPENAI_API_KEY or pass api_key')",
+     "CrewError", ["`crewyard env set -p PROJECT OPENAI_API_KEY`"]),
+    ("def kickoff():\n    raise TimeoutError(110, 'Connection timed out')", "CrewError",
+     ["a network policy blocks it", "docs/environment.md"]),
+    ("def kickoff():\n    return {'rows': [1, object()]}", "CrewError",
+     ["of type object at ['rows'][1], which has no JSON form", "dataclasses"]),
+    ("def kickoff():\n    return kickoff", "CrewError",
+     ["of type function", "Return the result of calling it."]),
+    ("async def later(): pass\ndef kickoff():\n    return {'a': later()}", "CrewError",
+     ["coroutine", "await it"]),
+    ("import contextlib\n@contextlib.contextmanager\ndef opened():\n    yield 1\ndef kickoff():\n"
+     "    return opened()", "CrewError", ["_GeneratorContextManager of contextlib", "`with` statement"]),
+    ("def kickoff():\n    a = []\n    a.append(a)\n    return a", "CrewError", ["it contains itself"]),
+    ("def kickoff():\n    return input('Your name? ')", "InputRequired",
+     ["asked a person 'Your name?'", "run's input"]),
+    ("def kickoff():\n    try:\n        input('Ready? ')\n    except EOFError as error:\n"
+     "        raise RuntimeError('nobody') from error", "InputRequired", ["'Ready?'"]),
     ("def kick_off(): pass", "EntrypointNotFound", ["Did you mean 'kick_off'?", "configuration file"]),
     ("kickoff = 5", "EntrypointNotFound", ["int", "neither kickoff nor invoke"]),
     ("def kickoff(a, b): pass", "EntrypointNotFound", ["requires a, b"]),
@@ -45,6 +65,59 @@ async def test_failures_have_a_reason_and_the_next_step(
     assert len(message.encode()) <= 2048
     assert "crewyard_runtime" not in message
     assert (ended.termination["reason"], ended.termination["reported"]) == (reason, True)
+
+
+async def test_the_reason_is_not_repeated_in_the_message(pod: Any, api: Any) -> None:
+    pod.crew("raise ImportError('no tea')")
+    await pod.run()
+    assert api.result["message"].startswith("no tea\n")
+
+
+async def test_a_missing_variable_names_the_other_unset_ones_of_the_example(pod: Any, api: Any) -> None:
+    pod.crew("import os\ndef kickoff():\n    return os.environ['TEA_API_KEY']")
+    (pod.app / ".env.example").write_text("# comment\nTEA_API_KEY=\nexport TEA_URL=x\nHOME=/root\n")
+    await pod.run()
+    assert "Of the variables in .env.example, not set: TEA_API_KEY, TEA_URL." in api.result["message"]
+
+
+async def test_a_question_that_the_crew_handles_does_not_fail_the_run(pod: Any, api: Any) -> None:
+    pod.crew(
+        """
+        def kickoff():
+            try:
+                return input("Continue? ")
+            except EOFError:
+                return "yes"
+        """
+    )
+    await pod.run()
+    assert (api.result["outcome"], api.result["output"]) == ("succeeded", "yes")
+
+
+async def test_a_question_that_a_package_swallows_fails_the_run(pod: Any, api: Any) -> None:
+    """As CrewAI's Flow.ask does, which then returns None."""
+    pod.crew(
+        """
+        def ask(question):
+            try:
+                return input(question)
+            except Exception:
+                return None
+        """,
+        "lib/site-packages/asking.py",
+    )
+    pod.crew(
+        """
+        import sys
+        sys.path.append("lib/site-packages")
+        import asking
+        def kickoff():
+            return asking.ask("Which tea? ")
+        """
+    )
+    await pod.run()
+    assert (api.result["outcome"], api.result["reason"]) == ("failed", "InputRequired")
+    assert "asked a person 'Which tea?'" in api.result["message"]
 
 
 @pytest.mark.parametrize("entrypoint", ["nowhere:kickoff", "main", ":x", "main.deeper:kickoff"])

@@ -23,7 +23,7 @@ from hypothesis import strategies as st
 from runner.crewyard_runtime.call import call
 from runner.crewyard_runtime.entrypoint import EntrypointNotFound
 from runner.crewyard_runtime.events import CUT_MARK, MAX_DATA_BYTES, check, emit, fit
-from runner.crewyard_runtime.jsonsafe import json_safe
+from runner.crewyard_runtime.jsonsafe import NotJsonError, json_safe, to_json
 from runner.crewyard_runtime.output import result
 
 INPUT = {"topic": "tea"}
@@ -265,14 +265,67 @@ def test_values_become_json(value: Any, expected: Any) -> None:
     assert json_safe(value) == expected
 
 
+HONEST = [item for item in VALUES if not (isinstance(item[0], dict) and (1, 2) in item[0])]
+
+
+@pytest.mark.parametrize(("value", "expected"), HONEST, ids=range(len(HONEST)))
+def test_values_with_a_json_form_become_outputs(value: Any, expected: Any) -> None:
+    assert to_json(value) == expected
+
+
+class Interface:
+    """As a model of pydantic 1."""
+
+    __fields__: typing.ClassVar[dict[str, Any]] = {"name": str}
+
+    def dict(self) -> Any:
+        return {"name": "old"}
+
+
+class Broken:
+    def model_dump(self) -> Any:
+        raise RuntimeError("unreadable")
+
+
+NO_JSON: list[tuple[Any, list[object]]] = [
+    (object(), []),
+    ({"a": [1, object()]}, ["a", 1]),
+    (lambda: 1, []),
+    (int, []),
+    ({(1, 2): "tuple"}, []),
+    (Broken(), []),
+    (DataPoint(1, object()), ["y"]),
+    (3j, []),
+]
+
+
+@pytest.mark.parametrize(("value", "path"), NO_JSON, ids=range(len(NO_JSON)))
+def test_values_without_a_json_form_are_no_outputs(value: Any, path: list[object]) -> None:
+    with pytest.raises(NotJsonError) as raised:
+        to_json(value)
+    assert raised.value.path == path
+
+
+def test_a_model_of_pydantic_1_becomes_json() -> None:
+    assert to_json(Interface()) == {"name": "old"}
+
+
+def test_a_long_text_form_is_whole_in_an_output() -> None:
+    assert to_json(Path("/" + "a" * 5000)) == "/" + "a" * 5000
+
+
 def test_cycles_and_depth_end() -> None:
     loop: dict[str, Any] = {}
     loop["self"] = [loop]
     assert json_safe(loop) == {"self": ["<refers to itself>"]}
+    with pytest.raises(NotJsonError, match="contains itself"):
+        to_json(loop)
     deep: list[Any] = []
     for _ in range(100_000):
         deep = [deep]
     json.dumps(json_safe(deep))
+    with pytest.raises(NotJsonError, match="nested"):
+        to_json(deep)
     json.dumps(json_safe(Hostile()))
     shared = [1]
     assert json_safe([shared, shared]) == [[1], [1]]

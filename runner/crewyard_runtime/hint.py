@@ -1,0 +1,87 @@
+"""The next step for a failure with a known cause, such as a missing variable. Called by `failure`."""
+
+from __future__ import annotations
+
+import errno
+import os
+import re
+
+_MAX_CHAIN = 10
+_MAX_NAMES = 10
+_MAX_FILE_BYTES = 65536
+_EXAMPLE_FILES = (".env.example", ".env.sample", ".env.template")
+_NAME = re.compile(r"\b[A-Z][A-Z0-9]*(?:_[A-Z0-9]+)+\b")
+_ABOUT_VARIABLES = re.compile(
+    r"environment|env var|not set|must be set|is required|missing|api[_ ]key|credentials|not found|provide",
+    re.IGNORECASE,
+)
+_TIMEOUTS = ("ConnectTimeout", "ConnectTimeoutError", "ConnectionTimeout", "ConnectionTimeoutError")
+
+
+def hint(error: BaseException, app: str) -> str:
+    """Return the next step for this exception, an empty string if its cause is not known. Never raises."""
+    chain = _chain(error)
+    try:
+        for item in chain:
+            if name := _missing_variable(item):
+                return _set_variable(name, app)
+        if any(_is_connect_timeout(item) for item in chain):
+            return (
+                "The connection timed out. Runs reach the internet, but no private network and nothing in "
+                "the cluster: a network policy blocks it. For a model or service in the cluster, see "
+                "docs/environment.md."
+            )
+    except Exception:  # an exception whose attributes fail
+        return ""
+    return ""
+
+
+def _missing_variable(error: BaseException) -> str | None:
+    if isinstance(error, KeyError):
+        trace = error.__traceback__
+        while trace is not None and trace.tb_next is not None:
+            trace = trace.tb_next
+        from_environ = trace is not None and trace.tb_frame.f_code is type(os.environ).__getitem__.__code__
+        return str(error.args[0]) if from_environ and error.args else None
+    text = str(error)[:2000]
+    if not _ABOUT_VARIABLES.search(text):
+        return None
+    return next((name for name in _NAME.findall(text) if name not in os.environ), None)
+
+
+def _set_variable(name: str, app: str) -> str:
+    text = (
+        f"The variable {name} is not set. Set it with `crewyard env set -p PROJECT {name}` and start the "
+        "run again."
+    )
+    for file in _EXAMPLE_FILES:
+        names = _unset_names(os.path.join(app, file))
+        if names:
+            return f"{text} Of the variables in {file}, not set: {', '.join(names)}."
+    return text
+
+
+def _unset_names(path: str) -> list[str]:
+    try:
+        with open(path, encoding="utf-8", errors="replace") as file:
+            lines = file.read(_MAX_FILE_BYTES).splitlines()
+    except OSError:
+        return []
+    names = [line.removeprefix("export ").partition("=")[0].strip() for line in lines if "=" in line]
+    return [name for name in names if name.isidentifier() and name not in os.environ][:_MAX_NAMES]
+
+
+def _is_connect_timeout(error: BaseException) -> bool:
+    if any(kind.__name__ in _TIMEOUTS for kind in type(error).__mro__):
+        return True
+    return isinstance(error, OSError) and error.errno == errno.ETIMEDOUT
+
+
+def _chain(error: BaseException) -> list[BaseException]:
+    """Return the exception and what caused it, outermost first."""
+    chain: list[BaseException] = []
+    item: BaseException | None = error
+    while item is not None and item not in chain and len(chain) < _MAX_CHAIN:
+        chain.append(item)
+        item = item.__cause__ or item.__context__
+    return chain
