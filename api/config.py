@@ -21,6 +21,7 @@ from api.store.sql.postgres.engine import parse_url
 from crds.installation_limits import InstallationLimits, read_limits
 from crds.limits import Plans, parse_plans
 from crds.times import parse_time
+from egress.addresses import AddressRules
 
 LOG_LEVELS = ("debug", "info", "warning", "error")
 MIN_TOKEN_KEY_LENGTH = 16
@@ -119,7 +120,7 @@ def parse(environ: Mapping[str, str]) -> ApiConfig:
         token_key=token_key,
         data=Path(environ.get("CREWYARD_DATA", "/var/lib/crewyard")),
         plans=plans,
-        net_allow=_networks(environ, "CREWYARD_NET_ALLOW", wrong),
+        net_allow=_destinations(environ, wrong),
         net_deny=_networks(environ, "CREWYARD_NET_DENY", wrong),
         log_level=level,
         port=int(_positive(environ, "CREWYARD_PORT", 8080, wrong)),
@@ -201,14 +202,31 @@ def _counters(environ: Mapping[str, str], wrong: list[str]) -> str | None:
     return text
 
 
+def _destinations(environ: Mapping[str, str], wrong: list[str]) -> tuple[str, ...]:
+    texts = _list(environ, "CREWYARD_NET_ALLOW")
+    for text in texts:
+        try:
+            AddressRules.parse([text], [])
+        except ValueError:
+            wrong.append(
+                f"CREWYARD_NET_ALLOW: {text!r} is neither a network nor an address with a port; "
+                "write for example 10.0.0.0/8,10.1.2.3:8418,[fd00::7]:20000-30000"
+            )
+    return texts
+
+
 def _networks(environ: Mapping[str, str], name: str, wrong: list[str]) -> tuple[str, ...]:
-    networks = tuple(part.strip() for part in environ.get(name, "").split(",") if part.strip())
+    networks = _list(environ, name)
     for part in networks:
         try:
             ipaddress.ip_network(part)
         except ValueError:
             wrong.append(f"{name}: {part!r} is not a network; write for example 10.0.0.0/8,fd00::/8")
     return networks
+
+
+def _list(environ: Mapping[str, str], name: str) -> tuple[str, ...]:
+    return tuple(part.strip() for part in environ.get(name, "").split(",") if part.strip())
 
 
 def _timestamp(environ: Mapping[str, str], name: str, wrong: list[str]) -> datetime | None:

@@ -117,7 +117,7 @@ def parse(environment: Mapping[str, str]) -> ControllerConfig:
         github_url=read("CREWYARD_GITHUB_URL", _url, "https://api.github.com"),
         registry_insecure=read("CREWYARD_REGISTRY_INSECURE", _flag, False),
         registry_secret=read("CREWYARD_REGISTRY_SECRET", str, ""),
-        net_allow=read("CREWYARD_NET_ALLOW", _networks, ()),
+        net_allow=read("CREWYARD_NET_ALLOW", _destinations, ()),
         net_deny=read("CREWYARD_NET_DENY", _networks, ()),
         plans=read("CREWYARD_PLANS", parse_plans, Plans()),
         limits=limits,
@@ -181,9 +181,15 @@ def _images(text: str) -> dict[str, str]:
     return {str(version): str(image) for version, image in images.items()}
 
 
+def _destinations(text: str) -> tuple[str, ...]:
+    destinations = tuple(part.strip() for part in text.split(",") if part.strip())
+    AddressRules.parse(destinations, ())
+    return destinations
+
+
 def _networks(text: str) -> tuple[str, ...]:
     networks = tuple(part.strip() for part in text.split(",") if part.strip())
-    AddressRules.parse(networks, ())
+    AddressRules.parse((), networks)
     return networks
 
 

@@ -5,6 +5,7 @@ change their address, and by api.build_context.
 """
 
 import ipaddress
+import re
 import socket
 from collections.abc import Callable, Iterable
 from dataclasses import dataclass
@@ -13,6 +14,15 @@ Address = ipaddress.IPv4Address | ipaddress.IPv6Address
 Networks = tuple[ipaddress.IPv4Network | ipaddress.IPv6Network, ...]
 Resolver = Callable[[str, int], list[str]]
 
+_PRIVATE_NETWORKS = tuple(
+    map(
+        ipaddress.ip_network,
+        ("10.0.0.0/8", "172.16.0.0/12", "192.168.0.0/16", "100.64.0.0/10", "198.18.0.0/15", "fc00::/7"),
+    )
+)
+_WITH_PORTS = re.compile(r"\[?([^\[\]]+?)\]?:([0-9]{1,5})(?:-([0-9]{1,5}))?", re.ASCII)
+"""`address:port`, `network:first-last`; an IPv6 address or network has brackets."""
+MAX_PORT = 65535
 # Cloud metadata services outside the ranges that are always refused.
 _METADATA_ADDRESSES = (
     "100.100.100.200/32",
@@ -28,24 +38,59 @@ class AddressRefused(Exception):
 
 
 @dataclass(frozen=True)
+class AllowedDestination:
+    """A network, and the ports there that may be connected to."""
+
+    network: ipaddress.IPv4Network | ipaddress.IPv6Network
+    first_port: int = 0
+    last_port: int = MAX_PORT
+
+    @staticmethod
+    def parse(text: str) -> "AllowedDestination":
+        """Parse `10.0.0.0/8`, `10.1.2.3:8418`, `[fd00::/8]:20000-65535`. Raises ValueError."""
+        try:
+            return AllowedDestination(ipaddress.ip_network(text, strict=False))
+        except ValueError:
+            match = _WITH_PORTS.fullmatch(text)
+            if match is None:
+                raise
+        network = ipaddress.ip_network(match[1], strict=False)
+        first, last = int(match[2]), int(match[3] or match[2])
+        if (network.version == 6) != text.startswith("["):
+            raise ValueError(f"{text!r}: put an IPv6 network into brackets, [fd00::/8]:443")
+        if not 1 <= first <= last <= MAX_PORT:
+            raise ValueError(f"{text!r}: ports are numbers from 1 to {MAX_PORT}, the lower one first")
+        return AllowedDestination(network, first, last)
+
+    def includes(self, address: Address, port: int) -> bool:
+        """Return whether connections to this address and port are allowed by it."""
+        return (
+            address.version == self.network.version
+            and address in self.network
+            and self.first_port <= port <= self.last_port
+        )
+
+
+@dataclass(frozen=True)
 class AddressRules:
     """`allow` overrides everything; `deny` adds to the addresses that are always refused."""
 
-    allow: Networks
+    allow: tuple[AllowedDestination, ...]
     deny: Networks
 
     @staticmethod
     def parse(allow: Iterable[str], deny: Iterable[str]) -> "AddressRules":
-        """Parse networks in CIDR form. Raises ValueError naming a malformed one."""
-        return AddressRules(_networks(allow), _networks([*deny, *_METADATA_ADDRESSES]))
+        """Parse destinations and networks. Raises ValueError naming a malformed one."""
+        allowed = tuple(AllowedDestination.parse(text.strip()) for text in allow if text.strip())
+        return AddressRules(allowed, _networks([*deny, *_METADATA_ADDRESSES]))
 
-    def refusal_reason(self, address: Address) -> str | None:
-        """Return why `address` is refused, or None where connections are allowed.
+    def refusal_reason(self, address: Address, port: int) -> str | None:
+        """Return why connections to `address` are refused, or None where they are allowed.
 
         An IPv4 address embedded in an IPv6 address is checked as well.
         """
         for candidate in (address, *_embedded(address)):
-            if _within(candidate, self.allow):
+            if any(destination.includes(candidate, port) for destination in self.allow):
                 continue
             if _within(candidate, self.deny):
                 return "denied by this installation"
@@ -63,7 +108,7 @@ def resolve_allowed(host: str, port: int, rules: AddressRules, resolve: Resolver
     """
     addresses = resolve(host, port)
     for text in addresses:
-        reason = rules.refusal_reason(ipaddress.ip_address(text.partition("%")[0]))
+        reason = rules.refusal_reason(ipaddress.ip_address(text.partition("%")[0]), port)
         if reason:
             detail = "" if text == host else f" is at {text}, which"
             raise AddressRefused(f"{host}{detail} is {reason}")
@@ -95,6 +140,8 @@ def _forbidden_kind(address: Address) -> str | None:
         return "an unspecified address"
     if isinstance(address, ipaddress.IPv6Address) and address.is_site_local:
         return "a site-local address"
+    if _within(address, _PRIVATE_NETWORKS):
+        return "a private address"
     if address.is_reserved and not _embedded(address):
         return "a reserved address"
     return None

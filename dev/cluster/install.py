@@ -47,8 +47,9 @@ def config_values(image: str, images: ImageReferences) -> dict[str, str]:
         "CREWYARD_REGISTRY_INSECURE": "true",
         "CREWYARD_REGISTRY_SECRET": _PUSH_SECRET,
         "CREWYARD_PUBLIC_URL": CREWYARD_URL,
-        # The host serves git to the demo and the tests; all other pods and Services stay blocked.
-        "CREWYARD_NET_ALLOW": f"{BRIDGE_ADDRESS}/32",
+        # The host serves git to the demo and the tests on high ports; its kubelet and kube-apiserver,
+        # pods and Services stay blocked.
+        "CREWYARD_NET_ALLOW": f"{BRIDGE_ADDRESS}:20000-65535",
         "CREWYARD_NET_DENY": f"{POD_NETWORK},{SERVICE_NETWORK}",
     }
 

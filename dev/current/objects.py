@@ -32,6 +32,8 @@ NAMESPACED_KINDS = {
     "ConfigMap": "configmaps",
     "Secret": "secrets",
     "PersistentVolumeClaim": "persistentvolumeclaims",
+    "LimitRange": "limitranges",
+    "ResourceQuota": "resourcequotas",
 }
 # Kinds that hold data or keys, or whose deletion cascades to them: deleted only with PURGE=1.
 KINDS_KEPT_BY_DOWN = ("CustomResourceDefinition", "Namespace", "Secret", "PersistentVolumeClaim")

@@ -55,6 +55,14 @@ HOLES: tuple[Hole, ...] = (
         ADDRESSES, FORBIDDEN,
     ),
     hole(
+        "X4", "private networks are open", "egress/addresses.py",
+        "if _within(address, _PRIVATE_NETWORKS):", "if False:", ADDRESSES,
+    ),
+    hole(
+        "X4", "an allowed address is allowed with all its ports", "egress/addresses.py",
+        "and self.first_port <= port <= self.last_port", "", ADDRESSES,
+    ),
+    hole(
         "X4", "loopback is an address like others", "egress/addresses.py",
         "if address.is_loopback:", "if False:", ADDRESSES, FORBIDDEN,
     ),

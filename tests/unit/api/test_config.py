@@ -40,6 +40,7 @@ def test_all_settings() -> None:
         ("CREWYARD_PUBLIC_URL", "crews.example.com"),
         ("CREWYARD_INTERNAL_URL", "ftp://x"),
         ("CREWYARD_NET_ALLOW", "everything"),
+        ("CREWYARD_NET_ALLOW", "10.1.2.3:70000"),
         ("CREWYARD_NET_DENY", "10.0.0.0/99"),
         ("CREWYARD_PLANS", "{"),
         ("CREWYARD_PLANS", "[]"),

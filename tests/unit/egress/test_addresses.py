@@ -44,25 +44,67 @@ PODS = AddressRules.parse([], ["10.244.0.0/16", "fd00:10::/64"])
         ("10.244.3.4", "denied by this installation"),
         ("::ffff:10.244.3.4", "denied by this installation"),
         ("fd00:10::1", "denied by this installation"),
+        ("10.0.0.1", "a private address"),
+        ("172.31.255.254", "a private address"),
+        ("192.168.1.1", "a private address"),
+        ("100.64.0.1", "a private address"),
+        ("198.19.0.1", "a private address"),
+        ("fd12::1", "a private address"),
+        ("fc00::1", "a private address"),
+        ("::ffff:10.0.0.1", "a private address"),
+        ("64:ff9b::c0a8:101", "a private address"),
+        ("2002:a00:1::", "a private address"),
     ],
 )
 def test_refused(address: str, why: str) -> None:
-    assert PODS.refusal_reason(ipaddress.ip_address(address)) == why
+    assert PODS.refusal_reason(ipaddress.ip_address(address), 443) == why
 
 
 @pytest.mark.parametrize(
-    "address", ["10.0.0.1", "192.168.1.1", "140.82.121.4", "2606:50c0:8000::153", "fd12::1"]
+    "address", ["140.82.121.4", "2606:50c0:8000::153", "172.15.0.1", "172.32.0.1", "100.63.0.1", "11.0.0.1"]
 )
 def test_allowed(address: str) -> None:
-    assert PODS.refusal_reason(ipaddress.ip_address(address)) is None
+    assert PODS.refusal_reason(ipaddress.ip_address(address), 443) is None
 
 
 def test_allowed_network_overrides_refusal() -> None:
     rules = AddressRules.parse(["127.0.0.0/8", "10.244.0.0/24"], ["10.244.0.0/16"])
-    assert rules.refusal_reason(ipaddress.ip_address("127.0.0.1")) is None
-    assert rules.refusal_reason(ipaddress.ip_address("10.244.0.9")) is None
-    assert rules.refusal_reason(ipaddress.ip_address("10.244.1.9")) == "denied by this installation"
-    assert rules.refusal_reason(ipaddress.ip_address("::1")) == "a loopback address"
+    for address, why in {
+        "127.0.0.1": None,
+        "10.244.0.9": None,
+        "10.244.1.9": "denied by this installation",
+        "10.1.1.9": "a private address",
+        "::1": "a loopback address",
+    }.items():
+        assert rules.refusal_reason(ipaddress.ip_address(address), 443) == why
+
+
+@pytest.mark.parametrize(
+    ("allowed", "address", "ports", "refused_ports"),
+    [
+        ("10.1.2.3:8418", "10.1.2.3", [8418], [1, 22, 443, 8417, 8419, 65535]),
+        ("10.1.2.0/24:443-444", "10.1.2.9", [443, 444], [442, 445]),
+        ("10.1.2.3:20000-65535", "10.1.2.3", [20000, 65535], [10250, 6443, 19999]),
+        ("[fd00::7]:22", "fd00::7", [22], [2222]),
+        ("[fd00::/64]:22", "fd00::7", [22], [2222]),
+        ("fd00::/8", "fd00::7", [1, 22, 65535], []),
+    ],
+)
+def test_allowed_ports_only(allowed: str, address: str, ports: list[int], refused_ports: list[int]) -> None:
+    rules, parsed = AddressRules.parse([allowed], []), ipaddress.ip_address(address)
+    assert [port for port in ports if rules.refusal_reason(parsed, port)] == []
+    assert [port for port in refused_ports if not rules.refusal_reason(parsed, port)] == []
+    other = parsed + 2**70 if parsed.version == 6 else parsed + 256
+    assert rules.refusal_reason(other, ports[0]) == (None if allowed == "fd00::/8" else "a private address")
+
+
+@pytest.mark.parametrize(
+    "text",
+    ["10.1.2.3:0", "10.1.2.3:65536", "10.1.2.3:9-8", "10.1.2.3:", "git:22", "fd00::1:22x", "[10.1.2.3]:2"],
+)
+def test_malformed_destinations(text: str) -> None:
+    with pytest.raises(ValueError, match=r"."):
+        AddressRules.parse([text], [])
 
 
 def test_one_forbidden_address_refuses_the_name() -> None:
@@ -81,7 +123,7 @@ def test_every_spelling_of_loopback(spelling: str) -> None:
 @given(st.ip_addresses(v=4))
 def test_embedded_ipv4_address_is_checked(address: ipaddress.IPv4Address) -> None:
     mapped = ipaddress.ip_address(f"::ffff:{address}")
-    assert (PODS.refusal_reason(mapped) is None) == (PODS.refusal_reason(address) is None)
+    assert (PODS.refusal_reason(mapped, 443) is None) == (PODS.refusal_reason(address, 443) is None)
 
 
 class _Target(http.server.BaseHTTPRequestHandler):
