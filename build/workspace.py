@@ -39,7 +39,7 @@ def write_workspace(settings: BuildSettings, log: BuildLog, workspace: Path = WO
     _write(context / "Dockerfile", dockerfile(source.base_image, declaration, ca_bundle_path).encode())
     if declaration.projects:
         _write_tree(source, workspace / "tree")
-    if declaration.private_index and (declaration.lines or declaration.build_requires):
+    if declaration.private_index and (declaration.lines or declaration.direct or declaration.build_requires):
         from build.wheels.download import download_wheels  # most projects have no private index
 
         download_wheels(declaration, source.planned.plan.python, settings.index, workspace / "wheels", log)
@@ -61,7 +61,7 @@ def _write_tree(source: PlannedSource, target: Path) -> None:
     for path in tree:
         _write(target / path, tree[path], 0o755 if tree.entry(path).executable else 0o644)
     for directory in source.planned.declaration.projects:
-        if lacks_build_file(tree, directory):
+        if directory not in tree and lacks_build_file(tree, directory):
             _write(target / directory / "pyproject.toml", _SETUPTOOLS)
 
 

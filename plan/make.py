@@ -10,7 +10,7 @@ from .entrypoint import find_entrypoint
 from .exclude import excluded_paths
 from .packages.dependencies import DependencyDeclaration, read_dependencies
 from .python import choose_python
-from .source import Files, without_paths
+from .source import Files, RepositoryFiles, without_paths
 
 
 @dataclass(frozen=True)
@@ -50,12 +50,18 @@ class Planned:
 
 
 def make_plan(
-    files: Files, crew: str | None, python_versions: Sequence[str], private_index: bool = False
+    files: Files,
+    crew: str | None,
+    python_versions: Sequence[str],
+    private_index: bool = False,
+    base: str = "",
+    outside: Files | None = None,
 ) -> Planned:
     """Return the plan of `crew` (None: the tree's only one) for an installation with these Python versions.
 
     The configuration file is read even where it is excluded. `private_index`: packages are installed from
-    wheels that were downloaded before. Raises PlanError.
+    wheels that were downloaded before. `base` is the directory of `files` in their repository, `outside` the
+    repository's other files. Raises PlanError.
     """
     check_language(files)
     configuration = read_configuration(files, crew)
@@ -72,7 +78,9 @@ def make_plan(
         excluded,
         allow_projects=configuration.entrypoint is not None,
     )
-    declaration = read_dependencies(files, configuration, location.project, private_index)
+    declaration = read_dependencies(
+        RepositoryFiles(files, base, outside), configuration, location.project, private_index, python, base
+    )
     plan = Plan(
         framework=framework_of(configuration.framework, declaration.packages),
         entrypoint=entrypoint,
@@ -80,4 +88,4 @@ def make_plan(
         timeout=configuration.timeout,
         env_required=configuration.env_required,
     )
-    return Planned(plan, declaration, excluded, configuration.notes)
+    return Planned(plan, declaration, excluded, (*configuration.notes, *declaration.notes))

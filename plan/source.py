@@ -9,20 +9,20 @@ from .errors import CONFIG_INVALID, PlanError
 
 Files = Mapping[str, bytes]
 
-_MAX_TEXT_BYTES = 1 << 20
+MAX_TEXT_BYTES = 1 << 20
 
 
-def text_of(files: Files, path: str) -> str:
-    """Return the file `path` as text.
+def text_of(files: Files, path: str, max_bytes: int = MAX_TEXT_BYTES) -> str:
+    """Return the file `path`, of at most `max_bytes`, as text.
 
     Respects byte order marks, because PowerShell writes UTF-16 by default. Raises PlanError(ConfigInvalid)
     where the file is too large or not text.
     """
     data = files[path]
-    if len(data) > _MAX_TEXT_BYTES:
+    if len(data) > max_bytes:
         raise PlanError(
             CONFIG_INVALID,
-            f"{path} has {len(data)} bytes; at most {_MAX_TEXT_BYTES} are read",
+            f"{path} has {len(data)} bytes; at most {max_bytes} are read",
             f"Make {path} smaller.",
         )
     encoding = "utf-16" if data[:2] in (b"\xff\xfe", b"\xfe\xff") else "utf-8-sig"
@@ -60,3 +60,33 @@ class _FilteredFiles(Mapping[str, bytes]):
 
     def __len__(self) -> int:
         return len(self._paths)
+
+
+class RepositoryFiles(Mapping[str, bytes]):
+    """The files of a repository: `files` of the source, its directory `base`, and those `outside` of it.
+
+    All paths are relative to the repository.
+    """
+
+    def __init__(self, files: Files, base: str = "", outside: Files | None = None) -> None:
+        self._files, self.base, self._outside = files, base, outside or {}
+        self._prefix = f"{base}/" if base else ""
+
+    def __getitem__(self, path: str) -> bytes:
+        if path.startswith(self._prefix):
+            return self._files[path.removeprefix(self._prefix)]
+        return self._outside[path]
+
+    def __contains__(self, path: object) -> bool:
+        if not isinstance(path, str):
+            return False
+        if path.startswith(self._prefix):
+            return path.removeprefix(self._prefix) in self._files
+        return path in self._outside
+
+    def __iter__(self) -> Iterator[str]:
+        yield from (f"{self._prefix}{path}" for path in self._files)
+        yield from self._outside
+
+    def __len__(self) -> int:
+        return len(self._files) + len(self._outside)

@@ -62,7 +62,8 @@ def download_wheels(
     mask = PipOutputMask((index.url, index.extra_url), index.username, index.password)
     with tempfile.TemporaryDirectory(prefix="pip-") as home:
         environment = pip_environment(index, Path(home), os.environ) | {"PIP_RETRIES": str(retries)}
-        for name, lines in (("requirements", declaration.lines), ("build", declaration.build_requires)):
+        required = (*declaration.lines, *declaration.direct)
+        for name, lines in (("requirements", required), ("build", declaration.build_requires)):
             if lines:
                 arguments = _arguments(declaration, lines, python, Path(home) / name, target)
                 log.line(f"downloading wheels for {len(lines)} lines, Python {python}")
@@ -121,6 +122,8 @@ def _arguments(
     (directory / "requirements.txt").write_text("".join(f"{line}\n" for line in lines))
     arguments = [python, "download", "--only-binary=:all:", "--python-version", python, "--dest", str(target)]
     arguments += ["--find-links", str(target), "-r", str(directory / "requirements.txt")]
+    if declaration.locked and lines is not declaration.build_requires:
+        arguments.append("--no-deps")
     if declaration.constraints:
         (directory / "constraints.txt").write_text("".join(f"{line}\n" for line in declaration.constraints))
         arguments += ["-c", str(directory / "constraints.txt")]

@@ -31,7 +31,8 @@ class Configuration:
 
     `origin` is the place of the entrypoint for messages. `exclude` are patterns for plan.exclude; `requires`
     are packages, and `directories` directories with dependency declarations, that the file itself names.
-    `notes` are lines for the build log, about what has no effect.
+    `extras` and `groups` are those of pyproject.toml to install. `notes` are lines for the build log, about
+    what has no effect.
     """
 
     origin: str
@@ -45,6 +46,8 @@ class Configuration:
     directories: tuple[str, ...] = ()
     python_origin: str = ""
     notes: tuple[str, ...] = ()
+    extras: tuple[str, ...] = ()
+    groups: tuple[str, ...] = ()
 
 
 def read_configuration(files: Files, crew: str | None) -> Configuration:
@@ -84,7 +87,7 @@ def _read_tables(root: TomlTable, crew: str | None, foreign: bool = False) -> Co
         check_framework(framework, chosen.location("framework"))
     build, run = root.table("build"), root.table("run")
     unknown = _check_keys(root, foreign, "deployment", "deployments", "build", "run")
-    unknown += _check_keys(build, foreign, "exclude")
+    unknown += _check_keys(build, foreign, "exclude", "extras", "groups")
     unknown += _check_keys(run, foreign, "timeout", "env_required")
     unknown += _check_keys(chosen, foreign, *_CREW_KEYS, *(("profile",) if foreign else ()))
     if foreign and chosen:
@@ -99,6 +102,8 @@ def _read_tables(root: TomlTable, crew: str | None, foreign: bool = False) -> Co
         timeout=_timeout(run) if run else None,
         env_required=_required_variables(run) if run else (),
         exclude=build.texts_at("exclude", "tests") if build else (),
+        extras=build.texts_at("extras", "pdf") if build else (),
+        groups=build.texts_at("groups", "tools") if build else (),
         python_origin=chosen.location("python") if chosen else "",
         notes=(f"{root.file}: no effect here: {join_limited(unknown)}",) if unknown else (),
     )

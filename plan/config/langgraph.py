@@ -10,6 +10,7 @@ from ..source import Files, text_of
 from .configuration import Configuration, checked_variables
 from .framework import ONLY_PYTHON_HINT
 from .langgraph_keys import read_keys
+from .toml_tables import read_toml
 
 _FILE = "langgraph.json"
 
@@ -40,7 +41,8 @@ def read_langgraph(files: Files, crew: str | None) -> Configuration:
     dependencies = values.get("dependencies", [])
     if not isinstance(dependencies, list) or not all(isinstance(item, str) and item for item in dependencies):
         raise _error("dependencies must be a list of strings", 'For example: "dependencies": ["."].')
-    local = tuple(_relative(item) for item in dependencies if item.startswith((".", "/")))
+    local = tuple(_directory(item) for item in dependencies if item.startswith((".", "/")))
+    local += _uv_package(files, values.get("source"))
     return Configuration(
         origin=f"{_FILE}: graphs.{chosen}",
         framework="langgraph",
@@ -107,6 +109,33 @@ def _entrypoint(name: str, target: object, projects: list[str]) -> str:
             "Use letters, digits and _ in the names of that file and its directories.",
         )
     return f"{path.replace('/', '.')}:{object_name}"
+
+
+def _directory(item: str) -> str:
+    """Return a directory of "dependencies"; it may be above this file, inside the repository."""
+    path = posixpath.normpath(item)
+    if path.startswith("/"):
+        raise _error(f"{item!r} leaves the source", "Use a path relative to this file.")
+    return "" if path == "." else path
+
+
+def _uv_package(files: Files, source: object) -> tuple[str, ...]:
+    """Return the directory of the workspace member that `source` names; its root is found without it."""
+    if not source:
+        return ()
+    if not isinstance(source, dict) or source.get("kind") != "uv":
+        raise _error(
+            "source is not supported", 'Supported is {"kind": "uv", "root": ".", "package": "NAME"}.'
+        )
+    package = source.get("package")
+    if package is None:
+        return ()
+    paths = [path for path in files if posixpath.basename(path) == "pyproject.toml"]
+    for path in sorted(paths, key=lambda path: (path.count("/"), path)):
+        project = read_toml(files, path).table("project")
+        if project and project.values.get("name") == package:
+            return (posixpath.dirname(path),)
+    raise _error(f"source.package is {package!r}, which no pyproject.toml of the source names", "Correct it.")
 
 
 def _relative(directory: str) -> str:

@@ -8,7 +8,7 @@ from typing import Any
 
 from ..errors import CONFIG_INVALID, PlanError, join_limited
 
-_USED = frozenset({"$schema", "graphs", "dependencies", "env", "python_version", "node_version"})
+_USED = frozenset({"$schema", "graphs", "dependencies", "env", "python_version", "node_version", "source"})
 _REFUSED = {
     "dockerfile_lines": (
         "changes the image by Dockerfile instructions, which this build does not execute",
@@ -21,10 +21,6 @@ _REFUSED = {
     "base_image": (
         "names an image; crews are built on the images of this installation",
         "Remove it; an administrator can offer another base image (CREWYARD_BASE_IMAGES).",
-    ),
-    "source": (
-        "asks for an installation by uv",
-        'Remove it, and name the directory in "dependencies", for example ["."].',
     ),
 }
 # Images of LangGraph's server, in whose place the runner calls the graph.

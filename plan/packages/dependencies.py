@@ -1,26 +1,37 @@
-"""Dependencies of a crew: requirements.txt if it exists, else [project] dependencies of pyproject.toml.
+"""Dependencies of a crew: requirements.txt, else a lock, else the dependencies of pyproject.toml.
 
 Called by plan.make; the dependencies pod writes the result to files.
 """
 
 import posixpath
-from dataclasses import dataclass
+from collections.abc import Iterable
+from dataclasses import dataclass, field, replace
+
+from packaging.requirements import InvalidRequirement, Requirement
 
 from ..config.configuration import Configuration
-from ..config.toml_tables import TomlTable, read_toml
-from ..errors import DEPENDENCY_RESOLUTION, PlanError
+from ..errors import CONFIG_INVALID, DEPENDENCY_RESOLUTION, PlanError, join_limited
 from ..source import Files
+from . import local_projects
+from .locks.lock import LOCKS, UV_LOCK, LockedPins, LockRequest, read_lock
 from .own_project import build_requires, checked_directory, is_project
 from .private_index import check_lines
-from .requirements import package_name, read_requirements
+from .project_table import ProjectTable, read_project_table
+from .requirements import Requirements, package_name, read_requirements
+from .workspace import find_workspace
+
+# Declarations of tools that this build does not read.
+_IGNORED = ("Pipfile", "Pipfile.lock", "environment.yml", "environment.yaml", "conda-lock.yml", "pixi.lock")
 
 
 @dataclass(frozen=True)
 class DependencyDeclaration:
     """Lines for pip; `origin` are their files (empty: nothing is declared).
 
-    `projects` are directories of the tree (`""`: the root) to install as packages; building them needs
-    `build_requires`. `private_index`: everything is installed from wheels that were downloaded before.
+    `projects` are directories or archives of the repository (`""`: its root) to install as packages; building
+    them needs `build_requires`. `direct` are lines without hashes beside lines with hashes. `locked`: all of
+    them are complete, and their own dependencies are not installed. `private_index`: everything is installed
+    from wheels that were downloaded before. `notes` are lines for the build log, about what is ignored.
     """
 
     origin: str
@@ -29,99 +40,248 @@ class DependencyDeclaration:
     projects: tuple[str, ...] = ()
     build_requires: tuple[str, ...] = ()
     private_index: bool = False
+    direct: tuple[str, ...] = ()
+    locked: bool = False
+    notes: tuple[str, ...] = ()
 
     @property
     def packages(self) -> frozenset[str]:
         """The normalized names of the required packages."""
-        return frozenset(name for line in self.lines if (name := package_name(line)))
+        lines = (*self.lines, *self.direct)
+        return frozenset(name for line in lines if (name := package_name(line)))
+
+    @property
+    def hashed(self) -> bool:
+        """Whether pip verifies hashes, and then refuses lines and projects without one."""
+        return any(" --hash=" in line for line in self.lines)
 
     def files(self) -> dict[str, bytes]:
         """Return the files for pip by name."""
-        files = {}
-        if self.lines:
-            files["requirements.txt"] = _text(self.lines)
-        if self.constraints:
-            files["constraints.txt"] = _text(self.constraints)
-        return files
+        named = {
+            "requirements.txt": self.lines,
+            "constraints.txt": self.constraints,
+            "direct.txt": self.direct,
+        }
+        return {name: _text(lines) for name, lines in named.items() if lines}
+
+
+@dataclass
+class _Collected:
+    """What the directories of a crew declare so far."""
+
+    origins: list[str] = field(default_factory=list)
+    lines: list[str] = field(default_factory=list)
+    constraints: list[str] = field(default_factory=list)
+    projects: list[str] = field(default_factory=list)
+    pins: list[LockedPins] = field(default_factory=list)
 
 
 def read_dependencies(
-    files: Files, configuration: Configuration, project: str | None = None, private_index: bool = False
+    files: Files,
+    configuration: Configuration,
+    project: str | None = None,
+    private_index: bool = False,
+    python: str = "3.11",
+    base: str = "",
 ) -> DependencyDeclaration:
-    """Return the declaration of the tree; `project` is the directory of the project with the entrypoint.
+    """Return the declaration of the crew in the directory `base` of the repository `files`.
 
-    Raises PlanError(ConfigInvalid, DependencyResolution).
+    `project` is the directory of the project with the entrypoint, `python` the crew's version. Raises
+    PlanError(ConfigInvalid, DependencyResolution).
     """
-    projects = _projects(files, configuration, project)
-    origins: list[str] = []
-    lines: list[str] = []
-    constraints: list[str] = []
-    for directory in dict.fromkeys(("", *configuration.directories, *projects)):
-        requirements = posixpath.join(directory, "requirements.txt")
-        pyproject = posixpath.join(directory, "pyproject.toml")
+    named = [_join(base, path) for path in configuration.directories]
+    projects = _projects(files, base, named, None if project is None else _join(base, project))
+    collected = _Collected(projects=[*projects])
+    chosen = _ChosenParts(configuration)
+    for directory in dict.fromkeys((base, *named, *projects)):
         # pip itself resolves dependencies of an installed project that cannot be read statically.
         readable = private_index or directory not in projects
-        if requirements in files:
-            requirements_lines = read_requirements(files, requirements)
-            origins.append(requirements)
-            lines += requirements_lines.lines
-            constraints += requirements_lines.constraints
-            if requirements_lines.own_project and pyproject in files:
-                lines += _project_lines(files, pyproject, readable)
-        elif pyproject in files and (declared := _project_lines(files, pyproject, readable)):
-            origins.append(pyproject)
-            lines += declared
-    if configuration.requires:
-        origins = origins or [configuration.origin]
-        lines += configuration.requires
-    tools = build_requires(files, projects) if private_index else ()
-    if private_index:
-        check_lines((*lines, *constraints, *tools))
-    return DependencyDeclaration(
-        ", ".join(origins) or (f"the project in {projects[0] or '.'}" if projects else ""),
-        tuple(dict.fromkeys(lines)),
-        tuple(dict.fromkeys(constraints)),
+        _collect(files, directory, chosen, python, readable, collected)
+    chosen.check()
+    declaration = _declaration(files, configuration, collected, private_index)
+    ignored = [
+        path
+        for directory in dict.fromkeys((base, *named))
+        for name in (*LOCKS, *_IGNORED)
+        if (path := posixpath.join(directory, name)) in files and path not in collected.origins
+    ]
+    if not ignored:
+        return declaration
+    read = declaration.origin or "no file; add a requirements.txt or a pyproject.toml"
+    note = f"ignored: {join_limited(ignored)}; the dependencies come from {read}"
+    return replace(declaration, notes=(note,))
+
+
+class _ChosenParts:
+    """Extras and groups of [build], each of which at least one project must have."""
+
+    def __init__(self, configuration: Configuration) -> None:
+        self._configuration = configuration
+        self._missing = {*configuration.extras, *configuration.groups}
+
+    def of(self, project: ProjectTable) -> tuple[tuple[str, ...], tuple[str, ...]]:
+        """Return the chosen extras and groups of one project."""
+        extras = tuple(name for name in self._configuration.extras if project.has_extra(name))
+        groups = tuple(name for name in self._configuration.groups if project.has_group(name))
+        self._missing -= {*extras, *groups}
+        return extras, groups
+
+    def check(self) -> None:
+        """Raise PlanError(ConfigInvalid) for a name that no project has."""
+        for name in sorted(self._missing):
+            raise PlanError(
+                CONFIG_INVALID,
+                f"{self._configuration.origin}: build names {name!r}, no extra or group of pyproject.toml",
+                "Correct extras and groups in [build]; with a requirements.txt they have no effect.",
+            )
+
+
+def _collect(
+    files: Files, directory: str, chosen: _ChosenParts, python: str, readable: bool, collected: _Collected
+) -> None:
+    requirements = posixpath.join(directory, "requirements.txt")
+    pyproject = posixpath.join(directory, "pyproject.toml")
+    project = read_project_table(files, pyproject) if pyproject in files else None
+    extras, groups = chosen.of(project) if project else ((), ())
+    if requirements in files:
+        collected.origins.append(requirements)
+        _collect_requirements(files, directory, read_requirements(files, requirements), collected)
+        return
+    lock = _lock_of(files, directory, project)
+    if lock is not None:
+        declared = tuple(project.requirements(extras, groups)) if project else ()
+        root = posixpath.dirname(lock)
+        member = posixpath.relpath(f"/{directory}", f"/{root}")
+        request = LockRequest(member, pyproject, declared, extras, groups, python)
+        pins = read_lock(files, lock, request)
+        collected.origins.append(lock)
+        collected.pins.append(pins)
+        collected.projects += [
+            local_projects.local_directory(files, root, path, lock) for path in pins.directories
+        ]
+        return
+    if project is None:
+        return
+    if not project.declares() and readable and (reason := project.undeclared_reason()):
+        raise PlanError(
+            DEPENDENCY_RESOLUTION,
+            f"{pyproject}: {reason}; this cannot be read without executing the project",
+            "Add a requirements.txt with the pins (pip freeze), a lock, or use [project] dependencies.",
+        )
+    resolved = local_projects.resolve(files, directory, project.requirements(extras, groups))
+    if resolved.lines or resolved.directories:
+        collected.origins.append(pyproject)
+    collected.lines += resolved.lines
+    collected.projects += resolved.directories
+
+
+def _collect_requirements(
+    files: Files, directory: str, requirements: Requirements, collected: _Collected
+) -> None:
+    collected.constraints += requirements.constraints
+    redirects = local_projects.redirects_of(files, directory)
+    for line in requirements.lines:
+        # A direct reference says where the package comes from.
+        if package_name(line) in redirects and " @ " not in line:
+            wanted = _parse_line(line)
+            resolved = local_projects.resolve(files, directory, [wanted])
+            collected.lines += resolved.lines
+            collected.projects += resolved.directories
+        else:
+            collected.lines.append(line)
+    for local in requirements.local:
+        path = posixpath.normpath(posixpath.join(local.base, local.target))
+        own = directory in (path, path.removeprefix("."))
+        target = (
+            directory
+            if own
+            else local_projects.local_directory(files, local.base, local.target, local.origin)
+        )
+        if not own:
+            collected.projects.append(target)
+        wanted_there = local_projects.local_requirements(files, target, local.extras)
+        resolved = local_projects.resolve(files, target, wanted_there)
+        collected.lines += resolved.lines
+        collected.projects += resolved.directories
+
+
+def _parse_line(line: str) -> Requirement:
+    try:
+        return Requirement(line.partition(" --")[0])
+    except InvalidRequirement:
+        raise PlanError(
+            DEPENDENCY_RESOLUTION, f"{line[:200]!r} is not a valid requirement", "Correct that line."
+        ) from None
+
+
+def _lock_of(files: Files, directory: str, project: ProjectTable | None) -> str | None:
+    """Return the lock of the project in `directory`: beside it, or in the root of its workspace."""
+    for name in LOCKS:
+        path = posixpath.join(directory, name)
+        if path in files and (name == "pylock.toml" or (project is not None and project.name)):
+            return path
+        workspace = find_workspace(files, directory) if name == UV_LOCK and project else None
+        if workspace and project and project.name:
+            shared = posixpath.join(workspace.root, UV_LOCK)
+            if shared in files:
+                return shared
+    return None
+
+
+def _declaration(
+    files: Files, configuration: Configuration, collected: _Collected, private_index: bool
+) -> DependencyDeclaration:
+    pins, lines = collected.pins, collected.lines
+    pinned = frozenset(name for of_lock in pins for name in of_lock.names)
+    lines += [line for line in configuration.requires if package_name(line) not in pinned]
+    origins = collected.origins or ([configuration.origin] if configuration.requires else [])
+    # Only pins of one kind are complete; beside other lines they are versions.
+    locked = bool(pins) and not lines and not collected.constraints
+    pin_lines = [line for of_lock in pins for line in of_lock.lines]
+    direct = tuple(dict.fromkeys(line for of_lock in pins for line in of_lock.direct))
+    if not locked and not any(" --hash=" in line for line in lines):
+        pin_lines = [line.partition(" --hash=")[0] for line in pin_lines]
+    projects = tuple(dict.fromkeys(collected.projects))
+    all_lines = tuple(dict.fromkeys((*pin_lines, *lines)))
+    if direct and not locked:
+        all_lines, direct = (*all_lines, *direct), ()
+    tools = build_requires(files, projects)
+    _check_tools(files, projects, tools)
+    declaration = DependencyDeclaration(
+        ", ".join(dict.fromkeys(origins)) or (f"the project in {projects[0] or '.'}" if projects else ""),
+        all_lines,
+        tuple(dict.fromkeys(collected.constraints)),
         projects,
-        tools,
+        tools if private_index else (),
         private_index,
+        direct,
+        locked,
     )
+    if private_index:
+        check_lines((*all_lines, *direct, *declaration.constraints, *tools))
+    return declaration
 
 
-def _projects(files: Files, configuration: Configuration, project: str | None) -> tuple[str, ...]:
-    named = [path for path in configuration.directories if path and is_project(files, path)]
-    projects = [checked_directory(path) for path in named]
+def _check_tools(files: Files, projects: Iterable[str], tools: Iterable[str]) -> None:
+    names = local_projects.local_names(files, projects)
+    for tool in tools:
+        name = package_name(tool)
+        if name in names:
+            raise PlanError(
+                DEPENDENCY_RESOLUTION,
+                f"[build-system] requires {tool}, which is a project of the repository",
+                "It would come from the package index; use a released build tool.",
+            )
+
+
+def _projects(files: Files, base: str, named: list[str], project: str | None) -> tuple[str, ...]:
+    projects = [checked_directory(path) for path in named if path != base and is_project(files, path)]
     return tuple(dict.fromkeys(projects if project is None else [*projects, project]))
 
 
-def _project_lines(files: Files, path: str, readable: bool) -> list[str]:
-    root = read_toml(files, path)
-    project, tool = root.table("project"), root.table("tool")
-    if project is None or "dependencies" not in project.values:
-        if readable:
-            _refuse_undeclared(path, project, tool)
-        return []
-    lines = project.texts_at("dependencies", "langgraph>=1")
-    for line in lines:
-        if "\n" in line or "\r" in line or line.lstrip().startswith("-"):
-            raise project.error(
-                "dependencies", f"has {line!r}, which is not a package", "List packages only."
-            )
-    return [line.strip() for line in lines]
-
-
-def _refuse_undeclared(path: str, project: TomlTable | None, tool: TomlTable | None) -> None:
-    poetry = tool.values.get("poetry") if tool else None
-    if project is not None and "dependencies" in project.values.get("dynamic", ()):
-        problem = "[project] declares its dependencies as dynamic"
-    elif isinstance(poetry, dict) and poetry.get("dependencies"):
-        problem = "the dependencies are only in [tool.poetry.dependencies]"
-    else:
-        return
-    raise PlanError(
-        DEPENDENCY_RESOLUTION,
-        f"{path}: {problem}; this cannot be read without executing the project",
-        "Add a requirements.txt with the pins (pip freeze, poetry export), or use [project] dependencies.",
-    )
+def _join(base: str, path: str) -> str:
+    joined = posixpath.normpath(posixpath.join(base, path))
+    return "" if joined == "." else joined
 
 
 def _text(lines: tuple[str, ...]) -> bytes:

@@ -57,15 +57,19 @@ def _install(declaration: DependencyDeclaration, ca_bundle: str) -> Iterator[str
     extra_env = _OFFLINE if declaration.private_index else ""
     if ca_bundle:
         extra_env += f" PIP_CERT={ca_bundle}"
-    constraints = " -c /tmp/crewyard/constraints.txt" if "constraints.txt" in names else ""
+    options = ["--no-deps"] if declaration.locked else []
+    if "constraints.txt" in names:
+        options += ["-c /tmp/crewyard/constraints.txt"]
+    first = ["-r /tmp/crewyard/requirements.txt"] if declaration.lines else []
+    # All in one command: pip then takes what the repository redirects from there, and asks no index for it.
+    second = ["-r /tmp/crewyard/direct.txt"] if declaration.direct else []
+    second += [f"{TREE}/{path}".rstrip("/") for path in declaration.projects]
+    # Separate commands: pip does not combine pins with hashes and what has none.
+    groups = [first, second] if declaration.hashed else [first + second]
     commands = []
-    if declaration.lines:
-        arguments = f"-r /tmp/crewyard/requirements.txt{constraints}"
-        commands.append(_PIP.format(more=extra_env, arguments=arguments))
-    for directory in declaration.projects:
-        path = f"{TREE}/{directory}".rstrip("/")
-        # A separate command: pip does not combine pins with hashes and a directory.
-        commands.append(_PIP.format(more=extra_env + _VERSIONS, arguments=f"{path}{constraints}"))
+    for arguments in filter(None, groups):
+        versions = _VERSIONS if declaration.projects and arguments[-1].startswith(TREE) else ""
+        commands.append(_PIP.format(more=extra_env + versions, arguments=" ".join([*arguments, *options])))
     if commands and names:
         yield f"COPY {' '.join(names)} /tmp/crewyard/\n"
         commands.append("rm -rf /tmp/crewyard")

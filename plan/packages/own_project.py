@@ -85,6 +85,8 @@ def build_requires(files: Files, projects: Iterable[str]) -> tuple[str, ...]:
     """Return the build requirements of `projects`, from their pyproject.toml or pip's defaults."""
     requirements: list[str] = []
     for directory in projects:
+        if directory in files:
+            continue  # an archive: a wheel needs no tools, those of a source archive are not known
         pyproject = posixpath.join(directory, "pyproject.toml")
         build_system = read_toml(files, pyproject).table("build-system") if pyproject in files else None
         requirements += build_system.texts_at("requires", "hatchling") if build_system else ()

@@ -13,23 +13,38 @@ from ..source import Files, text_of
 
 _COMMENT = re.compile(r"(^|\s+)#.*$")
 _NESTED = re.compile(r"(-r|--requirement|-c|--constraint)(?:\s*=\s*|\s+|(?=[^-\s]))(?P<path>\S+)$")
-_LOCAL = re.compile(r"(-e|--editable)?\s*(?P<path>\.{1,2}(/\S*)?|/\S*|file:\S*)(\[[^\]]*\])?$")
+_LOCAL = re.compile(
+    r"(?:-e|--editable)?(?:\s|=)*(?:[A-Za-z0-9._-]+(?:\[[^\]]*\])?\s*@\s*)?"
+    r"(?:file:(?=\.))?(?P<path>\.{1,2}(?:/[^\s\[;]*)?|/[^\s\[;]*|file:[^\s\[;]*|[A-Za-z0-9._-]+/[^\s\[;@]*)"
+    r"(?:\[(?P<extras>[^\]]*)\])?(?P<marker>\s*;.*)?$"
+)
 _MAX_FILES = 32
+
+
+@dataclass(frozen=True)
+class LocalRequirement:
+    """A directory or archive in a requirements file, relative to that file's directory `base`."""
+
+    origin: str
+    base: str
+    target: str
+    extras: tuple[str, ...] = ()
 
 
 @dataclass
 class Requirements:
-    """`lines` and `constraints` for pip; `own_project` where the file lists the tree itself (`-e .`)."""
+    """`lines` and `constraints` for pip; `local` are those that name a path (`-e .`, `./libs/x`)."""
 
     lines: list[str] = field(default_factory=list)
     constraints: list[str] = field(default_factory=list)
-    own_project: bool = False
+    local: list[LocalRequirement] = field(default_factory=list)
 
 
 def read_requirements(files: Files, path: str) -> Requirements:
     """Return what `pip install -r path` would read. Raises PlanError(ConfigInvalid) naming file and line."""
     requirements = Requirements()
     visited: set[tuple[str, bool]] = set()
+    base = posixpath.dirname(path)
     pending = [(path, False)]
     while pending:
         current, constraint = pending.pop(0)
@@ -48,8 +63,11 @@ def read_requirements(files: Files, path: str) -> Requirements:
                 continue
             local = _LOCAL.match(line)
             if local:
-                _check_local(current, number, local["path"], line)
-                requirements.own_project = True
+                extras = tuple(part.strip() for part in (local["extras"] or "").split(",") if part.strip())
+                # pip takes the paths of every file relative to its working directory.
+                requirements.local.append(
+                    LocalRequirement(f"{current} line {number}", base, local["path"], extras)
+                )
                 continue
             (requirements.constraints if constraint else requirements.lines).append(line)
     return requirements
@@ -93,19 +111,3 @@ def _resolve_nested(files: Files, current: str, number: int, target: str) -> str
             "Add the file, or remove the line.",
         )
     return nested_path
-
-
-def _check_local(current: str, number: int, target: str, line: str) -> None:
-    if line.endswith("]"):
-        raise PlanError(
-            CONFIG_INVALID,
-            f"{current} line {number}: {line}: extras of the project itself are not installed",
-            "List those packages on separate lines.",
-        )
-    if target in (".", "./") and posixpath.dirname(current) == "":
-        return
-    raise PlanError(
-        CONFIG_INVALID,
-        f"{current} line {number}: {target} is a local path; only the project itself (-e .) is supported",
-        "Use a package name, or put the code into the source: /app and /app/src are on the import path.",
-    )

@@ -36,6 +36,7 @@ class PackageIndex(ThreadingHTTPServer):
         super().__init__(("127.0.0.1", 0), _IndexHandler)
         self.files = files
         self.commands: set[str] = set()
+        self.asked: set[str] = set()
 
     @property
     def url(self) -> str:
@@ -64,6 +65,7 @@ class _IndexHandler(BaseHTTPRequestHandler):
             self.end_headers()
             return None
         last = self.path.partition("?")[0].rstrip("/").rpartition("/")[2]
+        self.server.asked.add(last)
         if last in self.server.files:
             return self._respond(self.server.files[last], "application/octet-stream")
         links = [

@@ -41,7 +41,7 @@ def plan(files: dict[str, str], crew: str | None = None, python_versions: list[s
 
 
 def crewai(kind: str, **more: str) -> dict[str, str]:
-    return {"pyproject.toml": CREWAI.format(kind=kind), "uv.lock": "version = 1\n", **more}
+    return {"pyproject.toml": CREWAI.format(kind=kind), **more}
 
 
 @pytest.mark.parametrize(
@@ -243,6 +243,8 @@ def test_strict_upper_bound(version: str) -> None:
     assert allows("<3.11.9", version) == (version in ("3.9", "3.11"))
 
 
-def test_extras_of_the_project_itself_are_refused() -> None:
-    with pytest.raises(PlanError, match="extras of the project itself"):
-        plan({"requirements.txt": "-e .[dev]\n", "main.py": "def kickoff(): ...\n"})
+def test_extras_of_the_project_itself_are_expanded() -> None:
+    table = "[project]\nname = 'mine'\ndependencies = ['a']\n"
+    table += "[project.optional-dependencies]\nall = ['mine[one]', 'c']\none = ['b']\n"
+    files = {"requirements.txt": "-e .[all]\n", "pyproject.toml": table, "main.py": "def kickoff(): ...\n"}
+    assert plan(files).declaration.lines == ("a", "c", "b")

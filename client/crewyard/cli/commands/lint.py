@@ -17,6 +17,7 @@ _FIELDS = (
     field("entrypoint"),
     field("python"),
     field("timeout"),
+    field("dependencies"),
     field("env_required", "NEEDS"),
     Column("LEFT OUT", lambda row: f"{len(row['left_out'])} files" if row["left_out"] else "-"),
 )
@@ -59,6 +60,7 @@ def _row(planned: Planned) -> dict[str, Any]:
         "entrypoint": plan.entrypoint,
         "python": plan.python,
         "timeout": plan.timeout,
+        "dependencies": planned.declaration.origin or None,
         "env_required": list(plan.env_required),
         "left_out": sorted(planned.excluded),
         "notes": list(planned.notes),

@@ -65,7 +65,16 @@ def test_project_itself_is_replaced_by_its_dependencies() -> None:
     [
         ({"requirements.txt": "a\n-r gone.txt\n"}, "ConfigInvalid", "requirements.txt line 2: gone.txt"),
         ({"requirements.txt": "-r ../../etc/passwd\n"}, "ConfigInvalid", "is not a file of the source"),
-        ({"requirements.txt": "-e ./libs/mine\n"}, "ConfigInvalid", "./libs/mine is a local path"),
+        (
+            {"requirements.txt": "a\n-e ./libs/mine\n"},
+            "DependencyResolution",
+            "requirements.txt line 2 names ./libs/mine, which is not a Python project",
+        ),
+        (
+            {"requirements.txt": "-e ../shared\n"},
+            "DependencyResolution",
+            "names ../shared, which is outside of the source",
+        ),
         ({"requirements.txt": b"\xff\x00\xfe"}, "ConfigInvalid", "requirements.txt"),
         (
             {"pyproject.toml": "[project]\ndependencies = 'x'\n"},
@@ -74,7 +83,11 @@ def test_project_itself_is_replaced_by_its_dependencies() -> None:
         ),
         ({"pyproject.toml": "[project]\ndependencies = ['-r x']\n"}, "ConfigInvalid", "not a package"),
         ({"pyproject.toml": "[project]\ndynamic = ['dependencies']\n"}, "DependencyResolution", "dynamic"),
-        ({"pyproject.toml": "[tool.poetry.dependencies]\npython = '3'\n"}, "DependencyResolution", "poetry"),
+        (
+            {"pyproject.toml": "[tool.poetry.dependencies]\nhttpx = '^x'\n"},
+            "ConfigInvalid",
+            "tool.poetry.dependencies.httpx",
+        ),
         ({"pyproject.toml": "[project"}, "ConfigInvalid", "pyproject.toml is not valid TOML"),
     ],
 )

@@ -1,0 +1,153 @@
+"""Names that the repository redirects: to its own directories, to git, to a URL.
+
+Called by plan.packages.dependencies. A redirected name never reaches a package index, where anybody may
+offer a package of that name.
+"""
+
+import posixpath
+from collections.abc import Iterable
+from dataclasses import dataclass, field
+
+from packaging.requirements import Requirement
+from packaging.utils import canonicalize_name
+
+from ..errors import DEPENDENCY_RESOLUTION, PlanError
+from ..source import Files
+from .locks.uv_lock import git_reference, is_public_index
+from .own_project import checked_directory, is_project
+from .project_table import ProjectTable, Redirect, read_project_table
+from .workspace import find_workspace
+
+_ARCHIVES = (".whl", ".tar.gz", ".zip")
+
+
+@dataclass
+class ResolvedRequirements:
+    """`lines` for pip and `directories` (or archives) of the repository to install with them."""
+
+    lines: list[str] = field(default_factory=list)
+    directories: list[str] = field(default_factory=list)
+
+
+def redirects_of(files: Files, directory: str) -> dict[str, Redirect]:
+    """Return the redirects of the project in `directory`: its own, those of its workspace, the members."""
+    workspace = find_workspace(files, directory)
+    redirects = dict(workspace.redirects) if workspace else {}
+    path = posixpath.join(directory, "pyproject.toml")
+    if path in files:
+        redirects |= read_project_table(files, path).redirects
+    for name in workspace.members if workspace else ():
+        redirects.setdefault(name, Redirect(f"{path}: {name}", directory, {"workspace": True}))
+    return redirects
+
+
+def resolve(files: Files, directory: str, requirements: Iterable[Requirement]) -> ResolvedRequirements:
+    """Return the requirements of the project in `directory`, with those of its local projects.
+
+    Raises PlanError(ConfigInvalid, DependencyResolution).
+    """
+    resolved = ResolvedRequirements()
+    pending = [(directory, list(requirements))]
+    visited: set[tuple[str, tuple[str, ...]]] = set()
+    while pending:
+        current, wanted = pending.pop(0)
+        redirects = redirects_of(files, current)
+        for requirement in wanted:
+            redirect = redirects.get(canonicalize_name(requirement.name))
+            target = None if redirect is None else _target(files, current, requirement, redirect)
+            if target is None:
+                resolved.lines.append(redirected_line(requirement, redirect))
+                continue
+            key = (target, tuple(sorted(requirement.extras)))
+            if key not in visited and target != directory:
+                visited.add(key)
+                resolved.directories.append(target)
+                pending.append((target, local_requirements(files, target, requirement.extras)))
+    return resolved
+
+
+def local_requirements(files: Files, directory: str, extras: Iterable[str]) -> list[Requirement]:
+    """Return what a local project declares; nothing where only executing it would tell."""
+    path = posixpath.join(directory, "pyproject.toml")
+    project = read_project_table(files, path) if path in files else None
+    if project is None or not (project.declares() or extras):
+        return []
+    return project.requirements(extras)
+
+
+def local_directory(files: Files, base: str, target: str, origin: str) -> str:
+    """Return the directory or archive `target` of the repository, which `origin` (in `base`) names.
+
+    Raises PlanError(DependencyResolution) where it is outside of the source or cannot be installed.
+    """
+    path = posixpath.normpath(posixpath.join(base, target))
+    path = "" if path == "." else path
+    if target.startswith(("/", "~", "file:")) or path == ".." or path.startswith("../"):
+        raise PlanError(
+            DEPENDENCY_RESOLUTION,
+            f"{origin} names {target}, which is outside of the source",
+            "Put it into the repository, and deploy from git with source.git.path.",
+        )
+    if path in files and path.endswith(_ARCHIVES):
+        return checked_directory(path)
+    if not is_project(files, path):
+        raise PlanError(
+            DEPENDENCY_RESOLUTION,
+            f"{origin} names {target}, which is not a Python project of the source",
+            "It needs a pyproject.toml with [project], or a setup.py; check that the path is committed.",
+        )
+    return checked_directory(path)
+
+
+def _target(files: Files, directory: str, requirement: Requirement, redirect: Redirect) -> str | None:
+    """Return the directory of a redirected requirement, or None where it comes from elsewhere."""
+    values = redirect.values
+    if values.get("workspace"):
+        workspace = find_workspace(files, directory)
+        member = workspace.members.get(canonicalize_name(requirement.name)) if workspace else None
+        if member is None:
+            raise PlanError(
+                DEPENDENCY_RESOLUTION,
+                f"{redirect.origin} is a workspace member, but the source has no such member",
+                "Deploy from git, with the member as source.git.path: the workspace is read then.",
+            )
+        return member
+    if "path" not in values:
+        return None
+    return local_directory(files, redirect.base, str(values["path"]), redirect.origin)
+
+
+def redirected_line(requirement: Requirement, redirect: Redirect | None) -> str:
+    """Return the line of a requirement that comes from an index, git or a URL. Raises PlanError."""
+    if redirect is None:
+        return str(requirement)
+    values = redirect.values
+    if "git" in values:
+        wanted = (str(values[key]) for key in ("rev", "tag", "branch") if values.get(key))
+        url = git_reference(str(values["git"]), next(wanted, "HEAD"), str(values.get("subdirectory", "")))
+    elif "url" in values:
+        subdirectory = values.get("subdirectory")
+        url = f"{values['url']}#subdirectory={subdirectory}" if subdirectory else str(values["url"])
+    elif is_public_index(str(values.get("index") or values.get("source"))):
+        return str(requirement)
+    else:
+        raise PlanError(
+            DEPENDENCY_RESOLUTION,
+            f"{redirect.origin} comes from a source that only a lock can pin",
+            "Lock it (uv lock, poetry lock), and commit the lock.",
+        )
+    if any(letter.isspace() for letter in url):
+        raise PlanError(DEPENDENCY_RESOLUTION, f"{redirect.origin} has an invalid address", "Correct it.")
+    extras = f"[{','.join(sorted(requirement.extras))}]" if requirement.extras else ""
+    marker = f" ; {requirement.marker}" if requirement.marker else ""
+    return f"{requirement.name}{extras} @ {url}{marker}"
+
+
+def local_names(files: Files, directories: Iterable[str]) -> frozenset[str]:
+    """Return the names of the local projects in `directories`, as far as they can be read."""
+    tables: list[ProjectTable] = [
+        read_project_table(files, path)
+        for directory in directories
+        if (path := posixpath.join(directory, "pyproject.toml")) in files
+    ]
+    return frozenset(table.name for table in tables if table.name)

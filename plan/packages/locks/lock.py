@@ -1,0 +1,173 @@
+"""Pins of a project, from a lock, with its hashes. Called by plan.packages.dependencies."""
+
+import posixpath
+import re
+import tomllib
+from collections.abc import Callable, Mapping, Sequence
+from dataclasses import dataclass
+from typing import Any
+
+from packaging.requirements import Requirement
+from packaging.utils import canonicalize_name
+from packaging.version import Version
+
+from ...errors import DEPENDENCY_RESOLUTION, PlanError
+from ...python import allows
+from ...source import Files, text_of
+from .graph import LockGraph, LockMismatch, SelectedPackage
+from .poetry_lock import read_pdm_lock, read_poetry_lock, requirement_edge
+from .pylock import select_pylock
+from .uv_lock import read_uv_lock, uv_roots
+
+UV_LOCK = "uv.lock"
+LOCKS = (UV_LOCK, "pylock.toml", "poetry.lock", "pdm.lock")
+_LOCK_COMMANDS = {
+    UV_LOCK: "uv lock",
+    "pylock.toml": "the tool that wrote it, for example uv export --format pylock.toml -o pylock.toml",
+    "poetry.lock": "poetry lock",
+    "pdm.lock": "pdm lock",
+}
+_MAX_LOCK_BYTES = 16 << 20
+_HASH = re.compile(r"[a-z0-9]+:[0-9a-f]+")
+_URL = re.compile(r"(git\+)?(https?|ssh)://[^\s;'\"]+")
+
+
+@dataclass(frozen=True)
+class LockRequest:
+    """What a lock is asked for: the project in `member` (relative to the lock), for `python`.
+
+    `requirements` are those of `pyproject`, including those of the extras and groups.
+    """
+
+    member: str
+    pyproject: str
+    requirements: tuple[Requirement, ...]
+    extras: tuple[str, ...]
+    groups: tuple[str, ...]
+    python: str
+
+
+@dataclass(frozen=True)
+class LockedPins:
+    """All packages of a project: `lines` with versions for pip, `direct` lines from git.
+
+    `directories` are local projects, relative to the lock.
+    """
+
+    lines: tuple[str, ...]
+    direct: tuple[str, ...]
+    directories: tuple[str, ...]
+    names: frozenset[str]
+
+
+def read_lock(files: Files, path: str, request: LockRequest) -> LockedPins:
+    """Return the pins of the lock `path`. Raises PlanError(DependencyResolution)."""
+    kind = posixpath.basename(path)
+    hint = f"Lock again with {_LOCK_COMMANDS[kind]}, and commit {kind}."
+    try:
+        values = tomllib.loads(text_of(files, path, _MAX_LOCK_BYTES))
+        python = values.get("requires-python", "")
+        if kind == UV_LOCK and not allows(str(python), request.python):
+            raise LockMismatch(f"it is for Python {python}, not for {request.python}")
+        selected = _READERS[kind](values, request)
+        _check_requirements(selected, request)
+        return _pins(selected, request.member, path)
+    except LockMismatch as error:
+        problem = f"{path} does not fit {request.pyproject}: {error}"
+        raise PlanError(DEPENDENCY_RESOLUTION, problem, hint) from None
+    except (KeyError, TypeError, AttributeError, ValueError, RecursionError) as error:
+        raise PlanError(DEPENDENCY_RESOLUTION, f"{path} is damaged: {_shown(error)}", hint) from None
+
+
+def _select_uv(values: Mapping[str, Any], request: LockRequest) -> list[SelectedPackage]:
+    lock = read_uv_lock(values)
+    return lock.select(uv_roots(lock, request.member, request.extras, request.groups), request.python)
+
+
+def _select_pylock(values: Mapping[str, Any], request: LockRequest) -> list[SelectedPackage]:
+    return select_pylock(values, request.extras, request.groups, request.python)
+
+
+def _select_from(lock: LockGraph, request: LockRequest) -> list[SelectedPackage]:
+    """Return what the project's requirements need: these locks do not list them."""
+    roots = [requirement_edge(requirement) for requirement in request.requirements]
+    return lock.select(roots, request.python, request.extras)
+
+
+_READERS: Mapping[str, Callable[[Mapping[str, Any], LockRequest], list[SelectedPackage]]] = {
+    UV_LOCK: _select_uv,
+    "pylock.toml": _select_pylock,
+    "poetry.lock": lambda values, request: _select_from(read_poetry_lock(values), request),
+    "pdm.lock": lambda values, request: _select_from(read_pdm_lock(values), request),
+}
+
+
+def _check_requirements(selected: Sequence[SelectedPackage], request: LockRequest) -> None:
+    from .environment import target_environments  # the last one: the newest release of the Python
+
+    environment = target_environments(request.python)[-1]
+    versions: dict[str, set[str]] = {}
+    for entry in selected:
+        released = not (entry.package.url or entry.package.directory is not None)
+        versions.setdefault(entry.package.name, set()).update([entry.package.version] if released else ())
+    for requirement in request.requirements:
+        if not environment.meets(requirement.marker):
+            continue
+        name = canonicalize_name(requirement.name)
+        if name not in versions:
+            raise LockMismatch(f"it has no {name}")
+        for version in versions[name]:
+            if not requirement.specifier.contains(version, prereleases=True):
+                raise LockMismatch(f"it has {name} {version}, not {requirement.specifier}")
+
+
+def _pins(selected: Sequence[SelectedPackage], member: str, path: str) -> LockedPins:
+    lines: list[str] = []
+    direct: list[str] = []
+    directories: list[str] = []
+    indexes: dict[str, None] = {}
+    released = [entry for entry in selected if not entry.package.url and entry.package.directory is None]
+    hashed = all(entry.package.hashes for entry in released)
+    for entry in selected:
+        package, marker = entry.package, f" ; {entry.marker}" if entry.marker else ""
+        if package.directory is not None:
+            if package.directory != member and package.installable:
+                directories.append(package.directory)
+        elif package.url:
+            if not _URL.fullmatch(package.url):
+                raise ValueError(f"{package.name} has the address {package.url!r}")
+            line = f"{package.name} @ {package.url}{marker}"
+            if package.hashes and hashed:
+                lines.append(line + _hash_options(package.hashes))
+            else:
+                direct.append(line)
+        else:
+            if package.index:
+                _check_index(package.name, package.index, hashed, path)
+                indexes[f"--extra-index-url {package.index}"] = None
+            options = _hash_options(package.hashes) if hashed else ""
+            lines.append(f"{package.name}=={Version(package.version)}{marker}{options}")
+    names = frozenset(entry.package.name for entry in selected)
+    return LockedPins((*indexes, *lines), tuple(direct), tuple(directories), names)
+
+
+def _check_index(name: str, index: str, hashed: bool, path: str) -> None:
+    if not _URL.fullmatch(index):
+        problem = f"{path}: {name} comes from {index}, which is not the address of a package index"
+        raise PlanError(DEPENDENCY_RESOLUTION, problem, "Lock it from an index that the build can reach.")
+    if not hashed:
+        problem = f"{path}: {name} comes from {index}, but the lock lacks hashes"
+        hint = "Without hashes another index could offer a package of that name; lock with hashes."
+        raise PlanError(DEPENDENCY_RESOLUTION, problem, hint)
+
+
+def _hash_options(hashes: Sequence[str]) -> str:
+    for value in hashes:
+        if not _HASH.fullmatch(value):
+            raise ValueError(f"{value[:100]!r} is not a hash")
+    return "".join(f" --hash={value}" for value in sorted(set(hashes)))
+
+
+def _shown(error: Exception) -> str:
+    text = f"{error} is missing" if isinstance(error, KeyError) else str(error)
+    return " ".join(text.split())[:300]

@@ -1,0 +1,76 @@
+"""Reader of pylock.toml (PEP 751). Called by plan.packages.locks.lock."""
+
+import posixpath
+from collections.abc import Iterable, Mapping, Sequence
+from typing import Any
+
+from packaging.markers import Marker
+from packaging.pylock import Package, Pylock
+
+from .environment import TargetEnvironment, target_environments
+from .graph import LockedPackage, LockMismatch, SelectedPackage, select_by_machine
+from .uv_lock import git_reference, is_public_index
+
+
+def select_pylock(
+    values: Mapping[str, Any], extras: Sequence[str], groups: Sequence[str], python: str
+) -> list[SelectedPackage]:
+    """Return what the lock installs with these extras and groups, ordered by name.
+
+    Raises LockMismatch, and ValueError where the file is invalid.
+    """
+    lock = Pylock.from_dict(values)
+    for kind, asked, known in (
+        ("extra", extras, lock.extras),
+        ("group", groups, lock.dependency_groups),
+    ):
+        for name in asked:
+            if name not in (known or ()):
+                raise LockMismatch(f"it has no {kind} {name}")
+    requested = {
+        "extras": frozenset(extras),
+        "dependency_groups": frozenset(groups or lock.default_groups or ()),
+    }
+    packages = {id(package): _locked(package) for package in lock.packages}
+    reached = {}
+    for environment in target_environments(python):
+        if not any(_holds(marker, environment, requested) for marker in lock.environments or (None,)):
+            raise LockMismatch(
+                f"it is for other environments than Linux {environment.machine}, Python {python}"
+            )
+        reached[environment] = [
+            packages[id(package)]
+            for package in lock.packages
+            if _holds(package.marker, environment, requested)
+        ]
+    return select_by_machine(reached)
+
+
+def _holds(
+    marker: Marker | None, environment: TargetEnvironment, requested: Mapping[str, frozenset[str]]
+) -> bool:
+    values: dict[str, Any] = {**environment.values, **requested}
+    return marker is None or marker.evaluate(values, context="lock_file")
+
+
+def _locked(package: Package) -> LockedPackage:
+    files: Iterable[Any] = (*(package.wheels or ()), *((package.sdist,) if package.sdist else ()))
+    url, hashes = "", [file.hashes for file in files]
+    if package.vcs:
+        repository = package.vcs.url or package.vcs.path or ""
+        url = git_reference(repository, package.vcs.commit_id, package.vcs.subdirectory or "")
+    if package.archive:
+        url = package.archive.url or ""
+        hashes = [package.archive.hashes]
+    directory = package.directory.path if package.directory else None
+    if package.archive and not url:
+        directory = package.archive.path
+    index = package.index or ""
+    return LockedPackage(
+        name=package.name,
+        version=str(package.version or ""),
+        hashes=tuple(f"{name}:{value}" for entry in hashes for name, value in entry.items()),
+        index="" if is_public_index(index) else index,
+        url=url,
+        directory=None if directory is None else posixpath.normpath(directory),
+    )

@@ -1,0 +1,236 @@
+"""What a pyproject.toml declares: requirements, extras, groups, and names that it redirects.
+
+Called by plan.packages.dependencies and plan.packages.local_projects.
+
+Reads [project], [dependency-groups] and static [tool.poetry] tables; executes nothing.
+"""
+
+import posixpath
+from collections.abc import Iterable, Mapping
+from dataclasses import dataclass
+from typing import Any
+
+from packaging.dependency_groups import DependencyGroupResolver
+from packaging.requirements import InvalidRequirement, Requirement
+from packaging.utils import canonicalize_name
+
+from ..config.toml_tables import TomlTable, read_toml
+from ..errors import CONFIG_INVALID, PlanError, join_limited
+from ..source import Files
+from .poetry_table import poetry_requirement
+
+_MAX_NESTED_EXTRAS = 50
+
+
+class DeclaredRequirement(Requirement):
+    """A requirement that keeps its author's text: another order of its versions is no other dependency."""
+
+    def __init__(self, text: str) -> None:
+        super().__init__(text)
+        self._text = text.strip()
+
+    def __str__(self) -> str:
+        return self._text
+
+
+@dataclass(frozen=True)
+class Redirect:
+    """Where a dependency comes from instead of the package index: one line of [tool.uv.sources] or of Poetry.
+
+    Its path is relative to the directory `base`.
+    """
+
+    origin: str
+    base: str
+    values: Mapping[str, Any]
+
+
+@dataclass(frozen=True)
+class ProjectTable:
+    """A pyproject.toml; `redirects` are by normalized name."""
+
+    path: str
+    root: TomlTable
+    name: str
+    redirects: Mapping[str, Redirect]
+
+    def declares(self) -> bool:
+        """Return whether its dependencies can be read without executing the project."""
+        return self._list_at("project", "dependencies") is not None or bool(self._poetry("dependencies"))
+
+    def requirements(self, extras: Iterable[str] = (), groups: Iterable[str] = ()) -> list[Requirement]:
+        """Return its requirements with those of extras and groups; its own extras are expanded.
+
+        Raises PlanError(ConfigInvalid).
+        """
+        listed = self._list_at("project", "dependencies")
+        requirements = [self._parse(line) for line in listed or ()]
+        if listed is None:
+            requirements += self._poetry_requirements("dependencies", self._poetry("dependencies"))
+        for group in groups:
+            requirements += self._group(group)
+        pending, seen = list(extras), set[str]()
+        found: list[Requirement] = []
+        while pending or requirements:
+            if requirements:
+                requirement = requirements.pop(0)
+                if canonicalize_name(requirement.name) == self.name:
+                    pending += sorted(requirement.extras)
+                else:
+                    found.append(requirement)
+                continue
+            extra = canonicalize_name(pending.pop(0))
+            if extra not in seen:
+                seen.add(extra)
+                if len(seen) > _MAX_NESTED_EXTRAS:
+                    raise PlanError(CONFIG_INVALID, f"{self.path} has too many extras", "Merge some of them.")
+                requirements += self._extra(extra)
+        return found
+
+    def undeclared_reason(self) -> str | None:
+        """Return why the dependencies cannot be read, or None where there are none to read."""
+        project = self.root.values.get("project")
+        if isinstance(project, dict) and "dependencies" in project.get("dynamic", ()):
+            return "[project] declares its dependencies as dynamic"
+        return None
+
+    def has_extra(self, extra: str) -> bool:
+        """Return whether it declares an extra."""
+        return canonicalize_name(extra) in self._extras()
+
+    def has_group(self, group: str) -> bool:
+        """Return whether it declares a dependency group."""
+        return canonicalize_name(group) in {canonicalize_name(name) for name in self._groups()}
+
+    def _extras(self) -> dict[str, Any]:
+        project = self.root.table("project")
+        optional = project.table("optional-dependencies") if project else None
+        listed = optional.values if optional else self._poetry("extras")
+        return {canonicalize_name(name): lines for name, lines in listed.items()}
+
+    def _extra(self, extra: str) -> list[Requirement]:
+        extras = self._extras()
+        if extra not in extras:
+            raise PlanError(
+                CONFIG_INVALID,
+                f"{self.path} has no extra {extra!r}; it has {join_limited(sorted(extras)) or 'none'}",
+                "Correct extras in [build].",
+            )
+        if self._list_at("project", "dependencies") is None:  # Poetry: names of optional dependencies
+            names = {canonicalize_name(str(name)) for name in extras[extra]}
+            table = {k: v for k, v in self._poetry("dependencies").items() if canonicalize_name(k) in names}
+            return self._poetry_requirements("dependencies", table, optional=True)
+        return [
+            self._parse(line)
+            for line in _texts(self.root, f"project.optional-dependencies.{extra}", extras[extra])
+        ]
+
+    def _groups(self) -> dict[str, Any]:
+        groups = self.root.table("dependency-groups")
+        poetry = self._poetry("group")
+        return {**dict.fromkeys(poetry), **(groups.values if groups else {})}
+
+    def _group(self, group: str) -> list[Requirement]:
+        known = {canonicalize_name(name): name for name in self._groups()}
+        name = known.get(canonicalize_name(group))
+        if name is None:
+            raise PlanError(
+                CONFIG_INVALID,
+                f"{self.path} has no group {group!r}; it has {join_limited(sorted(known)) or 'none'}",
+                "Correct groups in [build].",
+            )
+        groups = self.root.table("dependency-groups")
+        if groups is None or name not in groups.values:
+            table = self._poetry("group").get(name)
+            lines = table.get("dependencies", {}) if isinstance(table, dict) else {}
+            return self._poetry_requirements(f"group.{name}.dependencies", lines)
+        try:
+            return list(DependencyGroupResolver(groups.values).resolve(name))
+        except Exception as error:  # its errors have no common class
+            raise groups.error(name, f"cannot be read: {error}", "Correct that group.") from None
+
+    def _poetry(self, key: str) -> Mapping[str, Any]:
+        tool = self.root.table("tool")
+        poetry = tool.table("poetry") if tool else None
+        table = poetry.table(key) if poetry else None
+        return table.values if table else {}
+
+    def _poetry_requirements(
+        self, key: str, table: Mapping[str, Any], optional: bool = False
+    ) -> list[Requirement]:
+        requirements = []
+        for name, constraint in table.items():
+            for option in constraint if isinstance(constraint, list) else [constraint]:
+                if name == "python" or (isinstance(option, dict) and option.get("optional") and not optional):
+                    continue
+                try:
+                    requirements.append(poetry_requirement(name, option))
+                except (ValueError, TypeError, AttributeError) as error:
+                    problem = f"{self.path}: tool.poetry.{key}.{name} cannot be read: {error}"
+                    raise PlanError(CONFIG_INVALID, problem, 'For example: name = "^1.2".') from None
+        return requirements
+
+    def _list_at(self, table: str, key: str) -> tuple[str, ...] | None:
+        found = self.root.table(table)
+        return None if found is None or key not in found.values else found.texts_at(key, "langgraph>=1")
+
+    def _parse(self, line: str) -> Requirement:
+        try:
+            return DeclaredRequirement(line)
+        except InvalidRequirement:
+            project = self.root.table("project") or self.root
+            raise project.error(
+                "dependencies", f"has {line!r}, which is not a package", "List packages only."
+            ) from None
+
+
+def read_project_table(files: Files, path: str) -> ProjectTable:
+    """Return the pyproject.toml at `path`. Raises PlanError(ConfigInvalid)."""
+    root = read_toml(files, path)
+    project, tool = root.table("project"), root.table("tool")
+    name = project.values.get("name") if project else None
+    poetry = tool.table("poetry") if tool else None
+    if not isinstance(name, str):
+        name = poetry.values.get("name") if poetry else None
+    return ProjectTable(
+        path, root, canonicalize_name(name) if isinstance(name, str) else "", _redirects(root, poetry)
+    )
+
+
+def _redirects(root: TomlTable, poetry: TomlTable | None) -> dict[str, Redirect]:
+    redirects: dict[str, Redirect] = {}
+    base = posixpath.dirname(root.file)
+    tables = [poetry.table("dependencies")] if poetry else []
+    groups = poetry.table("group") if poetry else None
+    for group in groups.values if groups else ():
+        of_group = groups.table(group) if groups else None
+        tables.append(of_group.table("dependencies") if of_group else None)
+    for table in tables:
+        for name, option in table.values.items() if table else ():
+            if isinstance(option, dict) and {"path", "git", "url", "source"} & option.keys() and table:
+                redirects[canonicalize_name(name)] = Redirect(table.location(name), base, option)
+    return {**redirects, **uv_redirects(root)}
+
+
+def uv_redirects(root: TomlTable) -> dict[str, Redirect]:
+    """Return [tool.uv.sources] of a pyproject.toml. Raises PlanError."""
+    tool = root.table("tool")
+    uv = tool.table("uv") if tool else None
+    sources = uv.table("sources") if uv else None
+    redirects: dict[str, Redirect] = {}
+    base = posixpath.dirname(root.file)
+    for name, values in sources.values.items() if sources else ():
+        options = values if isinstance(values, list) else [values]
+        # Several need a lock, which has chosen one for each platform.
+        option = options[0] if len(options) == 1 else {"several": options}
+        if sources and not isinstance(option, dict):
+            raise sources.error(name, "must be a table", "For example: {workspace = true}.")
+        location = sources.location(name) if sources else ""
+        redirects[canonicalize_name(name)] = Redirect(location, base, option)
+    return redirects
+
+
+def _texts(root: TomlTable, key: str, values: object) -> list[str]:
+    if not isinstance(values, list) or not all(isinstance(text, str) for text in values):
+        raise root.error(key, "must be a list of strings", 'For example: ["langgraph>=1"].')
+    return values

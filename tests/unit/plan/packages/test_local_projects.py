@@ -1,0 +1,141 @@
+"""Names that a repository redirects: directories, git, URLs; without a lock."""
+
+import pytest
+
+from plan.config.configuration import Configuration
+from plan.errors import PlanError
+from plan.make import make_plan
+from plan.packages.dependencies import DependencyDeclaration, read_dependencies
+from plan.packages.dockerfile import dockerfile
+
+SHARED = "[project]\nname = 'Shared_Tools'\ndependencies = ['click>=8']\n"
+ROOT = "[tool.uv.workspace]\nmembers = ['packages/*']\nexclude = ['packages/old']\n"
+
+
+def declared(files: dict[str, str], base: str = "", private_index: bool = False) -> DependencyDeclaration:
+    data = {path: text.encode() for path, text in files.items()}
+    return read_dependencies(data, Configuration("x"), private_index=private_index, base=base)
+
+
+def project(dependencies: str, sources: str = "", name: str = "crew") -> str:
+    table = f"[project]\nname = '{name}'\ndependencies = [{dependencies}]\n"
+    return table + (f"[tool.uv.sources]\n{sources}\n" if sources else "")
+
+
+@pytest.mark.parametrize(
+    "files",
+    [
+        {"requirements.txt": "six\n./libs/shared\n"},
+        {"requirements.txt": "six\n-e ./libs/shared\n"},
+        {"requirements.txt": "six\nshared-tools @ file:./libs/shared\n"},
+        {"requirements.txt": "-r more/base.txt\n", "more/base.txt": "six\n-e libs/shared\n"},
+        {"pyproject.toml": project("'six', 'shared-tools'", "shared-tools = {path = './libs/shared'}")},
+        {
+            "requirements.txt": "six\nshared-tools\n",
+            "pyproject.toml": project("", "shared-tools = {path = 'libs/shared'}"),
+        },
+        {
+            "pyproject.toml": "[tool.poetry]\nname = 'crew'\n[tool.poetry.dependencies]\npython = '^3.11'\n"
+            "six = '*'\nshared-tools = {path = 'libs/shared', develop = true}\n"
+        },
+    ],
+)
+def test_local_projects_are_installed_from_the_repository(files: dict[str, str]) -> None:
+    declaration = declared({**files, "libs/shared/pyproject.toml": SHARED})
+    assert declaration.projects == ("libs/shared",)
+    assert set(declaration.lines) == {"six", "click>=8"}
+    command = dockerfile("base", declaration)
+    assert command.count("pip install") == 1
+    assert "-r /tmp/crewyard/requirements.txt /workspace/tree/libs/shared" in command
+
+
+def test_members_of_a_workspace_find_one_another() -> None:
+    files = {
+        "pyproject.toml": ROOT + "[tool.uv.sources]\nforked = {git = 'https://github.com/o/r', tag = 'v1'}\n",
+        "packages/agent/pyproject.toml": project("'one', 'forked[x]'", "one = {workspace = true}"),
+        "packages/one/pyproject.toml": project("'two'", "two = {workspace = true}", "one"),
+        "packages/two/pyproject.toml": project("'six'", name="two"),
+        "packages/old/pyproject.toml": project("'nine'", name="old"),
+    }
+    declaration = declared(files, "packages/agent")
+    assert declaration.projects == ("packages/one", "packages/two")
+    assert declaration.lines == ("forked[x] @ https://github.com/o/r/archive/v1.tar.gz", "six")
+    # uv refuses a member without a source; its name does not reach an index either.
+    files["packages/agent/pyproject.toml"] = project("'one'")
+    assert declared(files, "packages/agent").projects == ("packages/one", "packages/two")
+    files["packages/agent/pyproject.toml"] = project("'old'")
+    assert declared(files, "packages/agent").lines == ("old",)
+
+
+def test_extras_of_a_local_project() -> None:
+    shared = SHARED + "[project.optional-dependencies]\npdf = ['pypdf']\n"
+    files = {"requirements.txt": "./libs/shared[pdf]\n", "libs/shared/pyproject.toml": shared}
+    assert declared(files).lines == ("click>=8", "pypdf")
+
+
+def test_a_wheel_of_the_repository() -> None:
+    files = {"requirements.txt": "./wheels/mine-1-py3-none-any.whl\n", "wheels/mine-1-py3-none-any.whl": "x"}
+    assert declared(files).projects == ("wheels/mine-1-py3-none-any.whl",)
+
+
+def test_a_private_index_gets_no_redirected_name() -> None:
+    files = {
+        "pyproject.toml": project("'shared-tools'", "shared-tools = {path = 'libs/shared'}"),
+        "libs/shared/pyproject.toml": SHARED,
+    }
+    assert declared(files, private_index=True).lines == ("click>=8",)
+
+
+@pytest.mark.parametrize(
+    ("files", "part"),
+    [
+        ({"pyproject.toml": project("'a'", "a = {path = '../a'}")}, "a names ../a, which is outside"),
+        ({"pyproject.toml": project("'a'", "a = {path = '/a'}")}, "a names /a, which is outside"),
+        ({"pyproject.toml": project("'a'", "a = {path = 'a'}")}, "not a Python project of the source"),
+        ({"pyproject.toml": project("'a'", "a = {workspace = true}")}, "has no such member"),
+        ({"pyproject.toml": project("'a'", "a = {index = 'ours'}")}, "only a lock can pin"),
+        ({"pyproject.toml": project("'a'", "a = [{index='x'}, {index='y'}]")}, "only a lock can pin"),
+        ({"pyproject.toml": project("'a'", "a = {url = 'https://x y'}")}, "invalid address"),
+        (
+            {
+                "pyproject.toml": project("'a'", "a = {path = 'a'}"),
+                "a/pyproject.toml": "[project]\nname='a'\n[build-system]\nrequires=['B']\n",
+                "requirements.txt": "./a\n./b\n",
+                "b/pyproject.toml": "[project]\nname='b'\n",
+            },
+            "[build-system] requires B, which is a project of the repository",
+        ),
+    ],
+)
+def test_what_cannot_be_honoured_is_refused(files: dict[str, str], part: str) -> None:
+    with pytest.raises(PlanError) as raised:
+        declared(files)
+    assert raised.value.reason == "DependencyResolution"
+    assert part in raised.value.message
+
+
+def test_what_is_ignored_is_said() -> None:
+    files = {"main.py": "def kickoff(): ...\n", "Pipfile": "", "environment.yml": ""}
+    data = {path: text.encode() for path, text in files.items()}
+    (note,) = make_plan(data, None, ["3.11"]).notes
+    assert note == (
+        "ignored: Pipfile, environment.yml; "
+        "the dependencies come from no file; add a requirements.txt or a pyproject.toml"
+    )
+    (note,) = make_plan({**data, "requirements.txt": b"six\n", "uv.lock": b""}, None, ["3.11"]).notes
+    assert note == "ignored: uv.lock, Pipfile, environment.yml; the dependencies come from requirements.txt"
+
+
+def test_uv_source_of_langgraph_names_a_member() -> None:
+    files = {
+        "langgraph.json": '{"graphs": {"a": "./packages/agent/src/agent/graph.py:graph"}, '
+        '"source": {"kind": "uv", "root": ".", "package": "agent"}}',
+        "pyproject.toml": ROOT,
+        "packages/agent/pyproject.toml": project("'one', 'langgraph'", "one = {workspace = true}", "agent"),
+        "packages/agent/src/agent/graph.py": "graph = 1\n",
+        "packages/one/pyproject.toml": project("'six'", name="one"),
+    }
+    planned = make_plan({path: text.encode() for path, text in files.items()}, None, ["3.12"])
+    assert planned.plan.entrypoint == "agent.graph:graph"
+    assert planned.declaration.projects == ("packages/agent", "packages/one")
+    assert planned.declaration.lines == ("langgraph", "six")

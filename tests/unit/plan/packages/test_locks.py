@@ -1,0 +1,259 @@
+"""Pins from lock files; those in `lock_files` were written by uv and Poetry."""
+
+import re
+import shutil
+import subprocess
+import sys
+from pathlib import Path
+
+import pytest
+
+from plan.config.configuration import Configuration
+from plan.errors import PlanError
+from plan.packages.dependencies import DependencyDeclaration, read_dependencies
+from plan.packages.dockerfile import dockerfile
+
+LOCK_FILES = Path(__file__).parent / "lock_files"
+UV = Path(sys.executable).with_name("uv")
+PDM_LOCK = """\
+[metadata]
+groups = ["default", "pdf"]
+lock_version = "4.5.0"
+
+[[package]]
+name = "uvicorn"
+version = "0.30.6"
+requires_python = ">=3.8"
+dependencies = ["h11>=0.8", "typing-extensions>=4.0; python_version < \\"3.11\\""]
+files = [{file = "uvicorn-0.30.6-py3-none-any.whl", hash = "sha256:65fd46fe"}]
+
+[[package]]
+name = "uvicorn"
+version = "0.30.6"
+extras = ["standard"]
+dependencies = ["httptools>=0.5.0", "uvicorn==0.30.6"]
+files = [{file = "uvicorn-0.30.6-py3-none-any.whl", hash = "sha256:65fd46fe"}]
+
+[[package]]
+name = "h11"
+version = "0.16.0"
+files = [{file = "h11-0.16.0-py3-none-any.whl", hash = "sha256:63cf8bbe"}]
+
+[[package]]
+name = "httptools"
+version = "0.6.4"
+files = [{file = "httptools-0.6.4.tar.gz", hash = "sha256:4e93eee4"}]
+
+[[package]]
+name = "pypdf"
+version = "4.3.1"
+files = [{file = "pypdf-4.3.1-py3-none-any.whl", hash = "sha256:64b31da9"}]
+"""
+PDM_PROJECT = """\
+[project]
+name = "crew"
+dependencies = ["uvicorn[standard]>=0.30"]
+[project.optional-dependencies]
+pdf = ["pypdf>=4"]
+"""
+
+
+def tree(name: str, **more: str) -> dict[str, bytes]:
+    directory = LOCK_FILES / name
+    files = {
+        str(path.relative_to(directory)): path.read_bytes() for path in directory.rglob("*") if path.is_file()
+    }
+    return files | {path: text.encode() for path, text in more.items()}
+
+
+def declared(
+    files: dict[str, bytes], configuration: Configuration | None = None, python: str = "3.12", base: str = ""
+) -> DependencyDeclaration:
+    return read_dependencies(files, configuration or Configuration("x"), python=python, base=base)
+
+
+def pins(declaration: DependencyDeclaration) -> dict[str, str]:
+    lines = (line.partition(" --hash=")[0] for line in declaration.lines)
+    return {line.partition("==")[0]: line.partition("==")[2] for line in lines}
+
+
+def refusal(
+    files: dict[str, bytes], configuration: Configuration | None = None, python: str = "3.12"
+) -> PlanError:
+    with pytest.raises(PlanError) as raised:
+        declared(files, configuration, python)
+    assert raised.value.reason == "DependencyResolution"
+    return raised.value
+
+
+@pytest.mark.skipif(shutil.which(UV) is None, reason="uv is not installed (make .venv)")
+@pytest.mark.parametrize("options", [(), ("--extra", "pdf"), ("--group", "more"), ("--package", "agent")])
+def test_uv_lock_gives_what_uv_exports(options: tuple[str, ...]) -> None:
+    command = [str(UV), "export", "--frozen", "--offline", "--no-dev", "--no-header", "--no-annotate"]
+    done = subprocess.run(
+        [*command, "--python", sys.executable, *options],
+        cwd=LOCK_FILES / "workspace",
+        capture_output=True,
+        text=True,
+        check=True,
+    )
+    # Lines whose marker never holds on Linux with Python 3.12, and the project itself.
+    unwanted = ("colorama", "async-timeout", "-e .\n", "-e ./packages/agent")
+    expected = {
+        re.sub(r" ; python_full_version < '3.15'", "", " ".join(line.split()))
+        for line in done.stdout.replace("\\\n", "").splitlines()
+        if not line.startswith(unwanted)
+    }
+    extras = ("pdf",) if "pdf" in options else ()
+    groups = ("more",) if "more" in options else ()
+    base = "packages/agent" if "agent" in options else ""
+    declaration = declared(tree("workspace"), Configuration("x", extras=extras, groups=groups), base=base)
+    own = {f"-e ./{path}" for path in declaration.projects if path != "packages/agent"}
+    found = {" ".join(sorted(line.split())) for line in (*declaration.lines, *own)}
+    assert found == {" ".join(sorted(line.split())) for line in expected}
+    assert declaration.locked
+
+
+def test_uv_lock_needs_no_package_index_for_members() -> None:
+    declaration = declared(tree("workspace"))
+    assert declaration.origin == "uv.lock"
+    assert declaration.projects == ("packages/agent", "packages/shared")
+    text = dockerfile("base", declaration)
+    assert text.count("--no-deps") == text.count("pip install") == 2
+    assert "/workspace/tree/packages/agent /workspace/tree/packages/shared" in text
+
+
+def test_old_patch_releases_get_what_they_need() -> None:
+    # redis needs it before 3.11.3, and the base image may have such a release.
+    assert pins(declared(tree("workspace"), python="3.11"))["async-timeout"] == "5.0.1"
+    assert "async-timeout" not in pins(declared(tree("workspace"), python="3.12"))
+
+
+def test_a_package_for_one_machine_keeps_its_marker() -> None:
+    assert pins(declared(tree("workspace")))["greenlet"] == "3.5.6 ; platform_machine == 'x86_64'"
+
+
+def test_poetry_lock() -> None:
+    declaration = declared(tree("poetry"))
+    assert declaration.origin == "poetry.lock" and declaration.locked
+    assert all(" --hash=sha256:" in line for line in declaration.lines)
+    assert pins(declaration)["httptools"] == "0.9.0"  # of uvicorn[standard]
+    assert "pypdf" not in pins(declaration) and "async-timeout" not in pins(declaration)
+    chosen = declared(tree("poetry"), Configuration("x", extras=("pdf",)), "3.11")
+    assert {"pypdf", "async-timeout"} <= pins(chosen).keys()
+
+
+def test_pdm_lock() -> None:
+    files = {"pyproject.toml": PDM_PROJECT.encode(), "pdm.lock": PDM_LOCK.encode()}
+    assert pins(declared(files)) == {"h11": "0.16.0", "httptools": "0.6.4", "uvicorn": "0.30.6"}
+    assert "pypdf" in pins(declared(files, Configuration("x", extras=("pdf",))))
+
+
+def test_pylock() -> None:
+    text = (LOCK_FILES / "pylock.toml").read_text()
+    locked = {"pylock.toml": text.encode(), **{k: v for k, v in tree("workspace").items() if k != "uv.lock"}}
+    assert declared(locked) == DependencyDeclaration(
+        **{**vars(declared(tree("workspace"))), "origin": "pylock.toml"}
+    )
+    alone = {"pylock.toml": b"lock-version = '1.0'\ncreated-by = 'x'\npackages = []\n"}
+    assert declared(alone).lines == ()
+
+
+def test_order_of_declarations() -> None:
+    files = tree("workspace", **{"requirements.txt": "six==1.16\n"})
+    assert declared(files).lines == ("six==1.16",)
+    del files["requirements.txt"]
+    assert declared(files).origin == "uv.lock"
+    del files["uv.lock"]
+    assert declared(files).origin == "pyproject.toml"
+
+
+def test_a_lock_that_does_not_fit() -> None:
+    files = tree("workspace")
+    files["pyproject.toml"] = files["pyproject.toml"].replace(b"redis>=5", b"redis>=99")
+    error = refusal(files)
+    assert error.message == "uv.lock does not fit pyproject.toml: it has redis 8.1.0, not >=99"
+    assert error.hint == "Lock again with uv lock, and commit uv.lock."
+    files["pyproject.toml"] = files["pyproject.toml"].replace(b"redis>=99", b"flask")
+    assert "it has no flask" in refusal(files).message
+    poetry = tree("poetry")
+    poetry["pyproject.toml"] = poetry["pyproject.toml"].replace(b'redis = "~5.0"', b'redis = "^4"')
+    assert "poetry.lock does not fit pyproject.toml: it has redis 5.0.8" in refusal(poetry).message
+
+
+def test_a_lock_for_another_python() -> None:
+    assert "is for Python >=3.11, not for 3.10" in refusal(tree("workspace"), python="3.10").message
+
+
+@pytest.mark.parametrize(
+    "change",
+    [
+        (b'version = "8.1.0"', b'version = "not one"'),
+        (b'name = "redis"\nversion', b'name = "-r x"\nversion'),
+        (b'hash = "sha256:', b'hash = "sha256:0 --index-url=http://x '),
+        (b"[[package]]", b"[package]"),
+        (b"source = {", b"sauce = {"),
+        (b'marker = "', b'marker = "what '),
+    ],
+)
+def test_a_damaged_lock(change: tuple[bytes, bytes]) -> None:
+    files = tree("workspace")
+    assert change[0] in files["uv.lock"]
+    files["uv.lock"] = files["uv.lock"].replace(*change)
+    assert refusal(files).message.startswith("uv.lock ")
+
+
+def test_git_sources_of_a_lock_are_fetched_by_commit() -> None:
+    lock = """\
+version = 1
+requires-python = ">=3.11"
+[[package]]
+name = "crew"
+version = "0"
+source = { virtual = "." }
+dependencies = [{ name = "mine" }, { name = "other" }, { name = "torch" }]
+[[package]]
+name = "mine"
+version = "1"
+source = { git = "https://github.com/team/mine.git?tag=v1&subdirectory=py#0123abc" }
+[[package]]
+name = "other"
+version = "1"
+source = { git = "https://git.example.com/team/other#4567def" }
+[[package]]
+name = "torch"
+version = "2.3.0+cpu"
+source = { registry = "https://download.example.org/whl/cpu" }
+wheels = [{ url = "https://download.example.org/t.whl", hash = "sha256:00aa" }]
+"""
+    files = {
+        "pyproject.toml": b"[project]\nname = 'crew'\ndependencies = ['mine', 'other', 'torch']\n",
+        "uv.lock": lock.encode(),
+    }
+    declaration = declared(files)
+    assert declaration.direct == (
+        "mine @ https://github.com/team/mine/archive/0123abc.tar.gz#subdirectory=py",
+        "other @ git+https://git.example.com/team/other@4567def",
+    )
+    assert declaration.lines == (
+        "--extra-index-url https://download.example.org/whl/cpu",
+        "torch==2.3.0+cpu --hash=sha256:00aa",
+    )
+    files["uv.lock"] = files["uv.lock"].replace(b', hash = "sha256:00aa"', b"")
+    assert "the lock lacks hashes" in refusal(files).message
+
+
+def test_other_lines_are_resolved_beside_pins() -> None:
+    extra = Configuration("langgraph.json", requires=("langgraph", "redis"))
+    declaration = declared(tree("workspace"), extra)
+    assert not declaration.locked and not declaration.hashed
+    assert "langgraph" in declaration.lines and "redis" not in declaration.lines
+    assert "redis==8.1.0" in declaration.lines
+
+
+@pytest.mark.parametrize(("key", "name"), [("extras", "docs"), ("groups", "docs")])
+def test_unknown_extras_and_groups(key: str, name: str) -> None:
+    with pytest.raises(PlanError) as raised:
+        declared(tree("workspace"), Configuration("crew.toml", **{key: (name,)}))
+    assert raised.value.reason == "ConfigInvalid"
+    assert "build names 'docs'" in raised.value.message
