@@ -19,6 +19,7 @@ async def service() -> AsyncIterator[FakeService]:
     fake.url = str(server.make_url("")).rstrip("/")
     yield fake
     await server.close()
+    assert fake.undescribed == []
 
 
 @pytest.fixture

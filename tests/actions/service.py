@@ -1,7 +1,8 @@
 """A small, strict fake of the API calls that the actions make (docs/api.md).
 
 It rejects what the API would reject, records every request, and injects faults: `faults` has, for each call,
-the faults of its next requests.
+the faults of its next requests. Requests and answers are compared with the API's OpenAPI document;
+`undescribed` has the differences, and the fixture fails for one.
 """
 
 import asyncio
@@ -12,8 +13,14 @@ from typing import Any
 
 from aiohttp import web
 
+from api.v1 import examples
+from tests.unit.api.described import DESCRIPTION
+
 KEY = "crw_test_0123456789abcdef"
 REQUEST_TOKEN = "request-token"
+RATE_LIMITS = {"X-RateLimit-Limit": "600", "X-RateLimit-Remaining": "599", "X-RateLimit-Reset": "1795255260"}
+PROXY_STATUSES = (302, 502)
+"""Answers that tests configure in place of the API's; a proxy gives them."""
 
 
 class ConnectionCut(Exception):
@@ -43,6 +50,8 @@ class FakeService:
         self.max_upload = 1 << 20
         self.tokens = 0
         self.url = ""
+        self.undescribed: list[str] = []
+        self.malformed_events = False
 
     def app(self) -> web.Application:
         app = web.Application(middlewares=[self._observe], client_max_size=1 << 24)
@@ -70,8 +79,14 @@ class FakeService:
         if fault == "cut":
             request.transport.abort()
             return web.Response()
-        if isinstance(fault, web.Response):
-            return fault
+        response = fault if isinstance(fault, web.Response) else await self._respond(request, handler)
+        if fault == "after":  # processed, but the response is lost
+            request.transport.abort()
+        if request.path != "/token" and response.status not in PROXY_STATUSES:
+            self._check(request, body, response)
+        return response
+
+    async def _respond(self, request: web.Request, handler: Any) -> web.StreamResponse:
         if not request.path.endswith("/content") and request.path != "/token":
             if request.headers.get("Authorization", "").removeprefix("Bearer ") not in self.keys:
                 return error(401, "unauthorized", "no valid API key")
@@ -79,17 +94,31 @@ class FakeService:
             return error(400, "invalid_request", "a signed address got a key")
         if request.method == "POST" and request.content_type != "application/json":
             return error(415, "unsupported_media_type", "Content-Type must be application/json")
-        response = await handler(request)
-        if fault == "after":  # processed, but the response is lost
-            request.transport.abort()
-        return response
+        return await handler(request)
+
+    def _check(self, request: web.Request, body: bytes, response: web.StreamResponse) -> None:
+        """Record what the OpenAPI document does not describe."""
+        if not response.prepared:
+            response.headers.update({**RATE_LIMITS, "X-Request-Id": "req_1"})
+        content = response.body if isinstance(response, web.Response) else None
+        method, path = request.method, request.raw_path.partition("?")[0]
+        described = DESCRIPTION.operation(method, path) or {}
+        wanted = described.get("requestBody", {}).get("content", {}).get("application/json")
+        try:
+            if wanted is not None and response.status < 400:
+                DESCRIPTION.check_schema(wanted["schema"], json.loads(body), f"request {method} {path}")
+            DESCRIPTION.check(method, path, response.status, response.headers, content)
+        except AssertionError as difference:
+            self.undescribed.append(str(difference))
 
     async def project(self, request: web.Request) -> web.Response:
         found = self.projects.get(request.match_info["name"])
-        return data_response(found) if found else error(404, "not_found", "there is no such project")
+        if found is None:
+            return error(404, "not_found", "there is no such project")
+        return data_response({**examples.PROJECT, **found})
 
     async def announce(self, request: web.Request) -> web.Response:
-        body = strict(await request.json(), {"project": str, "size": int}, {"sha256": str})
+        body = await request.json()
         if body["size"] > self.max_upload:
             return error(413, "payload_too_large", f"an archive can have at most {self.max_upload} bytes")
         upload = f"upl_{len(self.announced)}"
@@ -105,6 +134,7 @@ class FakeService:
                 "expires_at": "2026-11-21T11:00:00Z",
             },
             201,
+            {"Location": f"/v1/uploads/{upload}"},
         )
 
     async def receive(self, request: web.Request) -> web.Response:
@@ -124,11 +154,7 @@ class FakeService:
         return created
 
     async def deploy(self, request: web.Request) -> web.Response:
-        body = strict(
-            await request.json(),
-            {"project": str},
-            {"build_context_url": str, "source": dict, "message": str, "git_sha": str, "preview": dict},
-        )
+        body = await request.json()
         assert ("source" in body) != ("build_context_url" in body)
         if "source" not in body:
             if self.projects.get(body["project"], {}).get("source"):
@@ -136,12 +162,13 @@ class FakeService:
             assert body["build_context_url"].split("/")[-2] in self.uploads
         self.deployed = body
         created = self._idempotent(request, await request.read(), lambda: f"dep_a{len(self.created)}")
-        return data_response(
-            {"id": created, "project": body["project"], "status": "building", "message": ""}, 201
-        )
+        shown = {"id": created, "project": body["project"], "status": "building", "message": ""}
+        place = {"Location": f"/v1/deployments/{created}"}
+        return data_response({**examples.DEPLOYMENT_CREATED, **shown}, 201, place)
 
     async def deployment(self, request: web.Request) -> web.Response:
-        return data_response({"id": request.match_info["id"], "activated_at": None, **self.build})
+        shown = {"id": request.match_info["id"], "activated_at": None, **self.build}
+        return data_response({**examples.DEPLOYMENT, **shown})
 
     async def build_log(self, request: web.Request) -> web.StreamResponse:
         # Like the API: only a line that ends a chunk of the log has an id.
@@ -155,32 +182,42 @@ class FakeService:
         return await self._stream(request, frames if self.silent else [*frames, end])
 
     async def start(self, request: web.Request) -> web.Response:
-        body = strict(await request.json(), {"deployment": str}, {"input": dict, "timeout": str})
+        body = await request.json()
         if body["deployment"] == "idle":
             return error(409, "conflict", "the project idle has no active deployment yet")
         self.started = body
         created = self._idempotent(request, await request.read(), lambda: f"run_a{len(self.created)}")
-        return data_response(
-            {"id": created, "status": "pending", "deployment_id": "dep_x", "input": body["input"]}, 201
-        )
+        shown = {"id": created, "status": "pending", "deployment_id": "dep_x", "input": body["input"]}
+        place = {"Location": f"/v1/runs/{created}"}
+        return data_response({**examples.RUN_CREATED, **shown}, 201, place)
+
+    def _run(self, request: web.Request, **fields: Any) -> dict[str, Any]:
+        whole = {key: value for key, value in examples.RUN.items() if key != "output"}
+        return {**whole, "id": request.match_info["id"], **fields}
 
     async def run(self, request: web.Request) -> web.Response:
-        return data_response({"id": request.match_info["id"], **self.end})
+        return data_response(self._run(request, **self.end))
 
     async def cancel(self, request: web.Request) -> web.Response:
         self.canceled.set()
-        return data_response({"id": request.match_info["id"], "status": "running"}, 202)
+        return data_response(self._run(request, status="running"), 202)
 
     async def follow(self, request: web.Request) -> web.StreamResponse:
         last = int(request.headers.get("Last-Event-ID", "0"))
         if last and last == len(self.events):
             return web.Response(status=204)
-        frames = [frame(event, data, number) for number, (event, data) in enumerate(self.events, 1)]
+        frames = []
+        for number, (event, data) in enumerate(self.events, 1):
+            frames.append(frame(event, data, number))
+            if not self.malformed_events:
+                shown = {"id": number, "type": event, "data": data}
+                DESCRIPTION.check_schema({"$ref": "#/components/schemas/Event"}, shown, "event")
         return await self._stream(request, frames[last:])
 
     async def _stream(self, request: web.Request, frames: list[bytes]) -> web.StreamResponse:
         assert request.headers["Accept"] == "text/event-stream"
-        response = web.StreamResponse(headers={"Content-Type": "text/event-stream"})
+        headers = {"Content-Type": "text/event-stream", "Cache-Control": "no-store", "X-Request-Id": "req_1"}
+        response = web.StreamResponse(headers=headers | RATE_LIMITS)
         await response.prepare(request)
         await response.write(b"retry: 10\n\n: keepalive\n\n")
         cut = self.cut_after.popleft() if self.cut_after else None
@@ -206,11 +243,20 @@ class FakeService:
         part = items[(page - 1) * size : page * size]
         optional = page * size < len(items)
         pagination = {"total": len(items), "page": page, "per_page": size, "has_more": optional}
-        return web.json_response({"data": part, "pagination": pagination})
+        shown = [{**examples.ARTIFACT, **item} for item in part]
+        links = {"Link": f'<{self.url}{request.path}?page=1>; rel="first"'}
+        return web.json_response({"data": shown, "pagination": pagination}, headers=links)
 
     async def artifact(self, request: web.Request) -> web.Response:
         name = request.match_info["name"]
-        return web.Response(body=self.overridden_files.get(name, self.files[name]))
+        headers = {
+            "Content-Type": "application/octet-stream",
+            "ETag": f'"{hashlib.sha256(self.files[name]).hexdigest()}"',
+            "Accept-Ranges": "bytes",
+            "Content-Disposition": "attachment",
+            "Cache-Control": "private, no-cache",
+        }
+        return web.Response(body=self.overridden_files.get(name, self.files[name]), headers=headers)
 
     async def token(self, request: web.Request) -> web.Response:
         if request.headers.get("Authorization") != f"Bearer {REQUEST_TOKEN}":
@@ -226,16 +272,12 @@ def frame(event: str, data: Any, identifier: int | str | None = None) -> bytes:
     return f"{head}event: {event}\ndata: {json.dumps(data)}\n\n".encode()
 
 
-def strict(body: Any, required: dict[str, type], optional: dict[str, type]) -> Any:
-    assert required.keys() <= body.keys() <= required.keys() | optional.keys(), body
-    assert all(isinstance(value, (required | optional)[name]) for name, value in body.items()), body
-    return body
-
-
-def data_response(data: Any, status: int = 200) -> web.Response:
-    return web.json_response({"data": data}, status=status)
+def data_response(data: Any, status: int = 200, headers: dict[str, str] | None = None) -> web.Response:
+    return web.json_response({"data": data}, status=status, headers=headers)
 
 
 def error(status: int, code: str, message: str, headers: dict[str, str] | None = None) -> web.Response:
     body = {"error": {"code": code, "message": message, "details": {}}}
+    if status == 401:
+        headers = {"WWW-Authenticate": "Bearer", **(headers or {})}
     return web.json_response(body, status=status, headers=headers)

@@ -140,6 +140,7 @@ async def test_crew_output_is_never_a_command(runner, service):
     service.events += [("agent.started", {"agent": text, "task": text}) for text in HOSTILE]
     service.events += [("artifact", {"name": text, "size": 1}) for text in HOSTILE]
     service.events += [("x\n::error::y", "no object"), DONE]
+    service.malformed_events = True
     service.end["output"] = HOSTILE
     done = await runner.run()
     assert done.code == 0, done.log
