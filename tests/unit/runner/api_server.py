@@ -1,6 +1,7 @@
 """A strict fake of the internal API for run pods (docs/protocol.md).
 
 It rejects requests that the protocol does not allow with status 400, and records them in `violations`.
+`tests/unit/api/internal/test_fake_run_api.py` compares its answers with those of the API.
 """
 
 from __future__ import annotations
@@ -217,7 +218,15 @@ class FakeRunAPI:
             self.violations.append(
                 f"result {body['last_event']} {body['artifacts']} is {len(self.events)} {counted}"
             )
-            return web.json_response({"error": "missing", "missing": {}}, status=425)
+            missing: dict[str, Any] = {}
+            if body["last_event"] > len(self.events):
+                missing["events"] = {"stored": len(self.events), "expected": body["last_event"]}
+            if body["artifacts"]["count"] > counted["count"]:
+                missing["artifacts"] = {
+                    "stored": counted["count"],
+                    "expected": body["artifacts"]["count"],
+                }
+            return web.json_response({"error": "missing", "missing": missing}, status=425)
         self.result = body
         return web.json_response({})
 
