@@ -86,6 +86,10 @@ class ControllerConfig:
     max_builds_per_project: int = 1
     timing: Timing = field(default_factory=Timing)
 
+    def repository(self, project: str) -> str:
+        """Return the repository of a project's images, without tag or digest."""
+        return f"{self.registry.rstrip('/')}/{self.namespace}/{project}"
+
 
 def parse(environment: Mapping[str, str]) -> ControllerConfig:
     """Parse the settings of an environment. Raises ConfigError that names every problem."""

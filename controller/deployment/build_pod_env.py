@@ -15,6 +15,8 @@ from crds.objects import Deployment, Project
 
 SOURCE_LIMITS = ("context_bytes", "unpacked_bytes", "entries", "ratio")
 """Limits of the source that a build enforces; passed in its request."""
+TOKEN_MARGIN_SECONDS = 300
+"""Life of a build token beyond the pod's deadlines, for the clocks of two machines."""
 _GIT_VARIABLES = (
     ("GIT_USERNAME", "username"),
     ("GIT_PASSWORD", "password"),
@@ -68,7 +70,7 @@ def base(
     deployment: Deployment, project: Project, key: str | None, config: ControllerConfig, now: float
 ) -> list[dict[str, Any]]:
     """Return variables of every service container; `key` is the dependency image's, `now` dates the token."""
-    expires = int(now) + config.timing.unschedulable + timeout(project, config) + 3600
+    expires = int(now) + config.timing.unschedulable + timeout(project, config) + TOKEN_MARGIN_SECONDS
     token = pod_tokens.mint(
         config.token_key, "build", config.namespace, deployment.name, deployment.uid, expires
     )

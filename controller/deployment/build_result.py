@@ -21,6 +21,7 @@ _NETWORK_ERROR = re.compile(
     re.IGNORECASE,
 )
 _ANSI_COLOURS = re.compile(r"\x1b\[[0-9;]*[A-Za-z]")
+_SHA256 = re.compile(r"[0-9a-f]{64}")
 _KILLED = re.compile(r"exit status 137|signal: killed|No space left on device", re.IGNORECASE)
 
 
@@ -67,8 +68,10 @@ class BuildPodBroken:
     log: str = ""
 
 
-def of_assemble(pod: Pod) -> ImageBuilt | DependenciesMissing | BuildFailure | BuildPodBroken:
-    """Return the result of a finished `assemble` pod."""
+def of_assemble(
+    pod: Pod, repository: str
+) -> ImageBuilt | DependenciesMissing | BuildFailure | BuildPodBroken:
+    """Return the result of a finished `assemble` pod, which names images of the Project's repository only."""
     general = _pod_failure(pod)
     if general:
         return general
@@ -76,6 +79,8 @@ def of_assemble(pod: Pod) -> ImageBuilt | DependenciesMissing | BuildFailure | B
     result = _termination_result(ended)
     outcome = result.get("outcome")
     if outcome == "built" and result.get("image"):
+        if not _is_image_of(repository, str(result["image"])):
+            return _foreign_image(repository, result["image"])
         return ImageBuilt(
             str(result["image"]),
             result.get("plan") or {},
@@ -84,7 +89,10 @@ def of_assemble(pod: Pod) -> ImageBuilt | DependenciesMissing | BuildFailure | B
             str(result.get("dependencies_key") or ""),
         )
     if outcome == "dependencies" and result.get("dependencies_key") and result.get("dependencies_image"):
-        return DependenciesMissing(str(result["dependencies_key"]), str(result["dependencies_image"]))
+        key, image = str(result["dependencies_key"]), str(result["dependencies_image"])
+        if not _SHA256.fullmatch(key) or image != f"{repository}:deps-{key}":
+            return _foreign_image(repository, image)
+        return DependenciesMissing(key, image)
     if outcome == "failed":
         return _failure(result)
     return _broken("assemble", ended)
@@ -113,6 +121,17 @@ def of_dependencies(pod: Pod) -> DependenciesPushed | BuildFailure | BuildPodBro
         reason = BuildReason.REGISTRY_PUSH if container == "push" else BuildReason.BUILD_FAILED
         return _broken(container, ended, reason)
     return BuildPodBroken("the pod failed although its containers succeeded")
+
+
+def _is_image_of(repository: str, image: str) -> bool:
+    """Return whether it is an image of the repository by digest: a tag could be moved later."""
+    name, _, digest = image.partition("@sha256:")
+    return name == repository and _SHA256.fullmatch(digest) is not None
+
+
+def _foreign_image(repository: str, image: object) -> BuildPodBroken:
+    """Return the result of a forged report, or of a registry that changed during the build: try again."""
+    return BuildPodBroken(f"the build pod reported {str(image)[:200]!r}, which is no image of {repository}")
 
 
 def _pod_failure(pod: Pod) -> BuildFailure | BuildPodBroken | None:

@@ -81,8 +81,9 @@ def _decide_build(
     if latest.pod is None:
         lost = build_result.BuildPodBroken("the build pod was deleted before it ended")
         return _retry(observed, project, steps, lost, latest.kind, now, config)
+    repository = config.repository(project.name)
     result = (
-        build_result.of_assemble(latest.pod)
+        build_result.of_assemble(latest.pod, repository)
         if latest.kind == ASSEMBLE
         else build_result.of_dependencies(latest.pod)
     )
@@ -92,7 +93,7 @@ def _decide_build(
     if isinstance(result, build_result.ImageBuilt):
         return _succeed(observed, project, result, now)
     if isinstance(result, build_result.DependenciesMissing):
-        if _count(steps, build_result.DependenciesMissing) > MAX_DEPENDENCY_BUILDS:
+        if _count(steps, repository, build_result.DependenciesMissing) > MAX_DEPENDENCY_BUILDS:
             return fail(observed, _dependency_image_vanished(result), now)
         return _next_pod(observed, project, steps, DEPENDENCIES, result, now, config)
     if isinstance(result, build_result.DependenciesPushed):
@@ -129,18 +130,18 @@ def _before_first_pod(
     )
 
 
-def _result_of(step: BuildStep) -> object:
+def _result_of(step: BuildStep, repository: str) -> object:
     if step.pod is None or not step.pod.finished:
         return None
     return (
-        build_result.of_assemble(step.pod)
+        build_result.of_assemble(step.pod, repository)
         if step.kind == ASSEMBLE
         else build_result.of_dependencies(step.pod)
     )
 
 
-def _count(steps: BuildSteps, kind: type) -> int:
-    return sum(isinstance(_result_of(step), kind) for step in steps.present)
+def _count(steps: BuildSteps, repository: str, kind: type) -> int:
+    return sum(isinstance(_result_of(step, repository), kind) for step in steps.present)
 
 
 def _dependency_image_vanished(needs: build_result.DependenciesMissing) -> build_result.BuildFailure:
@@ -190,7 +191,10 @@ def _retry(
     config: ControllerConfig,
 ) -> Decision:
     """Replace a broken pod after a back-off, three attempts in total."""
-    useful = _count(steps, build_result.DependenciesMissing) + _count(steps, build_result.DependenciesPushed)
+    repository = config.repository(project.name)
+    useful = _count(steps, repository, build_result.DependenciesMissing) + _count(
+        steps, repository, build_result.DependenciesPushed
+    )
     count = steps.total - useful
     if count > MAX_BROKEN_PODS:
         message = f"{broken.message} (after {count} attempts)"
@@ -204,7 +208,7 @@ def _retry(
     needs = next(
         (
             said
-            for said in map(_result_of, reversed(steps.present))
+            for said in (_result_of(step, repository) for step in reversed(steps.present))
             if isinstance(said, build_result.DependenciesMissing)
         ),
         None,

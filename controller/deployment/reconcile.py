@@ -117,7 +117,7 @@ class DeploymentReconciler:
         pods = []
         for pod in await self._list_pods(deployment.name):
             if deployment.uid in pod.owner_uids:
-                pods.append(as_ended(pod, self.reported_results.get(pod.uid)))
+                pods.append(as_ended(pod, self.reported_results.get(deployment.uid, pod.uid)))
             else:
                 await self._stop(pod)
         return pods

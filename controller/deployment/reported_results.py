@@ -20,8 +20,9 @@ from crds import pod_tokens
 from crds.objects import Pod
 from crds.times import format_second
 
-MAX_BYTES = 8192
 MAX_RESULTS = 1000
+MAX_RESULTS_PER_DEPLOYMENT = 16
+"""More than the pods of one build; a token cannot push out the results of other builds."""
 PATH = "/internal/v1/builds/{deployment}/answer"
 
 
@@ -35,20 +36,27 @@ class ReportedResult:
 
 
 class ReportedResults:
-    """Latest reported results by pod uid; evicts the oldest."""
+    """Reported results by the Deployment's uid in the token, then by pod uid; evicts the oldest Deployment.
+
+    A token reports for pods of its own Deployment only: the reader names the owner of the pod.
+    """
 
     def __init__(self) -> None:
-        self._results: OrderedDict[str, ReportedResult] = OrderedDict()
+        self._results: OrderedDict[str, dict[str, ReportedResult]] = OrderedDict()
 
-    def put(self, pod_uid: str, result: ReportedResult) -> None:
-        """Store a result; the first one of a pod wins."""
-        self._results.setdefault(pod_uid, result)
+    def put(self, deployment_uid: str, pod_uid: str, result: ReportedResult) -> bool:
+        """Store a result; the first one of a pod wins. False if the Deployment has too many."""
+        results = self._results.setdefault(deployment_uid, {})
+        if pod_uid not in results and len(results) >= MAX_RESULTS_PER_DEPLOYMENT:
+            return False
+        results.setdefault(pod_uid, result)
         while len(self._results) > MAX_RESULTS:
             self._results.popitem(last=False)
+        return True
 
-    def get(self, pod_uid: str) -> ReportedResult | None:
-        """Return the result that the pod reported, or None."""
-        return self._results.get(pod_uid)
+    def get(self, deployment_uid: str, pod_uid: str) -> ReportedResult | None:
+        """Return the result that a pod of this Deployment reported, or None."""
+        return self._results.get(deployment_uid, {}).get(pod_uid)
 
 
 def routes(
@@ -68,9 +76,11 @@ def routes(
         try:
             body = json.loads(await request.read())
             result = ReportedResult(str(body["container"]), dict(body["words"]), time.time())
-            results.put(str(body["pod_uid"]), result)
+            pod_uid = str(body["pod_uid"])
         except (ValueError, KeyError, TypeError, RecursionError):
             return web.json_response({"error": "pod_uid, container and words are required"}, status=400)
+        if not results.put(token.uid, pod_uid, result):
+            return web.json_response({"error": "this deployment has reported for too many pods"}, status=429)
         add(event_map.deployment(name))
         return web.json_response({})
 

@@ -32,7 +32,7 @@ def remaining_images(
     project: Project, deployments: Iterable[Deployment], config: ControllerConfig
 ) -> RemainingImages:
     """Return the images that a Project would leave behind; only those in its own repository."""
-    prefix = f"{config.registry}/{config.namespace}/{project.name}@"
+    prefix = f"{config.repository(project.name)}@"
     images = (str(one.image) for one in deployments if one.image and str(one.image).startswith(prefix))
     keys = (str(entry["key"]) for entry in project.status.get("dependencies") or ())
     return RemainingImages(project, ImageRemoval({}, tuple(sorted(set(images))), tuple(sorted(set(keys)))))

@@ -110,7 +110,10 @@ def last_words(data: bytes) -> None:
     for name in ("assemble", "source", "kaniko", "push"):
         status = {"name": name, "state": {"terminated": ended}}
         pod = Pod({"metadata": {"name": "x"}, "status": {"phase": "Failed", "containerStatuses": [status]}})
-        for found in (build_result.of_assemble(pod), build_result.of_dependencies(pod)):
+        for found in (
+            build_result.of_assemble(pod, "registry/crews/demo"),
+            build_result.of_dependencies(pod),
+        ):
             if isinstance(found, build_result.BuildFailure | build_result.BuildPodBroken):
                 assert found.message and len(found.log) <= 16_384
 

@@ -10,6 +10,9 @@ UPLOADS = "tests/unit/api/v1/test_uploads.py"
 PERMISSIONS = "tests/unit/api/auth/test_permissions.py"
 WORKFLOWS = "tests/unit/api/auth/test_workflows.py"
 TOKENS = "tests/unit/crds/test_pod_tokens.py"
+BUILDS = "tests/unit/controller/deployment/test_decide.py"
+OWN_IMAGE = f"{BUILDS}::test_only_an_image_of_the_own_repository_is_taken"
+REPORTS = "tests/unit/controller/deployment/test_reported_results.py"
 PODS = "tests/unit/api/internal/test_runs.py"
 
 HOLES: tuple[Hole, ...] = (
@@ -136,5 +139,29 @@ HOLES: tuple[Hole, ...] = (
     hole(
         "X2", "a pod speaks after the end of its run", "api/store/index/claims/claims.py",
         "        runs.c.status.not_in(ENDED),\n", "", "tests/unit/api/store/index/test_claims.py",
+    ),
+    hole(
+        "X5", "a build names the image of another project", "controller/deployment/build_result.py",
+        "return name == repository and", "return", OWN_IMAGE,
+    ),
+    hole(
+        "X5", "a build names an image by tag", "controller/deployment/build_result.py",
+        'if not _is_image_of(repository, str(result["image"])):',
+        'if repository not in str(result["image"]):', OWN_IMAGE,
+    ),
+    hole(
+        "X5", "a build needs the dependencies of another project", "controller/deployment/build_result.py",
+        "or image != f\"{repository}:deps-{key}\"", "",
+        f"{BUILDS}::test_only_a_dependency_image_of_the_own_repository_is_built",
+    ),
+    hole(
+        "X5", "a build answers for another deployment's pod", "controller/deployment/reported_results.py",
+        "if not results.put(token.uid, pod_uid, result):",
+        'if not results.put("", pod_uid, result):',
+        f"{REPORTS}::test_a_token_answers_for_pods_of_its_own_deployment_alone",
+    ),
+    hole(
+        "X5", "one build's answers push out those of others", "controller/deployment/reported_results.py",
+        "len(results) >= MAX_RESULTS_PER_DEPLOYMENT", "False", REPORTS,
     ),
 )  # fmt: skip

@@ -10,16 +10,17 @@ from controller.deployment.decide import ObservedDeployment, decide
 from controller.deployment.pod_rejected import pod_refused
 from controller.deployment.steps import ANNOTATION_STEP, build_steps
 
+KEY = "5c" * 32
 NEEDS = {
     "outcome": "dependencies",
     "plan": {},
-    "dependencies_key": "k" * 64,
-    "dependencies_image": "registry:5000/team/crews/demo:deps-k",
+    "dependencies_key": KEY,
+    "dependencies_image": f"registry:5000/team/crews/demo:deps-{KEY}",
     "base_image": "b",
 }
 BUILT = {
     "outcome": "built",
-    "image": "registry:5000/team/crews/demo@sha256:ab",
+    "image": "registry:5000/team/crews/demo@sha256:" + "ab" * 32,
     "plan": {"framework": "python", "timeout": None},
     "tree": "t",
     "build_key": "k",
@@ -235,7 +236,7 @@ def test_a_missing_dependency_image_is_built_and_then_assembled_again(look, step
             if e["name"] == "CREWYARD_BUILD"
         )
     )
-    assert request["dependencies"] == {"key": "k" * 64}
+    assert request["dependencies"] == {"key": KEY}
     steps.dependencies()
     assert created(look(steps.pods)) == ["dep-a-a2"]
     steps.assemble(BUILT)
@@ -458,6 +459,45 @@ def test_whatever_an_installation_left_as_last_words_the_build_ends(look, steps,
     assert look(steps.pods).status["phase"] == "Failed"
 
 
+@pytest.mark.parametrize(
+    "image",
+    [
+        "registry:5000/team/crews/other@sha256:" + "ab" * 32,
+        "registry:5000/team/crews/demo/x@sha256:" + "ab" * 32,
+        "registry:5000/team/other/demo@sha256:" + "ab" * 32,
+        "evil:5000/team/crews/demo@sha256:" + "ab" * 32,
+        "registry:5000/team/crews/demo@sha256:" + "ab" * 31,
+        "registry:5000/team/crews/demo@sha256:" + "AB" * 32,
+        "registry:5000/team/crews/demo@sha256:" + "ab" * 32 + "\n",
+        "registry:5000/team/crews/demo:latest",
+        "registry:5000/team/crews/demo",
+        {"x": 1},
+    ],
+)
+def test_only_an_image_of_the_own_repository_is_taken(look, steps, image):
+    found = look(steps.assemble({**BUILT, "image": image}).pods, recorded="dep-a-a1")
+    assert "image" not in (found.status or {})
+    assert created(found) == ["dep-a-a2"] and told(found) == ["BuildRetried"]
+    for _ in range(3):
+        steps.assemble({**BUILT, "image": image})
+    ended = look(steps.pods)
+    assert ended.status["phase"] == "Failed" and "is no image of" in ended.status["error"]["message"]
+
+
+@pytest.mark.parametrize(
+    "needs",
+    [
+        {"dependencies_image": f"registry:5000/team/crews/other:deps-{KEY}"},
+        {"dependencies_image": f"registry:5000/team/crews/demo:{KEY}"},
+        {"dependencies_image": "--dockerfile=/etc/passwd"},
+        {"dependencies_key": "../x", "dependencies_image": "registry:5000/team/crews/demo:deps-../x"},
+    ],
+)
+def test_only_a_dependency_image_of_the_own_repository_is_built(look, steps, needs):
+    found = look(steps.assemble({**NEEDS, **needs}).pods)
+    assert created(found) == ["dep-a-a2"]
+
+
 def test_an_image_that_is_being_removed_is_made_anew_once_it_is_gone(look, steps):
     going = {"deleted_images": frozenset({BUILT["image"]})}
     found = look(steps.assemble(BUILT).pods, recorded="dep-a-a1", before=going)
@@ -466,5 +506,5 @@ def test_an_image_that_is_being_removed_is_made_anew_once_it_is_gone(look, steps
     waiting = look([], recorded="dep-a-a1", before=going)
     assert not waiting.create and waiting.requeue_after
     assert created(look([], recorded="dep-a-a1")) == ["dep-a-a2"]
-    other = {"deleted_images": frozenset({"registry:5000/team/crews/demo@sha256:cd"})}
+    other = {"deleted_images": frozenset({"registry:5000/team/crews/demo@sha256:" + "cd" * 32})}
     assert look(steps.pods, before=other).status["image"] == BUILT["image"]

@@ -8,6 +8,7 @@ from aiohttp.test_utils import TestClient, TestServer
 from controller.deployment.build_result import DependenciesPushed, ImageBuilt, of_assemble, of_dependencies
 from controller.deployment.reported_results import (
     MAX_RESULTS,
+    MAX_RESULTS_PER_DEPLOYMENT,
     ReportedResult,
     ReportedResults,
     as_ended,
@@ -20,9 +21,10 @@ from crds import pod_tokens
 from crds.objects import Pod
 
 KEY = "k" * 32
+IMAGE = "r/p@sha256:" + "ab" * 32
 WORDS = {
     "outcome": "built",
-    "image": "r/p@sha256:ab",
+    "image": IMAGE,
     "plan": {"framework": "python"},
     "tree": "t",
     "build_key": "b",
@@ -31,8 +33,8 @@ RUNNING = Pod({"metadata": {"name": "dep-a-a1", "uid": "u"}, "status": {"phase":
 
 
 def test_a_pod_that_has_answered_is_seen_as_ended():
-    said = of_assemble(as_ended(RUNNING, ReportedResult("assemble", WORDS, 0.0)))
-    assert said == ImageBuilt("r/p@sha256:ab", {"framework": "python"}, "t", "b")
+    said = of_assemble(as_ended(RUNNING, ReportedResult("assemble", WORDS, 0.0)), "r/p")
+    assert said == ImageBuilt(IMAGE, {"framework": "python"}, "t", "b")
     assert (
         of_dependencies(as_ended(RUNNING, ReportedResult("push", {"outcome": "pushed"}, 0.0)))
         == DependenciesPushed()
@@ -48,10 +50,20 @@ def test_nothing_said_changes_nothing_and_the_truth_wins():
 def test_the_first_answer_of_a_pod_stays_and_memory_is_bounded():
     answers = ReportedResults()
     for number in range(MAX_RESULTS + 5):
-        answers.put(f"u{number}", ReportedResult("assemble", {"n": number}, 0.0))
-    answers.put("u10", ReportedResult("assemble", {"n": -1}, 1.0))
-    assert answers.get("u0") is None
-    assert answers.get("u10").result == {"n": 10}
+        assert answers.put(f"d{number}", "u", ReportedResult("assemble", {"n": number}, 0.0))
+    assert answers.put("d10", "u", ReportedResult("assemble", {"n": -1}, 1.0))
+    assert answers.get("d0", "u") is None
+    assert answers.get("d10", "u").result == {"n": 10}
+
+
+def test_one_token_pushes_out_no_answer_of_others():
+    answers = ReportedResults()
+    answers.put("other", "u", ReportedResult("assemble", {}, 0.0))
+    kept = [
+        answers.put("d", f"u{number}", ReportedResult("assemble", {}, 0.0))
+        for number in range(MAX_RESULTS * 2)
+    ]
+    assert sum(kept) == MAX_RESULTS_PER_DEPLOYMENT and answers.get("other", "u")
 
 
 @pytest.fixture
@@ -88,7 +100,26 @@ async def test_a_build_token_of_this_deployment_is_needed(said):
     assert await post(said, "nonsense", body) == 401
     good = pod_tokens.mint(KEY, "build", "crews", "dep-a", "x", 1 << 40)
     assert await post(said, good, {"pod_uid": "u"}) == 400
-    assert said.answers.get("u") is None and said.looked == []
+    assert said.answers.get("x", "u") is None and said.looked == []
     assert await post(said, good, body) == 200
-    assert said.answers.get("u").result == WORDS and said.looked == [event_map.deployment("dep-a")]
+    assert said.answers.get("x", "u").result == WORDS and said.looked == [event_map.deployment("dep-a")]
     assert await post(said, good, {**body, "words": {"x": "y" * 20_000}}) == 413
+
+
+async def test_a_token_answers_for_pods_of_its_own_deployment_alone(said):
+    """The uid of the token, not that of the body, says whose pods it answers for."""
+    token = pod_tokens.mint(KEY, "build", "crews", "dep-a", "uid-a", 1 << 40)
+    body = {"pod_uid": "pod-of-b", "container": "push", "words": {"outcome": "pushed"}}
+    assert await post(said, token, body) == 200
+    assert said.answers.get("uid-b", "pod-of-b") is None
+    assert await post(said, pod_tokens.mint(KEY, "build", "crews", "dep-a", "uid-b", 1 << 40), body) == 200
+    assert said.answers.get("uid-b", "pod-of-b") is not None
+
+
+async def test_too_many_answers_of_one_deployment_are_refused(said):
+    token = pod_tokens.mint(KEY, "build", "crews", "dep-a", "uid-a", 1 << 40)
+    codes = [
+        await post(said, token, {"pod_uid": f"u{number}", "container": "push", "words": {}})
+        for number in range(MAX_RESULTS_PER_DEPLOYMENT + 1)
+    ]
+    assert codes == [200] * MAX_RESULTS_PER_DEPLOYMENT + [429]
