@@ -10,13 +10,16 @@ CODE := crds plan kube egress controller build runner api actions client clients
 REPORTS := test-results
 
 .DEFAULT_GOAL := help
-.PHONY: help up down env status deploy dev demo test test-all check lint types contracts unit cluster e2e campaign bench fuzz fuzz-parsers sbom audit tools clients docs lock format version clean
+.PHONY: help up pythons down env status deploy dev demo test test-all check lint types contracts unit cluster e2e campaign bench fuzz fuzz-parsers sbom audit tools clients docs lock format version clean
 
 help: ## list the targets
 	@grep -hE '^[a-z0-9-]+:.*## ' $(MAKEFILE_LIST) | sed 's/:.*## /\t/' | expand -t 12
 
 up: ## start the dev cluster: a one-node Kubernetes with Crewyard on it (idempotent)
 	@$(PYTHON) -m dev up
+
+pythons: ## like up, and offer every Python that Debian has; `up` keeps them
+	@CREWYARD_PYTHONS=3.11,3.13,3.14 $(PYTHON) -m dev up
 
 down: ## stop it; remove its processes, mounts, interfaces and rules (PURGE=1: also its state)
 	@$(PYTHON) -m dev down $(if $(filter 1,$(PURGE)),--purge)

@@ -13,7 +13,7 @@ from typing import Any
 from dev.cluster import credentials, live_reload, rollout
 from dev.cluster.kube_client import HttpKubeApi, KubeApi
 from dev.images import service_image
-from dev.images.images import PYTHON, ImageReferences
+from dev.images.images import ImageReferences, base_images
 from dev.process import command
 from dev.progress import StepProgress
 from dev.registry import access
@@ -37,12 +37,12 @@ _PUSH_SECRET = "registry-push"
 _PUSH_FILE = "registry-push.json"
 
 
-def config_values(image: str, images: ImageReferences) -> dict[str, str]:
+def config_values(image: str, images: ImageReferences, bases: Mapping[str, str]) -> dict[str, str]:
     """Return the entries of ConfigMap `crewyard-config` that depend on this dev cluster."""
     return {
         "CREWYARD_SERVICE_IMAGE": image,
         "CREWYARD_KANIKO_IMAGE": images.kaniko,
-        "CREWYARD_BASE_IMAGES": json.dumps({PYTHON: images.base}),
+        "CREWYARD_BASE_IMAGES": json.dumps(bases),
         "CREWYARD_REGISTRY": REGISTRY,
         "CREWYARD_REGISTRY_INSECURE": "true",
         "CREWYARD_REGISTRY_SECRET": _PUSH_SECRET,
@@ -136,7 +136,7 @@ def deploy(
     credentials.ensure(settings, kube, progress)
     directory = settings.configuration / "deploy"
     directory.mkdir(parents=True, exist_ok=True)
-    values = config_values(image, images)
+    values = config_values(image, images, base_images(settings, images))
     document = kustomization(os.path.relpath(OVERLAY, directory), image, values, ensure_volume(settings))
     if checkout is not None:
         volume = {"apiVersion": "v1", "kind": "List", "items": live_reload.volume(checkout)}

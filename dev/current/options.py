@@ -9,7 +9,8 @@ from pathlib import Path
 from dev.errors import DevClusterError
 
 PYTHON = "3.11"
-BASE_IMAGE = "python:3.11-slim"
+OFFICIAL_IMAGES = {version: f"python:{version}-slim" for version in ("3.11", "3.12", "3.13", "3.14")}
+BASE_IMAGE = OFFICIAL_IMAGES[PYTHON]
 PULL_SECRET = "crewyard-registry"
 FORWARDED_PORT = 30081
 _MAX_REGISTRY_CONFIG_BYTES = 64 * 1024
@@ -99,11 +100,16 @@ def _auth(path: str) -> str:
     return text
 
 
+def _base_images(options: InstallOptions) -> dict[str, str]:
+    """Return the official images, or the one of the user: who names it may reach no other."""
+    return OFFICIAL_IMAGES if options.base_image == BASE_IMAGE else {PYTHON: options.base_image}
+
+
 def config_values(options: InstallOptions, image: str) -> dict[str, str]:
     """Return the entries of ConfigMap `crewyard-config` that differ from the base's."""
     values = {
         "CREWYARD_SERVICE_IMAGE": image,
-        "CREWYARD_BASE_IMAGES": json.dumps({PYTHON: options.base_image}),
+        "CREWYARD_BASE_IMAGES": json.dumps(_base_images(options)),
         "CREWYARD_REGISTRY": options.registry,
         "CREWYARD_REGISTRY_INSECURE": "true" if options.insecure else "false",
         "CREWYARD_PUBLIC_URL": options.url,

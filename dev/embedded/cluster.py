@@ -62,7 +62,9 @@ class EmbeddedCluster:
     def up(self) -> None:
         """Build, install, start what is not running and deploy the service."""
         requirements.check()
-        base_image.sources()  # fail before a build of several minutes
+        # Fail before a build of several minutes.
+        base_image.sources()
+        images.requested_pythons(self._inherited)
         with state.locked(self._settings, self._progress):
             state.remove_stale_run_state(self._settings)
             state.record_machine(self._settings)
@@ -117,6 +119,7 @@ class EmbeddedCluster:
             base=images.ensure(settings, images.base_recipe(self._inherited), self._progress),
         )
         images.record(settings, built)
+        images.ensure_pythons(settings, self._inherited, self._progress)
         return built
 
     def _start_all(self, specs: list[ProcessSpec]) -> list[str]:

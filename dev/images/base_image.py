@@ -1,4 +1,4 @@
-"""Python base image from Debian packages, for machines without access to an image registry.
+"""Python base images from Debian packages, for machines without access to an image registry.
 
 Called by `dev.images.images`. Uses the apt mirror and the CA certificates of the host, to make pip work where
 the host's pip works.
@@ -13,13 +13,17 @@ from dev.images import oci
 from dev.process import command
 from dev.progress import Step
 
-SUITE = "bookworm"
+# Each Python and the Debian release that has it. No release ever had 3.12; forky is Debian's testing.
+SUITES = {"3.11": "bookworm", "3.13": "trixie", "3.14": "forky"}
+SUITE = SUITES["3.11"]
 PACKAGES = ("python3", "python3-pip", "python3-venv", "ca-certificates")
 # Increase it when `build` changes the content of the image.
 VERSION = "1"
 _SUITES = ("{0}", "{0}-updates", "{0}-security")
 _PIP_VARIABLES = ("PIP_INDEX_URL", "PIP_EXTRA_INDEX_URL", "PIP_TRUSTED_HOST", "PIP_DEFAULT_TIMEOUT")
 _PROXIES = ("HTTP_PROXY", "HTTPS_PROXY", "NO_PROXY", "http_proxy", "https_proxy", "no_proxy")
+# The host's settings of apt that mmdebstrap needs too; a mirror's release file may have expired.
+_APT_SETTINGS = ("http::Proxy", "https::Proxy", "Check-Valid-Until", "Check-Date")
 _CERTIFICATES = "/etc/ssl/certs/ca-certificates.crt"
 
 
@@ -43,7 +47,7 @@ def _is_debian_suite(suite: str, codename: str) -> bool:
     return suite in {pattern.format(codename) for pattern in _SUITES}
 
 
-def parse_deb822(text: str, codename: str) -> list[str]:
+def parse_deb822(text: str, codename: str, image_suite: str) -> list[str]:
     """Return one-line entries of Debian's own suites in a `.sources` file, for the image's suite."""
     lines = []
     for block in re.split(r"\n\s*\n", text):
@@ -55,11 +59,11 @@ def parse_deb822(text: str, codename: str) -> list[str]:
             continue
         suites = [suite for suite in fields.get("suites", []) if _is_debian_suite(suite, codename)]
         for address in fields.get("uris", []):
-            lines += [f"deb {address} {suite.replace(codename, SUITE, 1)} main" for suite in suites]
+            lines += [f"deb {address} {suite.replace(codename, image_suite, 1)} main" for suite in suites]
     return lines
 
 
-def parse_one_line(text: str, codename: str) -> list[str]:
+def parse_one_line(text: str, codename: str, image_suite: str) -> list[str]:
     """Return the same for a `.list` file."""
     lines = []
     for line in text.splitlines():
@@ -68,7 +72,7 @@ def parse_one_line(text: str, codename: str) -> list[str]:
             continue
         keys = re.findall(r"signed-by=(\S+)", match[1] or "")
         if not _third_party(keys):
-            lines.append(f"deb {match[2]} {match[3].replace(codename, SUITE, 1)} main")
+            lines.append(f"deb {match[2]} {match[3].replace(codename, image_suite, 1)} main")
     return lines
 
 
@@ -76,17 +80,20 @@ def _third_party(signed_by: list[str]) -> bool:
     return any("debian-archive" not in key for key in signed_by)
 
 
-def sources(root: Path = Path("/etc")) -> str:
-    """Return the host's Debian sources as a sources.list. Raises DevClusterError if there are none."""
+def sources(image_suite: str = SUITE, root: Path = Path("/etc")) -> str:
+    """Return the host's Debian sources as a sources.list of `image_suite`.
+
+    Raises DevClusterError if there are none.
+    """
     match = re.search(r"^VERSION_CODENAME=(\S+)$", (root / "os-release").read_text(), re.MULTILINE)
     codename = match[1] if match else SUITE
     files = [root / "apt" / "sources.list", *sorted((root / "apt" / "sources.list.d").glob("*"))]
     lines: list[str] = []
     for file in files:
         if file.suffix == ".sources":
-            lines += parse_deb822(file.read_text(), codename)
+            lines += parse_deb822(file.read_text(), codename, image_suite)
         elif file.suffix == ".list" and file.exists():
-            lines += parse_one_line(file.read_text(), codename)
+            lines += parse_one_line(file.read_text(), codename, image_suite)
     if not lines:
         raise DevClusterError(
             f"{root}/apt has no source for Debian {codename} main, which the base image needs. Add one."
@@ -95,21 +102,21 @@ def sources(root: Path = Path("/etc")) -> str:
 
 
 def build(
-    work: Path, step: Step, entries: str, certificates: Path, image: Mapping[str, object]
+    work: Path, step: Step, suite: str, entries: str, certificates: Path, image: Mapping[str, object]
 ) -> oci.OciImage:
     """Build the file system in `work`. Raises CommandFailed with the last lines of mmdebstrap."""
     (work / "sources.list").write_text(entries)
     tar = work / "system.tar"
-    proxy = command.read_output(
-        ["apt-config", "dump", "Acquire::http::Proxy", "Acquire::https::Proxy"]
-    ).strip()
+    apt = command.read_output(["apt-config", "dump", *(f"Acquire::{name}" for name in _APT_SETTINGS)]).strip()
     argv = ["mmdebstrap", "--variant=apt", f"--include={','.join(PACKAGES)}", "--mode=root"]
-    argv += [f"--aptopt={proxy}"] if proxy else []
+    argv += [f"--aptopt={apt}"] if apt else []
     argv += ["--dpkgopt=path-exclude=/usr/share/doc/*", "--dpkgopt=path-exclude=/usr/share/man/*"]
-    argv += [SUITE, str(tar), str(work / "sources.list")]
+    argv += [suite, str(tar), str(work / "sources.list")]
     # Fixed timestamps: the same packages give the same image.
     environment = {"SOURCE_DATE_EPOCH": "0"}
-    command.run(argv, step=step, log=work.parent / "base-image.log", seconds=900, environment=environment)
+    command.run(
+        argv, step=step, log=work.parent / f"base-image-{suite}.log", seconds=900, environment=environment
+    )
     step.detail = "compressing"
     oci.write_tar(
         work / "host.tar",

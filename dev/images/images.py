@@ -1,6 +1,6 @@
 """Images for a node without internet registries, built here and stored in the local registry.
 
-pause (holds a pod's namespaces), the Kaniko executor, and the Python base image. Each is built again only if
+pause (holds a pod's namespaces), the Kaniko executor, and the Python base images. Each is built again only if
 its inputs change or the registry no longer has it.
 """
 
@@ -20,6 +20,9 @@ from dev.registry import access
 from dev.settings import KANIKO_VERSION, Settings
 
 PYTHON = "3.11"
+# The others take minutes on a slow mirror; `make pythons` adds them.
+DEFAULT_PYTHONS = (PYTHON, "3.13")
+PYTHONS_VARIABLE = "CREWYARD_PYTHONS"
 CA_BUNDLE = Path("/etc/ssl/certs/ca-certificates.crt")
 
 
@@ -87,22 +90,66 @@ def kaniko_recipe(executor: Path) -> ImageRecipe:
     )
 
 
-def base_recipe(environment: Mapping[str, str]) -> ImageRecipe:
-    """Return the recipe of a substitute for `python:3.11-slim`, from Debian packages."""
-    sources = base_image.sources()
+def base_recipe(environment: Mapping[str, str], python: str = PYTHON) -> ImageRecipe:
+    """Return the recipe of a substitute for `python:3.11-slim` or another Python's, from Debian packages."""
+    suite = base_image.SUITES[python]
+    sources = base_image.sources(suite)
     config = base_image.config(environment)
 
     def make(work: Path, step: Step) -> oci.OciImage:
-        return base_image.build(work, step, sources, CA_BUNDLE, config)
+        return base_image.build(work, step, suite, sources, CA_BUNDLE, config)
 
     key = content_key([sources, CA_BUNDLE, config, *base_image.PACKAGES, base_image.VERSION])
-    return ImageRecipe("library/python", f"{PYTHON}-slim", key, make)
+    return ImageRecipe("library/python", f"{python}-slim", key, make)
+
+
+def requested_pythons(environment: Mapping[str, str]) -> tuple[str, ...]:
+    """Return the Pythons that `up` is to offer. Raises DevClusterError for one that Debian does not have."""
+    text = environment.get(PYTHONS_VARIABLE, "").replace(",", " ")
+    versions = tuple(dict.fromkeys((PYTHON, *text.split()))) if text.strip() else DEFAULT_PYTHONS
+    unknown = [version for version in versions if version not in base_image.SUITES]
+    if unknown:
+        raise DevClusterError(
+            f"{PYTHONS_VARIABLE} has {', '.join(unknown)}; Debian's releases have "
+            f"{', '.join(base_image.SUITES)}. Name some of those."
+        )
+    return versions
+
+
+def ensure_pythons(settings: Settings, environment: Mapping[str, str], progress: StepProgress) -> None:
+    """Build and record the base images of further Pythons; those of earlier calls stay offered."""
+    versions = dict.fromkeys((*_recorded_pythons(settings), *requested_pythons(environment)))
+    references = {
+        version: ensure(settings, base_recipe(environment, version), progress)
+        for version in versions
+        if version != PYTHON
+    }
+    _pythons_file(settings).write_text(json.dumps(references, indent=2))
+
+
+def base_images(settings: Settings, built: ImageReferences) -> dict[str, str]:
+    """Return the base image of each offered Python, the default one first."""
+    recorded_pythons = _recorded_pythons(settings)
+    return {
+        PYTHON: built.base,
+        **{version: recorded_pythons[version] for version in sorted(recorded_pythons)},
+    }
+
+
+def _recorded_pythons(settings: Settings) -> dict[str, str]:
+    file = _pythons_file(settings)
+    return dict(json.loads(file.read_text())) if file.exists() else {}
+
+
+def _pythons_file(settings: Settings) -> Path:
+    return settings.data / "pythons.json"
 
 
 def ensure(settings: Settings, recipe: ImageRecipe, progress: StepProgress) -> str:
     """Return the image's reference by digest; build and push the image if the registry lacks it."""
     key = f"{recipe.tag} {recipe.key}"
-    record_file = settings.data / "images" / f"{recipe.repository.replace('/', '-')}.json"
+    name = f"{recipe.repository.replace('/', '-')}-{recipe.tag}"
+    record_file = settings.data / "images" / f"{name}.json"
     if record_file.exists():
         recorded_image = json.loads(record_file.read_text())
         digest = str(recorded_image["reference"]).partition("@")[2]

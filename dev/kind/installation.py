@@ -5,19 +5,22 @@ Called by `dev.kind.kind`.
 
 import json
 import os
+from collections.abc import Mapping
 from typing import Any
 
 from dev.cluster import egress
 from dev.cluster.credentials import SYSTEM_NAMESPACE
 from dev.cluster.install import MANIFESTS
 from dev.current import image as docker_image
-from dev.images.images import PYTHON
+from dev.current.options import OFFICIAL_IMAGES, PYTHON
 from dev.kind import configuration, docker
 from dev.progress import StepProgress
 from dev.settings import CREWYARD_URL, REGISTRY, Settings
 
 # Name and tag in the local registry, and the source image.
-BASE = ("library/python", f"{PYTHON}-slim", f"python:{PYTHON}-slim")
+BASES = {
+    version: ("library/python", image.partition(":")[2], image) for version, image in OFFICIAL_IMAGES.items()
+}
 KANIKO = ("crewyard/kaniko", "v1.28.3", "ghcr.io/osscontainertools/kaniko:v1.28.3")
 _PULL_SECONDS = 900
 
@@ -38,12 +41,14 @@ def cluster_reference(reference: str) -> str:
     return reference.replace(f"{configuration.PUSH_REGISTRY}/", f"{REGISTRY}/", 1)
 
 
-def values(service: str, base: str, kaniko: str, gateway: str, networks: list[str]) -> dict[str, str]:
+def values(
+    service: str, bases: Mapping[str, str], kaniko: str, gateway: str, networks: list[str]
+) -> dict[str, str]:
     """Return the entries of ConfigMap `crewyard-config` that differ from the base's."""
     return {
         "CREWYARD_SERVICE_IMAGE": service,
         "CREWYARD_KANIKO_IMAGE": kaniko,
-        "CREWYARD_BASE_IMAGES": json.dumps({PYTHON: base}),
+        "CREWYARD_BASE_IMAGES": json.dumps(bases),
         "CREWYARD_REGISTRY": REGISTRY,
         "CREWYARD_REGISTRY_INSECURE": "true",
         "CREWYARD_PUBLIC_URL": CREWYARD_URL,
@@ -91,12 +96,12 @@ def policy(gateway: str, networks: list[str]) -> dict[str, Any]:
 def write(own: Settings, gateway: str, progress: StepProgress) -> str:
     """Push all images to the local registry and write the kustomization; return its directory."""
     service = cluster_reference(
-        docker_image.build(own, f"{configuration.PUSH_REGISTRY}/crewyard/service", BASE[2], progress)
+        docker_image.build(own, f"{configuration.PUSH_REGISTRY}/crewyard/service", BASES[PYTHON][2], progress)
     )
     networks = configuration.subnets(docker.inspect("network", configuration.NETWORK) or [{}])
     literals = values(
         service,
-        mirror(BASE, progress),
+        {version: mirror(image, progress) for version, image in BASES.items()},
         mirror(KANIKO, progress),
         gateway,
         networks,

@@ -77,7 +77,10 @@ def test_all_objects_are_labelled_and_pinned():
     assert made["labels"] == [{"pairs": manifests.INSTALLED_BY_LABEL, "includeSelectors": False}]
     assert made["images"][0]["digest"] == IMAGE.partition("@")[2]
     literals = made["configMapGenerator"][0]["literals"]
-    assert 'CREWYARD_BASE_IMAGES={"3.11": "python:3.11-slim"}' in literals
+    (bases,) = [line.partition("=")[2] for line in literals if line.startswith("CREWYARD_BASE_IMAGES=")]
+    assert json.loads(bases) == options.OFFICIAL_IMAGES
+    only = options.config_values(options.InstallOptions("r", base_image="mirror.example.com/python:1"), IMAGE)
+    assert json.loads(only["CREWYARD_BASE_IMAGES"]) == {"3.11": "mirror.example.com/python:1"}
     assert "CREWYARD_NET_ALLOW=192.0.2.7/32" in literals
     assert "fast" in made["patches"][0]["patch"]
 

@@ -192,7 +192,10 @@ def test_releases_with_different_names_share_no_object():
         (['settings={"AWS_SESSION_TOKEN": "x"}'], ["bucket.existingSecret"]),
         (['pods={"run": {"resources": {"claims": []}}}'], ["/pods/run/resources", "claims"]),
         (['pods={"plans": {"pro": {"resources": {"claims": []}}}}'], ["/pods/plans/pro/resources", "claims"]),
-        (['builds.baseImages={"3.11": null}'], ["/builds/baseImages"]),
+        (
+            ['builds.baseImages={"3.11": null, "3.12": null, "3.13": null, "3.14": null}'],
+            ["/builds/baseImages"],
+        ),
         (['pods={"run": {"nodeSelektor": {}}}'], ["/pods/run", "nodeSelektor"]),
         (['pods={"run": {"resources": {"limits": {"nvidia.com/gpu": true}}}}'], ["nvidia.com"]),
         (['proxy.http="http://user:password@proxy.example.com:3128"'], ["/proxy/http"]),
@@ -204,6 +207,13 @@ def test_wrong_values_are_refused_by_name(values, words):
         rendering.helm(*values)
     message = str(refused.value)
     assert all(word in message or word.lstrip("/").replace("/", ".") in message for word in words), message
+
+
+def test_a_base_image_of_the_default_can_be_removed():
+    rendered = rendering.helm('builds.baseImages={"3.11": "mirror.example.com/python:3.11", "3.12": null}')
+    (settings,) = [item["data"] for item in rendered if "CREWYARD_BASE_IMAGES" in (item.get("data") or {})]
+    bases = json.loads(settings["CREWYARD_BASE_IMAGES"])
+    assert list(bases) == ["3.11", "3.13", "3.14"] and bases["3.11"] == "mirror.example.com/python:3.11"
 
 
 def test_every_value_is_described_and_has_a_default():

@@ -19,7 +19,7 @@ IMAGE = f"{REGISTRY}/crewyard/service@sha256:{'a' * 64}"
 
 
 def test_the_kustomization_pins_image_configuration_and_volume() -> None:
-    values = install.config_values(IMAGE, IMAGES)
+    values = install.config_values(IMAGE, IMAGES, {"3.11": "b@sha256:3"})
     made = install.kustomization("../../overlay", IMAGE, values, Path("/srv/volume"))
     assert made["resources"] == ["../../overlay", "registry-push.json"]
     assert made["images"] == [
@@ -35,8 +35,10 @@ def test_the_kustomization_pins_image_configuration_and_volume() -> None:
     assert json.loads(made["patches"][0]["patch"])[0]["value"] == "/srv/volume"
 
 
-def test_base_images_are_json() -> None:
-    assert json.loads(install.config_values(IMAGE, IMAGES)["CREWYARD_BASE_IMAGES"]) == {"3.11": "b@sha256:3"}
+def test_base_images_are_json_with_the_default_first() -> None:
+    bases = {"3.11": "b@sha256:3", "3.13": "b@sha256:4"}
+    text = install.config_values(IMAGE, IMAGES, bases)["CREWYARD_BASE_IMAGES"]
+    assert list(json.loads(text).items()) == list(bases.items())
 
 
 def test_unreferenced_config_maps_are_unused() -> None:

@@ -28,7 +28,7 @@ Components: main
 
 
 def test_deb822_sources_become_lines_of_the_images_suite() -> None:
-    assert base_image.parse_deb822(DEB822, "trixie") == [
+    assert base_image.parse_deb822(DEB822, "trixie", "bookworm") == [
         "deb http://mirror.example.org/debian bookworm main",
         "deb http://mirror.example.org/debian bookworm-updates main",
     ]
@@ -54,7 +54,7 @@ def test_deb822_sources_become_lines_of_the_images_suite() -> None:
     ],
 )
 def test_one_line_sources(line: str, expected: list[str]) -> None:
-    assert base_image.parse_one_line(line, "bookworm") == expected
+    assert base_image.parse_one_line(line, "bookworm", "bookworm") == expected
 
 
 def test_sources_are_collected_from_all_files_once(tmp_path: Path) -> None:
@@ -65,7 +65,7 @@ def test_sources_are_collected_from_all_files_once(tmp_path: Path) -> None:
     (tmp_path / "apt" / "sources.list.d" / "vendor.list.disabled").write_text(
         "deb http://v.example.org trixie main\n"
     )
-    assert base_image.sources(tmp_path) == (
+    assert base_image.sources("bookworm", tmp_path) == (
         "deb http://mirror.example.org/debian bookworm main\n"
         "deb http://mirror.example.org/debian bookworm-updates main\n"
     )
@@ -74,7 +74,7 @@ def test_sources_are_collected_from_all_files_once(tmp_path: Path) -> None:
 def test_without_a_source_the_error_names_the_directory(tmp_path: Path) -> None:
     (tmp_path / "os-release").write_text("VERSION_CODENAME=bookworm\n")
     with pytest.raises(DevClusterError, match="bookworm main"):
-        base_image.sources(tmp_path)
+        base_image.sources("bookworm", tmp_path)
 
 
 def test_only_pip_settings_of_the_host_are_passed_on() -> None:

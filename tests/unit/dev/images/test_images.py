@@ -6,7 +6,9 @@ from pathlib import Path
 
 import pytest
 
+from dev.errors import DevClusterError
 from dev.images import images, oci
+from dev.settings import Settings
 
 
 def tar_of(work: Path, name: str) -> Path:
@@ -70,8 +72,27 @@ def test_a_key_changes_with_every_part_and_their_borders(tmp_path: Path) -> None
 
 @pytest.mark.parametrize("before", ["first"])
 def test_no_images_are_recorded_before_the_first_up(tmp_path: Path, before: str) -> None:
-    from dev.errors import DevClusterError
-    from dev.settings import Settings
-
     with pytest.raises(DevClusterError, match="make up"):
         images.recorded(Settings(tmp_path / before))
+
+
+def test_up_offers_the_pythons_of_the_variable_and_always_the_default() -> None:
+    assert images.requested_pythons({}) == ("3.11", "3.13")
+    assert images.requested_pythons({"CREWYARD_PYTHONS": "3.14, 3.11"}) == ("3.11", "3.14")
+    with pytest.raises(DevClusterError, match=r"CREWYARD_PYTHONS has 3\.12; .*3\.11, 3\.13, 3\.14"):
+        images.requested_pythons({"CREWYARD_PYTHONS": "3.12"})
+
+
+def test_an_older_up_without_further_pythons_still_offers_the_default(tmp_path: Path) -> None:
+    built = images.ImageReferences("p", "k", "base@sha256:1")
+    settings = Settings(tmp_path)
+    assert images.base_images(settings, built) == {"3.11": "base@sha256:1"}
+    settings.data.mkdir()
+    (settings.data / "pythons.json").write_text('{"3.14": "x@sha256:3", "3.13": "x@sha256:2"}')
+    assert list(images.base_images(settings, built)) == ["3.11", "3.13", "3.14"]
+
+
+def test_images_of_two_pythons_have_records_of_their_own() -> None:
+    recipes = [images.base_recipe({}, version) for version in ("3.11", "3.13")]
+    assert [recipe.tag for recipe in recipes] == ["3.11-slim", "3.13-slim"]
+    assert recipes[0].key != recipes[1].key
