@@ -16,6 +16,9 @@ from kube import errors as kube_errors
 
 RETRY_SECONDS = 2
 UPLOADS_FULL_RETRY_SECONDS = 3600
+_REPEATED_VALUE = re.compile(
+    r'\b(Invalid|Unsupported|Duplicate|Forbidden) value: (?:"(?:[^"\\]|\\.)*"|[^\s:"]+)(: )?'
+)
 """Uploads expire one by one over the day."""
 _CODES = {
     400: "invalid_request",
@@ -128,7 +131,9 @@ def from_kube_error(error: kube_errors.KubeError) -> HttpApiError | None:
     if isinstance(error, kube_errors.Invalid):
         causes = list(error.details.get("causes") or ())
         fields = [field for cause in causes if (field := api_field(str(cause.get("field") or "")))]
-        messages = [_cause_text(str(cause.get("message") or "")) for cause in causes] or [error.message]
+        messages = [_cause_text(str(cause.get("message") or "")) for cause in causes] or [
+            _cause_text(error.message)
+        ]
         return invalid("; ".join(messages)[:2000], fields[0] if fields else None)
     if isinstance(error, kube_errors.AlreadyExists):
         return conflict("an object of this name exists already; choose another name")
@@ -148,8 +153,8 @@ def api_field(path: str) -> str:
 
 
 def _cause_text(message: str) -> str:
-    # CEL failures arrive as `Invalid value: "object": <message of the rule>`; keep the message only.
-    return re.sub(r'^Invalid value: "[a-z]+": ', "", message)
+    # `Invalid value: "<value>": <message of the rule>` repeats the value, perhaps a password; drop it.
+    return _REPEATED_VALUE.sub(lambda match: "" if match[2] else f"{match[1].lower()} value", message)
 
 
 def from_http_exception(error: web.HTTPException) -> HttpApiError:

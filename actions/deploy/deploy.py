@@ -167,7 +167,7 @@ def create(
         raise
     deployment = str(created["id"])
     console.log(f"deployment {deployment} is {created['status']}")
-    url = f"{api.url}/v1/deployments/{quote(deployment, safe='')}"
+    url = f"{api.url}/console/#/deployments/{quote(deployment, safe='')}"
     return DeploymentProgress(deployment, str(created["status"]), url, directory, rows)
 
 

@@ -180,7 +180,7 @@ def write_report(run: RunProgress) -> None:
     output = "" if run.status != "succeeded" else json.dumps(run.output, ensure_ascii=False)
     outputs.write_outputs(os.environ, {"run-id": run.id, "status": run.status, "output": output})
     rows = [
-        ("Run", outputs.link(run.id, f"{run.api.url}{run.path}")),
+        ("Run", outputs.link(run.id, f"{run.api.url}/console/#/runs/{quote(run.id, safe='')}")),
         ("Of", f"`{run.body['deployment']}`"),
         ("Status", f"**{outputs.cell(run.status)}**"),
     ]

@@ -48,7 +48,6 @@ def write_report(environment: Mapping[str, str], deployment: DeploymentProgress)
         ("Deployment", outputs.link(deployment.id, deployment.url)),
         ("Status", f"**{outputs.cell(deployment.status)}**"),
         *deployment.rows,
-        ("Build log", outputs.link("logs", f"{deployment.url}/logs")),
     ]
     if deployment.error:
         error = f"{deployment.error.get('reason')}: {deployment.error.get('message')}"

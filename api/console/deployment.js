@@ -2,7 +2,7 @@
 
 import { change, followStream, get } from "./api.js";
 import { statusBadge, definitionList, fill, h, errorBox, docsLink, notify } from "./dom.js";
-import { ago } from "./format.js";
+import { ago, waitingText } from "./format.js";
 import { newRun } from "./project.js";
 import { linkTo } from "./router.js";
 
@@ -55,6 +55,7 @@ function summary(details, path, update) {
       ["Created", ago(details.created_at)],
       ["Active since", details.activated_at && ago(details.activated_at)],
       ["Queue position", details.queue_position],
+      ["Waiting", waitingText(details.waiting)],
     ]),
     error && errorBox(error.reason, error.message, error.hint, docsLink(error)),
     (status === "active" || status === "superseded") && h("details", {}, h("summary", {}, "New run"), newRun(details.id)),

@@ -9,6 +9,11 @@ export function ago(text) {
   return seconds < 172800 ? `${Math.floor(seconds / 3600)} h ago` : `${Math.floor(seconds / 86400)} days ago`;
 }
 
+/** Format why a run or a deployment waits. */
+export function waitingText(cause) {
+  return cause && [cause.reason, cause.message, cause.since && `since ${ago(cause.since)}`].filter(Boolean).join(" · ");
+}
+
 /** Format a duration of the API. */
 export function duration(milliseconds) {
   if (milliseconds === null || milliseconds === undefined) return "–";

@@ -3,7 +3,7 @@
 import { change, followStream, get } from "./api.js";
 import { artifacts } from "./artifacts.js";
 import { statusBadge, definitionList, fill, h, errorBox, docsLink, notify } from "./dom.js";
-import { ago, duration, formatValue } from "./format.js";
+import { ago, duration, formatValue, waitingText } from "./format.js";
 import { newRun } from "./project.js";
 import { linkTo } from "./router.js";
 import { Timeline } from "./timeline.js";
@@ -65,6 +65,8 @@ function summary(details, path, update) {
       ["Deployment", details.deployment_id && h("a", { href: linkTo("deployments", details.deployment_id) }, details.deployment_id)],
       ["Created", ago(details.created_at)],
       ["Queue position", details.queue_position],
+      ["Waiting", waitingText(details.waiting)],
+      ["Cancel", details.cancel_requested && "requested"],
       ["Duration", finished ? duration(details.duration_ms) : null],
     ]),
     details.error && errorBox(details.error.reason ?? "Failed", h("pre", {}, details.error.message ?? ""), docsLink(details.error)),

@@ -14,14 +14,17 @@ ANY = "*/*"
 def choose(accept: str | None, offered: Sequence[str]) -> str:
     """Return the offered media type that the header prefers; ties go to the first. Raises a 406.
 
-    The first offered type is the default. `*/*` in `offered` (a file whose type is
-    determined later) accepts any header.
+    The first offered type is the default. `*/*` in `offered` (a file whose type is determined later) accepts
+    any header. Clients send `application/json` by default, so a header that accepts JSON gets the default
+    type of an operation without JSON.
     """
     if not accept or not accept.strip() or ANY in offered:
         return offered[0]
     ranges = [_range(part) for part in accept.split(",") if part.strip()]
     rated = [(_quality(media_type, ranges), media_type) for media_type in offered]
     best = max(quality for quality, _ in rated)
+    if best <= 0 and JSON not in offered and _quality(JSON, ranges) > 0:
+        return offered[0]
     if best <= 0:
         raise errors.HttpApiError(
             406,

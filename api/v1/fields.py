@@ -86,3 +86,12 @@ CREATED_AT: Schema = described(TIMESTAMP, "When it was created.")
 SIZE: Schema = described(COUNT, "Its size in bytes.")
 DIGEST: Schema = described(SHA256, "The SHA-256 of its bytes, in hexadecimal.")
 EXPLANATION: Schema = described(TEXT, "A sentence for users, with the next step.")
+WAITING: Schema = response_object(
+    "Waiting",
+    {
+        "reason": described(TEXT, "A stable code for programs, such as Queued or Unschedulable."),
+        "message": EXPLANATION,
+        "since": described(nullable(TIMESTAMP), "When it began to wait for this; null while unknown."),
+    },
+)
+"""Why a run or a deployment has not started."""

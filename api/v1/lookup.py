@@ -14,13 +14,13 @@ from api.store.index.runs.runs import RunDetail
 from api.v1.fields import NAME_PATTERN
 from crds import names
 
-_ID = re.compile(r"(?:run|dep)_[a-z0-9](?:[-a-z0-9]{0,46}[a-z0-9])?", re.ASCII)
+_ID = re.compile(r"(?:run|dep)[-_][a-z0-9](?:[-a-z0-9]{0,46}[a-z0-9])?", re.ASCII)
 _NAME = re.compile(NAME_PATTERN.rstrip("$") + r"\Z", re.ASCII)
 
 
 def object_name(identifier: str, prefix: str) -> str | None:
-    """Return the object name of an id, or None if the id is malformed."""
-    is_valid = identifier.startswith(prefix.replace("-", "_")) and _ID.fullmatch(identifier)
+    """Return the object name of an id (`run_ab12`, or `run-ab12` as kubectl shows it); None if malformed."""
+    is_valid = identifier.startswith((prefix, prefix.replace("-", "_"))) and _ID.fullmatch(identifier)
     return names.name_of(identifier) if is_valid else None
 
 
@@ -30,7 +30,8 @@ async def run(call: EndpointCall) -> RunDetail:
     name = object_name(identifier, names.RUN_PREFIX)
     row = await call.services.store.runs.get(name) if name else None
     if row is None or not call.caller.can_see(row.project):
-        raise errors.not_found(f"run {identifier[:100]!r} not found; GET /v1/runs lists runs")
+        hint = "" if name else "; an id looks like run_ab12"
+        raise errors.not_found(f"run {identifier[:100]!r} not found{hint}; GET /v1/runs lists runs")
     call.caller.require(call.scope, row.project)
     return row
 
@@ -44,7 +45,8 @@ async def deployment(
     row = await call.services.store.deployments.get(name) if name else None
     if row is None or not call.caller.can_see(row.project):
         details = {} if field is None else {"field": field}
-        message = f"deployment {deployment_id[:100]!r} not found; GET /v1/deployments lists deployments"
+        hint = "" if name else "; an id looks like dep_ab12"
+        message = f"deployment {deployment_id[:100]!r} not found{hint}; GET /v1/deployments lists deployments"
         raise errors.not_found(message, **details)
     call.caller.require(call.scope, row.project)
     return row

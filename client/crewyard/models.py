@@ -61,6 +61,14 @@ class BuildError(TypedDict):
     docs_url: NotRequired[str]
 
 
+class Waiting(TypedDict):
+    """Why a run or a deployment has not started."""
+
+    reason: str
+    message: str
+    since: str | None
+
+
 class DeploymentCreated(TypedDict):
     """A deployment in the response of its creation."""
 
@@ -84,6 +92,7 @@ class Deployment(DeploymentItem):
     git_sha: str | None
     build_logs_url: str
     queue_position: NotRequired[int]
+    waiting: NotRequired[Waiting]
 
 
 class RunError(TypedDict):
@@ -125,6 +134,8 @@ class Run(RunCreated):
     duration_ms: int | None
     started_at: str | None
     queue_position: NotRequired[int]
+    waiting: NotRequired[Waiting]
+    cancel_requested: NotRequired[bool]
     output: NotRequired[Any]
     error: NotRequired[RunError]
 

@@ -573,7 +573,8 @@ type Deployment struct {
 	QueuePosition *int `json:"queue_position,omitempty"`
 
 	// Status Its status.
-	Status DeploymentStatus `json:"status"`
+	Status  DeploymentStatus `json:"status"`
+	Waiting *Waiting         `json:"waiting,omitempty"`
 }
 
 // DeploymentStatus Its status.
@@ -1381,6 +1382,9 @@ type Ready struct {
 
 // Run defines model for Run.
 type Run struct {
+	// CancelRequested Whether it is being canceled; only from the request until it has finished.
+	CancelRequested *bool `json:"cancel_requested,omitempty"`
+
 	// CompletedAt When it finished; null before.
 	CompletedAt *time.Time `json:"completed_at"`
 
@@ -1416,7 +1420,8 @@ type Run struct {
 	StartedAt *time.Time `json:"started_at"`
 
 	// Status Its status.
-	Status RunStatus `json:"status"`
+	Status  RunStatus `json:"status"`
+	Waiting *Waiting  `json:"waiting,omitempty"`
 }
 
 // RunStatus Its status.
@@ -1631,6 +1636,18 @@ type VariableValue struct {
 type Variables struct {
 	// Variables All variables of the project by name; variables not listed are removed.
 	Variables map[string]string `json:"variables"`
+}
+
+// Waiting defines model for Waiting.
+type Waiting struct {
+	// Message A sentence for users, with the next step.
+	Message string `json:"message"`
+
+	// Reason A stable code for programs, such as Queued or Unschedulable.
+	Reason string `json:"reason"`
+
+	// Since When it began to wait for this; null while unknown.
+	Since *time.Time `json:"since"`
 }
 
 // ListApiKeysParams defines parameters for ListApiKeys.

@@ -102,7 +102,7 @@ def report(
         transient=deployment.preview,
         state=state,
         description=_short(description),
-        log_url=f"{public_url}/v1/deployments/{identifier}/logs" if public_url else None,
+        log_url=f"{public_url}/console/#/deployments/{identifier}" if public_url else None,
     )
 
 

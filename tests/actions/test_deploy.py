@@ -31,7 +31,7 @@ async def test_a_commit_becomes_an_active_deployment(runner, service):
     }
     assert done.outputs["deployment-id"].startswith("dep_")
     assert done.outputs["status"] == "active"
-    assert done.outputs["url"] == f"{service.url}/v1/deployments/{done.outputs['deployment-id']}"
+    assert done.outputs["url"] == f"{service.url}/console/#/deployments/{done.outputs['deployment-id']}"
     assert "| Status | **active** |" in done.summary and sha[:12] in done.summary
     assert "step 1\nstep 2\n" in done.log
     assert done.commands[0] == f"::add-mask::{KEY}"

@@ -32,7 +32,7 @@ async def test_a_workflow_deploys_and_runs(act, service):
     assert service.deployed["message"] == "Say 'hi' $(id)"
     assert service.started["input"] == {"name": '$(id) `id`; \'"quoted"'}
     assert set(members(service.uploads["upl_0"])) == {"crew.toml", "main.py"}
-    assert "status=active url=***/v1/deployments/dep_" in log
+    assert "status=active url=***/console/#/deployments/dep_" in log
     assert 'output={"greeting": "two\\nlines"}' in log and "hello from the harbour" in log
     assert KEY not in log
 

@@ -14,6 +14,7 @@ from api.v1.fields import (
     TEXT,
     TIMESTAMP,
     URL,
+    WAITING,
     Schema,
     described,
     nullable,
@@ -99,8 +100,9 @@ DETAIL = response_object(
             "minimum": 1,
             "description": "Its position in the build queue; only while it is queued.",
         },
+        "waiting": WAITING,
     },
-    ("queue_position", "error"),
+    ("queue_position", "waiting", "error"),
 )
 
 CREATE_EXAMPLE = {

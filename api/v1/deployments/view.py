@@ -6,7 +6,8 @@ from typing import Any
 from api.store.index.deployments import DeploymentRow
 from api.v1 import reason_links
 from api.v1.timestamps import timestamp
-from crds import names
+from api.v1.waiting import waiting
+from crds import conditions, names
 
 
 def item(row: DeploymentRow) -> dict[str, Any]:
@@ -31,8 +32,14 @@ def created(row: DeploymentRow) -> dict[str, Any]:
 def detail(
     row: DeploymentRow, public_url: str, position: int | None = None, docs_url: str = ""
 ) -> dict[str, Any]:
-    """Return a deployment with all fields; `queue_position` only while it waits for a build slot, from 1."""
+    """Return a deployment with all fields; `queue_position` only while it waits for a build slot, from 1.
+
+    `waiting` only while it is pending: the reason of the condition Ready.
+    """
     fields = item(row)
+    ready = conditions.find(row.conditions, conditions.READY) if row.status == "pending" else None
+    if ready is not None:
+        fields["waiting"] = waiting({**ready, "since": ready.get("lastTransitionTime")})
     if position is not None:
         fields["queue_position"] = position
     if "error" in fields:

@@ -76,7 +76,7 @@ def _check_sizes(call: EndpointCall) -> None:
 async def _resolve_deployment(call: EndpointCall) -> DeploymentRow:
     """Return the deployment with that id, or the active one of that project. Raises 403, 404, 409."""
     field, identifier = "deployment", call.body["deployment"]
-    if identifier.startswith("dep_"):
+    if identifier.startswith("dep_") or await _is_deployment_name(call, identifier):
         row = await lookup.deployment(call, identifier, field)
         if row.status == "failed":
             error = row.error or {}
@@ -93,6 +93,14 @@ async def _resolve_deployment(call: EndpointCall) -> DeploymentRow:
             field=field,
         )
     return active
+
+
+async def _is_deployment_name(call: EndpointCall, identifier: str) -> bool:
+    """Return whether this is a deployment as kubectl shows it (`dep-ab12`), and no project's name."""
+    return (
+        identifier.startswith(names.DEPLOYMENT_PREFIX)
+        and await call.services.store.projects.get(identifier) is None
+    )
 
 
 def _check_entrypoint(call: EndpointCall, project: str) -> None:

@@ -15,6 +15,7 @@ from api.v1.fields import (
     TEXT,
     TIMESTAMP,
     URL,
+    WAITING,
     Schema,
     described,
     nullable,
@@ -105,10 +106,15 @@ DETAIL = response_object(
             "minimum": 1,
             "description": "How many slots must become free until it starts; only while it waits.",
         },
+        "waiting": WAITING,
+        "cancel_requested": {
+            "type": "boolean",
+            "description": "Whether it is being canceled; only from the request until it has finished.",
+        },
         "output": {"description": "The return value of the crew; only for a succeeded run."},
         "error": _ERROR,
     },
-    ("queue_position", "output", "error"),
+    ("queue_position", "waiting", "cancel_requested", "output", "error"),
 )
 EVENT = response_object(
     "Event",

@@ -5,6 +5,7 @@ from typing import Any
 from api.store.index.runs.runs import RunDetail, RunRow
 from api.v1 import reason_links
 from api.v1.timestamps import timestamp
+from api.v1.waiting import waiting
 from crds import names
 
 
@@ -36,11 +37,16 @@ def detail(
 ) -> dict[str, Any]:
     """Return a run with all fields: `output` only if it succeeded, `error` only if it failed.
 
-    `queue_position` only while it waits for a run slot, from 1.
+    `queue_position` only while it waits for a run slot, from 1; `waiting` only until it has started;
+    `cancel_requested` only until it has ended.
     """
     fields = {**item(row), **created(row, public_url), "started_at": timestamp(row.started_at)}
     if position is not None:
         fields["queue_position"] = position
+    if row.status == "pending" and row.waiting:
+        fields["waiting"] = waiting(row.waiting)
+    if row.cancel and not row.ended:
+        fields["cancel_requested"] = True
     if row.status == "succeeded":
         fields["output"] = row.output
     if row.status == "failed":

@@ -181,6 +181,11 @@ def ago(text: Any, now: datetime) -> str:
     return f"{seconds // 3600}h" if seconds < 172_800 else f"{seconds // 86_400}d"
 
 
+def waiting(cause: Mapping[str, Any]) -> str:
+    """Return why a run or a deployment waits, on one line."""
+    return ": ".join(display(cause[key]) for key in ("reason", "message") if cause[key])
+
+
 def duration(milliseconds: Any) -> str:
     """Return a duration in milliseconds as text."""
     if milliseconds is None:

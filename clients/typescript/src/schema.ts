@@ -591,6 +591,7 @@ export interface components {
             build_logs_url: string;
             /** @description Its position in the build queue; only while it is queued. */
             queue_position?: number;
+            waiting?: components["schemas"]["Waiting"];
         };
         /** DeploymentCreate */
         DeploymentCreate: {
@@ -1312,6 +1313,9 @@ export interface components {
             started_at: string | null;
             /** @description How many slots must become free until it starts; only while it waits. */
             queue_position?: number;
+            waiting?: components["schemas"]["Waiting"];
+            /** @description Whether it is being canceled; only from the request until it has finished. */
+            cancel_requested?: boolean;
             /** @description The return value of the crew; only for a succeeded run. */
             output?: unknown;
             error?: components["schemas"]["RunError"];
@@ -1510,6 +1514,18 @@ export interface components {
             variables: {
                 [key: string]: string;
             };
+        };
+        /** Waiting */
+        Waiting: {
+            /** @description A stable code for programs, such as Queued or Unschedulable. */
+            reason: string;
+            /** @description A sentence for users, with the next step. */
+            message: string;
+            /**
+             * Format: date-time
+             * @description When it began to wait for this; null while unknown.
+             */
+            since: string | null;
         };
     };
     responses: never;

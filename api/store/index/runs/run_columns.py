@@ -79,7 +79,11 @@ def waiting_reason(run: Run) -> dict[str, Any] | None:
     condition = admitted if admitted and admitted.get("status") == "False" else succeeded
     if condition is None:
         return None
-    return {"reason": condition.get("reason"), "message": condition.get("message")}
+    return {
+        "reason": condition.get("reason"),
+        "message": condition.get("message"),
+        "since": condition.get("lastTransitionTime"),
+    }
 
 
 def terminal_event(

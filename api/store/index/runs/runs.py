@@ -56,7 +56,7 @@ class RunDetail(RunRow):
     output: Any
     error: Mapping[str, Any] | None
     waiting: Mapping[str, Any] | None
-    """Why the run is pending: the condition Admitted or Succeeded, `{reason, message}`."""
+    """Why the run is pending: the condition Admitted or Succeeded, `{reason, message, since}`."""
 
 
 @dataclass(frozen=True)

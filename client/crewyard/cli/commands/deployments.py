@@ -3,7 +3,7 @@
 import click
 
 from crewyard.cli.context import CliContext, project_option, with_context
-from crewyard.cli.output import Column, age, display, field
+from crewyard.cli.output import Column, age, display, field, waiting
 from crewyard.cli.pages import items
 
 _STATUSES = click.Choice(["pending", "building", "active", "failed", "superseded"])
@@ -40,6 +40,8 @@ def show(context: CliContext, deployment: str) -> None:
     """Show one deployment, with its error if it failed."""
     shown = context.client.get_deployment(deployment)
     more = [field("git_sha"), field("build_logs_url", "BUILD LOG")]
+    if "waiting" in shown:
+        more.append(Column("WAITING", lambda row: waiting(row["waiting"])))
     error = [_error_column(key) for key in shown.get("error", ())]
     context.output.details(shown, (*COLUMNS, *more, *error))
 

@@ -4,6 +4,7 @@ import click
 
 from crewyard.cli import event_lines
 from crewyard.cli.context import CliContext, with_context
+from crewyard.cli.output import waiting
 
 
 @click.command()
@@ -33,7 +34,8 @@ def logs(context: CliContext, target: str, follow: bool, all_events: bool) -> No
         return
     if follow and (run := client.get_run(target))["status"] == "pending":
         position = run.get("queue_position")
-        output.status(f"{target} is pending{f', queue position {position}' if position else ''}")
+        cause = f": {waiting(run['waiting'])}" if "waiting" in run else ""
+        output.status(f"{target} is pending{f', queue position {position}' if position else ''}{cause}")
     try:
         for event in client.follow_run(target):
             if all_events or context.as_json or event["type"] == "log":

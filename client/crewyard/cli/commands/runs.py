@@ -5,7 +5,7 @@ import json
 import click
 
 from crewyard.cli.context import CliContext, with_context
-from crewyard.cli.output import Column, age, display, duration, field
+from crewyard.cli.output import Column, age, display, duration, field, waiting
 from crewyard.cli.pages import items
 
 _STATUSES = click.Choice(["pending", "running", "succeeded", "failed", "canceled"])
@@ -47,6 +47,10 @@ def show(context: CliContext, run: str) -> None:
     columns = [Column("INPUT", lambda row: json.dumps(row["input"], ensure_ascii=False))]
     if "queue_position" in shown:
         columns.append(field("queue_position", "QUEUE POSITION"))
+    if "waiting" in shown:
+        columns.append(Column("WAITING", lambda row: waiting(row["waiting"])))
+    if shown.get("cancel_requested"):
+        columns.append(Column("CANCELING", lambda row: "yes"))
     if "output" in shown:
         columns.append(Column("OUTPUT", lambda row: _output(row["output"])))
     if "error" in shown:

@@ -87,6 +87,77 @@ async def test_queue_position(testbed, crew):
     assert all("queue_position" not in run for run in (await testbed.get("/v1/runs"))["data"])
 
 
+SINCE = "2026-11-21T10:00:00Z"
+UNSCHEDULABLE = {
+    "type": "Succeeded",
+    "status": "Unknown",
+    "reason": "Unschedulable",
+    "message": "0/1 nodes are available",
+    "lastTransitionTime": SINCE,
+}
+
+
+async def test_pending_run_shows_why_it_waits(testbed, crew):
+    raw = await testbed.add_run("run-a", crew, conditions=[UNSCHEDULABLE])
+    shown = (await testbed.get("/v1/runs/run_a"))["data"]
+    assert shown["waiting"] == {
+        "reason": "Unschedulable",
+        "message": "0/1 nodes are available",
+        "since": SINCE,
+    }
+    await testbed.finish_run(raw, "Succeeded")
+    assert "waiting" not in (await testbed.get("/v1/runs/run_a"))["data"]
+
+
+async def test_pending_deployment_shows_why_it_waits(testbed, crew):
+    ready = {"type": "Ready", "status": "False", "reason": "Queued", "message": "1 build is ahead"}
+    await testbed.add_deployment(
+        "dep-b", crew, "Pending", conditions=[{**ready, "lastTransitionTime": SINCE}]
+    )
+    shown = (await testbed.get("/v1/deployments/dep_b"))["data"]
+    assert shown["waiting"] == {"reason": "Queued", "message": "1 build is ahead", "since": SINCE}
+    assert "waiting" not in (await testbed.get("/v1/deployments/dep_a"))["data"]
+
+
+async def test_requested_cancellation_is_shown_until_the_run_has_ended(testbed, crew):
+    raw = await testbed.add_run("run-a", crew)
+    assert "cancel_requested" not in (await testbed.get("/v1/runs/run_a"))["data"]
+    raw["spec"]["cancel"] = True
+    await testbed.finish_run(raw, "Running")
+    assert (await testbed.get("/v1/runs/run_a"))["data"]["cancel_requested"] is True
+    await testbed.finish_run(raw, "Canceled")
+    assert "cancel_requested" not in (await testbed.get("/v1/runs/run_a"))["data"]
+
+
+async def test_names_of_kubectl_are_ids(testbed, crew):
+    await testbed.add_run("run-a", crew)
+    assert (await testbed.get("/v1/runs/run-a"))["data"]["id"] == "run_a"
+    assert (await testbed.get("/v1/deployments/dep-a"))["data"]["id"] == "dep_a"
+    # The apiserver is missing: 503 says that the deployment was resolved.
+    assert (await testbed.call("POST", "/v1/runs", {"deployment": "dep-a"}))[0] == 503
+    status, body, _ = await testbed.call("POST", "/v1/runs", {"deployment": "dep-b"})
+    assert (status, body["error"]["details"]["field"]) == (404, "deployment")
+
+
+async def test_project_with_the_name_of_a_deployment_is_that_project(testbed, crew):
+    await testbed.add_project("dep-a")
+    status, body, _ = await testbed.call("POST", "/v1/runs", {"deployment": "dep-a"})
+    assert (status, "project dep-a has no active deployment" in body["error"]["message"]) == (409, True)
+
+
+async def test_malformed_id_is_told_from_an_unknown_one(testbed):
+    malformed, unknown = [(await testbed.call("GET", f"/v1/runs/{name}"))[1] for name in ("a", "run_a")]
+    assert "an id looks like run_ab12" in malformed["error"]["message"]
+    assert "an id looks like" not in unknown["error"]["message"]
+
+
+async def test_logs_are_text_for_clients_that_accept_json(testbed, crew):
+    await testbed.add_run("run-a", crew)
+    for path in ("/v1/runs/run_a/logs", "/v1/deployments/dep_a/logs"):
+        status, _, headers = await testbed.call("GET", path, headers={"Accept": "application/json"})
+        assert (status, headers["Content-Type"]) == (200, "text/plain; charset=utf-8")
+
+
 async def test_ended_run_is_not_canceled(testbed, crew):
     for name, phase, expected in (
         ("run-a", "Canceled", 200),

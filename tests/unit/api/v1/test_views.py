@@ -81,6 +81,14 @@ def test_lone_surrogate_is_encoded():
         ("C/D ; charset=utf-8", ["a/b", "c/d"], "c/d"),
         ("x/y", ["*/*"], "*/*"),
         ("x/y", ["a/b"], None),
+        ("application/json", ["text/plain", "text/event-stream"], "text/plain"),
+        (
+            "application/json, text/event-stream;q=0.5",
+            ["text/plain", "text/event-stream"],
+            "text/event-stream",
+        ),
+        ("application/json;q=0", ["text/plain"], None),
+        ("text/html", ["text/plain"], None),
         ("a/b;q=0", ["a/b"], None),
         ("a/b;q=high", ["a/b"], None),
         ("a/b;q=nan", ["a/b"], None),
@@ -98,6 +106,30 @@ def test_negotiated_media_type(accept, offered, chosen):
 
 
 CAUSES = {"causes": [{"field": "spec.source.git.secretRef", "message": 'Invalid value: "object": set one'}]}
+
+
+@pytest.mark.parametrize(
+    ("message", "expected"),
+    [
+        ('Invalid value: "object": set one', "set one"),
+        (
+            'Invalid value: "https://user:hunter2@host/x.git": url must not name a user',
+            "url must not name a user",
+        ),
+        (r'Invalid value: "a\": hunter2": too long', "too long"),
+        ("Invalid value: 12: must be at most 5", "must be at most 5"),
+        ('Unsupported value: "hunter2": supported values: "a", "b"', 'supported values: "a", "b"'),
+        ('Duplicate value: "hunter2"', "duplicate value"),
+        (
+            'project "x" is invalid: spec.url: Invalid value: "hunter2": no',
+            'project "x" is invalid: spec.url: no',
+        ),
+    ],
+)
+def test_apiserver_refusals_repeat_no_value(message, expected):
+    for causes in ([{"message": message}], []):
+        error = errors.from_kube_error(kube.Invalid(422, "Invalid", message, {"causes": causes}))
+        assert error is not None and error.message == expected
 
 
 @pytest.mark.parametrize(

@@ -35,7 +35,7 @@ def test_each_phase_has_its_states(make, phase, built, state, commit):
     found = of(make, phase=phase, built=built)
     assert (found.state, found.commit_state) == (state, commit)
     assert (found.context, found.environment, found.transient) == ("crewyard/demo", "demo", False)
-    assert found.log_url == f"{URL}/v1/deployments/dep_a/logs"
+    assert found.log_url == f"{URL}/console/#/deployments/dep_a"
 
 
 def test_a_failure_says_why_within_githubs_limit(make):
