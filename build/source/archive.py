@@ -21,7 +21,8 @@ _DIRECTORY_BYTES_PER_ENTRY = 256
 # The ZIP64 end record and its locator, before the ordinary end record.
 _ZIP64_END = 56 + 20
 _PACK_HINT = "Pack the source again with plain files only, for example: git archive --format=tar.gz HEAD."
-_SKIPPED = ".git"
+# Of macOS: attributes of the files beside it.
+_SKIPPED = (".git", "__MACOSX")
 _CHUNK_BYTES = 64 << 10
 _MAX_GZIP_MEMBERS = 10_000
 _DAMAGED = (
@@ -207,7 +208,7 @@ def _check_overlap(members: list[zipfile.ZipInfo], size: int) -> None:
 
 
 def _is_skipped(name: str) -> bool:
-    return checked_path(name).partition("/")[0] == _SKIPPED
+    return checked_path(name).partition("/")[0] in _SKIPPED
 
 
 def _ratio_exceeded(ratio: int) -> BuildRefused:

@@ -11,6 +11,7 @@ from build.logs import BuildLog
 from build.settings import ArchiveSource, SourceLimits
 from build.source.archive import read_archive
 from build.source.tree import CheckedSourceTree
+from egress.git.repository_url import printable
 
 _MAX_ATTEMPTS = 5
 _CHUNK_BYTES = 256 << 10
@@ -39,8 +40,18 @@ def fetch_archive(
                     "Upload it again.",
                 )
             packed.seek(0)
-            return read_archive(packed, size, limits)
+            return _unwrap(read_archive(packed, size, limits), log)
     raise InfrastructureError("cannot fetch the upload")
+
+
+def _unwrap(tree: CheckedSourceTree, log: BuildLog) -> CheckedSourceTree:
+    """Return the tree below its only directory, as in archives of GitHub, GitLab and of a folder."""
+    directories = {path.partition("/")[0] for path in tree if "/" in path}
+    if len(directories) != 1 or any("/" not in path for path in tree):
+        return tree
+    (directory,) = directories
+    log.line(f"all files are in {printable(directory)}/: reading the source from there")
+    return tree.below(directory)
 
 
 def _download(

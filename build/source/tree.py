@@ -73,6 +73,12 @@ class CheckedSourceTree(Mapping[str, bytes]):
             {p: entry for p, entry in self._entries.items() if p not in excluded}, self._store
         )
 
+    def below(self, directory: str) -> "CheckedSourceTree":
+        """Return the tree of the files below `directory`."""
+        prefix = f"{directory}/"
+        entries = {p.removeprefix(prefix): e for p, e in self._entries.items() if p.startswith(prefix)}
+        return CheckedSourceTree(entries, self._store)
+
     def entry(self, path: str) -> TreeEntry:
         """Return the metadata of the file at `path`. Raises KeyError."""
         return self._entries[path]

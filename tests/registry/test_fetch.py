@@ -240,11 +240,11 @@ def uploads() -> Iterator[tuple[type[_UploadsHandler], InternalApiClient]]:
     server.server_close()
 
 
-def packed() -> bytes:
+def packed(*names: str) -> bytes:
     plain = io.BytesIO()
     with tarfile.open(fileobj=plain, mode="w") as archive:
-        header = tarfile.TarInfo("main.py")
-        archive.addfile(header, io.BytesIO())
+        for name in names or ("main.py",):
+            archive.addfile(tarfile.TarInfo(name), io.BytesIO())
     return gzip.compress(plain.getvalue(), mtime=0)
 
 
@@ -255,6 +255,27 @@ def test_upload_is_retried(
     handler.responses = [(503, b""), (200, packed())]
     source = ArchiveSource("upl_1", hashlib.sha256(packed()).hexdigest())
     assert list(fetch_archive(source, api, SourceLimits(), BuildLog(out=io.StringIO()))) == ["main.py"]
+
+
+@pytest.mark.parametrize(
+    ("names", "paths"),
+    [
+        (("crew-1f7a7a4/crew.toml", "crew-1f7a7a4/src/a.py"), ["crew.toml", "src/a.py"]),
+        (("crew/crew.toml", "__MACOSX/crew/._crew.toml"), ["crew.toml"]),
+        (("crew/a/one.py",), ["a/one.py"]),
+        (("crew/one.py", "other/two.py"), ["crew/one.py", "other/two.py"]),
+        (("crew/one.py", "two.py"), ["crew/one.py", "two.py"]),
+    ],
+)
+def test_an_archive_is_read_below_its_only_directory(
+    uploads: tuple[type[_UploadsHandler], InternalApiClient], names: tuple[str, ...], paths: list[str]
+) -> None:
+    handler, api = uploads
+    handler.responses = [(200, packed(*names))]
+    source = ArchiveSource("upl_1", hashlib.sha256(packed(*names)).hexdigest())
+    output = io.StringIO()
+    assert list(fetch_archive(source, api, SourceLimits(), BuildLog(out=output))) == paths
+    assert ("all files are in crew" in output.getvalue()) == (list(names) != paths)
 
 
 @pytest.mark.parametrize(
