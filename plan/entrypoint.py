@@ -1,4 +1,4 @@
-"""Static check that an entrypoint (`module:object`) exists; executes nothing. Called by plan.make."""
+"""Static check that an entrypoint exists; executes nothing. Called by plan.make."""
 
 import posixpath
 import re
@@ -13,6 +13,7 @@ from .errors import (
     closest_match,
     join_limited,
 )
+from .file_entrypoint import check_file_entrypoint, is_file_entrypoint
 from .packages.own_project import find_project
 from .source import Files
 
@@ -50,16 +51,20 @@ def find_entrypoint(
     excluded: Mapping[str, str] | None = None,
     allow_projects: bool = True,
 ) -> EntrypointLocation:
-    """Return the location of the module, which binds the object or may bind it at run time.
+    """Return the location of the file, or of the module, which binds the object or may bind it at run time.
 
     `origin` is the place of the entrypoint's declaration, `python` the crew's version, `excluded` the
     excluded paths with their patterns; `allow_projects` also searches projects of the tree, which are then
     installed. Raises PlanError: ConfigInvalid for a malformed entrypoint, else EntrypointNotFound naming what
     exists.
     """
+    if len(entrypoint) <= _MAX_ENTRYPOINT_LENGTH and is_file_entrypoint(entrypoint):
+        return EntrypointLocation(check_file_entrypoint(files, entrypoint, origin, python))
     if len(entrypoint) > _MAX_ENTRYPOINT_LENGTH or not _ENTRYPOINT.fullmatch(entrypoint):
         raise PlanError(
-            CONFIG_INVALID, f"{origin} is {entrypoint!r}, not module:object", "For example: pkg.crew:MyCrew."
+            CONFIG_INVALID,
+            f"{origin} is {entrypoint!r}, not module:object, nor a file",
+            "For example: pkg.crew:MyCrew, or main.py.",
         )
     module, _, dotted = entrypoint.partition(":")
     located = _locate(files, module, allow_projects)
@@ -109,7 +114,9 @@ def _module_missing(
         return PlanError(
             ENTRYPOINT_NOT_FOUND,
             f"the source has no Python file (looking for {entrypoint}, {origin})",
-            "Check the source's path.",
+            "Notebooks are not run: export one with jupyter nbconvert --to script."
+            if any(path.endswith(".ipynb") for path in files)
+            else "Check the source's path.",
         )
     suggestion = closest_match(module, modules)
     return PlanError(

@@ -4,10 +4,10 @@ from collections.abc import Collection, Sequence
 from dataclasses import dataclass
 from typing import Any
 
-from .config.configuration import DEFAULT_ENTRYPOINT, read_configuration
+from .config.configuration import read_configuration
 from .config.framework import check_language, framework_of
-from .entrypoint import find_entrypoint
 from .exclude import excluded_paths
+from .locate import locate_entrypoint
 from .packages.dependencies import DependencyDeclaration, read_dependencies
 from .python import choose_python
 from .source import Files, RepositoryFiles, without_paths
@@ -69,15 +69,7 @@ def make_plan(
     if excluded:
         files = without_paths(files, excluded)
     python = choose_python(files, configuration, python_versions)
-    entrypoint = configuration.entrypoint or DEFAULT_ENTRYPOINT
-    location = find_entrypoint(
-        files,
-        entrypoint,
-        configuration.origin,
-        python,
-        excluded,
-        allow_projects=configuration.entrypoint is not None,
-    )
+    entrypoint, location, notes = locate_entrypoint(files, configuration, python, excluded)
     declaration = read_dependencies(
         RepositoryFiles(files, base, outside), configuration, location.project, private_index, python, base
     )
@@ -88,4 +80,4 @@ def make_plan(
         timeout=configuration.timeout,
         env_required=configuration.env_required,
     )
-    return Planned(plan, declaration, excluded, (*configuration.notes, *declaration.notes))
+    return Planned(plan, declaration, excluded, (*configuration.notes, *notes, *declaration.notes))

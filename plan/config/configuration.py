@@ -31,8 +31,8 @@ class Configuration:
 
     `origin` is the place of the entrypoint for messages. `exclude` are patterns for plan.exclude; `requires`
     are packages, and `directories` directories with dependency declarations, that the file itself names.
-    `extras` and `groups` are those of pyproject.toml to install. `notes` are lines for the build log, about
-    what has no effect.
+    `kind` is "crew" or "flow" where the entrypoint is the only one of that kind. `extras` and `groups` are
+    those of pyproject.toml to install. `notes` are lines for the build log, about what has no effect.
     """
 
     origin: str
@@ -45,6 +45,7 @@ class Configuration:
     requires: tuple[str, ...] = ()
     directories: tuple[str, ...] = ()
     python_origin: str = ""
+    kind: str | None = None
     notes: tuple[str, ...] = ()
     extras: tuple[str, ...] = ()
     groups: tuple[str, ...] = ()
@@ -69,7 +70,7 @@ def read_configuration(files: Files, crew: str | None) -> Configuration:
         if crewai_table:
             from .crewai import read_crewai
 
-            return read_crewai(files, crewai_table, crew)
+            return read_crewai(crewai_table, crew)
     if crew is not None:
         raise PlanError(
             CONFIG_INVALID,

@@ -82,15 +82,17 @@ class _Flags(tuple):  # type: ignore[type-arg]
 
 def _run(task: dict[str, object]) -> object:
     from . import question
-    from .entrypoint import load
     from .frameworks import import_watch
 
     question.install()
     import_watch.start()
-    limit = task.get("input")
-    inputs = limit if isinstance(limit, dict) else {}
+    given = task.get("input")
+    inputs = given if isinstance(given, dict) else {}
+    spec = str(task.get("entrypoint") or "")
+    if ":" not in spec and spec.endswith(".py"):
+        return _run_script(spec, inputs)
     try:
-        entrypoint = load(str(task.get("entrypoint") or ""))
+        entrypoint, defaults = _load(spec)
     except (ImportError, SyntaxError) as error:
         error.__crewyard_import__ = True  # type: ignore[union-attr]
         raise
@@ -100,10 +102,34 @@ def _run(task: dict[str, object]) -> object:
         logging_bridge.install()
     from .call import call
 
-    value = call(entrypoint, inputs)
+    value = call(entrypoint, {**defaults, **inputs})
     question.check_unanswered(value)
     crewai = sys.modules.get(f"{__package__}.frameworks.crewai_values")
     return crewai.outcome(value) if crewai else value
+
+
+def _load(spec: str) -> tuple[object, dict[str, object]]:
+    """Return the entrypoint and the default inputs that it declares."""
+    from .entrypoint import load
+
+    if ":" not in spec and spec.endswith((".json", ".jsonc", ".yaml", ".yml")):
+        from .definition import load_definition
+
+        return load_definition(spec)
+    return load(spec), {}
+
+
+def _run_script(path: str, inputs: dict[str, object]) -> object:
+    from . import question
+    from .script import run_script
+
+    try:
+        value = run_script(path, inputs)
+    except (ImportError, SyntaxError) as error:
+        error.__crewyard_import__ = True  # type: ignore[union-attr]
+        raise
+    question.check_unanswered(value)
+    return value
 
 
 def _failure_report(error: BaseException, app: str) -> dict[str, object]:

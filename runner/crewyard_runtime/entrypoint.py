@@ -14,7 +14,8 @@ def load(spec: str) -> object:
     name, colon, path = spec.partition(":")
     if not colon or not name.strip() or not path.strip():
         raise EntrypointNotFound(
-            f"The entrypoint {spec!r} is not of the form module:object, as in 'main:kickoff'."
+            f"The entrypoint {spec!r} is neither a name in the deployment's configuration, nor a file, "
+            "nor of the form module:object, as in 'main:kickoff'."
         )
     try:
         target: object = importlib.import_module(name)
@@ -26,7 +27,7 @@ def load(spec: str) -> object:
             raise EntrypointNotFound(
                 f"The entrypoint {spec!r} names the module {missing!r}, which is neither in the "
                 "crew's directory, nor in its src, nor installed. "
-                "Correct `entrypoint` in the configuration file."
+                "Correct `entrypoint` in the configuration file or of the run."
             ) from None
         raise
     for part in path.split("."):
@@ -46,5 +47,5 @@ def _no_attribute(spec: str, part: str, owner: object) -> str:
     kind = getattr(owner, "__name__", type(owner).__name__)
     return (
         f"The entrypoint {spec!r}: {kind} has no {part!r}.{hint} Correct `entrypoint` in the "
-        "configuration file."
+        "configuration file or of the run."
     )

@@ -88,7 +88,7 @@ def _without_runtime_frames(trace: TracebackType | None) -> TracebackType | None
     while trace is not None:
         name = trace.tb_frame.f_code.co_filename
         if not (
-            name.startswith((_RUNTIME_DIRECTORY, "<frozen importlib"))
+            name.startswith((_RUNTIME_DIRECTORY, "<frozen importlib", "<frozen runpy"))
             or name.endswith("/importlib/__init__.py")
         ):
             return trace

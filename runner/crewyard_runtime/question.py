@@ -18,16 +18,20 @@ class InputRequired(EOFError):
 
 
 def install() -> None:
-    """Let `input()` raise InputRequired at the end of standard input."""
+    """Let `input()` raise InputRequired at the end of standard input, and always in an installed package.
+
+    Standard input of a script has the run's input, which is no answer to a framework's question.
+    """
     read_line = builtins.input
 
     def ask(prompt: object = "", /) -> str:
+        if "/site-packages/" in sys._getframe(1).f_code.co_filename:
+            if not _from_packages:
+                _from_packages.append(unanswered(prompt))
+            raise InputRequired(unanswered(prompt))
         try:
             return read_line(prompt)
         except EOFError:
-            caller = sys._getframe(1).f_code.co_filename
-            if "/site-packages/" in caller and not _from_packages:
-                _from_packages.append(unanswered(prompt))
             raise InputRequired(unanswered(prompt)) from None
 
     builtins.input = ask

@@ -51,7 +51,13 @@ def tool_crewai(keys: str) -> dict[str, str]:
             langgraph(base_image="langchain/langgraph-api:3.11"),
             ("langgraph.json: no effect here: base_image",),
         ),
-        (tool_crewai("version = 2"), ("pyproject.toml: no effect here: tool.crewai.version",)),
+        (
+            tool_crewai("version = 2"),
+            (
+                "pyproject.toml: no effect here: tool.crewai.version",
+                "no entrypoint is configured; found tides.crew:Tides",
+            ),
+        ),
     ],
 )
 def test_keys_without_effect_are_noted(files: dict[str, str], notes: tuple[str, ...]) -> None:

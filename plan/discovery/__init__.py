@@ -1,0 +1,1 @@
+"""Discovery of an entrypoint by reading the source, where no configuration names one; executes nothing."""

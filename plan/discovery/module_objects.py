@@ -1,0 +1,93 @@
+"""Crews, flows and graphs that a module defines at its top level. Called by plan.discovery.candidates."""
+
+import ast
+from collections.abc import Iterator
+from dataclasses import dataclass
+
+CREW, FLOW, GRAPH = "crew", "flow", "graph"
+
+_GRAPH_NAMES = ("graph", "app", "agent", "workflow")
+_AGENT_BUILDER_ENDS = ("agent", "graph", "supervisor", "swarm")
+_STATE_GRAPHS = ("StateGraph", "MessageGraph")
+
+
+@dataclass(frozen=True)
+class RunnableObject:
+    """An object that a run can call; `kind` is CREW, FLOW or GRAPH."""
+
+    kind: str
+    name: str
+
+
+def runnable_objects(tree: ast.Module) -> Iterator[RunnableObject]:
+    """Yield the classes of crews and flows, a Crew object, and the module's graph."""
+    values: dict[str, ast.expr] = {}
+    builders: set[str] = set()
+    for node in tree.body:
+        match node:
+            case ast.ClassDef():
+                if (kind := _class_kind(node)) and not _requires_arguments(node):
+                    yield RunnableObject(kind, node.name)
+            case ast.FunctionDef():
+                if _compiles(node):
+                    builders.add(node.name)
+            case ast.Assign(targets=[ast.Name(id=name)], value=value):
+                values[name] = value
+            case ast.AnnAssign(target=ast.Name(id=name), value=ast.expr() as value):
+                values[name] = value
+    if _last_name(values.get("crew")) == "Crew":
+        yield RunnableObject(CREW, "crew")
+    graphs = [name for name in _GRAPH_NAMES if _is_graph(values.get(name), builders)]
+    graphs += [name for name in _GRAPH_NAMES if _last_name(values.get(name)) in _STATE_GRAPHS]
+    if graphs:
+        yield RunnableObject(GRAPH, graphs[0])
+
+
+def _class_kind(node: ast.ClassDef) -> str | None:
+    if any(_last_name(mark) == "CrewBase" for mark in node.decorator_list):
+        return CREW
+    return FLOW if any(_last_name(base) == "Flow" for base in node.bases) else None
+
+
+def _requires_arguments(node: ast.ClassDef) -> bool:
+    """Return whether the class cannot be instantiated without arguments."""
+    for method in node.body:
+        if isinstance(method, ast.FunctionDef) and method.name == "__init__":
+            arguments = method.args
+            positional = len(arguments.posonlyargs) + len(arguments.args) - 1
+            return positional > len(arguments.defaults) or None in arguments.kw_defaults
+    return False
+
+
+def _is_graph(value: ast.expr | None, builders: set[str]) -> bool:
+    if not isinstance(value, ast.Call):
+        return False
+    name = _last_name(value)
+    owner = value.func.value if isinstance(value.func, ast.Attribute) else None
+    if name == "compile":
+        return owner is not None and _last_name(owner) != "re"
+    if name in ("with_config", "bind"):
+        return _is_graph(owner, builders)
+    return name in builders or (name.startswith("create_") and name.endswith(_AGENT_BUILDER_ENDS))
+
+
+def _compiles(function: ast.FunctionDef) -> bool:
+    """Return whether the function calls `.compile()` and needs no arguments, as one that builds a graph."""
+    arguments = function.args
+    if len(arguments.posonlyargs) + len(arguments.args) > len(arguments.defaults):
+        return False
+    return any(
+        isinstance(node, ast.Call) and isinstance(node.func, ast.Attribute) and _is_graph(node, set())
+        for node in ast.walk(function)
+    )
+
+
+def _last_name(node: ast.expr | None) -> str:
+    """Return the last name of an expression: `Flow` of `flow.Flow[State]`, of `Flow(...)` and of `Flow`."""
+    if isinstance(node, ast.Subscript):
+        node = node.value
+    if isinstance(node, ast.Call):
+        node = node.func
+    if isinstance(node, ast.Attribute):
+        return node.attr
+    return node.id if isinstance(node, ast.Name) else ""

@@ -1,0 +1,61 @@
+"""Entrypoints that are files: scripts, and CrewAI's declarative crews and flows."""
+
+import ast
+import posixpath
+import re
+
+from .bindings import parse_module
+from .errors import CONFIG_INVALID, ENTRYPOINT_NOT_FOUND, PlanError, closest_match, join_limited
+from .source import Files
+
+SCRIPT_SUFFIX = ".py"
+DEFINITION_SUFFIXES = (".json", ".jsonc", ".yaml", ".yml")
+
+_PATH = re.compile(r"[A-Za-z0-9_][A-Za-z0-9._/-]*")
+_PASSIVE = (
+    ast.Import,
+    ast.ImportFrom,
+    ast.FunctionDef,
+    ast.AsyncFunctionDef,
+    ast.ClassDef,
+    ast.Assign,
+    ast.AnnAssign,
+    ast.Pass,
+)
+
+
+def is_file_entrypoint(entrypoint: str) -> bool:
+    """Return whether the entrypoint names a file instead of `module:object`."""
+    return ":" not in entrypoint and entrypoint.endswith((SCRIPT_SUFFIX, *DEFINITION_SUFFIXES))
+
+
+def check_file_entrypoint(files: Files, entrypoint: str, origin: str, python: str) -> str:
+    """Return the path of the file. Raises PlanError(ConfigInvalid, EntrypointNotFound)."""
+    path = posixpath.normpath(entrypoint)
+    if not _PATH.fullmatch(path):
+        raise PlanError(
+            CONFIG_INVALID,
+            f"{origin} is {entrypoint!r}, which is not a path below the source's directory",
+            'Write it relative to the configuration, for example "main.py".',
+        )
+    if path not in files:
+        existing = tuple(sorted(name for name in files if name.endswith(posixpath.splitext(path)[1])))
+        suggestion = closest_match(path, existing)
+        raise PlanError(
+            ENTRYPOINT_NOT_FOUND,
+            f"{path} ({origin}) not found; such files: {join_limited(existing) or 'none'}",
+            f"Did you mean {suggestion}?" if suggestion else "Correct the path.",
+        )
+    if path.endswith(SCRIPT_SUFFIX):
+        tree = parse_module(path, files[path], python)
+        if tree is not None and all(_is_passive(node) for node in tree.body):
+            raise PlanError(
+                ENTRYPOINT_NOT_FOUND,
+                f"{path} ({origin}) does nothing when it is run: it only defines names",
+                "Name one of them as module:object, or call it in that file.",
+            )
+    return path
+
+
+def _is_passive(node: ast.stmt) -> bool:
+    return isinstance(node, _PASSIVE) or (isinstance(node, ast.Expr) and isinstance(node.value, ast.Constant))

@@ -1,0 +1,84 @@
+"""Runs an entrypoint that is a script, as `python main.py` would. Called by `crew`.
+
+The script gets the input as one line of JSON on standard input, and in CREWYARD_INPUT up to 64 KiB. Its
+output is the last line that it prints, if that is a JSON object or array, else null.
+"""
+
+from __future__ import annotations
+
+import io
+import json
+import os
+import runpy
+import sys
+
+INPUT_VARIABLE = "CREWYARD_INPUT"
+
+# A longer variable would keep the script from starting other programs.
+_MAX_VARIABLE_BYTES = 65536
+_MAX_LINE_CHARACTERS = 1 << 20
+
+
+def run_script(path: str, inputs: dict[str, object]) -> object:
+    """Run the script and return its output. Raises what the script raises, but sys.exit(0) is success."""
+    text = json.dumps(inputs, ensure_ascii=False)
+    _provide_input(text)
+    if len(text.encode()) <= _MAX_VARIABLE_BYTES:
+        os.environ[INPUT_VARIABLE] = text
+    sys.argv = [path]
+    sys.path.insert(0, os.path.dirname(os.path.abspath(path)))
+    output = _LastLineOutput(sys.stdout.detach())  # type: ignore[union-attr]
+    sys.stdout = sys.__stdout__ = output  # type: ignore[misc]
+    try:
+        runpy.run_path(path, run_name="__main__")
+    except SystemExit as error:
+        if error.code not in (None, 0):
+            raise
+    _join_threads()
+    return output.value()
+
+
+def _provide_input(text: str) -> None:
+    """Make `text` the content of descriptor 0."""
+    descriptor = os.memfd_create("input")
+    with open(descriptor, "wb", closefd=False) as file:
+        file.write(text.encode("utf-8", "backslashreplace") + b"\n")
+    os.lseek(descriptor, 0, os.SEEK_SET)
+    os.dup2(descriptor, 0)
+    os.close(descriptor)
+    sys.stdin.reconfigure(encoding="utf-8")  # type: ignore[union-attr]
+
+
+def _join_threads() -> None:
+    """Wait for the script's threads, as Python does at its end."""
+    threading = sys.modules.get("threading")
+    for thread in threading.enumerate() if threading else ():
+        if thread is not threading.main_thread() and not thread.daemon:  # type: ignore[union-attr]
+            thread.join()
+
+
+class _LastLineOutput(io.TextIOWrapper):
+    """Standard output that remembers the last line with text."""
+
+    def __init__(self, buffer: io.BufferedWriter) -> None:
+        super().__init__(buffer, encoding="utf-8", errors="backslashreplace", line_buffering=True)
+        self._last = self._current = ""
+
+    def write(self, text: str, /) -> int:
+        """Write `text` and remember its last line."""
+        *whole, rest = text.split("\n")
+        for part in whole:
+            line, self._current = (self._current + part)[:_MAX_LINE_CHARACTERS], ""
+            self._last = line if line.strip() else self._last
+        self._current = (self._current + rest)[:_MAX_LINE_CHARACTERS]
+        return super().write(text)
+
+    def value(self) -> object:
+        """Return the last line as JSON if it is an object or array, else None."""
+        line = (self._current if self._current.strip() else self._last).strip()
+        if not line.startswith(("{", "[")):
+            return None
+        try:
+            return json.loads(line)
+        except (ValueError, RecursionError):
+            return None

@@ -1,0 +1,180 @@
+"""An entrypoint that no configuration names is found by reading; several are proposed, none is guessed."""
+
+import pytest
+
+from plan.errors import PlanError
+from plan.make import Planned, make_plan
+
+CREW = "from crewai.project import CrewBase\n@CrewBase\nclass Tides:\n    def crew(self): ...\n"
+FLOW = "from crewai.flow.flow import Flow, start\nclass TideFlow(Flow[State]):\n    ...\n"
+GRAPH = "from langgraph.graph import StateGraph\nbuilder = StateGraph(State)\ngraph = builder.compile()\n"
+SCRIPT = "def main(): ...\nif __name__ == '__main__':\n    main()\n"
+PROJECT = "[project]\nname = 'tides'\ndependencies = ['{}']\n"
+CREWAI = {"pyproject.toml": PROJECT.format("crewai")}
+LANGGRAPH = {"pyproject.toml": PROJECT.format("langgraph")}
+TOOL = "[tool.crewai]\ntype = '{}'\n{}\n"
+DECLARED_FLOW = "schema: crewai.flow/v1\nmethods: {}\n"
+DECLARED_CREW = '{"agents": [], "tasks": []} // a crew\n'
+
+
+def planned(files: dict[str, str]) -> Planned:
+    return make_plan({path: text.encode() for path, text in files.items()}, None, ["3.11", "3.12"])
+
+
+def failure(files: dict[str, str]) -> PlanError:
+    with pytest.raises(PlanError) as raised:
+        planned(files)
+    assert raised.value.reason == "EntrypointNotFound"
+    return raised.value
+
+
+@pytest.mark.parametrize(
+    ("files", "entrypoint"),
+    [
+        ({**CREWAI, "src/tides/crew.py": CREW, "src/tides/main.py": SCRIPT}, "tides.crew:Tides"),
+        ({**CREWAI, "tides/crew.py": CREW, "tides/__init__.py": ""}, "tides.crew:Tides"),
+        ({**CREWAI, "crew.py": CREW, "main.py": SCRIPT}, "crew:Tides"),
+        ({**CREWAI, "src/tides/teams/writers.py": CREW}, "tides.teams.writers:Tides"),
+        (
+            {**CREWAI, "src/tides/main.py": FLOW, "src/tides/crews/poem/poem.py": CREW},
+            "tides.main:TideFlow",
+        ),
+        ({**CREWAI, "flow.py": FLOW, "crew.py": CREW}, "flow:TideFlow"),
+        ({**CREWAI, "main.py": "from crewai import Crew\ncrew = Crew(agents=[])\n"}, "main:crew"),
+        ({**CREWAI, "tests/crew.py": CREW, "src/tides/crew.py": CREW}, "tides.crew:Tides"),
+        ({**CREWAI, "crew.jsonc": DECLARED_CREW, "agents/a.jsonc": "{}"}, "crew.jsonc"),
+        ({**CREWAI, "src/tides/flow.yaml": DECLARED_FLOW}, "src/tides/flow.yaml"),
+        (
+            {"pyproject.toml": TOOL.format("crew", 'definition = "crew.jsonc"'), "crew.jsonc": DECLARED_CREW},
+            "crew.jsonc",
+        ),
+        (
+            {"pyproject.toml": TOOL.format("flow", 'definition = "flows/a.yaml"'), "flows/a.yaml": "x: 1"},
+            "flows/a.yaml",
+        ),
+        ({"pyproject.toml": TOOL.format("crew", ""), "main.py": FLOW, "crew.py": CREW}, "crew:Tides"),
+        ({**LANGGRAPH, "graph.py": GRAPH}, "graph:graph"),
+        ({**LANGGRAPH, "src/agent/graph.py": GRAPH}, "agent.graph:graph"),
+        ({**LANGGRAPH, "agent.py": "agent = create_react_agent(model, tools)\n"}, "agent:agent"),
+        (
+            {**LANGGRAPH, "main.py": "def build():\n    return StateGraph(S).compile()\napp = build()\n"},
+            "main:app",
+        ),
+        ({**LANGGRAPH, "app.py": "workflow = StateGraph(S)\napp = workflow.compile()\n"}, "app:app"),
+        ({**LANGGRAPH, "app.py": "workflow: StateGraph = StateGraph(S)\n"}, "app:workflow"),
+        ({**LANGGRAPH, "graph.py": "graph = b.compile().with_config(recursion_limit=9)\n"}, "graph:graph"),
+        (
+            {"back/pyproject.toml": PROJECT.format("langgraph"), "back/src/agent/graph.py": GRAPH},
+            "agent.graph:graph",
+        ),
+        ({"crew.toml": "[deployment]\nframework = 'langgraph'", "graph.py": GRAPH, "crew.py": CREW},
+         "graph:graph"),
+        ({**CREWAI, "crew.py": CREW, "main.py": "def kickoff(inputs): ...\n"}, "main:kickoff"),
+    ],
+)  # fmt: skip
+def test_the_only_one_is_found(files: dict[str, str], entrypoint: str) -> None:
+    assert planned(files).plan.entrypoint == entrypoint
+
+
+def test_the_log_says_what_was_found() -> None:
+    assert planned({**CREWAI, "crew.py": CREW}).notes == ("no entrypoint is configured; found crew:Tides",)
+
+
+def test_several_are_proposed() -> None:
+    error = failure({**CREWAI, "a/crew.py": CREW, "b/crew.py": CREW, "c/deep/crew.py": CREW})
+    assert error.message.endswith("there are several: a.crew:Tides, b.crew:Tides")
+    assert error.hint == 'Name one in crew.toml: [deployment] entrypoint = "a.crew:Tides".'
+
+
+@pytest.mark.parametrize(
+    "files",
+    [
+        {"crew.py": "@CrewBase\nclass Tides:\n    def __init__(self, topic): ...\n"},
+        {"crew.py": "@CrewBase\nclass Tides:\n    def __init__(self, *, topic): ...\n"},
+        {"app.py": "app = FastAPI()\n"},
+        {"agent.py": "import re\nagent = re.compile('x')\n"},
+        {"main.py": "def build(path):\n    return StateGraph(S).compile()\ngraph = build('x')\n"},
+        {"my-crew/crew.py": CREW},
+        {"tests/crew.py": CREW},
+        {"crew.py": CREW + "def broken(:\n"},
+        {"crew.py": "crew = Crew(agents=[])\ncrew.kickoff()\n"},
+        {"crew.json": '{"ship": 1}', "x.py": ""},
+        {"flow.yaml": "on: push", "x.py": ""},
+        {"crew.toml": "[deployment]\nframework = 'python'\n", "crew.py": CREW},
+    ],
+)
+def test_what_a_run_could_not_call_is_not_proposed(files: dict[str, str]) -> None:
+    assert "several" not in failure(files).message
+
+
+def test_of_two_modules_with_one_name_only_the_importable_one_counts() -> None:
+    project = PROJECT.format("langgraph")
+    files = {
+        "a/pyproject.toml": project,
+        "a/src/agent/graph.py": GRAPH,
+        "b/pyproject.toml": project,
+        "b/src/agent/graph.py": GRAPH,
+    }
+    assert planned(files).declaration.projects == ("a",)
+
+
+@pytest.mark.parametrize(
+    ("files", "path"),
+    [
+        ({"main.py": SCRIPT, "app.py": SCRIPT}, "main.py"),
+        ({"src/tides/main.py": SCRIPT}, "src/tides/main.py"),
+        ({"report.py": "from crewai import Crew\ncrew = Crew()\nprint(crew.kickoff())\n"}, "report.py"),
+    ],
+)
+def test_a_script_is_named_in_the_hint_and_then_accepted(files: dict[str, str], path: str) -> None:
+    assert failure(files).hint.endswith(f'[deployment] entrypoint = "{path}".')
+    named = {**files, "crew.toml": f'[deployment]\nentrypoint = "./{path}"\n'}
+    assert planned(named).plan.entrypoint == path
+
+
+def test_a_script_of_a_server_is_not_proposed() -> None:
+    error = failure({"app.py": "import streamlit\nfrom crewai import Crew\n" + SCRIPT})
+    assert "script" not in error.hint
+
+
+@pytest.mark.parametrize(
+    ("entrypoint", "reason", "message", "hint"),
+    [
+        ("mian.py", "EntrypointNotFound", "(crew.toml line 2: deployment.entrypoint) not found", "main.py?"),
+        ("none.yaml", "EntrypointNotFound", "such files: none", "Correct"),
+        ("../main.py", "ConfigInvalid", "not a path below", "main.py"),
+        ("/main.py", "ConfigInvalid", "not a path below", "main.py"),
+        ("a b.py", "ConfigInvalid", "not a path below", "main.py"),
+        ("names.py", "EntrypointNotFound", "does nothing when it is run", "module:object"),
+        ("broken.py", "EntrypointNotFound", "broken.py line 1: syntax error", "py_compile"),
+    ],
+)  # fmt: skip
+def test_files_that_cannot_be_run(entrypoint: str, reason: str, message: str, hint: str) -> None:
+    files = {
+        "crew.toml": f'[deployment]\nentrypoint = "{entrypoint}"\n',
+        "main.py": SCRIPT,
+        "names.py": '"""Names."""\nimport os\nX = 1\nclass A: ...\n',
+        "broken.py": "def broken(:\n",
+    }
+    with pytest.raises(PlanError) as raised:
+        planned(files)
+    assert raised.value.reason == reason
+    assert message in raised.value.message
+    assert hint in raised.value.hint
+
+
+@pytest.mark.parametrize(
+    ("code", "line"),
+    [
+        ("graph = make()\ngraph.invoke({})\n", 2),
+        ("graph = make()\nif True:\n    print(graph.invoke({}))\n", 3),
+        ("class A:\n    x = crew.kickoff()\ngraph = A\n", 2),
+        ("graph = make()\nasync def f():\n    await graph.ainvoke({})\n", None),
+        ("graph = make()\nif __name__ == '__main__':\n    graph.invoke({})\n", None),
+        ("graph = make()\nif '__main__' == __name__:\n    graph.invoke({})\n", None),
+    ],
+)
+def test_a_module_that_runs_when_imported_is_noted(code: str, line: int | None) -> None:
+    notes = planned({"crew.toml": "[deployment]\nentrypoint = 'main:graph'\n", "main.py": code}).notes
+    expected = f"main.py line {line} runs when the module is imported, before main:graph is called"
+    assert [note.partition(";")[0] for note in notes] == ([] if line is None else [expected])

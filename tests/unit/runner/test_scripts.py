@@ -1,0 +1,107 @@
+"""Entrypoints that are files: a script gets the input and gives its last line as output."""
+
+from __future__ import annotations
+
+from typing import Any
+
+import pytest
+
+READ = """
+import json, os, sys
+given = json.load(sys.stdin)
+assert given == json.loads(os.environ["CREWYARD_INPUT"])
+print(json.dumps({"got": given}))
+"""
+ASK = """
+import json
+if __name__ == "__main__":
+    print(json.dumps({"topic": input()}))
+"""
+
+
+@pytest.mark.parametrize(
+    ("script", "output"),
+    [
+        (READ, {"got": {"topic": "té"}}),
+        ("print('working')\nprint('[1, 2]')\nprint()", [1, 2]),
+        ("import sys\nsys.stdout.write('{\"a\"')\nsys.stdout.write(': 1}')", {"a": 1}),
+        ("print('{\"a\": 1}')\nprint('done')", None),
+        ("print('{not JSON')", None),
+        ("print(42)", None),
+        ("pass", None),
+        (ASK, {"topic": '{"topic": "té"}'}),
+        ("import sys\nprint('{}')\nsys.exit(0)", {}),
+        ("import sys, beside\nprint(sys.argv, '\\n', '[\"%s\"]' % beside.NAME)", ["beside"]),
+        (
+            "import threading, time\n"
+            "def work():\n    time.sleep(0.2)\n    print('[\"late\"]')\n"
+            "threading.Thread(target=work).start()",
+            ["late"],
+        ),
+        (
+            "import json, subprocess, sys\n"
+            "code = 'import sys; print(len(sys.stdin.buffer.read()))'\n"
+            "child = subprocess.run([sys.executable, '-c', code], capture_output=True, text=True)\n"
+            "print(json.dumps([child.stdout]))",
+            ["17\n"],
+        ),
+    ],
+)  # fmt: skip
+async def test_input_and_output_of_a_script(pod: Any, api: Any, script: str, output: object) -> None:
+    api.entrypoint, api.input = "tools/report.py", {"topic": "té"}
+    pod.crew(script, "tools/report.py")
+    pod.crew("NAME = 'beside'", "tools/beside.py")
+    ended = await pod.run()
+    assert api.result["outcome"] == "succeeded", (api.result, ended.stderr)
+    assert api.result["output"] == output
+
+
+@pytest.mark.parametrize(
+    ("script", "reason", "words"),
+    [
+        ("raise ValueError('no tea left')", "CrewError", ["no tea left", 'report.py", line 1']),
+        ("import sys\nsys.exit(3)", "CrewError", ["sys.exit(3)"]),
+        ("import nothing_like_it", "ImportError", ["No module named 'nothing_like_it'"]),
+        ("def broken(:", "ImportError", ["SyntaxError"]),
+        ("input()\ninput('Which tide?')", "InputRequired", ["Which tide?"]),
+        ("import asking\nasking.ask()", "InputRequired", ["Go on?"]),
+    ],
+)
+async def test_failures_of_a_script(pod: Any, api: Any, script: str, reason: str, words: list[str]) -> None:
+    api.entrypoint = "report.py"
+    pod.crew(script, "report.py")
+    pod.crew("def ask():\n    return input('Go on?')", "site-packages/asking.py")
+    pod.crew("import sys; sys.path.append('site-packages')", "sitecustomize.py")
+    await pod.run()
+    message = api.result["message"]
+    assert (api.result["outcome"], api.result["reason"]) == ("failed", reason), message
+    assert [word for word in words if word not in message] == [], message
+    assert "crewyard_runtime" not in message
+    assert "runpy" not in message
+
+
+async def test_an_input_too_large_for_a_variable_is_on_standard_input(pod: Any, api: Any) -> None:
+    api.entrypoint, api.input = "main.py", {"text": "x" * 200_000}
+    pod.crew(
+        """
+        import json, os, sys
+        print(json.dumps([len(json.load(sys.stdin)["text"]), "CREWYARD_INPUT" in os.environ]))
+        """
+    )
+    await pod.run()
+    assert api.result["output"] == [200_000, False]
+
+
+@pytest.mark.parametrize(
+    ("entrypoint", "part"),
+    [("crew.jsonc", "needs a CrewAI"), ("flow.yaml", "needs a CrewAI"), ("none.yaml", "cannot be read")],
+)
+async def test_a_definition_without_crewai(pod: Any, api: Any, entrypoint: str, part: str) -> None:
+    pod.crew("{}", "crew.jsonc")
+    pod.crew("{}", "flow.yaml")
+    # Stands for an installed CrewAI that knows no declarations.
+    pod.crew("class Flow: ...", "crewai/flow/flow.py")
+    api.entrypoint = entrypoint
+    await pod.run()
+    assert api.result["reason"] == "EntrypointNotFound"
+    assert part in api.result["message"]
