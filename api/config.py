@@ -13,6 +13,7 @@ from urllib.parse import urlsplit
 
 from api.auth.settings import IdentitySettings, parse_identity
 from api.build_context.url import parse_hosts
+from api.http.client_address import Networks, parse_proxies
 from api.prices import Prices, parse_prices
 from api.ratelimit import counters
 from api.store.blobs.backends import check_url
@@ -73,6 +74,8 @@ class ApiConfig:
     """Token issuers accepted besides API keys."""
     rate_limit_url: str | None = field(default=None, repr=False)
     """Redis or Valkey URL with its password, shared by replicas; None: each replica counts on its own."""
+    trusted_proxies: Networks = ()
+    """Networks of the proxies whose X-Forwarded-For is believed."""
     docs_url: str = ""
     """Base URL of the documentation site that errors link to; empty: no links."""
 
@@ -114,6 +117,7 @@ def parse(environ: Mapping[str, str]) -> ApiConfig:
         identity=parse_identity(environ, public_url, wrong),
         rate_limit_url=_counters(environ, wrong),
         docs_url=_documentation(environ, wrong),
+        trusted_proxies=_proxies(environ, wrong),
         internal_url=_url(
             environ, "CREWYARD_INTERNAL_URL", "http://crewyard-api.crewyard-system.svc:8080", wrong
         ),
@@ -213,6 +217,14 @@ def _destinations(environ: Mapping[str, str], wrong: list[str]) -> tuple[str, ..
                 "write for example 10.0.0.0/8,10.1.2.3:8418,[fd00::7]:20000-30000"
             )
     return texts
+
+
+def _proxies(environ: Mapping[str, str], wrong: list[str]) -> Networks:
+    try:
+        return parse_proxies(environ.get("CREWYARD_TRUSTED_PROXIES", ""))
+    except ValueError as error:
+        wrong.append(f"CREWYARD_TRUSTED_PROXIES: {error}; write networks, for example 10.1.2.0/24,fd00::7")
+        return ()
 
 
 def _networks(environ: Mapping[str, str], name: str, wrong: list[str]) -> tuple[str, ...]:

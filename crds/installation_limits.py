@@ -51,6 +51,7 @@ class InstallationLimits:
     start_seconds: int = _limit(300, 1, 3600)
     unschedulable_seconds: int = _limit(3600, 1, _DAY)
     build_seconds: int = _limit(1800, 1, _DAY)
+    project_keys: int = _limit(1000, 1, 10_000)
 
 
 RANGES: Mapping[str, tuple[int, int]] = {

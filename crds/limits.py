@@ -18,12 +18,30 @@ FLUSH_SECONDS = 50
 """For the runner to deliver events, artifacts and result after its crew has exited."""
 
 
+PROJECT_REQUESTS_FACTOR = 10
+
+
 @dataclass(frozen=True)
 class PlanLimits:
     """Limits of a plan."""
 
     requests_per_minute: int
     concurrent_runs: int
+    project_requests_per_minute: int = 0
+    """Of all keys and tokens that are bound to one project; 0: ten times `requests_per_minute`."""
+
+    @property
+    def requests_of_project(self) -> int:
+        """The requests per minute of all bound callers of a project."""
+        return self.project_requests_per_minute or PROJECT_REQUESTS_FACTOR * self.requests_per_minute
+
+    def is_within(self, other: "PlanLimits") -> bool:
+        """Return whether no limit is above that of the other plan."""
+        return (
+            self.requests_per_minute <= other.requests_per_minute
+            and self.concurrent_runs <= other.concurrent_runs
+            and self.requests_of_project <= other.requests_of_project
+        )
 
 
 @dataclass(frozen=True)
@@ -49,8 +67,12 @@ def parse_plans(text: str) -> Plans:
     configured = json.loads(text) if text.strip() else {}
     for name, limits in configured.items():
         try:
-            plans[name] = PlanLimits(int(limits["requests_per_minute"]), int(limits["concurrent_runs"]))
-        except (KeyError, TypeError, ValueError) as error:
+            plans[name] = PlanLimits(
+                int(limits["requests_per_minute"]),
+                int(limits["concurrent_runs"]),
+                int(limits.get("project_requests_per_minute", 0)),
+            )
+        except (AttributeError, KeyError, TypeError, ValueError) as error:
             raise ValueError(
                 f"CREWYARD_PLANS: plan {name!r} needs the integers requests_per_minute and concurrent_runs"
             ) from error

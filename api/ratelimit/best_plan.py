@@ -21,13 +21,20 @@ class BestPlan:
 
     async def of(self, caller: Caller, now: float) -> str:
         """Return the plan with the most requests per minute; `now` is monotonic. Raises StoreUnavailable."""
-        cached = self._cache.get(caller.key_id)
+        return await self._best(caller.key_id, caller.projects, now)
+
+    async def of_project(self, project: str, now: float) -> str:
+        """Return the plan of a project; free if it does not exist. Raises StoreUnavailable."""
+        return await self._best(f"project {project}", frozenset({project}), now)
+
+    async def _best(self, key: str, projects: frozenset[str] | None, now: float) -> str:
+        cached = self._cache.get(key)
         if cached is not None and now - cached[0] < CACHE_SECONDS:
             return cached[1]
-        plans = await self._plans_of(caller.projects) | {"free"}
+        plans = await self._plans_of(projects) | {"free"}
         best = max(sorted(plans), key=lambda plan: self._plans.of(plan).requests_per_minute)
-        self._cache[caller.key_id] = (now, best)
-        self._cache.move_to_end(caller.key_id)
+        self._cache[key] = (now, best)
+        self._cache.move_to_end(key)
         if len(self._cache) > MAX_CACHED_PLANS:
             self._cache.popitem(last=False)
         return best

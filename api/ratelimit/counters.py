@@ -55,8 +55,8 @@ class RequestCounter(Protocol):
         """Count a request; return whether it is within the limit, the end of the window, what remains."""
         ...
 
-    async def used_up(self, item: RateLimitItem, who: str) -> tuple[bool, float]:
-        """Return whether the limit is used up, and the end of the window; count nothing."""
+    async def remaining(self, item: RateLimitItem, who: str) -> tuple[float, int]:
+        """Return the end of the window and what remains of the limit; count nothing."""
         ...
 
     async def close(self) -> None:
@@ -75,10 +75,10 @@ class LocalCounter:
         count, ends = self._windows.hit((who, item.amount), item.get_expiry())
         return count <= item.amount, ends, item.amount - count
 
-    async def used_up(self, item: RateLimitItem, who: str) -> tuple[bool, float]:
-        """Implement `RequestCounter.used_up`."""
+    async def remaining(self, item: RateLimitItem, who: str) -> tuple[float, int]:
+        """Implement `RequestCounter.remaining`."""
         count, ends = self._windows.peek((who, item.amount))
-        return count >= item.amount, ends
+        return ends, item.amount - count
 
     async def close(self) -> None:
         """Do nothing."""
@@ -115,10 +115,10 @@ class SharedCounter:
         """Implement `RequestCounter.hit`."""
         return await self._call(lambda: _hit(self._shared, item, who), lambda: self._local.hit(item, who))
 
-    async def used_up(self, item: RateLimitItem, who: str) -> tuple[bool, float]:
-        """Implement `RequestCounter.used_up`."""
+    async def remaining(self, item: RateLimitItem, who: str) -> tuple[float, int]:
+        """Implement `RequestCounter.remaining`."""
         return await self._call(
-            lambda: _used_up(self._shared, item, who), lambda: self._local.used_up(item, who)
+            lambda: _remaining(self._shared, item, who), lambda: self._local.remaining(item, who)
         )
 
     async def close(self) -> None:
@@ -168,6 +168,6 @@ async def _hit(windows: FixedWindowRateLimiter, item: RateLimitItem, who: str) -
     return allowed, reset, remaining
 
 
-async def _used_up(windows: FixedWindowRateLimiter, item: RateLimitItem, who: str) -> tuple[bool, float]:
+async def _remaining(windows: FixedWindowRateLimiter, item: RateLimitItem, who: str) -> tuple[float, int]:
     reset, remaining = await windows.get_window_stats(item, who)
-    return remaining <= 0, reset
+    return reset, remaining

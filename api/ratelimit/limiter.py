@@ -34,12 +34,12 @@ class Allowance:
             "X-RateLimit-Reset": str(self.reset),
         }
 
-    def error(self, now: float) -> errors.HttpApiError:
-        """Return the 429 for a used-up window."""
+    def error(self, now: float, subject: str = "") -> errors.HttpApiError:
+        """Return the 429 for a used-up window; `subject` begins the message."""
         wait = min(max(1, math.ceil(self.reset - now)), WINDOW_SECONDS)
         return errors.HttpApiError(
             429,
-            f"more than {self.limit} requests per minute; try again in {wait} s",
+            f"{subject}more than {self.limit} requests per minute; try again in {wait} s",
             {"limit": self.limit, "retry_after_seconds": wait},
             {"Retry-After": str(wait)},
         )
@@ -60,9 +60,9 @@ class RateLimiter:
         return Allowance(per_minute, max(0, remaining), math.ceil(reset), not allowed)
 
     async def peek(self, who: str, per_minute: int) -> Allowance:
-        """Return whether the window of `who` is used up; count nothing."""
-        used_up, reset = await self._counter.used_up(_rate_item(per_minute), who)
-        return Allowance(per_minute, 0, math.ceil(reset), used_up)
+        """Return the state of the window of `who`; count nothing."""
+        reset, remaining = await self._counter.remaining(_rate_item(per_minute), who)
+        return Allowance(per_minute, max(0, remaining), math.ceil(reset), remaining <= 0)
 
     async def close(self) -> None:
         """Close the connections."""

@@ -16,7 +16,7 @@ from aiohttp import web
 from api import errors
 from api.auth import authenticate
 from api.auth.principal import Caller
-from api.http import responses
+from api.http import client_address, responses
 from api.ratelimit.limiter import Allowance, client_network
 from api.services import SERVICES, ApiServices
 from api.store import errors as store_errors
@@ -30,8 +30,9 @@ RESPONSE_STARTED = web.RequestKey("streamed", bool)
 """Set when the response has started: an error can no longer replace it."""
 ANONYMOUS_REQUESTS_PER_MINUTE = 60
 """Requests per minute of a client address without a valid key."""
-SIGNED_REQUESTS_PER_MINUTE = 600
-"""Uploads and webhooks per minute of one address, shared by many builders or projects of a git host."""
+FAILED_PROOFS_PER_MINUTE = 600
+"""Uploads and webhooks per minute of one address whose signature is wrong; right ones are not counted."""
+_FAILED_PROOF_STATUSES = (401, 403, 404)
 _CLIENT_REQUEST_ID = re.compile(r"[A-Za-z0-9._-]{1,64}", re.ASCII)
 _log = structlog.get_logger("api")
 
@@ -124,7 +125,17 @@ def _record(request: web.Request, status: int, seconds: float) -> None:
         milliseconds=round(seconds * 1000, 2),
         request_id=request[REQUEST_ID],
         key=caller.key_id if caller else None,
-        remote=request.remote,
+        remote=_client_address(request),
+    )
+
+
+def _client_address(request: web.Request) -> str:
+    """Return the address of the client, behind the proxies that the installation trusts."""
+    trusted = request.app[SERVICES].config.trusted_proxies
+    if not trusted:
+        return request.remote or ""
+    return client_address.client_address(
+        request.remote, request.headers.getall("X-Forwarded-For", ()), trusted
     )
 
 
@@ -134,27 +145,58 @@ async def admit(request: web.Request, handler: Handler) -> web.StreamResponse:
     if request.path != "/v1" and not request.path.startswith("/v1/"):
         return await handler(request)
     services, caller, failure = request.app[SERVICES], None, None
-    network = client_network(request.remote)
-    counter_key, per_minute = f"address:{network}", ANONYMOUS_REQUESTS_PER_MINUTE
+    network = client_network(_client_address(request))
     if is_signed(request):
-        counter_key, per_minute = f"signed:{network}", SIGNED_REQUESTS_PER_MINUTE
-    else:
-        try:
-            caller = await _authenticate(request, services, counter_key)
-            if caller is not None:
-                plan = caller.plan or await services.best_plan.of(caller, time.monotonic())
-                counter_key = f"key:{caller.rate_limit_key}"
-                per_minute = services.config.plans.of(plan).requests_per_minute
-        except Exception as error:
-            failure = error  # Count it nevertheless: this response also has the rate limit headers.
+        return await _admit_signed(request, services, f"signed:{network}", handler)
+    counter_key, per_minute = f"address:{network}", ANONYMOUS_REQUESTS_PER_MINUTE
+    try:
+        caller = await _authenticate(request, services, counter_key)
+        if caller is not None:
+            plan = caller.plan or await services.best_plan.of(caller, time.monotonic())
+            counter_key = f"key:{caller.rate_limit_key}"
+            per_minute = services.config.plans.of(plan).requests_per_minute
+    except Exception as error:
+        failure = error  # Count it nevertheless: this response also has the rate limit headers.
     request[ALLOWANCE] = await services.limiter.count(counter_key, per_minute)
     if failure is not None:
         raise failure
     if request[ALLOWANCE].exceeded:
         raise request[ALLOWANCE].error(time.time())
-    if caller is None and not is_signed(request):
+    if caller is None:
         raise errors.unauthorized()
+    await _count_for_project(caller, services, per_minute)
     return await handler(request)
+
+
+async def _admit_signed(
+    request: web.Request, services: ApiServices, counter_key: str, handler: Handler
+) -> web.StreamResponse:
+    """Count wrong signatures by address. A right one never waits for wrong ones. Raises a 429."""
+    request[ALLOWANCE] = await services.limiter.peek(counter_key, FAILED_PROOFS_PER_MINUTE)
+    try:
+        return await handler(request)
+    except errors.HttpApiError as error:
+        if error.status in _FAILED_PROOF_STATUSES:
+            request[ALLOWANCE] = await services.limiter.count(counter_key, FAILED_PROOFS_PER_MINUTE)
+            if request[ALLOWANCE].exceeded:
+                raise request[ALLOWANCE].error(time.time()) from error
+        raise
+
+
+async def _count_for_project(caller: Caller, services: ApiServices, per_minute: int) -> None:
+    """Count a request of a bound caller for its project, too: more keys are not more requests. Raises a 429.
+
+    A caller of several projects counts for the first by name.
+    """
+    if not caller.projects:
+        return
+    project = min(caller.projects)
+    plan = await services.best_plan.of_project(project, time.monotonic())
+    # The installation may have given a key more than its project's plan.
+    most = max(services.config.plans.of(plan).requests_of_project, per_minute)
+    allowance = await services.limiter.count(f"project:{project}", most)
+    if allowance.exceeded:
+        raise allowance.error(time.time(), f"the keys of project {project} sent ")
 
 
 async def _authenticate(request: web.Request, services: ApiServices, address: str) -> Caller | None:

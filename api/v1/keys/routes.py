@@ -1,6 +1,7 @@
 """Routes of API keys: create, list, get, revoke. Admins only; a key bound to projects manages their keys."""
 
 import re
+import time
 
 from aiohttp import web
 
@@ -12,7 +13,7 @@ from api.store.index.api_keys import KeyRow
 from api.v1.keys import schema, view
 from crds import api_keys
 
-MAX_KEYS = 1000
+MAX_KEYS = 10_000
 """Limit of keys in an installation that are not revoked."""
 _ID = re.compile(r"[0-9A-Za-z]{10}", re.ASCII)
 
@@ -42,6 +43,7 @@ async def create(call: EndpointCall) -> web.StreamResponse:
     if body.get("plan") is not None and body["plan"] not in services.config.plans.by_name:
         plan_names = ", ".join(sorted(services.config.plans.by_name))
         raise errors.invalid(f"plan must be one of {plan_names}", "plan")
+    await _check_plan(call)
     api_key = api_keys.generate()
     try:
         row = view.row(api_key, body, now)
@@ -51,8 +53,7 @@ async def create(call: EndpointCall) -> web.StreamResponse:
         ) from error
     if row.expires_at is not None and row.expires_at <= now:
         raise errors.invalid("expires_at must be in the future", "expires_at")
-    if len(await services.store.keys.all()) >= MAX_KEYS:
-        raise errors.conflict(f"the installation already has {MAX_KEYS} keys; revoke unused ones")
+    await _check_counts(call)
     await services.store.keys.put(row)
     response_body = {**view.item(row), "key": api_key.text}
     return responses.item(response_body, 201, f"/v1/api-keys/{row.id}")
@@ -70,6 +71,36 @@ def _check_projects(call: EndpointCall) -> None:
         )
     for project in requested:
         call.caller.require_project(project, "projects", "admin")
+
+
+async def _check_plan(call: EndpointCall) -> None:
+    """Raise 403 for a plan above that of a caller who is not an admin of all projects."""
+    plan, plans = call.body.get("plan"), call.services.config.plans
+    if plan is None or call.caller.grants.projects_with("admin") is None:
+        return
+    own = call.caller.plan or await call.services.best_plan.of(call.caller, time.monotonic())
+    if not plans.of(plan).is_within(plans.of(own)):
+        raise errors.forbidden(
+            f"a key that is bound to projects cannot create one with a plan above its own, {own}; "
+            "leave plan out, or ask the operator",
+            field="plan",
+            required_scope="admin",
+        )
+
+
+async def _check_counts(call: EndpointCall) -> None:
+    """Raise 409 if the installation or one of the key's projects has too many keys."""
+    keys, limit = await call.services.store.keys.all(), call.services.config.limits.project_keys
+    if len(keys) >= MAX_KEYS:
+        raise errors.conflict(f"the installation already has {MAX_KEYS} keys; revoke unused ones")
+    for project in call.body.get("projects") or ():
+        count = sum(1 for key in keys if key.projects is not None and project in key.projects)
+        if count >= limit:
+            raise errors.conflict(
+                f"the project {project} already has {count} keys, and the limit project_keys is {limit}; "
+                "revoke unused ones",
+                field="projects",
+            )
 
 
 async def list_keys(call: EndpointCall) -> web.StreamResponse:

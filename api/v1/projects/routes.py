@@ -16,6 +16,8 @@ from crds.kinds import PROJECT
 from crds.objects import Project
 from kube import errors as kube_errors
 
+DEFAULT_PLAN = "free"
+
 
 def _check_admin_fields(call: EndpointCall, project: str, spec: Mapping[str, Any] | None = None) -> None:
     """Raise 403 for fields that grant permissions unless the caller is admin; `spec` is the current spec."""
@@ -26,6 +28,16 @@ def _check_admin_fields(call: EndpointCall, project: str, spec: Mapping[str, Any
                 field=field,
                 required_scope="admin",
             )
+
+
+def _check_plan(call: EndpointCall, plan: str) -> None:
+    """Raise 403 if the body changes the plan, unless the caller is an admin of all projects."""
+    if call.caller.grants.projects_with("admin") is not None and call.body.get("plan", plan) != plan:
+        raise errors.forbidden(
+            "plan needs a key with the scope admin for all projects: leave it out, or ask the operator",
+            field="plan",
+            required_scope="admin",
+        )
 
 
 async def _record(call: EndpointCall, manifest: dict[str, Any]) -> ProjectRow:
@@ -43,6 +55,7 @@ async def create(call: EndpointCall) -> web.StreamResponse:
     name = call.body["name"]
     call.caller.require_project(name, "name", call.scope)
     _check_admin_fields(call, name)
+    _check_plan(call, DEFAULT_PLAN)
     body = {"metadata": {"name": name}, "spec": view.spec(call.body)}
     try:
         row = await _record(call, await call.services.kube.create(PROJECT, body))
@@ -68,6 +81,7 @@ async def update(call: EndpointCall) -> web.StreamResponse:
     """Merge the body into the project: omitted fields stay, null removes a field."""
     row = await lookup.project(call)
     _check_admin_fields(call, row.name, row.spec)
+    _check_plan(call, str(row.spec.get("plan") or DEFAULT_PLAN))
     patch = {"metadata": {"uid": row.uid}, "spec": view.spec(call.body)}
     return responses.item(
         view.item(await _record(call, await call.services.kube.patch(PROJECT, row.name, patch)))

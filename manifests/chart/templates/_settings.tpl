@@ -22,6 +22,9 @@ CREWYARD_NET_DENY: {{ join "," .Values.network.deny | quote }}
 CREWYARD_PLANS: {{ .Values.plans | toRawJson | quote }}
 CREWYARD_LIMITS: {{ .Values.limits | toRawJson | quote }}
 CREWYARD_LOG_LEVEL: {{ .Values.logLevel | quote }}
+{{- with .Values.network.trustedProxies }}
+CREWYARD_TRUSTED_PROXIES: {{ join "," . | quote }}
+{{- end }}
 {{- with .Values.network.contextHosts }}
 CREWYARD_CONTEXT_HOSTS: {{ join "," . | quote }}
 {{- end }}

@@ -2,6 +2,7 @@
 
 from tests.security.holes.hole import Hole, hole
 
+TENANTS = "tests/unit/api/ratelimit/test_tenants.py"
 CEILINGS = "tests/unit/controller/pods/test_ceilings.py"
 
 HOLES: tuple[Hole, ...] = (
@@ -23,5 +24,33 @@ HOLES: tuple[Hole, ...] = (
         "for label, value in labels.items() if allowed.selects(label, value)}",
         "for label, value in labels.items()}",
         CEILINGS,
+    ),
+    hole(
+        "X11", "more keys are more requests", "api/routing/middleware.py",
+        "    await _count_for_project(caller, services, per_minute)\n", "", TENANTS,
+    ),
+    hole(
+        "X11", "a project's admin gives its project any plan", "api/v1/projects/routes.py",
+        '    _check_plan(call, str(row.spec.get("plan") or DEFAULT_PLAN))\n', "", TENANTS,
+    ),
+    hole(
+        "X11", "a project's admin gives its keys any plan", "api/v1/keys/routes.py",
+        "    await _check_plan(call)\n", "", TENANTS,
+    ),
+    hole(
+        "X11", "keys of a project are not counted", "api/v1/keys/routes.py",
+        "        if count >= limit:\n", "        if False:\n", TENANTS,
+    ),
+    hole(
+        "X11", "clients write the address that they are counted by", "api/http/client_address.py",
+        "        if not _is_within(current, trusted):\n            return current\n", "",
+        "tests/unit/api/http/test_client_address.py",
+    ),
+    hole(
+        "X11", "right signatures wait for wrong ones", "api/routing/middleware.py",
+        "    try:\n        return await handler(request)\n    except errors.HttpApiError as error:",
+        "    if request[ALLOWANCE].exceeded:\n        raise request[ALLOWANCE].error(time.time())\n"
+        "    try:\n        return await handler(request)\n    except errors.HttpApiError as error:",
+        TENANTS,
     ),
 )  # fmt: skip

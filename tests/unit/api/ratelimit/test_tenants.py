@@ -1,0 +1,122 @@
+"""Requests of one tenant or stranger never use up those of another."""
+
+import pytest
+
+PROXY = "127.0.0.1"
+
+
+@pytest.fixture
+def settings():
+    return {
+        "CREWYARD_TRUSTED_PROXIES": f"{PROXY}/32",
+        "CREWYARD_LIMITS": '{"project_keys": 2}',
+        "CREWYARD_PLANS": (
+            '{"free": {"requests_per_minute": 4, "concurrent_runs": 2, "project_requests_per_minute": 6},'
+            ' "pro": {"requests_per_minute": 5, "concurrent_runs": 10}}'
+        ),
+    }
+
+
+async def statuses(testbed, count, path="/v1/projects", **more):
+    return [(await testbed.call("GET", path, **more))[0] for _ in range(count)]
+
+
+async def test_more_keys_are_not_more_requests(testbed):
+    for name in ("alpha", "beta"):
+        await testbed.add_project(name)
+    first, second, other = (
+        testbed.create_key("read", projects=[project], plan=None) for project in ("alpha", "alpha", "beta")
+    )
+    assert await statuses(testbed, 4, bearer=first) == [200] * 4
+    # Within the limit of the key, beyond that of the project.
+    assert await statuses(testbed, 3, bearer=second) == [200, 200, 429]
+    status, body, headers = await testbed.call("GET", "/v1/projects", bearer=second)
+    assert (status, headers["Retry-After"]) == (429, str(body["error"]["details"]["retry_after_seconds"]))
+    assert "the keys of project alpha sent more than 6 requests per minute" in body["error"]["message"]
+    assert await statuses(testbed, 4, bearer=other) == [200] * 4
+
+
+async def test_a_key_with_more_than_its_project_keeps_what_it_was_given(testbed):
+    await testbed.add_project("alpha")
+    bearer = testbed.create_key("read", projects=["alpha"], plan="enterprise")
+    assert await statuses(testbed, 12, bearer=bearer) == [200] * 12
+
+
+async def test_a_key_without_projects_counts_for_none(testbed):
+    await testbed.add_project("alpha")
+    assert await statuses(testbed, 12) == [200] * 12
+
+
+async def test_strangers_behind_a_proxy_have_a_window_each(testbed):
+    def of(address):
+        return {"bearer": "crw_wrong", "headers": {"X-Forwarded-For": f"8.8.8.8, {address}"}}
+
+    assert await statuses(testbed, 61, **of("198.51.100.1")) == [401] * 60 + [429]
+    assert await statuses(testbed, 1, **of("198.51.100.2")) == [401]
+
+
+async def test_wrong_deliveries_do_not_delay_an_upload(testbed):
+    await testbed.add_project("alpha")
+    content = b"an archive"
+    _, found, _ = await testbed.call("POST", "/v1/uploads", {"project": "alpha", "size": len(content)})
+    path = found["data"]["upload_url"].removeprefix("http://crewyard.example")
+    # As many as an address may send with wrong signatures.
+    wrong = [await testbed.call("PUT", path + "x", data=b"", bearer="") for _ in range(601)]
+    assert [status for status, _, _ in wrong] == [403] * 600 + [429]
+    status, found, _ = await testbed.call("PUT", path, data=content, bearer="")
+    assert status == 200, found
+
+
+@pytest.mark.parametrize("plan", ["pro", "enterprise"])
+async def test_a_bound_admin_cannot_raise_its_own_plan(testbed, plan):
+    await testbed.add_project("alpha")
+    bound = testbed.create_key("admin", projects=["alpha"], plan=None)
+    body = {"name": "x", "scopes": ["read"], "projects": ["alpha"], "plan": plan}
+    status, found, _ = await testbed.call("POST", "/v1/api-keys", body, bearer=bound)
+    assert (status, found["error"]["details"]["field"]) == (403, "plan")
+    status, found, _ = await testbed.call("PATCH", "/v1/projects/alpha", {"plan": plan}, bearer=bound)
+    assert (status, found["error"]["details"]["field"]) == (403, "plan")
+    body = {"name": "alpha", "plan": plan}
+    status, found, _ = await testbed.call("POST", "/v1/projects", body, bearer=bound)
+    assert (status, found["error"]["details"]["field"]) == (403, "plan")
+
+
+async def test_a_bound_admin_gives_its_own_plan_and_less(testbed):
+    await testbed.add_project("alpha", {"plan": "pro"})
+    bound = testbed.create_key("admin", projects=["alpha"], plan=None)
+    for plan in ("free", "pro"):
+        body = {"name": "x", "scopes": ["read"], "projects": ["alpha"], "plan": plan}
+        assert (await testbed.call("POST", "/v1/api-keys", body, bearer=bound))[0] == 201
+    # The plan that the project has is no change. 503: this test has no kube-apiserver.
+    assert (await testbed.call("PATCH", "/v1/projects/alpha", {"plan": "pro"}, bearer=testbed.admin))[
+        0
+    ] == 503
+    testbed.reset_rate_limits()
+    assert (await testbed.call("PATCH", "/v1/projects/alpha", {"plan": "pro"}, bearer=bound))[0] == 503
+
+
+async def test_an_admin_of_all_projects_gives_any_plan(testbed):
+    await testbed.add_project("alpha")
+    body = {"name": "x", "scopes": ["read"], "projects": ["alpha"], "plan": "enterprise"}
+    assert (await testbed.call("POST", "/v1/api-keys", body))[0] == 201
+
+
+async def test_keys_are_counted_per_project(testbed):
+    for name in ("alpha", "beta"):
+        await testbed.add_project(name)
+    bound = testbed.create_key("admin", projects=["alpha"])
+
+    async def create(bearer, **body):
+        whole = {"name": "CI", "scopes": ["read"], **body}
+        return await testbed.call("POST", "/v1/api-keys", whole, bearer=bearer)
+
+    made = [await create(bound, projects=["alpha"]) for _ in range(2)]
+    assert [status for status, _, _ in made] == [201, 201]
+    status, found, _ = await create(bound, projects=["alpha"])
+    assert (status, found["error"]["details"]["field"]) == (409, "projects")
+    assert "project_keys is 2" in found["error"]["message"]
+    # Another project, and keys for all projects.
+    assert (await create(testbed.admin, projects=["beta"]))[0] == 201
+    assert (await create(testbed.admin))[0] == 201
+    assert (await testbed.call("DELETE", f"/v1/api-keys/{made[0][1]['data']['id']}"))[0] == 204
+    assert (await create(bound, projects=["alpha"]))[0] == 201
