@@ -3,6 +3,7 @@
 import asyncio
 
 import aiohttp
+import pytest
 
 from tests.e2e.testbed import eventually
 
@@ -26,6 +27,7 @@ async def back(testbed) -> None:
     await eventually(look, lambda ready: ready, 180, pause=0.5)
 
 
+@pytest.mark.exclusive
 async def test_api_outage_of_half_a_minute(testbed, crew):
     long = await crew.start("lines", input={"count": 200, "pause": 0.2})
     short = await crew.start("lines", input={"count": 50, "pause": 0.2})

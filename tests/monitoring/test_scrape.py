@@ -12,7 +12,7 @@ from crewyard import Client, Unauthorized
 from tests.e2e.upload_project import archive
 from tests.monitoring import shipped
 
-pytestmark = pytest.mark.nightly
+pytestmark = [pytest.mark.nightly, pytest.mark.exclusive]
 
 CREW = "def kickoff():\n    return 'well'\n\n\ndef fails():\n    raise ValueError('not well')\n"
 RARE = {"Failed builds by reason", "Repository polls", "Webhooks", "Background work"}

@@ -164,6 +164,7 @@ def allowed(sight: CanaryMatch) -> bool:
     return place.startswith(BY_DESIGN.get(sight.secret, ("nowhere",)))
 
 
+@pytest.mark.exclusive
 @pytest.mark.skipif(
     not STATE.is_dir(), reason="etcd, logs and images are searched on the dev cluster's machine"
 )

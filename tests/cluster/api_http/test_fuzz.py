@@ -1,7 +1,7 @@
 """Thousands of requests generated from the served OpenAPI document: every response is a described one.
 
 `CREWYARD_FUZZ_EXAMPLES`: requests generated per operation, besides those of the document's examples and of
-its schemas' limits; `make test-all` and `make fuzz` use more. `CREWYARD_FUZZ_CASES`: minimum of all requests.
+its schemas' limits; `make fuzz` uses more. `CREWYARD_FUZZ_CASES`: minimum of all requests.
 """
 
 import asyncio
@@ -32,7 +32,7 @@ CHECKS = (
     "unsupported_method",
     "ignored_auth",
 )
-MIN_CASES = int(os.environ.get("CREWYARD_FUZZ_CASES", "500"))
+MIN_CASES = int(os.environ.get("CREWYARD_FUZZ_CASES", "2000"))
 
 
 async def example(testbed) -> None:

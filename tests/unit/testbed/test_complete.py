@@ -7,7 +7,7 @@ import sys
 from pathlib import Path
 
 from tests import complete
-from tests.conftest import HERE, ORDER, group, rank
+from tests.lanes import HERE
 
 CONFTEST = """
 from pathlib import Path
@@ -74,17 +74,3 @@ def test_each_listed_reason_is_one_of_a_test() -> None:
         if path != Path(complete.__file__) and path != Path(__file__)
     )
     assert [reason for reason in complete.PLATFORM_SKIPS if reason not in sources] == []
-
-
-def test_tests_of_the_service_share_one_worker_and_others_do_not() -> None:
-    groups = {name: group(HERE / name) for name in ("e2e/test_runs.py", "security/test_canary.py")}
-    assert set(groups.values()) == {"service"}
-    assert group(HERE / "cluster/api/test_accept.py") == "cluster/api/test_accept.py"
-    assert group(HERE / "monitoring/test_rules.py") != group(HERE / "monitoring/test_scrape.py") == "service"
-
-
-def test_every_folder_has_a_place_in_the_order() -> None:
-    folders = {path.relative_to(HERE).parts[0] for path in HERE.rglob("test_*.py")}
-    assert {name for name in folders if not re.match("|".join(ORDER), name)} == set()
-    assert all((HERE / start).exists() for start in ORDER)
-    assert rank(HERE / "e2e/test_runs.py") < rank(HERE / "cluster/api/test_accept.py")

@@ -1,0 +1,105 @@
+"""Groups of test files for parallel pytest workers, and the lock between tests of the installed service.
+
+Called by tests/conftest.py. Tests of the installed service share it and its node: they run in two sequences,
+each on one worker. All other tests have their own processes and namespaces: each file is a group of its own.
+"""
+
+import contextlib
+import fcntl
+import os
+import tempfile
+from collections.abc import Iterator
+from pathlib import Path
+
+HERE = Path(__file__).parent
+FREE = ("e2e/test_documentation_site.py",)
+"""Files in the folders of a lane that use nothing of the service."""
+LANES = {
+    "node": (
+        "e2e/test_fences.py",
+        "e2e/test_hostile.py",
+        "e2e/test_hostile_build.py",
+        "e2e/test_node_lost.py",
+        "e2e/test_documented_commands.py",
+        "e2e/test_documented_objects.py",
+        "e2e/test_demo.py",
+        "e2e/test_frameworks.py",
+        "e2e/test_git_access.py",
+        "security/test_names.py",
+        "security/test_rights.py",
+        "security/test_writers_policy.py",
+        "actions/test_real.py",
+        "monitoring/test_scrape.py",
+        "e2e/test_build_queue.py",
+        "e2e/test_outage.py",
+        "security/test_canary.py",
+    ),
+    "service": ("e2e", "clients/test_whole.py"),
+}
+"""Lane -> its files and folders, in their order.
+
+The attacks on the node listen on the same addresses, so one lane has them all. Exclusive tests come last,
+when the other lane has ended.
+"""
+ORDER = (
+    *LANES["node"],
+    *LANES["service"],
+    "campaign",
+    "cluster",
+    "heavy",
+    "clients",
+    "registry",
+    "monitoring",
+    "actions",
+    "security",
+    "fuzz",
+    "unit",
+)
+"""A file of a folder that takes minutes starts before one whose files take seconds."""
+
+
+def lane(path: Path) -> str | None:
+    """Return the lane of a test file, or None if it does not use the installed service. Pure."""
+    if _is_in(path, FREE):
+        return None
+    return next((name for name, parts in LANES.items() if _is_in(path, parts)), None)
+
+
+def group(path: Path) -> str:
+    """Return the group of a test file: one worker runs it. Pure."""
+    return lane(path) or path.relative_to(HERE).as_posix()
+
+
+def rank(path: Path) -> int:
+    """Return the place of a test file in the order. Pure."""
+    if _is_in(path, FREE):
+        return len(LANES["node"]) + len(LANES["service"])
+    return next((place for place, part in enumerate(ORDER) if _is_in(path, (part,))), len(ORDER))
+
+
+def _is_in(path: Path, parts: tuple[str, ...]) -> bool:
+    return any(path.is_relative_to(HERE / part) for part in parts)
+
+
+@contextlib.contextmanager
+def service_lock(exclusive: bool) -> Iterator[None]:
+    """Hold the service: together with other tests, or alone.
+
+    Who waits to be alone holds the turn, so that nobody else starts before.
+    """
+    place = Path(os.environ.get("CREWYARD_STATE", tempfile.gettempdir()))
+    with _opened(place / "tests.turn") as turn, _opened(place / "tests.service") as service:
+        fcntl.flock(turn, fcntl.LOCK_EX)
+        fcntl.flock(service, fcntl.LOCK_EX if exclusive else fcntl.LOCK_SH)
+        fcntl.flock(turn, fcntl.LOCK_UN)
+        yield
+
+
+@contextlib.contextmanager
+def _opened(path: Path) -> Iterator[int]:
+    """Open a lock file; its lock ends when it is closed."""
+    file = os.open(path, os.O_RDWR | os.O_CREAT | os.O_CLOEXEC, 0o600)
+    try:
+        yield file
+    finally:
+        os.close(file)
