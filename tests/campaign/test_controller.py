@@ -69,6 +69,7 @@ async def killed(
 
 @pytest.mark.nightly
 async def test_controller_kills(place, chosen):
+    """Slow: ten kills over 50 runs."""
     await killed("test_controller_kills", place, runs=50, count=10, seconds=25, seed=chosen(1))
 
 
@@ -93,6 +94,7 @@ async def test_controller_exits_after_sigterm(place, number):
 
 
 async def test_two_controllers(place, chosen):
+    """Slow: twenty runs of real pods."""
     seed = chosen(2)
     async with (
         open_testbed(place, concurrency=CONCURRENCY) as testbed,

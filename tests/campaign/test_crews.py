@@ -114,6 +114,7 @@ async def everything(
 
 @pytest.mark.nightly
 async def test_every_death(place):
+    """Slow: ten ways to end, next to other runs."""
     await everything("test_every_death", place, {**FAULTS, **SMALL}, neighbours=4)
 
 

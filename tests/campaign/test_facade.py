@@ -67,6 +67,7 @@ async def killed(name: str, place, count: int, seconds: float, seed: int) -> Non
 
 @pytest.mark.nightly
 async def test_facade_kills(place, chosen):
+    """Slow: ten kills, and 200 streams that are read to their end."""
     await killed("test_facade_kills", place, count=10, seconds=12, seed=chosen(4))
 
 

@@ -168,6 +168,7 @@ async def _mixed(
 
 
 async def test_a_mixture(place, chosen):
+    """Slow: eight faults, each with a recovery."""
     await mixed("test_a_mixture", place, each=1, seconds=12, runs=16, seed=chosen(5))
 
 

@@ -53,6 +53,7 @@ def go(go_project, *arguments):
 
 @pytest.mark.parametrize(("project", "client"), [("npm_project", typescript), ("go_project", go)])
 def test_from_an_archive_to_an_artifact(request, name, packed, project, client):
+    """Slow: installs the client as users do; a build and a run."""
     output = [
         json.loads(line) for line in client(request.getfixturevalue(project), name, packed).splitlines()
     ]
@@ -103,6 +104,7 @@ def example(client: str, project: str) -> str:
 
 
 def test_the_examples_of_the_readmes_work(npm_project, go_project, research):
+    """Slow: installs both clients as users do; a build and runs."""
     (npm_project / "example.mjs").write_text(example("typescript", research))
     lines = run("node", "example.mjs", cwd=npm_project).splitlines()
     assert "hello Ada" in lines and set(lines[-1].split()) == {"data.json", "nested/report.md"}

@@ -55,7 +55,10 @@ async def test_build_log_is_streamed_during_the_build(testbed, upload_projects):
 
 @pytest.mark.exclusive
 async def test_builds_are_queued(testbed, upload_projects):
-    """One at a time for a project, two for the installation; the others say where they stand."""
+    """One at a time for a project, two for the installation; the others say where they stand.
+
+    Slow: four builds, one after the other in two places.
+    """
     projects = [await upload_projects() for _ in range(3)]
     first = [await upload_project.deploy(slow_source(8)) for upload_project in projects]
     second = await projects[0].deploy({"main.py": "def kickoff(inputs):\n    return 2\n"})

@@ -45,6 +45,7 @@ def documents(text):
 
 
 async def test_init_deploy_run_and_download(upload_projects, tmp_path):
+    """Slow: a build and several runs."""
     upload_project = await upload_projects()
     name, crew = upload_project.project, str(tmp_path / "crew")
     assert (await crewyard(tmp_path, "init", crew))[0] == 0

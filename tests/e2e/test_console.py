@@ -121,6 +121,7 @@ async def test_run_is_canceled(page, crew):
 
 
 async def test_ten_thousand_events_are_shown(page, crew):
+    """Slow: a browser renders ten thousand events."""
     run = await crew.start("lines", input={"count": 10_000})
     await sign_in(page, f"#/runs/{run}")
     await expect(page.get_by_label("Events")).to_contain_text("completed after")

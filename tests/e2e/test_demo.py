@@ -5,6 +5,7 @@ import sys
 
 
 async def test_demo_succeeds():
+    """Slow: a build and two runs."""
     process = await asyncio.create_subprocess_exec(
         sys.executable,
         "-m",

@@ -117,6 +117,7 @@ async def test_failed_build(testbed, crew, name):
 
 
 async def test_build_timeout(upload_projects):
+    """Slow: a build until its timeout."""
     upload_project = await upload_projects(build={"timeout": "15s"})
     deployment = await upload_project.deploy(
         package("import time; print('slowly', flush=True); time.sleep(300)")
@@ -127,6 +128,7 @@ async def test_build_timeout(upload_projects):
 
 
 async def test_build_out_of_memory(upload_projects):
+    """Slow: a build until its memory ends."""
     upload_project = await upload_projects(build={"resources": {"limits": {"memory": "768Mi"}}})
     deployment = await upload_project.deploy(package("held = [bytearray(64 << 20) for _ in range(64)]"))
     await failed(upload_project, deployment, "BuildOutOfMemory", ["limits.memory"])

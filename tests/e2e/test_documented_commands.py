@@ -99,6 +99,7 @@ async def deployed(names, environment, tmp_path_factory):
 @pytest.mark.timeout(SECONDS + 100)
 @pytest.mark.parametrize("page", [page for page in RUN if not given(page)], ids=name_of)
 async def test_commands_of_page(page, names, environment, tmp_path):
+    """Slow: builds and runs what the page describes."""
     directory = ROOT if page.parent == ROOT else tmp_path
     code, said = await bash(script(blocks(page.read_text()), names()), directory, environment)
     assert code == 0, said[-6000:]
@@ -107,6 +108,7 @@ async def test_commands_of_page(page, names, environment, tmp_path):
 @pytest.mark.timeout(2 * SECONDS + 100)
 @pytest.mark.parametrize("page", [page for page in RUN if given(page)], ids=name_of)
 async def test_commands_of_page_on_deployed_project(page, deployed, environment):
+    """Slow: builds and runs what the page describes."""
     mine, directory = deployed
     code, said = await bash(script(blocks(page.read_text()), mine), directory, environment)
     assert code == 0, said[-6000:]

@@ -235,6 +235,7 @@ runpy.run_path("/app/main.py", run_name="__main__")
 async def test_every_egress_attempt_is_blocked(
     testbed: E2eTestbed, hostile: BuiltCrew, traps: ForbiddenListeners, inputs: dict[str, Any]
 ):
+    """Slow: attempts that end by their timeouts."""
     before = traps.visits()
     run = await hostile.run("kickoff", seconds=180, input=inputs)
     assert run["status"] == "succeeded", json.dumps(run)

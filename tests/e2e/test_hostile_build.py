@@ -205,6 +205,7 @@ async def state_of(two: TwoProjects) -> Any:
 async def test_every_attempt_of_a_build_is_blocked(
     testbed: E2eTestbed, two: TwoProjects, places: dict[str, Any]
 ):
+    """Slow: five builds, and attempts that end by their timeouts."""
     before, variable = await state_of(two), canary()
     answer = await testbed.call(
         "PUT", f"/v1/projects/{two.own.project}/env", {"variables": {"WORD": variable}}
@@ -235,7 +236,10 @@ async def test_every_attempt_of_a_build_is_blocked(
 async def test_attempts_succeed_with_credentials_unrestricted(
     testbed: E2eTestbed, two: TwoProjects, places: dict[str, Any]
 ):
-    """So each is one that could succeed."""
+    """So each is one that could succeed.
+
+    Slow: builds, and three pods that try everything one after the other.
+    """
     found, outside = from_environment(os.environ), places["outside"]
     manifests: dict[str, str] = {}
     for part, upload_project in (("own", two.own), ("other", two.other)):

@@ -33,6 +33,7 @@ async def ghost(testbed):
 
 
 async def test_node_lost(testbed, upload_projects, ghost):
+    """Slow: the node controller deletes the pod of a lost node after a minute."""
     taint = {"key": LABEL, "operator": "Equal", "value": ghost, "effect": "NoSchedule"}
     # No kubelet tells of it: it is not ready at first, and unreachable where the build takes a minute.
     lost = [

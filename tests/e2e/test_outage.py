@@ -1,6 +1,7 @@
 """API outages while crews work: no output, artifact or result is lost."""
 
 import asyncio
+import time
 
 import aiohttp
 import pytest
@@ -8,6 +9,7 @@ import pytest
 from tests.e2e.testbed import eventually
 
 SYSTEM = "crewyard-system"
+OUTAGE_SECONDS = 12.0
 
 
 async def scale(testbed, replicas: int) -> None:
@@ -28,15 +30,17 @@ async def back(testbed) -> None:
 
 
 @pytest.mark.exclusive
-async def test_api_outage_of_half_a_minute(testbed, crew):
+async def test_api_outage_while_crews_work(testbed, crew):
+    """Slow: the outage itself."""
     long = await crew.start("lines", input={"count": 200, "pause": 0.2})
     short = await crew.start("lines", input={"count": 50, "pause": 0.2})
-    resting = await crew.start("sleeps", input={"seconds": 12})
+    resting = await crew.start("sleeps", input={"seconds": OUTAGE_SECONDS / 2})
     for run, line in ((long, "line 3"), (short, "line 3"), (resting, "asleep")):
         await crew.wait_for_log(run, line)
     try:
         await scale(testbed, 0)
-        await asyncio.sleep(30)
+        await asyncio.sleep(OUTAGE_SECONDS)
+        returned = time.time()
     finally:
         await back(testbed)
     for run, count in ((long, 200), (short, 50)):
@@ -47,7 +51,7 @@ async def test_api_outage_of_half_a_minute(testbed, crew):
         logs = [m.data["message"] for m in events if m.event == "log"]
         assert logs == [f"line {number}" for number in range(count)]
     rested = await crew.wait_finished(resting)
-    assert rested["status"] == "succeeded"
-    assert rested["output"]["ended"] - rested["output"]["begun"] < 15
+    # It ended while the API server was away.
+    assert rested["status"] == "succeeded" and rested["output"]["ended"] < returned
     listed = await testbed.get(f"/v1/runs/{resting}/artifacts")
     assert [item["name"] for item in listed] == ["begun.txt"]

@@ -51,6 +51,7 @@ async def hook(git_project):
 
 
 async def test_push_burst_builds_two_and_replay_builds_none(git_project, hook):
+    """Slow: pushes for longer than the coalescing window."""
     git = {"url": git_project.url, "ref": {"branch": "main"}, "interval": "1h"}
     spec = {"source": {"git": git}, "webhook": {"secretRef": {"name": hook.secret}}}
     shas = [git_project.repository.commit({"main.py": "0", "crew.toml": WRONG}, "Push 0")]

@@ -43,6 +43,7 @@ async def prune_pods(testbed, project: str) -> list[str]:
 
 
 async def test_old_images_are_deleted_and_kept_ones_run(testbed, upload_projects):
+    """Slow: several builds, and the delay between announcing and deleting an image."""
     upload_project = await upload_projects()
     first = await upload_project.deploy_and_wait(files(1, OLD))
     second = await upload_project.deploy_and_wait(files(2, NEW))

@@ -25,6 +25,7 @@ async def positions(testbed, runs) -> list[int]:
 
 
 async def test_run_queue(testbed, small):
+    """Slow: eight runs, two at a time."""
     # The first two hold their places until all others wait, also where asking for them takes long.
     runs = [await small.start("sleeps", input={"seconds": 15 if n < PLACES else 3}) for n in range(8)]
     await eventually(

@@ -26,6 +26,7 @@ CREW = """
 
 
 async def test_one_gibibyte_in_thousand_files(pod: Any, api: Any, tmp_path: Path) -> None:
+    """Slow: writes, hashes and sends a gibibyte."""
     api.keep_bodies = False
     size = (1 << 30) // 1000
     pod.crew(CREW.format(count=1001, size=size))

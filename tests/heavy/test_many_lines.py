@@ -24,6 +24,7 @@ def _peak(pid: int) -> int:
 
 
 async def test_million_lines_arrive_once_in_order(pod: Any, api: Any) -> None:
+    """Slow: prints and sends a million lines."""
     over = 5_000
     pod.crew(
         f"""
@@ -58,6 +59,7 @@ async def test_million_lines_arrive_once_in_order(pod: Any, api: Any) -> None:
 
 
 async def test_api_outage_longer_than_the_runner_buffer(pod: Any, api: Any) -> None:
+    """Slow: prints more than the runner's buffer holds."""
     count = 150_000  # 8 MiB hold some 80,000 such lines: then print waits
     pod.crew(
         f"""

@@ -169,6 +169,7 @@ def allowed(sight: CanaryMatch) -> bool:
     not STATE.is_dir(), reason="etcd, logs and images are searched on the dev cluster's machine"
 )
 async def test_no_secret_outside_of_secrets(testbed: E2eTestbed, tmp_path, host_address):
+    """Slow: uses each kind of secret and then searches everything."""
     canaries, since = Canaries(), time.time()
     (tmp_path / "git").mkdir()
     name, content = wheel("harbour_pilot", "1.2", "WORD = 'aboard'\n")

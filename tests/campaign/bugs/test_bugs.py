@@ -58,11 +58,13 @@ async def finds_nothing(directory, scene: Scene) -> None:
 
 @quick
 async def test_bug_is_caught(tmp_path, bug):
+    """Slow: a test bed with a copy of the product."""
     await catches(tmp_path, bug)
 
 
 @quick_scenes
 async def test_no_violation_without_a_bug(tmp_path, scene):
+    """Slow: a test bed with a copy of the product."""
     await finds_nothing(tmp_path, scene)
 
 

@@ -88,12 +88,14 @@ async def judge(name: str, directory, *stages: tuple[Scenario, ...]) -> None:
 
 @pytest.mark.timeout(3600)
 async def test_kills_at_run_and_deployment_writes(tmp_path):
+    """Slow: two kills at each write of a run and of a deployment."""
     await judge("test_cuts", tmp_path, (SubmittedRun(),), (CommittedDeployment(),))
 
 
 @pytest.mark.nightly
 @pytest.mark.timeout(3600)
 async def test_kills_at_build_writes(tmp_path):
+    """Slow: two kills at each write of a build."""
     await judge("test_kills_at_build_writes", tmp_path, (BuiltDeployment(),))
 
 

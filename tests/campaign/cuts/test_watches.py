@@ -173,6 +173,7 @@ async def through(directory, name: str, faults: dict[str, Fault]) -> None:
 
 
 async def test_bad_watches(tmp_path):
+    """Slow: five faults of watches, each with a recovery."""
     await through(tmp_path, "test_bad_watches", FAULTS)
 
 

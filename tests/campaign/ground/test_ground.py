@@ -93,6 +93,8 @@ async def halt(node: ClusterNode, found: Campaign, name: str, seconds: float) ->
 
 
 async def test_restarts(node, place, chosen):
+    """Slow: three restarts of the node's programs, each with a recovery."""
+
     async def doing(node: ClusterNode, found: Campaign) -> None:
         for name in ("kube-apiserver", "etcd", "containerd"):
             await restart(node, found, name, 1.0)

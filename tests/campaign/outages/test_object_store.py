@@ -132,6 +132,7 @@ def server():
 
 
 async def test_an_object_store_that_comes_and_goes(place, server):
+    """Slow: two faults, each with runs and a recovery."""
     only = ("object store refuses", "object store cut while it takes")
     await tried("test_an_object_store_that_comes_and_goes", place, server, server.new(), only)
 

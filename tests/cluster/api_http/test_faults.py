@@ -229,6 +229,7 @@ async def index_locked(index: Path):
 
 
 async def test_full_or_locked_data_directory(small_filesystem, kube):
+    """Slow: waits for timeouts of a full file system and a locked database."""
     replica = Replica(kube.namespace, small_filesystem / "data", {}, generate_admin_key())
     try:
         checker = await start_checker(replica, kube)
@@ -270,6 +271,7 @@ async def credentials_refused(server: s3.S3Server):
 
 
 async def test_database_or_bucket_outage(tmp_path, kube):
+    """Slow: stops and starts a database and an object store."""
     program = s3.program()
     if program is None or not (pg.PROGRAMS / "postgres").exists():
         pytest.skip(f"{s3.MISSING}; {pg.MISSING}")

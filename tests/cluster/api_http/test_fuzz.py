@@ -63,6 +63,7 @@ async def example(testbed) -> None:
 
 
 async def test_generated_requests_get_described_responses(testbed, tmp_path, monkeypatch):
+    """Slow: sends thousands of requests."""
     # The generated requests include more than sixty anonymous ones per minute.
     monkeypatch.setattr(middleware, "ANONYMOUS_REQUESTS_PER_MINUTE", 1_000_000)
     await example(testbed)

@@ -174,6 +174,7 @@ async def server(tmp_path, kube):
 
 
 async def test_kills_lose_nothing_acknowledged(server, kube):
+    """Slow: kills and starts the process many times."""
     stop, acknowledged_runs = asyncio.Event(), {}
     limits = aiohttp.TCPConnector(limit=0)
     async with (

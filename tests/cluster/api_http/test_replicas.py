@@ -114,6 +114,7 @@ async def post_events(replicas, run, uid, numbers):
 
 
 async def test_streams_resume_after_a_replica_is_killed(replicas, kube):
+    """Slow: starts and kills processes while streams are open."""
     one, two = replicas
     await until(lambda: asyncio.sleep(0, one.is_leader or two.is_leader))
     leader, other = (one, two) if one.is_leader else (two, one)

@@ -47,6 +47,7 @@ async def test_unschedulable_pod_fails_with_scheduler_message(kube):
 
 
 async def test_process_that_never_claims_times_out(kube, tmp_path):
+    """Slow: waits for the start timeout."""
     installed = await installed_service.installed(kube)
     base = json.loads(installed["CREWYARD_BASE_IMAGES"])["3.11"]
     port = base.partition("/")[0].rpartition(":")[2]

@@ -142,6 +142,7 @@ def is_crewyards(key: str) -> bool:
 
 
 def test_up_needs_confirmation_and_down_removes_all(user):
+    """Slow: builds an image and installs it on a control plane of its own."""
     before = stored_revisions(user.cluster)
 
     for word in ({}, {"CONFIRM": "production"}):
@@ -193,6 +194,7 @@ def test_up_needs_confirmation_and_down_removes_all(user):
 
 
 def test_foreign_objects_are_left_alone(user):
+    """Slow: starts a control plane of its own."""
     cluster = user.cluster
     cluster.kubectl("create", "namespace", "crews")
     before = stored_revisions(cluster)
@@ -221,6 +223,7 @@ def test_another_context_is_refused(user, tmp_path):
 
 
 def test_context_of_another_cluster_is_refused(user):
+    """Slow: starts two control planes."""
     user.make_confirmed("up")
     namespace = json.loads(user.cluster.kubectl("get", "namespace", "kube-system", "-o", "json"))
     note = user.state / "current" / "cluster-uid"

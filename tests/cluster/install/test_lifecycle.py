@@ -25,6 +25,7 @@ def names(kind: str, namespace: str) -> set[str]:
 
 # Takes minutes on an idle machine; the timeouts are for a busy one.
 def test_install_use_upgrade_and_uninstall(installation):
+    """Slow: installs, upgrades and uninstalls the chart, with a build and runs."""
     said = installation.install()
     assert "python3 -m api key" in said and "port-forward" in said
     first, second = installation.create_key(), installation.create_key()

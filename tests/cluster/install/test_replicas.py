@@ -54,6 +54,7 @@ def key_count(redis) -> str:
 
 # Takes minutes on an idle machine; the timeouts are for a busy one.
 def test_replicas_share_stores_and_builds_use_the_proxy(installation, postgres, s3_server, redis):
+    """Slow: installs the chart with all its stores and builds a crew through a proxy."""
     if any(os.environ.get(name) for name in ("HTTPS_PROXY", "https_proxy", "HTTP_PROXY", "http_proxy")):
         pytest.skip("this machine is behind a proxy itself, which the one of this test does not know")
     bucket = s3_server.new()

@@ -64,6 +64,7 @@ async def create(testbed, spec):
 
 # The steps together exceed the usual timeout of a test.
 async def test_lowered_limits_apply_to_runs(tmp_path):
+    """Slow: starts API server and controller, and runs pods against each limit."""
     async with open_testbed(tmp_path, settings={SETTING: json.dumps(LIMITS)}, concurrency=1) as testbed:
         await a_queue_of_two_then_a_log_and_files_that_are_cut(testbed)
         await requests_and_objects_that_are_refused(testbed)

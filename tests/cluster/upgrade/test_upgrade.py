@@ -171,6 +171,7 @@ def without_volatile(value: Any) -> Any:
 
 
 def test_current_service_continues_older_runs(testbed):
+    """Slow: starts a control plane, API server and controller."""
     with testbed.api_server() as server:
         for path, old_value in RECORDED["answers"].items():
             accept = {"Accept": "application/json"} if path.endswith("/events") else {}
