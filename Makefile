@@ -48,9 +48,11 @@ demo: up $(STAMP) ## demo on the dev cluster: a commit becomes a deployment, a r
 	@eval "$$($(PYTHON) -m dev env)" && $(BIN)/python -m tests.e2e.demo
 
 # Lint, types and contracts run beside the tests. A failure of one fails the target after the tests.
-# Half of the tests' time is waiting: four workers keep two cores busy. $(1): arguments of pytest.
+# Half of the tests' time is waiting: four workers keep two cores busy.
+# $(1): arguments of pytest; $(2): a command that runs before, alone.
 define complete_run
 	@mkdir -p $(REPORTS) && eval "$$($(PYTHON) -m dev env)" && code=0 \
+	  && { $(or $(2),true) || code=$$?; } \
 	  && { $(MAKE) lint types contracts >$(REPORTS)/check.log 2>&1 & check=$$!; } \
 	  && { CREWYARD_COMPLETE_RUN=1 $(BIN)/pytest -n 4 --dist loadscope --durations=25 --durations-min=5 \
 	    --junitxml=$(REPORTS)/$@.xml tests $(1) || code=$$?; } \
@@ -66,10 +68,7 @@ test: ## check, and the tests of a change: unit, against the kube-apiserver, end
 test-all: ## all tests but the campaign: also those marked `nightly` (40 minutes)
 	@$(PYTHON) -m dev fit test-all
 	@$(MAKE) up $(STAMP) tools
-	@# Tests that restart components of the node run first and alone.
-	@eval "$$($(PYTHON) -m dev env)" && CREWYARD_GROUND_FAULTS=1 CREWYARD_COMPLETE_RUN=1 \
-	  $(BIN)/pytest -q tests/campaign/ground -m "alone and not campaign"
-	$(call complete_run,-m "not campaign and not alone")
+	$(call complete_run,-m "not campaign and not alone",CREWYARD_GROUND_FAULTS=1 CREWYARD_COMPLETE_RUN=1 $(BIN)/pytest -q tests/campaign/ground -m "alone and not campaign")
 
 check: $(STAMP) ## run the quick checks side by side: lint, types, contracts, unit tests
 	@$(MAKE) -j2 --output-sync=target lint types contracts unit

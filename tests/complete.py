@@ -57,8 +57,10 @@ class CompleteRun:
 
     @pytest.hookimpl(tryfirst=True)
     def pytest_collection_modifyitems(self, session: pytest.Session, items: list[pytest.Item]) -> None:
-        """Add a failing test if a tracked test file has none. Marks and -k deselect later."""
-        left_out = missing_files(tracked_files(self._directory), {item.path for item in items})
+        """Add a failing test if a tracked file of the paths asked for has none. Marks deselect later."""
+        asked = [session.config.invocation_params.dir / name for name in session.config.args]
+        tracked = {path for path in tracked_files(self._directory) if any(map(path.is_relative_to, asked))}
+        left_out = missing_files(tracked, {item.path for item in items})
         if left_out:
             where = f"{self._directory.name}::left-out-files"
             items.append(
