@@ -191,7 +191,7 @@ async def rollback(call: EndpointCall) -> web.StreamResponse:
             "choose an active or superseded one"
         )
     manifest = await call.services.kube.patch(
-        DEPLOYMENT, row.name, {"spec": {"activation": row.activation + 1}}
+        DEPLOYMENT, row.name, {"metadata": {"uid": row.uid}, "spec": {"activation": row.activation + 1}}
     )
     await call.services.store.deployments.observe(Deployment(manifest))
     row = await _wait_until(call, row, lambda current: current.status == "active", ROLLBACK_TIMEOUT_SECONDS)

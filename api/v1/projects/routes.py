@@ -1,6 +1,6 @@
 """Routes of projects: create, list, get, update, delete."""
 
-from collections.abc import Mapping
+from collections.abc import Iterable
 from typing import Any
 
 from aiohttp import web
@@ -17,12 +17,14 @@ from crds.objects import Project
 from kube import errors as kube_errors
 
 DEFAULT_PLAN = "free"
+MAX_WRITE_ATTEMPTS = 8
+"""The controller writes the status meanwhile, which changes the version too."""
 
 
-def _check_admin_fields(call: EndpointCall, project: str, spec: Mapping[str, Any] | None = None) -> None:
-    """Raise 403 for fields that grant permissions unless the caller is admin; `spec` is the current spec."""
-    if not call.caller.may("admin", project):
-        for field in (*view.admin_fields(call.body), *view.redirected_secrets(call.body, spec or {})):
+def _require_admin(call: EndpointCall, project: str, fields: Iterable[str]) -> None:
+    """Raise 403 for the first of these fields unless the caller is admin."""
+    for field in fields:
+        if not call.caller.may("admin", project):
             raise errors.forbidden(
                 f"{field} needs the scope admin; leave it out, or use a key that has it",
                 field=field,
@@ -54,7 +56,7 @@ async def create(call: EndpointCall) -> web.StreamResponse:
     """Create a project."""
     name = call.body["name"]
     call.caller.require_project(name, "name", call.scope)
-    _check_admin_fields(call, name)
+    _require_admin(call, name, view.admin_fields(call.body))
     _check_plan(call, DEFAULT_PLAN)
     body = {"metadata": {"name": name}, "spec": view.spec(call.body)}
     try:
@@ -80,12 +82,29 @@ async def get(call: EndpointCall) -> web.StreamResponse:
 async def update(call: EndpointCall) -> web.StreamResponse:
     """Merge the body into the project: omitted fields stay, null removes a field."""
     row = await lookup.project(call)
-    _check_admin_fields(call, row.name, row.spec)
+    # Refused early where the row shows it; `_patch` decides on the object.
+    _require_admin(call, row.name, view.admin_fields(call.body))
     _check_plan(call, str(row.spec.get("plan") or DEFAULT_PLAN))
-    patch = {"metadata": {"uid": row.uid}, "spec": view.spec(call.body)}
-    return responses.item(
-        view.item(await _record(call, await call.services.kube.patch(PROJECT, row.name, patch)))
-    )
+    return responses.item(view.item(await _record(call, await _patch(call, row))))
+
+
+async def _patch(call: EndpointCall, row: ProjectRow) -> dict[str, Any]:
+    """Patch exactly the version on which the permission was decided; the row may be older than the object."""
+    kube = call.services.kube
+    for attempt in range(1, MAX_WRITE_ATTEMPTS + 1):
+        manifest = await kube.get(PROJECT, row.name)
+        if manifest is None or manifest["metadata"]["uid"] != row.uid:
+            raise errors.not_found(f"the project {row.name} was deleted meanwhile")
+        spec = Project(manifest).spec
+        _require_admin(call, row.name, view.redirected_secrets(call.body, spec))
+        _check_plan(call, str(spec.get("plan") or DEFAULT_PLAN))
+        version = {"uid": row.uid, "resourceVersion": manifest["metadata"]["resourceVersion"]}
+        try:
+            return await kube.patch(PROJECT, row.name, {"metadata": version, "spec": view.spec(call.body)})
+        except kube_errors.KubeConflict:
+            if attempt == MAX_WRITE_ATTEMPTS:
+                raise
+    raise AssertionError("unreachable")
 
 
 async def delete(call: EndpointCall) -> web.StreamResponse:

@@ -5,6 +5,7 @@ import base64
 
 import pytest
 
+from api.v1.projects.routes import MAX_WRITE_ATTEMPTS
 from crds.kinds import PROJECT, SECRET
 
 
@@ -110,3 +111,100 @@ async def test_variable_set_with_kubectl_is_listed(testbed):
     await testbed.kube.create(SECRET, {"metadata": {"name": "crew-env"}, "stringData": {"TIDE": "high"}})
     (item,) = await testbed.data("GET", "/v1/projects/crew/env")
     assert item["name"] == "TIDE" and item["updated_at"].endswith("Z")
+
+
+HELD = {
+    "source": {"git": {"url": "https://git.example.com/a", "secretRef": {"name": "git"}}},
+    "github": {"repository": "team/a", "secretRef": {"name": "github"}},
+}
+
+
+async def deploy_key(testbed, *projects):
+    """Return the header of a key with the scope deploy."""
+    body = {"name": "deployer", "scopes": ["deploy"], "projects": list(projects) or None}
+    key = (await testbed.data("POST", "/v1/api-keys", body))["key"]
+    return {"headers": {"Authorization": f"Bearer {key}"}}
+
+
+@pytest.mark.parametrize(
+    ("body", "field"),
+    [
+        ({"source": {"git": {"url": "https://evil.example.com/a"}}}, "source.git.url"),
+        ({"source": {"git": {"url": "https://git.example.com/a/"}}}, "source.git.url"),
+        ({"github": {"repository": "team/b"}}, "github.repository"),
+    ],
+)
+async def test_destination_of_a_secret_needs_admin(testbed, body, field):
+    deployer = await deploy_key(testbed)
+    for name, spec in (("held", HELD), ("bare", {"source": {"git": {"url": "https://git.example.com/a"}}})):
+        await testbed.kube.create(PROJECT, {"metadata": {"name": name}, "spec": spec})
+        await visible(testbed, name)
+    status, found, _ = await testbed.call("PATCH", "/v1/projects/held", body, **deployer)
+    assert (status, found["error"]["details"]) == (403, {"field": field, "required_scope": "admin"})
+    allowed = [
+        ("held", {"source": {"git": {"url": "https://git.example.com/a", "path": "b"}}}, deployer),
+        ("held", {"github": {"repository": "team/a"}}, deployer),
+        ("held", body, {}),
+        ("held", {"source": None}, deployer),
+        *([("bare", body, deployer)] if "source" in body else []),
+    ]
+    for project, sent, who in allowed:
+        status, found, _ = await testbed.call("PATCH", f"/v1/projects/{project}", sent, **who)
+        assert status == 200, (sent, found)
+
+
+async def visible(testbed, name):
+    async with asyncio.timeout(60):
+        while (await testbed.call("GET", f"/v1/projects/{name}"))[0] != 200:
+            await asyncio.sleep(0.02)
+
+
+async def test_a_permission_is_decided_on_the_object_not_on_an_older_row(testbed, monkeypatch):
+    """The watch lags: the row is without the Secret that the object has."""
+    deployer = await deploy_key(testbed)
+    good, evil = "http://good.example/x.git", "http://evil.example/x.git"
+    await testbed.data("POST", "/v1/projects", {"name": "alpha"})
+    row = await testbed.store.projects.get("alpha")
+
+    async def old(name):
+        return row if name == "alpha" else None
+
+    monkeypatch.setattr(testbed.store.projects, "get", old)
+    source = {"git": {"url": good, "secretRef": {"name": "git"}}}
+    await testbed.kube.patch(PROJECT, "alpha", {"spec": {"source": source}})
+    sent = {"source": {"git": {"url": evil}}}
+    assert (await testbed.call("PATCH", "/v1/projects/alpha", sent, **deployer))[0] == 403
+    assert (await testbed.kube.get(PROJECT, "alpha"))["spec"]["source"] == source
+
+
+async def test_a_secret_is_never_named_next_to_an_address_that_another_call_set(testbed, monkeypatch):
+    """Between the decision and the patch the Secret is named: the patch is refused, and decided again."""
+    deployer = await deploy_key(testbed)
+    good, evil = "http://good.example/x.git", "http://evil.example/x.git"
+    await testbed.data("POST", "/v1/projects", {"name": "alpha"})
+    source, patch, named = {"git": {"url": good, "secretRef": {"name": "git"}}}, testbed.kube.patch, []
+
+    async def patch_late(kind, name, body, *more):
+        if not named:
+            named.append(True)
+            await patch(PROJECT, "alpha", {"spec": {"source": source}})
+        return await patch(kind, name, body, *more)
+
+    monkeypatch.setattr(testbed.kube, "patch", patch_late)
+    sent = {"source": {"git": {"url": evil}}}
+    assert (await testbed.call("PATCH", "/v1/projects/alpha", sent, **deployer))[0] == 403
+    assert named and (await testbed.kube.get(PROJECT, "alpha"))["spec"]["source"] == source
+
+
+async def test_a_change_meets_conflicts_a_bounded_number_of_times(testbed, monkeypatch):
+    await testbed.data("POST", "/v1/projects", {"name": "alpha"})
+    patch, tries = testbed.kube.patch, []
+
+    async def patch_late(kind, name, body, *more):
+        tries.append(name)
+        await patch(PROJECT, "alpha", {"metadata": {"annotations": {"touched": str(len(tries))}}})
+        return await patch(kind, name, body, *more)
+
+    monkeypatch.setattr(testbed.kube, "patch", patch_late)
+    status, found, _ = await testbed.call("PATCH", "/v1/projects/alpha", {"pod": None})
+    assert (status, found["error"]["code"], len(tries)) == (409, "conflict", MAX_WRITE_ATTEMPTS)

@@ -7,6 +7,7 @@ MATRIX = "tests/unit/api/auth/test_matrix.py"
 SCOPES = f"{MATRIX}::test_scopes_and_projects[one of two]"
 BAD_KEY = f"{MATRIX}::test_invalid_keys_are_rejected_everywhere"
 UPLOADS = "tests/unit/api/v1/test_uploads.py"
+PROJECTS = "tests/cluster/api_http/test_projects.py"
 PERMISSIONS = "tests/unit/api/auth/test_permissions.py"
 WORKFLOWS = "tests/unit/api/auth/test_workflows.py"
 TOKENS = "tests/unit/crds/test_pod_tokens.py"
@@ -65,8 +66,18 @@ HOLES: tuple[Hole, ...] = (
     ),
     hole(
         "X2", "the deploy scope may send a Secret elsewhere", "api/v1/projects/routes.py",
-        "(*view.admin_fields(call.body), *view.redirected_secrets(call.body, spec or {}))",
-        "view.admin_fields(call.body)", f"{PERMISSIONS}::test_destination_of_a_secret_needs_admin",
+        "view.redirected_secrets(call.body, spec)", "()",
+        f"{PROJECTS}::test_destination_of_a_secret_needs_admin",
+    ),
+    hole(
+        "X2", "a permission is decided on a row", "api/v1/projects/routes.py",
+        "spec = Project(manifest).spec", "spec = row.spec",
+        f"{PROJECTS}::test_a_permission_is_decided_on_the_object_not_on_an_older_row",
+    ),
+    hole(
+        "X2", "a permission is decided on another version than the one patched", "api/v1/projects/routes.py",
+        '"uid": row.uid, "resourceVersion": manifest["metadata"]["resourceVersion"]', '"uid": row.uid',
+        f"{PROJECTS}::test_a_secret_is_never_named_next_to_an_address_that_another_call_set",
     ),
     hole(
         "X2", "the run scope may choose the entrypoint", "api/v1/runs/routes.py",
