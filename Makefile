@@ -60,12 +60,12 @@ define complete_run
 	  && $(BIN)/python -m tests.slow $(REPORTS)/$@.xml && exit $$code
 endef
 
-test: ## check, and the tests of a change: unit, against the kube-apiserver, end-to-end (12 minutes)
+test: ## check, and the tests of a change: unit, against the kube-apiserver, end-to-end
 	@$(PYTHON) -m dev fit test
 	@$(MAKE) up $(STAMP) tools
 	$(call complete_run,-m "not campaign and not nightly")
 
-test-all: ## all tests but the campaign: also those marked `nightly` (40 minutes)
+test-all: ## all tests but the campaign: also those marked `nightly`
 	@$(PYTHON) -m dev fit test-all
 	@$(MAKE) up $(STAMP) tools
 	$(call complete_run,-m "not campaign and not alone",CREWYARD_GROUND_FAULTS=1 CREWYARD_COMPLETE_RUN=1 $(BIN)/pytest -q tests/campaign/ground -m "alone and not campaign")

@@ -14,6 +14,9 @@ from tests.lanes import HERE
 HARMLESS = ("unit", "registry", "heavy", "actions", "e2e")
 """Folders that may run on a shared cluster; tests/e2e/conftest.py excludes more."""
 
+UNIT_TIMEOUT_SECONDS = 300
+"""A unit test takes a second. One that hangs must not wait for the timeout of tests with builds."""
+
 # Properties check correctness, not latency: no deadline on a busy machine.
 hypothesis.settings.register_profile(
     "unhurried", deadline=None, suppress_health_check=[hypothesis.HealthCheck.too_slow]
@@ -29,8 +32,11 @@ def pytest_configure(config: pytest.Config) -> None:
 
 @pytest.hookimpl(tryfirst=True)
 def pytest_collection_modifyitems(items: list[pytest.Item]) -> None:
-    """Sort the tests into their order; skip those that must not run on the cluster of the current context."""
+    """Sort the tests, bound the unit tests; skip those that must not run on the current context's cluster."""
     items.sort(key=lambda item: lanes.rank(item.path))
+    for item in items:
+        if item.path.is_relative_to(HERE / "unit") and item.get_closest_marker("timeout") is None:
+            item.add_marker(pytest.mark.timeout(UNIT_TIMEOUT_SECONDS))
     if os.environ.get("CREWYARD_CLUSTER") != "current":
         return
     for item in items:
