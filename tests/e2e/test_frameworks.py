@@ -6,6 +6,7 @@ With the real packages. What lies beside an example goes into its project, where
 from collections.abc import AsyncIterator
 from typing import Any
 
+import pytest
 import pytest_asyncio
 
 from tests.e2e.framework import CASES, EXAMPLES, ExampleDeployment, build, check_order, told
@@ -94,6 +95,7 @@ TIDES = {
 }
 
 
+@pytest.mark.nightly
 async def test_crewai_flow_emits_events_of_its_crew(flow):
     run, events = await flow.run({"harbour": "Hamburg", "draught": 12.5})
     assert run["status"] == "succeeded", run
@@ -106,6 +108,7 @@ async def test_crewai_flow_emits_events_of_its_crew(flow):
     assert told(events, "log") == []
 
 
+@pytest.mark.nightly
 async def test_crewai_crew_object_with_failing_tool(flow):
     run, events = await flow.run({"harbour": "Atlantis"}, "passage.pilot:crew")
     assert (run["status"], run["output"]) == ("succeeded", {"depth": 9.1, "high_water": "06:40"})
@@ -118,6 +121,7 @@ async def test_crewai_crew_object_with_failing_tool(flow):
     assert told(events, "agent.", "tool.") == pilot("Atlantis", TIDES["Bristol"], *attempt * 3)
 
 
+@pytest.mark.nightly
 async def test_crewai_agent_failure(flow):
     run, events = await flow.run({}, "cases:Silent")
     assert (run["status"], run["error"]["reason"]) == ("failed", "CrewError")
@@ -128,6 +132,7 @@ async def test_crewai_agent_failure(flow):
     assert told(events, "agent.", "tool.") == attempt * 2
 
 
+@pytest.mark.nightly
 async def test_crewai_parallel_async_and_nested_crews(flow):
     run, events = await flow.run({}, "cases:Fleet")
     assert run["status"] == "succeeded", run
@@ -179,6 +184,7 @@ async def test_langgraph_graph_emits_node_and_tool_events(langgraph):
     assert (await langgraph.artifact(run, "report.md")).startswith("# Harbours\n")
 
 
+@pytest.mark.nightly
 async def test_langgraph_uncompiled_builder(graphs):
     run, events = await graphs.run({"question": "What are harbours?"}, "cases:builder")
     found = "Places where something large is put together from many parts."
@@ -193,6 +199,7 @@ async def test_langgraph_uncompiled_builder(graphs):
     ]
 
 
+@pytest.mark.nightly
 async def test_langgraph_async_node_and_tool(graphs):
     question = "Who is there?"
     run, events = await graphs.run({"messages": [{"role": "user", "content": question}]}, "cases:waiting")
@@ -215,6 +222,7 @@ async def test_langgraph_async_node_and_tool(graphs):
     assert [message["content"] for message in outputs[1]] == ["Argo hears you"]
 
 
+@pytest.mark.nightly
 async def test_langgraph_node_fails_with_its_tool(graphs):
     run, events = await graphs.run({}, "cases:failing")
     assert (run["status"], run["error"]["reason"]) == ("failed", "CrewError")
@@ -230,6 +238,7 @@ async def test_langgraph_node_fails_with_its_tool(graphs):
     ]
 
 
+@pytest.mark.nightly
 async def test_langchain_runnable_with_async_part(graphs):
     run, events = await graphs.run({"question": "Who works here?"}, "cases:runnable")
     found = "Crews: people with different trades who share one plan."

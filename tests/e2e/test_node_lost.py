@@ -32,6 +32,7 @@ async def ghost(testbed):
     await testbed.kubectl("delete", "node", name, "--ignore-not-found")
 
 
+@pytest.mark.nightly
 async def test_node_lost(testbed, upload_projects, ghost):
     """Slow: the node controller deletes the pod of a lost node after a minute."""
     taint = {"key": LABEL, "operator": "Equal", "value": ghost, "effect": "NoSchedule"}

@@ -8,6 +8,8 @@ import asyncio
 import json
 from datetime import UTC, datetime, timedelta
 
+import pytest
+
 from tests.e2e.registry import RegistryRepository
 from tests.e2e.testbed import eventually
 
@@ -42,6 +44,7 @@ async def prune_pods(testbed, project: str) -> list[str]:
     return (await testbed.kubectl("get", "pods", "-l", label, "-o", "name")).split()
 
 
+@pytest.mark.nightly
 async def test_old_images_are_deleted_and_kept_ones_run(testbed, upload_projects):
     """Slow: several builds, and the delay between announcing and deleting an image."""
     upload_project = await upload_projects()

@@ -20,7 +20,8 @@ async def all_deployments(testbed):
     return [Deployment(item) for item in (await testbed.kube.list(kinds.DEPLOYMENT)).items]
 
 
-@pytest.mark.parametrize("kopf", [True, pytest.param(False, marks=pytest.mark.nightly)])
+@pytest.mark.nightly
+@pytest.mark.parametrize("kopf", [True, False])
 async def test_newest_of_twenty_pushes_wins(kube, tmp_path, kopf):
     config = settings(kube.namespace, kopf=kopf, timing=replace(FAST, coalescing_window=WINDOW))
     with GitServer(tmp_path) as server:
