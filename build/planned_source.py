@@ -1,33 +1,43 @@
 """The source with its plan, which both pods of a build need. Called by build.assemble and build.workspace."""
 
+import posixpath
 import time
-from dataclasses import dataclass
+from collections.abc import Iterable, Mapping
+from dataclasses import dataclass, field
 
 from build.logs import BuildLog
 from build.settings import BuildSettings
 from build.source.fetch import fetch_source
+from build.source.fetched import FetchedSource
 from build.source.tree import CheckedSourceTree
-from plan.keys import dependencies_key
+from plan.keys import combined_hash, dependencies_key
 from plan.make import Planned, make_plan
 
 
 @dataclass(frozen=True)
 class PlannedSource:
-    """`tree` without excluded files, its plan, and the key of its dependency image on `base_image`."""
+    """`tree` without excluded files, its plan, and the key of its dependency image on `base_image`.
+
+    `path` is its directory in the repository, `outside` are projects of other directories there.
+    """
 
     tree: CheckedSourceTree
     planned: Planned
     key: str
     base_image: str
+    path: str = ""
+    outside: Mapping[str, CheckedSourceTree] = field(default_factory=dict)
 
 
 def fetch_and_plan(settings: BuildSettings, log: BuildLog) -> PlannedSource:
     """Fetch the source, plan it and log both. Raises PlanError or InfrastructureError."""
     started = time.monotonic()
     fetched = fetch_source(settings, log)
-    planned = make_plan(fetched, settings.crew, list(settings.base_images), bool(settings.private_index))
-    tree = fetched.without(planned.excluded)
-    excluded = f" ({len(fetched) - len(tree)} excluded)" if len(tree) < len(fetched) else ""
+    pythons, private = list(settings.base_images), bool(settings.private_index)
+    planned = make_plan(fetched.tree, settings.crew, pythons, private, fetched.path, fetched.outside)
+    tree = fetched.tree.without(planned.excluded)
+    count = len(fetched.tree)
+    excluded = f" ({count - len(tree)} excluded)" if len(tree) < count else ""
     took = time.monotonic() - started
     log.line(f"source: {len(tree)} files{excluded}, {tree.bytes} bytes, {tree.hash[:12]}, after {took:.2f} s")
     plan = planned.plan
@@ -38,5 +48,19 @@ def fetch_and_plan(settings: BuildSettings, log: BuildLog) -> PlannedSource:
         log.line(f"the project in {directory or '.'} is installed as a package: code changes rebuild it")
     base_image = settings.base_images[plan.python]
     index = settings.private_index
-    key = dependencies_key(planned.declaration, plan.python, base_image, tree.hash, index)
-    return PlannedSource(tree, planned, key, base_image)
+    outside = _outside_projects(fetched, planned.declaration.projects)
+    installed = combined_hash(tree.hash, {path: project.hash for path, project in outside.items()})
+    key = dependencies_key(planned.declaration, plan.python, base_image, installed, index)
+    return PlannedSource(tree, planned, key, base_image, fetched.path, outside)
+
+
+def _outside_projects(fetched: FetchedSource, projects: Iterable[str]) -> dict[str, CheckedSourceTree]:
+    """Return the trees of the projects that are not in the source, by directory."""
+    trees: dict[str, CheckedSourceTree] = {}
+    if fetched.outside is None:
+        return trees
+    for project in projects:
+        directory = posixpath.dirname(project) if project in fetched.outside else project
+        if directory not in trees and not f"{directory}/".startswith(f"{fetched.path}/"):
+            trees[directory] = fetched.outside.tree(directory)
+    return trees

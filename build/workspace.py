@@ -8,7 +8,6 @@ from build.errors import InfrastructureError
 from build.logs import BuildLog
 from build.planned_source import PlannedSource, fetch_and_plan
 from build.settings import BuildSettings
-from build.source.tree import CheckedSourceTree
 from egress import ca_bundle
 from plan.packages.dockerfile import dockerfile
 from plan.packages.own_project import lacks_build_file
@@ -57,12 +56,15 @@ def _write_ca_bundle(workspace: Path, environ: Mapping[str, str]) -> str:
 
 
 def _write_tree(source: PlannedSource, target: Path) -> None:
-    tree: CheckedSourceTree = source.tree
-    for path in tree:
-        _write(target / path, tree[path], 0o755 if tree.entry(path).executable else 0o644)
+    """Write the source, and other projects of its repository, in the layout of the repository."""
+    for directory, tree in [*source.outside.items(), (source.path, source.tree)]:
+        for path in tree:
+            mode = 0o755 if tree.entry(path).executable else 0o644
+            _write(target / directory / path, tree[path], mode)
     for directory in source.planned.declaration.projects:
-        if directory not in tree and lacks_build_file(tree, directory):
-            _write(target / directory / "pyproject.toml", _SETUPTOOLS)
+        project = target / directory
+        if project.is_dir() and lacks_build_file([path.name for path in project.iterdir()]):
+            _write(project / "pyproject.toml", _SETUPTOOLS)
 
 
 def _write(path: Path, data: bytes, mode: int = 0o644) -> None:

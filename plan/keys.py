@@ -5,7 +5,7 @@ Every value is hashed with its name as canonical JSON; different inputs never gi
 
 import hashlib
 import json
-from collections.abc import Iterable
+from collections.abc import Iterable, Mapping
 
 from .make import Plan
 from .packages.dependencies import DependencyDeclaration
@@ -37,6 +37,11 @@ def dependencies_key(
 def tree_hash(entries: Iterable[tuple[str, bool, str]]) -> str:
     """Return the hash of a source tree from (path, executable, SHA-256 of the bytes), in any order."""
     return digest({"kind": "tree", "files": [[path, bool(run), sha] for path, run, sha in sorted(entries)]})
+
+
+def combined_hash(tree: str, outside: Mapping[str, str]) -> str:
+    """Return the hash of a source and of the projects outside of it, by directory."""
+    return digest({"kind": "trees", "source": tree, "outside": dict(outside)}) if outside else tree
 
 
 def build_key(tree: str, plan: Plan, dependencies: str, runner: str) -> str:

@@ -7,14 +7,15 @@ import re
 import shutil
 import tempfile
 import time
+import weakref
 from pathlib import Path
 from typing import Any
 
 from build.errors import GIT_NOT_FOUND, BuildRefused
 from build.logs import BuildLog
 from build.settings import FetchNetworks, GitSource, SourceLimits
+from build.source.fetched import FetchedSource
 from build.source.git_failure import GitFetchFailed, build_error
-from build.source.tree import CheckedSourceTree
 from egress.addresses import AddressRules
 from egress.git.credentials import GitCredentials
 from egress.git.repository_url import display_url, parse, printable
@@ -31,9 +32,10 @@ def fetch_git(
     networks: FetchNetworks,
     limits: SourceLimits,
     log: BuildLog,
-) -> CheckedSourceTree:
+) -> FetchedSource:
     """Return the files of `source.commit` below `source.path`. Raises BuildRefused or InfrastructureError."""
-    from build.source.git_tree import read_tree
+    from build.source.git_outside import GitOutsideFiles
+    from build.source.git_tree import read_tree, subdirectory_of
 
     check_url(source.url)
     if not _COMMIT.fullmatch(source.commit):
@@ -44,9 +46,17 @@ def fetch_git(
     try:
         log.line(f"fetching {display_url(source.url)} at {source.commit}")
         repository = _fetch_with_retries(source, credentials, rules, limits, directory, log)
-        return read_tree(repository, source, limits, log)
-    finally:
+        tree, path = read_tree(repository, source, limits, log), subdirectory_of(source)
+        if path:
+            outside = GitOutsideFiles(repository, source, path, limits, log)
+            # Read on access, so its objects stay as long as it does.
+            weakref.finalize(outside, shutil.rmtree, directory, ignore_errors=True)
+            return FetchedSource(tree, path, outside)
+    except BaseException:
         shutil.rmtree(directory, ignore_errors=True)
+        raise
+    shutil.rmtree(directory, ignore_errors=True)
+    return FetchedSource(tree)
 
 
 def check_url(url: str) -> None:

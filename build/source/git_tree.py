@@ -1,11 +1,12 @@
 """Reading of a fetched commit into a checked tree. Called by build.source.fetch_git.
 
 No checkout, hooks or filters: reads blobs from the object database. Does not follow submodules and LFS
-pointers; a symbolic link becomes a copy of the file of the tree that it points to.
+pointers; a symbolic link becomes a copy of the file or directory of the repository that it points to.
 """
 
 import io
 import posixpath
+from dataclasses import dataclass
 from typing import Any
 
 import pygit2
@@ -18,6 +19,8 @@ from egress.git.repository_url import printable
 
 # The maximum length of a path on Linux.
 _MAX_LINK_BYTES = 4095
+# Of links to links, and of links in linked directories.
+_MAX_LINKS = 8
 
 
 def read_tree(
@@ -35,14 +38,30 @@ def read_tree(
         ) from None
 
 
+def subdirectory_of(source: GitSource) -> str:
+    """Return the normalized path of the source in its repository; empty for the root."""
+    path = posixpath.normpath(source.path.strip("/") or ".")
+    return "" if path == "." else path
+
+
+@dataclass(frozen=True)
+class _Directory:
+    """A directory to read: its path in the source, its tree, its path in the repository, links on the way."""
+
+    path: str
+    tree: Any
+    real_path: str
+    links: int = 0
+
+
 def _read(
     repository: pygit2.Repository, source: GitSource, limits: SourceLimits, log: BuildLog
 ) -> CheckedSourceTree:
-    tree: Any = repository[source.commit].peel(pygit2.Tree)
-    subdirectory = posixpath.normpath(source.path.strip("/") or ".")
-    if subdirectory != ".":
+    root: Any = repository[source.commit].peel(pygit2.Tree)
+    tree, subdirectory = root, subdirectory_of(source)
+    if subdirectory:
         try:
-            tree = tree[subdirectory]
+            tree = root[subdirectory]
         except (KeyError, ValueError):
             tree = None
         if not isinstance(tree, pygit2.Tree):
@@ -52,20 +71,23 @@ def _read(
                 "Check the project's source.git.path.",
             )
     builder = TreeBuilder(limits)
-    pending = [("", tree)]
+    pending = [_Directory("", tree, subdirectory)]
     while pending:
-        prefix, current = pending.pop()
-        for item in current:
+        current = pending.pop()
+        for item in current.tree:
             builder.count_entry()
-            path = prefix + item.name
+            path, links = posixpath.join(current.path, item.name), current.links
+            real_path = posixpath.join(current.real_path, item.name)
+            if item.filemode == pygit2.enums.FileMode.LINK:
+                checked_path(path)
+                item, real_path = _resolve_link(repository, root, path, real_path, item, links)
+                links += 1
             if item.filemode == pygit2.enums.FileMode.TREE:
                 checked_path(path)
-                pending.append((f"{path}/", item))
+                pending.append(_Directory(path, item, real_path, links))
             elif item.filemode == pygit2.enums.FileMode.COMMIT:
                 log.line(f"{printable(path)} is a submodule: not fetched")
             else:
-                if item.filemode == pygit2.enums.FileMode.LINK:
-                    item = _resolve_link(repository, tree, path, item)
                 executable = item.filemode == pygit2.enums.FileMode.BLOB_EXECUTABLE
                 # Check the size first: a small pack may contain an enormous object.
                 builder.check_room(repository.odb.read_header(item.id)[1])
@@ -73,26 +95,32 @@ def _read(
     return builder.finish()
 
 
-def _resolve_link(repository: Any, root: Any, path: str, link: Any) -> Any:
-    """Return the file of the tree that a symbolic link points to, through at most 8 links."""
-    target_path, item = path, link
-    for _ in range(8):
+def _resolve_link(
+    repository: Any, root: Any, path: str, real_path: str, link: Any, links: int
+) -> tuple[Any, str]:
+    """Return the file or directory of the repository that a symbolic link points to, and its path there."""
+    target_path, item = real_path, link
+    for _ in range(_MAX_LINKS - links):
         if repository.odb.read_header(item.id)[1] > _MAX_LINK_BYTES:
             break  # checked before the read: a small pack may contain an enormous object
         target = item.data.decode("utf-8", "replace")
         target_path = posixpath.normpath(posixpath.join(posixpath.dirname(target_path), target))
-        if target.startswith("/") or target_path.partition("/")[0] == "..":
+        if target.startswith("/") or target_path.partition("/")[0] in ("..", "."):
             break
+        if f"{real_path}/".startswith(f"{target_path}/"):
+            break  # the directory contains the link
         try:
             item = root[target_path]
         except (KeyError, ValueError):
             break
+        if isinstance(item, pygit2.Tree):
+            return item, target_path
         if not isinstance(item, pygit2.Blob):
             break
         if item.filemode != pygit2.enums.FileMode.LINK:
-            return item
+            return item, target_path
     raise BuildRefused(
         CONTEXT_INVALID,
-        f"{printable(path)} is a symbolic link that does not point to a file of the source",
+        f"{printable(path)} is a symbolic link that does not point to a file or directory of the repository",
         "Replace the link with a copy of its target, or remove it.",
     )

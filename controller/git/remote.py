@@ -3,7 +3,6 @@
 Called by `controller.git.client` for short HTTP listings, and by `controller.git.child` for all others.
 """
 
-import contextlib
 from collections.abc import Callable, Iterable, Mapping
 from pathlib import Path
 from typing import Any, TypeVar
@@ -13,18 +12,17 @@ import pygit2
 from controller.git.failure import MAX_LISTING_BYTES, no_commit, problem_of
 from controller.git.repository import (
     CommitInfo,
-    GitProblem,
     Remote,
     RemoteHead,
     choose_head,
     refname,
     subject,
 )
+from controller.git.source_tree import source_tree
 from egress.addresses import AddressRules
 from egress.git.errors import GitErrorKind, classify
 from egress.git.fetch_commit import CommitMissing, fetch_single_commit
 from egress.git.remote import AccessDenied, callbacks, configure_libgit2, relay_for
-from egress.git.repository_url import printable
 
 T = TypeVar("T")
 CONNECT_TIMEOUT_SECONDS = 10
@@ -78,7 +76,7 @@ def fetch_commit(
         except CommitMissing:
             raise no_commit(remote, head) from None
         text = commit.raw_message.decode(_codec(commit.message_encoding), "replace")
-        return CommitInfo(subject(text), _tree(commit, path))
+        return CommitInfo(subject(text), source_tree(near, commit, path))
 
     try:
         return _with_remote(remote, rules, seconds, max_bytes + MAX_LISTING_BYTES, work_dir, work)
@@ -135,20 +133,6 @@ def hit_limit(error: Exception) -> bool:
     low = str(error).lower()
     words = ("out of memory", "cannot allocate", "failed to mmap", "failed to allocate", "file too large")
     return isinstance(error, MemoryError) or any(word in low for word in words)
-
-
-def _tree(commit: pygit2.Commit, path: str) -> str:
-    if not path.strip("/"):
-        return str(commit.tree.id)
-    entry: Any = None
-    with contextlib.suppress(KeyError, ValueError):
-        entry = commit.tree[path.strip("/")]
-    if not isinstance(entry, pygit2.Tree):
-        raise GitProblem(
-            "PathNotFound",
-            f"the head has no directory {printable(path)}; push it, or correct spec.source.git.path",
-        )
-    return str(entry.id)
 
 
 def _codec(encoding: str | None) -> str:

@@ -6,7 +6,7 @@ Decides by file names and a few keys; only the builder executes the project.
 import posixpath
 import re
 import tomllib
-from collections.abc import Iterable
+from collections.abc import Container, Iterable
 
 from ..config.toml_tables import read_toml
 from ..errors import CONFIG_INVALID, PlanError
@@ -39,9 +39,9 @@ def is_project(files: Files, directory: str) -> bool:
     return setup in files and bool(_SECTIONS.search(text_of(files, setup)))
 
 
-def lacks_build_file(files: Files, directory: str) -> bool:
-    """Return whether the project has only a setup.cfg, which pip refuses."""
-    return not any(posixpath.join(directory, name) in files for name in _INSTALLABLE)
+def lacks_build_file(names: Container[str]) -> bool:
+    """Return whether a project with these files in its directory has only a setup.cfg, which pip refuses."""
+    return not any(name in names for name in _INSTALLABLE)
 
 
 def find_project(files: Files, module: str) -> tuple[str, str] | None:

@@ -75,6 +75,22 @@ def read_tree(directory: Path) -> SourceTree:
     return SourceTree(root, paths)
 
 
+def read_outside(directory: Path) -> tuple[str, SourceTree | None]:
+    """Return the directory's path in its git repository and the repository's other files, if any."""
+    root = directory.resolve()
+    top = git_text(root, "rev-parse", "--show-toplevel")
+    if top is None or Path(top) == root or not root.is_relative_to(top):
+        return "", None
+    base = root.relative_to(top).as_posix()
+    listed = _git_files(Path(top)) or []
+    outside = (
+        path
+        for path in listed
+        if not path.startswith(f"{base}/") and _is_text(path) and _belongs(Path(top), path)
+    )
+    return base, SourceTree(Path(top), list(itertools.islice(outside, MAX_FILES)))
+
+
 def _belongs(root: Path, path: str) -> bool:
     """Return whether the path is a file of the tree: not a link out of it, not a file of secrets."""
     parts = path.split("/")

@@ -230,6 +230,24 @@ def test_lint_notes_keys_without_effect(tmp_path, capsys):
     assert json.loads(capsys.readouterr().out)["notes"] == [note]
 
 
+def test_lint_of_a_directory_sees_its_repository(tmp_path, capsys):
+    tree_of(
+        tmp_path,
+        **{
+            "crews/a/main.py": "def kickoff(): pass",
+            "crews/a/requirements.txt": "-e ../../libs/x\n",
+            "libs/x/pyproject.toml": "[project]\nname = 'x'\ndependencies = ['six']\n",
+        },
+    )
+    assert call(["lint", str(tmp_path / "crews/a")]) == 1
+    assert "outside of the source" in capsys.readouterr().err
+    subprocess.run(["git", "init", "-q", str(tmp_path)], check=True)
+    assert call(["lint", str(tmp_path / "crews/a"), "--json"]) == 0
+    row = json.loads(capsys.readouterr().out)
+    assert row["dependencies"] == "crews/a/requirements.txt"
+    assert row["notes"] == ["needs libs/x of the repository: deploy from git with source.git.path crews/a"]
+
+
 def test_a_missing_address_is_an_error_with_the_next_step(tmp_path, capsys, monkeypatch):
     monkeypatch.setenv("CREWYARD_CONFIG", str(tmp_path / "none"))
     monkeypatch.delenv("CREWYARD_URL", raising=False)

@@ -1,5 +1,6 @@
 """`crewyard lint`: the build plan of a source tree, without a build."""
 
+from collections.abc import Container, Sequence
 from pathlib import Path
 from typing import Any
 
@@ -7,7 +8,7 @@ import click
 
 from crewyard.cli.context import FAILED, CliContext, with_context
 from crewyard.cli.output import Column, field
-from crewyard.cli.source_tree import read_tree
+from crewyard.cli.source_tree import read_outside, read_tree
 from crewyard.plan.errors import PlanError
 from crewyard.plan.make import Planned, make_plan
 
@@ -38,7 +39,9 @@ _FIELDS = (
 def lint(context: CliContext, directory: Path, crew: str | None, pythons: tuple[str, ...]) -> None:
     """Show how a crew would be built and run, or the error in its configuration."""
     try:
-        planned = make_plan(read_tree(directory), crew, pythons)
+        base, outside = read_outside(directory)
+        planned = make_plan(read_tree(directory), crew, pythons, base=base, outside=outside)
+        notes = (*planned.notes, *_outside_notes(planned, base, outside or {}))
     except PlanError as error:
         if context.as_json:
             context.output.item({"reason": error.reason, "message": error.message, "hint": error.hint}, None)
@@ -48,12 +51,22 @@ def lint(context: CliContext, directory: Path, crew: str | None, pythons: tuple[
                 context.output.status(error.hint)
         raise SystemExit(FAILED) from None
     if not context.as_json:
-        for note in planned.notes:
+        for note in notes:
             context.output.status(f"note: {note}", "yellow")
-    context.output.details(_row(planned), _FIELDS)
+    context.output.details(_row(planned, notes), _FIELDS)
 
 
-def _row(planned: Planned) -> dict[str, Any]:
+def _outside_notes(planned: Planned, base: str, outside: Container[str]) -> list[str]:
+    """Return a note where the plan needs files above the directory, which an upload does not contain."""
+    declaration = planned.declaration
+    above = [path for path in declaration.origin.split(", ") if path in outside]
+    above += [path or "." for path in declaration.projects if not f"{path}/".startswith(f"{base}/")]
+    if not base or not above:
+        return []
+    return [f"needs {', '.join(above)} of the repository: deploy from git with source.git.path {base}"]
+
+
+def _row(planned: Planned, notes: Sequence[str]) -> dict[str, Any]:
     plan = planned.plan
     return {
         "framework": plan.framework,
@@ -63,5 +76,5 @@ def _row(planned: Planned) -> dict[str, Any]:
         "dependencies": planned.declaration.origin or None,
         "env_required": list(plan.env_required),
         "left_out": sorted(planned.excluded),
-        "notes": list(planned.notes),
+        "notes": list(notes),
     }

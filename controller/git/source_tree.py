@@ -1,0 +1,84 @@
+"""Identity of a source in a commit: equal ids mean that a build reads the same files. Called by remote.
+
+It is the id of the tree at the path. Where the source may read files outside of its path (a workspace above
+it, `../` in its declarations, a link), the id also covers the whole repository.
+"""
+
+import hashlib
+import posixpath
+from typing import Any
+
+import pygit2
+
+from controller.git.repository import GitProblem
+from egress.git.repository_url import printable
+
+_DECLARATIONS = (".toml", ".txt", ".lock", "langgraph.json")
+_MAX_DECLARATION_BYTES = 1 << 20
+_MAX_ENTRIES = 50_000
+_WORKSPACE = b"tool.uv.workspace"
+
+
+def source_tree(repository: Any, commit: pygit2.Commit, path: str) -> str:
+    """Return the id of the source at `path`. Raises GitProblem where there is no such directory."""
+    root: Any = commit.tree
+    normalized = posixpath.normpath(path.strip("/") or ".")
+    if normalized == ".":
+        return str(root.id)
+    try:
+        tree = root[normalized]
+    except (KeyError, ValueError):
+        tree = None
+    if not isinstance(tree, pygit2.Tree):
+        raise GitProblem(
+            "PathNotFound",
+            f"the head has no directory {printable(path)}; push it, or correct spec.source.git.path",
+        )
+    try:
+        alone = not _in_workspace(repository, root, normalized) and not _names_outside(repository, tree)
+    except (KeyError, ValueError, pygit2.GitError):
+        alone = True  # a damaged commit, which the build refuses with a reason
+    if alone:
+        return str(tree.id)
+    return hashlib.sha1(f"{normalized}\0{root.id}".encode(), usedforsecurity=False).hexdigest()
+
+
+def _in_workspace(repository: Any, root: Any, path: str) -> bool:
+    """Return whether a directory above `path` has the root of a uv workspace."""
+    while path:
+        path = posixpath.dirname(path)
+        try:
+            item = root[posixpath.join(path, "pyproject.toml")]
+        except (KeyError, ValueError):
+            continue
+        if isinstance(item, pygit2.Blob) and _WORKSPACE in _content(repository, item):
+            return True
+    return False
+
+
+def _names_outside(repository: Any, tree: Any) -> bool:
+    """Return whether a declaration or a link names a parent directory, or there are too many to tell."""
+    pending, count = [tree], 0
+    while pending:
+        for item in pending.pop():
+            count += 1
+            if count > _MAX_ENTRIES:
+                return True
+            if isinstance(item, pygit2.Tree):
+                pending.append(item)
+            elif not isinstance(item, pygit2.Blob):
+                continue
+            elif item.filemode == pygit2.enums.FileMode.LINK or str(item.name).endswith(_DECLARATIONS):
+                content = _content(repository, item)
+                if b"../" in content or content == b"..":
+                    return True
+    return False
+
+
+def _content(repository: Any, blob: Any) -> bytes:
+    """Return the content of a blob; empty above the size of a declaration."""
+    # The header first: a small pack may contain an enormous object.
+    if repository.odb.read_header(blob.id)[1] > _MAX_DECLARATION_BYTES:
+        return b""
+    data: bytes = blob.data
+    return data
