@@ -92,6 +92,7 @@ class ControllerProcess:
                     config.timing.coalescing_window,
                     build_admission.source_key,
                     config.placements,
+                    config.limits,
                 ).reconcile,
                 event_map.GITHUB: GitHubReconciler(applier, config, self._github).reconcile,
                 event_map.SOURCE: SourceReconciler(applier, config, self._git, observed_sources).reconcile,

@@ -51,6 +51,8 @@ class InstallationLimits:
     start_seconds: int = _limit(300, 1, 3600)
     unschedulable_seconds: int = _limit(3600, 1, _DAY)
     build_seconds: int = _limit(1800, 1, _DAY)
+    build_max_seconds: int = _limit(4 * 3600, 1, _DAY)
+    """At least `build_seconds` where only that one is set."""
     project_keys: int = _limit(1000, 1, 10_000)
 
 
@@ -60,6 +62,7 @@ RANGES: Mapping[str, tuple[int, int]] = {
 """The minimum and maximum of each limit."""
 _ORDERED_PAIRS = (
     ("run_seconds", "run_max_seconds"),
+    ("build_seconds", "build_max_seconds"),
     ("input_object_bytes", "input_bytes"),
     ("input_inline_bytes", "input_bytes"),
 )
@@ -78,6 +81,8 @@ def read_limits(environ: Mapping[str, str], errors: list[str]) -> InstallationLi
                 f"{context_bytes}; omit one of them"
             )
     defaults = InstallationLimits()
+    if "build_max_seconds" not in values:
+        values["build_max_seconds"] = max(values.get("build_seconds", 0), defaults.build_max_seconds)
     for lower, upper in _ORDERED_PAIRS:
         maximum = values.get(upper, getattr(defaults, upper))
         if lower in values and values[lower] > maximum:

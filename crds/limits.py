@@ -1,7 +1,7 @@
-"""Plans and run timeouts, computed identically by API and controller.
+"""Plans and timeouts, computed identically by API and controller.
 
-Precedence of a run's timeout: Run, configuration file, Project, default; never above the installation's
-maximum.
+Precedence of a run's timeout: Run, configuration file, Project, default; of a build's: Project, default. None
+is above the installation's maximum.
 """
 
 import json
@@ -89,3 +89,20 @@ def run_timeout(
         or ((project.spec.get("run") or {}).get("timeout") if project else None)
     )
     return min(durations.seconds(requested) if requested else limits.run_seconds, limits.run_max_seconds)
+
+
+def build_timeout(project: Project, default_seconds: int, limits: InstallationLimits) -> int:
+    """Return the seconds that one pod of a build may take."""
+    requested = (project.spec.get("build") or {}).get("timeout")
+    return min(durations.seconds(requested) if requested else default_seconds, limits.build_max_seconds)
+
+
+def lowered_timeouts(project: Project, limits: InstallationLimits) -> tuple[str, ...]:
+    """Return a note for each timeout of a Project above the installation's maximum."""
+    maxima = {"run": limits.run_max_seconds, "build": limits.build_max_seconds}
+    requested = {part: (project.spec.get(part) or {}).get("timeout") for part in maxima}
+    return tuple(
+        f"{part}.timeout: {text} is lowered to {durations.text(maxima[part])}"
+        for part, text in requested.items()
+        if text and durations.seconds(text) > maxima[part]
+    )

@@ -10,7 +10,7 @@ from controller.config import ControllerConfig
 from controller.deployment.source_key import private_index
 from controller.pods import push_secret
 from controller.pods.env import from_secret, json_env
-from crds import durations, pod_tokens
+from crds import limits, pod_tokens
 from crds.objects import Deployment, Project
 
 SOURCE_LIMITS = ("context_bytes", "unpacked_bytes", "entries", "ratio")
@@ -37,8 +37,7 @@ _INDEX_VARIABLES = (
 
 def timeout(project: Project, config: ControllerConfig) -> int:
     """Return the deadline of one build pod in seconds."""
-    asked = (project.spec.get("build") or {}).get("timeout")
-    return durations.seconds(asked) if asked else config.timing.build_timeout
+    return limits.build_timeout(project, config.timing.build_timeout, config.limits)
 
 
 def build_request(

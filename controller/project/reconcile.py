@@ -14,6 +14,8 @@ from controller.runtime.apply import Applier
 from controller.runtime.decision import Create
 from controller.source.observed import ObservedSource, ObservedSources
 from crds import kinds
+from crds.installation_limits import InstallationLimits
+from crds.limits import lowered_timeouts
 from crds.objects import Deployment, Project
 
 
@@ -28,6 +30,7 @@ class ProjectReconciler:
     """Minimum seconds between two builds that commits start."""
     source_key: Callable[[Deployment, Project], str | None] = lambda *_: None
     placements: NodePlacements = field(default_factory=NodePlacements)
+    limits: InstallationLimits = field(default_factory=InstallationLimits)
 
     async def reconcile(self, name: str) -> None:
         """Reconcile one Project. Raises `kube.errors`; the worker then retries."""
@@ -55,7 +58,7 @@ class ProjectReconciler:
             observed,
             datetime.now(UTC),
             self._coalescing(project, deployments),
-            self.placements.notes(project),
+            (*self.placements.notes(project), *lowered_timeouts(project, self.limits)),
         )
         # Before any await: every head seen from now on follows this one.
         if observed is not None and observed.commit and not decision.requeue_after:

@@ -38,7 +38,8 @@ def conditions_of(
     if wanted is None:
         return {}, []
     if lowered:
-        message = f"{'; '.join(lowered)}. Change the fields, or ask the operator to raise CREWYARD_PODS."
+        advice = "Change the fields, or ask the operator to raise CREWYARD_PODS or CREWYARD_LIMITS."
+        message = f"{'; '.join(lowered)}. {advice}"
         wanted.append(Condition(conditions.LIMITED, True, ABOVE_CEILING, message))
     old = conditions.find(project.conditions, conditions.READY) or {}
     new = wanted[0]

@@ -53,4 +53,9 @@ HOLES: tuple[Hole, ...] = (
         "    try:\n        return await handler(request)\n    except errors.HttpApiError as error:",
         TENANTS,
     ),
+    hole(
+        "X11", "a build lasts as long as its project likes", "crds/limits.py",
+        "default_seconds, limits.build_max_seconds)", "default_seconds, 10**9)",
+        "tests/unit/controller/deployment/test_pod.py::test_no_build_is_longer_than_the_installation_allows",
+    ),
 )  # fmt: skip

@@ -20,6 +20,8 @@ from crds.installation_limits import (
     InstallationLimits,
     read_limits,
 )
+from crds.limits import lowered_timeouts
+from crds.objects import Project
 from runner.pid1.claim import ClaimGrant
 
 MIB = 1 << 20
@@ -110,6 +112,8 @@ def test_both_processes_report_all_errors_and_do_not_start():
     ("given", "field", "value"),
     [
         ({"run_max_seconds": 600}, "run_seconds", 600),
+        ({"build_max_seconds": 600}, "build_seconds", 600),
+        ({"build_seconds": 80_000}, "build_max_seconds", 80_000),
         ({"input_bytes": 1000}, "input_object_bytes", 1000),
         ({"input_bytes": 1000}, "input_inline_bytes", 1000),
         ({"input_bytes": 2 * MIB}, "input_object_bytes", 256 * 1024),
@@ -125,6 +129,10 @@ def test_default_is_lowered_to_its_upper_bound(given, field, value):
     [
         ({"run_seconds": 90_000}, "run_seconds is 90000, above run_max_seconds, 86400"),
         ({"run_seconds": 601, "run_max_seconds": 600}, "run_seconds is 601, above run_max_seconds, 600"),
+        (
+            {"build_seconds": 601, "build_max_seconds": 600},
+            "build_seconds is 601, above build_max_seconds, 600",
+        ),
         ({"input_bytes": 99, "input_object_bytes": 100}, "input_object_bytes is 100, above input_bytes, 99"),
     ],
 )
@@ -144,6 +152,16 @@ def test_max_upload_must_equal_context_bytes():
     assert read('{"context_bytes": 7}', "7") == (InstallationLimits(context_bytes=7), [])
     _, errors = read('{"context_bytes": 7}', "8")
     assert len(errors) == 1 and MAX_UPLOAD_VARIABLE in errors[0] and "context_bytes 7" in errors[0]
+
+
+def test_a_timeout_above_the_maximum_is_named():
+    limits = InstallationLimits(run_max_seconds=3600, build_max_seconds=5400)
+    spec = {"run": {"timeout": "500h"}, "build": {"timeout": "2h"}}
+    assert lowered_timeouts(Project({"spec": spec}), limits) == (
+        "run.timeout: 500h is lowered to 1h",
+        "build.timeout: 2h is lowered to 1h30m",
+    )
+    assert lowered_timeouts(Project({"spec": {"build": {"timeout": "1h30m"}}}), limits) == ()
 
 
 @pytest.mark.parametrize("text", ["0", "-1", "many", "nan", "inf", "1e12", "5368709121"])

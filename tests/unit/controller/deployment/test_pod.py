@@ -155,6 +155,17 @@ def test_limits_are_the_projects(bodies):
     assert bodies()["assemble"]["spec"]["activeDeadlineSeconds"] == 1800
 
 
+def test_no_build_is_longer_than_the_installation_allows(bodies, config):
+    made = bodies(build={"timeout": "500000h"})
+    for body, container in (("assemble", "assemble"), ("dependencies", "source")):
+        assert made[body]["spec"]["activeDeadlineSeconds"] == 4 * 3600
+        env = {e["name"]: e.get("value") for e in containers(made[body])[container]["env"]}
+        assert json.loads(env["CREWYARD_BUILD"])["seconds"] == 4 * 3600
+    shorter = replace(config, limits=InstallationLimits(build_max_seconds=60))
+    assert bodies(shorter, build={"timeout": "5m"})["assemble"]["spec"]["activeDeadlineSeconds"] == 60
+    assert bodies(shorter)["assemble"]["spec"]["activeDeadlineSeconds"] == 60
+
+
 def test_a_private_index_is_for_the_container_alone_that_downloads_from_it(bodies):
     made = bodies(build={"secretRef": {"name": "index"}})
     parts = {**containers(made["assemble"]), **containers(made["dependencies"])}
