@@ -17,7 +17,7 @@ NAMESPACE = ["unshare", "--pid", "--fork", "--mount-proc", "--kill-child"]
 
 def _possible() -> bool:
     try:
-        return subprocess.run([*NAMESPACE, "true"], capture_output=True, timeout=5).returncode == 0
+        return subprocess.run([*NAMESPACE, "true"], capture_output=True, timeout=60).returncode == 0
     except (OSError, subprocess.TimeoutExpired):
         return False
 
