@@ -87,16 +87,16 @@ async def judge(name: str, directory, *stages: tuple[Scenario, ...]) -> None:
 
 
 @pytest.mark.timeout(3600)
-async def test_kills_at_run_and_deployment_writes(tmp_path):
-    """Slow: two kills at each write of a run and of a deployment."""
-    await judge("test_cuts", tmp_path, (SubmittedRun(),), (CommittedDeployment(),))
+async def test_kills_at_run_writes(tmp_path):
+    """Slow: two kills at each write of a run."""
+    await judge("test_kills_at_run_writes", tmp_path, (SubmittedRun(),))
 
 
 @pytest.mark.nightly
 @pytest.mark.timeout(3600)
-async def test_kills_at_build_writes(tmp_path):
-    """Slow: two kills at each write of a build."""
-    await judge("test_kills_at_build_writes", tmp_path, (BuiltDeployment(),))
+async def test_kills_at_deployment_writes(tmp_path):
+    """Slow: two kills at each write of a deployment that reuses an image, and of one that builds it."""
+    await judge("test_kills_at_deployment_writes", tmp_path, (CommittedDeployment(),), (BuiltDeployment(),))
 
 
 @pytest.mark.campaign
