@@ -10,6 +10,7 @@ from build.settings import BuildSettings
 from build.source.fetch import fetch_source
 from build.source.fetched import FetchedSource
 from build.source.tree import CheckedSourceTree
+from plan.errors import join_limited
 from plan.keys import combined_hash, dependencies_key
 from plan.make import Planned, make_plan
 
@@ -42,6 +43,8 @@ def fetch_and_plan(settings: BuildSettings, log: BuildLog) -> PlannedSource:
     log.line(f"source: {len(tree)} files{excluded}, {tree.bytes} bytes, {tree.hash[:12]}, after {took:.2f} s")
     plan = planned.plan
     log.line(f"plan: {plan.framework}, {plan.entrypoint}, Python {plan.python}")
+    if len(plan.entrypoints) > 1:
+        log.line(f"a run can choose by name: {join_limited(tuple(plan.entrypoints))}")
     for note in planned.notes:
         log.line(f"note: {note}")
     for directory in planned.declaration.projects:

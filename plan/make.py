@@ -1,13 +1,14 @@
 """Complete plan of a source tree. Called by the build pods and by `crewyard lint`."""
 
-from collections.abc import Collection, Sequence
-from dataclasses import dataclass
+from collections.abc import Collection, Mapping, Sequence
+from dataclasses import dataclass, field
 from typing import Any
 
 from .config.configuration import read_configuration
 from .config.framework import check_language, framework_of
 from .exclude import excluded_paths
 from .locate import locate_entrypoint
+from .named_entrypoints import check_named_entrypoints
 from .packages.dependencies import DependencyDeclaration, read_dependencies
 from .python import choose_python
 from .source import Files, RepositoryFiles, without_paths
@@ -15,16 +16,20 @@ from .source import Files, RepositoryFiles, without_paths
 
 @dataclass(frozen=True)
 class Plan:
-    """How to run a crew. `timeout` is a duration such as 1h30m, or None."""
+    """How to run a crew. `timeout` is a duration such as 1h30m, or None.
+
+    `entrypoints` are the crews or graphs of the configuration by name; `entrypoint` is the default.
+    """
 
     framework: str
     entrypoint: str
     python: str
     timeout: str | None = None
     env_required: tuple[str, ...] = ()
+    entrypoints: Mapping[str, str] = field(default_factory=dict)
 
     def as_status(self) -> dict[str, Any]:
-        """Return the value of `Deployment.status.plan`; an unset timeout is omitted."""
+        """Return the value of `Deployment.status.plan`; what is not set is omitted."""
         status: dict[str, Any] = {
             "framework": self.framework,
             "entrypoint": self.entrypoint,
@@ -33,6 +38,8 @@ class Plan:
         }
         if self.timeout is not None:
             status["timeout"] = self.timeout
+        if self.entrypoints:
+            status["entrypoints"] = dict(self.entrypoints)
         return status
 
 
@@ -70,6 +77,9 @@ def make_plan(
         files = without_paths(files, excluded)
     python = choose_python(files, configuration, python_versions)
     entrypoint, location, notes = locate_entrypoint(files, configuration, python, excluded)
+    entrypoints, named_notes = check_named_entrypoints(
+        files, configuration, (entrypoint, location), python, excluded
+    )
     declaration = read_dependencies(
         RepositoryFiles(files, base, outside), configuration, location.project, private_index, python, base
     )
@@ -79,5 +89,7 @@ def make_plan(
         python=python,
         timeout=configuration.timeout,
         env_required=configuration.env_required,
+        entrypoints=entrypoints,
     )
-    return Planned(plan, declaration, excluded, (*configuration.notes, *notes, *declaration.notes))
+    notes = (*configuration.notes, *notes, *named_notes, *declaration.notes)
+    return Planned(plan, declaration, excluded, notes)

@@ -30,7 +30,7 @@ from api.store.index.claims.claims import (
 )
 from api.store.index.deployments import DeploymentRow
 from api.store.index.runs.runs import RunDetail
-from crds import names
+from crds import entrypoints, names
 from crds.installation_limits import InstallationLimits
 from crds.kinds import DEPLOYMENT, POD, RUN
 from crds.limits import run_timeout
@@ -175,7 +175,7 @@ async def _grant_body(context: InternalContext, row: RunDetail | Claimable) -> d
         context.config.limits,
     )
     return {
-        "entrypoint": row.entrypoint or deployment.plan.get("entrypoint"),
+        "entrypoint": entrypoints.target(row.entrypoint, deployment.plan),
         "framework": deployment.plan.get("framework"),
         "timeout_seconds": seconds,
         "deployment_id": names.id_of(row.deployment),

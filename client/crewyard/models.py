@@ -93,6 +93,7 @@ class Deployment(DeploymentItem):
     build_logs_url: str
     queue_position: NotRequired[int]
     waiting: NotRequired[Waiting]
+    entrypoints: NotRequired[list[str]]
 
 
 class RunError(TypedDict):

@@ -554,6 +554,9 @@ type Deployment struct {
 	// CreatedAt When it was created.
 	CreatedAt time.Time `json:"created_at"`
 
+	// Entrypoints Names of the crews or graphs of its configuration, of which a run can choose one as `entrypoint`; only if the configuration has names.
+	Entrypoints *[]string `json:"entrypoints,omitempty"`
+
 	// Error Why it failed.
 	Error *BuildError `json:"error,omitempty"`
 
@@ -1432,7 +1435,7 @@ type RunCreate struct {
 	// Deployment A deployment's id (dep_ab12), or a project's name for its active deployment.
 	Deployment string `json:"deployment"`
 
-	// Entrypoint The callable to run, as module:object, for example pkg.crew:MyCrew.
+	// Entrypoint What to run instead of the deployment's entrypoint: one of its entrypoints by name, module:object (for example pkg.crew:MyCrew), or a file of the repository (main.py). All but a name need the scope deploy.
 	Entrypoint *string `json:"entrypoint,omitempty"`
 
 	// Input The inputs of the crew.

@@ -5,6 +5,7 @@ Called by `controller.run.observe` for each Run without a pod, and by the admiss
 
 from dataclasses import dataclass
 
+from crds import entrypoints
 from crds.names import env_secret
 from crds.objects import Deployment, Project, Run
 from crds.reasons import RunReason
@@ -86,6 +87,11 @@ def resolve(run: Run, project: Project | None, deployment: Deployment | None) ->
         )
     if not deployment.built:
         return RunWaiting(f"deployment {deployment.name} is still being built", project, deployment)
+    if problem := entrypoints.problem(run.spec.get("entrypoint"), deployment.plan):
+        return RunRefused(
+            RunReason.ENTRYPOINT_NOT_FOUND,
+            f"deployment {deployment.name} {problem}; create a new Run with one of those in spec.entrypoint",
+        )
     return RunReady(project, deployment)
 
 

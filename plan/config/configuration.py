@@ -26,11 +26,21 @@ _SLIM_PROFILE = "slim"
 
 
 @dataclass(frozen=True)
+class NamedEntrypoint:
+    """A crew or graph of a configuration; a run chooses it by `name`. `origin` is its place for messages."""
+
+    name: str
+    entrypoint: str
+    origin: str
+
+
+@dataclass(frozen=True)
 class Configuration:
     """The author's configuration; None for omitted keys.
 
     `origin` is the place of the entrypoint for messages. `exclude` are patterns for plan.exclude; `requires`
     are packages, and `directories` directories with dependency declarations, that the file itself names.
+    `name` is the name of the entrypoint in the configuration, `named` are the other crews or graphs there.
     `kind` is "crew" or "flow" where the entrypoint is the only one of that kind. `extras` and `groups` are
     those of pyproject.toml to install. `notes` are lines for the build log, about what has no effect.
     """
@@ -46,13 +56,15 @@ class Configuration:
     directories: tuple[str, ...] = ()
     python_origin: str = ""
     kind: str | None = None
+    name: str | None = None
+    named: tuple[NamedEntrypoint, ...] = ()
     notes: tuple[str, ...] = ()
     extras: tuple[str, ...] = ()
     groups: tuple[str, ...] = ()
 
 
 def read_configuration(files: Files, crew: str | None) -> Configuration:
-    """Return the configuration of `crew` (None: the only one). Raises PlanError(ConfigInvalid)."""
+    """Return the configuration; the entrypoint is that of `crew` (None: the first). Raises PlanError."""
     if "crew.toml" in files:
         return _read_tables(read_toml(files, "crew.toml"), crew)
     if "crewship.toml" in files:
@@ -82,7 +94,7 @@ def read_configuration(files: Files, crew: str | None) -> Configuration:
 
 def _read_tables(root: TomlTable, crew: str | None, foreign: bool = False) -> Configuration:
     """Return the configuration in these tables; `foreign`: unknown keys are noted, not refused."""
-    chosen = _select_crew(root, crew)
+    name, chosen = _select_crew(root, crew)
     framework = chosen.text_at("framework", "langgraph") if chosen else None
     if chosen:
         check_framework(framework, chosen.location("framework"))
@@ -93,21 +105,49 @@ def _read_tables(root: TomlTable, crew: str | None, foreign: bool = False) -> Co
     unknown += _check_keys(chosen, foreign, *_CREW_KEYS, *(("profile",) if foreign else ()))
     if foreign and chosen:
         _check_profile(chosen)
+    python = chosen.text_at("python", "3.11") if chosen else None
+    named, notes = _named_crews(root, name, python, foreign)
+    if unknown:
+        notes = (f"{root.file}: no effect here: {join_limited(unknown)}", *notes)
     return Configuration(
-        origin=chosen.location("entrypoint")
-        if chosen and "entrypoint" in chosen.values
-        else f"the default of {root.file}",
+        origin=_origin(chosen) if chosen else f"the default of {root.file}",
         framework=framework,
         entrypoint=chosen.text_at("entrypoint", "pkg.crew:MyCrew") if chosen else None,
-        python=chosen.text_at("python", "3.11") if chosen else None,
+        python=python,
         timeout=_timeout(run) if run else None,
         env_required=_required_variables(run) if run else (),
         exclude=build.texts_at("exclude", "tests") if build else (),
         extras=build.texts_at("extras", "pdf") if build else (),
         groups=build.texts_at("groups", "tools") if build else (),
         python_origin=chosen.location("python") if chosen else "",
-        notes=(f"{root.file}: no effect here: {join_limited(unknown)}",) if unknown else (),
+        name=name,
+        named=named,
+        notes=notes,
     )
+
+
+def _origin(table: TomlTable) -> str:
+    return table.location("entrypoint") if "entrypoint" in table.values else f"the default of {table.file}"
+
+
+def _named_crews(
+    root: TomlTable, chosen: str | None, python: str | None, foreign: bool
+) -> tuple[tuple[NamedEntrypoint, ...], tuple[str, ...]]:
+    """Return the other crews of [deployments], and notes on those that need another Python."""
+    deployments = root.table("deployments")
+    named, notes = [], []
+    for name in deployments.values if deployments else ():
+        table = deployments.table(name) if deployments and name != chosen else None
+        if table is None:
+            continue
+        _check_keys(table, foreign, *_CREW_KEYS)
+        check_framework(table.text_at("framework", "langgraph"), table.location("framework"))
+        if table.text_at("python", "3.11") not in (None, python):
+            notes.append(f"{table.location('python')} differs from that of {chosen}: {name} is left out")
+            continue
+        entrypoint = table.text_at("entrypoint", "pkg.crew:MyCrew") or DEFAULT_ENTRYPOINT
+        named.append(NamedEntrypoint(name, entrypoint, _origin(table)))
+    return tuple(named), tuple(notes)
 
 
 def _check_keys(table: TomlTable | None, foreign: bool, *known: str) -> list[str]:
@@ -131,7 +171,8 @@ def _check_profile(table: TomlTable) -> None:
         )
 
 
-def _select_crew(root: TomlTable, crew: str | None) -> TomlTable | None:
+def _select_crew(root: TomlTable, crew: str | None) -> tuple[str | None, TomlTable | None]:
+    """Return name and table of the crew, the first without `crew`; [deployment] has no name."""
     deployment, deployments = root.table("deployment"), root.table("deployments")
     if deployments is None:
         if crew is not None:
@@ -140,23 +181,19 @@ def _select_crew(root: TomlTable, crew: str | None) -> TomlTable | None:
                 f"{root.file} has no [deployments.{crew}]",
                 "Add that table, or omit the crew's name.",
             )
-        return deployment
+        return None, deployment
     if deployment is not None:
         raise root.error("deployments", "and deployment are mutually exclusive", "Keep one of the two.")
     names = tuple(deployments.values)
-    if crew is None and len(names) == 1:
+    if crew is None and names:
         crew = names[0]
-    if crew is None:
-        raise deployments.error(
-            "*", f"has several crews: {join_limited(names)}", "Name one as the source's crew."
-        )
-    if crew not in names:
+    if crew is None or crew not in names:
         raise PlanError(
             CONFIG_INVALID,
             f"{root.file} has no [deployments.{crew}]; it has {join_limited(names) or 'none'}",
             "Name one of those as the source's crew.",
         )
-    return deployments.table(crew)
+    return crew, deployments.table(crew)
 
 
 def _timeout(run: TomlTable) -> str | None:

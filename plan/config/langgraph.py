@@ -7,7 +7,7 @@ from typing import Any
 from ..errors import CONFIG_INVALID, UNSUPPORTED_FRAMEWORK, PlanError, join_limited
 from ..packages.own_project import is_project
 from ..source import Files, text_of
-from .configuration import Configuration, checked_variables
+from .configuration import Configuration, NamedEntrypoint, checked_variables
 from .framework import ONLY_PYTHON_HINT
 from .langgraph_keys import read_keys
 from .toml_tables import read_toml
@@ -16,7 +16,7 @@ _FILE = "langgraph.json"
 
 
 def read_langgraph(files: Files, crew: str | None) -> Configuration:
-    """Return the configuration of graph `crew` (None: the only one).
+    """Return the configuration; the entrypoint is the graph `crew` (None: the first in Python).
 
     Raises PlanError(ConfigInvalid, UnsupportedFramework).
     """
@@ -24,17 +24,10 @@ def read_langgraph(files: Files, crew: str | None) -> Configuration:
     graphs = values.get("graphs")
     if not isinstance(graphs, dict) or not graphs:
         raise _error("graphs must be a non-empty object", 'For example: {"agent": "./agent.py:graph"}.')
-    names = tuple(graphs)
-    if crew is None and len(names) > 1:
-        raise _error(f"graphs has several: {join_limited(names)}", "Name one of them as the source's crew.")
-    chosen = names[0] if crew is None else crew
-    if chosen not in graphs:
+    if crew is not None and crew not in graphs:
         raise _error(
-            f"graphs has no {chosen!r}; it has {join_limited(names)}", "Name one as the source's crew."
+            f"graphs has no {crew!r}; it has {join_limited(tuple(graphs))}", "Name one as the source's crew."
         )
-    target = graphs[chosen]
-    if isinstance(target, dict):
-        target = target.get("path")
     python = values.get("python_version")
     if python is not None and not isinstance(python, str):
         raise _error("python_version must be a string", 'For example: "python_version": "3.11".')
@@ -43,17 +36,45 @@ def read_langgraph(files: Files, crew: str | None) -> Configuration:
         raise _error("dependencies must be a list of strings", 'For example: "dependencies": ["."].')
     local = tuple(_directory(item) for item in dependencies if item.startswith((".", "/")))
     local += _uv_package(files, values.get("source"))
+    projects = [path for path in local if path and is_project(files, path)]
+    named, notes = _named_graphs(graphs, crew, projects)
     return Configuration(
-        origin=f"{_FILE}: graphs.{chosen}",
+        origin=named[0].origin,
         framework="langgraph",
-        entrypoint=_entrypoint(chosen, target, [path for path in local if path and is_project(files, path)]),
+        entrypoint=named[0].entrypoint,
         python=python,
         env_required=_required_variables(values.get("env")),
         requires=tuple(item for item in dependencies if not item.startswith((".", "/"))),
         directories=local,
         python_origin=f"{_FILE}: python_version",
-        notes=read_keys(_FILE, values),
+        name=named[0].name,
+        named=named[1:],
+        notes=(*read_keys(_FILE, values), *notes),
     )
+
+
+def _named_graphs(
+    graphs: dict[str, Any], crew: str | None, projects: list[str]
+) -> tuple[tuple[NamedEntrypoint, ...], tuple[str, ...]]:
+    """Return the graphs, the chosen one first, and notes on those left out.
+
+    Raises PlanError where the chosen graph, or each of them, is invalid.
+    """
+    named: list[NamedEntrypoint] = []
+    errors: list[PlanError] = []
+    for name in sorted(graphs, key=lambda name: name != crew):
+        target = graphs[name].get("path") if isinstance(graphs[name], dict) else graphs[name]
+        try:
+            entrypoint = _entrypoint(name, target, projects)
+        except PlanError as error:
+            if name == crew:
+                raise
+            errors.append(error)
+            continue
+        named.append(NamedEntrypoint(name, entrypoint, f"{_FILE}: graphs.{name}"))
+    if not named:
+        raise errors[0]
+    return tuple(named), tuple(f"a graph is left out: {error.message}" for error in errors)
 
 
 def _read_json(files: Files) -> dict[str, Any]:

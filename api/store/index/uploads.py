@@ -6,11 +6,11 @@ from datetime import datetime
 
 from sqlalchemy import delete, func, or_, select, update
 
+from api.store import ulid
 from api.store.errors import UploadQuotaExceeded
 from api.store.index.deletion import tombstones
 from api.store.sql.database import Database
 from api.store.sql.schema import deployments, uploads
-from crds import ulid
 
 PREFIX = "upl_"
 UNBOUNDED = 1 << 62

@@ -11,6 +11,7 @@ from api.http import pagination, responses
 from api.http.operation import item_response, page_response
 from api.http.query import Parameter
 from api.routing.endpoint import Endpoint, EndpointCall
+from api.store import ulid
 from api.store.blobs.direct_upload import import_upload
 from api.store.index.deployments import DeploymentRow
 from api.store.index.projects import ProjectRow
@@ -18,7 +19,7 @@ from api.store.index.uploads import UploadRow
 from api.v1 import idempotency, lookup
 from api.v1.deployments import schema, source, view
 from api.v1.fields import EXAMPLE_PROJECT_NAME, PROJECT_NAME
-from crds import conditions, names, ulid
+from crds import conditions, names
 from crds.deployment_name import git_name
 from crds.kinds import DEPLOYMENT
 from crds.objects import Deployment

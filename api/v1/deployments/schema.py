@@ -101,8 +101,16 @@ DETAIL = response_object(
             "description": "Its position in the build queue; only while it is queued.",
         },
         "waiting": WAITING,
+        "entrypoints": {
+            "type": "array",
+            "items": TEXT,
+            "description": (
+                "Names of the crews or graphs of its configuration, of which a run can choose one as "
+                "`entrypoint`; only if the configuration has names."
+            ),
+        },
     },
-    ("queue_position", "waiting", "error"),
+    ("queue_position", "waiting", "entrypoints", "error"),
 )
 
 CREATE_EXAMPLE = {

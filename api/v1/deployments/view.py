@@ -7,7 +7,7 @@ from api.store.index.deployments import DeploymentRow
 from api.v1 import reason_links
 from api.v1.timestamps import timestamp
 from api.v1.waiting import waiting
-from crds import conditions, names
+from crds import conditions, entrypoints, names
 
 
 def item(row: DeploymentRow) -> dict[str, Any]:
@@ -34,12 +34,15 @@ def detail(
 ) -> dict[str, Any]:
     """Return a deployment with all fields; `queue_position` only while it waits for a build slot, from 1.
 
-    `waiting` only while it is pending: the reason of the condition Ready.
+    `waiting` only while it is pending: the reason of the condition Ready. `entrypoints` only if its plan has
+    names.
     """
     fields = item(row)
     ready = conditions.find(row.conditions, conditions.READY) if row.status == "pending" else None
     if ready is not None:
         fields["waiting"] = waiting({**ready, "since": ready.get("lastTransitionTime")})
+    if named := entrypoints.named(row.plan):
+        fields["entrypoints"] = list(named)
     if position is not None:
         fields["queue_position"] = position
     if "error" in fields:

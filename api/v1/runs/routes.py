@@ -13,7 +13,7 @@ from api.v1 import idempotency, lookup
 from api.v1.fields import DEPLOYMENT_ID, PROJECT_NAME
 from api.v1.runs import create as run_creation
 from api.v1.runs import schema, view
-from crds import durations, names
+from crds import durations, entrypoints, names
 from crds.kinds import RUN
 from crds.objects import Run
 from kube import errors as kube_errors
@@ -38,7 +38,7 @@ async def create(call: EndpointCall) -> web.StreamResponse:
         # A repeated request: ignore changes since the first one (active deployment, full queue).
         return _created_response(call, row)
     deployment = await _resolve_deployment(call)
-    _check_entrypoint(call, deployment.project)
+    _check_entrypoint(call, deployment)
     await _check_queue(call, deployment.project)
     request = run_creation.RunRequest(
         project=deployment.project,
@@ -103,17 +103,24 @@ async def _is_deployment_name(call: EndpointCall, identifier: str) -> bool:
     )
 
 
-def _check_entrypoint(call: EndpointCall, project: str) -> None:
-    """Raise 403 for a custom entrypoint from a caller without the scope deploy.
+def _check_entrypoint(call: EndpointCall, deployment: DeploymentRow) -> None:
+    """Raise 403 for an entrypoint other than a name from a caller without the scope deploy, 400 for no name.
 
     An entrypoint can be any importable object, also `os:environ.copy`: it is code and sees all variables.
+    A name only selects an entrypoint of the deployment's own configuration.
     """
-    if call.body.get("entrypoint") is not None and not call.caller.may("deploy", project):
+    requested = call.body.get("entrypoint")
+    if requested is None:
+        return
+    if not entrypoints.is_name(requested) and not call.caller.may("deploy", deployment.project):
         raise errors.forbidden(
-            "entrypoint needs the scope deploy; leave it out, or use a key that has it",
+            "an entrypoint other than a name of the deployment's configuration needs the scope deploy; leave "
+            "it out, or use a key that has it",
             field="entrypoint",
             required_scope="deploy",
         )
+    if problem := entrypoints.problem(requested, deployment.plan):
+        raise errors.invalid(f"deployment {names.id_of(deployment.name)} {problem}", "entrypoint")
 
 
 async def _check_queue(call: EndpointCall, project: str) -> None:

@@ -22,7 +22,7 @@ from api.v1.fields import (
     request_object,
     response_object,
 )
-from crds import schema
+from crds import entrypoints, schema
 from crds.kinds import RUN
 from crds.reasons import STATUS_OF_PHASE, RunPhase
 
@@ -49,11 +49,12 @@ CREATE = request_object(
         "input": {"type": "object", "description": "The inputs of the crew."},
         "entrypoint": {
             **casing.request_schema(_SPEC["entrypoint"]),
-            "pattern": (
-                "^[A-Za-z_][A-Za-z0-9_]*([.][A-Za-z_][A-Za-z0-9_]*)*"
-                ":[A-Za-z_][A-Za-z0-9_]*([.][A-Za-z_][A-Za-z0-9_]*)*$"
+            "pattern": entrypoints.PATTERN,
+            "description": (
+                "What to run instead of the deployment's entrypoint: one of its entrypoints by name, "
+                "module:object (for example pkg.crew:MyCrew), or a file of the repository (main.py). "
+                "All but a name need the scope deploy."
             ),
-            "description": "The callable to run, as module:object, for example pkg.crew:MyCrew.",
         },
         "timeout": {
             "type": "string",

@@ -592,6 +592,8 @@ export interface components {
             /** @description Its position in the build queue; only while it is queued. */
             queue_position?: number;
             waiting?: components["schemas"]["Waiting"];
+            /** @description Names of the crews or graphs of its configuration, of which a run can choose one as `entrypoint`; only if the configuration has names. */
+            entrypoints?: string[];
         };
         /** DeploymentCreate */
         DeploymentCreate: {
@@ -1326,7 +1328,7 @@ export interface components {
             deployment: string;
             /** @description The inputs of the crew. */
             input?: Record<string, never>;
-            /** @description The callable to run, as module:object, for example pkg.crew:MyCrew. */
+            /** @description What to run instead of the deployment's entrypoint: one of its entrypoints by name, module:object (for example pkg.crew:MyCrew), or a file of the repository (main.py). All but a name need the scope deploy. */
             entrypoint?: string;
             /** @description A duration in hours, minutes and seconds, for example 90s, 30m or 1h30m. */
             timeout?: string;

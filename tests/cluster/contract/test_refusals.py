@@ -46,7 +46,9 @@ def project(**git):
         (RUN, "run-a", {}, "set spec.project"),
         (RUN, "run-a", {"project": "p", "input": [1]}, "must be of type object"),
         (RUN, "run-a", {"deployment": "dep_a"}, "written dep-ab12 here"),
-        (RUN, "run-a", {"project": "p", "entrypoint": "kickoff"}, "module:object"),
+        (RUN, "run-a", {"project": "p", "entrypoint": "main:kick off"}, "module:object"),
+        (RUN, "run-a", {"project": "p", "entrypoint": "a/../b.py"}, "a file such as main.py"),
+        (RUN, "run-a", {"project": "p", "entrypoint": "/etc/x.py"}, "a name of the configuration"),
         (RUN, "run-a", {"project": "p", "timeout": "1.5h"}, "for example 90s"),
     ],
 )
@@ -99,6 +101,13 @@ async def test_new_run_is_pending_and_reconciling(kube):
         "Succeeded": "Unknown",
         "Reconciling": "True",
     }
+
+
+@pytest.mark.parametrize("entrypoint", ["a", "my-graph_2", "pkg.crew:My.Crew", "src/a/main.py", "crew.jsonc"])
+async def test_forms_of_an_entrypoint(kube, entrypoint):
+    spec = {"project": "p", "entrypoint": entrypoint}
+    created = await kube.create(RUN, {"metadata": {"generateName": "run-"}, "spec": spec})
+    assert created["spec"]["entrypoint"] == entrypoint
 
 
 async def test_run_spec_allows_deployment_once_and_cancel(kube):

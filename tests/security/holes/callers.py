@@ -81,7 +81,7 @@ HOLES: tuple[Hole, ...] = (
     ),
     hole(
         "X2", "the run scope may choose the entrypoint", "api/v1/runs/routes.py",
-        "    _check_entrypoint(call, deployment.project)\n", "",
+        "    _check_entrypoint(call, deployment)\n", "",
         f"{PERMISSIONS}::test_run_scope_cannot_change_the_entrypoint",
     ),
     hole(

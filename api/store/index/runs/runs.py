@@ -7,6 +7,7 @@ from typing import Any
 
 from sqlalchemy import Row, bindparam, delete, select, update
 
+from api.store import ulid
 from api.store.index.idempotency import Idempotency, record_use
 from api.store.index.runs import counts, listing
 from api.store.index.runs.counts import CountKey
@@ -15,7 +16,7 @@ from api.store.sql.database import Database, next_ord
 from api.store.sql.schema import idempotency as keys
 from api.store.sql.schema import projects as projects_table
 from api.store.sql.schema import runs
-from crds import names, ulid
+from crds import names
 
 LIVE = ("pending", "running")
 ENDED = ("succeeded", "failed", "canceled")

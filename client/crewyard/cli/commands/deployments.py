@@ -42,6 +42,8 @@ def show(context: CliContext, deployment: str) -> None:
     more = [field("git_sha"), field("build_logs_url", "BUILD LOG")]
     if "waiting" in shown:
         more.append(Column("WAITING", lambda row: waiting(row["waiting"])))
+    if "entrypoints" in shown:
+        more.append(field("entrypoints"))
     error = [_error_column(key) for key in shown.get("error", ())]
     context.output.details(shown, (*COLUMNS, *more, *error))
 

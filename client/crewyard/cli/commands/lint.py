@@ -16,6 +16,7 @@ PYTHONS = ("3.11", "3.12", "3.13")
 _FIELDS = (
     field("framework"),
     field("entrypoint"),
+    Column("CHOICES", lambda row: ", ".join(row["entrypoints"]) or "-"),
     field("python"),
     field("timeout"),
     field("dependencies"),
@@ -26,7 +27,7 @@ _FIELDS = (
 
 @click.command()
 @click.argument("directory", type=click.Path(path_type=Path, exists=True, file_okay=False), default=".")
-@click.option("--crew", metavar="NAME", help="The [deployments.<name>] of crew.toml to check.")
+@click.option("--crew", metavar="NAME", help="The crew or graph of the configuration that is the default.")
 @click.option(
     "--python",
     "pythons",
@@ -71,6 +72,7 @@ def _row(planned: Planned, notes: Sequence[str]) -> dict[str, Any]:
     return {
         "framework": plan.framework,
         "entrypoint": plan.entrypoint,
+        "entrypoints": dict(plan.entrypoints),
         "python": plan.python,
         "timeout": plan.timeout,
         "dependencies": planned.declaration.origin or None,

@@ -20,7 +20,11 @@ from crewyard.errors import CrewyardError
     type=click.Path(path_type=Path, exists=True, dir_okay=False, allow_dash=True),
     help="File with the inputs (- for standard input).",
 )
-@click.option("--entrypoint", metavar="MODULE:OBJECT", help="Entrypoint instead of the configured one.")
+@click.option(
+    "--entrypoint",
+    metavar="NAME",
+    help="A crew or graph of the configuration by name; also module:object or a file.",
+)
 @click.option("--timeout", metavar="TIME", help="Timeout of the run, such as 30m.")
 @click.option("--no-wait", is_flag=True, help="Do not follow the run.")
 @click.option("--key", "idempotency_key", metavar="TEXT", help="Idempotency key: start the run only once.")

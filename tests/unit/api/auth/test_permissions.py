@@ -83,6 +83,34 @@ async def test_run_scope_cannot_change_the_entrypoint(testbed, bound_key):
 
 
 @pytest.mark.parametrize(
+    ("entrypoint", "status"),
+    [
+        ("writer", 503),  # 503 without an apiserver: the permission check has passed
+        ("editor", 400),
+        ("main.py", 403),
+        ("crew.jsonc", 403),
+        ("os:environ.copy", 403),
+        ("a/../b.py", 400),
+        ("a b", 400),
+        ("../b.py", 400),
+    ],
+)
+async def test_run_scope_chooses_an_entrypoint_by_name_only(testbed, entrypoint, status):
+    plan = {"entrypoint": "main:kickoff", "entrypoints": {"writer": "main:write"}}
+    await testbed.add_project("mine", activeDeployment="dep-mine")
+    await testbed.add_deployment("dep-mine", "mine", plan=plan)
+    body = {"deployment": "mine", "entrypoint": entrypoint}
+    answered, answer, _ = await testbed.call("POST", "/v1/runs", body, bearer=testbed.create_key("run"))
+    assert answered == status
+    if status != 503:
+        assert answer["error"]["details"]["field"] == "entrypoint"
+    if entrypoint == "editor":
+        assert answer["error"]["message"] == "deployment dep_mine has no entrypoint 'editor'; it has writer"
+    shown = (await testbed.get("/v1/deployments/dep_mine"))["data"]
+    assert shown["entrypoints"] == ["writer"]
+
+
+@pytest.mark.parametrize(
     ("body", "field"),
     [
         ({"plan": "pro"}, "plan"),

@@ -68,6 +68,21 @@ async def test_granted_claim_has_all_fields(pods: Pods, store: Store, bearer: Mi
 
 
 @pytest.mark.parametrize(
+    ("requested", "called"),
+    [(None, "main:kickoff"), ("writer", "main:write"), ("editor", "editor"), ("other:thing", "other:thing")],
+)
+async def test_a_named_entrypoint_is_that_of_the_plan(
+    pods: Pods, store: Store, bearer: Mint, requested: str | None, called: str
+) -> None:
+    await builders.add_demo_project(store)
+    plan = {"entrypoint": "main:kickoff", "framework": "python", "entrypoints": {"writer": "main:write"}}
+    await store.deployments.observe(builders.deployment(plan=plan))
+    run = await builders.create_run(store, entrypoint=requested)
+    _, response = await call_api(pods, run, "claim", CLAIM, bearer(run))
+    assert response["entrypoint"] == called
+
+
+@pytest.mark.parametrize(
     "limits",
     [
         InstallationLimits(

@@ -11,12 +11,12 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 from sqlalchemy.ext.asyncio import create_async_engine
 
+from api.store import ulid
 from api.store.backend import INDEX
 from api.store.errors import StoreUnavailable
 from api.store.index.api_keys import KeyRow
 from api.store.sql.schema import journal_metadata, metadata
 from api.store.store import Store
-from crds import ulid
 from tests.unit.api.store import builders
 
 

@@ -27,6 +27,7 @@ def look(make, config):
         projects = {"there": make.project(), None: None}
         deployments = {
             "built": make.deployment(plan={}),
+            "named": make.deployment(status={"plan": {"entrypoint": "a:b", "entrypoints": {"one": "a:b"}}}),
             "building": make.deployment(built=False),
             "failed": make.deployment(
                 built=False, phase="Failed", status={"error": {"reason": "BuildTimeout", "message": "late"}}
@@ -50,6 +51,12 @@ def test_a_run_that_is_ready_goes_to_the_admission_and_writes_nothing(make, look
     assert decision.enqueue == (event_map.admission("demo"),)
 
 
+@pytest.mark.parametrize("entrypoint", ["one", "other:thing", "main.py"])
+def test_a_run_chooses_an_entrypoint_by_name_or_names_code(make, look, entrypoint):
+    run = make.run(deployment="dep-a", entrypoint=entrypoint)
+    assert look(run, deployment="named").status is None
+
+
 @pytest.mark.parametrize(
     ("spec", "project", "deployment", "reason"),
     [
@@ -58,6 +65,7 @@ def test_a_run_that_is_ready_goes_to_the_admission_and_writes_nothing(make, look
         ({"project": "demo"}, "there", None, "NoActiveDeployment"),
         ({"project": "demo"}, None, None, "NoActiveDeployment"),
         ({"deployment": "dep-a"}, "there", "failed", "DeploymentFailed"),
+        ({"deployment": "dep-a", "entrypoint": "two"}, "there", "named", "EntrypointNotFound"),
     ],
 )
 def test_a_run_that_cannot_be_accepted_fails_before_it_has_a_pod(

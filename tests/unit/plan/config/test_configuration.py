@@ -92,7 +92,6 @@ def test_all_keys() -> None:
         ("deployment = 3\n", "crew.toml line 1: deployment must be a table", "[deployment]"),
         ("[build]\nexcludes = []\n", "build.excludes is unknown", "'exclude'"),
         ("[deployments.a]\n[deployment]\n", "are mutually exclusive", "one of the two"),
-        ("[deployments.a]\n[deployments.b]\n", "has several crews: a, b", "crew"),
     ],
 )
 def test_errors_name_file_and_key(text: str, message: str, hint: str) -> None:
@@ -142,7 +141,6 @@ class TestLangGraph:
             ("{", "ConfigInvalid", "langgraph.json line 1"),
             ("[]", "ConfigInvalid", "JSON object"),
             ("{}", "ConfigInvalid", "graphs must be"),
-            ('{"graphs": {"a": "./a.py:x", "b": "./b.py:x"}}', "ConfigInvalid", "several: a, b"),
             ('{"graphs": {"a": "../a.py:x"}}', "ConfigInvalid", "leaves the source"),
             ('{"graphs": {"a": 3}}', "ConfigInvalid", "graphs.a"),
             ('{"graphs": {"a": "./a.ts:x"}}', "UnsupportedFramework", "not Python"),
