@@ -13,7 +13,10 @@ from typing import Any
 
 from aiohttp import web
 
-from api.v1 import examples
+from api.v1.artifacts import schema as artifact_schema
+from api.v1.deployments import schema as deployment_schema
+from api.v1.projects import schema as project_schema
+from api.v1.runs import schema as run_schema
 from tests.unit.api.described import DESCRIPTION
 
 KEY = "crw_test_0123456789abcdef"
@@ -115,7 +118,7 @@ class FakeService:
         found = self.projects.get(request.match_info["name"])
         if found is None:
             return error(404, "not_found", "there is no such project")
-        return data_response({**examples.PROJECT, **found})
+        return data_response({**project_schema.EXAMPLE, **found})
 
     async def announce(self, request: web.Request) -> web.Response:
         body = await request.json()
@@ -164,11 +167,11 @@ class FakeService:
         created = self._idempotent(request, await request.read(), lambda: f"dep_a{len(self.created)}")
         shown = {"id": created, "project": body["project"], "status": "building", "message": ""}
         place = {"Location": f"/v1/deployments/{created}"}
-        return data_response({**examples.DEPLOYMENT_CREATED, **shown}, 201, place)
+        return data_response({**deployment_schema.CREATED_EXAMPLE, **shown}, 201, place)
 
     async def deployment(self, request: web.Request) -> web.Response:
         shown = {"id": request.match_info["id"], "activated_at": None, **self.build}
-        return data_response({**examples.DEPLOYMENT, **shown})
+        return data_response({**deployment_schema.EXAMPLE, **shown})
 
     async def build_log(self, request: web.Request) -> web.StreamResponse:
         # Like the API: only a line that ends a chunk of the log has an id.
@@ -189,10 +192,10 @@ class FakeService:
         created = self._idempotent(request, await request.read(), lambda: f"run_a{len(self.created)}")
         shown = {"id": created, "status": "pending", "deployment_id": "dep_x", "input": body["input"]}
         place = {"Location": f"/v1/runs/{created}"}
-        return data_response({**examples.RUN_CREATED, **shown}, 201, place)
+        return data_response({**run_schema.CREATED_EXAMPLE, **shown}, 201, place)
 
     def _run(self, request: web.Request, **fields: Any) -> dict[str, Any]:
-        whole = {key: value for key, value in examples.RUN.items() if key != "output"}
+        whole = {key: value for key, value in run_schema.EXAMPLE.items() if key != "output"}
         return {**whole, "id": request.match_info["id"], **fields}
 
     async def run(self, request: web.Request) -> web.Response:
@@ -243,7 +246,7 @@ class FakeService:
         part = items[(page - 1) * size : page * size]
         optional = page * size < len(items)
         pagination = {"total": len(items), "page": page, "per_page": size, "has_more": optional}
-        shown = [{**examples.ARTIFACT, **item} for item in part]
+        shown = [{**artifact_schema.EXAMPLE, **item} for item in part]
         links = {"Link": f'<{self.url}{request.path}?page=1>; rel="first"'}
         return web.json_response({"data": shown, "pagination": pagination}, headers=links)
 
