@@ -5,6 +5,7 @@ from __future__ import annotations
 import sys
 
 from .entrypoint import EntrypointNotFound
+from .frameworks.call_options import CallOptions
 from .signature import accepted_arguments
 
 TYPE_CHECKING = False
@@ -15,37 +16,122 @@ if TYPE_CHECKING:
 _MAX_FACTORY_STEPS = 3  # such as a class that returns a crew that returns a graph
 
 
-def call(target: Any, inputs: dict[str, object]) -> object:
+def call(target: Any, inputs: dict[str, object], options: CallOptions | None = None) -> object:
     """Call the entrypoint and return its result, awaited if needed. Raises EntrypointNotFound.
 
     Instantiates a class and calls a factory first, then calls what they return.
     """
-    for _ in range(_MAX_FACTORY_STEPS):
-        runner = _callable_for(target)
+    return _call(target, inputs, options or CallOptions(), _MAX_FACTORY_STEPS)
+
+
+def _call(target: Any, inputs: dict[str, object], options: CallOptions, steps: int) -> object:
+    for step in range(steps, 0, -1):
+        if _is_graph(target):
+            return _call_graph(target, inputs, options)
+        runner = _callable_for(target, options)
         if runner is None:
             target = target() if isinstance(target, type) else _build(target)
             continue
-        value = _resolve(runner(inputs))
-        if runner.__name__ == "function" and _object_runner(value) is not None:
+        _refuse_options(target, options)
+        value: Any = runner(inputs)
+        if runner.__name__ != "function":
+            return _resolve(value)
+        if hasattr(value, "__await__") or hasattr(value, "__aenter__"):
+            import asyncio
+
+            value = asyncio.run(_call_async(value, inputs, options, step))
+            if not isinstance(value, _Target):
+                return value
+            target = value.target
+        elif type(value).__module__ == "contextlib" and hasattr(value, "__enter__"):
+            with value as target:
+                return _call(target, inputs, options, step - 1)
+        elif _is_runnable(value):
             target = value  # a function that builds a graph or a crew
-            continue
-        return value
+        else:
+            return _resolve(value)
     raise EntrypointNotFound(
         f"The entrypoint returns {type(target).__name__} after {_MAX_FACTORY_STEPS} steps, "
         "which cannot be run."
     )
 
 
-def arguments(
-    function: Callable[..., object], inputs: dict[str, object]
-) -> tuple[list[object], dict[str, object]]:
-    """Return the arguments for `function`: inputs=…, one positional argument, or none.
+class _Target:
+    """A crew that an async function made, to call outside its event loop: kickoff may start one itself."""
 
-    Raises EntrypointNotFound if it requires several arguments.
+    def __init__(self, target: object) -> None:
+        self.target = target
+
+
+async def _call_async(value: Any, inputs: dict[str, object], options: CallOptions, steps: int) -> object:
+    """Await a coroutine or enter a context manager; call a graph that it gives in the same event loop."""
+    if hasattr(value, "__await__"):
+        result: Any = await value
+        if _is_graph(result) and hasattr(result, "ainvoke"):
+            from .frameworks import langgraph_call
+
+            return await langgraph_call.ainvoke(result, inputs, options)
+        if steps > 1 and hasattr(result, "__aenter__") and not _is_runnable(result):
+            return await _call_async(result, inputs, options, steps - 1)
+        return _Target(result) if _is_runnable(result) else result
+    async with value as target:
+        if _is_graph(target) and hasattr(target, "ainvoke"):
+            from .frameworks import langgraph_call
+
+            return await langgraph_call.ainvoke(target, inputs, options)
+        import asyncio
+
+        return await asyncio.to_thread(_call, target, inputs, options, steps - 1)
+
+
+def _call_graph(graph: Any, inputs: dict[str, object], options: CallOptions) -> object:
+    from .frameworks import langgraph_call
+
+    if langgraph_call.must_await(graph):
+        import asyncio
+
+        return asyncio.run(langgraph_call.ainvoke(graph, inputs, options))
+    return _resolve(langgraph_call.invoke(graph, inputs, options))
+
+
+def _is_graph(target: Any) -> bool:
+    """Return whether the target is a graph of LangGraph or another object with `invoke`."""
+    return (
+        not isinstance(target, type)
+        and not callable(getattr(target, "kickoff", None))
+        and callable(getattr(target, "invoke", None))
+    )
+
+
+def _is_runnable(value: Any) -> bool:
+    return _is_graph(value) or _object_runner(value) is not None
+
+
+def _refuse_options(target: Any, options: CallOptions) -> None:
+    """Raise ValueError if the run has options that only a graph takes."""
+    if options.names and (_object_runner(target) is not None or options.framework != "langgraph"):
+        raise ValueError(
+            f"The run has {options.names}, which only graphs of LangGraph take; "
+            "put the values into its input."
+        )
+
+
+def arguments(
+    function: Callable[..., object], inputs: dict[str, object], given: dict[str, object] | None = None
+) -> tuple[list[object], dict[str, object]]:
+    """Return the arguments for `function`: inputs=…, one positional argument, or none, and those `given`.
+
+    Raises EntrypointNotFound if it requires several more.
     """
     accepted = accepted_arguments(function)
     if accepted is None:
         return [inputs], {}
+    if given:
+        more = [name for name in accepted.names if name not in given]
+        wanted = [name for name in accepted.required if name in more]
+        if "inputs" in more or wanted:
+            return [], {**given, ("inputs" if "inputs" in more else wanted[0]): inputs}
+        return [], given
     if accepted.named or "inputs" in accepted.names:
         return [], {"inputs": inputs}
     if len(accepted.required) > 1:
@@ -63,7 +149,7 @@ def arguments(
     return [], {}
 
 
-def _callable_for(target: Any) -> Callable[[dict[str, object]], object] | None:
+def _callable_for(target: Any, options: CallOptions) -> Callable[[dict[str, object]], object] | None:
     """Return a function that runs the target; None if it must be instantiated or built first."""
     if isinstance(target, type):
         return None
@@ -80,7 +166,7 @@ def _callable_for(target: Any) -> Callable[[dict[str, object]], object] | None:
         )
 
     def function(inputs: dict[str, object]) -> object:
-        positional, named = arguments(target, inputs)
+        positional, named = arguments(target, inputs, _factory_arguments(target, options))
         return target(*positional, **named)
 
     return function
@@ -97,14 +183,15 @@ def _object_runner(target: Any) -> Callable[[dict[str, object]], object] | None:
             return kickoff(*positional, **named)
 
         return start
-    if callable(invoke := getattr(target, "invoke", None)):
-        if callable(asynchronous := getattr(target, "ainvoke", None)):
-            from .frameworks.only_async import only_async
-
-            if only_async(target):
-                return lambda inputs: asynchronous(inputs)
-        return lambda inputs: invoke(inputs)
     return None
+
+
+def _factory_arguments(function: Any, options: CallOptions) -> dict[str, object]:
+    if options.framework != "langgraph" and "langchain_core" not in sys.modules:
+        return {}
+    from .frameworks.langgraph_call import factory_arguments
+
+    return factory_arguments(function, options)
 
 
 def _check_placeholders(crew: Any, inputs: dict[str, object]) -> None:

@@ -10,6 +10,7 @@ import os
 import sys
 
 from . import channel, seccomp
+from .frameworks.call_options import CallOptions
 
 _CHANNEL, _GRANT = 3, 4
 _OUTPUT_BYTES = 32768
@@ -102,7 +103,7 @@ def _run(task: dict[str, object]) -> object:
         logging_bridge.install()
     from .call import call
 
-    value = call(entrypoint, {**defaults, **inputs})
+    value = call(entrypoint, {**defaults, **inputs}, _options(task))
     question.check_unanswered(value)
     crewai = sys.modules.get(f"{__package__}.frameworks.crewai_values")
     return crewai.outcome(value) if crewai else value
@@ -130,6 +131,16 @@ def _run_script(path: str, inputs: dict[str, object]) -> object:
         raise
     question.check_unanswered(value)
     return value
+
+
+def _options(task: dict[str, object]) -> CallOptions:
+    config, context = task.get("config"), task.get("context")
+    return CallOptions(
+        os.environ.get("CREWYARD_RUN_ID", ""),
+        str(task.get("framework") or "python"),
+        config if isinstance(config, dict) else None,
+        context if isinstance(context, dict) else None,
+    )
 
 
 def _failure_report(error: BaseException, app: str) -> dict[str, object]:

@@ -251,6 +251,38 @@ async def test_langchain_runnable_with_async_part(graphs):
     ]
 
 
+FACTORIES = {
+    "saved": ["run", None],
+    "tides": "small",
+    "berth": "any",
+    "by_config": ["thread_id"],
+    "by_runtime": "threads.create_run",
+    "by_coroutine": ["run", None],
+    "entered": ["run", None],
+    "entered_at_once": ["run", None],
+}
+
+
+@pytest.mark.parametrize("name", FACTORIES)
+async def test_langgraph_config_context_and_factories(graphs, name):
+    run, events = await graphs.run({"answer": ""}, f"factories:{name}")
+    assert (run["status"], run["output"]) == ("succeeded", {"answer": FACTORIES[name]}), run
+    check_order(run, events)
+    left = [data["message"] for _, data in told(events, "log")]
+    assert left == (["left"] if name.startswith("entered") else [])
+
+
+WAITING = [("asking", "'Which harbour?'"), ("stopping", "breakpoint before node")]
+
+
+@pytest.mark.parametrize(("name", "word"), WAITING)
+async def test_langgraph_graph_that_waits_fails(graphs, name, word):
+    run, events = await graphs.run({"answer": ""}, f"factories:{name}")
+    assert (run["status"], run["error"]["reason"]) == ("failed", "InputRequired"), run
+    assert word in run["error"]["message"]
+    check_order(run, events)
+
+
 async def test_plain_function_emits_events(python):
     run, events = await python.run({"name": "yard"})
     assert (run["status"], run["output"]) == ("succeeded", {"greeting": "hello, yard"})

@@ -27,6 +27,7 @@ if TYPE_CHECKING:
 
 _MAX_OPEN_CALLS = 10_000  # calls without an end; beyond that the oldest is evicted
 _installed: list[object] = []
+_interrupts: dict[object, list[object]] = {}  # of a graph's own nodes, by the id of its call
 
 
 def install_handler() -> None:
@@ -41,6 +42,11 @@ def install_handler() -> None:
     context: Any = import_module("langchain_core.tracers.context")  # the first `invoke` would load it
     context.register_configure_hook(ContextVar("crewyard_handler", default=handler), inheritable=True)
     _installed.append(handler)
+
+
+def interrupt_of(run_id: object) -> list[object] | None:
+    """Return the questions at which this call of a graph stopped; None if it did not."""
+    return _interrupts.pop(run_id, None)
 
 
 class LangChainHandler:
@@ -73,12 +79,16 @@ class LangChainHandler:
         if (agent := self._open.pop(run_id, None)) is not None:
             report("agent.completed", {**agent, "output": node_output(outputs)})
 
-    def on_chain_error(self, error: BaseException, *, run_id: Any, **_: Any) -> None:
+    def on_chain_error(
+        self, error: BaseException, *, run_id: Any, parent_run_id: Any = None, **_: Any
+    ) -> None:
         """Handle a failed node, or one that raised LangGraph's exception for a jump or an interrupt."""
         self._names.pop(run_id, None)
         if (agent := self._open.pop(run_id, None)) is None:
             return
         jump = interruption(error)
+        if isinstance(jump, dict) and "interrupt" in jump:
+            _remember(_interrupts, parent_run_id, jump["interrupt"])
         if jump is not None:
             report("agent.completed", {**agent, "output": jump})
         else:

@@ -40,7 +40,7 @@ FAILURES = [
     ("async def later(): pass\ndef kickoff():\n    return {'a': later()}", "CrewError",
      ["coroutine", "await it"]),
     ("import contextlib\n@contextlib.contextmanager\ndef opened():\n    yield 1\ndef kickoff():\n"
-     "    return opened()", "CrewError", ["_GeneratorContextManager of contextlib", "`with` statement"]),
+     "    return [opened()]", "CrewError", ["_GeneratorContextManager of contextlib", "`with` statement"]),
     ("def kickoff():\n    a = []\n    a.append(a)\n    return a", "CrewError", ["it contains itself"]),
     ("def kickoff():\n    return input('Your name? ')", "InputRequired",
      ["asked a person 'Your name?'", "run's input"]),

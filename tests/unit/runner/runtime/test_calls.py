@@ -5,6 +5,7 @@ The fakes have the shape of the frameworks' objects; tests/e2e/test_frameworks.p
 
 from __future__ import annotations
 
+import contextlib
 import dataclasses
 import datetime
 import enum
@@ -24,6 +25,7 @@ from runner.crewyard_runtime.call import call
 from runner.crewyard_runtime.entrypoint import EntrypointNotFound
 from runner.crewyard_runtime.events import CUT_MARK, MAX_DATA_BYTES, check, emit, fit
 from runner.crewyard_runtime.jsonsafe import NotJsonError, json_safe, to_json
+from runner.crewyard_runtime.frameworks.call_options import CallOptions
 from runner.crewyard_runtime.output import result
 
 INPUT = {"topic": "tea"}
@@ -204,6 +206,115 @@ def test_entrypoints_are_called_according_to_their_kind(entrypoint: Any, expecte
 def test_an_entrypoint_that_cannot_be_called_is_an_error(entrypoint: Any) -> None:
     with pytest.raises(EntrypointNotFound):
         call(entrypoint, {})
+
+
+class Recorder:
+    """A graph that returns what it was invoked with."""
+
+    def __init__(self, context_schema: type | None = None) -> None:
+        self.context_schema = context_schema
+
+    def invoke(self, value: Any, config: Any = None, *, context: Any = None) -> Any:
+        return value, config, context
+
+
+class OldRecorder:
+    """As a graph of LangGraph before 0.6, which has no context."""
+
+    def invoke(self, value: Any, config: Any = None) -> Any:
+        return value, config
+
+
+class Strict:
+    def __init__(self, model: str) -> None:
+        self.model = model
+
+
+CONFIG: dict[str, Any] = {"configurable": {"thread_id": "run_1"}}
+OWN = {"configurable": {"thread_id": "mine", "speed": 5}, "tags": ["fast"]}
+GRAPHS: list[tuple[Any, dict[str, Any], Any]] = [
+    (Recorder(), {}, (INPUT, CONFIG, None)),
+    (Recorder(dict), {}, (INPUT, CONFIG, {})),
+    (Recorder(Strict), {}, (INPUT, CONFIG, None)),
+    (Recorder(Strict), {"context": {"model": "a"}}, (INPUT, CONFIG, {"model": "a"})),
+    (Recorder(), {"config": OWN}, (INPUT, OWN, None)),
+    (OldRecorder(), {"context": {"speed": 1}}, (INPUT, {"configurable": {"speed": 1, "thread_id": "run_1"}})),
+]
+
+
+@pytest.mark.parametrize(("graph", "given_", "expected"), GRAPHS, ids=range(len(GRAPHS)))
+def test_a_graph_gets_config_and_context(graph: Any, given_: dict[str, Any], expected: Any) -> None:
+    assert call(graph, dict(INPUT), CallOptions("run_1", "langgraph", **given_)) == expected
+
+
+@pytest.mark.parametrize("target", [FakeCrew(), lambda inputs: 1])
+def test_config_and_context_for_anything_but_a_graph_are_an_error(target: Any) -> None:
+    with pytest.raises(ValueError, match="config and context, which only graphs of LangGraph take"):
+        call(target, {}, CallOptions("run_1", "python", {}, {}))
+
+
+def by_config(config: Any) -> Any:
+    return Made(config)
+
+
+def by_annotation(settings: RunnableConfig) -> Any:  # type: ignore[name-defined]  # noqa: F821
+    return Made(settings)
+
+
+async def by_coroutine(config: Any) -> Any:
+    return Made(config)
+
+
+def by_runtime(runtime: Any) -> Any:
+    return Made(runtime.execution_runtime.context)
+
+
+@contextlib.asynccontextmanager
+async def entered(config: Any) -> Any:
+    yield Made(config)
+
+
+@contextlib.contextmanager
+def entered_at_once(config: Any) -> Any:
+    yield Made(config)
+
+
+async def later(config: Any) -> Any:
+    return entered(config)
+
+
+@contextlib.asynccontextmanager
+async def crew_in_a_context() -> Any:
+    yield FakeCrew()
+
+
+class Made:
+    def __init__(self, by: Any) -> None:
+        self.by = by
+
+    def invoke(self, value: Any, config: Any = None) -> Any:
+        return self.by
+
+
+FACTORIES: list[tuple[Any, Any]] = [
+    (by_config, CONFIG),
+    (by_annotation, CONFIG),
+    (by_coroutine, CONFIG),
+    (by_runtime, None),
+    (entered, CONFIG),
+    (entered_at_once, CONFIG),
+    (later, CONFIG),
+    (crew_in_a_context, ("crew", INPUT)),
+]
+
+
+@pytest.mark.parametrize(("factory", "expected"), FACTORIES, ids=range(len(FACTORIES)))
+def test_factories_get_config_and_runtime_and_are_entered(factory: Any, expected: Any) -> None:
+    assert call(factory, dict(INPUT), CallOptions("run_1", "langgraph")) == expected
+
+
+def test_a_plain_function_with_a_parameter_config_gets_the_input() -> None:
+    assert call(lambda config: config, dict(INPUT)) == INPUT
 
 
 @dataclasses.dataclass

@@ -1,0 +1,171 @@
+"""Invokes LangGraph graphs and LangChain runnables with config and context, and tells an unfinished graph.
+
+Called by `call`. Uses attributes, not classes, since the frameworks move classes between versions.
+"""
+
+from __future__ import annotations
+
+import sys
+
+from ..question import InputRequired, unanswered
+from ..signature import accepted_arguments
+from .only_async import only_async
+
+TYPE_CHECKING = False
+if TYPE_CHECKING:
+    from collections.abc import Callable
+    from typing import Any
+
+    from .call_options import CallOptions
+
+_FACTORY_TYPES = {"config": "RunnableConfig", "runtime": "ServerRuntime"}
+
+
+class _EmptyContext(dict):  # type: ignore[type-arg]
+    """A context without entries. LangGraph takes the first context that is true, else None."""
+
+    def __bool__(self) -> bool:
+        return True
+
+
+def must_await(graph: Any) -> bool:
+    """Return whether only `ainvoke` can run the graph."""
+    return callable(getattr(graph, "ainvoke", None)) and only_async(graph)
+
+
+def invoke(graph: Any, inputs: dict[str, object], options: CallOptions) -> object:
+    """Return the result of the graph. Raises InputRequired if it waits for a person."""
+    named, config = _arguments(graph, graph.invoke, options)
+    value: object = graph.invoke(inputs, **named)
+    if _has_state(graph):
+        _check_state(_read(lambda: graph.get_state(config)))
+    _check_callbacks(config)
+    return value
+
+
+async def ainvoke(graph: Any, inputs: dict[str, object], options: CallOptions) -> object:
+    """Return the result of the graph, in the running event loop. Raises InputRequired as `invoke` does."""
+    named, config = _arguments(graph, graph.ainvoke, options)
+    value: object = await graph.ainvoke(inputs, **named)
+    if _has_state(graph):
+        try:
+            state = await graph.aget_state(config)
+        except Exception:  # a checkpointer that supports only get_state
+            state = None
+        _check_state(state)
+    _check_callbacks(config)
+    return value
+
+
+def factory_arguments(function: Callable[..., object], options: CallOptions) -> dict[str, object]:
+    """Return the arguments `config` and `runtime` of a function that makes a graph.
+
+    They are those of LangGraph's server. A parameter counts by its annotation, and in a project of LangGraph
+    by its name.
+    """
+    accepted = accepted_arguments(function)
+    annotations = getattr(function, "__annotations__", None) or {}
+    given: dict[str, object] = {}
+    for parameter in accepted.names if accepted is not None else ():
+        annotation = str(annotations.get(parameter, ""))
+        for name, type_name in _FACTORY_TYPES.items():
+            if type_name in annotation or (parameter == name and options.framework == "langgraph"):
+                given[parameter] = options.graph_config() if name == "config" else _server_runtime(options)
+    return given
+
+
+def _arguments(
+    graph: Any, function: Callable[..., object], options: CallOptions
+) -> tuple[dict[str, object], dict[str, object]]:
+    """Return the arguments besides the input, and the config among them."""
+    accepted = accepted_arguments(function)
+    config = options.graph_config()
+    if accepted is None or "config" not in accepted.names:
+        if options.names:
+            kind = type(graph).__name__
+            raise ValueError(f"The run has {options.names}, which {kind}.invoke does not take.")
+        return {}, config
+    named: dict[str, object] = {"config": config}
+    if "context" in accepted.names:
+        if options.context is not None or _takes_empty(getattr(graph, "context_schema", None)):
+            named["context"] = dict(options.context or {}) or _EmptyContext()
+    elif options.context is not None:  # LangGraph before 0.6: the context was a part of the config
+        own = config["configurable"]
+        config["configurable"] = {**options.context, **(own if isinstance(own, dict) else {})}
+    if "langgraph" in sys.modules:
+        _watch(graph, config)
+    return named, config
+
+
+def _watch(graph: Any, config: dict[str, object]) -> None:
+    """Prepare to notice that the graph stops before its end."""
+    import uuid
+
+    config.setdefault("run_id", uuid.uuid4())
+    breakpoints = (getattr(graph, name, None) for name in ("interrupt_before_nodes", "interrupt_after_nodes"))
+    if any(breakpoints) and getattr(graph, "checkpointer", None) is None:
+        from importlib import import_module
+
+        # Without a checkpointer, a graph that stops at a breakpoint looks like one that has ended.
+        graph.checkpointer = import_module("langgraph.checkpoint.memory").MemorySaver()
+
+
+def _takes_empty(schema: Any) -> bool:
+    """Return whether an empty context suits the schema."""
+    if not isinstance(schema, type):
+        return False
+    try:
+        schema()
+    except Exception:  # it has required fields; code of the crew may run here
+        return False
+    return True
+
+
+def _has_state(graph: Any) -> bool:
+    return not isinstance(getattr(graph, "checkpointer", None), (bool, type(None)))
+
+
+def _read(read: Callable[[], object]) -> object:
+    try:
+        return read()
+    except Exception:  # a checkpointer that supports only aget_state
+        return None
+
+
+def _check_state(state: Any) -> None:
+    if not (waiting := getattr(state, "next", None)):
+        return
+    interrupts = [item for task in getattr(state, "tasks", ()) for item in getattr(task, "interrupts", ())]
+    if interrupts:
+        raise InputRequired(unanswered(getattr(interrupts[0], "value", "")))
+    raise InputRequired(
+        f"The graph stopped before its end, at a breakpoint before {', '.join(map(str, waiting))[:300]}. "
+        "A run does not continue there: remove interrupt_before and interrupt_after."
+    )
+
+
+def _check_callbacks(config: dict[str, object]) -> None:
+    callbacks = sys.modules.get(f"{__package__}.langchain_callbacks")
+    question = callbacks.interrupt_of(config.get("run_id")) if callbacks is not None else None
+    if question is not None:
+        raise InputRequired(unanswered(question[0] if question else ""))
+
+
+def _server_runtime(options: CallOptions) -> object:
+    """Return what LangGraph's server gives to a factory: the store and the run's context."""
+    from importlib import import_module
+
+    try:
+        store: object = import_module("langgraph.store.memory").InMemoryStore()
+    except ImportError:
+        store = None
+    fields = {"access_context": "threads.create_run", "user": None, "store": store}
+    fields["context"] = options.context
+    try:
+        return import_module("langgraph_sdk.runtime")._ExecutionRuntime(**fields)
+    except (ImportError, AttributeError, TypeError):
+        from types import SimpleNamespace
+
+        runtime = SimpleNamespace(**fields)
+        runtime.execution_runtime = runtime
+        return runtime
