@@ -27,6 +27,7 @@ class Plan:
     timeout: str | None = None
     env_required: tuple[str, ...] = ()
     entrypoints: Mapping[str, str] = field(default_factory=dict)
+    artifacts: tuple[str, ...] = ()
 
     def as_status(self) -> dict[str, Any]:
         """Return the value of `Deployment.status.plan`; what is not set is omitted."""
@@ -40,6 +41,8 @@ class Plan:
             status["timeout"] = self.timeout
         if self.entrypoints:
             status["entrypoints"] = dict(self.entrypoints)
+        if self.artifacts:
+            status["artifacts"] = list(self.artifacts)
         return status
 
 
@@ -90,6 +93,7 @@ def make_plan(
         timeout=configuration.timeout,
         env_required=configuration.env_required,
         entrypoints=entrypoints,
+        artifacts=configuration.artifacts,
     )
     notes = (*configuration.notes, *notes, *named_notes, *declaration.notes)
     return Planned(plan, declaration, excluded, notes)

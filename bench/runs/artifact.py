@@ -135,7 +135,7 @@ def _upload_seconds(run_client: RunAPIClient, directory: Path) -> float:
     """Return the seconds of the runner's upload: hash, send, hash and store there, acknowledge."""
     [file], _ = scan(str(directory / "artifacts"))
     started = time.monotonic()
-    upload_file(run_client, str(directory / "artifacts"), file, False, lambda _: True)
+    upload_file(run_client, file, False, lambda _: True)
     return time.monotonic() - started
 
 

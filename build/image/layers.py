@@ -9,6 +9,8 @@ from collections.abc import Iterable, Mapping
 from dataclasses import dataclass
 from typing import IO, Any
 
+from plan.packages.dockerfile import CREW_ID
+
 _IN_MEMORY_BYTES = 32 << 20
 _GZIP_LEVEL = 6
 # /app/artifacts belongs to the crew's user; a layer must neither replace it nor add files.
@@ -17,11 +19,12 @@ _ARTIFACTS = "artifacts"
 
 @dataclass(frozen=True)
 class LayerFile:
-    """A file of a layer: path relative to /, content, executable bit."""
+    """A file of a layer: path relative to /, content, executable bit, owner (user and group)."""
 
     path: str
     data: bytes
     executable: bool = False
+    owner: int = 0
 
 
 @dataclass(frozen=True)
@@ -58,7 +61,7 @@ def make_layer(files: Iterable[LayerFile], existing_directories: tuple[str, ...]
     """Return the layer of `files`, which must be sorted by path.
 
     Adds all parent directories except `existing_directories`, which the image below has; their owner and mode
-    remain unchanged.
+    remain unchanged. The others belong to the owner of their first file.
     """
     store: IO[bytes] = tempfile.SpooledTemporaryFile(max_size=_IN_MEMORY_BYTES)  # noqa: SIM115
     blob = _HashingWriter(store)
@@ -70,8 +73,9 @@ def make_layer(files: Iterable[LayerFile], existing_directories: tuple[str, ...]
                 for parent in _parents(file.path):
                     if parent not in written:
                         written.add(parent)
-                        archive.addfile(_header(parent, tarfile.DIRTYPE, 0o755))
-                header = _header(file.path, tarfile.REGTYPE, 0o755 if file.executable else 0o644)
+                        archive.addfile(_header(parent, tarfile.DIRTYPE, 0o755, file.owner))
+                mode = 0o755 if file.executable else 0o644
+                header = _header(file.path, tarfile.REGTYPE, mode, file.owner)
                 header.size = len(file.data)
                 archive.addfile(header, io.BytesIO(file.data))
     store.seek(0)
@@ -79,11 +83,14 @@ def make_layer(files: Iterable[LayerFile], existing_directories: tuple[str, ...]
 
 
 def code_files(tree: Mapping[str, bytes], executable: Iterable[str]) -> Iterable[LayerFile]:
-    """Yield the tree's files below /app in order, read one by one, without the directory artifacts."""
+    """Yield the tree's files below /app in order, read one by one, without the directory artifacts.
+
+    They belong to the crew's user: a crew may write what its repository holds, such as a committed report.
+    """
     executables = frozenset(executable)
     for path in sorted(tree, key=lambda path: f"app/{path}"):
         if path.partition("/")[0] != _ARTIFACTS:
-            yield LayerFile(f"app/{path}", tree[path], path in executables)
+            yield LayerFile(f"app/{path}", tree[path], path in executables, CREW_ID)
 
 
 def excluded_files(tree: Iterable[str]) -> list[str]:
@@ -91,10 +98,10 @@ def excluded_files(tree: Iterable[str]) -> list[str]:
     return sorted(path for path in tree if path.partition("/")[0] == _ARTIFACTS)
 
 
-def _header(path: str, kind: bytes, mode: int) -> tarfile.TarInfo:
+def _header(path: str, kind: bytes, mode: int, owner: int) -> tarfile.TarInfo:
     header = tarfile.TarInfo(path)
     header.type, header.mode, header.mtime = kind, mode, 0
-    header.uid = header.gid = 0
+    header.uid = header.gid = owner
     header.uname = header.gname = ""
     return header
 

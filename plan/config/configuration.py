@@ -6,10 +6,11 @@ The first existing one applies, without merging: crew.toml, crewship.toml, langg
 
 import re
 from collections.abc import Callable
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 
 from ..errors import CONFIG_INVALID, PlanError, join_limited
 from ..source import Files
+from . import artifacts
 from .framework import check_framework
 from .toml_tables import TomlTable, read_toml
 
@@ -38,8 +39,9 @@ class NamedEntrypoint:
 class Configuration:
     """The author's configuration; None for omitted keys.
 
-    `origin` is the place of the entrypoint for messages. `exclude` are patterns for plan.exclude; `requires`
-    are packages, and `directories` directories with dependency declarations, that the file itself names.
+    `origin` is the place of the entrypoint for messages. `exclude` are patterns for plan.exclude,
+    `artifacts` for the runner; `requires` are packages, and `directories` directories with dependency
+    declarations, that the file itself names.
     `name` is the name of the entrypoint in the configuration, `named` are the other crews or graphs there.
     `kind` is "crew" or "flow" where the entrypoint is the only one of that kind. `extras` and `groups` are
     those of pyproject.toml to install. `notes` are lines for the build log, about what has no effect.
@@ -52,6 +54,7 @@ class Configuration:
     timeout: str | None = None
     env_required: tuple[str, ...] = ()
     exclude: tuple[str, ...] = ()
+    artifacts: tuple[str, ...] = ()
     requires: tuple[str, ...] = ()
     directories: tuple[str, ...] = ()
     python_origin: str = ""
@@ -65,8 +68,12 @@ class Configuration:
 
 def read_configuration(files: Files, crew: str | None) -> Configuration:
     """Return the configuration; the entrypoint is that of `crew` (None: the first). Raises PlanError."""
-    if "crew.toml" in files:
-        return _read_tables(read_toml(files, "crew.toml"), crew)
+    return replace(_read_first(files, crew), artifacts=artifacts.read_include(files))
+
+
+def _read_first(files: Files, crew: str | None) -> Configuration:
+    if "crew.toml" in files and not artifacts.stands_alone(own := read_toml(files, "crew.toml")):
+        return _read_tables(own, crew)
     if "crewship.toml" in files:
         return _read_tables(read_toml(files, "crewship.toml"), crew, foreign=True)
     if "langgraph.json" in files:
@@ -76,7 +83,7 @@ def read_configuration(files: Files, crew: str | None) -> Configuration:
     if "pyproject.toml" in files:
         tool = read_toml(files, "pyproject.toml").table("tool")
         table = tool.table("crewyard") if tool else None
-        if table:
+        if table and not artifacts.stands_alone(table):
             return _read_tables(table, crew)
         crewai_table = tool.table("crewai") if tool else None
         if crewai_table:
@@ -99,7 +106,7 @@ def _read_tables(root: TomlTable, crew: str | None, foreign: bool = False) -> Co
     if chosen:
         check_framework(framework, chosen.location("framework"))
     build, run = root.table("build"), root.table("run")
-    unknown = _check_keys(root, foreign, "deployment", "deployments", "build", "run")
+    unknown = _check_keys(root, foreign, "deployment", "deployments", "build", "run", artifacts.TABLE)
     unknown += _check_keys(build, foreign, "exclude", "extras", "groups")
     unknown += _check_keys(run, foreign, "timeout", "env_required")
     unknown += _check_keys(chosen, foreign, *_CREW_KEYS, *(("profile",) if foreign else ()))

@@ -7,7 +7,8 @@ from .dependencies import DependencyDeclaration
 # The user and group of crews, in the image and in the pod.
 CREW_ID = 65532
 
-# Crews may create files next to their code, as many frameworks do, but not change it: /app is sticky.
+# Crews may create files next to their code, as many frameworks do, and change their code, which belongs to
+# them (build.image.layers); /app is sticky, so they cannot remove what belongs to root.
 # No USER before the RUNs, not even root: Kaniko would change its identity, which needs SETUID and SETGID.
 _SYSTEM = """\
 RUN set -eu; \\

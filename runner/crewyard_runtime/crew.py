@@ -37,6 +37,9 @@ def main(here: str) -> int:
         final_report = result(
             value, limit if isinstance(limit, int) else _OUTPUT_BYTES, os.path.join(app, "artifacts")
         )
+    crewai = sys.modules.get(f"{__package__}.frameworks.crewai_events")
+    if crewai and crewai.declared_files:
+        final_report["files"] = list(crewai.declared_files)
     _flush()
     channel.write(json.dumps(final_report, ensure_ascii=False).encode())
     return 0 if "result" in final_report else 1

@@ -34,6 +34,8 @@ class ClaimGrant:
             raise ValueError("the response to the claim lacks timeout_seconds or input")
         self.timeout = float(timeout)
         granted = limits if isinstance(limits, dict) else {}
+        include = response.get("artifacts")
+        self.artifacts = [str(item) for item in include] if isinstance(include, list) else []
         self.limits = {
             name: value if isinstance(value := granted.get(name), int) and value >= 0 else default
             for name, default in _DEFAULT_LIMITS.items()

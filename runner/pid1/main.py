@@ -7,11 +7,13 @@ from __future__ import annotations
 
 import os
 import sys
+import time
 
 from runner.pid1 import settings
 from runner.pid1.process import launch
 
 EXIT_RUNNER_FAILED = 70
+_CLOCK_SLACK_SECONDS = 0.01  # the kernel's clock for files is behind by one tick
 
 
 def main() -> int:
@@ -47,6 +49,7 @@ def _run(pod_settings: settings.RunnerSettings) -> int:
     outcome = claim(client, now() + pod_settings.start_timeout, signals.stop_requested_within)
     client.close()
     if isinstance(outcome, ClaimGrant):
+        started = time.time() - _CLOCK_SLACK_SECONDS
         stopped = signals.stop_requested_within(0)
         if stopped:
             os.close(child.grant)
@@ -56,7 +59,7 @@ def _run(pod_settings: settings.RunnerSettings) -> int:
 
         from runner.pid1.supervise import CrewSupervisor
 
-        return CrewSupervisor(pod_settings, nonce, child, outcome, cgroup).run(stopped)
+        return CrewSupervisor(pod_settings, nonce, child, outcome, cgroup, started).run(stopped)
     os.kill(child.pid, 9)
     if isinstance(outcome, ClaimRejected):
         print(f"runner: the claim was denied: {outcome.reason}", file=sys.stderr)

@@ -62,8 +62,8 @@ class Shutdown(threading.Thread):
     def run(self) -> None:
         """Flush and report; every wait ends at the deadline, which the main thread may bring forward."""
         try:
-            self._upload.finish()
             self._join(self._capture)
+            self._upload.finish(self._declared_files())
             self._verdict = self._decide(self._capture.final_report)
             self._write_termination(reported=False)
             self._join(self._upload)
@@ -89,6 +89,10 @@ class Shutdown(threading.Thread):
     def _join(self, thread: threading.Thread) -> None:
         while thread.is_alive() and self._deadline.remaining() > 0:
             thread.join(min(0.5, self._deadline.remaining()))
+
+    def _declared_files(self) -> list[str]:
+        named = (self._capture.final_report or {}).get("files")
+        return [name for name in named if isinstance(name, str)] if isinstance(named, list) else []
 
     def _count_dropped(self) -> None:
         if self._capture.dropped:

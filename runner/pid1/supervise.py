@@ -7,6 +7,7 @@ import os
 import sys
 
 from runner.pid1.api.client import RunAPIClient, now
+from runner.pid1.artifacts.outside import WrittenFiles
 from runner.pid1.artifacts.upload import ArtifactUploader
 from runner.pid1.claim import ClaimGrant
 from runner.pid1.deadline import Deadline
@@ -38,6 +39,7 @@ class CrewSupervisor:
         child: CrewProcess,
         granted: ClaimGrant,
         memory_: memory.CgroupMemory,
+        started: float,
     ) -> None:
         self._settings = settings
         self._nonce = nonce
@@ -59,6 +61,7 @@ class CrewSupervisor:
         self._upload = ArtifactUploader(
             lambda: RunAPIClient(settings, nonce), self._events, self._artifacts_deadline,
             os.path.join(settings.app, "artifacts"), limits, settings.scan_seconds,
+            WrittenFiles(settings.app, started, granted.artifacts),
         )  # fmt: skip
         self._storage: DiskWatcher = disk_watcher(settings, os.environ)
         self._storage_message: str | None = None

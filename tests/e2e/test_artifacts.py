@@ -36,6 +36,17 @@ async def test_thousand_files(testbed, crew):
     assert events[-1].event == "run.completed"
 
 
+async def test_files_beside_the_artifacts_are_kept_or_named(testbed, crew):
+    run = await crew.run("files:elsewhere")
+    assert run["status"] == "succeeded", run.get("error")
+    listed = await testbed.get(f"/v1/runs/{run['id']}/artifacts")
+    assert [item["name"] for item in listed] == ["kept/log.txt"]
+    said = [m.data for m in await testbed.events(run["id"]) if m.event == "log"]
+    [warning] = [data["message"] for data in said if data["level"] == "warning"]
+    assert "not stored: absent.py, other.txt." in warning
+    assert warning.endswith('[artifacts] include = ["/absent.py", "/other.txt"]')
+
+
 async def test_file_over_the_limit_is_reported(testbed, crew):
     run = await crew.run("files:too_many", seconds=180)
     assert run["status"] == "succeeded", run.get("error")

@@ -11,7 +11,7 @@ import os
 from _thread import allocate_lock
 
 from ..events import report
-from .crewai_values import translate
+from .crewai_values import output_file, translate
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:
@@ -27,6 +27,10 @@ DEFAULTS = {
     "CREWAI_DISABLE_VERSION_CHECK": "true",
 }
 _MARK = "__crewyard__"
+_MAX_DECLARED_FILES = 100
+_MAX_PATH_CHARS = 1024
+declared_files: dict[str, None] = {}
+"""The files that tasks write their outputs to; kept as artifacts."""
 
 
 def set_default_environment() -> None:
@@ -46,7 +50,10 @@ def hook_event_bus(module: ModuleType) -> None:
     @functools.wraps(emit)
     def report_and_emit(self: Any, source: Any, *args: Any, **kwargs: Any) -> Any:
         try:
-            run_event = translate(args[0] if args else kwargs.get("event"))
+            event = args[0] if args else kwargs.get("event")
+            if (path := output_file(event)) and len(declared_files) < _MAX_DECLARED_FILES:
+                declared_files[path[:_MAX_PATH_CHARS]] = None
+            run_event = translate(event)
             if run_event is not None and tracker.admits(*run_event):
                 report(*run_event)
         except Exception:  # skip an event of an unknown version

@@ -38,6 +38,12 @@ def outcome(value: Any, depth: int = 0) -> object:
     return same
 
 
+def output_file(event: Any) -> str | None:
+    """Return the file that the task of an event of CrewAI writes its output to; None if there is none."""
+    path = getattr(getattr(event, "task", None), "output_file", None)
+    return str(path) if path else None
+
+
 def missing_inputs(crew: Any, inputs: dict[str, object]) -> list[str]:
     """Return the placeholders of a crew's tasks and agents if the run has no input.
 

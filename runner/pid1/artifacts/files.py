@@ -1,4 +1,4 @@
-"""Scan of the artifacts directory, which the crew may change at any time. Used by `upload`."""
+"""Scan of a directory, which the crew may change at any time. Used by `upload` and `outside`."""
 
 from __future__ import annotations
 
@@ -18,11 +18,12 @@ FileSignature = tuple[int, int, int, int]
 
 
 class ArtifactFile:
-    """A regular file: its name, the path to open below the root, and a signature of its version."""
+    """A regular file: its name, the path to open below `root`, and a signature of its version."""
 
-    __slots__ = ("device", "name", "path", "signature", "size")
+    __slots__ = ("device", "name", "path", "root", "signature", "size")
 
-    def __init__(self, name: str, path: str, status: os.stat_result) -> None:
+    def __init__(self, root: str, name: str, path: str, status: os.stat_result) -> None:
+        self.root = root
         self.name = name
         self.path = path
         self.size = status.st_size
@@ -36,12 +37,15 @@ class ArtifactFile:
         )
 
 
-def scan(root: str) -> tuple[list[ArtifactFile], dict[str, str]]:
-    """Return the files below `root`, and the names that cannot be stored with the reason."""
+def scan(root: str, skip: frozenset[str] = frozenset()) -> tuple[list[ArtifactFile], dict[str, str]]:
+    """Return the files below `root`, and the names that cannot be stored with the reason.
+
+    Leaves out the directories of the root that `skip` names, and all directories called __pycache__ with it.
+    """
     files: list[ArtifactFile] = []
     refused: dict[str, str] = {}
     count = 0
-    for entry, name in _walk(root, "", 0, refused):
+    for entry, name in _walk(root, "", 0, refused, skip):
         count += 1
         if count > MAX_ENTRIES_PER_SCAN:
             refused["."] = f"there are more than {MAX_ENTRIES_PER_SCAN} entries"
@@ -55,7 +59,7 @@ def scan(root: str) -> tuple[list[ArtifactFile], dict[str, str]]:
         if problem:
             refused[name] = problem
         elif status is not None:
-            files.append(ArtifactFile(name, path, status))
+            files.append(ArtifactFile(root, name, path, status))
     return files, refused
 
 
@@ -96,7 +100,7 @@ def open_for_writing() -> set[tuple[int, int]]:
 
 
 def _walk(
-    root: str, prefix: str, depth: int, refused: dict[str, str]
+    root: str, prefix: str, depth: int, refused: dict[str, str], skip: frozenset[str]
 ) -> Iterator[tuple[os.DirEntry[str] | None, str]]:
     """Yield files, and None for directories, with their names."""
     try:
@@ -111,10 +115,12 @@ def _walk(
         name = f"{prefix}/{entry.name}" if prefix else entry.name
         if entry.is_dir(follow_symlinks=False):
             yield None, name
+            if name in skip or (skip and entry.name == "__pycache__"):
+                continue
             if depth >= _MAX_DEPTH:
                 refused[name] = f"it is more than {_MAX_DEPTH} directories deep"
             else:
-                yield from _walk(root, name, depth + 1, refused)
+                yield from _walk(root, name, depth + 1, refused, skip)
         else:
             yield entry, name
 

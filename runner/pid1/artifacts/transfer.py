@@ -24,14 +24,14 @@ class ArtifactRefused(Exception):
 
 
 def upload_file(
-    client: RunAPIClient, root: str, file: files.ArtifactFile, partial: bool, pause: Callable[[float], bool]
+    client: RunAPIClient, file: files.ArtifactFile, partial: bool, pause: Callable[[float], bool]
 ) -> str:
     """Upload the scanned version of the file and return its SHA-256. Blocks.
 
     `pause` is that of `retry_until_status`. Raises FileChanged, ArtifactRefused, APIUnavailable, RunLost, and
     OSError if the file cannot be read.
     """
-    descriptor = files.open_inside(root, file.path)
+    descriptor = files.open_inside(file.root, file.path)
     try:
         status = os.fstat(descriptor)
         if not stat.S_ISREG(status.st_mode) or _has_changed(descriptor, file):
@@ -79,4 +79,5 @@ def _verified_chunks(descriptor: int, file: files.ArtifactFile) -> Iterator[byte
 
 
 def _has_changed(descriptor: int, file: files.ArtifactFile) -> bool:
-    return files.ArtifactFile(file.name, file.path, os.fstat(descriptor)).signature != file.signature
+    now = files.ArtifactFile(file.root, file.name, file.path, os.fstat(descriptor))
+    return now.signature != file.signature

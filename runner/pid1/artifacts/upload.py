@@ -8,6 +8,7 @@ import time
 from runner.pid1.api.client import APIUnavailable, RunAPIClient, RunLost
 from runner.pid1.artifacts import files
 from runner.pid1.artifacts.content import FileChanged
+from runner.pid1.artifacts.outside import WrittenFiles, warning
 from runner.pid1.artifacts.transfer import ArtifactRefused, upload_file
 from runner.pid1.artifacts.upload_pool import UploadPool
 from runner.pid1.deadline import Deadline
@@ -17,7 +18,7 @@ from runner.pid1.process import signals
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:
-    from collections.abc import Callable
+    from collections.abc import Callable, Collection
 
 _PAUSE_FACTOR = 9  # ratio of a pause to the CPU time of the preceding scan
 _MAX_REPORTED_NAMES = 100  # files reported individually
@@ -33,7 +34,7 @@ class ArtifactUploader(threading.Thread):
 
     def __init__(
         self, connect: Callable[[], RunAPIClient], events: EventQueue, deadline: Deadline, root: str,
-        limits: dict[str, int], settle_seconds: float,
+        limits: dict[str, int], settle_seconds: float, outside: WrittenFiles | None = None,
     ) -> None:  # fmt: skip
         super().__init__(name="upload", daemon=True)
         self._pool = UploadPool(connect)
@@ -41,6 +42,9 @@ class ArtifactUploader(threading.Thread):
         self._deadline = deadline
         self._root = root
         self._limits = limits
+        self._outside = outside
+        self._declared: Collection[str] | None = None
+        self._others: list[str] | None = None
         self._settle_seconds = settle_seconds
         self._first_seen: dict[str, tuple[files.FileSignature, float]] = {}
         self._versions: dict[str, files.FileSignature] = {}
@@ -74,8 +78,12 @@ class ArtifactUploader(threading.Thread):
             # After any error, report the files that are not stored as lost.
             self.failure = f"{type(error).__name__}: {error}"
 
-    def finish(self) -> None:
-        """Start the final scan after the crew's exit. Join the thread afterwards."""
+    def finish(self, declared: Collection[str] = ()) -> None:
+        """Start the final scan after the crew's exit. Join the thread afterwards.
+
+        `declared` are files outside the directory that the crew named as its results.
+        """
+        self._declared = declared
         self._finishing.set()
 
     def upload_again(self, names: list[str] | None = None) -> None:
@@ -88,6 +96,8 @@ class ArtifactUploader(threading.Thread):
         """Scan once and upload; return True if no file changed meanwhile."""
         started = time.thread_time()
         scanned, dropped = files.scan(self._root)
+        if final:
+            scanned += self._kept_outside({file.name for file in scanned})
         self._evict_removed({file.name for file in scanned})
         for name, reason in dropped.items():
             self._report(name, f"{_display_name(name)} is not stored: {reason}.")
@@ -116,6 +126,18 @@ class ArtifactUploader(threading.Thread):
         self._pool.upload_all(fresh, self._fits, store)
         return not changed
 
+    def _kept_outside(self, names: set[str]) -> list[files.ArtifactFile]:
+        """Return the files to keep beside the artifacts' `names`; name the others in one warning."""
+        if self._outside is None:
+            return []
+        kept, others = self._outside.split(self._declared or ())
+        others += [file.name for file in kept if file.name in names]
+        if others and self._others is None:
+            message = encode.log(warning(others), "warning")
+            self._events.put(encode.timestamp(time.time_ns()), [("log", message)])
+        self._others = others
+        return [file for file in kept if file.name not in names]
+
     def _evict_removed(self, scanned: set[str]) -> None:
         """Evict removed files that were never stored: a crew may create and remove files for hours."""
         for cache in (self._first_seen, self._versions, self.over_limit):
@@ -130,7 +152,7 @@ class ArtifactUploader(threading.Thread):
         return now - since >= self._settle_seconds
 
     def _store(self, client: RunAPIClient, file: files.ArtifactFile) -> None:
-        sha256 = upload_file(client, self._root, file, self.partial, self._deadline.pause)
+        sha256 = upload_file(client, file, self.partial, self._deadline.pause)
         self._versions[file.name] = file.signature
         self._first_seen.pop(file.name, None)
         self.refused.pop(file.name, None)

@@ -23,6 +23,15 @@ def hostile(inputs):
     os.mkfifo(ARTIFACTS / "pipe")
 
 
+def elsewhere(inputs):
+    """Writes beside the artifacts: what the configuration keeps, a file of the repository, and another."""
+    Path("kept").mkdir()
+    Path("kept/log.txt").write_text("kept")
+    with Path("absent.py").open("a") as file:
+        file.write("# changed")
+    Path("other.txt").write_text("lost")
+
+
 def too_many(inputs):
     """Writes one file more than a run keeps."""
     many({"count": 1001})

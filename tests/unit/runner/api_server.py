@@ -39,6 +39,7 @@ class FakeRunAPI:
     input: dict[str, Any] = field(default_factory=dict)
     timeout: float = 60
     limits: dict[str, int] = field(default_factory=dict)
+    include: list[str] = field(default_factory=list)  # patterns of artifacts outside the directory
     claim_states: list[dict[str, Any] | int] = field(default_factory=list)  # responses to the first claims
     refuse_artifacts: dict[str, str] = field(default_factory=dict)
     break_artifacts: set[str] = field(default_factory=set)  # get 400, which the protocol does not define
@@ -129,7 +130,7 @@ class FakeRunAPI:
                 "state": "granted", "entrypoint": self.entrypoint, "framework": "python", "input": self.input,
                 "timeout_seconds": self.timeout, "deployment_id": "dep_1",
                 "started_at": "2026-11-21T10:00:00Z",
-                "limits": {**limits, **self.limits},
+                "limits": {**limits, **self.limits}, "artifacts": self.include,
             }
         )  # fmt: skip
 

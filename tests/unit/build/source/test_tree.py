@@ -12,6 +12,7 @@ from build.errors import BuildRefused
 from build.image.layers import LayerFile, code_files, excluded_files, make_layer
 from build.settings import SourceLimits
 from build.source.tree import CheckedSourceTree, TreeBuilder, checked_path
+from plan.packages.dockerfile import CREW_ID
 
 PARTS = st.text(
     st.characters(min_codepoint=33, blacklist_characters="/\\:\x7f", blacklist_categories=["Cs"]),
@@ -98,5 +99,7 @@ def test_order_of_entries_does_not_matter(order: list[str]) -> None:
     tree = tree_of({path: path.encode() for path in order})
     assert (
         make_layer(code_files(tree, []), ("app",)).digest
-        == make_layer([LayerFile("app/a", b"a"), LayerFile("app/b/c", b"b/c")], ("app",)).digest
+        == make_layer(
+            [LayerFile("app/a", b"a", owner=CREW_ID), LayerFile("app/b/c", b"b/c", owner=CREW_ID)], ("app",)
+        ).digest
     )

@@ -52,6 +52,8 @@ def test_all_keys() -> None:
                 python = "3.12"
                 [build]
                 exclude = ["tests"]
+                [artifacts]
+                include = ["*.md", "output/**", "*.md"]
                 [run]
                 timeout = "1h30m"
                 env_required = ["OPENAI_API_KEY", "OPENAI_API_KEY", "OTHER"]
@@ -64,7 +66,28 @@ def test_all_keys() -> None:
         "python": "3.12",
         "timeout": "1h30m",
         "envRequired": ["OPENAI_API_KEY", "OTHER"],
+        "artifacts": ["*.md", "output/**"],
     }
+
+
+ARTIFACTS = "artifacts]\ninclude = ['output/**']\n"
+
+
+@pytest.mark.parametrize(
+    "files",
+    [
+        {"crew.toml": f"[{ARTIFACTS}"},
+        {"crew.toml": f"[{ARTIFACTS}", "pyproject.toml": FORMS["pyproject.toml"]},
+        {"pyproject.toml": f"[tool.crewyard.{ARTIFACTS}"},
+        {"pyproject.toml": f"[tool.crewyard.{ARTIFACTS}", "langgraph.json": FORMS["langgraph.json"]},
+    ],
+    ids=range(4),
+)
+def test_artifacts_stand_beside_another_configuration(files: dict[str, str]) -> None:
+    beside = {name: text for name, text in files.items() if ARTIFACTS not in text}
+    expected = planned({**MODULES, **beside}).plan.entrypoint
+    plan = planned({**MODULES, **files}).plan
+    assert (plan.entrypoint, plan.artifacts) == (expected, ("output/**",))
 
 
 @pytest.mark.parametrize(
@@ -90,6 +113,9 @@ def test_all_keys() -> None:
         ),
         ("[deployment\n", "crew.toml is not valid TOML", "Correct crew.toml"),
         ("deployment = 3\n", "crew.toml line 1: deployment must be a table", "[deployment]"),
+        ("[artifacts]\ninclude = ['../x']\n", "artifacts.include has '../x'", "output/**"),
+        ("[artifacts]\nincludes = []\n", "artifacts.includes is unknown", "'include'"),
+        (f"[artifacts]\ninclude = {['a' * 600]}\n", "1 patterns of 600 characters", "at most 20"),
         ("[build]\nexcludes = []\n", "build.excludes is unknown", "'exclude'"),
         ("[deployments.a]\n[deployment]\n", "are mutually exclusive", "one of the two"),
     ],

@@ -20,7 +20,7 @@ def uploader() -> ArtifactUploader:
 
 
 def test_an_unexpected_error_reports_files_as_lost(monkeypatch: pytest.MonkeyPatch) -> None:
-    def broken(_root: str) -> Any:
+    def broken(_root: str, _skip: Any = None) -> Any:
         raise ValueError("what is this")
 
     monkeypatch.setattr(files, "scan", broken)

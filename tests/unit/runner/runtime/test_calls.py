@@ -24,8 +24,8 @@ from hypothesis import strategies as st
 from runner.crewyard_runtime.call import call
 from runner.crewyard_runtime.entrypoint import EntrypointNotFound
 from runner.crewyard_runtime.events import CUT_MARK, MAX_DATA_BYTES, check, emit, fit
-from runner.crewyard_runtime.jsonsafe import NotJsonError, json_safe, to_json
 from runner.crewyard_runtime.frameworks.call_options import CallOptions
+from runner.crewyard_runtime.jsonsafe import NotJsonError, json_safe, to_json
 from runner.crewyard_runtime.output import result
 
 INPUT = {"topic": "tea"}
