@@ -50,7 +50,9 @@ def make_app(
     app = make_client_app(config, store, kube, fixed_keys, now, lambda: progress.ready)
     metrics = app[SERVICES].metrics
     metrics.watch_projection(progress.silent_seconds, lambda: store.leader.leading)
-    internal.add_routes(app, config, store, kube, lambda state: metrics.claims.labels(state).inc())
+    internal.add_routes(
+        app, config, store, kube, lambda state: metrics.claims.labels(state).inc(), metrics.limit_reached
+    )
     failed = metrics.background_failures
     app.cleanup_ctx.append(
         loops.cleanup_context(config, store, kube, progress, lambda work: failed.labels(work).inc())

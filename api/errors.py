@@ -101,13 +101,25 @@ def too_large(limit: int, subject: str) -> HttpApiError:
     return HttpApiError(413, f"{subject} is larger than {limit} bytes", {"limit_bytes": limit})
 
 
-def uploads_full(used: int, limit: int) -> HttpApiError:
-    """Return a 429: the upload quota of a project is used up until older uploads expire."""
+def uploads_full(used: int, limit: int, owner: str) -> HttpApiError:
+    """Return a 429: the upload quota of a project, or of all, is used up until older uploads expire."""
+    setting = "CREWYARD_KEPT_UPLOADS" if owner == "the project" else "the limit uploads_bytes"
     return HttpApiError(
         429,
-        f"the project's uploads use {used} of {limit} bytes; each is deleted a day after its URL "
-        "expires. Leave out what the crew does not need, or ask the operator to raise CREWYARD_KEPT_UPLOADS",
+        f"the uploads of {owner} use {used} of {limit} bytes; each is deleted a day after its URL "
+        f"expires. Leave out what the crew does not need, or ask the operator to raise {setting}",
         {"field": "size", "limit_bytes": limit, "used_bytes": used},
+        headers={"Retry-After": str(UPLOADS_FULL_RETRY_SECONDS)},
+    )
+
+
+def storage_full(project: str, used: int, limit: int) -> HttpApiError:
+    """Return a 429: the stored bytes of a project have reached their limit."""
+    return HttpApiError(
+        429,
+        f"the project {project} has {used} stored bytes, and its limit is {limit}; shorten its "
+        "retention.records, or ask the operator to raise the limit project_bytes or its plan",
+        {"project": project, "limit_bytes": limit, "used_bytes": used},
         headers={"Retry-After": str(UPLOADS_FULL_RETRY_SECONDS)},
     )
 

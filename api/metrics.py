@@ -11,6 +11,7 @@ from prometheus_client import CollectorRegistry, Counter, Gauge, Histogram, gene
 from prometheus_client.platform_collector import PlatformCollector
 from prometheus_client.process_collector import ProcessCollector
 
+from api import tenant_limits
 from api.store.index.storage_stats import BYTES, ROWS, StorageMeter
 from crds import kinds
 
@@ -56,6 +57,14 @@ class ApiMetrics:
         for state in ("granted", "wait", "refused"):
             # Create the series now: a series that appears with 1 shows no increase.
             self.claims.labels(state)
+        self._limits_reached = Counter(
+            "crewyard_limit_reached_total",
+            "Requests refused, and run logs closed, since a project had reached a limit.",
+            ("limit",),
+            registry=self.registry,
+        )
+        for limit in tenant_limits.COUNTED:
+            self._limits_reached.labels(limit)
         self.background_failures = Counter(
             "crewyard_background_failures_total",
             "Failures of background loops; each loop is restarted.",
@@ -101,6 +110,10 @@ class ApiMetrics:
             "Seconds since the end of the oldest finished run whose events are not sealed.",
             registry=self.registry,
         )
+
+    def limit_reached(self, limit: str, project: str) -> None:
+        """Record that a project reached a limit."""
+        tenant_limits.record(lambda name: self._limits_reached.labels(name).inc(), limit, project)
 
     def watch_storage(self, measure: StorageMeter) -> None:
         """Report the storage gauges from the last measurement."""

@@ -53,6 +53,17 @@ class InstallationLimits:
     build_seconds: int = _limit(1800, 1, _DAY)
     build_max_seconds: int = _limit(4 * 3600, 1, _DAY)
     """At least `build_seconds` where only that one is set."""
+    events: int = _limit(2_000_000, 1, 400_000_000)
+    events_bytes: int = _limit(2 * _GIB, 1, 1024 * _GIB)
+    project_bytes: int = _limit(0, 0, 1024**2 * _GIB)
+    """0: half of the API server's volume."""
+    uploads_bytes: int = _limit(0, 0, 1024**2 * _GIB)
+    """0: half of the API server's volume."""
+    free_bytes: int = _limit(0, 0, 1024 * _GIB)
+    """0: a fiftieth of the API server's volume, at most 512 MiB."""
+    deployment_queue: int = _limit(100, 1, 10_000)
+    retained_run_seconds: int = _limit(7 * _DAY, 1, 3650 * _DAY)
+    retained_record_seconds: int = _limit(3650 * _DAY, 1, 3650 * _DAY)
     project_keys: int = _limit(1000, 1, 10_000)
 
 
@@ -91,6 +102,8 @@ def read_limits(environ: Mapping[str, str], errors: list[str]) -> InstallationLi
             )
         elif lower not in values:
             values[lower] = min(getattr(defaults, lower), maximum)
+    # Each line is an event: where more lines are allowed, more events are.
+    values.setdefault("events", max(defaults.events, 2 * values.get("log_lines", 0)))
     return InstallationLimits(**values)
 
 

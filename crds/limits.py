@@ -29,6 +29,8 @@ class PlanLimits:
     concurrent_runs: int
     project_requests_per_minute: int = 0
     """Of all keys and tokens that are bound to one project; 0: ten times `requests_per_minute`."""
+    stored_bytes: int = 0
+    """Events, artifacts and uploads of a project; 0: the limit `project_bytes` of the installation."""
 
     @property
     def requests_of_project(self) -> int:
@@ -71,6 +73,7 @@ def parse_plans(text: str) -> Plans:
                 int(limits["requests_per_minute"]),
                 int(limits["concurrent_runs"]),
                 int(limits.get("project_requests_per_minute", 0)),
+                int(limits.get("stored_bytes", 0)),
             )
         except (AttributeError, KeyError, TypeError, ValueError) as error:
             raise ValueError(

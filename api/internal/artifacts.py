@@ -5,10 +5,13 @@ Called by `api.internal.routes`.
 
 import hashlib
 import re
+from collections.abc import Iterator
+from contextlib import contextmanager
 from datetime import UTC, datetime
 
 from aiohttp import hdrs, web
 
+from api.internal import storage
 from api.internal.context import InternalContext, PodApiError, authenticate_object
 from api.internal.events import RUN_NOT_HELD
 from api.store.errors import Mismatch, TooLarge
@@ -18,6 +21,8 @@ from crds.times import format_time
 from plan.file_names import checkout_problem, relative_path_problem
 
 MAX_NAME_BYTES = 1024
+MAX_PARALLEL_FILES = 8
+"""Files that a run may send at a time; a runner sends four."""
 _SHA256 = re.compile(r"[0-9a-f]{64}")
 _CONTENT_TYPE = re.compile(r"[A-Za-z0-9!#$&^_.+-]+/[A-Za-z0-9!#$&^_.+-]+(; ?charset=[A-Za-z0-9_-]+)?")
 
@@ -36,16 +41,34 @@ async def put(context: InternalContext, request: web.Request) -> web.Response:
         raise PodApiError(400, "Content-Length and X-Crewyard-Sha256 (64 hexadecimal digits) are required")
     if not await context.store.claims.holds(run, pod, nonce):
         raise PodApiError(409, RUN_NOT_HELD)
-    await _check_limits(context, run, name, request.content_length)
+    context.store.volume.check_room()
+    with _receiving(context, run, name, request.content_length):
+        return await _receive(context, request, run, name, sha256, request.content_length, pod, nonce)
+
+
+async def _receive(
+    context: InternalContext,
+    request: web.Request,
+    run: str,
+    name: str,
+    sha256: str,
+    size: int,
+    pod: str,
+    nonce: str,
+) -> web.Response:
+    await _check_limits(context, run, name)
     # One blob per name and content: uploads run in parallel, and deleting a replaced blob must not
     # delete the bytes of another name.
     name_hash = hashlib.sha256(name.encode()).hexdigest()[:16]
     blob = f"{context.config.namespace}/runs/{run}/{sha256}-{name_hash}"
     try:
-        await context.store.blobs.put(blob, request.content.iter_any(), request.content_length, sha256)
+        await context.store.blobs.put(blob, request.content.iter_any(), size, sha256)
     except (Mismatch, TooLarge) as error:
         raise PodApiError(400, error.message) from error
     row = await _store_row(context, request, run, name, sha256, blob, pod, nonce)
+    project = await context.store.project_storage.project_of(run)
+    if project is not None:
+        context.store.project_storage.add(project, artifact_bytes=row.size)
     return web.json_response({"name": row.name, "size": row.size, "sha256": row.sha256})
 
 
@@ -69,7 +92,7 @@ async def _store_row(
             raise PodApiError(503, "the connection closed before the file was stored; send it again")
         try:
             # Parallel uploads may have stored other files since the first check.
-            await _check_limits(context, run, name, request.content_length or 0)
+            await _check_limits(context, run, name)
         except PodApiError:
             if previous is None or previous.blob != blob:
                 await context.store.blobs.delete(blob)
@@ -108,8 +131,29 @@ def _event(row: ArtifactRow) -> dict[str, object]:
     }
 
 
-async def _check_limits(context: InternalContext, run: str, name: str, size: int) -> None:
+@contextmanager
+def _receiving(context: InternalContext, run: str, name: str, size: int) -> Iterator[None]:
+    """Count the file among those that the run is sending. Raises PodApiError 503 for too many at a time."""
+    arriving = context.arriving_files.setdefault(run, [])
+    if len(arriving) >= MAX_PARALLEL_FILES:
+        raise PodApiError(503, f"the run is sending {len(arriving)} files already; send this one again later")
+    arriving.append((name, size))
+    try:
+        yield
+    finally:
+        arriving.remove((name, size))
+        if not arriving:
+            context.arriving_files.pop(run, None)
+
+
+async def _check_limits(context: InternalContext, run: str, name: str) -> None:
+    """Raise PodApiError 422 if the run's files, those that are arriving included, exceed a limit."""
     usage, limits = await context.store.artifacts.totals(run, excluding=name), context.config.limits
+    # A file that is sent again counts once.
+    size = sum(dict(context.arriving_files.get(run, ())).values())
+    problem = await storage.project_problem(context, run, size)
+    if problem:
+        raise PodApiError(422, problem)
     if usage.count >= limits.artifacts:
         raise PodApiError(422, f"a run can have at most {limits.artifacts} artifacts")
     if usage.bytes + size > limits.artifact_bytes:

@@ -36,6 +36,7 @@ async def append_logs(context: InternalContext, request: web.Request) -> web.Res
     pod, container = text_field(body, "pod"), text_field(body, "container")
     logs, chunks = context.store.build_logs, _chunks(body)
     key = await logs.key(deployment, uid)
+    context.store.volume.check_room()
     acknowledged = await logs.append(key, pod, container, chunks)
     # Check after the append: deleting the Deployment from here on deletes its log too.
     row = await _row(context, deployment, uid)

@@ -8,7 +8,7 @@ import asyncio
 import json
 import time
 from collections.abc import Awaitable, Callable
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 from typing import Any
 
 import structlog
@@ -17,6 +17,7 @@ from aiohttp import hdrs, web
 from api.config import ApiConfig
 from api.store.errors import StoreUnavailable
 from api.store.store import Store
+from api.tenant_limits import OnLimit
 from crds import pod_tokens
 from kube import errors
 from kube.client import KubeClient
@@ -39,6 +40,10 @@ class InternalContext:
     kube: KubeClient
     on_claim: Callable[[str], None] = lambda state: None
     """Called with the state of each answered claim."""
+    on_limit: OnLimit = lambda limit, project: None
+    """Called when a project has reached a limit."""
+    arriving_files: dict[str, list[tuple[str, int]]] = field(default_factory=dict)
+    """Names and sizes of the files that runs are sending."""
 
 
 class PodApiError(Exception):

@@ -8,8 +8,16 @@ from datetime import UTC, datetime
 
 from aiohttp import web
 
-from api.internal import event_validation
-from api.internal.context import InternalContext, PodApiError, authenticate_object, read_json, text_field
+from api.internal import event_validation, storage
+from api.internal.context import (
+    MAX_BODY_BYTES,
+    InternalContext,
+    PodApiError,
+    authenticate_object,
+    read_json,
+    text_field,
+)
+from api.tenant_limits import EVENTS
 
 RUN_NOT_HELD = "this pod does not hold the claim of the run, or the run has ended"
 
@@ -23,11 +31,20 @@ async def append_events(context: InternalContext, request: web.Request) -> web.R
     new_events = event_validation.parse_events(
         run, body, datetime.now(UTC), context.config.limits.event_bytes
     )
+    if new_events:
+        context.store.volume.check_room()
+    project = await context.store.project_storage.project_of(run)
+    budget = await storage.event_budget(context, run)
     # Ending the run takes the same lock: nothing is appended after its terminal event has an id.
     async with context.store.events.open_writer(run) as log:
         if not await context.store.claims.holds(run, pod, nonce):
             raise PodApiError(409, RUN_NOT_HELD)
-        acknowledged = await log.append(new_events)
+        was_full = log.full
+        acknowledged = await log.append(new_events, budget, request.content_length or MAX_BODY_BYTES)
+        if project is not None:
+            context.store.project_storage.record_log(project, run, log.size_bytes)
+        if budget.bytes and log.full and not was_full:
+            context.on_limit(EVENTS, project or "")
     if new_events:
         context.store.events.notify_appended(run)
         # Let SSE subscribers run first: the runner does not wait for this response.

@@ -8,6 +8,7 @@ from api.config import ApiConfig
 from api.internal import artifacts, builds, claim, events, result
 from api.internal.context import Handler, InternalContext, handle_errors
 from api.store.store import Store
+from api.tenant_limits import OnLimit
 from kube.client import KubeClient
 
 PodCall = Callable[[InternalContext, web.Request], Awaitable[web.StreamResponse]]
@@ -19,12 +20,14 @@ def add_routes(
     store: Store,
     kube: KubeClient,
     on_claim: Callable[[str], None] = lambda state: None,
+    on_limit: OnLimit = lambda limit, project: None,
 ) -> None:
     """Add the routes under `/internal/v1`. They take pod tokens instead of API keys.
 
-    `on_claim` is called with the state of each claim: granted, refused or wait. Errors are `{"error": …}`.
+    `on_claim` is called with the state of each claim: granted, refused or wait; `on_limit` with a limit and
+    the project that reached it. Errors are `{"error": …}`.
     """
-    context = InternalContext(config, store, kube, on_claim)
+    context = InternalContext(config, store, kube, on_claim, on_limit)
 
     def bind(pod_call: PodCall) -> Handler:
         async def handler(request: web.Request) -> web.StreamResponse:

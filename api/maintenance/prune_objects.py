@@ -27,7 +27,8 @@ async def prune_objects(
     ended_before = now - timedelta(seconds=min(run_ttl, record_ttl))
     expired = list(await store.runs.prunable(ended_before, BATCH_SIZE, excluded_projects=retentions))
     for project, retention in retentions.items():
-        ended_before = now - timedelta(seconds=object_seconds(retention, run_ttl, record_ttl))
+        seconds = object_seconds(retention, run_ttl, record_ttl, store.limits)
+        ended_before = now - timedelta(seconds=seconds)
         expired += await store.runs.prunable(ended_before, BATCH_SIZE, project=project)
     return await _delete(store, kube, expired)
 

@@ -10,6 +10,7 @@ from typing import Any
 
 from api.store.store import Store
 from crds import durations
+from crds.installation_limits import InstallationLimits
 
 RUNS_PER_TRANSACTION = 50
 """Runs replaced by tombstones in one transaction."""
@@ -34,23 +35,34 @@ class RecordRetention:
         names = await records.projects(self._after, PROJECTS_PER_ROUND)
         removed = await records.delete_hidden_runs(now - WITHDRAWN_RUN_TTL, RUNS_PER_TRANSACTION, now)
         for name in names:
-            before = now - timedelta(seconds=retention_seconds(retentions.get(name), "records", self._ttl))
+            seconds = retention_seconds(retentions.get(name), "records", self._ttl, self._store.limits)
+            before = now - timedelta(seconds=seconds)
             removed += await records.delete_expired_runs(name, before, RUNS_PER_TRANSACTION, now)
         self._after = names[-1] if len(names) == PROJECTS_PER_ROUND else None
         return removed
 
 
-def retention_seconds(retention: Mapping[str, Any] | None, field: str, default: float) -> float:
-    """Return a field of a Project's retention in seconds; the default if it is absent or invalid."""
+def retention_seconds(
+    retention: Mapping[str, Any] | None, field: str, default: float, limits: InstallationLimits
+) -> float:
+    """Return a field of a Project's retention in seconds; the default if it is absent or invalid.
+
+    A Project gets at most the installation's limit, or the default if that is longer.
+    """
     value = (retention or {}).get(field)
+    most = limits.retained_run_seconds if field == "runs" else limits.retained_record_seconds
     try:
-        return durations.seconds(value) if isinstance(value, str) else default
+        asked = durations.seconds(value) if isinstance(value, str) else default
     except ValueError:
         return default
+    return min(asked, max(most, default))
 
 
-def object_seconds(retention: Mapping[str, Any] | None, run_ttl: float, record_ttl: float) -> float:
+def object_seconds(
+    retention: Mapping[str, Any] | None, run_ttl: float, record_ttl: float, limits: InstallationLimits
+) -> float:
     """Return the TTL of an ended Run object in seconds; at most that of its record."""
     return min(
-        retention_seconds(retention, "runs", run_ttl), retention_seconds(retention, "records", record_ttl)
+        retention_seconds(retention, "runs", run_ttl, limits),
+        retention_seconds(retention, "records", record_ttl, limits),
     )

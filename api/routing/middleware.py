@@ -13,7 +13,7 @@ from collections.abc import Awaitable, Callable
 import structlog
 from aiohttp import web
 
-from api import errors
+from api import errors, tenant_limits
 from api.auth import authenticate
 from api.auth.principal import Caller
 from api.http import client_address, responses
@@ -95,7 +95,7 @@ def from_exception(error: Exception, request_id: str) -> errors.HttpApiError:
         case store_errors.TooLarge():
             return errors.HttpApiError(413, error.message)
         case store_errors.UploadQuotaExceeded():
-            return errors.uploads_full(error.used, error.limit)
+            return errors.uploads_full(error.used, error.limit, error.owner)
         case store_errors.StoreRefused():
             return errors.invalid(error.message, error.field)
         case kube_errors.KubeError():
@@ -196,6 +196,7 @@ async def _count_for_project(caller: Caller, services: ApiServices, per_minute: 
     most = max(services.config.plans.of(plan).requests_of_project, per_minute)
     allowance = await services.limiter.count(f"project:{project}", most)
     if allowance.exceeded:
+        services.metrics.limit_reached(tenant_limits.PROJECT_REQUESTS, project)
         raise allowance.error(time.time(), f"the keys of project {project} sent ")
 
 

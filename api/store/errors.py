@@ -31,8 +31,8 @@ class Mismatch(StoreRefused):
 
 
 class UploadQuotaExceeded(Exception):
-    """A project's uploads use `used` of at most `limit` bytes; this one does not fit (429)."""
+    """The uploads of `owner` use `used` of at most `limit` bytes; this one does not fit (429)."""
 
-    def __init__(self, used: int, limit: int) -> None:
-        super().__init__(f"{used} of {limit} bytes are in use")
-        self.used, self.limit = used, limit
+    def __init__(self, used: int, limit: int, owner: str = "the project") -> None:
+        super().__init__(f"{used} of {limit} bytes are in use by the uploads of {owner}")
+        self.used, self.limit, self.owner = used, limit, owner

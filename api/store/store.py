@@ -20,6 +20,7 @@ from api.store.index.deletion.expired_records import ExpiredRecords
 from api.store.index.deployments import Deployments
 from api.store.index.idempotency import IdempotencyKeys
 from api.store.index.log_archives import LogArchives
+from api.store.index.project_storage import ProjectStorage
 from api.store.index.projects import Projects
 from api.store.index.runs.run_writer import RunWriter
 from api.store.index.runs.runs import Runs
@@ -29,6 +30,7 @@ from api.store.index.usage import Usage
 from api.store.index.workflows import Workflows
 from api.store.logs.event_archive import ArchivedEventLogs
 from api.store.logs.events import Events
+from api.store.volume import Volume
 from crds.installation_limits import InstallationLimits
 
 _CONFLICT = "the upload already has its bytes; ask for a new one with POST /v1/uploads"
@@ -38,10 +40,16 @@ class Store:
     """The stored data of one namespace. Every call raises StoreUnavailable if the store cannot answer."""
 
     def __init__(
-        self, namespace: str, backend: Backend, blobs: Blobs, limits: InstallationLimits | None = None
+        self,
+        namespace: str,
+        backend: Backend,
+        blobs: Blobs,
+        limits: InstallationLimits | None = None,
+        volume: Volume | None = None,
     ) -> None:
         database = backend.database
         self.limits = limits or InstallationLimits()
+        self.volume = volume or Volume(None)
         self.namespace = namespace
         self.database = database
         self._backend = backend
@@ -59,6 +67,7 @@ class Store:
         self.archives = LogArchives(database, namespace)
         self.event_logs = ArchivedEventLogs(backend.event_logs, self.archives, blobs, namespace)
         self.expired_records = ExpiredRecords(database, namespace)
+        self.project_storage = ProjectStorage(database, namespace)
         self.storage_meter = StorageMeter(database, namespace)
         self.events = Events(database, namespace, self.event_logs, backend.run_notifier)
         self.run_writer = RunWriter(database, namespace, self.events, self.limits.input_object_bytes)
@@ -90,7 +99,9 @@ class Store:
             if database_url is None
             else await open_postgres_backend(database_url, namespace)
         )
-        return cls(namespace, backend, blobs, limits)
+        local = database_url is None or blobs_url is None
+        floor = (limits or InstallationLimits()).free_bytes
+        return cls(namespace, backend, blobs, limits, Volume(directory if local else None, floor))
 
     async def close(self) -> None:
         """Close everything; waiting readers return."""
@@ -112,6 +123,7 @@ class Store:
             await _compare(row, chunks)
             return row
         # Each attempt has its own key: a parallel attempt with other bytes overwrites nothing.
+        self.volume.check_room()
         blob = row.attempt_key(secrets.token_hex(8))
         stored = await self.blobs.put(blob, chunks, row.size, row.sha256)
         is_first = await self.uploads.mark_stored(upload, stored.sha256, blob, now)
@@ -122,6 +134,7 @@ class Store:
             raise Missing("the upload is gone")
         if current.sha256 != stored.sha256:
             raise StoreConflict(_CONFLICT)
+        self.project_storage.add(row.project, upload_bytes=row.size if is_first else 0)
         return current
 
 

@@ -52,10 +52,12 @@ class Uploads:
         now: datetime,
         expires_at: datetime,
         max_bytes: int = UNBOUNDED,
+        max_total_bytes: int = UNBOUNDED,
     ) -> UploadRow:
         """Announce an upload of exactly `size` bytes.
 
-        Raises UploadQuotaExceeded if the project's stored and announced uploads would exceed `max_bytes`.
+        Raises UploadQuotaExceeded if the project's stored and announced uploads would exceed `max_bytes`, or
+        those of all projects `max_total_bytes`.
         """
         name = PREFIX + ulid.new()
         row = UploadRow(
@@ -71,14 +73,16 @@ class Uploads:
         values = {field.name: getattr(row, field.name) for field in fields(row)}
         counted = select(func.coalesce(func.sum(uploads.c.size), 0)).where(
             uploads.c.namespace == self._namespace,
-            uploads.c.project == project,
             # An announced upload that was never sent counts until it expires.
             or_(uploads.c.stored_at.is_not(None), uploads.c.expires_at > now),
         )
         async with self._database.write() as connection:
-            used = int((await connection.execute(counted)).scalar_one())
+            used = int((await connection.execute(counted.where(uploads.c.project == project))).scalar_one())
             if used + size > max_bytes:
                 raise UploadQuotaExceeded(used, max_bytes)
+            total = int((await connection.execute(counted)).scalar_one())
+            if total + size > max_total_bytes:
+                raise UploadQuotaExceeded(total, max_total_bytes, "all projects")
             await connection.execute(uploads.insert().values(namespace=self._namespace, **values))
         return row
 

@@ -12,6 +12,7 @@ from typing import Any
 
 import structlog
 
+from api.store.logs.event_budget import NO_BUDGET, EventBudget, fit
 from api.store.logs.journal import Journal, JournalDamaged, Record
 from api.store.logs.repair import repair_files
 
@@ -70,6 +71,7 @@ class EventLog:
     def _open(self, directory: Path) -> None:
         self._journal = Journal(directory)
         self.seq = 0
+        self.full = False
         self._versions = ArtifactVersions()
         # Numbers only grow, so the newest event record has the greatest: search from the end. The last
         # artifact may be far back, and the records in between need no parsing.
@@ -84,6 +86,7 @@ class EventLog:
                 after += len(records)
                 for record in records:
                     self.seq = max(self.seq, record.get("s", 0))
+                    self.full = self.full or record.get("full", False)
             stop = start
 
     @property
@@ -96,16 +99,30 @@ class EventLog:
         """The number of records."""
         return self._journal.last
 
-    def append(self, events: Sequence[NewEvent]) -> int:
-        """Append the new events that follow without a gap; return the greatest number stored."""
+    @property
+    def size_bytes(self) -> int:
+        """The bytes of all records."""
+        return self._journal.size_bytes
+
+    def append(self, events: Sequence[NewEvent], budget: EventBudget = NO_BUDGET, text_bytes: int = 0) -> int:
+        """Append the new events that follow without a gap; return the greatest number stored.
+
+        `text_bytes`: the most bytes that the events have. A full log stores none and returns the last number.
+        """
+        if self.full:
+            return max(self.seq, events[-1].seq) if events else self.seq
         fresh = new_records(events, self.seq)
+        full = False
+        if fresh and budget.may_exceed(self.last, self.size_bytes, len(fresh), text_bytes):
+            fresh, full = fit(fresh, self.last, self.size_bytes, budget, notice_head(events))
         self._journal.append(fresh)
         self.seq += len(fresh)
-        return self.seq
+        self.full = full
+        return max(self.seq, events[-1].seq) if full else self.seq
 
     def append_artifact(self, version: int, data: Mapping[str, Any]) -> None:
-        """Append the event of an artifact's version, unless the log contains it."""
-        if version not in self._versions:
+        """Append the event of an artifact's version, unless the log contains it or is full."""
+        if version not in self._versions and not self.full:
             self._journal.append([{"v": version, "t": "artifact", "d": dict(data)}])
             self._versions.add(version)
 
@@ -134,6 +151,11 @@ class EventLog:
         for unfinished in self._directory.glob("*.new"):
             unfinished.unlink()
         self._journal.remove()
+
+
+def notice_head(events: Sequence[NewEvent]) -> dict[str, Any]:
+    """Return the run and the time for the notice that later events are not stored."""
+    return {key: events[0].data[key] for key in ("run_id", "timestamp") if key in events[0].data}
 
 
 def new_records(events: Sequence[NewEvent], seq: int) -> list[Record]:

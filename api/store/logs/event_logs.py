@@ -13,11 +13,14 @@ import structlog
 from sqlalchemy.ext.asyncio import AsyncConnection
 
 from api.store.errors import StoreUnavailable
+from api.store.logs.event_budget import NO_BUDGET, EventBudget
 from api.store.logs.event_log import EventLog, NewEvent
 from api.store.logs.journal import JournalDamaged, Record, record
 from api.store.logs.open_journals import OpenJournals, run_in_thread
 from api.store.logs.repair import repair_files
 
+UNBOUNDED_SEQ = 1 << 62
+"""Above every number: nothing that a full log lacks is missing."""
 logger = structlog.get_logger()
 Result = TypeVar("Result")
 
@@ -30,16 +33,32 @@ class EventLogWriter(ABC):
     def seq(self) -> int:
         """The greatest of the runner's numbers in the log."""
 
+    @property
     @abstractmethod
-    async def append(self, events: Sequence[NewEvent]) -> int:
+    def full(self) -> bool:
+        """Whether the log reached its budget."""
+
+    @property
+    @abstractmethod
+    def size_bytes(self) -> int:
+        """The bytes of all records."""
+
+    @abstractmethod
+    async def append(
+        self, events: Sequence[NewEvent], budget: EventBudget = NO_BUDGET, text_bytes: int = 0
+    ) -> int:
         """Append the new events that follow without a gap; return the greatest number stored.
 
-        Raises StoreUnavailable.
+        `text_bytes`: the most bytes that the events have. A log that reached its budget stores no more events
+        and returns the last number. Raises StoreUnavailable.
         """
 
     @abstractmethod
     async def append_artifact(self, version: int, data: Mapping[str, Any]) -> None:
-        """Append the event of an artifact's version, unless the log contains it. Raises StoreUnavailable."""
+        """Append the event of an artifact's version, unless the log contains it or is full.
+
+        Raises StoreUnavailable.
+        """
 
     @abstractmethod
     async def seal(self, connection: AsyncConnection) -> int:
@@ -55,7 +74,7 @@ class EventLogs(ABC):
 
     @abstractmethod
     async def seq(self, run: str) -> int:
-        """Return the greatest of the runner's numbers in a run's log."""
+        """Return the greatest of the runner's numbers in a run's log; UNBOUNDED_SEQ if the log is full."""
 
     @abstractmethod
     async def read(
@@ -91,8 +110,18 @@ class _FileEventLogWriter(EventLogWriter):
     def seq(self) -> int:
         return self._log.seq
 
-    async def append(self, events: Sequence[NewEvent]) -> int:
-        return await run_in_thread(lambda: self._log.append(events))
+    @property
+    def full(self) -> bool:
+        return self._log.full
+
+    @property
+    def size_bytes(self) -> int:
+        return self._log.size_bytes
+
+    async def append(
+        self, events: Sequence[NewEvent], budget: EventBudget = NO_BUDGET, text_bytes: int = 0
+    ) -> int:
+        return await run_in_thread(lambda: self._log.append(events, budget, text_bytes))
 
     async def append_artifact(self, version: int, data: Mapping[str, Any]) -> None:
         await run_in_thread(lambda: self._log.append_artifact(version, data))
@@ -116,7 +145,8 @@ class FileEventLogs(EventLogs):
 
     async def seq(self, run: str) -> int:
         """Implement `EventLogs.seq`."""
-        return (await self._journals.open(run)).seq
+        log = await self._journals.open(run)
+        return UNBOUNDED_SEQ if log.full else log.seq
 
     async def read(
         self, run: str, after: int, limit: int, record_count: int | None

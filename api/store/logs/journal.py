@@ -40,6 +40,7 @@ class Journal:
         self._firsts = [int(path.stem) for path in names]
         self._index: dict[int, list[int]] = {}
         self._size = 0
+        self._earlier_bytes = sum(path.stat().st_size for path in names[:-1])
         self._recent: tuple[int, tuple[bytes, ...]] = (0, ())
         self.last = 0
         if self._firsts:
@@ -57,6 +58,7 @@ class Journal:
             self._directory.mkdir(parents=True, exist_ok=True)
             self._firsts.append(self.last + 1)
             self._index[self.last + 1] = []
+            self._earlier_bytes += self._size
             self._size = 0
         first = self._firsts[-1]
         lines = [json.dumps(record, separators=(",", ":")).encode() for record in records]
@@ -78,6 +80,11 @@ class Journal:
         before, self.last = self.last, self.last + len(lines)
         self._recent = (before, tuple(lines)) if sum(map(len, lines)) <= RECENT_MAX_BYTES else (0, ())
         return self.last
+
+    @property
+    def size_bytes(self) -> int:
+        """The bytes of all records on disk."""
+        return self._earlier_bytes + self._size
 
     def recent(self, after: int, limit: int) -> list[Record] | None:
         """Read from memory without blocking; return None if it would have to read the file.

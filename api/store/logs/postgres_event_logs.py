@@ -1,13 +1,15 @@
 """Event logs of runs in PostgreSQL: any replica appends and reads. Opened by `api.store.store`."""
 
+import json
 from collections.abc import AsyncIterator, Mapping, Sequence
 from contextlib import asynccontextmanager
 from typing import Any
 
 from sqlalchemy.ext.asyncio import AsyncConnection
 
-from api.store.logs.event_log import ArtifactVersions, NewEvent, count_tokens, new_records
-from api.store.logs.event_logs import EventLogs, EventLogWriter
+from api.store.logs.event_budget import NO_BUDGET, EventBudget, fit
+from api.store.logs.event_log import ArtifactVersions, NewEvent, count_tokens, new_records, notice_head
+from api.store.logs.event_logs import UNBOUNDED_SEQ, EventLogs, EventLogWriter
 from api.store.logs.journal import Record
 from api.store.logs.postgres_journals import JournalHead, JournalTables
 from api.store.sql.postgres.database import PostgresDatabase
@@ -23,6 +25,7 @@ class _PostgresEventLogWriter(EventLogWriter):
         self._connection = connection
         self._run = run
         self._state = dict(head.state)
+        self._count = head.last
         # Missing versions are few, if any: each is a key of the state.
         missing = {int(key[1:]) for key in self._state if key[0] == "v" and key[1:]}
         self._versions = ArtifactVersions(self._state.get("v", 0), missing)
@@ -31,14 +34,30 @@ class _PostgresEventLogWriter(EventLogWriter):
     def seq(self) -> int:
         return self._state.get("s", 0)
 
-    async def append(self, events: Sequence[NewEvent]) -> int:
+    @property
+    def full(self) -> bool:
+        return bool(self._state.get("full"))
+
+    @property
+    def size_bytes(self) -> int:
+        return self._state.get("b", 0)
+
+    async def append(
+        self, events: Sequence[NewEvent], budget: EventBudget = NO_BUDGET, text_bytes: int = 0
+    ) -> int:
+        if self.full:
+            return max(self.seq, events[-1].seq) if events else self.seq
         fresh = new_records(events, self.seq)
+        full = False
+        if fresh and budget.may_exceed(self._count, self.size_bytes, len(fresh), text_bytes):
+            fresh, full = fit(fresh, self._count, self.size_bytes, budget, notice_head(events))
         if fresh:
-            await self._append(fresh, {**self._state, "s": self.seq + len(fresh)})
-        return self.seq
+            state = {**self._state, "s": self.seq + len(fresh), **({"full": 1} if full else {})}
+            await self._append(fresh, state)
+        return max(self.seq, events[-1].seq) if full else self.seq
 
     async def append_artifact(self, version: int, data: Mapping[str, Any]) -> None:
-        if version not in self._versions:
+        if version not in self._versions and not self.full:
             self._versions.add(version)
             state = {key: number for key, number in self._state.items() if key[0] != "v"}
             state |= {
@@ -52,8 +71,11 @@ class _PostgresEventLogWriter(EventLogWriter):
         return await self._tables.seal(connection, self._run)
 
     async def _append(self, records: Sequence[Record], state: Mapping[str, int]) -> None:
+        size = sum(len(json.dumps(record, separators=(",", ":"))) + 1 for record in records)
+        state = {**state, "b": self.size_bytes + size}
         await self._tables.append(self._connection, self._run, records, state)
-        self._state = dict(state)
+        self._state = state
+        self._count += len(records)
 
 
 class PostgresEventLogs(EventLogs):
@@ -75,7 +97,8 @@ class PostgresEventLogs(EventLogs):
     async def seq(self, run: str) -> int:
         """Implement `EventLogs.seq`."""
         async with self._database.read() as connection:
-            return (await self._tables.head(connection, run)).state.get("s", 0)
+            state = (await self._tables.head(connection, run)).state
+        return UNBOUNDED_SEQ if state.get("full") else state.get("s", 0)
 
     async def read(
         self, run: str, after: int, limit: int, record_count: int | None

@@ -6,7 +6,7 @@ from typing import Any
 
 from aiohttp import web
 
-from api import errors
+from api import errors, tenant_limits
 from api.http import pagination, responses
 from api.http.operation import item_response, page_response
 from api.http.query import Parameter
@@ -28,6 +28,7 @@ from kube import errors as kube_errors
 FIRST_STATUS_TIMEOUT_SECONDS = 2.0
 ROLLBACK_TIMEOUT_SECONDS = 5.0
 MAX_ATTEMPTS = 100
+QUEUE_RETRY_SECONDS = 30
 
 
 async def _wait_until(
@@ -70,10 +71,12 @@ async def create(call: EndpointCall) -> web.StreamResponse:
     if existing is not None:
         row = existing
     elif "source" in body:
+        await _check_queue(call, project)
         row = await _create_from_commit(call, project)
         if idempotency_key is not None:
             await services.store.idempotency.put(idempotency_key, row.name, services.now())
     else:
+        await _check_queue(call, project)
         resolved_source = source.upload_source(await _find_upload(call, project), project, services.now())
         name = f"{names.DEPLOYMENT_PREFIX}{ulid.new()}"
         if idempotency_key is not None:
@@ -81,6 +84,22 @@ async def create(call: EndpointCall) -> web.StreamResponse:
         row = await _ensure_object(call, project, name, view.spec(body, resolved_source))
     row = await _wait_until(call, row, _is_observed, FIRST_STATUS_TIMEOUT_SECONDS)
     return responses.item(view.created(row), 201, f"/v1/deployments/{names.id_of(row.name)}")
+
+
+async def _check_queue(call: EndpointCall, project: ProjectRow) -> None:
+    """Raise 429 if too many deployments of the project wait for their build."""
+    limit = call.services.config.limits.deployment_queue
+    waiting = (await call.services.store.deployments.page(project.name, 0, 0, "pending")).total
+    if waiting >= limit:
+        call.services.metrics.limit_reached(tenant_limits.DEPLOYMENT_QUEUE, project.name)
+        raise errors.HttpApiError(
+            429,
+            f"{waiting} deployments of the project {project.name} already wait for their build; try again "
+            "after some have started",
+            {"project": project.name, "limit": limit},
+            {"Retry-After": str(QUEUE_RETRY_SECONDS)},
+            code="queue_full",
+        )
 
 
 async def _find_upload(call: EndpointCall, project: ProjectRow) -> UploadRow | None:

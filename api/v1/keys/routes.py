@@ -5,7 +5,7 @@ import time
 
 from aiohttp import web
 
-from api import errors
+from api import errors, tenant_limits
 from api.http import pagination, responses
 from api.http.operation import empty_response, item_response, page_response
 from api.routing.endpoint import Endpoint, EndpointCall
@@ -96,6 +96,7 @@ async def _check_counts(call: EndpointCall) -> None:
     for project in call.body.get("projects") or ():
         count = sum(1 for key in keys if key.projects is not None and project in key.projects)
         if count >= limit:
+            call.services.metrics.limit_reached(tenant_limits.PROJECT_KEYS, project)
             raise errors.conflict(
                 f"the project {project} already has {count} keys, and the limit project_keys is {limit}; "
                 "revoke unused ones",

@@ -2,7 +2,7 @@
 
 from aiohttp import web
 
-from api import errors
+from api import errors, tenant_limits
 from api.http import operation, pagination, responses
 from api.http.json_encoding import encode
 from api.http.query import Parameter
@@ -40,6 +40,7 @@ async def create(call: EndpointCall) -> web.StreamResponse:
     deployment = await _resolve_deployment(call)
     _check_entrypoint(call, deployment)
     await _check_queue(call, deployment.project)
+    services.store.volume.check_room()
     request = run_creation.RunRequest(
         project=deployment.project,
         deployment=deployment.name,
@@ -127,6 +128,7 @@ async def _check_queue(call: EndpointCall, project: str) -> None:
     max_queued = call.services.config.limits.queue
     queued = (await call.services.store.runs.page(0, 0, project=project, status="pending")).total
     if queued >= max_queued:
+        call.services.metrics.limit_reached(tenant_limits.QUEUE, project)
         raise errors.HttpApiError(
             429,
             f"{queued} runs of the project {project} are already queued; try again after some have started",

@@ -6,13 +6,14 @@ from datetime import timedelta
 
 from aiohttp import web
 
-from api import errors
+from api import errors, tenant_limits
 from api.http import expect_continue, responses
 from api.http.operation import PublicOperation, item_response
 from api.http.query import Parameter
 from api.routing.endpoint import Endpoint, EndpointCall
 from api.services import SERVICES
 from api.store.blobs import direct_upload
+from api.store.index.uploads import UNBOUNDED
 from api.v1 import lookup
 from api.v1.uploads import schema, view
 from crds import pod_tokens
@@ -35,10 +36,22 @@ async def create(call: EndpointCall) -> web.StreamResponse:
             f"an archive can have at most {max_bytes} bytes; exclude files that the crew does not need",
             {"field": "size", "limit_bytes": max_bytes},
         )
+    services.store.volume.check_room()
+    plan, stored = await services.store.project_storage.of(project.name)
+    limit = config.plans.of(plan).stored_bytes or services.store.volume.share(config.limits.project_bytes)
+    if limit is not None and stored.total + size > limit:
+        services.metrics.limit_reached(tenant_limits.PROJECT_BYTES, project.name)
+        raise errors.storage_full(project.name, stored.total, limit)
     now = services.now()
     expires = now + timedelta(seconds=config.upload_ttl)
     row = await services.store.uploads.create(
-        project.name, size, call.body.get("sha256"), now, expires, config.kept_uploads
+        project.name,
+        size,
+        call.body.get("sha256"),
+        now,
+        expires,
+        config.kept_uploads,
+        services.store.volume.share(config.limits.uploads_bytes) or UNBOUNDED,
     )
     token = pod_tokens.mint(
         config.token_key, "upload", config.namespace, row.id, project.uid, int(row.expires_at.timestamp())

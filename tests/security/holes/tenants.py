@@ -2,6 +2,7 @@
 
 from tests.security.holes.hole import Hole, hole
 
+STORAGE = "tests/unit/api/internal/test_tenant_storage.py"
 TENANTS = "tests/unit/api/ratelimit/test_tenants.py"
 CEILINGS = "tests/unit/controller/pods/test_ceilings.py"
 
@@ -57,5 +58,30 @@ HOLES: tuple[Hole, ...] = (
         "X11", "a build lasts as long as its project likes", "crds/limits.py",
         "default_seconds, limits.build_max_seconds)", "default_seconds, 10**9)",
         "tests/unit/controller/deployment/test_pod.py::test_no_build_is_longer_than_the_installation_allows",
+    ),
+    hole(
+        "X11", "a run's events are not counted", "api/internal/events.py",
+        "await log.append(new_events, budget, request.content_length or MAX_BODY_BYTES)",
+        "await log.append(new_events)", STORAGE,
+    ),
+    hole(
+        "X11", "a project's bytes are not counted", "api/internal/storage.py",
+        "if limit is None or stored.total + max(new_bytes, 1) <= limit:", "if True:", STORAGE,
+    ),
+    hole(
+        "X11", "a full volume takes events", "api/internal/events.py",
+        "        context.store.volume.check_room()\n", "        pass\n", STORAGE,
+    ),
+    hole(
+        "X11", "parallel files are not counted", "api/internal/artifacts.py",
+        "size = sum(dict(context.arriving_files.get(run, ())).values())", "size = 0", STORAGE,
+    ),
+    hole(
+        "X11", "deployments wait without end", "api/v1/deployments/routes.py",
+        "if waiting >= limit:", "if False:", TENANTS,
+    ),
+    hole(
+        "X11", "a project keeps records for ever", "api/maintenance/retention.py",
+        "return min(asked, max(most, default))", "return asked", "tests/unit/api/store/test_retention.py",
     ),
 )  # fmt: skip

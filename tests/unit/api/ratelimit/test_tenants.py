@@ -2,6 +2,8 @@
 
 import pytest
 
+from api.store.volume import Volume
+
 PROXY = "127.0.0.1"
 
 
@@ -9,7 +11,9 @@ PROXY = "127.0.0.1"
 def settings():
     return {
         "CREWYARD_TRUSTED_PROXIES": f"{PROXY}/32",
-        "CREWYARD_LIMITS": '{"project_keys": 2}',
+        "CREWYARD_LIMITS": (
+            '{"project_keys": 2, "deployment_queue": 2, "uploads_bytes": 100, "project_bytes": 90}'
+        ),
         "CREWYARD_PLANS": (
             '{"free": {"requests_per_minute": 4, "concurrent_runs": 2, "project_requests_per_minute": 6},'
             ' "pro": {"requests_per_minute": 5, "concurrent_runs": 10}}'
@@ -120,3 +124,53 @@ async def test_keys_are_counted_per_project(testbed):
     assert (await create(testbed.admin))[0] == 201
     assert (await testbed.call("DELETE", f"/v1/api-keys/{made[0][1]['data']['id']}"))[0] == 204
     assert (await create(bound, projects=["alpha"]))[0] == 201
+
+
+async def test_deployments_that_wait_are_counted_per_project(testbed):
+    for name in ("alpha", "beta"):
+        await testbed.add_project(name)
+    for number in range(2):
+        await testbed.add_deployment(f"dep-a{number}", "alpha", "Pending")
+
+    async def deploy(project):
+        body = {"project": project, "build_context_url": "https://elsewhere.example/x.zip"}
+        return await testbed.call("POST", "/v1/deployments", body)
+
+    status, found, headers = await deploy("alpha")
+    assert (status, found["error"]["code"], headers["Retry-After"]) == (429, "queue_full", "30")
+    assert found["error"]["details"] == {"project": "alpha", "limit": 2}
+    # Past the queue, this address is refused.
+    assert (await deploy("beta"))[0] == 400
+    assert 'crewyard_limit_reached_total{limit="deployment_queue"} 1.0' in await metrics(testbed)
+
+
+async def metrics(testbed):
+    async with testbed.client.get("/metrics") as answer:
+        return await answer.text()
+
+
+async def test_uploads_have_a_limit_per_project_and_one_for_all(testbed):
+    for name in ("alpha", "beta"):
+        await testbed.add_project(name)
+
+    async def announce(project, size):
+        return await testbed.call("POST", "/v1/uploads", {"project": project, "size": size})
+
+    status, found, _ = await announce("alpha", 91)
+    assert (status, found["error"]["details"]["limit_bytes"]) == (429, 90)
+    assert (await announce("alpha", 60))[0] == 201
+    status, found, _ = await announce("beta", 60)
+    assert (status, found["error"]["details"]["used_bytes"]) == (429, 60)
+    assert "the limit uploads_bytes" in found["error"]["message"]
+    assert (await announce("beta", 40))[0] == 201
+
+
+async def test_below_the_floor_no_run_and_no_upload_is_accepted(testbed, tmp_path):
+    await testbed.add_project("alpha", activeDeployment="dep-a")
+    await testbed.add_deployment("dep-a", "alpha")
+    testbed.store.volume = Volume(tmp_path, 10, free_bytes=lambda _: 5)
+    body = {"project": "alpha", "size": 1}
+    assert (await testbed.call("POST", "/v1/uploads", body))[0] == 503
+    assert (await testbed.call("POST", "/v1/runs", {"deployment": "alpha"}))[0] == 503
+    assert (await testbed.store.runs.page(0, 1)).total == 0
+    assert (await testbed.call("GET", "/v1/projects/alpha"))[0] == 200

@@ -18,7 +18,7 @@ from api.maintenance import retention as retain
 from api.maintenance.accounting import account_batch
 from api.maintenance.maintenance_round import MaintenanceRound
 from api.maintenance.orphan_blobs import delete_orphans
-from api.maintenance.retention import RecordRetention, object_seconds
+from api.maintenance.retention import RecordRetention, object_seconds, retention_seconds
 from api.metrics import ApiMetrics
 from api.store.errors import StoreUnavailable
 from api.store.index.idempotency import Idempotency
@@ -40,6 +40,7 @@ from api.store.sql.schema import (
     usage_days,
 )
 from api.store.store import Store
+from crds.installation_limits import InstallationLimits
 from tests.unit.api.store import builders
 from tests.unit.api.store.postgres_server import PostgresServer
 from tests.unit.api.store.power_cuts import Cutter, PowerCut
@@ -359,7 +360,17 @@ async def test_stale_parts_are_deleted(tmp_path: Path) -> None:
     ],
 )
 def test_object_ttl_is_at_most_record_ttl(retention: Any, seconds: float) -> None:
-    assert object_seconds(retention, 600, MONTH) == seconds
+    assert object_seconds(retention, 600, MONTH, InstallationLimits()) == seconds
+
+
+def test_a_project_keeps_nothing_longer_than_the_installation_allows():
+    limits = InstallationLimits(retained_run_seconds=3600, retained_record_seconds=7200)
+    endless = {"runs": "999999h", "records": "999999h"}
+    assert object_seconds(endless, 600, 5000, limits) == 3600
+    assert retention_seconds(endless, "records", 5000, limits) == 7200
+    # Never less than the installation's own time.
+    assert retention_seconds(endless, "records", 10_000, limits) == 10_000
+    assert retention_seconds({"records": "1h"}, "records", 10_000, limits) == 3600
 
 
 async def test_storage_stats(store: Store) -> None:

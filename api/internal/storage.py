@@ -1,0 +1,29 @@
+"""Limits of stored bytes for the calls of run pods. Called by the routes of events and artifacts."""
+
+from api.internal.context import InternalContext
+from api.store.logs.event_budget import EventBudget
+from api.tenant_limits import PROJECT_BYTES
+
+
+async def event_budget(context: InternalContext, run: str) -> EventBudget:
+    """Return what the log of a run may have: nothing more if its project's storage is used up."""
+    exceeded = await project_problem(context, run, 0)
+    if exceeded:
+        return EventBudget(0, 0, exceeded)
+    limits = context.config.limits
+    notice = f"the run has reached its limit of {limits.events} events or {limits.events_bytes} bytes"
+    return EventBudget(limits.events, limits.events_bytes, notice)
+
+
+async def project_problem(context: InternalContext, run: str, new_bytes: int) -> str | None:
+    """Return why the project of a run cannot store that many bytes more, None if it can."""
+    storage, volume = context.store.project_storage, context.store.volume
+    project = await storage.project_of(run)
+    if project is None:
+        return None
+    plan, stored = await storage.of(project)
+    limit = context.config.plans.of(plan).stored_bytes or volume.share(context.config.limits.project_bytes)
+    if limit is None or stored.total + max(new_bytes, 1) <= limit:
+        return None
+    context.on_limit(PROJECT_BYTES, project)
+    return f"the project {project} has {stored.total} stored bytes, and its limit is {limit}"

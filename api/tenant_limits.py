@@ -1,0 +1,36 @@
+"""Limits that a project can reach: their names, and the record of each refusal.
+
+Called by the routes that refuse a request for such a limit, and by the routes of usage.
+"""
+
+from collections.abc import Callable
+
+import structlog
+
+CONCURRENT_RUNS = "concurrent_runs"
+QUEUE = "queue"
+DEPLOYMENT_QUEUE = "deployment_queue"
+PROJECT_KEYS = "project_keys"
+PROJECT_REQUESTS = "project_requests_per_minute"
+PROJECT_BYTES = "project_bytes"
+UPLOADS_BYTES = "uploads_bytes"
+EVENTS = "events"
+COUNTED = (
+    QUEUE,
+    DEPLOYMENT_QUEUE,
+    PROJECT_KEYS,
+    PROJECT_REQUESTS,
+    PROJECT_BYTES,
+    UPLOADS_BYTES,
+    EVENTS,
+)
+"""Limits whose refusals `crewyard_limit_reached_total` counts; a run above `concurrent_runs` waits."""
+OnLimit = Callable[[str, str], None]
+"""Called with the limit and the project that reached it."""
+_log = structlog.get_logger("api")
+
+
+def record(count: Callable[[str], None], limit: str, project: str) -> None:
+    """Count a refusal, and log which project it was."""
+    count(limit)
+    _log.info("limit_reached", limit=limit, project=project)

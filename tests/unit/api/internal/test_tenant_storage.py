@@ -1,0 +1,224 @@
+"""What one run and one project may store: at the limit the rest is dropped, and others go on."""
+
+import asyncio
+import contextlib
+from datetime import UTC, datetime
+from pathlib import Path
+from typing import Any
+
+import pytest
+
+from api.config import ApiConfig
+from api.internal import artifacts
+from api.internal.context import InternalContext, PodApiError
+from api.store.index.runs.runs import RunRequest
+from api.store.store import Store
+from api.store.volume import Volume
+from crds.installation_limits import InstallationLimits
+from crds.objects import Deployment, Run
+from kube.client import KubeClient
+from tests.unit.api.internal.conftest import Mint, Pods
+from tests.unit.api.internal.test_runs import CLAIM, HOLDER, call_api, put_artifact
+from tests.unit.api.store import builders
+
+FEW_EVENTS = InstallationLimits(events=10, event_bytes=4096)
+FEW_BYTES = InstallationLimits(events_bytes=20_000)
+SMALL_PROJECT = InstallationLimits(project_bytes=2000)
+
+
+async def claimed(pods: Pods, store: Store, bearer: Mint) -> str:
+    """Return a run that the pod holds."""
+    await builders.add_demo_project(store)
+    run = await builders.create_run(store)
+    assert (await call_api(pods, run, "claim", CLAIM, bearer(run)))[0] == 200
+    return run
+
+
+async def other_run(pods: Pods, store: Store, bearer: Mint) -> str:
+    """Return a run of another project that the pod holds."""
+    await store.projects.observe(builders.project("other", "project-2", active="dep-b"))
+    body = builders.deployment("dep-b", owner=None).raw
+    await store.deployments.observe(Deployment({**body, "spec": {**body["spec"], "project": "other"}}))
+    wanted = RunRequest(project="other", deployment="dep-b", input={})
+    name, _ = await store.runs.create(wanted, builders.NOW, None)
+    manifest = builders.run(name, spec={"project": "other", "deployment": "dep-b"}).raw
+    manifest["status"] = {**manifest["status"], "project": "other", "deployment": "dep-b"}
+    manifest["metadata"]["ownerReferences"] = builders.owned("project-2", "other")
+    await store.run_writer.observe(Run(manifest), builders.NOW)
+    status, body = await call_api(pods, name, "claim", CLAIM, bearer(name))
+    assert status == 200 and body["state"] == "granted", body
+    return name
+
+
+async def emit(pods: Pods, run: str, headers: dict[str, str], first: int, count: int, size: int = 10) -> Any:
+    """Send events with these numbers; return what the service acknowledged."""
+    events = [
+        {"seq": number, "type": "step", "time": "2026-11-21T10:00:00Z", "data": {"text": "x" * size}}
+        for number in range(first, first + count)
+    ]
+    status, body = await call_api(pods, run, "events", {**HOLDER, "events": events}, headers)
+    assert status == 200, body
+    return body["acknowledged"]
+
+
+async def stored_messages(store: Store, run: str) -> list[str]:
+    page = await store.events.read(run, 0, 1000)
+    return [event.data.get("message", event.type) for event in page.events]
+
+
+@pytest.mark.parametrize("limits", [FEW_EVENTS], ids=["count"])
+async def test_events_beyond_the_count_are_acknowledged_and_not_stored(
+    pods: Pods, store: Store, bearer: Mint
+) -> None:
+    run = await claimed(pods, store, bearer)
+    assert await emit(pods, run, bearer(run), 1, 8) == 8
+    # The runner must not wait: its crew would stop with it.
+    assert await emit(pods, run, bearer(run), 9, 20) == 28
+    assert await emit(pods, run, bearer(run), 29, 400) == 428
+    messages = await stored_messages(store, run)
+    assert messages[-1] == (
+        "the run has reached its limit of 10 events or 2147483648 bytes; "
+        "later events of this run are not stored"
+    )
+    assert messages[1:-1] == ["step"] * 10
+
+
+@pytest.mark.parametrize("limits", [FEW_BYTES], ids=["bytes"])
+async def test_events_beyond_the_bytes_are_not_stored(pods: Pods, store: Store, bearer: Mint) -> None:
+    run = await claimed(pods, store, bearer)
+    for first in range(1, 500, 10):
+        assert await emit(pods, run, bearer(run), first, 10, 3000) == first + 9
+    page = await store.events.read(run, 0, 1000)
+    assert sum(len(str(event.data)) for event in page.events) < 21_000
+    assert "limit" in page.events[-1].data["message"]
+
+
+@pytest.mark.parametrize("limits", [FEW_EVENTS], ids=["count"])
+async def test_a_full_log_stays_full_when_another_process_opens_it(
+    pods: Pods, store: Store, bearer: Mint, tmp_path: Path
+) -> None:
+    run = await claimed(pods, store, bearer)
+    await emit(pods, run, bearer(run), 1, 30)
+    before = await stored_messages(store, run)
+    await store.event_logs._logs._journals.evict(run)  # type: ignore[attr-defined]
+    # Numbers 31 to 39 were acknowledged by the other process only.
+    assert await emit(pods, run, bearer(run), 40, 5) == 44
+    assert await stored_messages(store, run) == before
+
+
+@pytest.mark.parametrize("limits", [FEW_EVENTS], ids=["count"])
+async def test_a_run_with_a_full_log_ends(pods: Pods, store: Store, bearer: Mint, objects: Any) -> None:
+    objects.accepts_writes = True
+    run = await claimed(pods, store, bearer)
+    assert await emit(pods, run, bearer(run), 1, 100) == 100
+    result = {
+        **HOLDER,
+        "outcome": "succeeded",
+        "duration_ms": 5,
+        "last_event": 100,
+        "artifacts": {"count": 0, "bytes": 0},
+    }
+    assert await call_api(pods, run, "result", result, bearer(run)) == (200, {})
+
+
+@pytest.mark.parametrize("limits", [SMALL_PROJECT], ids=["project"])
+async def test_a_project_at_its_limit_stores_no_file_and_no_event_while_another_does(
+    pods: Pods, store: Store, bearer: Mint
+) -> None:
+    run = await claimed(pods, store, bearer)
+    assert (await put_artifact(pods, run, "a", b"x" * 1500, bearer(run)))[0] == 200
+    status, body = await put_artifact(pods, run, "b", b"x" * 1500, bearer(run))
+    # Permanent: the runner names the file in the log and goes on.
+    assert status == 422 and "the project demo has" in body["error"]
+    assert (await put_artifact(pods, run, "c", b"x" * 300, bearer(run)))[0] == 200
+    assert await emit(pods, run, bearer(run), 1, 1, 400) == 1
+    assert await emit(pods, run, bearer(run), 2, 50, 400) == 51
+    assert "the project demo has" in (await stored_messages(store, run))[-1]
+    other = await other_run(pods, store, bearer)
+    assert (await put_artifact(pods, other, "b", b"x" * 1500, bearer(other)))[0] == 200
+    assert await emit(pods, other, bearer(other), 1, 1, 100) == 1
+    assert (await stored_messages(store, other))[-1] == "step"
+
+
+@pytest.mark.parametrize("limits", [InstallationLimits(artifact_bytes=1000)], ids=["parallel"])
+async def test_parallel_files_are_counted_before_they_are_stored(
+    pods: Pods, store: Store, bearer: Mint
+) -> None:
+    run = await claimed(pods, store, bearer)
+    received: list[int] = []
+    put = store.blobs.put
+
+    async def counting(key: str, chunks: Any, size: int, sha256: str | None) -> Any:
+        received.append(size)
+        await asyncio.sleep(0.2)
+        return await put(key, chunks, size, sha256)
+
+    store.blobs.put = counting  # type: ignore[method-assign]
+    sent = [put_artifact(pods, run, f"f{number}", bytes([number]) * 400, bearer(run)) for number in range(6)]
+    statuses = sorted([status for status, _ in await asyncio.gather(*sent)])
+    assert sum(received) <= 1000 and statuses.count(422) >= 4
+
+
+async def test_too_many_files_at_a_time_wait(store: Store, kube: KubeClient, tmp_path: Path) -> None:
+    context = InternalContext(ApiConfig("crews", "http://p", "http://i", "k" * 16, tmp_path), store, kube)
+    with contextlib.ExitStack() as open_files:
+        for number in range(artifacts.MAX_PARALLEL_FILES):
+            open_files.enter_context(artifacts._receiving(context, "run-a", f"f{number}", 1))
+        with pytest.raises(PodApiError) as refused, artifacts._receiving(context, "run-a", "more", 1):
+            pass
+        assert refused.value.status == 503
+        with artifacts._receiving(context, "run-b", "a", 1):
+            pass
+    assert context.arriving_files == {}
+
+
+async def test_below_the_floor_only_ends_are_stored(
+    pods: Pods, store: Store, bearer: Mint, objects: Any, tmp_path: Path
+) -> None:
+    objects.accepts_writes = True
+    run = await claimed(pods, store, bearer)
+    await emit(pods, run, bearer(run), 1, 2)
+    free = [1000]
+    store.volume = Volume(tmp_path, 1000, free_bytes=lambda _: free[0])
+    event = {"seq": 3, "type": "step", "time": "2026-11-21T10:00:00Z", "data": {}}
+    assert (await call_api(pods, run, "events", {**HOLDER, "events": [event]}, bearer(run)))[0] == 503
+    assert (await put_artifact(pods, run, "a", b"x", bearer(run)))[0] == 503
+    result = {
+        **HOLDER,
+        "outcome": "succeeded",
+        "duration_ms": 5,
+        "last_event": 3,
+        "artifacts": {"count": 0, "bytes": 0},
+    }
+    assert await call_api(pods, run, "result", result, bearer(run)) == (200, {})
+
+
+def test_the_floor_and_the_shares_follow_the_volume(tmp_path: Path) -> None:
+    clock, free = [0.0], [10_000]
+    volume = Volume(tmp_path, 500, lambda: clock[0], lambda _: free[0])
+    assert volume.has_room()
+    free[0] = 500
+    assert volume.has_room(), "as of the last second"
+    clock[0] = 1.0
+    assert not volume.has_room()
+    assert volume.share(7) == 7 and volume.share(0) == volume.total // 2
+    assert 0 < Volume(tmp_path).floor <= 512 << 20
+    nowhere = Volume(None)
+    assert nowhere.has_room() and nowhere.share(0) is None and nowhere.share(7) == 7
+
+
+async def test_the_sums_of_a_project(store: Store) -> None:
+    await builders.add_demo_project(store)
+    run = await builders.create_run(store)
+    now = datetime.now(UTC)
+    await store.artifacts.put(run, "a", 100, "0" * 64, "text/plain", False, "blob", now)
+    upload = await store.uploads.create("demo", 30, None, now, now)
+    await store.uploads.mark_stored(upload.id, "0" * 64, "blob", now)
+    storage = store.project_storage
+    assert await storage.project_of(run) == "demo" and await storage.project_of("run-none") is None
+    plan, stored = await storage.of("demo")
+    assert (plan, stored.artifacts, stored.uploads, stored.events, stored.total) == ("free", 100, 30, 0, 130)
+    storage.add("demo", artifact_bytes=5, upload_bytes=7)
+    storage.record_log("demo", run, 11)
+    assert (await storage.of("demo"))[1].total == 130 + 5 + 7 + 11
+    assert (await storage.of("other"))[1].total == 0
