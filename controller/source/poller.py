@@ -69,7 +69,7 @@ class SourceReconciler:
             self.applier.queues.add(key, wait)
             return
         host = Remote(url).host
-        slow = self.backoff.is_slow(url, host)
+        slow = self.backoff.is_slow(url, host, name)
         if not self.slots.acquire(key, host, slow):
             self.applier.queues.add(key, SLOT_RETRY_SECONDS)
             return
@@ -92,9 +92,8 @@ class SourceReconciler:
             self.schedule.request(name, now)
         if name in self.schedule.requested:
             return 0.0
-        return max(
-            0.0, self.schedule.due.get(name, 0.0) - now, self.backoff.retry_at(url, Remote(url).host) - now
-        )
+        retry_at = self.backoff.retry_at(url, Remote(url).host, name, self._interval(project))
+        return max(0.0, self.schedule.due.get(name, 0.0) - now, retry_at - now)
 
     async def _poll(self, project: Project, url: str, host: str) -> None:
         name, key, interval = project.name, event_map.source(project.name), self._interval(project)
@@ -107,7 +106,7 @@ class SourceReconciler:
             project, before, self.schedule.listed_since(name, now, interval)
         )
         self.schedule.polled(name, listed_at, interval, requested)
-        host_wait = self.backoff.retry_at(url, host) - time.monotonic()
+        host_wait = self.backoff.retry_at(url, host, name, interval) - time.monotonic()
         delay = max(self.schedule.due[name] - time.monotonic(), host_wait, 0.001)
         if requested is not None and before is not None and observed.commit == before.commit:
             delay = min(delay, PUSH_RETRY_SECONDS)
@@ -123,11 +122,13 @@ class SourceReconciler:
         desired, now = unobserved(project), time.monotonic()
         git = project.git or {}
         url, ref, path = str(git["url"]), dict(git.get("ref") or {}), str(git.get("path") or "")
-        host, remote = Remote(url).host, None
+        host, remote, listed = Remote(url).host, None, False
         try:
             remote = await remote_of(self.applier.kube, project)
             listing_key = (remote, tuple(sorted(ref.items())))
             head, listed_at = await self.heads.get(listing_key, since, lambda: self.git.head(remote, ref))
+            listed = True
+            self.backoff.record_listing(url, host)
             commit = _recorded_commit(project, desired, before, head.commit)
             if commit is None:
                 commit_key = (remote, head.commit, path)
@@ -138,13 +139,15 @@ class SourceReconciler:
         except GitProblem as problem:
             result = "unreachable" if problem.passing else "refused"
             self.applier.metrics.polls.labels(result).inc()
-            if problem.passing:
-                self.backoff.record_failure(url, host, time.monotonic())
+            if problem.passing and listed:
+                self.backoff.record_unread_commit(url, project.name, time.monotonic())
+            elif problem.passing:
+                self.backoff.record_failure(url, host, project.name, time.monotonic())
             elif remote is not None:
-                self.backoff.record_success(url, host, time.monotonic() - now)
+                self.backoff.record_success(url, host, project.name, time.monotonic() - now)
             source_problem = SourceProblem(problem.reason, problem.message, problem.passing)
             return replace(desired, problem=source_problem), now
-        self.backoff.record_success(url, host, time.monotonic() - now)
+        self.backoff.record_success(url, host, project.name, time.monotonic() - now)
         same = before is not None and before.commit == head.commit
         result = "shared" if listed_at < now else "unchanged" if same else "new"
         self.applier.metrics.polls.labels(result).inc()

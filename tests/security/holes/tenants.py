@@ -1,5 +1,6 @@
 """Holes in what a tenant may spend: pods, bytes, requests (X11)."""
 
+from tests.campaign.bugs.bug import Edit
 from tests.security.holes.hole import Hole, hole
 
 STORAGE = "tests/unit/api/internal/test_tenant_storage.py"
@@ -83,5 +84,24 @@ HOLES: tuple[Hole, ...] = (
     hole(
         "X11", "a project keeps records for ever", "api/maintenance/retention.py",
         "return min(asked, max(most, default))", "return asked", "tests/unit/api/store/test_retention.py",
+    ),
+    Hole(
+        "X11", "a commit that nobody can read counts for its host",
+        (
+            Edit("controller/source/poller.py", "if problem.passing and listed:", "if False:"),
+            # There is a second guard: a listing ends the rest of its host.
+            Edit(
+                "controller/source/poller.py", "            self.backoff.record_listing(url, host)\n", "",
+            ),
+        ),
+        (
+            "tests/unit/controller/source/test_polling.py"
+            "::test_a_commit_that_cannot_be_read_delays_no_other_project_of_its_host",
+        ),
+    ),
+    hole(
+        "X11", "all wait for a host as long as those it fails for", "controller/source/host_backoff.py",
+        "min(of_host.retry_at, of_host.failed_at + MAX_HOST_INTERVALS * interval)", "of_host.retry_at",
+        "tests/unit/controller/source/test_polling.py",
     ),
 )  # fmt: skip

@@ -12,7 +12,7 @@ from hypothesis import strategies as st
 
 from controller.config import Timing
 from controller.git.client import Git
-from controller.git.repository import GitProblem
+from controller.git.repository import GitProblem, Remote
 from controller.observability.metrics import ControllerMetrics
 from controller.process import SOURCE_WORKERS
 from controller.runtime import event_map
@@ -189,22 +189,54 @@ def test_places_are_never_too_many_and_a_free_one_goes_to_whoever_waits_for_it(d
     assert polls.polled == asked and not polls.waiting
 
 
-def test_one_remote_rests_alone_and_the_host_once_a_second_one_fails():
-    patience = HostBackoff(600.0, lambda failures: 2.0 ** (failures - 1) / 20)
-    patience.record_failure("a/1", "a", 0.0)
-    assert patience.retry_at("a/1", "a") == 1.0 and patience.retry_at("a/2", "a") == 0.0
-    patience.record_failure("a/1", "a", 10.0)
-    assert patience.retry_at("a/1", "a") == 12.0
-    patience.record_failure("a/2", "a", 20.0)
-    assert patience.retry_at("a/3", "a") == 21.0 and patience.is_slow("a/3", "a")
+HOUR = 3600.0
+
+
+def double(failures):
+    return 2.0 ** (failures - 1) / 20
+
+
+def test_one_remote_rests_alone_and_the_host_once_it_fails_for_a_second_project():
+    patience = HostBackoff(600.0, double)
+    patience.record_failure("a/1", "a", "p", 0.0)
+    assert patience.retry_at("a/1", "a", "p", HOUR) == 1.0 and patience.retry_at("a/2", "a", "q", HOUR) == 0.0
+    patience.record_failure("a/1", "a", "p", 10.0)
+    assert patience.retry_at("a/1", "a", "p", HOUR) == 12.0
+    patience.record_failure("a/2", "a", "q", 20.0)
+    assert patience.retry_at("a/3", "a", "r", HOUR) == 21.0 and patience.is_slow("a/3", "a", "r")
     for _ in range(20):
-        patience.record_failure("a/1", "a", 100.0)
-    assert patience.retry_at("a/3", "a") == 700.0
-    patience.record_success("a/3", "a", 0.1)
-    assert patience.retry_at("a/3", "a") == 0.0 and not patience.is_slow("a/3", "a")
-    assert patience.retry_at("a/1", "a") == 700.0
-    patience.record_success("a/1", "a", SLOW_SECONDS + 1)
-    assert patience.retry_at("a/1", "a") == 0.0 and patience.is_slow("a/1", "a")
+        patience.record_failure("a/1", "a", "p", 100.0)
+    assert patience.retry_at("a/3", "a", "r", HOUR) == 700.0
+    patience.record_success("a/3", "a", "r", 0.1)
+    assert patience.retry_at("a/3", "a", "r", HOUR) == 0.0 and not patience.is_slow("a/3", "a", "r")
+    assert patience.retry_at("a/1", "a", "p", HOUR) == 700.0
+    patience.record_success("a/1", "a", "p", SLOW_SECONDS + 1)
+    assert patience.retry_at("a/1", "a", "p", HOUR) == 0.0 and patience.is_slow("a/1", "a", "p")
+
+
+def test_one_project_stops_no_other_at_a_host():
+    patience = HostBackoff(600.0, double)
+    for number in range(100):
+        # Repositories of one project, each of which fails.
+        patience.record_failure(f"a/{number}", "a", "evil", float(number))
+        # Commits that no server could give, at the address of another project, too.
+        patience.record_unread_commit("a/1", "evil", float(number))
+        patience.record_unread_commit("a/good", "evil2", float(number))
+    assert patience.retry_at("a/good", "a", "p", 5.0) == 0.0 and not patience.is_slow("a/good", "a", "p")
+    assert patience.retry_at("a/good", "a", "evil2", 5.0) > 99.0
+
+
+def test_no_project_waits_longer_for_a_host_than_two_of_its_intervals():
+    patience = HostBackoff(600.0, double)
+    for number in range(100):
+        patience.record_failure("a/1", "a", "evil", float(number))
+        patience.record_failure("a/2", "a", "evil2", float(number))
+    assert patience.retry_at("a/good", "a", "p", 5.0) == 99.0 + 10.0
+    assert patience.retry_at("a/good", "a", "p", 60.0) == 99.0 + 120.0
+    assert patience.retry_at("a/1", "a", "evil", 5.0) == 699.0
+    # One project's listing is the probe for all.
+    patience.record_listing("a/good", "a")
+    assert patience.retry_at("a/3", "a", "q", 60.0) == 0.0
 
 
 def test_looks_of_one_remote_fall_together():
@@ -336,3 +368,22 @@ async def test_what_a_conflict_made_us_forget_keeps_its_looks(sources, make, tmp
             sources.__dict__["applier"] = replace(sources.applier, kube=There(raw))
             await sources.reconcile("p")
             assert (sources.observed_sources.get("p") is not None) is kept
+
+
+async def test_a_commit_that_cannot_be_read_delays_no_other_project_of_its_host(sources, tmp_path):
+    """A tag of a blob is listed, and its commit cannot be read: that passes, as far as the service knows."""
+    with GitServer(tmp_path) as server:
+        for name in ("evil1", "evil2"):
+            repository = server.create(name)
+            repository.commit({"key": "1"}, "A key")
+            blob = repository._git("rev-parse", "HEAD:key").strip()
+            repository._git("update-ref", "refs/tags/blob", blob)
+        good = server.create("good")
+        good.commit({"main.py": "1"}, "A commit")
+        for name in ("evil1", "evil2"):
+            sources.follow(name, server.url(name), ref={"tag": "blob"})
+            assert (await sources.seen(name)).problem.passing
+        host = Remote(server.url("good")).host
+        assert sources.backoff.retry_at(server.url("good"), host, "good", 5.0) == 0.0
+        sources.follow("good", server.url("good"))
+        assert (await sources.seen("good")).problem is None
