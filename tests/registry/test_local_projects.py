@@ -1,7 +1,6 @@
 """What pip asks a package index for, with the very commands of a dependency image."""
 
 import os
-import re
 import subprocess
 import sys
 from pathlib import Path
@@ -103,23 +102,22 @@ def install(files: dict[str, str], index: PackageIndex, directory: Path) -> Path
     python = f"{sys.version_info.major}.{sys.version_info.minor}"
     data = {path: text.encode() for path, text in files.items()}
     declaration = read_dependencies(data, Configuration("test"), python=python)
-    copied, tree, target = directory / "crewyard", directory / "tree", directory / "packages"
+    copied, tree = directory / "crewyard", directory / "tree"
     for root, contents in ((copied, declaration.files()), (tree, data)):
         for name, content in contents.items():
             (root / name).parent.mkdir(parents=True, exist_ok=True)
             (root / name).write_bytes(content)
-    script = dockerfile("base", declaration)
-    commands = re.findall(r"python3 -m pip install .*", script.replace(" \\\n", " "))
-    assert commands
     parts = urlsplit(index.url)
     address = f"http://{quote(USERNAME, safe='')}:{quote(PASSWORD, safe='')}@{parts.netloc}{parts.path}"
-    environment = {"PATH": os.environ["PATH"], "HOME": str(directory), "PIP_INDEX_URL": address}
-    for command in " ".join(commands).split("&&"):
-        if "pip install" not in command:
-            continue
-        words = command.replace(TREE, str(tree)).replace("/tmp/crewyard", str(copied)).split()
-        arguments = words[words.index("install") + 1 :]
-        run = [sys.executable, "-I", "-m", "pip", "install", "--target", str(target), *arguments]
-        done = subprocess.run(run, env=environment, capture_output=True, text=True, timeout=300)
-        assert done.returncode == 0, done.stdout + done.stderr
-    return target
+    script = dockerfile("base", declaration).rpartition("\nRUN ")[2].partition("\nWORKDIR")[0]
+    for path, here in ((TREE, tree), ("/tmp/crewyard", copied), ("HOME=/root", f"HOME={directory}")):
+        script = script.replace(path, str(here))
+    environment = {
+        "PATH": f"{Path(sys.executable).parent}:{os.environ['PATH']}",
+        "PIP_INDEX_URL": address,
+        "PIP_TARGET": str(directory / "packages"),
+    }
+    run = ["sh", "-ec", script]
+    done = subprocess.run(run, env=environment, capture_output=True, text=True, timeout=300)
+    assert done.returncode == 0, done.stdout + done.stderr
+    return directory / "packages"

@@ -1,0 +1,52 @@
+"""A crew in a directory of a repository: its workspace's lock, and a project beside it."""
+
+from tests.e2e.conftest import BuiltCrew
+
+SYSTEM = '[build-system]\nrequires = ["setuptools"]\nbuild-backend = "setuptools.build_meta"\n'
+LOCK = """\
+version = 1
+requires-python = ">=3.11"
+
+[[package]]
+name = "crew"
+version = "1"
+source = { virtual = "services/crew" }
+dependencies = [{ name = "harbour-charts" }, { name = "idna" }]
+
+[[package]]
+name = "harbour-charts"
+version = "1"
+source = { editable = "libs/charts" }
+
+[[package]]
+name = "idna"
+version = "3.10"
+source = { registry = "https://pypi.org/simple" }
+wheels = [{ url = "https://files.pythonhosted.org/idna-3.10-py3-none-any.whl", \
+hash = "sha256:946d195a0d259cbba61165e88e65941f16e9b36ea6ddb97f00452bae8b1287d3" }]
+"""
+FILES = {
+    "pyproject.toml": '[tool.uv.workspace]\nmembers = ["services/*", "libs/*"]\n',
+    "uv.lock": LOCK,
+    "services/crew/pyproject.toml": '[project]\nname = "crew"\nversion = "1"\n'
+    'dependencies = ["harbour-charts", "idna>=3"]\n[tool.uv.sources]\nharbour-charts = {workspace = true}\n',
+    "services/crew/main.py": "import charts, idna\n\n\ndef kickoff(inputs):\n"
+    "    return [charts.NAME, idna.__version__]\n",
+    "libs/charts/pyproject.toml": f'{SYSTEM}[project]\nname = "harbour-charts"\nversion = "1"\n',
+    "libs/charts/charts.py": 'NAME = "of the repository"\n',
+}
+
+
+async def test_a_member_of_a_workspace_is_built_from_its_commit(git_project):
+    commit = git_project.repository.commit(FILES, "a workspace")
+    await git_project.follow(path="services/crew")
+    deployment = await git_project.wait_finished(commit)
+    name = deployment["metadata"]["name"].replace("-", "_", 1)
+    run = await BuiltCrew(git_project.testbed, git_project.project, name).run("main:kickoff")
+    assert run["output"] == ["of the repository", "3.10"]
+    # A project beside the path is part of the source.
+    changed = {**FILES, "libs/charts/charts.py": 'NAME = "changed"\n'}
+    deployment = await git_project.wait_finished(git_project.repository.commit(changed, "another chart"))
+    name = deployment["metadata"]["name"].replace("-", "_", 1)
+    run = await BuiltCrew(git_project.testbed, git_project.project, name).run("main:kickoff")
+    assert run["output"] == ["changed", "3.10"]
