@@ -117,7 +117,8 @@ class ProjectTable:
                 "Correct extras in [build].",
             )
         if self._list_at("project", "dependencies") is None:  # Poetry: names of optional dependencies
-            names = {canonicalize_name(str(name)) for name in extras[extra]}
+            listed = _texts(self.root, f"tool.poetry.extras.{extra}", extras[extra])
+            names = {canonicalize_name(name) for name in listed}
             table = {k: v for k, v in self._poetry("dependencies").items() if canonicalize_name(k) in names}
             return self._poetry_requirements("dependencies", table, optional=True)
         return [

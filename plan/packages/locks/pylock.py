@@ -5,7 +5,7 @@ from collections.abc import Iterable, Mapping, Sequence
 from typing import Any
 
 from packaging.markers import Marker
-from packaging.pylock import Package, Pylock
+from packaging.pylock import Package, Pylock, PylockValidationError
 
 from .environment import TargetEnvironment, target_environments
 from .graph import LockedPackage, LockMismatch, SelectedPackage, select_by_machine
@@ -19,7 +19,10 @@ def select_pylock(
 
     Raises LockMismatch, and ValueError where the file is invalid.
     """
-    lock = Pylock.from_dict(values)
+    try:
+        lock = Pylock.from_dict(values)
+    except PylockValidationError as error:
+        raise ValueError(str(error)) from None
     for kind, asked, known in (
         ("extra", extras, lock.extras),
         ("group", groups, lock.dependency_groups),

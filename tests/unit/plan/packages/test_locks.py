@@ -203,6 +203,19 @@ def test_a_damaged_lock(change: tuple[bytes, bytes]) -> None:
     assert refusal(files).message.startswith("uv.lock ")
 
 
+@pytest.mark.parametrize("change", [(b'name = "redis"', b"name = 1"), (b"[[packages]]", b"[packages]")])
+def test_a_damaged_pylock(change: tuple[bytes, bytes]) -> None:
+    data = (LOCK_FILES / "pylock.toml").read_bytes()
+    assert refusal({"pylock.toml": data.replace(*change)}).message.startswith("pylock.toml is damaged: ")
+
+
+def test_extras_of_poetry_must_be_a_list() -> None:
+    files = tree("poetry")
+    files["pyproject.toml"] = files["pyproject.toml"].replace(b'["pypdf"]', b"1")
+    with pytest.raises(PlanError, match="must be a list of strings"):
+        declared(files, Configuration("x", extras=("pdf",)))
+
+
 def test_git_sources_of_a_lock_are_fetched_by_commit() -> None:
     lock = """\
 version = 1
