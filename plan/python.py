@@ -4,10 +4,12 @@ import re
 from collections.abc import Sequence
 
 from .config.configuration import Configuration
-from .config.toml_tables import read_toml
+from .config.toml_tables import TomlTable, read_toml
 from .errors import CONFIG_INVALID, PlanError, join_limited
+from .packages.poetry_table import pep440
 from .source import Files
 
+_POETRY_KEY = "python"
 _CLAUSE = re.compile(r"(~=|===?|!=|<=|>=|<|>)\s*v?(\d+)(?:\.(\d+))?((?:\.\d+)*)(\.\*)?")
 
 
@@ -32,18 +34,38 @@ def choose_python(files: Files, configuration: Configuration, python_versions: S
                 "Choose one of those, or omit it.",
             )
         return declared
-    project = read_toml(files, "pyproject.toml").table("project") if "pyproject.toml" in files else None
-    specifier = project.text_at("requires-python", ">=3.11") if project else None
-    if project is None or specifier is None:
+    table, key = _required_python(files)
+    required = table.text_at(key, ">=3.11") if table else None
+    if table is None or required is None:
+        return python_versions[0]
+    try:
+        specifier = pep440(required) if key == _POETRY_KEY else required
+    except ValueError:
         return python_versions[0]
     for version in python_versions:
         if allows(specifier, version):
             return version
-    raise project.error(
-        "requires-python",
-        f"is {specifier!r}; offered here: {join_limited(list(python_versions))}",
+    raise table.error(
+        key,
+        f"is {required!r}; offered here: {join_limited(list(python_versions))}",
         "Widen it so that it allows one of those.",
     )
+
+
+def _required_python(files: Files) -> tuple[TomlTable | None, str]:
+    """Return the table and the key with the project's Python versions."""
+    if "pyproject.toml" not in files:
+        return None, ""
+    root = read_toml(files, "pyproject.toml")
+    project, table = root.table("project"), root
+    if project and "requires-python" in project.values:
+        return project, "requires-python"
+    for name in ("tool", "poetry", "dependencies"):
+        found = table.table(name)
+        if found is None:
+            return None, ""
+        table = found
+    return table, _POETRY_KEY
 
 
 def allows(specifier: str, version: str) -> bool:

@@ -236,6 +236,18 @@ def test_error_lists_the_offered_versions() -> None:
     assert plan(configured).plan.python == "3.12"
 
 
+@pytest.mark.parametrize(
+    ("constraint", "python"),
+    [("^3.12", "3.12"), (">=3.11,<3.13", "3.11"), ("~3.12", "3.12"), ("*", "3.11"), ("^2 || ^3.12", "3.11")],
+)
+def test_python_of_poetry(constraint: str, python: str) -> None:
+    table = f"[tool.poetry.dependencies]\npython = '{constraint}'\n"
+    files = {"main.py": "def kickoff(): ...\n", "pyproject.toml": table}
+    assert plan(files, None, ["3.11", "3.12"]).plan.python == python
+    with pytest.raises(PlanError, match=r"line 2: tool.poetry.dependencies.python is '\^2'"):
+        plan({**files, "pyproject.toml": table.replace(constraint, "^2")}, None, ["3.11"])
+
+
 @pytest.mark.parametrize("version", ["3.9", "3.11", "3.14"])
 def test_strict_upper_bound(version: str) -> None:
     assert allows("<3.11", version) == (version == "3.9")
