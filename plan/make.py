@@ -78,7 +78,8 @@ def make_plan(
     excluded = excluded_paths(files, configuration.exclude)
     if excluded:
         files = without_paths(files, excluded)
-    python = choose_python(files, configuration, python_versions)
+    choice = choose_python(files, configuration, python_versions)
+    python = choice.version
     entrypoint, location, notes = locate_entrypoint(files, configuration, python, excluded)
     entrypoints, named_notes = check_named_entrypoints(
         files, configuration, (entrypoint, location), python, excluded
@@ -95,5 +96,5 @@ def make_plan(
         entrypoints=entrypoints,
         artifacts=configuration.artifacts,
     )
-    notes = (*configuration.notes, *notes, *named_notes, *declaration.notes)
+    notes = (*configuration.notes, *choice.notes, *notes, *named_notes, *declaration.notes)
     return Planned(plan, declaration, excluded, notes)

@@ -2,6 +2,7 @@
 
 import re
 from collections.abc import Sequence
+from dataclasses import dataclass
 
 from .config.configuration import Configuration
 from .config.toml_tables import TomlTable, read_toml
@@ -10,13 +11,24 @@ from .packages.poetry_table import pep440
 from .source import Files
 
 _POETRY_KEY = "python"
+_OFFER_HINT = "An administrator can offer more (CREWYARD_BASE_IMAGES; installation.md, Offer another Python)."
+_WISH = re.compile(r"3\.(\d{1,2})(?=\.|$)")
 _CLAUSE = re.compile(r"(~=|===?|!=|<=|>=|<|>)\s*v?(\d+)(?:\.(\d+))?((?:\.\d+)*)(\.\*)?")
 
 
-def choose_python(files: Files, configuration: Configuration, python_versions: Sequence[str]) -> str:
+@dataclass(frozen=True)
+class PythonChoice:
+    """The version, such as 3.11, and notes for the build log."""
+
+    version: str
+    notes: tuple[str, ...] = ()
+
+
+def choose_python(files: Files, configuration: Configuration, python_versions: Sequence[str]) -> PythonChoice:
     """Return the configured version, else the first offered one that pyproject's `requires-python` allows.
 
-    Raises PlanError(ConfigInvalid) with the offered versions where none matches.
+    A version that is only a wish gives the nearest allowed one. Raises PlanError(ConfigInvalid) with the
+    offered versions where none matches.
     """
     if not python_versions:
         raise PlanError(
@@ -24,32 +36,50 @@ def choose_python(files: Files, configuration: Configuration, python_versions: S
             "this installation offers no Python version",
             "Ask an administrator to set CREWYARD_BASE_IMAGES.",
         )
-    declared = configuration.python
-    if declared is not None:
-        if declared not in python_versions:
-            raise PlanError(
-                CONFIG_INVALID,
-                f"{configuration.python_origin} is {declared!r}; "
-                f"offered here: {join_limited(list(python_versions))}",
-                "Choose one of those, or omit it.",
-            )
-        return declared
+    declared, origin = configuration.python, configuration.python_origin
+    if declared is not None and declared in python_versions:
+        return PythonChoice(declared)
+    wish = _WISH.match(declared) if declared is not None and configuration.python_is_wish else None
+    if declared is not None and wish is None:
+        raise PlanError(
+            CONFIG_INVALID,
+            f"{origin} is {declared!r}; offered here: {join_limited(list(python_versions))}",
+            f"Choose one of those, or omit it. {_OFFER_HINT}",
+        )
+    allowed = _allowed(files, python_versions)
+    if wish is None:
+        return PythonChoice(allowed[0])
+    nearest = _nearest(int(wish[1]), allowed)
+    if nearest == wish[0]:
+        return PythonChoice(nearest)
+    note = f"{origin} is {declared!r}, not offered here: built for the nearest, {nearest}. {_OFFER_HINT}"
+    return PythonChoice(nearest, (note,))
+
+
+def _allowed(files: Files, python_versions: Sequence[str]) -> list[str]:
+    """Return the offered versions that the project allows. Raises PlanError(ConfigInvalid)."""
     table, key = _required_python(files)
     required = table.text_at(key, ">=3.11") if table else None
     if table is None or required is None:
-        return python_versions[0]
+        return list(python_versions)
     try:
         specifier = pep440(required) if key == _POETRY_KEY else required
     except ValueError:
-        return python_versions[0]
-    for version in python_versions:
-        if allows(specifier, version):
-            return version
-    raise table.error(
-        key,
-        f"is {required!r}; offered here: {join_limited(list(python_versions))}",
-        "Widen it so that it allows one of those.",
-    )
+        return list(python_versions)
+    allowed = [version for version in python_versions if allows(specifier, version)]
+    if not allowed:
+        raise table.error(
+            key,
+            f"is {required!r}; offered here: {join_limited(list(python_versions))}",
+            f"Widen it so that it allows one of those. {_OFFER_HINT}",
+        )
+    return allowed
+
+
+def _nearest(minor: int, versions: Sequence[str]) -> str:
+    """Return the version with the nearest minor number, the newer of two."""
+    minors = {version: int(version.partition(".")[2] or 0) for version in versions}
+    return min(versions, key=lambda version: (abs(minors[version] - minor), -minors[version]))
 
 
 def _required_python(files: Files) -> tuple[TomlTable | None, str]:

@@ -44,7 +44,8 @@ class Configuration:
     declarations, that the file itself names.
     `name` is the name of the entrypoint in the configuration, `named` are the other crews or graphs there.
     `kind` is "crew" or "flow" where the entrypoint is the only one of that kind. `extras` and `groups` are
-    those of pyproject.toml to install. `notes` are lines for the build log, about what has no effect.
+    those of pyproject.toml to install. `python_is_wish`: another version may take its place. `notes` are
+    lines for the build log, about what has no effect.
     """
 
     origin: str
@@ -58,6 +59,7 @@ class Configuration:
     requires: tuple[str, ...] = ()
     directories: tuple[str, ...] = ()
     python_origin: str = ""
+    python_is_wish: bool = False
     kind: str | None = None
     name: str | None = None
     named: tuple[NamedEntrypoint, ...] = ()

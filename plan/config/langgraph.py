@@ -47,6 +47,7 @@ def read_langgraph(files: Files, crew: str | None) -> Configuration:
         requires=tuple(item for item in dependencies if not item.startswith((".", "/"))),
         directories=local,
         python_origin=f"{_FILE}: python_version",
+        python_is_wish=True,
         name=named[0].name,
         named=named[1:],
         notes=(*read_keys(_FILE, values), *notes),

@@ -248,6 +248,16 @@ def test_lint_of_a_directory_sees_its_repository(tmp_path, capsys):
     assert row["notes"] == ["needs libs/x of the repository: deploy from git with source.git.path crews/a"]
 
 
+def test_lint_tells_which_pythons_it_took_as_offered(tmp_path, capsys):
+    tree_of(tmp_path, **{"crew.toml": '[deployment]\npython = "3.14"\n', "main.py": "def kickoff(): pass"})
+    assert call(["lint", str(tmp_path)]) == 0
+    assert "3.11 to 3.14 without asking the installation" in capsys.readouterr().err
+    assert call(["lint", str(tmp_path), "--python", "3.11"]) == 1
+    printed = capsys.readouterr().err
+    assert "without asking" not in printed
+    assert "'3.14'; offered here: 3.11" in printed and "administrator can offer more" in printed
+
+
 def test_a_missing_address_is_an_error_with_the_next_step(tmp_path, capsys, monkeypatch):
     monkeypatch.setenv("CREWYARD_CONFIG", str(tmp_path / "none"))
     monkeypatch.delenv("CREWYARD_URL", raising=False)

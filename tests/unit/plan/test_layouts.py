@@ -187,7 +187,7 @@ def test_variables_of_langgraph_json(env: object, required: tuple[str, ...]) -> 
     [
         ({"env": 3}, "env must be"),
         ({"env": ["A B"]}, "env has 'A B'"),
-        ({"python_version": "3.13"}, "langgraph.json: python_version is '3.13'; offered here: 3.11, 3.12"),
+        ({"python_version": "new"}, "langgraph.json: python_version is 'new'; offered here: 3.11, 3.12"),
         ({"graphs": {"agent": "./my-agent/agent.py:graph"}}, "./my-agent/agent.py, which cannot be imported"),
     ],
 )
@@ -196,6 +196,29 @@ def test_errors_in_langgraph_json(values: dict[str, object], part: str) -> None:
         plan({"langgraph.json": langgraph(**values), "src/agent.py": GRAPH, "my-agent/agent.py": GRAPH})
     assert raised.value.reason == "ConfigInvalid"
     assert part in raised.value.message
+
+
+@pytest.mark.parametrize(
+    ("wish", "requires", "version", "noted"),
+    [
+        ("3.12", "", "3.12", False),
+        ("3.13", "", "3.12", True),
+        ("3.12.4", "", "3.12", False),
+        ("3.9", "", "3.11", True),
+        ("3.13", "<3.12", "3.11", True),
+    ],
+)
+def test_python_version_of_langgraph_json_is_a_wish(
+    wish: str, requires: str, version: str, noted: bool
+) -> None:
+    files = {"langgraph.json": langgraph(python_version=wish), "src/agent.py": GRAPH}
+    planned = plan(
+        {**files, "pyproject.toml": f'[project]\nrequires-python = "{requires}"\n'} if requires else files
+    )
+    assert planned.plan.python == version
+    told = [note for note in planned.notes if f"python_version is '{wish}'" in note and "nearest" in note]
+    assert bool(told) == noted
+    assert all("administrator can offer more" in note for note in told)
 
 
 @pytest.mark.parametrize(
@@ -232,6 +255,7 @@ def test_error_lists_the_offered_versions() -> None:
         "pyproject.toml line 2: project.requires-python is '>=3.13'; offered here: 3.11, 3.12"
         in raised.value.message
     )
+    assert "administrator can offer more" in raised.value.hint
     configured = {**files, "crew.toml": '[deployment]\npython = "3.12"\n'}
     assert plan(configured).plan.python == "3.12"
 

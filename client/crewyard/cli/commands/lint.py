@@ -12,7 +12,11 @@ from crewyard.cli.source_tree import read_outside, read_tree
 from crewyard.plan.errors import PlanError
 from crewyard.plan.make import Planned, make_plan
 
-PYTHONS = ("3.11", "3.12", "3.13")
+PYTHONS = ("3.11", "3.12", "3.13", "3.14")
+_NOT_ASKED = (
+    f"note: judged for Python {PYTHONS[0]} to {PYTHONS[-1]} without asking the installation; "
+    "--python names the versions that it offers"
+)
 _FIELDS = (
     field("framework"),
     field("entrypoint"),
@@ -33,15 +37,16 @@ _FIELDS = (
     "pythons",
     multiple=True,
     metavar="VERSION",
-    help="A Python version that the installation offers; repeat for several.",
-    default=PYTHONS,
+    help="A Python version that the installation offers; repeat for several. Without it: 3.11 to 3.14.",
 )
 @with_context
 def lint(context: CliContext, directory: Path, crew: str | None, pythons: tuple[str, ...]) -> None:
     """Show how a crew would be built and run, or the error in its configuration."""
+    if not pythons and not context.as_json:
+        context.output.status(_NOT_ASKED)
     try:
         base, outside = read_outside(directory)
-        planned = make_plan(read_tree(directory), crew, pythons, base=base, outside=outside)
+        planned = make_plan(read_tree(directory), crew, pythons or PYTHONS, base=base, outside=outside)
         notes = (*planned.notes, *_outside_notes(planned, base, outside or {}))
     except PlanError as error:
         if context.as_json:
