@@ -13,6 +13,7 @@ from api.build_context.upload import ContextFetcher
 from api.config import ApiConfig
 from api.console import routes as console
 from api.http import request_body, server
+from api.http.caller_shares import ByteBudget, CallerSlots
 from api.internal import routes as internal
 from api.maintenance import loops
 from api.metrics import ApiMetrics
@@ -28,6 +29,12 @@ from api.v1.endpoints import ENDPOINTS
 from api.v1.uploads import routes as uploads
 from api.webhooks import routes as webhooks
 from kube.client import KubeClient
+
+MAX_DOWNLOADS, MAX_DOWNLOADS_PER_CALLER = 256, 32
+"""Logs and files that are being sent, of all callers and of one."""
+MAX_BODY_BYTES, MAX_BODY_BYTES_PER_CALLER = 128 << 20, 16 << 20
+"""Bodies that are being read, of all callers and of one."""
+BODY_WAIT_SECONDS = 30.0
 
 
 def _clock() -> datetime:
@@ -112,6 +119,8 @@ def make_client_app(
         feeds=feeds,
         best_plan=BestPlan(store.projects.plans, config.plans),
         context_fetcher=ContextFetcher(config, store),
+        downloads=CallerSlots(MAX_DOWNLOADS, MAX_DOWNLOADS_PER_CALLER),
+        bodies=ByteBudget(MAX_BODY_BYTES, MAX_BODY_BYTES_PER_CALLER, BODY_WAIT_SECONDS),
         caught_up=caught_up,
         now=now,
     )

@@ -11,6 +11,7 @@ from api.auth.providers import TokenProviders
 from api.auth.revocation import RevocationWatcher
 from api.build_context.upload import ContextFetcher
 from api.config import ApiConfig
+from api.http.caller_shares import ByteBudget, CallerSlots
 from api.metrics import ApiMetrics
 from api.ratelimit.best_plan import BestPlan
 from api.ratelimit.limiter import RateLimiter
@@ -36,6 +37,8 @@ class ApiServices:
     feeds: RunFeeds
     best_plan: BestPlan
     context_fetcher: ContextFetcher
+    downloads: CallerSlots
+    bodies: ByteBudget
     caught_up: Callable[[], bool]
     """Whether the initial list of the cluster has completed since the start."""
     now: Callable[[], datetime]

@@ -73,6 +73,12 @@ def parse(raw: bytes) -> Any:
     return value
 
 
+def declared_bytes(request: web.Request) -> int:
+    """Return how many bytes the body has, or may have if the request does not say."""
+    limit = request.client_max_size
+    return min(request.content_length if request.content_length is not None else limit, limit)
+
+
 async def read(request: web.Request, validator: Validator) -> dict[str, Any]:
     """Return the body as an object that matches its schema; an absent body counts as `{}`.
 

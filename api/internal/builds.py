@@ -16,6 +16,7 @@ from api.internal.context import (
     read_json,
     text_field,
 )
+from api.routing import download
 from api.store.index.deployments import DeploymentRow
 from api.store.logs.build_logs import Chunk
 from crds.kinds import DEPLOYMENT
@@ -60,7 +61,7 @@ async def download_upload(context: InternalContext, request: web.Request) -> web
     response.content_length = row.size
     await response.prepare(request)
     async for chunk in context.store.blobs.read(row.blob):
-        await response.write(chunk)
+        await download.write(request, response, chunk)
     await response.write_eof()
     return response
 

@@ -115,9 +115,11 @@ class Endpoint:
             media_type = negotiation.choose(request.headers.get("Accept"), self.produces)
             values = query.parse(self.query, request.query.items())
             payload: Mapping[str, Any] = {}
-            if self.method in ("POST", "PUT", "PATCH", "DELETE"):
-                payload = await request_body.read(request, checker)
             services = request.app[SERVICES]
+            if self.method in ("POST", "PUT", "PATCH", "DELETE"):
+                size = request_body.declared_bytes(request)
+                async with services.bodies.reserve(caller.credential_id, size):
+                    payload = await request_body.read(request, checker)
             return await self.serve(
                 EndpointCall(request, services, caller, self.scope, values, payload, media_type)
             )

@@ -6,6 +6,7 @@ from api import errors
 from api.http import negotiation, pagination, ranges, responses
 from api.http.operation import ResponseSpec, page_response
 from api.http.query import Parameter
+from api.routing import download
 from api.routing.endpoint import Endpoint, EndpointCall
 from api.store.errors import Missing
 from api.store.index.artifacts import ArtifactRow
@@ -78,14 +79,15 @@ async def _send(call: EndpointCall, row: ArtifactRow) -> web.StreamResponse:
     response = web.StreamResponse(status=206 if span else 200, headers=headers)
     if request.method == "HEAD":
         return response
-    chunks = call.services.store.blobs.read(row.blob, start, end)
-    # Read the first chunk before the response starts, while an error status is still possible.
-    first = await anext(chunks, b"") if end > start else b""
-    await response.prepare(request)
-    await response.write(first)
-    async for chunk in chunks:
-        await response.write(chunk)
-    await response.write_eof()
+    with download.hold_download(call):
+        chunks = call.services.store.blobs.read(row.blob, start, end)
+        # Read the first chunk before the response starts, while an error status is still possible.
+        first = await anext(chunks, b"") if end > start else b""
+        await response.prepare(request)
+        await download.write(request, response, first)
+        async for chunk in chunks:
+            await download.write(request, response, chunk)
+        await response.write_eof()
     return response
 
 

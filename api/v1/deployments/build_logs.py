@@ -6,6 +6,7 @@ from aiohttp import web
 
 from api.http import negotiation
 from api.http.operation import ResponseSpec
+from api.routing import download
 from api.routing.endpoint import Endpoint, EndpointCall
 from api.routing.stream_response import LAST_EVENT_ID, STREAM_FINISHED, serve_stream
 from api.store.index.deployments import DeploymentRow
@@ -31,6 +32,11 @@ async def get(call: EndpointCall) -> web.StreamResponse:
     row = await lookup.deployment(call)
     if call.media_type == negotiation.EVENT_STREAM:
         return await _respond_stream(call, row)
+    with download.hold_download(call):
+        return await _respond_text(call, row)
+
+
+async def _respond_text(call: EndpointCall, row: DeploymentRow) -> web.StreamResponse:
     response = web.StreamResponse(headers={"Content-Type": "text/plain; charset=utf-8"})
     await response.prepare(call.request)
     position, logs = 0, call.services.store.build_logs
@@ -40,7 +46,7 @@ async def get(call: EndpointCall) -> web.StreamResponse:
         if page.next == position:
             break
         position = page.next
-        await response.write(page.text.encode(errors="replace"))
+        await download.write(call.request, response, page.text.encode(errors="replace"))
     await response.write_eof()
     return response
 

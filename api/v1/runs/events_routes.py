@@ -6,6 +6,7 @@ from aiohttp import web
 
 from api.http import negotiation, pagination, responses
 from api.http.operation import ResponseSpec, page_response
+from api.routing import download
 from api.routing.endpoint import Endpoint, EndpointCall
 from api.routing.stream_response import LAST_EVENT_ID, STREAM_FINISHED, serve_stream
 from api.streaming import connection, run_events
@@ -16,6 +17,9 @@ from api.v1.runs import schema
 
 EVENTS_PER_READ = 500
 """Events per read and write."""
+FIRST_EVENTS_PER_READ = 16
+"""The first of a log as text, and the next after a slow write: events have up to 64 KiB."""
+SLOW_WRITE_SECONDS = 1.0
 
 
 async def get_events(call: EndpointCall) -> web.StreamResponse:
@@ -75,15 +79,26 @@ async def _send(call: EndpointCall, run: str, position: int, stream: connection.
 async def get_logs(call: EndpointCall) -> web.StreamResponse:
     """Return the log lines so far."""
     run = await lookup.run(call)
+    with download.hold_download(call):
+        return await _respond_lines(call, run.name)
+
+
+async def _respond_lines(call: EndpointCall, run: str) -> web.StreamResponse:
+    """Send the log lines; read more of them at a time only while the client takes them."""
     response = web.StreamResponse(headers={"Content-Type": "text/plain; charset=utf-8"})
     await response.prepare(call.request)
-    position = 0
+    position, limit, loop = 0, FIRST_EVENTS_PER_READ, asyncio.get_running_loop()
     while call.request.method != "HEAD":
-        page = await call.services.store.events.read(run.name, position, EVENTS_PER_READ)
+        page = await call.services.store.events.read(run, position, limit)
         if not page.events:
             break
         position = page.events[-1].id
-        await response.write(run_events.lines(page.events).encode(errors="replace"))
+        lines = run_events.lines(page.events).encode(errors="replace")
+        del page
+        started = loop.time()
+        await download.write(call.request, response, lines)
+        slow = loop.time() - started > SLOW_WRITE_SECONDS
+        limit = FIRST_EVENTS_PER_READ if slow else min(EVENTS_PER_READ, 2 * limit)
     await response.write_eof()
     return response
 

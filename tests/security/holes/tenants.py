@@ -4,6 +4,7 @@ from tests.campaign.bugs.bug import Edit
 from tests.security.holes.hole import Hole, hole
 
 STORAGE = "tests/unit/api/internal/test_tenant_storage.py"
+DOWNLOADS = "tests/unit/api/http/test_caller_shares.py"
 TENANTS = "tests/unit/api/ratelimit/test_tenants.py"
 CEILINGS = "tests/unit/controller/pods/test_ceilings.py"
 
@@ -103,5 +104,19 @@ HOLES: tuple[Hole, ...] = (
         "X11", "all wait for a host as long as those it fails for", "controller/source/host_backoff.py",
         "min(of_host.retry_at, of_host.failed_at + MAX_HOST_INTERVALS * interval)", "of_host.retry_at",
         "tests/unit/controller/source/test_polling.py",
+    ),
+    hole(
+        "X11", "a reader that stops keeps its connection", "api/routing/download.py",
+        "async with asyncio.timeout(connection.SEND_TIMEOUT_SECONDS):", "async with asyncio.timeout(None):",
+        DOWNLOADS,
+    ),
+    hole(
+        "X11", "downloads of a key are not counted", "api/http/caller_shares.py",
+        "if self._taken[caller] >= self._per_caller:", "if False:", DOWNLOADS,
+    ),
+    hole(
+        "X11", "bodies of a key are not counted", "api/http/caller_shares.py",
+        "return self._held[caller] + size <= self._per_caller and self._held.total() + size <= self._total",
+        "return True", DOWNLOADS,
     ),
 )  # fmt: skip
