@@ -101,9 +101,8 @@ def too_large(limit: int, subject: str) -> HttpApiError:
     return HttpApiError(413, f"{subject} is larger than {limit} bytes", {"limit_bytes": limit})
 
 
-def uploads_full(used: int, limit: int, owner: str) -> HttpApiError:
+def uploads_full(used: int, limit: int, owner: str, setting: str) -> HttpApiError:
     """Return a 429: the upload quota of a project, or of all, is used up until older uploads expire."""
-    setting = "CREWYARD_KEPT_UPLOADS" if owner == "the project" else "the limit uploads_bytes"
     return HttpApiError(
         429,
         f"the uploads of {owner} use {used} of {limit} bytes; each is deleted a day after its URL "

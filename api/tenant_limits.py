@@ -14,6 +14,8 @@ PROJECT_KEYS = "project_keys"
 PROJECT_REQUESTS = "project_requests_per_minute"
 PROJECT_BYTES = "project_bytes"
 UPLOADS_BYTES = "uploads_bytes"
+KEPT_UPLOAD_BYTES = "kept_upload_bytes"
+"""CREWYARD_KEPT_UPLOADS."""
 EVENTS = "events"
 COUNTED = (
     QUEUE,
@@ -22,6 +24,7 @@ COUNTED = (
     PROJECT_REQUESTS,
     PROJECT_BYTES,
     UPLOADS_BYTES,
+    KEPT_UPLOAD_BYTES,
     EVENTS,
 )
 """Limits whose refusals `crewyard_limit_reached_total` counts; a run above `concurrent_runs` waits."""

@@ -17,7 +17,13 @@ export async function usage(container, name, _query, signal) {
     ["Artifacts", size(total.artifact_bytes)],
     ["Tokens", `${total.prompt_tokens} in, ${total.completion_tokens} out`],
     ["Cost", total.cost === null ? null : `${total.cost.toFixed(2)} ${report.currency}`],
-  ]), h("h2", {}, "Runs by day"), bars(report.days, "runs"), h("h2", {}, "Run seconds by day"), bars(report.days, "run_seconds"));
+  ]), h("h2", {}, "Runs by day"), bars(report.days, "runs"), h("h2", {}, "Run seconds by day"), bars(report.days, "run_seconds"),
+  h("h2", {}, "Limits"), definitionList((report.limits ?? []).map((use) => [use.name, limitText(use)])));
+}
+
+function limitText({ name, used, limit }) {
+  const text = name.endsWith("_bytes") ? size : String;
+  return limit === null ? text(used) : `${text(used)} of ${text(limit)}`;
 }
 
 function bars(days, measure) {

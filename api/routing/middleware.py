@@ -95,7 +95,7 @@ def from_exception(error: Exception, request_id: str) -> errors.HttpApiError:
         case store_errors.TooLarge():
             return errors.HttpApiError(413, error.message)
         case store_errors.UploadQuotaExceeded():
-            return errors.uploads_full(error.used, error.limit, error.owner)
+            return errors.uploads_full(error.used, error.limit, error.owner, error.setting)
         case store_errors.StoreRefused():
             return errors.invalid(error.message, error.field)
         case kube_errors.KubeError():

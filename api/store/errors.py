@@ -30,9 +30,13 @@ class Mismatch(StoreRefused):
     """The bytes differ from the announced size or sha256 (400; 422 for pods)."""
 
 
+PROJECT_OWNER = "the project"
+
+
 class UploadQuotaExceeded(Exception):
     """The uploads of `owner` use `used` of at most `limit` bytes; this one does not fit (429)."""
 
-    def __init__(self, used: int, limit: int, owner: str = "the project") -> None:
+    def __init__(self, used: int, limit: int, owner: str = PROJECT_OWNER) -> None:
         super().__init__(f"{used} of {limit} bytes are in use by the uploads of {owner}")
         self.used, self.limit, self.owner = used, limit, owner
+        self.setting = "CREWYARD_KEPT_UPLOADS" if owner == PROJECT_OWNER else "the limit uploads_bytes"

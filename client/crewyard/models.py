@@ -198,6 +198,14 @@ class UsageDay(UsageTotal):
     date: str
 
 
+class LimitUse(TypedDict):
+    """A limit of a project, and how much of it is used now; `limit` None: there is none."""
+
+    name: str
+    used: int
+    limit: int | None
+
+
 Usage = TypedDict(
     "Usage",
     {
@@ -207,5 +215,6 @@ Usage = TypedDict(
         "currency": str | None,
         "days": list[UsageDay],
         "total": UsageTotal,
+        "limits": list[LimitUse],
     },
 )

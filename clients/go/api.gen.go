@@ -782,6 +782,18 @@ type KeyCreated struct {
 // KeyCreatedScopes defines model for KeyCreated.Scopes.
 type KeyCreatedScopes string
 
+// LimitUse defines model for LimitUse.
+type LimitUse struct {
+	// Limit The limit; null if there is none.
+	Limit *int `json:"limit"`
+
+	// Name The limit, such as `queue`; more may follow.
+	Name string `json:"name"`
+
+	// Used What the project uses of it now.
+	Used int `json:"used"`
+}
+
 // Pagination defines model for Pagination.
 type Pagination struct {
 	// HasMore Whether there is a later page.
@@ -1561,6 +1573,9 @@ type Usage struct {
 	// From The first day, in UTC.
 	From openapi_types.Date `json:"from"`
 
+	// Limits The project's limits, by its plan and the installation.
+	Limits []LimitUse `json:"limits"`
+
 	// Project A project's name: lower-case letters, digits and hyphens, for example research-crew.
 	Project ProjectName `json:"project"`
 
@@ -2059,6 +2074,8 @@ type ClientInterface interface {
 	// GetUsage Get a project's usage
 	//
 	// Return the usage of a project's runs and builds by the UTC day they ended, as JSON or CSV (Accept).
+	//
+	// The JSON also has the project's limits, and how much of each it uses now.
 	//
 	// Corresponds with GET /v1/projects/{name}/usage (the `GetUsage` operationId).
 	GetUsage(ctx context.Context, name ProjectName, params *GetUsageParams, reqEditors ...RequestEditorFn) (*http.Response, error)
@@ -2584,6 +2601,8 @@ func (c *Client) SetVariable(ctx context.Context, name ProjectName, variable str
 // GetUsage Get a project's usage
 //
 // Return the usage of a project's runs and builds by the UTC day they ended, as JSON or CSV (Accept).
+//
+// The JSON also has the project's limits, and how much of each it uses now.
 //
 // Corresponds with GET /v1/projects/{name}/usage (the `GetUsage` operationId).
 func (c *Client) GetUsage(ctx context.Context, name ProjectName, params *GetUsageParams, reqEditors ...RequestEditorFn) (*http.Response, error) {
@@ -4506,6 +4525,8 @@ type ClientWithResponsesInterface interface {
 	//
 	// Return the usage of a project's runs and builds by the UTC day they ended, as JSON or CSV (Accept).
 	//
+	// The JSON also has the project's limits, and how much of each it uses now.
+	//
 	// Returns a wrapper object for the known response body format(s).
 	//
 	// Corresponds with GET /v1/projects/{name}/usage (the `GetUsage` operationId).
@@ -6391,6 +6412,8 @@ func (c *ClientWithResponses) SetVariableWithResponse(ctx context.Context, name 
 // GetUsageWithResponse Get a project's usage
 //
 // Return the usage of a project's runs and builds by the UTC day they ended, as JSON or CSV (Accept).
+//
+// The JSON also has the project's limits, and how much of each it uses now.
 //
 // Returns a wrapper object for the known response body format(s).
 //

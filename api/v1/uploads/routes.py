@@ -13,6 +13,7 @@ from api.http.query import Parameter
 from api.routing.endpoint import Endpoint, EndpointCall
 from api.services import SERVICES
 from api.store.blobs import direct_upload
+from api.store.errors import PROJECT_OWNER, UploadQuotaExceeded
 from api.store.index.uploads import UNBOUNDED
 from api.v1 import lookup
 from api.v1.uploads import schema, view
@@ -44,15 +45,21 @@ async def create(call: EndpointCall) -> web.StreamResponse:
         raise errors.storage_full(project.name, stored.total, limit)
     now = services.now()
     expires = now + timedelta(seconds=config.upload_ttl)
-    row = await services.store.uploads.create(
-        project.name,
-        size,
-        call.body.get("sha256"),
-        now,
-        expires,
-        config.kept_uploads,
-        services.store.volume.share(config.limits.uploads_bytes) or UNBOUNDED,
-    )
+    try:
+        row = await services.store.uploads.create(
+            project.name,
+            size,
+            call.body.get("sha256"),
+            now,
+            expires,
+            config.kept_uploads,
+            services.store.volume.share(config.limits.uploads_bytes) or UNBOUNDED,
+        )
+    except UploadQuotaExceeded as error:
+        of_project = error.owner == PROJECT_OWNER
+        limit_name = tenant_limits.KEPT_UPLOAD_BYTES if of_project else tenant_limits.UPLOADS_BYTES
+        services.metrics.limit_reached(limit_name, project.name)
+        raise
     token = pod_tokens.mint(
         config.token_key, "upload", config.namespace, row.id, project.uid, int(row.expires_at.timestamp())
     )

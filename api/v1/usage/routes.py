@@ -12,6 +12,7 @@ from api.routing.endpoint import Endpoint, EndpointCall
 from api.v1 import lookup
 from api.v1.fields import TEXT
 from api.v1.usage import schema, view
+from api.v1.usage.limits import limits_of
 
 MAX_DAYS = 366
 DEFAULT_DAYS = 30
@@ -19,14 +20,17 @@ _DAY = {"type": "string", "format": "date", "pattern": "^[0-9]{4}-[0-9]{2}-[0-9]
 
 
 async def get(call: EndpointCall) -> web.StreamResponse:
-    """Return the usage of a project's runs and builds by the UTC day they ended, as JSON or CSV (Accept)."""
+    """Return the usage of a project's runs and builds by the UTC day they ended, as JSON or CSV (Accept).
+
+    The JSON also has the project's limits, and how much of each it uses now.
+    """
     project = await lookup.project(call)
     first, last = _day_range(call)
     days = await call.services.store.usage.days(project.uid, first, last)
     report = view.report(project.name, first, last, days, call.services.config.prices)
     if call.media_type == negotiation.CSV:
         return web.Response(text=view.to_csv(report), content_type=negotiation.CSV, charset="utf-8")
-    return responses.item(report)
+    return responses.item({**report, "limits": view.limits(await limits_of(call.services, project))})
 
 
 def _day_range(call: EndpointCall) -> tuple[date, date]:

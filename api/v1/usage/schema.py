@@ -35,6 +35,18 @@ REPORT = response_object(
             "description": "The days with usage.",
         },
         "total": response_object("UsageTotal", _MEASURES),
+        "limits": {
+            "type": "array",
+            "items": response_object(
+                "LimitUse",
+                {
+                    "name": described(TEXT, "The limit, such as `queue`; more may follow."),
+                    "used": described(COUNT, "What the project uses of it now."),
+                    "limit": described(nullable(COUNT), "The limit; null if there is none."),
+                },
+            ),
+            "description": "The project's limits, by its plan and the installation.",
+        },
     },
 )
 
@@ -54,6 +66,10 @@ EXAMPLE = {
     "currency": "USD",
     "days": [{"date": "2026-11-21", **_MEASURES_EXAMPLE}],
     "total": _MEASURES_EXAMPLE,
+    "limits": [
+        {"name": "concurrent_runs", "used": 1, "limit": 10},
+        {"name": "project_bytes", "used": 15360, "limit": 10737418240},
+    ],
 }
 CSV_EXAMPLE = (
     "date,runs,run_seconds,build_seconds,artifact_bytes,prompt_tokens,completion_tokens,cost\r\n"

@@ -2,7 +2,8 @@
 
 import csv
 import io
-from collections.abc import Mapping
+from collections.abc import Iterable, Mapping
+from dataclasses import asdict, dataclass
 from datetime import date, timedelta
 from typing import Any
 
@@ -18,6 +19,15 @@ COLUMNS = (
     "completion_tokens",
     "cost",
 )
+
+
+@dataclass(frozen=True)
+class LimitUse:
+    """A limit of a project and what is used of it; `limit` None: there is none."""
+
+    name: str
+    used: int
+    limit: int | None
 
 
 def report(
@@ -46,6 +56,11 @@ def _fields(used: Measures, prices: Prices | None) -> dict[str, Any]:
         "completion_tokens": used.completion_tokens,
         "cost": prices.cost(used) if prices else None,
     }
+
+
+def limits(uses: Iterable[LimitUse]) -> list[dict[str, Any]]:
+    """Return the limits of a project with what is used of each."""
+    return [asdict(use) for use in uses]
 
 
 def to_csv(report: Mapping[str, Any]) -> str:

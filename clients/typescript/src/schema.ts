@@ -504,6 +504,8 @@ export interface paths {
         /**
          * Get a project's usage
          * @description Return the usage of a project's runs and builds by the UTC day they ended, as JSON or CSV (Accept).
+         *
+         *     The JSON also has the project's limits, and how much of each it uses now.
          */
         get: operations["get_usage"];
         put?: never;
@@ -764,6 +766,15 @@ export interface components {
             last_used_at: string | null;
             /** @description The key itself, shown only once. */
             key: string;
+        };
+        /** LimitUse */
+        LimitUse: {
+            /** @description The limit, such as `queue`; more may follow. */
+            name: string;
+            /** @description What the project uses of it now. */
+            used: number;
+            /** @description The limit; null if there is none. */
+            limit: number | null;
         };
         /** Pagination */
         Pagination: {
@@ -1455,6 +1466,8 @@ export interface components {
             /** @description The days with usage. */
             days: components["schemas"]["UsageDay"][];
             total: components["schemas"]["UsageTotal"];
+            /** @description The project's limits, by its plan and the installation. */
+            limits: components["schemas"]["LimitUse"][];
         };
         /** UsageDay */
         UsageDay: {

@@ -15,13 +15,26 @@ _COUNTED: tuple[Literal["runs", "build_seconds", "artifact_bytes"], ...] = (
 )
 
 
+def _amount(row: Mapping[str, Any], name: str) -> str:
+    if row[name] is None:
+        return "-"
+    return size(row[name]) if row["name"].endswith("_bytes") else str(row[name])
+
+
+_LIMIT_COLUMNS = (
+    Column("LIMIT", lambda row: row["name"]),
+    Column("USED", lambda row: _amount(row, "used")),
+    Column("OF", lambda row: _amount(row, "limit")),
+)
+
+
 @click.command()
 @project_option
 @click.option("--from", "since", metavar="DAY", help="First day (UTC), such as 2026-11-01.")
 @click.option("--to", "until", metavar="DAY", help="Last day (UTC).")
 @with_context
 def usage(context: CliContext, project: str | None, since: str | None, until: str | None) -> None:
-    """Show runs, time, storage, tokens and cost."""
+    """Show runs, time, storage, tokens and cost, and how much of each limit is used."""
     report = context.client.get_usage(context.named_project(project), since, until)
     if context.as_json:
         context.output.item(report, None)
@@ -43,3 +56,6 @@ def usage(context: CliContext, project: str | None, since: str | None, until: st
     )
     days = [day for day in report["days"] if any(day[key] for key in _COUNTED)]
     context.output.rows([*days, report["total"]], columns, "No usage.")
+    # An older API server sends no limits.
+    if limits := report.get("limits"):
+        context.output.rows(limits, _LIMIT_COLUMNS, "No limits.")

@@ -162,6 +162,7 @@ async def test_uploads_have_a_limit_per_project_and_one_for_all(testbed):
     status, found, _ = await announce("beta", 60)
     assert (status, found["error"]["details"]["used_bytes"]) == (429, 60)
     assert "the limit uploads_bytes" in found["error"]["message"]
+    assert 'crewyard_limit_reached_total{limit="uploads_bytes"} 1.0' in await metrics(testbed)
     assert (await announce("beta", 40))[0] == 201
 
 
@@ -174,3 +175,32 @@ async def test_below_the_floor_no_run_and_no_upload_is_accepted(testbed, tmp_pat
     assert (await testbed.call("POST", "/v1/runs", {"deployment": "alpha"}))[0] == 503
     assert (await testbed.store.runs.page(0, 1)).total == 0
     assert (await testbed.call("GET", "/v1/projects/alpha"))[0] == 200
+
+
+async def test_usage_shows_each_limit_and_what_is_used(testbed):
+    await testbed.add_project("alpha", {"plan": "free"})
+    await testbed.add_project("beta")
+    await testbed.add_deployment("dep-a", "alpha", "Pending")
+    await testbed.add_run("run-a", "alpha", "dep-a")
+    bearer = testbed.create_key("read", projects=["alpha"], plan=None)
+    body = {"name": "CI", "scopes": ["read"], "projects": ["alpha"]}
+    assert (await testbed.call("POST", "/v1/api-keys", body))[0] == 201
+    await testbed.add_artifact("run-a", "a", b"x" * 70)
+
+    async def used(project, **more):
+        report = (await testbed.get(f"/v1/projects/{project}/usage", **more))["data"]
+        return {use["name"]: (use["used"], use["limit"]) for use in report["limits"]}
+
+    assert await used("alpha", bearer=bearer) == {
+        "concurrent_runs": (0, 2),
+        "queue": (1, 1000),
+        "deployment_queue": (1, 2),
+        "project_requests_per_minute": (1, 6),
+        "project_keys": (1, 2),
+        "project_bytes": (70, 90),
+        "kept_upload_bytes": (0, 5 << 30),
+    }
+    other = await used("beta")
+    assert {count for count, _ in other.values()} == {0}
+    status, text, _ = await testbed.call("GET", "/v1/projects/alpha/usage", headers={"Accept": "text/csv"})
+    assert status == 200 and b"project_bytes" not in text

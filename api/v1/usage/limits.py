@@ -1,0 +1,32 @@
+"""How much of each of its limits a project uses now. Called by the route of usage."""
+
+from api import tenant_limits
+from api.services import ApiServices
+from api.store.index.projects import ProjectRow
+from api.v1.usage.view import LimitUse
+
+
+async def limits_of(services: ApiServices, project: ProjectRow) -> list[LimitUse]:
+    """Return the limits of a project. Raises StoreUnavailable."""
+    store, config, name = services.store, services.config, project.name
+    plan = config.plans.of(str(project.spec.get("plan") or "free"))
+    running = (await store.runs.page(0, 0, project=name, status="running")).total
+    queued = (await store.runs.page(0, 0, project=name, status="pending")).total
+    building = (await store.deployments.page(name, 0, 0, "pending")).total
+    keys = [key for key in await store.keys.all() if key.projects is not None and name in key.projects]
+    requests = await services.limiter.peek(f"project:{name}", plan.requests_of_project)
+    _, stored = await store.project_storage.of(name)
+    bytes_limit = plan.stored_bytes or store.volume.share(config.limits.project_bytes)
+    return [
+        LimitUse(tenant_limits.CONCURRENT_RUNS, running, plan.concurrent_runs),
+        LimitUse(tenant_limits.QUEUE, queued, config.limits.queue),
+        LimitUse(tenant_limits.DEPLOYMENT_QUEUE, building, config.limits.deployment_queue),
+        LimitUse(
+            tenant_limits.PROJECT_REQUESTS,
+            plan.requests_of_project - requests.remaining,
+            plan.requests_of_project,
+        ),
+        LimitUse(tenant_limits.PROJECT_KEYS, len(keys), config.limits.project_keys),
+        LimitUse(tenant_limits.PROJECT_BYTES, stored.total, bytes_limit),
+        LimitUse(tenant_limits.KEPT_UPLOAD_BYTES, stored.uploads, config.kept_uploads),
+    ]
