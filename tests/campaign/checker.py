@@ -16,6 +16,7 @@ from tests.campaign.observed import (
     FAILED,
     INFRASTRUCTURE,
     RUNNING,
+    SUCCEEDED,
     TERMINAL,
     ApiRunRecord,
     CampaignPlan,
@@ -26,6 +27,8 @@ from tests.campaign.observed import (
 
 LOST, DOUBLED, WRONG_END, BACKWARD = "lost", "doubled", "wrong end", "backward"
 EVENTS, ARTIFACTS, CROWDED, ACTIVE, ORPHAN = "events", "artifacts", "crowded", "active", "orphan"
+MANY = 5
+"""Runs of which not all may fail for infrastructure."""
 KINDS = (LOST, DOUBLED, WRONG_END, BACKWARD, EVENTS, ARTIFACTS, CROWDED, ACTIVE, ORPHAN)
 
 
@@ -49,6 +52,8 @@ def check(observed: Observations, entries: Iterable[LedgerEntry], plan: Campaign
     looks = [count for count in observed.active if count != 1]
     if looks:
         found.append(Violation(ACTIVE, "", f"{len(looks)} looks saw {sorted(set(looks))} active deployments"))
+    if any(one.tolerant for one in plan.requested):
+        found += _useless(observed.runs, plan)
     found += [Violation(LOST, "", text) for text in observed.gone]
     found += [Violation(ORPHAN, "", text) for text in observed.left]
     return found
@@ -77,6 +82,13 @@ def _of_runs(observed: Observations, lines: list[LedgerEntry], plan: CampaignPla
             continue
         # Whoever got no answer may have made it all the same: it is a run like others.
         yield from _end(one or scripts[0], seen, mine, len(tokens), plan)
+
+
+def _useless(runs: Mapping[str, ApiRunRecord], plan: CampaignPlan) -> Iterator[Violation]:
+    """Each of many runs may fail for infrastructure, but not all that can succeed."""
+    hopeful = [one.run for one in plan.requested if SUCCEEDED in one.ends and one.run in runs]
+    if len(hopeful) >= MANY and not any(runs[run].status == SUCCEEDED for run in hopeful):
+        yield Violation(WRONG_END, "", f"none of {len(hopeful)} runs succeeded")
 
 
 def _end(

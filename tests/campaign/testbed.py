@@ -39,6 +39,10 @@ LIMITS = {"memory": "192Mi", "ephemeral-storage": "192Mi"}
 """Low, so that crews that want too much soon meet them."""
 
 
+class ApiAway(AssertionError):
+    """The API did not answer in time; any other AssertionError of a call is a refusal."""
+
+
 @dataclass
 class CampaignTestbed:
     """Connections without faults, and the processes that get the faults."""
@@ -67,7 +71,10 @@ class CampaignTestbed:
     async def ask(
         self, method: str, path: str, body: Any = None, seconds: float = 120, **headers: str
     ) -> Any:
-        """The data of a call, repeated while the api is away, as a client would. Raises AssertionError."""
+        """The data of a call, repeated while the api is away, as a client would.
+
+        Raises ApiAway; AssertionError if the API refuses the call.
+        """
         end = asyncio.get_running_loop().time() + seconds
         while True:
             try:
@@ -79,7 +86,8 @@ class CampaignTestbed:
                     raise AssertionError(f"{method} {path}: {said}")
             except (aiohttp.ClientError, TimeoutError, ValueError) as error:
                 said = repr(error)
-            assert asyncio.get_running_loop().time() < end, f"{method} {path}: {said}"
+            if asyncio.get_running_loop().time() >= end:
+                raise ApiAway(f"{method} {path}: {said}")
             await asyncio.sleep(0.2)
 
     def add_controller(self, tree: Path | None = None) -> Child:

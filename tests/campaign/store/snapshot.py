@@ -24,12 +24,17 @@ ELSEWHERE = ("CREWYARD_DATABASE_URL", "CREWYARD_BLOBS_URL")
 """Settings with which the store is outside of the API server's directory."""
 
 
+def in_directory(api: Child) -> bool:
+    """Return whether the whole store is in the API server's directory, so that it can be copied."""
+    return not any(api.settings.get(name) for name in ELSEWHERE)
+
+
 async def stores(api: Child, namespace: str) -> tuple[StoreContents, StoreContents] | None:
     """Return the store now and later; None if it is not all in its directory.
 
     Stops the API server while its files are copied. Raises AssertionError if the maintenance fails.
     """
-    if any(api.settings.get(name) for name in ELSEWHERE):
+    if not in_directory(api):
         return None
     data = Path(api.settings["CREWYARD_DATA"])
     # On the same file system, for the second names of blobs.

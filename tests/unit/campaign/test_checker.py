@@ -4,7 +4,7 @@ from dataclasses import replace
 
 import pytest
 
-from tests.campaign.checker import KINDS, check
+from tests.campaign.checker import KINDS, MANY, check
 from tests.campaign.ledger import LedgerEntry
 from tests.campaign.observed import (
     ApiRunRecord,
@@ -140,6 +140,21 @@ def test_infrastructure_faults_may_fail_a_run_after_at_most_one_start(one, entri
     assert {violation.kind for violation in check(observed, entries, PLAN)} >= {"wrong end"}
     doubled = [*lines("run-a", 1.0), *lines("run-a", 5.0, "t2"), *lines("run-b", 2.0)]
     assert "doubled" in {violation.kind for violation in check(observed, doubled, TOLERANT)}
+
+
+def test_infrastructure_faults_may_not_fail_all_of_many_runs():
+    names = [f"run-{number}" for number in range(MANY)]
+    requested = tuple(replace(PLAN.requested[0], run=name, tolerant=True) for name in names)
+    plan = replace(PLAN, requested=requested)
+    failed = {name: replace(INFRA, run=name, events=(), artifacts={}) for name in names}
+
+    def floor_texts(runs):
+        found = check(replace(GOOD, runs=runs, sights=()), [], plan)
+        return [violation.text for violation in found if violation.run == ""]
+
+    assert floor_texts(failed) == [f"none of {MANY} runs succeeded"]
+    assert floor_texts(failed | {names[0]: replace(ONE, run=names[0])}) == []
+    assert floor_texts({name: failed[name] for name in names[1:]}) == []
 
 
 SUDDEN = replace(
