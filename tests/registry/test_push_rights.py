@@ -86,25 +86,28 @@ def test_anonymous_access_is_read_only(scoped_registry: ScopedRegistry) -> None:
 
 
 @pytest.mark.parametrize(
-    "path",
+    ("path", "expected"),
     [
-        "crews/tides/../moon",
-        "crews/tides/%2e%2e/moon",
-        "crews/tides%2f..%2fmoon",
-        "crews//moon",
-        "./crews/moon",
-        "crews/moon",
-        "crews/tides/../../crews/moon",
+        # The registry redirects to the plain path, where the right of that repository is needed.
+        ("crews/tides/../moon", 301),
+        ("crews/tides/%2e%2e/moon", 301),
+        ("crews/tides%2f..%2fmoon", 301),
+        ("crews//moon", 301),
+        ("./crews/moon", 301),
+        ("crews/moon", 401),
+        ("crews/tides/../../crews/moon", 301),
     ],
 )
-def test_no_spelling_of_a_path_escapes_the_scope(scoped_registry: ScopedRegistry, path: str) -> None:
+def test_no_spelling_of_a_path_escapes_the_scope(
+    scoped_registry: ScopedRegistry, path: str, expected: int
+) -> None:
     """The registry checks the name that it actually uses."""
     digest = push(repository(scoped_registry, "crews/moon", "crews/moon"))
     address = scoped_registry.registry.address
     auth = json.loads(scoped_registry.auth("crews/tides"))["auths"][address]["auth"]
     client = registry_client.RegistryClient(f"http://{address}", auth)
     status, location = client.call("POST", f"/v2/{path}/blobs/uploads/", b"")
-    assert status not in (201, 202) or "/crews/moon/" not in location
+    assert (status, location) == (expected, "/v2/crews/moon/blobs/uploads/" if expected == 301 else "")
     for method, target in (("PUT", "manifests/one"), ("DELETE", f"manifests/{digest}")):
         client.call(method, f"/v2/{path}/{target}", b"{}")
     assert repository(scoped_registry, "crews/moon").digest("one") == digest

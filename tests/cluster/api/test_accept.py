@@ -69,8 +69,11 @@ async def test_crash_after_the_object_keeps_the_object(testbed: StoreTestbed) ->
     assert row is not None
     await ensure_object(testbed.store, testbed.kube, row, now())
     created = await testbed.get(name)
+    before = (await testbed.kube.list(RUN)).items
     # As if the row had not received the uid.
-    await ensure_object(testbed.store, testbed.kube, row, now())
+    again = await ensure_object(testbed.store, testbed.kube, row, now())
+    assert (await testbed.kube.list(RUN)).items == before
+    assert [raw["metadata"]["uid"] for raw in before] == [again.uid]
     assert (await testbed.get(name))["metadata"] == created["metadata"]
 
 

@@ -1,6 +1,6 @@
 """Statuses that the apiserver refuses: an end is written anyway, others are reported and retried."""
 
-import json
+import asyncio
 from datetime import UTC, datetime
 
 import pytest
@@ -46,8 +46,19 @@ async def test_refused_nonterminal_status_raises(kube, applier):
         await applier.apply(
             kinds.DEPLOYMENT, deployment.raw, event_map.deployment("dep-a"), Decision(status=desired)
         )
-    assert applier.recorder._queue.get_nowait()["reason"] == "StatusRefused"
-    assert applier.metrics.invalid_statuses.labels("deployments", "retried")._value.get() == 1
+    labels = {"kind": "deployments", "result": "retried"}
+    registry = applier.metrics.registry
+    assert registry.get_sample_value("crewyard_status_refused_total", labels) == 1
+    recording = asyncio.create_task(applier.recorder.run())
+    try:
+        async with asyncio.timeout(60):
+            while not (events := (await kube.list(kinds.EVENT)).items):
+                await asyncio.sleep(0.1)
+    finally:
+        recording.cancel()
+    assert [(event["reason"], event["involvedObject"]["name"]) for event in events] == [
+        ("StatusRefused", "dep-a")
+    ]
 
 
 async def test_fallback_status_replaces_an_invalid_one(kube, applier):
@@ -69,4 +80,6 @@ async def test_run_with_an_invalid_result_ends(testbed):
     await testbed.report("run-a", "failed", reason="not one word!", message="\x00" * 4000)
     run = await testbed.wait_ended("run-a")
     assert run.phase == "Failed"
-    assert json.dumps(run.error)
+    # The reason is no word and the message no text; what is left of them is within the schema.
+    assert run.error["reason"] == "CrewError"
+    assert run.error["message"] == " " * len(run.error["message"]) != ""

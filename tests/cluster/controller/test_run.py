@@ -177,7 +177,9 @@ async def test_pod_exit_without_result_fails_the_run(testbed):
     await testbed.run("run-a", deployment="dep-a")
     run = await testbed.wait_ended("run-a")
     assert (run.phase, run.error["reason"]) == ("Failed", "RunnerLost")
-    assert "No such file" in run.error["message"] or "exit code" in run.error["message"]
+    assert run.error["message"] == (
+        "the runner ended with exit code 2: Error; create a new Run to execute it again"
+    )
     assert {c["type"]: c["status"] for c in run.conditions}["Stalled"] == "True"
 
 
