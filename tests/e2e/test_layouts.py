@@ -56,10 +56,38 @@ async def test_one_of_several_crews(crew, name):
     assert (await crew.wait_finished(run))["output"] == name
 
 
-@pytest.mark.parametrize(("more", "words"), [({}, ["tide", "wind"]), ({"crew": "rain"}, ["rain", "tide"])])
-async def test_unknown_crew_name(crew, more, words):
-    deployment = await crew.upload_project.deploy(SEVERAL, **more)
-    await failed(crew.upload_project, deployment, "ConfigInvalid", words)
+SCRIPT = "import json, sys\nprint('working')\nprint(json.dumps({'got': json.load(sys.stdin)}))\n"
+
+
+async def test_a_run_chooses_an_entrypoint(crew):
+    files = {**SEVERAL, "tools/report.py": SCRIPT}
+    deployment = await crew.upload_project.deploy_and_wait(files, preview={})
+    runs = [
+        (await crew.testbed.post("/v1/runs", {"deployment": deployment, "input": {"depth": 3}, **chosen}))[
+            "id"
+        ]
+        for chosen in ({}, {"entrypoint": "wind"}, {"entrypoint": "tools/report.py"})
+    ]
+    outputs = [(await crew.wait_finished(run))["output"] for run in runs]
+    assert outputs == ["tide", "wind", {"got": {"depth": 3}}]
+
+
+async def test_the_only_crew_is_found(crew):
+    """Neither a configuration file nor main:kickoff: the class is found by reading."""
+    library = "def CrewBase(kind):\n    return kind\n"
+    source = (
+        "from marks import CrewBase\n\n\n@CrewBase\nclass Harbour:\n"
+        "    def kickoff(self, inputs):\n        return inputs\n"
+    )
+    files = {"src/marks.py": library, "src/harbour/crew.py": source}
+    deployment = await crew.upload_project.deploy_and_wait(files, preview={})
+    run = (await crew.testbed.post("/v1/runs", {"deployment": deployment, "input": {"depth": 3}}))["id"]
+    assert (await crew.wait_finished(run))["output"] == {"depth": 3}
+
+
+async def test_unknown_crew_name(crew):
+    deployment = await crew.upload_project.deploy(SEVERAL, crew="rain")
+    await failed(crew.upload_project, deployment, "ConfigInvalid", ["rain", "tide"])
 
 
 COAST = "def kickoff(inputs):\n    return 'coast'\n"
