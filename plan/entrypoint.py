@@ -118,15 +118,25 @@ def _module_missing(
             if any(path.endswith(".ipynb") for path in files)
             else "Check the source's path.",
         )
-    suggestion = closest_match(module, modules)
+    suggestion = _module_with_object(files, closest_match(module, modules), entrypoint)
     return PlanError(
         ENTRYPOINT_NOT_FOUND,
         f"{module_path}.py or src/{module_path}.py not found for {entrypoint} ({origin}); "
         f"modules: {join_limited(modules)}",
-        f"Did you mean the module {suggestion}?"
-        if suggestion
-        else 'Set entrypoint = "module:object" in crew.toml.',
+        f"Did you mean {suggestion}?" if suggestion else 'Set entrypoint = "module:object" in crew.toml.',
     )
+
+
+def _module_with_object(files: Files, module: str | None, entrypoint: str) -> str | None:
+    """Return the entrypoint with `module` instead of its own; None if the plan would refuse that too."""
+    corrected = f"{module}:{entrypoint.partition(':')[2]}"
+    if module is None or module_file(files, module) is None:
+        return None
+    try:
+        find_entrypoint(files, corrected, "a suggestion", "", allow_projects=False)
+    except PlanError:
+        return None
+    return corrected
 
 
 def _modules(files: Files) -> set[str]:

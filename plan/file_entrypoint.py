@@ -40,7 +40,7 @@ def check_file_entrypoint(files: Files, entrypoint: str, origin: str, python: st
         )
     if path not in files:
         existing = tuple(sorted(name for name in files if name.endswith(posixpath.splitext(path)[1])))
-        suggestion = closest_match(path, existing)
+        suggestion = _accepted(files, closest_match(path, existing), python)
         raise PlanError(
             ENTRYPOINT_NOT_FOUND,
             f"{path} ({origin}) not found; such files: {join_limited(existing) or 'none'}",
@@ -55,6 +55,16 @@ def check_file_entrypoint(files: Files, entrypoint: str, origin: str, python: st
                 "Name one of them as module:object, or call it in that file.",
             )
     return path
+
+
+def _accepted(files: Files, path: str | None, python: str) -> str | None:
+    """Return `path` if it could be the entrypoint, else None."""
+    if path is None:
+        return None
+    try:
+        return check_file_entrypoint(files, path, "a suggestion", python)
+    except PlanError:
+        return None
 
 
 def _is_passive(node: ast.stmt) -> bool:

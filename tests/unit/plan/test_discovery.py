@@ -141,6 +141,7 @@ def test_a_script_of_a_server_is_not_proposed() -> None:
     ("entrypoint", "reason", "message", "hint"),
     [
         ("mian.py", "EntrypointNotFound", "(crew.toml line 2: deployment.entrypoint) not found", "main.py?"),
+        ("nmes.py", "EntrypointNotFound", "names.py", "Correct the path"),
         ("none.yaml", "EntrypointNotFound", "such files: none", "Correct"),
         ("../main.py", "ConfigInvalid", "not a path below", "main.py"),
         ("/main.py", "ConfigInvalid", "not a path below", "main.py"),

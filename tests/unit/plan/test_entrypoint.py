@@ -129,6 +129,19 @@ def test_missing_module(files: dict[str, str], part: str) -> None:
 
 
 @pytest.mark.parametrize(
+    ("files", "hint"),
+    [
+        ({"src/mian.py": "def kickoff(): ..."}, "Did you mean mian:kickoff?"),
+        ({"manage.py": "def run(): ..."}, 'Set entrypoint = "module:object" in crew.toml.'),
+        ({"mian.py": "def kickoff(:"}, 'Set entrypoint = "module:object" in crew.toml.'),
+        ({"main-x/mai.py": "def kickoff(): ..."}, 'Set entrypoint = "module:object" in crew.toml.'),
+    ],
+)
+def test_only_a_module_with_the_object_is_suggested(files: dict[str, str], hint: str) -> None:
+    assert refusal(files).hint == hint
+
+
+@pytest.mark.parametrize(
     "entrypoint", ["main", "main:", ":f", "a b:c", "main:f()", "../x:y", "a/b:c", "a..b:c", "1:x"]
 )
 def test_malformed_entrypoint(entrypoint: str) -> None:
