@@ -218,6 +218,13 @@ def test_lint_reports_the_error_and_the_fix(tmp_path, capsys):
     assert "kickoff" in printed
 
 
+def test_lint_checks_for_a_private_index(tmp_path, capsys):
+    tree_of(tmp_path, **{"main.py": "def kickoff(): pass", "requirements.txt": "git+https://git.test/x\n"})
+    assert call(["lint", str(tmp_path)]) == 0
+    assert call(["lint", str(tmp_path), "--private-index"]) == 1
+    assert "DependencyResolution" in capsys.readouterr().err
+
+
 def test_lint_notes_keys_without_effect(tmp_path, capsys):
     tree_of(
         tmp_path,

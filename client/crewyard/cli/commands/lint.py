@@ -39,14 +39,19 @@ _FIELDS = (
     metavar="VERSION",
     help="A Python version that the installation offers; repeat for several. Without it: 3.11 to 3.14.",
 )
+@click.option("--private-index", is_flag=True, help="Check as for a project with a private package index.")
 @with_context
-def lint(context: CliContext, directory: Path, crew: str | None, pythons: tuple[str, ...]) -> None:
+def lint(
+    context: CliContext, directory: Path, crew: str | None, pythons: tuple[str, ...], private_index: bool
+) -> None:
     """Show how a crew would be built and run, or the error in its configuration."""
     if not pythons and not context.as_json:
         context.output.status(_NOT_ASKED)
     try:
         base, outside = read_outside(directory)
-        planned = make_plan(read_tree(directory), crew, pythons or PYTHONS, base=base, outside=outside)
+        planned = make_plan(
+            read_tree(directory), crew, pythons or PYTHONS, private_index, base=base, outside=outside
+        )
         notes = (*planned.notes, *_outside_notes(planned, base, outside or {}))
     except PlanError as error:
         if context.as_json:
