@@ -15,6 +15,7 @@ from aiohttp import web
 from kube import errors as kube_errors
 
 RETRY_SECONDS = 2
+QUOTA_RETRY_SECONDS = 60
 UPLOADS_FULL_RETRY_SECONDS = 3600
 _REPEATED_VALUE = re.compile(
     r'\b(Invalid|Unsupported|Duplicate|Forbidden) value: (?:"(?:[^"\\]|\\.)*"|[^\s:"]+)(: )?'
@@ -152,6 +153,13 @@ def from_kube_error(error: kube_errors.KubeError) -> HttpApiError | None:
         return conflict("the object was changed by another client; read it again and repeat the request")
     if isinstance(error, kube_errors.KubeNotFound):
         return not_found("the object no longer exists")
+    if isinstance(error, kube_errors.QuotaExceeded):
+        return HttpApiError(
+            429,
+            "the installation has as many objects of this kind as it allows; try again after some have "
+            "ended, or ask the operator to raise the ResourceQuota",
+            headers={"Retry-After": str(QUOTA_RETRY_SECONDS)},
+        )
     if isinstance(error, kube_errors.KubeUnavailable | kube_errors.Expired):
         return unavailable("the Kubernetes API cannot be reached right now; try again shortly")
     return None

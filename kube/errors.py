@@ -37,6 +37,10 @@ class KubeForbidden(KubeError):
     """The service account lacks the permission, or admission denied the call."""
 
 
+class QuotaExceeded(KubeForbidden):
+    """A ResourceQuota of the namespace is used up; retry once objects were deleted."""
+
+
 class Expired(KubeError):
     """The resourceVersion is too old; list again."""
 
@@ -62,6 +66,11 @@ def from_status(code: int, body: Mapping[str, Any]) -> KubeError:
     reason = str(body.get("reason") or "")
     message = str(body.get("message") or f"the apiserver answered {code}")
     error_class = _CLASSES_BY_REASON.get(reason)
+    if error_class is KubeForbidden and "exceeded quota:" in message:
+        error_class = QuotaExceeded
+    elif error_class is KubeForbidden and "status unknown for quota:" in message:
+        # Until the quota controller has counted, some seconds after an installation.
+        error_class = KubeUnavailable
     if error_class is None:
         error_class = KubeUnavailable if code >= 500 or code == 429 else KubeError
         error_class = {
