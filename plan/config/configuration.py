@@ -9,6 +9,7 @@ from collections.abc import Callable
 from dataclasses import dataclass, replace
 
 from ..errors import CONFIG_INVALID, PlanError, join_limited
+from ..packages.system_packages import package_problem
 from ..source import Files
 from . import artifacts
 from .framework import check_framework
@@ -44,8 +45,9 @@ class Configuration:
     declarations, that the file itself names.
     `name` is the name of the entrypoint in the configuration, `named` are the other crews or graphs there.
     `kind` is "crew" or "flow" where the entrypoint is the only one of that kind. `extras` and `groups` are
-    those of pyproject.toml to install. `python_is_wish`: another version may take its place. `notes` are
-    lines for the build log, about what has no effect.
+    those of pyproject.toml to install, `packages` Debian packages, `dockerfile_lines` instructions for the
+    dependency image. `python_is_wish`: another version may take its place. `notes` are lines for the build
+    log, about what has no effect.
     """
 
     origin: str
@@ -66,6 +68,8 @@ class Configuration:
     notes: tuple[str, ...] = ()
     extras: tuple[str, ...] = ()
     groups: tuple[str, ...] = ()
+    packages: tuple[str, ...] = ()
+    dockerfile_lines: tuple[str, ...] = ()
 
 
 def read_configuration(files: Files, crew: str | None) -> Configuration:
@@ -109,7 +113,7 @@ def _read_tables(root: TomlTable, crew: str | None, foreign: bool = False) -> Co
         check_framework(framework, chosen.location("framework"))
     build, run = root.table("build"), root.table("run")
     unknown = _check_keys(root, foreign, "deployment", "deployments", "build", "run", artifacts.TABLE)
-    unknown += _check_keys(build, foreign, "exclude", "extras", "groups")
+    unknown += _check_keys(build, foreign, "exclude", "extras", "groups", "packages", "dockerfile")
     unknown += _check_keys(run, foreign, "timeout", "env_required")
     unknown += _check_keys(chosen, foreign, *_CREW_KEYS, *(("profile",) if foreign else ()))
     if foreign and chosen:
@@ -128,6 +132,7 @@ def _read_tables(root: TomlTable, crew: str | None, foreign: bool = False) -> Co
         exclude=build.texts_at("exclude", "tests") if build else (),
         extras=build.texts_at("extras", "pdf") if build else (),
         groups=build.texts_at("groups", "tools") if build else (),
+        packages=_system_packages(build) if build else (),
         python_origin=chosen.location("python") if chosen else "",
         name=name,
         named=named,
@@ -203,6 +208,19 @@ def _select_crew(root: TomlTable, crew: str | None) -> tuple[str | None, TomlTab
             "Name one of those as the source's crew.",
         )
     return crew, deployments.table(crew)
+
+
+def _system_packages(build: TomlTable) -> tuple[str, ...]:
+    if "dockerfile" in build.values:
+        raise build.error(
+            "dockerfile",
+            "is not supported: a crew's image is built on a base image of the installation",
+            'Use packages = ["ffmpeg"] for Debian packages; an administrator can offer another base image.',
+        )
+    packages = build.texts_at("packages", "ffmpeg")
+    if problem := package_problem(packages):
+        raise build.error("packages", problem, 'For example: packages = ["ffmpeg", "libpq5"].')
+    return packages
 
 
 def _timeout(run: TomlTable) -> str | None:

@@ -6,6 +6,7 @@ from typing import Any
 
 from ..errors import CONFIG_INVALID, UNSUPPORTED_FRAMEWORK, PlanError, join_limited
 from ..packages.own_project import is_project
+from ..packages.system_packages import instruction_problem
 from ..source import Files, text_of
 from .configuration import Configuration, NamedEntrypoint, checked_variables
 from .framework import ONLY_PYTHON_HINT
@@ -51,6 +52,7 @@ def read_langgraph(files: Files, crew: str | None) -> Configuration:
         name=named[0].name,
         named=named[1:],
         notes=(*read_keys(_FILE, values), *notes),
+        dockerfile_lines=_dockerfile_lines(values.get("dockerfile_lines") or []),
     )
 
 
@@ -139,6 +141,17 @@ def _directory(item: str) -> str:
     if path.startswith("/"):
         raise _error(f"{item!r} leaves the source", "Use a path relative to this file.")
     return "" if path == "." else path
+
+
+def _dockerfile_lines(lines: object) -> tuple[str, ...]:
+    if not isinstance(lines, list) or not all(isinstance(line, str) for line in lines):
+        raise _error("dockerfile_lines must be a list of strings", 'For example: ["RUN apt-get update"].')
+    if problem := instruction_problem(lines):
+        raise _error(
+            f"dockerfile_lines {problem}",
+            "Remove that line; the source is in /app when the crew runs, not while its image is built.",
+        )
+    return tuple(lines)
 
 
 def _uv_package(files: Files, source: object) -> tuple[str, ...]:

@@ -8,12 +8,19 @@ from typing import Any
 
 from ..errors import CONFIG_INVALID, PlanError, join_limited
 
-_USED = frozenset({"$schema", "graphs", "dependencies", "env", "python_version", "node_version", "source"})
+_USED = frozenset(
+    {
+        "$schema",
+        "graphs",
+        "dependencies",
+        "dockerfile_lines",
+        "env",
+        "python_version",
+        "node_version",
+        "source",
+    }
+)
 _REFUSED = {
-    "dockerfile_lines": (
-        "changes the image by Dockerfile instructions, which this build does not execute",
-        "Remove it, and use Python packages that contain what it installs.",
-    ),
     "pip_config_file": (
         "configures pip, which this build configures itself",
         "Remove it; for a private package index, set the Project's build.secretRef.",

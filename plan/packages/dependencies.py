@@ -32,6 +32,7 @@ class DependencyDeclaration:
     them needs `build_requires`. `direct` are lines without hashes beside lines with hashes. `locked`: all of
     them are complete, and their own dependencies are not installed. `private_index`: everything is installed
     from wheels that were downloaded before. `notes` are lines for the build log, about what is ignored.
+    `system_packages` are Debian packages, `dockerfile_lines` are instructions after them.
     """
 
     origin: str
@@ -43,6 +44,8 @@ class DependencyDeclaration:
     direct: tuple[str, ...] = ()
     locked: bool = False
     notes: tuple[str, ...] = ()
+    system_packages: tuple[str, ...] = ()
+    dockerfile_lines: tuple[str, ...] = ()
 
     @property
     def packages(self) -> frozenset[str]:
@@ -256,6 +259,8 @@ def _declaration(
         private_index,
         direct,
         locked,
+        system_packages=configuration.packages,
+        dockerfile_lines=configuration.dockerfile_lines,
     )
     if private_index:
         check_lines((*all_lines, *direct, *declaration.constraints, *tools))

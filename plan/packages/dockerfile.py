@@ -3,6 +3,7 @@
 from collections.abc import Iterator
 
 from .dependencies import DependencyDeclaration
+from .system_packages import system_instructions
 
 # The user and group of crews, in the image and in the pod.
 CREW_ID = 65532
@@ -48,7 +49,8 @@ def dockerfile(base_image: str, declaration: DependencyDeclaration, ca_bundle: s
     `base_image` is the configured reference; `ca_bundle` is the path, in Kaniko's container, of a CA bundle
     for pip that replaces the base image's.
     """
-    parts = [f"FROM {base_image}\n", _SYSTEM.format(id=CREW_ID), *_install(declaration, ca_bundle)]
+    system = system_instructions(declaration.system_packages, declaration.dockerfile_lines, ca_bundle)
+    parts = [f"FROM {base_image}\n", *system, _SYSTEM.format(id=CREW_ID), *_install(declaration, ca_bundle)]
     parts.append(_END.format(id=CREW_ID))
     return "".join(parts)
 

@@ -45,6 +45,25 @@ _PATTERNS = tuple(
             "Check the Secret named by the project's build.secretRef.",
         ),
         (
+            r"E: Unable to locate package (?P<what>\S+)"
+            r"|E: Package '(?P<more>[^'\r\n]{1,200})' has no installation candidate",
+            DEPENDENCY_RESOLUTION,
+            "there is no Debian package {what}{more}",
+            "Correct the name: it must exist in the base image's release of Debian.",
+        ),
+        (
+            r"the base image has no apt-get",
+            DEPENDENCY_RESOLUTION,
+            "the base image is not of Debian, so it can install no packages",
+            "Remove packages from [build], or ask an administrator for a base image of Debian.",
+        ),
+        (
+            r"E: (?:Failed to fetch|Could not connect|Unable to connect|Some index files failed)",
+            BUILD_FAILED,
+            INDEX_UNREACHABLE,
+            "Try again later; see the build log for the address.",
+        ),
+        (
             r"THESE PACKAGES DO NOT MATCH THE HASHES",
             DEPENDENCY_RESOLUTION,
             "a downloaded package does not match its pinned hash",
