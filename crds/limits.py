@@ -14,6 +14,8 @@ from crds.objects import Deployment, Project, Run
 
 GRACE_SECONDS = 10
 """From SIGTERM to SIGKILL of a crew."""
+CONFIG_BYTES = 16384
+"""Maximum of config and of context of a run, which are in its object."""
 FLUSH_SECONDS = 50
 """For the runner to deliver events, artifacts and result after its crew has exited."""
 

@@ -179,6 +179,7 @@ async def _grant_body(context: InternalContext, row: RunDetail | Claimable) -> d
         "framework": deployment.plan.get("framework"),
         "timeout_seconds": seconds,
         "deployment_id": names.id_of(row.deployment),
+        **{name: value for name in ("config", "context") if (value := getattr(row, name)) is not None},
         **({"artifacts": include} if (include := deployment.plan.get("artifacts")) else {}),
     }
 

@@ -137,12 +137,14 @@ def start_run(
     entrypoint: str | None,
     timeout: str | None,
     idempotency_key: str | None,
+    config: Json | None = None,
+    context: Json | None = None,
 ) -> Call[models.RunCreated]:
     """POST /v1/runs."""
     body: dict[str, Any] = {"deployment": deployment}
-    for key, value in (("input", given), ("entrypoint", entrypoint), ("timeout", timeout)):
-        if value is not None:
-            body[key] = value
+    fields = {"input": given, "entrypoint": entrypoint, "timeout": timeout}
+    fields |= {"config": config, "context": context}
+    body |= {key: value for key, value in fields.items() if value is not None}
     return Call("POST", "/v1/runs", call.data, body=body, headers=_idempotency_header(idempotency_key))
 
 

@@ -153,9 +153,16 @@ class Client:
         entrypoint: str | None = None,
         timeout: str | None = None,
         idempotency_key: str | None = None,
+        config: Mapping[str, Any] | None = None,
+        context: Mapping[str, Any] | None = None,
     ) -> models.RunCreated:
-        """Start a run of a deployment (by id) or of a project's active one, with `given` as crew inputs."""
-        return self._send(calls.start_run(deployment, given, entrypoint, timeout, idempotency_key))
+        """Start a run of a deployment (by id) or of a project's active one, with `given` as crew inputs.
+
+        `config` and `context` are those of a LangGraph graph.
+        """
+        return self._send(
+            calls.start_run(deployment, given, entrypoint, timeout, idempotency_key, config, context)
+        )
 
     def list_runs(
         self,

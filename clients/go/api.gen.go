@@ -1444,6 +1444,12 @@ type RunStatus string
 
 // RunCreate defines model for RunCreate.
 type RunCreate struct {
+	// Config The config of a LangGraph graph, for example configurable and tags. Its thread_id defaults to the run's id.
+	Config *map[string]interface{} `json:"config,omitempty"`
+
+	// Context The context of a LangGraph graph, by its context schema.
+	Context *map[string]interface{} `json:"context,omitempty"`
+
 	// Deployment A deployment's id (dep_ab12), or a project's name for its active deployment.
 	Deployment string `json:"deployment"`
 

@@ -34,6 +34,8 @@ class ClaimGrant:
             raise ValueError("the response to the claim lacks timeout_seconds or input")
         self.timeout = float(timeout)
         granted = limits if isinstance(limits, dict) else {}
+        self.config = response.get("config")
+        self.context = response.get("context")
         include = response.get("artifacts")
         self.artifacts = [str(item) for item in include] if isinstance(include, list) else []
         self.limits = {

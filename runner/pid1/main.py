@@ -55,6 +55,7 @@ def _run(pod_settings: settings.RunnerSettings) -> int:
             os.close(child.grant)
         else:
             task = {"entrypoint": outcome.entrypoint, "framework": outcome.framework, "input": outcome.input}
+            task |= {"config": outcome.config, "context": outcome.context}
             launch.grant(child, {**task, "limits": outcome.limits})
 
         from runner.pid1.supervise import CrewSupervisor

@@ -89,6 +89,8 @@ runs = Table(
     Column("input", json_column(), nullable=False),
     Column("entrypoint", text()),
     Column("timeout", text()),
+    Column("config", json_column()),
+    Column("context", json_column()),
     Column("cancel", Boolean, nullable=False),
     Column("output", json_column()),
     Column("error", json_column()),

@@ -113,6 +113,9 @@ def manifest(row: RunDetail, project_uid: str, max_inline_bytes: int) -> dict[st
         spec["entrypoint"] = row.entrypoint
     if row.timeout is not None:
         spec["timeout"] = row.timeout
+    for field, value in (("config", row.config), ("context", row.context)):
+        if value is not None:
+            spec[field] = dict(value)
     return {
         "metadata": {
             "name": row.name,

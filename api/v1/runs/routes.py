@@ -15,6 +15,7 @@ from api.v1.runs import create as run_creation
 from api.v1.runs import schema, view
 from crds import durations, entrypoints, names
 from crds.kinds import RUN
+from crds.limits import CONFIG_BYTES
 from crds.objects import Run
 from kube import errors as kube_errors
 
@@ -47,6 +48,8 @@ async def create(call: EndpointCall) -> web.StreamResponse:
         input=call.body.get("input", {}),
         entrypoint=call.body.get("entrypoint"),
         timeout=call.body.get("timeout"),
+        config=call.body.get("config"),
+        context=call.body.get("context"),
     )
     return _created_response(
         call,
@@ -69,6 +72,13 @@ def _check_sizes(call: EndpointCall) -> None:
             f"input is larger than {limits.input_bytes} bytes; pass a URL that the crew fetches",
             {"field": "input", "limit_bytes": limits.input_bytes},
         )
+    for field in ("config", "context"):
+        if len(encode(call.body.get(field, {}))) > CONFIG_BYTES:
+            raise errors.HttpApiError(
+                413,
+                f"{field} is larger than {CONFIG_BYTES} bytes; put large values into input",
+                {"field": field, "limit_bytes": CONFIG_BYTES},
+            )
     timeout = call.body.get("timeout")
     if timeout is not None and durations.seconds(timeout) > limits.run_max_seconds:
         raise errors.invalid(f"timeout must be at most {durations.text(limits.run_max_seconds)}", "timeout")

@@ -62,6 +62,8 @@ CREATE = request_object(
             "pattern": "^(?=.*[1-9])([0-9]{1,6}h)?([0-9]{1,6}m)?([0-9]{1,6}s)?$",
             "description": "A duration in hours, minutes and seconds, for example 90s, 30m or 1h30m.",
         },
+        "config": {"type": "object", "description": _SPEC["config"]["description"]},
+        "context": {"type": "object", "description": _SPEC["context"]["description"]},
     },
     title="RunCreate",
 )

@@ -1343,6 +1343,10 @@ export interface components {
             entrypoint?: string;
             /** @description A duration in hours, minutes and seconds, for example 90s, 30m or 1h30m. */
             timeout?: string;
+            /** @description The config of a LangGraph graph, for example configurable and tags. Its thread_id defaults to the run's id. */
+            config?: Record<string, never>;
+            /** @description The context of a LangGraph graph, by its context schema. */
+            context?: Record<string, never>;
         };
         /** RunCreated */
         RunCreated: {

@@ -15,7 +15,15 @@ from crds.kinds import RUN
 from kube import errors
 from tests.cluster.api.conftest import StoreTestbed
 
-REQUEST = RunRequest("demo", "dep-a", {"topic": "ants", "deep": {"a": [1, None]}}, "main:other", "90s")
+REQUEST = RunRequest(
+    "demo",
+    "dep-a",
+    {"topic": "ants", "deep": {"a": [1, None]}},
+    "main:other",
+    "90s",
+    {"tags": ["a"]},
+    {"model": "small"},
+)
 SETTLE_DELAY = timedelta(seconds=1)
 
 
@@ -32,6 +40,8 @@ async def test_object_has_request_and_owner_reference(testbed: StoreTestbed) -> 
         "input": {"topic": "ants", "deep": {"a": [1, None]}},
         "entrypoint": "main:other",
         "timeout": "90s",
+        "config": {"tags": ["a"]},
+        "context": {"model": "small"},
     }
     assert obj["metadata"]["uid"] == row.uid
     assert [owner["uid"] for owner in obj["metadata"]["ownerReferences"]] == [

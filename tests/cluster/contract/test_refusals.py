@@ -113,7 +113,8 @@ async def test_forms_of_an_entrypoint(kube, entrypoint):
 async def test_run_spec_allows_deployment_once_and_cancel(kube):
     spec = {"project": "p", "input": {"a": {"b": [1, 2]}}, "timeout": "1m"}
     await kube.create(RUN, {"metadata": {"name": "run-a"}, "spec": spec})
-    for change in ({"project": "q"}, {"input": {"a": None}}, {"timeout": "2m"}, {"entrypoint": "a:b"}):
+    changes = ({"project": "q"}, {"input": {"a": None}}, {"timeout": "2m"}, {"entrypoint": "a:b"})
+    for change in (*changes, {"config": {}}, {"context": {}}):
         await refused(kube.patch(RUN, "run-a", {"spec": change}), "is immutable; create a new Run")
     await kube.patch(RUN, "run-a", {"spec": {"deployment": "dep-a"}})
     await refused(kube.patch(RUN, "run-a", {"spec": {"deployment": "dep-b"}}), "set once")

@@ -39,6 +39,7 @@ class FakeRunAPI:
     input: dict[str, Any] = field(default_factory=dict)
     timeout: float = 60
     limits: dict[str, int] = field(default_factory=dict)
+    settings: dict[str, Any] = field(default_factory=dict)  # config and context of the run
     include: list[str] = field(default_factory=list)  # patterns of artifacts outside the directory
     claim_states: list[dict[str, Any] | int] = field(default_factory=list)  # responses to the first claims
     refuse_artifacts: dict[str, str] = field(default_factory=dict)
@@ -131,6 +132,7 @@ class FakeRunAPI:
                 "timeout_seconds": self.timeout, "deployment_id": "dep_1",
                 "started_at": "2026-11-21T10:00:00Z",
                 "limits": {**limits, **self.limits}, "artifacts": self.include,
+                **self.settings,
             }
         )  # fmt: skip
 

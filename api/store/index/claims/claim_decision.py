@@ -7,6 +7,7 @@ from typing import Any
 
 from api.store.index.runs.runs import ENDED
 from crds.json_depth import MAX_STORED_DEPTH
+from crds.limits import CONFIG_BYTES
 
 NO_INPUT = "no input"
 WITHDRAWN = "the run was withdrawn"
@@ -54,6 +55,8 @@ class Claimable:
     input: Mapping[str, Any]
     entrypoint: str | None
     timeout: str | None
+    config: Mapping[str, Any] | None
+    context: Mapping[str, Any] | None
 
 
 @dataclass(frozen=True)
@@ -66,7 +69,8 @@ def no_input(max_bytes: int) -> str:
     size = f"{max_bytes >> 10} KiB" if max_bytes % 1024 == 0 else f"{max_bytes} bytes"
     return (
         f"the Run's input is not stored by the service: spec.input has more than {size} or "
-        f"{MAX_STORED_DEPTH} levels, or spec.inputRef names one that did not come through the API; "
+        f"{MAX_STORED_DEPTH} levels, spec.config or spec.context more than {CONFIG_BYTES >> 10} KiB, or "
+        "spec.inputRef names an input that did not come through the API; "
         f"put at most {size} into spec.input, or use POST /v1/runs"
     )
 

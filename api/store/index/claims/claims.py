@@ -60,6 +60,8 @@ _RUN = select(
     runs.c.input,
     runs.c.entrypoint,
     runs.c.timeout,
+    runs.c.config,
+    runs.c.context,
 ).where(runs.c.namespace == bindparam("namespace"), runs.c.name == bindparam("run"))
 _HOLDS = (
     select(claims.c.run)
@@ -172,7 +174,16 @@ class Claims:
             return ClaimDenied(decision)
         if plans and not await free_slots(connection, self._namespace, row.project, plans):
             return ClaimWait()
-        return Claimable(row.project, row.deployment, row.status, row.input, row.entrypoint, row.timeout)
+        return Claimable(
+            row.project,
+            row.deployment,
+            row.status,
+            row.input,
+            row.entrypoint,
+            row.timeout,
+            row.config,
+            row.context,
+        )
 
     async def holds(self, run: str, pod_uid: str, nonce: str) -> bool:
         """Return whether this pod holds the run and the run has not ended."""

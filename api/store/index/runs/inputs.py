@@ -51,6 +51,11 @@ def inline_input(spec: Mapping[str, Any], max_bytes: int) -> Mapping[str, Any] |
     return None if len(canonical(value)) > max_bytes else value
 
 
+def above_limit(value: Mapping[str, Any], max_bytes: int) -> bool:
+    """Return whether a value has more than `max_bytes` or is nested too deeply to be stored."""
+    return too_deep(value) or len(canonical(value)) > max_bytes
+
+
 def is_equal(first: Mapping[str, Any], second: Mapping[str, Any]) -> bool:
     """Return whether two values are equal as Kubernetes stores them: it writes 1.0 as 1, and 1e20 in full."""
     return bool(_normalized(first) == _normalized(second))

@@ -13,6 +13,7 @@ from sqlalchemy import JSON
 from api.store.index.runs import inputs
 from crds import conditions, names
 from crds.json_depth import too_deep
+from crds.limits import CONFIG_BYTES
 from crds.objects import Run
 from crds.reasons import STATUS_OF_PHASE
 from crds.times import format_time, parse_time
@@ -47,14 +48,19 @@ def observed_columns(run: Run, started_at: datetime | None, now: datetime) -> di
 def initial_columns(run: Run, max_input_bytes: int) -> dict[str, Any]:
     """Return the columns that never change, for a Run that another client created.
 
-    Its input is JSON null if the object does not give it, or gives more than `max_input_bytes`.
+    Its input is JSON null if the object does not give it, or gives more than `max_input_bytes`; likewise if
+    config or context are larger than a run may have.
     """
     value = inputs.inline_input(run.spec, max_input_bytes)
+    settings = {name: run.spec.get(name) for name in ("config", "context")}
+    if any(given is not None and inputs.above_limit(given, CONFIG_BYTES) for given in settings.values()):
+        value, settings = None, {}
     return {
         "created_at": run.created,
         "input": JSON.NULL if value is None else dict(value),
         "entrypoint": run.spec.get("entrypoint"),
         "timeout": run.spec.get("timeout"),
+        **settings,
     }
 
 

@@ -53,6 +53,8 @@ class RunDetail(RunRow):
     """None if the object names an input that the API never received."""
     entrypoint: str | None
     timeout: str | None
+    config: Mapping[str, Any] | None
+    context: Mapping[str, Any] | None
     cancel: bool
     output: Any
     error: Mapping[str, Any] | None
@@ -69,6 +71,8 @@ class RunRequest:
     input: Mapping[str, Any]
     entrypoint: str | None = None
     timeout: str | None = None
+    config: Mapping[str, Any] | None = None
+    context: Mapping[str, Any] | None = None
 
 
 @dataclass(frozen=True)
@@ -107,6 +111,8 @@ _NEW = (
                     "input",
                     "entrypoint",
                     "timeout",
+                    "config",
+                    "context",
                 )
             },
             "project_uid": select(projects_table.c.uid)
@@ -200,6 +206,8 @@ class Runs:
                 "input": dict(request.input),
                 "entrypoint": request.entrypoint,
                 "timeout": request.timeout,
+                "config": request.config,
+                "context": request.context,
             }
             inserted = dict((await connection.execute(_NEW, values)).one()._mapping)
             place = CountKey(request.project, request.deployment, "pending")

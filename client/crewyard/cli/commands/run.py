@@ -26,6 +26,8 @@ from crewyard.errors import CrewyardError
     help="A crew or graph of the configuration by name; also module:object or a file.",
 )
 @click.option("--timeout", metavar="TIME", help="Timeout of the run, such as 30m.")
+@click.option("--config", "config_text", metavar="JSON", help="Config of a graph, a JSON object.")
+@click.option("--context", "context_text", metavar="JSON", help="Context of a graph, a JSON object.")
 @click.option("--no-wait", is_flag=True, help="Do not follow the run.")
 @click.option("--key", "idempotency_key", metavar="TEXT", help="Idempotency key: start the run only once.")
 @with_context
@@ -36,6 +38,8 @@ def run(
     input_file: Path | None,
     entrypoint: str | None,
     timeout: str | None,
+    config_text: str | None,
+    context_text: str | None,
     no_wait: bool,
     idempotency_key: str | None,
 ) -> None:
@@ -54,6 +58,8 @@ def run(
         entrypoint=entrypoint,
         timeout=timeout,
         idempotency_key=idempotency_key,
+        config=_object(config_text, "--config"),
+        context=_object(context_text, "--context"),
     )
     if no_wait:
         output.details(client.get_run(created["id"]), COLUMNS)
@@ -86,11 +92,16 @@ def run(
 
 
 def _inputs(text: str | None, file: Path | None) -> dict[str, Any] | None:
-    """Return the inputs as an object. Raises UsageError that locates the JSON error."""
+    """Return the inputs as an object. Raises UsageError."""
     source = "--input"
     if file is not None:
         source = "standard input" if str(file) == "-" else str(file)
         text = read_text.read(file)
+    return _object(text, source)
+
+
+def _object(text: str | None, source: str) -> dict[str, Any] | None:
+    """Return the JSON object in a text from `source`. Raises UsageError that locates the JSON error."""
     if text is None:
         return None
     try:

@@ -313,6 +313,22 @@ def test_factories_get_config_and_runtime_and_are_entered(factory: Any, expected
     assert call(factory, dict(INPUT), CallOptions("run_1", "langgraph")) == expected
 
 
+async def test_a_run_gives_its_config_and_context_to_the_graph(pod: Any, api: Any) -> None:
+    pod.crew(
+        """
+        class Graph:
+            def invoke(self, value, config=None, *, context=None):
+                return [value, config, context]
+        graph = Graph()
+        """
+    )
+    api.entrypoint, api.input = "main:graph", {"n": 1}
+    api.settings = {"config": {"configurable": {"speed": 5}}, "context": {"model": "small"}}
+    await pod.run()
+    configurable = {"thread_id": "run_01abc", "speed": 5}
+    assert api.result["output"] == [{"n": 1}, {"configurable": configurable}, {"model": "small"}]
+
+
 def test_a_plain_function_with_a_parameter_config_gets_the_input() -> None:
     assert call(lambda config: config, dict(INPUT)) == INPUT
 

@@ -6,9 +6,10 @@ from typing import Any
 import pytest
 from sqlalchemy import Engine, event
 
-from api.store.index.claims.claims import ClaimDenied, ClaimGranted, ClaimRequest, ClaimUnknown
+from api.store.index.claims.claims import Claimable, ClaimDenied, ClaimGranted, ClaimRequest, ClaimUnknown
 from api.store.index.runs.runs import RunRequest
 from api.store.store import Store
+from crds.limits import CONFIG_BYTES
 from tests.unit.api.store import builders
 
 ANSWER = {"deployment_id": "dep_a", "entrypoint": "main:kickoff"}
@@ -201,6 +202,31 @@ async def test_run_without_input_is_unclaimable(store: Store, spec: dict[str, An
     assert "POST /v1/runs" in answer.reason
     row = await store.runs.get("run-a")
     assert row is not None and row.input is None
+
+
+SETTINGS = {"config": {"tags": ["a"]}, "context": {"model": "small"}}
+
+
+async def test_config_and_context_reach_the_claim_from_both_doors(store: Store) -> None:
+    await builders.add_demo_project(store)
+    wanted = RunRequest("demo", "dep-a", {}, config=SETTINGS["config"], context=SETTINGS["context"])
+    posted, _ = await store.runs.create(wanted, builders.NOW, None)
+    created = builders.run("run-b", spec={"project": "demo", "deployment": "dep-a", **SETTINGS})
+    await store.run_writer.observe(builders.run(posted, spec=created.spec), builders.NOW)
+    await store.run_writer.observe(created, builders.NOW)
+    for name in (posted, "run-b"):
+        row = await store.claims.peek(name, ClaimRequest("run-uid", "pod", "nonce"))
+        assert isinstance(row, Claimable)
+        assert (row.config, row.context) == (SETTINGS["config"], SETTINGS["context"])
+
+
+async def test_object_with_a_config_above_the_limit_is_unclaimable(store: Store) -> None:
+    await builders.add_demo_project(store)
+    spec = {"project": "demo", "deployment": "dep-a", "config": {"tags": ["x" * CONFIG_BYTES]}}
+    await store.run_writer.observe(builders.run("run-a", spec=spec), builders.NOW)
+    answer = await store.claims.grant("run-a", ClaimRequest("run-uid", "pod", "nonce"), ANSWER, builders.NOW)
+    assert isinstance(answer, ClaimDenied) and answer.unclaimable
+    assert "spec.config or spec.context more than 16 KiB" in answer.reason
 
 
 async def test_object_with_other_input_ref(store: Store) -> None:
