@@ -14,7 +14,7 @@ from controller.runtime.decision import Create
 from controller.source.observed import ObservedSource
 from crds import kinds
 from crds.deployment_name import git_name
-from crds.names import ANNOTATION_POLLED, ANNOTATION_REQUESTED_AT
+from crds.names import ANNOTATION_POLLED, ANNOTATION_REQUESTED_AT, LABEL_PROJECT
 from crds.objects import Deployment, Project
 from crds.times import parse_time
 
@@ -114,6 +114,7 @@ def _requested_since(text: str, latest: Deployment) -> bool:
 def _create(project: Project, spec: dict[str, Any], attempt: int, observed: ObservedSource) -> Create:
     metadata: dict[str, Any] = {
         "name": git_name(project.uid, spec, attempt),
+        "labels": {LABEL_PROJECT: project.name},
         "annotations": {ANNOTATION_POLLED: "true"},
         "ownerReferences": [reference(project)],
     }

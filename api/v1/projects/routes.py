@@ -12,6 +12,7 @@ from api.routing.endpoint import Endpoint, EndpointCall
 from api.store.index.projects import ProjectRow
 from api.v1 import lookup
 from api.v1.projects import schema, view
+from crds import names
 from crds.kinds import PROJECT
 from crds.objects import Project
 from kube import errors as kube_errors
@@ -58,7 +59,8 @@ async def create(call: EndpointCall) -> web.StreamResponse:
     call.caller.require_project(name, "name", call.scope)
     _require_admin(call, name, view.admin_fields(call.body))
     _check_plan(call, DEFAULT_PLAN)
-    body = {"metadata": {"name": name}, "spec": view.spec(call.body)}
+    metadata = {"name": name, "labels": {names.LABEL_PROJECT: name}}
+    body = {"metadata": metadata, "spec": view.spec(call.body)}
     try:
         row = await _record(call, await call.services.kube.create(PROJECT, body))
     except kube_errors.AlreadyExists as error:

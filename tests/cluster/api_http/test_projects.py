@@ -22,6 +22,7 @@ async def test_project_is_created_changed_and_deleted(testbed):
     assert made["source"] == body["source"] and made["pod"] == body["pod"]
     assert made["active_deployment_id"] is None and made["created_at"].endswith("Z")
     stored = await testbed.kube.get(PROJECT, "crew")
+    assert stored["metadata"]["labels"] == {"crewyard.dev/project": "crew"}
     assert stored["spec"]["source"]["git"]["secretRef"] == {"name": "pass"}
     assert stored["spec"]["pod"]["nodeSelector"] == {"diskType": "ssd"}
     assert await testbed.data("GET", "/v1/projects/crew") == made

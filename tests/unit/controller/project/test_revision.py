@@ -54,6 +54,7 @@ def test_a_request_of_the_future_is_answered_once(make):
     first = make.deployment(git_name(project.uid, spec, 1), built=False, phase="Failed", **more)
     again = resolve_revision(project, [first], look).create
     assert again.body["spec"]["attempt"] == 2
+    assert again.body["metadata"]["labels"] == {"crewyard.dev/project": project.name}
     metadata = {"annotations": again.body["metadata"]["annotations"]}
     second = make.deployment(again.name, built=False, phase="Failed", metadata=metadata, **more, attempt=2)
     assert resolve_revision(project, [first, second], look).create is None
