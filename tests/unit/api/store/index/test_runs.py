@@ -129,7 +129,7 @@ async def test_waiting_reason(store: Store) -> None:
     await store.run_writer.observe(builders.run(run, conditions=told), builders.NOW)
     row = await store.runs.get(run)
     assert row is not None
-    assert row.waiting == {"reason": "Queued", "message": "2 run at once"}
+    assert row.waiting == {"reason": "Queued", "message": "2 run at once", "since": None}
 
 
 async def test_prunable(store: Store) -> None:
