@@ -21,7 +21,7 @@ from crds.times import format_time
 from plan.file_names import checkout_problem, relative_path_problem
 
 MAX_NAME_BYTES = 1024
-MAX_PARALLEL_FILES = 8
+MAX_PARALLEL_FILES = 16
 """Files that a run may send at a time; a runner sends four."""
 _SHA256 = re.compile(r"[0-9a-f]{64}")
 _CONTENT_TYPE = re.compile(r"[A-Za-z0-9!#$&^_.+-]+/[A-Za-z0-9!#$&^_.+-]+(; ?charset=[A-Za-z0-9_-]+)?")
