@@ -61,8 +61,10 @@ class RegistryRepository:
         return body
 
     async def tags(self) -> set[str]:
-        """All tags of the repository."""
-        return set(json.loads(await self._get("tags/list"))["tags"] or ())
+        """All tags of the repository; none where it is not there."""
+        status, body = await self._ask("GET", "tags/list", {"Accept": "*/*"})
+        assert status in (200, 404), body
+        return set(json.loads(body)["tags"] or ()) if status == 200 else set()
 
     async def has(self, reference: str) -> bool:
         """Whether it has a manifest of this digest or tag."""

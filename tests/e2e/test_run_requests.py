@@ -60,9 +60,8 @@ async def test_large_output_becomes_an_artifact(testbed, crew):
     run = await crew.run("values:large", input={"bytes": 100 * KIB})
     assert (run["status"], run["output"]) == ("succeeded", None)
     answer = await testbed.call("GET", f"/v1/runs/{run['id']}/artifacts/output.json")
-    assert answer.data if answer.status != 200 else True
-    found = answer.body if isinstance(answer.body, dict) else json.loads(answer.body)
-    assert found == {"text": "x" * (100 * KIB)}
+    assert (answer.status, answer.headers["Content-Type"]) == (200, "application/json")
+    assert answer.body == {"text": "x" * (100 * KIB)}
 
 
 async def test_missing_input(testbed, crew):

@@ -26,6 +26,7 @@ async def test_every_run_field_has_one_writer(testbed, crew):
     for entry in raw["metadata"]["managedFields"]:
         by_manager.setdefault(entry["manager"], set()).update(written(entry))
     assert set(by_manager) == {"crewyard-api", "crewyard-controller"}
+    assert by_manager["crewyard-api"] & by_manager["crewyard-controller"] == set()
     assert {name for name in by_manager["crewyard-api"] if name.startswith("status.")} == {
         "status.claim",
         "status.result",
