@@ -112,12 +112,12 @@ def test_idle_timeout(tmp_path, scheme, first):
     ],
 )
 def test_total_timeout_ends_a_drip(tmp_path, scheme, first, drop, kind):
-    for seconds in (SHORT_SECONDS, 20 * SHORT_SECONDS):
+    for seconds in (SHORT_SECONDS, 20 * SHORT_SECONDS, NEVER_SECONDS):
         with listening(treatment=drip(first, drop)) as server:
             found = failure_kind(scheme, server.port, tmp_path / str(seconds), total_timeout=seconds)
-        if server.visits:
+        if server.visits and (found is kind or kind is GitErrorKind.TIMEOUT):
             break
-        # On a busy machine the deadline may expire before the connection is accepted.
+        # On a busy machine the deadline may expire before the connection is accepted, or the data comes.
     assert (found, server.visits) == (kind, 1)
 
 
