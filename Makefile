@@ -10,7 +10,7 @@ CODE := crds plan kube egress controller build runner api actions client clients
 REPORTS := test-results
 
 .DEFAULT_GOAL := help
-.PHONY: help up pythons down env status deploy dev demo test test-all check lint types contracts unit cluster e2e campaign bench fuzz fuzz-parsers sbom audit tools clients docs lock format version clean
+.PHONY: help up pythons down env status deploy dev demo test test-all check lint types contracts unit cluster e2e campaign bench fuzz fuzz-parsers mutants coverage sbom audit tools clients docs lock format version clean
 
 help: ## list the targets
 	@grep -hE '^[a-z0-9-]+:.*## ' $(MAKEFILE_LIST) | sed 's/:.*## /\t/' | expand -t 12
@@ -112,6 +112,20 @@ fuzz-parsers: $(STAMP) ## coverage-guided fuzzing of untrusted-input parsers (SE
 	@$(BIN)/python -m pip install --quiet --disable-pip-version-check --require-hashes -r requirements/fuzz.txt
 	@PYTHONPATH=client $(BIN)/python -m tests.fuzz $(or $(SECONDS),60) $(TARGETS)
 
+mutants: $(STAMP) ## mutation testing of pure and guarding code (PART=auth; all parts take hours)
+	@$(BIN)/python -m pip install --quiet --disable-pip-version-check --require-hashes -r requirements/mutants.txt
+	@$(BIN)/python -m dev.mutants $(PART)
+
+COVERAGE_FLOORS := crds:85 plan:88 kube:65 egress:80 controller:60 build:44
+
+coverage: $(STAMP) ## branch coverage of the unit tests, with a floor for each package
+	@$(BIN)/python -m pip install --quiet --disable-pip-version-check --require-hashes -r requirements/mutants.txt
+	@mkdir -p test-results/coverage && $(BIN)/coverage erase
+	@code=0; $(BIN)/coverage run -m pytest -q -n 2 tests/unit || code=$$?; $(BIN)/coverage combine -q; \
+	  for floor in $(COVERAGE_FLOORS); do package=$${floor%%:*}; \
+	    echo "$$package: $$($(BIN)/coverage report --include="$$package/*" --format=total) % (at least $${floor#*:} %)"; \
+	    $(BIN)/coverage report --include="$$package/*" --fail-under=$${floor#*:} >/dev/null || code=2; done; exit $$code
+
 sbom: ## write CycloneDX documents of the service image, the runner and the client to sbom/
 	@$(PYTHON) -m dev.sbom sbom
 
@@ -144,7 +158,7 @@ format: $(STAMP) ## format the code as lint requires
 
 lock: $(STAMP) ## update the pinned requirements/ from pyproject.toml
 	@for set in service:pyproject.toml "dev:pyproject.toml --group test --group dev" "fuzz:--group fuzz" \
-	    "audit:--group audit"; do \
+	    "audit:--group audit" "mutants:--group mutants -c requirements/dev.txt"; do \
 	  file=requirements/$${set%%:*}.txt; \
 	  { echo "# Pinned by \`make lock\` from pyproject.toml."; \
 	    $(BIN)/uv pip compile $${set#*:} --generate-hashes --no-header --no-annotate -q \

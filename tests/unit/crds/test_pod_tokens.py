@@ -5,6 +5,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from crds import pod_tokens
+from crds.pod_tokens import MAX_TOKEN_LENGTH
 
 KEY = "0" * 64
 
@@ -12,6 +13,43 @@ KEY = "0" * 64
 def test_verify_returns_the_claims():
     text = pod_tokens.mint(KEY, "run", "crews", "run-1", "uid-1", 100)
     assert pod_tokens.verify(KEY, text, 99.9) == pod_tokens.PodToken("run", "crews", "run-1", "uid-1", 100)
+
+
+def test_token_text_is_fixed():
+    """Another spelling would refuse the tokens of pods that an earlier release started."""
+    body = "WyJydW4iLCJjcmV3cyIsInJ1bi0xIiwidWlkLTEiLDEwMF0"
+    text = f"{body}.WmIH3XuT0YN6hwrK3Lyp7lkjvc7Pd9sGmDzFKJWidJM"
+    assert pod_tokens.mint(KEY, "run", "crews", "run-1", "uid-1", 100) == text
+
+
+@pytest.mark.parametrize("name", ["r", "ru", "run", "run-"])
+def test_claims_of_every_length_come_back(name):
+    text = pod_tokens.mint(KEY, "upload", "crews", name, "uid-1", 100)
+    assert "=" not in text
+    assert pod_tokens.verify(KEY, text, 0) == pod_tokens.PodToken("upload", "crews", name, "uid-1", 100)
+
+
+def test_longest_token():
+    texts = [pod_tokens.mint(KEY, "run", "crews", "run-1", "u" * count, 100) for count in range(1460, 1500)]
+    lengths = {len(text): text for text in texts}
+    assert min(lengths) < MAX_TOKEN_LENGTH < max(lengths)
+    longest = max(length for length in lengths if length <= MAX_TOKEN_LENGTH)
+    assert longest == MAX_TOKEN_LENGTH
+    assert pod_tokens.verify(KEY, lengths[longest], 0).name == "run-1"
+    with pytest.raises(pod_tokens.TokenInvalid, match="malformed"):
+        pod_tokens.verify(KEY, lengths[min(length for length in lengths if length > longest)], 0)
+
+
+@pytest.mark.parametrize("text", ["", "a", "é.é", "a.\u0130"])
+def test_text_of_another_form_is_malformed(text):
+    with pytest.raises(pod_tokens.TokenInvalid, match="malformed"):
+        pod_tokens.verify(KEY, text, 0)
+
+
+def test_two_dots_are_no_token():
+    body, signature = pod_tokens.mint(KEY, "run", "crews", "run-1", "uid-1", 100).split(".")
+    with pytest.raises(pod_tokens.TokenInvalid, match="signature"):
+        pod_tokens.verify(KEY, f"{body}.{body}.{signature}", 0)
 
 
 @pytest.mark.parametrize(

@@ -64,6 +64,11 @@ def test_partial_proof_is_rejected(headers):
     assert not accepted(headers)
 
 
+def test_longest_token():
+    for length, matches in ((1024, True), (1025, False)):
+        assert accepted({"X-Gitlab-Token": "x" * length}, secret="x" * length) is matches
+
+
 def test_empty_secret_never_matches():
     for headers in ({"X-Gitlab-Token": ""}, {"X-Hub-Signature-256": f"sha256={digest(BODY, '')}"}):
         assert not accepted(headers, secret="")

@@ -10,6 +10,7 @@ from controller.run.decide import ObservedRun, decide
 from controller.run.resolve import RunReady, missing_variable, resolve
 from controller.runtime import event_map
 from controller.runtime.decision import NOTHING
+from crds.limits import FLUSH_SECONDS, GRACE_SECONDS
 from crds.times import format_time
 
 OWNED = {"metadata": {"ownerReferences": [{"uid": "uid-demo"}]}}
@@ -80,6 +81,9 @@ def test_a_run_that_cannot_be_accepted_fails_before_it_has_a_pod(
     assert condition(decision, "Stalled") == ("True", reason)
     assert condition(decision, "Reconciling") is None
     assert decision.events[0].warning
+    # What was found is recorded, nothing else.
+    found = (decision.status.get("project"), decision.status.get("deployment"))
+    assert found == ("demo" if project else None, "dep-a" if deployment else None)
 
 
 def test_what_was_resolved_once_stays_even_if_another_one_is_active(make, look):
@@ -250,7 +254,11 @@ def test_why_a_pod_was_stopped_is_waited_for(make, look, pod, cancel, later, rea
     found = make.pod(**pod) if pod is not None else None
     decision = look(run, pod=found, now=make.now + timedelta(seconds=later))
     if reason is None:
-        assert decision.status is None and 0 < decision.requeue_after <= 60
+        # From the crew's end, a second ago, and not from the claim.
+        ended = make.now - timedelta(seconds=1)
+        until = ended + timedelta(seconds=GRACE_SECONDS + FLUSH_SECONDS)
+        assert decision.status is None
+        assert decision.requeue_after == (until - make.now).total_seconds() - later
     else:
         assert condition(decision, "Succeeded") == ("False", reason)
 
