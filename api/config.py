@@ -21,6 +21,7 @@ from api.store.blobs.presign import UrlSigner, parse_signer
 from api.store.sql.postgres.engine import parse_url
 from crds.installation_limits import InstallationLimits, read_limits
 from crds.limits import Plans, parse_plans
+from crds.secrets.use import SecretUse, parse_secret_use
 from crds.times import parse_time
 from egress.addresses import AddressRules
 
@@ -57,6 +58,8 @@ class ApiConfig:
     """Pods created earlier are denied claims; set it after a restore of the index from a backup."""
     upload_ttl: float = 3600.0
     """Lifetime of an upload URL."""
+    secret_use: SecretUse = SecretUse.ANY
+    """Whether a Secret must say which Projects may use it."""
     limits: InstallationLimits = field(default_factory=InstallationLimits)
     kept_uploads: int = DEFAULT_KEPT_UPLOADS_BYTES
     """Total bytes of a Project's uploads; each upload is kept for about a day."""
@@ -108,6 +111,11 @@ def parse(environ: Mapping[str, str]) -> ApiConfig:
         prices = parse_prices(environ.get("CREWYARD_PRICES", ""))
     except ValueError as error:
         wrong.append(str(error))
+    secret_use = SecretUse.ANY
+    try:
+        secret_use = parse_secret_use(environ.get("CREWYARD_SECRET_USE", "").strip() or SecretUse.ANY)
+    except ValueError as error:
+        wrong.append(f"CREWYARD_SECRET_USE: {error}")
     limits = read_limits(environ, wrong)
     kept_least = max(DEFAULT_KEPT_UPLOADS_BYTES, limits.context_bytes)
     public_url = _url(environ, "CREWYARD_PUBLIC_URL", "http://127.0.0.1:8080", wrong)
@@ -138,6 +146,7 @@ def parse(environ: Mapping[str, str]) -> ApiConfig:
         database_url=_database(environ, wrong),
         blobs_url=_bucket(environ, wrong),
         signer=parse_signer(environ, wrong),
+        secret_use=secret_use,
         limits=limits,
         kept_uploads=int(_positive(environ, "CREWYARD_KEPT_UPLOADS", kept_least, wrong)),
     )

@@ -12,6 +12,7 @@ from controller.pods.egress import PodEgress, parse_authorities, parse_proxies
 from controller.pods.placement import NodePlacements, parse_placements
 from crds.installation_limits import InstallationLimits, read_limits
 from crds.limits import Plans, parse_plans
+from crds.secrets.use import SecretUse, parse_secret_use
 from egress.addresses import AddressRules
 
 T = TypeVar("T")
@@ -70,6 +71,8 @@ class ControllerConfig:
     github_url: str = "https://api.github.com"
     registry_insecure: bool = False
     registry_secret: str = ""
+    secret_use: SecretUse = SecretUse.ANY
+    """Whether a Secret must say which Projects may use it."""
     net_allow: tuple[str, ...] = ()
     net_deny: tuple[str, ...] = ()
     plans: Plans = field(default_factory=Plans)
@@ -121,6 +124,7 @@ def parse(environment: Mapping[str, str]) -> ControllerConfig:
         github_url=read("CREWYARD_GITHUB_URL", _url, "https://api.github.com"),
         registry_insecure=read("CREWYARD_REGISTRY_INSECURE", _flag, False),
         registry_secret=read("CREWYARD_REGISTRY_SECRET", str, ""),
+        secret_use=read("CREWYARD_SECRET_USE", parse_secret_use, SecretUse.ANY),
         net_allow=read("CREWYARD_NET_ALLOW", _destinations, ()),
         net_deny=read("CREWYARD_NET_DENY", _networks, ()),
         plans=read("CREWYARD_PLANS", parse_plans, Plans()),

@@ -41,10 +41,7 @@ async def deliver(request: web.Request) -> web.StreamResponse:
     if proof is None:
         raise _not_found()
     project = await _project(services, request.match_info["name"])
-    secret_name = (
-        ((project.spec.get("webhook") or {}).get("secretRef") or {}).get("name") if project else None
-    )
-    secret = await request.app[_SECRETS].of(str(secret_name)) if secret_name else ""
+    secret = await request.app[_SECRETS].of(_view(project)) if project else ""
     # Read the body for an unknown project too: both cases must be indistinguishable.
     body = await request.app[_READER].read(request, secret)
     if not signature.verify(proof, secret, body.hmac) or project is None:
@@ -54,7 +51,7 @@ async def deliver(request: web.Request) -> web.StreamResponse:
     except ValueError as error:
         raise errors.invalid(f"the delivery cannot be parsed: {error}") from error
     parsed = delivery.parse_delivery(request.headers, payload)
-    git = Project({"metadata": {}, "spec": project.spec}).git
+    git = _view(project).git
     decision = outcome.decide(git, parsed)
     if decision.effect == "none":
         return _respond(decision.effect, decision.reason, 200 if parsed.kind == "ping" else 202)
@@ -78,6 +75,10 @@ async def deliver(request: web.Request) -> web.StreamResponse:
 
 async def _project(services: ApiServices, name: str) -> ProjectRow | None:
     return await services.store.projects.get(name) if len(name) <= MAX_NAME else None
+
+
+def _view(row: ProjectRow) -> Project:
+    return Project({"metadata": {"name": row.name, "uid": row.uid}, "spec": row.spec})
 
 
 async def _close(services: ApiServices, project: ProjectRow, closed: Delivery) -> None:
@@ -113,7 +114,7 @@ def _not_found() -> errors.HttpApiError:
 def mount(app: web.Application) -> None:
     """Add the route, which requires no key."""
     app[_READER] = DeliveryReader()
-    app[_SECRETS] = WebhookSecrets(app[SERVICES].kube, time.monotonic)
+    app[_SECRETS] = WebhookSecrets(app[SERVICES].kube, time.monotonic, app[SERVICES].config.secret_use)
     app.router.add_route(
         "POST", PUBLIC_OPERATIONS[0].path, deliver, name=ROUTE_NAME, expect_handler=expect_continue.defer
     )

@@ -6,6 +6,8 @@ from collections import OrderedDict
 from collections.abc import Callable
 
 from crds.kinds import SECRET
+from crds.objects import Project
+from crds.secrets.use import SecretUse, credential_problem, webhook_reference
 from kube.client import KubeClient
 
 CACHE_SECONDS = 10.0
@@ -16,19 +18,25 @@ SECRET_KEY = "token"
 class WebhookSecrets:
     """Cached webhook secrets; `clock` returns monotonic seconds. A change takes effect after ten seconds."""
 
-    def __init__(self, kube: KubeClient, clock: Callable[[], float]) -> None:
+    def __init__(self, kube: KubeClient, clock: Callable[[], float], use: SecretUse) -> None:
         self._kube = kube
         self._clock = clock
-        self._cache: OrderedDict[str, tuple[float, str]] = OrderedDict()
+        self._use = use
+        self._cache: OrderedDict[tuple[str, str], tuple[float, str]] = OrderedDict()
 
-    async def of(self, name: str) -> str:
-        """Return the webhook secret of the Secret `name`; empty if there is none. Raises `kube.errors`."""
-        cached = self._cache.get(name)
+    async def of(self, project: Project) -> str:
+        """Return the webhook secret of a Project; empty if it may use none. Raises `kube.errors`."""
+        reference = webhook_reference(project)
+        if reference is None:
+            return ""
+        key = (project.name, reference.name)
+        cached = self._cache.get(key)
         if cached is not None and self._clock() - cached[0] < CACHE_SECONDS:
             return cached[1]
-        text = _token(await self._kube.get(SECRET, name))
-        self._cache[name] = (self._clock(), text)
-        self._cache.move_to_end(name)
+        secret = await self._kube.get(SECRET, reference.name)
+        text = "" if credential_problem(secret, reference, project, self._use) else _token(secret)
+        self._cache[key] = (self._clock(), text)
+        self._cache.move_to_end(key)
         while len(self._cache) > MAX_CACHED_SECRETS:
             self._cache.popitem(last=False)
         return text

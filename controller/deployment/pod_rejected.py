@@ -19,18 +19,20 @@ REFUSED_RETRY_SECONDS = 10.0
 
 
 def pod_refused(
-    observed: ObservedDeployment, why: str, final: bool, now: datetime, config: ControllerConfig
+    observed: ObservedDeployment,
+    why: str,
+    final: bool,
+    now: datetime,
+    config: ControllerConfig,
+    hint: str = "Check spec.build.resources of the Project, and the namespace's quota and policies.",
 ) -> Decision:
-    """Return the Decision after a rejection; `final` if the pod is invalid."""
+    """Return the Decision after a rejection, `why` as a sentence; `final` if the pod is invalid."""
     since = _refused_since(observed.deployment)
     left = config.timing.unschedulable - (now - (since or now)).total_seconds()
     if final or left <= 0:
-        hint = "Check spec.build.resources of the Project, and the namespace's quota and policies."
-        failure = build_result.BuildFailure(
-            BuildReason.BUILD_FAILED, f"the apiserver rejected the build pod: {why}", hint
-        )
+        failure = build_result.BuildFailure(BuildReason.BUILD_FAILED, why, hint)
         return fail(observed, failure, now)
-    message = f"The apiserver rejected the build pod: {why}"
+    message = f"{why[:1].upper()}{why[1:]}"
     has_started = bool(observed.deployment.status.get("buildPod"))
     return Decision(
         status=status.pod_refused(observed.deployment, message, has_started, now),

@@ -4,17 +4,19 @@ from dataclasses import dataclass, field
 from datetime import UTC, datetime
 
 from controller.config import ControllerConfig
-from controller.deployment import queue
+from controller.deployment import build_pod_env, queue
 from controller.deployment.build_admission import BUILD_POD_LABELS, BuildAdmission
 from controller.deployment.deadlines import STOP_GRACE_SECONDS
 from controller.deployment.decide import WAIT_RETRY_SECONDS, ObservedDeployment, decide
 from controller.deployment.pod_rejected import pod_refused
 from controller.deployment.reported_results import ReportedResults, as_ended
+from controller.pods.secret_check import find_problem
 from controller.runtime import event_map
 from controller.runtime.apply import Applier
 from controller.runtime.decision import Decision, Delete
 from crds import kinds, names
 from crds.objects import Deployment, Pod, Project
+from crds.secrets.use import build_references, git_reference
 from kube import errors
 
 NOT_READY_RETRY_SECONDS = 0.1
@@ -142,16 +144,28 @@ class DeploymentReconciler:
         deployment, now = observed.deployment, datetime.now(UTC)
         key = event_map.deployment(deployment.name)
         decision = decide(observed, now, self.config)
+        if decision.create and (refused := await self._secret_problem(observed)) is not None:
+            hint = "Label the Secret, or name another one in the Project."
+            decision = pod_refused(observed, refused, False, now, self.config, hint)
         try:
             await self.applier.apply(kinds.DEPLOYMENT, deployment.raw, key, decision)
         except (errors.KubeForbidden, errors.Invalid) as error:
             if not decision.create or not str(error.details.get("kind", "")).lower().startswith("pod"):
                 raise
-            decision = pod_refused(
-                observed, error.message, isinstance(error, errors.Invalid), now, self.config
-            )
+            why = f"the apiserver rejected the build pod: {error.message}"
+            decision = pod_refused(observed, why, isinstance(error, errors.Invalid), now, self.config)
             await self.applier.apply(kinds.DEPLOYMENT, deployment.raw, key, decision)
         self._record_metrics(deployment, decision, now)
+
+    async def _secret_problem(self, observed: ObservedDeployment) -> str | None:
+        """Return why the Project may not use a Secret that the next pod of its build would get."""
+        project = observed.project
+        if project is None:
+            return None
+        references = list(build_references(project, self.config.registry))
+        if build_pod_env.git(observed.deployment, project) and (git := git_reference(project)) is not None:
+            references.append(git)
+        return await find_problem(self.applier.kube, project, references, self.config.secret_use)
 
     def _record_metrics(self, deployment: Deployment, decision: Decision, now: datetime) -> None:
         status = decision.status or {}

@@ -19,6 +19,7 @@ from controller.runtime.workqueue import backoff
 from crds import kinds
 from crds.names import ANNOTATION_CLOSED, ANNOTATION_GITHUB
 from crds.objects import Deployment, Project
+from crds.secrets.use import credential_problem, github_reference
 
 REFUSED_RETRY_SECONDS = 600.0
 """Retry interval after a refusal: a user may have fixed the settings."""
@@ -165,7 +166,13 @@ class GitHubReconciler:
 
     async def _credentials(self, project: Project) -> Credentials:
         name = str(project.spec["github"]["secretRef"]["name"])
-        return of_secret(await self.applier.kube.get(kinds.SECRET, name), name)
+        secret = await self.applier.kube.get(kinds.SECRET, name)
+        reference = github_reference(project, self.config.github_url)
+        if reference is not None:
+            problem = credential_problem(secret, reference, project, self.config.secret_use)
+            if problem:
+                raise CredentialsProblem(problem)
+        return of_secret(secret, name)
 
     def _record_failure(self, deployment: Deployment, problem: GitHubProblem | CredentialsProblem) -> None:
         name, text = deployment.name, str(problem)

@@ -13,6 +13,7 @@ from datetime import UTC, datetime
 
 from controller.config import ControllerConfig
 from controller.owner import adoption
+from controller.pods.secret_check import find_problem
 from controller.run import pod, pod_ref, quota, resolve, status
 from controller.run.decide import finish
 from controller.run.observe import RunReader
@@ -24,6 +25,7 @@ from controller.runtime.errors import Retry
 from crds import kinds, names
 from crds.objects import Deployment, Pod, Project, Run
 from crds.reasons import TERMINAL_RUN_PHASES, RunReason
+from crds.secrets.use import pull_references, variables_problem
 from kube import errors
 
 MAX_PARALLEL_WRITES = 8
@@ -48,14 +50,16 @@ class AdmissionReconciler:
         ready = {run.name: (run, found) async for run, found in self._resolve_candidates(reader, project)}
         if not ready:
             return
-        live, variables = await asyncio.gather(self._live_pods(name, ready), reader.variables(name))
+        live, variables, refused = await asyncio.gather(
+            self._live_pods(name, ready), reader.variables(name), self._secret_problem(project)
+        )
         limit = self.config.plans.of(project.plan).concurrent_runs
         admitted = quota.admit([run for run, _ in ready.values()], live, limit)
         semaphore = asyncio.Semaphore(MAX_PARALLEL_WRITES)
 
         async def create_pod(run: Run) -> None:
             async with semaphore:
-                await self._create_pod(run, ready[run.name][1], variables)
+                await self._create_pod(run, ready[run.name][1], variables, refused)
 
         async def record_queued(run: Run, decision: Decision) -> None:
             async with semaphore:
@@ -129,8 +133,21 @@ class AdmissionReconciler:
         raw = self.applier.cache.get(kinds.RUN, name)
         return raw is not None and (Run(raw).ended or Run(raw).result is not None)
 
-    async def _create_pod(self, run: Run, ready: resolve.RunReady, variables: frozenset[str]) -> None:
+    async def _secret_problem(self, project: Project) -> str | None:
+        """Return why the Project may not use a Secret that its pods would get."""
+        kube, use = self.applier.kube, self.config.secret_use
+        secret = await kube.get(kinds.SECRET, names.env_secret(project.name))
+        return variables_problem(secret, project, use) or await find_problem(
+            kube, project, pull_references(project), use
+        )
+
+    async def _create_pod(
+        self, run: Run, ready: resolve.RunReady, variables: frozenset[str], refused: str | None
+    ) -> None:
         now = datetime.now(UTC)
+        if refused is not None:
+            await self._record_refusal(run, "PodRefused", refused, self.config.timing.unschedulable)
+            return
         if (missing := resolve.missing_variable(ready, variables)) is not None:
             await self._fail(run, missing.reason, missing.message, now)
             return

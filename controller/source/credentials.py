@@ -5,20 +5,23 @@ import base64
 from controller.git.repository import GitProblem, Remote
 from crds import kinds
 from crds.objects import Project
+from crds.secrets.use import SecretUse, credential_problem, git_reference
 from kube.client import KubeClient
 
 
-async def remote_of(kube: KubeClient, project: Project) -> Remote:
-    """Return the remote with the current Secret. Raises GitProblem if it is missing, and `kube.errors`."""
-    git = project.git or {}
-    url, name = str(git["url"]), (git.get("secretRef") or {}).get("name")
-    if not name:
+async def remote_of(kube: KubeClient, project: Project, use: SecretUse) -> Remote:
+    """Return the remote with the current Secret. Raises GitProblem if there is none for it, `kube.errors`."""
+    url, reference = str((project.git or {})["url"]), git_reference(project)
+    if reference is None:
         return Remote(url)
+    name = reference.name
     secret = await kube.get(kinds.SECRET, name)
     if secret is None:
         raise GitProblem(
             "SecretNotFound", f"Secret {name} does not exist; create it, or correct spec.source.git.secretRef"
         )
+    if (problem := credential_problem(secret, reference, project, use)) is not None:
+        raise GitProblem("SecretNotAllowed", problem)
     data = {
         key: base64.b64decode(value).decode(errors="replace").strip()
         for key, value in (secret.get("data") or {}).items()

@@ -124,7 +124,7 @@ class SourceReconciler:
         url, ref, path = str(git["url"]), dict(git.get("ref") or {}), str(git.get("path") or "")
         host, remote, listed = Remote(url).host, None, False
         try:
-            remote = await remote_of(self.applier.kube, project)
+            remote = await remote_of(self.applier.kube, project, self.config.secret_use)
             listing_key = (remote, tuple(sorted(ref.items())))
             head, listed_at = await self.heads.get(listing_key, since, lambda: self.git.head(remote, ref))
             listed = True

@@ -15,11 +15,24 @@ from api.v1 import lookup
 from api.v1.env import schema, view
 from crds import names
 from crds.kinds import SECRET
+from crds.objects import Project
+from crds.secrets.use import variables_problem
 from kube import errors as kube_errors
 
 _MAX_WRITE_ATTEMPTS = 4
 _NAME = re.compile(schema.NAME["pattern"].rstrip("$") + r"\Z", re.ASCII)
 Secret = dict[str, Any]
+
+
+async def _read(call: EndpointCall, project: ProjectRow) -> Secret | None:
+    """Return the Secret of the project's variables. 409 if it is not the project's."""
+    services = call.services
+    secret = await services.kube.get(SECRET, names.env_secret(project.name))
+    owner = Project({"metadata": {"name": project.name, "uid": project.uid}})
+    problem = variables_problem(secret, owner, services.config.secret_use)
+    if problem is not None:
+        raise errors.conflict(problem)
+    return secret
 
 
 async def _write(
@@ -28,7 +41,7 @@ async def _write(
     """Create or patch the Secret; retry after a concurrent change."""
     kube, name = call.services.kube, names.env_secret(project.name)
     for attempt in range(_MAX_WRITE_ATTEMPTS):
-        secret = await kube.get(SECRET, name)
+        secret = await _read(call, project)
         try:
             return await (
                 kube.create(SECRET, make()) if secret is None else kube.patch(SECRET, name, patch(secret))
@@ -47,7 +60,7 @@ def _check_size(variables: dict[str, str]) -> None:
 async def list_variables(call: EndpointCall) -> web.StreamResponse:
     """List the names of the variables."""
     project = await lookup.project(call)
-    variables = view.items(await call.services.kube.get(SECRET, names.env_secret(project.name)))
+    variables = view.items(await _read(call, project))
     page_request = call.page
     return responses.page(
         variables[page_request.offset : page_request.offset + page_request.size], len(variables), page_request
@@ -94,7 +107,7 @@ async def set_variable(call: EndpointCall) -> web.StreamResponse:
 async def delete_variable(call: EndpointCall) -> web.StreamResponse:
     """Remove a variable. 204 also if it is not set."""
     project, name = await lookup.project(call), _variable_name(call)
-    existing = await call.services.kube.get(SECRET, names.env_secret(project.name))
+    existing = await _read(call, project)
     if existing is not None and name in (existing.get("data") or {}):
         now = call.services.now()
         await _write(
@@ -123,6 +136,7 @@ ENDPOINTS = (
         query=pagination.PAGE_PARAMETERS,
         summary="List variables",
         responses=(page_response(schema.ITEM, schema.EXAMPLE),),
+        error_statuses=(409,),
     ),
     Endpoint(
         "PUT",

@@ -17,6 +17,9 @@ CREWYARD_BASE_IMAGES: {{ .Values.builds.baseImages | toRawJson | quote }}
 CREWYARD_REGISTRY: {{ .Values.registry.prefix | quote }}
 CREWYARD_REGISTRY_INSECURE: {{ .Values.registry.insecure | toString | quote }}
 CREWYARD_REGISTRY_SECRET: {{ .Values.registry.pushSecret | quote }}
+{{- $old := lookup "v1" "ConfigMap" .Release.Namespace (printf "%s-config" $name) }}
+{{- $kept := get ($old.data | default dict) "CREWYARD_SECRET_USE" }}
+CREWYARD_SECRET_USE: {{ .Values.secretUse | default $kept | default (ternary "labelled" "any" (empty $old)) | quote }}
 CREWYARD_NET_ALLOW: {{ join "," .Values.network.allow | quote }}
 CREWYARD_NET_DENY: {{ join "," .Values.network.deny | quote }}
 CREWYARD_PLANS: {{ .Values.plans | toRawJson | quote }}

@@ -209,3 +209,29 @@ async def test_a_change_meets_conflicts_a_bounded_number_of_times(testbed, monke
     monkeypatch.setattr(testbed.kube, "patch", patch_late)
     status, found, _ = await testbed.call("PATCH", "/v1/projects/alpha", {"pod": None})
     assert (status, found["error"]["code"], len(tries)) == (409, "conflict", MAX_WRITE_ATTEMPTS)
+
+
+async def test_variables_of_another_owner_are_neither_shown_nor_replaced(testbed):
+    """A Secret that lies there, of an earlier project of this name."""
+    owner = {"apiVersion": "crewyard.dev/v1alpha1", "kind": "Project", "name": "prod", "uid": "before"}
+    await testbed.data("POST", "/v1/projects", {"name": "prod"})
+    await testbed.data("POST", "/v1/projects", {"name": "made"})
+    for name, metadata in (
+        ("prod", {"ownerReferences": [owner]}),
+        ("made", {"labels": {"crewyard.dev/project": "other"}}),
+    ):
+        # The garbage collector deletes a Secret whose owner is gone; a finalizer keeps it for the test.
+        metadata = {"name": f"{name}-env", "finalizers": ["crewyard.dev/test"], **metadata}
+        await testbed.kube.create(SECRET, {"metadata": metadata, "stringData": {"DB": "swordfish"}})
+        path = f"/v1/projects/{name}/env"
+        for method, where, body in (
+            ("GET", path, None),
+            ("PUT", path, {"variables": {"A": "1"}}),
+            ("PUT", f"{path}/A", {"value": "1"}),
+            ("DELETE", f"{path}/DB", None),
+        ):
+            status, found, _ = await testbed.call(method, where, body)
+            assert (status, found["error"]["code"]) == (409, "conflict"), (method, where)
+        stored = await testbed.kube.get(SECRET, f"{name}-env")
+        assert set(stored["data"]) == {"DB"}
+        await testbed.kube.patch(SECRET, f"{name}-env", {"metadata": {"finalizers": None}})

@@ -1,6 +1,12 @@
 """All holes. Called by their tests."""
 
-from tests.security.holes import callers, sources, tenants, words
+from tests.security.holes import callers, secret_use, sources, tenants, words
 from tests.security.holes.hole import Hole
 
-HOLES: tuple[Hole, ...] = (*callers.HOLES, *sources.HOLES, *tenants.HOLES, *words.HOLES)
+HOLES: tuple[Hole, ...] = (
+    *callers.HOLES,
+    *secret_use.HOLES,
+    *sources.HOLES,
+    *tenants.HOLES,
+    *words.HOLES,
+)

@@ -1,0 +1,1 @@
+"""Secrets that Projects name: who may use them."""
