@@ -131,8 +131,8 @@ class FakeRunAPI:
                 "state": "granted", "entrypoint": self.entrypoint, "framework": "python", "input": self.input,
                 "timeout_seconds": self.timeout, "deployment_id": "dep_1",
                 "started_at": "2026-11-21T10:00:00Z",
-                "limits": {**limits, **self.limits}, "artifacts": self.include,
-                **self.settings,
+                "limits": {**limits, **self.limits}, **self.settings,
+                **({"artifacts": self.include} if self.include else {}),
             }
         )  # fmt: skip
 

@@ -172,5 +172,8 @@ async def test_a_crew_that_closes_its_descriptors_still_succeeds(pod: Any, api: 
         """
     )
     await pod.run()
-    assert _messages(api) == ["before", "1"]
+    lines = _messages(api)
+    assert lines[:2] == ["before", "1"]
+    # The file beside the artifacts is named too.
+    assert len(lines) == 3 and "mine.txt" in lines[2]
     assert (api.result["outcome"], api.result["output"]) == ("succeeded", [0, ""])
