@@ -71,10 +71,11 @@ async def test_a_commit_is_deployed_and_run(tmp_path, project):
     assert done.outputs["status"] == "active" and KEY not in done.log.replace(f"add-mask::{KEY}", "")
     async with (
         aiohttp.ClientSession(headers={"Authorization": f"Bearer {KEY}"}) as session,
-        session.get(done.outputs["url"]) as response,
+        session.get(f"{URL}/v1/deployments/{done.outputs['deployment-id']}") as response,
     ):
         found = (await response.json())["data"]
     assert (found["git_sha"], found["message"], found["status"]) == (sha, "Greet", "active")
+    assert done.outputs["url"] == f"{URL}/console/#/deployments/{found['id']}"
 
     inputs = {**who, "input": json.dumps({"name": "harbour"}), "artifacts_directory": "out"}
     done = await runner.done(await runner.start("run", **inputs), 300)

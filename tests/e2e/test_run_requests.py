@@ -18,7 +18,7 @@ KIB = 1024
         ({"deployment": "dep_none", "input": [1]}, 400, "input"),
         ({"deployment": "dep_none", "input": "x"}, 400, "input"),
         ({"deployment": "dep_none", "timeout": "soon"}, 400, "timeout"),
-        ({"deployment": "dep_none", "entrypoint": "kickoff"}, 400, "entrypoint"),
+        ({"deployment": "dep_none", "entrypoint": "kick off"}, 400, "entrypoint"),
         ({"deployment": "dep_none", "inputs": {}}, 400, "inputs"),
     ],
 )

@@ -214,6 +214,12 @@ CASES = (
         {oldest("runs", "pending"): "1800x100"},
     ),
     AlertCase(
+        "CrewyardTenantAtLimit",
+        40,
+        {one("crewyard_limit_reached_total", 'limit="queue"'): "0+1x60"},
+        {one("crewyard_limit_reached_total", 'limit="queue"'): "0 0 10x60"},
+    ),
+    AlertCase(
         "CrewyardRunOverdue",
         30,
         {oldest("runs", "running"): "90000+60x100"},

@@ -40,9 +40,8 @@ async def listings() -> AsyncIterator[ListingPool]:
 
 
 def build(url: str, commit: str, access: GitCredentials, network: FetchNetworks = HERE) -> dict[str, bytes]:
-    return dict(
-        fetch_git(GitSource(url, commit, "a"), access, network, SourceLimits(), BuildLog(out=io.StringIO()))
-    )
+    source = GitSource(url, commit, "a")
+    return dict(fetch_git(source, access, network, SourceLimits(), BuildLog(out=io.StringIO())).tree)
 
 
 def refusal(url: str, commit: str, access: GitCredentials, network: FetchNetworks = HERE) -> BuildRefused:

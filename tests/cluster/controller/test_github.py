@@ -70,7 +70,7 @@ async def test_deployment_is_reported_from_start_to_end(testbed, github):
     assert set(github.states(SHA)) <= {"pending", "success"}
     last = github.statuses[-1]
     assert last["context"] == "crewyard/demo"
-    assert last["target_url"] == "https://crews.example.org/v1/deployments/dep_a/logs"
+    assert last["target_url"] == "https://crews.example.org/console/#/deployments/dep_a"
     (made,) = github.deployments
     assert (made["environment"], made["auto_merge"], made["required_contexts"]) == ("demo", False, [])
     assert made["states"][-1] == "success"

@@ -196,7 +196,7 @@ async def test_misspelled_parameter_gets_a_suggestion(testbed):
         ("/v1/runs", {"deployment": "a", "input": []}, "input"),
         ("/v1/runs", {"deployment": "a", "timeout": "0s"}, "timeout"),
         ("/v1/runs", {"deployment": "a", "timeout": "25h"}, "timeout"),
-        ("/v1/runs", {"deployment": "a", "entrypoint": "kickoff"}, "entrypoint"),
+        ("/v1/runs", {"deployment": "a", "entrypoint": "kick off"}, "entrypoint"),
         ("/v1/runs", {"deployment": "a", "inputs": {}}, "inputs"),
     ],
 )
