@@ -1,9 +1,10 @@
 """A crew in a directory of a repository: its workspace's lock, and a project beside it."""
 
 from tests.e2e.conftest import BuiltCrew
+from tests.testbed.public_index import with_public_index
 
 SYSTEM = '[build-system]\nrequires = ["setuptools"]\nbuild-backend = "setuptools.build_meta"\n'
-LOCK = """\
+LOCK = with_public_index("""\
 version = 1
 requires-python = ">=3.11"
 
@@ -21,10 +22,10 @@ source = { editable = "libs/charts" }
 [[package]]
 name = "idna"
 version = "3.10"
-source = { registry = "https://pypi.org/simple" }
-wheels = [{ url = "https://files.pythonhosted.org/idna-3.10-py3-none-any.whl", \
+source = { registry = "https://public-index.example/simple" }
+wheels = [{ url = "https://files.public-index.example/idna-3.10-py3-none-any.whl", \
 hash = "sha256:946d195a0d259cbba61165e88e65941f16e9b36ea6ddb97f00452bae8b1287d3" }]
-"""
+""")
 FILES = {
     "pyproject.toml": '[tool.uv.workspace]\nmembers = ["services/*", "libs/*"]\n',
     "uv.lock": LOCK,

@@ -11,6 +11,7 @@ import pytest
 from plan.config.configuration import Configuration
 from plan.packages.dependencies import read_dependencies
 from plan.packages.dockerfile import TREE, dockerfile
+from tests.testbed.public_index import with_public_index
 
 from .index import PASSWORD, USERNAME, PackageIndex, serve_index, wheel
 
@@ -32,7 +33,7 @@ def build_wheel(target, settings=None, metadata=None):
 """
 SYSTEM = "[build-system]\nrequires = []\nbuild-backend = 'backend'\nbackend-path = ['.']\n"
 WORKSPACE = "[tool.uv.workspace]\nmembers = ['libs/*']\n"
-LOCK = """\
+LOCK = with_public_index("""\
 version = 1
 requires-python = ">=3.11"
 [[package]]
@@ -52,8 +53,8 @@ source = { editable = "libs/deeper" }
 [[package]]
 name = "tides"
 version = "2"
-source = { registry = "https://pypi.org/simple" }
-"""
+source = { registry = "https://public-index.example/simple" }
+""")
 
 
 def project(name: str, dependencies: str, sources: str = "") -> str:

@@ -16,6 +16,7 @@ from build.workspace import write_workspace
 from plan.errors import PlanError
 from tests.testbed.git_server import GitServer
 from tests.testbed.git_server import Repository as GitRepository
+from tests.testbed.public_index import with_public_index
 
 ROOT = "[tool.uv.workspace]\nmembers = ['services/*', 'libs/*']\n"
 CREW = """\
@@ -26,7 +27,7 @@ dependencies = ['shared', 'six']
 shared = {workspace = true}
 """
 SHARED = "[project]\nname = 'shared'\ndependencies = []\n[build-system]\nrequires = ['hatchling']\n"
-LOCK = """\
+LOCK = with_public_index("""\
 version = 1
 requires-python = ">=3.11"
 [[package]]
@@ -41,9 +42,9 @@ source = { editable = "libs/shared" }
 [[package]]
 name = "six"
 version = "1.17.0"
-source = { registry = "https://pypi.org/simple" }
-sdist = { url = "https://files.pythonhosted.org/six-1.17.0.tar.gz", hash = "sha256:ff70335d" }
-"""
+source = { registry = "https://public-index.example/simple" }
+sdist = { url = "https://files.public-index.example/six-1.17.0.tar.gz", hash = "sha256:ff70335d" }
+""")
 MONOREPO = {
     "pyproject.toml": ROOT,
     "uv.lock": LOCK,

@@ -1,6 +1,7 @@
 """Reader of uv.lock. Called by plan.packages.locks.lock."""
 
 import posixpath
+import re
 from collections.abc import Iterable, Mapping, Sequence
 from typing import Any
 
@@ -9,7 +10,7 @@ from packaging.utils import canonicalize_name
 
 from .graph import LockedEdge, LockedPackage, LockGraph, LockMismatch
 
-_PUBLIC_INDEXES = ("https://pypi.org/simple", "https://pypi.python.org/simple")
+_PUBLIC_INDEX = re.compile(r"https://pypi\.(python\.)?org/simple/?")
 
 
 def read_uv_lock(values: Mapping[str, Any]) -> LockGraph:
@@ -39,7 +40,7 @@ def uv_roots(
 
 def is_public_index(url: str) -> bool:
     """Return whether `url` is PyPI, for which the installation may have another address."""
-    return url.rstrip("/") in _PUBLIC_INDEXES
+    return _PUBLIC_INDEX.fullmatch(url) is not None
 
 
 def git_reference(url: str, commit: str, subdirectory: str = "") -> str:

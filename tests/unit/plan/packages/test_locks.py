@@ -12,6 +12,7 @@ from plan.config.configuration import Configuration
 from plan.errors import PlanError
 from plan.packages.dependencies import DependencyDeclaration, read_dependencies
 from plan.packages.dockerfile import dockerfile
+from tests.testbed.public_index import with_public_index
 
 LOCK_FILES = Path(__file__).parent / "lock_files"
 UV = Path(sys.executable).with_name("uv")
@@ -61,7 +62,9 @@ pdf = ["pypdf>=4"]
 def tree(name: str, **more: str) -> dict[str, bytes]:
     directory = LOCK_FILES / name
     files = {
-        str(path.relative_to(directory)): path.read_bytes() for path in directory.rglob("*") if path.is_file()
+        str(path.relative_to(directory)): with_public_index(path.read_text()).encode()
+        for path in directory.rglob("*")
+        if path.is_file()
     }
     return files | {path: text.encode() for path, text in more.items()}
 
@@ -150,7 +153,7 @@ def test_pdm_lock() -> None:
 
 
 def test_pylock() -> None:
-    text = (LOCK_FILES / "pylock.toml").read_text()
+    text = with_public_index((LOCK_FILES / "pylock.toml").read_text())
     locked = {"pylock.toml": text.encode(), **{k: v for k, v in tree("workspace").items() if k != "uv.lock"}}
     assert declared(locked) == DependencyDeclaration(
         **{**vars(declared(tree("workspace"))), "origin": "pylock.toml"}
