@@ -10,6 +10,7 @@ import asyncio
 from collections.abc import AsyncIterator, Iterator, Mapping
 from dataclasses import dataclass
 from datetime import UTC, datetime
+from typing import Any
 
 from controller.config import ControllerConfig
 from controller.owner import adoption
@@ -50,9 +51,9 @@ class AdmissionReconciler:
         ready = {run.name: (run, found) async for run, found in self._resolve_candidates(reader, project)}
         if not ready:
             return
-        live, variables, refused = await asyncio.gather(
-            self._live_pods(name, ready), reader.variables(name), self._secret_problem(project)
-        )
+        live, secret = await asyncio.gather(self._live_pods(name, ready), reader.env_secret(name))
+        variables = resolve.variable_names(secret)
+        refused = await self._secret_problem(project, secret)
         limit = self.config.plans.of(project.plan).concurrent_runs
         admitted = quota.admit([run for run, _ in ready.values()], live, limit)
         semaphore = asyncio.Semaphore(MAX_PARALLEL_WRITES)
@@ -133,12 +134,11 @@ class AdmissionReconciler:
         raw = self.applier.cache.get(kinds.RUN, name)
         return raw is not None and (Run(raw).ended or Run(raw).result is not None)
 
-    async def _secret_problem(self, project: Project) -> str | None:
-        """Return why the Project may not use a Secret that its pods would get."""
-        kube, use = self.applier.kube, self.config.secret_use
-        secret = await kube.get(kinds.SECRET, names.env_secret(project.name))
-        return variables_problem(secret, project, use) or await find_problem(
-            kube, project, pull_references(project), use
+    async def _secret_problem(self, project: Project, variables: Mapping[str, Any] | None) -> str | None:
+        """Return why the Project may not use its `variables`, or another Secret that its pods would get."""
+        use = self.config.secret_use
+        return variables_problem(variables, project, use) or await find_problem(
+            self.applier.kube, project, pull_references(project), use
         )
 
     async def _create_pod(

@@ -4,6 +4,7 @@ Called by `controller.run.reconcile` and the admission.
 """
 
 from dataclasses import dataclass
+from typing import Any
 
 from controller.run import pod_ref, resolve
 from controller.run.decide import ObservedRun
@@ -44,10 +45,9 @@ class RunReader:
             return pod
         return None if live else await self.pod(run, live=True)
 
-    async def variables(self, project: str) -> frozenset[str]:
-        """Return the keys of the project's Secret."""
-        secret = await self.applier.kube.get(kinds.SECRET, names.env_secret(project))
-        return frozenset((secret or {}).get("data") or {})
+    async def env_secret(self, project: str) -> dict[str, Any] | None:
+        """Return the Secret with the project's variables."""
+        return await self.applier.kube.get(kinds.SECRET, names.env_secret(project))
 
     async def observe(self, run: Run, live: bool = False) -> ObservedRun:
         """Return the state that a decision about `run` needs. `live` bypasses the cache."""
@@ -78,7 +78,7 @@ class RunReader:
     ) -> resolve.Resolution:
         resolution = resolve.resolve(run, project, deployment)
         if isinstance(resolution, resolve.RunReady) and resolve.needs_variables(resolution):
-            variables = await self.variables(resolution.project.name)
+            variables = resolve.variable_names(await self.env_secret(resolution.project.name))
             return resolve.missing_variable(resolution, variables) or resolution
         return resolution
 

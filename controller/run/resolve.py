@@ -3,7 +3,9 @@
 Called by `controller.run.observe` for each Run without a pod, and by the admission.
 """
 
+from collections.abc import Mapping
 from dataclasses import dataclass
+from typing import Any
 
 from crds import entrypoints
 from crds.names import env_secret
@@ -93,6 +95,11 @@ def resolve(run: Run, project: Project | None, deployment: Deployment | None) ->
             f"deployment {deployment.name} {problem}; create a new Run with one of those in spec.entrypoint",
         )
     return RunReady(project, deployment)
+
+
+def variable_names(secret: Mapping[str, Any] | None) -> frozenset[str]:
+    """Return the keys of the Secret with a project's variables; none without a Secret."""
+    return frozenset((secret or {}).get("data") or {})
 
 
 def needs_variables(ready: RunReady) -> bool:
