@@ -17,10 +17,10 @@ from kube import errors as kube_errors
 RETRY_SECONDS = 2
 QUOTA_RETRY_SECONDS = 60
 UPLOADS_FULL_RETRY_SECONDS = 3600
+"""Uploads expire one by one over the day."""
 _REPEATED_VALUE = re.compile(
     r'\b(Invalid|Unsupported|Duplicate|Forbidden) value: (?:"(?:[^"\\]|\\.)*"|[^\s:"]+)(: )?'
 )
-"""Uploads expire one by one over the day."""
 _CODES = {
     400: "invalid_request",
     401: "unauthorized",
@@ -110,6 +110,17 @@ def uploads_full(used: int, limit: int, owner: str, setting: str) -> HttpApiErro
         f"expires. Leave out what the crew does not need, or ask the operator to raise {setting}",
         {"field": "size", "limit_bytes": limit, "used_bytes": used},
         headers={"Retry-After": str(UPLOADS_FULL_RETRY_SECONDS)},
+    )
+
+
+def queue_full(message: str, project: str, limit: int, retry_seconds: int) -> HttpApiError:
+    """Return a 429: a queue of the project has reached its limit."""
+    return HttpApiError(
+        429,
+        message,
+        {"project": project, "limit": limit},
+        {"Retry-After": str(retry_seconds)},
+        code="queue_full",
     )
 
 

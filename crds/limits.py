@@ -10,7 +10,7 @@ from dataclasses import dataclass, field
 
 from crds import durations
 from crds.installation_limits import InstallationLimits
-from crds.objects import Deployment, Project, Run
+from crds.objects import DEFAULT_PLAN, Deployment, Project, Run
 
 GRACE_SECONDS = 10
 """From SIGTERM to SIGKILL of a crew."""
@@ -54,7 +54,7 @@ class Plans:
 
     by_name: Mapping[str, PlanLimits] = field(
         default_factory=lambda: {
-            "free": PlanLimits(60, 2),
+            DEFAULT_PLAN: PlanLimits(60, 2),
             "pro": PlanLimits(300, 10),
             "enterprise": PlanLimits(6000, 100),
         }
@@ -62,7 +62,7 @@ class Plans:
 
     def of(self, plan: str) -> PlanLimits:
         """Return the limits of a plan; an unknown one counts as free, the smallest."""
-        return self.by_name.get(plan) or self.by_name["free"]
+        return self.by_name.get(plan) or self.by_name[DEFAULT_PLAN]
 
 
 def parse_plans(text: str) -> Plans:

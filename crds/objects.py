@@ -14,6 +14,8 @@ from crds.kinds import Kind
 from crds.reasons import TERMINAL_RUN_PHASES
 from crds.times import parse_time
 
+DEFAULT_PLAN = "free"
+"""The plan of a Project that names none; the smallest."""
 Json = Mapping[str, Any]
 
 
@@ -121,7 +123,7 @@ class Project(Object):
     @property
     def plan(self) -> str:
         """Its plan; free where none is set."""
-        return str(self.spec.get("plan") or "free")
+        return str(self.spec.get("plan") or DEFAULT_PLAN)
 
     @property
     def git(self) -> Json | None:

@@ -13,7 +13,7 @@ from api import errors
 from api.build_context.fetch import CHUNK_BYTES, ContextTooLarge, FetchLimits, fetch
 from api.build_context.url import ContextUrlRefused, parse_hosts
 from api.config import ApiConfig
-from api.store.index.uploads import UNBOUNDED, UploadRow
+from api.store.index.uploads import UploadRow
 from api.store.store import Store
 from egress.addresses import AddressRules, Resolver, system_resolver
 
@@ -78,7 +78,7 @@ class ContextFetcher:
             now,
             now + timedelta(seconds=self._config.upload_ttl),
             self._config.kept_uploads,
-            self._store.volume.share(self._config.limits.uploads_bytes) or UNBOUNDED,
+            self._store.volume.uploads_bytes_limit(self._config.limits),
         )
         await asyncio.to_thread(file.seek, 0)
         return await self._store.receive(row.id, _chunks(file), now)

@@ -34,7 +34,7 @@ from crds import entrypoints, names
 from crds.installation_limits import InstallationLimits
 from crds.kinds import DEPLOYMENT, POD, RUN
 from crds.limits import run_timeout
-from crds.objects import Deployment, Pod, Project, Run
+from crds.objects import Deployment, Pod, Run
 from crds.reasons import RunReason
 from crds.times import format_time
 from kube import errors
@@ -171,7 +171,7 @@ async def _grant_body(context: InternalContext, row: RunDetail | Claimable) -> d
     seconds = run_timeout(
         Run({"spec": {"timeout": row.timeout}}),
         Deployment({"status": {"plan": deployment.plan}}),
-        Project({"spec": project.spec}) if project else None,
+        project.as_object() if project else None,
         context.config.limits,
     )
     return {

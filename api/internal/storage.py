@@ -17,12 +17,13 @@ async def event_budget(context: InternalContext, run: str) -> EventBudget:
 
 async def project_problem(context: InternalContext, run: str, new_bytes: int) -> str | None:
     """Return why the project of a run cannot store that many bytes more, None if it can."""
-    storage, volume = context.store.project_storage, context.store.volume
-    project = await storage.project_of(run)
+    store = context.store
+    project = await store.project_storage.project_of(run)
     if project is None:
         return None
-    plan, stored = await storage.of(project)
-    limit = context.config.plans.of(plan).stored_bytes or volume.share(context.config.limits.project_bytes)
+    plan, stored = await store.project_storage.of(project)
+    config = context.config
+    limit = store.volume.project_bytes_limit(config.plans.of(plan), config.limits)
     if limit is None or stored.total + max(new_bytes, 1) <= limit:
         return None
     context.on_limit(PROJECT_BYTES, project)

@@ -5,6 +5,7 @@ from collections.abc import Awaitable, Callable
 
 from api.auth.principal import Caller
 from crds.limits import Plans
+from crds.objects import DEFAULT_PLAN
 
 CACHE_SECONDS = 10.0
 MAX_CACHED_PLANS = 10_000
@@ -31,7 +32,7 @@ class BestPlan:
         cached = self._cache.get(key)
         if cached is not None and now - cached[0] < CACHE_SECONDS:
             return cached[1]
-        plans = await self._plans_of(projects) | {"free"}
+        plans = await self._plans_of(projects) | {DEFAULT_PLAN}
         best = max(sorted(plans), key=lambda plan: self._plans.of(plan).requests_per_minute)
         self._cache[key] = (now, best)
         self._cache.move_to_end(key)

@@ -10,6 +10,9 @@ from collections.abc import Callable
 from pathlib import Path
 
 from api.store.errors import StoreUnavailable
+from api.store.index.uploads import UNBOUNDED
+from crds.installation_limits import InstallationLimits
+from crds.limits import PlanLimits
 
 CHECK_SECONDS = 1.0
 DEFAULT_FLOOR_BYTES = 512 << 20
@@ -34,8 +37,16 @@ class Volume:
         self.total = 0 if directory is None else shutil.disk_usage(directory).total
         self.floor = floor_bytes or min(DEFAULT_FLOOR_BYTES, int(self.total * DEFAULT_FLOOR_SHARE))
 
+    def project_bytes_limit(self, plan: PlanLimits, limits: InstallationLimits) -> int | None:
+        """Return the bytes that a project of the plan may store; None without a limit."""
+        return plan.stored_bytes or self.share(limits.project_bytes)
+
+    def uploads_bytes_limit(self, limits: InstallationLimits) -> int:
+        """Return the bytes that the uploads of all projects may have."""
+        return self.share(limits.uploads_bytes) or UNBOUNDED
+
     def share(self, limit: int) -> int | None:
-        """Return a limit of bytes; without one half of the volume, None where there is no volume."""
+        """Return a limit of bytes; without one half of the volume, None without a volume."""
         return limit or (self.total // 2 if self._directory is not None else None)
 
     def has_room(self) -> bool:

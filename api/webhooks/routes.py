@@ -20,7 +20,6 @@ from api.webhooks.replay_protection import ProcessedDeliveries
 from api.webhooks.secret import WebhookSecrets
 from crds.kinds import DEPLOYMENT, PROJECT, Kind
 from crds.names import ANNOTATION_CLOSED, ANNOTATION_PUSHED_AT, MAX_NAME
-from crds.objects import Project
 from crds.times import format_time
 from kube import errors as kube_errors
 
@@ -41,7 +40,7 @@ async def deliver(request: web.Request) -> web.StreamResponse:
     if proof is None:
         raise _not_found()
     project = await _project(services, request.match_info["name"])
-    secret = await request.app[_SECRETS].of(_view(project)) if project else ""
+    secret = await request.app[_SECRETS].of(project.as_object()) if project else ""
     # Read the body for an unknown project too: both cases must be indistinguishable.
     body = await request.app[_READER].read(request, secret)
     if not signature.verify(proof, secret, body.hmac) or project is None:
@@ -51,7 +50,7 @@ async def deliver(request: web.Request) -> web.StreamResponse:
     except ValueError as error:
         raise errors.invalid(f"the delivery cannot be parsed: {error}") from error
     parsed = delivery.parse_delivery(request.headers, payload)
-    git = _view(project).git
+    git = project.as_object().git
     decision = outcome.decide(git, parsed)
     if decision.effect == "none":
         return _respond(decision.effect, decision.reason, 200 if parsed.kind == "ping" else 202)
@@ -75,10 +74,6 @@ async def deliver(request: web.Request) -> web.StreamResponse:
 
 async def _project(services: ApiServices, name: str) -> ProjectRow | None:
     return await services.store.projects.get(name) if len(name) <= MAX_NAME else None
-
-
-def _view(row: ProjectRow) -> Project:
-    return Project({"metadata": {"name": row.name, "uid": row.uid}, "spec": row.spec})
 
 
 async def _close(services: ApiServices, project: ProjectRow, closed: Delivery) -> None:

@@ -28,6 +28,10 @@ class KeyRow:
     revoked_at: datetime | None = None
     last_used_at: datetime | None = None
 
+    def is_bound_to(self, project: str) -> bool:
+        """Return whether the key names this project."""
+        return self.projects is not None and project in self.projects
+
     def is_within(self, projects: frozenset[str] | None) -> bool:
         """Return whether the key covers no other projects than these; None means all."""
         return projects is None or (self.projects is not None and self.projects <= projects)

@@ -12,6 +12,7 @@ from sqlalchemy import ColumnElement, Select, Table, func, select
 
 from api.store.sql.database import Database
 from api.store.sql.schema import archives, artifacts, projects, runs, uploads
+from crds.objects import DEFAULT_PLAN
 
 MEASURE_SECONDS = 30.0
 MAX_CACHED_PROJECTS = 10_000
@@ -117,7 +118,7 @@ class ProjectStorage:
             spec = (await connection.execute(spec_query)).scalar_one_or_none()
             kept = set((await connection.execute(unsealed)).scalars()) if open_logs else set()
         self._open_logs[project] = {run: size for run, size in open_logs.items() if run in kept}
-        return str((spec or {}).get("plan") or "free"), StoredBytes(*sums)
+        return str((spec or {}).get("plan") or DEFAULT_PLAN), StoredBytes(*sums)
 
     def _of_runs(self, project: str, table: Table) -> Select[tuple[int]]:
         joined: ColumnElement[bool] = (runs.c.namespace == table.c.namespace) & (runs.c.name == table.c.run)

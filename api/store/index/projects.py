@@ -31,6 +31,10 @@ class ProjectRow:
     spec: Mapping[str, Any]
     status: Mapping[str, Any]
 
+    def as_object(self) -> objects.Project:
+        """Return the Project with its name, uid and spec, for rules that take an object."""
+        return objects.Project({"metadata": {"name": self.name, "uid": self.uid}, "spec": self.spec})
+
 
 _COLUMNS = [projects.c[field.name] for field in fields(ProjectRow)]
 _BY_NAME = select(*_COLUMNS).where(
@@ -72,7 +76,7 @@ class Projects:
             query = query.where(projects.c.name.in_(sorted(names)))
         async with self._database.read() as connection:
             plans = (await connection.execute(query.distinct())).scalars().all()
-        return frozenset(plan or "free" for plan in plans)
+        return frozenset(plan or objects.DEFAULT_PLAN for plan in plans)
 
     async def resource_versions(self) -> dict[str, tuple[str, int]]:
         """Return uid and last seen resourceVersion, by name, of all rows."""

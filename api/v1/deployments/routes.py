@@ -92,14 +92,11 @@ async def _check_queue(call: EndpointCall, project: ProjectRow) -> None:
     waiting = (await call.services.store.deployments.page(project.name, 0, 0, "pending")).total
     if waiting >= limit:
         call.services.metrics.limit_reached(tenant_limits.DEPLOYMENT_QUEUE, project.name)
-        raise errors.HttpApiError(
-            429,
+        message = (
             f"{waiting} deployments of the project {project.name} already wait for their build; try again "
-            "after some have started",
-            {"project": project.name, "limit": limit},
-            {"Retry-After": str(QUEUE_RETRY_SECONDS)},
-            code="queue_full",
+            "after some have started"
         )
+        raise errors.queue_full(message, project.name, limit, QUEUE_RETRY_SECONDS)
 
 
 async def _find_upload(call: EndpointCall, project: ProjectRow) -> UploadRow | None:

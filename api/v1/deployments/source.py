@@ -11,14 +11,13 @@ from api import errors
 from api.store.index.projects import ProjectRow
 from api.store.index.uploads import UploadRow
 from api.v1.uploads import view
-from crds.objects import Project
 
 Json = Mapping[str, Any]
 
 
 def commit_source(project: ProjectRow, commit: str) -> dict[str, Any]:
     """Return the source for a commit of the project's repository. Raises 409 without a repository."""
-    git = Project({"metadata": {}, "spec": project.spec}).git
+    git = project.as_object().git
     if git is None:
         raise errors.conflict(
             f"the project {project.name} has no git repository; set its source.git, or upload the code "

@@ -15,7 +15,6 @@ from api.v1 import lookup
 from api.v1.env import schema, view
 from crds import names
 from crds.kinds import SECRET
-from crds.objects import Project
 from crds.secrets.use import variables_problem
 from kube import errors as kube_errors
 
@@ -28,8 +27,7 @@ async def _read(call: EndpointCall, project: ProjectRow) -> Secret | None:
     """Return the Secret of the project's variables. 409 if it is not the project's."""
     services = call.services
     secret = await services.kube.get(SECRET, names.env_secret(project.name))
-    owner = Project({"metadata": {"name": project.name, "uid": project.uid}})
-    problem = variables_problem(secret, owner, services.config.secret_use)
+    problem = variables_problem(secret, project.as_object(), services.config.secret_use)
     if problem is not None:
         raise errors.conflict(problem)
     return secret

@@ -94,7 +94,7 @@ async def _check_counts(call: EndpointCall) -> None:
     if len(keys) >= MAX_KEYS:
         raise errors.conflict(f"the installation already has {MAX_KEYS} keys; revoke unused ones")
     for project in call.body.get("projects") or ():
-        count = sum(1 for key in keys if key.projects is not None and project in key.projects)
+        count = sum(key.is_bound_to(project) for key in keys)
         if count >= limit:
             call.services.metrics.limit_reached(tenant_limits.PROJECT_KEYS, project)
             raise errors.conflict(

@@ -14,10 +14,9 @@ from api.v1 import lookup
 from api.v1.projects import schema, view
 from crds import names
 from crds.kinds import PROJECT
-from crds.objects import Project
+from crds.objects import DEFAULT_PLAN, Project
 from kube import errors as kube_errors
 
-DEFAULT_PLAN = "free"
 MAX_WRITE_ATTEMPTS = 8
 """The controller writes the status meanwhile, which changes the version too."""
 
@@ -86,7 +85,7 @@ async def update(call: EndpointCall) -> web.StreamResponse:
     row = await lookup.project(call)
     # Refused early where the row shows it; `_patch` decides on the object.
     _require_admin(call, row.name, view.admin_fields(call.body))
-    _check_plan(call, str(row.spec.get("plan") or DEFAULT_PLAN))
+    _check_plan(call, row.as_object().plan)
     return responses.item(view.item(await _record(call, await _patch(call, row))))
 
 
@@ -97,9 +96,9 @@ async def _patch(call: EndpointCall, row: ProjectRow) -> dict[str, Any]:
         manifest = await kube.get(PROJECT, row.name)
         if manifest is None or manifest["metadata"]["uid"] != row.uid:
             raise errors.not_found(f"the project {row.name} was deleted meanwhile")
-        spec = Project(manifest).spec
-        _require_admin(call, row.name, view.redirected_secrets(call.body, spec))
-        _check_plan(call, str(spec.get("plan") or DEFAULT_PLAN))
+        project = Project(manifest)
+        _require_admin(call, row.name, view.redirected_secrets(call.body, project.spec))
+        _check_plan(call, project.plan)
         version = {"uid": row.uid, "resourceVersion": manifest["metadata"]["resourceVersion"]}
         try:
             return await kube.patch(PROJECT, row.name, {"metadata": version, "spec": view.spec(call.body)})

@@ -8,6 +8,7 @@ from api.store.index.projects import ProjectRow
 from api.v1.projects.schema import SPEC
 from api.v1.timestamps import timestamp
 from crds import conditions, names
+from crds.objects import DEFAULT_PLAN
 
 
 def item(row: ProjectRow) -> dict[str, Any]:
@@ -16,7 +17,7 @@ def item(row: ProjectRow) -> dict[str, Any]:
     ready = conditions.find(row.status.get("conditions") or (), conditions.READY) or {}
     return {
         "name": row.name,
-        "plan": spec.get("plan") or "free",
+        "plan": spec.get("plan") or DEFAULT_PLAN,
         **{field: spec.get(field) for field in map(casing.snake, SPEC["properties"]) if field != "plan"},
         "created_at": timestamp(row.created_at),
         "active_deployment_id": names.id_of(row.active) if row.active else None,

@@ -139,13 +139,10 @@ async def _check_queue(call: EndpointCall, project: str) -> None:
     queued = (await call.services.store.runs.page(0, 0, project=project, status="pending")).total
     if queued >= max_queued:
         call.services.metrics.limit_reached(tenant_limits.QUEUE, project)
-        raise errors.HttpApiError(
-            429,
-            f"{queued} runs of the project {project} are already queued; try again after some have started",
-            {"project": project, "limit": max_queued},
-            {"Retry-After": str(QUEUE_RETRY_SECONDS)},
-            code="queue_full",
+        message = (
+            f"{queued} runs of the project {project} are already queued; try again after some have started"
         )
+        raise errors.queue_full(message, project, max_queued, QUEUE_RETRY_SECONDS)
 
 
 async def list_runs(call: EndpointCall) -> web.StreamResponse:

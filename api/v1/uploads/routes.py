@@ -14,7 +14,6 @@ from api.routing.endpoint import Endpoint, EndpointCall
 from api.services import SERVICES
 from api.store.blobs import direct_upload
 from api.store.errors import PROJECT_OWNER, UploadQuotaExceeded
-from api.store.index.uploads import UNBOUNDED
 from api.v1 import lookup
 from api.v1.uploads import schema, view
 from crds import pod_tokens
@@ -39,7 +38,7 @@ async def create(call: EndpointCall) -> web.StreamResponse:
         )
     services.store.volume.check_room()
     plan, stored = await services.store.project_storage.of(project.name)
-    limit = config.plans.of(plan).stored_bytes or services.store.volume.share(config.limits.project_bytes)
+    limit = services.store.volume.project_bytes_limit(config.plans.of(plan), config.limits)
     if limit is not None and stored.total + size > limit:
         services.metrics.limit_reached(tenant_limits.PROJECT_BYTES, project.name)
         raise errors.storage_full(project.name, stored.total, limit)
@@ -53,7 +52,7 @@ async def create(call: EndpointCall) -> web.StreamResponse:
             now,
             expires,
             config.kept_uploads,
-            services.store.volume.share(config.limits.uploads_bytes) or UNBOUNDED,
+            services.store.volume.uploads_bytes_limit(config.limits),
         )
     except UploadQuotaExceeded as error:
         of_project = error.owner == PROJECT_OWNER

@@ -9,14 +9,13 @@ from api.v1.usage.view import LimitUse
 async def limits_of(services: ApiServices, project: ProjectRow) -> list[LimitUse]:
     """Return the limits of a project. Raises StoreUnavailable."""
     store, config, name = services.store, services.config, project.name
-    plan = config.plans.of(str(project.spec.get("plan") or "free"))
+    plan = config.plans.of(project.as_object().plan)
     running = (await store.runs.page(0, 0, project=name, status="running")).total
     queued = (await store.runs.page(0, 0, project=name, status="pending")).total
     building = (await store.deployments.page(name, 0, 0, "pending")).total
-    keys = [key for key in await store.keys.all() if key.projects is not None and name in key.projects]
+    keys = sum(key.is_bound_to(name) for key in await store.keys.all())
     requests = await services.limiter.peek(f"project:{name}", plan.requests_of_project)
     _, stored = await store.project_storage.of(name)
-    bytes_limit = plan.stored_bytes or store.volume.share(config.limits.project_bytes)
     return [
         LimitUse(tenant_limits.CONCURRENT_RUNS, running, plan.concurrent_runs),
         LimitUse(tenant_limits.QUEUE, queued, config.limits.queue),
@@ -26,7 +25,9 @@ async def limits_of(services: ApiServices, project: ProjectRow) -> list[LimitUse
             plan.requests_of_project - requests.remaining,
             plan.requests_of_project,
         ),
-        LimitUse(tenant_limits.PROJECT_KEYS, len(keys), config.limits.project_keys),
-        LimitUse(tenant_limits.PROJECT_BYTES, stored.total, bytes_limit),
+        LimitUse(tenant_limits.PROJECT_KEYS, keys, config.limits.project_keys),
+        LimitUse(
+            tenant_limits.PROJECT_BYTES, stored.total, store.volume.project_bytes_limit(plan, config.limits)
+        ),
         LimitUse(tenant_limits.KEPT_UPLOAD_BYTES, stored.uploads, config.kept_uploads),
     ]

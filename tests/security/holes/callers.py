@@ -66,12 +66,12 @@ HOLES: tuple[Hole, ...] = (
     ),
     hole(
         "X2", "the deploy scope may send a Secret elsewhere", "api/v1/projects/routes.py",
-        "view.redirected_secrets(call.body, spec)", "()",
+        "view.redirected_secrets(call.body, project.spec)", "()",
         f"{PROJECTS}::test_destination_of_a_secret_needs_admin",
     ),
     hole(
         "X2", "a permission is decided on a row", "api/v1/projects/routes.py",
-        "spec = Project(manifest).spec", "spec = row.spec",
+        "project = Project(manifest)", "project = row.as_object()",
         f"{PROJECTS}::test_a_permission_is_decided_on_the_object_not_on_an_older_row",
     ),
     hole(

@@ -34,7 +34,7 @@ HOLES: tuple[Hole, ...] = (
     ),
     hole(
         "X11", "a project's admin gives its project any plan", "api/v1/projects/routes.py",
-        '    _check_plan(call, str(row.spec.get("plan") or DEFAULT_PLAN))\n', "", TENANTS,
+        "    _check_plan(call, row.as_object().plan)\n", "", TENANTS,
     ),
     hole(
         "X11", "a project's admin gives its keys any plan", "api/v1/keys/routes.py",

@@ -13,6 +13,7 @@ from api.store.index.runs.runs import RunDetail
 from api.store.sql.database import Database
 from api.store.sql.schema import claims, projects, runs
 from crds.limits import Plans
+from crds.objects import DEFAULT_PLAN
 
 REASONS_OUTSIDE_QUEUE = ("WaitingForDeployment",)
 """Reasons to wait before a pending run enters the queue."""
@@ -76,7 +77,7 @@ async def free_slots(connection: AsyncConnection, namespace: str, project: str, 
     """Return the free slots of a project, as of this transaction."""
     here = {"namespace": namespace, "project": project}
     row = (await connection.execute(_SLOTS, here)).one()
-    plan = (row.spec or {}).get("plan") or "free"
+    plan = (row.spec or {}).get("plan") or DEFAULT_PLAN
     return max(0, plans.of(str(plan)).concurrent_runs - int(row.used))
 
 
