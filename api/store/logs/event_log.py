@@ -111,10 +111,7 @@ class EventLog:
         """
         if self.full:
             return max(self.seq, events[-1].seq) if events else self.seq
-        fresh = new_records(events, self.seq)
-        full = False
-        if fresh and budget.may_exceed(self.last, self.size_bytes, len(fresh), text_bytes):
-            fresh, full = fit(fresh, self.last, self.size_bytes, budget, notice_head(events))
+        fresh, full = fitting_records(events, self.seq, self.last, self.size_bytes, budget, text_bytes)
         self._journal.append(fresh)
         self.seq += len(fresh)
         self.full = full
@@ -153,9 +150,19 @@ class EventLog:
         self._journal.remove()
 
 
-def notice_head(events: Sequence[NewEvent]) -> dict[str, Any]:
-    """Return the run and the time for the notice that later events are not stored."""
-    return {key: events[0].data[key] for key in ("run_id", "timestamp") if key in events[0].data}
+def fitting_records(
+    events: Sequence[NewEvent], seq: int, count: int, size: int, budget: EventBudget, text_bytes: int
+) -> tuple[list[Record], bool]:
+    """Return the records of new events that fit into a log, and whether it is full with them.
+
+    The log has the number `seq`, `count` records and `size` bytes; `text_bytes` are the most of the events.
+    """
+    fresh = new_records(events, seq)
+    if not fresh or not budget.may_exceed(count, size, len(fresh), text_bytes):
+        return fresh, False
+    first = events[0].data
+    head = {key: first[key] for key in ("run_id", "timestamp") if key in first}
+    return fit(fresh, count, size, budget, head)
 
 
 def new_records(events: Sequence[NewEvent], seq: int) -> list[Record]:

@@ -4,7 +4,7 @@ from collections.abc import Sequence
 
 from api.store.logs.build_logs import MAX_RECORDS, BuildLogs, Chunk, new_chunks
 from api.store.logs.journal import Record
-from api.store.logs.postgres_journals import JournalTables
+from api.store.logs.postgres_journals import JournalTables, encode_record
 from api.store.sql.notifier import Notifier
 from api.store.sql.postgres.database import PostgresDatabase
 
@@ -29,7 +29,8 @@ class PostgresBuildLogs(BuildLogs):
             stored = head.state.get(container_key, 0)
             last, fresh = new_chunks(pod, container, chunks, stored, MAX_RECORDS - head.last)
             if last > stored:
-                await self._tables.append(connection, deployment, fresh, {**head.state, container_key: last})
+                lines = [encode_record(record) for record in fresh]
+                await self._tables.append(connection, deployment, lines, {**head.state, container_key: last})
         if fresh:
             self._notifier.notify(deployment)
         return last

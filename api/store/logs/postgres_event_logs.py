@@ -1,17 +1,16 @@
 """Event logs of runs in PostgreSQL: any replica appends and reads. Opened by `api.store.store`."""
 
-import json
 from collections.abc import AsyncIterator, Mapping, Sequence
 from contextlib import asynccontextmanager
 from typing import Any
 
 from sqlalchemy.ext.asyncio import AsyncConnection
 
-from api.store.logs.event_budget import NO_BUDGET, EventBudget, fit
-from api.store.logs.event_log import ArtifactVersions, NewEvent, count_tokens, new_records, notice_head
+from api.store.logs.event_budget import NO_BUDGET, EventBudget
+from api.store.logs.event_log import ArtifactVersions, NewEvent, count_tokens, fitting_records
 from api.store.logs.event_logs import UNBOUNDED_SEQ, EventLogs, EventLogWriter
 from api.store.logs.journal import Record
-from api.store.logs.postgres_journals import JournalHead, JournalTables
+from api.store.logs.postgres_journals import JournalHead, JournalTables, encode_record
 from api.store.sql.postgres.database import PostgresDatabase
 
 RECORDS_PER_BATCH = 1000
@@ -47,10 +46,7 @@ class _PostgresEventLogWriter(EventLogWriter):
     ) -> int:
         if self.full:
             return max(self.seq, events[-1].seq) if events else self.seq
-        fresh = new_records(events, self.seq)
-        full = False
-        if fresh and budget.may_exceed(self._count, self.size_bytes, len(fresh), text_bytes):
-            fresh, full = fit(fresh, self._count, self.size_bytes, budget, notice_head(events))
+        fresh, full = fitting_records(events, self.seq, self._count, self.size_bytes, budget, text_bytes)
         if fresh:
             state = {**self._state, "s": self.seq + len(fresh), **({"full": 1} if full else {})}
             await self._append(fresh, state)
@@ -71,9 +67,9 @@ class _PostgresEventLogWriter(EventLogWriter):
         return await self._tables.seal(connection, self._run)
 
     async def _append(self, records: Sequence[Record], state: Mapping[str, int]) -> None:
-        size = sum(len(json.dumps(record, separators=(",", ":"))) + 1 for record in records)
-        state = {**state, "b": self.size_bytes + size}
-        await self._tables.append(self._connection, self._run, records, state)
+        lines = [encode_record(record) for record in records]
+        state = {**state, "b": self.size_bytes + sum(len(line) + 1 for line in lines)}
+        await self._tables.append(self._connection, self._run, lines, state)
         self._state = state
         self._count += len(records)
 

@@ -40,27 +40,27 @@ class JournalTables:
         return JournalHead(**row._mapping) if row else JournalHead()
 
     async def append(
-        self, connection: AsyncConnection, name: str, records: Sequence[Record], state: Mapping[str, int]
+        self, connection: AsyncConnection, name: str, lines: Sequence[str], state: Mapping[str, int]
     ) -> None:
-        """Append records after the last. Raises StoreUnavailable if the journal is sealed."""
+        """Append encoded records after the last. Raises StoreUnavailable if the journal is sealed."""
         first = insert(connection, journals).values(
-            **self._key, name=name, last=len(records), state=dict(state), sealed=False
+            **self._key, name=name, last=len(lines), state=dict(state), sealed=False
         )
         changed = first.on_conflict_do_update(
             index_elements=["namespace", "kind", "name"],
-            set_={"last": journals.c.last + len(records), "state": dict(state)},
+            set_={"last": journals.c.last + len(lines), "state": dict(state)},
             where=journals.c.sealed.is_(False),
         ).returning(journals.c.last)
         last = (await connection.execute(changed)).scalar_one_or_none()
         if last is None:
             raise StoreUnavailable(f"the log of {name} was sealed meanwhile; try again")
-        if records:
-            first_number = last - len(records) + 1
+        if lines:
+            first_number = last - len(lines) + 1
             await connection.execute(
                 journal_records.insert(),
                 [
-                    {**self._key, "name": name, "number": number, "record": _line(record)}
-                    for number, record in enumerate(records, first_number)
+                    {**self._key, "name": name, "number": number, "record": line}
+                    for number, line in enumerate(lines, first_number)
                 ],
             )
 
@@ -139,5 +139,6 @@ class JournalTables:
         return and_(*(journal_records.c[key] == value for key, value in {**self._key, "name": name}.items()))
 
 
-def _line(record: Record) -> str:
+def encode_record(record: Record) -> str:
+    """Return a record as one line of JSON."""
     return json.dumps(record, separators=(",", ":"))
