@@ -17,6 +17,8 @@ from build.source.fetched import OutsideFiles
 from build.source.git_tree import read_tree
 from build.source.tree import CheckedSourceTree
 
+_FILE_MODES = (pygit2.enums.FileMode.BLOB, pygit2.enums.FileMode.BLOB_EXECUTABLE)
+
 
 class GitOutsideFiles(OutsideFiles):
     """The files of `commit` that are not below `path`, by their paths in the repository."""
@@ -62,7 +64,7 @@ class GitOutsideFiles(OutsideFiles):
                 path = prefix + item.name
                 if item.filemode == pygit2.enums.FileMode.TREE and f"{path}/" != self._prefix:
                     pending.append((f"{path}/", item))
-                elif item.filemode in (pygit2.enums.FileMode.BLOB, pygit2.enums.FileMode.BLOB_EXECUTABLE):
+                elif item.filemode in _FILE_MODES:
                     yield path
 
     def __len__(self) -> int:
@@ -75,5 +77,4 @@ class GitOutsideFiles(OutsideFiles):
             item = self._root[path]
         except (KeyError, ValueError):
             return None
-        plain = (pygit2.enums.FileMode.BLOB, pygit2.enums.FileMode.BLOB_EXECUTABLE)
-        return item if item.filemode in plain else None
+        return item if item.filemode in _FILE_MODES else None

@@ -16,7 +16,7 @@ from ..source import Files
 from .locks.uv_lock import git_reference, is_public_index
 from .own_project import checked_directory, is_project
 from .project_table import ProjectTable, Redirect, read_project_table
-from .workspace import find_workspace
+from .workspace import Workspace, find_workspace
 
 _ARCHIVES = (".whl", ".tar.gz", ".zip")
 
@@ -31,7 +31,10 @@ class ResolvedRequirements:
 
 def redirects_of(files: Files, directory: str) -> dict[str, Redirect]:
     """Return the redirects of the project in `directory`: its own, those of its workspace, the members."""
-    workspace = find_workspace(files, directory)
+    return _redirects(files, directory, find_workspace(files, directory))
+
+
+def _redirects(files: Files, directory: str, workspace: Workspace | None) -> dict[str, Redirect]:
     redirects = dict(workspace.redirects) if workspace else {}
     path = posixpath.join(directory, "pyproject.toml")
     if path in files:
@@ -51,10 +54,11 @@ def resolve(files: Files, directory: str, requirements: Iterable[Requirement]) -
     visited: set[tuple[str, tuple[str, ...]]] = set()
     while pending:
         current, wanted = pending.pop(0)
-        redirects = redirects_of(files, current)
+        workspace = find_workspace(files, current)
+        redirects = _redirects(files, current, workspace)
         for requirement in wanted:
             redirect = redirects.get(canonicalize_name(requirement.name))
-            target = None if redirect is None else _target(files, current, requirement, redirect)
+            target = None if redirect is None else _target(files, workspace, requirement, redirect)
             if target is None:
                 resolved.lines.append(redirected_line(requirement, redirect))
                 continue
@@ -99,11 +103,12 @@ def local_directory(files: Files, base: str, target: str, origin: str) -> str:
     return checked_directory(path)
 
 
-def _target(files: Files, directory: str, requirement: Requirement, redirect: Redirect) -> str | None:
+def _target(
+    files: Files, workspace: Workspace | None, requirement: Requirement, redirect: Redirect
+) -> str | None:
     """Return the directory of a redirected requirement, or None where it comes from elsewhere."""
     values = redirect.values
     if values.get("workspace"):
-        workspace = find_workspace(files, directory)
         member = workspace.members.get(canonicalize_name(requirement.name)) if workspace else None
         if member is None:
             raise PlanError(

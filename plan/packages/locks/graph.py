@@ -32,8 +32,8 @@ class LockedEdge:
 class LockedPackage:
     """One pinned package. `markers`: it applies where one of them holds, or where there are none.
 
-    It comes from the package index `index` (empty: the default one), from `url`, or from `directory`,
-    relative to the lock; `installable` is False for a directory that is no package.
+    It comes from the package index `index` (empty or the public one: the default), from `url`, or from
+    `directory`, relative to the lock; `installable` is False for a directory that is no package.
     """
 
     name: str

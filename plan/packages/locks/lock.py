@@ -17,7 +17,7 @@ from ...source import Files, text_of
 from .graph import LockGraph, LockMismatch, SelectedPackage
 from .poetry_lock import read_pdm_lock, read_poetry_lock, requirement_edge
 from .pylock import select_pylock
-from .uv_lock import read_uv_lock, uv_roots
+from .uv_lock import is_public_index, read_uv_lock, uv_roots
 
 UV_LOCK = "uv.lock"
 LOCKS = (UV_LOCK, "pylock.toml", "poetry.lock", "pdm.lock")
@@ -142,7 +142,7 @@ def _pins(selected: Sequence[SelectedPackage], member: str, path: str) -> Locked
             else:
                 direct.append(line)
         else:
-            if package.index:
+            if package.index and not is_public_index(package.index):
                 _check_index(package.name, package.index, hashed, path)
                 indexes[f"--extra-index-url {package.index}"] = None
             options = _hash_options(package.hashes) if hashed else ""

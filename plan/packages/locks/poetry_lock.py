@@ -9,7 +9,7 @@ from packaging.requirements import Requirement
 from packaging.utils import canonicalize_name
 
 from .graph import LockedEdge, LockedPackage, LockGraph
-from .uv_lock import git_reference, is_public_index
+from .uv_lock import git_reference
 
 
 def read_poetry_lock(values: Mapping[str, Any]) -> LockGraph:
@@ -39,7 +39,7 @@ def _poetry_package(entry: Mapping[str, Any], files: Mapping[str, Any]) -> Locke
         edges=edges,
         markers=tuple(Marker(text) for text in ([markers] if isinstance(markers, str) else markers)),
         requires_python=str(entry.get("python-versions", "")),
-        index=url if kind == "legacy" and not is_public_index(url) else "",
+        index=url if kind == "legacy" else "",
         url=url if kind in ("git", "url") else "",
         directory=posixpath.normpath(url) if kind in ("directory", "file") else None,
     )

@@ -9,7 +9,7 @@ from packaging.pylock import Package, Pylock, PylockValidationError
 
 from .environment import TargetEnvironment, target_environments
 from .graph import LockedPackage, LockMismatch, SelectedPackage, select_by_machine
-from .uv_lock import git_reference, is_public_index
+from .uv_lock import git_reference
 
 
 def select_pylock(
@@ -68,12 +68,11 @@ def _locked(package: Package) -> LockedPackage:
     directory = package.directory.path if package.directory else None
     if package.archive and not url:
         directory = package.archive.path
-    index = package.index or ""
     return LockedPackage(
         name=package.name,
         version=str(package.version or ""),
         hashes=tuple(f"{name}:{value}" for entry in hashes for name, value in entry.items()),
-        index="" if is_public_index(index) else index,
+        index=package.index or "",
         url=url,
         directory=None if directory is None else posixpath.normpath(directory),
     )

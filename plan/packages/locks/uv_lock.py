@@ -63,7 +63,6 @@ def _package(entry: Mapping[str, Any]) -> LockedPackage:
     directory = next(
         (str(source[kind]) for kind in ("editable", "directory", "virtual", "path") if kind in source), None
     )
-    index = str(source.get("registry", ""))
     return LockedPackage(
         name=canonicalize_name(entry["name"], validate=True),
         version=str(entry.get("version", "")),
@@ -71,7 +70,7 @@ def _package(entry: Mapping[str, Any]) -> LockedPackage:
         edges=_edges(entry.get("dependencies", ())),
         extras=extras | groups,
         markers=tuple(Marker(text) for text in entry.get("resolution-markers", ())),
-        index="" if is_public_index(index) else index,
+        index=str(source.get("registry", "")),
         url=_url(source),
         directory=None if directory is None else posixpath.normpath(directory),
         installable="virtual" not in source,
