@@ -16,7 +16,7 @@ _WINDOWS_FORBIDDEN = re.compile(r'[<>:"\\|?*\x00-\x1f]')
 
 
 def relative_path_problem(name: str) -> str | None:
-    """Return why the name is no relative path below a directory; None if it is one."""
+    """Return why the name is not a relative path below a directory; None if it is one."""
     if "\0" in name or any(part in ("", ".", "..") for part in name.split("/")):
         return "it is not a relative path"
     return None

@@ -85,7 +85,7 @@ def _is_in(path: Path, parts: tuple[str, ...]) -> bool:
 def service_lock(exclusive: bool) -> Iterator[None]:
     """Hold the service: together with other tests, or alone.
 
-    Who waits to be alone holds the turn, so that nobody else starts before.
+    A test that waits to be alone holds the turn, so no other test starts before it.
     """
     place = Path(os.environ.get("CREWYARD_STATE", tempfile.gettempdir()))
     with _opened(place / "tests.turn") as turn, _opened(place / "tests.service") as service:

@@ -131,7 +131,9 @@ def _is_image_of(repository: str, image: str) -> bool:
 
 def _foreign_image(repository: str, image: object) -> BuildPodBroken:
     """Return the result of a forged report, or of a registry that changed during the build: try again."""
-    return BuildPodBroken(f"the build pod reported {str(image)[:200]!r}, which is no image of {repository}")
+    return BuildPodBroken(
+        f"the build pod reported {str(image)[:200]!r}, which is not an image of {repository}"
+    )
 
 
 def _pod_failure(pod: Pod) -> BuildFailure | BuildPodBroken | None:

@@ -20,7 +20,7 @@ _WORKSPACE = b"tool.uv.workspace"
 
 
 def source_tree(repository: Any, commit: pygit2.Commit, path: str) -> str:
-    """Return the id of the source at `path`. Raises GitProblem where there is no such directory."""
+    """Return the id of the source at `path`. Raises GitProblem if the directory does not exist."""
     root: Any = commit.tree
     normalized = posixpath.normpath(path.strip("/") or ".")
     if normalized == ".":

@@ -48,7 +48,7 @@ _PATTERNS = tuple(
             r"E: Unable to locate package (?P<what>\S+)"
             r"|E: Package '(?P<more>[^'\r\n]{1,200})' has no installation candidate",
             DEPENDENCY_RESOLUTION,
-            "there is no Debian package {what}{more}",
+            "the Debian package {what}{more} does not exist",
             "Correct the name: it must exist in the base image's release of Debian.",
         ),
         (

@@ -117,7 +117,7 @@ class FakeService:
     async def project(self, request: web.Request) -> web.Response:
         found = self.projects.get(request.match_info["name"])
         if found is None:
-            return error(404, "not_found", "there is no such project")
+            return error(404, "not_found", "the project does not exist")
         return data_response({**project_schema.EXAMPLE, **found})
 
     async def announce(self, request: web.Request) -> web.Response:

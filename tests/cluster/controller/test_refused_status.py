@@ -80,6 +80,6 @@ async def test_run_with_an_invalid_result_ends(testbed):
     await testbed.report("run-a", "failed", reason="not one word!", message="\x00" * 4000)
     run = await testbed.wait_ended("run-a")
     assert run.phase == "Failed"
-    # The reason is no word and the message no text; what is left of them is within the schema.
+    # The reason is not a word and the message is not text; what is left of them is within the schema.
     assert run.error["reason"] == "CrewError"
     assert run.error["message"] == " " * len(run.error["message"]) != ""

@@ -25,7 +25,7 @@ def gives_an_object(inputs):
 
 
 def needs_a_variable(inputs):
-    """Reads a variable that nobody set."""
+    """Reads a variable that is not set."""
     return os.environ["CHART_API_KEY"]
 
 

@@ -87,7 +87,7 @@ HOLES: tuple[Hole, ...] = (
         "return min(asked, max(most, default))", "return asked", "tests/unit/api/store/test_retention.py",
     ),
     Hole(
-        "X11", "a commit that nobody can read counts for its host",
+        "X11", "an unreadable commit counts for its host",
         (
             Edit("controller/source/poller.py", "if problem.passing and listed:", "if False:"),
             # There is a second guard: a listing ends the rest of its host.

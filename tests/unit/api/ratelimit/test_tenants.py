@@ -1,4 +1,4 @@
-"""Requests of one tenant or stranger never use up those of another."""
+"""Requests of one tenant or anonymous client never use up those of another."""
 
 import pytest
 

@@ -481,7 +481,7 @@ def test_only_an_image_of_the_own_repository_is_taken(look, steps, image):
     for _ in range(3):
         steps.assemble({**BUILT, "image": image})
     ended = look(steps.pods)
-    assert ended.status["phase"] == "Failed" and "is no image of" in ended.status["error"]["message"]
+    assert ended.status["phase"] == "Failed" and "is not an image of" in ended.status["error"]["message"]
 
 
 @pytest.mark.parametrize(

@@ -81,8 +81,11 @@ def test_an_own_dockerfile_is_refused_with_the_reason() -> None:
 @pytest.mark.parametrize(
     ("log", "message"),
     [
-        ("E: Unable to locate package ffmpegg\nerror building image", "there is no Debian package ffmpegg"),
-        ("E: Package 'x-y' has no installation candidate\n", "there is no Debian package x-y"),
+        (
+            "E: Unable to locate package ffmpegg\nerror building image",
+            "the Debian package ffmpegg does not exist",
+        ),
+        ("E: Package 'x-y' has no installation candidate\n", "the Debian package x-y does not exist"),
         ("the base image has no apt-get\n", "the base image is not of Debian, so it can install no packages"),
         ("E: Failed to fetch http://x/y  503\n", "the package index could not be reached"),
     ],
