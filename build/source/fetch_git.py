@@ -35,7 +35,8 @@ def fetch_git(
 ) -> FetchedSource:
     """Return the files of `source.commit` below `source.path`. Raises BuildRefused or InfrastructureError."""
     from build.source.git_outside import GitOutsideFiles
-    from build.source.git_tree import read_tree, subdirectory_of
+    from build.source.git_tree import read_tree
+    from egress.git.source_path import normalized_path
 
     check_url(source.url)
     if not _COMMIT.fullmatch(source.commit):
@@ -46,7 +47,7 @@ def fetch_git(
     try:
         log.line(f"fetching {display_url(source.url)} at {source.commit}")
         repository = _fetch_with_retries(source, credentials, rules, limits, directory, log)
-        tree, path = read_tree(repository, source, limits, log), subdirectory_of(source)
+        tree, path = read_tree(repository, source, limits, log), normalized_path(source.path)
         if path:
             outside = GitOutsideFiles(repository, source, path, limits, log)
             # Read on access, so its objects stay as long as it does.

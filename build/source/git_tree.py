@@ -16,6 +16,7 @@ from build.logs import BuildLog
 from build.settings import GitSource, SourceLimits
 from build.source.tree import CheckedSourceTree, TreeBuilder, checked_path
 from egress.git.repository_url import printable
+from egress.git.source_path import normalized_path, tree_at
 
 # The maximum length of a path on Linux.
 _MAX_LINK_BYTES = 4095
@@ -38,12 +39,6 @@ def read_tree(
         ) from None
 
 
-def subdirectory_of(source: GitSource) -> str:
-    """Return the normalized path of the source in its repository; empty for the root."""
-    path = posixpath.normpath(source.path.strip("/") or ".")
-    return "" if path == "." else path
-
-
 @dataclass(frozen=True)
 class _Directory:
     """A directory to read: its path in the source, its tree, its path in the repository, links on the way."""
@@ -58,18 +53,14 @@ def _read(
     repository: pygit2.Repository, source: GitSource, limits: SourceLimits, log: BuildLog
 ) -> CheckedSourceTree:
     root: Any = repository[source.commit].peel(pygit2.Tree)
-    tree, subdirectory = root, subdirectory_of(source)
-    if subdirectory:
-        try:
-            tree = root[subdirectory]
-        except (KeyError, ValueError):
-            tree = None
-        if not isinstance(tree, pygit2.Tree):
-            raise BuildRefused(
-                GIT_NOT_FOUND,
-                f"commit {source.commit} has no directory {source.path!r}",
-                "Check the project's source.git.path.",
-            )
+    subdirectory = normalized_path(source.path)
+    tree = tree_at(root, subdirectory)
+    if tree is None:
+        raise BuildRefused(
+            GIT_NOT_FOUND,
+            f"commit {source.commit} has no directory {source.path!r}",
+            "Check the project's source.git.path.",
+        )
     builder = TreeBuilder(limits)
     pending = [_Directory("", tree, subdirectory)]
     while pending:

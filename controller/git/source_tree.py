@@ -12,6 +12,7 @@ import pygit2
 
 from controller.git.repository import GitProblem
 from egress.git.repository_url import printable
+from egress.git.source_path import normalized_path, tree_at
 
 _DECLARATIONS = (".toml", ".txt", ".lock", "langgraph.json")
 _MAX_DECLARATION_BYTES = 1 << 20
@@ -22,14 +23,11 @@ _WORKSPACE = b"tool.uv.workspace"
 def source_tree(repository: Any, commit: pygit2.Commit, path: str) -> str:
     """Return the id of the source at `path`. Raises GitProblem if the directory does not exist."""
     root: Any = commit.tree
-    normalized = posixpath.normpath(path.strip("/") or ".")
-    if normalized == ".":
+    normalized = normalized_path(path)
+    if not normalized:
         return str(root.id)
-    try:
-        tree = root[normalized]
-    except (KeyError, ValueError):
-        tree = None
-    if not isinstance(tree, pygit2.Tree):
+    tree = tree_at(root, normalized)
+    if tree is None:
         raise GitProblem(
             "PathNotFound",
             f"the head has no directory {printable(path)}; push it, or correct spec.source.git.path",
