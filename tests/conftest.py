@@ -11,7 +11,7 @@ import pytest
 from tests import complete, lanes
 from tests.lanes import HERE
 
-HARMLESS = ("unit", "registry", "heavy", "actions", "e2e")
+HARMLESS = ("unit", "browser", "registry", "heavy", "actions", "e2e")
 """Folders that may run on a shared cluster; tests/e2e/conftest.py excludes more."""
 
 UNIT_TIMEOUT_SECONDS = 300

@@ -53,6 +53,7 @@ ORDER = (
     "actions",
     "security",
     "fuzz",
+    "browser",
     "unit",
 )
 """A file of a folder that takes minutes starts before one whose files take seconds."""

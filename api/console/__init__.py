@@ -25,10 +25,12 @@ class StaticFile:
 
 
 def load_files() -> dict[str, StaticFile]:
-    """Return all files by name."""
+    """Return all files by their path below `/console/`."""
     return {
-        path.name: StaticFile(body := path.read_bytes(), _TYPES[path.suffix], _etag(body))
-        for path in sorted(_HERE.iterdir())
+        path.relative_to(_HERE).as_posix(): StaticFile(
+            body := path.read_bytes(), _TYPES[path.suffix], _etag(body)
+        )
+        for path in sorted(_HERE.rglob("*"))
         if path.suffix in _TYPES
     }
 

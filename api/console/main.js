@@ -4,12 +4,12 @@ import { ApiError } from "./api.js";
 import { fill, h, errorBox } from "./dom.js";
 import { currentRoute, route, linkTo } from "./router.js";
 import { removeKey, key } from "./session.js";
-import { deployment } from "./deployment.js";
-import { keys } from "./keys.js";
-import { project } from "./project.js";
-import { projects } from "./projects.js";
-import { run } from "./run.js";
-import { runs } from "./runs.js";
+import { deployment } from "./deployment/deployment.js";
+import { keys } from "./settings/keys.js";
+import { project } from "./project/project.js";
+import { projects } from "./project/projects.js";
+import { run } from "./run/run.js";
+import { runs } from "./run/runs.js";
 import { signIn } from "./signin.js";
 
 route("/projects", projects);

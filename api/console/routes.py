@@ -52,4 +52,4 @@ def add_routes(app: web.Application) -> None:
     app.router.add_get("/", redirect)
     app.router.add_get("/console", redirect)
     app.router.add_get("/console/", get)
-    app.router.add_get("/console/{file}", get)
+    app.router.add_get("/console/{file:.+}", get)

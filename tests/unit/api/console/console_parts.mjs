@@ -20,7 +20,7 @@ globalThis.sessionStorage = { getItem: () => "crw_key", setItem() {}, removeItem
 
 const PARTS = {
   async markdown() {
-    const { markdown } = await load("markdown.js");
+    const { markdown } = await load("run/markdown.js");
     const many = 500000;
     const texts = ["*", "[", "`", "_", "[a](", "`a`", "# a\n", "- a\n", "> a\n", "- ", "1", "**a", "![", "|"].map((text) => text.repeat(many));
     texts.push(`# ${" ".repeat(many)}\u2028x\u2028y`, `- ${" ".repeat(many)}\u2028x\u2028y`, `${" ".repeat(many)}x`);
@@ -66,7 +66,7 @@ const PARTS = {
 
   // Memory stays bounded with many events.
   async timeline() {
-    const { Timeline } = await load("timeline.js");
+    const { Timeline } = await load("run/timeline.js");
     const timeline = new Timeline();
     timeline.schedule = () => {};
     Element.prototype.remove = function remove() { timeline.element.children.splice(1, 1); };

@@ -1,8 +1,8 @@
 // The daily usage of a project as bar charts.
 
-import { get } from "./api.js";
-import { definitionList, fill, h, svg } from "./dom.js";
-import { size } from "./format.js";
+import { get } from "../api.js";
+import { definitionList, fill, h, svg } from "../dom.js";
+import { size } from "../format.js";
 
 const WIDTH = 900, HEIGHT = 140, FOOT = 16;
 

@@ -1,10 +1,10 @@
 // The list of runs of all projects, with filters.
 
-import { list } from "./api.js";
-import { statusBadge, fill, h, table as rows } from "./dom.js";
-import { ago, duration } from "./format.js";
-import { pages } from "./projects.js";
-import { setQuery, linkTo } from "./router.js";
+import { list } from "../api.js";
+import { statusBadge, fill, h, table as rows } from "../dom.js";
+import { ago, duration } from "../format.js";
+import { pages } from "../project/projects.js";
+import { setQuery, linkTo } from "../router.js";
 
 const STATUSES = ["", "pending", "running", "succeeded", "failed", "canceled"];
 

@@ -1,9 +1,9 @@
 // The list of projects, and the form that creates one.
 
-import { change, list } from "./api.js";
-import { fill, h, errorBox, notify, table } from "./dom.js";
-import { ago } from "./format.js";
-import { linkTo } from "./router.js";
+import { change, list } from "../api.js";
+import { fill, h, errorBox, notify, table } from "../dom.js";
+import { ago } from "../format.js";
+import { linkTo } from "../router.js";
 
 export async function projects(container, _parameters, query, signal) {
   document.title = "Projects · Crewyard";

@@ -1,10 +1,10 @@
 // A deployment: its status, its live build log, and rollback.
 
-import { change, followStream, get } from "./api.js";
-import { statusBadge, definitionList, fill, h, errorBox, docsLink, notify } from "./dom.js";
-import { ago, waitingText } from "./format.js";
-import { newRun } from "./project.js";
-import { linkTo } from "./router.js";
+import { change, followStream, get } from "../api.js";
+import { statusBadge, definitionList, fill, h, errorBox, docsLink, notify } from "../dom.js";
+import { ago, waitingText } from "../format.js";
+import { newRun } from "../project/project.js";
+import { linkTo } from "../router.js";
 
 export async function deployment(container, { id }, _query, signal) {
   document.title = `${id} · Crewyard`;

@@ -2,7 +2,7 @@
 
 // Every regular expression runs in linear time: a hostile text must not block the page.
 
-import { h } from "./dom.js";
+import { h } from "../dom.js";
 
 const MAX_PARTS = 2000;
 const MAX_BLOCKS = 5000;

@@ -1,6 +1,6 @@
 // Previews of artifacts: text, Markdown, JSON and images. No content is executed or parsed as HTML.
 
-import { h } from "./dom.js";
+import { h } from "../dom.js";
 import { markdown } from "./markdown.js";
 
 const MAX_TEXT_BYTES = 2 * 1024 * 1024;

@@ -1,7 +1,7 @@
 // The list of a run's events. Renders a bounded number per frame, so ten thousand events do not block the page.
 
-import { h } from "./dom.js";
-import { timeOfDay, duration, shorten, size, formatValue } from "./format.js";
+import { h } from "../dom.js";
+import { timeOfDay, duration, shorten, size, formatValue } from "../format.js";
 
 const EVENTS_PER_FRAME = 200;
 const EVENTS_PER_BLOCK = 200;

@@ -1,8 +1,8 @@
 // The artifacts of a run, with previews.
 
-import { fetchBlob, list } from "./api.js";
-import { fill, h, errorBox, notify, table } from "./dom.js";
-import { size } from "./format.js";
+import { fetchBlob, list } from "../api.js";
+import { fill, h, errorBox, notify, table } from "../dom.js";
+import { size } from "../format.js";
 import { preview, canPreview } from "./preview.js";
 
 export async function artifacts(container, path, signal) {

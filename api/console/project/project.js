@@ -1,11 +1,11 @@
 // A project: its deployments, runs, variables and usage, and the form of a new run.
 
-import { ApiError, change, get, list, randomHex } from "./api.js";
-import { statusBadge, fill, h, errorBox, notify, table } from "./dom.js";
-import { ago } from "./format.js";
+import { ApiError, change, get, list, randomHex } from "../api.js";
+import { statusBadge, fill, h, errorBox, notify, table } from "../dom.js";
+import { ago } from "../format.js";
 import { pages, ready } from "./projects.js";
-import { linkTo } from "./router.js";
-import { table as runTable } from "./runs.js";
+import { linkTo } from "../router.js";
+import { table as runTable } from "../run/runs.js";
 import { usage } from "./usage.js";
 import { variables } from "./variables.js";
 

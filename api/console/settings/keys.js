@@ -1,9 +1,9 @@
 // Settings → API keys: list, create (shown once), revoke.
 
-import { change, list } from "./api.js";
-import { fill, h, errorBox, notify, table } from "./dom.js";
-import { ago } from "./format.js";
-import { pages } from "./projects.js";
+import { change, list } from "../api.js";
+import { fill, h, errorBox, notify, table } from "../dom.js";
+import { ago } from "../format.js";
+import { pages } from "../project/projects.js";
 
 const SCOPES = ["read", "run", "deploy", "admin"];
 

@@ -1,11 +1,11 @@
 // A run: status, live events, input, output, artifacts, cancel and run again.
 
-import { change, followStream, get } from "./api.js";
+import { change, followStream, get } from "../api.js";
 import { artifacts } from "./artifacts.js";
-import { statusBadge, definitionList, fill, h, errorBox, docsLink, notify } from "./dom.js";
-import { ago, duration, formatValue, waitingText } from "./format.js";
-import { newRun } from "./project.js";
-import { linkTo } from "./router.js";
+import { statusBadge, definitionList, fill, h, errorBox, docsLink, notify } from "../dom.js";
+import { ago, duration, formatValue, waitingText } from "../format.js";
+import { newRun } from "../project/project.js";
+import { linkTo } from "../router.js";
 import { Timeline } from "./timeline.js";
 
 const ARTIFACTS_REFRESH_MS = 3000;

@@ -1,8 +1,8 @@
 // The environment variables of a project. Values are write-only.
 
-import { change, list } from "./api.js";
-import { fill, h, errorBox, notify, table } from "./dom.js";
-import { ago } from "./format.js";
+import { change, list } from "../api.js";
+import { fill, h, errorBox, notify, table } from "../dom.js";
+import { ago } from "../format.js";
 
 export async function variables(container, name, query, signal) {
   const path = `/v1/projects/${encodeURIComponent(name)}/env`;
