@@ -35,7 +35,8 @@ class Timing:
     image_pull: int = 90
     build_timeout: int = InstallationLimits.build_seconds
     build_retry: float = 5.0
-    build_pod_ttl: int = 3600
+    build_pod_ttl: int = 120
+    """Finished build pods cost the node until then; the API server copies Kaniko's log meanwhile."""
     node_lost_after: int = 60
     prune_settle: float = 30.0
     """From the announcement of an image deletion; longer than a resync, so every controller knows of it."""

@@ -65,7 +65,7 @@ def ended_at(build: Pod) -> datetime | None:
 
 
 def clean_up(deployment: Deployment, pods: Sequence[Pod], now: datetime, timing: Timing) -> Decision:
-    """Delete build pods an hour after their end, and running ones that are no longer needed."""
+    """Delete build pods `build_pod_ttl` after their end, and running ones that are no longer needed."""
     built = conditions.find(deployment.conditions, conditions.BUILT) or {}
     needless = deployment.failed or built.get("reason") == REUSED
     delete, again = list(delete_live_pods(pods)) if needless else [], []

@@ -437,11 +437,11 @@ def test_a_build_pod_that_does_not_stop_is_given_up_with_its_node(look, steps, m
     assert decision.requeue_after > 0
 
 
-def test_build_pods_are_deleted_an_hour_after_their_end(make, config, steps):
-    steps.assemble(NEEDS, ago=4000).assemble(BUILT, ago=100)
+def test_build_pods_are_deleted_two_minutes_after_their_end(make, config, steps):
+    steps.assemble(NEEDS, ago=130).assemble(BUILT, ago=100)
     decision = decide(ObservedDeployment(make.deployment(), make.project(), steps.pods), make.now, config)
     assert [gone.name for gone in decision.delete] == ["dep-a-a1"]
-    assert decision.requeue_after == pytest.approx(3501)
+    assert decision.requeue_after == pytest.approx(21)
     assert decision.status is None
 
 
