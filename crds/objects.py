@@ -181,6 +181,11 @@ class Deployment(Object):
         return int(self.spec.get("activation") or 0)
 
     @property
+    def cancel(self) -> bool:
+        """Whether the cancellation of its build was requested."""
+        return bool(self.spec.get("cancel"))
+
+    @property
     def activation_seen(self) -> int:
         """The number of rollbacks handled by the controller."""
         return int(self.status.get("activationSeen") or 0)

@@ -24,6 +24,7 @@ class BuildReason(StrEnum):
     BUILD_OUT_OF_MEMORY = "BuildOutOfMemory"
     REGISTRY_PUSH = "RegistryPush"
     SUPERSEDED = "Superseded"
+    CANCELED = "Canceled"
 
 
 class RunReason(StrEnum):

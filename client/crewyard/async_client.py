@@ -133,6 +133,10 @@ class AsyncClient:
         """Make an earlier deployment the active one immediately, without a build."""
         return await self._send(calls.roll_back(deployment))
 
+    async def cancel_deployment(self, deployment: str) -> models.Deployment:
+        """Request cancellation of a build; the active deployment stays active."""
+        return await self._send(calls.cancel_deployment(deployment))
+
     async def follow_build_log(self, deployment: str) -> AsyncIterator[str]:
         """Yield the lines of a build log, with line ends, until the build finishes."""
         async for message in self._follow(calls.build_log_path(deployment), "", exchange.ends_build):

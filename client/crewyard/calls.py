@@ -118,6 +118,11 @@ def roll_back(identifier: str) -> Call[models.Deployment]:
     return Call("POST", f"/v1/deployments/{_segment(identifier)}/rollback", call.data)
 
 
+def cancel_deployment(identifier: str) -> Call[models.Deployment]:
+    """POST /v1/deployments/{id}/cancel."""
+    return Call("POST", f"/v1/deployments/{_segment(identifier)}/cancel", call.data)
+
+
 def list_runs(
     project: str | None, deployment: str | None, status: str | None, number: int, per_page: int
 ) -> Call[Page[models.RunItem]]:

@@ -93,6 +93,7 @@ class Deployment(DeploymentItem):
     build_logs_url: str
     queue_position: NotRequired[int]
     waiting: NotRequired[Waiting]
+    cancel_requested: NotRequired[bool]
     entrypoints: NotRequired[list[str]]
 
 

@@ -551,6 +551,9 @@ type Deployment struct {
 	// BuildLogsUrl The URL of its build log.
 	BuildLogsUrl string `json:"build_logs_url"`
 
+	// CancelRequested Whether its build is being canceled; only from the request until it has ended.
+	CancelRequested *bool `json:"cancel_requested,omitempty"`
+
 	// CreatedAt When it was created.
 	CreatedAt time.Time `json:"created_at"`
 
@@ -1956,6 +1959,13 @@ type ClientInterface interface {
 	// Corresponds with GET /v1/deployments/{id} (the `GetDeployment` operationId).
 	GetDeployment(ctx context.Context, id DeploymentId, reqEditors ...RequestEditorFn) (*http.Response, error)
 
+	// CancelDeploymentSBuild Cancel a deployment's build
+	//
+	// Cancel the build. 200 if it is already canceled, 409 if it has ended otherwise.
+	//
+	// Corresponds with POST /v1/deployments/{id}/cancel (the `CancelDeploymentSBuild` operationId).
+	CancelDeploymentSBuild(ctx context.Context, id DeploymentId, reqEditors ...RequestEditorFn) (*http.Response, error)
+
 	// ReadBuildLog Read or follow a build log
 	//
 	// Return the log so far as text, or stream it from the start to the end of the build.
@@ -2323,6 +2333,23 @@ func (c *Client) CreateDeployment(ctx context.Context, params *CreateDeploymentP
 // Corresponds with GET /v1/deployments/{id} (the `GetDeployment` operationId).
 func (c *Client) GetDeployment(ctx context.Context, id DeploymentId, reqEditors ...RequestEditorFn) (*http.Response, error) {
 	req, err := NewGetDeploymentRequest(c.Server, id)
+	if err != nil {
+		return nil, err
+	}
+	req = req.WithContext(ctx)
+	if err := c.applyEditors(ctx, req, reqEditors); err != nil {
+		return nil, err
+	}
+	return c.Client.Do(req)
+}
+
+// CancelDeploymentSBuild Cancel a deployment's build
+//
+// Cancel the build. 200 if it is already canceled, 409 if it has ended otherwise.
+//
+// Corresponds with POST /v1/deployments/{id}/cancel (the `CancelDeploymentSBuild` operationId).
+func (c *Client) CancelDeploymentSBuild(ctx context.Context, id DeploymentId, reqEditors ...RequestEditorFn) (*http.Response, error) {
+	req, err := NewCancelDeploymentSBuildRequest(c.Server, id)
 	if err != nil {
 		return nil, err
 	}
@@ -3160,6 +3187,40 @@ func NewGetDeploymentRequest(server string, id DeploymentId) (*http.Request, err
 	}
 
 	req, err := http.NewRequest(http.MethodGet, queryURL.String(), nil)
+	if err != nil {
+		return nil, err
+	}
+
+	return req, nil
+}
+
+// NewCancelDeploymentSBuildRequest constructs an http.Request for the CancelDeploymentSBuild method
+func NewCancelDeploymentSBuildRequest(server string, id DeploymentId) (*http.Request, error) {
+	var err error
+
+	var pathParam0 string
+
+	pathParam0, err = runtime.StyleParamWithOptions("simple", false, "id", id, runtime.StyleParamOptions{ParamLocation: runtime.ParamLocationPath, Type: "string", Format: ""})
+	if err != nil {
+		return nil, err
+	}
+
+	serverURL, err := url.Parse(server)
+	if err != nil {
+		return nil, err
+	}
+
+	operationPath := fmt.Sprintf("/v1/deployments/%s/cancel", pathParam0)
+	if operationPath[0] == '/' {
+		operationPath = "." + operationPath
+	}
+
+	queryURL, err := serverURL.Parse(operationPath)
+	if err != nil {
+		return nil, err
+	}
+
+	req, err := http.NewRequest(http.MethodPost, queryURL.String(), nil)
 	if err != nil {
 		return nil, err
 	}
@@ -4392,6 +4453,15 @@ type ClientWithResponsesInterface interface {
 	// Corresponds with GET /v1/deployments/{id} (the `GetDeployment` operationId).
 	GetDeploymentWithResponse(ctx context.Context, id DeploymentId, reqEditors ...RequestEditorFn) (*GetDeploymentResponse, error)
 
+	// CancelDeploymentSBuildWithResponse Cancel a deployment's build
+	//
+	// Cancel the build. 200 if it is already canceled, 409 if it has ended otherwise.
+	//
+	// Returns a wrapper object for the known response body format(s).
+	//
+	// Corresponds with POST /v1/deployments/{id}/cancel (the `CancelDeploymentSBuild` operationId).
+	CancelDeploymentSBuildWithResponse(ctx context.Context, id DeploymentId, reqEditors ...RequestEditorFn) (*CancelDeploymentSBuildResponse, error)
+
 	// ReadBuildLogWithResponse Read or follow a build log
 	//
 	// Return the log so far as text, or stream it from the start to the end of the build.
@@ -4989,6 +5059,69 @@ func (r GetDeploymentResponse) StatusCode() int {
 
 // ContentType is a convenience method to retrieve the Content-Type value from the HTTP response headers
 func (r GetDeploymentResponse) ContentType() string {
+	if r.HTTPResponse != nil {
+		return r.HTTPResponse.Header.Get("Content-Type")
+	}
+	return ""
+}
+
+type CancelDeploymentSBuildResponse struct {
+	Body         []byte
+	HTTPResponse *http.Response
+	// JSON200 the response for an HTTP 200 `application/json` response
+	JSON200 *struct {
+		Data Deployment `json:"data"`
+	}
+	// JSON202 the response for an HTTP 202 `application/json` response
+	JSON202 *struct {
+		Data Deployment `json:"data"`
+	}
+	// JSONDefault the response for an HTTP default `application/json` response
+	JSONDefault *Error
+}
+
+// GetJSON200 returns the response for an HTTP 200 `application/json` response
+func (r CancelDeploymentSBuildResponse) GetJSON200() *struct {
+	Data Deployment `json:"data"`
+} {
+	return r.JSON200
+}
+
+// GetJSON202 returns the response for an HTTP 202 `application/json` response
+func (r CancelDeploymentSBuildResponse) GetJSON202() *struct {
+	Data Deployment `json:"data"`
+} {
+	return r.JSON202
+}
+
+// GetJSONDefault returns the response for an HTTP default `application/json` response
+func (r CancelDeploymentSBuildResponse) GetJSONDefault() *Error {
+	return r.JSONDefault
+}
+
+// GetBody returns the raw response body bytes
+func (r CancelDeploymentSBuildResponse) GetBody() []byte {
+	return r.Body
+}
+
+// Status returns HTTPResponse.Status
+func (r CancelDeploymentSBuildResponse) Status() string {
+	if r.HTTPResponse != nil {
+		return r.HTTPResponse.Status
+	}
+	return http.StatusText(0)
+}
+
+// StatusCode returns HTTPResponse.StatusCode
+func (r CancelDeploymentSBuildResponse) StatusCode() int {
+	if r.HTTPResponse != nil {
+		return r.HTTPResponse.StatusCode
+	}
+	return 0
+}
+
+// ContentType is a convenience method to retrieve the Content-Type value from the HTTP response headers
+func (r CancelDeploymentSBuildResponse) ContentType() string {
 	if r.HTTPResponse != nil {
 		return r.HTTPResponse.Header.Get("Content-Type")
 	}
@@ -6190,6 +6323,21 @@ func (c *ClientWithResponses) GetDeploymentWithResponse(ctx context.Context, id 
 	return ParseGetDeploymentResponse(rsp)
 }
 
+// CancelDeploymentSBuildWithResponse Cancel a deployment's build
+//
+// Cancel the build. 200 if it is already canceled, 409 if it has ended otherwise.
+//
+// Returns a wrapper object for the known response body format(s).
+//
+// Corresponds with POST /v1/deployments/{id}/cancel (the `CancelDeploymentSBuild` operationId).
+func (c *ClientWithResponses) CancelDeploymentSBuildWithResponse(ctx context.Context, id DeploymentId, reqEditors ...RequestEditorFn) (*CancelDeploymentSBuildResponse, error) {
+	rsp, err := c.CancelDeploymentSBuild(ctx, id, reqEditors...)
+	if err != nil {
+		return nil, err
+	}
+	return ParseCancelDeploymentSBuildResponse(rsp)
+}
+
 // ReadBuildLogWithResponse Read or follow a build log
 //
 // Return the log so far as text, or stream it from the start to the end of the build.
@@ -6825,6 +6973,50 @@ func ParseGetDeploymentResponse(rsp *http.Response) (*GetDeploymentResponse, err
 			return nil, err
 		}
 		response.JSON200 = &dest
+
+	case strings.Contains(rsp.Header.Get("Content-Type"), "json") && true:
+		var dest Error
+		if err := json.Unmarshal(bodyBytes, &dest); err != nil {
+			return nil, err
+		}
+		response.JSONDefault = &dest
+
+	}
+
+	return response, nil
+}
+
+// ParseCancelDeploymentSBuildResponse parses an HTTP response from a CancelDeploymentSBuildWithResponse call
+func ParseCancelDeploymentSBuildResponse(rsp *http.Response) (*CancelDeploymentSBuildResponse, error) {
+	bodyBytes, err := io.ReadAll(rsp.Body)
+	defer func() { _ = rsp.Body.Close() }()
+	if err != nil {
+		return nil, err
+	}
+
+	response := &CancelDeploymentSBuildResponse{
+		Body:         bodyBytes,
+		HTTPResponse: rsp,
+	}
+
+	switch {
+	case strings.Contains(rsp.Header.Get("Content-Type"), "json") && rsp.StatusCode == 200:
+		var dest struct {
+			Data Deployment `json:"data"`
+		}
+		if err := json.Unmarshal(bodyBytes, &dest); err != nil {
+			return nil, err
+		}
+		response.JSON200 = &dest
+
+	case strings.Contains(rsp.Header.Get("Content-Type"), "json") && rsp.StatusCode == 202:
+		var dest struct {
+			Data Deployment `json:"data"`
+		}
+		if err := json.Unmarshal(bodyBytes, &dest); err != nil {
+			return nil, err
+		}
+		response.JSON202 = &dest
 
 	case strings.Contains(rsp.Header.Get("Content-Type"), "json") && true:
 		var dest Error

@@ -27,6 +27,9 @@ _STEP_CONDITIONS = {
     ASSEMBLE: (status.ASSEMBLING, "Fetching and checking the source, and appending it to its image."),
     DEPENDENCIES: (status.INSTALLING, "Installing the dependencies with Kaniko."),
 }
+_CANCELED = build_result.BuildFailure(
+    BuildReason.CANCELED, "The build was canceled.", "Deploy again to build this source."
+)
 
 
 @dataclass(frozen=True)
@@ -55,6 +58,8 @@ def decide(observed: ObservedDeployment, now: datetime, config: ControllerConfig
         return Decision(delete=deadlines.delete_live_pods(observed.pods))
     if deployment.failed or deployment.built:
         return deadlines.clean_up(deployment, observed.pods, now, config.timing)
+    if deployment.cancel:
+        return fail(observed, _CANCELED, now)
     if observed.project is None:
         message = f"Project {deployment.project} does not exist; create it."
         waits = status.pending(deployment, status.PROJECT_NOT_FOUND, message, now)

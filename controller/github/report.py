@@ -123,8 +123,8 @@ def pull_request(deployment: Deployment) -> int | None:
 def _state(deployment: Deployment) -> tuple[str, str]:
     if deployment.failed:
         error = deployment.status.get("error") or {}
-        if error.get("reason") == BuildReason.SUPERSEDED:
-            # Not a fault of the commit: a newer one came before its build.
+        if error.get("reason") in (BuildReason.SUPERSEDED, BuildReason.CANCELED):
+            # Not a fault of the commit: a newer one came before its build, or a user canceled the build.
             return "error", f"Not built: {error.get('message') or 'a newer commit is deployed'}"
         return "failure", f"{error.get('reason') or 'Failed'}: {error.get('message') or 'see the build log'}"
     if deployment.preview and deployment.built and ANNOTATION_CLOSED in deployment.annotations:

@@ -1,4 +1,4 @@
-// A deployment: its status, its live build log, and rollback.
+// A deployment: its status, its live build log, cancellation and rollback.
 
 import { change, followStream, get } from "../api.js";
 import { statusBadge, definitionList, fill, h, errorBox, docsLink, notify } from "../dom.js";
@@ -46,8 +46,18 @@ function summary(details, path, update) {
       rollbackButton.disabled = false;
     }
   } }, "Roll back");
+  const cancelButton = h("button", { disabled: details.cancel_requested, onclick: async () => {
+    cancelButton.disabled = true;
+    try {
+      await change("POST", `${path}/cancel`);
+      await update();
+    } catch (failure) {
+      notify(failure.message);
+      cancelButton.disabled = false;
+    }
+  } }, "Cancel");
   return [
-    h("div", { class: "spread" }, h("h1", {}, details.id), h("div", { class: "row" }, statusBadge(status), status === "superseded" && rollbackButton)),
+    h("div", { class: "spread" }, h("h1", {}, details.id), h("div", { class: "row" }, statusBadge(status), status === "superseded" && rollbackButton, (status === "pending" || status === "building") && cancelButton)),
     definitionList([
       ["Project", h("a", { href: linkTo("projects", details.project) }, details.project)],
       ["Message", details.message || null],
@@ -56,6 +66,7 @@ function summary(details, path, update) {
       ["Active since", details.activated_at && ago(details.activated_at)],
       ["Queue position", details.queue_position],
       ["Waiting", waitingText(details.waiting)],
+      ["Cancel", details.cancel_requested && "requested"],
     ]),
     error && errorBox(error.reason, error.message, error.hint, docsLink(error)),
     (status === "active" || status === "superseded") && h("details", {}, h("summary", {}, "New run"), newRun(details.id)),

@@ -16,7 +16,7 @@ from api.store.sql.notifier import Notifier
 from api.store.sql.schema import deployments, projects
 from crds import conditions, objects
 from crds.kinds import PROJECT
-from crds.reasons import STATUS_OF_PHASE
+from crds.reasons import STATUS_OF_PHASE, BuildReason
 from crds.times import parse_time
 
 QUEUED = "Queued"
@@ -50,6 +50,21 @@ class DeploymentRow:
     def message(self) -> str | None:
         """The commit's subject, or the message it was created with."""
         return self.spec.get("message")
+
+    @property
+    def cancel(self) -> bool:
+        """Whether its cancellation was requested."""
+        return bool(self.spec.get("cancel"))
+
+    @property
+    def ended(self) -> bool:
+        """Whether its build has ended."""
+        return self.built or self.status == "failed"
+
+    @property
+    def canceled(self) -> bool:
+        """Whether its build was canceled."""
+        return self.status == "failed" and (self.error or {}).get("reason") == BuildReason.CANCELED
 
     @property
     def git_sha(self) -> str | None:

@@ -1,4 +1,4 @@
-"""Routes of deployments: create, list, get, roll back."""
+"""Routes of deployments: create, list, get, roll back, cancel."""
 
 import asyncio
 from collections.abc import Callable, Mapping
@@ -217,6 +217,31 @@ async def rollback(call: EndpointCall) -> web.StreamResponse:
     return responses.item(view.detail(row, call.services.config.public_url))
 
 
+async def cancel(call: EndpointCall) -> web.StreamResponse:
+    """Cancel the build. 200 if it is already canceled, 409 if it has ended otherwise."""
+    row, services = await lookup.deployment(call), call.services
+    if not row.ended:
+        patch = {"metadata": {"uid": row.uid}, "spec": {"cancel": True}}
+        try:
+            raw = await services.kube.patch(DEPLOYMENT, row.name, patch)
+        except (kube_errors.Invalid, kube_errors.KubeNotFound):
+            # The build ended meanwhile or the object was deleted; the row shows it once the end is recorded.
+            row = await lookup.deployment(call)
+            if not row.ended:
+                raise errors.unavailable(
+                    "the build is ending; repeat the request to see its outcome"
+                ) from None
+        else:
+            await services.store.deployments.observe(Deployment(raw))
+            row = await lookup.deployment(call)
+            return responses.item(view.detail(row, services.config.public_url), 202)
+    if not row.canceled:
+        raise errors.conflict(
+            f"the build has already ended: the deployment is {row.status}", status=row.status
+        )
+    return responses.item(view.detail(row, services.config.public_url, docs_url=services.config.docs_url))
+
+
 ENDPOINTS = (
     Endpoint(
         "GET",
@@ -267,6 +292,18 @@ ENDPOINTS = (
         "deploy",
         summary="Roll back to a deployment",
         responses=(item_response(schema.DETAIL, schema.EXAMPLE, description="The deployment is active."),),
+        error_statuses=(409,),
+    ),
+    Endpoint(
+        "POST",
+        "/v1/deployments/{id}/cancel",
+        cancel,
+        "deploy",
+        summary="Cancel a deployment's build",
+        responses=(
+            item_response(schema.DETAIL, schema.EXAMPLE, description="The build is already canceled."),
+            item_response(schema.DETAIL, schema.EXAMPLE, 202, "The build will be canceled."),
+        ),
         error_statuses=(409,),
     ),
 )

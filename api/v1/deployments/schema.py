@@ -101,6 +101,10 @@ DETAIL = response_object(
             "description": "Its position in the build queue; only while it is queued.",
         },
         "waiting": WAITING,
+        "cancel_requested": {
+            "type": "boolean",
+            "description": "Whether its build is being canceled; only from the request until it has ended.",
+        },
         "entrypoints": {
             "type": "array",
             "items": TEXT,
@@ -110,7 +114,7 @@ DETAIL = response_object(
             ),
         },
     },
-    ("queue_position", "waiting", "entrypoints", "error"),
+    ("queue_position", "waiting", "cancel_requested", "entrypoints", "error"),
 )
 
 CREATE_EXAMPLE = {

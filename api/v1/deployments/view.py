@@ -35,12 +35,14 @@ def detail(
     """Return a deployment with all fields; `queue_position` only while it waits for a build slot, from 1.
 
     `waiting` only while it is pending: the reason of the condition Ready. `entrypoints` only if its plan has
-    names.
+    names. `cancel_requested` only until its build has ended.
     """
     fields = item(row)
     ready = conditions.find(row.conditions, conditions.READY) if row.status == "pending" else None
     if ready is not None:
         fields["waiting"] = waiting({**ready, "since": ready.get("lastTransitionTime")})
+    if row.cancel and not row.ended:
+        fields["cancel_requested"] = True
     if named := entrypoints.named(row.plan):
         fields["entrypoints"] = list(named)
     if position is not None:

@@ -223,6 +223,32 @@ export interface paths {
         patch?: never;
         trace?: never;
     };
+    "/v1/deployments/{id}/cancel": {
+        parameters: {
+            query?: never;
+            header?: never;
+            path: {
+                /**
+                 * @description A deployment's id, for example dep_ab12.
+                 * @example dep_ab12
+                 */
+                id: components["schemas"]["DeploymentId"];
+            };
+            cookie?: never;
+        };
+        get?: never;
+        put?: never;
+        /**
+         * Cancel a deployment's build
+         * @description Cancel the build. 200 if it is already canceled, 409 if it has ended otherwise.
+         */
+        post: operations["cancel_deployment_s_build"];
+        delete?: never;
+        options?: never;
+        head?: never;
+        patch?: never;
+        trace?: never;
+    };
     "/v1/deployments/{id}/logs": {
         parameters: {
             query?: never;
@@ -594,6 +620,8 @@ export interface components {
             /** @description Its position in the build queue; only while it is queued. */
             queue_position?: number;
             waiting?: components["schemas"]["Waiting"];
+            /** @description Whether its build is being canceled; only from the request until it has ended. */
+            cancel_requested?: boolean;
             /** @description Names of the crews or graphs of its configuration, of which a run can choose one as `entrypoint`; only if the configuration has names. */
             entrypoints?: string[];
         };
@@ -2128,6 +2156,54 @@ export interface operations {
         responses: {
             /** @description The deployment is active. */
             200: {
+                headers: {
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/json": {
+                        data: components["schemas"]["Deployment"];
+                    };
+                };
+            };
+            /** @description A failure. */
+            default: {
+                headers: {
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/json": components["schemas"]["Error"];
+                };
+            };
+        };
+    };
+    cancel_deployment_s_build: {
+        parameters: {
+            query?: never;
+            header?: never;
+            path: {
+                /**
+                 * @description A deployment's id, for example dep_ab12.
+                 * @example dep_ab12
+                 */
+                id: components["schemas"]["DeploymentId"];
+            };
+            cookie?: never;
+        };
+        requestBody?: never;
+        responses: {
+            /** @description The build is already canceled. */
+            200: {
+                headers: {
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/json": {
+                        data: components["schemas"]["Deployment"];
+                    };
+                };
+            };
+            /** @description The build will be canceled. */
+            202: {
                 headers: {
                     [name: string]: unknown;
                 };

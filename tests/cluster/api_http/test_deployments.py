@@ -168,3 +168,34 @@ async def test_rollback_to_unbuilt_or_preview_is_refused(testbed, project):
     await testbed.mark_built(project, name_of(preview["id"]), active=False)
     status, found, _ = await testbed.call("POST", f"/v1/deployments/{preview['id']}/rollback", {})
     assert status == 409 and "preview" in found["error"]["message"]
+
+
+async def test_cancel_answers_as_the_cancel_of_a_run(testbed, project):
+    ticket = await upload(testbed, project)
+    body = {"project": project, "build_context_url": ticket["build_context_url"]}
+    made = await testbed.data("POST", "/v1/deployments", body)
+    path, name = f"/v1/deployments/{made['id']}", name_of(made["id"])
+    status, found, _ = await testbed.call("POST", f"{path}/cancel")
+    assert (status, found["data"]["cancel_requested"]) == (202, True)
+    assert (await testbed.kube.get(DEPLOYMENT, name))["spec"]["cancel"] is True
+    assert (await testbed.call("POST", f"{path}/cancel", {}))[0] == 202
+    error = {"reason": "Canceled", "message": "The build was canceled."}
+    await testbed.patch_status(DEPLOYMENT, name, phase="Failed", error=error)
+
+    async def wait_status(expected):
+        while (shown := await testbed.data("GET", path))["status"] != expected:
+            await asyncio.sleep(0.02)
+        return shown
+
+    assert "cancel_requested" not in await wait_status("failed")
+    status, found, _ = await testbed.call("POST", f"{path}/cancel")
+    assert (status, found["data"]["error"]["reason"]) == (200, "Canceled")
+    built = await testbed.data("POST", "/v1/deployments", body)
+    await testbed.mark_built(project, name_of(built["id"]))
+    path = f"/v1/deployments/{built['id']}"
+    # Whether its watch has shown the end or the kube-apiserver refuses: not canceled.
+    status, found, _ = await testbed.call("POST", f"{path}/cancel")
+    assert status in (409, 503)
+    await wait_status("active")
+    status, found, _ = await testbed.call("POST", f"{path}/cancel")
+    assert (status, found["error"]["details"]["status"]) == (409, "active")

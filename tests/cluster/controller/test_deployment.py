@@ -3,14 +3,18 @@
 import asyncio
 import contextlib
 from dataclasses import replace
+from datetime import UTC, datetime
 
 import pytest
 
 from controller.deployment import queue
 from controller.deployment.deadlines import STOP_GRACE_SECONDS
+from controller.deployment.reported_results import ReportedResult
 from controller.deployment.steps import ANNOTATION_STEP
+from controller.runtime import event_map
 from crds import kinds, names
 from crds.objects import Deployment, Pod
+from kube import errors
 from tests.cluster.controller.conftest import (
     FAST,
     IMAGE,
@@ -281,3 +285,107 @@ async def test_deleted_deployment_deletes_its_pods(testbed):
     async with asyncio.timeout(300):
         while (await testbed.kube.list(kinds.POD)).items:
             await asyncio.sleep(0.2)
+
+
+async def cancel(kube, name: str) -> bool:
+    """Cancel a build as kubectl does. Return False if the kube-apiserver refuses because it has ended."""
+    try:
+        await kube.patch(kinds.DEPLOYMENT, name, {"spec": {"cancel": True}})
+    except errors.Invalid as refusal:
+        assert "can no longer be canceled" in refusal.message
+        return False
+    return True
+
+
+async def wait_canceled(testbed, name: str) -> Deployment:
+    return Deployment(await testbed.until(kinds.DEPLOYMENT, name, lambda o: o["status"]["phase"] == "Failed"))
+
+
+@both_triggers
+async def test_canceled_build_loses_its_pod_and_frees_its_slot(idle_builds):
+    testbed = idle_builds
+    await testbed.project()
+    await testbed.deployment("dep-old")
+    await testbed.wait_active("dep-old")
+    await create(testbed, "dep-a", source=archive("a"))
+    await testbed.until(kinds.DEPLOYMENT, "dep-a", lambda o: o["status"].get("buildPod"))
+    await create(testbed, "dep-b", source=archive("b"))
+    await testbed.until(kinds.DEPLOYMENT, "dep-b", lambda o: condition(o, "Ready") == ("Unknown", "Queued"))
+    assert await cancel(testbed.kube, "dep-a")
+    found = await wait_canceled(testbed, "dep-a")
+    assert found.error["reason"] == "Canceled" and found.image is None
+    assert condition(found, "Ready") == ("False", "Canceled")
+    async with asyncio.timeout(120):
+        while await testbed.kube.get(kinds.POD, "dep-a-a1") is not None:
+            await asyncio.sleep(0.05)
+    await testbed.until(kinds.DEPLOYMENT, "dep-b", lambda o: o["status"].get("buildPod"))
+    project = await testbed.kube.get(kinds.PROJECT, "demo")
+    assert project["status"]["activeDeployment"] == "dep-old"
+    with pytest.raises(errors.Invalid, match="cannot be undone"):
+        await testbed.kube.patch(kinds.DEPLOYMENT, "dep-a", {"spec": {"cancel": False}})
+
+
+async def test_canceled_build_in_the_queue_never_gets_a_pod(idle_builds):
+    testbed = idle_builds
+    await testbed.project()
+    await create(testbed, "dep-a", source=archive("a"))
+    await testbed.until(kinds.DEPLOYMENT, "dep-a", lambda o: o["status"].get("buildPod"))
+    for name, sha in (("dep-b", "b"), ("dep-c", "a"), ("dep-d", "d")):
+        await create(testbed, name, source=archive(sha))
+    waiting = {"dep-b": "Queued", "dep-c": "SameSourceBuilding"}
+    for name, reason in waiting.items():
+        await testbed.until(
+            kinds.DEPLOYMENT, name, lambda o, reason=reason: condition(o, "Ready") == ("Unknown", reason)
+        )
+        assert await cancel(testbed.kube, name)
+        assert (await wait_canceled(testbed, name)).error["reason"] == "Canceled"
+    await testbed.mark_built("dep-a")
+    await testbed.until(kinds.DEPLOYMENT, "dep-d", lambda o: o["status"].get("buildPod"))
+    pods = {Pod(raw).name for raw in (await testbed.kube.list(kinds.POD)).items}
+    assert pods <= {"dep-a-a1", "dep-d-a1"}
+    assert not await cancel(testbed.kube, "dep-a")
+
+
+async def test_cancellation_that_races_with_success_has_one_outcome(kube):
+    """Sixteen builds, each ended by whichever write the kube-apiserver accepts first."""
+    timing = replace(FAST, image_pull=600, start_timeout=600)
+    config = settings(
+        kube.namespace,
+        service_image=NO_IMAGE,
+        timing=timing,
+        max_builds=16,
+        max_builds_per_project=16,
+        controller_url="http://controller.example",
+    )
+    async with controller(kube, config) as process:
+        testbed = ControllerTestbed(kube, config, process)
+        await testbed.project()
+        builds = [f"dep-{number:02d}" for number in range(16)]
+        for number, name in enumerate(builds):
+            source = {"archive": {"upload": "upl_1", "sha256": f"{number:064x}"}}
+            await create(testbed, name, source=source)
+
+        async def race(number: int, name: str) -> bool:
+            found = await testbed.until(kinds.DEPLOYMENT, name, lambda o: o["status"].get("buildPod"))
+            pod = Pod(await testbed.until(kinds.POD, f"{name}-a1", lambda _: True))
+            image = f"{config.repository('demo')}@sha256:{number:064x}"
+            built = {"outcome": "built", "image": image, "plan": {}, "tree": "t", "build_key": "k"}
+
+            async def succeed() -> None:
+                result = ReportedResult("assemble", built, datetime.now(UTC).timestamp())
+                process._reported_results.put(found["metadata"]["uid"], pod.uid, result)
+                process.queues.add(event_map.deployment(name))
+
+            order = (cancel(kube, name), succeed()) if number % 2 else (succeed(), cancel(kube, name))
+            accepted = await asyncio.gather(*order)
+            return True in accepted
+
+        canceled = await asyncio.gather(*(race(number, name) for number, name in enumerate(builds)))
+        for name, accepted in zip(builds, canceled, strict=True):
+            end = Deployment(
+                await testbed.until(
+                    kinds.DEPLOYMENT, name, lambda o: Deployment(o).failed or Deployment(o).built
+                )
+            )
+            assert end.failed == accepted and end.built != accepted, (name, accepted, end.status)
+            assert not accepted or end.error["reason"] == "Canceled"

@@ -1,4 +1,4 @@
-"""`crewyard deployments`: list and show deployments; `crewyard rollback`."""
+"""`crewyard deployments`: list, show and cancel deployments; `crewyard rollback`."""
 
 import click
 
@@ -42,10 +42,22 @@ def show(context: CliContext, deployment: str) -> None:
     more = [field("git_sha"), field("build_logs_url", "BUILD LOG")]
     if "waiting" in shown:
         more.append(Column("WAITING", lambda row: waiting(row["waiting"])))
+    if shown.get("cancel_requested"):
+        more.append(Column("CANCELING", lambda row: "yes"))
     if "entrypoints" in shown:
         more.append(field("entrypoints"))
     error = [_error_column(key) for key in shown.get("error", ())]
     context.output.details(shown, (*COLUMNS, *more, *error))
+
+
+@deployments.command("cancel")
+@click.argument("deployment")
+@with_context
+def cancel(context: CliContext, deployment: str) -> None:
+    """Cancel a queued or running build; the active deployment stays active."""
+    shown = context.client.cancel_deployment(deployment)
+    canceled = shown["status"] == "failed"
+    context.output.item(shown, f"{deployment} is {'canceled' if canceled else 'stopping'}")
 
 
 def _error_column(key: str) -> Column:

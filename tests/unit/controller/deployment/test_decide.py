@@ -105,6 +105,17 @@ def test_it_waits_for_its_turn_and_for_its_project(look):
     assert alone.status["conditions"][0]["reason"] == "ProjectNotFound"
 
 
+@pytest.mark.parametrize("project", ["there", None])
+def test_a_canceled_build_fails_and_creates_nothing(make, config, steps, project):
+    deployment = make.deployment(built=False, cancel=True)
+    pods = steps.assemble(BUILT).pods
+    seen = ObservedDeployment(deployment, make.project() if project else None, pods)
+    decision = decide(seen, make.now, config)
+    assert not decision.create and "image" not in decision.status
+    assert (decision.status["phase"], decision.status["error"]["reason"]) == ("Failed", "Canceled")
+    assert decision.enqueue == (("projects", "demo"),)
+
+
 def test_an_image_of_the_same_source_is_taken_over_without_a_pod(look, make):
     taken = {"plan": {"framework": "python"}, "tree": "t", "buildKey": "b", "dependenciesKey": "d"}
     twin = make.deployment("dep-b", status={**taken, "sourceKey": "k", "order": 3})
