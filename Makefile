@@ -68,7 +68,7 @@ test: ## check, and the tests of a change: unit, against the kube-apiserver, end
 test-all: ## all tests but the campaign: also those marked `nightly`
 	@$(PYTHON) -m dev fit test-all
 	@$(MAKE) up $(STAMP) tools
-	$(call complete_run,-m "not campaign and not alone",CREWYARD_GROUND_FAULTS=1 CREWYARD_COMPLETE_RUN=1 $(BIN)/pytest -q tests/campaign/ground -m "alone and not campaign")
+	$(call complete_run,-m "not campaign and not alone",CREWYARD_NODE_FAULTS=1 CREWYARD_COMPLETE_RUN=1 $(BIN)/pytest -q tests/campaign/node -m "alone and not campaign")
 
 check: $(STAMP) ## run the quick checks side by side: lint, types, contracts, unit tests
 	@$(MAKE) -j2 --output-sync=target lint types contracts unit
@@ -99,7 +99,7 @@ e2e: $(STAMP) up tools ## end-to-end tests
 campaign: ## two hours of fault injection, Runs compared with Jobs, and a report (reproduce: SEED=number ONLY=test)
 	@$(PYTHON) -m dev fit campaign
 	@$(MAKE) up $(STAMP) tools
-	@eval "$$($(PYTHON) -m dev env)" && CREWYARD_GROUND_FAULTS=1 CREWYARD_CAMPAIGN_SEED="$(SEED)" \
+	@eval "$$($(PYTHON) -m dev env)" && CREWYARD_NODE_FAULTS=1 CREWYARD_CAMPAIGN_SEED="$(SEED)" \
 	  CREWYARD_CAMPAIGN_REPORT="$${CREWYARD_CAMPAIGN_REPORT:-$$(mktemp -d)}" \
 	  $(BIN)/pytest -s --durations=25 -o timeout=3600 -o faulthandler_timeout=3500 tests/campaign tests/security/holes $(if $(ONLY),-m "" -k "$(ONLY)",-m campaign)
 

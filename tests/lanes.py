@@ -12,26 +12,26 @@ from collections.abc import Iterator
 from pathlib import Path
 
 HERE = Path(__file__).parent
-FREE = ("e2e/test_documentation_site.py",)
+FREE = ("e2e/docs/test_documentation_site.py",)
 """Files in the folders of a lane that use nothing of the service."""
 LANES = {
     "node": (
-        "e2e/test_fences.py",
-        "e2e/test_hostile.py",
-        "e2e/test_hostile_build.py",
-        "e2e/test_node_lost.py",
-        "e2e/test_documented_commands.py",
-        "e2e/test_documented_objects.py",
-        "e2e/test_demo.py",
-        "e2e/test_frameworks.py",
-        "e2e/test_git_access.py",
+        "e2e/isolation/test_fences.py",
+        "e2e/isolation/test_hostile.py",
+        "e2e/isolation/test_hostile_build.py",
+        "e2e/nodes/test_node_lost.py",
+        "e2e/docs/test_documented_commands.py",
+        "e2e/docs/test_documented_objects.py",
+        "e2e/docs/test_demo.py",
+        "e2e/frameworks/test_frameworks.py",
+        "e2e/git/test_git_access.py",
         "security/test_names.py",
         "security/test_rights.py",
         "security/test_writers_policy.py",
         "actions/test_real.py",
         "monitoring/test_scrape.py",
-        "e2e/test_build_queue.py",
-        "e2e/test_outage.py",
+        "e2e/builds/test_build_queue.py",
+        "e2e/nodes/test_outage.py",
         "security/test_canary.py",
     ),
     "service": ("e2e", "clients/test_whole.py"),

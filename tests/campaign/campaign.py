@@ -13,11 +13,11 @@ import time
 from collections import Counter
 from collections.abc import AsyncIterator, Awaitable, Iterable
 
-from tests.campaign import checker, observation
+from tests.campaign.checks import checker, observation
+from tests.campaign.checks.observed import CANCELED, SUCCEEDED, CampaignPlan, Observations, StreamRead
 from tests.campaign.ledger import LedgerEntry
-from tests.campaign.observed import CANCELED, SUCCEEDED, CampaignPlan, Observations, StreamRead
 from tests.campaign.reader import EventReaders
-from tests.campaign.report import CampaignReport, ReportColumn
+from tests.campaign.reports.report import CampaignReport, ReportColumn
 from tests.campaign.store.snapshot import in_directory
 from tests.campaign.testbed import ApiAway, CampaignTestbed
 from tests.campaign.watcher import StatusWatcher

@@ -7,8 +7,8 @@ from pathlib import Path
 import pytest
 
 from tests.campaign import schedule
-from tests.campaign.progress import CampaignProgress
-from tests.campaign.report import PLACE
+from tests.campaign.reports.progress import CampaignProgress
+from tests.campaign.reports.report import PLACE
 
 
 def pytest_configure(config: pytest.Config) -> None:

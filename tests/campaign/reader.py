@@ -11,8 +11,8 @@ from collections.abc import AsyncIterator
 import aiohttp
 
 from crds.names import id_of
-from tests.campaign.checker import EVENTS, Violation
-from tests.campaign.observed import ObservedEvent, StreamRead
+from tests.campaign.checks.checker import EVENTS, Violation
+from tests.campaign.checks.observed import ObservedEvent, StreamRead
 from tests.campaign.testbed import CampaignTestbed
 
 PAUSE = 0.5

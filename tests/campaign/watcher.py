@@ -14,7 +14,7 @@ import aiohttp
 from crds.kinds import RUN
 from crds.names import name_of
 from kube import errors
-from tests.campaign.observed import FAILED, PENDING, RUNNING, SUCCEEDED, TERMINAL, StatusObservation
+from tests.campaign.checks.observed import FAILED, PENDING, RUNNING, SUCCEEDED, TERMINAL, StatusObservation
 from tests.campaign.testbed import CampaignTestbed
 from tests.campaign.workload import JOB
 

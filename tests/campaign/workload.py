@@ -17,7 +17,7 @@ import aiohttp
 from crds.kinds import Kind
 from crds.names import name_of
 from kube import errors
-from tests.campaign.observed import SUCCEEDED, RequestedRun
+from tests.campaign.checks.observed import SUCCEEDED, RequestedRun
 from tests.campaign.testbed import LIMITS, CampaignTestbed
 
 JOB = Kind("batch", "v1", "jobs", "Job")

@@ -7,7 +7,7 @@ A hidden comment before a block says what tests do with it:
     <!-- not run: why -->     only shown
     <!-- given: what -->      the page takes a deployed project called research for granted
 
-Called by tests/unit/docs and by tests/e2e/test_documented_commands.py.
+Called by tests/unit/docs and by tests/e2e/docs/test_documented_commands.py.
 """
 
 import re

@@ -9,7 +9,7 @@ from collections.abc import Awaitable, Callable
 from dataclasses import dataclass
 from pathlib import Path
 
-from tests.campaign.checker import Violation
+from tests.campaign.checks.checker import Violation
 
 PACKAGES = ("api", "build", "controller", "crds", "egress", "kube", "plan", "runner")
 """What the processes of the product are made of."""

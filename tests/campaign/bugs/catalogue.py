@@ -6,7 +6,7 @@ Called by the tests of seeded bugs.
 
 from tests.campaign.bugs import fake_runner_scenes, pod_scenes, scenes
 from tests.campaign.bugs.bug import Bug, Edit
-from tests.campaign.checker import ACTIVE, ARTIFACTS, BACKWARD, CROWDED, DOUBLED, EVENTS, WRONG_END
+from tests.campaign.checks.checker import ACTIVE, ARTIFACTS, BACKWARD, CROWDED, DOUBLED, EVENTS, WRONG_END
 
 BUGS = (
     Bug(

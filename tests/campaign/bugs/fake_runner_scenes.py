@@ -13,7 +13,7 @@ from crds.kinds import PROJECT
 from crds.names import id_of
 from crds.times import format_time
 from tests.campaign.bugs.fake_runner import FakeRunner
-from tests.campaign.checker import ARTIFACTS, DOUBLED, EVENTS, LOST, Violation
+from tests.campaign.checks.checker import ARTIFACTS, DOUBLED, EVENTS, LOST, Violation
 from tests.campaign.testbed import CampaignTestbed, open_testbed
 
 

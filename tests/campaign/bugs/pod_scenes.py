@@ -13,7 +13,7 @@ from crds.kinds import POD
 from kube import errors
 from tests.campaign import ledger
 from tests.campaign.campaign import campaign
-from tests.campaign.checker import Violation
+from tests.campaign.checks.checker import Violation
 from tests.campaign.pods import kill_runner
 from tests.campaign.testbed import CampaignTestbed, open_testbed
 

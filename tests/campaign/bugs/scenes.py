@@ -12,7 +12,7 @@ from crds.names import id_of
 from tests.campaign import ledger
 from tests.campaign.bugs.pod_scenes import started
 from tests.campaign.campaign import campaign
-from tests.campaign.checker import ACTIVE, BACKWARD, DOUBLED, Violation
+from tests.campaign.checks.checker import ACTIVE, BACKWARD, DOUBLED, Violation
 from tests.campaign.proxy.call import ProxiedRequest
 from tests.campaign.proxy.rule import DropEvents, ProxiedEvent, SlowRequests
 from tests.campaign.proxy.server import apiserver_proxy

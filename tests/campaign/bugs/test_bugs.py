@@ -11,7 +11,7 @@ from _pytest.mark import ParameterSet
 from tests.campaign.bugs import pod_scenes
 from tests.campaign.bugs.bug import Bug, Scene, copied, plant
 from tests.campaign.bugs.catalogue import BUGS, DAILY, QUICK
-from tests.campaign.report import keep_bug
+from tests.campaign.reports.report import keep_bug
 from tests.campaign.testbed import ROOT
 
 SLOW = [bug for bug in BUGS if bug.name not in QUICK]

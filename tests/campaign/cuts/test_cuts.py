@@ -9,10 +9,9 @@ from pathlib import Path
 
 import pytest
 
-from tests.campaign import observation
-from tests.campaign import report as figures
 from tests.campaign.bugs.bug import copied
-from tests.campaign.checker import WRONG_END, Violation
+from tests.campaign.checks import observation
+from tests.campaign.checks.checker import WRONG_END, Violation
 from tests.campaign.cuts import passes
 from tests.campaign.cuts.image_deletion import DeletedImages
 from tests.campaign.cuts.passes import PassReport
@@ -26,7 +25,8 @@ from tests.campaign.cuts.scenario import (
     SubmittedRun,
 )
 from tests.campaign.cuts.stage import stage
-from tests.campaign.report import ReportColumn, require_good
+from tests.campaign.reports import report as figures
+from tests.campaign.reports.report import ReportColumn, require_good
 from tests.campaign.testbed import ROOT
 
 SETTLE = "prune_settle: float = 30.0"

@@ -25,7 +25,7 @@ from tests.campaign.proxy.rule import (
     LostResponse,
     ProxyRule,
 )
-from tests.campaign.report import require_good
+from tests.campaign.reports.report import require_good
 
 CONCURRENCY = 10
 PROMISED = 20.0

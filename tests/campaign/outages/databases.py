@@ -6,8 +6,8 @@ from collections.abc import AsyncIterator
 
 import asyncpg
 
-from tests.campaign.outages.link import Link
-from tests.campaign.outages.rule import GarbageBytes, LinkRule
+from tests.campaign.outages.network.link import Link
+from tests.campaign.outages.network.rule import GarbageBytes, LinkRule
 from tests.testbed.ports import free_port
 from tests.unit.api.store import postgres_server as pg
 

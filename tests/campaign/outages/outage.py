@@ -15,7 +15,7 @@ from contextlib import AbstractAsyncContextManager
 from typing import Any
 
 from tests.campaign.campaign import Campaign, campaign
-from tests.campaign.checker import Violation
+from tests.campaign.checks.checker import Violation
 from tests.campaign.ledger import END
 from tests.campaign.outages.caller import ContinuousCaller
 from tests.campaign.testbed import CampaignTestbed

@@ -9,8 +9,8 @@ from typing import Any
 
 import aiohttp
 
+from tests.campaign.checks.observed import ApiRunRecord
 from tests.campaign.image import CREW
-from tests.campaign.observed import ApiRunRecord
 from tests.campaign.testbed import CampaignTestbed
 from tests.e2e.upload_project import archive
 

@@ -7,11 +7,11 @@ import pytest
 
 from tests.campaign.outages import databases
 from tests.campaign.outages.databases import PostgresBehindLink
-from tests.campaign.outages.link import open_link
+from tests.campaign.outages.network.link import open_link
+from tests.campaign.outages.network.rule import SilentLink, SlowLink
 from tests.campaign.outages.outage import Outage, outage
-from tests.campaign.outages.rule import SilentLink, SlowLink
 from tests.campaign.outages.volume import full, volume
-from tests.campaign.report import require_good
+from tests.campaign.reports.report import require_good
 from tests.campaign.testbed import open_testbed
 from tests.unit.api.store import postgres_server as pg
 

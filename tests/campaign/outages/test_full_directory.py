@@ -9,7 +9,7 @@ from tests.campaign.outages.outage import BACK_SECONDS, outage
 from tests.campaign.outages.sources import UploadedSource, source
 from tests.campaign.outages.test_object_store import agree
 from tests.campaign.outages.volume import full, volume
-from tests.campaign.report import require_good
+from tests.campaign.reports.report import require_good
 from tests.campaign.testbed import open_testbed
 
 CONCURRENCY = 6

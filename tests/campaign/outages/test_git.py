@@ -6,10 +6,8 @@ from pathlib import Path
 
 import pytest
 
-from tests.campaign.outages.link import Link, open_link
-from tests.campaign.outages.outage import Outage, outage
-from tests.campaign.outages.remotes import GitFollowingProject
-from tests.campaign.outages.rule import (
+from tests.campaign.outages.network.link import Link, open_link
+from tests.campaign.outages.network.rule import (
     DOWN,
     CutAfterBytes,
     FixedResponse,
@@ -18,7 +16,9 @@ from tests.campaign.outages.rule import (
     SilentLink,
     SlowLink,
 )
-from tests.campaign.report import require_good
+from tests.campaign.outages.outage import Outage, outage
+from tests.campaign.outages.remotes import GitFollowingProject
+from tests.campaign.reports.report import require_good
 from tests.campaign.testbed import CampaignTestbed, open_testbed
 from tests.testbed.git_server import GitServer
 

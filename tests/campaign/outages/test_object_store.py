@@ -7,11 +7,10 @@ from typing import Any
 
 import pytest
 
-from tests.campaign import observation
+from tests.campaign.checks import observation
 from tests.campaign.outages.caller import CUT
-from tests.campaign.outages.link import Link, open_link
-from tests.campaign.outages.outage import BACK_SECONDS, Outage, outage
-from tests.campaign.outages.rule import (
+from tests.campaign.outages.network.link import Link, open_link
+from tests.campaign.outages.network.rule import (
     DOWN,
     UP,
     CutAfterBytes,
@@ -20,9 +19,10 @@ from tests.campaign.outages.rule import (
     SilentLink,
     SlowLink,
 )
+from tests.campaign.outages.outage import BACK_SECONDS, Outage, outage
 from tests.campaign.outages.sources import UploadedSource, disagreement, source
 from tests.campaign.outages.volume import full, volume
-from tests.campaign.report import require_good
+from tests.campaign.reports.report import require_good
 from tests.campaign.testbed import open_testbed
 from tests.unit.api.store import bucket as s3
 

@@ -8,7 +8,7 @@ import aiohttp
 import pytest
 from aiohttp import web
 
-from tests.campaign.observed import ApiRunRecord
+from tests.campaign.checks.observed import ApiRunRecord
 from tests.campaign.outages.caller import CUT, ContinuousCaller
 from tests.campaign.outages.sources import disagreement
 

@@ -5,10 +5,10 @@ import signal
 
 import pytest
 
-from tests.campaign.outages.link import open_link
+from tests.campaign.outages.network.link import open_link
+from tests.campaign.outages.network.rule import GarbageBytes, SilentLink, SlowLink
 from tests.campaign.outages.outage import outage
-from tests.campaign.outages.rule import GarbageBytes, SilentLink, SlowLink
-from tests.campaign.report import require_good
+from tests.campaign.reports.report import require_good
 from tests.campaign.testbed import open_testbed
 from tests.unit.api.ratelimit import redis_server
 

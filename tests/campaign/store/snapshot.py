@@ -1,6 +1,6 @@
 """Snapshots of an API server's store: now, and after all retention periods.
 
-Called by `tests.campaign.observation` when a campaign is over.
+Called by `tests.campaign.checks.observation` when a campaign is over.
 """
 
 import asyncio

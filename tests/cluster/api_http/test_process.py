@@ -12,7 +12,7 @@ import pytest
 
 from crds import api_keys
 from crds.kinds import RUN
-from tests.cluster.api_http.accounts import account, token
+from tests.cluster.api_http.auth.accounts import account, token
 from tests.testbed.ports import free_port
 
 KEY = secrets.token_hex(16)

@@ -4,9 +4,8 @@ from dataclasses import replace
 
 import pytest
 
-from tests.campaign.checker import KINDS, MANY, check
-from tests.campaign.ledger import LedgerEntry
-from tests.campaign.observed import (
+from tests.campaign.checks.checker import KINDS, MANY, check
+from tests.campaign.checks.observed import (
     ApiRunRecord,
     CampaignPlan,
     Observations,
@@ -15,6 +14,7 @@ from tests.campaign.observed import (
     StatusObservation,
     StreamRead,
 )
+from tests.campaign.ledger import LedgerEntry
 
 SHA = "5" * 64
 

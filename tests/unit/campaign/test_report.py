@@ -4,8 +4,8 @@ from collections import Counter
 
 import pytest
 
-from tests.campaign.checker import DOUBLED, LOST, Violation
-from tests.campaign.report import CampaignReport, ReportColumn, require_good
+from tests.campaign.checks.checker import DOUBLED, LOST, Violation
+from tests.campaign.reports.report import CampaignReport, ReportColumn, require_good
 
 RUNS = ReportColumn("Runs", 50, (), 2.5)
 JOBS = ReportColumn(

@@ -4,8 +4,8 @@ import json
 
 import pytest
 
-from tests.campaign.progress import minutes
-from tests.campaign.results import BEGIN, END, insert_table, lines, table
+from tests.campaign.reports.progress import minutes
+from tests.campaign.reports.results import BEGIN, END, insert_table, lines, table
 
 
 def line(name="test_kills", runs=50, broken=(), faults=None, at="2026-11-21T10:00:00Z", recovery=2.5):

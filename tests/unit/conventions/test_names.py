@@ -67,9 +67,7 @@ def test_a_class_name_is_unique_unless_one_class_implements_the_other() -> None:
 
 def test_a_folder_holds_at_most_fifteen_modules() -> None:
     modules = Counter(
-        str(Path(name).parent)
-        for name in files()
-        if is_product(name) and not name.endswith(("__init__.py", "__main__.py"))
+        str(Path(name).parent) for name in files() if not name.endswith(("__init__.py", "__main__.py"))
     )
     assert {folder: count for folder, count in modules.items() if count > MAX_MODULES} == {}
 

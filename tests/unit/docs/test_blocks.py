@@ -8,7 +8,7 @@ import tomllib
 import pytest
 import yaml
 
-from tests.e2e.pages import REPOSITORY, PageNames, script
+from tests.e2e.docs.pages import REPOSITORY, PageNames, script
 from tests.testbed.documentation import PAGES, ROOT, blocks, name_of
 
 SHELL = {"sh", "bash", "console"}

@@ -12,11 +12,11 @@ from tests.lanes import FREE, HERE, LANES, ORDER, group, lane, rank, service_loc
 @pytest.mark.parametrize(
     ("name", "expected"),
     [
-        ("e2e/test_runs.py", "service"),
-        ("e2e/test_hostile.py", "node"),
+        ("e2e/runs/test_runs.py", "service"),
+        ("e2e/isolation/test_hostile.py", "node"),
         ("security/test_canary.py", "node"),
         ("security/test_search.py", "security/test_search.py"),
-        ("e2e/test_documentation_site.py", "e2e/test_documentation_site.py"),
+        ("e2e/docs/test_documentation_site.py", "e2e/docs/test_documentation_site.py"),
         ("cluster/api/test_accept.py", "cluster/api/test_accept.py"),
     ],
 )
@@ -25,7 +25,7 @@ def test_tests_of_the_service_run_in_two_lanes_and_others_by_file(name: str, exp
 
 
 def test_the_attacks_on_the_node_share_a_lane() -> None:
-    attacks = [*HERE.glob("e2e/test_hostile*.py"), HERE / "e2e/test_fences.py"]
+    attacks = [*HERE.glob("e2e/isolation/test_hostile*.py"), HERE / "e2e/isolation/test_fences.py"]
     assert len(attacks) == 3 and {lane(path) for path in attacks} == {"node"}
 
 

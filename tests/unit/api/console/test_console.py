@@ -1,4 +1,4 @@
-"""Serving of the console's files. tests/e2e/test_console.py tests it in a browser."""
+"""Serving of the console's files. tests/e2e/console/test_console.py tests it in a browser."""
 
 import re
 import subprocess

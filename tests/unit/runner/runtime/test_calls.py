@@ -1,6 +1,6 @@
 """Entrypoints of every kind, and the conversion of their return values.
 
-The fakes have the shape of the frameworks' objects; tests/e2e/test_frameworks.py uses the real ones.
+The fakes have the shape of the frameworks' objects; tests/e2e/frameworks uses the real ones.
 """
 
 from __future__ import annotations

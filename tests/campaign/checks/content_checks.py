@@ -1,0 +1,62 @@
+"""Comparison of a run's events and artifacts with the ledger. Pure; called by the checker."""
+
+from collections.abc import Iterable, Iterator, Mapping
+
+from tests.campaign import ledger
+from tests.campaign.checks.observed import ApiRunRecord, StreamRead
+from tests.campaign.ledger import LedgerEntry
+
+STARTED = "run.started"
+STEP = "campaign.step"
+LAST = {"succeeded": "run.completed", "failed": "run.failed", "canceled": "run.canceled"}
+
+
+def events(seen: ApiRunRecord, mine: Iterable[LedgerEntry], broken: bool) -> Iterator[str]:
+    """What is wrong with the events of an ended run. `broken`: its runner died, and the last ones with it."""
+    lines = list(mine)
+    ids = [event.id for event in seen.events]
+    if ids != list(range(1, len(ids) + 1)):
+        yield f"ids are not 1 to {len(ids)}: {_short(ids)}"
+    types = [event.type for event in seen.events]
+    terminal = [kind for kind in types if kind in LAST.values()]
+    if terminal != [LAST[seen.status]] or types[-1:] != terminal:
+        yield f"the terminal events are {terminal} at the end of {len(types)}"
+    begun = any(line.what == ledger.START for line in lines)
+    if types.count(STARTED) != (1 if types[:1] == [STARTED] else 0) or (begun and types[:1] != [STARTED]):
+        yield f"{types.count(STARTED)} times {STARTED}, the first event is {types[:1]}"
+    steps = [int(event.data.get("number") or 0) for event in seen.events if event.type == STEP]
+    if steps != list(range(1, len(steps) + 1)):
+        yield f"steps are lost, doubled or out of order: {_short(steps)}"
+    said = max((int(line.data.get("said") or 0) for line in lines), default=0)
+    over = any(line.what == ledger.END for line in lines)
+    # A crew says a step before it tells the ledger: of one that was cut off there may be one more.
+    most = said if over else said + 1
+    if len(steps) > most or (len(steps) < said and not broken):
+        yield f"{len(steps)} steps where the crew took {said}"
+
+
+def told(reads: Iterable[StreamRead], runs: Mapping[str, ApiRunRecord]) -> Iterator[tuple[str, str]]:
+    """Yield runs whose reader got wrong or too few events: an event that was sent once is on the disk."""
+    for read in reads:
+        seen = runs.get(read.run)
+        there = seen.events if seen else ()
+        same = there[: len(read.events)] == read.events
+        if not same or (read.whole and len(read.events) < len(there)):
+            ids = _short([event.id for event in read.events])
+            yield read.run, f"a reader was told {len(read.events)} events where there are {len(there)}: {ids}"
+
+
+def artifacts(seen: ApiRunRecord, mine: Iterable[LedgerEntry], broken: bool) -> Iterator[str]:
+    """What is wrong with the artifacts of an ended run."""
+    told = {str(line.data["artifact"]): str(line.data["sha256"]) for line in mine if "artifact" in line.data}
+    for name, sha256 in told.items():
+        stored = seen.artifacts.get(name)
+        if stored is None:
+            if not broken:
+                yield f"{name} is lost"
+        elif stored != sha256:
+            yield f"{name} has the sha256 {stored}, not {sha256}"
+
+
+def _short(numbers: list[int]) -> str:
+    return str(numbers) if len(numbers) <= 30 else f"{numbers[:30]}…"
