@@ -12,6 +12,7 @@ from controller.pods.egress import PodEgress, parse_authorities, parse_proxies
 from controller.pods.placement import NodePlacements, parse_placements
 from crds.installation_limits import InstallationLimits, read_limits
 from crds.limits import Plans, parse_plans
+from crds.objects import Project
 from crds.secrets.use import SecretUse, parse_secret_use
 from egress.addresses import AddressRules
 
@@ -89,6 +90,10 @@ class ControllerConfig:
     max_builds: int = 2
     max_builds_per_project: int = 1
     timing: Timing = field(default_factory=Timing)
+
+    def build_ceiling(self, project: Project) -> int:
+        """Return the most builds of a project at a time, by its plan."""
+        return self.plans.of(project.plan).concurrent_builds or self.max_builds_per_project
 
     def repository(self, project: str) -> str:
         """Return the repository of a project's images, without tag or digest."""

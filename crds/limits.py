@@ -34,6 +34,9 @@ class PlanLimits:
     stored_bytes: int = 0
     """Events, artifacts and uploads of a project; 0: the limit `project_bytes` of the installation."""
 
+    concurrent_builds: int = 0
+    """Builds of a project at a time; 0: CREWYARD_MAX_BUILDS_PER_PROJECT."""
+
     @property
     def requests_of_project(self) -> int:
         """The requests per minute of all bound callers of a project."""
@@ -76,6 +79,7 @@ def parse_plans(text: str) -> Plans:
                 int(limits["concurrent_runs"]),
                 int(limits.get("project_requests_per_minute", 0)),
                 int(limits.get("stored_bytes", 0)),
+                int(limits.get("concurrent_builds", 0)),
             )
         except (AttributeError, KeyError, TypeError, ValueError) as error:
             raise ValueError(

@@ -116,10 +116,11 @@ class BuildAdmission:
         if slots is None:
             slots = queue.occupied_slots(view.deployments, (), {})
         queued = {other.name: other for other in (*view.queued, deployment)}
-        return queue.startable(queued.values(), slots, self.config)
+        return queue.startable(queued.values(), slots, view.last_ended, view.ceilings, self.config)
 
     def _wait_reason(self, deployment: Deployment) -> str:
-        return queue.wait_reason(deployment.project, self.config)
+        ceilings, default = self.queue_view.snapshot().ceilings, self.config.max_builds_per_project
+        return queue.wait_reason(deployment.project, ceilings.get(deployment.project, default), self.config)
 
     def _built_from_same_source(self, deployment: Deployment, key: str) -> Deployment | None:
         going = self.marked_for_deletion(deployment.project) or frozenset()

@@ -1,17 +1,18 @@
 """Build queue: which builds may start, and the message of those that wait. Pure.
 
-First in, first out by creation, within the limits of the installation and of each project; a
-project at its limit does not block others behind it. Called by `controller.deployment.queue_view`
-and `build_admission`.
+The projects share the slots (`crds.queues.build_order`), within the limits of the installation and of
+each project's plan; a project at its limit does not block others behind it. Called by
+`controller.deployment.queue_view` and `build_admission`.
 """
 
 from collections import Counter
-from collections.abc import Collection, Iterable, Mapping
+from collections.abc import Iterable, Mapping
 
 from controller.config import ControllerConfig
 from controller.deployment import status
 from crds import conditions, names
-from crds.objects import Deployment, Pod, creation_order
+from crds.objects import Deployment, Pod
+from crds.queues.build_order import QueuedBuild, fair_order
 
 _NOT_QUEUED_REASONS = (status.PROJECT_NOT_FOUND, status.SAME_SOURCE, status.POD_REFUSED)
 
@@ -59,31 +60,50 @@ def occupied_slots(
     return slots
 
 
+def last_ends(deployments: Iterable[Deployment]) -> dict[str, str]:
+    """Return when the last build of each project ended, by the conditions of its Deployments."""
+    ends: dict[str, str] = {}
+    for other in deployments:
+        if has_started(other) and (other.failed or other.built):
+            built = conditions.find(other.conditions, conditions.BUILT) or {}
+            ends[other.project] = max(ends.get(other.project, ""), str(built.get("lastTransitionTime", "")))
+    return ends
+
+
 def startable(
-    queued: Collection[Deployment], slots: Mapping[str, str], config: ControllerConfig
+    queued: Iterable[Deployment],
+    slots: Mapping[str, str],
+    last_ended: Mapping[str, str],
+    ceilings: Mapping[str, int],
+    config: ControllerConfig,
 ) -> frozenset[str]:
-    """Return the names of queued Deployments that may start, given the occupied slots."""
-    projects = Counter(slots.values())
+    """Return the names of queued Deployments that may start, given the occupied slots.
+
+    `ceilings` has the most builds of each project at a time.
+    """
+    running = Counter(slots.values())
+    waiting = (
+        QueuedBuild(each.created, each.name, each.project) for each in queued if each.name not in slots
+    )
     names = set()
-    for other in sorted(queued, key=creation_order):
-        if projects.total() >= config.max_builds:
+    for build in fair_order(waiting, running, last_ended):
+        if running.total() >= config.max_builds:
             break
-        if other.name not in slots and projects[other.project] < config.max_builds_per_project:
-            projects[other.project] += 1
-            names.add(other.name)
+        if running[build.project] < ceilings.get(build.project, config.max_builds_per_project):
+            running[build.project] += 1
+            names.add(build.name)
     return frozenset(names)
 
 
-def wait_reason(project: str, config: ControllerConfig) -> str:
+def wait_reason(project: str, ceiling: int, config: ControllerConfig) -> str:
     """Return the message of a queued Deployment.
 
     It contains nothing that changes while the queue advances, or each step would rewrite all statuses.
     The API server computes the position on read (`api.store.index.deployments`).
     """
-    total, per_project = config.max_builds, config.max_builds_per_project
     return (
-        f"Waiting in the build queue; limits: {_builds(total)} in the installation, "
-        f"{_builds(per_project)} of project {project}."
+        f"Waiting in the build queue; limits: {_builds(config.max_builds)} in the installation, "
+        f"{_builds(ceiling)} of project {project}."
     )
 
 

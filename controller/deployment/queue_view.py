@@ -4,13 +4,14 @@ Hundreds of Deployments may wait, each reconciled every few seconds. Called by
 `controller.deployment.build_admission`.
 """
 
+from collections.abc import Mapping
 from dataclasses import dataclass, field
 
 from controller.config import ControllerConfig
 from controller.deployment import queue
 from controller.runtime.cache import ObjectCache
 from crds import kinds
-from crds.objects import Deployment
+from crds.objects import Deployment, Project
 
 ProjectSourceKey = tuple[str, str]
 """Project and source key."""
@@ -18,12 +19,17 @@ ProjectSourceKey = tuple[str, str]
 
 @dataclass(frozen=True)
 class BuildQueueSnapshot:
-    """Build queue at one moment; `startable` are the names that may start, `built_keys` the built sources."""
+    """Build queue at one moment; `startable` are the names that may start, `built_keys` the built sources.
 
-    deployments: tuple[Deployment, ...]
-    queued: tuple[Deployment, ...]
-    startable: frozenset[str]
-    built_keys: frozenset[ProjectSourceKey]
+    Of each project: `last_ended` is when its last build ended, `ceilings` its most builds at a time.
+    """
+
+    deployments: tuple[Deployment, ...] = ()
+    queued: tuple[Deployment, ...] = ()
+    startable: frozenset[str] = frozenset()
+    built_keys: frozenset[ProjectSourceKey] = frozenset()
+    last_ended: Mapping[str, str] = field(default_factory=dict)
+    ceilings: Mapping[str, int] = field(default_factory=dict)
 
 
 @dataclass
@@ -33,7 +39,7 @@ class BuildQueueView:
     cache: ObjectCache
     config: ControllerConfig
     _generations: tuple[int, int] = (-1, -1)
-    _snapshot: BuildQueueSnapshot = field(default=BuildQueueSnapshot((), (), frozenset(), frozenset()))
+    _snapshot: BuildQueueSnapshot = field(default_factory=BuildQueueSnapshot)
 
     def snapshot(self) -> BuildQueueSnapshot:
         """Return the current queue.
@@ -48,10 +54,15 @@ class BuildQueueView:
 
     def _compute(self) -> BuildQueueSnapshot:
         deployments = tuple(Deployment(raw) for raw in self.cache.all(kinds.DEPLOYMENT))
-        projects = {raw["metadata"]["name"] for raw in self.cache.all(kinds.PROJECT)}
+        ceilings = {
+            project.name: self.config.build_ceiling(project)
+            for project in map(Project, self.cache.all(kinds.PROJECT))
+        }
         # A Deployment without a Project blocks no other.
-        queued = tuple(other for other in deployments if queue.is_queued(other) and other.project in projects)
+        queued = tuple(other for other in deployments if queue.is_queued(other) and other.project in ceilings)
         slots = queue.occupied_slots(deployments, (), {})
+        last_ended = queue.last_ends(deployments)
+        may_start = queue.startable(queued, slots, last_ended, ceilings, self.config)
         keys = ((other, other.status.get("sourceKey")) for other in deployments)
         built = frozenset((other.project, str(key)) for other, key in keys if key and other.built)
-        return BuildQueueSnapshot(deployments, queued, queue.startable(queued, slots, self.config), built)
+        return BuildQueueSnapshot(deployments, queued, may_start, built, last_ended, ceilings)

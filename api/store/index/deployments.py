@@ -16,6 +16,7 @@ from api.store.sql.notifier import Notifier
 from api.store.sql.schema import deployments, projects
 from crds import conditions, objects
 from crds.kinds import PROJECT
+from crds.queues.build_order import QueuedBuild, fair_order
 from crds.reasons import STATUS_OF_PHASE, BuildReason
 from crds.times import parse_time
 
@@ -162,23 +163,33 @@ class Deployments:
         """
         if row.status != "pending" or _ready_reason(row) != QUEUED:
             return None
-        earlier = or_(
-            deployments.c.created_at < row.created_at,
-            and_(deployments.c.created_at == row.created_at, deployments.c.name < row.name),
+        here = deployments.c.namespace == self._namespace
+        queued = and_(
+            here,
+            deployments.c.phase == "pending",
+            # The controller writes Ready as the first condition, and Built as the second.
+            deployments.c.conditions[0]["reason"].as_string() == QUEUED,
         )
-        query = (
-            select(func.count())
-            .select_from(deployments)
-            .where(
-                deployments.c.namespace == self._namespace,
-                deployments.c.phase == "pending",
-                # The controller writes Ready as the first condition.
-                deployments.c.conditions[0]["reason"].as_string() == QUEUED,
-                earlier,
-            )
+        waiting = select(deployments.c.created_at, deployments.c.name, deployments.c.project).where(queued)
+        running = select(deployments.c.project, func.count()).where(
+            here, deployments.c.phase == "building", ~deployments.c.built
         )
+        ended_at = deployments.c.conditions[1]["lastTransitionTime"].as_string()
+        ended = select(deployments.c.project, func.max(ended_at)).where(
+            here,
+            deployments.c.building_at.is_not(None),
+            or_(deployments.c.built, deployments.c.phase == "failed"),
+            deployments.c.project.in_(select(deployments.c.project).where(queued)),
+        )
+        by_project = deployments.c.project
         async with self._database.read() as connection:
-            return int((await connection.execute(query)).scalar_one()) + 1
+            builds = [QueuedBuild(*found) for found in await connection.execute(waiting)]
+            running_rows = (await connection.execute(running.group_by(by_project))).all()
+            ended_rows = (await connection.execute(ended.group_by(by_project))).all()
+        counts = {row[0]: int(row[1]) for row in running_rows}
+        ends = {row[0]: str(row[1] or "") for row in ended_rows}
+        order = fair_order(builds, counts, ends)
+        return next((place for place, each in enumerate(order, 1) if each.name == row.name), None)
 
     async def resource_versions(self) -> dict[str, tuple[str, int]]:
         """Return uid and last seen resourceVersion, by name, of all rows."""

@@ -40,7 +40,7 @@ def detail(
     fields = item(row)
     ready = conditions.find(row.conditions, conditions.READY) if row.status == "pending" else None
     if ready is not None:
-        fields["waiting"] = waiting({**ready, "since": ready.get("lastTransitionTime")})
+        fields["waiting"] = waiting({**ready, "since": ready.get("lastTransitionTime")}, position)
     if row.cancel and not row.ended:
         fields["cancel_requested"] = True
     if named := entrypoints.named(row.plan):

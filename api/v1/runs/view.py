@@ -44,7 +44,7 @@ def detail(
     if position is not None:
         fields["queue_position"] = position
     if row.status == "pending" and row.waiting:
-        fields["waiting"] = waiting(row.waiting)
+        fields["waiting"] = waiting(row.waiting, position)
     if row.cancel and not row.ended:
         fields["cancel_requested"] = True
     if row.status == "succeeded":

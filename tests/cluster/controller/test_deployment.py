@@ -215,6 +215,31 @@ async def test_build_limits_hold_across_restarts(kube):
             await watching
 
 
+async def test_projects_take_turns_although_one_queued_all_its_builds_first(kube):
+    timing = replace(FAST, image_pull=600, start_timeout=600)
+    config = settings(kube.namespace, service_image=NO_IMAGE, timing=timing, max_builds=1)
+    async with controller(kube, config) as process:
+        testbed = ControllerTestbed(kube, config, process)
+        for project in ("a", "b", "c"):
+            await testbed.project(project)
+        for number, project in enumerate("aaaabc"):
+            source = {"archive": {"upload": "upl_1", "sha256": f"{number:064x}"}}
+            await create(testbed, f"dep-{number}-{project}", project, source)
+            await testbed.until(
+                kinds.DEPLOYMENT,
+                f"dep-{number}-{project}",
+                lambda o: o["status"].get("buildPod") or condition(o, "Ready") == ("Unknown", "Queued"),
+            )
+        order: list[str] = []
+        async with asyncio.timeout(120):
+            while len(order) < 6:
+                for name in sorted(await building(kube) - set(order)):
+                    order.append(name)
+                    await testbed.mark_built(name)
+                await asyncio.sleep(0.05)
+    assert [name[-1] for name in order] == list("abcaaa")
+
+
 async def create_sleeping_build_pod(kube, deployment: Deployment) -> None:
     """Create a long-running build pod that no status records, as after a controller crash."""
     owner = {"apiVersion": names.API_VERSION, "kind": "Deployment"}

@@ -46,14 +46,18 @@ def project(name: str = "demo", uid: str = "project-1", active: str | None = Non
 
 
 def deployment(
-    name: str = "dep-a", phase: str = "Superseded", owner: str | None = "project-1", **status: Any
+    name: str = "dep-a",
+    phase: str = "Superseded",
+    owner: str | None = "project-1",
+    project: str = "demo",
+    **status: Any,
 ) -> Deployment:
-    """Return a built Deployment of the project demo, with a new resourceVersion."""
+    """Return a built Deployment, with a new resourceVersion."""
     plan = {"framework": "python", "entrypoint": "main:kickoff", "python": "3.11"}
     body = _object(
         name,
         f"uid-of-{name}",
-        {"project": "demo", "message": f"message of {name}"},
+        {"project": project, "message": f"message of {name}"},
         {"phase": phase, "plan": plan, **status},
     )
     if owner:

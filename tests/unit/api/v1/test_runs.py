@@ -110,12 +110,16 @@ async def test_pending_run_shows_why_it_waits(testbed, crew):
 
 
 async def test_pending_deployment_shows_why_it_waits(testbed, crew):
-    ready = {"type": "Ready", "status": "False", "reason": "Queued", "message": "1 build is ahead"}
+    ready = {"type": "Ready", "status": "False", "reason": "Queued", "message": "2 builds at a time."}
     await testbed.add_deployment(
         "dep-b", crew, "Pending", conditions=[{**ready, "lastTransitionTime": SINCE}]
     )
     shown = (await testbed.get("/v1/deployments/dep_b"))["data"]
-    assert shown["waiting"] == {"reason": "Queued", "message": "1 build is ahead", "since": SINCE}
+    assert shown["waiting"] == {
+        "reason": "Queued",
+        "message": "2 builds at a time. Position 1.",
+        "since": SINCE,
+    }
     assert "waiting" not in (await testbed.get("/v1/deployments/dep_a"))["data"]
 
 

@@ -1,16 +1,18 @@
 """Who may begin a build, and who waits."""
 
+from collections import Counter
 from dataclasses import replace
 
 from hypothesis import HealthCheck, given, settings
 from hypothesis import strategies as st
 
-from controller.deployment.queue import occupied_slots, startable, wait_reason
+from controller.deployment.queue import last_ends, occupied_slots, startable, wait_reason
 from controller.deployment.queue_view import BuildQueueView
 from controller.deployment.reuse import find_building, find_built
 from controller.deployment.source_key import recorded_tree, source_key
 from controller.runtime.cache import ObjectCache
 from crds import kinds
+from crds.limits import parse_plans
 from crds.objects import creation_order
 
 ENTRIES = st.lists(st.tuples(st.sampled_from("abc"), st.integers(0, 3)), max_size=12)
@@ -21,23 +23,52 @@ def waiting(make, name, project, age=60):
     return make.deployment(name, project, built=False, phase="Pending", metadata=meta)
 
 
-@given(entries=ENTRIES, most=st.integers(1, 3), most_each=st.integers(1, 2), data=st.data())
+@given(
+    entries=ENTRIES,
+    most=st.integers(1, 4),
+    ceilings=st.fixed_dictionaries({project: st.integers(1, 3) for project in "abc"}),
+    running=st.lists(st.sampled_from("abcx"), max_size=4),
+    last_ended=st.dictionaries(st.sampled_from("abc"), st.sampled_from(["2026-01-01", "2026-01-02"])),
+)
 @settings(suppress_health_check=[HealthCheck.function_scoped_fixture], deadline=None)
-def test_the_queue_is_fair_within_the_caps(make, config, entries, most, most_each, data):
-    config = replace(config, max_builds=most, max_builds_per_project=most_each)
-    line = [waiting(make, f"dep-{i}", project, age) for i, (project, age) in enumerate(entries)]
-    running = data.draw(st.integers(0, most))
-    taken = {f"dep-r{i}": f"p{i}" for i in range(running)}
-    may = startable(line, taken, config)
-    begin = [d for d in line if d.name in may]
-    assert len(begin) + running <= most
-    assert all(sum(d.project == p for d in begin) <= most_each for p in "abc")
-    waits = sorted((d for d in line if d.name not in may), key=creation_order)
-    # No build waits while a slot is free, and none is overtaken by the same project.
-    for deployment in waits:
-        own = [d for d in begin if d.project == deployment.project]
-        assert len(begin) + running == most or len(own) == most_each
+def test_slots_are_shared_within_the_limits(make, config, entries, most, ceilings, running, last_ended):
+    config = replace(config, max_builds=most)
+    queued = [waiting(make, f"dep-{i}", project, age) for i, (project, age) in enumerate(entries)]
+    taken = {f"dep-r{i}": project for i, project in enumerate(running)}
+    names = startable(queued, taken, last_ended, ceilings, config)
+    started = [d for d in queued if d.name in names]
+    held = Counter([*running, *(d.project for d in started)])
+    assert not started or held.total() <= most
+    for project in {d.project for d in started}:
+        assert held[project] <= ceilings[project]
+        for other in {d.project for d in queued if d.name not in names} - {project}:
+            # Who still waits below its ceiling has as many builds as any project that was given one.
+            assert held[other] >= min(held[project] - 1, ceilings[other])
+    for deployment in queued:
+        if deployment.name in names:
+            continue
+        # No build waits while a slot is free, and none is overtaken by the same project.
+        assert held.total() >= most or held[deployment.project] >= ceilings[deployment.project]
+        own = [d for d in started if d.project == deployment.project]
         assert all(creation_order(d) < creation_order(deployment) for d in own)
+
+
+@given(flood=st.integers(1, 20), others=st.integers(1, 4), most=st.integers(1, 3))
+@settings(suppress_health_check=[HealthCheck.function_scoped_fixture], deadline=None)
+def test_a_flood_of_one_project_delays_another_by_one_build(make, config, flood, others, most):
+    """Slots end one after the other, the oldest first; each project's single build starts within a round."""
+    config = replace(config, max_builds=most, max_builds_per_project=most)
+    queued = [waiting(make, f"dep-a{i:02d}", "a", 1000 - i) for i in range(flood)]
+    queued += [waiting(make, f"dep-z{i}", f"p{i}", 60 - i) for i in range(others)]
+    slots, last_ended, order = {f"dep-r{i}": "a" for i in range(most)}, {}, []
+    for moment in range(flood + others):
+        last_ended[slots.pop(next(iter(slots)))] = f"{moment:03d}"
+        started = [d for d in queued if d.name in startable(queued, slots, last_ended, {}, config)]
+        queued = [d for d in queued if d not in started]
+        slots |= {d.name: d.project for d in started}
+        order += [d.project for d in started]
+    first_builds = [order.index(f"p{i}") for i in range(others)]
+    assert max(first_builds) < others + 1, order
 
 
 def test_a_project_at_its_cap_holds_up_nobody_behind_it(make, config):
@@ -46,10 +77,42 @@ def test_a_project_at_its_cap_holds_up_nobody_behind_it(make, config):
         waiting(make, "dep-2", "b", 20),
         waiting(make, "dep-3", "c", 10),
     )
-    assert startable([one, two, three], {"dep-0": "a"}, config) == {"dep-2"}
-    assert wait_reason("a", config) == (
+    assert startable([one, two, three], {"dep-0": "a"}, {}, {}, config) == {"dep-2"}
+    assert startable([one, three], {"dep-0": "a"}, {}, {"a": 2}, replace(config, max_builds=4)) == {
+        "dep-1",
+        "dep-3",
+    }
+    assert wait_reason("a", 1, config) == (
         "Waiting in the build queue; limits: 2 builds in the installation, 1 build of project a."
     )
+
+
+def test_the_end_of_a_build_is_read_from_its_deployment(make):
+    def ended(name, project, time, **more):
+        built = {"type": "Built", "status": "True", "reason": "Built", "lastTransitionTime": time}
+        status = {"conditions": [built], "image": "i", **more}
+        return make.deployment(name, project, built=False, status=status)
+
+    started = {"buildPod": "p"}
+    found = [
+        ended("dep-1", "a", "2026-01-01T00:00:01Z", **started),
+        ended("dep-2", "a", "2026-01-01T00:00:03Z", **started),
+        ended("dep-3", "b", "2026-01-01T00:00:02Z"),
+        make.deployment("dep-4", "c", built=False, status=started),
+    ]
+    assert last_ends(found) == {"a": "2026-01-01T00:00:03Z"}
+
+
+def test_a_plan_limits_the_builds_of_its_projects(make, config):
+    plans = parse_plans('{"pro": {"requests_per_minute": 1, "concurrent_runs": 1, "concurrent_builds": 2}}')
+    config = replace(config, plans=plans, max_builds=4)
+    known = ObjectCache()
+    for project in (make.project("a", plan="pro"), make.project("b")):
+        known.put(kinds.PROJECT, project.raw)
+    for number in range(8):
+        known.put(kinds.DEPLOYMENT, waiting(make, f"dep-{number}", "ab"[number % 2], 90 - number).raw)
+    view = BuildQueueView(known, config).snapshot()
+    assert (view.ceilings, view.startable) == ({"a": 2, "b": 1}, {"dep-0", "dep-1", "dep-2"})
 
 
 def test_a_long_line_is_looked_through_once_for_each_change(make, config):

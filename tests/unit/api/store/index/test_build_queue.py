@@ -7,9 +7,12 @@ from crds.objects import Deployment
 from tests.unit.api.store import builders
 
 
-def waiting_deployment(name: str, reason: str = "Queued", phase: str = "Pending") -> Deployment:
+def waiting_deployment(
+    name: str, reason: str = "Queued", phase: str = "Pending", project: str = "demo"
+) -> Deployment:
     ready = {"type": "Ready", "status": "Unknown", "reason": reason, "message": "m"}
-    return builders.deployment(name, phase, conditions=[ready, {**ready, "type": "Built"}])
+    conditions = [ready, {**ready, "type": "Built"}]
+    return builders.deployment(name, phase, project=project, conditions=conditions)
 
 
 async def position(store: Store, name: str) -> int | None:
@@ -35,3 +38,27 @@ async def test_other_reasons_are_outside_the_queue(store: Store, reason: str) ->
     await store.deployments.observe(waiting_deployment("dep-a", reason))
     await store.deployments.observe(waiting_deployment("dep-b"))
     assert (await position(store, "dep-a"), await position(store, "dep-b")) == (None, 1)
+
+
+async def test_position_follows_the_shares_of_the_projects(store: Store) -> None:
+    for name in ("demo", "other", "third"):
+        await store.projects.observe(builders.project(name))
+    for name, project in (("dep-a", "demo"), ("dep-b", "demo"), ("dep-c", "other"), ("dep-d", "third")):
+        await store.deployments.observe(waiting_deployment(name, project=project))
+    built = {"type": "Built", "status": "False", "reason": "BuildFailed", "message": "m"}
+    ready = {**built, "type": "Ready"}
+    for name, project, ended in (
+        ("dep-0", "demo", "2026-01-01T00:00:05Z"),
+        ("dep-1", "other", "2026-01-01T00:00:01Z"),
+    ):
+        await store.deployments.observe(waiting_deployment(name, "Assembling", "Building", project))
+        conditions = [ready, {**built, "lastTransitionTime": ended}]
+        await store.deployments.observe(
+            builders.deployment(name, "Failed", project=project, conditions=conditions)
+        )
+    # `third` never built; the last build of `other` ended before that of `demo`.
+    expected = {"dep-d": 1, "dep-c": 2, "dep-a": 3, "dep-b": 4}
+    assert {name: await position(store, name) for name in expected} == expected
+    await store.deployments.observe(waiting_deployment("dep-2", "Assembling", "Building", "third"))
+    expected = {"dep-c": 1, "dep-a": 2, "dep-d": 3, "dep-b": 4}
+    assert {name: await position(store, name) for name in expected} == expected

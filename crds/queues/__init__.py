@@ -1,0 +1,1 @@
+"""Orders of what waits, computed identically by API and controller."""
