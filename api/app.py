@@ -58,11 +58,24 @@ def make_app(
     metrics = app[SERVICES].metrics
     metrics.watch_projection(progress.silent_seconds, lambda: store.leader.leading)
     internal.add_routes(
-        app, config, store, kube, lambda state: metrics.claims.labels(state).inc(), metrics.limit_reached
+        app,
+        config,
+        store,
+        kube,
+        lambda state: metrics.claims.labels(state).inc(),
+        metrics.limit_reached,
+        lambda state: metrics.questions.labels(state).inc(),
     )
     failed = metrics.background_failures
     app.cleanup_ctx.append(
-        loops.cleanup_context(config, store, kube, progress, lambda work: failed.labels(work).inc())
+        loops.cleanup_context(
+            config,
+            store,
+            kube,
+            progress,
+            lambda work: failed.labels(work).inc(),
+            lambda: metrics.questions.labels("answered").inc(),
+        )
     )
     return app
 

@@ -57,6 +57,14 @@ class ApiMetrics:
         for state in ("granted", "wait", "refused"):
             # Create the series now: a series that appears with 1 shows no increase.
             self.claims.labels(state)
+        self.questions = Counter(
+            "crewyard_questions_total",
+            "Questions of runs to a person, by what became of them.",
+            ("state",),
+            registry=self.registry,
+        )
+        for state in ("asked", "answered", "unanswered"):
+            self.questions.labels(state)
         self._limits_reached = Counter(
             "crewyard_limit_reached_total",
             "Requests refused, and run logs closed, since a project had reached a limit.",

@@ -48,6 +48,9 @@ class InstallationLimits:
     queue: int = _limit(1000, 1, 100_000)
     run_seconds: int = _limit(3600, 1, 7 * _DAY)
     run_max_seconds: int = _limit(_DAY, 1, 7 * _DAY)
+    ask_seconds: int = _limit(_DAY, 0, 30 * _DAY)
+    ask_max_seconds: int = _limit(7 * _DAY, 0, 30 * _DAY)
+    """0: runs cannot ask a person."""
     start_seconds: int = _limit(300, 1, 3600)
     unschedulable_seconds: int = _limit(3600, 1, _DAY)
     build_seconds: int = _limit(1800, 1, _DAY)
@@ -73,6 +76,7 @@ RANGES: Mapping[str, tuple[int, int]] = {
 """The minimum and maximum of each limit."""
 _ORDERED_PAIRS = (
     ("run_seconds", "run_max_seconds"),
+    ("ask_seconds", "ask_max_seconds"),
     ("build_seconds", "build_max_seconds"),
     ("input_object_bytes", "input_bytes"),
     ("input_inline_bytes", "input_bytes"),

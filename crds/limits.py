@@ -100,6 +100,13 @@ def run_timeout(
     return min(durations.seconds(requested) if requested else limits.run_seconds, limits.run_max_seconds)
 
 
+def ask_timeout(project: Project | None, limits: InstallationLimits) -> int:
+    """Return the seconds that a run may wait for answers of a person, in total; 0 if it cannot ask."""
+    requested = ((project.spec.get("run") or {}).get("askTimeout") if project else None) or ""
+    seconds = durations.seconds(requested) if requested else limits.ask_seconds
+    return min(seconds, limits.ask_max_seconds)
+
+
 def build_timeout(project: Project, default_seconds: int, limits: InstallationLimits) -> int:
     """Return the seconds that one pod of a build may take."""
     requested = (project.spec.get("build") or {}).get("timeout")
@@ -108,10 +115,14 @@ def build_timeout(project: Project, default_seconds: int, limits: InstallationLi
 
 def lowered_timeouts(project: Project, limits: InstallationLimits) -> tuple[str, ...]:
     """Return a note for each timeout of a Project above the installation's maximum."""
-    maxima = {"run": limits.run_max_seconds, "build": limits.build_max_seconds}
-    requested = {part: (project.spec.get(part) or {}).get("timeout") for part in maxima}
+    maxima = {
+        ("run", "timeout"): limits.run_max_seconds,
+        ("run", "askTimeout"): limits.ask_max_seconds,
+        ("build", "timeout"): limits.build_max_seconds,
+    }
+    requested = {(part, field): (project.spec.get(part) or {}).get(field) for part, field in maxima}
     return tuple(
-        f"{part}.timeout: {text} is lowered to {durations.text(maxima[part])}"
-        for part, text in requested.items()
-        if text and durations.seconds(text) > maxima[part]
+        f"{part}.{field}: {text} is lowered to {durations.text(maxima[part, field])}"
+        for (part, field), text in requested.items()
+        if text and durations.seconds(text) > maxima[part, field]
     )

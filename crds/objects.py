@@ -232,6 +232,16 @@ class Run(Object):
         return self.status.get("result")
 
     @property
+    def input_requests(self) -> list[Json]:
+        """Its open questions to a person."""
+        return list(self.status.get("inputRequests") or ())
+
+    @property
+    def has_asked(self) -> bool:
+        """Whether it ever asked a person."""
+        return self.status.get("inputRequests") is not None
+
+    @property
     def pod(self) -> Json | None:
         """The pod created for it, `{name, uid}`."""
         return self.status.get("pod")

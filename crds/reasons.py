@@ -36,6 +36,7 @@ class RunReason(StrEnum):
     MISSING_VARIABLE = "MissingVariable"
     INPUT_TOO_LARGE = "InputTooLarge"
     INPUT_REQUIRED = "InputRequired"
+    INPUT_TIMEOUT = "InputTimeout"
     DEADLINE_EXCEEDED = "DeadlineExceeded"
     OOM_KILLED = "OOMKilled"
     STORAGE_EXCEEDED = "StorageExceeded"

@@ -46,8 +46,8 @@ def validator(schema: Mapping[str, Any]) -> Validator:
     return checker
 
 
-def check(checker: Validator, body: Any) -> None:
-    """Raise a 400 for the first error of `body`, outermost first."""
+def check(checker: Validator, body: Any, parent: str | None = None) -> None:
+    """Raise a 400 for the first error of `body`, outermost first. `parent`: the field that has it."""
     failures = sorted(
         checker.iter_errors(body), key=lambda error: (len(error.absolute_path), _error_rank(error))
     )
@@ -57,7 +57,7 @@ def check(checker: Validator, body: Any) -> None:
     # Of several alternatives, report the error of the closest one.
     while error.context and (inner := best_match(error.context)) is not None:
         error = inner
-    raise _api_error(error)
+    raise _api_error(error, [] if parent is None else [parent])
 
 
 def _error_rank(error: ValidationError) -> int:
@@ -66,8 +66,8 @@ def _error_rank(error: ValidationError) -> int:
     return order.index(str(error.validator)) if str(error.validator) in order else len(order)
 
 
-def _api_error(error: ValidationError) -> errors.HttpApiError:
-    path = [str(part) for part in error.absolute_path]
+def _api_error(error: ValidationError, parents: list[str]) -> errors.HttpApiError:
+    path = [*parents, *(str(part) for part in error.absolute_path)]
     if error.validator == "required":
         required: Any = error.validator_value
         instance: Any = error.instance

@@ -33,7 +33,7 @@ from api.store.index.runs.runs import RunDetail
 from crds import entrypoints, names
 from crds.installation_limits import InstallationLimits
 from crds.kinds import DEPLOYMENT, POD, RUN
-from crds.limits import run_timeout
+from crds.limits import ask_timeout, run_timeout
 from crds.objects import Deployment, Pod, Run
 from crds.reasons import RunReason
 from crds.times import format_time
@@ -178,6 +178,7 @@ async def _grant_body(context: InternalContext, row: RunDetail | Claimable) -> d
         "entrypoint": entrypoints.target(row.entrypoint, deployment.plan),
         "framework": deployment.plan.get("framework"),
         "timeout_seconds": seconds,
+        "ask_seconds": ask_timeout(project.as_object() if project else None, context.config.limits),
         "deployment_id": names.id_of(row.deployment),
         **{name: value for name in ("config", "context") if (value := getattr(row, name)) is not None},
         **({"artifacts": include} if (include := deployment.plan.get("artifacts")) else {}),

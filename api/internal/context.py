@@ -42,6 +42,8 @@ class InternalContext:
     """Called with the state of each answered claim."""
     on_limit: OnLimit = lambda limit, project: None
     """Called when a project has reached a limit."""
+    on_question: Callable[[str], None] = lambda state: None
+    """Called when a question was asked, or closed unanswered."""
     arriving_files: dict[str, list[tuple[str, int]]] = field(default_factory=dict)
     """Names and sizes of the files that runs are sending."""
 

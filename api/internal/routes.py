@@ -5,7 +5,7 @@ from collections.abc import Awaitable, Callable
 from aiohttp import web
 
 from api.config import ApiConfig
-from api.internal import artifacts, builds, claim, events, result
+from api.internal import artifacts, builds, claim, events, input_requests, result
 from api.internal.context import Handler, InternalContext, handle_errors
 from api.store.store import Store
 from api.tenant_limits import OnLimit
@@ -21,13 +21,14 @@ def add_routes(
     kube: KubeClient,
     on_claim: Callable[[str], None] = lambda state: None,
     on_limit: OnLimit = lambda limit, project: None,
+    on_question: Callable[[str], None] = lambda state: None,
 ) -> None:
     """Add the routes under `/internal/v1`. They take pod tokens instead of API keys.
 
     `on_claim` is called with the state of each claim: granted, refused or wait; `on_limit` with a limit and
-    the project that reached it. Errors are `{"error": …}`.
+    the project that reached it; `on_question` with the state of a question. Errors are `{"error": …}`.
     """
-    context = InternalContext(config, store, kube, on_claim, on_limit)
+    context = InternalContext(config, store, kube, on_claim, on_limit, on_question)
 
     def bind(pod_call: PodCall) -> Handler:
         async def handler(request: web.Request) -> web.StreamResponse:
@@ -39,6 +40,7 @@ def add_routes(
     app.router.add_post(f"{runs}/claim", bind(claim.claim))
     app.router.add_post(f"{runs}/events", bind(events.append_events))
     app.router.add_put(f"{runs}/artifacts/{{name:(?s:.+)}}", bind(artifacts.put))
+    app.router.add_post(f"{runs}/inputs", bind(input_requests.ask))
     app.router.add_post(f"{runs}/result", bind(result.report_result))
     app.router.add_post("/internal/v1/builds/{deployment}/logs", bind(builds.append_logs))
     app.router.add_get("/internal/v1/uploads/{upload}", bind(builds.download_upload), allow_head=False)

@@ -23,6 +23,8 @@ from api.projection.kaniko_logs import KanikoLogs
 from api.projection.list_watch import Projection, list_and_watch
 from api.projection.recover import RECOVER_AFTER, recover_all
 from api.projection.resync import resync
+from api.questions import status_delivery
+from api.questions.answers import OnAnswer
 from api.store.errors import StoreUnavailable
 from api.store.store import Store
 from kube import errors
@@ -77,17 +79,19 @@ def cleanup_context(
     kube: KubeClient,
     progress: ProjectionProgress | None = None,
     on_failure: Callable[[str], None] = lambda work: None,
+    on_answer: OnAnswer = lambda: None,
 ) -> Callable[[web.Application], AsyncIterator[None]]:
     """Return a cleanup context for `app.cleanup_ctx` that runs all loops until the application stops.
 
-    Call `on_failure` with the name of each loop that fails and is restarted.
+    Call `on_failure` with the name of each loop that fails and is restarted, and `on_answer` for each answer
+    that a Run object gives.
     """
     projection_progress = progress or ProjectionProgress()
     projection_progress.is_follower = lambda: store.leader.other_leader_seen
 
     async def lead() -> None:
         logs = KanikoLogs(store, kube)
-        tasks = _start(_leader_loops(config, store, kube, projection_progress, logs), on_failure)
+        tasks = _start(_leader_loops(config, store, kube, projection_progress, logs, on_answer), on_failure)
         try:
             await asyncio.wait(tasks)
         finally:
@@ -118,11 +122,20 @@ def _replica_loops(store: Store, kube: KubeClient) -> dict[str, LoopBody]:
             await store.keys.flush_uses()
             await asyncio.sleep(KEY_USES_INTERVAL_SECONDS)
 
-    return {"outbox": lambda: status_outbox.deliver_all(store, kube), "uses of keys": write_key_uses}
+    return {
+        "outbox": lambda: status_outbox.deliver_all(store, kube),
+        "questions": lambda: status_delivery.deliver_all(store, kube),
+        "uses of keys": write_key_uses,
+    }
 
 
 def _leader_loops(
-    config: ApiConfig, store: Store, kube: KubeClient, progress: ProjectionProgress, logs: KanikoLogs
+    config: ApiConfig,
+    store: Store,
+    kube: KubeClient,
+    progress: ProjectionProgress,
+    logs: KanikoLogs,
+    on_answer: OnAnswer,
 ) -> dict[str, LoopBody]:
     """Return the loops of the leader; two leaders for a moment do no harm."""
 
@@ -186,7 +199,7 @@ def _leader_loops(
     return {
         "projects": projection_loop(projections.projects(store)),
         "deployments": projection_loop(projections.deployments(store)),
-        "runs": projection_loop(projections.runs(store)),
+        "runs": projection_loop(projections.runs(store, on_answer)),
         "build logs": lambda: list_and_watch(kube, logs.projection, lambda: None),
         "completion": recover_runs,
         "resync": resync_objects,

@@ -9,6 +9,7 @@ from datetime import UTC, datetime
 from sqlalchemy import Table
 
 from api.projection.list_watch import Projection
+from api.questions.answers import OnAnswer, apply_object_answers
 from api.store.index import object_versions
 from api.store.sql import schema
 from api.store.store import Store
@@ -50,11 +51,15 @@ def deployments(store: Store) -> Projection:
     )
 
 
-def runs(store: Store) -> Projection:
-    """Return the projection of Runs. A live run whose object is deleted ends as canceled."""
+def runs(store: Store, on_answer: OnAnswer = lambda: None) -> Projection:
+    """Return the projection of Runs. A live run whose object is deleted ends as canceled.
+
+    Answers in an object are stored, with a call of `on_answer` for each.
+    """
 
     async def apply(item: Object) -> None:
         await store.run_writer.observe(Run(item), datetime.now(UTC))
+        await apply_object_answers(store, Run(item), datetime.now(UTC), on_answer)
 
     async def delete(name: str, uid: str) -> None:
         await store.run_writer.mark_deleted(name, uid, datetime.now(UTC))

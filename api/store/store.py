@@ -22,6 +22,7 @@ from api.store.index.idempotency import IdempotencyKeys
 from api.store.index.log_archives import LogArchives
 from api.store.index.project_storage import ProjectStorage
 from api.store.index.projects import Projects
+from api.store.index.runs.input_requests import InputRequests
 from api.store.index.runs.run_writer import RunWriter
 from api.store.index.runs.runs import Runs
 from api.store.index.storage_stats import StorageMeter
@@ -71,6 +72,7 @@ class Store:
         self.storage_meter = StorageMeter(database, namespace)
         self.events = Events(database, namespace, self.event_logs, backend.run_notifier)
         self.run_writer = RunWriter(database, namespace, self.events, self.limits.input_object_bytes)
+        self.input_requests = InputRequests(database, namespace, backend.run_notifier)
         self.blobs = blobs
         self.leader = backend.leader
         self.build_logs = backend.build_logs

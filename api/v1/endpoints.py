@@ -6,6 +6,7 @@ from api.v1.deployments import routes as deployments
 from api.v1.env import routes as env
 from api.v1.keys import routes as keys
 from api.v1.projects import routes as projects
+from api.v1.runs import answer as answers
 from api.v1.runs import events_routes as events
 from api.v1.runs import routes as runs
 from api.v1.uploads import routes as uploads
@@ -18,6 +19,7 @@ ENDPOINTS = (
     *deployments.ENDPOINTS,
     *build_logs.ENDPOINTS,
     *runs.ENDPOINTS,
+    *answers.ENDPOINTS,
     *events.ENDPOINTS,
     *artifacts.ENDPOINTS,
     *keys.ENDPOINTS,

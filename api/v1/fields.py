@@ -94,4 +94,4 @@ WAITING: Schema = response_object(
         "since": described(nullable(TIMESTAMP), "When it began to wait for this; null while unknown."),
     },
 )
-"""Why a run or a deployment has not started."""
+"""Why a run or a deployment has not started, or does not go on."""

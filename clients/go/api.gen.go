@@ -701,6 +701,48 @@ type Failure struct {
 	Message string `json:"message"`
 }
 
+// InputAnswer defines model for InputAnswer.
+type InputAnswer struct {
+	// Value The answer: any JSON value of at most 1 MiB that fits the question.
+	Value interface{} `json:"value"`
+}
+
+// InputReceived defines model for InputReceived.
+type InputReceived struct {
+	// By Who answered: the id of the key, or the subject of the token.
+	By string `json:"by"`
+
+	// ReceivedAt When the answer was stored.
+	ReceivedAt time.Time `json:"received_at"`
+
+	// RequestId The id of the question.
+	RequestId string `json:"request_id"`
+}
+
+// InputRequest defines model for InputRequest.
+type InputRequest struct {
+	// Choices The only answers that are allowed; absent if there are others.
+	Choices *[]interface{} `json:"choices,omitempty"`
+
+	// CreatedAt When the crew asked.
+	CreatedAt time.Time `json:"created_at"`
+
+	// ExpiresAt Until when it can be answered.
+	ExpiresAt time.Time `json:"expires_at"`
+
+	// Prompt The question.
+	Prompt string `json:"prompt"`
+
+	// RequestId Its id within the run, such as q1.
+	RequestId string `json:"request_id"`
+
+	// Schema The JSON Schema of the answer; absent if any JSON value is allowed.
+	Schema *map[string]interface{} `json:"schema,omitempty"`
+}
+
+// InputRequestId The id of a question of the run, such as q1.
+type InputRequestId = string
+
 // Key defines model for Key.
 type Key struct {
 	// CreatedAt When it was created.
@@ -937,6 +979,9 @@ type Project struct {
 
 	// Run Limits of this project's runs.
 	Run *struct {
+		// AskTimeout How long a run may wait for answers of a person, in total, for example 8h. This time does not count against the timeout. Defaults to 24h; limited by the installation's maximum.
+		AskTimeout *string `json:"ask_timeout,omitempty"`
+
 		// Resources Requests and limits of cpu, memory and ephemeral-storage of the pod.
 		Resources *struct {
 			// Limits The maximum resources of the pod.
@@ -1123,6 +1168,9 @@ type ProjectChange struct {
 
 	// Run Limits of this project's runs.
 	Run *struct {
+		// AskTimeout How long a run may wait for answers of a person, in total, for example 8h. This time does not count against the timeout. Defaults to 24h; limited by the installation's maximum.
+		AskTimeout *string `json:"ask_timeout,omitempty"`
+
 		// Resources Requests and limits of cpu, memory and ephemeral-storage of the pod.
 		Resources *struct {
 			// Limits The maximum resources of the pod.
@@ -1312,6 +1360,9 @@ type ProjectCreate struct {
 
 	// Run Limits of this project's runs.
 	Run *struct {
+		// AskTimeout How long a run may wait for answers of a person, in total, for example 8h. This time does not count against the timeout. Defaults to 24h; limited by the installation's maximum.
+		AskTimeout *string `json:"ask_timeout,omitempty"`
+
 		// Resources Requests and limits of cpu, memory and ephemeral-storage of the pod.
 		Resources *struct {
 			// Limits The maximum resources of the pod.
@@ -1424,6 +1475,9 @@ type Run struct {
 
 	// Input The input of the crew.
 	Input map[string]interface{} `json:"input"`
+
+	// InputRequests The questions that the crew waits to have answered; only while there are any.
+	InputRequests *[]InputRequest `json:"input_requests,omitempty"`
 
 	// Output The return value of the crew; only for a succeeded run.
 	Output *json.RawMessage `json:"output,omitempty"`
@@ -1811,6 +1865,9 @@ type SetVariableJSONRequestBody = VariableValue
 // StartRunJSONRequestBody defines body for StartRun for application/json ContentType.
 type StartRunJSONRequestBody = RunCreate
 
+// AnswerQuestionRunJSONRequestBody defines body for AnswerQuestionRun for application/json ContentType.
+type AnswerQuestionRunJSONRequestBody = InputAnswer
+
 // AnnounceUploadJSONRequestBody defines body for AnnounceUpload for application/json ContentType.
 type AnnounceUploadJSONRequestBody = UploadCreate
 
@@ -2123,7 +2180,7 @@ type ClientInterface interface {
 
 	// GetRun Get a run
 	//
-	// Get a run, with its position in its project's queue.
+	// Get a run, with its position in its project's queue and its open questions.
 	//
 	// Corresponds with GET /v1/runs/{id} (the `GetRun` operationId).
 	GetRun(ctx context.Context, id RunId, reqEditors ...RequestEditorFn) (*http.Response, error)
@@ -2155,6 +2212,24 @@ type ClientInterface interface {
 	//
 	// Corresponds with GET /v1/runs/{id}/events (the `ListEvents` operationId).
 	ListEvents(ctx context.Context, id RunId, params *ListEventsParams, reqEditors ...RequestEditorFn) (*http.Response, error)
+
+	// AnswerQuestionRunWithBody Answer a question of a run
+	//
+	// Answer a question of a run. The first answer counts; 409 after it, and once the run has ended.
+	//
+	// Takes any type of body and a specified content type.
+	//
+	// Corresponds with POST /v1/runs/{id}/inputs/{request_id} (the `AnswerQuestionRun` operationId).
+	AnswerQuestionRunWithBody(ctx context.Context, id RunId, requestId InputRequestId, contentType string, body io.Reader, reqEditors ...RequestEditorFn) (*http.Response, error)
+
+	// AnswerQuestionRun Answer a question of a run
+	//
+	// Answer a question of a run. The first answer counts; 409 after it, and once the run has ended.
+	//
+	// Takes a body of the `application/json` content type.
+	//
+	// Corresponds with POST /v1/runs/{id}/inputs/{request_id} (the `AnswerQuestionRun` operationId).
+	AnswerQuestionRun(ctx context.Context, id RunId, requestId InputRequestId, body AnswerQuestionRunJSONRequestBody, reqEditors ...RequestEditorFn) (*http.Response, error)
 
 	// ReadRunLog Read a run's log
 	//
@@ -2707,7 +2782,7 @@ func (c *Client) StartRun(ctx context.Context, params *StartRunParams, body Star
 
 // GetRun Get a run
 //
-// Get a run, with its position in its project's queue.
+// Get a run, with its position in its project's queue and its open questions.
 //
 // Corresponds with GET /v1/runs/{id} (the `GetRun` operationId).
 func (c *Client) GetRun(ctx context.Context, id RunId, reqEditors ...RequestEditorFn) (*http.Response, error) {
@@ -2780,6 +2855,44 @@ func (c *Client) CancelRun(ctx context.Context, id RunId, reqEditors ...RequestE
 // Corresponds with GET /v1/runs/{id}/events (the `ListEvents` operationId).
 func (c *Client) ListEvents(ctx context.Context, id RunId, params *ListEventsParams, reqEditors ...RequestEditorFn) (*http.Response, error) {
 	req, err := NewListEventsRequest(c.Server, id, params)
+	if err != nil {
+		return nil, err
+	}
+	req = req.WithContext(ctx)
+	if err := c.applyEditors(ctx, req, reqEditors); err != nil {
+		return nil, err
+	}
+	return c.Client.Do(req)
+}
+
+// AnswerQuestionRunWithBody Answer a question of a run
+//
+// Answer a question of a run. The first answer counts; 409 after it, and once the run has ended.
+//
+// Takes any type of body and a specified content type.
+//
+// Corresponds with POST /v1/runs/{id}/inputs/{request_id} (the `AnswerQuestionRun` operationId).
+func (c *Client) AnswerQuestionRunWithBody(ctx context.Context, id RunId, requestId InputRequestId, contentType string, body io.Reader, reqEditors ...RequestEditorFn) (*http.Response, error) {
+	req, err := NewAnswerQuestionRunRequestWithBody(c.Server, id, requestId, contentType, body)
+	if err != nil {
+		return nil, err
+	}
+	req = req.WithContext(ctx)
+	if err := c.applyEditors(ctx, req, reqEditors); err != nil {
+		return nil, err
+	}
+	return c.Client.Do(req)
+}
+
+// AnswerQuestionRun Answer a question of a run
+//
+// Answer a question of a run. The first answer counts; 409 after it, and once the run has ended.
+//
+// Takes a body of the `application/json` content type.
+//
+// Corresponds with POST /v1/runs/{id}/inputs/{request_id} (the `AnswerQuestionRun` operationId).
+func (c *Client) AnswerQuestionRun(ctx context.Context, id RunId, requestId InputRequestId, body AnswerQuestionRunJSONRequestBody, reqEditors ...RequestEditorFn) (*http.Response, error) {
+	req, err := NewAnswerQuestionRunRequest(c.Server, id, requestId, body)
 	if err != nil {
 		return nil, err
 	}
@@ -4254,6 +4367,60 @@ func NewListEventsRequest(server string, id RunId, params *ListEventsParams) (*h
 	return req, nil
 }
 
+// NewAnswerQuestionRunRequest calls the generic AnswerQuestionRun builder with application/json body
+func NewAnswerQuestionRunRequest(server string, id RunId, requestId InputRequestId, body AnswerQuestionRunJSONRequestBody) (*http.Request, error) {
+	var bodyReader io.Reader
+	buf, err := json.Marshal(body)
+	if err != nil {
+		return nil, err
+	}
+	bodyReader = bytes.NewReader(buf)
+	return NewAnswerQuestionRunRequestWithBody(server, id, requestId, "application/json", bodyReader)
+}
+
+// NewAnswerQuestionRunRequestWithBody constructs an http.Request for the AnswerQuestionRun method, with any body, and a specified content type
+func NewAnswerQuestionRunRequestWithBody(server string, id RunId, requestId InputRequestId, contentType string, body io.Reader) (*http.Request, error) {
+	var err error
+
+	var pathParam0 string
+
+	pathParam0, err = runtime.StyleParamWithOptions("simple", false, "id", id, runtime.StyleParamOptions{ParamLocation: runtime.ParamLocationPath, Type: "string", Format: ""})
+	if err != nil {
+		return nil, err
+	}
+
+	var pathParam1 string
+
+	pathParam1, err = runtime.StyleParamWithOptions("simple", false, "request_id", requestId, runtime.StyleParamOptions{ParamLocation: runtime.ParamLocationPath, Type: "string", Format: ""})
+	if err != nil {
+		return nil, err
+	}
+
+	serverURL, err := url.Parse(server)
+	if err != nil {
+		return nil, err
+	}
+
+	operationPath := fmt.Sprintf("/v1/runs/%s/inputs/%s", pathParam0, pathParam1)
+	if operationPath[0] == '/' {
+		operationPath = "." + operationPath
+	}
+
+	queryURL, err := serverURL.Parse(operationPath)
+	if err != nil {
+		return nil, err
+	}
+
+	req, err := http.NewRequest(http.MethodPost, queryURL.String(), body)
+	if err != nil {
+		return nil, err
+	}
+
+	req.Header.Add("Content-Type", contentType)
+
+	return req, nil
+}
+
 // NewReadRunLogRequest constructs an http.Request for the ReadRunLog method
 func NewReadRunLogRequest(server string, id RunId) (*http.Request, error) {
 	var err error
@@ -4637,7 +4804,7 @@ type ClientWithResponsesInterface interface {
 
 	// GetRunWithResponse Get a run
 	//
-	// Get a run, with its position in its project's queue.
+	// Get a run, with its position in its project's queue and its open questions.
 	//
 	// Returns a wrapper object for the known response body format(s).
 	//
@@ -4679,6 +4846,24 @@ type ClientWithResponsesInterface interface {
 	//
 	// Corresponds with GET /v1/runs/{id}/events (the `ListEvents` operationId).
 	ListEventsWithResponse(ctx context.Context, id RunId, params *ListEventsParams, reqEditors ...RequestEditorFn) (*ListEventsResponse, error)
+
+	// AnswerQuestionRunWithBodyWithResponse Answer a question of a run
+	//
+	// Answer a question of a run. The first answer counts; 409 after it, and once the run has ended.
+	//
+	// Takes any type of body and a specified content type, and returns a wrapper object for the known response body format(s).
+	//
+	// Corresponds with POST /v1/runs/{id}/inputs/{request_id} (the `AnswerQuestionRun` operationId).
+	AnswerQuestionRunWithBodyWithResponse(ctx context.Context, id RunId, requestId InputRequestId, contentType string, body io.Reader, reqEditors ...RequestEditorFn) (*AnswerQuestionRunResponse, error)
+
+	// AnswerQuestionRunWithResponse Answer a question of a run
+	//
+	// Answer a question of a run. The first answer counts; 409 after it, and once the run has ended.
+	//
+	// Takes a body of the `application/json` content type, and returns a wrapper object for the known response body format(s).
+	//
+	// Corresponds with POST /v1/runs/{id}/inputs/{request_id} (the `AnswerQuestionRun` operationId).
+	AnswerQuestionRunWithResponse(ctx context.Context, id RunId, requestId InputRequestId, body AnswerQuestionRunJSONRequestBody, reqEditors ...RequestEditorFn) (*AnswerQuestionRunResponse, error)
 
 	// ReadRunLogWithResponse Read a run's log
 	//
@@ -6095,6 +6280,58 @@ func (r ListEventsResponse) ContentType() string {
 	return ""
 }
 
+type AnswerQuestionRunResponse struct {
+	Body         []byte
+	HTTPResponse *http.Response
+	// JSON200 the response for an HTTP 200 `application/json` response
+	JSON200 *struct {
+		Data InputReceived `json:"data"`
+	}
+	// JSONDefault the response for an HTTP default `application/json` response
+	JSONDefault *Error
+}
+
+// GetJSON200 returns the response for an HTTP 200 `application/json` response
+func (r AnswerQuestionRunResponse) GetJSON200() *struct {
+	Data InputReceived `json:"data"`
+} {
+	return r.JSON200
+}
+
+// GetJSONDefault returns the response for an HTTP default `application/json` response
+func (r AnswerQuestionRunResponse) GetJSONDefault() *Error {
+	return r.JSONDefault
+}
+
+// GetBody returns the raw response body bytes
+func (r AnswerQuestionRunResponse) GetBody() []byte {
+	return r.Body
+}
+
+// Status returns HTTPResponse.Status
+func (r AnswerQuestionRunResponse) Status() string {
+	if r.HTTPResponse != nil {
+		return r.HTTPResponse.Status
+	}
+	return http.StatusText(0)
+}
+
+// StatusCode returns HTTPResponse.StatusCode
+func (r AnswerQuestionRunResponse) StatusCode() int {
+	if r.HTTPResponse != nil {
+		return r.HTTPResponse.StatusCode
+	}
+	return 0
+}
+
+// ContentType is a convenience method to retrieve the Content-Type value from the HTTP response headers
+func (r AnswerQuestionRunResponse) ContentType() string {
+	if r.HTTPResponse != nil {
+		return r.HTTPResponse.Header.Get("Content-Type")
+	}
+	return ""
+}
+
 type ReadRunLogResponse struct {
 	Body         []byte
 	HTTPResponse *http.Response
@@ -6627,7 +6864,7 @@ func (c *ClientWithResponses) StartRunWithResponse(ctx context.Context, params *
 
 // GetRunWithResponse Get a run
 //
-// Get a run, with its position in its project's queue.
+// Get a run, with its position in its project's queue and its open questions.
 //
 // Returns a wrapper object for the known response body format(s).
 //
@@ -6698,6 +6935,36 @@ func (c *ClientWithResponses) ListEventsWithResponse(ctx context.Context, id Run
 		return nil, err
 	}
 	return ParseListEventsResponse(rsp)
+}
+
+// AnswerQuestionRunWithBodyWithResponse Answer a question of a run
+//
+// Answer a question of a run. The first answer counts; 409 after it, and once the run has ended.
+//
+// Takes any type of body and a specified content type, and returns a wrapper object for the known response body format(s).
+//
+// Corresponds with POST /v1/runs/{id}/inputs/{request_id} (the `AnswerQuestionRun` operationId).
+func (c *ClientWithResponses) AnswerQuestionRunWithBodyWithResponse(ctx context.Context, id RunId, requestId InputRequestId, contentType string, body io.Reader, reqEditors ...RequestEditorFn) (*AnswerQuestionRunResponse, error) {
+	rsp, err := c.AnswerQuestionRunWithBody(ctx, id, requestId, contentType, body, reqEditors...)
+	if err != nil {
+		return nil, err
+	}
+	return ParseAnswerQuestionRunResponse(rsp)
+}
+
+// AnswerQuestionRunWithResponse Answer a question of a run
+//
+// Answer a question of a run. The first answer counts; 409 after it, and once the run has ended.
+//
+// Takes a body of the `application/json` content type, and returns a wrapper object for the known response body format(s).
+//
+// Corresponds with POST /v1/runs/{id}/inputs/{request_id} (the `AnswerQuestionRun` operationId).
+func (c *ClientWithResponses) AnswerQuestionRunWithResponse(ctx context.Context, id RunId, requestId InputRequestId, body AnswerQuestionRunJSONRequestBody, reqEditors ...RequestEditorFn) (*AnswerQuestionRunResponse, error) {
+	rsp, err := c.AnswerQuestionRun(ctx, id, requestId, body, reqEditors...)
+	if err != nil {
+		return nil, err
+	}
+	return ParseAnswerQuestionRunResponse(rsp)
 }
 
 // ReadRunLogWithResponse Read a run's log
@@ -7676,6 +7943,41 @@ func ParseListEventsResponse(rsp *http.Response) (*ListEventsResponse, error) {
 
 	case rsp.StatusCode == 204:
 		break // No content-type
+
+	case strings.Contains(rsp.Header.Get("Content-Type"), "json") && true:
+		var dest Error
+		if err := json.Unmarshal(bodyBytes, &dest); err != nil {
+			return nil, err
+		}
+		response.JSONDefault = &dest
+
+	}
+
+	return response, nil
+}
+
+// ParseAnswerQuestionRunResponse parses an HTTP response from a AnswerQuestionRunWithResponse call
+func ParseAnswerQuestionRunResponse(rsp *http.Response) (*AnswerQuestionRunResponse, error) {
+	bodyBytes, err := io.ReadAll(rsp.Body)
+	defer func() { _ = rsp.Body.Close() }()
+	if err != nil {
+		return nil, err
+	}
+
+	response := &AnswerQuestionRunResponse{
+		Body:         bodyBytes,
+		HTTPResponse: rsp,
+	}
+
+	switch {
+	case strings.Contains(rsp.Header.Get("Content-Type"), "json") && rsp.StatusCode == 200:
+		var dest struct {
+			Data InputReceived `json:"data"`
+		}
+		if err := json.Unmarshal(bodyBytes, &dest); err != nil {
+			return nil, err
+		}
+		response.JSON200 = &dest
 
 	case strings.Contains(rsp.Header.Get("Content-Type"), "json") && true:
 		var dest Error

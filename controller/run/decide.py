@@ -13,7 +13,7 @@ from controller import owner
 from controller.config import ControllerConfig
 from controller.run import pod_ref, requeue, resolve, startup, status
 from controller.run.outcome import CANCELED, Outcome, failed, of_pod, of_pod_reason, of_result
-from controller.run.pod import deadline
+from controller.run.pod import ANNOTATION_ASK, deadline
 from controller.runtime import event_map
 from controller.runtime.decision import NOTHING, Decision, Delete, ObjectEvent
 from controller.runtime.workqueue import ReconcileKey
@@ -173,12 +173,18 @@ def _stopping(run: Run, pod: Pod, now: datetime, node_lost_after: float) -> Deci
 
 
 def _time_left(observed: ObservedRun, now: datetime, config: ControllerConfig) -> float:
-    """Return seconds until a claimed Run exceeds all deadlines that runner and kubelet enforce."""
+    """Return seconds until a claimed Run exceeds all deadlines that runner and kubelet enforce.
+
+    The kubelet's includes the time for answers of a person; a run that asked none gets none of it.
+    """
     claimed = parse_time(str((observed.run.claim or {})["time"]))
     spec = observed.pod.spec if observed.pod else {}
     total = spec.get("activeDeadlineSeconds") or deadline(
         observed.run, observed.deployment, observed.project, config
     )
+    asking = observed.pod.annotations.get(ANNOTATION_ASK) if observed.pod else None
+    if asking and asking.isdecimal() and not observed.run.has_asked:
+        total = int(total) - int(asking)
     deadline_time = claimed + timedelta(seconds=int(total) + config.timing.node_lost_after)
     return (deadline_time - now).total_seconds()
 

@@ -11,7 +11,7 @@ from controller.pods import security
 from controller.pods.placement import merge_resources
 from controller.run.outcome import CONTAINER
 from crds import names, pod_tokens
-from crds.limits import FLUSH_SECONDS, GRACE_SECONDS, run_timeout
+from crds.limits import FLUSH_SECONDS, GRACE_SECONDS, ask_timeout, run_timeout
 from crds.objects import Deployment, Project, Run
 
 COMMAND = ("python3", "-I", "-S", "/opt/crewyard/runner")
@@ -30,6 +30,10 @@ def labels(run: Run, project: str, deployment: str) -> dict[str, str]:
         names.LABEL_DEPLOYMENT: deployment,
         names.LABEL_RUN: run.name,
     }
+
+
+ANNOTATION_ASK = "crewyard.dev/ask-seconds"
+"""On a pod: the seconds of its activeDeadlineSeconds that only a run has which asks a person."""
 
 
 def deadline(
@@ -60,7 +64,8 @@ def build(
     extra, _ = config.placements.pod_fields(project)
     place = config.placements.for_run(project.plan)
     size = merge_resources(place.resources, config.placements.run_resources(project)[0])
-    seconds = deadline(run, deployment, project, config)
+    asking = ask_timeout(project, config.limits)
+    seconds = deadline(run, deployment, project, config) + asking
     expires = int(now) + config.timing.unschedulable + seconds + TOKEN_SLACK_SECONDS
     token = pod_tokens.mint(config.token_key, "run", config.namespace, run.name, run.uid, expires)
     plain = [
@@ -111,7 +116,10 @@ def build(
         "metadata": {
             "name": run.name,
             "labels": labels(run, project.name, deployment.name),
-            "annotations": {"kubectl.kubernetes.io/default-container": CONTAINER},
+            "annotations": {
+                "kubectl.kubernetes.io/default-container": CONTAINER,
+                ANNOTATION_ASK: str(asking),
+            },
             "ownerReferences": [owner_reference(run)],
         },
         "spec": spec,

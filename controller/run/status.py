@@ -17,6 +17,7 @@ STARTING = "Starting"
 UNSCHEDULABLE = "Unschedulable"
 IMAGE_PULL = "ImagePull"
 RUNNING = "Running"
+WAITING_FOR_INPUT = "WaitingForInput"
 
 
 def _status(run: Run, phase: RunPhase, wanted: list[Condition], now: datetime) -> dict[str, Any]:
@@ -87,12 +88,27 @@ def starting(run: Run, pod: Pod, reason: str, message: str, now: datetime) -> di
 def running(run: Run, pod: Pod, now: datetime) -> dict[str, Any]:
     """Return the status of a claimed Run."""
     wanted = [*_unfinished(RUNNING, "The crew is running."), *_admitted(run, pod)]
+    if run.input_requests:
+        message = _question(run)
+        wanted = [*_unfinished(WAITING_FOR_INPUT, message), *_admitted(run, pod)]
+        wanted.append(Condition(conditions.WAITING_FOR_INPUT, True, WAITING_FOR_INPUT, message))
     claimed = (run.claim or {}).get("time") or format_time(now)
     return {
         **_status(run, RunPhase.RUNNING, wanted, now),
         **pod_ref.status_fields(run, pod),
         "startTime": claimed,
     }
+
+
+def _question(run: Run) -> str:
+    """Return the first open question, and how to answer it."""
+    first, *more = run.input_requests
+    others = f" ({len(more)} more in status.inputRequests)" if more else ""
+    refusal = f" The last answer was not accepted: {first['refusal']}." if first.get("refusal") else ""
+    return (
+        f"The crew asks {first['prompt']!r}{others}. Append {{request: {first['request']}, value: …}} to "
+        f"spec.answers until {first['expirationTime']}.{refusal}"
+    )
 
 
 def finished(run: Run, outcome: Outcome, now: datetime, pod: Pod | None = None) -> dict[str, Any]:
@@ -113,6 +129,7 @@ def finished(run: Run, outcome: Outcome, now: datetime, pod: Pod | None = None) 
         "completionTime": format_time(now),
         "durationMs": _duration(run, started, now),
         "error": {"reason": outcome.reason, "message": outcome.message} if failed else None,
+        **({"inputRequests": []} if run.has_asked else {}),
     }
 
 

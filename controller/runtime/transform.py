@@ -24,7 +24,7 @@ _METADATA = (
     "annotations",
     "ownerReferences",
 )
-_DROPPED_SPEC_FIELDS = {kinds.RUN: frozenset({"input"}), kinds.POD: None}
+_DROPPED_SPEC_FIELDS = {kinds.RUN: frozenset({"input", "answers"}), kinds.POD: None}
 _KUBECTL_PREFIX = "kubectl.kubernetes.io/"
 _ENDED_RUN_FIELDS = ("phase", "project", "deployment", "pod", "claim")
 _POD_FIELDS = (
@@ -43,7 +43,7 @@ _STATES = ("waiting", "running", "terminated")
 
 
 def transform(kind: Kind, obj: Mapping[str, Any]) -> dict[str, Any]:
-    """Return an object without managed fields, inputs, outputs and the specs of pods."""
+    """Return an object without managed fields, inputs, answers, outputs and the specs of pods."""
     metadata = {key: obj["metadata"][key] for key in _METADATA if key in obj["metadata"]}
     annotations = metadata.pop("annotations", None) or {}
     if kept := {key: value for key, value in annotations.items() if not key.startswith(_KUBECTL_PREFIX)}:

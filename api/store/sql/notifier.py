@@ -29,6 +29,11 @@ class Notifier:
         """The current position, for `wait`."""
         return self._mark
 
+    @property
+    def closed(self) -> bool:
+        """Whether waits return immediately."""
+        return self._closed
+
     def changed_since(self, key: str, mark: int) -> bool:
         """Return whether the key was notified after `mark`, or may have been."""
         return self._last.get(key, self._evicted_mark) > mark

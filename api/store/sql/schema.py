@@ -157,6 +157,27 @@ claims = Table(
     Index("claims_written", "namespace", "written"),
 )
 
+input_requests = Table(
+    "input_requests",
+    metadata,
+    _key("namespace"),
+    _key("run"),
+    _key("id"),
+    Column("prompt", text(), nullable=False),
+    Column("schema", json_column()),
+    Column("choices", json_column()),
+    Column("created_at", Moment, nullable=False),
+    Column("expires_at", Moment, nullable=False),
+    # {"value": …}, since the answer may be null; removed once the crew has it.
+    Column("answer", json_column()),
+    Column("answered_at", Moment),
+    Column("answered_by", text()),
+    Column("refusal", text()),
+    Column("closed", Boolean, nullable=False),
+    Column("written", Boolean, nullable=False),
+    Index("input_requests_written", "namespace", "written"),
+)
+
 artifacts = Table(
     "artifacts",
     metadata,

@@ -162,10 +162,15 @@ async def list_runs(call: EndpointCall) -> web.StreamResponse:
 
 
 async def get(call: EndpointCall) -> web.StreamResponse:
-    """Get a run, with its position in its project's queue."""
+    """Get a run, with its position in its project's queue and its open questions."""
     row, services = await lookup.run(call), call.services
     position = await services.store.run_slots.queue_position(row, services.config.plans)
-    return responses.item(view.detail(row, services.config.public_url, position, services.config.docs_url))
+    now = services.now()
+    asked = await services.store.input_requests.unanswered(row.name) if row.status == "running" else ()
+    questions = [item for item in asked if item.is_open(now)]
+    return responses.item(
+        view.detail(row, services.config.public_url, position, services.config.docs_url, questions)
+    )
 
 
 async def cancel(call: EndpointCall) -> web.StreamResponse:

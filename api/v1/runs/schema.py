@@ -95,6 +95,44 @@ _ERROR = response_object(
     },
     ("docs_url",),
 )
+_REQUEST_ID = {
+    "type": "string",
+    "pattern": "^[a-z0-9]{1,32}$",
+    "description": "The id of a question of the run, such as q1.",
+}
+INPUT_REQUEST_ID: Schema = {"title": "InputRequestId", **_REQUEST_ID}
+INPUT_REQUEST = response_object(
+    "InputRequest",
+    {
+        "request_id": described(_REQUEST_ID, "Its id within the run, such as q1."),
+        "prompt": described(TEXT, "The question."),
+        "schema": {
+            "type": "object",
+            "description": "The JSON Schema of the answer; absent if any JSON value is allowed.",
+        },
+        "choices": {
+            "type": "array",
+            "items": {},
+            "description": "The only answers that are allowed; absent if there are others.",
+        },
+        "created_at": described(TIMESTAMP, "When the crew asked."),
+        "expires_at": described(TIMESTAMP, "Until when it can be answered."),
+    },
+    ("schema", "choices"),
+)
+ANSWER = request_object(
+    ["value"],
+    {"value": {"description": "The answer: any JSON value of at most 1 MiB that fits the question."}},
+    title="InputAnswer",
+)
+ANSWERED = response_object(
+    "InputReceived",
+    {
+        "request_id": described(_REQUEST_ID, "The id of the question."),
+        "received_at": described(TIMESTAMP, "When the answer was stored."),
+        "by": described(TEXT, "Who answered: the id of the key, or the subject of the token."),
+    },
+)
 ITEM = response_object("RunItem", {**_BASE, **_END})
 CREATED = response_object("RunCreated", {**_BASE, **_REQUEST})
 DETAIL = response_object(
@@ -110,6 +148,11 @@ DETAIL = response_object(
             "description": "How many slots must become free until it starts; only while it waits.",
         },
         "waiting": WAITING,
+        "input_requests": {
+            "type": "array",
+            "items": INPUT_REQUEST,
+            "description": "The questions that the crew waits to have answered; only while there are any.",
+        },
         "cancel_requested": {
             "type": "boolean",
             "description": "Whether it is being canceled; only from the request until it has finished.",
@@ -117,7 +160,7 @@ DETAIL = response_object(
         "output": {"description": "The return value of the crew; only for a succeeded run."},
         "error": _ERROR,
     },
-    ("queue_position", "waiting", "cancel_requested", "output", "error"),
+    ("queue_position", "waiting", "input_requests", "cancel_requested", "output", "error"),
 )
 EVENT = response_object(
     "Event",
@@ -159,6 +202,12 @@ EXAMPLE = {
     **ITEM_EXAMPLE,
     "started_at": "2026-11-21T10:00:00.500000Z",
     "output": {"report": "Two tides a day."},
+}
+ANSWER_EXAMPLE = {"value": "yes"}
+ANSWERED_EXAMPLE = {
+    "request_id": "q1",
+    "received_at": "2026-11-21T10:05:00.000000Z",
+    "by": "key_ab12",
 }
 EVENT_EXAMPLE = {
     "id": 2,

@@ -1,7 +1,10 @@
 """Run rows as JSON. Pure. Called by the routes of runs."""
 
+from collections.abc import Sequence
+from datetime import datetime
 from typing import Any
 
+from api.store.index.runs.input_requests import InputRequest
 from api.store.index.runs.runs import RunDetail, RunRow
 from api.v1 import reason_links
 from api.v1.timestamps import timestamp
@@ -33,18 +36,29 @@ def created(row: RunDetail, public_url: str) -> dict[str, Any]:
 
 
 def detail(
-    row: RunDetail, public_url: str, position: int | None = None, docs_url: str = ""
+    row: RunDetail,
+    public_url: str,
+    position: int | None = None,
+    docs_url: str = "",
+    questions: Sequence[InputRequest] = (),
 ) -> dict[str, Any]:
     """Return a run with all fields: `output` only if it succeeded, `error` only if it failed.
 
-    `queue_position` only while it waits for a run slot, from 1; `waiting` only until it has started;
-    `cancel_requested` only until it has ended.
+    `queue_position` only while it waits for a run slot, from 1; `waiting` only until it has started,
+    and while it asks open `questions`; `cancel_requested` only until it has ended.
     """
     fields = {**item(row), **created(row, public_url), "started_at": timestamp(row.started_at)}
     if position is not None:
         fields["queue_position"] = position
     if row.status == "pending" and row.waiting:
         fields["waiting"] = waiting(row.waiting, position)
+    if row.status == "running" and questions:
+        fields["waiting"] = {
+            "reason": "WaitingForInput",
+            "message": f"The crew asks: {questions[0].prompt}",
+            "since": timestamp(questions[0].created_at),
+        }
+        fields["input_requests"] = [input_request(item) for item in questions]
     if row.cancel and not row.ended:
         fields["cancel_requested"] = True
     if row.status == "succeeded":
@@ -58,3 +72,22 @@ def detail(
             **reason_links.link(docs_url, reason),
         }
     return fields
+
+
+def input_request(request: InputRequest) -> dict[str, Any]:
+    """Return an open question; `schema` and `choices` only if it has them."""
+    fields: dict[str, Any] = {"request_id": request.id, "prompt": request.prompt}
+    if request.schema is not None:
+        fields["schema"] = request.schema
+    if request.choices is not None:
+        fields["choices"] = request.choices
+    return {
+        **fields,
+        "created_at": timestamp(request.created_at),
+        "expires_at": timestamp(request.expires_at),
+    }
+
+
+def answered(request: InputRequest, now: datetime, by: str) -> dict[str, Any]:
+    """Return the response to an answer."""
+    return {"request_id": request.id, "received_at": timestamp(now), "by": by}

@@ -314,7 +314,7 @@ export interface paths {
         };
         /**
          * Get a run
-         * @description Get a run, with its position in its project's queue.
+         * @description Get a run, with its position in its project's queue and its open questions.
          */
         get: operations["get_run"];
         put?: never;
@@ -345,6 +345,37 @@ export interface paths {
          * @description Cancel a run. 200 if it is already canceled, 409 if it has succeeded or failed.
          */
         post: operations["cancel_run"];
+        delete?: never;
+        options?: never;
+        head?: never;
+        patch?: never;
+        trace?: never;
+    };
+    "/v1/runs/{id}/inputs/{request_id}": {
+        parameters: {
+            query?: never;
+            header?: never;
+            path: {
+                /**
+                 * @description The id of a run, such as run_ab12.
+                 * @example run_ab12
+                 */
+                id: components["schemas"]["RunId"];
+                /**
+                 * @description The id of a question of the run, such as q1.
+                 * @example q1
+                 */
+                request_id: components["schemas"]["InputRequestId"];
+            };
+            cookie?: never;
+        };
+        get?: never;
+        put?: never;
+        /**
+         * Answer a question of a run
+         * @description Answer a question of a run. The first answer counts; 409 after it, and once the run has ended.
+         */
+        post: operations["answer_question_run"];
         delete?: never;
         options?: never;
         head?: never;
@@ -721,6 +752,49 @@ export interface components {
             /** @description Details of the error; `field` names the invalid field. */
             details: Record<string, never>;
         };
+        /** InputAnswer */
+        InputAnswer: {
+            /** @description The answer: any JSON value of at most 1 MiB that fits the question. */
+            value: unknown;
+        };
+        /** InputReceived */
+        InputReceived: {
+            /** @description The id of the question. */
+            request_id: string;
+            /**
+             * Format: date-time
+             * @description When the answer was stored.
+             */
+            received_at: string;
+            /** @description Who answered: the id of the key, or the subject of the token. */
+            by: string;
+        };
+        /** InputRequest */
+        InputRequest: {
+            /** @description Its id within the run, such as q1. */
+            request_id: string;
+            /** @description The question. */
+            prompt: string;
+            /** @description The JSON Schema of the answer; absent if any JSON value is allowed. */
+            schema?: Record<string, never>;
+            /** @description The only answers that are allowed; absent if there are others. */
+            choices?: unknown[];
+            /**
+             * Format: date-time
+             * @description When the crew asked.
+             */
+            created_at: string;
+            /**
+             * Format: date-time
+             * @description Until when it can be answered.
+             */
+            expires_at: string;
+        };
+        /**
+         * InputRequestId
+         * @description The id of a question of the run, such as q1.
+         */
+        InputRequestId: string;
         /** Key */
         Key: {
             /** @description The id of a key. */
@@ -854,6 +928,8 @@ export interface components {
             run: {
                 /** @description The timeout of a run, counted from its start, for example 30m. A Run and the configuration file take precedence. Defaults to 1h; limited by the installation's maximum. */
                 timeout?: string;
+                /** @description How long a run may wait for answers of a person, in total, for example 8h. This time does not count against the timeout. Defaults to 24h; limited by the installation's maximum. */
+                ask_timeout?: string;
                 /** @description Requests and limits of cpu, memory and ephemeral-storage of the pod. */
                 resources?: {
                     /** @description The resources that are reserved for the pod. */
@@ -1021,6 +1097,8 @@ export interface components {
             run?: {
                 /** @description The timeout of a run, counted from its start, for example 30m. A Run and the configuration file take precedence. Defaults to 1h; limited by the installation's maximum. */
                 timeout?: string | null;
+                /** @description How long a run may wait for answers of a person, in total, for example 8h. This time does not count against the timeout. Defaults to 24h; limited by the installation's maximum. */
+                ask_timeout?: string | null;
                 /** @description Requests and limits of cpu, memory and ephemeral-storage of the pod. */
                 resources?: {
                     /** @description The resources that are reserved for the pod. */
@@ -1181,6 +1259,8 @@ export interface components {
             run?: {
                 /** @description The timeout of a run, counted from its start, for example 30m. A Run and the configuration file take precedence. Defaults to 1h; limited by the installation's maximum. */
                 timeout?: string;
+                /** @description How long a run may wait for answers of a person, in total, for example 8h. This time does not count against the timeout. Defaults to 24h; limited by the installation's maximum. */
+                ask_timeout?: string;
                 /** @description Requests and limits of cpu, memory and ephemeral-storage of the pod. */
                 resources?: {
                     /** @description The resources that are reserved for the pod. */
@@ -1355,6 +1435,8 @@ export interface components {
             /** @description How many slots must become free until it starts; only while it waits. */
             queue_position?: number;
             waiting?: components["schemas"]["Waiting"];
+            /** @description The questions that the crew waits to have answered; only while there are any. */
+            input_requests?: components["schemas"]["InputRequest"][];
             /** @description Whether it is being canceled; only from the request until it has finished. */
             cancel_requested?: boolean;
             /** @description The return value of the crew; only for a succeeded run. */
@@ -2426,6 +2508,57 @@ export interface operations {
                 content: {
                     "application/json": {
                         data: components["schemas"]["Run"];
+                    };
+                };
+            };
+            /** @description A failure. */
+            default: {
+                headers: {
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/json": components["schemas"]["Error"];
+                };
+            };
+        };
+    };
+    answer_question_run: {
+        parameters: {
+            query?: never;
+            header?: never;
+            path: {
+                /**
+                 * @description The id of a run, such as run_ab12.
+                 * @example run_ab12
+                 */
+                id: components["schemas"]["RunId"];
+                /**
+                 * @description The id of a question of the run, such as q1.
+                 * @example q1
+                 */
+                request_id: components["schemas"]["InputRequestId"];
+            };
+            cookie?: never;
+        };
+        requestBody: {
+            content: {
+                /**
+                 * @example {
+                 *       "value": "yes"
+                 *     }
+                 */
+                "application/json": components["schemas"]["InputAnswer"];
+            };
+        };
+        responses: {
+            /** @description The object. */
+            200: {
+                headers: {
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/json": {
+                        data: components["schemas"]["InputReceived"];
                     };
                 };
             };

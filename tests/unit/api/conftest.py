@@ -19,6 +19,7 @@ from api.services import SERVICES
 from api.store.backend import INDEX
 from api.store.index.api_keys import KeyRow
 from api.store.index.claims.claims import ClaimRequest
+from api.store.index.runs.input_requests import Question
 from api.store.logs.event_log import NewEvent
 from api.store.sql.migrate import migrate
 from api.store.store import Store
@@ -89,6 +90,9 @@ class ApiTestbed:
         )
         raw = await self.add_run(run, names["name"], deployment)
         await self.claim_run(raw)
+        now = self.clock[0]
+        question = Question(names["request_id"], "Go on?", None, None)
+        await self.store.input_requests.open(run, question, now, now + timedelta(hours=1))
         await self.append_log_lines(run, "Reading about tides")
         await self.add_artifact(run, names["artifact"], b"# Tides")
         await self.finish_run(raw, "Succeeded", result={"output": "{}"}, durationMs=5)

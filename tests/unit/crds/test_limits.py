@@ -55,8 +55,9 @@ def test_defaults(text):
 def test_each_limit_reaches_api_and_controller(name, end):
     value = RANGES[name][end]
     given = {name: value}
-    if name == "run_seconds":
-        given["run_max_seconds"] = RANGES[name][1]
+    if name in ("run_seconds", "ask_seconds"):
+        maximum = name.replace("_seconds", "_max_seconds")
+        given[maximum] = RANGES[maximum][1]
     settings = {**COMMON_SETTINGS, LIMITS_VARIABLE: json.dumps(given)}
     api, controller = api_settings(settings), controller_settings(settings)
     assert api.limits == controller.limits

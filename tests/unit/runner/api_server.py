@@ -38,6 +38,7 @@ class FakeRunAPI:
     entrypoint: str = "main:kickoff"
     input: dict[str, Any] = field(default_factory=dict)
     timeout: float = 60
+    ask_seconds: float = 86400
     limits: dict[str, int] = field(default_factory=dict)
     settings: dict[str, Any] = field(default_factory=dict)  # config and context of the run
     include: list[str] = field(default_factory=list)  # patterns of artifacts outside the directory
@@ -129,7 +130,7 @@ class FakeRunAPI:
         return web.json_response(
             {
                 "state": "granted", "entrypoint": self.entrypoint, "framework": "python", "input": self.input,
-                "timeout_seconds": self.timeout, "deployment_id": "dep_1",
+                "timeout_seconds": self.timeout, "ask_seconds": self.ask_seconds, "deployment_id": "dep_1",
                 "started_at": "2026-11-21T10:00:00Z",
                 "limits": {**limits, **self.limits}, **self.settings,
                 **({"artifacts": self.include} if self.include else {}),

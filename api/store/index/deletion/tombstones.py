@@ -14,7 +14,7 @@ from sqlalchemy.ext.asyncio import AsyncConnection
 
 from api.store.index.runs import counts
 from api.store.index.runs.counts import CountKey
-from api.store.sql.schema import archives, claims, remains, runs, tombstones
+from api.store.sql.schema import archives, claims, input_requests, remains, runs, tombstones
 from api.store.sql.upsert import insert
 
 RUN = "run"
@@ -49,7 +49,12 @@ async def delete_runs(
     await connection.execute(insert(connection, tombstones).on_conflict_do_nothing(), tombstone_rows)
     remains_rows = [{"namespace": namespace, "kind": RUN, "name": row.name} for row in rows]
     await connection.execute(insert(connection, remains).on_conflict_do_nothing(), remains_rows)
-    for table, column in ((claims, claims.c.run), (archives, archives.c.run), (runs, runs.c.name)):
+    for table, column in (
+        (claims, claims.c.run),
+        (archives, archives.c.run),
+        (input_requests, input_requests.c.run),
+        (runs, runs.c.name),
+    ):
         await connection.execute(delete(table).where(table.c.namespace == namespace, column.in_(names)))
     visible = Counter(CountKey(row.project, row.deployment, row.status) for row in rows if not row.hidden)
     for key, amount in visible.items():

@@ -51,6 +51,7 @@ async def test_granted_claim_has_all_fields(pods: Pods, store: Store, bearer: Mi
             "framework": "python",
             "input": {"topic": "ants"},
             "timeout_seconds": 90,
+            "ask_seconds": 86400,
             "deployment_id": "dep_a",
             "limits": {
                 "event_bytes": 65536,

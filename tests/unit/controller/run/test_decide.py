@@ -301,6 +301,52 @@ def test_beyond_every_deadline_the_run_ends_and_its_pod_goes(make, look, ready, 
     assert decision.delete
 
 
+QUESTION = {
+    "request": "q1",
+    "prompt": "Which way?",
+    "time": "2026-11-21T11:59:00Z",
+    "expirationTime": "2026-11-22T11:59:00Z",
+}
+
+
+def test_a_run_that_asks_a_person_waits_for_input(make, look):
+    status = {**RECORDED, "claim": {"podUid": "uid-run-a", "time": make.ago(100)}}
+    waiting = look(make.run(status={**status, "inputRequests": [QUESTION]}), pod=make.pod())
+    assert condition(waiting, "WaitingForInput") == ("True", "WaitingForInput")
+    assert condition(waiting, "Succeeded") == ("Unknown", "WaitingForInput")
+    assert "'Which way?'" in waiting.status["conditions"][0]["message"]
+    assert "request: q1" in waiting.status["conditions"][0]["message"]
+    answered = look(make.run(status={**status, "inputRequests": []}), pod=make.pod())
+    assert condition(answered, "WaitingForInput") is None
+    assert condition(answered, "Succeeded") == ("Unknown", "Running")
+
+
+def test_a_refused_answer_is_in_the_condition(make, look):
+    status = {**RECORDED, "claim": {"podUid": "uid-run-a", "time": make.ago(100)}}
+    questions = [{**QUESTION, "refusal": "value must be a string"}, {**QUESTION, "request": "q2"}]
+    decision = look(make.run(status={**status, "inputRequests": questions}), pod=make.pod())
+    message = decision.status["conditions"][0]["message"]
+    assert "not accepted: value must be a string." in message and "1 more" in message
+
+
+def test_the_end_of_a_run_clears_its_questions(make, look):
+    status = {**RECORDED, "claim": {"podUid": "uid-run-a", "time": make.ago(100)}}
+    run = make.run(cancel=True, status={**status, "inputRequests": [QUESTION]})
+    decision = look(run, pod=make.pod(phase="Failed"))
+    assert (decision.status["phase"], decision.status["inputRequests"]) == ("Canceled", [])
+    assert condition(decision, "WaitingForInput") is None
+
+
+@pytest.mark.parametrize(("asked", "ends"), [({}, True), ({"inputRequests": []}, False)])
+def test_only_a_run_that_asked_has_the_time_for_answers(make, look, asked, ends):
+    status = {**RECORDED, **asked, "claim": {"podUid": "uid-run-a", "time": make.ago(1000)}}
+    pod = make.pod(
+        metadata={"annotations": {"crewyard.dev/ask-seconds": "5000"}}, spec={"activeDeadlineSeconds": 5900}
+    )
+    decision = look(make.run(status=status), pod=pod)
+    assert bool(decision.delete) is ends
+
+
 def test_a_start_that_is_given_up_takes_its_pod_away(make, look):
     pod = make.pod(phase="Pending", conditions=make.scheduled(400))
     decision = look(make.run(status=RECORDED), pod=pod)

@@ -50,18 +50,19 @@ def test_the_token_is_for_this_run_and_outlives_it(make, config):
     token = pod_tokens.verify(config.token_key, env_of(body)["CREWYARD_TOKEN"], NOW)
     assert (token.kind, token.namespace, token.name, token.uid) == ("run", "crews", "run-a", "uid-run-a")
     assert token.expires > NOW + body["spec"]["activeDeadlineSeconds"] + 3600
-    assert body["spec"]["activeDeadlineSeconds"] == 300 + 7200 + 60
+    assert body["spec"]["activeDeadlineSeconds"] == 300 + 7200 + 60 + 86400
 
 
 def test_the_installations_own_times_reach_the_pod_and_its_deadlines(make, config):
     limits = InstallationLimits(
-        run_seconds=100, run_max_seconds=200, start_seconds=7, unschedulable_seconds=11
+        run_seconds=100, run_max_seconds=200, start_seconds=7, unschedulable_seconds=11, ask_seconds=50
     )
     config = replace(config, limits=limits, timing=Timing.from_limits(limits))
     for timeout, seconds in (({}, 100), ({"timeout": "150s"}, 150), ({"timeout": "9h"}, 200)):
         body = built(make, config, **timeout)
         assert env_of(body)["CREWYARD_START_TIMEOUT"] == "7"
-        assert body["spec"]["activeDeadlineSeconds"] == 7 + seconds + GRACE_SECONDS + FLUSH_SECONDS
+        assert body["spec"]["activeDeadlineSeconds"] == 7 + seconds + 50 + GRACE_SECONDS + FLUSH_SECONDS
+        assert body["metadata"]["annotations"]["crewyard.dev/ask-seconds"] == "50"
         token = pod_tokens.verify(config.token_key, env_of(body)["CREWYARD_TOKEN"], NOW)
         assert token.expires >= NOW + 11 + body["spec"]["activeDeadlineSeconds"]
 

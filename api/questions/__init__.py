@@ -1,0 +1,1 @@
+"""Questions of runs to a person: their schemas, the check of answers, and their place in the Run object."""

@@ -1,0 +1,87 @@
+"""Schemas of answers: what a crew may use, what fits, and what a check costs at most."""
+
+import pytest
+
+from api import errors
+from api.questions import answer_schema
+
+PERSON = {
+    "type": "object",
+    "required": ["name"],
+    "properties": {"name": {"$ref": "#/$defs/name"}, "age": {"type": "integer", "minimum": 0}},
+    "$defs": {"name": {"type": "string", "minLength": 1}},
+    "additionalProperties": False,
+}
+NODE = {"type": "object", "properties": {"next": {"$ref": "#"}}}
+DOUBLING = {
+    "$ref": "#/$defs/d0",
+    "$defs": {
+        **{f"d{n}": {"allOf": [{"$ref": f"#/$defs/d{n + 1}"}] * 2} for n in range(60)},
+        "d60": {"type": "string"},
+    },
+}
+
+
+@pytest.mark.parametrize(
+    "schema",
+    [
+        {},
+        PERSON,
+        NODE,
+        DOUBLING,
+        {"properties": {"pattern": {"type": "string"}, "$ref": {"type": "string"}}},
+        {"enum": [{"pattern": "x"}]},
+    ],
+)
+def test_a_crew_may_use_schemas_without_regular_expressions_and_fetches(schema):
+    assert answer_schema.schema_problem(schema) is None
+
+
+@pytest.mark.parametrize(
+    "schema",
+    [
+        {"patternProperties": {"a": {}}},
+        {"items": [{"pattern": "a"}]},
+        {"$defs": {"a": {"$dynamicRef": "#a"}}},
+        {"anyOf": [{"$ref": "other.json"}]},
+        {"$id": "http://192.0.2.1/"},
+        {"properties": []},
+    ],
+)
+def test_other_schemas_are_refused(schema):
+    assert answer_schema.schema_problem(schema)
+
+
+@pytest.mark.parametrize(
+    ("value", "schema", "choices", "field", "message"),
+    [
+        ({}, PERSON, None, "value.name", "the field value.name is required"),
+        ({"name": ""}, PERSON, None, "value.name", "value.name must not be empty"),
+        ({"name": "a", "age": -1}, PERSON, None, "value.age", "value.age must be at least 0"),
+        ({"name": "a", "aeg": 1}, PERSON, None, "value.aeg", "did you mean age?"),
+        (1, {"type": "string"}, None, "value", "value must be a string"),
+        ([1, 1], {"uniqueItems": True}, None, "value", "value does not have"),
+        ("c", None, ["a", "b"], "value", 'value must be one of "a", "b"'),
+        (True, None, [1], "value", "value must be one of 1"),
+        ("x", DOUBLING, None, "value", "takes too long"),
+    ],
+)
+def test_an_answer_that_does_not_fit_gets_a_400_with_the_field(value, schema, choices, field, message):
+    with pytest.raises(errors.HttpApiError) as refused:
+        answer_schema.check_answer(value, schema, choices)
+    assert (refused.value.status, refused.value.details["field"]) == (400, field)
+    assert message in refused.value.message
+
+
+def test_a_deep_answer_to_a_recursive_schema_ends():
+    answer_schema.check_answer({"next": {"next": {}}}, NODE, None)
+    deep: dict = {}
+    for _ in range(190):
+        deep = {"next": deep}
+    for value in (deep, {"next": 1}):
+        with pytest.raises(errors.HttpApiError):
+            answer_schema.check_answer(value, NODE, None)
+
+
+def test_a_large_answer_is_checked_within_the_steps():
+    answer_schema.check_answer(list(range(60_000)), {"items": {"type": "integer"}, "uniqueItems": True}, None)
