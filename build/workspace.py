@@ -4,12 +4,14 @@ import os
 from collections.abc import Mapping
 from pathlib import Path
 
+from uv import find_uv_bin
+
 from build.errors import InfrastructureError
 from build.logs import BuildLog
 from build.planned_source import PlannedSource, fetch_and_plan
 from build.settings import BuildSettings
 from egress import ca_bundle
-from plan.packages.dockerfile import dockerfile
+from plan.packages.dockerfile import UV, dockerfile
 from plan.packages.own_project import lacks_build_file
 
 WORKSPACE = Path("/workspace")
@@ -35,7 +37,10 @@ def write_workspace(settings: BuildSettings, log: BuildLog, workspace: Path = WO
         _write(context / name, data)
     ca_bundle_path = _write_ca_bundle(workspace, os.environ)
     # The dependencies key excludes this path: other CA certificates do not change the image.
-    _write(context / "Dockerfile", dockerfile(source.base_image, declaration, ca_bundle_path).encode())
+    instructions = dockerfile(source.base_image, declaration, ca_bundle_path)
+    _write(context / "Dockerfile", instructions.encode())
+    if UV in instructions:
+        _write(workspace / Path(UV).name, Path(find_uv_bin()).read_bytes(), 0o755)
     if declaration.projects:
         _write_tree(source, workspace / "tree")
     if declaration.private_index and (declaration.lines or declaration.direct or declaration.build_requires):

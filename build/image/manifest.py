@@ -14,8 +14,12 @@ from build.image.layers import ImageLayer
 
 DOCKER_MANIFEST = "application/vnd.docker.distribution.manifest.v2+json"
 OCI_MANIFEST = "application/vnd.oci.image.manifest.v1+json"
-DOCKER_CONFIG = "application/vnd.docker.container.image.v1+json"
 DOCKER_LAYER = "application/vnd.docker.image.rootfs.diff.tar.gzip"
+OCI_ZSTD_LAYER = "application/vnd.oci.image.layer.v1.tar+zstd"
+_CONFIG_TYPES = {
+    DOCKER_MANIFEST: "application/vnd.docker.container.image.v1+json",
+    OCI_MANIFEST: "application/vnd.oci.image.config.v1+json",
+}
 _LAYER_TYPES = {DOCKER_MANIFEST: DOCKER_LAYER, OCI_MANIFEST: "application/vnd.oci.image.layer.v1.tar+gzip"}
 _EPOCH = "1970-01-01T00:00:00Z"
 _USER = "65532:65532"
@@ -73,15 +77,33 @@ def append_layers(
     return ImageManifest(base.media_type, _encode(manifest), config_bytes)
 
 
-def docker_image(config: bytes, layers: list[tuple[str, int]]) -> ImageManifest:
-    """Return an image in Docker's format from its configuration and (digest, size) of compressed layers."""
+@dataclass(frozen=True)
+class PushedLayer:
+    """A compressed layer of the registry: by gzip, or by zstd."""
+
+    digest: str
+    size: int
+    zstd: bool = False
+
+
+def image_of_layers(config: bytes, layers: list[PushedLayer]) -> ImageManifest:
+    """Return an image from its configuration and layers; in OCI's format where a layer has zstd."""
+    # Docker's format has no zstd.
+    media_type = OCI_MANIFEST if any(layer.zstd for layer in layers) else DOCKER_MANIFEST
     manifest = {
         "schemaVersion": 2,
-        "mediaType": DOCKER_MANIFEST,
-        "config": {"mediaType": DOCKER_CONFIG, "size": len(config), "digest": digest_of(config)},
-        "layers": [{"mediaType": DOCKER_LAYER, "size": size, "digest": digest} for digest, size in layers],
+        "mediaType": media_type,
+        "config": {"mediaType": _CONFIG_TYPES[media_type], "size": len(config), "digest": digest_of(config)},
+        "layers": [
+            {
+                "mediaType": OCI_ZSTD_LAYER if layer.zstd else _LAYER_TYPES[media_type],
+                "size": layer.size,
+                "digest": layer.digest,
+            }
+            for layer in layers
+        ],
     }
-    return ImageManifest(DOCKER_MANIFEST, _encode(manifest), config)
+    return ImageManifest(media_type, _encode(manifest), config)
 
 
 def config_digest_in(manifest: bytes) -> str:

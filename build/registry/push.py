@@ -10,7 +10,7 @@ from typing import IO
 
 from build.errors import REGISTRY_PUSH, BuildRefused, InfrastructureError
 from build.image.image_file import MAX_LAYERS, ImageFile, ImageFileInvalid, open_image_file
-from build.image.manifest import docker_image
+from build.image.manifest import PushedLayer, image_of_layers
 from build.logs import BuildLog
 from build.registry.repository import ImageRepository
 from build.settings import BuildSettings
@@ -18,6 +18,7 @@ from build.settings import BuildSettings
 IMAGE = Path("/workspace/image.tar")
 
 _CHUNK_BYTES = 1 << 20
+_GZIP_MAGIC, _ZSTD_MAGIC = b"\x1f\x8b", b"\x28\xb5\x2f\xfd"
 
 
 def push_dependencies(settings: BuildSettings, log: BuildLog, path: Path = IMAGE) -> str:
@@ -42,7 +43,7 @@ def push_dependencies(settings: BuildSettings, log: BuildLog, path: Path = IMAGE
             layers = [
                 _push_layer(repository, image, name, _mount_repository(settings), log) for name in names
             ]
-            digest = repository.push_image(docker_image(config, layers), tag)
+            digest = repository.push_image(image_of_layers(config, layers), tag)
     except ImageFileInvalid as error:
         raise InfrastructureError(f"{path} is not an image in Kaniko's format: {error}") from None
     log.line(f"pushed {settings.repository}:{tag} ({digest})")
@@ -51,23 +52,26 @@ def push_dependencies(settings: BuildSettings, log: BuildLog, path: Path = IMAGE
 
 def _push_layer(
     repository: ImageRepository, image: ImageFile, name: str, mount: str, log: BuildLog
-) -> tuple[str, int]:
+) -> PushedLayer:
     content = image.member(name)
-    digest, size = _hash_and_size(content, name)
+    layer = _read_layer(content, name)
+    digest, size = layer.digest, layer.size
     content.seek(0)
     uploaded = repository.push_blob(content, size, digest, mount_from=mount)
     log.line(f"layer {digest[7:19]}: {size} bytes{'' if uploaded else ', already in the registry'}")
-    return digest, size
+    return layer
 
 
-def _hash_and_size(content: IO[bytes], name: str) -> tuple[str, int]:
-    digest, size = hashlib.sha256(), 0
+def _read_layer(content: IO[bytes], name: str) -> PushedLayer:
+    digest, size, zstd = hashlib.sha256(), 0, False
     while chunk := content.read(_CHUNK_BYTES):
-        if not size and not chunk.startswith(b"\x1f\x8b"):
-            raise ImageFileInvalid(f"layer {name[:200]!r} is not compressed with gzip")
+        if not size:
+            zstd = chunk.startswith(_ZSTD_MAGIC)
+            if not zstd and not chunk.startswith(_GZIP_MAGIC):
+                raise ImageFileInvalid(f"layer {name[:200]!r} is compressed with neither gzip nor zstd")
         digest.update(chunk)
         size += len(chunk)
-    return f"sha256:{digest.hexdigest()}", size
+    return PushedLayer(f"sha256:{digest.hexdigest()}", size, zstd)
 
 
 def _mount_repository(settings: BuildSettings) -> str:

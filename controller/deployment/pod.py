@@ -120,6 +120,9 @@ def kaniko_arguments(image: str, config: ControllerConfig) -> list[str]:
         f"--destination={image}",
         "--cache=false",
         "--compressed-caching=false",
+        # Kaniko compresses twice, once for the digest. Docker-format bases keep gzip, at this level too.
+        "--compression=zstd",
+        "--compression-level=1",
         "--snapshot-mode=redo",
         "--image-download-retry=3",
         # pip's output is the log; Kaniko adds errors only.

@@ -3,6 +3,7 @@
 from collections.abc import Iterator
 
 from .dependencies import DependencyDeclaration
+from .installer import index_strategy, needs_pip
 from .system_packages import system_instructions
 
 # The user and group of crews, in the image and in the pod.
@@ -22,20 +23,38 @@ RUN set -eu; \\
 ENV HOME=/home/crew TMPDIR=/tmp PYTHONUNBUFFERED=1 PYTHONDONTWRITEBYTECODE=1
 """
 
-# pip compiles packages even where PYTHONDONTWRITEBYTECODE is set. Measured with langgraph: the build takes
-# 4 s longer, and every run imports it in 0.7 s instead of 1.9 s.
-# PIP_BREAK_SYSTEM_PACKAGES: the base may be a distribution whose Python is marked as externally managed.
-_PIP = """\
-HOME=/root PIP_BREAK_SYSTEM_PACKAGES=1 PIP_ROOT_USER_ACTION=ignore PIP_DISABLE_PIP_VERSION_CHECK=1{more} \\
-    python3 -m pip install --no-input --no-cache-dir --progress-bar off --compile {arguments}"""
-
 # Kaniko mounts the pod's volume at /workspace and excludes it from every layer, whereas files of a COPY stay
-# in its layer. A builder without the volume needs bind mounts of these two directories.
-TREE, WHEELS = "/workspace/tree", "/workspace/wheels"
-# In the environment, because pip passes it on to the pip that installs build requirements.
-_OFFLINE = f" PIP_NO_INDEX=1 PIP_FIND_LINKS={WHEELS}"
+# in its layer. A builder without the volume needs bind mounts of these.
+TREE, WHEELS, UV = "/workspace/tree", "/workspace/wheels", "/workspace/uv"
+
+# Compiled even where PYTHONDONTWRITEBYTECODE is set: every run then imports langgraph in 0.7 s, not 1.9 s.
+# PIP_BREAK_SYSTEM_PACKAGES: the base may be a distribution whose Python is marked as externally managed.
+# uv does not know pip's settings, by which a base image names its package mirror.
+_ENVIRONMENT = """\
+RUN export HOME=/root PIP_BREAK_SYSTEM_PACKAGES=1 PIP_ROOT_USER_ACTION=ignore \\
+        PIP_DISABLE_PIP_VERSION_CHECK=1{more}; \\
+"""
+_MIRROR = """\
+    settings=$(python3 -m pip config list 2>/dev/null || true); \\
+    setting() {{ printf '%s' "$settings" | sed -n "s/^[a-z]*\\.$1='\\(.*\\)'$/\\1/p" | tail -n 1; }}; \\
+    export UV_DEFAULT_INDEX="${{PIP_INDEX_URL:-$(setting index-url)}}" \\
+        UV_INDEX="${{PIP_EXTRA_INDEX_URL:-$(setting extra-index-url)}}" \\
+        UV_INSECURE_HOST="${{PIP_TRUSTED_HOST:-$(setting trusted-host)}}"; \\
+"""
+# uv needs a base with glibc; pip installs on the others.
+_UV = """\
+    if {uv} --version >/dev/null 2>&1; then \\
+        install() {{ {uv} pip install --python "$(command -v python3)" --break-system-packages --no-cache \\
+            --no-progress --system-certs --no-sources --compile-bytecode{options} "$@"; }}; \\
+    else \\
+        install() {{ {pip} "$@"; }}; \\
+    fi; \\
+"""
+_PIP = "python3 -m pip install --no-input --no-cache-dir --progress-bar off --compile"
+# In the environment, because both pass it on to the installation of build requirements.
+_OFFLINE = f" PIP_NO_INDEX=1 PIP_FIND_LINKS={WHEELS} UV_NO_INDEX=1 UV_FIND_LINKS={WHEELS}"
 # Tools that read a project's version from git find no repository here.
-_VERSIONS = " SETUPTOOLS_SCM_PRETEND_VERSION=0.0.0 PBR_VERSION=0.0.0"
+_VERSIONS = "export SETUPTOOLS_SCM_PRETEND_VERSION=0.0.0 PBR_VERSION=0.0.0"
 
 _END = """\
 WORKDIR /app
@@ -57,24 +76,38 @@ def dockerfile(base_image: str, declaration: DependencyDeclaration, ca_bundle: s
 
 def _install(declaration: DependencyDeclaration, ca_bundle: str) -> Iterator[str]:
     names = sorted(declaration.files())
-    extra_env = _OFFLINE if declaration.private_index else ""
-    if ca_bundle:
-        extra_env += f" PIP_CERT={ca_bundle}"
     options = ["--no-deps"] if declaration.locked else []
     if "constraints.txt" in names:
         options += ["-c /tmp/crewyard/constraints.txt"]
     first = ["-r /tmp/crewyard/requirements.txt"] if declaration.lines else []
-    # All in one command: pip then takes what the repository redirects from there, and asks no index for it.
+    # All in one command: what the repository redirects is then taken from it, and never from an index.
     second = ["-r /tmp/crewyard/direct.txt"] if declaration.direct else []
     second += [f"{TREE}/{path}".rstrip("/") for path in declaration.projects]
-    # Separate commands: pip does not combine pins with hashes and what has none.
-    groups = [first, second] if declaration.hashed else [first + second]
+    # Separate commands: hashes do not combine with what has none.
+    groups = [[*first, "--require-hashes"], second] if declaration.hashed else [first + second]
     commands = []
     for arguments in filter(None, groups):
-        versions = _VERSIONS if declaration.projects and arguments[-1].startswith(TREE) else ""
-        commands.append(_PIP.format(more=extra_env + versions, arguments=" ".join([*arguments, *options])))
-    if commands and names:
+        command = " ".join(["install", *arguments, *options])
+        with_project = declaration.projects and arguments[-1].startswith(TREE)
+        commands.append(f"({_VERSIONS}; {command})" if with_project else command)
+    if not commands:
+        return
+    if names:
         yield f"COPY {' '.join(names)} /tmp/crewyard/\n"
         commands.append("rm -rf /tmp/crewyard")
-    if commands:
-        yield "RUN " + " \\\n    && ".join(commands) + "\n"
+    yield from _installer(declaration, ca_bundle)
+    yield "    " + " \\\n    && ".join(commands) + "\n"
+
+
+def _installer(declaration: DependencyDeclaration, ca_bundle: str) -> Iterator[str]:
+    """Yield the shell function `install`: uv, or pip where uv cannot run or a line is for pip only."""
+    more = _OFFLINE if declaration.private_index else ""
+    if ca_bundle:
+        more += f" PIP_CERT={ca_bundle} SSL_CERT_FILE={ca_bundle}"
+    yield _ENVIRONMENT.format(more=more)
+    if needs_pip((*declaration.lines, *declaration.direct)):
+        yield f'    install() {{ {_PIP} "$@"; }}; \\\n'
+        return
+    if not declaration.private_index:
+        yield _MIRROR.format()
+    yield _UV.format(uv=UV, pip=_PIP, options=index_strategy(declaration.lines))

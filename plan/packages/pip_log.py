@@ -1,4 +1,4 @@
-"""Classification of a failed dependency installation from the end of pip's log. Pure.
+"""Classification of a failed dependency installation from the end of the log of uv or pip. Pure.
 
 Called by the controller after Kaniko failed, and by the build pod that downloads wheels.
 """
@@ -12,6 +12,8 @@ INDEX_UNREACHABLE = "the package index could not be reached"
 """The message of the only transient failure."""
 
 _SETUP_FAILED = "the setup of a package failed: {what}"
+_OWN_SETUP_FAILED = "the setup of the crew's own project failed: {what}"
+_OWN_SETUP_HINT = "Try pip install . in an empty environment; the build log has its output."
 _PIN = "Correct the version; it must exist for the crew's Python."
 _LOOSEN = "Relax one of the version constraints until pip install works in an empty environment."
 _COMPILER = "The base image has no compiler: choose a version that has a wheel for the crew's Python."
@@ -39,7 +41,8 @@ _PATTERNS = tuple(
             "The last package in the log is a source archive or a repository; use a wheel instead.",
         ),
         (
-            r"\b40[13] (?:Client )?Error|HTTP error 40[13]\b|Credentials not correct",
+            r"\b40[13] (?:Client )?Error|HTTP error 40[13]\b|Credentials not correct"
+            r"|\(40[13] (?:Unauthorized|Forbidden)\)",
             DEPENDENCY_RESOLUTION,
             "the package index rejects the credentials",
             "Check the Secret named by the project's build.secretRef.",
@@ -64,13 +67,13 @@ _PATTERNS = tuple(
             "Try again later; see the build log for the address.",
         ),
         (
-            r"THESE PACKAGES DO NOT MATCH THE HASHES",
+            r"THESE PACKAGES DO NOT MATCH THE HASHES|Hash mismatch for `",
             DEPENDENCY_RESOLUTION,
             "a downloaded package does not match its pinned hash",
             "Update the hashes in the dependency declaration.",
         ),
         (
-            r"(?:Hashes are required in|In) --require-hashes mode",
+            r"(?:Hashes are required in|In) `?--require-hashes`? mode",
             DEPENDENCY_RESOLUTION,
             "some lines have a pinned hash and others have none",
             "Give every line a version by == and a hash (pip-compile --generate-hashes), or none of them.",
@@ -90,10 +93,38 @@ _PATTERNS = tuple(
         (
             r"Failed to establish a new connection|NameResolutionError|ReadTimeoutError|ConnectTimeoutError"
             r"|Connection aborted|Could not fetch URL|HTTP error 5\d\d|\b5\d\d Server Error|SSLError"
-            r"|IncompleteRead|ProtocolError",
+            r"|IncompleteRead|ProtocolError"
+            r"|error sending request for url|HTTP status server error|error decoding response body",
             BUILD_FAILED,
             INDEX_UNREACHABLE,
             "Try again later; see the build log for the address.",
+        ),
+        (
+            r"does not satisfy Python\S* and (?P<what>\S+) depends on Python"
+            r"|Because (?P<more>\S+) has no wheels with a matching",
+            DEPENDENCY_RESOLUTION,
+            "no version of {what}{more} supports the crew's Python",
+            "Choose another version of it, or another python in the configuration file.",
+        ),
+        (
+            r"Because (?:there is no version of (?P<what>\S+) and|(?P<more>\S+) was not found in the package)"
+            r"[\s\S]{1,300}requirements\s+are\s+unsatisfiable",
+            DEPENDENCY_RESOLUTION,
+            "no version of {what}{more} can be installed",
+            _PIN,
+        ),
+        (
+            r"No solution found when resolving dependencies[^\n]*\n\s*(?:cause:|╰─▶) (?P<what>[\s\S]{1,2000}?"
+            r"(?:unsatisfiable|incompatible|cannot\s+be\s+used))\.",
+            DEPENDENCY_RESOLUTION,
+            "the version constraints conflict with each other: {what}",
+            _LOOSEN,
+        ),
+        (
+            r"Couldn't parse requirement in [^\n]+\n\s*(?:cause:|╰─▶)[^\n]*\n\s*(?P<what>[^\r\n]+)",
+            DEPENDENCY_RESOLUTION,
+            "{what} is not a valid requirement",
+            "Correct that line of the dependency declaration.",
         ),
         (
             r"Ignored the following versions that require a different python version:"
@@ -121,7 +152,7 @@ _PATTERNS = tuple(
             "Choose another version of it, or another python in the configuration file.",
         ),
         (
-            r"Cannot find command 'git'",
+            r"Cannot find command 'git'|Git executable not found",
             DEPENDENCY_RESOLUTION,
             "a requirement is in a git repository, but the base image has no git",
             "Use a released version, or the URL of an archive (https://…/archive/<tag>.tar.gz).",
@@ -140,10 +171,23 @@ _PATTERNS = tuple(
             _COMPILER,
         ),
         (
+            r"No such file or directory: '(?P<what>[^'\s]*(?:gcc|g\+\+|cc|clang))'",
+            DEPENDENCY_RESOLUTION,
+            "a package must be compiled, but {what} is missing",
+            _COMPILER,
+        ),
+        (
             r"(?P<what>Python\.h): No such file|can't find (?P<more>Rust) compiler",
             DEPENDENCY_RESOLUTION,
             "a package must be compiled, but {what}{more} is missing",
             _COMPILER,
+        ),
+        (
+            rf"(?:error: The build backend returned an error|Failed to build `[^`\n]*{TREE}[^`\n]*`)\n"
+            r"(?:[^\n]*\n)*?(?P<what>[^\n]+)\n*(?:hint:|error building image|\Z)",
+            BUILD_FAILED,
+            _OWN_SETUP_FAILED,
+            _OWN_SETUP_HINT,
         ),
         (
             r"(?:Failed building wheel for|Failed to build) (?P<what>[^\r\n]+)",
@@ -172,13 +216,9 @@ def dependency_failure(log: str) -> PlanError:
     for pattern, reason, message, hint in _PATTERNS:
         match = pattern.search(log)
         if match:
-            groups = {name: (text or "").strip()[:300] for name, text in match.groupdict().items()}
+            groups = {name: " ".join((text or "").split())[:300] for name, text in match.groupdict().items()}
             if message == _SETUP_FAILED and _is_own_project(log[: match.start()]):
-                return PlanError(
-                    BUILD_FAILED,
-                    f"the setup of the crew's own project failed: {groups['what']}",
-                    "Try pip install . in an empty environment; the build log has its output.",
-                )
+                return PlanError(BUILD_FAILED, _OWN_SETUP_FAILED.format(**groups), _OWN_SETUP_HINT)
             return PlanError(reason, message.format(**groups), hint)
     lines = [line.strip() for line in log.splitlines() if line.strip()]
     last_line = lines[-1][:300] if lines else "the builder printed nothing"

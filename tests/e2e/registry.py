@@ -9,6 +9,7 @@ from dataclasses import dataclass
 from typing import Any
 
 import aiohttp
+import zstandard
 from yarl import URL
 
 from dev.registry import access
@@ -87,6 +88,8 @@ class RegistryRepository:
         listed = (await self.manifest(image))["layers"]
         for layer in listed if layers is None else listed[-layers:]:
             content = await self._get(f"blobs/{layer['digest']}")
+            if content.startswith(zstandard.FRAME_HEADER):
+                content = zstandard.ZstdDecompressor().stream_reader(content, read_across_frames=True).read()
             with tarfile.open(fileobj=io.BytesIO(content), mode="r:*") as tar:
                 for member in tar:
                     if member.isfile() and (file := tar.extractfile(member)) is not None:

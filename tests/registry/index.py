@@ -77,6 +77,9 @@ class _IndexHandler(BaseHTTPRequestHandler):
             return self.send_error(404)
         return self._respond("\n".join(links).encode(), "text/html")
 
+    def do_HEAD(self) -> None:
+        self.send_error(405)  # uv asks for ranges first, which this index does not have
+
     def _respond(self, data: bytes, kind: str) -> None:
         self.send_response(200)
         self.send_header("Content-Type", kind)

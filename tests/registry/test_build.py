@@ -192,7 +192,7 @@ def test_installed_project_is_written_for_the_builder(pod: StepRunner, demo: Git
     request = pod.assemble(sha)
     workspace = pod.directory / "workspace"
     write_workspace(pod.settings(sha, request["dependencies_key"]), BuildLog(), workspace)
-    assert "--compile /workspace/tree\n" in (workspace / "context" / "Dockerfile").read_text()
+    assert "install /workspace/tree)\n" in (workspace / "context" / "Dockerfile").read_text()
     tree = workspace / "tree"
     assert sorted(path.relative_to(tree).as_posix() for path in tree.rglob("*") if path.is_file()) == [
         "crew.toml",

@@ -1,19 +1,18 @@
-"""What pip asks a package index for, with the very commands of a dependency image."""
+"""What uv asks a package index for, with the very commands of a dependency image."""
 
-import os
 import subprocess
 import sys
 from pathlib import Path
-from urllib.parse import quote, urlsplit
 
 import pytest
+from uv import find_uv_bin
 
 from plan.config.configuration import Configuration
 from plan.packages.dependencies import read_dependencies
-from plan.packages.dockerfile import TREE, dockerfile
 from tests.testbed.public_index import with_public_index
 
-from .index import PASSWORD, USERNAME, PackageIndex, serve_index, wheel
+from .index import PackageIndex, serve_index, wheel
+from .recipe import address, execute, packages
 
 # Builds wheels with the standard library only, so that no index is asked for a build tool.
 BACKEND = """\
@@ -84,13 +83,13 @@ CREWS = {
 @pytest.mark.parametrize("crew", CREWS.values(), ids=CREWS)
 def test_an_index_is_never_asked_for_a_redirected_name(crew: dict[str, str], tmp_path: Path) -> None:
     files = {**LIBRARIES, **crew}
-    packages = {
+    served = {
         # A package of the index asks for a name that the repository redirects.
         "tides-2-py3-none-any.whl": wheel("tides", "2", ("shared",)),
         "shared-99-py3-none-any.whl": wheel("shared", "99"),
         "deeper-99-py3-none-any.whl": wheel("deeper", "99"),
     }
-    with serve_index(packages) as index:
+    with serve_index(served) as index:
         installed = install(files, index, tmp_path)
     assert index.asked >= {"tides"}
     assert not index.asked & {"shared", "deeper"}
@@ -100,25 +99,11 @@ def test_an_index_is_never_asked_for_a_redirected_name(crew: dict[str, str], tmp
 
 def install(files: dict[str, str], index: PackageIndex, directory: Path) -> Path:
     """Run the installation of the dependency image of `files`; return the directory of the packages."""
-    python = f"{sys.version_info.major}.{sys.version_info.minor}"
+    version = f"{sys.version_info.major}.{sys.version_info.minor}"
     data = {path: text.encode() for path, text in files.items()}
-    declaration = read_dependencies(data, Configuration("test"), python=python)
-    copied, tree = directory / "crewyard", directory / "tree"
-    for root, contents in ((copied, declaration.files()), (tree, data)):
-        for name, content in contents.items():
-            (root / name).parent.mkdir(parents=True, exist_ok=True)
-            (root / name).write_bytes(content)
-    parts = urlsplit(index.url)
-    address = f"http://{quote(USERNAME, safe='')}:{quote(PASSWORD, safe='')}@{parts.netloc}{parts.path}"
-    script = dockerfile("base", declaration).rpartition("\nRUN ")[2].partition("\nWORKDIR")[0]
-    for path, here in ((TREE, tree), ("/tmp/crewyard", copied), ("HOME=/root", f"HOME={directory}")):
-        script = script.replace(path, str(here))
-    environment = {
-        "PATH": f"{Path(sys.executable).parent}:{os.environ['PATH']}",
-        "PIP_INDEX_URL": address,
-        "PIP_TARGET": str(directory / "packages"),
-    }
-    run = ["sh", "-ec", script]
-    done = subprocess.run(run, env=environment, capture_output=True, text=True, timeout=300)
+    declaration = read_dependencies(data, Configuration("test"), python=version)
+    python = directory / "python"
+    subprocess.run([find_uv_bin(), "venv", "--quiet", "--python", sys.executable, python], check=True)
+    done = execute(declaration, directory, python, data, PIP_INDEX_URL=address(index))
     assert done.returncode == 0, done.stdout + done.stderr
-    return directory / "packages"
+    return packages(python)

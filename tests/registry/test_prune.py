@@ -11,7 +11,7 @@ from typing import Any
 import pytest
 
 from build.__main__ import run
-from build.image.manifest import docker_image
+from build.image.manifest import image_of_layers
 from build.json_object import BuildSettingsInvalid
 from build.logs import BuildLog
 from build.registry.credential import RegistryCredential
@@ -28,7 +28,7 @@ def repository(registry: RunningRegistry) -> ImageRepository:
 
 def push(registry: RunningRegistry, tag: str, content: str = "") -> str:
     config = json.dumps({"content": content or tag}).encode()
-    return repository(registry).push_image(docker_image(config, []), tag)
+    return repository(registry).push_image(image_of_layers(config, []), tag)
 
 
 def settings(registry: RunningRegistry, images: list[str] = [], keys: list[str] = []) -> PruneSettings:  # noqa: B006

@@ -8,7 +8,7 @@ from functools import partial
 import pytest
 
 from build.errors import BuildRefused
-from build.image.manifest import digest_of, docker_image
+from build.image.manifest import digest_of, image_of_layers
 from build.registry.credential import RegistryCredential
 from build.registry.repository import ImageRepository
 from dev.registry import client as registry_client
@@ -29,7 +29,7 @@ def repository(scoped: ScopedRegistry, path: str, user: str = "") -> ImageReposi
 
 def push(target: ImageRepository, tag: str = "one") -> str:
     target.push_blob(io.BytesIO(DATA), len(DATA), digest_of(DATA))
-    return target.push_image(docker_image(json.dumps({"tag": tag}).encode(), []), tag)
+    return target.push_image(image_of_layers(json.dumps({"tag": tag}).encode(), []), tag)
 
 
 def test_credential_pushes_and_deletes_below_its_name(scoped_registry: ScopedRegistry) -> None:
@@ -53,7 +53,7 @@ def test_other_repositories_are_read_only(scoped_registry: ScopedRegistry, user:
         hint = f"{user.replace('/', '-')}-push" if user else "configure its Secret"
         for attempt in (
             partial(other.push_blob, io.BytesIO(b"new"), 3, digest_of(b"new")),
-            partial(other.push_image, docker_image(b"{}", []), "one"),
+            partial(other.push_image, image_of_layers(b"{}", []), "one"),
             partial(other.delete, digest),
         ):
             with pytest.raises(BuildRefused) as refused:

@@ -7,6 +7,8 @@ import zlib
 from collections.abc import Iterable
 from dataclasses import dataclass, field
 
+import zstandard
+
 _SHORTEST = 12
 
 
@@ -79,10 +81,24 @@ def forms(text: str) -> Iterable[tuple[str, bytes]]:
 
 
 def unpacked(content: bytes) -> list[bytes]:
-    """The content of a gzip file, as far as it can be read."""
+    """The content of a gzip or zstd file, as far as it can be read."""
+    if content.startswith(zstandard.FRAME_HEADER):
+        return [_until_damage(content)]
     if not content.startswith(b"\x1f\x8b"):
         return []
     try:
         return [gzip.decompress(content)]
     except (OSError, EOFError, zlib.error):
         return [zlib.decompressobj(31).decompress(content)]
+
+
+def _until_damage(content: bytes) -> bytes:
+    """What a zstd file holds before its end or its first damage."""
+    parts: list[bytes] = []
+    with zstandard.ZstdDecompressor().stream_reader(content, read_across_frames=True) as reader:
+        try:
+            while part := reader.read(1 << 20):
+                parts.append(part)
+        except zstandard.ZstdError:
+            pass
+    return b"".join(parts)

@@ -6,6 +6,7 @@ import json
 from urllib.parse import quote
 
 import pytest
+import zstandard
 from hypothesis import given
 from hypothesis import strategies as st
 
@@ -25,6 +26,7 @@ from tests.security.canaries import Canaries, CanaryMatch
         lambda text: base64.b64encode(json.dumps({"auth": text}).encode()),
         lambda text: gzip.compress(f"a line\n{text}\n".encode()),
         lambda text: gzip.compress(text.encode() * 100)[:-9],
+        lambda text: zstandard.compress(f"a line\n{text}\n".encode()),
     ],
 )
 def test_search_finds_encoded_secret(hide):

@@ -18,8 +18,9 @@ from build.image.manifest import (
     OCI_MANIFEST,
     ImageInvalid,
     ImageManifest,
+    PushedLayer,
     append_layers,
-    docker_image,
+    image_of_layers,
 )
 from build.json_object import BuildSettingsInvalid
 from build.logs import BuildLog, api_sender
@@ -181,8 +182,21 @@ def base(media_type: str = DOCKER_MANIFEST) -> ImageManifest:
     config = json.dumps(
         {"config": {"Env": ["A=1"], "User": "0"}, "rootfs": {"diff_ids": ["sha256:1"]}}
     ).encode()
-    image = docker_image(config, [("sha256:2", 10)])
+    image = image_of_layers(config, [PushedLayer("sha256:2", 10)])
     return ImageManifest(media_type, image.manifest, config)
+
+
+def test_an_image_without_zstd_keeps_dockers_format() -> None:
+    image = image_of_layers(b"{}", [PushedLayer("sha256:1", 10)])
+    assert image.media_type == DOCKER_MANIFEST and b"vnd.oci" not in image.manifest
+
+
+def test_the_manifest_tells_the_compression_of_each_layer() -> None:
+    image = image_of_layers(b"{}", [PushedLayer("sha256:1", 10), PushedLayer("sha256:2", 5, zstd=True)])
+    manifest = json.loads(image.manifest)
+    assert image.media_type == manifest["mediaType"] == OCI_MANIFEST
+    assert [layer["mediaType"].rpartition("+")[2] for layer in manifest["layers"]] == ["gzip", "zstd"]
+    assert manifest["config"]["size"] == 2
 
 
 class TestImage:

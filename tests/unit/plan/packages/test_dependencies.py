@@ -194,8 +194,39 @@ class TestDockerfile:
     def test_ca_bundle_is_used_but_not_copied(self) -> None:
         declaration = DependencyDeclaration("r", ("a",), ("b",))
         text = dockerfile("python:3.11-slim", declaration, "/workspace/ca.crt")
-        assert text.count("PIP_CERT=/workspace/ca.crt") == 1 and "COPY ca" not in text
-        assert text.replace(" PIP_CERT=/workspace/ca.crt", "") == dockerfile("python:3.11-slim", declaration)
+        own = " PIP_CERT=/workspace/ca.crt SSL_CERT_FILE=/workspace/ca.crt"
+        assert text.count(own) == 1 and "COPY ca" not in text
+        assert text.replace(own, "") == dockerfile("python:3.11-slim", declaration)
+
+    @pytest.mark.parametrize(
+        ("line", "pip"),
+        [
+            ("a[b]>=1 ; python_version > '3'", False),
+            ("a==1 --hash=sha256:00 --hash=sha256:11", False),
+            ("--extra-index-url https://index.example.com", False),
+            ("-i https://index.example.com", False),
+            ("--no-binary :all:", False),
+            ("--pre", True),
+            ("--require-hashes", True),
+            ("a==1 --config-settings=x=y", True),
+            ("a==1 --global-option --x", True),
+        ],
+    )
+    def test_pip_installs_what_uv_does_not_read(self, line: str, pip: bool) -> None:
+        text = dockerfile("base", DependencyDeclaration("r", (line,)))
+        assert ("/workspace/uv pip install" not in text) == pip
+        assert "python3 -m pip install" in text
+
+    def test_several_indexes_are_read_as_pip_does(self) -> None:
+        for lines, best in ((("a",), False), (("a", "--extra-index-url https://index.example.com"), True)):
+            text = dockerfile("base", DependencyDeclaration("r", lines))
+            assert ("--index-strategy unsafe-best-match" in text) == best
+
+    def test_lines_with_hashes_require_them_and_projects_do_not(self) -> None:
+        declaration = DependencyDeclaration("r", ("a==1 --hash=sha256:00",), projects=("x",))
+        text = dockerfile("base", declaration)
+        assert "install -r /tmp/crewyard/requirements.txt --require-hashes" in text
+        assert text.count("--require-hashes") == 1
 
     def test_no_install_without_dependencies(self) -> None:
         text = dockerfile("python:3.11-slim", DependencyDeclaration(""))

@@ -45,7 +45,7 @@ def test_local_projects_are_installed_from_the_repository(files: dict[str, str])
     assert declaration.projects == ("libs/shared",)
     assert set(declaration.lines) == {"six", "click>=8"}
     command = dockerfile("base", declaration)
-    assert command.count("pip install") == 1
+    assert command.count("install -r") == 1
     assert "-r /tmp/crewyard/requirements.txt /workspace/tree/libs/shared" in command
 
 

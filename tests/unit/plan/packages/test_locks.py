@@ -122,7 +122,7 @@ def test_uv_lock_needs_no_package_index_for_members() -> None:
     assert declaration.origin == "uv.lock"
     assert declaration.projects == ("packages/agent", "packages/shared")
     text = dockerfile("base", declaration)
-    assert text.count("--no-deps") == text.count("pip install") == 2
+    assert text.count("--no-deps") == 2
     assert "/workspace/tree/packages/agent /workspace/tree/packages/shared" in text
 
 

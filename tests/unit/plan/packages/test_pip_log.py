@@ -77,11 +77,97 @@ error: metadata-generation-failed
 """
 
 
+UV_MISSING = """\
+error: No solution found when resolving dependencies
+  cause: Because there is no version of six==99 and you require six==99, we can conclude that your \
+requirements are unsatisfiable.
+"""
+UV_UNKNOWN = """\
+error: No solution found when resolving dependencies
+  cause: Because nope was not found in the package registry and you require nope==9, we can conclude that \
+your requirements are unsatisfiable.
+"""
+UV_CONFLICT = """\
+error: No solution found when resolving dependencies
+  cause: Because a==1 depends on c>=1,<2 and you require a==1, we can conclude that you require c>=1,<2.
+         And because you require c==3, we can conclude that your requirements are unsatisfiable.
+"""
+UV_PYTHON = """\
+error: No solution found when resolving dependencies
+  cause: Because the current Python version (3.11.7) does not satisfy Python>=3.12 and new==2 depends on \
+Python>=3.12, we can conclude that new==2 cannot be used.
+         And because you require new==2, we can conclude that your requirements are unsatisfiable.
+"""
+UV_ABI = """\
+error: No solution found when resolving dependencies
+  cause: Because old==2.3.0 has no wheels with a matching Python ABI tag (e.g., `cp311`) and you require \
+old==2.3.0, we can conclude that your requirements are unsatisfiable.
+"""
+UV_HASH = """\
+error: Failed to download `idna==3.4`
+  cause: Hash mismatch for `idna==3.4`
+"""
+UV_HASHLESS = (
+    "error: In `--require-hashes` mode, all requirements must have a hash, but none were provided for: a==1\n"
+)
+UV_UNREACHABLE = """\
+error: Request failed after 3 retries in 12.3s
+  cause: Failed to fetch: http://127.0.0.1:1/simple/toml/
+  cause: error sending request for url (http://127.0.0.1:1/simple/toml/)
+  cause: client error (Connect)
+"""
+UV_INVALID = """\
+error: Couldn't parse requirement in `tmp/crewyard/requirements.txt` at position 0
+  cause: no such comparison operator "=!", must be one of ~= == != <= >= < > ===
+         a=!1
+          ^^^
+"""
+UV_OWN = """\
+error: The build backend returned an error
+  cause: Call to `setuptools.build_meta:__legacy__.get_requires_for_build_wheel` failed (exit status: 1)
+
+         [stderr]
+           File "<string>", line 2, in <module>
+         RuntimeError: the tide table is missing
+error building image: failed to execute command: waiting for process to exit: exit status 2
+"""
+UV_OWN_COMPILED = """\
+error: Failed to build `ext @ file:///workspace/tree`
+  cause: The build backend returned an error
+
+         [stderr]
+         error: the compiler is lost
+
+hint: Build failures usually indicate a problem with the package or the build environment
+"""
+UV_COMPILER = """\
+error: Failed to build `ext==1`
+  cause: The build backend returned an error
+
+         [stderr]
+         error: [Errno 2] No such file or directory: 'gcc'
+
+hint: Build failures usually indicate a problem with the package or the build environment
+"""
+
+
 @pytest.mark.parametrize(
     ("log", "reason", "message"),
     [
         (CONFLICT, "DependencyResolution", "a==1.0 and b==1.0 conflict with each other"),
         (MISSING, "DependencyResolution", "no version of nope==3 can be installed"),
+        (UV_MISSING, "DependencyResolution", "no version of six==99"),
+        (UV_UNKNOWN, "DependencyResolution", "no version of nope can be installed"),
+        (UV_CONFLICT, "DependencyResolution", "conflict with each other: Because a==1 depends on c>=1,<2"),
+        (UV_PYTHON, "DependencyResolution", "no version of new==2 supports the crew's Python"),
+        (UV_ABI, "DependencyResolution", "no version of old==2.3.0 supports the crew's Python"),
+        (UV_HASH, "DependencyResolution", "does not match its pinned hash"),
+        (UV_HASHLESS, "DependencyResolution", "some lines have a pinned hash and others have none"),
+        (UV_UNREACHABLE, "BuildFailed", "the package index could not be reached"),
+        (UV_INVALID, "DependencyResolution", "a=!1 is not a valid requirement"),
+        (UV_OWN, "BuildFailed", "the crew's own project failed: RuntimeError: the tide table is missing"),
+        (UV_OWN_COMPILED, "BuildFailed", "the crew's own project failed: error: the compiler is lost"),
+        (UV_COMPILER, "DependencyResolution", "must be compiled, but gcc is missing"),
         (NO_PYTHON, "DependencyResolution", "no version of new==2.0 supports the crew's Python"),
         (
             "ERROR: Package 'q' requires a different Python: 3.11.2 not in '>=3.14'\n",
