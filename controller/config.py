@@ -10,6 +10,7 @@ from typing import Any, TypeVar
 
 from controller.pods.egress import PodEgress, parse_authorities, parse_proxies
 from controller.pods.placement import NodePlacements, parse_placements
+from controller.pods.run_egress import EgressTarget, parse_targets
 from crds.installation_limits import InstallationLimits, read_limits
 from crds.limits import Plans, parse_plans
 from crds.objects import Project
@@ -79,6 +80,8 @@ class ControllerConfig:
     net_deny: tuple[str, ...] = ()
     plans: Plans = field(default_factory=Plans)
     limits: InstallationLimits = field(default_factory=InstallationLimits)
+    run_egress: tuple[EgressTarget, ...] = ()
+    """What `run.egress` of Projects may name."""
     placements: NodePlacements = field(default_factory=NodePlacements)
     """Scheduling and resources of the pods of crews."""
     egress: PodEgress = field(default_factory=PodEgress)
@@ -133,6 +136,7 @@ def parse(environment: Mapping[str, str]) -> ControllerConfig:
         secret_use=read("CREWYARD_SECRET_USE", parse_secret_use, SecretUse.ANY),
         net_allow=read("CREWYARD_NET_ALLOW", _destinations, ()),
         net_deny=read("CREWYARD_NET_DENY", _networks, ()),
+        run_egress=read("CREWYARD_RUN_EGRESS", parse_targets, ()),
         plans=read("CREWYARD_PLANS", parse_plans, Plans()),
         limits=limits,
         timing=Timing.from_limits(limits),

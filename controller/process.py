@@ -93,6 +93,7 @@ class ControllerProcess:
                     build_admission.source_key,
                     config.placements,
                     config.limits,
+                    config.run_egress,
                 ).reconcile,
                 event_map.GITHUB: GitHubReconciler(applier, config, self._github).reconcile,
                 event_map.SOURCE: SourceReconciler(applier, config, self._git, observed_sources).reconcile,

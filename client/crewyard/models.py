@@ -15,6 +15,13 @@ class Ready(TypedDict):
     message: str
 
 
+class Limited(TypedDict):
+    """What the pods of a project do not get although its settings ask for it."""
+
+    reason: str
+    message: str
+
+
 class Project(TypedDict):
     """A named container for the deployments of one crew."""
 
@@ -31,6 +38,7 @@ class Project(TypedDict):
     created_at: str
     active_deployment_id: str | None
     ready: Ready
+    limited: Limited | None
 
 
 class Variable(TypedDict):

@@ -839,6 +839,15 @@ type LimitUse struct {
 	Used int `json:"used"`
 }
 
+// Limited defines model for Limited.
+type Limited struct {
+	// Message A sentence for users, with the next step.
+	Message string `json:"message"`
+
+	// Reason A stable code for programs.
+	Reason string `json:"reason"`
+}
+
 // Pagination defines model for Pagination.
 type Pagination struct {
 	// HasMore Whether there is a later page.
@@ -903,6 +912,9 @@ type Project struct {
 			Name string `json:"name"`
 		} `json:"secret_ref"`
 	} `json:"github"`
+
+	// Limited What the project's pods do not get although its settings ask for it; null if they get all.
+	Limited *Limited `json:"limited"`
 
 	// Name A project's name: lower-case letters, digits and hyphens, for example research-crew.
 	Name ProjectName `json:"name"`
@@ -981,6 +993,24 @@ type Project struct {
 	Run *struct {
 		// AskTimeout How long a run may wait for answers of a person, in total, for example 8h. This time does not count against the timeout. Defaults to 24h; limited by the installation's maximum.
 		AskTimeout *string `json:"ask_timeout,omitempty"`
+
+		// Egress Pods in the cluster that the runs may connect to, beyond the internet, such as a model server. The installation's list CREWYARD_RUN_EGRESS must allow each.
+		Egress *[]struct {
+			// Namespace The namespace of the pods.
+			Namespace string `json:"namespace"`
+
+			// PodSelector The labels of the pods. Without it and without service, all pods of the namespace.
+			PodSelector *struct {
+				// MatchLabels Labels that a pod must have.
+				MatchLabels *map[string]string `json:"match_labels,omitempty"`
+			} `json:"pod_selector,omitempty"`
+
+			// Ports TCP ports of the pods, not of their Service. Defaults to those that the installation allows.
+			Ports *[]int `json:"ports,omitempty"`
+
+			// Service A Service of that namespace, by its name in CREWYARD_RUN_EGRESS.
+			Service *string `json:"service,omitempty"`
+		} `json:"egress,omitempty"`
 
 		// Resources Requests and limits of cpu, memory and ephemeral-storage of the pod.
 		Resources *struct {
@@ -1170,6 +1200,24 @@ type ProjectChange struct {
 	Run *struct {
 		// AskTimeout How long a run may wait for answers of a person, in total, for example 8h. This time does not count against the timeout. Defaults to 24h; limited by the installation's maximum.
 		AskTimeout *string `json:"ask_timeout,omitempty"`
+
+		// Egress Pods in the cluster that the runs may connect to, beyond the internet, such as a model server. The installation's list CREWYARD_RUN_EGRESS must allow each.
+		Egress *[]struct {
+			// Namespace The namespace of the pods.
+			Namespace string `json:"namespace"`
+
+			// PodSelector The labels of the pods. Without it and without service, all pods of the namespace.
+			PodSelector *struct {
+				// MatchLabels Labels that a pod must have.
+				MatchLabels *map[string]string `json:"match_labels,omitempty"`
+			} `json:"pod_selector,omitempty"`
+
+			// Ports TCP ports of the pods, not of their Service. Defaults to those that the installation allows.
+			Ports *[]int `json:"ports,omitempty"`
+
+			// Service A Service of that namespace, by its name in CREWYARD_RUN_EGRESS.
+			Service *string `json:"service,omitempty"`
+		} `json:"egress,omitempty"`
 
 		// Resources Requests and limits of cpu, memory and ephemeral-storage of the pod.
 		Resources *struct {
@@ -1362,6 +1410,24 @@ type ProjectCreate struct {
 	Run *struct {
 		// AskTimeout How long a run may wait for answers of a person, in total, for example 8h. This time does not count against the timeout. Defaults to 24h; limited by the installation's maximum.
 		AskTimeout *string `json:"ask_timeout,omitempty"`
+
+		// Egress Pods in the cluster that the runs may connect to, beyond the internet, such as a model server. The installation's list CREWYARD_RUN_EGRESS must allow each.
+		Egress *[]struct {
+			// Namespace The namespace of the pods.
+			Namespace string `json:"namespace"`
+
+			// PodSelector The labels of the pods. Without it and without service, all pods of the namespace.
+			PodSelector *struct {
+				// MatchLabels Labels that a pod must have.
+				MatchLabels *map[string]string `json:"match_labels,omitempty"`
+			} `json:"pod_selector,omitempty"`
+
+			// Ports TCP ports of the pods, not of their Service. Defaults to those that the installation allows.
+			Ports *[]int `json:"ports,omitempty"`
+
+			// Service A Service of that namespace, by its name in CREWYARD_RUN_EGRESS.
+			Service *string `json:"service,omitempty"`
+		} `json:"egress,omitempty"`
 
 		// Resources Requests and limits of cpu, memory and ephemeral-storage of the pod.
 		Resources *struct {

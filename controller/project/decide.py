@@ -15,11 +15,12 @@ from controller.images import policy
 from controller.project import activation, coalesce, revision
 from controller.project.coalesce import NO_COALESCING, CoalescingWindow
 from controller.project.phases import phase_patch
-from controller.project.status import conditions_of
+from controller.project.status import conditions_of, limited_condition
 from controller.runtime import event_map
 from controller.runtime.decision import Create, Decision, ObjectEvent, Patch, difference
 from controller.source.observed import ObservedSource
 from crds import kinds
+from crds.conditions import Condition
 from crds.objects import Deployment, Project
 from crds.times import format_time
 
@@ -31,10 +32,12 @@ def decide(
     now: datetime,
     coalescing: CoalescingWindow = NO_COALESCING,
     lowered: Sequence[str] = (),
+    refused_egress: Sequence[str] = (),
 ) -> Decision:
     """Return the Decision for a Project. An observation of another source than the spec's is ignored.
 
-    `lowered` says what its pods get less than its spec asks for.
+    `lowered` says what its pods get less than its spec asks for, `refused_egress` which entries of
+    `run.egress` they do not get.
     """
     current = observed if observed is not None and observed.matches(project) else None
     has_head = current is not None and current.problem is None and project.git is not None
@@ -42,7 +45,8 @@ def decide(
     orders = activation.assign_orders(project, deployments, resolved)
     create = resolved.create if resolved is not None else None
     wait = coalescing.wait(deployments, create, now) if create and resolved and resolved.moved else 0.0
-    status, events = _status(project, deployments, current, resolved, orders, now, wait > 0, lowered)
+    limited = limited_condition(lowered, refused_egress)
+    status, events = _status(project, deployments, current, resolved, orders, now, wait > 0, limited)
     after: list[Patch] = []
     active = status.get("activeDeployment", project.active)
     activated_at = status.get("activatedAt", project.status.get("activatedAt"))
@@ -139,7 +143,7 @@ def _status(
     orders: activation.Orders,
     now: datetime,
     coalescing: bool,
-    lowered: Sequence[str],
+    limited: Condition | None,
 ) -> tuple[dict[str, Any], list[ObjectEvent]]:
     status: dict[str, Any] = {}
     events: list[ObjectEvent] = []
@@ -165,5 +169,5 @@ def _status(
     dependencies = policy.updated_dependencies(project, deployments, now)
     if dependencies is not None:
         status["dependencies"] = dependencies
-    written, notes = conditions_of(project, observed, now, coalescing, lowered)
+    written, notes = conditions_of(project, observed, now, coalescing, limited)
     return {**status, **written}, [*events, *notes]

@@ -6,7 +6,8 @@ from datetime import UTC, datetime
 
 from controller.images.reconcile import ImageCollector
 from controller.pods.placement import NodePlacements
-from controller.project import activation, revision
+from controller.pods.run_egress import EgressTarget, allowed_rules
+from controller.project import activation, egress_policy, revision
 from controller.project.coalesce import CoalescingWindow
 from controller.project.decide import decide
 from controller.runtime import event_map
@@ -16,7 +17,7 @@ from controller.source.observed import ObservedSource, ObservedSources
 from crds import kinds
 from crds.installation_limits import InstallationLimits
 from crds.limits import lowered_timeouts
-from crds.objects import Deployment, Project
+from crds.objects import Deployment, Object, Project
 
 
 @dataclass(frozen=True)
@@ -31,6 +32,8 @@ class ProjectReconciler:
     source_key: Callable[[Deployment, Project], str | None] = lambda *_: None
     placements: NodePlacements = field(default_factory=NodePlacements)
     limits: InstallationLimits = field(default_factory=InstallationLimits)
+    egress_targets: tuple[EgressTarget, ...] = ()
+    """What `run.egress` of Projects may name."""
 
     async def reconcile(self, name: str) -> None:
         """Reconcile one Project. Raises `kube.errors`; the worker then retries."""
@@ -46,6 +49,7 @@ class ProjectReconciler:
         project = Project(raw)
         if project.deleting:
             return
+        await self._apply_egress(project)
         listing = await self.applier.kube.list(kinds.DEPLOYMENT, fields=f"spec.project={name}")
         all_deployments = [Deployment(item) for item in listing.items]
         # A Deployment whose image is being deleted counts as deleted: no rollback to it.
@@ -59,6 +63,7 @@ class ProjectReconciler:
             datetime.now(UTC),
             self._coalescing(project, deployments),
             (*self.placements.notes(project), *lowered_timeouts(project, self.limits)),
+            allowed_rules(project, self.egress_targets)[1],
         )
         # Before any await: every head seen from now on follows this one.
         if observed is not None and observed.commit and not decision.requeue_after:
@@ -66,6 +71,13 @@ class ProjectReconciler:
         await self.applier.apply(kinds.PROJECT, raw, event_map.project(name), decision)
         self._request_poll(project, deployments, observed)
         await self.image_collector.collect(project, all_deployments)
+
+    async def _apply_egress(self, project: Project) -> None:
+        """Make the NetworkPolicy of the Project's runs as its spec and the installation say."""
+        name = egress_policy.policy_name(project.name)
+        current = await self.applier.kube.get(kinds.NETWORK_POLICY, name)
+        decision = egress_policy.decide(project, Object(current) if current else None, self.egress_targets)
+        await self.applier.apply(kinds.PROJECT, project.raw, event_map.project(project.name), decision)
 
     def _coalescing(self, project: Project, deployments: list[Deployment]) -> CoalescingWindow:
         keys = {deployment.status.get("sourceKey") for deployment in deployments if deployment.built}

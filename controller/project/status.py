@@ -18,6 +18,7 @@ NO_SOURCE = "NoSource"
 SUSPENDED = "Suspended"
 RESOLVED = "Resolved"
 ABOVE_CEILING = "AboveCeiling"
+EGRESS_REFUSED = "EgressRefused"
 SKIPPED = "Not built, since newer ones followed: "
 """Stored in status messages and read back after a restart: do not change."""
 
@@ -27,20 +28,17 @@ def conditions_of(
     observed: ObservedSource | None,
     now: datetime,
     coalescing: bool = False,
-    lowered: Sequence[str] = (),
+    limited: Condition | None = None,
 ) -> tuple[dict[str, Any], list[ObjectEvent]]:
     """Return the status fields, and an Event for a new problem; empty before the first poll.
 
-    `coalescing`: the head waits for the end of the coalescing window. `lowered`: what the pods get less than
-    the spec asks for.
+    `coalescing`: the head waits for the end of the coalescing window.
     """
     wanted = _conditions(project, observed, coalescing)
     if wanted is None:
         return {}, []
-    if lowered:
-        advice = "Change the fields, or ask the operator to raise CREWYARD_PODS or CREWYARD_LIMITS."
-        message = f"{'; '.join(lowered)}. {advice}"
-        wanted.append(Condition(conditions.LIMITED, True, ABOVE_CEILING, message))
+    if limited is not None:
+        wanted.append(limited)
     old = conditions.find(project.conditions, conditions.READY) or {}
     new = wanted[0]
     notes = []
@@ -50,6 +48,25 @@ def conditions_of(
         "observedGeneration": project.generation,
         "conditions": conditions.merge(project.conditions, wanted, project.generation, now),
     }, notes
+
+
+def limited_condition(lowered: Sequence[str], refused_egress: Sequence[str]) -> Condition | None:
+    """Return the condition that names what the pods do not get, and the next step; None if they get all.
+
+    `lowered`: what is less than the spec asks for. `refused_egress`: entries of `run.egress` that the
+    installation does not allow.
+    """
+    if not lowered and not refused_egress:
+        return None
+    sentences: list[str] = []
+    if refused_egress:
+        advice = "The installation does not allow it: ask the operator to add it to CREWYARD_RUN_EGRESS."
+        sentences.append(f"{'; '.join(refused_egress)}. {advice}")
+    if lowered:
+        advice = "Change the fields, or ask the operator to raise CREWYARD_PODS or CREWYARD_LIMITS."
+        sentences.append(f"{'; '.join(lowered)}. {advice}")
+    reason = EGRESS_REFUSED if refused_egress else ABOVE_CEILING
+    return Condition(conditions.LIMITED, True, reason, " ".join(sentences))
 
 
 def _conditions(

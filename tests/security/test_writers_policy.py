@@ -27,13 +27,15 @@ async def place(testbed: E2eTestbed) -> AsyncIterator[str]:
     """A namespace in which the shipped roles and the shipped policy hold."""
     name = f"test-{secrets.token_hex(4)}"
     labels = {"name": name, "labels": {"crewyard.dev/test": name}}
-    policy, binding = (
-        shipped("writers.yaml", kind)
-        for kind in ("ValidatingAdmissionPolicy", "ValidatingAdmissionPolicyBinding")
-    )
-    policy["metadata"]["name"] = binding["metadata"]["name"] = binding["spec"]["policyName"] = name
-    binding["spec"]["matchResources"] = {"namespaceSelector": {"matchLabels": {"crewyard.dev/test": name}}}
-    made = [{"apiVersion": "v1", "kind": "Namespace", "metadata": labels}, policy, binding]
+    policies = list(yaml.safe_load_all((BASE / "writers.yaml").read_text()))
+    for one in policies:
+        one["metadata"]["name"] += f"-{name}"
+        if one["kind"] == "ValidatingAdmissionPolicyBinding":
+            one["spec"]["policyName"] = one["metadata"]["name"]
+            one["spec"]["matchResources"] = {
+                "namespaceSelector": {"matchLabels": {"crewyard.dev/test": name}}
+            }
+    made = [{"apiVersion": "v1", "kind": "Namespace", "metadata": labels}, *policies]
     for file in ("api-rbac.yaml", "controller-rbac.yaml"):
         for kind in ("Role", "RoleBinding"):
             one = shipped(file, kind)
@@ -44,9 +46,8 @@ async def place(testbed: E2eTestbed) -> AsyncIterator[str]:
         await testbed.kubectl("-n", name, "create", "-f", "-", stdin=json.dumps(whole))
         yield name
     finally:
-        await testbed.kubectl(
-            "delete", "validatingadmissionpolicybinding,validatingadmissionpolicy", name, "--ignore-not-found"
-        )
+        for one in policies:
+            await testbed.kubectl("delete", one["kind"], one["metadata"]["name"], "--ignore-not-found")
         await testbed.kubectl("delete", "namespace", name, "--wait=false", "--ignore-not-found")
 
 
@@ -116,6 +117,43 @@ async def test_own_status_field_is_allowed(apiserver, place, run):
         assert said.status == 200, (user, fields, said)
     said = await patch(apiserver, place, run, CONTROLLER, {"metadata": {"labels": {"a": "b"}}}, "")
     assert said.status == 200, said
+
+
+def egress_policy(name: str, **spec) -> dict:
+    """A NetworkPolicy as the controller makes it, with changes."""
+    labels = {"app.kubernetes.io/component": "run", "crewyard.dev/project": "demo"}
+    whole = {"podSelector": {"matchLabels": labels}, "policyTypes": ["Egress"], "egress": [{}], **spec}
+    return {
+        "apiVersion": "networking.k8s.io/v1",
+        "kind": "NetworkPolicy",
+        "metadata": {"name": name},
+        "spec": whole,
+    }
+
+
+async def test_controller_writes_network_policies_of_runs_alone(apiserver, testbed, place, run):
+    path = f"/apis/networking.k8s.io/v1/namespaces/{place}/networkpolicies"
+
+    async def post(body: dict, query: str = "?dryRun=All") -> ApiserverResponse:
+        return await apiserver.call("POST", path + query, body, user=CONTROLLER)
+
+    denied = egress_policy("crewyard-egress-demo", podSelector={})
+    await eventually(lambda: post(denied), lambda said: "denied request" in said.text, 60)
+    everyone = {"matchLabels": {"app.kubernetes.io/component": "run"}}
+    for body in (
+        egress_policy("crewyard-closed"),
+        egress_policy("crewyard-egress-demo", podSelector=everyone),
+        egress_policy("crewyard-egress-demo", policyTypes=["Ingress"]),
+        egress_policy("crewyard-egress-demo", policyTypes=["Ingress", "Egress"]),
+    ):
+        said = await post(body)
+        assert (said.status, "denied request" in said.text) == (403, True), (body, said)
+    assert (await post(egress_policy("crewyard-egress-demo"), "")).status == 201
+    closed = egress_policy("crewyard-closed", podSelector={})
+    await testbed.kubectl("-n", place, "create", "-f", "-", stdin=json.dumps(closed))
+    for name, status in (("crewyard-closed", 403), ("crewyard-egress-demo", 200)):
+        said = await apiserver.call("DELETE", f"{path}/{name}", user=CONTROLLER)
+        assert said.status == status, (name, said)
 
 
 def test_policy_names_every_status_field():

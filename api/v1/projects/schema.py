@@ -47,6 +47,15 @@ DETAIL = response_object(
                 "message": EXPLANATION,
             },
         ),
+        "limited": described(
+            nullable(
+                response_object(
+                    "Limited",
+                    {"reason": described(TEXT, "A stable code for programs."), "message": EXPLANATION},
+                )
+            ),
+            "What the project's pods do not get although its settings ask for it; null if they get all.",
+        ),
     },
 )
 
@@ -69,4 +78,5 @@ EXAMPLE: dict[str, Any] = {
     "created_at": EXAMPLE_TIMESTAMP,
     "active_deployment_id": EXAMPLE_DEPLOYMENT_ID,
     "ready": {"status": True, "reason": "Resolved", "message": ""},
+    "limited": None,
 }

@@ -14,7 +14,9 @@ from crds.objects import DEFAULT_PLAN
 def item(row: ProjectRow) -> dict[str, Any]:
     """Return a project with every field of the spec, null if not set."""
     spec = casing.to_snake(SPEC, dict(row.spec))
-    ready = conditions.find(row.status.get("conditions") or (), conditions.READY) or {}
+    found = row.status.get("conditions") or ()
+    ready = conditions.find(found, conditions.READY) or {}
+    limited = conditions.find(found, conditions.LIMITED)
     return {
         "name": row.name,
         "plan": spec.get("plan") or DEFAULT_PLAN,
@@ -26,6 +28,7 @@ def item(row: ProjectRow) -> dict[str, Any]:
             "reason": ready.get("reason") or "Pending",
             "message": ready.get("message") or "",
         },
+        "limited": {"reason": limited["reason"], "message": limited["message"]} if limited else None,
     }
 
 

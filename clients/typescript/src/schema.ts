@@ -878,6 +878,13 @@ export interface components {
             /** @description The limit; null if there is none. */
             limit: number | null;
         };
+        /** Limited */
+        Limited: {
+            /** @description A stable code for programs. */
+            reason: string;
+            /** @description A sentence for users, with the next step. */
+            message: string;
+        };
         /** Pagination */
         Pagination: {
             /** @description Items on all pages. */
@@ -930,6 +937,22 @@ export interface components {
                 timeout?: string;
                 /** @description How long a run may wait for answers of a person, in total, for example 8h. This time does not count against the timeout. Defaults to 24h; limited by the installation's maximum. */
                 ask_timeout?: string;
+                /** @description Pods in the cluster that the runs may connect to, beyond the internet, such as a model server. The installation's list CREWYARD_RUN_EGRESS must allow each. */
+                egress?: {
+                    /** @description The namespace of the pods. */
+                    namespace: string;
+                    /** @description A Service of that namespace, by its name in CREWYARD_RUN_EGRESS. */
+                    service?: string;
+                    /** @description The labels of the pods. Without it and without service, all pods of the namespace. */
+                    pod_selector?: {
+                        /** @description Labels that a pod must have. */
+                        match_labels?: {
+                            [key: string]: string;
+                        };
+                    };
+                    /** @description TCP ports of the pods, not of their Service. Defaults to those that the installation allows. */
+                    ports?: number[];
+                }[];
                 /** @description Requests and limits of cpu, memory and ephemeral-storage of the pod. */
                 resources?: {
                     /** @description The resources that are reserved for the pod. */
@@ -1058,6 +1081,8 @@ export interface components {
             /** @description The active deployment; null before the first build. */
             active_deployment_id: components["schemas"]["DeploymentId"] | null;
             ready: components["schemas"]["Ready"];
+            /** @description What the project's pods do not get although its settings ask for it; null if they get all. */
+            limited: components["schemas"]["Limited"] | null;
         };
         /** ProjectChange */
         ProjectChange: {
@@ -1099,6 +1124,22 @@ export interface components {
                 timeout?: string | null;
                 /** @description How long a run may wait for answers of a person, in total, for example 8h. This time does not count against the timeout. Defaults to 24h; limited by the installation's maximum. */
                 ask_timeout?: string | null;
+                /** @description Pods in the cluster that the runs may connect to, beyond the internet, such as a model server. The installation's list CREWYARD_RUN_EGRESS must allow each. */
+                egress?: {
+                    /** @description The namespace of the pods. */
+                    namespace: string;
+                    /** @description A Service of that namespace, by its name in CREWYARD_RUN_EGRESS. */
+                    service?: string;
+                    /** @description The labels of the pods. Without it and without service, all pods of the namespace. */
+                    pod_selector?: {
+                        /** @description Labels that a pod must have. */
+                        match_labels?: {
+                            [key: string]: string;
+                        };
+                    };
+                    /** @description TCP ports of the pods, not of their Service. Defaults to those that the installation allows. */
+                    ports?: number[];
+                }[] | null;
                 /** @description Requests and limits of cpu, memory and ephemeral-storage of the pod. */
                 resources?: {
                     /** @description The resources that are reserved for the pod. */
@@ -1261,6 +1302,22 @@ export interface components {
                 timeout?: string;
                 /** @description How long a run may wait for answers of a person, in total, for example 8h. This time does not count against the timeout. Defaults to 24h; limited by the installation's maximum. */
                 ask_timeout?: string;
+                /** @description Pods in the cluster that the runs may connect to, beyond the internet, such as a model server. The installation's list CREWYARD_RUN_EGRESS must allow each. */
+                egress?: {
+                    /** @description The namespace of the pods. */
+                    namespace: string;
+                    /** @description A Service of that namespace, by its name in CREWYARD_RUN_EGRESS. */
+                    service?: string;
+                    /** @description The labels of the pods. Without it and without service, all pods of the namespace. */
+                    pod_selector?: {
+                        /** @description Labels that a pod must have. */
+                        match_labels?: {
+                            [key: string]: string;
+                        };
+                    };
+                    /** @description TCP ports of the pods, not of their Service. Defaults to those that the installation allows. */
+                    ports?: number[];
+                }[];
                 /** @description Requests and limits of cpu, memory and ephemeral-storage of the pod. */
                 resources?: {
                     /** @description The resources that are reserved for the pod. */

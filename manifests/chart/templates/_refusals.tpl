@@ -6,6 +6,9 @@
 {{- if and (gt (int .Values.api.replicas) 1) (not .Values.bucket.url) -}}
 {{- fail (printf "api.replicas is %d, but artifacts would be on a volume of one replica: set bucket.url, or set api.replicas to 1" (int .Values.api.replicas)) -}}
 {{- end -}}
+{{- if and .Values.network.runEgress (not .Values.networkPolicies.enabled) -}}
+{{- fail "network.runEgress is set, but networkPolicies.enabled is false: a policy that allows one connection would block all others of those runs; set networkPolicies.enabled to true, or network.runEgress to []" -}}
+{{- end -}}
 {{- if and .Values.ca.configMap .Values.ca.secret -}}
 {{- fail "ca.configMap and ca.secret are both set: name one of them" -}}
 {{- end -}}

@@ -31,6 +31,9 @@ CREWYARD_TRUSTED_PROXIES: {{ join "," . | quote }}
 {{- with .Values.network.contextHosts }}
 CREWYARD_CONTEXT_HOSTS: {{ join "," . | quote }}
 {{- end }}
+{{- with .Values.network.runEgress }}
+CREWYARD_RUN_EGRESS: {{ . | toRawJson | quote }}
+{{- end }}
 {{- with .Values.docsUrl }}
 CREWYARD_DOCS_URL: {{ . | quote }}
 {{- end }}

@@ -8,6 +8,7 @@ import sys
 from pathlib import Path
 
 from crewyard import AsyncClient, Client, NotFound
+from tests.e2e.testbed import eventually
 
 CLIENT = Path(__file__).parents[3] / "client"
 
@@ -81,6 +82,36 @@ async def test_init_deploy_run_and_download(upload_projects, tmp_path):
     code, _, err = await crewyard(tmp_path, "deploy", crew, "-p", name)
     assert code == 1
     assert "EntrypointNotFound" in err
+
+
+async def test_egress_is_changed_and_a_refusal_shown(upload_projects, testbed, tmp_path):
+    name = (await upload_projects()).project
+    wanted = [
+        "--egress",
+        "models/model",
+        "--egress",
+        "models/app=model,size=small:8080",
+        "--egress",
+        "kube-system",
+    ]
+    assert (await crewyard(tmp_path, "projects", "set", name, *wanted))[0] == 0
+    project = await eventually(lambda: testbed.get(f"/v1/projects/{name}"), lambda seen: seen["limited"], 60)
+    assert project["limited"]["reason"] == "EgressRefused"
+    _, out, _ = await crewyard(tmp_path, "projects", "show", name)
+    assert "models/model models/app=model,size=small:8080 kube-system" in out
+    assert "run.egress[2] (kube-system/*) is left out" in out
+    found = json.loads(await testbed.kubectl("get", "networkpolicy", f"crewyard-egress-{name}", "-o", "json"))
+    assert [rule["to"][0]["podSelector"]["matchLabels"] for rule in found["spec"]["egress"]] == [
+        {"app": "model"},
+        {"app": "model", "size": "small"},
+    ]
+    assert (await crewyard(tmp_path, "projects", "set", name, "--no-egress"))[0] == 0
+    project = await eventually(
+        lambda: testbed.get(f"/v1/projects/{name}"), lambda seen: not seen["limited"], 60
+    )
+    assert not project["run"].get("egress")
+    gone = ("get", "networkpolicy", f"crewyard-egress-{name}", "--ignore-not-found")
+    await eventually(lambda: testbed.kubectl(*gone), lambda text: not text, 60)
 
 
 async def test_variables_are_set_and_not_shown(upload_projects, tmp_path):

@@ -265,6 +265,18 @@ def test_lint_tells_which_pythons_it_took_as_offered(tmp_path, capsys):
     assert "'3.14'; offered here: 3.11" in printed and "administrator can offer more" in printed
 
 
+@pytest.mark.parametrize("text", [":80", "/ollama", "models/ollama:http", "models:80;81"])
+def test_a_wrong_egress_is_refused_with_an_example(capsys, text):
+    assert call(["projects", "set", "demo", "--egress", text]) == 2
+    assert "is not like models/ollama:11434" in capsys.readouterr().err
+
+
+def test_set_needs_something_to_set(capsys):
+    assert call(["projects", "set", "demo"]) == 2
+    assert call(["projects", "set", "demo", "--egress", "models", "--no-egress"]) == 2
+    assert capsys.readouterr().err.count("give --egress, or --no-egress") == 2
+
+
 def test_a_missing_address_is_an_error_with_the_next_step(tmp_path, capsys, monkeypatch):
     monkeypatch.setenv("CREWYARD_CONFIG", str(tmp_path / "none"))
     monkeypatch.delenv("CREWYARD_URL", raising=False)

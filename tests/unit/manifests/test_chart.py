@@ -184,6 +184,11 @@ def test_releases_with_different_names_share_no_object():
         (['bucket.url="bucket"'], ["/bucket/url"]),
         (["bucket.direct=true"], ["bucket.publicUrl"]),
         (['ca.configMap="a"', 'ca.secret="b"'], ["ca.configMap and ca.secret"]),
+        (
+            ['network.runEgress=[{"namespace": "models"}]', "networkPolicies.enabled=false"],
+            ["network.runEgress", "would block all others"],
+        ),
+        (['network.runEgress=[{"namespace": "models", "port": 80}]'], ["/network/runEgress/0", "port"]),
         (["ingress.enabled=true"], ["ingress.host"]),
         (["gateway.enabled=true"], ["gateway.parentRefs"]),
         (['crews.namespace="crewyard-system"'], ["crews.namespace", "the release's own"]),

@@ -1,6 +1,7 @@
-"""`crewyard projects`: list, show, create and delete projects."""
+"""`crewyard projects`: list, show, create, change and delete projects."""
 
 import sys
+from typing import Any
 
 import click
 
@@ -23,6 +24,43 @@ _COLUMNS = (
 )
 
 
+def _parse_egress(
+    _context: click.Context, _parameter: click.Parameter, values: tuple[str, ...]
+) -> tuple[dict[str, Any], ...]:
+    """Return entries of `run.egress`: NAMESPACE[/SERVICE or /LABEL=VALUE,…][:PORT,…] each."""
+    return tuple(map(_entry, values))
+
+
+def _entry(value: str) -> dict[str, Any]:
+    place, _, ports = value.partition(":")
+    namespace, _, pods = place.partition("/")
+    labels = dict(part.split("=", 1) for part in pods.split(",") if "=" in part)
+    if not namespace or (ports and not all(port.isdecimal() for port in ports.split(","))):
+        raise click.BadParameter(f"{value!r} is not like models/ollama:11434")
+    return {
+        "namespace": namespace,
+        **({"pod_selector": {"match_labels": labels}} if labels else {"service": pods} if pods else {}),
+        **({"ports": [int(port) for port in ports.split(",")]} if ports else {}),
+    }
+
+
+def _text(entry: dict[str, Any]) -> str:
+    """Return an entry of `run.egress` as --egress takes it."""
+    labels = (entry.get("pod_selector") or {}).get("match_labels") or {}
+    pods = entry.get("service") or ",".join(f"{name}={value}" for name, value in sorted(labels.items()))
+    ports = ",".join(map(str, entry.get("ports") or ()))
+    return f"{entry['namespace']}{f'/{pods}' if pods else ''}{f':{ports}' if ports else ''}"
+
+
+_egress_option = click.option(
+    "--egress",
+    metavar="NAMESPACE/SERVICE[:PORT]",
+    multiple=True,
+    callback=_parse_egress,
+    help="Pods in the cluster that runs may connect to, as far as the installation allows; repeatable.",
+)
+
+
 @projects.command("list")
 @with_context
 def list_projects(context: CliContext) -> None:
@@ -38,7 +76,11 @@ def show(context: CliContext, name: str) -> None:
     """Show one project."""
     source = Column("SOURCE", lambda row: display(((row["source"] or {}).get("git") or {}).get("url")))
     message = Column("MESSAGE", lambda row: display(row["ready"]["message"]))
-    context.output.details(context.client.get_project(name), (*_COLUMNS, source, message))
+    egress = Column(
+        "EGRESS", lambda row: display(" ".join(map(_text, (row["run"] or {}).get("egress") or ())))
+    )
+    limited = Column("LIMITED", lambda row: display((row.get("limited") or {}).get("message")))
+    context.output.details(context.client.get_project(name), (*_COLUMNS, source, message, egress, limited))
 
 
 @projects.command("create")
@@ -47,18 +89,39 @@ def show(context: CliContext, name: str) -> None:
 @click.option("--git", "url", metavar="URL", help="Git repository to deploy new commits from.")
 @click.option("--branch", help="Branch to follow (default: the repository's default branch).")
 @click.option("--path", help="Directory of the crew in the repository.")
+@_egress_option
 @with_context
 def create(
-    context: CliContext, name: str, plan: str | None, url: str | None, branch: str | None, path: str | None
+    context: CliContext,
+    name: str,
+    plan: str | None,
+    url: str | None,
+    branch: str | None,
+    path: str | None,
+    egress: tuple[dict[str, Any], ...],
 ) -> None:
     """Create a project."""
     if (branch or path) and not url:
         raise click.UsageError("--branch and --path need --git")
     git = {"url": url, **({"ref": {"branch": branch}} if branch else {}), **({"path": path} if path else {})}
-    spec = {**({"plan": plan} if plan else {}), **({"source": {"git": git}} if url else {})}
+    spec: dict[str, Any] = {"source": {"git": git}} if url else {}
+    spec |= ({"plan": plan} if plan else {}) | ({"run": {"egress": list(egress)}} if egress else {})
     context.output.details(context.client.create_project(name, **spec), _COLUMNS)
     if not url:
         context.output.status(f"Deploy a crew to it: crewyard deploy --project {name}")
+
+
+@projects.command("set")
+@click.argument("name")
+@_egress_option
+@click.option("--no-egress", is_flag=True, help="Remove all that --egress allowed.")
+@with_context
+def set_fields(context: CliContext, name: str, egress: tuple[dict[str, Any], ...], no_egress: bool) -> None:
+    """Change a project's settings."""
+    if bool(egress) == no_egress:
+        raise click.UsageError("give --egress, or --no-egress to remove what it allowed")
+    context.client.change_project(name, run={"egress": list(egress) or None})
+    context.output.status(f"The project {name} is changed. What applies: crewyard projects show {name}")
 
 
 @projects.command("delete")
