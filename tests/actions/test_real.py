@@ -103,7 +103,7 @@ async def test_a_workflow_deploys_and_runs_a_crew(tmp_path, project):
     assert KEY not in log
 
 
-async def test_a_project_that_follows_the_repository_gets_one_deployment_of_the_commit(tmp_path):
+async def test_a_followed_repository_gets_one_deployment_of_the_commit(tmp_path):
     (tmp_path / "workspace").mkdir()
     runner = ActionRunner(tmp_path, FakeService(), URL)
     files = {"crew.toml": CONFIGURATION, "main.py": MAIN}

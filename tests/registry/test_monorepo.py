@@ -148,7 +148,7 @@ def test_projects_above_the_path(fetches: Fetches, declared: dict[str, str]) -> 
 
 
 @pytest.mark.parametrize("target", ["../../../shared", "/libs/shared", "../../secret.txt"])
-def test_what_lies_outside_of_the_repository_is_refused(fetches: Fetches, target: str) -> None:
+def test_project_outside_of_the_repository_is_refused(fetches: Fetches, target: str) -> None:
     with pytest.raises(PlanError) as raised:
         fetches.plan({**MONOREPO, "services/crew/requirements.txt": f"-e {target}\n"})
     assert raised.value.reason == "DependencyResolution"

@@ -76,10 +76,10 @@ async def meanwhile(found: Campaign, stopped: str) -> None:
 
 
 @pytest.mark.campaign
-async def test_the_facade_is_away_for_minutes(place):
+async def test_api_server_is_unavailable_for_minutes(place):
     async with (
         open_testbed(place, concurrency=CONCURRENCY) as testbed,
-        campaign("test_the_facade_is_away_for_minutes", testbed, CONCURRENCY) as found,
+        campaign("test_api_server_is_unavailable_for_minutes", testbed, CONCURRENCY) as found,
     ):
         through = await found.work.post(steady(AWAY + 60))
         short = await found.work.post(steady(30))

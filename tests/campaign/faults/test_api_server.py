@@ -66,11 +66,11 @@ async def killed(name: str, place, count: int, seconds: float, seed: int) -> Non
 
 
 @pytest.mark.nightly
-async def test_facade_kills(place, chosen):
+async def test_api_server_kills(place, chosen):
     """Slow: ten kills, and 200 streams that are read to their end."""
-    await killed("test_facade_kills", place, count=10, seconds=12, seed=chosen(4))
+    await killed("test_api_server_kills", place, count=10, seconds=12, seed=chosen(4))
 
 
 @pytest.mark.campaign
-async def test_fifty_facade_kills(place, chosen):
-    await killed("test_fifty_facade_kills", place, count=50, seconds=150, seed=chosen(0))
+async def test_fifty_api_server_kills(place, chosen):
+    await killed("test_fifty_api_server_kills", place, count=50, seconds=150, seed=chosen(0))

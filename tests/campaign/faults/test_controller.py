@@ -107,12 +107,12 @@ async def test_two_controllers(place, chosen):
 
 
 @pytest.mark.campaign
-async def test_a_halted_controller_comes_back_beside_another(place, chosen):
+async def test_halted_controller_resumes_beside_another(place, chosen):
     """As on a node that hangs for a minute: its successor works, then both do."""
     seed = chosen(3)
     async with (
         open_testbed(place, concurrency=CONCURRENCY) as testbed,
-        campaign("test_a_halted_controller_comes_back_beside_another", testbed, CONCURRENCY, seed) as found,
+        campaign("test_halted_controller_resumes_beside_another", testbed, CONCURRENCY, seed) as found,
     ):
         chance = random.Random(seed)
         other = testbed.add_controller()

@@ -113,11 +113,11 @@ async def everything(
 
 
 @pytest.mark.nightly
-async def test_every_death(place):
+async def test_crew_ends_in_every_way(place):
     """Slow: ten ways to end, next to other runs."""
-    await everything("test_every_death", place, {**FAULTS, **SMALL}, neighbours=4)
+    await everything("test_crew_ends_in_every_way", place, {**FAULTS, **SMALL}, neighbours=4)
 
 
 @pytest.mark.campaign
-async def test_great_deaths(place):
-    await everything("test_great_deaths", place, {**FAULTS, **SMALL, **GREAT}, 20, seconds=3000)
+async def test_crew_ends_with_great_load(place):
+    await everything("test_crew_ends_with_great_load", place, {**FAULTS, **SMALL, **GREAT}, 20, seconds=3000)

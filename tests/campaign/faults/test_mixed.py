@@ -167,14 +167,14 @@ async def _mixed(
     return found.report
 
 
-async def test_a_mixture(place, chosen):
+async def test_mixed_faults(place, chosen):
     """Slow: eight faults, each with a recovery."""
-    await mixed("test_a_mixture", place, each=1, seconds=12, runs=16, seed=chosen(5))
+    await mixed("test_mixed_faults", place, each=1, seconds=12, runs=16, seed=chosen(5))
 
 
 @pytest.mark.campaign
 @pytest.mark.parametrize("number", range(10))
-async def test_long_mixtures(place, chosen, number):
+async def test_long_mixed_faults(place, chosen, number):
     if number and schedule.given():
         pytest.skip("one number is one mixture")
-    await mixed("test_long_mixtures", place, each=4, seconds=120, runs=150, seed=chosen(0))
+    await mixed("test_long_mixed_faults", place, each=4, seconds=120, runs=150, seed=chosen(0))

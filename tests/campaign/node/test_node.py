@@ -92,7 +92,7 @@ async def halt(node: ClusterNode, found: Campaign, name: str, seconds: float) ->
     await found.fault(f"{name} SIGSTOP", doing())
 
 
-async def test_restarts(node, place, chosen):
+async def test_component_restarts(node, place, chosen):
     """Slow: three restarts of the node's programs, each with a recovery."""
 
     async def doing(node: ClusterNode, found: Campaign) -> None:
@@ -100,34 +100,34 @@ async def test_restarts(node, place, chosen):
             await restart(node, found, name, 1.0)
             await asyncio.sleep(2)
 
-    await through("test_restarts", node, place, chosen(6), 12, 15, doing)
+    await through("test_component_restarts", node, place, chosen(6), 12, 15, doing)
 
 
 @pytest.mark.campaign
 @pytest.mark.parametrize("name", ["kube-apiserver", "etcd", "containerd", "kubelet"])
-async def test_kills(node, place, chosen, name):
+async def test_component_kills(node, place, chosen, name):
     async def doing(node: ClusterNode, found: Campaign) -> None:
         chance = random.Random(found.seed)
         for _ in range(5):
             await restart(node, found, name, chance.uniform(0, 10))
             await asyncio.sleep(chance.uniform(1, 8))
 
-    await through(f"test_kills[{name}]", node, place, chosen(0), 60, 60, doing)
+    await through(f"test_component_kills[{name}]", node, place, chosen(0), 60, 60, doing)
 
 
 @pytest.mark.campaign
 @pytest.mark.parametrize("name", ["kube-apiserver", "etcd", "containerd", "kubelet"])
-async def test_halts(node, place, chosen, name):
+async def test_component_halts(node, place, chosen, name):
     async def doing(node: ClusterNode, found: Campaign) -> None:
         for seconds in (5, 20, 60):
             await halt(node, found, name, seconds)
             await asyncio.sleep(5)
 
-    await through(f"test_halts[{name}]", node, place, chosen(0), 60, 90, doing)
+    await through(f"test_component_halts[{name}]", node, place, chosen(0), 60, 90, doing)
 
 
 @pytest.mark.campaign
-async def test_a_store_set_back(node, place, chosen, tmp_path):
+async def test_etcd_is_restored_from_an_older_copy(node, place, chosen, tmp_path):
     """etcd comes back as it was some seconds before: what began since then is not begun again."""
 
     newest = 0
@@ -149,14 +149,16 @@ async def test_a_store_set_back(node, place, chosen, tmp_path):
         await found.fault("etcd set back", back())
 
     try:
-        await through("test_a_store_set_back", node, place, chosen(7), 40, 40, doing, rewound=True)
+        await through(
+            "test_etcd_is_restored_from_an_older_copy", node, place, chosen(7), 40, 40, doing, rewound=True
+        )
     finally:
         # For other services of this cluster: none was restarted.
         await asyncio.to_thread(node.catch_up, newest)
 
 
 @pytest.mark.campaign
-async def test_a_reboot(node, place, chosen):
+async def test_node_reboots(node, place, chosen):
     async def doing(node: ClusterNode, found: Campaign) -> None:
         async def boot() -> None:
             await asyncio.gather(found.testbed.api.kill(), found.testbed.controller.kill())
@@ -166,4 +168,4 @@ async def test_a_reboot(node, place, chosen):
 
         await found.fault("reboot", boot())
 
-    await through("test_a_reboot", node, place, chosen(8), 40, 40, doing)
+    await through("test_node_reboots", node, place, chosen(8), 40, 40, doing)

@@ -45,7 +45,7 @@ async def work(found: Outage) -> None:
 
 
 @pytest.mark.campaign
-async def test_every_trouble_of_a_database(place: Path, server):
+async def test_every_database_fault(place: Path, server):
     database, small = server
     await asyncio.to_thread(database.sql, "postgres", f"create tablespace small location '{small}'")
     await asyncio.to_thread(
@@ -58,7 +58,7 @@ async def test_every_trouble_of_a_database(place: Path, server):
             concurrency=CONCURRENCY,
             settings={"CREWYARD_DATABASE_URL": database.address(NAME, link.port)},
         ) as testbed,
-        outage("test_every_trouble_of_a_database", testbed, CONCURRENCY) as found,
+        outage("test_every_database_fault", testbed, CONCURRENCY) as found,
     ):
         talking = {"events": STEPS, "pause": 0.4, "artifact": 300_000}
         runs = [await found.campaign.work.post(talking) for _ in range(LONG)]

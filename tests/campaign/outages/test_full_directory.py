@@ -17,14 +17,14 @@ TIMES = 3
 
 
 @pytest.mark.campaign
-async def test_a_full_directory(place):
+async def test_data_directory_is_full(place):
     """Three times, for each time other writes meet it."""
     with volume(place / "small", "96m") as small:
         async with (
             open_testbed(
                 place, concurrency=CONCURRENCY, settings={"CREWYARD_DATA": str(small / "data")}
             ) as testbed,
-            outage("test_a_full_directory", testbed, CONCURRENCY) as found,
+            outage("test_data_directory_is_full", testbed, CONCURRENCY) as found,
         ):
             await found.store_artifact(300_000)
             for number in range(TIMES):

@@ -106,8 +106,8 @@ async def followed(place: Path, testbed: CampaignTestbed):
 
 
 @pytest.mark.campaign
-async def test_every_trouble_of_a_git_remote(place):
-    name = "test_every_trouble_of_a_git_remote"
+async def test_every_git_remote_fault(place):
+    name = "test_every_git_remote_fault"
     async with (
         open_testbed(place, concurrency=CONCURRENCY) as testbed,
         outage(name, testbed, CONCURRENCY) as found,
@@ -124,10 +124,10 @@ async def test_every_trouble_of_a_git_remote(place):
 
 
 @pytest.mark.campaign
-async def test_a_git_remote_in_trouble_at_a_build(place):
+async def test_git_remote_fails_during_a_build(place):
     async with (
         open_testbed(place, concurrency=CONCURRENCY) as testbed,
-        outage("test_a_git_remote_in_trouble_at_a_build", testbed, CONCURRENCY) as found,
+        outage("test_git_remote_fails_during_a_build", testbed, CONCURRENCY) as found,
         followed(place, testbed) as (link, hurt, _),
     ):
         await found.store_artifact(1000)

@@ -131,19 +131,19 @@ def server():
     found.close()
 
 
-async def test_an_object_store_that_comes_and_goes(place, server):
+async def test_object_store_flaps(place, server):
     """Slow: two faults, each with runs and a recovery."""
     only = ("object store refuses", "object store cut while it takes")
-    await tried("test_an_object_store_that_comes_and_goes", place, server, server.new(), only)
+    await tried("test_object_store_flaps", place, server, server.new(), only)
 
 
 @pytest.mark.campaign
-async def test_every_trouble_of_an_object_store(place, server):
+async def test_every_object_store_fault(place, server):
     with volume(server.new(), "200m") as bucket:
-        await tried("test_every_trouble_of_an_object_store", place, server, bucket)
+        await tried("test_every_object_store_fault", place, server, bucket)
 
 
 @pytest.mark.campaign
-async def test_a_source_that_was_sent_through_a_cut_is_what_runs(place, server):
-    name = "test_a_source_that_was_sent_through_a_cut_is_what_runs"
+async def test_upload_through_a_cut_connection_runs_unchanged(place, server):
+    name = "test_upload_through_a_cut_connection_runs_unchanged"
     await tried(name, place, server, server.new(), ("object store cut while it takes",), built=True)

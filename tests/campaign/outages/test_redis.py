@@ -37,7 +37,7 @@ async def halted(server):
 
 
 @pytest.mark.campaign
-async def test_every_trouble_of_a_redis(place, server):
+async def test_every_redis_fault(place, server):
     async with (
         open_link("127.0.0.1", server.port) as link,
         open_testbed(
@@ -45,7 +45,7 @@ async def test_every_trouble_of_a_redis(place, server):
             concurrency=CONCURRENCY,
             settings={"CREWYARD_RATE_LIMIT_URL": f"redis://:{redis_server.PASSWORD}@127.0.0.1:{link.port}/0"},
         ) as testbed,
-        outage("test_every_trouble_of_a_redis", testbed, CONCURRENCY) as found,
+        outage("test_every_redis_fault", testbed, CONCURRENCY) as found,
     ):
         await found.store_artifact(1000)
         faults = (

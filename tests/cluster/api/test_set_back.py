@@ -34,7 +34,7 @@ async def has_status(testbed: StoreTestbed, run: str, expected: str) -> bool:
     return row is not None and row.status == expected
 
 
-async def test_rows_follow_a_cluster_rolled_back(testbed: StoreTestbed, work: Start) -> None:
+async def test_rows_follow_a_cluster_that_is_rolled_back(testbed: StoreTestbed, work: Start) -> None:
     ended, deleted, live = (
         await create_accepted_run(testbed),
         await create_accepted_run(testbed),

@@ -12,7 +12,7 @@ PERMISSIONS = "tests/unit/api/auth/test_permissions.py"
 WORKFLOWS = "tests/unit/api/auth/test_workflows.py"
 TOKENS = "tests/unit/crds/test_pod_tokens.py"
 BUILDS = "tests/unit/controller/deployment/test_decide.py"
-OWN_IMAGE = f"{BUILDS}::test_only_an_image_of_the_own_repository_is_taken"
+OWN_IMAGE = f"{BUILDS}::test_image_of_another_repository_is_refused"
 REPORTS = "tests/unit/controller/deployment/test_reported_results.py"
 PODS = "tests/unit/api/internal/test_runs.py"
 
@@ -163,13 +163,13 @@ HOLES: tuple[Hole, ...] = (
     hole(
         "X5", "a build needs the dependencies of another project", "controller/deployment/build_result.py",
         "or image != f\"{repository}:deps-{key}\"", "",
-        f"{BUILDS}::test_only_a_dependency_image_of_the_own_repository_is_built",
+        f"{BUILDS}::test_dependency_image_of_another_repository_is_refused",
     ),
     hole(
         "X5", "a build answers for another deployment's pod", "controller/deployment/reported_results.py",
         "if not results.put(token.uid, pod_uid, result):",
         'if not results.put("", pod_uid, result):',
-        f"{REPORTS}::test_a_token_answers_for_pods_of_its_own_deployment_alone",
+        f"{REPORTS}::test_token_reports_only_pods_of_its_deployment",
     ),
     hole(
         "X5", "one build's answers push out those of others", "controller/deployment/reported_results.py",

@@ -59,7 +59,7 @@ HOLES: tuple[Hole, ...] = (
     hole(
         "X11", "a build lasts as long as its project likes", "crds/limits.py",
         "default_seconds, limits.build_max_seconds)", "default_seconds, 10**9)",
-        "tests/unit/controller/deployment/test_pod.py::test_no_build_is_longer_than_the_installation_allows",
+        "tests/unit/controller/deployment/test_pod.py::test_build_deadline_is_capped_by_the_installation",
     ),
     hole(
         "X11", "a run's events are not counted", "api/internal/events.py",
@@ -97,7 +97,7 @@ HOLES: tuple[Hole, ...] = (
         ),
         (
             "tests/unit/controller/source/test_polling.py"
-            "::test_a_commit_that_cannot_be_read_delays_no_other_project_of_its_host",
+            "::test_unreadable_commit_does_not_delay_the_host",
         ),
     ),
     hole(

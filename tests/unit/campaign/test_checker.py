@@ -175,7 +175,7 @@ def sudden(one: ApiRunRecord, *reads: StreamRead, entries=ENTRIES) -> list[tuple
     return [(violation.kind, violation.run) for violation in check(observed, entries, SUDDEN)]
 
 
-def test_a_killed_runner_may_lose_unacknowledged_events_but_none_that_were_read():
+def test_a_killed_runner_may_lose_only_unread_unacknowledged_events():
     assert sudden(LOST_RUNNER, StreamRead("run-a", SHORT[:2])) == []
     assert sudden(replace(LOST_RUNNER, artifacts={})) == []
     events_read = stream("run.started", "campaign.step", "campaign.step")

@@ -14,7 +14,9 @@ JOBS = ReportColumn(
 
 
 def report(column=RUNS, faults=3):
-    return CampaignReport("test_kills", Counter({"controller SIGKILL": faults}), (column, JOBS), seed=42)
+    return CampaignReport(
+        "test_component_kills", Counter({"controller SIGKILL": faults}), (column, JOBS), seed=42
+    )
 
 
 def rows(text):
@@ -31,7 +33,7 @@ def test_runs_and_jobs_are_columns(capsys):
 
 def test_a_violation_fails_with_the_command_that_reproduces_it():
     broken = ReportColumn("Runs", 50, (Violation(DOUBLED, "run-a", "2 starts"),))
-    with pytest.raises(AssertionError, match="make campaign SEED=42 ONLY=test_kills") as failure:
+    with pytest.raises(AssertionError, match="make campaign SEED=42 ONLY=test_component_kills") as failure:
         require_good(report(broken))
     assert "doubled run-a: 2 starts" in str(failure.value)
 

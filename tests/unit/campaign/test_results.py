@@ -8,7 +8,9 @@ from tests.campaign.reports.progress import minutes
 from tests.campaign.reports.results import BEGIN, END, insert_table, lines, table
 
 
-def line(name="test_kills", runs=50, broken=(), faults=None, at="2026-11-21T10:00:00Z", recovery=2.5):
+def line(
+    name="test_component_kills", runs=50, broken=(), faults=None, at="2026-11-21T10:00:00Z", recovery=2.5
+):
     violations = [{"kind": kind, "run": "run-a", "text": ""} for kind in broken]
     columns = [{"work": "Runs", "runs": runs, "violations": violations, "recovery": recovery}]
     return {
@@ -31,7 +33,7 @@ def test_repeated_runs_of_a_test_are_summed_in_one_row():
         line(at="2026-11-22T10:00:00Z", recovery=7.04),
     ]
     assert cells(table(records)) == [
-        ["`test_kills` (× 2)", "Runs", "6 SIGKILL", "100", "1", "1", "0", "1", "7.0 s"],
+        ["`test_component_kills` (× 2)", "Runs", "6 SIGKILL", "100", "1", "1", "0", "1", "7.0 s"],
         ["`test_other`", "Runs", "3: 1 a, 2 b", "50", "0", "0", "0", "0", "2.5 s"],
     ]
     assert table(records).endswith("\n\n2 cores, on 2026-11-21, 2026-11-22.")
@@ -41,8 +43,8 @@ def test_jobs_have_a_separate_row():
     one = line()
     one["columns"].append({"work": "Jobs", "runs": 20, "violations": [], "recovery": 9.0})
     assert [row[:2] + row[3:4] for row in cells(table([one]))] == [
-        ["`test_kills`", "Runs", "50"],
-        ["`test_kills`", "Jobs", "20"],
+        ["`test_component_kills`", "Runs", "50"],
+        ["`test_component_kills`", "Jobs", "20"],
     ]
 
 

@@ -16,9 +16,9 @@ def test_a_seed_gives_one_schedule(number, counts):
     assert all(0 <= fault.at <= 30 and fault.seconds > 0 for fault in faults)
     for kind, count in counts.items():
         assert sum(fault.kind == kind for fault in faults) == count
-    text = schedule.text(number, faults, "test_kills")
+    text = schedule.text(number, faults, "test_component_kills")
     assert len(text.splitlines()) == 1 + len(faults)
-    assert f"make campaign SEED={number} ONLY=test_kills" in text
+    assert f"make campaign SEED={number} ONLY=test_component_kills" in text
 
 
 def test_the_environments_seed_wins(monkeypatch):

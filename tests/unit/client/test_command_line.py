@@ -255,7 +255,7 @@ def test_lint_of_a_directory_sees_its_repository(tmp_path, capsys):
     assert row["notes"] == ["needs libs/x of the repository: deploy from git with source.git.path crews/a"]
 
 
-def test_lint_tells_which_pythons_it_took_as_offered(tmp_path, capsys):
+def test_lint_names_the_assumed_pythons(tmp_path, capsys):
     tree_of(tmp_path, **{"crew.toml": '[deployment]\npython = "3.14"\n', "main.py": "def kickoff(): pass"})
     assert call(["lint", str(tmp_path)]) == 0
     assert "3.11 to 3.14 without asking the installation" in capsys.readouterr().err

@@ -21,7 +21,7 @@ def read(text: bytes, sizes=()):
 
 
 @given(st.lists(st.tuples(TEXT, st.lists(TEXT, min_size=1, max_size=3), TEXT), max_size=4), END, st.data())
-def test_what_was_sent_is_read_wherever_it_is_cut(messages, end, data):
+def test_messages_are_parsed_at_any_chunk_border(messages, end, data):
     sent = "".join(
         f"id: {identifier}{end}event: {kind}{end}" + "".join(f"data: {line}{end}" for line in lines) + end
         for kind, lines, identifier in messages

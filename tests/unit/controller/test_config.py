@@ -18,7 +18,7 @@ GOOD = {
 }
 
 
-def test_the_least_that_is_needed():
+def test_minimal_settings_are_accepted():
     config = parse(GOOD)
     assert config.namespace == "crews"
     assert config.internal_url == "http://crewyard-api.crewyard-system.svc:8080"
@@ -27,7 +27,7 @@ def test_the_least_that_is_needed():
     assert "0123456789abcdef" not in repr(config)
 
 
-def test_a_secret_made_from_a_file_is_the_same_to_facade_and_controller():
+def test_api_server_and_controller_strip_a_secret_alike():
     place = "postgresql+asyncpg://u:p@h/crewyard"
     given = {**GOOD, "CREWYARD_TOKEN_KEY": "0123456789abcdef\n", "CREWYARD_DATABASE_URL": f"{place}\n"}
     facade = api_settings({**given, "CREWYARD_RATE_LIMIT_URL": "redis://h:6379\n"})
@@ -35,7 +35,7 @@ def test_a_secret_made_from_a_file_is_the_same_to_facade_and_controller():
     assert (facade.database_url, facade.rate_limit_url) == (place, "redis://h:6379")
 
 
-def test_all_that_is_wrong_is_named_at_once():
+def test_all_invalid_settings_are_named_together():
     wrong = {
         **GOOD,
         "CREWYARD_TOKEN_KEY": "short",
@@ -74,7 +74,7 @@ def test_kopf_can_be_switched_off(text, on):
         ({"resync_age": None, "resync_problem": "apply the CRDs"}, "apply the CRDs"),
     ],
 )
-def test_healthy_means_that_work_is_seen_and_done(change, words):
+def test_health_requires_watching_and_working(change, words):
     vitals = Vitals(
         **{
             "resync_age": 3.0,

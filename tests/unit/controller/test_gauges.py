@@ -40,7 +40,7 @@ def remember(known, kind, name, phase, seconds):
     known.put(kind, {"metadata": metadata, "spec": {}, "status": {"phase": phase} if phase else {}})
 
 
-def test_what_is_unfinished_is_counted_by_phase_with_the_age_of_the_oldest(known, clock):
+def test_unfinished_objects_are_counted_by_phase_with_age(known, clock):
     remember(known, kinds.RUN, "run-a", "Running", 50)
     remember(known, kinds.RUN, "run-b", "Pending", 7000)
     remember(known, kinds.RUN, "run-c", None, 20)
@@ -56,7 +56,7 @@ def test_what_is_unfinished_is_counted_by_phase_with_the_age_of_the_oldest(known
     assert value(count, {"kind": "runs", "phase": "succeeded"}) is None
 
 
-def test_a_run_that_queued_for_long_is_not_old_by_it(known, clock):
+def test_queue_time_does_not_count_as_age(known, clock):
     started = format_second(datetime.now(UTC) - timedelta(seconds=60))
     made = format_second(datetime.now(UTC) - timedelta(days=2))
     metadata = {"name": "run-a", "uid": "a", "resourceVersion": "1", "creationTimestamp": made}
@@ -66,7 +66,7 @@ def test_a_run_that_queued_for_long_is_not_old_by_it(known, clock):
     assert 60 <= oldest < 3600
 
 
-def test_sources_are_counted_by_what_the_last_look_found(known, clock):
+def test_sources_are_counted_by_the_last_poll_result(known, clock):
     states = {
         "resolved": ["SourceResolved"],
         "unreachable": ["Reconciling"],
@@ -95,7 +95,7 @@ def project(known, name, git, found):
     known.put(kinds.PROJECT, {"metadata": metadata, "spec": spec, "status": {"conditions": found}})
 
 
-def test_a_key_that_nobody_takes_grows_old(known, clock):
+def test_age_of_an_unprocessed_key_grows(known, clock):
     lanes = Queues(lambda: clock[0])
     lanes.add(ReconcileKey(kinds.RUN.plural, "run-a"))
     clock[0] += 90
@@ -106,12 +106,12 @@ def test_a_key_that_nobody_takes_grows_old(known, clock):
 
 
 @pytest.mark.parametrize(("age", "seen"), [(3.0, 3.0), (None, 100.0)])
-def test_before_the_first_list_its_age_is_that_of_the_process(known, clock, age, seen):
+def test_list_age_counts_from_the_process_start(known, clock, age, seen):
     vitals = Vitals(age, "", 0.0, (), 100.0)
     assert shown(known, clock, vitals)("crewyard_resync_age_seconds") == seen
 
 
-def test_a_watch_that_ended_shows(known, clock):
+def test_ended_watch_is_visible(known, clock):
     value = shown(known, clock, Vitals(3.0, "", 0.0, ("runs",), 100.0))
     assert value("crewyard_watches", {"kind": "runs"}) == 0
     assert value("crewyard_watches", {"kind": "pods"}) == 1

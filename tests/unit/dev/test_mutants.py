@@ -21,7 +21,7 @@ def test_settings_of_a_part():
     assert tuple(read["only_mutate"]) == PARTS["signatures"].modules
 
 
-def test_what_was_not_checked_is_not_killed():
+def test_unchecked_mutant_does_not_count_as_killed():
     stats = {"killed": 1, "timeout": 1, "segfault": 0, "survived": 1, "not_checked": 1, "total": 4}
     assert killed_percent(stats) == 50.0
 

@@ -76,7 +76,7 @@ def test_the_only_one_is_found(files: dict[str, str], entrypoint: str) -> None:
     assert planned(files).plan.entrypoint == entrypoint
 
 
-def test_the_log_says_what_was_found() -> None:
+def test_log_names_the_discovered_entrypoint() -> None:
     assert planned({**CREWAI, "crew.py": CREW}).notes == ("no entrypoint is configured; found crew:Tides",)
 
 
@@ -103,7 +103,7 @@ def test_several_are_proposed() -> None:
         {"crew.toml": "[deployment]\nframework = 'python'\n", "crew.py": CREW},
     ],
 )
-def test_what_a_run_could_not_call_is_not_proposed(files: dict[str, str]) -> None:
+def test_uncallable_function_is_not_proposed(files: dict[str, str]) -> None:
     assert "several" not in failure(files).message
 
 

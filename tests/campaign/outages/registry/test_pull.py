@@ -14,9 +14,9 @@ CONCURRENCY = 6
 
 
 @pytest.mark.campaign
-async def test_a_registry_that_is_away_when_an_image_is_pulled(place):
+async def test_registry_is_unavailable_during_a_pull(place):
     """A node that must pull an image waits for the registry, and the run begins once."""
-    name = "test_a_registry_that_is_away_when_an_image_is_pulled"
+    name = "test_registry_is_unavailable_during_a_pull"
     host, port = registry_address()
     other = "dep-pulled"
     # The node's own runtime takes no http but of this machine.

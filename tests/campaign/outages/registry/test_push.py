@@ -63,9 +63,9 @@ async def built(found: Outage, registry: str, kind: str, project: str, mark: str
 
 
 @pytest.mark.campaign
-async def test_every_trouble_of_a_registry(place):
+async def test_every_registry_fault(place):
     """Each project has troubles of its own, at the same time; runs go on beside them."""
-    name = "test_every_trouble_of_a_registry"
+    name = "test_every_registry_fault"
     host, port = registry_address()
     async with open_link(host, port, host) as link:
         settings = {

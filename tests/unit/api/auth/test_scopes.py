@@ -36,7 +36,7 @@ def test_a_scope_everywhere_names_no_projects(scope):
         assert Grants(frozenset({other})).projects_with(scope) == NO_SCOPES
 
 
-def test_every_key_may_read_and_no_more_than_it_was_given():
+def test_key_may_read_and_has_only_its_scopes():
     assert Grants.of_key([], None) == Grants(READ)
     assert Grants.of_key(["run"], ["a", "b"]) == Grants(None, dict.fromkeys(("a", "b"), READ | {"run"}))
 

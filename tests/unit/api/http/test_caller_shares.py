@@ -135,7 +135,7 @@ async def test_bodies_that_stop_hold_the_share_of_their_key(testbed):
     assert (await testbed.call("POST", "/v1/runs", body, bearer=greedy))[0] == 404
 
 
-async def test_a_log_as_text_is_complete_whatever_the_reads(testbed):
+async def test_log_as_text_is_complete_for_any_read_sizes(testbed):
     await testbed.add_project("crew", activeDeployment="dep-a")
     await testbed.add_deployment("dep-a", "crew")
     await testbed.claim_run(await testbed.add_run("run-a", "crew", "dep-a"))

@@ -47,7 +47,7 @@ async def test_result_is_refused_while_data_is_missing(
     assert claim is not None and claim.result is None
 
 
-async def test_result_is_taken_once_all_data_is_stored(
+async def test_result_is_accepted_once_all_data_is_stored(
     pods: Pods, store: Store, bearer: Mint, objects: FakeObjects
 ) -> None:
     run = await add_data(pods, store, bearer)

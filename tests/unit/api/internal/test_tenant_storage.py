@@ -122,7 +122,7 @@ async def test_a_run_with_a_full_log_ends(pods: Pods, store: Store, bearer: Mint
 
 
 @pytest.mark.parametrize("limits", [SMALL_PROJECT], ids=["project"])
-async def test_a_project_at_its_limit_stores_no_file_and_no_event_while_another_does(
+async def test_project_at_its_limit_stores_nothing_while_another_does(
     pods: Pods, store: Store, bearer: Mint
 ) -> None:
     run = await claimed(pods, store, bearer)

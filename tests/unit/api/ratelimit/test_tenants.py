@@ -40,7 +40,7 @@ async def test_more_keys_are_not_more_requests(testbed):
     assert await statuses(testbed, 4, bearer=other) == [200] * 4
 
 
-async def test_a_key_with_more_than_its_project_keeps_what_it_was_given(testbed):
+async def test_key_with_a_higher_limit_than_its_project_keeps_it(testbed):
     await testbed.add_project("alpha")
     bearer = testbed.create_key("read", projects=["alpha"], plan="enterprise")
     assert await statuses(testbed, 12, bearer=bearer) == [200] * 12
@@ -51,7 +51,7 @@ async def test_a_key_without_projects_counts_for_none(testbed):
     assert await statuses(testbed, 12) == [200] * 12
 
 
-async def test_strangers_behind_a_proxy_have_a_window_each(testbed):
+async def test_clients_behind_a_proxy_have_separate_windows(testbed):
     def of(address):
         return {"bearer": "crw_wrong", "headers": {"X-Forwarded-For": f"8.8.8.8, {address}"}}
 

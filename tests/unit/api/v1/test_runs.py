@@ -149,7 +149,7 @@ async def test_project_with_the_name_of_a_deployment_is_that_project(testbed, cr
     assert (status, "project dep-a has no active deployment" in body["error"]["message"]) == (409, True)
 
 
-async def test_malformed_id_is_told_from_an_unknown_one(testbed):
+async def test_malformed_id_differs_from_an_unknown_one(testbed):
     malformed, unknown = [(await testbed.call("GET", f"/v1/runs/{name}"))[1] for name in ("a", "run_a")]
     assert "an id looks like run_ab12" in malformed["error"]["message"]
     assert "an id looks like" not in unknown["error"]["message"]

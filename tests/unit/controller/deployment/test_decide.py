@@ -88,7 +88,7 @@ def told(decision):
     return [note.reason for child in (*decision.create, *decision.delete) for note in child.events]
 
 
-def test_a_build_begins_with_assemble(look):
+def test_build_starts_with_assemble(look):
     decision = look()
     assert created(decision) == ["dep-a-a1"]
     assert decision.status["phase"] == "Building"
@@ -96,7 +96,7 @@ def test_a_build_begins_with_assemble(look):
     assert told(decision) == ["Building"]
 
 
-def test_it_waits_for_its_turn_and_for_its_project(look):
+def test_build_waits_in_the_queue_and_for_its_project(look):
     queued = look(queue="Waiting for another build of project demo.")
     assert not queued.create
     assert queued.status["phase"] == "Pending"
@@ -116,7 +116,7 @@ def test_a_canceled_build_fails_and_creates_nothing(make, config, steps, project
     assert decision.enqueue == (("projects", "demo"),)
 
 
-def test_an_image_of_the_same_source_is_taken_over_without_a_pod(look, make):
+def test_image_of_the_same_source_is_reused_without_a_pod(look, make):
     taken = {"plan": {"framework": "python"}, "tree": "t", "buildKey": "b", "dependenciesKey": "d"}
     twin = make.deployment("dep-b", status={**taken, "sourceKey": "k", "order": 3})
     decision = look(before={"source_key": "k", "reusable": twin})
@@ -127,7 +127,7 @@ def test_an_image_of_the_same_source_is_taken_over_without_a_pod(look, make):
     assert (built["status"], built["reason"]) == ("True", "Reused") and "dep-b" in built["message"]
 
 
-def test_one_that_is_being_built_from_the_same_source_is_waited_for(look, make):
+def test_deployment_waits_for_a_running_build_of_the_same_source(look, make):
     decision = look(before={"source_key": "k", "in_progress": make.deployment("dep-b", built=False)})
     assert not decision.create
     assert decision.status["phase"] == "Pending" and decision.status["sourceKey"] == "k"
@@ -135,7 +135,7 @@ def test_one_that_is_being_built_from_the_same_source_is_waited_for(look, make):
     assert "dep-b" in decision.status["conditions"][0]["message"]
 
 
-def test_what_it_is_built_from_is_recorded_when_it_begins_and_not_later(look, steps):
+def test_source_key_is_recorded_only_when_the_build_starts(look, steps):
     assert look(before={"source_key": "k"}).status["sourceKey"] == "k"
     assert look(sourceKey="old").status["sourceKey"] is None
     assert "sourceKey" not in look(steps.assemble(NEEDS).pods, before={"source_key": "new"}).status
@@ -145,7 +145,7 @@ def test_what_it_is_built_from_is_recorded_when_it_begins_and_not_later(look, st
     assert "sourceKey" not in look(steps.pods, sourceKey="k").status
 
 
-def test_pods_of_a_deployment_that_goes_or_has_lost_its_project_are_stopped(make, config, steps):
+def test_deleted_deployment_or_project_stops_the_build_pods(make, config, steps):
     steps.pod("a", phase="Running", conditions=make.scheduled(5))
     going = make.deployment(built=False, metadata={"deletionTimestamp": make.ago(1)})
     decision = decide(ObservedDeployment(going, make.project(), steps.pods), make.now, config)
@@ -168,9 +168,7 @@ def test_pods_of_a_deployment_that_goes_or_has_lost_its_project_are_stopped(make
         ("CreateContainerConfigError", 91, "cannot start"),
     ],
 )
-def test_a_pod_that_can_never_start_fails_the_build_with_its_reason(
-    look, config, make, status, seconds, words
-):
+def test_unstartable_pod_fails_the_build_with_its_reason(look, config, make, status, seconds, words):
     meta = {"creationTimestamp": make.ago(seconds)}
     stuck = isinstance(status, str)
     conditions = make.scheduled(seconds) if stuck else status
@@ -194,7 +192,7 @@ def test_a_pod_that_can_never_start_fails_the_build_with_its_reason(
     assert soon.status["phase"] == "Building" and not soon.delete
 
 
-def test_a_pod_that_the_apiserver_refuses_is_waited_for_and_then_given_up(make, config):
+def test_refused_pod_is_retried_for_an_hour_then_fails(make, config):
     # It has been in the queue for hours: the hour begins with the first refusal.
     long_ago = {"creationTimestamp": make.ago(9000)}
 
@@ -220,7 +218,7 @@ def test_a_pod_that_the_apiserver_refuses_is_waited_for_and_then_given_up(make, 
 
 
 @pytest.mark.parametrize("more", [{"reason": "DeadlineExceeded"}, {}])
-def test_limits_that_were_met_keep_the_end_of_the_log(look, steps, more):
+def test_timeout_and_oom_keep_the_end_of_the_log(look, steps, more):
     ended = {"exitCode": 137, "message": "the last line\n"}
     if not more:
         ended["reason"] = "OOMKilled"
@@ -230,13 +228,13 @@ def test_limits_that_were_met_keep_the_end_of_the_log(look, steps, more):
     assert error["reason"] == ("BuildTimeout" if more else "BuildOutOfMemory")
 
 
-def test_a_plan_that_cannot_be_written_ends_the_deployment(look, steps):
+def test_unwritable_plan_fails_the_deployment(look, steps):
     decision = look(steps.assemble({**BUILT, "plan": {"framework": "f" * 99}}).pods)
     assert decision.fallback_status["phase"] == "Failed"
     assert decision.fallback_status["error"]["reason"] == "ConfigInvalid"
 
 
-def test_a_missing_dependency_image_is_built_and_then_assembled_again(look, steps):
+def test_missing_dependency_image_is_built_before_assemble_repeats(look, steps):
     steps.assemble(NEEDS)
     first = look(steps.pods)
     assert created(first) == ["dep-a-d1"]
@@ -268,7 +266,7 @@ def test_a_missing_dependency_image_is_built_and_then_assembled_again(look, step
         ({"outcome": "failed", "reason": "Strange", "message": "m"}, "BuildFailed"),
     ],
 )
-def test_what_assemble_refuses_fails_at_once_with_its_reason_and_hint(look, steps, message, reason):
+def test_assemble_failure_is_final_with_reason_and_hint(look, steps, message, reason):
     decision = look(steps.assemble(message).pods)
     assert decision.status["phase"] == "Failed"
     assert decision.status["error"]["reason"] == reason
@@ -290,7 +288,7 @@ def test_what_assemble_refuses_fails_at_once_with_its_reason_and_hint(look, step
         ("error building image: something else", "BuildFailed"),
     ],
 )
-def test_what_kaniko_says_is_told_apart_and_kept(look, steps, log, reason):
+def test_kaniko_log_is_classified_and_stored(look, steps, log, reason):
     steps.assemble(NEEDS).dependencies("kaniko", 1, f"\x1b[36mINFO\x1b[0m\n{log}\n", phase="Failed")
     decision = look(steps.pods)
     assert decision.status["error"]["reason"] == reason
@@ -306,7 +304,7 @@ def test_what_kaniko_says_is_told_apart_and_kept(look, steps, log, reason):
         ({"reason": "Evicted", "message": "ephemeral local storage usage exceeds"}, "BuildFailed"),
     ],
 )
-def test_what_the_node_says_is_told_apart(look, steps, more, reason):
+def test_pod_failure_reason_is_classified(look, steps, more, reason):
     decision = look(steps.pod("a", phase="Failed", **more).pods)
     assert decision.status["error"]["reason"] == reason
 
@@ -323,19 +321,19 @@ NOTHING = "was running and produced no output"
         ([], "no container had started"),
     ],
 )
-def test_a_build_that_takes_too_long_says_what_was_at_work(look, steps, containers, log):
+def test_timed_out_build_names_the_running_container(look, steps, containers, log):
     steps.assemble(NEEDS).pod("d", phase="Failed", reason="DeadlineExceeded", containers=containers)
     assert look(steps.pods).status["error"]["log"] == log
 
 
-def test_a_container_out_of_memory(look, steps):
+def test_out_of_memory_container_fails_the_build(look, steps):
     steps.assemble(NEEDS).pod(
         "d", phase="Failed", containers=[("kaniko", {"exitCode": 1, "reason": "OOMKilled"})]
     )
     assert look(steps.pods).status["error"]["reason"] == "BuildOutOfMemory"
 
 
-def test_a_push_that_breaks_is_repeated_and_then_named(look, steps):
+def test_failed_push_is_retried_and_then_reported(look, steps):
     steps.assemble(NEEDS)
     for attempt in range(3):
         steps.dependencies("push", 1, "registry said no", phase="Failed")
@@ -346,7 +344,7 @@ def test_a_push_that_breaks_is_repeated_and_then_named(look, steps):
     assert "registry said no" in decision.status["error"]["log"]
 
 
-def test_a_pod_that_broke_is_followed_after_a_while_by_another_three_times(look, steps):
+def test_failed_pod_is_retried_three_times_with_backoff(look, steps):
     steps.assemble("Traceback", code=1, phase="Failed", ago=1)
     waiting = look(steps.pods)
     assert not waiting.create and waiting.requeue_after == pytest.approx(4)
@@ -360,7 +358,7 @@ def test_a_pod_that_broke_is_followed_after_a_while_by_another_three_times(look,
     assert "ModuleNotFoundError: x (after 4 attempts)" in decision.status["error"]["message"]
 
 
-def test_trouble_that_a_pod_tells_of_is_told_in_its_words(look, steps):
+def test_failure_message_of_the_pod_is_reported(look, steps):
     for _ in range(4):
         steps.assemble({"outcome": "trouble", "message": "the registry is away"}, code=75, phase="Failed")
     error = look(steps.pods).status["error"]
@@ -368,7 +366,7 @@ def test_trouble_that_a_pod_tells_of_is_told_in_its_words(look, steps):
     assert error["reason"] == "BuildFailed" and "log" not in error
 
 
-def test_trouble_comes_with_the_last_lines_of_the_log(look, steps):
+def test_failure_includes_the_last_log_lines(look, steps):
     words = {"outcome": "trouble", "reason": "RegistryPush", "message": "full", "log": "pushing\nfull"}
     for _ in range(4):
         steps.assemble(words, code=75, phase="Failed")
@@ -378,13 +376,13 @@ def test_trouble_comes_with_the_last_lines_of_the_log(look, steps):
 @pytest.mark.parametrize(
     ("told", "reason"), [("RegistryPush", "RegistryPush"), ("NoSuchWord", "BuildFailed")]
 )
-def test_trouble_with_a_reason_of_its_own_fails_so_in_the_end(look, steps, told, reason):
+def test_known_reason_of_a_pod_failure_is_kept(look, steps, told, reason):
     for _ in range(4):
         steps.assemble({"outcome": "trouble", "reason": told, "message": "x"}, code=75, phase="Failed")
     assert look(steps.pods).status["error"]["reason"] == reason
 
 
-def test_a_pod_taken_away_from_outside_is_made_again_under_a_new_name(look, steps):
+def test_deleted_pod_is_recreated_with_a_new_name(look, steps):
     assert created(look(recorded="dep-a-a1")) == ["dep-a-a2"]
     steps.assemble(NEEDS)
     assert created(look(steps.pods, recorded="dep-a-d1")) == ["dep-a-d2"]
@@ -392,7 +390,7 @@ def test_a_pod_taken_away_from_outside_is_made_again_under_a_new_name(look, step
     assert look([], recorded="dep-a-a4").status["phase"] == "Failed"
 
 
-def test_a_dependency_image_that_vanishes_is_not_built_for_ever(look, steps):
+def test_vanishing_dependency_image_is_rebuilt_a_bounded_number_of_times(look, steps):
     for _ in range(2):
         steps.assemble(NEEDS).dependencies()
         assert created(look(steps.pods))
@@ -410,7 +408,7 @@ def test_a_dependency_image_that_vanishes_is_not_built_for_ever(look, steps):
         "ERROR: No matching distribution found for langgraph",
     ],
 )
-def test_a_network_that_fails_is_no_fault_of_the_crew(look, steps, log):
+def test_network_failure_retries_the_build(look, steps, log):
     steps.assemble(NEEDS).dependencies("kaniko", 1, log, phase="Failed")
     decision = look(steps.pods)
     assert (created(decision), told(decision)) == (["dep-a-d2"], ["BuildRetried"])
@@ -426,7 +424,7 @@ def test_a_network_that_fails_is_no_fault_of_the_crew(look, steps, log):
         ("unscheduled", False, False),
     ],
 )
-def test_a_pod_that_does_not_start_or_end_is_taken_away(look, steps, make, conditions, began, deleted):
+def test_stuck_pod_is_deleted(look, steps, make, conditions, began, deleted):
     _kind, _, seconds = conditions.partition("-")
     found = make.scheduled(float(seconds)) if seconds else [{"type": "PodScheduled", "status": "False"}]
     steps.pod("a", phase="Pending", conditions=found, spec={"activeDeadlineSeconds": 1800})
@@ -439,7 +437,7 @@ def test_a_pod_that_does_not_start_or_end_is_taken_away(look, steps, make, condi
 
 
 @pytest.mark.parametrize(("ago", "forced"), [(-30, False), (30, False), (61, True)])
-def test_a_build_pod_that_does_not_stop_is_given_up_with_its_node(look, steps, make, ago, forced):
+def test_unstoppable_build_pod_is_force_deleted(look, steps, make, ago, forced):
     gone = {"deletionTimestamp": make.ago(ago), "ownerReferences": [{"uid": "uid-dep-a"}]}
     steps.pod("a", phase="Running", conditions=make.scheduled(4000), spec={"activeDeadlineSeconds": 1800})
     steps.pods[0].raw["metadata"].update(gone)
@@ -456,7 +454,7 @@ def test_build_pods_are_deleted_two_minutes_after_their_end(make, config, steps)
     assert decision.status is None
 
 
-def test_a_lost_pod_counts_as_the_latest_step(steps):
+def test_lost_pod_counts_as_the_latest_step(steps):
     steps.assemble(NEEDS)
     found = build_steps(steps.pods, "dep-a-d1")
     assert (found.latest.kind, found.latest.pod, found.total) == ("d", None, 2)
@@ -465,7 +463,7 @@ def test_a_lost_pod_counts_as_the_latest_step(steps):
 
 
 @pytest.mark.parametrize("words", ["[" * 4096, '{"a":' * 800, "9" * 4096, "null"])
-def test_whatever_an_installation_left_as_last_words_the_build_ends(look, steps, words):
+def test_any_termination_message_ends_the_build(look, steps, words):
     steps.assemble(NEEDS).dependencies("kaniko", 1, words, phase="Failed")
     assert look(steps.pods).status["phase"] == "Failed"
 
@@ -485,7 +483,7 @@ def test_whatever_an_installation_left_as_last_words_the_build_ends(look, steps,
         {"x": 1},
     ],
 )
-def test_only_an_image_of_the_own_repository_is_taken(look, steps, image):
+def test_image_of_another_repository_is_refused(look, steps, image):
     found = look(steps.assemble({**BUILT, "image": image}).pods, recorded="dep-a-a1")
     assert "image" not in (found.status or {})
     assert created(found) == ["dep-a-a2"] and told(found) == ["BuildRetried"]
@@ -504,12 +502,12 @@ def test_only_an_image_of_the_own_repository_is_taken(look, steps, image):
         {"dependencies_key": "../x", "dependencies_image": "registry:5000/team/crews/demo:deps-../x"},
     ],
 )
-def test_only_a_dependency_image_of_the_own_repository_is_built(look, steps, needs):
+def test_dependency_image_of_another_repository_is_refused(look, steps, needs):
     found = look(steps.assemble({**NEEDS, **needs}).pods)
     assert created(found) == ["dep-a-a2"]
 
 
-def test_an_image_that_is_being_removed_is_made_anew_once_it_is_gone(look, steps):
+def test_image_under_deletion_is_rebuilt_after_its_deletion(look, steps):
     going = {"deleted_images": frozenset({BUILT["image"]})}
     found = look(steps.assemble(BUILT).pods, recorded="dep-a-a1", before=going)
     assert "image" not in found.status and found.requeue_after

@@ -34,7 +34,7 @@ def kubelet(env):
 
 
 @pytest.mark.parametrize("what", SOURCES)
-def test_a_source_cannot_name_the_builds_token(make, secured, what):
+def test_source_cannot_reference_the_build_token(make, secured, what):
     source, crew = SOURCES[what]
     deployment = make.deployment(built=False, source=source, **({"crew": crew} if crew else {}))
     project = make.project(source={"git": {"url": "https://a.example.org/x", "secretRef": {"name": "git"}}})

@@ -38,7 +38,7 @@ def names(container):
     return {entry["name"] for entry in container.get("env", ())}
 
 
-def test_credentials_reach_only_whom_they_are_for(bodies):
+def test_each_container_gets_only_its_credentials(bodies):
     made = bodies()
     (assemble,) = containers(made["assemble"]).values()
     git = {
@@ -57,12 +57,12 @@ def test_credentials_reach_only_whom_they_are_for(bodies):
     assert not any("envFrom" in part for part in parts.values())
 
 
-def test_git_credentials_are_not_shown_to_another_host(bodies):
+def test_git_credentials_are_not_sent_to_another_host(bodies):
     (assemble,) = containers(bodies(url="https://elsewhere.example.org/crew.git")["assemble"]).values()
     assert not [name for name in names(assemble) if name.startswith("GIT_")]
 
 
-def test_without_a_push_secret_none_is_named(bodies, config):
+def test_pod_without_push_secret_references_none(bodies, config):
     (assemble,) = containers(bodies(config)["assemble"]).values()
     assert "REGISTRY_AUTH" not in names(assemble)
 
@@ -78,7 +78,9 @@ def test_without_a_push_secret_none_is_named(bodies, config):
         ("", None, ""),
     ],
 )
-def test_the_push_secret_is_the_projects_own_else_the_installations(bodies, config, installation, own, used):
+def test_push_secret_of_the_project_precedes_that_of_the_installation(
+    bodies, config, installation, own, used
+):
     build = {"build": {"push": {"secretRef": {"name": own}}}} if own else {}
     made = bodies(replace(config, registry_secret=installation), **build)
     parts = {**containers(made["assemble"]), **containers(made["dependencies"])}
@@ -91,7 +93,7 @@ def test_the_push_secret_is_the_projects_own_else_the_installations(bodies, conf
             assert told.get("secret", "") == used
 
 
-def test_only_kaniko_is_root_with_three_capabilities_and_no_way_to_more(bodies):
+def test_only_kaniko_is_root_with_three_capabilities(bodies):
     made = bodies()
     for name, container in {**containers(made["assemble"]), **containers(made["dependencies"])}.items():
         security = container["securityContext"]
@@ -109,7 +111,7 @@ def test_only_kaniko_is_root_with_three_capabilities_and_no_way_to_more(bodies):
         assert body["spec"]["restartPolicy"] == "Never"
 
 
-def test_assemble_has_no_volume_and_all_of_dependencies_share_one(bodies):
+def test_assemble_has_no_volume_and_dependency_containers_share_one(bodies):
     made = bodies()
     assert "volumes" not in made["assemble"]["spec"]
     assert made["dependencies"]["spec"]["securityContext"]["fsGroup"] == 65532
@@ -117,7 +119,7 @@ def test_assemble_has_no_volume_and_all_of_dependencies_share_one(bodies):
         assert container["volumeMounts"] == [{"name": "workspace", "mountPath": "/workspace"}]
 
 
-def test_kaniko_is_insecure_only_for_our_own_registry_and_only_if_told(bodies, config):
+def test_kaniko_is_insecure_only_for_the_configured_registry(bodies, config):
     plain = containers(bodies(config)["dependencies"])["kaniko"]["args"]
     assert "--insecure-registry=registry:5000" in plain
     assert "--skip-tls-verify-registry=registry:5000" in plain
@@ -126,7 +128,7 @@ def test_kaniko_is_insecure_only_for_our_own_registry_and_only_if_told(bodies, c
     assert not [flag for flag in secured if "insecure" in flag or "skip-tls" in flag]
 
 
-def test_the_request_names_source_registry_and_limits(bodies, config):
+def test_build_request_has_source_registry_and_limits(bodies, config):
     made = bodies(config)
     env = {e["name"]: e.get("value") for e in containers(made["assemble"])["assemble"]["env"]}
     request = json.loads(env["CREWYARD_BUILD"])
@@ -137,7 +139,7 @@ def test_the_request_names_source_registry_and_limits(bodies, config):
     assert request["limits"]["entries"] == 50_000
 
 
-def test_the_installations_own_limits_reach_the_build(bodies, config):
+def test_installation_limits_reach_the_build(bodies, config):
     limits = InstallationLimits(context_bytes=1, unpacked_bytes=2, entries=3, ratio=4, build_seconds=77)
     made = bodies(replace(config, limits=limits, timing=Timing.from_limits(limits)))
     for body, container in (("assemble", "assemble"), ("dependencies", "source")):
@@ -147,7 +149,7 @@ def test_the_installations_own_limits_reach_the_build(bodies, config):
         assert made[body]["spec"]["activeDeadlineSeconds"] == 77
 
 
-def test_limits_are_the_projects(bodies):
+def test_project_limits_reach_the_pod(bodies):
     made = bodies(build={"timeout": "5m", "resources": {"limits": {"memory": "8Gi"}}})
     assert made["assemble"]["spec"]["activeDeadlineSeconds"] == 300
     kaniko = containers(made["dependencies"])["kaniko"]
@@ -155,7 +157,7 @@ def test_limits_are_the_projects(bodies):
     assert bodies()["assemble"]["spec"]["activeDeadlineSeconds"] == 1800
 
 
-def test_no_build_is_longer_than_the_installation_allows(bodies, config):
+def test_build_deadline_is_capped_by_the_installation(bodies, config):
     made = bodies(build={"timeout": "500000h"})
     for body, container in (("assemble", "assemble"), ("dependencies", "source")):
         assert made[body]["spec"]["activeDeadlineSeconds"] == 4 * 3600
@@ -166,7 +168,7 @@ def test_no_build_is_longer_than_the_installation_allows(bodies, config):
     assert bodies(shorter)["assemble"]["spec"]["activeDeadlineSeconds"] == 60
 
 
-def test_a_private_index_is_for_the_container_alone_that_downloads_from_it(bodies):
+def test_only_the_downloading_container_gets_the_private_index(bodies):
     made = bodies(build={"secretRef": {"name": "index"}})
     parts = {**containers(made["assemble"]), **containers(made["dependencies"])}
     having = {name for name, part in parts.items() if {"PIP_INDEX_URL", "INDEX_PASSWORD"} & names(part)}
@@ -181,6 +183,6 @@ def test_a_private_index_is_for_the_container_alone_that_downloads_from_it(bodie
     )
 
 
-def test_kaniko_is_told_to_spare_memory(bodies):
+def test_kaniko_flags_reduce_memory(bodies):
     flags = containers(bodies()["dependencies"])["kaniko"]["args"]
     assert {"--compressed-caching=false", "--snapshot-mode=redo", "--cache=false"} <= set(flags)

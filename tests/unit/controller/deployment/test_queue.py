@@ -71,7 +71,7 @@ def test_a_flood_of_one_project_delays_another_by_one_build(make, config, flood,
     assert max(first_builds) < others + 1, order
 
 
-def test_a_project_at_its_cap_holds_up_nobody_behind_it(make, config):
+def test_project_at_its_limit_does_not_block_others(make, config):
     one, two, three = (
         waiting(make, "dep-1", "a", 30),
         waiting(make, "dep-2", "b", 20),
@@ -115,7 +115,7 @@ def test_a_plan_limits_the_builds_of_its_projects(make, config):
     assert (view.ceilings, view.startable) == ({"a": 2, "b": 1}, {"dep-0", "dep-1", "dep-2"})
 
 
-def test_a_long_line_is_looked_through_once_for_each_change(make, config):
+def test_queue_is_computed_once_per_change(make, config):
     known = ObjectCache()
     for raw in (make.project("a"), make.project("b")):
         known.put(kinds.PROJECT, raw.raw)
@@ -133,7 +133,7 @@ def test_a_long_line_is_looked_through_once_for_each_change(make, config):
     assert line.snapshot().startable == set()
 
 
-def test_places_are_taken_by_what_builds_and_by_pods_that_were_not_recorded(make):
+def test_builds_and_unrecorded_pods_occupy_slots(make):
     building = make.deployment("dep-1", "a", built=False, status={"buildPod": "dep-1-a1"})
     ended = make.deployment("dep-2", "b", built=False, phase="Failed", status={"buildPod": "dep-2-a1"})
     crashed = waiting(make, "dep-3", "c")
@@ -151,7 +151,7 @@ def test_places_are_taken_by_what_builds_and_by_pods_that_were_not_recorded(make
     assert occupied_slots(known.values(), stopping, known) == {"dep-1": "a"}
 
 
-def test_a_twin_is_of_the_same_project_and_key(make):
+def test_reusable_deployment_has_the_same_project_and_key(make):
     def twin(name, key="k", project="demo", built=True, age=100, **more):
         meta = {"creationTimestamp": make.ago(age), **more.pop("metadata", {})}
         return make.deployment(name, project, built=built, metadata=meta, status={"sourceKey": key}, **more)
@@ -172,7 +172,7 @@ def test_a_twin_is_of_the_same_project_and_key(make):
     assert find_building(mine, "k", [twin("dep-8", built=False, phase="Failed")]) is None
 
 
-def test_the_key_holds_all_that_goes_into_an_image(make, config):
+def test_source_key_covers_every_input_of_an_image(make, config):
     project = make.project()
     archive = {"archive": {"upload": "upl_1", "sha256": "a" * 64}}
     one = make.deployment(built=False, source=archive)
@@ -198,7 +198,7 @@ def test_the_key_holds_all_that_goes_into_an_image(make, config):
     )
 
 
-def test_a_recorded_tree_counts_only_for_what_was_looked_at(make):
+def test_recorded_tree_is_valid_only_for_the_observed_source(make):
     git = {"url": "https://example.org/x.git", "path": "a"}
     status = {"source": {"commit": "c", "tree": "t"}, "observedGeneration": 1}
     project = make.project(source={"git": git}, status=status)

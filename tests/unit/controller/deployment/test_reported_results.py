@@ -32,7 +32,7 @@ WORDS = {
 RUNNING = Pod({"metadata": {"name": "dep-a-a1", "uid": "u"}, "status": {"phase": "Running"}})
 
 
-def test_a_pod_that_has_answered_is_seen_as_ended():
+def test_pod_with_a_reported_result_counts_as_ended():
     said = of_assemble(as_ended(RUNNING, ReportedResult("assemble", WORDS, 0.0)), "r/p")
     assert said == ImageBuilt(IMAGE, {"framework": "python"}, "t", "b")
     assert (
@@ -41,13 +41,13 @@ def test_a_pod_that_has_answered_is_seen_as_ended():
     )
 
 
-def test_nothing_said_changes_nothing_and_the_truth_wins():
+def test_kubelet_status_precedes_a_reported_result():
     assert as_ended(RUNNING, None) is RUNNING
     ended = Pod({**RUNNING.raw, "status": {"phase": "Failed"}})
     assert as_ended(ended, ReportedResult("assemble", WORDS, 0.0)) is ended
 
 
-def test_the_first_answer_of_a_pod_stays_and_memory_is_bounded():
+def test_first_result_of_a_pod_is_kept_and_memory_is_bounded():
     answers = ReportedResults()
     for number in range(MAX_RESULTS + 5):
         assert answers.put(f"d{number}", "u", ReportedResult("assemble", {"n": number}, 0.0))
@@ -56,7 +56,7 @@ def test_the_first_answer_of_a_pod_stays_and_memory_is_bounded():
     assert answers.get("d10", "u").result == {"n": 10}
 
 
-def test_one_token_pushes_out_no_answer_of_others():
+def test_one_token_evicts_no_result_of_others():
     answers = ReportedResults()
     answers.put("other", "u", ReportedResult("assemble", {}, 0.0))
     kept = [
@@ -89,7 +89,7 @@ async def post(client, token, body):
     return answer.status
 
 
-async def test_a_build_token_of_this_deployment_is_needed(said):
+async def test_result_requires_the_build_token_of_its_deployment(said):
     body = {"pod_uid": "u", "container": "assemble", "words": WORDS}
     for kind, namespace, name in (
         ("run", "crews", "dep-a"),
@@ -106,7 +106,7 @@ async def test_a_build_token_of_this_deployment_is_needed(said):
     assert await post(said, good, {**body, "words": {"x": "y" * 20_000}}) == 413
 
 
-async def test_a_token_answers_for_pods_of_its_own_deployment_alone(said):
+async def test_token_reports_only_pods_of_its_deployment(said):
     """The uid of the token, not that of the body, says whose pods it answers for."""
     token = pod_tokens.mint(KEY, "build", "crews", "dep-a", "uid-a", 1 << 40)
     body = {"pod_uid": "pod-of-b", "container": "push", "words": {"outcome": "pushed"}}
@@ -116,7 +116,7 @@ async def test_a_token_answers_for_pods_of_its_own_deployment_alone(said):
     assert said.answers.get("uid-b", "pod-of-b") is not None
 
 
-async def test_too_many_answers_of_one_deployment_are_refused(said):
+async def test_results_per_deployment_are_limited(said):
     token = pod_tokens.mint(KEY, "build", "crews", "dep-a", "uid-a", 1 << 40)
     codes = [
         await post(said, token, {"pod_uid": f"u{number}", "container": "push", "words": {}})

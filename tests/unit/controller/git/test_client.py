@@ -13,13 +13,13 @@ from tests.testbed.listeners import listening
 from tests.unit.controller.source.polling import problem
 
 
-async def test_a_repository_without_a_commit(git, server):
+async def test_repository_without_a_commit_is_reported(git, server):
     server.create("empty")
     assert (await problem(git, server.url("empty"), {})).reason == "EmptyRepository"
     assert (await problem(git, server.url("empty"), {"branch": "main"})).reason == "EmptyRepository"
 
 
-async def test_branches_come_and_go_and_tags_mean_commits(git, server):
+async def test_branches_change_and_tags_resolve_to_commits(git, server):
     repository = server.create("crew")
     one = repository.commit({"a": "1"}, "one")
     two = repository.commit({"a": "2"}, "two", branch="next/one")
@@ -39,7 +39,7 @@ async def test_branches_come_and_go_and_tags_mean_commits(git, server):
     assert "no default branch" in (await problem(git, server.url("crew"), {})).message
 
 
-async def test_a_tag_of_a_file_is_no_commit(git, server):
+async def test_tag_of_a_file_is_refused(git, server):
     repository = server.create("odd-tags")
     repository.commit({"a": "1"}, "one")
     repository._git("tag", "file", "main:a")
@@ -49,7 +49,7 @@ async def test_a_tag_of_a_file_is_no_commit(git, server):
         assert found.reason in ("GitNotFound", "Unreachable") and found.message.isprintable()
 
 
-async def test_a_pinned_commit_that_no_branch_names_any_more(git, server):
+async def test_pinned_commit_outside_of_all_branches_is_found(git, server):
     repository = server.create("forced")
     old = repository.commit({"a": "1"}, "old")
     new = repository.commit({"a": "2"}, "new")
@@ -62,7 +62,7 @@ async def test_a_pinned_commit_that_no_branch_names_any_more(git, server):
     assert lost.reason == "GitNotFound" and new in lost.message and "forced push" in lost.message
 
 
-async def test_a_head_that_moves_while_it_is_read_is_read_again(git, server):
+async def test_head_that_moves_during_a_read_is_retried(git, server):
     repository = server.create("moving")
     repository.configure("uploadpack.allowReachableSHA1InWant", "false")
     old = repository.commit({"a": "1"}, "old")
@@ -72,7 +72,7 @@ async def test_a_head_that_moves_while_it_is_read_is_read_again(git, server):
     assert (raised.value.reason, raised.value.passing) == ("Unreachable", True)
 
 
-async def test_a_server_whose_own_history_is_cut_off(git, server):
+async def test_shallow_server_repository_is_refused(git, server):
     repository = server.create("whole")
     for number in range(3):
         repository.commit({"a": str(number)}, f"commit {number}")
@@ -84,7 +84,7 @@ async def test_a_server_whose_own_history_is_cut_off(git, server):
     assert found.reason == "GitNotFound" and "shallow" in found.message
 
 
-async def test_sha256_and_dumb_repositories_are_not_read(git, server, tmp_path):
+async def test_sha256_repository_is_unsupported(git, server, tmp_path):
     GitServer.repository(server.root, "long", "--object-format=sha256").commit({"a": "1"}, "one")
     assert (await problem(git, server.url("long"), {})).reason == "UnsupportedRepository"
     assert (await problem(git, server.url("long"), {"commit": "a" * 64})).reason == "UnsupportedRepository"
@@ -116,7 +116,7 @@ async def test_dumb_http_and_its_alternates_are_not_followed(git, server, tmp_pa
         assert other.visits == 0
 
 
-async def test_a_long_list_of_references_is_read_in_a_child_and_a_longer_one_is_refused(git, server):
+async def test_long_reference_list_is_read_in_a_child_up_to_a_limit(git, server):
     repository = server.create("long-list")
     sha = repository.commit({"a": "1"}, "one")
 
@@ -136,7 +136,7 @@ async def test_a_long_list_of_references_is_read_in_a_child_and_a_longer_one_is_
     assert found.reason == "TooManyRefs" and "16 MiB" in found.message
 
 
-async def test_a_slow_host_delays_no_other(git, server):
+async def test_slow_host_delays_no_other(git, server):
     """Neither by http nor by ssh, neither in looking nor in fetching."""
     sha = server.create("quick").commit({"a": "1"}, "one")
     quick, over = Remote(server.url("quick")), threading.Event()

@@ -81,14 +81,14 @@ SECRET = "the Secret of spec.source.git.secretRef"
         (GitFailure(GitErrorKind.COMMIT_NOT_FOUND), HTTPS, "Unreachable", ["will retry"]),
     ],
 )
-def test_trouble_is_told_with_the_next_step(trouble, remote, reason, words):
+def test_failure_names_the_next_step(trouble, remote, reason, words):
     problem = problem_of(trouble, remote, 60)
     assert (problem.reason, problem.passing) == (reason, reason == "Unreachable")
     assert [word for word in words if word not in problem.message] == []
     assert "hunter2" not in problem.message and len(problem.message) < 800
 
 
-def test_every_kind_of_trouble_is_told():
+def test_every_failure_kind_has_a_message():
     assert all(problem_of(GitFailure(kind, KEY), SSH, 60).message for kind in GitErrorKind)
 
 
@@ -103,7 +103,7 @@ def test_every_kind_of_trouble_is_told():
         (HTTPS.url, {"commit": "--upload-pack=true"}, "GitNotFound"),
     ],
 )
-def test_what_is_not_even_asked(url, ref, reason):
+def test_invalid_source_is_rejected_without_a_request(url, ref, reason):
     with pytest.raises(GitProblem) as error:
         check(Remote(url), ref)
     assert error.value.reason == reason and not error.value.passing

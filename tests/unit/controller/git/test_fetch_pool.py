@@ -31,7 +31,7 @@ async def fetches() -> AsyncIterator[FetchPool]:
     await made.close()
 
 
-async def test_a_commit_is_read_with_its_subject_and_the_tree_below_a_path(fetches, tmp_path):
+async def test_commit_is_read_with_subject_and_subtree(fetches, tmp_path):
     with GitServer(tmp_path, username="me", password="word") as server:
         repository = server.create("crew")
         sha = repository.commit({"a/main.py": "1", "b": "2"}, "A subject\n\nand more")
@@ -49,7 +49,7 @@ async def test_a_commit_is_read_with_its_subject_and_the_tree_below_a_path(fetch
         assert missing.value.reason == "PathNotFound"
 
 
-async def test_nothing_secret_is_in_a_childs_arguments_or_environment(fetches, tmp_path, monkeypatch):
+async def test_child_arguments_and_environment_hold_no_secret(fetches, tmp_path, monkeypatch):
     monkeypatch.setenv("CREWYARD_TOKEN_KEY", "a word for the controller alone")
     child = await GitChild.start()
     try:
@@ -137,7 +137,7 @@ class Bomber(http.server.BaseHTTPRequestHandler):
         self._answer("result", shallow + end)
 
 
-async def test_a_commit_may_have_what_the_installation_says(fetches, tmp_path):
+async def test_size_limit_of_a_commit_is_configurable(fetches, tmp_path):
     small = FetchPool(LOOPBACK, (), 1 << 20)
     with GitServer(tmp_path) as server:
         repository = server.create("crew")
@@ -153,7 +153,7 @@ async def test_a_commit_may_have_what_the_installation_says(fetches, tmp_path):
         assert (await fetches.commit(remote, head, "", 120)).tree
 
 
-async def test_a_delta_bomb_ends_with_its_process(fetches):
+async def test_delta_bomb_kills_only_its_process(fetches):
     server = http.server.ThreadingHTTPServer(("127.0.0.1", 0), Bomber)
     threading.Thread(target=server.serve_forever, args=(0.05,), daemon=True).start()
     try:
@@ -175,7 +175,7 @@ class SilentGitHandler(http.server.BaseHTTPRequestHandler):
         self.over.wait(20)
 
 
-async def test_a_child_is_killed_when_the_time_is_over(fetches, tmp_path, monkeypatch):
+async def test_child_is_killed_at_the_deadline(fetches, tmp_path, monkeypatch):
     monkeypatch.setenv("TMPDIR", str(tmp_path))
     monkeypatch.setattr("tempfile.tempdir", None)
     server = http.server.ThreadingHTTPServer(("127.0.0.1", 0), SilentGitHandler)
@@ -192,7 +192,7 @@ async def test_a_child_is_killed_when_the_time_is_over(fetches, tmp_path, monkey
         server.server_close()
 
 
-async def test_a_waiting_child_that_died_is_replaced(fetches, tmp_path):
+async def test_dead_idle_child_is_replaced(fetches, tmp_path):
     with GitServer(tmp_path) as server:
         sha = server.create("crew").commit({"main.py": "1"}, "A commit")
         remote, head = Remote(server.url("crew")), RemoteHead("HEAD", sha)
@@ -213,13 +213,13 @@ async def test_a_waiting_child_that_died_is_replaced(fetches, tmp_path):
         (0, "Unreachable", True),
     ],
 )
-def test_what_a_death_means(code, reason, passing):
+def test_exit_of_a_child_is_classified(code, reason, passing):
     problem = exit_problem(code, Remote("https://git.example.org/x"), 150 << 20)
     assert (problem.reason, problem.passing) == (reason, passing)
     assert ("150 MiB" in problem.message) is not passing
 
 
-async def test_a_waiting_child_is_let_go_after_a_while(fetches, tmp_path, monkeypatch):
+async def test_idle_child_is_stopped_after_a_timeout(fetches, tmp_path, monkeypatch):
     monkeypatch.setattr(fetch_pool, "SPARE_TTL_SECONDS", 1.0)
     with GitServer(tmp_path) as server:
         sha = server.create("crew").commit({"main.py": "1"}, "A commit")

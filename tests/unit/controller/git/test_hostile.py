@@ -75,11 +75,11 @@ _FORMS = (
 MESSAGES += [form % command for form in _FORMS for command in _COMMANDS]
 
 
-def test_there_are_as_many_as_a_repository_of_an_enemy_would_have():
+def test_corpus_has_enough_hostile_messages():
     assert len({*MESSAGES}) + len({*REFS}) + len({*HOSTILE}) >= 200
 
 
-def test_no_message_of_a_commit_does_anything_or_looks_like_more_than_it_is(server, tmp_path):
+def test_hostile_commit_message_is_harmless_text(server, tmp_path):
     repository = server.create("messages")
     repository.configure("uploadpack.allowAnySHA1InWant", "true")
     tree, marks = (
@@ -95,7 +95,7 @@ def test_no_message_of_a_commit_does_anything_or_looks_like_more_than_it_is(serv
     assert not marks.exists()
 
 
-async def test_messages_in_other_letters_are_read(git, server):
+async def test_messages_in_other_encodings_are_decoded(git, server):
     repository = server.create("letters")
     repository.commit({"a": "1"}, "one")
     for name, codec in (
@@ -153,7 +153,7 @@ REFS = [
 ]
 
 
-async def test_branches_of_every_name_that_git_takes(git, server):
+async def test_every_branch_name_that_git_accepts_is_found(git, server):
     """They are found by their name, and told harmlessly where another one is not there."""
     repository = server.create("names")
     sha = repository.commit({"a": "1"}, "one")
@@ -234,7 +234,7 @@ def send(answer: bytes, visitor: socket.socket) -> None:
     visitor.sendall(answer)
 
 
-async def test_a_server_that_offers_impossible_names(git, tmp_path):
+async def test_invalid_reference_names_of_a_server_are_ignored(git, tmp_path):
     """Every response yields a head or a problem in printable text; no file appears."""
     able = b"multi_ack side-band-64k ofs-delta shallow symref=HEAD:refs/heads/../x object-format=sha1"
     for name in HOSTILE:

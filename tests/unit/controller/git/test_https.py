@@ -73,7 +73,7 @@ async def refused(git: Git, server: GitServer, host: str = "localhost", **access
     return raised.value
 
 
-async def test_authorities_of_ones_own(git, server, authority):
+async def test_private_ca_is_trusted(git, server, authority):
     ca = (authority / "cert").read_text()
     assert await read(git, server, ca=ca) == "one"
     assert await read(git, server, ca=f"a comment\n{ca}{ca}") == "one"
@@ -99,7 +99,7 @@ async def test_authorities_of_ones_own(git, server, authority):
         ({"bearer": "token"}, {"bearer": "token"}),
     ],
 )
-async def test_names_passwords_and_tokens(git, server, authority, monkeypatch, wanted, given):
+async def test_basic_and_bearer_credentials_are_sent(git, server, authority, monkeypatch, wanted, given):
     ca = (authority / "cert").read_text()
     for name, value in wanted.items():
         monkeypatch.setattr(server, name, value)
@@ -114,7 +114,7 @@ async def test_names_passwords_and_tokens(git, server, authority, monkeypatch, w
     assert raised.value.reason == "GitAuthFailed"
 
 
-async def test_a_token_of_two_lines_adds_no_header(git, server, authority, monkeypatch):
+async def test_multiline_token_adds_no_header(git, server, authority, monkeypatch):
     ca = (authority / "cert").read_text()
     pair = base64.b64encode(b"me:word").decode()
     monkeypatch.setattr(server, "password", "word")

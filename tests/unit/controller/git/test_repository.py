@@ -21,7 +21,7 @@ HEADS = {
         ({"tag": "v1"}, RemoteHead("refs/tags/v1", "4" * 40)),
     ],
 )
-def test_a_reference_is_found_and_a_tag_means_its_commit(ref, head):
+def test_reference_is_found_and_a_tag_resolves_to_its_commit(ref, head):
     assert choose_head(HEADS, ref) == head
 
 
@@ -34,7 +34,7 @@ def test_a_reference_is_found_and_a_tag_means_its_commit(ref, head):
         ({"refs/heads/other": "1" * 40}, {}, "BranchNotFound", "no default branch"),
     ],
 )
-def test_what_is_not_there_is_named_with_what_is(heads, ref, reason, words):
+def test_missing_reference_error_lists_existing_ones(heads, ref, reason, words):
     with pytest.raises(GitProblem) as problem:
         choose_head(heads, ref)
     assert problem.value.reason == reason
@@ -42,7 +42,7 @@ def test_what_is_not_there_is_named_with_what_is(heads, ref, reason, words):
     assert not problem.value.passing
 
 
-def test_a_subject_is_one_printable_line():
+def test_subject_is_one_printable_line():
     assert subject("\n\nFix\x1b[31m it\u2028\nbody") == "Fix [31m it"
     assert len(subject("x" * 5000)) == 500
     assert subject("") == ""

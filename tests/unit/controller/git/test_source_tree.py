@@ -46,7 +46,7 @@ def tree_id(
         ({}, {"crews/a/x": "main.py"}, False),
     ],
 )
-def test_only_a_source_that_looks_outside_changes_with_the_repository(
+def test_only_a_source_with_outside_references_depends_on_the_repository(
     repository: Repository, files: dict[str, str], links: dict[str, str], outside_counts: bool
 ) -> None:
     files = {**CREW, "libs/x.py": "1", **files}
@@ -55,13 +55,13 @@ def test_only_a_source_that_looks_outside_changes_with_the_repository(
     assert tree_id(repository, {**files, "crews/a/main.py": "2"}, links) != before
 
 
-def test_the_same_directory_elsewhere_is_another_source_if_it_looks_outside(repository: Repository) -> None:
+def test_moved_directory_with_outside_references_is_another_source(repository: Repository) -> None:
     both = {"a/requirements.txt": "../x\n", "b/requirements.txt": "../x\n"}
     assert tree_id(repository, both, path="a") != tree_id(repository, both, path="b")
     plain = {"a/requirements.txt": "six\n", "b/requirements.txt": "six\n"}
     assert tree_id(repository, plain, path="/a/") == tree_id(repository, plain, path="b")
 
 
-def test_a_missing_directory(repository: Repository) -> None:
+def test_missing_directory_is_reported(repository: Repository) -> None:
     with pytest.raises(GitProblem, match="no directory"):
         tree_id(repository, CREW, path="crews/none")

@@ -42,14 +42,16 @@ async def hub(github):
         (502, {}, "no", True, 0),
     ],
 )
-async def test_what_passes_and_when_to_come_again(github, hub, status, headers, message, passing, after):
+async def test_github_error_is_classified_with_its_retry_delay(
+    github, hub, status, headers, message, passing, after
+):
     github.failures, github.headers, github.message = [status], headers, message
     with pytest.raises(GitHubProblem) as found:
         await hub.set_commit_status(GitHubToken(TOKEN), REPORT)
     assert (found.value.passing, found.value.retry_after, found.value.status) == (passing, after, status)
 
 
-async def test_a_token_that_was_lent_and_holds_no_longer_is_asked_for_again(github, hub):
+async def test_expired_installation_token_is_renewed(github, hub):
     key = rsa.generate_private_key(public_exponent=65537, key_size=2048)
     pem = key.private_bytes(
         serialization.Encoding.PEM, serialization.PrivateFormat.PKCS8, serialization.NoEncryption()
@@ -67,14 +69,14 @@ async def test_a_token_that_was_lent_and_holds_no_longer_is_asked_for_again(gith
     assert (github.tokens_issued, len(github.statuses)) == (2, 2)
 
 
-async def test_a_payload_that_comes_back_as_text_is_found_again(github, hub):
+async def test_payload_returned_as_text_is_recognized(github, hub):
     made = await hub.ensure_deployment(GitHubToken(TOKEN), REPORT)
     github.deployments[0]["payload"] = json.dumps(github.deployments[0]["payload"])
     assert await hub.ensure_deployment(GitHubToken(TOKEN), REPORT) == made
     assert len(github.deployments) == 1
 
 
-def test_silence_ends():
+def test_report_pause_keeps_the_longest_and_expires():
     memory, now = ReportMemory(), datetime.now(UTC)
     memory.pause("demo", now + timedelta(seconds=60))
     memory.pause("demo", now + timedelta(seconds=5))

@@ -38,7 +38,7 @@ def test_each_phase_has_its_states(make, phase, built, state, commit):
     assert found.log_url == f"{URL}/console/#/deployments/dep_a"
 
 
-def test_a_failure_says_why_within_githubs_limit(make):
+def test_failure_description_fits_the_limit_of_github(make):
     error = {"reason": "DependencyResolution", "message": "no version\nfits " + "x" * 300}
     found = of(make, phase="Failed", built=False, status={"error": error})
     assert found.description.startswith("DependencyResolution: no version fits xxx")
@@ -46,7 +46,7 @@ def test_a_failure_says_why_within_githubs_limit(make):
     assert found.description.endswith("…")
 
 
-def test_a_commit_that_was_passed_over_is_no_failure(make):
+def test_skipped_commit_is_not_a_failure(make):
     error = {"reason": "Superseded", "message": "a newer commit is deployed"}
     found = of(make, phase="Failed", built=False, status={"error": error})
     assert (found.state, found.commit_state) == ("error", "error")
@@ -56,12 +56,12 @@ def test_a_commit_that_was_passed_over_is_no_failure(make):
 @pytest.mark.parametrize(
     ("preview", "environment"), [({}, "demo/preview"), ({"pullRequest": 7}, "demo/pull-7")]
 )
-def test_a_built_preview_is_a_success_in_an_environment_of_its_own(make, preview, environment):
+def test_built_preview_succeeds_in_its_own_environment(make, preview, environment):
     found = of(make, phase="Superseded", preview=preview)
     assert (found.state, found.environment, found.transient) == ("success", environment, True)
 
 
-def test_a_preview_whose_pull_request_is_closed_is_no_longer_there(make):
+def test_preview_of_a_closed_pull_request_is_inactive(make):
     def closed(**more):
         deployment = make.deployment("dep-a", gitSha=SHA, preview={"pullRequest": 7}, **more)
         deployment.raw["metadata"]["annotations"] = {ANNOTATION_CLOSED: "pull request 7"}
@@ -76,22 +76,22 @@ def test_a_preview_whose_pull_request_is_closed_is_no_longer_there(make):
 
 
 @pytest.mark.parametrize("sha", ["", "main", "A" * 40, "a" * 39, "../" + "a" * 37])
-def test_what_is_no_commit_is_not_told(make, sha):
+def test_deployment_without_a_commit_is_not_reported(make, sha):
     assert of(make, gitSha=sha) is None
 
 
-def test_a_project_without_github_tells_nothing(make):
+def test_project_without_github_reports_nothing(make):
     assert report(make.project(), make.deployment(gitSha=SHA), URL, make.now) is None
 
 
-def test_what_happened_long_before_is_no_news(make):
+def test_old_deployment_is_not_reported(make):
     old = {"creationTimestamp": make.ago(3 * 86400)}
     assert of(make, metadata=old) is None
     known = {**old, "annotations": {ANNOTATION_GITHUB: "success 12"}}
     assert of(make, metadata=known, phase="Superseded").state_changed(LastReport("success", 12))
 
 
-def test_the_annotation_is_read_back(make):
+def test_annotation_round_trips(make):
     found = of(make, phase="Active")
     text = annotation(found, 42)
     assert last_report(make.deployment(metadata={"annotations": {ANNOTATION_GITHUB: text}})) == LastReport(
@@ -101,11 +101,11 @@ def test_the_annotation_is_read_back(make):
 
 
 @pytest.mark.parametrize("text", ["", "success", "success x", "42", "success 4 2", "SUCCESS 4"])
-def test_an_annotation_of_others_counts_as_none(make, text):
+def test_foreign_annotation_is_ignored(make, text):
     assert last_report(make.deployment(metadata={"annotations": {ANNOTATION_GITHUB: text}})) is None
 
 
-def test_a_rollback_changes_no_commit_status(make):
+def test_rollback_changes_no_commit_status(make):
     again = of(make, phase="Active")
     assert again.state_changed(LastReport("inactive", 1))
     assert not again.commit_state_changed(LastReport("inactive", 1))
@@ -115,7 +115,7 @@ def secret(**data):
     return {"data": {key: base64.b64encode(value.encode()).decode() for key, value in data.items()}}
 
 
-def test_a_secret_holds_a_token_or_an_app():
+def test_secret_holds_a_token_or_an_app():
     assert of_secret(secret(token=" t \n"), "s") == GitHubToken("t")
     app = secret(githubAppID="1", githubAppInstallationID="2", githubAppPrivateKey="PEM")
     assert of_secret(app, "s") == GitHubApp("1", "2", "PEM")
@@ -134,7 +134,7 @@ def test_a_secret_holds_a_token_or_an_app():
         ({"data": {"token": "/w=="}}, "token of the Secret s is not UTF-8 text"),
     ],
 )
-def test_another_secret_is_refused_by_the_name_of_its_key(given, said):
+def test_invalid_secret_error_names_the_key(given, said):
     with pytest.raises(CredentialsProblem, match=said) as caught:
         of_secret(given, "s")
     assert "canary" not in str(caught.value)

@@ -38,11 +38,11 @@ def pod(body, now, works=None, uid="uid-1"):
     return Pod({"metadata": meta, "spec": {**body["spec"], "nodeName": "one"}, "status": status})
 
 
-def test_only_what_lies_in_its_own_repository_is_named(left):
+def test_only_images_of_the_project_repository_are_listed(left):
     assert left.removal.images == (f"{DIGEST}aa",) and left.removal.dependencies == (KEY,)
 
 
-def test_a_pod_that_nobody_owns_removes_the_images_and_goes(left, make, config):
+def test_unowned_pod_removes_the_images_and_is_deleted(left, make, config):
     (child,) = deleted_project.decide(left, [], make.now, config).create
     assert child.body["metadata"]["ownerReferences"] == []
     assert prune_pod.images_of(pod(child.body, make.now)) == [f"{DIGEST}aa"]
@@ -53,7 +53,7 @@ def test_a_pod_that_nobody_owns_removes_the_images_and_goes(left, make, config):
     assert [gone.name for gone in done.delete] == [child.name] and not done.create
 
 
-def test_a_project_that_was_never_built_leaves_nothing(make, config):
+def test_unbuilt_project_needs_no_cleanup(make, config):
     nothing = deleted_project.remaining_images(
         make.project(), [make.deployment("dep-a", built=False)], config
     )
@@ -61,7 +61,7 @@ def test_a_project_that_was_never_built_leaves_nothing(make, config):
     assert deleted_project.decide(None, [], make.now, config) == deleted_project.Decision()
 
 
-def test_what_fails_is_tried_three_times_ever_later_and_then_given_up(left, make, config):
+def test_failed_cleanup_is_tried_three_times_with_backoff(left, make, config):
     now, pods, pauses = make.now, [], []
     (child,) = deleted_project.decide(left, [], now, config).create
     for attempt in range(1, MAX_PRUNE_PODS + 1):
@@ -79,13 +79,13 @@ def test_what_fails_is_tried_three_times_ever_later_and_then_given_up(left, make
     assert len(decision.delete) == MAX_PRUNE_PODS and not decision.create
 
 
-def test_pods_that_go_with_the_project_are_left_alone(left, make, config):
+def test_pods_owned_by_the_project_are_ignored(left, make, config):
     body = prune_pod.build(left.project, left.removal, 1, config)
     (child,) = deleted_project.decide(left, [pod(body, make.now, works=False)], make.now, config).create
     assert child.body["metadata"]["ownerReferences"] == []
 
 
-def test_one_that_finds_no_node_is_taken_away(left, make, config):
+def test_unschedulable_cleanup_pod_is_deleted(left, make, config):
     (child,) = deleted_project.decide(left, [], make.now, config).create
     stuck = pod(child.body, make.now - timedelta(seconds=config.timing.unschedulable + 1))
     assert [gone.name for gone in deleted_project.decide(None, [stuck], make.now, config).delete] == [

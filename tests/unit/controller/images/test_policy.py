@@ -38,7 +38,7 @@ def one(make, name, kind, age, order=0):
 
 @settings(suppress_health_check=[HealthCheck.function_scoped_fixture], deadline=None)
 @given(kinds=st.lists(KINDS, max_size=14), kept=st.integers(1, 5))
-def test_only_what_is_over_and_too_old_and_needed_by_nobody_goes(make, kinds, kept):
+def test_only_old_ended_unused_deployments_are_deleted(make, kinds, kept):
     kinds = [k if k != "active" or kinds.index(k) == i else "superseded" for i, k in enumerate(kinds)]
     all_of_them = [one(make, f"dep-{i}", kind, 1000 - i, i + 1) for i, kind in enumerate(kinds)]
     kind_of = {d.name: kind for d, kind in zip(all_of_them, kinds, strict=True)}
@@ -58,7 +58,7 @@ def test_only_what_is_over_and_too_old_and_needed_by_nobody_goes(make, kinds, ke
         assert all(d.order < other.order for d in went for other in able)
 
 
-def test_what_was_rolled_back_to_is_younger_than_its_creation(make):
+def test_rollback_renews_the_age_of_its_target(make):
     old = one(make, "dep-0", "superseded", 900, order=9)
     others = [one(make, f"dep-{i}", "superseded", 800 - i, order=i) for i in (1, 2)]
     unordered = one(make, "dep-3", "failed", 850)
@@ -138,7 +138,7 @@ def world(make, config):
     return RetentionWorld(make, config)
 
 
-def test_the_registry_is_cleaned_before_the_objects_go(world):
+def test_images_are_deleted_before_the_objects(world):
     world.step()
     assert len(world.deployments) == 6
     assert world.asked["images"] == [f"r/crews/demo@sha256:dep-{i}" for i in range(3)]
@@ -153,7 +153,7 @@ def test_the_registry_is_cleaned_before_the_objects_go(world):
     assert not world.pods and not world.step().create
 
 
-def test_what_is_to_go_is_announced_and_looked_at_again_before_it_goes(world):
+def test_deletion_is_announced_and_checked_again(world):
     world.decided()
     assert not world.at_work
     # Who knows of the announcement takes none of these over.
@@ -172,7 +172,7 @@ def test_what_is_to_go_is_announced_and_looked_at_again_before_it_goes(world):
     assert not world.pods and "dep-4" in world.deployments
 
 
-def test_an_announcement_of_what_nobody_wants_to_go_any_more_is_taken_back(world):
+def test_obsolete_deletion_mark_is_removed(world):
     world.decided()
     world.needed = {"dep-0", "dep-1", "dep-2"}
     world.now += timedelta(seconds=31)
@@ -180,14 +180,14 @@ def test_an_announcement_of_what_nobody_wants_to_go_any_more_is_taken_back(world
     assert not world.pods
 
 
-def test_an_image_that_another_deployment_names_stays(world):
+def test_image_of_another_deployment_is_kept(world):
     world.deployments["dep-0"].raw["status"]["image"] = world.deployments["dep-5"].image
     world.step()
     assert "dep-0" not in world.deployments
     assert world.deployments["dep-5"].image not in world.asked["images"]
 
 
-def test_a_failed_removal_is_tried_three_times_with_pauses_and_then_given_up(world):
+def test_failed_deletion_is_tried_three_times_with_backoff(world):
     for attempt in range(1, 4):
         world.step()
         assert len(world.at_work) == 1
@@ -203,7 +203,7 @@ def test_a_failed_removal_is_tried_three_times_with_pauses_and_then_given_up(wor
     assert not world.step().create
 
 
-def test_what_a_failed_removal_may_have_removed_comes_back_by_no_rollback(world):
+def test_partly_deleted_image_cannot_be_rolled_back_to(world):
     world.step()
     world.end(works=False)
     world.step()
@@ -215,7 +215,7 @@ def test_what_a_failed_removal_may_have_removed_comes_back_by_no_rollback(world)
     assert prune_pod.image_deletions(world.pods.values()).deployments == {"dep-0", "dep-1", "dep-2"}
 
 
-def test_dependency_images_go_after_14_days_and_not_during_a_build(world, make):
+def test_unused_dependency_images_are_deleted_after_14_days(world, make):
     for name in ("dep-0", "dep-1", "dep-2", "dep-3"):
         del world.deployments[name]
     old, new = make.ago(15 * DAY), make.ago(13 * DAY)
@@ -233,7 +233,7 @@ def test_dependency_images_go_after_14_days_and_not_during_a_build(world, make):
     assert not world.pods
 
 
-def test_the_use_of_a_dependency_image_is_written_once_a_day(make):
+def test_dependency_image_use_is_written_once_a_day(make):
     def built(name, key, ago):
         when = {"type": "Built", "status": "True", "lastTransitionTime": make.ago(ago)}
         return make.deployment(name, status={"dependenciesKey": key}, metadata={}), when
@@ -260,7 +260,7 @@ def _with_key(make, number, ago):
 
 @settings(suppress_health_check=[HealthCheck.function_scoped_fixture], deadline=None)
 @given(ages=st.lists(st.integers(0, 20 * DAY), max_size=80))
-def test_what_was_removed_is_not_noted_again(make, ages):
+def test_deleted_dependency_is_not_recorded_again(make, ages):
     deployments = [_with_key(make, number, ago) for number, ago in enumerate(ages)]
     project = make.project(
         status={"dependencies": policy.updated_dependencies(make.project(), deployments, make.now) or []}
@@ -275,14 +275,14 @@ def test_what_was_removed_is_not_noted_again(make, ages):
     )
 
 
-def test_no_more_dependency_images_are_remembered_than_there_is_room_for(make):
+def test_recorded_dependency_images_are_limited(make):
     full = [{"key": f"{i:03d}", "usedAt": make.ago(i * 60)} for i in range(64)]
     project = make.project(status={"dependencies": full})
     assert len(policy.unused_dependencies(project, [], make.now)) == 4
     assert len(policy.remaining_dependencies(project, {"000"})) == 63
 
 
-def test_the_pod_is_restricted_and_has_no_more_than_it_needs(make, secured):
+def test_prune_pod_is_restricted_with_minimal_settings(make, secured):
     removal = prune_pod.ImageRemoval({"dep-a": "uid"}, ("image",), ("key",))
     body = prune_pod.build(make.project(), removal, 1, secured)
     (container,) = body["spec"]["containers"]
@@ -298,7 +298,7 @@ def test_the_pod_is_restricted_and_has_no_more_than_it_needs(make, secured):
     assert prune_pod.removal_of(make.pod()).deployments == {}
 
 
-def test_the_pod_is_told_what_its_program_reads(make, secured):
+def test_prune_pod_gets_the_settings_of_its_program(make, secured):
     removal = prune_pod.ImageRemoval({"dep-a": "uid"}, (f"r/crews/demo@sha256:{'0' * 64}",), ("ab" * 32,))
     (container,) = prune_pod.build(make.project(), removal, 1, secured)["spec"]["containers"]
     told = read_prune_settings({e["name"]: e["value"] for e in container["env"] if "value" in e})
@@ -306,7 +306,7 @@ def test_the_pod_is_told_what_its_program_reads(make, secured):
     assert (told.images, told.dependencies) == (removal.images, removal.dependencies)
 
 
-def test_previews_of_closed_pull_requests_go_whatever_their_number(make):
+def test_closed_previews_are_deleted_in_any_number(make):
     previews = [one(make, f"dep-{i}", "preview", 100 - i, i + 1) for i in range(3)]
     previews[2].raw["metadata"]["annotations"] = {ANNOTATION_CLOSED: "pull request 7"}
     gone = policy.expired_deployments(make.project(), previews, set())
@@ -314,7 +314,7 @@ def test_previews_of_closed_pull_requests_go_whatever_their_number(make):
     assert policy.expired_deployments(make.project(), previews, {"dep-2"}) == []
 
 
-def test_the_mark_of_a_closed_pull_request_on_another_deployment_means_nothing(make):
+def test_closed_mark_on_other_deployments_is_ignored(make):
     plain = one(make, "dep-0", "superseded", 100, 1)
     plain.raw["metadata"]["annotations"] = {ANNOTATION_CLOSED: "pull request 7"}
     assert policy.expired_deployments(make.project(), [plain], set()) == []

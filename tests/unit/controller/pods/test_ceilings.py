@@ -38,7 +38,7 @@ def kaniko_resources(make, config, **spec):
     return pod["spec"]["initContainers"][1]["resources"]
 
 
-def test_a_project_gets_at_most_the_default_ceiling(make, config):
+def test_project_gets_at_most_the_default_ceiling(make, config):
     ceilings = {"cpu": "16", "memory": "64Gi", "ephemeral-storage": "100Gi"}
     assert run_resources(make, config, run={"resources": HUGE})["limits"] == ceilings
     assert kaniko_resources(make, config, build={"resources": HUGE})["limits"] == ceilings
@@ -50,7 +50,7 @@ def test_requests_are_lowered_too(make, config):
 
 
 @pytest.mark.parametrize("amount", ["1e30", "99999999999999", 2**70, "9.9E", "64.0000001Gi"])
-def test_no_spelling_of_an_amount_passes_the_ceiling(make, config, amount):
+def test_no_spelling_of_an_amount_exceeds_the_ceiling(make, config, amount):
     assert run_resources(make, config, run={"resources": {"limits": {"memory": amount}}})["limits"] == {
         "cpu": "1",
         "memory": "64Gi",
@@ -59,7 +59,7 @@ def test_no_spelling_of_an_amount_passes_the_ceiling(make, config, amount):
 
 
 @pytest.mark.parametrize("amount", ["NaN", "Infinity", "-1", "1.2.3", "abc", "1ki"])
-def test_what_is_no_amount_is_left_out(make, config, amount):
+def test_invalid_amount_is_omitted(make, config, amount):
     limits = run_resources(make, config, run={"resources": {"limits": {"memory": amount}}})["limits"]
     assert limits["memory"] == "1Gi"
 
@@ -69,7 +69,7 @@ def test_an_amount_at_the_ceiling_stays_as_written(make, config):
     assert run_resources(make, config, run={"resources": {"limits": limits}})["limits"] == limits
 
 
-def test_a_resource_that_is_not_offered_is_left_out(make, config):
+def test_unavailable_resource_is_omitted(make, config):
     asked = {"requests": {"nvidia.com/gpu": 8}, "limits": {"nvidia.com/gpu": 8, "hugepages-2Mi": "1Gi"}}
     found = run_resources(make, config, run={"resources": asked})
     assert (
@@ -98,7 +98,7 @@ def test_a_plan_has_its_own_ceilings(make, config):
     assert run_resources(make, found, plan="pro", run=asked)["limits"]["nvidia.com/gpu"] == 2
 
 
-def test_a_ceiling_is_never_below_what_the_installation_itself_gives(make, config):
+def test_ceiling_is_never_below_the_installation_default(make, config):
     found = with_pods(config, plans={"pro": {"resources": {"limits": {"memory": "256Gi"}}}})
     assert run_resources(make, found, plan="pro")["limits"]["memory"] == "256Gi"
     asked = {"resources": {"limits": {"memory": "900Gi"}}}
@@ -144,7 +144,7 @@ def test_only_allowed_labels_are_kept(make, config):
     assert run_spec(make, found, pod={"nodeSelector": {"disk": "ssd"}})["nodeSelector"] == {"disk": "ssd"}
 
 
-def test_a_condition_says_what_was_changed(make):
+def test_condition_names_the_changed_values(make):
     places = NodePlacements()
     project = make.project(
         run={"resources": {"limits": {"memory": "900Gi", "nvidia.com/gpu": 1}}},

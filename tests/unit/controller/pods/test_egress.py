@@ -26,7 +26,7 @@ def env(container):
     return {entry["name"]: entry.get("value") for entry in container.get("env", ())}
 
 
-def test_all_of_a_build_gets_out_and_no_run_does(make, behind):
+def test_builds_get_the_proxy_and_runs_do_not(make, behind):
     project, deployment = make.project(), make.deployment(built=False)
     assemble = pod.assemble(deployment, project, "a", 1, behind, NOW)["spec"]
     dependencies = pod.dependencies(deployment, project, "d", 2, "key", "image", behind, NOW)["spec"]
@@ -44,7 +44,7 @@ def test_all_of_a_build_gets_out_and_no_run_does(make, behind):
     assert not {"CREWYARD_CA", "HTTP_PROXY", "HTTPS_PROXY"} & set(env(run["containers"][0]))
 
 
-def test_without_them_nothing_is_added(make, config):
+def test_unset_proxy_adds_nothing(make, config):
     project, deployment = make.project(), make.deployment(built=False)
     body = pod.dependencies(deployment, project, "d", 2, "key", "image", config, NOW)
     _, kaniko = body["spec"]["initContainers"]
@@ -63,11 +63,11 @@ def test_without_them_nothing_is_added(make, config):
         ("CREWYARD_CA", "nonsense", "no certificate"),
     ],
 )
-def test_what_is_wrong_is_named(name, text, words):
+def test_invalid_setting_error_names_it(name, text, words):
     with pytest.raises(ConfigError, match=name) as refused:
         parse({**GOOD, name: text})
     assert words in str(refused.value)
 
 
-def test_no_proxy_alone_is_none():
+def test_no_proxy_alone_sets_no_proxy():
     assert parse_proxies('{"http": "", "https": "", "except": "10.0.0.0/8"}') == {}

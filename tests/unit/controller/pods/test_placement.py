@@ -44,7 +44,7 @@ def config_with(config, places):
     return replace(config, placements=parse_placements(json.dumps(places)))
 
 
-def test_nothing_said_adds_nothing(make, config):
+def test_empty_placement_adds_nothing(make, config):
     assert parse_placements("") == parse_placements("{}") == NodePlacements()
     assert NodePlacement().spec() == {}
     assert not {"nodeSelector", "tolerations", "runtimeClassName", "imagePullSecrets"} & set(
@@ -52,7 +52,7 @@ def test_nothing_said_adds_nothing(make, config):
     )
 
 
-def test_a_run_gets_what_all_runs_get(make, config):
+def test_run_gets_the_placement_of_all_runs(make, config):
     spec = built(make, config, plan="free")
     assert spec["nodeSelector"] == {"pool": "crews"}
     assert spec["runtimeClassName"] == "gvisor"
@@ -61,7 +61,7 @@ def test_a_run_gets_what_all_runs_get(make, config):
     assert spec["containers"][0]["resources"]["limits"]["memory"] == "2Gi"
 
 
-def test_a_plan_adds_a_gpu(make, config):
+def test_plan_adds_a_gpu(make, config):
     spec = built(make, config, plan="pro")
     assert spec["nodeSelector"] == {"pool": "crews", "accelerator": "nvidia"}
     assert {one["key"] for one in spec["tolerations"]} == {"crews", "nvidia.com/gpu"}
@@ -70,7 +70,7 @@ def test_a_plan_adds_a_gpu(make, config):
     assert limits == {"cpu": "1", "memory": "2Gi", "ephemeral-storage": "3Gi", "nvidia.com/gpu": 1}
 
 
-def test_a_project_chooses_its_size_and_not_its_fence(make, config):
+def test_project_sets_resources_but_not_isolation(make, config):
     spec = built(
         make,
         config,
@@ -115,13 +115,13 @@ def test_a_project_chooses_its_size_and_not_its_fence(make, config):
         ({"plans": {"pro": {"resources": {"limits": {"nvidia.com/gpu": True}}}}}, "nvidia.com/gpu"),
     ],
 )
-def test_what_is_wrong_is_named(given, words):
+def test_invalid_setting_error_names_it(given, words):
     with pytest.raises(ConfigError, match="CREWYARD_PODS") as refused:
         parse({**GOOD, "CREWYARD_PODS": json.dumps(given)})
     assert words in str(refused.value)
 
 
-def test_a_request_from_below_is_left_out_where_a_limit_above_may_be_less():
+def test_inherited_request_above_the_limit_is_omitted():
     below = {"requests": {"memory": "2Gi", "cpu": "1"}, "limits": {"memory": "4Gi"}}
     assert merge_resources(below, {"limits": {"memory": "512Mi"}}) == {
         "requests": {"cpu": "1"},

@@ -147,7 +147,7 @@ STEPS = st.lists(
 
 @settings(max_examples=200, deadline=None)
 @given(STEPS)
-def test_the_greatest_built_order_that_is_no_preview_is_always_the_active_one(steps):
+def test_newest_built_deployment_without_previews_is_active(steps):
     world = ActivationWorld(git=False)
     last_rollback = None
     for what, which in steps:
@@ -184,7 +184,7 @@ def test_the_greatest_built_order_that_is_no_preview_is_always_the_active_one(st
 
 @settings(max_examples=100, deadline=None)
 @given(st.permutations(range(4)))
-def test_builds_that_end_in_any_order_leave_the_newest_active(order):
+def test_newest_is_active_after_builds_end_in_any_order(order):
     world = ActivationWorld(git=False)
     for index in range(4):
         upload(world, f"dep-{index}")
@@ -210,7 +210,7 @@ def deploy(world: ActivationWorld, commit: str) -> str:
     return name
 
 
-def test_a_rollback_stays_until_the_head_moves_to_another_tree():
+def test_rollback_lasts_until_the_head_has_another_tree():
     world = ActivationWorld(git=True)
     one, two = deploy(world, "1" * 40), deploy(world, "2" * 40)
     assert world.active == two
@@ -229,7 +229,7 @@ def test_a_rollback_stays_until_the_head_moves_to_another_tree():
     assert world.active == three
 
 
-def test_the_event_says_in_whose_place_and_why():
+def test_activation_event_names_predecessor_and_cause():
     world = ActivationWorld(git=True)
     one, two = deploy(world, "1" * 40), deploy(world, "2" * 40)
     world.objects[one]["spec"]["activation"] = 1
@@ -243,7 +243,7 @@ def test_the_event_says_in_whose_place_and_why():
     assert note.message == f"{head_name(first)} is the active deployment."
 
 
-def test_a_head_that_comes_back_is_active_at_once_without_a_new_deployment():
+def test_reverted_head_is_activated_without_a_new_deployment():
     world = ActivationWorld(git=True)
     one, two = deploy(world, "1" * 40), deploy(world, "2" * 40)
     world.head = "1" * 40
@@ -253,7 +253,7 @@ def test_a_head_that_comes_back_is_active_at_once_without_a_new_deployment():
     assert world.objects[two]["status"]["phase"] == "Superseded"
 
 
-def test_a_head_that_comes_back_to_a_failed_deployment_is_tried_again():
+def test_reverted_head_with_a_failed_deployment_is_retried():
     world = ActivationWorld(git=True)
     world.head = "1" * 40
     world.settle()
@@ -273,7 +273,7 @@ def test_a_head_that_comes_back_to_a_failed_deployment_is_tried_again():
     assert len(world.objects) == 3
 
 
-def test_a_posted_commit_is_ordered_only_if_it_is_the_head():
+def test_posted_commit_is_ordered_only_at_the_head():
     world = ActivationWorld(git=True)
     one = deploy(world, "1" * 40)
     git = {"url": "https://example.org/x.git", "commit": "9" * 40}
@@ -289,7 +289,7 @@ def test_a_posted_commit_is_ordered_only_if_it_is_the_head():
     assert world.active == "dep-posted"
 
 
-def test_a_deleted_active_deployment_hands_over_to_the_next_best():
+def test_deleting_the_active_deployment_activates_the_next():
     world = ActivationWorld(git=False)
     for name in ("dep-0", "dep-1"):
         upload(world, name)
@@ -357,7 +357,7 @@ def two_heads_and(commit: str) -> tuple[ActivationWorld, str, list[str]]:
 
 
 @pytest.mark.parametrize("commit", ["1", "3"])
-def test_a_move_of_the_head_survives_a_controller_that_dies_after_any_writes(commit):
+def test_head_move_survives_a_crash_after_any_write(commit):
     world, head, _ = two_heads_and(commit)
     total = interrupted(copy.deepcopy(world), set(), None)
     for first in range(1, total + 1):
@@ -370,7 +370,7 @@ def test_a_move_of_the_head_survives_a_controller_that_dies_after_any_writes(com
 
 
 @pytest.mark.parametrize("commit", ["1", "3"])
-def test_a_rollback_that_lands_anywhere_survives_a_controller_that_dies_anywhere(commit):
+def test_rollback_survives_a_crash_at_any_write(commit):
     world, head, others = two_heads_and(commit)
     total = interrupted(copy.deepcopy(world), set(), None)
     for lands in range(1, total + 1):

@@ -45,7 +45,7 @@ def ready(decision) -> str:
 
 
 @pytest.mark.parametrize(("age", "waits"), [(0, True), (9, True), (10, True), (11, False), (60, False)])
-def test_a_head_waits_while_the_last_deployment_is_new(make, age, waits):
+def test_head_waits_while_the_last_deployment_is_new(make, age, waits):
     project, deployments = project_at(make, 1), [made(make, 1, age)]
     decision = decide(project, deployments, look_at(2), NOW, TEN)
     assert bool(decision.create) is not waits
@@ -55,14 +55,14 @@ def test_a_head_waits_while_the_last_deployment_is_new(make, age, waits):
     assert not any("source" in patch.body["status"] for patch in decision.before)
 
 
-def test_a_head_whose_image_is_there_waits_for_nothing(make):
+def test_head_with_an_existing_image_does_not_wait(make):
     decision = decide(
         project_at(make, 1), [made(make, 1, 0)], look_at(2), NOW, CoalescingWindow(10.0, lambda create: True)
     )
     assert decision.create
 
 
-def test_uploads_previews_and_what_was_taken_over_hold_up_no_head(make):
+def test_uploads_previews_and_reused_images_delay_no_head(make):
     reused = [{"type": "Built", "status": "True", "reason": "Reused", "message": ""}]
     deployments = [
         make.deployment("dep-upload", metadata={"creationTimestamp": make.ago(0)}),
@@ -72,7 +72,7 @@ def test_uploads_previews_and_what_was_taken_over_hold_up_no_head(make):
     assert decide(project_at(make, 1), deployments, look_at(2), NOW, TEN).create
 
 
-def test_the_skipped_are_named_by_an_event_and_by_the_condition_until_the_head_moves(make):
+def test_event_and_condition_name_skipped_commits(make):
     looks = ObservedSources()
     looks.put("demo", look_at(1))
     looks.mark_deployed("demo", sha(1))
@@ -99,14 +99,14 @@ def test_the_skipped_are_named_by_an_event_and_by_the_condition_until_the_head_m
     assert looks.get("demo").skipped == ()
 
 
-def test_a_push_back_to_a_skipped_commit_is_skipped_no_longer():
+def test_push_back_to_a_skipped_commit_deploys_it():
     looks = ObservedSources()
     for number in (2, 3, 2):
         looks.put("demo", look_at(number))
     assert looks.get("demo").skipped == (sha(3),)
 
 
-def test_a_problem_in_between_forgets_nothing_that_waits():
+def test_failed_poll_keeps_the_skipped_commits():
     looks = ObservedSources()
     looks.put("demo", look_at(1))
     looks.mark_deployed("demo", sha(1))
@@ -122,7 +122,7 @@ def test_a_problem_in_between_forgets_nothing_that_waits():
     assert looks.get("demo").skipped == ()
 
 
-def test_what_has_not_begun_ends_when_a_newer_head_gets_its_place(make):
+def test_queued_build_is_superseded_by_a_newer_head(make):
     project = project_at(make, 1, 1)
     waiting = {"built": False, "phase": "Pending"}
     deployments = [
@@ -140,7 +140,7 @@ def test_what_has_not_begun_ends_when_a_newer_head_gets_its_place(make):
     assert [note.reason for note in end.events] == ["CommitsSkipped"]
 
 
-def test_what_somebody_asked_for_an_upload_and_what_waits_for_an_image_are_not_overtaken(make):
+def test_requested_uploaded_and_reusing_builds_are_not_superseded(make):
     same = [{"type": "Built", "status": "Unknown", "reason": "SameSourceBuilding", "message": ""}]
     waiting = {"built": False, "phase": "Pending"}
     deployments = [
@@ -156,7 +156,7 @@ def test_what_somebody_asked_for_an_upload_and_what_waits_for_an_image_are_not_o
 
 @settings(deadline=None, max_examples=20)
 @given(st.lists(st.floats(0.0, 10.0), min_size=20, max_size=20), st.floats(0.0, 1.0))
-def test_of_twenty_pushes_in_ten_seconds_at_most_two_are_built(moments, offset):
+def test_twenty_pushes_in_ten_seconds_build_at_most_two(moments, offset):
     """For any build time, even zero, builds start at most twice."""
     make, pushes, clock = Make(), sorted(moments), 0.0
     project, looks, created = project_at(make, 1000), ObservedSources(), []

@@ -8,7 +8,7 @@ GIT = {"url": "https://example.org/x.git"}
 COMMIT = "c" * 40
 
 
-def test_a_commit_is_not_tried_for_ever_however_late_its_request(make):
+def test_commit_retries_are_bounded(make):
     project = make.project(source={"git": GIT}, status={"source": {"commit": COMMIT, "tree": "t"}})
     look = ObservedSource(GIT, "2099-01-01T00:00:00Z", "main", COMMIT, "t", "subject")
     spec = desired_spec(project, look)
@@ -32,7 +32,7 @@ def at(project, crew):
 LOOK = ObservedSource(GIT, "", "main", COMMIT, "t", "subject")
 
 
-def test_another_crew_is_a_move_and_any_other_change_of_the_project_is_none(make):
+def test_only_a_change_of_crew_counts_as_a_head_move(make):
     seen = {"commit": COMMIT, "tree": "t", "crew": "b"}
     project = make.project(
         source={"git": {**GIT, "crew": "b"}}, status={"source": seen, "observedGeneration": 0}
@@ -45,7 +45,7 @@ def test_another_crew_is_a_move_and_any_other_change_of_the_project_is_none(make
     assert resolve_revision(back, deployments, LOOK).moved
 
 
-def test_a_request_of_the_future_is_answered_once(make):
+def test_future_request_is_handled_once(make):
     asked = "2099-01-01T00:00:00Z"
     project = make.project(source={"git": GIT}, status={"source": {"commit": COMMIT, "tree": "t"}})
     look = ObservedSource(GIT, asked, "main", COMMIT, "t", "subject")

@@ -120,7 +120,7 @@ def actor(make, kube, ahead) -> Applier:
     return Applier(kube, cache, EventHandlers(cache, queues), queues, Recorder(kube, metrics), metrics)
 
 
-async def test_a_pod_is_made_and_its_run_looked_at_without_a_write(actor, config, cluster):
+async def test_admission_creates_the_pod_and_enqueues_the_run(actor, config, cluster):
     await AdmissionReconciler(actor, config).reconcile("demo")
     assert (cluster.made, cluster.patches) == (["run-a"], [])
     async with asyncio.timeout(2):
@@ -129,7 +129,7 @@ async def test_a_pod_is_made_and_its_run_looked_at_without_a_write(actor, config
     assert cluster.made == ["run-a"]
 
 
-async def test_a_pod_made_before_a_restart_is_found_and_shown_to_its_run(actor, config, cluster, make):
+async def test_existing_pod_is_cached_after_a_restart(actor, config, cluster, make):
     cluster.pods = [make.pod().raw]
     await AdmissionReconciler(actor, config).reconcile("demo")
     assert (cluster.made, cluster.patches) == ([], [])
@@ -138,9 +138,7 @@ async def test_a_pod_made_before_a_restart_is_found_and_shown_to_its_run(actor, 
         assert await actor.queues.main.get() == event_map.run("run-a")
 
 
-async def test_a_run_that_changed_while_it_was_queued_is_looked_at_again_soon(
-    actor, config, cluster, make, ahead
-):
+async def test_run_changed_while_queued_is_requeued(actor, config, cluster, make, ahead):
     cluster.pods = [make.pod(name, owner=f"uid-{name}").raw for name in ("run-x", "run-y")]
     cluster.conflict = True
     with pytest.raises(errors.KubeConflict):
@@ -158,7 +156,7 @@ async def test_a_run_that_changed_while_it_was_queued_is_looked_at_again_soon(
     ("refuse", "reason", "limit"),
     [((403, "Forbidden"), "PodRefused", 3600), ((409, "AlreadyExists"), "PodNameTaken", 300)],
 )
-async def test_a_pod_that_cannot_be_made_is_waited_for_within_limits(
+async def test_refused_pod_creation_fails_the_run_at_a_deadline(
     actor, config, cluster, make, refuse, reason, limit
 ):
     cluster.refuse = refuse
@@ -184,14 +182,14 @@ async def test_a_pod_that_cannot_be_made_is_waited_for_within_limits(
     assert "pod run-a" in ended["error"]["message"]
 
 
-async def test_pods_of_others_are_counted_by_their_names_alone(actor, config, cluster, make):
+async def test_pods_of_other_runs_are_counted_by_name(actor, config, cluster, make):
     cluster.pods = [make.pod("run-x", owner="uid-run-x").raw]
     await AdmissionReconciler(actor, config).reconcile("demo")
     assert (cluster.made, cluster.lists) == (["run-a"], 1)
     assert actor.cache.get(kinds.POD, "run-x") is None
 
 
-async def test_who_waits_as_before_is_not_written_again(actor, config, cluster, make):
+async def test_unchanged_queue_is_not_written_again(actor, config, cluster, make):
     cluster.pods = [make.pod(name, owner=f"uid-{name}").raw for name in ("run-x", "run-y")]
     reconciler = AdmissionReconciler(actor, config)
     await reconciler.reconcile("demo")

@@ -46,14 +46,14 @@ def look(make, config):
     return look
 
 
-def test_a_run_that_is_ready_goes_to_the_admission_and_writes_nothing(make, look):
+def test_ready_run_is_enqueued_for_admission_without_a_write(make, look):
     decision = look(make.run())
     assert decision.status is None and not decision.create
     assert decision.enqueue == (event_map.admission("demo"),)
 
 
 @pytest.mark.parametrize("entrypoint", ["one", "other:thing", "main.py"])
-def test_a_run_chooses_an_entrypoint_by_name_or_names_code(make, look, entrypoint):
+def test_run_selects_an_entrypoint_by_name_or_path(make, look, entrypoint):
     run = make.run(deployment="dep-a", entrypoint=entrypoint)
     assert look(run, deployment="named").status is None
 
@@ -69,9 +69,7 @@ def test_a_run_chooses_an_entrypoint_by_name_or_names_code(make, look, entrypoin
         ({"deployment": "dep-a", "entrypoint": "two"}, "there", "named", "EntrypointNotFound"),
     ],
 )
-def test_a_run_that_cannot_be_accepted_fails_before_it_has_a_pod(
-    make, look, spec, project, deployment, reason
-):
+def test_unresolvable_run_fails_without_a_pod(make, look, spec, project, deployment, reason):
     decision = look(make.run(**spec), project, deployment)
     assert decision.status["phase"] == "Failed"
     assert decision.status["error"]["reason"] == reason
@@ -86,12 +84,12 @@ def test_a_run_that_cannot_be_accepted_fails_before_it_has_a_pod(
     assert found == ("demo" if project else None, "dep-a" if deployment else None)
 
 
-def test_what_was_resolved_once_stays_even_if_another_one_is_active(make, look):
+def test_resolved_deployment_stays_after_another_activation(make, look):
     run = make.run(status={"project": "demo", "deployment": "dep-a"})
     assert look(run, make.project(status={"activeDeployment": "dep-b"})).enqueue
 
 
-def test_a_run_of_a_deployment_that_is_building_waits_and_belongs_to_its_project(make, look):
+def test_run_of_a_building_deployment_waits_with_its_owner_set(make, look):
     decision = look(make.run(), deployment="building")
     assert decision.status["phase"] == "Pending"
     assert condition(decision, "Succeeded") == ("Unknown", "WaitingForDeployment")
@@ -102,7 +100,7 @@ def test_a_run_of_a_deployment_that_is_building_waits_and_belongs_to_its_project
 
 
 @pytest.mark.parametrize(("names", "missing"), [((), True), (("OTHER",), True), (("KEY",), False)])
-def test_required_variables_are_looked_for_before_the_pod(make, look, names, missing):
+def test_required_variables_are_checked_before_the_pod(make, look, names, missing):
     deployment = make.deployment(status={"plan": {"envRequired": ["KEY"]}})
     decision = look(make.run(), deployment=deployment, variables=frozenset(names))
     assert (decision.status is not None) == missing
@@ -111,13 +109,13 @@ def test_required_variables_are_looked_for_before_the_pod(make, look, names, mis
         assert "PUT /v1/projects/demo/env/KEY" in decision.status["error"]["message"]
 
 
-def test_a_plain_variable_of_the_project_counts(make, look):
+def test_plain_variable_of_the_project_counts(make, look):
     project = make.project(pod={"env": [{"name": "KEY", "value": "x"}]})
     deployment = make.deployment(status={"plan": {"envRequired": ["KEY"]}})
     assert look(make.run(), project, deployment, variables=frozenset()).enqueue
 
 
-def test_a_pending_run_that_is_canceled_never_starts(make, look):
+def test_canceled_pending_run_never_starts(make, look):
     decision = look(make.run(project="demo", cancel=True))
     assert decision.status["phase"] == "Canceled"
     assert decision.status["error"] is None
@@ -125,7 +123,7 @@ def test_a_pending_run_that_is_canceled_never_starts(make, look):
     assert condition(decision, "Stalled") is None
 
 
-def test_a_start_writes_nothing_until_it_is_claimed_or_late(make, look):
+def test_start_writes_no_status_until_claimed_or_late(make, look):
     run = make.run(metadata={"ownerReferences": [{"uid": "uid-demo"}]}, project="demo")
 
     def at(age, **more):
@@ -145,18 +143,18 @@ def test_a_start_writes_nothing_until_it_is_claimed_or_late(make, look):
     assert condition(at(4, containerStatuses=waiting), "Succeeded") == ("Unknown", "ImagePull")
 
 
-def test_what_a_pod_was_made_for_counts_although_another_deployment_is_active_by_now(make, look):
+def test_deployment_of_the_pod_precedes_the_active_one(make, look):
     project = make.project(status={"activeDeployment": "dep-b"})
     pod = make.pod(metadata={"creationTimestamp": make.ago(19)}, conditions=make.scheduled())
     assert look(make.run(), project, pod=pod).status["deployment"] == "dep-a"
 
 
-def test_a_pod_that_went_before_it_was_claimed_or_recorded_is_made_again(make, look):
+def test_unclaimed_unrecorded_pod_is_recreated_after_deletion(make, look):
     decision = look(make.run(project="demo"), pod=None)
     assert decision.status is None and decision.enqueue == (event_map.admission("demo"),)
 
 
-def test_the_pod_that_holds_the_claim_is_the_only_one(make, look):
+def test_run_whose_claiming_pod_is_deleted_fails(make, look):
     claim = {"podUid": "uid-gone", "time": make.ago(2)}
     decision = look(make.run(project="demo", status={"claim": claim}), pod=None)
     assert decision.status["error"]["reason"] == "PodDeleted"
@@ -164,7 +162,7 @@ def test_the_pod_that_holds_the_claim_is_the_only_one(make, look):
     assert condition(decision, "Admitted") == ("True", "Admitted")
 
 
-def test_a_run_canceled_before_its_pod_was_recorded_ends_with_it(make, look):
+def test_cancel_before_the_pod_is_recorded_deletes_the_pod(make, look):
     run = make.run(project="demo", cancel=True)
     assert [gone.name for gone in look(run, pod=make.pod()).delete] == ["run-a"]
     stopping = look(run, pod=make.pod(metadata={"deletionTimestamp": make.ago(-50)}))
@@ -173,7 +171,7 @@ def test_a_run_canceled_before_its_pod_was_recorded_ends_with_it(make, look):
     assert look(run).status["phase"] == "Canceled"
 
 
-def test_a_pod_that_was_not_recorded_is_followed_even_if_its_deployment_is_gone(make, look):
+def test_unrecorded_pod_is_observed_after_its_deployment_is_deleted(make, look):
     run = make.run(deployment="dep-x")
     ended = look(run, deployment=None, pod=make.pod(phase="Failed", containerStatuses=make.ended(code=77)))
     assert ended.status["error"]["reason"] == "AlreadyExecuted"
@@ -182,7 +180,7 @@ def test_a_pod_that_was_not_recorded_is_followed_even_if_its_deployment_is_gone(
     assert waiting.status["phase"] == "Pending" and waiting.requeue_after > 0
 
 
-def test_a_claim_makes_the_run_running_since_the_claim(make, look):
+def test_claimed_run_is_running_since_the_claim(make, look):
     claim = {"podUid": "uid-run-a", "time": make.ago(2)}
     decision = look(make.run(status={**RECORDED, "claim": claim}), pod=make.pod(conditions=make.scheduled()))
     assert decision.status["phase"] == "Running"
@@ -191,7 +189,7 @@ def test_a_claim_makes_the_run_running_since_the_claim(make, look):
     assert "pod" not in decision.status
 
 
-def test_a_run_that_ends_at_once_is_written_once_with_its_owner(make, look):
+def test_short_run_is_written_once_with_its_owner(make, look):
     def claimed(seconds, **status):
         time = format_time(make.now - timedelta(seconds=seconds))
         return make.run(status={"claim": {"podUid": "uid-run-a", "time": time}, **status})
@@ -205,7 +203,7 @@ def test_a_run_that_ends_at_once_is_written_once_with_its_owner(make, look):
     assert ended.after[0].body["metadata"]["ownerReferences"][0]["uid"] == "uid-demo"
 
 
-def test_the_claim_writes_the_record_too(make, look):
+def test_claim_writes_pod_project_and_deployment(make, look):
     claim = {"podUid": "uid-run-a", "time": make.ago(2)}
     queued = {"type": "Admitted", "status": "False", "reason": "Queued", "message": "m"}
     status = {"claim": claim, "conditions": [{**queued, "lastTransitionTime": make.ago(60)}]}
@@ -216,7 +214,7 @@ def test_the_claim_writes_the_record_too(make, look):
     assert condition(decision, "Admitted") == ("True", "Admitted")
 
 
-def test_a_result_ends_the_run_whatever_the_pod_looks_like(make, look):
+def test_result_ends_the_run_in_any_state_of_the_pod(make, look):
     status = {
         **RECORDED,
         "claim": {"podUid": "uid-run-a", "time": make.ago(2)},
@@ -247,7 +245,7 @@ DELETED = {"metadata": {"deletionTimestamp": "2026-11-21T10:01:00Z"}}
         (None, False, 1, "PodDeleted"),
     ],
 )
-def test_why_a_pod_was_stopped_is_waited_for(make, look, pod, cancel, later, reason):
+def test_stopped_run_waits_for_the_reason_of_its_pod(make, look, pod, cancel, later, reason):
     claim = {"podUid": "uid-run-a", "time": make.ago(5)}
     result = {"outcome": "stopped", "durationMs": 4000}
     run = make.run(project="demo", cancel=cancel, status={**RECORDED, "claim": claim, "result": result})
@@ -263,13 +261,13 @@ def test_why_a_pod_was_stopped_is_waited_for(make, look, pod, cancel, later, rea
         assert condition(decision, "Succeeded") == ("False", reason)
 
 
-def test_a_recorded_pod_that_is_gone_is_not_made_again(make, look):
+def test_deleted_recorded_pod_is_not_recreated(make, look):
     decision = look(make.run(status=RECORDED))
     assert decision.status["error"]["reason"] == "PodDeleted"
     assert not decision.create and decision.enqueue == (event_map.admission("demo"),)
 
 
-def test_canceling_a_running_run_deletes_its_pod_once_with_time_to_flush(make, look):
+def test_cancel_deletes_the_pod_once_with_a_grace_period(make, look):
     status = {**RECORDED, "claim": {"podUid": "uid-run-a", "time": make.ago(2)}}
     run = make.run(project="demo", cancel=True, status=status)
     (gone,) = look(run, pod=make.pod()).delete
@@ -281,7 +279,7 @@ def test_canceling_a_running_run_deletes_its_pod_once_with_time_to_flush(make, l
 
 
 @pytest.mark.parametrize(("cancel", "phase"), [(True, "Canceled"), (False, "Failed")])
-def test_a_pod_that_does_not_stop_is_given_up_with_its_node(make, look, cancel, phase):
+def test_unstoppable_pod_is_force_deleted(make, look, cancel, phase):
     status = {**RECORDED, "claim": {"podUid": "uid-run-a", "time": make.ago(200)}}
     run = make.run(project="demo", cancel=cancel, status=status)
     decision = look(run, pod=make.pod(metadata={"deletionTimestamp": make.ago(61)}))
@@ -293,7 +291,7 @@ def test_a_pod_that_does_not_stop_is_given_up_with_its_node(make, look, cancel, 
     ("ready", "reason"),
     [({}, "DeadlineExceeded"), ({"status": "Unknown", "reason": "NodeStatusUnknown"}, "NodeLost")],
 )
-def test_beyond_every_deadline_the_run_ends_and_its_pod_goes(make, look, ready, reason):
+def test_run_past_its_deadline_ends_and_its_pod_is_deleted(make, look, ready, reason):
     status = {**RECORDED, "claim": {"podUid": "uid-run-a", "time": make.ago(1000)}}
     pod = make.pod(spec={"activeDeadlineSeconds": 900}, conditions=[{"type": "Ready", **ready}])
     decision = look(make.run(status=status), pod=pod)
@@ -347,14 +345,14 @@ def test_only_a_run_that_asked_has_the_time_for_answers(make, look, asked, ends)
     assert bool(decision.delete) is ends
 
 
-def test_a_start_that_is_given_up_takes_its_pod_away(make, look):
+def test_start_timeout_deletes_the_pod(make, look):
     pod = make.pod(phase="Pending", conditions=make.scheduled(400))
     decision = look(make.run(status=RECORDED), pod=pod)
     assert decision.status["error"]["reason"] == "StartTimeout"
     assert decision.delete[0].name == "run-a"
 
 
-def test_after_the_end_only_an_unreported_pod_is_taken_away(make, look):
+def test_ended_run_deletes_only_an_unreported_pod(make, look):
     ended = {**RECORDED, "phase": "Failed"}
     assert look(make.run(status=ended), pod=make.pod()).delete
     assert look(make.run(status={**ended, "result": {}}), pod=make.pod()) == NOTHING
@@ -362,11 +360,11 @@ def test_after_the_end_only_an_unreported_pod_is_taken_away(make, look):
     assert look(make.run(status=ended)) == NOTHING
 
 
-def test_a_run_that_is_being_deleted_is_left_alone(make, look):
+def test_run_under_deletion_is_ignored(make, look):
     assert look(make.run(metadata={"deletionTimestamp": make.ago(1)}, project="demo")) == NOTHING
 
 
-def test_a_decision_that_is_performed_is_not_made_again(make, look, config):
+def test_decision_is_idempotent(make, look, config):
     """Reconciling after a status write gives the same status: writes reach a fixed point."""
     pod = make.pod(phase="Pending", conditions=make.scheduled(5))
     run = make.run(status=RECORDED)

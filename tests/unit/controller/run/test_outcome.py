@@ -29,7 +29,7 @@ def told(**message):
         ({"outcome": "stopped"}, False, {"reason": "Evicted"}, "Failed", "Evicted"),
     ],
 )
-def test_a_result_comes_before_everything_else(make, outcome, cancel, pod, phase, reason):
+def test_result_determines_the_outcome(make, outcome, cancel, pod, phase, reason):
     run = make.run(project="demo", cancel=cancel, status={"result": {"durationMs": 5, **outcome}})
     end = of_result(run, make.pod(**pod))
     assert (end.phase, end.reason) == (phase, reason)
@@ -37,7 +37,7 @@ def test_a_result_comes_before_everything_else(make, outcome, cancel, pod, phase
 
 
 @pytest.mark.parametrize("reason", ["no word", "", "Fine.", "NotOne", 5, ["a"], {"a": 1}, "x" * 200])
-def test_a_reason_that_is_none_of_ours_cannot_keep_a_run_from_ending(make, reason):
+def test_unknown_reason_becomes_crew_error(make, reason):
     said = {"outcome": "failed", "reason": reason, "message": "m"}
     reported = of_result(make.run(status={"result": {"durationMs": 5, **said}}), None)
     left = of_pod(make.run(), make.pod(phase="Failed", containerStatuses=make.ended(message=told(**said))))
@@ -45,12 +45,12 @@ def test_a_reason_that_is_none_of_ours_cannot_keep_a_run_from_ending(make, reaso
 
 
 @pytest.mark.parametrize("words", ["[" * 4096, '{"a":' * 800, "9" * 4096, "\ud800", "null"])
-def test_whatever_a_crew_left_as_its_last_words_its_run_ends(make, words):
+def test_any_termination_message_ends_the_run(make, words):
     left = of_pod(make.run(), make.pod(phase="Failed", containerStatuses=make.ended(code=1, message=words)))
     assert (left.phase, left.reason) == ("Failed", "RunnerLost")
 
 
-def test_without_a_result_nothing_was_reported(make):
+def test_run_without_a_result_has_no_outcome(make):
     assert of_result(make.run(), None) is None
 
 
@@ -81,7 +81,7 @@ def test_without_a_result_nothing_was_reported(make):
         ({}, {"code": 2, "message": "no such file"}, "RunnerLost"),
     ],
 )
-def test_a_pod_that_ended_without_a_result(make, pod, containers, reason):
+def test_pod_that_ends_without_a_result_fails_the_run(make, pod, containers, reason):
     statuses = {"containerStatuses": make.ended(**containers)} if containers else {}
     end = of_pod(make.run(), make.pod(phase="Failed", **pod, **statuses))
     assert (end.phase, end.reason) == ("Failed", reason)
@@ -94,14 +94,14 @@ def test_a_pod_that_ended_without_a_result(make, pod, containers, reason):
     ("code", "words"),
     [(77, "given to another pod"), (78, "given to another pod"), (70, "given to another pod"), (3, "pod")],
 )
-def test_the_runners_last_words_are_told_without_their_wrapping(make, code, words):
+def test_termination_message_of_the_runner_is_unwrapped(make, code, words):
     said = told(outcome=None, reason=None, message="The run was given to another pod", reported=False)
     end = of_pod(make.run(), make.pod(phase="Failed", containerStatuses=make.ended(code=code, message=said)))
     assert words in end.message and "{" not in end.message
     assert "create a" in end.message
 
 
-def test_a_message_fits_and_prints_whatever_was_said(make):
+def test_message_is_bounded_and_printable(make):
     ugly = "\x00\x1b[31m\ud800é" * 9000
     for end in (failed("CrewError", ugly), failed("CrewError", "é" * 9000)):
         assert len(end.message) <= 4000
@@ -109,7 +109,7 @@ def test_a_message_fits_and_prints_whatever_was_said(make):
         end.message.encode()
 
 
-def test_every_missing_variable_cannot_push_out_the_next_step(make):
+def test_many_missing_variables_leave_room_for_the_next_step(make):
     names = [f"{'V' * 240}_{number}" for number in range(128)]
     ready = RunReady(make.project(), make.deployment(status={"plan": {"envRequired": names}}))
     refused = missing_variable(ready, frozenset())
@@ -118,19 +118,19 @@ def test_every_missing_variable_cannot_push_out_the_next_step(make):
 
 
 @pytest.mark.parametrize("reason", ["Foo: bar", "x y", "", "é!", "\x00"])
-def test_a_word_of_the_kubelet_that_is_none_is_not_repeated(make, reason):
+def test_invalid_waiting_reason_is_not_repeated(make, reason):
     waiting = [{"name": "crew", "state": {"waiting": {"reason": reason, "message": "m"}}}]
     pod = make.pod(phase="Pending", conditions=make.scheduled(), containerStatuses=waiting)
     assert check(pod, make.now, Timing()).reason == "Starting"
 
 
-def test_a_claimed_runner_that_lost_the_facade_is_lost_rather_than_late(make):
+def test_claimed_runner_without_an_api_server_is_lost(make):
     run = make.run(status={"claim": {"podUid": "x", "time": make.ago(5)}})
     pod = make.pod(phase="Failed", containerStatuses=make.ended(code=78))
     assert of_pod(run, pod).reason == "RunnerLost"
 
 
-def test_a_pod_that_is_gone_or_was_taken_away_before_it_began(make):
+def test_pod_deleted_before_its_start_is_reported(make):
     assert of_pod(make.run(), None).reason == "PodDeleted"
     going = make.pod(phase="Failed", metadata={"deletionTimestamp": make.ago(1)})
     assert of_pod(make.run(), going).reason == "PodDeleted"
@@ -151,7 +151,7 @@ def test_a_pod_that_is_gone_or_was_taken_away_before_it_began(make):
         (301, {"waiting": {"reason": "CreateContainerError", "message": "m"}}, None, "StartTimeout"),
     ],
 )
-def test_a_start_is_waited_for_within_limits(make, since, state, reason, end):
+def test_start_has_a_deadline(make, since, state, reason, end):
     pod = make.pod(
         phase="Pending",
         conditions=make.scheduled(since),
@@ -164,7 +164,7 @@ def test_a_start_is_waited_for_within_limits(make, since, state, reason, end):
 
 
 @pytest.mark.parametrize(("age", "end"), [(60, None), (3601, "StartTimeout")])
-def test_an_unschedulable_pod_waits_with_the_schedulers_reason(make, age, end):
+def test_unschedulable_pod_has_the_message_of_the_scheduler(make, age, end):
     waiting = {"type": "PodScheduled", "status": "False", "message": "Insufficient memory"}
     made = {"creationTimestamp": make.ago(age)}
     found = check(make.pod(phase="Pending", metadata=made, conditions=[waiting]), make.now, Timing())

@@ -27,7 +27,7 @@ def env_of(body):
     return {entry["name"]: entry.get("value") for entry in body["spec"]["containers"][0]["env"]}
 
 
-def test_it_has_one_container_without_volume_token_or_privilege(make, config):
+def test_pod_has_one_container_without_volume_token_or_privilege(make, config):
     spec = built(make, config)["spec"]
     (container,) = spec["containers"]
     assert not {"volumes", "initContainers"} & set(spec)
@@ -45,7 +45,7 @@ def test_it_has_one_container_without_volume_token_or_privilege(make, config):
     assert container["resources"]["limits"] == {"cpu": "1", "memory": "1Gi", "ephemeral-storage": "3Gi"}
 
 
-def test_the_token_is_for_this_run_and_outlives_it(make, config):
+def test_token_is_for_this_run_and_outlives_it(make, config):
     body = built(make, config, timeout="2h", deployment=None)
     token = pod_tokens.verify(config.token_key, env_of(body)["CREWYARD_TOKEN"], NOW)
     assert (token.kind, token.namespace, token.name, token.uid) == ("run", "crews", "run-a", "uid-run-a")
@@ -53,7 +53,7 @@ def test_the_token_is_for_this_run_and_outlives_it(make, config):
     assert body["spec"]["activeDeadlineSeconds"] == 300 + 7200 + 60 + 86400
 
 
-def test_the_installations_own_times_reach_the_pod_and_its_deadlines(make, config):
+def test_installation_timeouts_reach_the_pod(make, config):
     limits = InstallationLimits(
         run_seconds=100, run_max_seconds=200, start_seconds=7, unschedulable_seconds=11, ask_seconds=50
     )
@@ -67,7 +67,7 @@ def test_the_installations_own_times_reach_the_pod_and_its_deadlines(make, confi
         assert token.expires >= NOW + 11 + body["spec"]["activeDeadlineSeconds"]
 
 
-def test_the_projects_secret_wins_over_its_plain_variables_and_neither_over_ours(make, config):
+def test_secret_precedes_plain_variables_and_reserved_names_win(make, config):
     project = make.project(pod={"env": [{"name": "A", "value": "1"}, {"name": "B", "value": "2"}]})
     body = built(make, config, project, variables=frozenset({"A"}))
     env = env_of(body)
@@ -76,13 +76,13 @@ def test_the_projects_secret_wins_over_its_plain_variables_and_neither_over_ours
     assert body["spec"]["containers"][0]["envFrom"] == [{"secretRef": {"name": "demo-env", "optional": True}}]
 
 
-def test_the_runner_is_told_which_values_nobody_shall_see(make, config):
+def test_runner_gets_the_names_of_masked_variables(make, config):
     told = env_of(built(make, config, variables=frozenset({"KEY", "A_KEY"})))
     assert told["CREWYARD_SECRETS"] == "A_KEY,KEY"
     assert "CREWYARD_SECRETS" not in env_of(built(make, config))
 
 
-def test_the_runner_is_told_its_storage_limit_in_bytes_by_the_kubelet(make, config):
+def test_runner_gets_its_storage_limit_in_bytes(make, config):
     (container,) = built(make, config)["spec"]["containers"]
     limit = next(entry for entry in container["env"] if entry["name"] == "CREWYARD_STORAGE_LIMIT")
     assert limit["valueFrom"] == {
@@ -106,13 +106,13 @@ def test_the_runner_is_told_its_storage_limit_in_bytes_by_the_kubelet(make, conf
         ),
     ],
 )
-def test_resources_are_the_projects_over_the_defaults(make, config, asked, requests, limits):
+def test_resources_of_the_project_precede_the_defaults(make, config, asked, requests, limits):
     project = make.project(run={"resources": asked}) if asked else make.project()
     found = built(make, config, project)["spec"]["containers"][0]["resources"]
     assert found == {"requests": requests, "limits": limits}
 
 
-def test_where_it_runs_is_the_projects_choice_among_what_is_allowed(make, config):
+def test_project_chooses_among_allowed_placements(make, config):
     extra = {
         "imagePullSecrets": [{"name": "pull"}],
         "nodeSelector": {"pool": "crews"},
@@ -124,7 +124,7 @@ def test_where_it_runs_is_the_projects_choice_among_what_is_allowed(make, config
     assert {key: spec[key] for key in extra} == extra
 
 
-def test_the_same_arguments_give_the_same_pod(make, config):
+def test_same_arguments_give_the_same_pod(make, config):
     project, deployment, run = make.project(), make.deployment(), make.run()
     once = pod.build(run, project, deployment, frozenset(), config, NOW)
     again = pod.build(run, project, deployment, frozenset(), config, NOW)
@@ -140,7 +140,7 @@ def test_the_same_arguments_give_the_same_pod(make, config):
     }
 
 
-def test_the_runner_has_nearly_all_of_the_pods_grace(make, config):
+def test_runner_has_most_of_the_grace_period(make, config):
     spec = built(make, config)["spec"]
     given = {**env_of({"spec": spec}), "CREWYARD_POD_UID": "u"}
     settings = RunnerSettings({name: value for name, value in given.items() if value})

@@ -23,7 +23,7 @@ def run(index: int, second: int) -> Run:
     st.integers(1, 10),
     st.randoms(use_true_random=False),
 )
-def test_the_first_in_get_the_free_places(seconds, running, limit, chance):
+def test_first_queued_runs_get_the_free_slots(seconds, running, limit, chance):
     candidates = [run(index, second) for index, second in enumerate(seconds)]
     chance.shuffle(candidates)
     taken = {f"uid-{index}" for index in running}
@@ -37,6 +37,6 @@ def test_the_first_in_get_the_free_places(seconds, running, limit, chance):
     assert all(queue_order(a) < queue_order(b) for a in decided.admitted for b in decided.queued)
 
 
-def test_a_pod_takes_its_place_until_its_run_reports_or_ends():
+def test_pod_holds_its_slot_until_its_run_reports_or_ends():
     found = count_live(["run-1", "run-4", "run-5"], lambda name: name == "run-5", ["uid-4"])
     assert found == LivePods(2, frozenset({"uid-4"}))

@@ -18,11 +18,11 @@ def finished(make, code=78, message=f"The run was not claimed: {WAITED}", **more
     return make.pod(phase="Failed", containerStatuses=make.ended(code=code, message=told), **more)
 
 
-def test_runner_and_controller_mean_the_same_words():
+def test_runner_and_controller_use_the_same_message():
     assert claim.WAITED == WAITED
 
 
-def test_the_pod_is_forgotten_before_it_is_removed(make, config):
+def test_pod_is_cleared_from_status_before_its_deletion(make, config):
     def look_at(run):
         return decide(ObservedRun(run, make.project(), make.deployment(), finished(make)), make.now, config)
 
@@ -54,7 +54,7 @@ def test_the_pod_is_forgotten_before_it_is_removed(make, config):
         ({"cancel": True}, {}, "Canceled"),
     ],
 )
-def test_whatever_else_ended_it_ends_the_run(make, config, run, pod, phase):
+def test_other_pod_failures_end_the_run(make, config, run, pod, phase):
     seen = ObservedRun(
         make.run(project="demo", **{"status": RECORDED, **run}),
         make.project(),
@@ -65,7 +65,7 @@ def test_whatever_else_ended_it_ends_the_run(make, config, run, pod, phase):
     assert decide(seen, make.now, config).status["phase"] == phase
 
 
-def test_a_running_pod_has_its_start_timeout_from_its_own_start_on(make, config):
+def test_start_timeout_counts_from_the_container_start(make, config):
     def at(seconds):
         return check(
             make.pod(

@@ -78,7 +78,7 @@ async def kube(cluster):
         ({"dep-2"}, ["NewCommit", "Activated", "First"]),
     ],
 )
-async def test_an_event_is_told_of_what_was_written_and_of_nothing_else(make, kube, cluster, changed, told):
+async def test_events_are_recorded_only_after_a_write(make, kube, cluster, changed, told):
     cluster.changed = changed
     known, lanes, metrics = ObjectCache(), Queues(time.monotonic), ControllerMetrics()
     actor = Applier(kube, known, EventHandlers(known, lanes), lanes, Recorder(kube, metrics), metrics)

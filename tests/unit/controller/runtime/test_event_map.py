@@ -7,7 +7,7 @@ from controller.runtime.queues import Queues
 from crds import kinds
 
 
-def test_a_project_that_appears_wakes_what_waits_for_it(make):
+def test_new_project_enqueues_its_waiting_objects(make):
     known = ObjectCache()
     for deployment in (
         make.deployment("dep-a", built=False),
@@ -30,7 +30,7 @@ async def take_all(queues):
     return keys
 
 
-async def test_what_a_reconcile_is_the_first_to_see_is_news_to_all_others(make):
+async def test_object_first_read_by_a_reconcile_enqueues_the_others(make):
     lanes = Queues(lambda: 0.0)
     observer = EventHandlers(ObjectCache(), lanes)
     deployment = make.deployment("dep-a")
@@ -40,7 +40,7 @@ async def test_what_a_reconcile_is_the_first_to_see_is_news_to_all_others(make):
     assert await take_all(lanes) == []
 
 
-async def test_a_pod_that_is_gone_frees_its_place_although_its_run_is_gone_too(make):
+async def test_deleted_pod_frees_its_slot_without_its_run(make):
     lanes, known = Queues(lambda: 0.0), ObjectCache()
     observer, pod = EventHandlers(known, lanes), make.pod()
     observer.on_change(kinds.POD, pod.raw)

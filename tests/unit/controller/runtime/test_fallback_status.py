@@ -12,7 +12,7 @@ TEXT = st.text(max_size=2000).map(lambda text: text * 4)
 
 @settings(deadline=None)
 @given(TEXT, TEXT, st.integers() | st.text(max_size=5), st.sampled_from([kinds.RUN, kinds.DEPLOYMENT]))
-def test_the_least_form_of_an_end_is_always_valid(reason, message, duration, kind):
+def test_fallback_status_is_always_valid(reason, message, duration, kind):
     condition = {
         "type": "Stalled",
         "status": "True",
@@ -35,12 +35,12 @@ def test_the_least_form_of_an_end_is_always_valid(reason, message, duration, kin
     assert least["phase"] == "Failed" and least["completionTime"]
 
 
-def test_only_ends_have_a_least_form():
+def test_only_terminal_status_has_a_fallback():
     assert minimal_status({"phase": "Building", "conditions": []}) is None
     assert minimal_status({}) is None
 
 
-def test_words_and_texts():
+def test_invalid_words_and_texts_are_replaced():
     assert reason_word("No Such Word!") == "NoSuchWord"
     assert reason_word("77") == "Reason77"
     assert reason_word(None) == "Reason"

@@ -88,13 +88,13 @@ def size(value, seen):
     return sys.getsizeof(value) + sum(size(part, seen) for part in parts)
 
 
-def test_thousands_of_live_runs_take_little_room():
+def test_live_runs_take_little_memory():
     count, seen = 500, set()
     kept = [(transform(RUN, decoded(run(at))), transform(POD, decoded(pod(at)))) for at in range(count)]
     assert sum(size(part, seen) for pair in kept for part in pair) / count < RUN_BYTES
 
 
-def test_of_a_pod_is_kept_how_it_stands_with_it():
+def test_transform_keeps_the_state_of_a_pod():
     kept = transform(POD, pod(1))
     assert kept["spec"] == {"activeDeadlineSeconds": 3960}
     assert {key: kept["status"][key] for key in ("phase", "reason", "message")} == {
@@ -116,20 +116,20 @@ def test_of_a_pod_is_kept_how_it_stands_with_it():
     }  # fmt: skip
 
 
-def test_inputs_and_outputs_of_runs_are_not_kept():
+def test_transform_drops_inputs_and_outputs():
     kept = transform(RUN, run(1))
     assert "input" not in kept["spec"] and kept["spec"]["timeout"] == "5m"
     assert kept["status"]["result"] == {"outcome": "succeeded"}
     assert kept["status"]["claim"]["nonce"] == 32 * "b"
 
 
-def test_of_an_ended_run_little_is_kept():
+def test_transform_drops_most_of_an_ended_run():
     kept = transform(RUN, run(1, "Succeeded"))
     assert set(kept["status"]) == {"phase", "project", "deployment", "pod", "claim", "result"}
 
 
 @pytest.mark.parametrize("kind", [RUN, POD, DEPLOYMENT])
-def test_what_kubectl_wrote_down_is_not_kept(kind):
+def test_transform_drops_last_applied_configuration(kind):
     applied = {"kubectl.kubernetes.io/last-applied-configuration": "{}", "crewyard.dev/requested-at": "now"}
     found = {"metadata": metadata("x", 1, annotations=applied), "status": {}}
     kept = transform(kind, found)
@@ -138,6 +138,6 @@ def test_what_kubectl_wrote_down_is_not_kept(kind):
     assert len(found["metadata"]["annotations"]) == 2
 
 
-def test_without_annotations_of_anybody_else_there_are_none():
+def test_transform_drops_foreign_annotations():
     found = {"metadata": metadata("x", 1, annotations={"kubectl.kubernetes.io/default-container": "crew"})}
     assert "annotations" not in transform(POD, found)["metadata"]

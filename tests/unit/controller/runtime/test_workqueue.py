@@ -37,7 +37,7 @@ async def taken(queue: WorkQueue) -> ReconcileKey | None:
         return None
 
 
-async def test_a_key_added_often_is_taken_once_and_again_only_after_it_was_added_while_active():
+async def test_key_is_deduplicated_and_repeated_if_added_while_active():
     queue = WorkQueue(Clock())
     for _ in range(3):
         queue.add(KEY)
@@ -52,7 +52,7 @@ async def test_a_key_added_often_is_taken_once_and_again_only_after_it_was_added
     assert await taken(queue) is None
 
 
-async def test_keys_are_taken_in_the_order_in_which_they_became_ready():
+async def test_keys_come_in_the_order_of_becoming_ready():
     clock = Clock()
     queue = WorkQueue(clock)
     queue.add(OTHER, after=1)
@@ -61,7 +61,7 @@ async def test_keys_are_taken_in_the_order_in_which_they_became_ready():
     assert [await taken(queue), await taken(queue)] == [KEY, OTHER]
 
 
-async def test_of_several_delays_the_earliest_counts_and_forgotten_ones_never_come():
+async def test_earliest_delay_counts_and_forgotten_keys_never_come():
     clock = Clock()
     queue = WorkQueue(clock)
     queue.add(KEY, after=10)
@@ -80,7 +80,7 @@ async def test_of_several_delays_the_earliest_counts_and_forgotten_ones_never_co
     assert await taken(queue) is None
 
 
-def test_what_was_planned_for_later_and_forgotten_takes_no_room():
+def test_forgotten_delayed_keys_are_evicted():
     queue = WorkQueue(Clock())
     for number in range(3000):
         key = ReconcileKey("runs", f"run-{number}")
@@ -94,7 +94,7 @@ def test_what_was_planned_for_later_and_forgotten_takes_no_room():
     assert queue.scheduled <= MAX_STALE_ENTRIES
 
 
-async def test_what_is_still_planned_comes_when_the_forgotten_has_been_swept_out():
+async def test_delayed_keys_survive_the_eviction_of_forgotten_ones():
     queue = WorkQueue(clock := Clock())
     wanted = [ReconcileKey("runs", f"run-{number}") for number in range(0, 3000, 100)]
     for number in range(3000):
@@ -110,7 +110,7 @@ async def test_what_is_still_planned_comes_when_the_forgotten_has_been_swept_out
     assert came == wanted
 
 
-async def test_a_failed_key_comes_again_after_growing_pauses_and_a_success_resets_them():
+async def test_failed_key_is_retried_with_backoff_until_success():
     clock = Clock()
     queue = WorkQueue(clock)
     queue.add(KEY)
@@ -167,7 +167,7 @@ async def test_a_delayed_key_wakes_a_waiting_worker():
     assert await asyncio.wait_for(waiting, 30) == OTHER
 
 
-async def test_a_delayed_key_is_looked_at_by_one_of_many_waiting_workers():
+async def test_delayed_key_wakes_one_of_many_workers():
     loop, looked = asyncio.get_running_loop(), [0]
 
     def clock():
@@ -189,7 +189,7 @@ async def test_a_delayed_key_is_looked_at_by_one_of_many_waiting_workers():
         task.cancel()
 
 
-async def test_a_worker_that_is_cancelled_leaves_what_woke_it_to_another():
+async def test_cancelled_worker_passes_its_key_to_another():
     queue = WorkQueue(asyncio.get_running_loop().time)
     first, second = (asyncio.create_task(queue.get()) for _ in range(2))
     await asyncio.sleep(0)
@@ -200,7 +200,7 @@ async def test_a_worker_that_is_cancelled_leaves_what_woke_it_to_another():
 
 @settings(max_examples=30, deadline=None)
 @given(st.integers(0, 2**32), st.integers(1, 5))
-def test_never_two_at_once_of_one_key_and_nothing_added_is_lost(seed, workers):
+def test_one_key_is_never_processed_twice_at_a_time_or_lost(seed, workers):
     """Each addition is followed by a look that began after it."""
     chance = random.Random(seed)
     keys = [ReconcileKey("runs", f"run-{index}") for index in range(4)]
@@ -243,7 +243,7 @@ def test_never_two_at_once_of_one_key_and_nothing_added_is_lost(seed, workers):
 @pytest.mark.parametrize(
     ("key", "lane"), [(ReconcileKey("runs", "a"), "main"), (ReconcileKey("sources", "a"), "sources")]
 )
-def test_slow_sources_have_a_queue_of_their_own(key, lane):
+def test_slow_sources_have_a_separate_queue(key, lane):
     lanes = Queues(Clock())
     lanes.add(key)
     assert getattr(lanes, lane).depth == 1

@@ -45,7 +45,7 @@ class Search:
         return mine
 
 
-async def test_those_who_ask_at_the_same_time_share_one_search():
+async def test_concurrent_callers_share_one_result():
     search = Search()
     shared = SingleFlight(lambda: search.now, 10)
     asking = [asyncio.create_task(shared.get("a", 0.0, search.make)) for _ in range(5)]
@@ -56,7 +56,7 @@ async def test_those_who_ask_at_the_same_time_share_one_search():
     assert await shared.get("a", 0.5, search.make) == (2, 1.0)
 
 
-async def test_who_needs_what_is_true_now_waits_for_the_next_search_together():
+async def test_callers_that_need_fresh_data_share_the_next_call():
     search = Search()
     shared = SingleFlight(lambda: search.now, 10)
     early = asyncio.create_task(shared.get("a", 0.0, search.make))
@@ -68,7 +68,7 @@ async def test_who_needs_what_is_true_now_waits_for_the_next_search_together():
     assert await asyncio.gather(*late) == [(2, 1.0)] * 5
 
 
-async def test_one_who_gives_up_takes_nothing_from_the_others():
+async def test_cancelled_caller_does_not_affect_others():
     search = Search()
     shared = SingleFlight(lambda: search.now, 10)
     first, second = (asyncio.create_task(shared.get("a", 0.0, search.make)) for _ in range(2))
@@ -78,7 +78,7 @@ async def test_one_who_gives_up_takes_nothing_from_the_others():
     assert await second == (2, 0.0)
 
 
-async def test_a_problem_is_told_to_those_who_waited_for_it_and_kept_for_nobody():
+async def test_failure_reaches_waiting_callers_and_is_not_cached():
     outcomes = [GitProblem("Unreachable", "away", passing=True), 7]
 
     async def make():
@@ -100,7 +100,7 @@ def key(number):
     return event_map.source(f"p-{number}")
 
 
-def test_a_host_has_few_places_and_a_doubtful_remote_fewer():
+def test_host_has_few_slots_and_a_failing_remote_fewer():
     places = HostSlots()
     assert [places.acquire(key(n), "a", False) for n in range(MAX_PER_HOST + 2)] == [True] * MAX_PER_HOST + [
         False
@@ -113,7 +113,7 @@ def test_a_host_has_few_places_and_a_doubtful_remote_fewer():
     assert places.waiting == 0
 
 
-def test_however_many_hosts_are_slow_a_worker_is_left():
+def test_slow_hosts_leave_a_free_worker():
     places = HostSlots()
     taken = [n for n in range(2 * SOURCE_WORKERS) if places.acquire(key(n), f"host-{n // 2}", False)]
     assert len(taken) < SOURCE_WORKERS
@@ -121,7 +121,7 @@ def test_however_many_hosts_are_slow_a_worker_is_left():
     assert places.acquire(key(len(taken)), f"host-{len(taken) // 2}", False)
 
 
-def test_a_free_place_for_slow_remotes_is_offered_to_another_host():
+def test_free_slot_for_slow_remotes_goes_to_another_host():
     places = HostSlots()
     for number in range(MAX_SLOW):
         assert places.acquire(key(number), f"host-{number}", True)
@@ -174,7 +174,7 @@ moves = st.lists(
 
 
 @given(moves, st.sampled_from([5, 120]))
-def test_places_are_never_too_many_and_a_free_one_goes_to_whoever_waits_for_it(drawn, most):
+def test_slots_are_bounded_and_freed_ones_go_to_waiters(drawn, most):
     polls = Polls(most)
     for number, (host, slow, ended) in enumerate(drawn):
         if ended == 0 and polls.held:
@@ -196,7 +196,7 @@ def double(failures):
     return 2.0 ** (failures - 1) / 20
 
 
-def test_one_remote_rests_alone_and_the_host_once_it_fails_for_a_second_project():
+def test_host_backs_off_after_failures_of_two_projects():
     patience = HostBackoff(600.0, double)
     patience.record_failure("a/1", "a", "p", 0.0)
     assert patience.retry_at("a/1", "a", "p", HOUR) == 1.0 and patience.retry_at("a/2", "a", "q", HOUR) == 0.0
@@ -214,7 +214,7 @@ def test_one_remote_rests_alone_and_the_host_once_it_fails_for_a_second_project(
     assert patience.retry_at("a/1", "a", "p", HOUR) == 0.0 and patience.is_slow("a/1", "a", "p")
 
 
-def test_one_project_stops_no_other_at_a_host():
+def test_one_project_does_not_back_off_a_host():
     patience = HostBackoff(600.0, double)
     for number in range(100):
         # Repositories of one project, each of which fails.
@@ -226,7 +226,7 @@ def test_one_project_stops_no_other_at_a_host():
     assert patience.retry_at("a/good", "a", "evil2", 5.0) > 99.0
 
 
-def test_no_project_waits_longer_for_a_host_than_two_of_its_intervals():
+def test_host_backoff_is_at_most_two_poll_intervals():
     patience = HostBackoff(600.0, double)
     for number in range(100):
         patience.record_failure("a/1", "a", "evil", float(number))
@@ -239,7 +239,7 @@ def test_no_project_waits_longer_for_a_host_than_two_of_its_intervals():
     assert patience.retry_at("a/3", "a", "q", 60.0) == 0.0
 
 
-def test_looks_of_one_remote_fall_together():
+def test_polls_of_one_remote_are_aligned():
     schedule = PollSchedule(draw=lambda low, high: 1.0)
     schedule.polled("p", 0.0, 60.0, None)
     schedule.polled("q", 36.0, 60.0, None)
@@ -250,7 +250,7 @@ def test_looks_of_one_remote_fall_together():
     assert schedule.listed_since("p", 96.0, 60.0) > 36.0
 
 
-def test_what_is_wanted_during_a_look_is_wanted_after_it():
+def test_poll_requested_during_a_poll_follows_it():
     schedule = PollSchedule()
     schedule.request("p", 1.0)
     schedule.request("p", 2.0)
@@ -300,7 +300,7 @@ async def sources(config, make):
     await git.close()
 
 
-async def test_remotes_that_never_answer_hold_up_no_other(sources, tmp_path):
+async def test_unresponsive_remotes_do_not_delay_others(sources, tmp_path):
     with GitServer(tmp_path) as server, contextlib.ExitStack() as open_servers:
         commit = server.create("crew").commit({"main.py": "1"}, "A commit")
         dead = [open_servers.enter_context(silent(f"127.0.0.{number}")) for number in range(2, 6)]
@@ -323,7 +323,7 @@ async def test_projects_of_one_remote_share_a_listing(sources, tmp_path):
         assert sum("info/refs" in line for line in server.requests) <= 4 + 2 * 2
 
 
-async def test_a_commit_that_is_no_use_is_not_fetched_at_every_look(sources, tmp_path):
+async def test_unusable_commit_is_not_fetched_at_every_poll(sources, tmp_path):
     with GitServer(tmp_path) as server:
         repository = server.create("crew")
         repository.commit({"main.py": "1"}, "A commit")
@@ -358,7 +358,7 @@ class There:
         return self.raw
 
 
-async def test_what_a_conflict_made_us_forget_keeps_its_looks(sources, make, tmp_path):
+async def test_evicted_project_keeps_its_observed_source(sources, make, tmp_path):
     with GitServer(tmp_path) as server:
         commit = server.create("crew").commit({"main.py": "1"}, "A commit")
         sources.follow("p", server.url("crew"))
@@ -370,7 +370,7 @@ async def test_what_a_conflict_made_us_forget_keeps_its_looks(sources, make, tmp
             assert (sources.observed_sources.get("p") is not None) is kept
 
 
-async def test_a_commit_that_cannot_be_read_delays_no_other_project_of_its_host(sources, tmp_path):
+async def test_unreadable_commit_does_not_delay_the_host(sources, tmp_path):
     """A tag of a blob is listed, and its commit cannot be read: that passes, as far as the service knows."""
     with GitServer(tmp_path) as server:
         for name in ("evil1", "evil2"):

@@ -127,7 +127,7 @@ def test_keys_without_effect_are_noted(files: dict[str, str], notes: tuple[str, 
         (crewship("", "[run]\ntimeout = 5\n"), "ConfigInvalid", "run.timeout must be", "1h"),
     ],
 )
-def test_what_a_key_asks_for_is_refused_with_the_fix(
+def test_unsupported_key_is_refused_with_the_fix(
     files: dict[str, str], reason: str, message: str, hint: str
 ) -> None:
     error = failure(files)

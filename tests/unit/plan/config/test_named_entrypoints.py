@@ -54,7 +54,7 @@ def crew_toml(text: str) -> dict[str, str]:
         ({"crew.py": "@CrewBase\nclass Tides: ...\n"}, None, "crew:Tides", {}),
     ],
 )
-def test_all_names_are_held(
+def test_all_named_entrypoints_are_kept(
     files: dict[str, str], crew: str | None, default: str, named: dict[str, str]
 ) -> None:
     files = {**files, "b.py": "graph = build()\nother = build()\nprint(graph)\n"}
@@ -106,7 +106,7 @@ def test_all_names_are_held(
         ),
     ],
 )
-def test_what_cannot_be_held_is_noted(files: dict[str, str], named: dict[str, str], note: str) -> None:
+def test_unsupported_entrypoint_is_noted(files: dict[str, str], named: dict[str, str], note: str) -> None:
     result = planned(files)
     assert result.plan.entrypoints == named
     assert any(line.startswith(note) for line in result.notes), result.notes

@@ -107,14 +107,14 @@ def test_a_private_index_gets_no_redirected_name() -> None:
         ),
     ],
 )
-def test_what_cannot_be_honoured_is_refused(files: dict[str, str], part: str) -> None:
+def test_unsupported_local_project_is_refused(files: dict[str, str], part: str) -> None:
     with pytest.raises(PlanError) as raised:
         declared(files)
     assert raised.value.reason == "DependencyResolution"
     assert part in raised.value.message
 
 
-def test_what_is_ignored_is_said() -> None:
+def test_ignored_declaration_is_noted() -> None:
     files = {"main.py": "def kickoff(): ...\n", "Pipfile": "", "environment.yml": ""}
     data = {path: text.encode() for path, text in files.items()}
     (note,) = make_plan(data, None, ["3.11"]).notes

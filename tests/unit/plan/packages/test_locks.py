@@ -126,7 +126,7 @@ def test_uv_lock_needs_no_package_index_for_members() -> None:
     assert "/workspace/tree/packages/agent /workspace/tree/packages/shared" in text
 
 
-def test_old_patch_releases_get_what_they_need() -> None:
+def test_old_patch_releases_get_their_dependencies() -> None:
     # redis needs it before 3.11.3, and the base image may have such a release.
     assert pins(declared(tree("workspace"), python="3.11"))["async-timeout"] == "5.0.1"
     assert "async-timeout" not in pins(declared(tree("workspace"), python="3.12"))
