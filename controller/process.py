@@ -33,6 +33,7 @@ from controller.runtime.queues import Queues
 from controller.runtime.recorder import Recorder
 from controller.runtime.resync import Resync
 from controller.runtime.worker import Worker
+from controller.schedule.reconcile import ScheduleReconciler
 from controller.source.observed import ObservedSources
 from controller.source.poller import SourceReconciler
 from crds import kinds
@@ -94,6 +95,9 @@ class ControllerProcess:
                     config.placements,
                     config.limits,
                     config.run_egress,
+                ).reconcile,
+                event_map.SCHEDULES: ScheduleReconciler(
+                    applier, config, lambda: self.resync.last is not None
                 ).reconcile,
                 event_map.GITHUB: GitHubReconciler(applier, config, self._github).reconcile,
                 event_map.SOURCE: SourceReconciler(applier, config, self._git, observed_sources).reconcile,

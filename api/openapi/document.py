@@ -36,6 +36,7 @@ _ERROR_SCHEMA = response_object(
 _TAGS = {
     "projects": "Projects",
     "env": "Environment variables",
+    "schedules": "Schedules",
     "usage": "Usage",
     "uploads": "Deployments",
     "deployments": "Deployments",

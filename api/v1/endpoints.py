@@ -9,12 +9,14 @@ from api.v1.projects import routes as projects
 from api.v1.runs import answer as answers
 from api.v1.runs import events_routes as events
 from api.v1.runs import routes as runs
+from api.v1.schedules import routes as schedules
 from api.v1.uploads import routes as uploads
 from api.v1.usage import routes as usage
 
 ENDPOINTS = (
     *projects.ENDPOINTS,
     *env.ENDPOINTS,
+    *schedules.ENDPOINTS,
     *uploads.ENDPOINTS,
     *deployments.ENDPOINTS,
     *build_logs.ENDPOINTS,

@@ -13,11 +13,13 @@ from api.v1.fields import (
 )
 from api.v1.keys import schema as keys
 from api.v1.runs import schema as runs
+from api.v1.schedules import schema as schedules
 from api.v1.uploads import schema as uploads
 
 SCHEMAS: dict[str, Schema] = {
     "name": PROJECT_NAME,
     "variable": env.NAME,
+    "schedule": schedules.NAME,
     "artifact": {
         "type": "string",
         "minLength": 1,
@@ -33,6 +35,7 @@ SCHEMAS: dict[str, Schema] = {
 EXAMPLES = {
     "name": EXAMPLE_PROJECT_NAME,
     "variable": env.EXAMPLE_NAME,
+    "schedule": schedules.EXAMPLE_NAME,
     "artifact": artifacts.EXAMPLE_NAME,
     "request_id": "q1",
     "runs": EXAMPLE_RUN_ID,

@@ -90,6 +90,18 @@ class AsyncClient:
         """Remove one variable."""
         await self._send(calls.remove_variable(project, name))
 
+    async def list_schedules(self, project: str, page: int = 1, per_page: int = 100) -> Page[models.Schedule]:
+        """List a project's schedules with their last and next time."""
+        return await self._send(calls.list_schedules(project, page, per_page))
+
+    async def set_schedule(self, project: str, name: str, cron: str, **spec: Any) -> models.Schedule:
+        """Create or replace a schedule; `spec` has the fields of the API, such as `time_zone` and `input`."""
+        return await self._send(calls.set_schedule(project, name, {"cron": cron, **spec}))
+
+    async def remove_schedule(self, project: str, name: str) -> None:
+        """Remove a schedule; its runs stay."""
+        await self._send(calls.remove_schedule(project, name))
+
     async def get_usage(
         self, project: str, since: str | None = None, until: str | None = None
     ) -> models.Usage:

@@ -81,6 +81,24 @@ def remove_variable(project: str, name: str) -> Call[None]:
     return Call("DELETE", f"/v1/projects/{_segment(project)}/env/{_segment(name)}", call.nothing)
 
 
+def list_schedules(project: str, number: int, per_page: int) -> Call[Page[models.Schedule]]:
+    """GET /v1/projects/{name}/schedules."""
+    path = f"/v1/projects/{_segment(project)}/schedules"
+    return Call("GET", path, call.page, _query(page=number, per_page=per_page))
+
+
+def set_schedule(project: str, name: str, spec: Json) -> Call[models.Schedule]:
+    """PUT /v1/projects/{name}/schedules/{schedule}."""
+    path = f"/v1/projects/{_segment(project)}/schedules/{_segment(name)}"
+    return Call("PUT", path, call.data, body=dict(spec))
+
+
+def remove_schedule(project: str, name: str) -> Call[None]:
+    """DELETE /v1/projects/{name}/schedules/{schedule}."""
+    path = f"/v1/projects/{_segment(project)}/schedules/{_segment(name)}"
+    return Call("DELETE", path, call.nothing)
+
+
 def get_usage(project: str, since: str | None, until: str | None) -> Call[models.Usage]:
     """GET /v1/projects/{name}/usage."""
     query = {key: value for key, value in (("from", since), ("to", until)) if value is not None}

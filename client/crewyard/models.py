@@ -34,6 +34,7 @@ class Project(TypedDict):
     webhook: dict[str, Any] | None
     github: dict[str, Any] | None
     oidc: list[dict[str, Any]] | None
+    schedules: list[dict[str, Any]] | None
     retention: dict[str, Any] | None
     created_at: str
     active_deployment_id: str | None
@@ -46,6 +47,23 @@ class Variable(TypedDict):
 
     name: str
     updated_at: str
+
+
+class Schedule(TypedDict):
+    """Times at which runs of a project's active deployment start automatically."""
+
+    name: str
+    cron: str
+    time_zone: str
+    input: dict[str, Any] | None
+    entrypoint: str | None
+    concurrency_policy: Literal["Allow", "Forbid", "Replace"]
+    starting_deadline: str | None
+    suspend: bool
+    last_time: str | None
+    last_run_id: str | None
+    next_time: str | None
+    message: str | None
 
 
 class Upload(TypedDict):

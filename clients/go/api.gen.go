@@ -231,6 +231,27 @@ func (e ProjectPodTolerationsOperator) Valid() bool {
 	}
 }
 
+// Defines values for ProjectSchedulesConcurrencyPolicy.
+const (
+	ProjectSchedulesConcurrencyPolicyAllow   ProjectSchedulesConcurrencyPolicy = "Allow"
+	ProjectSchedulesConcurrencyPolicyForbid  ProjectSchedulesConcurrencyPolicy = "Forbid"
+	ProjectSchedulesConcurrencyPolicyReplace ProjectSchedulesConcurrencyPolicy = "Replace"
+)
+
+// Valid indicates whether the value is a known member of the ProjectSchedulesConcurrencyPolicy enum.
+func (e ProjectSchedulesConcurrencyPolicy) Valid() bool {
+	switch e {
+	case ProjectSchedulesConcurrencyPolicyAllow:
+		return true
+	case ProjectSchedulesConcurrencyPolicyForbid:
+		return true
+	case ProjectSchedulesConcurrencyPolicyReplace:
+		return true
+	default:
+		return false
+	}
+}
+
 // Defines values for ProjectChangeOidcScopes.
 const (
 	ProjectChangeOidcScopesDeploy ProjectChangeOidcScopes = "deploy"
@@ -291,6 +312,27 @@ func (e ProjectChangePodTolerationsOperator) Valid() bool {
 	}
 }
 
+// Defines values for ProjectChangeSchedulesConcurrencyPolicy.
+const (
+	ProjectChangeSchedulesConcurrencyPolicyAllow   ProjectChangeSchedulesConcurrencyPolicy = "Allow"
+	ProjectChangeSchedulesConcurrencyPolicyForbid  ProjectChangeSchedulesConcurrencyPolicy = "Forbid"
+	ProjectChangeSchedulesConcurrencyPolicyReplace ProjectChangeSchedulesConcurrencyPolicy = "Replace"
+)
+
+// Valid indicates whether the value is a known member of the ProjectChangeSchedulesConcurrencyPolicy enum.
+func (e ProjectChangeSchedulesConcurrencyPolicy) Valid() bool {
+	switch e {
+	case ProjectChangeSchedulesConcurrencyPolicyAllow:
+		return true
+	case ProjectChangeSchedulesConcurrencyPolicyForbid:
+		return true
+	case ProjectChangeSchedulesConcurrencyPolicyReplace:
+		return true
+	default:
+		return false
+	}
+}
+
 // Defines values for ProjectCreateOidcScopes.
 const (
 	ProjectCreateOidcScopesDeploy ProjectCreateOidcScopes = "deploy"
@@ -345,6 +387,27 @@ func (e ProjectCreatePodTolerationsOperator) Valid() bool {
 	case ProjectCreatePodTolerationsOperatorEqual:
 		return true
 	case ProjectCreatePodTolerationsOperatorExists:
+		return true
+	default:
+		return false
+	}
+}
+
+// Defines values for ProjectCreateSchedulesConcurrencyPolicy.
+const (
+	ProjectCreateSchedulesConcurrencyPolicyAllow   ProjectCreateSchedulesConcurrencyPolicy = "Allow"
+	ProjectCreateSchedulesConcurrencyPolicyForbid  ProjectCreateSchedulesConcurrencyPolicy = "Forbid"
+	ProjectCreateSchedulesConcurrencyPolicyReplace ProjectCreateSchedulesConcurrencyPolicy = "Replace"
+)
+
+// Valid indicates whether the value is a known member of the ProjectCreateSchedulesConcurrencyPolicy enum.
+func (e ProjectCreateSchedulesConcurrencyPolicy) Valid() bool {
+	switch e {
+	case ProjectCreateSchedulesConcurrencyPolicyAllow:
+		return true
+	case ProjectCreateSchedulesConcurrencyPolicyForbid:
+		return true
+	case ProjectCreateSchedulesConcurrencyPolicyReplace:
 		return true
 	default:
 		return false
@@ -426,6 +489,48 @@ func (e RunItemStatus) Valid() bool {
 	case RunItemStatusRunning:
 		return true
 	case RunItemStatusSucceeded:
+		return true
+	default:
+		return false
+	}
+}
+
+// Defines values for ScheduleConcurrencyPolicy.
+const (
+	ScheduleConcurrencyPolicyAllow   ScheduleConcurrencyPolicy = "Allow"
+	ScheduleConcurrencyPolicyForbid  ScheduleConcurrencyPolicy = "Forbid"
+	ScheduleConcurrencyPolicyReplace ScheduleConcurrencyPolicy = "Replace"
+)
+
+// Valid indicates whether the value is a known member of the ScheduleConcurrencyPolicy enum.
+func (e ScheduleConcurrencyPolicy) Valid() bool {
+	switch e {
+	case ScheduleConcurrencyPolicyAllow:
+		return true
+	case ScheduleConcurrencyPolicyForbid:
+		return true
+	case ScheduleConcurrencyPolicyReplace:
+		return true
+	default:
+		return false
+	}
+}
+
+// Defines values for ScheduleSpecConcurrencyPolicy.
+const (
+	ScheduleSpecConcurrencyPolicyAllow   ScheduleSpecConcurrencyPolicy = "Allow"
+	ScheduleSpecConcurrencyPolicyForbid  ScheduleSpecConcurrencyPolicy = "Forbid"
+	ScheduleSpecConcurrencyPolicyReplace ScheduleSpecConcurrencyPolicy = "Replace"
+)
+
+// Valid indicates whether the value is a known member of the ScheduleSpecConcurrencyPolicy enum.
+func (e ScheduleSpecConcurrencyPolicy) Valid() bool {
+	switch e {
+	case ScheduleSpecConcurrencyPolicyAllow:
+		return true
+	case ScheduleSpecConcurrencyPolicyForbid:
+		return true
+	case ScheduleSpecConcurrencyPolicyReplace:
 		return true
 	default:
 		return false
@@ -1025,6 +1130,33 @@ type Project struct {
 		Timeout *string `json:"timeout,omitempty"`
 	} `json:"run"`
 
+	// Schedules Times at which runs of the active Deployment start automatically, with the semantics of a Kubernetes CronJob.
+	Schedules *[]struct {
+		// ConcurrencyPolicy What happens at a time while the schedule's previous run has not ended - Allow starts another one, Forbid starts it once the previous one has ended, Replace cancels the previous one. Defaults to Allow.
+		ConcurrencyPolicy *ProjectSchedulesConcurrencyPolicy `json:"concurrency_policy,omitempty"`
+
+		// Cron Minute, hour, day of the month, month and day of the week, for example "0 7 * * MON-FRI"; or @hourly, @daily, @weekly, @monthly or @yearly.
+		Cron string `json:"cron"`
+
+		// Entrypoint What each run calls instead of the deployment's entrypoint, as spec.entrypoint of a Run.
+		Entrypoint *string `json:"entrypoint,omitempty"`
+
+		// Input The input of each run, a JSON object. Defaults to {}.
+		Input *map[string]interface{} `json:"input,omitempty"`
+
+		// Name The name of the schedule, unique in the project; names of its Runs contain it.
+		Name string `json:"name"`
+
+		// StartingDeadline How late a run may start, for example 5m; after that its time is missed. Without it, the newest missed run starts as soon as possible.
+		StartingDeadline *string `json:"starting_deadline,omitempty"`
+
+		// Suspend Starts no run while true. Times that pass meanwhile count as missed.
+		Suspend *bool `json:"suspend,omitempty"`
+
+		// TimeZone The time zone of cron, a name such as Europe/Berlin. Defaults to UTC.
+		TimeZone *string `json:"time_zone,omitempty"`
+	} `json:"schedules"`
+
 	// Source The source of the project's code. If omitted, deployments are uploaded.
 	Source *struct {
 		// Git A git repository to poll and deploy.
@@ -1082,6 +1214,9 @@ type ProjectPodTolerationsEffect string
 
 // ProjectPodTolerationsOperator How key and value are compared.
 type ProjectPodTolerationsOperator string
+
+// ProjectSchedulesConcurrencyPolicy What happens at a time while the schedule's previous run has not ended - Allow starts another one, Forbid starts it once the previous one has ended, Replace cancels the previous one. Defaults to Allow.
+type ProjectSchedulesConcurrencyPolicy string
 
 // ProjectChange defines model for ProjectChange.
 type ProjectChange struct {
@@ -1232,6 +1367,33 @@ type ProjectChange struct {
 		Timeout *string `json:"timeout,omitempty"`
 	} `json:"run,omitempty"`
 
+	// Schedules Times at which runs of the active Deployment start automatically, with the semantics of a Kubernetes CronJob.
+	Schedules *[]struct {
+		// ConcurrencyPolicy What happens at a time while the schedule's previous run has not ended - Allow starts another one, Forbid starts it once the previous one has ended, Replace cancels the previous one. Defaults to Allow.
+		ConcurrencyPolicy *ProjectChangeSchedulesConcurrencyPolicy `json:"concurrency_policy,omitempty"`
+
+		// Cron Minute, hour, day of the month, month and day of the week, for example "0 7 * * MON-FRI"; or @hourly, @daily, @weekly, @monthly or @yearly.
+		Cron string `json:"cron"`
+
+		// Entrypoint What each run calls instead of the deployment's entrypoint, as spec.entrypoint of a Run.
+		Entrypoint *string `json:"entrypoint,omitempty"`
+
+		// Input The input of each run, a JSON object. Defaults to {}.
+		Input *map[string]interface{} `json:"input,omitempty"`
+
+		// Name The name of the schedule, unique in the project; names of its Runs contain it.
+		Name string `json:"name"`
+
+		// StartingDeadline How late a run may start, for example 5m; after that its time is missed. Without it, the newest missed run starts as soon as possible.
+		StartingDeadline *string `json:"starting_deadline,omitempty"`
+
+		// Suspend Starts no run while true. Times that pass meanwhile count as missed.
+		Suspend *bool `json:"suspend,omitempty"`
+
+		// TimeZone The time zone of cron, a name such as Europe/Berlin. Defaults to UTC.
+		TimeZone *string `json:"time_zone,omitempty"`
+	} `json:"schedules,omitempty"`
+
 	// Source The source of the project's code. If omitted, deployments are uploaded.
 	Source *struct {
 		// Git A git repository to poll and deploy.
@@ -1289,6 +1451,9 @@ type ProjectChangePodTolerationsEffect string
 
 // ProjectChangePodTolerationsOperator How key and value are compared.
 type ProjectChangePodTolerationsOperator string
+
+// ProjectChangeSchedulesConcurrencyPolicy What happens at a time while the schedule's previous run has not ended - Allow starts another one, Forbid starts it once the previous one has ended, Replace cancels the previous one. Defaults to Allow.
+type ProjectChangeSchedulesConcurrencyPolicy string
 
 // ProjectCreate defines model for ProjectCreate.
 type ProjectCreate struct {
@@ -1442,6 +1607,33 @@ type ProjectCreate struct {
 		Timeout *string `json:"timeout,omitempty"`
 	} `json:"run,omitempty"`
 
+	// Schedules Times at which runs of the active Deployment start automatically, with the semantics of a Kubernetes CronJob.
+	Schedules *[]struct {
+		// ConcurrencyPolicy What happens at a time while the schedule's previous run has not ended - Allow starts another one, Forbid starts it once the previous one has ended, Replace cancels the previous one. Defaults to Allow.
+		ConcurrencyPolicy *ProjectCreateSchedulesConcurrencyPolicy `json:"concurrency_policy,omitempty"`
+
+		// Cron Minute, hour, day of the month, month and day of the week, for example "0 7 * * MON-FRI"; or @hourly, @daily, @weekly, @monthly or @yearly.
+		Cron string `json:"cron"`
+
+		// Entrypoint What each run calls instead of the deployment's entrypoint, as spec.entrypoint of a Run.
+		Entrypoint *string `json:"entrypoint,omitempty"`
+
+		// Input The input of each run, a JSON object. Defaults to {}.
+		Input *map[string]interface{} `json:"input,omitempty"`
+
+		// Name The name of the schedule, unique in the project; names of its Runs contain it.
+		Name string `json:"name"`
+
+		// StartingDeadline How late a run may start, for example 5m; after that its time is missed. Without it, the newest missed run starts as soon as possible.
+		StartingDeadline *string `json:"starting_deadline,omitempty"`
+
+		// Suspend Starts no run while true. Times that pass meanwhile count as missed.
+		Suspend *bool `json:"suspend,omitempty"`
+
+		// TimeZone The time zone of cron, a name such as Europe/Berlin. Defaults to UTC.
+		TimeZone *string `json:"time_zone,omitempty"`
+	} `json:"schedules,omitempty"`
+
 	// Source The source of the project's code. If omitted, deployments are uploaded.
 	Source *struct {
 		// Git A git repository to poll and deploy.
@@ -1499,6 +1691,9 @@ type ProjectCreatePodTolerationsEffect string
 
 // ProjectCreatePodTolerationsOperator How key and value are compared.
 type ProjectCreatePodTolerationsOperator string
+
+// ProjectCreateSchedulesConcurrencyPolicy What happens at a time while the schedule's previous run has not ended - Allow starts another one, Forbid starts it once the previous one has ended, Replace cancels the previous one. Defaults to Allow.
+type ProjectCreateSchedulesConcurrencyPolicy string
 
 // ProjectName A project's name: lower-case letters, digits and hyphens, for example research-crew.
 type ProjectName = string
@@ -1654,6 +1849,75 @@ type RunItem struct {
 
 // RunItemStatus Its status.
 type RunItemStatus string
+
+// Schedule defines model for Schedule.
+type Schedule struct {
+	// ConcurrencyPolicy What happens at a time while the schedule's previous run has not ended - Allow starts another one, Forbid starts it once the previous one has ended, Replace cancels the previous one. Defaults to Allow.
+	ConcurrencyPolicy ScheduleConcurrencyPolicy `json:"concurrency_policy"`
+
+	// Cron Minute, hour, day of the month, month and day of the week, for example "0 7 * * MON-FRI"; or @hourly, @daily, @weekly, @monthly or @yearly.
+	Cron string `json:"cron"`
+
+	// Entrypoint What each run calls instead of the deployment's entrypoint, as spec.entrypoint of a Run.
+	Entrypoint *string `json:"entrypoint"`
+
+	// Input The input of each run, a JSON object. Defaults to {}.
+	Input *map[string]interface{} `json:"input"`
+
+	// LastRunId The id of that run; null before the first.
+	LastRunId *RunId `json:"last_run_id"`
+
+	// LastTime The time for which a run was last created.
+	LastTime *time.Time `json:"last_time"`
+
+	// Message Why the last due time has not started a run, with the next step; null if it has.
+	Message *string `json:"message"`
+
+	// Name The name of the schedule, unique in the project; names of its Runs contain it.
+	Name string `json:"name"`
+
+	// NextTime The first time that is not handled; in the past while the schedule is suspended or waits.
+	NextTime *time.Time `json:"next_time"`
+
+	// StartingDeadline How late a run may start, for example 5m; after that its time is missed. Without it, the newest missed run starts as soon as possible.
+	StartingDeadline *string `json:"starting_deadline"`
+
+	// Suspend Starts no run while true. Times that pass meanwhile count as missed.
+	Suspend bool `json:"suspend"`
+
+	// TimeZone The time zone of cron, a name such as Europe/Berlin. Defaults to UTC.
+	TimeZone string `json:"time_zone"`
+}
+
+// ScheduleConcurrencyPolicy What happens at a time while the schedule's previous run has not ended - Allow starts another one, Forbid starts it once the previous one has ended, Replace cancels the previous one. Defaults to Allow.
+type ScheduleConcurrencyPolicy string
+
+// ScheduleSpec defines model for ScheduleSpec.
+type ScheduleSpec struct {
+	// ConcurrencyPolicy What happens at a time while the schedule's previous run has not ended - Allow starts another one, Forbid starts it once the previous one has ended, Replace cancels the previous one. Defaults to Allow.
+	ConcurrencyPolicy *ScheduleSpecConcurrencyPolicy `json:"concurrency_policy,omitempty"`
+
+	// Cron Minute, hour, day of the month, month and day of the week, for example "0 7 * * MON-FRI"; or @hourly, @daily, @weekly, @monthly or @yearly.
+	Cron string `json:"cron"`
+
+	// Entrypoint What each run calls instead of the deployment's entrypoint, as spec.entrypoint of a Run.
+	Entrypoint *string `json:"entrypoint,omitempty"`
+
+	// Input The input of each run, a JSON object. Defaults to {}.
+	Input *map[string]interface{} `json:"input,omitempty"`
+
+	// StartingDeadline How late a run may start, for example 5m; after that its time is missed. Without it, the newest missed run starts as soon as possible.
+	StartingDeadline *string `json:"starting_deadline,omitempty"`
+
+	// Suspend Starts no run while true. Times that pass meanwhile count as missed.
+	Suspend *bool `json:"suspend,omitempty"`
+
+	// TimeZone The time zone of cron, a name such as Europe/Berlin. Defaults to UTC.
+	TimeZone *string `json:"time_zone,omitempty"`
+}
+
+// ScheduleSpecConcurrencyPolicy What happens at a time while the schedule's previous run has not ended - Allow starts another one, Forbid starts it once the previous one has ended, Replace cancels the previous one. Defaults to Allow.
+type ScheduleSpecConcurrencyPolicy string
 
 // Upload defines model for Upload.
 type Upload struct {
@@ -1846,6 +2110,15 @@ type ListVariablesParams struct {
 	PerPage *int `form:"per_page,omitempty" json:"per_page,omitempty"`
 }
 
+// ListSchedulesParams defines parameters for ListSchedules.
+type ListSchedulesParams struct {
+	// Page Page number.
+	Page *int `form:"page,omitempty" json:"page,omitempty"`
+
+	// PerPage Items per page.
+	PerPage *int `form:"per_page,omitempty" json:"per_page,omitempty"`
+}
+
 // GetUsageParams defines parameters for GetUsage.
 type GetUsageParams struct {
 	// From The first day; 29 days before `to` if omitted.
@@ -1927,6 +2200,9 @@ type ReplaceAllVariablesJSONRequestBody = Variables
 
 // SetVariableJSONRequestBody defines body for SetVariable for application/json ContentType.
 type SetVariableJSONRequestBody = VariableValue
+
+// SetScheduleJSONRequestBody defines body for SetSchedule for application/json ContentType.
+type SetScheduleJSONRequestBody = ScheduleSpec
 
 // StartRunJSONRequestBody defines body for StartRun for application/json ContentType.
 type StartRunJSONRequestBody = RunCreate
@@ -2209,6 +2485,38 @@ type ClientInterface interface {
 	//
 	// Corresponds with PUT /v1/projects/{name}/env/{variable} (the `SetVariable` operationId).
 	SetVariable(ctx context.Context, name ProjectName, variable string, body SetVariableJSONRequestBody, reqEditors ...RequestEditorFn) (*http.Response, error)
+
+	// ListSchedules List schedules
+	//
+	// List the schedules with their last and next time, in the order of the project.
+	//
+	// Corresponds with GET /v1/projects/{name}/schedules (the `ListSchedules` operationId).
+	ListSchedules(ctx context.Context, name ProjectName, params *ListSchedulesParams, reqEditors ...RequestEditorFn) (*http.Response, error)
+
+	// RemoveSchedule Remove a schedule
+	//
+	// Remove a schedule; its runs stay. 204 also if there is none.
+	//
+	// Corresponds with DELETE /v1/projects/{name}/schedules/{schedule} (the `RemoveSchedule` operationId).
+	RemoveSchedule(ctx context.Context, name ProjectName, schedule string, reqEditors ...RequestEditorFn) (*http.Response, error)
+
+	// SetScheduleWithBody Set a schedule
+	//
+	// Set a schedule: create it, or replace it whole.
+	//
+	// Takes any type of body and a specified content type.
+	//
+	// Corresponds with PUT /v1/projects/{name}/schedules/{schedule} (the `SetSchedule` operationId).
+	SetScheduleWithBody(ctx context.Context, name ProjectName, schedule string, contentType string, body io.Reader, reqEditors ...RequestEditorFn) (*http.Response, error)
+
+	// SetSchedule Set a schedule
+	//
+	// Set a schedule: create it, or replace it whole.
+	//
+	// Takes a body of the `application/json` content type.
+	//
+	// Corresponds with PUT /v1/projects/{name}/schedules/{schedule} (the `SetSchedule` operationId).
+	SetSchedule(ctx context.Context, name ProjectName, schedule string, body SetScheduleJSONRequestBody, reqEditors ...RequestEditorFn) (*http.Response, error)
 
 	// GetUsage Get a project's usage
 	//
@@ -2762,6 +3070,78 @@ func (c *Client) SetVariableWithBody(ctx context.Context, name ProjectName, vari
 // Corresponds with PUT /v1/projects/{name}/env/{variable} (the `SetVariable` operationId).
 func (c *Client) SetVariable(ctx context.Context, name ProjectName, variable string, body SetVariableJSONRequestBody, reqEditors ...RequestEditorFn) (*http.Response, error) {
 	req, err := NewSetVariableRequest(c.Server, name, variable, body)
+	if err != nil {
+		return nil, err
+	}
+	req = req.WithContext(ctx)
+	if err := c.applyEditors(ctx, req, reqEditors); err != nil {
+		return nil, err
+	}
+	return c.Client.Do(req)
+}
+
+// ListSchedules List schedules
+//
+// List the schedules with their last and next time, in the order of the project.
+//
+// Corresponds with GET /v1/projects/{name}/schedules (the `ListSchedules` operationId).
+func (c *Client) ListSchedules(ctx context.Context, name ProjectName, params *ListSchedulesParams, reqEditors ...RequestEditorFn) (*http.Response, error) {
+	req, err := NewListSchedulesRequest(c.Server, name, params)
+	if err != nil {
+		return nil, err
+	}
+	req = req.WithContext(ctx)
+	if err := c.applyEditors(ctx, req, reqEditors); err != nil {
+		return nil, err
+	}
+	return c.Client.Do(req)
+}
+
+// RemoveSchedule Remove a schedule
+//
+// Remove a schedule; its runs stay. 204 also if there is none.
+//
+// Corresponds with DELETE /v1/projects/{name}/schedules/{schedule} (the `RemoveSchedule` operationId).
+func (c *Client) RemoveSchedule(ctx context.Context, name ProjectName, schedule string, reqEditors ...RequestEditorFn) (*http.Response, error) {
+	req, err := NewRemoveScheduleRequest(c.Server, name, schedule)
+	if err != nil {
+		return nil, err
+	}
+	req = req.WithContext(ctx)
+	if err := c.applyEditors(ctx, req, reqEditors); err != nil {
+		return nil, err
+	}
+	return c.Client.Do(req)
+}
+
+// SetScheduleWithBody Set a schedule
+//
+// Set a schedule: create it, or replace it whole.
+//
+// Takes any type of body and a specified content type.
+//
+// Corresponds with PUT /v1/projects/{name}/schedules/{schedule} (the `SetSchedule` operationId).
+func (c *Client) SetScheduleWithBody(ctx context.Context, name ProjectName, schedule string, contentType string, body io.Reader, reqEditors ...RequestEditorFn) (*http.Response, error) {
+	req, err := NewSetScheduleRequestWithBody(c.Server, name, schedule, contentType, body)
+	if err != nil {
+		return nil, err
+	}
+	req = req.WithContext(ctx)
+	if err := c.applyEditors(ctx, req, reqEditors); err != nil {
+		return nil, err
+	}
+	return c.Client.Do(req)
+}
+
+// SetSchedule Set a schedule
+//
+// Set a schedule: create it, or replace it whole.
+//
+// Takes a body of the `application/json` content type.
+//
+// Corresponds with PUT /v1/projects/{name}/schedules/{schedule} (the `SetSchedule` operationId).
+func (c *Client) SetSchedule(ctx context.Context, name ProjectName, schedule string, body SetScheduleJSONRequestBody, reqEditors ...RequestEditorFn) (*http.Response, error) {
+	req, err := NewSetScheduleRequest(c.Server, name, schedule, body)
 	if err != nil {
 		return nil, err
 	}
@@ -3911,6 +4291,174 @@ func NewSetVariableRequestWithBody(server string, name ProjectName, variable str
 	return req, nil
 }
 
+// NewListSchedulesRequest constructs an http.Request for the ListSchedules method
+func NewListSchedulesRequest(server string, name ProjectName, params *ListSchedulesParams) (*http.Request, error) {
+	var err error
+
+	var pathParam0 string
+
+	pathParam0, err = runtime.StyleParamWithOptions("simple", false, "name", name, runtime.StyleParamOptions{ParamLocation: runtime.ParamLocationPath, Type: "string", Format: ""})
+	if err != nil {
+		return nil, err
+	}
+
+	serverURL, err := url.Parse(server)
+	if err != nil {
+		return nil, err
+	}
+
+	operationPath := fmt.Sprintf("/v1/projects/%s/schedules", pathParam0)
+	if operationPath[0] == '/' {
+		operationPath = "." + operationPath
+	}
+
+	queryURL, err := serverURL.Parse(operationPath)
+	if err != nil {
+		return nil, err
+	}
+
+	if params != nil {
+		// queryValues collects non-styled parameters (passthrough, JSON)
+		// that are safe to round-trip through url.Values.Encode().
+		queryValues := queryURL.Query()
+		// rawQueryFragments collects pre-encoded query fragments from
+		// styled parameters, preserving literal commas as delimiters
+		// per the OpenAPI spec (e.g. "color=blue,black,brown").
+		var rawQueryFragments []string
+
+		if params.Page != nil {
+
+			if queryFrag, err := runtime.StyleParamWithOptions("form", true, "page", *params.Page, runtime.StyleParamOptions{ParamLocation: runtime.ParamLocationQuery, Type: "integer", Format: ""}); err != nil {
+				return nil, err
+			} else {
+				for _, qp := range strings.Split(queryFrag, "&") {
+					rawQueryFragments = append(rawQueryFragments, qp)
+				}
+			}
+
+		}
+
+		if params.PerPage != nil {
+
+			if queryFrag, err := runtime.StyleParamWithOptions("form", true, "per_page", *params.PerPage, runtime.StyleParamOptions{ParamLocation: runtime.ParamLocationQuery, Type: "integer", Format: ""}); err != nil {
+				return nil, err
+			} else {
+				for _, qp := range strings.Split(queryFrag, "&") {
+					rawQueryFragments = append(rawQueryFragments, qp)
+				}
+			}
+
+		}
+
+		if encoded := queryValues.Encode(); encoded != "" {
+			rawQueryFragments = append(rawQueryFragments, encoded)
+		}
+		queryURL.RawQuery = strings.Join(rawQueryFragments, "&")
+	}
+
+	req, err := http.NewRequest(http.MethodGet, queryURL.String(), nil)
+	if err != nil {
+		return nil, err
+	}
+
+	return req, nil
+}
+
+// NewRemoveScheduleRequest constructs an http.Request for the RemoveSchedule method
+func NewRemoveScheduleRequest(server string, name ProjectName, schedule string) (*http.Request, error) {
+	var err error
+
+	var pathParam0 string
+
+	pathParam0, err = runtime.StyleParamWithOptions("simple", false, "name", name, runtime.StyleParamOptions{ParamLocation: runtime.ParamLocationPath, Type: "string", Format: ""})
+	if err != nil {
+		return nil, err
+	}
+
+	var pathParam1 string
+
+	pathParam1, err = runtime.StyleParamWithOptions("simple", false, "schedule", schedule, runtime.StyleParamOptions{ParamLocation: runtime.ParamLocationPath, Type: "string", Format: ""})
+	if err != nil {
+		return nil, err
+	}
+
+	serverURL, err := url.Parse(server)
+	if err != nil {
+		return nil, err
+	}
+
+	operationPath := fmt.Sprintf("/v1/projects/%s/schedules/%s", pathParam0, pathParam1)
+	if operationPath[0] == '/' {
+		operationPath = "." + operationPath
+	}
+
+	queryURL, err := serverURL.Parse(operationPath)
+	if err != nil {
+		return nil, err
+	}
+
+	req, err := http.NewRequest(http.MethodDelete, queryURL.String(), nil)
+	if err != nil {
+		return nil, err
+	}
+
+	return req, nil
+}
+
+// NewSetScheduleRequest calls the generic SetSchedule builder with application/json body
+func NewSetScheduleRequest(server string, name ProjectName, schedule string, body SetScheduleJSONRequestBody) (*http.Request, error) {
+	var bodyReader io.Reader
+	buf, err := json.Marshal(body)
+	if err != nil {
+		return nil, err
+	}
+	bodyReader = bytes.NewReader(buf)
+	return NewSetScheduleRequestWithBody(server, name, schedule, "application/json", bodyReader)
+}
+
+// NewSetScheduleRequestWithBody constructs an http.Request for the SetSchedule method, with any body, and a specified content type
+func NewSetScheduleRequestWithBody(server string, name ProjectName, schedule string, contentType string, body io.Reader) (*http.Request, error) {
+	var err error
+
+	var pathParam0 string
+
+	pathParam0, err = runtime.StyleParamWithOptions("simple", false, "name", name, runtime.StyleParamOptions{ParamLocation: runtime.ParamLocationPath, Type: "string", Format: ""})
+	if err != nil {
+		return nil, err
+	}
+
+	var pathParam1 string
+
+	pathParam1, err = runtime.StyleParamWithOptions("simple", false, "schedule", schedule, runtime.StyleParamOptions{ParamLocation: runtime.ParamLocationPath, Type: "string", Format: ""})
+	if err != nil {
+		return nil, err
+	}
+
+	serverURL, err := url.Parse(server)
+	if err != nil {
+		return nil, err
+	}
+
+	operationPath := fmt.Sprintf("/v1/projects/%s/schedules/%s", pathParam0, pathParam1)
+	if operationPath[0] == '/' {
+		operationPath = "." + operationPath
+	}
+
+	queryURL, err := serverURL.Parse(operationPath)
+	if err != nil {
+		return nil, err
+	}
+
+	req, err := http.NewRequest(http.MethodPut, queryURL.String(), body)
+	if err != nil {
+		return nil, err
+	}
+
+	req.Header.Add("Content-Type", contentType)
+
+	return req, nil
+}
+
 // NewGetUsageRequest constructs an http.Request for the GetUsage method
 func NewGetUsageRequest(server string, name ProjectName, params *GetUsageParams) (*http.Request, error) {
 	var err error
@@ -4829,6 +5377,42 @@ type ClientWithResponsesInterface interface {
 	//
 	// Corresponds with PUT /v1/projects/{name}/env/{variable} (the `SetVariable` operationId).
 	SetVariableWithResponse(ctx context.Context, name ProjectName, variable string, body SetVariableJSONRequestBody, reqEditors ...RequestEditorFn) (*SetVariableResponse, error)
+
+	// ListSchedulesWithResponse List schedules
+	//
+	// List the schedules with their last and next time, in the order of the project.
+	//
+	// Returns a wrapper object for the known response body format(s).
+	//
+	// Corresponds with GET /v1/projects/{name}/schedules (the `ListSchedules` operationId).
+	ListSchedulesWithResponse(ctx context.Context, name ProjectName, params *ListSchedulesParams, reqEditors ...RequestEditorFn) (*ListSchedulesResponse, error)
+
+	// RemoveScheduleWithResponse Remove a schedule
+	//
+	// Remove a schedule; its runs stay. 204 also if there is none.
+	//
+	// Returns a wrapper object for the known response body format(s).
+	//
+	// Corresponds with DELETE /v1/projects/{name}/schedules/{schedule} (the `RemoveSchedule` operationId).
+	RemoveScheduleWithResponse(ctx context.Context, name ProjectName, schedule string, reqEditors ...RequestEditorFn) (*RemoveScheduleResponse, error)
+
+	// SetScheduleWithBodyWithResponse Set a schedule
+	//
+	// Set a schedule: create it, or replace it whole.
+	//
+	// Takes any type of body and a specified content type, and returns a wrapper object for the known response body format(s).
+	//
+	// Corresponds with PUT /v1/projects/{name}/schedules/{schedule} (the `SetSchedule` operationId).
+	SetScheduleWithBodyWithResponse(ctx context.Context, name ProjectName, schedule string, contentType string, body io.Reader, reqEditors ...RequestEditorFn) (*SetScheduleResponse, error)
+
+	// SetScheduleWithResponse Set a schedule
+	//
+	// Set a schedule: create it, or replace it whole.
+	//
+	// Takes a body of the `application/json` content type, and returns a wrapper object for the known response body format(s).
+	//
+	// Corresponds with PUT /v1/projects/{name}/schedules/{schedule} (the `SetSchedule` operationId).
+	SetScheduleWithResponse(ctx context.Context, name ProjectName, schedule string, body SetScheduleJSONRequestBody, reqEditors ...RequestEditorFn) (*SetScheduleResponse, error)
 
 	// GetUsageWithResponse Get a project's usage
 	//
@@ -5924,6 +6508,153 @@ func (r SetVariableResponse) ContentType() string {
 	return ""
 }
 
+type ListSchedulesResponse struct {
+	Body         []byte
+	HTTPResponse *http.Response
+	// JSON200 the response for an HTTP 200 `application/json` response
+	JSON200 *struct {
+		Data       []Schedule `json:"data"`
+		Pagination Pagination `json:"pagination"`
+	}
+	// JSONDefault the response for an HTTP default `application/json` response
+	JSONDefault *Error
+}
+
+// GetJSON200 returns the response for an HTTP 200 `application/json` response
+func (r ListSchedulesResponse) GetJSON200() *struct {
+	Data       []Schedule `json:"data"`
+	Pagination Pagination `json:"pagination"`
+} {
+	return r.JSON200
+}
+
+// GetJSONDefault returns the response for an HTTP default `application/json` response
+func (r ListSchedulesResponse) GetJSONDefault() *Error {
+	return r.JSONDefault
+}
+
+// GetBody returns the raw response body bytes
+func (r ListSchedulesResponse) GetBody() []byte {
+	return r.Body
+}
+
+// Status returns HTTPResponse.Status
+func (r ListSchedulesResponse) Status() string {
+	if r.HTTPResponse != nil {
+		return r.HTTPResponse.Status
+	}
+	return http.StatusText(0)
+}
+
+// StatusCode returns HTTPResponse.StatusCode
+func (r ListSchedulesResponse) StatusCode() int {
+	if r.HTTPResponse != nil {
+		return r.HTTPResponse.StatusCode
+	}
+	return 0
+}
+
+// ContentType is a convenience method to retrieve the Content-Type value from the HTTP response headers
+func (r ListSchedulesResponse) ContentType() string {
+	if r.HTTPResponse != nil {
+		return r.HTTPResponse.Header.Get("Content-Type")
+	}
+	return ""
+}
+
+type RemoveScheduleResponse struct {
+	Body         []byte
+	HTTPResponse *http.Response
+	// JSONDefault the response for an HTTP default `application/json` response
+	JSONDefault *Error
+}
+
+// GetJSONDefault returns the response for an HTTP default `application/json` response
+func (r RemoveScheduleResponse) GetJSONDefault() *Error {
+	return r.JSONDefault
+}
+
+// GetBody returns the raw response body bytes
+func (r RemoveScheduleResponse) GetBody() []byte {
+	return r.Body
+}
+
+// Status returns HTTPResponse.Status
+func (r RemoveScheduleResponse) Status() string {
+	if r.HTTPResponse != nil {
+		return r.HTTPResponse.Status
+	}
+	return http.StatusText(0)
+}
+
+// StatusCode returns HTTPResponse.StatusCode
+func (r RemoveScheduleResponse) StatusCode() int {
+	if r.HTTPResponse != nil {
+		return r.HTTPResponse.StatusCode
+	}
+	return 0
+}
+
+// ContentType is a convenience method to retrieve the Content-Type value from the HTTP response headers
+func (r RemoveScheduleResponse) ContentType() string {
+	if r.HTTPResponse != nil {
+		return r.HTTPResponse.Header.Get("Content-Type")
+	}
+	return ""
+}
+
+type SetScheduleResponse struct {
+	Body         []byte
+	HTTPResponse *http.Response
+	// JSON200 the response for an HTTP 200 `application/json` response
+	JSON200 *struct {
+		Data Schedule `json:"data"`
+	}
+	// JSONDefault the response for an HTTP default `application/json` response
+	JSONDefault *Error
+}
+
+// GetJSON200 returns the response for an HTTP 200 `application/json` response
+func (r SetScheduleResponse) GetJSON200() *struct {
+	Data Schedule `json:"data"`
+} {
+	return r.JSON200
+}
+
+// GetJSONDefault returns the response for an HTTP default `application/json` response
+func (r SetScheduleResponse) GetJSONDefault() *Error {
+	return r.JSONDefault
+}
+
+// GetBody returns the raw response body bytes
+func (r SetScheduleResponse) GetBody() []byte {
+	return r.Body
+}
+
+// Status returns HTTPResponse.Status
+func (r SetScheduleResponse) Status() string {
+	if r.HTTPResponse != nil {
+		return r.HTTPResponse.Status
+	}
+	return http.StatusText(0)
+}
+
+// StatusCode returns HTTPResponse.StatusCode
+func (r SetScheduleResponse) StatusCode() int {
+	if r.HTTPResponse != nil {
+		return r.HTTPResponse.StatusCode
+	}
+	return 0
+}
+
+// ContentType is a convenience method to retrieve the Content-Type value from the HTTP response headers
+func (r SetScheduleResponse) ContentType() string {
+	if r.HTTPResponse != nil {
+		return r.HTTPResponse.Header.Get("Content-Type")
+	}
+	return ""
+}
+
 type GetUsageResponse struct {
 	Body         []byte
 	HTTPResponse *http.Response
@@ -6866,6 +7597,66 @@ func (c *ClientWithResponses) SetVariableWithResponse(ctx context.Context, name 
 	return ParseSetVariableResponse(rsp)
 }
 
+// ListSchedulesWithResponse List schedules
+//
+// List the schedules with their last and next time, in the order of the project.
+//
+// Returns a wrapper object for the known response body format(s).
+//
+// Corresponds with GET /v1/projects/{name}/schedules (the `ListSchedules` operationId).
+func (c *ClientWithResponses) ListSchedulesWithResponse(ctx context.Context, name ProjectName, params *ListSchedulesParams, reqEditors ...RequestEditorFn) (*ListSchedulesResponse, error) {
+	rsp, err := c.ListSchedules(ctx, name, params, reqEditors...)
+	if err != nil {
+		return nil, err
+	}
+	return ParseListSchedulesResponse(rsp)
+}
+
+// RemoveScheduleWithResponse Remove a schedule
+//
+// Remove a schedule; its runs stay. 204 also if there is none.
+//
+// Returns a wrapper object for the known response body format(s).
+//
+// Corresponds with DELETE /v1/projects/{name}/schedules/{schedule} (the `RemoveSchedule` operationId).
+func (c *ClientWithResponses) RemoveScheduleWithResponse(ctx context.Context, name ProjectName, schedule string, reqEditors ...RequestEditorFn) (*RemoveScheduleResponse, error) {
+	rsp, err := c.RemoveSchedule(ctx, name, schedule, reqEditors...)
+	if err != nil {
+		return nil, err
+	}
+	return ParseRemoveScheduleResponse(rsp)
+}
+
+// SetScheduleWithBodyWithResponse Set a schedule
+//
+// Set a schedule: create it, or replace it whole.
+//
+// Takes any type of body and a specified content type, and returns a wrapper object for the known response body format(s).
+//
+// Corresponds with PUT /v1/projects/{name}/schedules/{schedule} (the `SetSchedule` operationId).
+func (c *ClientWithResponses) SetScheduleWithBodyWithResponse(ctx context.Context, name ProjectName, schedule string, contentType string, body io.Reader, reqEditors ...RequestEditorFn) (*SetScheduleResponse, error) {
+	rsp, err := c.SetScheduleWithBody(ctx, name, schedule, contentType, body, reqEditors...)
+	if err != nil {
+		return nil, err
+	}
+	return ParseSetScheduleResponse(rsp)
+}
+
+// SetScheduleWithResponse Set a schedule
+//
+// Set a schedule: create it, or replace it whole.
+//
+// Takes a body of the `application/json` content type, and returns a wrapper object for the known response body format(s).
+//
+// Corresponds with PUT /v1/projects/{name}/schedules/{schedule} (the `SetSchedule` operationId).
+func (c *ClientWithResponses) SetScheduleWithResponse(ctx context.Context, name ProjectName, schedule string, body SetScheduleJSONRequestBody, reqEditors ...RequestEditorFn) (*SetScheduleResponse, error) {
+	rsp, err := c.SetSchedule(ctx, name, schedule, body, reqEditors...)
+	if err != nil {
+		return nil, err
+	}
+	return ParseSetScheduleResponse(rsp)
+}
+
 // GetUsageWithResponse Get a project's usage
 //
 // Return the usage of a project's runs and builds by the UTC day they ended, as JSON or CSV (Accept).
@@ -7715,6 +8506,106 @@ func ParseSetVariableResponse(rsp *http.Response) (*SetVariableResponse, error) 
 	case strings.Contains(rsp.Header.Get("Content-Type"), "json") && rsp.StatusCode == 200:
 		var dest struct {
 			Data Variable `json:"data"`
+		}
+		if err := json.Unmarshal(bodyBytes, &dest); err != nil {
+			return nil, err
+		}
+		response.JSON200 = &dest
+
+	case strings.Contains(rsp.Header.Get("Content-Type"), "json") && true:
+		var dest Error
+		if err := json.Unmarshal(bodyBytes, &dest); err != nil {
+			return nil, err
+		}
+		response.JSONDefault = &dest
+
+	}
+
+	return response, nil
+}
+
+// ParseListSchedulesResponse parses an HTTP response from a ListSchedulesWithResponse call
+func ParseListSchedulesResponse(rsp *http.Response) (*ListSchedulesResponse, error) {
+	bodyBytes, err := io.ReadAll(rsp.Body)
+	defer func() { _ = rsp.Body.Close() }()
+	if err != nil {
+		return nil, err
+	}
+
+	response := &ListSchedulesResponse{
+		Body:         bodyBytes,
+		HTTPResponse: rsp,
+	}
+
+	switch {
+	case strings.Contains(rsp.Header.Get("Content-Type"), "json") && rsp.StatusCode == 200:
+		var dest struct {
+			Data       []Schedule `json:"data"`
+			Pagination Pagination `json:"pagination"`
+		}
+		if err := json.Unmarshal(bodyBytes, &dest); err != nil {
+			return nil, err
+		}
+		response.JSON200 = &dest
+
+	case strings.Contains(rsp.Header.Get("Content-Type"), "json") && true:
+		var dest Error
+		if err := json.Unmarshal(bodyBytes, &dest); err != nil {
+			return nil, err
+		}
+		response.JSONDefault = &dest
+
+	}
+
+	return response, nil
+}
+
+// ParseRemoveScheduleResponse parses an HTTP response from a RemoveScheduleWithResponse call
+func ParseRemoveScheduleResponse(rsp *http.Response) (*RemoveScheduleResponse, error) {
+	bodyBytes, err := io.ReadAll(rsp.Body)
+	defer func() { _ = rsp.Body.Close() }()
+	if err != nil {
+		return nil, err
+	}
+
+	response := &RemoveScheduleResponse{
+		Body:         bodyBytes,
+		HTTPResponse: rsp,
+	}
+
+	switch {
+	case rsp.StatusCode == 204:
+		break // No content-type
+
+	case strings.Contains(rsp.Header.Get("Content-Type"), "json") && true:
+		var dest Error
+		if err := json.Unmarshal(bodyBytes, &dest); err != nil {
+			return nil, err
+		}
+		response.JSONDefault = &dest
+
+	}
+
+	return response, nil
+}
+
+// ParseSetScheduleResponse parses an HTTP response from a SetScheduleWithResponse call
+func ParseSetScheduleResponse(rsp *http.Response) (*SetScheduleResponse, error) {
+	bodyBytes, err := io.ReadAll(rsp.Body)
+	defer func() { _ = rsp.Body.Close() }()
+	if err != nil {
+		return nil, err
+	}
+
+	response := &SetScheduleResponse{
+		Body:         bodyBytes,
+		HTTPResponse: rsp,
+	}
+
+	switch {
+	case strings.Contains(rsp.Header.Get("Content-Type"), "json") && rsp.StatusCode == 200:
+		var dest struct {
+			Data Schedule `json:"data"`
 		}
 		if err := json.Unmarshal(bodyBytes, &dest); err != nil {
 			return nil, err

@@ -121,6 +121,18 @@ class ControllerMetrics:
             ("result", "reason"),
             registry=self.registry,
         )
+        self.schedule_ticks = Counter(
+            "crewyard_schedule_ticks_total",
+            "Due times of schedules, by what became of them.",
+            ("result",),
+            registry=self.registry,
+        )
+        self.schedule_delay = Histogram(
+            "crewyard_schedule_delay_seconds",
+            "From the time of a schedule to its Run.",
+            registry=self.registry,
+            buckets=(0.03, 0.1, 0.3, 1, 3, 10, 30, 100, 300, 1000, 3000, 10000),
+        )
         self._init_labels()
         self.queued = Histogram(
             "crewyard_run_queue_seconds",
@@ -145,3 +157,5 @@ class ControllerMetrics:
                 self.invalid_statuses.labels(kind.plural, result)
         for result in ("passing", "refused"):
             self.github.labels(result)
+        for result in ("started", "missed", "queue_full", "refused"):
+            self.schedule_ticks.labels(result)

@@ -7,6 +7,7 @@ from controller.runtime import event_map
 from controller.runtime.cache import ObjectCache
 from controller.runtime.queues import Queues
 from controller.runtime.workqueue import ReconcileKey
+from crds import kinds
 from crds.kinds import Kind
 
 
@@ -22,7 +23,12 @@ class EventHandlers:
 
         `by` is the key being reconciled; it is not enqueued again.
         """
-        if self._cache.put(kind, obj):
+        before = self._cache.get(kind, obj["metadata"]["name"]) if kind == kinds.PROJECT else None
+        if not self._cache.put(kind, obj):
+            return
+        if event_map.is_schedule_record(before, obj):
+            self._queues.add(event_map.schedules(obj["metadata"]["name"]))
+        else:
             self._enqueue(kind, obj, by)
 
     def on_delete(self, kind: Kind, obj: Mapping[str, Any]) -> None:

@@ -15,7 +15,8 @@ SOURCE = "sources"
 """Key kind: poll the git repository of a Project."""
 GITHUB = "github"
 """Key kind: report a Deployment to GitHub."""
-
+SCHEDULES = "schedules"
+"""Key kind: start the due Runs of a Project's schedules."""
 
 COMPONENT_PRUNE = "prune"
 """Component label of pods that delete images of a Project."""
@@ -44,6 +45,11 @@ def admission(name: str) -> ReconcileKey:
 def source(name: str) -> ReconcileKey:
     """Return the key of a Project's git repository."""
     return ReconcileKey(SOURCE, name)
+
+
+def schedules(name: str) -> ReconcileKey:
+    """Return the key of a Project's schedules."""
+    return ReconcileKey(SCHEDULES, name)
 
 
 def github(name: str) -> ReconcileKey:
@@ -79,7 +85,7 @@ def keys_of(
 ) -> Iterator[ReconcileKey]:
     """Yield the keys to reconcile after `obj` was added, changed or `deleted`."""
     if kind == kinds.RUN:
-        yield from _run_keys(Run(obj), cache)
+        yield from _run_keys(Run(obj), deleted)
     elif kind == kinds.POD:
         yield from _pod_keys(Pod(obj), deleted)
     elif kind == kinds.DEPLOYMENT:
@@ -94,14 +100,37 @@ def keys_of(
         view = Project(obj)
         yield project(view.name)
         yield source(view.name)
+        if view.spec.get("schedules") or view.status.get("schedules"):
+            yield schedules(view.name)
         yield from unbuilt(cache, view.name)
         yield from waiting_runs(cache, project=view.name)
         if "github" in view.spec:
             yield from (github(build.name) for build in deployments_of(cache, view.name))
 
 
-def _run_keys(view: Run, cache: ObjectCache) -> Iterator[ReconcileKey]:
+def is_schedule_record(before: Mapping[str, Any] | None, after: Mapping[str, Any]) -> bool:
+    """Return whether a version of a Project differs only in `status.schedules`, read by nothing else."""
+    if before is None:
+        return False
+
+    def rest(obj: Mapping[str, Any]) -> tuple[object, ...]:
+        metadata, status = obj["metadata"], obj.get("status") or {}
+        kept = tuple(metadata.get(key) for key in ("uid", "generation", "deletionTimestamp", "labels"))
+        return *kept, {key: value for key, value in status.items() if key != "schedules"}
+
+    return rest(before) == rest(after) and _annotations(before) == _annotations(after)
+
+
+def _annotations(obj: Mapping[str, Any]) -> dict[str, Any]:
+    """Return the annotations that the cache keeps; the spec's generation tells changes of kubectl's own."""
+    annotations = obj["metadata"].get("annotations") or {}
+    return {key: value for key, value in annotations.items() if key.startswith(f"{names.GROUP}/")}
+
+
+def _run_keys(view: Run, deleted: bool) -> Iterator[ReconcileKey]:
     yield run(view.name)
+    if names.LABEL_SCHEDULE in view.labels and view.project and (view.ended or deleted):
+        yield schedules(view.project)
     if (view.ended or view.result is not None) and view.project:
         yield admission(view.project)
 

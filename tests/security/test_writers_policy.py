@@ -93,13 +93,14 @@ FOREIGN = [
     (CONTROLLER, "status", {"claim": CLAIM}),
     (CONTROLLER, "status", {"result": RESULT}),
     (CONTROLLER, "status", {"phase": "Running", "result": RESULT}),
-    (CONTROLLER, "", {"cancel": True}),
     (CONTROLLER, "", {"deployment": "dep-x"}),
+    (CONTROLLER, "", {"deployment": "dep-x", "cancel": True}),
 ]
 OWN = [
     (API, "status", {"claim": CLAIM}),
     (API, "status", {"result": RESULT}),
     (API, "", {"cancel": True}),
+    (CONTROLLER, "", {"cancel": True}),
     (CONTROLLER, "status", {"phase": "Running"}),
     (CONTROLLER, "status", {"pod": {"name": "x", "uid": "y"}}),
 ]

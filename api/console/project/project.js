@@ -1,4 +1,4 @@
-// A project: its deployments, runs, variables and usage, and the form of a new run.
+// A project: its deployments, runs, schedules, variables and usage, and the form of a new run.
 
 import { ApiError, change, get, list, randomHex } from "../api.js";
 import { statusBadge, fill, h, errorBox, notify, table } from "../dom.js";
@@ -6,10 +6,11 @@ import { ago } from "../format.js";
 import { pages, ready } from "./projects.js";
 import { linkTo } from "../router.js";
 import { table as runTable } from "../run/runs.js";
+import { schedules } from "./schedules.js";
 import { usage } from "./usage.js";
 import { variables } from "./variables.js";
 
-const TABS = [["deployments", "Deployments"], ["runs", "Runs"], ["variables", "Variables"], ["usage", "Usage"]];
+const TABS = [["deployments", "Deployments"], ["runs", "Runs"], ["schedules", "Schedules"], ["variables", "Variables"], ["usage", "Usage"]];
 
 export async function project(container, { name, tab = "deployments" }, query, signal) {
   document.title = `${name} · Crewyard`;
@@ -21,7 +22,7 @@ export async function project(container, { name, tab = "deployments" }, query, s
     details.ready.status === false && errorBox(details.ready.reason, details.ready.message),
     h("nav", { class: "tabs", "aria-label": "Project" }, TABS.map(([id, title]) =>
       h("a", { href: linkTo("projects", name, id), "aria-current": id === tab ? "page" : null }, title))), body);
-  const views = { deployments, runs, variables, usage };
+  const views = { deployments, runs, schedules, variables, usage };
   await (views[tab] ?? deployments)(body, name, query, signal, active);
 }
 

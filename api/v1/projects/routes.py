@@ -12,6 +12,7 @@ from api.routing.endpoint import Endpoint, EndpointCall
 from api.store.index.projects import ProjectRow
 from api.v1 import lookup
 from api.v1.projects import schema, view
+from api.v1.schedules import check as schedule_check
 from crds import names
 from crds.kinds import PROJECT
 from crds.objects import DEFAULT_PLAN, Project
@@ -60,6 +61,7 @@ async def create(call: EndpointCall) -> web.StreamResponse:
     _check_plan(call, DEFAULT_PLAN)
     metadata = {"name": name, "labels": {names.LABEL_PROJECT: name}}
     body = {"metadata": metadata, "spec": view.spec(call.body)}
+    schedule_check.check_project_schedules(call, name, body["spec"])
     try:
         row = await _record(call, await call.services.kube.create(PROJECT, body))
     except kube_errors.AlreadyExists as error:
@@ -86,6 +88,7 @@ async def update(call: EndpointCall) -> web.StreamResponse:
     # Refused early where the row shows it; `_patch` decides on the object.
     _require_admin(call, row.name, view.admin_fields(call.body))
     _check_plan(call, row.as_object().plan)
+    schedule_check.check_project_schedules(call, row.name, view.spec(call.body))
     return responses.item(view.item(await _record(call, await _patch(call, row))))
 
 

@@ -74,6 +74,7 @@ EXAMPLE: dict[str, Any] = {
     "webhook": None,
     "github": None,
     "oidc": None,
+    "schedules": None,
     "retention": None,
     "created_at": EXAMPLE_TIMESTAMP,
     "active_deployment_id": EXAMPLE_DEPLOYMENT_ID,

@@ -20,6 +20,7 @@ from crewyard.cli.commands.logs import logs
 from crewyard.cli.commands.projects import projects
 from crewyard.cli.commands.run import run
 from crewyard.cli.commands.runs import runs
+from crewyard.cli.commands.schedules import schedules
 from crewyard.cli.commands.usage import usage
 from crewyard.cli.context import SERVICE, USAGE, CliContext
 from crewyard.cli.output import Output, StdoutClosed
@@ -57,6 +58,7 @@ for _command in (
     rollback,
     projects,
     env,
+    schedules,
     keys,
     usage,
     login,

@@ -127,6 +127,67 @@ export interface paths {
         patch?: never;
         trace?: never;
     };
+    "/v1/projects/{name}/schedules": {
+        parameters: {
+            query?: never;
+            header?: never;
+            path: {
+                /**
+                 * @description A project's name: lower-case letters, digits and hyphens, for example research-crew.
+                 * @example research
+                 */
+                name: components["schemas"]["ProjectName"];
+            };
+            cookie?: never;
+        };
+        /**
+         * List schedules
+         * @description List the schedules with their last and next time, in the order of the project.
+         */
+        get: operations["list_schedules"];
+        put?: never;
+        post?: never;
+        delete?: never;
+        options?: never;
+        head?: never;
+        patch?: never;
+        trace?: never;
+    };
+    "/v1/projects/{name}/schedules/{schedule}": {
+        parameters: {
+            query?: never;
+            header?: never;
+            path: {
+                /**
+                 * @description A project's name: lower-case letters, digits and hyphens, for example research-crew.
+                 * @example research
+                 */
+                name: components["schemas"]["ProjectName"];
+                /**
+                 * @description The name of the schedule, unique in the project; names of its Runs contain it.
+                 * @example weekdays
+                 */
+                schedule: string;
+            };
+            cookie?: never;
+        };
+        get?: never;
+        /**
+         * Set a schedule
+         * @description Set a schedule: create it, or replace it whole.
+         */
+        put: operations["set_schedule"];
+        post?: never;
+        /**
+         * Remove a schedule
+         * @description Remove a schedule; its runs stay. 204 also if there is none.
+         */
+        delete: operations["remove_schedule"];
+        options?: never;
+        head?: never;
+        patch?: never;
+        trace?: never;
+    };
     "/v1/uploads": {
         parameters: {
             query?: never;
@@ -1064,6 +1125,28 @@ export interface components {
                 /** @description The permissions of such a workflow in this project. */
                 scopes: ("read" | "run" | "deploy")[];
             }[] | null;
+            /** @description Times at which runs of the active Deployment start automatically, with the semantics of a Kubernetes CronJob. */
+            schedules: {
+                /** @description The name of the schedule, unique in the project; names of its Runs contain it. */
+                name: string;
+                /** @description Minute, hour, day of the month, month and day of the week, for example "0 7 * * MON-FRI"; or @hourly, @daily, @weekly, @monthly or @yearly. */
+                cron: string;
+                /** @description The time zone of cron, a name such as Europe/Berlin. Defaults to UTC. */
+                time_zone?: string;
+                /** @description The input of each run, a JSON object. Defaults to {}. */
+                input?: Record<string, never>;
+                /** @description What each run calls instead of the deployment's entrypoint, as spec.entrypoint of a Run. */
+                entrypoint?: string;
+                /**
+                 * @description What happens at a time while the schedule's previous run has not ended - Allow starts another one, Forbid starts it once the previous one has ended, Replace cancels the previous one. Defaults to Allow.
+                 * @enum {string}
+                 */
+                concurrency_policy?: "Allow" | "Forbid" | "Replace";
+                /** @description How late a run may start, for example 5m; after that its time is missed. Without it, the newest missed run starts as soon as possible. */
+                starting_deadline?: string;
+                /** @description Starts no run while true. Times that pass meanwhile count as missed. */
+                suspend?: boolean;
+            }[] | null;
             /** @description Retention of runs, deployments and records. */
             retention: {
                 /** @description How long a Run object is kept after its end, for example 10m. Its record is kept longer. */
@@ -1251,6 +1334,28 @@ export interface components {
                 /** @description The permissions of such a workflow in this project. */
                 scopes: ("read" | "run" | "deploy")[];
             }[] | null;
+            /** @description Times at which runs of the active Deployment start automatically, with the semantics of a Kubernetes CronJob. */
+            schedules?: {
+                /** @description The name of the schedule, unique in the project; names of its Runs contain it. */
+                name: string;
+                /** @description Minute, hour, day of the month, month and day of the week, for example "0 7 * * MON-FRI"; or @hourly, @daily, @weekly, @monthly or @yearly. */
+                cron: string;
+                /** @description The time zone of cron, a name such as Europe/Berlin. Defaults to UTC. */
+                time_zone?: string;
+                /** @description The input of each run, a JSON object. Defaults to {}. */
+                input?: Record<string, never>;
+                /** @description What each run calls instead of the deployment's entrypoint, as spec.entrypoint of a Run. */
+                entrypoint?: string;
+                /**
+                 * @description What happens at a time while the schedule's previous run has not ended - Allow starts another one, Forbid starts it once the previous one has ended, Replace cancels the previous one. Defaults to Allow.
+                 * @enum {string}
+                 */
+                concurrency_policy?: "Allow" | "Forbid" | "Replace";
+                /** @description How late a run may start, for example 5m; after that its time is missed. Without it, the newest missed run starts as soon as possible. */
+                starting_deadline?: string;
+                /** @description Starts no run while true. Times that pass meanwhile count as missed. */
+                suspend?: boolean;
+            }[] | null;
             /** @description Retention of runs, deployments and records. */
             retention?: {
                 /** @description How long a Run object is kept after its end, for example 10m. Its record is kept longer. */
@@ -1429,6 +1534,28 @@ export interface components {
                 /** @description The permissions of such a workflow in this project. */
                 scopes: ("read" | "run" | "deploy")[];
             }[];
+            /** @description Times at which runs of the active Deployment start automatically, with the semantics of a Kubernetes CronJob. */
+            schedules?: {
+                /** @description The name of the schedule, unique in the project; names of its Runs contain it. */
+                name: string;
+                /** @description Minute, hour, day of the month, month and day of the week, for example "0 7 * * MON-FRI"; or @hourly, @daily, @weekly, @monthly or @yearly. */
+                cron: string;
+                /** @description The time zone of cron, a name such as Europe/Berlin. Defaults to UTC. */
+                time_zone?: string;
+                /** @description The input of each run, a JSON object. Defaults to {}. */
+                input?: Record<string, never>;
+                /** @description What each run calls instead of the deployment's entrypoint, as spec.entrypoint of a Run. */
+                entrypoint?: string;
+                /**
+                 * @description What happens at a time while the schedule's previous run has not ended - Allow starts another one, Forbid starts it once the previous one has ended, Replace cancels the previous one. Defaults to Allow.
+                 * @enum {string}
+                 */
+                concurrency_policy?: "Allow" | "Forbid" | "Replace";
+                /** @description How late a run may start, for example 5m; after that its time is missed. Without it, the newest missed run starts as soon as possible. */
+                starting_deadline?: string;
+                /** @description Starts no run while true. Times that pass meanwhile count as missed. */
+                suspend?: boolean;
+            }[];
             /** @description Retention of runs, deployments and records. */
             retention?: {
                 /** @description How long a Run object is kept after its end, for example 10m. Its record is kept longer. */
@@ -1581,6 +1708,62 @@ export interface components {
             completed_at: string | null;
             /** @description Run time of the crew in milliseconds; null before it finishes. */
             duration_ms: number | null;
+        };
+        /** Schedule */
+        Schedule: {
+            /** @description The name of the schedule, unique in the project; names of its Runs contain it. */
+            name: string;
+            /** @description Minute, hour, day of the month, month and day of the week, for example "0 7 * * MON-FRI"; or @hourly, @daily, @weekly, @monthly or @yearly. */
+            cron: string;
+            /** @description The input of each run, a JSON object. Defaults to {}. */
+            input: Record<string, never> | null;
+            /** @description What each run calls instead of the deployment's entrypoint, as spec.entrypoint of a Run. */
+            entrypoint: string | null;
+            /** @description How late a run may start, for example 5m; after that its time is missed. Without it, the newest missed run starts as soon as possible. */
+            starting_deadline: string | null;
+            /** @description The time zone of cron, a name such as Europe/Berlin. Defaults to UTC. */
+            time_zone: string;
+            /**
+             * @description What happens at a time while the schedule's previous run has not ended - Allow starts another one, Forbid starts it once the previous one has ended, Replace cancels the previous one. Defaults to Allow.
+             * @enum {string}
+             */
+            concurrency_policy: "Allow" | "Forbid" | "Replace";
+            /** @description Starts no run while true. Times that pass meanwhile count as missed. */
+            suspend: boolean;
+            /**
+             * Format: date-time
+             * @description The time for which a run was last created.
+             */
+            last_time: string | null;
+            /** @description The id of that run; null before the first. */
+            last_run_id: components["schemas"]["RunId"] | null;
+            /**
+             * Format: date-time
+             * @description The first time that is not handled; in the past while the schedule is suspended or waits.
+             */
+            next_time: string | null;
+            /** @description Why the last due time has not started a run, with the next step; null if it has. */
+            message: string | null;
+        };
+        /** ScheduleSpec */
+        ScheduleSpec: {
+            /** @description Minute, hour, day of the month, month and day of the week, for example "0 7 * * MON-FRI"; or @hourly, @daily, @weekly, @monthly or @yearly. */
+            cron: string;
+            /** @description The time zone of cron, a name such as Europe/Berlin. Defaults to UTC. */
+            time_zone?: string;
+            /** @description The input of each run, a JSON object. Defaults to {}. */
+            input?: Record<string, never>;
+            /** @description What each run calls instead of the deployment's entrypoint, as spec.entrypoint of a Run. */
+            entrypoint?: string;
+            /**
+             * @description What happens at a time while the schedule's previous run has not ended - Allow starts another one, Forbid starts it once the previous one has ended, Replace cancels the previous one. Defaults to Allow.
+             * @enum {string}
+             */
+            concurrency_policy?: "Allow" | "Forbid" | "Replace";
+            /** @description How late a run may start, for example 5m; after that its time is missed. Without it, the newest missed run starts as soon as possible. */
+            starting_deadline?: string;
+            /** @description Starts no run while true. Times that pass meanwhile count as missed. */
+            suspend?: boolean;
         };
         /** Upload */
         Upload: {
@@ -2090,6 +2273,144 @@ export interface operations {
         requestBody?: never;
         responses: {
             /** @description The variable is not set. */
+            204: {
+                headers: {
+                    [name: string]: unknown;
+                };
+                content?: never;
+            };
+            /** @description A failure. */
+            default: {
+                headers: {
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/json": components["schemas"]["Error"];
+                };
+            };
+        };
+    };
+    list_schedules: {
+        parameters: {
+            query?: {
+                /** @description Page number. */
+                page?: number;
+                /** @description Items per page. */
+                per_page?: number;
+            };
+            header?: never;
+            path: {
+                /**
+                 * @description A project's name: lower-case letters, digits and hyphens, for example research-crew.
+                 * @example research
+                 */
+                name: components["schemas"]["ProjectName"];
+            };
+            cookie?: never;
+        };
+        requestBody?: never;
+        responses: {
+            /** @description A page, newest first. */
+            200: {
+                headers: {
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/json": {
+                        data: components["schemas"]["Schedule"][];
+                        pagination: components["schemas"]["Pagination"];
+                    };
+                };
+            };
+            /** @description A failure. */
+            default: {
+                headers: {
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/json": components["schemas"]["Error"];
+                };
+            };
+        };
+    };
+    set_schedule: {
+        parameters: {
+            query?: never;
+            header?: never;
+            path: {
+                /**
+                 * @description A project's name: lower-case letters, digits and hyphens, for example research-crew.
+                 * @example research
+                 */
+                name: components["schemas"]["ProjectName"];
+                /**
+                 * @description The name of the schedule, unique in the project; names of its Runs contain it.
+                 * @example weekdays
+                 */
+                schedule: string;
+            };
+            cookie?: never;
+        };
+        requestBody: {
+            content: {
+                /**
+                 * @example {
+                 *       "cron": "0 7 * * MON-FRI",
+                 *       "time_zone": "Europe/Berlin",
+                 *       "input": {
+                 *         "topic": "tides"
+                 *       },
+                 *       "concurrency_policy": "Forbid",
+                 *       "starting_deadline": "10m"
+                 *     }
+                 */
+                "application/json": components["schemas"]["ScheduleSpec"];
+            };
+        };
+        responses: {
+            /** @description The object. */
+            200: {
+                headers: {
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/json": {
+                        data: components["schemas"]["Schedule"];
+                    };
+                };
+            };
+            /** @description A failure. */
+            default: {
+                headers: {
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/json": components["schemas"]["Error"];
+                };
+            };
+        };
+    };
+    remove_schedule: {
+        parameters: {
+            query?: never;
+            header?: never;
+            path: {
+                /**
+                 * @description A project's name: lower-case letters, digits and hyphens, for example research-crew.
+                 * @example research
+                 */
+                name: components["schemas"]["ProjectName"];
+                /**
+                 * @description The name of the schedule, unique in the project; names of its Runs contain it.
+                 * @example weekdays
+                 */
+                schedule: string;
+            };
+            cookie?: never;
+        };
+        requestBody?: never;
+        responses: {
+            /** @description There is no such schedule. */
             204: {
                 headers: {
                     [name: string]: unknown;

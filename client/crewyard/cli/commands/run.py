@@ -2,11 +2,10 @@
 
 import json
 from pathlib import Path
-from typing import Any
 
 import click
 
-from crewyard.cli import event_lines, read_text
+from crewyard.cli import event_lines, json_object
 from crewyard.cli.commands.runs import COLUMNS
 from crewyard.cli.context import CANCELED, FAILED, CliContext, with_context
 from crewyard.errors import CrewyardError
@@ -48,9 +47,7 @@ def run(
     Ctrl-C stops following, not the run; `crewyard runs cancel` stops it.
     Exit codes: 0 succeeded, 1 failed, 4 canceled.
     """
-    if text is not None and input_file is not None:
-        raise click.UsageError("give one of --input and --input-file")
-    inputs = _inputs(text, input_file)
+    inputs = json_object.read_inputs(text, input_file)
     client, output = context.client, context.output
     created = client.start_run(
         context.named_project(target),
@@ -58,8 +55,8 @@ def run(
         entrypoint=entrypoint,
         timeout=timeout,
         idempotency_key=idempotency_key,
-        config=_object(config_text, "--config"),
-        context=_object(context_text, "--context"),
+        config=json_object.parse(config_text, "--config"),
+        context=json_object.parse(context_text, "--context"),
     )
     if no_wait:
         output.details(client.get_run(created["id"]), COLUMNS)
@@ -89,25 +86,3 @@ def run(
         raise CrewyardError(
             f"the events ended, but {created['id']} is {finished['status']}; see crewyard runs show"
         )
-
-
-def _inputs(text: str | None, file: Path | None) -> dict[str, Any] | None:
-    """Return the inputs as an object. Raises UsageError."""
-    source = "--input"
-    if file is not None:
-        source = "standard input" if str(file) == "-" else str(file)
-        text = read_text.read(file)
-    return _object(text, source)
-
-
-def _object(text: str | None, source: str) -> dict[str, Any] | None:
-    """Return the JSON object in a text from `source`. Raises UsageError that locates the JSON error."""
-    if text is None:
-        return None
-    try:
-        value = json.loads(text)
-    except (ValueError, RecursionError) as error:
-        raise click.UsageError(f"{source} is not JSON: {error}") from None
-    if not isinstance(value, dict):
-        raise click.UsageError(f'{source} must be a JSON object, such as {{"topic": "boats"}}')
-    return value

@@ -1,0 +1,66 @@
+// The schedules of a project: times at which its active deployment runs automatically.
+
+import { change, list } from "../api.js";
+import { fill, h, errorBox, notify, table } from "../dom.js";
+import { linkTo } from "../router.js";
+
+const SPEC = ["cron", "time_zone", "input", "entrypoint", "concurrency_policy", "starting_deadline"];
+
+/** Show the schedules with their next time and last run, and the form of a new one. */
+export async function schedules(container, name, query, signal) {
+  const path = `/v1/projects/${encodeURIComponent(name)}/schedules`;
+  const { data } = await list(path, { per_page: 100 }, signal);
+  const reload = () => schedules(container, name, query, signal);
+  const errorArea = h("div");
+  const attempt = async (work, doneMessage) => {
+    try {
+      await work();
+      notify(doneMessage);
+      await reload();
+    } catch (error) {
+      fill(errorArea, errorBox(error.message, error.details?.field));
+    }
+  };
+  const put = (row, changes) => change("PUT", `${path}/${encodeURIComponent(row.name)}`,
+    { ...Object.fromEntries(SPEC.filter((field) => row[field] !== null && row[field] !== undefined).map((field) => [field, row[field]])), ...changes });
+  fill(container, table([
+    ["Name", (row) => row.name, "code"],
+    ["When", (row) => `${row.cron} ${row.time_zone}`, "code"],
+    ["Next", (row) => (row.suspend ? "suspended" : time(row.next_time))],
+    ["Last run", (row) => row.last_run_id && h("a", { href: linkTo("runs", row.last_run_id) }, time(row.last_time))],
+    ["", (row) => row.message],
+    ["", (row) => h("div", { class: "row" },
+      h("button", { "aria-label": `${row.suspend ? "Resume" : "Suspend"} ${row.name}`, onclick: () =>
+        attempt(() => put(row, { suspend: !row.suspend }), `${row.name} is ${row.suspend ? "resumed" : "suspended"}.`) },
+      row.suspend ? "Resume" : "Suspend"),
+      h("button", { class: "danger", "aria-label": `Remove ${row.name}`, onclick: () => {
+        if (confirm(`Remove ${row.name}?`)) attempt(() => change("DELETE", `${path}/${encodeURIComponent(row.name)}`), `${row.name} was removed.`);
+      } }, "Remove"))],
+  ], data, "No schedules."), form(attempt, put, errorArea));
+}
+
+function form(attempt, put, errorArea) {
+  const name = h("input", { id: "schedule", required: true, maxlength: 20, placeholder: "weekdays" });
+  const cron = h("input", { id: "cron", required: true, placeholder: "0 7 * * MON-FRI" });
+  const zone = h("input", { id: "zone", value: Intl.DateTimeFormat().resolvedOptions().timeZone || "UTC" });
+  const input = h("textarea", { id: "schedule-input", spellcheck: "false" }, "{}");
+  return h("form", { class: "box", onsubmit: (event) => {
+    event.preventDefault();
+    let parsed;
+    try {
+      parsed = JSON.parse(input.value || "{}");
+    } catch (error) {
+      fill(errorArea, errorBox("The input is not JSON.", String(error.message)));
+      return;
+    }
+    attempt(() => put({ name: name.value }, { cron: cron.value, time_zone: zone.value || "UTC", input: parsed }), `${name.value} is set.`);
+  } }, h("label", { for: "schedule" }, "Name"), name,
+    h("label", { for: "cron" }, "Minute, hour, day, month, weekday"), cron,
+    h("label", { for: "zone" }, "Time zone"), zone,
+    h("label", { for: "schedule-input" }, "Input (JSON)"), input,
+    h("p", {}, h("button", { class: "main" }, "Set schedule")), errorArea);
+}
+
+function time(text) {
+  return text ? new Date(text).toLocaleString([], { dateStyle: "medium", timeStyle: "short" }) : null;
+}

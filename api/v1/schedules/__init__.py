@@ -1,0 +1,1 @@
+"""Schedules of a project under `/v1`."""

@@ -1,0 +1,51 @@
+"""Checks of schedules in a request. Called by the routes of schedules and of projects."""
+
+from collections.abc import Mapping
+from typing import Any
+
+from api import errors
+from api.http import casing
+from api.http.json_encoding import encode
+from api.routing.endpoint import EndpointCall
+from crds import entrypoints
+from crds.schedules.cron import CronInvalid
+from crds.schedules.schedule import Schedule
+
+
+def check_schedule(call: EndpointCall, project: str, raw: Mapping[str, Any], path: str = "") -> None:
+    """Raise 400 for an impossible cron or zone, 403 without the scope for its entrypoint, 413 for its input.
+
+    `path` comes before the names of the fields in errors.
+    """
+    try:
+        Schedule(raw).ticks()
+    except CronInvalid as error:
+        raise errors.invalid(str(error), f"{path}{casing.snake(error.field)}") from error
+    entrypoint = raw.get("entrypoint")
+    if entrypoint and not entrypoints.is_name(entrypoint) and not call.caller.may("deploy", project):
+        raise errors.forbidden(
+            "an entrypoint other than a name of the deployment's configuration needs the scope deploy; leave "
+            "it out, or use a key that has it",
+            field=f"{path}entrypoint",
+            required_scope="deploy",
+        )
+    limit = call.services.config.limits.input_inline_bytes
+    if len(encode(raw.get("input") or {})) > limit:
+        raise errors.HttpApiError(
+            413,
+            f"input is larger than {limit} bytes; pass a URL that the crew fetches",
+            {"field": f"{path}input", "limit_bytes": limit},
+        )
+
+
+def check_project_schedules(call: EndpointCall, project: str, spec: Mapping[str, Any]) -> None:
+    """Check the schedules in the body of a project; they start runs, so they need the scope run."""
+    schedules = spec.get("schedules")
+    if schedules and not call.caller.may("run", project):
+        raise errors.forbidden(
+            "schedules needs the scope run; leave it out, or use a key that has it",
+            field="schedules",
+            required_scope="run",
+        )
+    for index, raw in enumerate(schedules or ()):
+        check_schedule(call, project, raw, f"schedules[{index}].")

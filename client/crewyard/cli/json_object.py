@@ -1,0 +1,33 @@
+"""JSON objects of options and files. Called by `run` and `schedules`."""
+
+import json
+from pathlib import Path
+from typing import Any
+
+import click
+
+from crewyard.cli import read_text
+
+
+def read_inputs(text: str | None, file: Path | None) -> dict[str, Any] | None:
+    """Return the inputs of --input or --input-file as an object. Raises UsageError."""
+    if text is not None and file is not None:
+        raise click.UsageError("give one of --input and --input-file")
+    source = "--input"
+    if file is not None:
+        source = "standard input" if str(file) == "-" else str(file)
+        text = read_text.read(file)
+    return parse(text, source)
+
+
+def parse(text: str | None, source: str) -> dict[str, Any] | None:
+    """Return the JSON object in a text from `source`. Raises UsageError that locates the JSON error."""
+    if text is None:
+        return None
+    try:
+        value = json.loads(text)
+    except (ValueError, RecursionError) as error:
+        raise click.UsageError(f"{source} is not JSON: {error}") from None
+    if not isinstance(value, dict):
+        raise click.UsageError(f'{source} must be a JSON object, such as {{"topic": "boats"}}')
+    return value

@@ -1,0 +1,1 @@
+"""Schedules of Projects: Runs created at their times."""

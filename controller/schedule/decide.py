@@ -1,0 +1,171 @@
+"""Decision about one schedule at one moment, with the semantics of a CronJob. Pure.
+
+`status.schedules[].nextTime` is the first tick that is not handled. Of several ticks that have passed,
+only the newest starts a Run; the others are reported as missed. A tick is handled once its Run exists,
+its deadline has passed, or the queue is full; with Forbid it waits for the previous Run until a newer
+tick takes its place.
+Called by `controller.schedule.reconcile`.
+"""
+
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass
+from datetime import datetime
+from typing import Any
+
+from controller.runtime.decision import ObjectEvent
+from controller.schedule.run_object import run_name
+from crds import durations
+from crds.schedules.cron import CronInvalid, MissedTicks
+from crds.schedules.schedule import FORBID, REPLACE, Schedule
+from crds.times import format_second, parse_time
+
+INVALID = "ScheduleInvalid"
+MISSED = "ScheduleMissed"
+WAITING = "ScheduleWaiting"
+QUEUE_FULL = "ScheduleQueueFull"
+
+Entry = Mapping[str, Any]
+
+
+@dataclass(frozen=True)
+class Surroundings:
+    """What else decides: the unfinished Runs of the schedule, and whether the project's queue is full."""
+
+    unfinished: Sequence[str] = ()
+    queue_full: bool = False
+
+
+@dataclass(frozen=True)
+class ScheduleDecision:
+    """The entry of the status; the tick to start, if one is; Runs to cancel; when to decide again."""
+
+    entry: dict[str, Any]
+    tick: datetime | None = None
+    cancel: tuple[str, ...] = ()
+    wake: datetime | None = None
+    retry_seconds: float | None = None
+    events: tuple[ObjectEvent, ...] = ()
+    outcomes: tuple[tuple[str, int], ...] = ()
+    """Ticks by what became of them, for the metric."""
+
+
+def first_tick(schedule: Schedule, before: Entry, now: datetime) -> datetime | None:
+    """Return the first tick that is not handled; a new or changed schedule begins now. Raises CronInvalid."""
+    ticks = schedule.ticks()
+    if before.get("expression") == schedule.expression and before.get("nextTime"):
+        return parse_time(str(before["nextTime"]))
+    return ticks.next_after(now)
+
+
+def is_due(schedule: Schedule, before: Entry, now: datetime) -> bool:
+    """Return whether a tick has to be handled; only then do the surroundings matter."""
+    try:
+        first = first_tick(schedule, before, now)
+    except CronInvalid:
+        return False
+    return first is not None and first <= now and not schedule.suspended
+
+
+def decide(
+    project_uid: str, schedule: Schedule, before: Entry, now: datetime, surroundings: Surroundings
+) -> ScheduleDecision:
+    """Return the decision about a schedule with the status entry `before`."""
+    entry = {"name": schedule.name, **{key: before[key] for key in ("lastTime", "lastRun") if key in before}}
+    try:
+        first = first_tick(schedule, before, now)
+    except CronInvalid as error:
+        message = f"schedule {schedule.name}: {error.field}: {error}"
+        return ScheduleDecision({**entry, "message": message}, events=_changed(before, INVALID, message))
+    if first is None:
+        return ScheduleDecision(entry)
+    entry |= {"expression": schedule.expression, "nextTime": format_second(first)}
+    missed = schedule.ticks().missed(first, now)
+    if missed is None or schedule.suspended:
+        kept = {} if schedule.suspended or "message" not in before else {"message": before["message"]}
+        return ScheduleDecision({**entry, **kept}, wake=None if schedule.suspended else first)
+    return _decide_due(project_uid, schedule, before, entry, missed, now, surroundings)
+
+
+def _decide_due(
+    project_uid: str,
+    schedule: Schedule,
+    before: Entry,
+    entry: dict[str, Any],
+    missed: MissedTicks,
+    now: datetime,
+    surroundings: Surroundings,
+) -> ScheduleDecision:
+    tick, earlier = missed.newest, missed.count - 1
+    following = schedule.ticks().next_after(tick)
+    handled = {**entry, "nextTime": format_second(following)} if following else _without_next(entry)
+    name = run_name(project_uid, schedule.name, tick)
+    unfinished = tuple(run for run in surroundings.unfinished if run != name)
+    started_before = name in surroundings.unfinished
+    deadline = schedule.deadline_seconds
+    if deadline is not None and (now - tick).total_seconds() > deadline and not started_before:
+        message = (
+            f"schedule {schedule.name}: {_times(missed, missed.count)} missed, the newest at "
+            f"{format_second(tick)}: no run could start within startingDeadline, {durations.text(deadline)}"
+        )
+        return ScheduleDecision(
+            {**handled, "message": message},
+            wake=following,
+            events=(ObjectEvent(MISSED, message, True),),
+            outcomes=(("missed", missed.count),),
+        )
+    late = _earlier_missed(schedule, missed, earlier)
+    outcomes = (("missed", earlier),) if earlier else ()
+    if schedule.policy == FORBID and unfinished:
+        message = (
+            f"schedule {schedule.name}: the run of {format_second(tick)} waits until {unfinished[0]} ends"
+        )
+        return ScheduleDecision(
+            {**entry, "nextTime": format_second(tick), "message": message},
+            wake=following,
+            events=(*late, *_changed(before, WAITING, message)),
+            outcomes=outcomes,
+        )
+    if surroundings.queue_full and not started_before:
+        message = (
+            f"schedule {schedule.name}: no run for {format_second(tick)}: the project's queue is full; "
+            "wait until runs have started, or ask the operator for a larger plan"
+        )
+        events = (*late, ObjectEvent(QUEUE_FULL, message, True))
+        return ScheduleDecision(
+            {**handled, "message": message},
+            wake=following,
+            events=events,
+            outcomes=(*outcomes, ("queue_full", 1)),
+        )
+    return ScheduleDecision(
+        {**handled, "lastTime": format_second(tick), "lastRun": name},
+        tick=tick,
+        cancel=unfinished if schedule.policy == REPLACE else (),
+        wake=following,
+        events=late,
+        outcomes=(*outcomes, ("started", 1)),
+    )
+
+
+def _without_next(entry: dict[str, Any]) -> dict[str, Any]:
+    return {key: value for key, value in entry.items() if key != "nextTime"}
+
+
+def _earlier_missed(schedule: Schedule, missed: MissedTicks, earlier: int) -> tuple[ObjectEvent, ...]:
+    """Return the Event about the ticks before the newest one; none if there are none."""
+    if not earlier:
+        return ()
+    message = (
+        f"schedule {schedule.name}: {_times(missed, earlier)} before {format_second(missed.newest)} missed; "
+        "of several only the newest starts a run"
+    )
+    return (ObjectEvent(MISSED, message, True),)
+
+
+def _times(missed: MissedTicks, count: int) -> str:
+    return f"{'more than ' if missed.more else ''}{count} {'time' if count == 1 else 'times'}"
+
+
+def _changed(before: Entry, reason: str, message: str) -> tuple[ObjectEvent, ...]:
+    """Return an Event unless the status has the message already."""
+    return () if before.get("message") == message else (ObjectEvent(reason, message, True),)

@@ -1,0 +1,1 @@
+"""Schedules of Projects: times at which runs start automatically."""
