@@ -3,11 +3,13 @@
 import asyncio
 import logging
 import os
+import socket
 import sys
 
 import structlog
 
 from controller.config import ConfigError, ControllerConfig, parse
+from controller.leader_election import LeaderElection
 from controller.process import ControllerProcess
 from controller.runtime.recorder import COMPONENT
 from controller.signals import stop_on_signal
@@ -34,7 +36,9 @@ async def _run(config: ControllerConfig) -> None:
     stop = asyncio.Event()
     stop_on_signal(stop)
     kube = await KubeClient.connect(config.namespace, COMPONENT)
-    process = ControllerProcess(kube, config)
+    identity = f"{socket.gethostname()}-{os.getpid()}"
+    election = LeaderElection(kube, identity) if config.leader_election else None
+    process = ControllerProcess(kube, config, election)
     pages = await process.serve()
     python_gc.freeze_startup_objects()
     try:

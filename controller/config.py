@@ -87,6 +87,8 @@ class ControllerConfig:
     egress: PodEgress = field(default_factory=PodEgress)
     """Proxies and CA certificates of build pods."""
     kopf: bool = True
+    leader_election: bool = False
+    """Whether to wait for a Lease; off for installations whose role has no rights to Leases yet."""
     log_level: str = "info"
     port: int = 9090
     workers: int = 16
@@ -145,6 +147,7 @@ def parse(environment: Mapping[str, str]) -> ControllerConfig:
             read("CREWYARD_BUILD_PROXIES", parse_proxies, {}), read("CREWYARD_CA", parse_authorities, "")
         ),
         kopf=read("CREWYARD_KOPF", _flag, True),
+        leader_election=read("CREWYARD_LEADER_ELECTION", _flag, False),
         port=read("CREWYARD_CONTROLLER_PORT", _port, 9090),
         max_builds=read("CREWYARD_MAX_BUILDS", _count, 2),
         max_builds_per_project=read("CREWYARD_MAX_BUILDS_PER_PROJECT", _count, 1),

@@ -51,6 +51,12 @@ def add_gauges(gauges: Gauges, cache: ObjectCache, queues: Queues, vitals: Calla
         (),
         lambda: [Sample((), _resync_age(vitals()))],
     )
+    gauges.add(
+        "crewyard_controller_active",
+        "1 if this controller leads, 0 for a standby.",
+        (),
+        lambda: [Sample((), float(vitals().active))],
+    )
     gauges.add("crewyard_watches", "Whether a kind is watched.", ("kind",), lambda: _watches(vitals()))
     gauges.add(
         "crewyard_unfinished",
@@ -118,4 +124,6 @@ def _resync_age(vitals: Vitals) -> float:
 
 
 def _watches(vitals: Vitals) -> list[Sample]:
+    if not vitals.active:
+        return []
     return [Sample((kind.plural,), float(kind.plural not in vitals.missing_watchers)) for kind in WATCHED]

@@ -20,6 +20,7 @@ from controller.git.client import Git
 from controller.github.client import GitHub
 from controller.github.reconcile import GitHubReconciler
 from controller.images.reconcile import ImageCollector
+from controller.leader_election import LeaderElection
 from controller.observability.health import Vitals, application
 from controller.observability.metrics import ControllerMetrics
 from controller.project.reconcile import ProjectReconciler
@@ -49,10 +50,16 @@ MAX_JSON_DEPTH = 40_000
 
 
 class ControllerProcess:
-    """Controller of one namespace. Two may run in parallel, since every write has a precondition."""
+    """Controller of one namespace; with an `election`, a standby until it leads.
 
-    def __init__(self, kube: KubeClient, config: ControllerConfig) -> None:
+    Two may run in parallel, since every write has a precondition.
+    """
+
+    def __init__(
+        self, kube: KubeClient, config: ControllerConfig, election: LeaderElection | None = None
+    ) -> None:
         self.config = config
+        self._election = election
         self.metrics = ControllerMetrics()
         self.cache = ObjectCache()
         self.queues = Queues(time.monotonic)
@@ -61,7 +68,7 @@ class ControllerProcess:
         self.recorder = Recorder(kube, self.metrics)
         self._git = Git(config)
         self._github = GitHub(config.github_url)
-        self._started_at = time.monotonic()
+        self._active_since: float | None = None
         self.applier = applier = Applier(
             kube, self.cache, self.handlers, self.queues, self.recorder, self.metrics
         )
@@ -114,13 +121,19 @@ class ControllerProcess:
             resync_problem=self.resync.problem,
             oldest_ready=max(self.queues.main.oldest_ready(), self.queues.sources.oldest_ready()),
             missing_watchers=tuple(kopf_watch.missing_watchers()) if self.config.kopf else (),
-            uptime=now - self._started_at,
+            uptime=0.0 if self._active_since is None else now - self._active_since,
+            active=self._is_active(),
         )
 
     async def run(self, stop: asyncio.Event) -> None:
         """Run until `stop` is set. Re-raises the error of a failed task; restart the process then."""
+        stopping = asyncio.create_task(stop.wait())
+        if self._election is not None and not await _finishes_before(self._election.acquire(), stopping):
+            return
+        self._active_since = time.monotonic()
         loops: list[Coroutine[Any, Any, None]] = [
             self.resync.run(self.config.timing.resync),
+            *([self._election.keep()] if self._election is not None else []),
             self.recorder.run(),
             *(self.queues.main.run_worker(self._worker.handle) for _ in range(self.config.workers)),
             *(self.queues.sources.run_worker(self._worker.handle) for _ in range(SOURCE_WORKERS)),
@@ -133,7 +146,6 @@ class ControllerProcess:
             if self.config.kopf
             else None
         )
-        stopping = asyncio.create_task(stop.wait())
         try:
             parts = [*tasks, *([watcher] if watcher else [])]
             done, _ = await asyncio.wait([stopping, *parts], return_when=asyncio.FIRST_COMPLETED)
@@ -149,15 +161,35 @@ class ControllerProcess:
                 with contextlib.suppress(TimeoutError, Exception):
                     async with asyncio.timeout(KOPF_EXIT_SECONDS):
                         await watcher
+            if self._election is not None:
+                await self._election.release()
             await self._git.close()
             await self._github.close()
+
+    def _is_active(self) -> bool:
+        return self._active_since is not None
 
     async def serve(self, host: str = "0.0.0.0") -> web.AppRunner:
         """Start the HTTP server for kubelet, Prometheus and build pods; the caller cleans up."""
         config = self.config
-        build_routes = routes(self._reported_results, config.token_key, config.namespace, self.queues.add)
+        build_routes = routes(
+            self._reported_results, config.token_key, config.namespace, self.queues.add, self._is_active
+        )
         app = application(self.vitals, self.metrics.registry, build_routes)
         runner = web.AppRunner(app, access_log=None)
         await runner.setup()
         await web.TCPSite(runner, host, self.config.port).start()
         return runner
+
+
+async def _finishes_before(work: Coroutine[Any, Any, None], stopping: asyncio.Task[bool]) -> bool:
+    """Await `work`; cancel it and return False if `stopping` is done first."""
+    task = asyncio.create_task(work)
+    try:
+        await asyncio.wait([task, stopping], return_when=asyncio.FIRST_COMPLETED)
+        if task.done():
+            task.result()
+            return True
+        return False
+    finally:
+        task.cancel()

@@ -60,9 +60,16 @@ class ReportedResults:
 
 
 def routes(
-    results: ReportedResults, token_key: str, namespace: str, add: Callable[[ReconcileKey], None]
+    results: ReportedResults,
+    token_key: str,
+    namespace: str,
+    add: Callable[[ReconcileKey], None],
+    is_active: Callable[[], bool],
 ) -> list[web.RouteDef]:
-    """Return the route for results, authorised by the build token of the deployment in the path."""
+    """Return the route for results, authorised by the build token of the deployment in the path.
+
+    A standby answers 503: the pod asks the Service again, which may choose the leader.
+    """
 
     async def answer(request: web.Request) -> web.Response:
         name = request.match_info["deployment"]
@@ -73,6 +80,8 @@ def routes(
             return web.json_response({"error": "the token is invalid or has expired"}, status=401)
         if (token.kind, token.namespace, token.name) != ("build", namespace, name):
             return web.json_response({"error": "the token is not for this deployment"}, status=401)
+        if not is_active():
+            return web.json_response({"error": "this controller is a standby"}, status=503)
         try:
             body = json.loads(await request.read())
             result = ReportedResult(str(body["container"]), dict(body["words"]), time.time())

@@ -18,13 +18,17 @@ MAX_BODY_BYTES = 16384
 
 @dataclass(frozen=True)
 class Vitals:
-    """State that the probe checks; times in seconds. `resync_age` is None before the first resync."""
+    """State that the probe checks; times in seconds. `resync_age` is None before the first resync.
+
+    A standby, which waits for the Lease, is not `active`: it has no uptime, and nothing to be late with.
+    """
 
     resync_age: float | None
     resync_problem: str
     oldest_ready: float
     missing_watchers: tuple[str, ...]
     uptime: float
+    active: bool = True
 
 
 def problems(vitals: Vitals) -> list[str]:

@@ -70,6 +70,18 @@ CASES = (
         {one("crewyard_leader", 'pod="a"'): "1 1 0x20", one("crewyard_leader", 'pod="b"'): "0 0 0 1x20"},
     ),
     AlertCase(
+        "CrewyardControllerStandby",
+        10,
+        {
+            one("crewyard_controller_active", 'pod="a"'): "1 1 0x20",
+            one("crewyard_controller_active", 'pod="b"'): "0x20",
+        },
+        {
+            one("crewyard_controller_active", 'pod="a"'): "1 1 0x20",
+            one("crewyard_controller_active", 'pod="b"'): "0 0 1x20",
+        },
+    ),
+    AlertCase(
         "CrewyardProjectionSilent",
         10,
         {one("crewyard_projection_age_seconds", 'kind="runs"'): "0+60x20"},

@@ -111,6 +111,12 @@ def test_list_age_counts_from_the_process_start(known, clock, age, seen):
     assert shown(known, clock, vitals)("crewyard_resync_age_seconds") == seen
 
 
+def test_standby_reports_no_watches(known, clock):
+    value = shown(known, clock, Vitals(None, "", 0.0, ("runs",), 0.0, active=False))
+    assert value("crewyard_controller_active") == 0
+    assert value("crewyard_watches", {"kind": "pods"}) is None
+
+
 def test_ended_watch_is_visible(known, clock):
     value = shown(known, clock, Vitals(3.0, "", 0.0, ("runs",), 100.0))
     assert value("crewyard_watches", {"kind": "runs"}) == 0

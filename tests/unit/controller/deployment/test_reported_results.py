@@ -1,5 +1,6 @@
 """A result that a build pod reports by HTTP counts like the kubelet's, for this pod only."""
 
+import asyncio
 import json
 
 import pytest
@@ -69,14 +70,15 @@ def test_one_token_evicts_no_result_of_others():
 @pytest.fixture
 async def said():
     """A client of the call, with what it kept and what it asked to look at."""
-    answers, looked = ReportedResults(), []
+    answers, looked, active = ReportedResults(), [], asyncio.Event()
+    active.set()
     app = application(
         lambda: Vitals(0.0, "", 0.0, (), 0.0),
         ControllerMetrics().registry,
-        routes(answers, KEY, "crews", looked.append),
+        routes(answers, KEY, "crews", looked.append, active.is_set),
     )
     async with TestClient(TestServer(app)) as client:
-        client.answers, client.looked = answers, looked
+        client.answers, client.looked, client.active = answers, looked, active
         yield client
 
 
@@ -104,6 +106,13 @@ async def test_result_requires_the_build_token_of_its_deployment(said):
     assert await post(said, good, body) == 200
     assert said.answers.get("x", "u").result == WORDS and said.looked == [event_map.deployment("dep-a")]
     assert await post(said, good, {**body, "words": {"x": "y" * 20_000}}) == 413
+
+
+async def test_standby_refuses_a_result_so_that_the_pod_asks_again(said):
+    good = pod_tokens.mint(KEY, "build", "crews", "dep-a", "x", 1 << 40)
+    said.active.clear()
+    assert await post(said, good, {"pod_uid": "u", "container": "assemble", "words": WORDS}) == 503
+    assert said.answers.get("x", "u") is None and said.looked == []
 
 
 async def test_token_reports_only_pods_of_its_deployment(said):
