@@ -8,8 +8,8 @@ import pytest
 from controller.leader_election import LEASE_NAME
 from crds.kinds import LEASE
 from tests.campaign.campaign import campaign
-from tests.campaign.report import require_good
-from tests.campaign.test_controller import work
+from tests.campaign.faults.test_controller import work
+from tests.campaign.reports.report import require_good
 from tests.campaign.testbed import CampaignTestbed, open_testbed
 
 ELECTION = {"CREWYARD_LEADER_ELECTION": "on"}
