@@ -47,10 +47,10 @@ async def test_build_log_is_streamed_during_the_build(testbed, upload_projects):
         status = (await testbed.get(f"/v1/deployments/{deployment}"))["status"]
         live.append((message.data["message"].strip(), status))
     assert ended == {"status": "active"}
-    # Our own lines and pip's, which Kaniko's container prints, arrive before the end.
+    # Our own lines and uv's, which Kaniko's container prints, arrive before the end.
     early = " ".join(line for line, status in live if status == "building")
-    assert "plan: python" in early and "Building wheel" in early, live
-    assert "Building wheel" in await upload_project.log(deployment)
+    assert "plan: python" in early and "Building slow" in early, live
+    assert "Building slow" in await upload_project.log(deployment)
 
 
 @pytest.mark.exclusive
