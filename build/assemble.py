@@ -13,6 +13,7 @@ from build.image.manifest import ImageInvalid, ImageManifest, append_layers
 from build.image.runner_files import runner_files
 from build.logs import BuildLog
 from build.planned_source import PlannedSource, fetch_and_plan
+from build.registry import shared_base
 from build.registry.repository import ImageRepository
 from build.settings import BuildSettings, GitSource
 from build.source.tree import CheckedSourceTree
@@ -44,6 +45,8 @@ def assemble(settings: BuildSettings, log: BuildLog, runner: Path) -> dict[str, 
         log.line(f"image {result['image']} already has this content: nothing to push")
         return result
     base = repository.image(f"deps-{key}")
+    if base is None and shared_base.is_shared(settings, key):
+        base = shared_base.take(settings, repository, key, log)
     if base is None:
         origin = planned.declaration.origin or "none declared"
         log.line(f"dependencies ({origin}): {key[:12]} is not built yet")

@@ -29,7 +29,8 @@ def dependencies_key(
     }
     if declaration.projects:
         parts["tree"] = tree
-    if declaration.private_index:
+    # An installation shares the image without dependencies.
+    if declaration.private_index and not declaration.empty:
         parts["private_index"] = {"name": index, "tools": list(declaration.build_requires)}
     return digest(parts)
 

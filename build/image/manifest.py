@@ -116,6 +116,14 @@ def config_digest_in(manifest: bytes) -> str:
         ) from None
 
 
+def layer_digests_in(manifest: bytes) -> list[str]:
+    """Return the digests of the layers in a manifest, lowest first. Raises ImageInvalid."""
+    try:
+        return [str(layer["digest"]) for layer in json.loads(manifest)["layers"]]
+    except (ValueError, KeyError, TypeError):
+        raise ImageInvalid("the manifest has no layers") from None
+
+
 def _parse(image: ImageManifest) -> tuple[dict[str, Any], dict[str, Any]]:
     try:
         manifest, config = json.loads(image.manifest), json.loads(image.config)

@@ -12,6 +12,7 @@ from build.errors import REGISTRY_PUSH, BuildRefused, InfrastructureError
 from build.image.image_file import MAX_LAYERS, ImageFile, ImageFileInvalid, open_image_file
 from build.image.manifest import PushedLayer, image_of_layers
 from build.logs import BuildLog
+from build.registry import shared_base
 from build.registry.repository import ImageRepository
 from build.settings import BuildSettings
 
@@ -44,6 +45,8 @@ def push_dependencies(settings: BuildSettings, log: BuildLog, path: Path = IMAGE
                 _push_layer(repository, image, name, _mount_repository(settings), log) for name in names
             ]
             digest = repository.push_image(image_of_layers(config, layers), tag)
+            if shared_base.is_shared(settings, settings.dependencies_key):
+                shared_base.offer(settings, repository, settings.dependencies_key, log)
     except ImageFileInvalid as error:
         raise InfrastructureError(f"{path} is not an image in Kaniko's format: {error}") from None
     log.line(f"pushed {settings.repository}:{tag} ({digest})")

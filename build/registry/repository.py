@@ -35,11 +35,12 @@ _DIGEST = re.compile(r"sha256:[0-9a-f]{64}")
 
 
 class ImageRepository:
-    """A repository; `name` is `host[:port]/path`."""
+    """A repository; `name` is `host[:port]/path`, and `path` its path."""
 
     def __init__(self, name: str, insecure: bool, credential: RegistryCredential = ANONYMOUS) -> None:
         self.name = name
         host, _, path = name.partition("/")
+        self.path = path
         self._base = f"{'http' if insecure else 'https'}://{host}/v2/{path}"
         self._host, self._insecure, self._credential = host, insecure, credential
         self._client: Any = None
@@ -129,13 +130,9 @@ class ImageRepository:
             return False
         start, problem = content.tell(), ""
         for attempt in range(_MAX_ATTEMPTS):
-            query = f"?{urlencode({'mount': digest, 'from': mount_from})}" if mount_from else ""
-            upload = self._request_with_retries(
-                "POST", f"{self._base}/blobs/uploads/{query}", headers={"Content-Length": "0"}
-            )
+            upload = self._start_upload(digest, mount_from)
             if upload.status_code == 201:
                 return False
-            self._expect(upload, 202, f"uploading to {self.name}")
             content.seek(start)
             upload_url = self._upload_url(str(upload.headers.get("Location", "")), digest)
             headers = {"Content-Type": "application/octet-stream", "Content-Length": str(size)}
@@ -151,6 +148,13 @@ class ImageRepository:
             _pause(attempt)
         raise RegistryError(f"uploading a layer failed: {problem}")
 
+    def mount_blob(self, digest: str, mount_from: str) -> bool:
+        """Take a blob from another repository of the registry; return False where the registry does not.
+
+        Raises BuildRefused or InfrastructureError.
+        """
+        return bool(self._start_upload(digest, mount_from).status_code == 201)
+
     def push_image(self, image: ImageManifest, tag: str) -> str:
         """Push configuration and manifest as `tag` and return the digest; the layers must exist."""
         self.push_blob(io.BytesIO(image.config), len(image.config), image.config_digest)
@@ -162,6 +166,16 @@ class ImageRepository:
         )
         self._expect(response, 201, f"pushing {self.name}:{tag}")
         return digest_of(image.manifest)
+
+    def _start_upload(self, digest: str, mount_from: str) -> Any:
+        """Return the answer to a new upload: 201 where the blob was mounted, else 202."""
+        query = f"?{urlencode({'mount': digest, 'from': mount_from})}" if mount_from else ""
+        upload = self._request_with_retries(
+            "POST", f"{self._base}/blobs/uploads/{query}", headers={"Content-Length": "0"}
+        )
+        if upload.status_code != 201:
+            self._expect(upload, 202, f"uploading to {self.name}")
+        return upload
 
     def _upload_url(self, location: str, digest: str) -> str:
         if location.startswith("/"):

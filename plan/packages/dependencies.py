@@ -54,6 +54,11 @@ class DependencyDeclaration:
         return frozenset(name for line in lines if (name := package_name(line)))
 
     @property
+    def empty(self) -> bool:
+        """Whether nothing is installed and nothing is executed."""
+        return not (self.files() or self.projects or self.system_packages or self.dockerfile_lines)
+
+    @property
     def hashed(self) -> bool:
         """Whether pip verifies hashes, and then refuses lines and projects without one."""
         return any(" --hash=" in line for line in self.lines)
