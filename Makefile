@@ -10,7 +10,7 @@ CODE := crds plan kube egress controller build runner api actions client clients
 REPORTS := test-results
 
 .DEFAULT_GOAL := help
-.PHONY: help up pythons down env status deploy dev demo test test-all check lint types contracts unit cluster e2e campaign bench fuzz fuzz-parsers mutants coverage sbom audit tools clients docs lock format version clean
+.PHONY: help up pythons down env status deploy dev demo test test-all check lint types contracts unit cluster e2e campaign bench fuzz fuzz-parsers mutants coverage sbom audit tools clients docs pictures lock format version clean
 
 help: ## list the targets
 	@grep -hE '^[a-z0-9-]+:.*## ' $(MAKEFILE_LIST) | sed 's/:.*## /\t/' | expand -t 12
@@ -137,6 +137,9 @@ audit: $(STAMP) sbom ## list known vulnerabilities (if pip's index has the data)
 
 tools: ## install what only tests use: act, actionlint, helm, kubeconform, kstatus, versitygw, servers and a browser
 	@$(PYTHON) -m dev tools
+
+pictures: $(STAMP) tools ## the pictures of the console in the documentation
+	@CREWYARD_PICTURES=docs/pictures $(BIN)/pytest -q tests/browser/test_pictures.py
 
 docs: $(STAMP) ## build the documentation site: site/index.html (open it, or serve the directory)
 	@NO_MKDOCS_2_WARNING=1 $(BIN)/mkdocs build --strict

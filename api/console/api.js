@@ -54,10 +54,10 @@ export async function change(method, path, body, headers) {
   return response.status === 204 ? null : (await response.json()).data;
 }
 
-/** Return the bytes of an artifact of that size as a Blob. */
-export async function fetchBlob(path, size, signal) {
+/** Return the bytes of an artifact of that size as a Blob; with a limit at most so many. */
+export async function fetchBlob(path, size, signal, limit = Infinity) {
   // The API never redirects a range request to the bucket, which the page's CSP does not allow.
-  const headers = size > 0 ? { Range: "bytes=0-" } : {};
+  const headers = size > 0 ? { Range: `bytes=0-${size > limit ? limit - 1 : ""}` } : {};
   return (await request("GET", path, { signal, headers, accept: "*/*" })).blob();
 }
 
@@ -71,6 +71,17 @@ const RETRY_DELAYS_MS = [500, 1000, 2000, 4000, 8000, 15000];
 const SILENCE_TIMEOUT_MS = 45000;
 // A connection that lived this long counts as success: proxies may limit the duration of connections.
 const STABLE_AFTER_MS = 10000;
+// Messages that have arrived together are handled for so long at once, so that a click never waits for them.
+const WORK_PER_TASK_MS = 5;
+
+/** Return after the browser has handled what waits, such as a click. */
+function nextTask() {
+  return new Promise((done) => {
+    const { port1, port2 } = new MessageChannel();
+    port1.onmessage = () => { port1.close(); done(); };
+    port2.postMessage(null);
+  });
+}
 
 /**
  * Follow an event stream: call `onMessage({type, id, data})` once for each message until `isLast(message)`.
@@ -91,11 +102,16 @@ export async function followStream(path, signal, onMessage, isLast) {
       const headers = id ? { "Last-Event-ID": id } : {};
       const response = await request("GET", path, { headers, signal: controller.signal, accept: "text/event-stream" });
       if (response.status === 204) return;
+      let until = performance.now() + WORK_PER_TASK_MS;
       for await (const message of messages(response.body, id, resetTimer)) {
         failures = 0;
         id = message.id;
         onMessage({ ...message, data: JSON.parse(message.data) });
         if (isLast(message)) return;
+        if (performance.now() > until) {
+          await nextTask();
+          until = performance.now() + WORK_PER_TASK_MS;
+        }
       }
     } catch (error) {
       if (signal.aborted) return;

@@ -17,6 +17,7 @@ export function waitingText(cause) {
 /** Format a duration of the API. */
 export function duration(milliseconds) {
   if (milliseconds === null || milliseconds === undefined) return "–";
+  if (milliseconds < 1000) return `${Math.round(milliseconds)} ms`;
   const seconds = milliseconds / 1000;
   if (seconds < 60) return `${seconds.toFixed(1)} s`;
   const minutes = Math.floor(seconds / 60);

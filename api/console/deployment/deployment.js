@@ -3,8 +3,8 @@
 import { change, followStream, get } from "../api.js";
 import { statusBadge, definitionList, fill, h, errorBox, docsLink, notify } from "../dom.js";
 import { ago, waitingText } from "../format.js";
-import { newRun } from "../project/project.js";
 import { linkTo } from "../router.js";
+import { newRun } from "../run/new_run.js";
 
 export async function deployment(container, { id }, _query, signal) {
   document.title = `${id} · Crewyard`;
@@ -14,6 +14,7 @@ export async function deployment(container, { id }, _query, signal) {
   const update = async () => fill(header, ...summary(await get(path, {}, signal), path, update));
   await update();
   fill(container, header, h("h2", {}, "Build log"), log);
+  container.removeAttribute("aria-busy");
   let lines = [], scheduled = false;
   const flush = () => {
     scheduled = false;

@@ -1,10 +1,11 @@
-// A project: its deployments, runs, schedules, variables and usage, and the form of a new run.
+// A project: its deployments, runs, schedules, variables and usage.
 
-import { ApiError, change, get, list, randomHex } from "../api.js";
-import { statusBadge, fill, h, errorBox, notify, table } from "../dom.js";
+import { get, list } from "../api.js";
+import { statusBadge, fill, h, errorBox, table } from "../dom.js";
 import { ago } from "../format.js";
 import { pages, ready } from "./projects.js";
 import { linkTo } from "../router.js";
+import { newRun } from "../run/new_run.js";
 import { table as runTable } from "../run/runs.js";
 import { schedules } from "./schedules.js";
 import { usage } from "./usage.js";
@@ -41,36 +42,3 @@ async function runs(container, name, query, signal, active) {
   const { data, pagination } = await list("/v1/runs", { project: name, status: query.status, page: query.page, per_page: 30 }, signal);
   fill(container, active ? newRun(name) : null, runTable(data), pages(pagination, linkTo("projects", name, "runs")));
 }
-
-/** Create the form that starts a run of `target`, with the initial `input`. */
-export function newRun(target, input = {}) {
-  const errorArea = h("div");
-  const text = h("textarea", { id: "input", spellcheck: "false" }, JSON.stringify(input, null, 2));
-  const button = h("button", { class: "main" }, "Start run");
-  let lastRequest = null;
-  return h("form", { class: "box", onsubmit: async (event) => {
-    event.preventDefault();
-    let parsedInput;
-    try {
-      parsedInput = JSON.parse(text.value || "{}");
-    } catch (error) {
-      fill(errorArea, errorBox("The input is not JSON.", String(error.message)));
-      return;
-    }
-    button.disabled = true;
-    // Retrying the same input after a lost response must not start a second run.
-    if (lastRequest?.text !== text.value) lastRequest = { text: text.value, key: randomHex() };
-    try {
-      const run = await change("POST", "/v1/runs", { deployment: target, input: parsedInput }, { "Idempotency-Key": lastRequest.key });
-      lastRequest = null;
-      notify(`${run.id} is ${run.status}.`);
-      location.hash = linkTo("runs", run.id);
-    } catch (error) {
-      if (error instanceof ApiError && error.status < 500) lastRequest = null;
-      fill(errorArea, errorBox(error.message, error.details?.field));
-    } finally {
-      button.disabled = false;
-    }
-  } }, h("label", { for: "input" }, "Input, a JSON object"), text, h("p", {}, button), errorArea);
-}
-

@@ -3,7 +3,7 @@
 import { fetchBlob, list } from "../api.js";
 import { fill, h, errorBox, notify, table } from "../dom.js";
 import { size } from "../format.js";
-import { preview, canPreview } from "./preview.js";
+import { canPreview, preview, previewBytes } from "./preview.js";
 
 export async function artifacts(container, path, signal) {
   const { data, pagination } = await list(`${path}/artifacts`, { per_page: 100 }, signal);
@@ -13,7 +13,7 @@ export async function artifacts(container, path, signal) {
   const showPreview = async (row) => {
     fill(view, h("p", { class: "quiet" }, "…"));
     try {
-      fill(view, h("h2", {}, row.name), await preview(await fetchBlob(address(row), row.size, signal), row));
+      fill(view, h("h2", {}, row.name), await preview(await fetchBlob(address(row), row.size, signal, previewBytes(row)), row));
     } catch (error) {
       fill(view, errorBox(error.message));
     }
@@ -31,8 +31,8 @@ export async function artifacts(container, path, signal) {
     ["Name", (row) => row.name, "code"],
     ["Size", (row) => size(row.size)],
     ["Type", (row) => row.content_type.split(";")[0]],
-    ["", (row) => h("span", { class: "row" }, canPreview(row) && h("button", { onclick: () => showPreview(row) }, "Preview"),
-      h("button", { onclick: () => download(row) }, "Download"))],
+    ["", (row) => h("span", { class: "row" }, canPreview(row) && h("button", { "aria-label": `Preview ${row.name}`, onclick: () => showPreview(row) }, "Preview"),
+      h("button", { "aria-label": `Download ${row.name}`, onclick: () => download(row) }, "Download"))],
     ["", (row) => (row.partial ? h("span", { class: "canceled" }, "partial") : "")],
   ], data, "No artifacts."), pagination.has_more && h("p", { class: "quiet" }, `Showing the first 100 of ${pagination.total}.`), view);
 }

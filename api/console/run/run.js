@@ -1,28 +1,53 @@
-// A run: status, live events, input, output, artifacts, cancel and run again.
+// A run: status, live timeline and events, input, output, artifacts, cancel and run again.
 
 import { change, followStream, get } from "../api.js";
-import { artifacts } from "./artifacts.js";
-import { statusBadge, definitionList, fill, h, errorBox, docsLink, notify } from "../dom.js";
-import { ago, duration, formatValue, waitingText } from "../format.js";
-import { newRun } from "../project/project.js";
+import { statusBadge, definitionList, fill, h, notify } from "../dom.js";
+import { ago, duration, waitingText } from "../format.js";
 import { linkTo } from "../router.js";
+import { artifacts } from "./artifacts.js";
+import { EventLog } from "./event_log.js";
+import { newRun } from "./new_run.js";
+import { showEvent, showRun, showStep } from "./panel.js";
+import { Steps } from "./steps.js";
 import { Timeline } from "./timeline.js";
 
 const ARTIFACTS_REFRESH_MS = 3000;
+const TIMELINE_REFRESH_MS = 500;
 const TERMINAL_EVENTS = ["run.completed", "run.failed", "run.canceled"];
 
 export async function run(container, { id }, _query, signal) {
   document.title = `${id} · Crewyard`;
   const path = `/v1/runs/${encodeURIComponent(id)}`;
-  const header = h("div"), footer = h("div"), files = h("div");
-  const timeline = new Timeline();
+  const header = h("div"), again = h("div"), files = h("div");
+  const panel = h("aside", { class: "panel", "aria-label": "Details", "aria-live": "polite" });
+  const steps = new Steps(), clock = new RunClock();
+  let details = null, showsRun = true;
+  // On a narrow screen the panel is below the list.
+  const reveal = () => panel.scrollIntoView({ block: "nearest" });
+  const log = new EventLog((event) => {
+    showsRun = false;
+    showEvent(panel, event);
+    reveal();
+  });
+  const timeline = new Timeline(steps, (step) => {
+    showsRun = step === steps.run;
+    if (showsRun) showRun(panel, details);
+    else showStep(panel, step, () => log.setFilter({ step }));
+    reveal();
+  });
   const update = async () => {
-    const details = await get(path, {}, signal);
+    details = await get(path, {}, signal);
     fill(header, ...summary(details, path, update));
-    fill(footer, ...inputAndOutput(details));
+    fill(again, runAgain(details));
+    if (showsRun) showRun(panel, details);
   };
   await update();
-  fill(container, header, h("h2", {}, "Events"), timeline.element, footer, h("h2", {}, "Artifacts"), files);
+  fill(container, header, again, h("div", { class: "beside" },
+    h("div", {}, h("h2", {}, "Timeline"), timeline.element, h("h2", {}, "Events"), log.element), panel),
+  h("h2", {}, "Artifacts"), files);
+  container.removeAttribute("aria-busy");
+  const refresh = setInterval(() => timeline.render(clock.now()), TIMELINE_REFRESH_MS);
+  signal.addEventListener("abort", () => { clearInterval(refresh); timeline.list.close(); log.list.close(); });
   await artifacts(files, path, signal);
   // Refresh the list once for many artifact events: every refresh is a rate-limited request.
   let scheduled = false;
@@ -35,14 +60,32 @@ export async function run(container, { id }, _query, signal) {
     }, ARTIFACTS_REFRESH_MS);
   };
   await followStream(`${path}/events`, signal, (message) => {
-    timeline.add(message);
+    log.add(message);
+    clock.see(message.data.timestamp);
+    steps.add(message);
     if (message.type === "run.started") update().catch(() => {});
     if (message.type === "artifact") refreshArtifacts();
   }, (message) => TERMINAL_EVENTS.includes(message.type));
-  timeline.write();
   if (signal.aborted) return;
+  clearInterval(refresh);
+  timeline.render(clock.now());
   await update();
   await artifacts(files, path, signal);
+}
+
+/** The time of the service: that of the newest event, and what has passed since. */
+class RunClock {
+  constructor() {
+    Object.assign(this, { at: Date.now(), since: performance.now() });
+  }
+
+  see(timestamp) {
+    Object.assign(this, { at: Date.parse(timestamp), since: performance.now() });
+  }
+
+  now() {
+    return this.at + performance.now() - this.since;
+  }
 }
 
 function summary(details, path, update) {
@@ -69,14 +112,10 @@ function summary(details, path, update) {
       ["Cancel", details.cancel_requested && "requested"],
       ["Duration", finished ? duration(details.duration_ms) : null],
     ]),
-    details.error && errorBox(details.error.reason ?? "Failed", h("pre", {}, details.error.message ?? ""), docsLink(details.error)),
   ];
 }
 
-function inputAndOutput(details) {
-  return [
-    details.status === "succeeded" && [h("h2", {}, "Output"), h("pre", {}, formatValue(details.output ?? null))],
-    h("h2", {}, "Input"), h("pre", {}, formatValue(details.input)),
-    details.deployment_id && h("details", {}, h("summary", {}, "Run again"), newRun(details.deployment_id, details.input)),
-  ].flat();
+function runAgain(details) {
+  if (!details.deployment_id) return null;
+  return h("details", {}, h("summary", {}, "Run again"), newRun(details.deployment_id, details.input ?? {}));
 }

@@ -1,102 +1,77 @@
-// The list of a run's events. Renders a bounded number per frame, so ten thousand events do not block the page.
+// The timeline of a run: a row per agent, task and tool with its bar, duration and tokens, live.
 
 import { h } from "../dom.js";
-import { timeOfDay, duration, shorten, size, formatValue } from "../format.js";
+import { duration, shorten } from "../format.js";
+import { VirtualList } from "../virtual_list.js";
+import { rowsOf } from "./steps.js";
 
-const EVENTS_PER_FRAME = 200;
-const EVENTS_PER_BLOCK = 200;
-const MAX_LINE_LENGTH = 300;
-// Browsers become slow with more lines; the oldest are removed from the page, the log still has them.
-const MAX_BLOCKS = 100;
-const MAX_WAITING = EVENTS_PER_BLOCK * MAX_BLOCKS;
+const ROW_HEIGHT_PX = 30;
+const MIN_BAR_PERCENT = 0.4;
+const KIND_ICONS = { run: "▸", agent: "◆", task: "☰", tool: "⚙" };
 
 export class Timeline {
-  constructor() {
-    this.element = h("div", { class: "timeline", role: "log", tabindex: 0, "aria-label": "Events" });
-    this.waiting = [];
-    this.count = 0;
-    this.dropped = 0;
-    this.note = h("p", { class: "quiet", hidden: true });
-    this.element.append(this.note);
-    this.scheduled = false;
+  /** `onSelect(step)` is called with the step that the user picks. */
+  constructor(steps, onSelect) {
+    Object.assign(this, { steps, collapsed: new Set(), rows: [], now: Date.now() });
+    this.list = new VirtualList({
+      label: "Timeline", rowHeight: ROW_HEIGHT_PX, roles: ["tree", "treeitem"], row: (index) => this.row(index),
+      onSelect: (index) => onSelect(this.rows[index].step), onKey: (key, index) => this.handleKey(key, index),
+    });
+    this.list.element.classList.add("steps");
+    this.element = h("div", {}, h("div", { class: "step head", "aria-hidden": "true" },
+      h("span", {}, "Step"), h("span", { class: "number" }, "Tokens"), h("span", { class: "number" }, "Duration"), h("span", {}, "")),
+    this.list.element);
   }
 
-  /** Add an event; it is rendered with the next frame. */
-  add(message) {
-    this.waiting.push(message);
-    if (this.waiting.length > 2 * MAX_WAITING) {
-      this.dropped += this.waiting.length - MAX_WAITING;
-      this.waiting = this.waiting.slice(-MAX_WAITING);
-    }
-    this.schedule();
+  /** Show the tree as it is now; `now` is the end of bars that are still running. */
+  render(now) {
+    this.now = now;
+    this.rows = rowsOf(this.steps.run, (step) => this.collapsed.has(step));
+    this.list.element.style.height = `${Math.min(14, Math.max(1, this.rows.length)) * ROW_HEIGHT_PX + 2}px`;
+    this.list.setCount(this.rows.length);
   }
 
-  schedule() {
-    if (this.scheduled) return;
-    this.scheduled = true;
-    // Background tabs get no animation frames.
-    const defer = document.hidden ? (work) => setTimeout(work, 100) : requestAnimationFrame;
-    defer(() => { this.scheduled = false; this.write(); });
+  toggle(step, collapsed) {
+    if (collapsed) this.collapsed.add(step);
+    else this.collapsed.delete(step);
+    this.render(this.now);
+    return true;
   }
 
-  /** Render waiting events, as many as fit into a frame. */
-  write() {
-    const { element } = this;
-    const atBottom = element.scrollTop + element.clientHeight >= element.scrollHeight - 40;
-    for (const message of this.waiting.splice(0, EVENTS_PER_FRAME)) {
-      const line = eventElement(message);
-      if (line) {
-        if (this.count % EVENTS_PER_BLOCK === 0) element.append(h("div", { class: "block" }));
-        element.lastChild.append(line);
-        this.count += 1;
-      }
-    }
-    while (element.childElementCount > MAX_BLOCKS + 1) {
-      this.dropped += element.children[1].childElementCount;
-      element.children[1].remove();
-    }
-    if (this.dropped) {
-      this.note.hidden = false;
-      this.note.textContent = `The first ${this.dropped} events are not shown; use: crewyard logs --events`;
-    }
-    if (atBottom) element.scrollTop = element.scrollHeight;
-    if (this.waiting.length) this.schedule();
+  handleKey(key, index) {
+    const row = this.rows[index];
+    if (!row?.expandable) return false;
+    if (key === "ArrowLeft") return this.toggle(row.step, true);
+    return key === "ArrowRight" ? this.toggle(row.step, false) : false;
   }
-}
 
-/** Return the element of an event; null for types that are not shown. */
-export function eventElement({ type, data }) {
-  const [kind, action] = type.split(".");
-  if (type === "usage") return null;
-  const isError = kind === "run" ? action === "failed" : ["error", "critical"].includes(data.level) || action === "error";
-  const time = h("time", { datetime: data.timestamp }, timeOfDay(data.timestamp));
-  const style = ["log", "agent", "tool", "artifact", "run"].includes(kind) ? kind : "other";
-  return h("div", { class: `event ${style}${isError ? " loud" : ""}` }, time, h("div", { class: "what" }, describe(type, data)));
-}
-
-function describe(type, data) {
-  switch (type) {
-    case "log": return data.message ?? "";
-    case "run.started": return "started";
-    case "run.completed": return `completed after ${duration(data.duration_ms)}`;
-    case "run.canceled": return `canceled after ${duration(data.duration_ms)}`;
-    case "run.failed": return `failed after ${duration(data.duration_ms)}: ${data.error?.reason ?? ""}`;
-    case "artifact": return `${data.name} (${size(data.size)}${data.partial ? ", partial" : ""})`;
-    case "agent.started": return collapsible(`${data.agent} started: `, data.task);
-    case "agent.completed": return collapsible(`${data.agent} completed: `, data.output);
-    case "agent.error": return collapsible(`${data.agent} failed: `, data.error);
-    case "tool.called": return collapsible(`${data.tool} ← `, data.input);
-    case "tool.result": return collapsible(`${data.tool} → `, data.output);
-    case "tool.error": return collapsible(`${data.tool} failed: `, data.error);
-    default: {
-      const { run_id: _run, timestamp: _time, ...rest } = data;
-      return collapsible(`${type} `, rest);
-    }
+  row(index) {
+    const { step, level, name, text, kind, expandable } = this.rows[index], collapsed = this.collapsed.has(step);
+    const tokens = step.promptTokens + step.completionTokens;
+    const end = step.end ?? this.now, took = step.start === null ? null : Math.max(0, end - step.start);
+    const label = h("span", { class: "label" },
+      h("span", { class: "toggle", "aria-hidden": "true", onclick: (event) => {
+        event.stopPropagation();
+        if (expandable) this.toggle(step, !collapsed);
+      } }, expandable ? (collapsed ? "▸" : "▾") : ""),
+      h("span", { class: `icon ${kind}`, "aria-hidden": "true" }, KIND_ICONS[kind]), h("b", {}, shorten(name, 200)),
+      text && h("span", { class: "quiet" }, shorten(text, 200)));
+    label.style.paddingLeft = `${(level - 1) * 16}px`;
+    const row = h("div", { class: `step ${step.status}`, "aria-level": level, "aria-expanded": expandable ? String(!collapsed) : null,
+      "aria-label": `${kind} ${name} ${text}, ${step.status}, ${duration(took)}${tokens ? `, ${tokens} tokens` : ""}` },
+    label, h("span", { class: "number" }, tokens ? tokens.toLocaleString() : ""), h("span", { class: "number" }, duration(took)),
+    h("span", { class: "track" }, this.bar(step, end)));
+    return row;
   }
-}
 
-function collapsible(title, value) {
-  const text = shorten(value ?? "", MAX_LINE_LENGTH);
-  if (text === value || formatValue(value ?? "").length <= MAX_LINE_LENGTH) return title + text;
-  return [title, h("details", {}, h("summary", {}, text), h("pre", {}, formatValue(value)))];
+  bar(step, end) {
+    const { run } = this.steps;
+    if (step.start === null || run.start === null) return null;
+    const whole = Math.max(1, (run.end ?? this.now) - run.start), percent = (time) => Math.min(100, Math.max(0, (time / whole) * 100));
+    const left = Math.min(percent(step.start - run.start), 100 - MIN_BAR_PERCENT);
+    const bar = h("span", { class: "bar" });
+    bar.style.left = `${left}%`;
+    bar.style.width = `${Math.min(100 - left, Math.max(MIN_BAR_PERCENT, percent(end - step.start)))}%`;
+    return bar;
+  }
 }

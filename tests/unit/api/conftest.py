@@ -97,7 +97,9 @@ class ApiTestbed:
         await self.add_artifact(run, names["artifact"], b"# Tides")
         await self.finish_run(raw, "Succeeded", result={"output": "{}"}, durationMs=5)
 
-    async def add_artifact(self, run: str, name: str, content: bytes, partial: bool = False) -> None:
+    async def add_artifact(
+        self, run: str, name: str, content: bytes, partial: bool = False, content_type: str = "text/markdown"
+    ) -> None:
         """Store an artifact as uploaded by the pod."""
 
         async def chunks() -> AsyncIterator[bytes]:
@@ -106,7 +108,7 @@ class ApiTestbed:
         blob = f"runs/{run}/{name}"
         stored = await self.store.blobs.put(blob, chunks(), len(content), None)
         await self.store.artifacts.put(
-            run, name, len(content), stored.sha256, "text/markdown", partial, blob, self.clock[0]
+            run, name, len(content), stored.sha256, content_type, partial, blob, self.clock[0]
         )
 
     async def call_example(self, method: str, path: str, **more: Any) -> Any:

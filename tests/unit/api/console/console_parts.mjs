@@ -7,9 +7,14 @@ const [directory, part] = process.argv.slice(2);
 const load = (name) => import(pathToFileURL(`${directory}/${name}`));
 
 class Element {
-  constructor(tag) { Object.assign(this, { tag, children: [], scrollTop: 0, clientHeight: 0, scrollHeight: 0 }); }
+  constructor(tag) {
+    const classList = { add() {}, toggle() {} };
+    Object.assign(this, { tag, children: [], scrollTop: 0, clientHeight: 0, scrollHeight: 0, style: {}, dataset: {}, classList });
+  }
   append(...children) { this.children.push(...children); }
   setAttribute() {}
+  removeAttribute() {}
+  replaceChildren(...children) { this.children = children; }
   addEventListener() {}
   remove() {}
   get childElementCount() { return this.children.length; }
@@ -60,24 +65,57 @@ const PARTS = {
     const { fetchBlob, randomHex } = await load("api.js");
     await fetchBlob("/a", 5);
     await fetchBlob("/b", 0);
-    assert.deepEqual(requested, ["bytes=0-", undefined]);
+    await fetchBlob("/c", 5, undefined, 3);
+    assert.deepEqual(requested, ["bytes=0-", undefined, "bytes=0-2"]);
     assert(/^[0-9a-f]{32}$/.test(randomHex()));
   },
 
   // Memory stays bounded with many events.
-  async timeline() {
-    const { Timeline } = await load("run/timeline.js");
-    const timeline = new Timeline();
-    timeline.schedule = () => {};
-    Element.prototype.remove = function remove() { timeline.element.children.splice(1, 1); };
-    const count = 200000;
-    for (let number = 1; number <= count; number += 1) timeline.add({ type: "log", data: { message: String(number) } });
-    while (timeline.waiting.length) timeline.write();
-    const lines = timeline.element.children.slice(1).flatMap((block) => block.children);
-    assert(lines.length <= 20000 && lines.length > 19000);
-    assert.equal(lines.at(-1).children[1].children[0], String(count));
-    assert.equal(timeline.dropped + lines.length, count);
-    assert(timeline.note.textContent.includes(String(timeline.dropped)));
+  async events() {
+    globalThis.ResizeObserver = class { observe() {} };
+    const { EventLog } = await load("run/event_log.js");
+    const log = new EventLog(() => {});
+    log.schedule = () => {};
+    const count = 450000;
+    for (let number = 1; number <= count; number += 1) log.add({ id: String(number), type: "log", data: { message: String(number) } });
+    while (log.scanned < log.events.length) log.work();
+    assert(log.events.length <= 200000 && log.events.length >= 180000);
+    assert.equal(log.dropped + log.shown.length, count);
+    assert.equal(log.shown.at(-1).data.message, String(count));
+    assert(log.countText().includes(log.dropped.toLocaleString()));
+    assert(log.list.space.children.length < 100);
+  },
+
+  // Ends without starts, starts without ends, repeated and interleaved steps: no exception, and the tree stays bounded.
+  async steps() {
+    const { Steps, rowsOf } = await load("run/steps.js");
+    const at = (second) => new Date(1e12 + second * 1000).toISOString();
+    const tree = (events) => {
+      const steps = new Steps();
+      events.forEach(([type, data], index) => steps.add({ type, id: String(index + 1), data: { timestamp: at(index), ...data } }));
+      return rowsOf(steps.run).map(({ step, level, name }) => [level, name, step.status]);
+    };
+    assert.deepEqual(tree([["run.started", {}], ["agent.completed", { agent: "a", task: "t" }], ["tool.error", { agent: null, tool: "x", error: "e" }],
+      ["agent.started", { agent: "b", task: "u" }], ["tool.called", { agent: "b", tool: "y" }], ["run.failed", { error: { reason: "CrewError" } }]]),
+    [[1, "Run", "failed"], [2, "a", "succeeded"], [2, "x", "failed"], [2, "b", "canceled"], [3, "y", "canceled"]]);
+    assert.deepEqual(tree([["run.started", {}], ["tool.called", { agent: "a", tool: "x" }], ["tool.called", { agent: "a", tool: "x" }],
+      ["tool.result", { agent: "a", tool: "x" }]]), [[1, "Run", "running"], [2, "x", "succeeded"], [2, "x", "running"]]);
+    const types = ["agent.started", "agent.completed", "agent.error", "tool.called", "tool.result", "tool.error", "usage", "run.started", "run.failed", "log"];
+    const many = new Steps();
+    for (let number = 0; number < 60000; number += 1) {
+      const data = { timestamp: at(number), agent: [null, "a", "b"][number % 3], task: number % 5 ? "t" : undefined, tool: "x" };
+      many.add({ type: types[(number * 7 + (number >> 3)) % types.length], id: String(number), data });
+    }
+    assert(rowsOf(many.run).length <= 20001);
+    for (let number = 0; number < 30000; number += 1) many.add({ type: "tool.called", id: "1", data: { timestamp: at(0), tool: "z" } });
+    assert(many.count <= 20000 && many.dropped > 0);
+  },
+
+  async csv() {
+    const { parseCsv } = await load("run/csv.js");
+    assert.deepEqual(parseCsv('a,"b ""c"", d"\r\n1,"x\ny"\n\n', ",", 10), { rows: [["a", 'b "c", d'], ["1", "x\ny"]], more: false });
+    assert.equal(parseCsv("1\n".repeat(500000), ",", 10).more, true);
+    for (const text of ['"', '""', ",", '"a', 'a"b'].map((part) => part.repeat(300000))) parseCsv(text, ",", 100);
   },
 
   async address() {

@@ -37,13 +37,17 @@ async def test_only_own_files_with_strict_policy(testbed):
         assert (await fetch(testbed, f"/console/{name}"))[0] == 404
 
 
+def test_first_visit_loads_at_most_200_kib():
+    assert sum(len(file.body) for file in console.load_files().values()) <= 200 * 1024
+
+
 def test_no_html_parsing():
     for name, file in console.load_files().items():
         assert not re.search(rb"(inner|outer)HTML|insertAdjacentHTML|document\.write|eval\(", file.body), name
         assert b"localStorage" not in file.body
 
 
-@pytest.mark.parametrize("part", ["markdown", "silence", "files", "timeline", "address"])
+@pytest.mark.parametrize("part", ["markdown", "silence", "files", "events", "steps", "csv", "address"])
 def test_modules_handle_hostile_input(part):
     script = Path(__file__).with_name("console_parts.mjs")
     done = subprocess.run(

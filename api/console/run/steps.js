@@ -1,0 +1,180 @@
+// The steps of a run as a tree: its agents, their tasks and their tools. Made from the run's events, in their order.
+
+const MAX_STEPS = 20000;
+const ENDS = { "run.completed": "succeeded", "run.failed": "failed", "run.canceled": "canceled" };
+
+/** The tree of steps. A step has kind, name, text, start and end in ms, status, input, output, error, tokens, children. */
+export class Steps {
+  constructor() {
+    this.run = newStep("run", "Run");
+    this.count = 0;
+    this.dropped = 0;
+    this.agents = new Map();
+    this.openTasks = [];
+    this.openTools = [];
+  }
+
+  /** Add an event `{type, id, data}`; return whether it changed the tree. */
+  add({ type, id, data }) {
+    const at = Date.parse(data.timestamp), number = Number(id);
+    if (type === "run.started") begin(this.run, at, number);
+    else if (type in ENDS) this.end(ENDS[type], data, at, number);
+    else if (type === "agent.started") this.startTask(data, at, number);
+    else if (type === "agent.completed" || type === "agent.error") this.endTask(data, at, number, type === "agent.error");
+    else if (type === "tool.called") this.startTool(data, at, number);
+    else if (type === "tool.result" || type === "tool.error") this.endTool(data, at, number, type === "tool.error");
+    else if (type === "usage") this.addTokens(data);
+    else return false;
+    return true;
+  }
+
+  end(status, data, at, number) {
+    for (const open of [...this.openTools, ...this.openTasks]) finish(open, at, number, "canceled");
+    for (const agent of this.agents.values()) summarize(agent);
+    // The duration is exact, the time of the end is in whole seconds.
+    const exact = Number.isFinite(data.duration_ms) && this.run.start !== null ? this.run.start + data.duration_ms : at;
+    finish(this.run, exact, number, status);
+    if (data.error) this.run.error = data.error;
+    this.openTasks = [];
+    this.openTools = [];
+  }
+
+  startTask(data, at, number) {
+    const agent = this.agentOf(data.agent);
+    if (!agent) return;
+    const task = this.child(agent, "task", data.task ?? "", at, number);
+    if (!task) return;
+    task.input = data.task;
+    this.openTasks.push(task);
+    summarize(agent);
+  }
+
+  endTask(data, at, number, failed) {
+    const ofAgent = this.openTasks.filter((task) => task.parent.name === nameOf(data.agent));
+    let task = ofAgent.find((open) => open.input === data.task) ?? ofAgent.at(-1);
+    if (!task) {
+      this.startTask(data, at, number);
+      task = this.openTasks.at(-1);
+      if (task?.parent.name !== nameOf(data.agent)) return;
+    }
+    remove(this.openTasks, task);
+    task.output = data.output;
+    task.error = data.error;
+    finish(task, at, number, failed ? "failed" : "succeeded");
+    summarize(task.parent);
+  }
+
+  startTool(data, at, number) {
+    const tool = this.child(this.parentOfTool(data.agent), "tool", data.tool ?? "tool", at, number);
+    if (!tool) return;
+    Object.assign(tool, { input: data.input, agent: data.agent ?? null });
+    this.openTools.push(tool);
+  }
+
+  endTool(data, at, number, failed) {
+    const fits = (tool) => tool.name === (data.tool ?? "tool") && tool.agent === (data.agent ?? null);
+    let tool = this.openTools.find(fits);
+    if (!tool) {
+      // A tool that the agent does not have ends without a start.
+      this.startTool(data, at, number);
+      tool = this.openTools.find(fits);
+      if (!tool) return;
+    }
+    remove(this.openTools, tool);
+    tool.output = data.output;
+    tool.error = data.error;
+    finish(tool, at, number, failed ? "failed" : "succeeded");
+  }
+
+  /** Count tokens for the run, and for the task if only one is open: the event does not name its agent. */
+  addTokens(data) {
+    const counted = [this.run, ...(this.openTasks.length === 1 ? [this.openTasks[0], this.openTasks[0].parent] : [])];
+    for (const step of counted) {
+      step.promptTokens += data.prompt_tokens || 0;
+      step.completionTokens += data.completion_tokens || 0;
+      step.modelCalls += 1;
+      if (data.model) step.models.add(String(data.model));
+    }
+  }
+
+  agentOf(text) {
+    const name = nameOf(text);
+    if (!this.agents.has(name)) {
+      const agent = this.child(this.run, "agent", name, null, 0);
+      if (!agent) return null;
+      this.agents.set(name, agent);
+    }
+    return this.agents.get(name);
+  }
+
+  /** Return the open task of the agent that started last, else its last task, else the run. */
+  parentOfTool(text) {
+    const name = nameOf(text);
+    const open = this.openTasks.findLast((task) => task.parent.name === name);
+    return open ?? this.agents.get(name)?.children.findLast((step) => step.kind === "task") ?? this.run;
+  }
+
+  child(parent, kind, name, at, number) {
+    if (this.count >= MAX_STEPS) {
+      this.dropped += 1;
+      return null;
+    }
+    this.count += 1;
+    const step = newStep(kind, String(name), parent);
+    if (at !== null) begin(step, at, number);
+    parent.children.push(step);
+    return step;
+  }
+}
+
+/** Return the rows of a tree: `[{step, level, label}]`. An agent with one task shares its row with it. */
+export function rowsOf(run, isCollapsed = () => false) {
+  const rows = [];
+  const add = (step, level) => {
+    const single = step.kind === "agent" && step.children.length === 1 && step.children[0].kind === "task" ? step.children[0] : null;
+    const shown = single ?? step;
+    rows.push({ step: shown, level, name: step.name, text: single ? single.name : "", kind: step.kind, expandable: shown.children.length > 0 });
+    if (!isCollapsed(shown)) for (const next of shown.children) add(next, level + 1);
+  };
+  add(run, 1);
+  return rows;
+}
+
+function newStep(kind, name, parent = null) {
+  return {
+    kind, name, parent, start: null, end: null, status: "running", first: 0, last: null, children: [],
+    promptTokens: 0, completionTokens: 0, modelCalls: 0, models: new Set(),
+  };
+}
+
+function begin(step, at, number) {
+  step.start = at;
+  step.first = number;
+}
+
+function finish(step, at, number, status) {
+  step.start ??= at;
+  step.end = at;
+  step.last = number;
+  step.status = status;
+}
+
+/** Set the times and the status of an agent by its tasks. */
+function summarize(agent) {
+  const tasks = agent.children.filter((step) => step.kind === "task");
+  if (tasks.length === 0) return;
+  const open = tasks.some((task) => task.end === null);
+  agent.start = tasks[0].start;
+  agent.first = tasks[0].first;
+  agent.end = open ? null : tasks.reduce((latest, task) => Math.max(latest, task.end), 0);
+  agent.last = open ? null : tasks.reduce((latest, task) => Math.max(latest, task.last), 0);
+  agent.status = open ? "running" : tasks.at(-1).status;
+}
+
+function nameOf(agent) {
+  return String(agent ?? "agent");
+}
+
+function remove(items, item) {
+  items.splice(items.indexOf(item), 1);
+}

@@ -1,0 +1,118 @@
+"""A project with a run of two agents, for tests and pictures of the console."""
+
+from datetime import timedelta
+from typing import Any
+
+from api.store.logs.event_log import NewEvent
+from crds.times import format_second
+from tests.unit.api.conftest import NOW, ApiTestbed
+
+PROJECT, DEPLOYMENT, RUN, RUN_ID = "tides", "dep-tides", "run-tides", "run_tides"
+RESEARCHER, WRITER = "Harbour researcher", "Report writer"
+FIND, READ, WRITE = (
+    "Find the harbours with the widest tides",
+    "Read the tables of each harbour",
+    "Write the report",
+)
+STORY: tuple[tuple[float, str, dict[str, Any]], ...] = (
+    (0.1, "log", {"message": "Reading the tables of 2026", "level": "info"}),
+    (0.2, "agent.started", {"agent": RESEARCHER, "task": FIND}),
+    (1.4, "usage", {"model": "mistral-small", "prompt_tokens": 812, "completion_tokens": 96}),
+    (1.5, "tool.called", {"agent": RESEARCHER, "tool": "search", "input": {"query": "widest tides"}}),
+    (3.2, "tool.result", {"agent": RESEARCHER, "tool": "search", "output": ["Fundy", "Severn", "Granville"]}),
+    (4.1, "tool.called", {"agent": RESEARCHER, "tool": "read_table", "input": {"harbour": "Severn"}}),
+    (5.0, "log", {"message": "The table of Severn ends in March", "level": "warning"}),
+    (5.4, "tool.error", {"agent": RESEARCHER, "tool": "read_table", "error": "no rows after 2026-03-31"}),
+    (6.9, "usage", {"model": "mistral-small", "prompt_tokens": 1904, "completion_tokens": 240}),
+    (7.0, "agent.completed", {"agent": RESEARCHER, "task": FIND, "output": "Fundy, 16.3 m; Severn, 15.0 m"}),
+    (7.1, "agent.started", {"agent": RESEARCHER, "task": READ}),
+    (7.4, "tool.called", {"agent": RESEARCHER, "tool": "read_table", "input": {"harbour": "Fundy"}}),
+    (9.9, "tool.result", {"agent": RESEARCHER, "tool": "read_table", "output": {"rows": 705}}),
+    (11.0, "usage", {"model": "mistral-small", "prompt_tokens": 2210, "completion_tokens": 310}),
+    (11.1, "agent.completed", {"agent": RESEARCHER, "task": READ, "output": "705 rows"}),
+    (11.2, "agent.started", {"agent": WRITER, "task": WRITE}),
+    (12.0, "log", {"message": "Retrying the model after 429", "level": "error"}),
+    (15.8, "usage", {"model": "mistral-large", "prompt_tokens": 3120, "completion_tokens": 905}),
+    (
+        16.0,
+        "agent.completed",
+        {"agent": WRITER, "task": WRITE, "output": "# Tides\n\nThe widest are in Fundy."},
+    ),
+)
+SECONDS = 16.2
+CSV = b'harbour,range_m,"source, year"\nFundy,16.3,"tables, 2026"\nSevern,15.0,"tables, 2026"\n'
+PDF = b"""%PDF-1.1
+1 0 obj<</Type/Catalog/Pages 2 0 R>>endobj
+2 0 obj<</Type/Pages/Kids[3 0 R]/Count 1>>endobj
+3 0 obj<</Type/Page/Parent 2 0 R/MediaBox[0 0 200 100]>>endobj
+trailer<</Root 1 0 R>>
+%%EOF
+"""
+SVG = b'<svg xmlns="http://www.w3.org/2000/svg" width="40" height="20"><rect width="40" height="20"/></svg>'
+ARTIFACTS = {
+    "report.md": (b"# Tides\n\nThe widest are in **Fundy**.\n", "text/markdown"),
+    "harbours.csv": (CSV, "text/csv"),
+    "harbours.json": (
+        b'[{"harbour": "Fundy", "range": 16.3}, {"harbour": "Severn", "range": 15}]',
+        "application/json",
+    ),
+    "chart.svg": (
+        SVG,
+        "image/svg+xml",
+    ),
+    "report.pdf": (PDF, "application/pdf"),
+    "notes.txt": (b"Ask the harbour master.\n", "text/plain"),
+}
+
+
+async def add_project(testbed: ApiTestbed) -> None:
+    """Add the project with its active deployment."""
+    await testbed.add_project(
+        PROJECT,
+        {"source": {"git": {"url": "https://git.example.com/crews/tides.git"}}},
+        activeDeployment=DEPLOYMENT,
+    )
+    await testbed.add_deployment(DEPLOYMENT, PROJECT)
+
+
+async def add_run(
+    testbed: ApiTestbed, name: str = RUN, *, phase: str | None = "Succeeded", offset: float = 0
+) -> Any:
+    """Add a run that emitted the story; `phase` None leaves it running."""
+    testbed.clock[0] = NOW + timedelta(seconds=offset)
+    raw = await testbed.add_run(name, PROJECT, DEPLOYMENT)
+    await testbed.claim_run(raw)
+    await append(testbed, name, STORY, offset)
+    for artifact, (content, content_type) in ARTIFACTS.items():
+        await testbed.add_artifact(name, artifact, content, content_type=content_type)
+    if phase is not None:
+        testbed.clock[0] = NOW + timedelta(seconds=offset + SECONDS)
+        result = {
+            "outcome": "succeeded",
+            "durationMs": int(SECONDS * 1000),
+            "output": '{"widest": "Fundy", "range_m": 16.3}',
+        }
+        error = (
+            {"error": {"reason": "CrewError", "message": "ValueError: no tables"}}
+            if phase == "Failed"
+            else {"result": result}
+        )
+        await testbed.finish_run(raw, phase, durationMs=int(SECONDS * 1000), **error)
+    return raw
+
+
+async def append(testbed: ApiTestbed, run: str, events: Any, offset: float = 0) -> None:
+    """Append events `(seconds, type, data)` as the pod does."""
+    made = [
+        (kind, {"run_id": run.replace("-", "_", 1), "timestamp": _time(offset + seconds), **data})
+        for seconds, kind, data in events
+    ]
+    async with testbed.store.events.open_writer(run) as log:
+        said = log.seq
+        await log.append([NewEvent(said + n, kind, data) for n, (kind, data) in enumerate(made, 1)])
+    testbed.store.events.notify_appended(run)
+
+
+def _time(seconds: float) -> str:
+    moment = NOW + timedelta(seconds=seconds)
+    return f"{format_second(moment)[:-1]}.{moment.microsecond:06d}Z"

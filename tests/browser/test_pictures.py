@@ -1,0 +1,30 @@
+"""The pictures of the console in the documentation; `make pictures` keeps them."""
+
+import os
+from pathlib import Path
+
+import pytest
+from playwright.async_api import expect
+
+from tests.browser import story
+
+
+@pytest.fixture
+def pictures(tmp_path) -> Path:
+    """The directory of the pictures."""
+    return Path(os.environ.get("CREWYARD_PICTURES", tmp_path))
+
+
+async def save(page, path: Path) -> None:
+    """Save the page as it is, and check that it is a picture of some size."""
+    await page.screenshot(path=path, animations="disabled")
+    assert path.stat().st_size > 10_000
+
+
+async def test_run(testbed, console, pictures):
+    await story.add_project(testbed)
+    await story.add_run(testbed)
+    page = await console.show(f"#/runs/{story.RUN_ID}")
+    await expect(page.get_by_role("listbox", name="Events")).to_contain_text("completed after")
+    await page.get_by_role("treeitem", name="tool search").click()
+    await save(page, pictures / "console-run.png")
