@@ -33,7 +33,7 @@ from bench.runs import (
     start,
     writes,
 )
-from bench.sources import poll, push, redeploy, rollback
+from bench.sources import poll, push, redeploy, rollback, schedules
 
 RESULTS_DIRECTORY = Path(__file__).parent / "results"
 Measure = Callable[..., Awaitable[list[Finding]]]
@@ -59,6 +59,7 @@ MEASURES: dict[str, Measure] = {
     "C1": console.measure,
     "G1": push.measure,
     "G2": poll.measure,
+    "G4": schedules.measure,
     "B1": redeploy.code_only("langgraph", 7),
     "B1crewai": redeploy.code_only("crewai", 5),
     "B2": redeploy.dependencies("crewai", 3),
@@ -71,7 +72,7 @@ HOLLOW_MEASURES = ("T1hollow", "T3", "T4")
 """Measurements with their own control plane; they need only the dev cluster's binaries."""
 LONG_MEASURES = ("S2", "B1crewai", "B2", "B4", *HOLLOW_MEASURES)
 """Measurements outside the default selection."""
-MEASURES_WITH_COUNT = ("L1", "T1", "S2", "S3", "G2", "C1", *HOLLOW_MEASURES)
+MEASURES_WITH_COUNT = ("L1", "T1", "S2", "S3", "G2", "G4", "C1", *HOLLOW_MEASURES)
 """Measurements that accept a count."""
 
 

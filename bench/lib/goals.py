@@ -140,6 +140,7 @@ GOALS = (
     Goal("G2", "", ratio, 0.2),
     Goal("G2", "", fact_number(r": ([\d.]+)% of a core"), 10, "% of a core"),
     Goal("G2", "", fact_number(r"(\d+) writes"), 0, "writes"),
+    Goal("G4", "", fact_number(r": ([\d.]+)% of a core"), 5, "% of a core"),
     Goal("G3", "rollback", median, 100, "ms"),
     Goal("A1", "1 GiB in the pod → stored in", ratio, 0.8, least=True),
     Goal("A1", "memory of the API server", fact_number(r"in (\d+) MiB"), 32, "MiB more"),

@@ -29,7 +29,7 @@ SYSTEM = "crewyard-system"
 PARALLEL_CREATES = 8
 
 
-async def _controller_cpu_seconds(installation: MeasuredInstallation) -> float:
+async def controller_cpu_seconds(installation: MeasuredInstallation) -> float:
     """Return the CPU seconds of the controller and its children."""
     stat = await installation.testbed.kubectl(
         "-n", SYSTEM, "exec", "deploy/crewyard-controller", "--", "cat", "/proc/1/stat"
@@ -58,9 +58,9 @@ async def measure(installation: MeasuredInstallation, count: int = PROJECT_COUNT
     with tempfile.TemporaryDirectory() as root, GitServer(Path(root), address) as server:
         for name in names:
             server.create(name).commit({"main.py": ""}, "A commit", branch="other")
-        idle, started = await _controller_cpu_seconds(installation), time.monotonic()
+        idle, started = await controller_cpu_seconds(installation), time.monotonic()
         await asyncio.sleep(interval)
-        base = (await _controller_cpu_seconds(installation) - idle) / (time.monotonic() - started)
+        base = (await controller_cpu_seconds(installation) - idle) / (time.monotonic() - started)
         try:
             for start in range(0, count, PARALLEL_CREATES):
                 batch = names[start : start + PARALLEL_CREATES]
@@ -106,9 +106,9 @@ async def _round(
 ) -> PollRound:
     listing_seconds = await _listings(server, names[:LISTINGS_PER_ROUND])
     polls, writes = await _counts(installation)
-    cpu_spent, started = await _controller_cpu_seconds(installation), time.monotonic()
+    cpu_spent, started = await controller_cpu_seconds(installation), time.monotonic()
     await asyncio.sleep(2 * interval)
-    cpu_spent, duration = await _controller_cpu_seconds(installation) - cpu_spent, time.monotonic() - started
+    cpu_spent, duration = await controller_cpu_seconds(installation) - cpu_spent, time.monotonic() - started
     after = await _counts(installation)
     return PollRound(listing_seconds, cpu_spent, duration, after[0] - polls, after[1] - writes)
 
