@@ -25,6 +25,7 @@ HEADERS: dict[str, dict[str, Any]] = {
     "Content-Range": _header("The range of this part, or the total size.", _TEXT),
     "Content-Disposition": _header("The name of the file.", _TEXT),
     "Content-Security-Policy": _header("What the page may load: itself and this document.", _TEXT),
+    "Preference-Applied": _header("The preference of the request that was applied, such as wait=10.", _TEXT),
     "Cache-Control": _header("Whether the response may be cached.", _TEXT),
 }  # fmt: skip
 ALWAYS = ("X-Request-Id",)

@@ -22,6 +22,7 @@ from api.http.response_cache import CachedResponse, ResponseCache
 from api.routing.middleware import CALLER
 from api.services import SERVICES, ApiServices
 
+WAIT_PARAMETER = "wait"
 NO_BODY: Mapping[str, Any] = {"type": "object", "additionalProperties": False, "maxProperties": 0}
 """The body schema of an operation without a body: absent, or `{}`."""
 
@@ -91,7 +92,8 @@ class Endpoint:
         async def handle(request: web.Request) -> web.StreamResponse:
             caller = request[CALLER]
             caller.require(self.scope)
-            if not self.cacheable:
+            # A request that waits must not get the response of an earlier one.
+            if not self.cacheable or WAIT_PARAMETER in request.query:
                 return await serve_call(request, caller)
             database = request.app[SERVICES].store.database
             before = database.generation

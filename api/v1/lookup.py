@@ -24,9 +24,12 @@ def object_name(identifier: str, prefix: str) -> str | None:
     return names.name_of(identifier) if is_valid else None
 
 
-async def run(call: EndpointCall) -> RunDetail:
-    """Return the run in the path. Raises the same 404 for a missing run and for one of another project."""
-    identifier = call.path("id")
+async def run(call: EndpointCall, identifier: str | None = None) -> RunDetail:
+    """Return the run in the path, or with this id.
+
+    Raises the same 404 for a missing run and for one of another project.
+    """
+    identifier = call.path("id") if identifier is None else identifier
     name = object_name(identifier, names.RUN_PREFIX)
     row = await call.services.store.runs.get(name) if name else None
     if row is None or not call.caller.can_see(row.project):

@@ -18,6 +18,8 @@ class Call(Generic[T]):
     body: Any = None
     headers: Mapping[str, str] = field(default_factory=dict)
     repeatable: bool = True
+    wait_seconds: int = 0
+    """How long the service may hold the response back."""
 
 
 @dataclass(frozen=True)

@@ -119,9 +119,10 @@ def list_deployments(
     return Call("GET", "/v1/deployments", call.page, query)
 
 
-def get_deployment(identifier: str) -> Call[models.Deployment]:
+def get_deployment(identifier: str, wait: int | None = None) -> Call[models.Deployment]:
     """GET /v1/deployments/{id}."""
-    return Call("GET", f"/v1/deployments/{_segment(identifier)}", call.data)
+    path = f"/v1/deployments/{_segment(identifier)}"
+    return Call("GET", path, call.data, _query(wait=wait), wait_seconds=wait or 0)
 
 
 def create_deployment(body: Json, idempotency_key: str | None) -> Call[models.DeploymentCreated]:
@@ -149,9 +150,10 @@ def list_runs(
     return Call("GET", "/v1/runs", call.page, query)
 
 
-def get_run(identifier: str) -> Call[models.Run]:
+def get_run(identifier: str, wait: int | None = None) -> Call[models.Run]:
     """GET /v1/runs/{id}."""
-    return Call("GET", f"/v1/runs/{_segment(identifier)}", call.data)
+    path = f"/v1/runs/{_segment(identifier)}"
+    return Call("GET", path, call.data, _query(wait=wait), wait_seconds=wait or 0)
 
 
 def start_run(
@@ -162,13 +164,16 @@ def start_run(
     idempotency_key: str | None,
     config: Json | None = None,
     context: Json | None = None,
+    wait: int | None = None,
 ) -> Call[models.RunCreated]:
     """POST /v1/runs."""
     body: dict[str, Any] = {"deployment": deployment}
     fields = {"input": given, "entrypoint": entrypoint, "timeout": timeout}
     fields |= {"config": config, "context": context}
     body |= {key: value for key, value in fields.items() if value is not None}
-    return Call("POST", "/v1/runs", call.data, body=body, headers=_idempotency_header(idempotency_key))
+    headers = _idempotency_header(idempotency_key)
+    headers |= {} if wait is None else {"Prefer": f"wait={wait}"}
+    return Call("POST", "/v1/runs", call.data, body=body, headers=headers, wait_seconds=wait or 0)
 
 
 def cancel_run(identifier: str) -> Call[models.Run]:

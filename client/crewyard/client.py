@@ -137,9 +137,9 @@ class Client:
         """List a project's deployments, newest first."""
         return self._send(calls.list_deployments(project, status, page, per_page))
 
-    def get_deployment(self, deployment: str) -> models.Deployment:
-        """Return one deployment."""
-        return self._send(calls.get_deployment(deployment))
+    def get_deployment(self, deployment: str, wait: int | None = None) -> models.Deployment:
+        """Get a deployment; with `wait`, once its build has ended or after `wait` seconds (at most 60)."""
+        return self._send(calls.get_deployment(deployment, wait))
 
     def roll_back(self, deployment: str) -> models.Deployment:
         """Make an earlier deployment the active one immediately, without a build."""
@@ -171,13 +171,15 @@ class Client:
         idempotency_key: str | None = None,
         config: Mapping[str, Any] | None = None,
         context: Mapping[str, Any] | None = None,
+        wait: int | None = None,
     ) -> models.RunCreated:
         """Start a run of a deployment (by id) or of a project's active one, with `given` as crew inputs.
 
-        `config` and `context` are those of a LangGraph graph.
+        `config` and `context` are those of a LangGraph graph. With `wait`, return once the run has ended,
+        with its outcome, or after `wait` seconds (at most 60).
         """
         return self._send(
-            calls.start_run(deployment, given, entrypoint, timeout, idempotency_key, config, context)
+            calls.start_run(deployment, given, entrypoint, timeout, idempotency_key, config, context, wait)
         )
 
     def list_runs(
@@ -191,9 +193,22 @@ class Client:
         """List runs, newest first."""
         return self._send(calls.list_runs(project, deployment, status, page, per_page))
 
-    def get_run(self, run: str) -> models.Run:
-        """Return one run, with its output or error once it has finished."""
-        return self._send(calls.get_run(run))
+    def get_run(self, run: str, wait: int | None = None) -> models.Run:
+        """Return one run, with its output or error once it has finished.
+
+        With `wait`, return once it has ended, or after `wait` seconds (at most 60).
+        """
+        return self._send(calls.get_run(run, wait))
+
+    def wait_run(self, run: str, timeout: float | None = None) -> models.Run:
+        """Return a run once it has ended. Raises TimeoutError after `timeout` seconds (None: no limit)."""
+        deadline = exchange.deadline(timeout)
+        while True:
+            found = self.get_run(run, exchange.next_wait(deadline))
+            if found["status"] in exchange.ENDED:
+                return found
+            if exchange.is_over(deadline):
+                raise TimeoutError(f"{run} is {found['status']} after {timeout:g} s")
 
     def cancel_run(self, run: str) -> models.Run:
         """Request cancellation of a run."""

@@ -1,6 +1,8 @@
-"""Request headers, response checks and retry decisions shared by both clients. Pure."""
+"""Request headers, response checks and retry decisions shared by both clients."""
 
 import json
+import math
+import time
 from typing import Any, TypeVar
 
 import httpx
@@ -15,6 +17,26 @@ T = TypeVar("T")
 DEFAULT_TIMEOUT_SECONDS = 30.0
 STREAM_TIMEOUT_SECONDS = 45.0
 """The service sends a keep-alive on a stream every 15 s."""
+
+
+ENDED = ("succeeded", "failed", "canceled")
+"""Statuses that a run never leaves."""
+MAX_WAIT_SECONDS = 60
+
+
+def deadline(timeout: float | None) -> float:
+    """Return the monotonic time after `timeout` seconds; infinity for None."""
+    return math.inf if timeout is None else time.monotonic() + timeout
+
+
+def next_wait(deadline: float) -> int:
+    """Return the seconds of the next request that waits: whole, at most 60, at least 1."""
+    return int(max(1, min(MAX_WAIT_SECONDS, deadline - time.monotonic())))
+
+
+def is_over(deadline: float) -> bool:
+    """Return whether the deadline has passed."""
+    return time.monotonic() >= deadline
 
 
 def ignore_wait(_problem: errors.CrewyardError, _seconds: float) -> None:
@@ -44,6 +66,8 @@ def arguments(settings: Settings, call: Call[Any]) -> dict[str, Any]:
         "url": settings.url + call.path,
         "headers": {**headers(settings), **call.headers},
     }
+    if call.wait_seconds:
+        options["timeout"] = timeouts(DEFAULT_TIMEOUT_SECONDS + call.wait_seconds)
     if call.query:
         options["params"] = dict(call.query)
     if call.body is not None:

@@ -144,7 +144,7 @@ class RunItem(TypedDict):
 
 
 class RunCreated(TypedDict):
-    """A run in the response of its creation."""
+    """A run in the response of its creation; with its outcome only if the call waited for it."""
 
     id: str
     status: RunStatus
@@ -153,11 +153,26 @@ class RunCreated(TypedDict):
     project: str
     input: dict[str, Any]
     events_url: str
+    completed_at: NotRequired[str | None]
+    duration_ms: NotRequired[int | None]
+    started_at: NotRequired[str | None]
+    queue_position: NotRequired[int]
+    waiting: NotRequired[Waiting]
+    cancel_requested: NotRequired[bool]
+    output: NotRequired[Any]
+    error: NotRequired[RunError]
 
 
-class Run(RunCreated):
+class Run(TypedDict):
     """A run."""
 
+    id: str
+    status: RunStatus
+    created_at: str
+    deployment_id: str | None
+    project: str
+    input: dict[str, Any]
+    events_url: str
     completed_at: str | None
     duration_ms: int | None
     started_at: str | None

@@ -1783,11 +1783,21 @@ type RunCreate struct {
 
 // RunCreated defines model for RunCreated.
 type RunCreated struct {
+	// CancelRequested Whether it is being canceled; only from the request until it has finished.
+	CancelRequested *bool `json:"cancel_requested,omitempty"`
+
+	// CompletedAt When it finished; null before.
+	CompletedAt *time.Time `json:"completed_at,omitempty"`
+
 	// CreatedAt When it was created.
 	CreatedAt time.Time `json:"created_at"`
 
 	// DeploymentId The deployment of the run; null while unknown.
 	DeploymentId *DeploymentId `json:"deployment_id"`
+
+	// DurationMs Run time of the crew in milliseconds; null before it finishes.
+	DurationMs *int      `json:"duration_ms,omitempty"`
+	Error      *RunError `json:"error,omitempty"`
 
 	// EventsUrl The URL of its event stream.
 	EventsUrl string `json:"events_url"`
@@ -1798,11 +1808,21 @@ type RunCreated struct {
 	// Input The input of the crew.
 	Input map[string]interface{} `json:"input"`
 
+	// Output The return value of the crew; only for a succeeded run.
+	Output *json.RawMessage `json:"output,omitempty"`
+
 	// Project The name of the project; empty if the deployment is unknown.
 	Project string `json:"project"`
 
+	// QueuePosition How many slots must become free until it starts; only while it waits.
+	QueuePosition *int `json:"queue_position,omitempty"`
+
+	// StartedAt When the crew started; null before.
+	StartedAt *time.Time `json:"started_at,omitempty"`
+
 	// Status Its status.
-	Status RunCreatedStatus `json:"status"`
+	Status  RunCreatedStatus `json:"status"`
+	Waiting *Waiting         `json:"waiting,omitempty"`
 }
 
 // RunCreatedStatus Its status.
@@ -2092,6 +2112,12 @@ type CreateDeploymentParams struct {
 	IdempotencyKey *string `json:"Idempotency-Key,omitempty"`
 }
 
+// GetDeploymentParams defines parameters for GetDeployment.
+type GetDeploymentParams struct {
+	// Wait Respond once it has ended, at the latest after this many seconds.
+	Wait *int `form:"wait,omitempty" json:"wait,omitempty"`
+}
+
 // ListProjectsParams defines parameters for ListProjects.
 type ListProjectsParams struct {
 	// Page Page number.
@@ -2151,6 +2177,15 @@ type ListRunsParamsStatus string
 type StartRunParams struct {
 	// IdempotencyKey A repeated key returns the first response again for 24 hours, or 409 if the body differs.
 	IdempotencyKey *string `json:"Idempotency-Key,omitempty"`
+
+	// Prefer `wait=SECONDS` (RFC 7240, at most 60): respond once the run has ended, with its outcome; else after these seconds as it is then.
+	Prefer *string `json:"Prefer,omitempty"`
+}
+
+// GetRunParams defines parameters for GetRun.
+type GetRunParams struct {
+	// Wait Respond once it has ended, at the latest after this many seconds.
+	Wait *int `form:"wait,omitempty" json:"wait,omitempty"`
 }
 
 // ListArtifactsParams defines parameters for ListArtifacts.
@@ -2356,7 +2391,7 @@ type ClientInterface interface {
 	// Get a deployment.
 	//
 	// Corresponds with GET /v1/deployments/{id} (the `GetDeployment` operationId).
-	GetDeployment(ctx context.Context, id DeploymentId, reqEditors ...RequestEditorFn) (*http.Response, error)
+	GetDeployment(ctx context.Context, id DeploymentId, params *GetDeploymentParams, reqEditors ...RequestEditorFn) (*http.Response, error)
 
 	// CancelDeploymentSBuild Cancel a deployment's build
 	//
@@ -2557,7 +2592,7 @@ type ClientInterface interface {
 	// Get a run, with its position in its project's queue and its open questions.
 	//
 	// Corresponds with GET /v1/runs/{id} (the `GetRun` operationId).
-	GetRun(ctx context.Context, id RunId, reqEditors ...RequestEditorFn) (*http.Response, error)
+	GetRun(ctx context.Context, id RunId, params *GetRunParams, reqEditors ...RequestEditorFn) (*http.Response, error)
 
 	// ListArtifacts List artifacts
 	//
@@ -2780,8 +2815,8 @@ func (c *Client) CreateDeployment(ctx context.Context, params *CreateDeploymentP
 // Get a deployment.
 //
 // Corresponds with GET /v1/deployments/{id} (the `GetDeployment` operationId).
-func (c *Client) GetDeployment(ctx context.Context, id DeploymentId, reqEditors ...RequestEditorFn) (*http.Response, error) {
-	req, err := NewGetDeploymentRequest(c.Server, id)
+func (c *Client) GetDeployment(ctx context.Context, id DeploymentId, params *GetDeploymentParams, reqEditors ...RequestEditorFn) (*http.Response, error) {
+	req, err := NewGetDeploymentRequest(c.Server, id, params)
 	if err != nil {
 		return nil, err
 	}
@@ -3231,8 +3266,8 @@ func (c *Client) StartRun(ctx context.Context, params *StartRunParams, body Star
 // Get a run, with its position in its project's queue and its open questions.
 //
 // Corresponds with GET /v1/runs/{id} (the `GetRun` operationId).
-func (c *Client) GetRun(ctx context.Context, id RunId, reqEditors ...RequestEditorFn) (*http.Response, error) {
-	req, err := NewGetRunRequest(c.Server, id)
+func (c *Client) GetRun(ctx context.Context, id RunId, params *GetRunParams, reqEditors ...RequestEditorFn) (*http.Response, error) {
+	req, err := NewGetRunRequest(c.Server, id, params)
 	if err != nil {
 		return nil, err
 	}
@@ -3720,7 +3755,7 @@ func NewCreateDeploymentRequestWithBody(server string, params *CreateDeploymentP
 }
 
 // NewGetDeploymentRequest constructs an http.Request for the GetDeployment method
-func NewGetDeploymentRequest(server string, id DeploymentId) (*http.Request, error) {
+func NewGetDeploymentRequest(server string, id DeploymentId, params *GetDeploymentParams) (*http.Request, error) {
 	var err error
 
 	var pathParam0 string
@@ -3743,6 +3778,33 @@ func NewGetDeploymentRequest(server string, id DeploymentId) (*http.Request, err
 	queryURL, err := serverURL.Parse(operationPath)
 	if err != nil {
 		return nil, err
+	}
+
+	if params != nil {
+		// queryValues collects non-styled parameters (passthrough, JSON)
+		// that are safe to round-trip through url.Values.Encode().
+		queryValues := queryURL.Query()
+		// rawQueryFragments collects pre-encoded query fragments from
+		// styled parameters, preserving literal commas as delimiters
+		// per the OpenAPI spec (e.g. "color=blue,black,brown").
+		var rawQueryFragments []string
+
+		if params.Wait != nil {
+
+			if queryFrag, err := runtime.StyleParamWithOptions("form", true, "wait", *params.Wait, runtime.StyleParamOptions{ParamLocation: runtime.ParamLocationQuery, Type: "integer", Format: ""}); err != nil {
+				return nil, err
+			} else {
+				for _, qp := range strings.Split(queryFrag, "&") {
+					rawQueryFragments = append(rawQueryFragments, qp)
+				}
+			}
+
+		}
+
+		if encoded := queryValues.Encode(); encoded != "" {
+			rawQueryFragments = append(rawQueryFragments, encoded)
+		}
+		queryURL.RawQuery = strings.Join(rawQueryFragments, "&")
 	}
 
 	req, err := http.NewRequest(http.MethodGet, queryURL.String(), nil)
@@ -4684,13 +4746,24 @@ func NewStartRunRequestWithBody(server string, params *StartRunParams, contentTy
 			req.Header.Set("Idempotency-Key", headerParam0)
 		}
 
+		if params.Prefer != nil {
+			var headerParam1 string
+
+			headerParam1, err = runtime.StyleParamWithOptions("simple", false, "Prefer", *params.Prefer, runtime.StyleParamOptions{ParamLocation: runtime.ParamLocationHeader, Type: "string", Format: ""})
+			if err != nil {
+				return nil, err
+			}
+
+			req.Header.Set("Prefer", headerParam1)
+		}
+
 	}
 
 	return req, nil
 }
 
 // NewGetRunRequest constructs an http.Request for the GetRun method
-func NewGetRunRequest(server string, id RunId) (*http.Request, error) {
+func NewGetRunRequest(server string, id RunId, params *GetRunParams) (*http.Request, error) {
 	var err error
 
 	var pathParam0 string
@@ -4713,6 +4786,33 @@ func NewGetRunRequest(server string, id RunId) (*http.Request, error) {
 	queryURL, err := serverURL.Parse(operationPath)
 	if err != nil {
 		return nil, err
+	}
+
+	if params != nil {
+		// queryValues collects non-styled parameters (passthrough, JSON)
+		// that are safe to round-trip through url.Values.Encode().
+		queryValues := queryURL.Query()
+		// rawQueryFragments collects pre-encoded query fragments from
+		// styled parameters, preserving literal commas as delimiters
+		// per the OpenAPI spec (e.g. "color=blue,black,brown").
+		var rawQueryFragments []string
+
+		if params.Wait != nil {
+
+			if queryFrag, err := runtime.StyleParamWithOptions("form", true, "wait", *params.Wait, runtime.StyleParamOptions{ParamLocation: runtime.ParamLocationQuery, Type: "integer", Format: ""}); err != nil {
+				return nil, err
+			} else {
+				for _, qp := range strings.Split(queryFrag, "&") {
+					rawQueryFragments = append(rawQueryFragments, qp)
+				}
+			}
+
+		}
+
+		if encoded := queryValues.Encode(); encoded != "" {
+			rawQueryFragments = append(rawQueryFragments, encoded)
+		}
+		queryURL.RawQuery = strings.Join(rawQueryFragments, "&")
 	}
 
 	req, err := http.NewRequest(http.MethodGet, queryURL.String(), nil)
@@ -5232,7 +5332,7 @@ type ClientWithResponsesInterface interface {
 	// Returns a wrapper object for the known response body format(s).
 	//
 	// Corresponds with GET /v1/deployments/{id} (the `GetDeployment` operationId).
-	GetDeploymentWithResponse(ctx context.Context, id DeploymentId, reqEditors ...RequestEditorFn) (*GetDeploymentResponse, error)
+	GetDeploymentWithResponse(ctx context.Context, id DeploymentId, params *GetDeploymentParams, reqEditors ...RequestEditorFn) (*GetDeploymentResponse, error)
 
 	// CancelDeploymentSBuildWithResponse Cancel a deployment's build
 	//
@@ -5459,7 +5559,7 @@ type ClientWithResponsesInterface interface {
 	// Returns a wrapper object for the known response body format(s).
 	//
 	// Corresponds with GET /v1/runs/{id} (the `GetRun` operationId).
-	GetRunWithResponse(ctx context.Context, id RunId, reqEditors ...RequestEditorFn) (*GetRunResponse, error)
+	GetRunWithResponse(ctx context.Context, id RunId, params *GetRunParams, reqEditors ...RequestEditorFn) (*GetRunResponse, error)
 
 	// ListArtifactsWithResponse List artifacts
 	//
@@ -7349,8 +7449,8 @@ func (c *ClientWithResponses) CreateDeploymentWithResponse(ctx context.Context, 
 // Returns a wrapper object for the known response body format(s).
 //
 // Corresponds with GET /v1/deployments/{id} (the `GetDeployment` operationId).
-func (c *ClientWithResponses) GetDeploymentWithResponse(ctx context.Context, id DeploymentId, reqEditors ...RequestEditorFn) (*GetDeploymentResponse, error) {
-	rsp, err := c.GetDeployment(ctx, id, reqEditors...)
+func (c *ClientWithResponses) GetDeploymentWithResponse(ctx context.Context, id DeploymentId, params *GetDeploymentParams, reqEditors ...RequestEditorFn) (*GetDeploymentResponse, error) {
+	rsp, err := c.GetDeployment(ctx, id, params, reqEditors...)
 	if err != nil {
 		return nil, err
 	}
@@ -7726,8 +7826,8 @@ func (c *ClientWithResponses) StartRunWithResponse(ctx context.Context, params *
 // Returns a wrapper object for the known response body format(s).
 //
 // Corresponds with GET /v1/runs/{id} (the `GetRun` operationId).
-func (c *ClientWithResponses) GetRunWithResponse(ctx context.Context, id RunId, reqEditors ...RequestEditorFn) (*GetRunResponse, error) {
-	rsp, err := c.GetRun(ctx, id, reqEditors...)
+func (c *ClientWithResponses) GetRunWithResponse(ctx context.Context, id RunId, params *GetRunParams, reqEditors ...RequestEditorFn) (*GetRunResponse, error) {
+	rsp, err := c.GetRun(ctx, id, params, reqEditors...)
 	if err != nil {
 		return nil, err
 	}

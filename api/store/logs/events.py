@@ -135,6 +135,15 @@ class Events:
         """Return as soon as the run has changed since `mark`, or after `timeout` seconds."""
         await self._notifier.wait(run, mark, timeout)
 
+    @property
+    def mark(self) -> int:
+        """The current position; take it before reading a run and pass it to `wait_state`."""
+        return self._notifier.mark
+
+    async def wait_state(self, run: str, mark: int, timeout: float) -> None:
+        """Return as soon as the run's state has changed since `mark`, or after `timeout` seconds."""
+        await self._notifier.wait(_state_key(run), mark, timeout)
+
     async def _read_bounds(self, run: str, mark: int) -> EventBounds:
         cached = self._bounds.get(run)
         if cached:
@@ -157,7 +166,7 @@ class Events:
         )
         # Not cached if it changed during the read, or if another replica may change it.
         if (self._notifier.single_process or bounds.terminal) and not self._notifier.changed_since(
-            f"head/{run}", mark
+            _state_key(run), mark
         ):
             self._bounds[run] = bounds
             if len(self._bounds) > MAX_CACHED_BOUNDS:
@@ -171,8 +180,12 @@ class Events:
     def notify_state_changed(self, run: str) -> None:
         """Notify readers that the run was claimed, ended, or is no longer shown."""
         self._bounds.pop(run, None)
-        self._notifier.notify(f"head/{run}")
+        self._notifier.notify(_state_key(run))
         self._notifier.notify(run)
+
+
+def _state_key(run: str) -> str:
+    return f"head/{run}"
 
 
 def started(run: str, granted_at: datetime, answer: Mapping[str, Any]) -> RunEvent:

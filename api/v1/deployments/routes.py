@@ -16,7 +16,7 @@ from api.store.blobs.direct_upload import import_upload
 from api.store.index.deployments import DeploymentRow
 from api.store.index.projects import ProjectRow
 from api.store.index.uploads import UploadRow
-from api.v1 import idempotency, lookup
+from api.v1 import idempotency, lookup, wait
 from api.v1.deployments import schema, source, view
 from api.v1.fields import EXAMPLE_PROJECT_NAME, PROJECT_NAME
 from crds import conditions, names
@@ -27,6 +27,7 @@ from kube import errors as kube_errors
 
 FIRST_STATUS_TIMEOUT_SECONDS = 2.0
 ROLLBACK_TIMEOUT_SECONDS = 5.0
+UNFINISHED = ("pending", "building")
 MAX_ATTEMPTS = 100
 QUEUE_RETRY_SECONDS = 30
 
@@ -192,6 +193,15 @@ async def list_deployments(call: EndpointCall) -> web.StreamResponse:
 async def get(call: EndpointCall) -> web.StreamResponse:
     """Get a deployment."""
     row, services = await lookup.deployment(call), call.services
+    if call.query["wait"] and row.status in UNFINISHED:
+        row = await wait.until(
+            call,
+            call.query["wait"],
+            lambda: lookup.deployment(call),
+            lambda found: found.status not in UNFINISHED,
+            services.store.deployments.mark,
+            services.store.deployments.wait,
+        )
     position = await services.store.deployments.queue_position(row)
     config = services.config
     return responses.item(view.detail(row, config.public_url, position, config.docs_url))
@@ -282,6 +292,7 @@ ENDPOINTS = (
         get,
         "read",
         cacheable=True,
+        query=(wait.WAIT,),
         summary="Get a deployment",
         responses=(item_response(schema.DETAIL, schema.EXAMPLE),),
     ),

@@ -1,5 +1,7 @@
 """Routes of runs: create, list, get, cancel."""
 
+from dataclasses import replace
+
 from aiohttp import web
 
 from api import errors, tenant_limits
@@ -9,7 +11,7 @@ from api.http.query import Parameter
 from api.routing.endpoint import Endpoint, EndpointCall
 from api.store.index.deployments import DeploymentRow
 from api.store.index.runs.runs import RunDetail
-from api.v1 import idempotency, lookup
+from api.v1 import idempotency, lookup, wait
 from api.v1.fields import DEPLOYMENT_ID, PROJECT_NAME
 from api.v1.runs import create as run_creation
 from api.v1.runs import schema, view
@@ -37,7 +39,7 @@ async def create(call: EndpointCall) -> web.StreamResponse:
     row = None if existing_name is None else await services.store.runs.get(existing_name)
     if row is not None and row.uid is not None and call.caller.may(call.scope, row.project):
         # A repeated request: ignore changes since the first one (active deployment, full queue).
-        return _created_response(call, row)
+        return await _created_response(call, row)
     deployment = await _resolve_deployment(call)
     _check_entrypoint(call, deployment)
     await _check_queue(call, deployment.project)
@@ -51,17 +53,39 @@ async def create(call: EndpointCall) -> web.StreamResponse:
         config=call.body.get("config"),
         context=call.body.get("context"),
     )
-    return _created_response(
-        call,
-        await run_creation.create_run(
-            services.store, services.kube, request, services.now(), idempotency_key
-        ),
+    row = await run_creation.create_run(
+        services.store, services.kube, request, services.now(), idempotency_key
     )
+    return await _created_response(call, row)
 
 
-def _created_response(call: EndpointCall, row: RunDetail) -> web.Response:
-    body = view.created(row, call.services.config.public_url)
-    return responses.item(body, 201, f"/v1/runs/{body['id']}")
+async def _created_response(call: EndpointCall, row: RunDetail) -> web.Response:
+    config, seconds = (
+        call.services.config,
+        wait.preferred_seconds(call.request.headers.get(wait.PREFER_HEADER)),
+    )
+    if seconds is None:
+        body = view.created(row, config.public_url)
+    else:
+        row = await _wait_ended(call, row.name, seconds)
+        body = view.detail(row, config.public_url, docs_url=config.docs_url)
+    response = responses.item(body, 201, f"/v1/runs/{body['id']}")
+    if seconds is not None:
+        response.headers[wait.APPLIED_HEADER] = f"wait={seconds}"
+    return response
+
+
+async def _wait_ended(call: EndpointCall, name: str, seconds: int) -> RunDetail:
+    """Return the row of a run once it has ended, or after `seconds`."""
+    store = call.services.store
+    return await wait.until(
+        call,
+        seconds,
+        lambda: lookup.run(call, names.id_of(name)),
+        lambda row: row.ended,
+        lambda: store.events.mark,
+        lambda mark, timeout: store.events.wait_state(name, mark, timeout),
+    )
 
 
 def _check_sizes(call: EndpointCall) -> None:
@@ -164,6 +188,8 @@ async def list_runs(call: EndpointCall) -> web.StreamResponse:
 async def get(call: EndpointCall) -> web.StreamResponse:
     """Get a run, with its position in its project's queue and its open questions."""
     row, services = await lookup.run(call), call.services
+    if call.query["wait"] and not row.ended:
+        row = await _wait_ended(call, row.name, call.query["wait"])
     position = await services.store.run_slots.queue_position(row, services.config.plans)
     now = services.now()
     asked = await services.store.input_requests.unanswered(row.name) if row.status == "running" else ()
@@ -217,9 +243,14 @@ ENDPOINTS = (
         create,
         "run",
         body=schema.CREATE,
-        headers=(idempotency.PARAMETER,),
+        headers=(idempotency.PARAMETER, wait.PREFER),
         summary="Start a run",
-        responses=(operation.item_response(schema.CREATED, schema.CREATED_EXAMPLE, 201),),
+        responses=(
+            replace(
+                operation.item_response(schema.CREATED, schema.CREATED_EXAMPLE, 201),
+                optional_headers=(wait.APPLIED_HEADER,),
+            ),
+        ),
         error_statuses=(404, 409),
         example=schema.CREATE_EXAMPLE,
     ),
@@ -229,6 +260,7 @@ ENDPOINTS = (
         get,
         "read",
         cacheable=True,
+        query=(wait.WAIT,),
         summary="Get a run",
         responses=(operation.item_response(schema.DETAIL, schema.EXAMPLE),),
     ),

@@ -134,34 +134,32 @@ ANSWERED = response_object(
     },
 )
 ITEM = response_object("RunItem", {**_BASE, **_END})
-CREATED = response_object("RunCreated", {**_BASE, **_REQUEST})
-DETAIL = response_object(
-    "Run",
-    {
-        **_BASE,
-        **_REQUEST,
-        **_END,
-        "started_at": described(nullable(TIMESTAMP), "When the crew started; null before."),
-        "queue_position": {
-            "type": "integer",
-            "minimum": 1,
-            "description": "How many slots must become free until it starts; only while it waits.",
-        },
-        "waiting": WAITING,
-        "input_requests": {
-            "type": "array",
-            "items": INPUT_REQUEST,
-            "description": "The questions that the crew waits to have answered; only while there are any.",
-        },
-        "cancel_requested": {
-            "type": "boolean",
-            "description": "Whether it is being canceled; only from the request until it has finished.",
-        },
-        "output": {"description": "The return value of the crew; only for a succeeded run."},
-        "error": _ERROR,
+_STARTED_AT = described(nullable(TIMESTAMP), "When the crew started; null before.")
+_STATE: dict[str, Schema] = {
+    "queue_position": {
+        "type": "integer",
+        "minimum": 1,
+        "description": "How many slots must become free until it starts; only while it waits.",
     },
-    ("queue_position", "waiting", "input_requests", "cancel_requested", "output", "error"),
-)
+    "waiting": WAITING,
+    "input_requests": {
+        "type": "array",
+        "items": INPUT_REQUEST,
+        "description": "The questions that the crew waits to have answered; only while there are any.",
+    },
+    "cancel_requested": {
+        "type": "boolean",
+        "description": "Whether it is being canceled; only from the request until it has finished.",
+    },
+    "output": {"description": "The return value of the crew; only for a succeeded run."},
+    "error": _ERROR,
+}
+"""Fields that a run has only in some states."""
+_OUTCOME = {**_END, "started_at": _STARTED_AT, **_STATE}
+_AWAITED = {name: field for name, field in _OUTCOME.items() if name != "input_requests"}
+CREATED = response_object("RunCreated", {**_BASE, **_REQUEST, **_AWAITED}, tuple(_AWAITED))
+"""With the fields of the outcome only if the request prefers to wait."""
+DETAIL = response_object("Run", {**_BASE, **_REQUEST, **_OUTCOME}, tuple(_STATE))
 EVENT = response_object(
     "Event",
     {

@@ -1666,6 +1666,26 @@ export interface components {
              * @description The URL of its event stream.
              */
             events_url: string;
+            /**
+             * Format: date-time
+             * @description When it finished; null before.
+             */
+            completed_at?: string | null;
+            /** @description Run time of the crew in milliseconds; null before it finishes. */
+            duration_ms?: number | null;
+            /**
+             * Format: date-time
+             * @description When the crew started; null before.
+             */
+            started_at?: string | null;
+            /** @description How many slots must become free until it starts; only while it waits. */
+            queue_position?: number;
+            waiting?: components["schemas"]["Waiting"];
+            /** @description Whether it is being canceled; only from the request until it has finished. */
+            cancel_requested?: boolean;
+            /** @description The return value of the crew; only for a succeeded run. */
+            output?: unknown;
+            error?: components["schemas"]["RunError"];
         };
         /** RunError */
         RunError: {
@@ -2564,7 +2584,10 @@ export interface operations {
     };
     get_deployment: {
         parameters: {
-            query?: never;
+            query?: {
+                /** @description Respond once it has ended, at the latest after this many seconds. */
+                wait?: number;
+            };
             header?: never;
             path: {
                 /**
@@ -2774,6 +2797,8 @@ export interface operations {
             header?: {
                 /** @description A repeated key returns the first response again for 24 hours, or 409 if the body differs. */
                 "Idempotency-Key"?: string;
+                /** @description `wait=SECONDS` (RFC 7240, at most 60): respond once the run has ended, with its outcome; else after these seconds as it is then. */
+                Prefer?: string;
             };
             path?: never;
             cookie?: never;
@@ -2817,7 +2842,10 @@ export interface operations {
     };
     get_run: {
         parameters: {
-            query?: never;
+            query?: {
+                /** @description Respond once it has ended, at the latest after this many seconds. */
+                wait?: number;
+            };
             header?: never;
             path: {
                 /**

@@ -120,3 +120,33 @@ async def test_kubectl_run_is_shown_and_deleted_with_project(testbed, project):
     assert (await testbed.call("DELETE", "/v1/projects/crew"))[0] == 204
     assert (await testbed.call("GET", "/v1/runs?project=crew"))[1]["data"] == []
     assert await testbed.kube.get(PROJECT, "crew") is None
+
+
+async def test_a_run_can_be_started_and_awaited_in_one_call(testbed):
+    await testbed.call("POST", "/v1/projects", {"name": "crew"})
+    await testbed.kube.create(
+        DEPLOYMENT,
+        {
+            "metadata": {"name": "dep-wait"},
+            "spec": {"project": "crew", "source": {"archive": {"upload": "upl_1"}}},
+        },
+    )
+    await testbed.mark_built("crew", "dep-wait")
+    await visible_active(testbed)
+    prefer = {"headers": {"Prefer": "wait=60", "Authorization": f"Bearer {testbed.admin}"}}
+    call = asyncio.create_task(testbed.call("POST", "/v1/runs", {"deployment": "crew"}, **prefer))
+    async with asyncio.timeout(60):
+        while not (listed := (await testbed.kube.list(RUN)).items):
+            await asyncio.sleep(0.05)
+    assert not call.done()
+    error = {"reason": "DeploymentFailed", "message": "m"}
+    await testbed.patch_status(RUN, listed[0]["metadata"]["name"], phase="Failed", error=error)
+    status, found, headers = await call
+    assert (status, headers["Preference-Applied"]) == (201, "wait=60")
+    assert (found["data"]["status"], found["data"]["error"]["reason"]) == ("failed", "DeploymentFailed")
+
+
+async def visible_active(testbed):
+    async with asyncio.timeout(60):
+        while (await testbed.data("GET", "/v1/projects/crew"))["active_deployment_id"] is None:
+            await asyncio.sleep(0.05)
