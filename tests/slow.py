@@ -49,11 +49,11 @@ def explains(source: str, function: str) -> bool:
 def unexplained(report: str) -> dict[str, float]:
     """Return the slow tests without an explanation, with their seconds."""
     return {
-        f"{one.file.relative_to(ROOT)}::{one.function}": one.seconds
-        for one in sorted(durations(report), key=lambda one: one.seconds)
-        if one.seconds > SLOW_SECONDS
-        and one.file.exists()
-        and not explains(one.file.read_text(), one.function)
+        f"{duration.file.relative_to(ROOT)}::{duration.function}": duration.seconds
+        for duration in sorted(durations(report), key=lambda one: one.seconds)
+        if duration.seconds > SLOW_SECONDS
+        and duration.file.exists()
+        and not explains(duration.file.read_text(), duration.function)
     }
 
 

@@ -106,10 +106,10 @@ class FakeService:
         content = response.body if isinstance(response, web.Response) else None
         method, path = request.method, request.raw_path.partition("?")[0]
         described = DESCRIPTION.operation(method, path) or {}
-        wanted = described.get("requestBody", {}).get("content", {}).get("application/json")
+        schema = described.get("requestBody", {}).get("content", {}).get("application/json")
         try:
-            if wanted is not None and response.status < 400:
-                DESCRIPTION.check_schema(wanted["schema"], json.loads(body), f"request {method} {path}")
+            if schema is not None and response.status < 400:
+                DESCRIPTION.check_schema(schema["schema"], json.loads(body), f"request {method} {path}")
             DESCRIPTION.check(method, path, response.status, response.headers, content)
         except AssertionError as difference:
             self.undescribed.append(str(difference))

@@ -49,7 +49,7 @@ class Campaign:
         self.healed: list[float] = []
         self.notes: list[str] = []
         self.more: list[checker.Violation] = []
-        """What a test has found by itself."""
+        """Violations that the test itself found."""
         self.readers = EventReaders(testbed)
         self._reads: list[StreamRead] = []
         self.watcher = StatusWatcher(testbed)
@@ -89,13 +89,13 @@ class Campaign:
         reads, late = await self.readers.wait_results(self.end_seconds)
         left = await observation.left(testbed, alike=not self._rewound)
         runs = await observation.runs(testbed)
-        gone, kept = await observation.stored(testbed, self.work.uploads)
+        missing, kept = await observation.stored(testbed, self.work.uploads)
         entries = testbed.ledger.entries()
         of_jobs = {one.run for one in self.jobs.requested}
         mine = [entry for entry in entries if entry.run not in of_jobs]
-        sights = [one for one in self.watcher.sights if one.source == "list" or not self._rewound]
+        sights = [sight for sight in self.watcher.sights if sight.source == "list" or not self._rewound]
         seen = Observations(
-            runs, tuple(sights), tuple(self._settled()), (*left, *kept), gone, (*self._reads, *reads)
+            runs, tuple(sights), tuple(self._settled()), (*left, *kept), missing, (*self._reads, *reads)
         )
         asked = self.work.requested
         if self._rewound:
@@ -113,7 +113,7 @@ class Campaign:
             )
         notes = [*self.notes, *([self.readers.note] if reads else [])]
         if any(one.tolerant for one in asked):
-            succeeded = sum(one.status == SUCCEEDED for one in runs.values())
+            succeeded = sum(run.status == SUCCEEDED for run in runs.values())
             notes.append(f"{succeeded} of {len(runs)} runs succeeded; the others may fail for infrastructure")
         if not in_directory(testbed.api):
             notes.append("rows and bytes are not compared: the store is not in the API server's directory")
@@ -126,7 +126,7 @@ class Campaign:
         return counts[first:]
 
     def waited(self, watcher: StatusWatcher, run: str) -> float:
-        """Seconds from the last word of a run's crew to the end that was seen of it."""
+        """Seconds from the last output of a run's crew to the observed end."""
         last = _last_words(entry for entry in self.testbed.ledger.entries() if entry.run == run)
         return watcher.ended.get(run, time.time()) - last.get(run, time.time())
 

@@ -1,6 +1,6 @@
 """One process of the service, of this tree or of another one, that a test may kill, stop and start again.
 
-Called by `tests.campaign.testbed`. Whatever it prints is kept, a file for each start.
+Called by `tests.campaign.testbed`. Its output is kept, one file for each start.
 """
 
 import asyncio
@@ -126,7 +126,7 @@ class Child:
                 os.kill(self.pid, number)
 
     async def kill(self, number: signal.Signals = signal.SIGKILL) -> None:
-        """Send a signal that ends it and waits until it is gone."""
+        """Send a signal that ends it, and wait until it has exited."""
         if self._process is None or self.pid is None:
             return
         self.send(number)

@@ -102,10 +102,10 @@ class Ledger:
         return read(self.path)
 
     def _append(self, body: bytes) -> None:
-        said = json.loads(body)
+        fields = json.loads(body)
         with self._lock:
             # The moment is the ledger's, so that the order of the lines is that of the moments.
-            line = json.dumps({**said, "at": time.time()}) + "\n"
+            line = json.dumps({**fields, "at": time.time()}) + "\n"
             with self.path.open("ab") as file:
                 file.write(line.encode())
                 file.flush()

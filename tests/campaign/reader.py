@@ -114,7 +114,7 @@ class EventReaders:
         for task in done:
             task.result()
         waiting = [reader.run for reader in self._following if not reader.whole]
-        late = [Violation(EVENTS, run, "a reader was never told that this is all") for run in waiting]
+        late = [Violation(EVENTS, run, "a reader never got the end of its stream") for run in waiting]
         return [reader.read for reader in self._following], late
 
     @property

@@ -17,7 +17,7 @@ class ScheduledFault:
     seconds: float = 0.0
 
 
-def given() -> int | None:
+def requested_seed() -> int | None:
     """What `make campaign SEED=` says."""
     text = os.environ.get(SEED, "").strip()
     return int(text) if text else None
@@ -25,7 +25,7 @@ def given() -> int | None:
 
 def seed(fallback: int) -> int:
     """The one that is given, else `fallback`, else (0) a fresh one."""
-    return given() or fallback or random.SystemRandom().randrange(1, 10**9)
+    return requested_seed() or fallback or random.SystemRandom().randrange(1, 10**9)
 
 
 def draw(

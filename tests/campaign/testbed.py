@@ -81,13 +81,13 @@ class CampaignTestbed:
                 status, found = await self.call(method, path, body, **headers)
                 if status < 400:
                     return found["data"] if isinstance(found, dict) else found
-                said = f"{status} {found}"
+                problem = f"{status} {found}"
                 if status < 500 and status != 429:
-                    raise AssertionError(f"{method} {path}: {said}")
+                    raise AssertionError(f"{method} {path}: {problem}")
             except (aiohttp.ClientError, TimeoutError, ValueError) as error:
-                said = repr(error)
+                problem = repr(error)
             if asyncio.get_running_loop().time() >= end:
-                raise ApiAway(f"{method} {path}: {said}")
+                raise ApiAway(f"{method} {path}: {problem}")
             await asyncio.sleep(0.2)
 
     def add_controller(self, tree: Path | None = None) -> Child:
@@ -135,11 +135,11 @@ class CampaignTestbed:
 
     async def wait_active(self, name: str | None = None, seconds: float = 180) -> None:
         """Wait until the deployment is the active one, for the api too."""
-        wanted = (name or self.deployment).replace("-", "_", 1)
+        expected = (name or self.deployment).replace("-", "_", 1)
         async with asyncio.timeout(seconds):
             while True:
                 found = await self.ask("GET", f"/v1/projects/{self.project}")
-                if found["active_deployment_id"] == wanted:
+                if found["active_deployment_id"] == expected:
                     return
                 await asyncio.sleep(0.1)
 
@@ -165,7 +165,7 @@ async def open_testbed(
     """
     address = os.environ.get("CREWYARD_HOST_ADDRESS")
     if not address or not os.environ.get("KUBECONFIG"):
-        pytest.fail('there is no ground: run `make up` and `eval "$(make -s env)"` first')
+        pytest.fail('there is no dev cluster: run `make up` and `eval "$(make -s env)"` first')
     namespace = f"campaign-{secrets.token_hex(4)}"
     kube = await KubeClient.connect(namespace, "campaign")
     installed = await installed_service.installed(kube)

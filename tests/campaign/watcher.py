@@ -95,7 +95,7 @@ class StatusWatcher:
             "GET", f"/v1/deployments?project={testbed.project}&per_page={PAGE}"
         )
         if status == 200:
-            self.active.append(sum(one["status"] == "active" for one in found["data"]))
+            self.active.append(sum(item["status"] == "active" for item in found["data"]))
         page = 1
         while True:
             status, found = await testbed.call("GET", f"/v1/runs?per_page={PAGE}&page={page}")
@@ -104,7 +104,7 @@ class StatusWatcher:
             for one in found["data"]:
                 self.record("list", name_of(one["id"]), one["status"])
             # Newest first: the older pages are those of runs that ended long ago.
-            if len(found["data"]) < PAGE or all(one["completed_at"] for one in found["data"]):
+            if len(found["data"]) < PAGE or all(item["completed_at"] for item in found["data"]):
                 return
             page += 1
 

@@ -58,7 +58,7 @@ class Workload:
         )
 
     def allow(self, run: str, end: str) -> None:
-        """Let a run end so, too: it was given a fault of its own."""
+        """Also accept this end: the run got a fault of its own."""
         self.requested = [
             replace(one, ends=one.ends | {end}) if one.run == run else one for one in self.requested
         ]
@@ -120,22 +120,22 @@ class Workload:
         ]
         whole = json.dumps({"apiVersion": "v1", "kind": "List", "items": items}).encode()
         end = asyncio.get_running_loop().time() + PATIENCE
-        while (said := await self._kubectl_apply(whole)) is not None:
+        while (output := await self._kubectl_apply(whole)) is not None:
             # As a person would: the same file again.
-            assert asyncio.get_running_loop().time() < end, said
+            assert asyncio.get_running_loop().time() < end, output
             await asyncio.sleep(1)
         for name, script in zip(names, scripts, strict=True):
             self._keep(name, script, ends, applied=True)
         return names
 
     async def _kubectl_apply(self, whole: bytes) -> str | None:
-        """None where it worked, else what kubectl said."""
+        """None on success, else the output of kubectl."""
         process = await asyncio.create_subprocess_exec(
             "kubectl", "-n", self._testbed.namespace, "apply", "-f", "-", "--request-timeout=30s",
             stdin=asyncio.subprocess.PIPE, stdout=asyncio.subprocess.PIPE, stderr=asyncio.subprocess.STDOUT,
         )  # fmt: skip
-        said, _ = await asyncio.wait_for(process.communicate(whole), PATIENCE)
-        return said.decode() if process.returncode else None
+        output, _ = await asyncio.wait_for(process.communicate(whole), PATIENCE)
+        return output.decode() if process.returncode else None
 
     async def job(self, script: Script, ends: Sequence[str] = ()) -> str:
         """The same as a bare Job that is never tried again; gives its name."""

@@ -159,7 +159,7 @@ async def unpullable(testbed, crew) -> tuple[str, str]:
 
 @pytest_asyncio.fixture(scope="session", loop_scope="session")
 async def unpushable(testbed) -> AsyncIterator[tuple[UploadProject, str]]:
-    """A deployment that was just begun, of a project to which the registry can write nothing."""
+    """A deployment that was just created, of a project that cannot push to the registry."""
     repositories = Path(os.environ["CREWYARD_STATE"], "data/registry/docker/registry/v2/repositories/crews")
     if not repositories.is_dir():
         pytest.skip("the registry's files are not on this machine")

@@ -25,7 +25,7 @@ async def failed(
     assert shown["status"]["phase"] == "Failed"
     assert shown["status"]["error"]["reason"] == reason
     assert shown["status"]["error"].get("log", "").strip(), shown["status"]["error"]
-    ready = next(one for one in shown["status"]["conditions"] if one["type"] == "Ready")
+    ready = next(condition for condition in shown["status"]["conditions"] if condition["type"] == "Ready")
     assert (ready["status"], ready["reason"]) == ("False", reason)
     name = shown["metadata"]["name"]
 

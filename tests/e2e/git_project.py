@@ -25,7 +25,7 @@ class GitProject:
         """The project's Ready condition."""
         found = await self.testbed.object("projects", self.project)
         conditions = found["status"]["conditions"]
-        return next(one for one in conditions if one["type"] == "Ready")
+        return next(condition for condition in conditions if condition["type"] == "Ready")
 
     async def deployment(self, sha: str, seconds: float = 60) -> dict[str, Any]:
         """The Deployment object made from a commit, as soon as there is one."""

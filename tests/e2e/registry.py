@@ -45,11 +45,11 @@ class RegistryRepository:
         url = f"{self.address}/v2/{self.repository}/{path}"
         async with aiohttp.ClientSession() as session:
             async with session.request(method, url, headers=headers) as answer:
-                wanted = token_address(answer.headers.get("WWW-Authenticate", ""))
-                if answer.status != 401 or not wanted:
+                challenge_url = token_address(answer.headers.get("WWW-Authenticate", ""))
+                if answer.status != 401 or not challenge_url:
                     return answer.status, await answer.read()
             shown = {"Authorization": f"Basic {basic}"} if basic else {}
-            async with session.get(URL(wanted, encoded=True), headers=shown) as answer:
+            async with session.get(URL(challenge_url, encoded=True), headers=shown) as answer:
                 assert answer.status == 200, await answer.text()
                 token = (await answer.json())["token"]
             whole = {**headers, "Authorization": f"Bearer {token}"}

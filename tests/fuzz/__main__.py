@@ -44,10 +44,12 @@ def command(target: FuzzTarget, seconds: int) -> list[str]:
     return [sys.executable, "-m", "tests.fuzz.guided", target.name, *options, str(corpus)]
 
 
-def cases(said: str) -> int:
-    """How many inputs a process has tried, by its last words."""
-    told = re.findall(r"stat::number_of_executed_units:\s*(\d+)", said) or re.findall(r"^#(\d+)", said, re.M)
-    return int(told[-1]) if told else 0
+def cases(output: str) -> int:
+    """Return how many inputs a process has tried, from its output."""
+    counts = re.findall(r"stat::number_of_executed_units:\s*(\d+)", output) or re.findall(
+        r"^#(\d+)", output, re.M
+    )
+    return int(counts[-1]) if counts else 0
 
 
 def run(target: FuzzTarget, seconds: int) -> bool:
@@ -58,14 +60,14 @@ def run(target: FuzzTarget, seconds: int) -> bool:
     begun, tried, covered, good = _processor_seconds(), 0, "?", True
     end = time.monotonic() + _SLOWEST * seconds + _START_SECONDS
     while good and (left := seconds - (_processor_seconds() - begun)) > 0:
-        said, good = _once(target, max(1, round(left)), end - time.monotonic())
-        tried += cases(said)
-        covered = (re.findall(r"cov: (\d+)", said) or [covered])[-1]
+        output, good = _once(target, max(1, round(left)), end - time.monotonic())
+        tried += cases(output)
+        covered = (re.findall(r"cov: (\d+)", output) or [covered])[-1]
     spent = _processor_seconds() - begun
     words = f"{tried:>10,} cases {spent:6.0f} s   {covered:>5} branches"
     print(f"{target.name:<14} {words}   {'' if good else 'CRASH'}", flush=True)
     if not good:
-        print("\n".join(said.splitlines()[-60:]), flush=True)
+        print("\n".join(output.splitlines()[-60:]), flush=True)
     directory = FOUND / target.name
     if directory.is_dir() and not any(directory.iterdir()):
         directory.rmdir()
@@ -78,8 +80,8 @@ def _once(target: FuzzTarget, seconds: int, most: float) -> tuple[str, bool]:
     done = subprocess.run(
         command(target, seconds), capture_output=True, timeout=most, env=environment, check=False
     )
-    said = done.stderr.decode(errors="replace") + done.stdout.decode(errors="replace")
-    return said, done.returncode == 0
+    output = done.stderr.decode(errors="replace") + done.stdout.decode(errors="replace")
+    return output, done.returncode == 0
 
 
 def _processor_seconds() -> float:

@@ -30,7 +30,7 @@ _NAMES = (
 
 
 def whole(data: bytes) -> None:
-    """An archive as it comes. What is taken keeps all limits, whatever its headers say."""
+    """An archive of any bytes. Accepted content is within all limits, for any headers."""
     try:
         tree = read_archive(io.BytesIO(data), len(data), LIMITS)
     except BuildRefused:

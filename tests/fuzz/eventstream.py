@@ -1,4 +1,4 @@
-"""Server-Sent Events read by the letter of the standard (WHATWG HTML 9.2.6), apart from all code of ours."""
+"""Server-Sent Events read by the letter of the standard (WHATWG HTML 9.2.6), without Crewyard's code."""
 
 import re
 from collections.abc import Iterator

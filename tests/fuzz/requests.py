@@ -59,7 +59,7 @@ def headers(data: bytes) -> None:
 
 
 def credentials(data: bytes) -> None:
-    """No text is a key or a token of ours but those that we made."""
+    """No text is a valid key or token but those that this test made."""
     text = as_text(data)
     identifier = api_keys.key_id_of(text)
     assert identifier is None or identifier in text
@@ -93,10 +93,10 @@ def hook(data: bytes) -> None:
     assert not signature.verify(proof, "", DIGEST)
     delivery.identifiers(shown)
     for kind in (delivery.JSON, delivery.FORM):
-        said: Any = None
+        payload: Any = None
         with contextlib.suppress(ValueError):
-            said = delivery.parse_payload(content, kind)
-        found = delivery.parse_delivery(shown, said)
+            payload = delivery.parse_payload(content, kind)
+        found = delivery.parse_delivery(shown, payload)
         assert found.number is None or found.number > 0
         json.dumps([found.ref, found.repository, found.default_branch, found.event])
 

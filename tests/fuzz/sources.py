@@ -26,7 +26,7 @@ _LONGEST_STATUS = 4096
 
 
 def plan(data: bytes) -> None:
-    """A tree whose files are all chosen by the data; the plan fits into a build pod's last words."""
+    """A tree whose files are all chosen by the data; the plan fits into a build pod's termination message."""
     files: dict[str, bytes] = {}
     for piece in data.split(b"\xff")[:8]:
         if piece:
@@ -47,14 +47,14 @@ def exclude(data: bytes) -> None:
     patterns, paths = (part.decode("utf-8", "replace").split("\n") for part in parts(data, 2))
     paths = [path.strip("/") for path in paths]  # a source has relative ones only
     try:
-        gone = excluded_paths(dict.fromkeys(paths, b""), patterns)
+        excluded = excluded_paths(dict.fromkeys(paths, b""), patterns)
     except PlanError:
         return
-    assert set(gone) <= set(paths)
+    assert set(excluded) <= set(paths)
 
 
 def pip_log(data: bytes) -> None:
-    """Whatever an installation prints becomes a reason, a message and a next step."""
+    """Any output of an installation becomes a reason, a message and a next step."""
     error = dependency_failure(data.decode("utf-8", "replace"))
     assert error.reason and error.message and error.hint and len(error.message) < 10_000
 

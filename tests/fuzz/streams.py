@@ -1,4 +1,4 @@
-"""What a crew writes and what a client reads: lines, marks, events, build pods' last words, event streams."""
+"""What a crew writes and what a client reads: lines, marks, events, results of build pods, event streams."""
 
 import json
 from datetime import UTC, datetime
@@ -183,8 +183,8 @@ def name_seeds() -> list[bytes]:
 
 
 def word_seeds() -> list[bytes]:
-    """Last words of each container."""
-    told = [
+    """Termination messages of each container."""
+    texts = [
         '{"outcome": "built", "image": "r@sha256:0", "plan": {}}',
         '{"outcome": "dependencies", "dependencies_key": "k", "dependencies_image": "i"}',
         '{"outcome": "failed", "reason": "ConfigInvalid", "message": "m", "hint": "h", "log": "l"}',
@@ -192,7 +192,7 @@ def word_seeds() -> list[bytes]:
         "error building image: \x1b[31mfailed\x1b[0m: signal: killed no space left",
         "[" * 500,
     ]
-    return [b"1\xffError\xff" + text.encode() for text in told]
+    return [b"1\xffError\xff" + text.encode() for text in texts]
 
 
 TARGETS = (

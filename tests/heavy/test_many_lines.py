@@ -31,7 +31,7 @@ async def test_million_lines_arrive_once_in_order(pod: Any, api: Any) -> None:
         import time
         from crewyard_runtime import emit
         def kickoff():
-            begun = time.monotonic()
+            start = time.monotonic()
             for number in range({LINES + over}):
                 print(number)
                 if number % 100_000 == 0:
@@ -40,11 +40,11 @@ async def test_million_lines_arrive_once_in_order(pod: Any, api: Any) -> None:
             for line in open(f"/proc/{{__import__('os').getppid()}}/status"):
                 if line.startswith("VmHWM"):
                     peak = int(line.split()[1]) // 1024
-            return [time.monotonic() - begun, peak]
+            return [time.monotonic() - start, peak]
         """
     )
     await pod.start()
-    begun = time.monotonic()
+    start = time.monotonic()
     ended = await pod.wait(300)
     assert (ended.code, api.result["outcome"]) == (0, "succeeded")
     logs = api.logs()
@@ -54,7 +54,7 @@ async def test_million_lines_arrive_once_in_order(pod: Any, api: Any) -> None:
     steps = [event["data"]["number"] for event in api.events if event["type"] == "step"]
     assert steps == [*range(0, LINES + over, 100_000), -1]
     seconds, peak = api.result["output"]
-    print(f"{LINES / seconds:.0f} lines/s, {time.monotonic() - begun:.1f} s in all, process 1: {peak} MiB")
+    print(f"{LINES / seconds:.0f} lines/s, {time.monotonic() - start:.1f} s in all, process 1: {peak} MiB")
     assert peak < 100
 
 

@@ -93,7 +93,7 @@ CASES = (
         {one("crewyard_resync_age_seconds"): "3+60x20"},
         {one("crewyard_resync_age_seconds"): "3 15 65 5x20"},
     ),
-    # The probe restarts the controller after two minutes, which resets what is measured but mends nothing.
+    # The probe restarts the controller after two minutes, which resets the metrics but repairs nothing.
     AlertCase(
         "CrewyardResyncOld",
         12,
@@ -163,7 +163,7 @@ CASES = (
     ),
     # It was bad and is good again: the short window ends the alarm.
     AlertCase("CrewyardApiErrorsFast", 70, {}, {GOOD: "0+100x80", BAD: "0+9x60 540x20"}),
-    # Others' faults are none of ours, nor are errors outside of /v1.
+    # Errors of clients do not count, nor do errors outside of /v1.
     AlertCase(
         "CrewyardApiErrorsFast",
         70,

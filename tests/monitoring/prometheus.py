@@ -32,12 +32,12 @@ class PrometheusServer:
         address = f"{self.url}/api/v1/{path}?{urllib.parse.urlencode(query)}"
         try:
             with urllib.request.urlopen(address, timeout=60) as answer:
-                told = json.load(answer)
+                answered = json.load(answer)
         except urllib.error.HTTPError as error:
-            told = json.load(error)
-        assert told["status"] == "success", (path, query, told)
-        assert not told.get("warnings"), (query, told["warnings"])
-        return told["data"]
+            answered = json.load(error)
+        assert answered["status"] == "success", (path, query, answered)
+        assert not answered.get("warnings"), (query, answered["warnings"])
+        return answered["data"]
 
     def query(self, expression: str) -> list[dict[str, Any]]:
         """The series of an instant query."""
@@ -70,7 +70,7 @@ def targets(namespace: str) -> list[dict[str, Any]]:
         service = part["metadata"]["labels"]["kubernetes.io/service-name"]
         for port in part["ports"]:
             for endpoint in part["endpoints"]:
-                told = {
+                answered = {
                     "namespace": namespace,
                     "service_name": service,
                     "pod_name": endpoint["targetRef"]["name"],
@@ -81,7 +81,7 @@ def targets(namespace: str) -> list[dict[str, Any]]:
                     },
                 }
                 address = f"{endpoint['addresses'][0]}:{port['port']}"
-                meta = {f"__meta_kubernetes_{name}": value for name, value in told.items()}
+                meta = {f"__meta_kubernetes_{name}": value for name, value in answered.items()}
                 found.append({"targets": [address], "labels": meta})
     return found
 

@@ -55,17 +55,17 @@ def test_every_alert_has_firing_and_quiet_cases():
 def test_every_alert_has_summary_value_and_runbook():
     headings = set(re.findall(r"^### (\w+)$", PAGE.read_text(), re.MULTILINE))
     for name, rule in shipped.alerts().items():
-        said = rule["annotations"]
+        annotations = rule["annotations"]
         assert rule["labels"]["severity"] in ("critical", "warning"), name
-        assert re.search(r"\d|\$value|every|minute", said["description"]), name
-        assert said["runbook_url"] == f"docs/monitoring.md#{name.lower()}", name
+        assert re.search(r"\d|\$value|every|minute", annotations["description"]), name
+        assert annotations["runbook_url"] == f"docs/monitoring.md#{name.lower()}", name
     assert headings == set(shipped.alerts())
 
 
 def test_alert_texts_have_values(promtool, tmp_path):
     rule = shipped.alerts()["CrewyardDiskFull"]
-    said = {**rule["annotations"], "description": rule["annotations"]["description"]}
-    said["description"] = re.sub(r"\{\{.*?\}\}", "4%", said["description"])
+    annotations = {**rule["annotations"], "description": rule["annotations"]["description"]}
+    annotations["description"] = re.sub(r"\{\{.*?\}\}", "4%", annotations["description"])
     case = {
         "interval": "1m",
         "input_series": [
@@ -77,7 +77,7 @@ def test_alert_texts_have_values(promtool, tmp_path):
                 "alertname": "CrewyardDiskFull",
                 "eval_time": "10m",
                 "exp_alerts": [
-                    {"exp_labels": {"severity": "critical", "namespace": "n"}, "exp_annotations": said}
+                    {"exp_labels": {"severity": "critical", "namespace": "n"}, "exp_annotations": annotations}
                 ],
             }
         ],

@@ -50,8 +50,8 @@ def test_dashboard_is_complete():
 
 def test_every_metric_is_documented():
     ours = {name for name in shipped.exported().values() if name.startswith("crewyard_")}
-    told = set(re.findall(r"^\| `(crewyard_\w+)`", PAGE, re.MULTILINE))
-    assert told == ours
+    documented = set(re.findall(r"^\| `(crewyard_\w+)`", PAGE, re.MULTILINE))
+    assert documented == ours
 
 
 def test_every_metric_is_used():

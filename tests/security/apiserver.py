@@ -64,18 +64,18 @@ class ApiserverClient:
         headers: Mapping[str, str] | None = None,
     ) -> ApiserverResponse:
         """One call with a token, as `user`, or as the administrator. A PATCH is a merge patch."""
-        given = dict(headers or {})
+        sent = dict(headers or {})
         if body is not None:
-            given.setdefault("Content-Type", MERGE if method == "PATCH" else "application/json")
+            sent.setdefault("Content-Type", MERGE if method == "PATCH" else "application/json")
         if token:
-            given["Authorization"] = f"Bearer {token}"
+            sent["Authorization"] = f"Bearer {token}"
         if user:
-            given["Impersonate-User"] = user
+            sent["Impersonate-User"] = user
         session = self._plain if token else self._admin
         data = None if body is None else json.dumps(body)
         limit = aiohttp.ClientTimeout(total=60)
         async with session.request(
-            method, self._url + path, data=data, headers=given, timeout=limit
+            method, self._url + path, data=data, headers=sent, timeout=limit
         ) as answer:
             return ApiserverResponse(answer.status, (await answer.read()).decode(errors="replace"))
 

@@ -75,12 +75,12 @@ class EtcdReader:
             "/v3/watch", json={"create_request": request}, read_bufsize=_LINE
         ) as answer:
             async for line in answer.content:
-                said = json.loads(line)["result"]
-                for event in said.get("events", ()):
+                answered = json.loads(line)["result"]
+                for event in answered.get("events", ()):
                     key, value = _pair(event["kv"])
                     if not key.startswith(SECRETS):
                         self.written.append((key, value))
-                self.revision = max(self.revision, int(said["header"]["revision"]))
+                self.revision = max(self.revision, int(answered["header"]["revision"]))
 
     async def caught_up(self, seconds: float = 60) -> None:
         """Wait until all that was written before the call has been kept."""

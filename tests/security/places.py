@@ -68,9 +68,9 @@ async def objects(testbed: E2eTestbed) -> AsyncIterator[Found]:
     """What kubectl shows of the crews' namespace, Events and managed fields with it, but for Secrets."""
     kinds = "cproj,cdep,crun,pods,events,configmaps"
     shown = await testbed.kubectl("get", kinds, "-o", "json", "--show-managed-fields")
-    for one in json.loads(shown)["items"]:
-        place = f"kubectl {one['kind']} {one['metadata']['name']}"
-        yield place, json.dumps(one, ensure_ascii=False).encode()
+    for item in json.loads(shown)["items"]:
+        place = f"kubectl {item['kind']} {item['metadata']['name']}"
+        yield place, json.dumps(item, ensure_ascii=False).encode()
 
 
 async def answers(testbed: E2eTestbed, projects: Iterable[str]) -> AsyncIterator[Found]:

@@ -92,8 +92,8 @@ async def use_https(planted: PlantedSecrets) -> None:
     quiet, tells = await asyncio.gather(crew.run("kickoff"), crew.run("tells"))
     assert quiet["output"] == len(planted.canaries["env-api"])
     assert (tells["status"], tells["error"]["reason"]) == ("failed", "CrewError")
-    said = (await testbed.call("GET", f"/v1/runs/{tells['id']}/logs")).body.decode()
-    assert f"{planted.control} *** ***" in said
+    logs = (await testbed.call("GET", f"/v1/runs/{tells['id']}/logs")).body.decode()
+    assert f"{planted.control} *** ***" in logs
 
     bad = await git_project.wait_finished(planted.commit("harbour-pilot==9.9\n"))
     assert bad["status"]["error"]["reason"] == "DependencyResolution", bad["status"]

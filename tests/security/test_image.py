@@ -21,8 +21,8 @@ async def deployments(apiserver: ApiserverClient) -> list[dict]:
 
 
 async def test_service_pods_are_restricted(apiserver):
-    for one in await deployments(apiserver):
-        pod, name = one["spec"]["template"]["spec"], one["metadata"]["name"]
+    for deployment in await deployments(apiserver):
+        pod, name = deployment["spec"]["template"]["spec"], deployment["metadata"]["name"]
         secure = pod["securityContext"]
         assert (secure["runAsNonRoot"], secure["runAsUser"]) == (True, 65532), name
         assert secure["seccompProfile"] == {"type": "RuntimeDefault"}, name

@@ -58,16 +58,18 @@ async def test_hostile_names_are_data(testbed, upload_projects, tmp_path):
     async with aiohttp.ClientSession(headers=head) as session:
         async with session.get(f"{path}/events", headers={"Accept": "text/event-stream"}) as answer:
             stream = (await answer.read()).decode()
-        told = list(messages(stream))
-        assert [kind for kind, _, _ in told][-1] == "run.completed"
-        assert [number for _, _, number in told] == [str(n) for n in range(1, len(told) + 1)]
-        assert [kind for kind, _, _ in told].count("artifact") == len(NAMES)
+        stream_messages = list(messages(stream))
+        assert [kind for kind, _, _ in stream_messages][-1] == "run.completed"
+        assert [number for _, _, number in stream_messages] == [
+            str(n) for n in range(1, len(stream_messages) + 1)
+        ]
+        assert [kind for kind, _, _ in stream_messages].count("artifact") == len(NAMES)
         for number, name in enumerate(NAMES):
             async with session.get(f"{path}/artifacts/{quote(name, safe='/')}") as answer:
                 assert (await answer.read()) == str(number).encode(), name
-                # Somebody else's reader of such headers gives back the file's own name.
-                said = answer.content_disposition
-                assert (said.type, said.filename) == ("attachment", name.rpartition("/")[2])
+                # An independent parser of such headers gives back the file's own name.
+                disposition = answer.content_disposition
+                assert (disposition.type, disposition.filename) == ("attachment", name.rpartition("/")[2])
                 assert answer.headers["X-Content-Type-Options"] == "nosniff"
 
     await told_by_the_command(testbed, run["id"], tmp_path)

@@ -71,7 +71,7 @@ SLEEPER = {"main.py": "import time\n\ndef kickoff():\n    time.sleep(60)\n", "re
 
 
 async def test_crew_pods_have_no_account_and_no_token(testbed, upload_projects):
-    """A build and a run make one pod of each kind; whatever else is there is looked at, too.
+    """A build and a run make one pod of each kind; all other pods are checked, too.
 
     Slow: a whole build, and a run.
     """
@@ -110,11 +110,11 @@ async def test_privilege_escalation_is_denied(testbed, apiserver, account):
     for attempt in tried:
         if await asked(apiserver, account, attempt):
             granted.append(f"asked: {attempt.name}")
-        said = await apiserver.call(
+        answer = await apiserver.call(
             attempt.method, attempt.path, attempt.body, token=token, headers=attempt.headers
         )
-        if said.status != 403:
-            granted.append(f"tried: {attempt.name}: {said.status} {said.text[:200]}")
+        if answer.status != 403:
+            granted.append(f"tried: {attempt.name}: {answer.status} {answer.text[:200]}")
     assert granted == []
 
 
@@ -124,8 +124,8 @@ async def test_attempts_succeed_with_the_right(apiserver):
     tried = [one for account in ACCOUNTS for one in attempts(account, node, "x")]
     ended = []
     for attempt in tried:
-        said = await apiserver.call(attempt.method, attempt.path, attempt.body)
-        if said.status == 403 and "cannot" in said.text:
+        answer = await apiserver.call(attempt.method, attempt.path, attempt.body)
+        if answer.status == 403 and "cannot" in answer.text:
             ended.append(attempt.name)
     assert ended == []
 
@@ -136,5 +136,5 @@ async def asked(apiserver, account: str, attempt: EscalationAttempt) -> bool:
     groups = ["system:serviceaccounts", f"system:serviceaccounts:{SYSTEM}", "system:authenticated"]
     spec = {"user": user, "groups": groups, **attempt.review}
     review = {"apiVersion": "authorization.k8s.io/v1", "kind": "SubjectAccessReview", "spec": spec}
-    said = await apiserver.call("POST", "/apis/authorization.k8s.io/v1/subjectaccessreviews", review)
-    return bool(said.data["status"]["allowed"])
+    answer = await apiserver.call("POST", "/apis/authorization.k8s.io/v1/subjectaccessreviews", review)
+    return bool(answer.data["status"]["allowed"])

@@ -65,7 +65,7 @@ async def run(testbed: E2eTestbed, apiserver: ApiserverClient, place: str) -> st
     forged = {"status": {"durationMs": 7}}
     await eventually(
         lambda: patch(apiserver, place, name, API, forged),
-        lambda said: "only claim and result" in said.text,
+        lambda answer: "only claim and result" in answer.text,
         60,
     )
     return name
@@ -108,16 +108,16 @@ OWN = [
 
 async def test_foreign_status_field_is_denied(apiserver, place, run):
     for user, part, fields in FOREIGN:
-        said = await patch(apiserver, place, run, user, {part or "spec": fields}, part)
-        assert (said.status, "denied request" in said.text) == (403, True), (user, fields, said)
+        answer = await patch(apiserver, place, run, user, {part or "spec": fields}, part)
+        assert (answer.status, "denied request" in answer.text) == (403, True), (user, fields, answer)
 
 
 async def test_own_status_field_is_allowed(apiserver, place, run):
     for user, part, fields in OWN:
-        said = await patch(apiserver, place, run, user, {part or "spec": fields}, part)
-        assert said.status == 200, (user, fields, said)
-    said = await patch(apiserver, place, run, CONTROLLER, {"metadata": {"labels": {"a": "b"}}}, "")
-    assert said.status == 200, said
+        answer = await patch(apiserver, place, run, user, {part or "spec": fields}, part)
+        assert answer.status == 200, (user, fields, answer)
+    answer = await patch(apiserver, place, run, CONTROLLER, {"metadata": {"labels": {"a": "b"}}}, "")
+    assert answer.status == 200, answer
 
 
 def egress_policy(name: str, **spec) -> dict:
@@ -139,7 +139,7 @@ async def test_controller_writes_network_policies_of_runs_alone(apiserver, testb
         return await apiserver.call("POST", path + query, body, user=CONTROLLER)
 
     denied = egress_policy("crewyard-egress-demo", podSelector={})
-    await eventually(lambda: post(denied), lambda said: "denied request" in said.text, 60)
+    await eventually(lambda: post(denied), lambda answer: "denied request" in answer.text, 60)
     everyone = {"matchLabels": {"app.kubernetes.io/component": "run"}}
     for body in (
         egress_policy("crewyard-closed"),
@@ -147,14 +147,14 @@ async def test_controller_writes_network_policies_of_runs_alone(apiserver, testb
         egress_policy("crewyard-egress-demo", policyTypes=["Ingress"]),
         egress_policy("crewyard-egress-demo", policyTypes=["Ingress", "Egress"]),
     ):
-        said = await post(body)
-        assert (said.status, "denied request" in said.text) == (403, True), (body, said)
+        answer = await post(body)
+        assert (answer.status, "denied request" in answer.text) == (403, True), (body, answer)
     assert (await post(egress_policy("crewyard-egress-demo"), "")).status == 201
     closed = egress_policy("crewyard-closed", podSelector={})
     await testbed.kubectl("-n", place, "create", "-f", "-", stdin=json.dumps(closed))
     for name, status in (("crewyard-closed", 403), ("crewyard-egress-demo", 200)):
-        said = await apiserver.call("DELETE", f"{path}/{name}", user=CONTROLLER)
-        assert said.status == status, (name, said)
+        answer = await apiserver.call("DELETE", f"{path}/{name}", user=CONTROLLER)
+        assert answer.status == status, (name, answer)
 
 
 def test_policy_names_every_status_field():

@@ -75,11 +75,11 @@ class ControlPlane:
         """Wait for all CRDs; `kubectl wait` fails while the conditions of one are null."""
         deadline = time.monotonic() + _TIMEOUT_SECONDS
         while pending := [
-            one["metadata"]["name"]
-            for one in json.loads(self.kubectl("get", "crd", "-o", "json"))["items"]
+            item["metadata"]["name"]
+            for item in json.loads(self.kubectl("get", "crd", "-o", "json"))["items"]
             if not any(
                 condition["type"] == "Established" and condition["status"] == "True"
-                for condition in (one.get("status") or {}).get("conditions") or ()
+                for condition in (item.get("status") or {}).get("conditions") or ()
             )
         ]:
             assert time.monotonic() < deadline, f"not established: {pending}"

@@ -53,9 +53,9 @@ class GitHubServer:
         self.request_count += 1
         if self.failures:
             raise self._failure(self.failures.pop(0))
-        given = request.headers.get("Authorization", "")
+        token = request.headers.get("Authorization", "")
         issued = {f"token lent {number}" for number in range(1, self.tokens_issued + 1)}
-        if given not in {f"token {TOKEN}", *issued} or given in self.revoked_tokens:
+        if token not in {f"token {TOKEN}", *issued} or token in self.revoked_tokens:
             raise self._failure(401)
         if request.match_info.get("repository") not in (None, REPOSITORY):
             raise self._failure(404)
@@ -122,8 +122,8 @@ class GitHubServer:
         return web.json_response({"state": "closed" if number in self.closed else "open"})
 
     async def create_token(self, request: web.Request) -> web.Response:
-        scheme, _, given = request.headers.get("Authorization", "").partition(" ")
-        claims = jwt.decode(given, self.public_key, algorithms=["RS256"])
+        scheme, _, token = request.headers.get("Authorization", "").partition(" ")
+        claims = jwt.decode(token, self.public_key, algorithms=["RS256"])
         assert (scheme.lower(), claims["iss"], request.match_info["id"]) == ("bearer", APP, INSTALLATION)
         self.tokens_issued += 1
         until = format_second(datetime.now(UTC) + timedelta(hours=1))

@@ -22,7 +22,7 @@ BUGS = (
         frozenset((DOUBLED,)),
     ),
     Bug(
-        "an end is decided from memory, and written whatever was there",
+        "an end is decided from memory, and written over any status",
         (
             Edit(
                 "controller/run/reconcile.py",

@@ -40,9 +40,9 @@ class FakeRunner:
         token = pod_tokens.mint(
             key, "run", self.testbed.namespace, self.run, self.uid, int(time.time()) + 600
         )
-        said = {"pod_uid": self.pod, "nonce": self.nonce, **body}
+        message = {"pod_uid": self.pod, "nonce": self.nonce, **body}
         path = f"/internal/v1/runs/{self.run}/{what}"
-        return await self.testbed.call("POST", path, said, Authorization=f"Bearer {token}")
+        return await self.testbed.call("POST", path, message, Authorization=f"Bearer {token}")
 
     async def claim(self, nonce: str) -> str:
         """Return the claim state for a process of the pod with this nonce."""

@@ -18,7 +18,7 @@ from tests.campaign.testbed import CampaignTestbed, open_testbed
 
 
 @contextlib.asynccontextmanager
-async def _facade(directory: Path, tree: Path) -> AsyncIterator[CampaignTestbed]:
+async def _api_server(directory: Path, tree: Path) -> AsyncIterator[CampaignTestbed]:
     async with open_testbed(directory, tree=tree, start=False) as testbed:
         await testbed.api.start()
         await testbed.create_project()
@@ -32,9 +32,9 @@ async def _facade(directory: Path, tree: Path) -> AsyncIterator[CampaignTestbed]
 async def second_start(directory: Path, tree: Path) -> list[Violation]:
     """Another pod asks for the run, and the same pod once more, whose container the kubelet may start again.
 
-    The facade is restarted in between.
+    The API server is restarted in between.
     """
-    async with _facade(directory, tree) as testbed:
+    async with _api_server(directory, tree) as testbed:
         pod = await FakeRunner.create(testbed)
         other = replace(pod, pod="another pod")
         answers = [await other.claim(pod.nonce), await pod.claim("another nonce")]
@@ -50,7 +50,7 @@ async def second_start(directory: Path, tree: Path) -> list[Violation]:
 
 async def early_result(directory: Path, tree: Path) -> list[Violation]:
     """The pod reports a success with an artifact, then with an event, that was never sent."""
-    async with _facade(directory, tree) as testbed:
+    async with _api_server(directory, tree) as testbed:
         pod = await FakeRunner.create(testbed)
         found = []
         if (status := await pod.post_result(0, 1)) != 425:
@@ -62,14 +62,14 @@ async def early_result(directory: Path, tree: Path) -> list[Violation]:
 
 async def repeated_events(directory: Path, tree: Path) -> list[Violation]:
     """The pod repeats events after a lost response; the API server is killed between the calls."""
-    async with _facade(directory, tree) as testbed:
+    async with _api_server(directory, tree) as testbed:
         pod = await FakeRunner.create(testbed)
         await pod.post_events(1, 2, 3)
         await pod.post_events(1, 2, 3)
         await testbed.api.restart()
         await pod.post_events(2, 3, 4, 5)
         path = f"/v1/runs/{id_of(pod.run)}/events"
-        told = await testbed.ask("GET", path, Accept="application/json")
-        numbers = [event["data"]["number"] for event in told if event["type"] == "campaign.step"]
+        stored = await testbed.ask("GET", path, Accept="application/json")
+        numbers = [event["data"]["number"] for event in stored if event["type"] == "campaign.step"]
         wrong = sorted(numbers) != [1, 2, 3, 4, 5]
-        return [Violation(EVENTS, pod.run, f"said 1 to 5, stored {numbers}")] if wrong else []
+        return [Violation(EVENTS, pod.run, f"sent 1 to 5, stored {numbers}")] if wrong else []

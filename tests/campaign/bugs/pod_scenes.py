@@ -22,7 +22,7 @@ LONG = {"events": 1, "sleep": 6}
 
 
 async def started(testbed: CampaignTestbed, run: str) -> None:
-    """Wait until the crew has said that it began. Raises TimeoutError."""
+    """Wait until the crew has reported its start. Raises TimeoutError."""
     async with asyncio.timeout(WAIT_SECONDS):
         while run not in ledger.starts(testbed.ledger.entries()):
             await asyncio.sleep(0.1)
@@ -66,7 +66,7 @@ async def deleted_pod(directory: Path, tree: Path) -> list[Violation]:
         await started(testbed, run)
         raw = await testbed.kube.get(POD, run)
         assert raw is not None
-        # Halted, so that it cannot report that it was stopped before the next pod has begun.
+        # Halted, so that it cannot report that it was stopped before the next pod has started.
         assert kill_runner(raw["metadata"]["uid"], signal.SIGSTOP), "the pods' processes are elsewhere"
         # This very one: where the answer comes late the client asks again.
         deletion = testbed.kube.delete(POD, run, grace_seconds=0, uid=raw["metadata"]["uid"])

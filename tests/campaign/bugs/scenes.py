@@ -116,7 +116,7 @@ async def crowd(directory: Path, tree: Path) -> list[Violation]:
         open_testbed(directory, tree=tree, kubeconfig=proxy.kubeconfig, concurrency=PLACES) as testbed,
         campaign("crowd", testbed, PLACES) as found,
     ):
-        # Those that hold the places talk: a silent crew counts as long as its last word at most.
+        # Those that hold the places talk: a silent crew counts until its last output at most.
         talking = {"events": 5000, "pause": 0.2}
         runs = await found.work.apply([*[talking] * PLACES, *[{"events": 10, "pause": 0.2}] * PLACES])
         holding = runs[:PLACES]
@@ -133,7 +133,7 @@ async def crowd(directory: Path, tree: Path) -> list[Violation]:
 
 
 async def _one_too_many(testbed: CampaignTestbed) -> None:
-    """Wait until more crews have begun than there are places. Raises TimeoutError where no pod is made."""
+    """Wait until more crews have started than the plan has slots. Raises TimeoutError."""
     async with asyncio.timeout(DECIDED_SECONDS):
         while len((await testbed.kube.list(POD)).items) <= PLACES:
             await asyncio.sleep(0.2)

@@ -9,7 +9,7 @@ from collections.abc import Iterable, Iterator, Mapping
 from dataclasses import dataclass
 
 from tests.campaign import ledger
-from tests.campaign.checks.content_checks import artifacts, events, told
+from tests.campaign.checks.content_checks import artifacts, events, reader_problems
 from tests.campaign.checks.observed import (
     CANCELED,
     FAILED,
@@ -45,7 +45,7 @@ def check(observed: Observations, entries: Iterable[LedgerEntry], plan: Campaign
     """All violations; none where everything was kept."""
     lines = list(entries)
     found = list(_of_runs(observed, lines, plan))
-    found += [Violation(EVENTS, run, text) for run, text in told(observed.reads, observed.runs)]
+    found += [Violation(EVENTS, run, text) for run, text in reader_problems(observed.reads, observed.runs)]
     found += _forward(observed.sights, observed.runs)
     if plan.concurrency:
         found += _crowded(lines, plan.concurrency)
@@ -54,7 +54,7 @@ def check(observed: Observations, entries: Iterable[LedgerEntry], plan: Campaign
         found.append(Violation(ACTIVE, "", f"{len(looks)} looks saw {sorted(set(looks))} active deployments"))
     if any(one.tolerant for one in plan.requested):
         found += _useless(observed.runs, plan)
-    found += [Violation(LOST, "", text) for text in observed.gone]
+    found += [Violation(LOST, "", text) for text in observed.missing]
     found += [Violation(ORPHAN, "", text) for text in observed.left]
     return found
 
@@ -80,7 +80,7 @@ def _of_runs(observed: Observations, lines: list[LedgerEntry], plan: CampaignPla
             elif seen is not None:
                 yield Violation(ORPHAN, name, f"{seen.status} permanently, without an acknowledged request")
             continue
-        # Whoever got no answer may have made it all the same: it is a run like others.
+        # A request without a response may have created it all the same: it is a run like others.
         yield from _end(one or scripts[0], seen, mine, len(tokens), plan)
 
 
@@ -114,17 +114,17 @@ def _forward(sights: Iterable[StatusObservation], runs: Mapping[str, ApiRunRecor
     """Each source sees a run move forward only; all see the same end."""
     last: dict[tuple[str, str], str] = {}
     ends = {name: seen.status for name, seen in runs.items() if seen.status in TERMINAL}
-    told: set[str] = set()
+    reported_runs: set[str] = set()
     for sight in sights:
         before = last.get((sight.source, sight.run), "")
         last[(sight.source, sight.run)] = sight.status
-        if sight.run in told:
+        if sight.run in reported_runs:
             continue
         if (before in TERMINAL and sight.status != before) or _rank(sight.status) < _rank(before):
-            told.add(sight.run)
+            reported_runs.add(sight.run)
             yield Violation(BACKWARD, sight.run, f"{sight.source}: {before}, then {sight.status}")
         elif sight.status in TERMINAL and ends.setdefault(sight.run, sight.status) != sight.status:
-            told.add(sight.run)
+            reported_runs.add(sight.run)
             yield Violation(BACKWARD, sight.run, f"{sight.source}: {sight.status}, others {ends[sight.run]}")
 
 
@@ -133,7 +133,7 @@ def _rank(status: str) -> int:
 
 
 def _crowded(lines: list[LedgerEntry], most: int) -> Iterator[Violation]:
-    """At no moment more crews at work than the plan allows; one that ended unsaid counts to its last word."""
+    """At no moment more crews at work than the plan allows; one without an end counts to its last output."""
     spans: dict[tuple[str, str], list[float]] = {}
     for line in lines:
         span = spans.setdefault((line.run, line.token), [line.at, line.at])

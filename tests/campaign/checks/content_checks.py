@@ -27,15 +27,17 @@ def events(seen: ApiRunRecord, mine: Iterable[LedgerEntry], broken: bool) -> Ite
     steps = [int(event.data.get("number") or 0) for event in seen.events if event.type == STEP]
     if steps != list(range(1, len(steps) + 1)):
         yield f"steps are lost, doubled or out of order: {_short(steps)}"
-    said = max((int(line.data.get("said") or 0) for line in lines), default=0)
+    acknowledged_steps = max((int(line.data.get("said") or 0) for line in lines), default=0)
     over = any(line.what == ledger.END for line in lines)
     # A crew says a step before it tells the ledger: of one that was cut off there may be one more.
-    most = said if over else said + 1
-    if len(steps) > most or (len(steps) < said and not broken):
-        yield f"{len(steps)} steps where the crew took {said}"
+    most = acknowledged_steps if over else acknowledged_steps + 1
+    if len(steps) > most or (len(steps) < acknowledged_steps and not broken):
+        yield f"{len(steps)} steps where the crew took {acknowledged_steps}"
 
 
-def told(reads: Iterable[StreamRead], runs: Mapping[str, ApiRunRecord]) -> Iterator[tuple[str, str]]:
+def reader_problems(
+    reads: Iterable[StreamRead], runs: Mapping[str, ApiRunRecord]
+) -> Iterator[tuple[str, str]]:
     """Yield runs whose reader got wrong or too few events: an event that was sent once is on the disk."""
     for read in reads:
         seen = runs.get(read.run)
@@ -43,13 +45,15 @@ def told(reads: Iterable[StreamRead], runs: Mapping[str, ApiRunRecord]) -> Itera
         same = there[: len(read.events)] == read.events
         if not same or (read.whole and len(read.events) < len(there)):
             ids = _short([event.id for event in read.events])
-            yield read.run, f"a reader was told {len(read.events)} events where there are {len(there)}: {ids}"
+            yield read.run, f"a reader got {len(read.events)} events where there are {len(there)}: {ids}"
 
 
 def artifacts(seen: ApiRunRecord, mine: Iterable[LedgerEntry], broken: bool) -> Iterator[str]:
     """What is wrong with the artifacts of an ended run."""
-    told = {str(line.data["artifact"]): str(line.data["sha256"]) for line in mine if "artifact" in line.data}
-    for name, sha256 in told.items():
+    recorded = {
+        str(line.data["artifact"]): str(line.data["sha256"]) for line in mine if "artifact" in line.data
+    }
+    for name, sha256 in recorded.items():
         stored = seen.artifacts.get(name)
         if stored is None:
             if not broken:

@@ -17,7 +17,7 @@ from tests.campaign.workload import JOB
 AT_ONCE = 8
 PAGE = 100
 SETTLE_SECONDS = 120.0
-"""Until the pods of ended runs are finished or gone, and the api's rows tell what the objects do."""
+"""Until the pods of ended runs are finished or deleted, and the API's rows agree with the objects."""
 
 
 async def runs(testbed: CampaignTestbed) -> dict[str, ApiRunRecord]:
@@ -55,15 +55,15 @@ async def events(testbed: CampaignTestbed, name: str, seconds: float = 120) -> t
 async def run(testbed: CampaignTestbed, name: str, raw: Mapping[str, Any] | None) -> ApiRunRecord:
     """One run, with its events and the hashes of its artifacts; `raw` is its object, if there is one."""
     identity = id_of(name)
-    told = await testbed.ask("GET", f"/v1/runs/{identity}")
-    said = await events(testbed, name)
+    record = await testbed.ask("GET", f"/v1/runs/{identity}")
+    stored_events = await events(testbed, name)
     artifacts = {}
     for stored in await testbed.ask("GET", f"/v1/runs/{identity}/artifacts"):
         data = await testbed.ask("GET", f"/v1/runs/{identity}/artifacts/{stored['name']}")
         artifacts[stored["name"]] = hashlib.sha256(data).hexdigest()
-    reason = (told.get("error") or {}).get("reason", "")
+    reason = (record.get("error") or {}).get("reason", "")
     reported = bool(((raw or {}).get("status") or {}).get("result"))
-    return ApiRunRecord(name, told["status"], reason, said, artifacts, reported)
+    return ApiRunRecord(name, record["status"], reason, stored_events, artifacts, reported)
 
 
 def _event(raw: dict[str, Any]) -> ObservedEvent:
@@ -87,10 +87,10 @@ async def stored(
     if found is None:
         return (), ()
     now, later = found
-    gone = dict.fromkeys(
+    missing = dict.fromkeys(
         (*verdict.missing_blobs(now), *verdict.missing_uploads(now, uploads), *verdict.missing_blobs(later))
     )
-    return tuple(gone), tuple(verdict.leftovers(later))
+    return tuple(missing), tuple(verdict.leftovers(later))
 
 
 async def left(
@@ -123,9 +123,9 @@ async def _left(testbed: CampaignTestbed, alike: bool) -> list[str]:
         elif run_status(owner) in TERMINAL and pod["status"].get("phase") not in ("Succeeded", "Failed"):
             found.append(f"pod {name} lives though its run is {run_status(owner)}")
     for name, raw in objects.items() if alike else ():
-        told = await testbed.ask("GET", f"/v1/runs/{id_of(name)}")
-        if told["status"] != run_status(raw):
-            found.append(f"{name} is {run_status(raw)} in the cluster, {told['status']} in the index")
-        elif told["status"] == FAILED and told["error"] != raw["status"].get("error"):
+        record = await testbed.ask("GET", f"/v1/runs/{id_of(name)}")
+        if record["status"] != run_status(raw):
+            found.append(f"{name} is {run_status(raw)} in the cluster, {record['status']} in the index")
+        elif record["status"] == FAILED and record["error"] != raw["status"].get("error"):
             found.append(f"{name} has another error in the index")
     return found

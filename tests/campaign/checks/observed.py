@@ -20,7 +20,7 @@ class RequestedRun:
     """One run or Job that was asked for, and how it may end: `succeeded`, `failed:OOMKilled`, `canceled`.
 
     An empty `run` was never acknowledged and has no name that is known. With `tolerant` an infrastructure
-    reason is an end too, with at most one start. `object_only`: only an object was made, which is gone with
+    reason is an end too, with at most one start. `object_only`: only an object was made, which is lost with
     etcd's files if no list had returned it yet.
     """
 
@@ -77,14 +77,14 @@ class StreamRead:
 @dataclass(frozen=True)
 class Observations:
     """All observations. `active` has the number of active deployments of a project at each poll;
-    `left` names what is there after all and should not be, `gone` what should be and is not.
+    `left` names what is there after all and should not be, `missing` what should be and is not.
     """
 
     runs: Mapping[str, ApiRunRecord]
     sights: tuple[StatusObservation, ...] = ()
     active: tuple[int, ...] = ()
     left: tuple[str, ...] = ()
-    gone: tuple[str, ...] = ()
+    missing: tuple[str, ...] = ()
     reads: tuple[StreamRead, ...] = ()
 
 

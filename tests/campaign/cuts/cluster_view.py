@@ -38,7 +38,7 @@ async def run_view(testbed: CampaignTestbed, name: str) -> ClusterView:
     _, artifacts = await testbed.call("GET", f"/v1/runs/{id_of(name)}/artifacts")
     pods = [Pod(item) for item in (await testbed.kube.list(POD, f"crewyard.dev/run={name}")).items]
     entries = [entry for entry in testbed.ledger.entries() if entry.run == name]
-    hashes = {str(entry.data["sha256"]): "AS SAID" for entry in entries if "sha256" in entry.data}
+    hashes = {str(entry.data["sha256"]): "AS REPORTED" for entry in entries if "sha256" in entry.data}
     return {
         "object": _object(raw, name) if raw else None,
         # One that is being deleted is gone a moment later.
@@ -50,7 +50,8 @@ async def run_view(testbed: CampaignTestbed, name: str) -> ClusterView:
         "error": (shown["data"].get("error") or {}).get("reason"),
         **_events(events["data"], {name: "NAME", **hashes}),
         "artifacts": [
-            (one["name"], one["size"], one["partial"], hashes.get(one["sha256"])) for one in artifacts["data"]
+            (item["name"], item["size"], item["partial"], hashes.get(item["sha256"]))
+            for item in artifacts["data"]
         ],
         "starts": len({entry.token for entry in entries if entry.what == ledger.START}),
         "marks": [entry.data for entry in entries if entry.what == ledger.MARK and "said" in entry.data],
@@ -76,11 +77,11 @@ def _object(raw: Mapping[str, Any], name: str) -> ClusterView:
 
 def _events(events: list[Mapping[str, Any]], words: Mapping[str, str]) -> ClusterView:
     """Return the events of a run in order; positions of artifact events depend on API outages."""
-    told = [(event["type"], _text(event["data"], words)) for event in events]
+    event_pairs = [(event["type"], _text(event["data"], words)) for event in events]
     last = events[-1]["type"] if events else ""
     return {
-        "events": [one for one in told if one[0] != "artifact"],
-        "events of artifacts": sorted(one for one in told if one[0] == "artifact"),
+        "events": [pair for pair in event_pairs if pair[0] != "artifact"],
+        "events of artifacts": sorted(pair for pair in event_pairs if pair[0] == "artifact"),
         "ids without a gap": [event["id"] for event in events] == list(range(1, len(events) + 1)),
         "last event": last,
     }
@@ -104,7 +105,7 @@ async def deployment_view(stage: CutStage, name: str) -> ClusterView:
     others = [one for one in listed if one.project == found.project]
     shown = await stage.testbed.ask("GET", f"/v1/deployments?project={found.project}&per_page=100")
     pods = (await stage.testbed.kube.list(POD, f"crewyard.dev/deployment={name}")).items
-    commits = [(one.spec["source"].get("git") or {}).get("commit") for one in others]
+    commits = [(other.spec["source"].get("git") or {}).get("commit") for other in others]
     commit = (found.spec["source"].get("git") or {}).get("commit")
     source = owner.status.get("source") or {}
     return {
@@ -113,11 +114,11 @@ async def deployment_view(stage: CutStage, name: str) -> ClusterView:
         "conditions": conditions(raw, "Built"),
         "image": found.image == stage.images.get(stage.commits.get(str(commit), "")) if commit else None,
         "is active": owner.active == name,
-        "has the greatest order": found.order == max(one.order for one in others) == owner.last_order,
+        "has the greatest order": found.order == max(other.order for other in others) == owner.last_order,
         "answered": found.activation == found.activation_seen,
         "is the head": (source.get("commit") == commit, source.get("order") in (None, found.order)),
-        "orders are one each": len({one.order for one in others}) == len(others),
-        "active ones": [one.phase for one in others].count("Active"),
+        "orders are one each": len({other.order for other in others}) == len(others),
+        "active ones": [other.phase for other in others].count("Active"),
         "shown": [(one["id"] == id_of(name)) for one in shown if one["status"] == "active"],
         "of this commit": commits.count(commit),
         "pods": sorted(item["metadata"]["name"].removeprefix(name) for item in pods),

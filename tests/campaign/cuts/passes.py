@@ -28,7 +28,7 @@ class BaselinePass:
     scenario: Scenario
     points: list[KillPoint]
     end: ClusterView
-    told: set[str]
+    event_reasons_seen: set[str]
 
 
 @dataclass
@@ -95,7 +95,11 @@ async def cut(stage: CutStage, base: BaselinePass, point: KillPoint, applied: bo
         await stage.wait_idle()
         stage.subjects.append((base.scenario, subject, seen))
         report.wrong += [f"{words}: {line}" for line in differences(base.end, seen)]
-        news = await cluster_view.event_reasons(stage.testbed, subject) - base.told - base.scenario.detours
+        news = (
+            await cluster_view.event_reasons(stage.testbed, subject)
+            - base.event_reasons_seen
+            - base.scenario.detours
+        )
         report.wrong += [
             f"{words}: an event {reason}, which nothing else tells of" for reason in sorted(news)
         ]
@@ -165,13 +169,13 @@ async def _current_view(stage: CutStage, scenario: Scenario, subject: str) -> Cl
     return {}
 
 
-def differences(wanted: ClusterView, seen: ClusterView) -> list[str]:
+def differences(expected: ClusterView, seen: ClusterView) -> list[str]:
     """The fields that differ, as words."""
-    fields = sorted(set(wanted) | set(seen))
+    fields = sorted(set(expected) | set(seen))
     return [
-        f"{field} is {seen.get(field)!r}, not {wanted.get(field)!r}"
+        f"{field} is {seen.get(field)!r}, not {expected.get(field)!r}"
         for field in fields
-        if wanted.get(field) != seen.get(field)
+        if expected.get(field) != seen.get(field)
     ]
 
 

@@ -120,8 +120,8 @@ class PrunedRun(SubmittedRun):
         name = await super().act(stage)
 
         async def ended() -> bool:
-            told = await stage.testbed.ask("GET", f"/v1/runs/{id_of(name)}")
-            return bool(told["status"] == "succeeded")
+            record = await stage.testbed.ask("GET", f"/v1/runs/{id_of(name)}")
+            return bool(record["status"] == "succeeded")
 
         # The object may be pruned already: the API server may not have seen the longer TTL yet.
         await stage.wait_for(ended)

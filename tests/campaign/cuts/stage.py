@@ -89,9 +89,9 @@ class CutStage:
 
         async def look() -> bool:
             raw = await self.testbed.kube.get(RUN, run)
-            told = await self.testbed.ask("GET", f"/v1/runs/{id_of(run)}")
+            record = await self.testbed.ask("GET", f"/v1/runs/{id_of(run)}")
             return bool(
-                raw and raw["status"].get("phase") == status.capitalize() and told["status"] == status
+                raw and raw["status"].get("phase") == status.capitalize() and record["status"] == status
             )
 
         await self.wait_for(look)

@@ -20,7 +20,7 @@ def pod(component):
 
 
 @pytest.mark.parametrize(
-    ("given", "what"),
+    ("write", "what"),
     [
         (call("POST", f"{ROOT}/runs", metadata={"name": "run-a"}), "create runs"),
         (pod("run"), "create pods of a run"),
@@ -37,8 +37,8 @@ def pod(component):
         (call("DELETE", f"{ROOT}/runs/run-a"), "delete runs"),
     ],
 )  # fmt: skip
-def test_kill_point_name_has_verb_and_kind(given, what):
-    assert describe(given) == what
+def test_kill_point_name_has_verb_and_kind(write, what):
+    assert describe(write) == what
 
 
 def test_equal_writes_are_numbered_per_process():

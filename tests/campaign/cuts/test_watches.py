@@ -58,7 +58,7 @@ def ruled(*make: Callable[[], ProxyRule]) -> Fault:
 
 @contextlib.asynccontextmanager
 async def half_open(made: CutStage) -> AsyncIterator[None]:
-    """All open watches stay open and say nothing any more; the fault is over when it has begun."""
+    """All open watches stay open and say nothing any more; the fault is over when it has started."""
     assert sum(proxy.make_half_open() for proxy in made.proxies.values()) > 0
     yield
 
@@ -130,7 +130,7 @@ async def disturbed(made: CutStage, found: Campaign, name: str, fault: Fault) ->
         async with fault(made):
             names.append(await found.work.post(SCRIPT))
             names.extend(await found.work.apply([SCRIPT, SCRIPT]))
-            # Their crews have begun, unless the fault keeps them from it.
+            # Their crews have started, unless the fault keeps them from it.
             with contextlib.suppress(TimeoutError):
                 seconds = 0 if fault is calm else 5
                 await made.wait_until(
@@ -143,10 +143,10 @@ async def disturbed(made: CutStage, found: Campaign, name: str, fault: Fault) ->
     async def known() -> bool:
         for run in names:
             raw = await made.testbed.kube.get(RUN, run)
-            status, told = await made.testbed.call("GET", f"/v1/runs/{id_of(run)}")
+            status, answer = await made.testbed.call("GET", f"/v1/runs/{id_of(run)}")
             if not raw or raw["status"].get("phase") != "Succeeded" or status != 200:
                 return False
-            if told["data"]["status"] != "succeeded":
+            if answer["data"]["status"] != "succeeded":
                 return False
         return True
 

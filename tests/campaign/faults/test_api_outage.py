@@ -31,7 +31,7 @@ def steady(seconds: float) -> dict:
 async def started(found: Campaign, runs: list[str]) -> None:
     """Wait until the crews are at work."""
     async with asyncio.timeout(180):
-        while set(runs) - {one.run for one in found.testbed.ledger.entries() if one.what == START}:
+        while set(runs) - {entry.run for entry in found.testbed.ledger.entries() if entry.what == START}:
             await asyncio.sleep(0.2)
 
 
@@ -66,9 +66,9 @@ async def meanwhile(found: Campaign, stopped: str) -> None:
     # None of it needs the API server: the pods get SIGTERM, and the controller sees them end.
     took = await ended(found, stopped, 100) - asked
     await ended(found, unwanted, 100)
-    last = max(one.at for one in found.testbed.ledger.entries() if one.run == stopped) - asked
+    last = max(entry.at for entry in found.testbed.ledger.entries() if entry.run == stopped) - asked
     found.notes.append(
-        f"canceled: the crew's last word {last:+.1f} s, the object's end {took:+.0f} s after it"
+        f"canceled: the crew's last output {last:+.1f} s, the object's end {took:+.0f} s after it"
     )
     await asyncio.sleep(max(0.0, begun + AWAY - time.monotonic()))
     assert not Run(await found.testbed.kube.get(RUN, made) or {}).ended
@@ -91,9 +91,11 @@ async def test_api_server_is_unavailable_for_minutes(place):
         ]
         await started(found, [through, short, stopped])
         async with asyncio.timeout(60):
-            while sum(one.run == short for one in testbed.ledger.entries()) < 40:
+            while sum(entry.run == short for entry in testbed.ledger.entries()) < 40:
                 await asyncio.sleep(0.2)
-        await found.fault(f"facade away for {AWAY:.0f} s", meanwhile(found, stopped))
+        await found.fault(f"API server away for {AWAY:.0f} s", meanwhile(found, stopped))
     unstarted = {one.run for one in found.work.requested if one.object_only and CANCELED in one.ends}
-    assert unstarted and not unstarted & {one.run for one in testbed.ledger.entries() if one.what == START}
+    assert unstarted and not unstarted & {
+        entry.run for entry in testbed.ledger.entries() if entry.what == START
+    }
     require_good(found.report)

@@ -47,7 +47,7 @@ async def kills(found: Campaign, faults: tuple[schedule.ScheduledFault, ...]) ->
 
 async def killed(name: str, place, count: int, seconds: float, seed: int) -> None:
     """`count` kills over `seconds`."""
-    faults = schedule.draw(seed, {"facade SIGKILL": count}, seconds)
+    faults = schedule.draw(seed, {"API SIGKILL": count}, seconds)
     print(schedule.text(seed, faults, name))
     over = asyncio.Event()
     async with (

@@ -48,7 +48,7 @@ async def message(found: Campaign, run: str) -> str:
 
 
 async def begun(found: Campaign, run: str) -> None:
-    """Wait until the crew has said its last word before it only waits."""
+    """Wait for the crew's last output before it only waits."""
     async with asyncio.timeout(found.end_seconds):
         while not any(entry.run == run and entry.number == 3 for entry in found.testbed.ledger.entries()):
             await asyncio.sleep(0.1)
@@ -59,11 +59,11 @@ async def faulty(found: Campaign, kind: str, script: dict, end: str, words: str)
     run = await found.work.post({**STEPS, **script}, tuple(end.split(" or ")))
     job = await found.jobs.job({**STEPS, **script}, (end.partition(":")[0],))
     found.faults[kind] += 1
-    said = await message(found, run)
-    assert words in said, f"{kind}: {said}"
+    shown = await message(found, run)
+    assert words in shown, f"{kind}: {shown}"
     await found.job_watcher.wait_ended({job}, found.end_seconds)
     ours, theirs = found.waited(found.watcher, run), found.waited(found.job_watcher, job)
-    found.notes.append(f"{kind}: {ours:.1f} s from the crew's last word to the end; a Job {theirs:.1f} s")
+    found.notes.append(f"{kind}: {ours:.1f} s from the crew's last output to the end; a Job {theirs:.1f} s")
 
 
 async def runner_killed(found: Campaign) -> None:
@@ -80,7 +80,7 @@ async def runner_killed(found: Campaign) -> None:
 async def deaf(found: Campaign, canceled: bool) -> None:
     """A crew that ignores SIGTERM is stopped by its timeout, or by who cancels it.
 
-    The timeout is long enough that the crew has begun by then, also where its process is slow to start.
+    The timeout is long enough that the crew has started by then, also where its process is slow to start.
     """
     script = {"events": 3, "exit": "deaf"}
     if canceled:

@@ -39,25 +39,25 @@ class Mixture:
         await asyncio.sleep(fault.seconds)
         await self.testbed.controller.start(ready=False)
 
-    async def facade_sigkill(self, fault: ScheduledFault) -> None:
+    async def api_sigkill(self, fault: ScheduledFault) -> None:
         await self.testbed.api.kill()
         await asyncio.sleep(fault.seconds)
         await self.testbed.api.start()
 
     async def both_sigkill(self, fault: ScheduledFault) -> None:
-        await asyncio.gather(self.controller_sigkill(fault), self.facade_sigkill(fault))
+        await asyncio.gather(self.controller_sigkill(fault), self.api_sigkill(fault))
 
     async def controller_sigstop(self, fault: ScheduledFault) -> None:
         self.testbed.controller.stop()
         await asyncio.sleep(fault.seconds)
         self.testbed.controller.cont()
 
-    async def facade_sigstop(self, fault: ScheduledFault) -> None:
+    async def api_sigstop(self, fault: ScheduledFault) -> None:
         self.testbed.api.stop()
         await asyncio.sleep(fault.seconds)
         self.testbed.api.cont()
 
-    async def facade_sigterm(self, fault: ScheduledFault) -> None:
+    async def api_sigterm(self, fault: ScheduledFault) -> None:
         await self.testbed.api.restart(signal.SIGTERM)
 
     async def pod_deleted(self, fault: ScheduledFault) -> None:
@@ -77,7 +77,7 @@ class Mixture:
             kill_runner(pod["metadata"]["uid"])
 
     def _running(self) -> str | None:
-        """A run that its crew has begun and not ended; none that was chosen before."""
+        """A run whose crew has started and not ended; none that was chosen before."""
         lines = self.testbed.ledger.entries()
         over = {line.run for line in lines if line.what == END}
         whole = {one.run for one in self.found.work.requested if len(one.ends) == 1}
@@ -88,23 +88,23 @@ class Mixture:
 async def flips(found: Campaign, chance: random.Random, over: asyncio.Event) -> None:
     """One rollback after the other, until `over`: the last that was acknowledged is the one that holds."""
     testbed = found.testbed
-    wanted = OTHER
+    target = OTHER
     while not over.is_set():
-        wanted = testbed.deployment if wanted == OTHER else OTHER
-        await testbed.ask("POST", f"/v1/deployments/{id_of(wanted)}/rollback", seconds=PATIENCE)
+        target = testbed.deployment if target == OTHER else OTHER
+        await testbed.ask("POST", f"/v1/deployments/{id_of(target)}/rollback", seconds=PATIENCE)
         await asyncio.sleep(chance.uniform(0, 4))
     await asyncio.sleep(1)
     shown = (await testbed.ask("GET", f"/v1/projects/{testbed.project}"))["active_deployment_id"]
-    if shown != id_of(wanted):
-        found.more.append(Violation(ACTIVE, "", f"{shown} is active after a rollback to {id_of(wanted)}"))
+    if shown != id_of(target):
+        found.more.append(Violation(ACTIVE, "", f"{shown} is active after a rollback to {id_of(target)}"))
 
 
 KINDS = (
     "controller SIGKILL",
     "controller SIGSTOP",
-    "facade SIGKILL",
-    "facade SIGSTOP",
-    "facade SIGTERM",
+    "API SIGKILL",
+    "API SIGSTOP",
+    "API SIGTERM",
     "both SIGKILL",
     "pod deleted",
     "runner SIGKILL",
@@ -151,7 +151,7 @@ async def _mixed(
                     uploads.create_task(found.work.upload(chance.randint(1, 1 << 20)))
                 await asyncio.sleep(chance.uniform(0, 2 * seconds / runs))
 
-        async def trouble() -> None:
+        async def inject() -> None:
             for fault in faults:
                 await asyncio.sleep(max(0.0, begun + fault.at - loop.time()))
                 await mixture.do(fault)
@@ -159,7 +159,7 @@ async def _mixed(
         over = asyncio.Event()
         flipping = asyncio.create_task(flips(found, random.Random(seed + 2), over))
         async with asyncio.TaskGroup() as uploads:
-            await asyncio.gather(work(), trouble())
+            await asyncio.gather(work(), inject())
         await testbed.controller.ready()
         over.set()
         await flipping
@@ -175,6 +175,6 @@ async def test_mixed_faults(place, chosen):
 @pytest.mark.campaign
 @pytest.mark.parametrize("number", range(10))
 async def test_long_mixed_faults(place, chosen, number):
-    if number and schedule.given():
+    if number and schedule.requested_seed():
         pytest.skip("one number is one mixture")
     await mixed("test_long_mixed_faults", place, each=4, seconds=120, runs=150, seed=chosen(0))

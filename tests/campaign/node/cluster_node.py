@@ -79,7 +79,7 @@ class ClusterNode:
             os.close(handle)
 
     def kill(self, *names: str) -> None:
-        """SIGKILL to programs; returns when they are gone."""
+        """Kill programs with SIGKILL and wait for their exit."""
         for name in names:
             self.send(name, signal.SIGKILL)
         end = time.monotonic() + GONE_SECONDS
@@ -147,7 +147,7 @@ class ClusterNode:
         self.start("etcd", "kube-apiserver", *rest)
 
     def reboot(self) -> None:
-        """As when the power goes: everything is killed, what a boot forgets is gone, then `make up`."""
+        """As when the power goes: everything is killed, volatile state is deleted, then `make up`."""
         settings = self._settings
         with state.locked(settings, self._progress):
             for name in cluster.NAMES:
@@ -187,12 +187,14 @@ class ClusterNode:
         except KubeApiError as error:
             return str(error)
         conditions = (node or {}).get("status", {}).get("conditions", [])
-        if not any(one["type"] == "Ready" and one["status"] == "True" for one in conditions):
+        if not any(
+            condition["type"] == "Ready" and condition["status"] == "True" for condition in conditions
+        ):
             return "the node is not ready"
         away = [
-            one["metadata"]["name"]
-            for one in service["items"]
-            if one.get("status", {}).get("availableReplicas", 0) < one["spec"].get("replicas", 1)
+            item["metadata"]["name"]
+            for item in service["items"]
+            if item.get("status", {}).get("availableReplicas", 0) < item["spec"].get("replicas", 1)
         ]
         return f"{', '.join(away)} is not available" if away else None
 

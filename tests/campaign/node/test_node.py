@@ -59,11 +59,11 @@ async def through(
         campaign(name, testbed, CONCURRENCY, seed, tolerant=True, rewound=rewound) as found,
     ):
 
-        async def trouble() -> None:
+        async def inject() -> None:
             await asyncio.sleep(seconds / 4)
             await doing(node, found)
 
-        await asyncio.gather(work(found, random.Random(seed), count, seconds), trouble())
+        await asyncio.gather(work(found, random.Random(seed), count, seconds), inject())
         await asyncio.to_thread(node.ready)
     require_good(found.report)
 
@@ -128,7 +128,7 @@ async def test_component_halts(node, place, chosen, name):
 
 @pytest.mark.campaign
 async def test_etcd_is_restored_from_an_older_copy(node, place, chosen, tmp_path):
-    """etcd comes back as it was some seconds before: what began since then is not begun again."""
+    """etcd comes back as it was some seconds before: what started since then is not started again."""
 
     newest = 0
 
@@ -139,7 +139,7 @@ async def test_etcd_is_restored_from_an_older_copy(node, place, chosen, tmp_path
 
         async def back() -> None:
             nonlocal newest
-            # Whoever restores etcd starts again what has read it.
+            # A restore of etcd requires a restart of its readers.
             await asyncio.gather(found.testbed.api.kill(), found.testbed.controller.kill())
             newest = await asyncio.to_thread(node.version)
             await asyncio.to_thread(node.set_back, tmp_path / "etcd")

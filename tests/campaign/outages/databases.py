@@ -35,7 +35,7 @@ class PostgresBehindLink(pg.PostgresServer):
 
 @contextlib.asynccontextmanager
 async def killed(server: PostgresBehindLink) -> AsyncIterator[None]:
-    """It is gone, as after a crash, and started again."""
+    """It is killed, as by a crash, and started again."""
     await asyncio.to_thread(server.stop)
     try:
         yield

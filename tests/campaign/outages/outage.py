@@ -41,12 +41,12 @@ class Outage:
         fault: AbstractAsyncContextManager[Any],
         seconds: float,
         during: Callable[[], Awaitable[Any]] | None = None,
-        told: tuple[str, tuple[int | str, ...]] | None = None,
+        expected: tuple[str, tuple[int | str, ...]] | None = None,
     ) -> None:
         """Inject one fault until `during` is done, then for `seconds`, and longer until it had an effect.
 
         It had an effect when the context's rule has `injected` something, and the caller got a response as in
-        `told`: the call, and the statuses of which one must have been received.
+        `expected`: the call, and the statuses of which one must have been received.
         """
         self.caller.clear()
 
@@ -59,10 +59,12 @@ class Outage:
                     lambda: rule.injected > 0, BITE_SECONDS
                 ):
                     self.add_violation(FAULT, f"{kind} disturbed nothing")
-                if told and not await wait_until(
-                    lambda: self.caller.count(told[0], *told[1]) > 0, BITE_SECONDS
+                if expected and not await wait_until(
+                    lambda: self.caller.count(expected[0], *expected[1]) > 0, BITE_SECONDS
                 ):
-                    self.add_violation(FAULT, f"{kind}: {told[0]} was never answered by one of {told[1]}")
+                    self.add_violation(
+                        FAULT, f"{kind}: {expected[0]} was never answered by one of {expected[1]}"
+                    )
 
         await self.campaign.fault(kind, doing())
 
@@ -85,7 +87,7 @@ class Outage:
         await self.campaign.watcher.wait_ended(set(runs), self.campaign.end_seconds)
 
     async def crew_done(self, *runs: str, seconds: float = BITE_SECONDS) -> None:
-        """Wait until the crews of these runs have said their last word; a note where they do not."""
+        """Wait for the last output of these runs' crews; add a note for those without."""
 
         def done() -> bool:
             over = {line.run for line in self.testbed.ledger.entries() if line.what == END}

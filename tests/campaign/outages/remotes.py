@@ -35,8 +35,8 @@ class GitFollowingProject:
     async def commit(self, variant: str) -> str:
         """A commit of that variant's tree; its id."""
         files = {"main.py": CODE.format(variant=variant)}
-        said = f"Say {variant}, {secrets.token_hex(4)}"
-        sha = await asyncio.to_thread(self.repository.commit, files, said)
+        text = f"Say {variant}, {secrets.token_hex(4)}"
+        sha = await asyncio.to_thread(self.repository.commit, files, text)
         self.commits.append(sha)
         return sha
 

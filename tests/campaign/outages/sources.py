@@ -82,13 +82,13 @@ def disagreement(blobs: Path, runs: dict[str, ApiRunRecord]) -> list[str]:
         if not path.is_file() or "runs" not in parts or any(part.startswith(".") for part in parts):
             continue
         name, run = path.name, path.parent.name
-        told = name.partition("-")[0]
+        expected = name.partition("-")[0]
         if "#" in name:
-            found.append(f"{run}: {name} was begun and left")
-        elif hashlib.sha256(path.read_bytes()).hexdigest() != told:
+            found.append(f"{run}: {name} was started and left")
+        elif hashlib.sha256(path.read_bytes()).hexdigest() != expected:
             found.append(f"{run}: {name} is torn")
         else:
-            there.setdefault(run, set()).add(told)
+            there.setdefault(run, set()).add(expected)
     for run, seen in runs.items():
         kept = set(seen.artifacts.values())
         if there.get(run, set()) != kept:

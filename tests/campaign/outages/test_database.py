@@ -76,13 +76,13 @@ async def test_every_database_fault(place: Path, server):
             ("database connections exhausted", databases.exhausted(database), 6, NOT_READY),
             ("database full", full(small), 6, None),
         )
-        for kind, fault, seconds, told in faults:
+        for kind, fault, seconds, expected in faults:
             asked: list[asyncio.Task[None]] = []
 
             async def during(asked=asked) -> None:
                 asked.append(asyncio.create_task(work(found)))
 
-            await found.inject(kind, fault, seconds, during, told)
+            await found.inject(kind, fault, seconds, during, expected)
             await found.wait_ready()
             await asyncio.gather(*asked)
     require_good(found.campaign.report)

@@ -61,7 +61,9 @@ def faults(link: Link, bucket: Path) -> dict[str, tuple[Fault, Any]]:
     }
 
 
-async def struck(found: Outage, kind: str, fault: Fault, told: Any, sizes: tuple[int, ...]) -> UploadedSource:
+async def struck(
+    found: Outage, kind: str, fault: Fault, expected: Any, sizes: tuple[int, ...]
+) -> UploadedSource:
     """One fault while crews write artifacts and a source is sent; gives the upload, whole in the end."""
     scripts = [{"events": 8, "pause": 0.25, "artifact": size} for size in sizes]
     runs = [await found.campaign.work.post(script) for script in scripts]
@@ -70,7 +72,7 @@ async def struck(found: Outage, kind: str, fault: Fault, told: Any, sizes: tuple
     async def during() -> None:
         await asyncio.gather(found.crew_done(*runs), sent.send())
 
-    await found.inject(kind, fault, 3, during, told)
+    await found.inject(kind, fault, 3, during, expected)
     await found.wait_ended(*runs)
     await sent.arrive(BACK_SECONDS)
     if sent.odd:
@@ -112,9 +114,9 @@ async def tried(
         outage(name, testbed, CONCURRENCY) as found,
     ):
         await found.store_artifact(SMALL)
-        for kind, (fault, told) in faults(link, bucket).items():
+        for kind, (fault, expected) in faults(link, bucket).items():
             if not only or kind in only:
-                sent = await struck(found, kind, fault, told, SIZES if not only else SIZES[:2])
+                sent = await struck(found, kind, fault, expected, SIZES if not only else SIZES[:2])
         if built:
             await deployed(found, sent)
         await agree(found, bucket)

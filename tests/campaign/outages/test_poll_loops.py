@@ -87,7 +87,7 @@ def test_mismatch_of_files_and_rows_is_reported(tmp_path):
     assert "torn" in disagreement(tmp_path, runs)[0]
     (folder / f"{SHA}-0123").write_bytes(DATA)
     (folder / f"{SHA}-0123#1").write_bytes(DATA[:3])
-    assert "begun and left" in disagreement(tmp_path, runs)[0]
+    assert "started and left" in disagreement(tmp_path, runs)[0]
     (folder / f"{SHA}-0123#1").unlink()
     other = hashlib.sha256(b"other").hexdigest()
     (folder / f"{other}-0123").write_bytes(b"other")

@@ -139,7 +139,7 @@ async def apiserver_proxy(directory: Path) -> AsyncIterator[ApiserverProxy]:
     proxy = ApiserverProxy(settings.host, secure)
     application = web.Application(client_max_size=1 << 30)
     application.router.add_route("*", "/{path:.*}", proxy.forward)
-    # A process that is gone takes its requests with it.
+    # The requests of an exited process end with it.
     runner = web.AppRunner(application, access_log=None, shutdown_timeout=0.1, handler_cancellation=True)
     await runner.setup()
     own = ssl.SSLContext(ssl.PROTOCOL_TLS_SERVER)

@@ -38,7 +38,7 @@ class EventCollector:
 
     def __init__(self, kube):
         self._kube = kube
-        self.seen, self.trouble = [], None
+        self.seen, self.failure = [], None
 
     async def __aenter__(self):
         version = (await self._kube.list(PROJECT)).resource_version
@@ -72,8 +72,8 @@ async def test_requests_pass_and_are_counted_without_rules(proxied):
     with pytest.raises(errors.KubeNotFound):
         await proxied.kube.call("GET", RUN.path(proxied.kube.namespace, "run-none"))
     assert await proxied.kube.delete(PROJECT, "a")
-    told = [(call.verb, call.kind, status) for call, status in count.calls]
-    assert told == [
+    statuses = [(call.verb, call.kind, status) for call, status in count.calls]
+    assert statuses == [
         ("create", "projects", 201),
         ("patch", "projects", 200),
         ("list", "projects", 200),

@@ -24,7 +24,7 @@ PLACE = "CREWYARD_CAMPAIGN_REPORT"
 
 @dataclass(frozen=True)
 class ReportColumn:
-    """What became of one kind of work. `recovery`: the worst seconds from a crew's last word, or the end of
+    """What became of one kind of work. `recovery`: the worst seconds from a crew's last output, or the end of
     the last fault where that was later, to the end that was seen.
     """
 
@@ -35,7 +35,7 @@ class ReportColumn:
 
     def count(self, kind: str) -> int:
         """How many violations of a kind there are."""
-        return sum(one.kind == kind for one in self.violations)
+        return sum(violation.kind == kind for violation in self.violations)
 
 
 @dataclass(frozen=True)
@@ -58,7 +58,7 @@ class CampaignReport:
         for kind in (LOST, DOUBLED, WRONG_END):
             rows.append((kind, *(column.count(kind) for column in self.columns)))
         others = [
-            sum(one.kind not in (LOST, DOUBLED, WRONG_END) for one in column.violations)
+            sum(violation.kind not in (LOST, DOUBLED, WRONG_END) for violation in column.violations)
             for column in self.columns
         ]
         rows.append(("other violations", *others))
@@ -66,7 +66,10 @@ class CampaignReport:
         lines += ["  " + f"{row[0]:<20}" + "".join(f"{value!s:>10}" for value in row[1:]) for row in rows]
         lines += [f"  {note}" for note in self.notes]
         for column in self.columns:
-            lines += [f"  {column.work}: {one.kind} {one.run}: {one.text}" for one in column.violations[:40]]
+            lines += [
+                f"  {column.work}: {violation.kind} {violation.run}: {violation.text}"
+                for violation in column.violations[:40]
+            ]
         if self.seed is not None and not self.good:
             lines.append(f"  {again(self.seed, self.name)}")
         return "\n".join(lines)

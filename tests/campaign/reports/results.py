@@ -38,7 +38,7 @@ class ResultRow:
         self.times += 1
         self.faults.update(faults)
         self.runs += column["runs"]
-        self.broken.update(one["kind"] for one in column["violations"])
+        self.broken.update(violation["kind"] for violation in column["violations"])
         self.recovery = max(self.recovery, column["recovery"])
 
     def cells(self) -> Iterator[str]:
@@ -75,9 +75,9 @@ def table(kept: Iterable[Mapping[str, Any]]) -> str:
     for (name, work), row in rows.items():
         times = f" (× {row.times})" if row.times > 1 else ""
         found.append("| " + " | ".join((f"`{name}`{times}", work, *row.cells())) + " |")
-    said = [f"Seeded bugs caught: {sum(bugs.values())} of {len(bugs)}."] if bugs else []
-    said += [f"{machine}, on {', '.join(sorted(days))}." for machine, days in when.items()]
-    return "\n".join([*found, *(("", *said) if said else ())])
+    notes = [f"Seeded bugs caught: {sum(bugs.values())} of {len(bugs)}."] if bugs else []
+    notes += [f"{machine}, on {', '.join(sorted(days))}." for machine, days in when.items()]
+    return "\n".join([*found, *(("", *notes) if notes else ())])
 
 
 def insert_table(page: str, text: str) -> str:
@@ -94,12 +94,12 @@ def main() -> None:
     parser = argparse.ArgumentParser(prog="python -m tests.campaign.reports.results")
     parser.add_argument("directory", nargs="+", type=Path, help="what CREWYARD_CAMPAIGN_REPORT named")
     parser.add_argument("--page", type=Path, help="a page with the marks")
-    given = parser.parse_args()
-    text = table(lines(given.directory))
-    if given.page is None:
+    options = parser.parse_args()
+    text = table(lines(options.directory))
+    if options.page is None:
         print(text)
     else:
-        given.page.write_text(insert_table(given.page.read_text(), text))
+        options.page.write_text(insert_table(options.page.read_text(), text))
 
 
 if __name__ == "__main__":

@@ -1,6 +1,6 @@
 """What is looked at during a soak: memory, open files, threads and tasks of a process, every few seconds.
 
-Called by the soak's test. Tasks are told by the process itself, on its page of metrics.
+Called by the soak's test. The process itself reports its tasks, on its page of metrics.
 """
 
 import asyncio
@@ -32,7 +32,8 @@ class SampleSeries:
     def after(self, seconds: float) -> dict[str, list[tuple[float, float]]]:
         """The samples without those of the first `seconds`."""
         return {
-            figure: [one for one in samples if one[0] >= seconds] for figure, samples in self.values.items()
+            figure: [sample for sample in samples if sample[0] >= seconds]
+            for figure, samples in self.values.items()
         }
 
 
@@ -42,14 +43,14 @@ async def watch(child: Child, series: SampleSeries, begun: float, every: float) 
         while True:
             assert child.pid is not None, f"{child.name} ended:\n{child.tail()}"
             async with session.get(f"{child.url}/metrics") as answer:
-                told = _TASKS.search(await answer.text())
-            assert told, f"{child.name} does not tell its tasks"
+                match = _TASKS.search(await answer.text())
+            assert match, f"{child.name} does not report its tasks"
             now = time.monotonic() - begun
             found = {
                 "memory": readings.memory(child.pid).private / MIB,
                 "files": readings.open_files(child.pid),
                 "threads": readings.threads(child.pid),
-                "tasks": float(told[1]),
+                "tasks": float(match[1]),
             }
             for figure, value in found.items():
                 series.values.setdefault(figure, []).append((now, value))

@@ -44,7 +44,7 @@ async def test_process_resources_do_not_grow(tmp_path):
         "CREWYARD_RECORD_TTL": f"{SECONDS / 10:.0f}",
         "CREWYARD_SEAL_AFTER": f"{SECONDS / 60:.0f}",
     }
-    async with control_plane(tmp_path) as ground, service(tmp_path, ground, retention) as found:
+    async with control_plane(tmp_path) as plane, service(tmp_path, plane, retention) as found:
         begun = time.monotonic()
         both = [SampleSeries("controller"), SampleSeries("api")]
         watching = [
@@ -74,13 +74,13 @@ def judge(both: list[SampleSeries]) -> list[str]:
     for series in both:
         for figure, samples in series.after(WARM).items():
             found = fit(samples)
-            said = (
+            message = (
                 f"{series.name} {figure}: {found.mean:.2f}, slope {found.per_hour:+.3f} "
                 f"({found.least:+.3f} to {found.most:+.3f}) an hour over {found.span * 60:.0f} min"
             )
-            print(said)
+            print(message)
             if found.grows(LEAST[figure]):
-                wrong.append(said)
+                wrong.append(message)
     return wrong
 
 

@@ -1,4 +1,4 @@
-"""Whether rows and files of a store agree. Pure; for the checker's `gone` and `left`.
+"""Whether rows and files of a store agree. Pure; for the checker's `missing` and `left`.
 
 What a row names has to be there at any time. A file that no row names may be there for the time that
 docs/operations.md promises, since a process may be killed between the two: so these are looked for in a copy

@@ -266,6 +266,8 @@ def test_policy_binding_selects_the_crews_namespace():
     selector = binding["spec"]["matchResources"]["namespaceSelector"]["matchLabels"]
     namespaces = yaml.safe_load_all(Path(FILE.with_name("namespaces.yaml")).read_text())
     selected = [
-        one["metadata"]["name"] for one in namespaces if selector.items() <= one["metadata"]["labels"].items()
+        namespace["metadata"]["name"]
+        for namespace in namespaces
+        if selector.items() <= namespace["metadata"]["labels"].items()
     ]
     assert selected == ["crews"] and binding["spec"]["validationActions"] == ["Deny"]

@@ -220,7 +220,7 @@ async def test_variables_of_another_owner_are_neither_shown_nor_replaced(testbed
         ("prod", {"ownerReferences": [owner]}),
         ("made", {"labels": {"crewyard.dev/project": "other"}}),
     ):
-        # The garbage collector deletes a Secret whose owner is gone; a finalizer keeps it for the test.
+        # The garbage collector deletes a Secret whose owner was deleted; a finalizer keeps it for the test.
         metadata = {"name": f"{name}-env", "finalizers": ["crewyard.dev/test"], **metadata}
         await testbed.kube.create(SECRET, {"metadata": metadata, "stringData": {"DB": "swordfish"}})
         path = f"/v1/projects/{name}/env"

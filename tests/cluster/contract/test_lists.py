@@ -27,7 +27,7 @@ async def test_names_equal_those_of_the_full_list(kube, monkeypatch, page):
     for labels in ("", "of=one", "of=none"):
         whole = await kube.list(kinds.POD, labels, LIVE_POD_FIELDS)
         assert await kube.names(kinds.POD, labels, LIVE_POD_FIELDS) == {
-            one["metadata"]["name"] for one in whole.items
+            item["metadata"]["name"] for item in whole.items
         }
     assert len(await kube.names(kinds.POD, "of=two")) == 5
     assert await kube.names(kinds.POD, "", "status.phase=Succeeded") == frozenset()
@@ -42,7 +42,7 @@ async def test_pages_share_the_version_of_the_first(kube, monkeypatch):
         if not found:
             await pods(kube, of="two")
             await kube.delete(kinds.POD, "one-4")
-        found += [one["metadata"]["name"] for one in page.items]
+        found += [item["metadata"]["name"] for item in page.items]
         versions.add(page.resource_version)
     assert found == [f"one-{number}" for number in range(5)]
     assert len(versions) == 1

@@ -75,7 +75,7 @@ class Unreachable:
         return getattr(self._kube, name)
 
 
-async def test_leader_without_apiserver_stays_leader_while_nobody_else_leads(kube):
+async def test_leader_without_apiserver_leads_until_another_one_does(kube):
     client = Unreachable(kube)
     election = LeaderElection(client, "a")
     await election.acquire()

@@ -43,8 +43,8 @@ async def test_a_build_waits_until_the_secret_names_its_project(testbed, build):
     refused = await testbed.until(
         kinds.DEPLOYMENT, "dep-a", lambda o: condition(o, "Built") == ("False", "PodRefused")
     )
-    told = next(c for c in refused["status"]["conditions"] if c["type"] == "Built")
-    assert "kubectl label secret index crewyard.dev/project=demo" in told["message"]
+    refusal = next(c for c in refused["status"]["conditions"] if c["type"] == "Built")
+    assert "kubectl label secret index crewyard.dev/project=demo" in refusal["message"]
     assert (await testbed.kube.list(kinds.POD)).items == []
     await label(testbed, "index")
     await testbed.until(kinds.DEPLOYMENT, "dep-a", lambda o: o["status"].get("buildPod"))
@@ -62,8 +62,8 @@ async def test_a_run_waits_until_the_secret_names_its_project(testbed, name, pod
     refused = await testbed.until(
         kinds.RUN, "run-a", lambda o: condition(o, "Admitted") == ("Unknown", "PodRefused")
     )
-    told = next(c for c in refused["status"]["conditions"] if c["type"] == "Admitted")
-    assert f"kubectl label secret {name} crewyard.dev/project=demo" in told["message"]
+    refusal = next(c for c in refused["status"]["conditions"] if c["type"] == "Admitted")
+    assert f"kubectl label secret {name} crewyard.dev/project=demo" in refusal["message"]
     assert await testbed.kube.get(kinds.POD, "run-a") is None
     await label(testbed, name)
     await testbed.until(kinds.POD, "run-a", lambda _: True)
@@ -92,5 +92,5 @@ async def test_a_poll_sends_no_foreign_secret(testbed, name, metadata, words):
     refused = await testbed.until(
         kinds.PROJECT, "demo", lambda o: condition(o, "Ready") == ("False", "SecretNotAllowed")
     )
-    told = next(c for c in refused["status"]["conditions"] if c["type"] == "Ready")
-    assert words in told["message"]
+    refusal = next(c for c in refused["status"]["conditions"] if c["type"] == "Ready")
+    assert words in refusal["message"]

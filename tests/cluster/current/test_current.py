@@ -128,7 +128,7 @@ def wait_until_settled(cluster: ControlPlane) -> None:
         assert time.monotonic() < deadline, "there is always something written"
         found = stored_revisions(cluster)
         spaces = {key.rpartition("/")[2] for key in found if key.startswith("/registry/namespaces/")}
-        lacking = [one for one in spaces if f"/registry/serviceaccounts/{one}/default" not in found]
+        lacking = [space for space in spaces if f"/registry/serviceaccounts/{space}/default" not in found]
         if found != known or lacking:
             known, since = found, time.monotonic()
         time.sleep(0.2)

@@ -26,8 +26,8 @@ def names(kind: str, namespace: str) -> set[str]:
 # Takes minutes on an idle machine; the timeouts are for a busy one.
 def test_install_use_upgrade_and_uninstall(installation):
     """Slow: installs, upgrades and uninstalls the chart, with a build and runs."""
-    said = installation.install()
-    assert "python3 -m api key" in said and "port-forward" in said
+    notes = installation.install()
+    assert "python3 -m api key" in notes and "port-forward" in notes
     first, second = installation.create_key(), installation.create_key()
     assert first != second
     everything = kubectl("-n", installation.namespace, "get", "secrets,configmaps,events", "-o", "yaml")
@@ -39,7 +39,7 @@ def test_install_use_upgrade_and_uninstall(installation):
         deployment = deploy(client, "plain", archive({**tree(ROOT / "examples" / "python"), "slow.py": SLOW}))
         run = client.start_run("plain", {"name": "chart"})["id"]
         assert wait_ended(client, run)["output"] == {"greeting": "hello, chart"}
-        assert [one["name"] for one in client.list_artifacts(run).items] == ["greeting.txt"]
+        assert [item["name"] for item in client.list_artifacts(run).items] == ["greeting.txt"]
         live = client.start_run("plain", {"seconds": 20}, entrypoint="slow:kickoff")["id"]
         until(lambda: client.get_run(live)["status"] == "running")
 
@@ -60,7 +60,7 @@ def test_install_use_upgrade_and_uninstall(installation):
     assert "project.crewyard.dev/plain" in names("projects.crewyard.dev", installation.crews)
     installation.install()
     with installation.client(first) as client:
-        assert {one["id"] for one in client.list_runs().items} == {run, live}
+        assert {item["id"] for item in client.list_runs().items} == {run, live}
         assert client.get_run(run)["output"] == {"greeting": "hello, chart"}
         assert client.get_deployment(deployment)["status"] == "active"
         assert wait_ended(client, client.start_run("plain", {})["id"])["status"] == "succeeded"
@@ -70,7 +70,7 @@ def test_install_use_upgrade_and_uninstall(installation):
     for namespace in (installation.crews, installation.namespace):
         kubectl("delete", "namespace", namespace, DELETE_TIMEOUT)
     left = kubectl("get", "clusterrole,clusterrolebinding,validatingadmissionpolicy", "-o", "json")
-    assert installation.name not in {one["metadata"]["name"] for one in json.loads(left)["items"]}
+    assert installation.name not in {item["metadata"]["name"] for item in json.loads(left)["items"]}
     assert installation.prefix not in left
     with pytest.raises(CommandError):
         kubectl("get", "namespace", installation.crews)

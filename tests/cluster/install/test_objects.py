@@ -146,11 +146,11 @@ def test_apiserver_accepts_all_chart_objects(namespaces, values):
     system, crews = namespaces
     off = ["--set", "gateway.enabled=false,monitoring.scrape=false,monitoring.rules=false"]
     objects = render(values, "--set", f"crews.namespace={crews}", *off, namespace=system)
-    said = kubectl(
+    output = kubectl(
         "apply", "--server-side", "--force-conflicts", "--field-manager=install-test", "--dry-run=server",
         "--validate=strict", "-f", "-", stdin=objects,
     )  # fmt: skip
-    assert len(said.splitlines()) > 20
+    assert len(output.splitlines()) > 20
     existing = set(kubectl("-n", system, "get", "deployments,configmaps", "-o", "name").split())
     # The controller manager creates it in every namespace.
     assert existing <= {"configmap/kube-root-ca.crt"}

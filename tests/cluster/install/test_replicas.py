@@ -103,7 +103,7 @@ def test_replicas_share_stores_and_builds_use_the_proxy(installation, postgres, 
             run = client.start_run("names", {"name": "bücher"})["id"]
             assert wait_ended(client, run)["output"] == {"encoded": "xn--bcher-kva"}
         with installation.client(key, listed[1]) as client:
-            assert [one["id"] for one in client.list_runs().items] == [run]
+            assert [item["id"] for item in client.list_runs().items] == [run]
             with client.open_artifact(run, "name.txt") as content:
                 assert b"".join(content) == b"xn--bcher-kva"
         assert any(path.is_file() for path in bucket.rglob("*"))
@@ -112,7 +112,7 @@ def test_replicas_share_stores_and_builds_use_the_proxy(installation, postgres, 
         assert proxy.hosts and not {BRIDGE_ADDRESS, REGISTRY_HOST} & set(proxy.hosts)
         pods = kubectl("-n", installation.crews, "get", "pods", "-o", "json")
         assert "crewyard-authorities" not in json.dumps(
-            [one for one in json.loads(pods)["items"] if one["metadata"]["name"].startswith("run-")]
+            [item for item in json.loads(pods)["items"] if item["metadata"]["name"].startswith("run-")]
         )
         written = kubectl(
             "-n", installation.namespace, "exec", listed[0], "--", "cat", "/tmp/crewyard-authorities.crt"

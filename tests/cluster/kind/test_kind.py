@@ -65,12 +65,12 @@ def test_kind_refuses_an_unknown_field(tmp_path, monkeypatch):
 
 def test_kubectl_renders_the_manifests(tmp_path, monkeypatch):
     names = ("crewyard/service", "library/python", "crewyard/kaniko")
-    told = json.dumps([f"localhost:5001/{name}@{DIGEST}" for name in names])
+    digests = json.dumps([f"localhost:5001/{name}@{DIGEST}" for name in names])
     docker = StubPrograms(tmp_path / "recorded")
     network = [{"IPAM": {"Config": [{"Subnet": "172.18.0.0/16", "Gateway": "172.18.0.1"}]}}]
     docker.add(
         "docker",
-        StubResponse(("image", "inspect"), told),
+        StubResponse(("image", "inspect"), digests),
         StubResponse(("network", "inspect"), json.dumps(network)),
         *(StubResponse((word,)) for word in ("pull", "tag", "push", "build")),
     )

@@ -108,7 +108,7 @@ async def requests_and_objects_that_are_refused(testbed):
     run_view = await until(testbed, id_of(name), "succeeded", "failed")
     assert (run_view["status"], run_view["error"]["reason"]) == ("failed", "InputTooLarge")
     assert "more than 4 KiB" in run_view["error"]["message"]
-    assert not [one for one in testbed.ledger.entries() if one.run == name]
+    assert not [entry for entry in testbed.ledger.entries() if entry.run == name]
 
 
 async def a_start_that_is_given_up(testbed):
@@ -128,4 +128,4 @@ async def a_start_that_is_given_up(testbed):
     assert raw["status"]["error"]["reason"] == "StartTimeout", raw["status"]
     pod = await testbed.kube.get(POD, name)
     assert pod is None or pod["spec"]["activeDeadlineSeconds"] == 5 + 1234 + GRACE_SECONDS + FLUSH_SECONDS
-    assert not [one for one in testbed.ledger.entries() if one.run == name]
+    assert not [entry for entry in testbed.ledger.entries() if entry.run == name]

@@ -90,7 +90,7 @@ def probes_arrived(
 ) -> list[bool]:
     """Return for each probe whether a listener received it."""
     scenario = {
-        "pods": [dict(one) for one in PODS],
+        "pods": [dict(pod) for pod in PODS],
         "policies": policy_objects,
         "namespaces": NAMESPACES,
         "probes": probes,

@@ -176,7 +176,7 @@ class ReleaseRecording:
             "/v1/deployments?project=research",
         ]
         paths += ["/v1/api-keys", "/v1/runs?status=running"]
-        paths += [f"/v1/deployments/{one}" for one in recorded["deployments"]]
+        paths += [f"/v1/deployments/{deployment}" for deployment in recorded["deployments"]]
         for run in recorded["runs"].values():
             paths += [f"/v1/runs/{run}", f"/v1/runs/{run}/artifacts"]
         found = {path: self.server.data_of("GET", path) for path in paths}

@@ -89,14 +89,14 @@ async def test_repository_that_requires_a_password(testbed, git_root, host_addre
 async def test_missing_commit(testbed, git_project):
     git_project.repository.commit(GOOD, "Begin")
     await git_project.follow(suspend=True)
-    gone = "0123456789abcdef0123456789abcdef01234567"
-    body = {"project": git_project.project, "source": {"git": {"commit": gone}}, "message": "Lost"}
+    absent = "0123456789abcdef0123456789abcdef01234567"
+    body = {"project": git_project.project, "source": {"git": {"commit": absent}}, "message": "Lost"}
 
     async def ask():
         return await testbed.call("POST", "/v1/deployments", body)
 
     made = await eventually(ask, lambda answer: answer.status == 201, 60)
-    await failed(UploadProject(testbed, git_project.project), made.data["id"], "GitNotFound", [gone[:7]])
+    await failed(UploadProject(testbed, git_project.project), made.data["id"], "GitNotFound", [absent[:7]])
 
 
 def tar_of(*members: tuple[tarfile.TarInfo, bytes]) -> bytes:

@@ -35,7 +35,9 @@ async def was_built_long_ago(testbed, upload_project, deployment: str) -> None:
     """Otherwise its dependency image counts as used today."""
     shown = await upload_project.object(deployment)
     conditions = shown["status"]["conditions"]
-    next(one for one in conditions if one["type"] == "Built")["lastTransitionTime"] = LONG_AGO
+    next(condition for condition in conditions if condition["type"] == "Built")["lastTransitionTime"] = (
+        LONG_AGO
+    )
     await patch_status(testbed, "deployments", shown["metadata"]["name"], {"conditions": conditions})
 
 
@@ -64,8 +66,8 @@ async def test_old_images_are_deleted_and_kept_ones_run(testbed, upload_projects
     await was_built_long_ago(testbed, upload_project, first)
     project = await testbed.object("projects", upload_project.project)
     used = [
-        {**one, **({"usedAt": LONG_AGO} if one["key"] == old else {})}
-        for one in project["status"]["dependencies"]
+        {**dependency, **({"usedAt": LONG_AGO} if dependency["key"] == old else {})}
+        for dependency in project["status"]["dependencies"]
     ]
     assert {one["key"] for one in used} == {old, new}
     # At once, so that one announcement may be about both; two do it, too, a little later.
@@ -75,13 +77,13 @@ async def test_old_images_are_deleted_and_kept_ones_run(testbed, upload_projects
         testbed.kubectl("patch", "cproj", upload_project.project, "--type=merge", "-p", json.dumps(keeps)),
     )
     await eventually(there, lambda seen: seen == [False, True, True, False, True], SECONDS, 0.5)
-    gone = await eventually(
+    deleted = await eventually(
         lambda: testbed.call("GET", f"/v1/deployments/{first}"), lambda answer: answer.status == 404, 60
     )
-    assert gone.status == 404
+    assert deleted.status == 404
     await eventually(lambda: prune_pods(testbed, upload_project.project), lambda pods: pods == [], 60)
     project = await testbed.object("projects", upload_project.project)
-    assert [one["key"] for one in project["status"]["dependencies"]] == [new]
+    assert [dependency["key"] for dependency in project["status"]["dependencies"]] == [new]
 
     # No node has its image yet: it comes from the registry, with the layers of the kept dependency image.
     run = (await testbed.post("/v1/runs", {"deployment": second}))["id"]

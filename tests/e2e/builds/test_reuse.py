@@ -23,7 +23,7 @@ async def test_identical_content_reuses_the_image(testbed, upload_projects):
     assert await upload_project.pods(second) == []
     assert await registry.tags() == tags
     shown = await upload_project.object(second)
-    built = next(one for one in shown["status"]["conditions"] if one["type"] == "Built")
+    built = next(condition for condition in shown["status"]["conditions"] if condition["type"] == "Built")
     assert built["reason"] == "Reused" and first.replace("_", "-", 1) in built["message"]
 
 
@@ -62,7 +62,7 @@ async def test_same_commit_has_the_same_digest(testbed, git_project):
     second = await git_project.wait_finished(sha)
     assert second["metadata"]["name"] == name
     assert second["metadata"]["uid"] != first["metadata"]["uid"]
-    built = next(one for one in second["status"]["conditions"] if one["type"] == "Built")
+    built = next(condition for condition in second["status"]["conditions"] if condition["type"] == "Built")
     assert (built["status"], built["reason"]) == ("True", "Built"), built
     digests = [one["status"]["image"].partition("@")[2] for one in (first, second)]
     assert digests[0] == digests[1] != ""
@@ -120,6 +120,6 @@ async def test_equal_parallel_sources_are_built_once(testbed, upload_projects):
     assert (await upload_project.wait_finished(second))["status"] == "active"
     assert await upload_project.pods(second) == []
     shown = await upload_project.object(second)
-    built = next(one for one in shown["status"]["conditions"] if one["type"] == "Built")
+    built = next(condition for condition in shown["status"]["conditions"] if condition["type"] == "Built")
     assert built["reason"] == "Reused" and first.replace("_", "-", 1) in built["message"]
     assert await upload_project.image(first) == await upload_project.image(second)

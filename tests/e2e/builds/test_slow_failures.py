@@ -1,4 +1,4 @@
-"""Failures that come after several attempts: begun early by other files, looked at here."""
+"""Failures that come after several attempts: started early by other files, checked here."""
 
 from tests.e2e.conftest import BuiltCrew
 from tests.e2e.failures import failed

@@ -35,14 +35,14 @@ class PseudoTerminal:
     """`crewyard` with some arguments, as a session of its own at a terminal of some width."""
 
     def __init__(self, home: Path, *arguments: str, columns: int = 80, **more: str) -> None:
-        told = environment(home, **{"TERM": "xterm-256color", **more})
+        variables = environment(home, **{"TERM": "xterm-256color", **more})
         self.pid, self._screen = pty.fork()
         if self.pid == 0:
             # As a shell at a terminal starts it; who starts tests in the background has Ctrl-C ignored.
             signal.signal(signal.SIGINT, signal.SIG_DFL)
             # The size is set before the program looks at it.
             fcntl.ioctl(0, termios.TIOCSWINSZ, struct.pack("HHHH", 24, columns, 0, 0))
-            os.execve(COMMAND[0], [*COMMAND, *arguments], told)
+            os.execve(COMMAND[0], [*COMMAND, *arguments], variables)
         self.raw = ""
 
     @property

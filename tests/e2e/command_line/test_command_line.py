@@ -24,7 +24,7 @@ def environment(tmp_path, **more):
     }
 
 
-async def crewyard(tmp_path, *arguments, given="", **more):
+async def crewyard(tmp_path, *arguments, stdin_text="", **more):
     """Exit code, standard output and standard error of the program."""
     process = await asyncio.create_subprocess_exec(
         sys.executable,
@@ -37,7 +37,7 @@ async def crewyard(tmp_path, *arguments, given="", **more):
         stderr=asyncio.subprocess.PIPE,
     )
     async with asyncio.timeout(180):
-        out, err = await process.communicate(given.encode())
+        out, err = await process.communicate(stdin_text.encode())
     return process.returncode, out.decode(), err.decode()
 
 
@@ -119,7 +119,7 @@ async def test_variables_are_set_and_not_shown(upload_projects, tmp_path):
     (tmp_path / "x.env").write_text("# secrets\nA='canary one'\nexport B=canary-two\n")
     code, out, err = await crewyard(tmp_path, "env", "import", str(tmp_path / "x.env"), "-p", name)
     assert code == 0
-    more = await crewyard(tmp_path, "env", "set", "C", "-p", name, given="canary-three")
+    more = await crewyard(tmp_path, "env", "set", "C", "-p", name, stdin_text="canary-three")
     listed = await crewyard(tmp_path, "env", "list", "-p", name, "--json")
     assert [found["name"] for found in documents(listed[1])] == ["A", "B", "C"]
     assert "canary" not in out + err + more[1] + more[2] + listed[1]
@@ -129,7 +129,7 @@ async def test_variables_are_set_and_not_shown(upload_projects, tmp_path):
 async def test_login_stores_key_per_server(testbed, tmp_path):
     bare = {"CREWYARD_URL": "", "CREWYARD_API_KEY": ""}
     url, key = os.environ["CREWYARD_URL"], os.environ["CREWYARD_API_KEY"]
-    code, out, err = await crewyard(tmp_path, "login", "--url", url, given=f"{key}\n", **bare)
+    code, out, err = await crewyard(tmp_path, "login", "--url", url, stdin_text=f"{key}\n", **bare)
     assert code == 0, err
     assert key not in out + err
     file = tmp_path / ".config" / "crewyard" / "config.toml"
@@ -138,7 +138,7 @@ async def test_login_stores_key_per_server(testbed, tmp_path):
     elsewhere = await crewyard(tmp_path, "--url", "http://127.0.0.1:9", "projects", "list", **bare)
     assert elsewhere[0] == 2
     assert "no API key" in elsewhere[2]
-    wrong = await crewyard(tmp_path, "login", "--url", url, given="crw_wrong\n", **bare)
+    wrong = await crewyard(tmp_path, "login", "--url", url, stdin_text="crw_wrong\n", **bare)
     assert wrong[0] == 3
     assert (await crewyard(tmp_path, "projects", "list", **bare))[0] == 0, "a wrong login loses nothing"
 

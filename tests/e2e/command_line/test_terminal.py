@@ -13,9 +13,14 @@ from tests.e2e.command_line.terminal import COMMAND, PseudoTerminal, environment
 from tests.e2e.slow_source import slow_source
 
 Open = Callable[..., PseudoTerminal]
-CREW = (
-    "import time\n\n\ndef kickoff():\n    print('begun', flush=True)\n    time.sleep(1)\n    return 'done'\n"
-)
+CREW = """import time
+
+
+def kickoff():
+    print("begin", flush=True)
+    time.sleep(1)
+    return "done"
+"""
 
 
 @pytest.fixture
@@ -34,9 +39,9 @@ def terminal(tmp_path):
 def piped(tmp_path, line: str, **more: str) -> subprocess.CompletedProcess[str]:
     """What a line of shell prints, in which `crewyard` is the program."""
     shell = f'crewyard() {{ {" ".join(COMMAND)} "$@"; }}\n{line}'
-    told = environment(tmp_path, **more)
+    variables = environment(tmp_path, **more)
     return subprocess.run(
-        ["bash", "-c", shell], env=told, capture_output=True, text=True, timeout=540, check=False
+        ["bash", "-c", shell], env=variables, capture_output=True, text=True, timeout=540, check=False
     )
 
 
@@ -109,7 +114,7 @@ async def test_resized_narrow_terminal_shows_everything(upload_projects, termina
         assert deployed.raw.count("\x1b[?25l") == deployed.raw.count("\x1b[?25h")
 
         run = terminal("run", upload_project.project, columns=40)
-        run.expect("begun")
+        run.expect("begin")
         run.resize(20)
         run.resize(200)
         assert run.finish() == 0, run.text

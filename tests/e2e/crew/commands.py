@@ -1,4 +1,4 @@
-"""A crew whose words would command whoever reads them: a terminal, or a workflow's step."""
+"""A crew whose output has commands for its reader: a terminal, or a workflow's step."""
 
 
 def gives():

@@ -15,7 +15,7 @@ def raises(inputs):
 
 
 def asks(inputs):
-    """Waits for somebody at a terminal."""
+    """Waits for input of a terminal."""
     return input("Which way? ")
 
 

@@ -1,4 +1,4 @@
-"""Artifacts: many, and with names that nobody should give."""
+"""Artifacts: many, and with hostile names."""
 
 import os
 from pathlib import Path

@@ -20,7 +20,7 @@ LOOKED_AT = ("index", "start", "concepts", "project", "calls", "commands", "trou
 
 class QuietFileHandler(http.server.SimpleHTTPRequestHandler):
     def log_message(self, *_):
-        """Nobody asks."""
+        """No one asks."""
 
 
 @pytest.fixture(scope="session")

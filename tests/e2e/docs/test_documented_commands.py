@@ -33,15 +33,15 @@ main()
 
 
 async def bash(text: str, directory: Path, environment: dict[str, str]) -> tuple[int, str]:
-    """Exit code and all that was printed. Whatever it started ends with it."""
+    """Return the exit code and all output. Its child processes end with it."""
     process = await asyncio.create_subprocess_exec(
         "bash", "-c", text,
         cwd=directory, env=environment, start_new_session=True,
         stdin=asyncio.subprocess.DEVNULL, stdout=asyncio.subprocess.PIPE, stderr=asyncio.subprocess.STDOUT,
     )  # fmt: skip
     try:
-        said, _ = await asyncio.wait_for(process.communicate(), SECONDS)
-        return process.returncode or 0, said.decode(errors="replace")
+        output, _ = await asyncio.wait_for(process.communicate(), SECONDS)
+        return process.returncode or 0, output.decode(errors="replace")
     except TimeoutError:
         return -1, f"it took longer than {SECONDS} s"
     finally:
@@ -91,8 +91,8 @@ async def deployed(names, environment, tmp_path_factory):
     """The deployed project that some pages take for granted, and the directory it came from."""
     found, directory = names(), tmp_path_factory.mktemp("deployed")
     made = "crewyard init tides && crewyard projects create research && crewyard deploy tides -p research"
-    code, said = await bash(found.into(f"set -e; {made}"), directory, environment)
-    assert code == 0, said
+    code, output = await bash(found.into(f"set -e; {made}"), directory, environment)
+    assert code == 0, output
     return found, directory
 
 
@@ -101,8 +101,8 @@ async def deployed(names, environment, tmp_path_factory):
 async def test_commands_of_page(page, names, environment, tmp_path):
     """Slow: builds and runs what the page describes."""
     directory = ROOT if page.parent == ROOT else tmp_path
-    code, said = await bash(script(blocks(page.read_text()), names()), directory, environment)
-    assert code == 0, said[-6000:]
+    code, output = await bash(script(blocks(page.read_text()), names()), directory, environment)
+    assert code == 0, output[-6000:]
 
 
 @pytest.mark.timeout(2 * SECONDS + 100)
@@ -110,5 +110,5 @@ async def test_commands_of_page(page, names, environment, tmp_path):
 async def test_commands_of_page_on_deployed_project(page, deployed, environment):
     """Slow: builds and runs what the page describes."""
     mine, directory = deployed
-    code, said = await bash(script(blocks(page.read_text()), mine), directory, environment)
-    assert code == 0, said[-6000:]
+    code, output = await bash(script(blocks(page.read_text()), mine), directory, environment)
+    assert code == 0, output[-6000:]

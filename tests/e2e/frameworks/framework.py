@@ -68,7 +68,7 @@ async def build(testbed: E2eTestbed, example: str) -> AsyncIterator[ExampleDeplo
         await testbed.kubectl("delete", "cproj", project, "--ignore-not-found", "--wait=false")
 
 
-def told(events: list[StreamMessage], *kinds: str) -> list[tuple[str, dict[str, Any]]]:
+def events_of(events: list[StreamMessage], *kinds: str) -> list[tuple[str, dict[str, Any]]]:
     """The events of some kinds in their order, without what every event has."""
     return [
         (event.event, {key: value for key, value in event.data.items() if key not in ("run_id", "timestamp")})

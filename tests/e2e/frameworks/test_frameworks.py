@@ -9,7 +9,7 @@ from typing import Any
 import pytest
 import pytest_asyncio
 
-from tests.e2e.frameworks.framework import CASES, EXAMPLES, ExampleDeployment, build, check_order, told
+from tests.e2e.frameworks.framework import CASES, EXAMPLES, ExampleDeployment, build, check_order, events_of
 from tests.e2e.upload_project import tree
 
 
@@ -51,7 +51,7 @@ async def test_crewai_crew_emits_agent_and_tool_events(crewai):
     researcher = {"agent": "Researcher", "task": "Find the depth and the next high water of Hamburg."}
     writer = {"agent": "Writer", "task": "Write a report on Hamburg for a skipper."}
     tool = {"agent": "Researcher", "tool": "tide_table"}
-    assert told(events, "agent.", "tool.") == [
+    assert events_of(events, "agent.", "tool.") == [
         ("agent.started", researcher),
         ("tool.called", {**tool, "input": {"harbour": "Hamburg"}}),
         ("tool.result", {**tool, "output": facts}),
@@ -59,13 +59,13 @@ async def test_crewai_crew_emits_agent_and_tool_events(crewai):
         ("agent.started", writer),
         ("agent.completed", {**writer, "output": text}),
     ]
-    usage = [data for _, data in told(events, "usage")]
+    usage = [data for _, data in events_of(events, "usage")]
     assert [data["model"] for data in usage] == ["scripted"] * 3
     assert all(data["prompt_tokens"] > 0 < data["completion_tokens"] for data in usage)
-    assert [data["name"] for _, data in told(events, "artifact")] == ["report.md"]
+    assert [data["name"] for _, data in events_of(events, "artifact")] == ["report.md"]
     assert await crewai.artifact(run, "report.md") == text
     # No question to a terminal, no telemetry, no warning.
-    assert told(events, "log") == []
+    assert events_of(events, "log") == []
 
 
 async def test_crewai_crew_without_input_uses_its_default(crewai):
@@ -75,7 +75,7 @@ async def test_crewai_crew_without_input_uses_its_default(crewai):
 
 
 def pilot(harbour: str, answer: str, *before: tuple[str, dict[str, Any]]) -> list[tuple[str, dict[str, Any]]]:
-    """What is told of the pilot's work: what came before, then one look into the table."""
+    """Events of the pilot's work: the earlier ones, then one look into the table."""
     agent = {"agent": "Pilot", "task": f"Find the tide of {harbour}."}
     tool = {"agent": "Pilot", "tool": "tide_table"}
     found = "Bristol" if before else harbour
@@ -102,10 +102,10 @@ async def test_crewai_flow_emits_events_of_its_crew(flow):
     # The second step has what the first one left in the state, and the input.
     assert run["output"] == {"harbour": "Hamburg", "spare": 1.0, "advice": "enter at 04:15"}
     check_order(run, events)
-    assert told(events, "agent.", "tool.") == pilot("Hamburg", TIDES["Hamburg"])
-    assert [data["model"] for _, data in told(events, "usage")] == ["scripted"] * 2
+    assert events_of(events, "agent.", "tool.") == pilot("Hamburg", TIDES["Hamburg"])
+    assert [data["model"] for _, data in events_of(events, "usage")] == ["scripted"] * 2
     assert await flow.artifact(run, "plan.md") == "# Hamburg\n\n1.0 m below the keel: enter at 04:15.\n"
-    assert told(events, "log") == []
+    assert events_of(events, "log") == []
 
 
 @pytest.mark.nightly
@@ -118,7 +118,7 @@ async def test_crewai_crew_object_with_failing_tool(flow):
         ("tool.called", {**tool, "input": {"harbour": "Atlantis"}}),
         ("tool.error", {**tool, "error": "the table does not have Atlantis"}),
     ]
-    assert told(events, "agent.", "tool.") == pilot("Atlantis", TIDES["Bristol"], *attempt * 3)
+    assert events_of(events, "agent.", "tool.") == pilot("Atlantis", TIDES["Bristol"], *attempt * 3)
 
 
 @pytest.mark.nightly
@@ -129,7 +129,7 @@ async def test_crewai_agent_failure(flow):
     check_order(run, events)
     mate = {"agent": "Mate", "task": "Sail home."}
     attempt = [("agent.started", mate), ("agent.error", {**mate, "error": "the model is silent"})]
-    assert told(events, "agent.", "tool.") == attempt * 2
+    assert events_of(events, "agent.", "tool.") == attempt * 2
 
 
 @pytest.mark.nightly
@@ -140,10 +140,10 @@ async def test_crewai_parallel_async_and_nested_crews(flow):
     tides = [TIDES[harbour] for harbour in harbours]
     assert run["output"] == tides
     check_order(run, events)
-    seen = told(events, "agent.", "tool.")
+    seen = events_of(events, "agent.", "tool.")
     # Two agents of one role whose tools fail alike at the same time: nothing is missing, nothing comes twice.
     tool = {"agent": "Bosun", "tool": "anchor"}
-    attempt = [("tool.called", {**tool, "input": {}}), ("tool.error", {**tool, "error": "no ground"})]
+    attempt = [("tool.called", {**tool, "input": {}}), ("tool.error", {**tool, "error": "no anchorage"})]
     both = []
     for side in ("east", "west"):
         agent = {"agent": "Bosun", "task": f"Anchor in the {side}."}
@@ -165,7 +165,7 @@ async def test_langgraph_graph_emits_node_and_tool_events(langgraph):
     def step(agent: str, number: int) -> dict[str, Any]:
         return {"agent": agent, "task": f"step {number} of report"}
 
-    seen = told(events, "agent.", "tool.", "usage", "progress")
+    seen = events_of(events, "agent.", "tool.", "usage", "progress")
     assert [kind for kind, _ in seen] == [
         *("agent.started", "usage", "agent.completed"),
         *("agent.started", "tool.called", "tool.result", "progress", "agent.completed") * 3,
@@ -180,7 +180,7 @@ async def test_langgraph_graph_emits_node_and_tool_events(langgraph):
     assert seen[5][1] == tool
     assert seen[7][1] == {**step("research", 2), "output": {"findings": [f"**{questions[0]}** {found}"]}}
     assert seen[-1][1] == {**step("write", 5), "output": {"report": "artifacts/report.md"}}
-    assert [data["name"] for _, data in told(events, "artifact")] == ["report.md"]
+    assert [data["name"] for _, data in events_of(events, "artifact")] == ["report.md"]
     assert (await langgraph.artifact(run, "report.md")).startswith("# Harbours\n")
 
 
@@ -191,7 +191,7 @@ async def test_langgraph_uncompiled_builder(graphs):
     assert (run["status"], run["output"]["answer"]) == ("succeeded", found)
     check_order(run, events)
     agent, tool = {"agent": "answer", "task": "step 1"}, {"agent": "answer", "tool": "look_up"}
-    assert told(events, "agent.", "tool.") == [
+    assert events_of(events, "agent.", "tool.") == [
         ("agent.started", agent),
         ("tool.called", {**tool, "input": {"question": "What are harbours?"}}),
         ("tool.result", {**tool, "output": found}),
@@ -208,7 +208,7 @@ async def test_langgraph_async_node_and_tool(graphs):
     check_order(run, events)
     watch, radio = ({"agent": name, "task": question} for name in ("watch", "radio"))
     tool = {"agent": "radio", "tool": "hail"}
-    seen = told(events, "agent.", "tool.")
+    seen = events_of(events, "agent.", "tool.")
     outputs = [data.pop("output")["messages"] for kind, data in seen if kind == "agent.completed"]
     assert seen == [
         ("agent.started", watch),
@@ -230,7 +230,7 @@ async def test_langgraph_node_fails_with_its_tool(graphs):
     error = "ValueError: no line of 40 m"
     assert run["error"]["message"].startswith(f"{error}\n")
     agent, tool = {"agent": "measure", "task": "step 1"}, {"agent": "measure", "tool": "sound"}
-    assert told(events, "agent.", "tool.") == [
+    assert events_of(events, "agent.", "tool.") == [
         ("agent.started", agent),
         ("tool.called", {**tool, "input": {"depth": 40}}),
         ("tool.error", {**tool, "error": error}),
@@ -245,7 +245,7 @@ async def test_langchain_runnable_with_async_part(graphs):
     assert (run["status"], run["output"]) == ("succeeded", {"shouted": found.upper()})
     check_order(run, events)
     tool = {"agent": None, "tool": "look_up"}
-    assert told(events, "agent.", "tool.") == [
+    assert events_of(events, "agent.", "tool.") == [
         ("tool.called", {**tool, "input": "Who works here?"}),
         ("tool.result", {**tool, "output": found}),
     ]
@@ -268,7 +268,7 @@ async def test_langgraph_config_context_and_factories(graphs, name):
     run, events = await graphs.run({"answer": ""}, f"factories:{name}")
     assert (run["status"], run["output"]) == ("succeeded", {"answer": FACTORIES[name]}), run
     check_order(run, events)
-    left = [data["message"] for _, data in told(events, "log")]
+    left = [data["message"] for _, data in events_of(events, "log")]
     assert left == (["left"] if name.startswith("entered") else [])
 
 
@@ -287,7 +287,7 @@ async def test_plain_function_emits_events(python):
     run, events = await python.run({"name": "yard"})
     assert (run["status"], run["output"]) == ("succeeded", {"greeting": "hello, yard"})
     check_order(run, events)
-    assert told(events, "agent.", "tool.", "usage") == []
-    assert told(events, "greeting") == [("greeting", {"name": "yard"})]
-    assert [data["message"] for _, data in told(events, "log")] == ["hello, yard"]
+    assert events_of(events, "agent.", "tool.", "usage") == []
+    assert events_of(events, "greeting") == [("greeting", {"name": "yard"})]
+    assert [data["message"] for _, data in events_of(events, "log")] == ["hello, yard"]
     assert await python.artifact(run, "greeting.txt") == "hello, yard\n"

@@ -68,6 +68,8 @@ async def test_commit_messages_are_data(git_project):
             await git_project.follow()
         made = await git_project.deployment(sha)
         assert made["spec"]["message"].isprintable() and 0 < len(made["spec"]["message"]) <= 500
-    told = await git_project.testbed.kubectl("-n", NAMESPACE, "get", "events", "-o", "json")
-    ours = [one for one in json.loads(told)["items"] if one["involvedObject"]["name"] == git_project.project]
+    listing = await git_project.testbed.kubectl("-n", NAMESPACE, "get", "events", "-o", "json")
+    ours = [
+        item for item in json.loads(listing)["items"] if item["involvedObject"]["name"] == git_project.project
+    ]
     assert [one["message"] for one in ours if not one["message"].isprintable()] == []

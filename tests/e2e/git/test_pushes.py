@@ -32,8 +32,8 @@ async def hook(git_project):
     await git_project.testbed.kubectl("apply", "-f", "-", stdin=json.dumps(secret))
 
     async def tell(sha: str, delivery: str = "") -> str:
-        said = {"ref": "refs/heads/main", "after": sha, "repository": {"full_name": git_project.project}}
-        body = json.dumps(said).encode()
+        payload = {"ref": "refs/heads/main", "after": sha, "repository": {"full_name": git_project.project}}
+        body = json.dumps(payload).encode()
         headers = {
             "Content-Type": "application/json",
             "X-GitHub-Event": "push",

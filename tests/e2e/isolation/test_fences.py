@@ -62,9 +62,9 @@ async def test_build_code_finds_no_credentials(testbed, upload_projects, host_ad
             deployment = await upload_project.deploy(files)
             done = await upload_project.wait_finished(deployment)
             log = await upload_project.log(deployment)
-            [told] = re.findall(r"SAW (\{.*\})", log)[:1] or [None]
-            assert told is not None, (done, log)
-            saw = json.loads(told)
+            [report] = re.findall(r"SAW (\{.*\})", log)[:1] or [None]
+            assert report is not None, (done, log)
+            saw = json.loads(report)
     print(json.dumps(saw, indent=1))
     assert set(saw["secrets"]) == {own}, saw["secrets"]
     assert saw["files"] > 1000

@@ -131,7 +131,7 @@ def _words(*command: str) -> Any:
 
 def other_address() -> str:
     """An address of this machine that is not the bridge's."""
-    [first] = [one for one in _words("ip", "-json", "-4", "route", "get", "9.9.9.9") if "prefsrc" in one]
+    [first] = [word for word in _words("ip", "-json", "-4", "route", "get", "9.9.9.9") if "prefsrc" in word]
     return str(first["prefsrc"])
 
 
@@ -160,7 +160,7 @@ async def traps(
     running = ["--namespace", "crewyard-system", "--field-selector=status.phase=Running", "-o", "json"]
     pods = json.loads(await testbed.kubectl("get", "pods", *running))["items"]
     by_component = {
-        one["metadata"]["labels"]["app.kubernetes.io/component"]: one["status"]["podIP"] for one in pods
+        pod["metadata"]["labels"]["app.kubernetes.io/component"]: pod["status"]["podIP"] for pod in pods
     }
     neighbour = (await outside.seen("listens"))["status"]["podIP"]
     with contextlib.ExitStack() as stack:
@@ -199,13 +199,15 @@ async def inputs(testbed: E2eTestbed, hostile: BuiltCrew, traps: ForbiddenListen
     other = (await hostile.run("listens", input={"seconds": 0}))["id"].replace("_", "-", 1)
     pod = json.loads(await testbed.kubectl("get", "pod", other, "-o", "json"))
     [container] = pod["spec"]["containers"]
-    token = next(one["value"] for one in container["env"] if one["name"] == "CREWYARD_TOKEN")
-    facade = next(one["value"] for one in container["env"] if one["name"] == "CREWYARD_INTERNAL_URL")
+    token = next(variable["value"] for variable in container["env"] if variable["name"] == "CREWYARD_TOKEN")
+    api_url = next(
+        variable["value"] for variable in container["env"] if variable["name"] == "CREWYARD_INTERNAL_URL"
+    )
     return {
         "project": hostile.project,
         "other": other,
         "other_token": token,
-        "facade": facade,
+        "facade": api_url,
         "token_like": token[:20][::-1],
         "places": traps.places,
     }
@@ -265,9 +267,9 @@ async def test_attempts_succeed_without_restrictions(
         180,
         0.5,
     )
-    said = await outside.kubectl("logs", "free")
-    assert ended["status"]["phase"] == "Succeeded", said
-    came = json.loads(said.splitlines()[-1])
+    output = await outside.kubectl("logs", "free")
+    assert ended["status"]["phase"] == "Succeeded", output
+    came = json.loads(output.splitlines()[-1])
     stopped = {name: one["how"] for name, one in came.items() if one["blocked"] and name not in NOT_COMPARED}
     assert stopped == {}
     assert len(came) == ATTEMPTS and set(came) > NOT_COMPARED
@@ -299,9 +301,9 @@ async def test_no_leaks_and_no_forged_results(testbed: E2eTestbed, hostile: Buil
         answer = await testbed.call("GET", f"/v1/runs/{run['id']}/artifacts/{quote(name)}")
         assert answer.status == 200 and b"root:" not in bytes(answer.body), name
     events = await testbed.events(run["id"])
-    assert [one.event for one in events].count("run.completed") == 1
+    assert [event.event for event in events].count("run.completed") == 1
     assert events[-1].event == "run.completed" and events[-1].data["output"] == run["output"]
-    assert not [one for one in events if one.event == "artifact" and one.data["name"] == "forged"]
+    assert not [event for event in events if event.event == "artifact" and event.data["name"] == "forged"]
     for one in events:
         assert one.data["run_id"] == run["id"] and one.data["timestamp"] != "forged"
         assert len(json.dumps(one.data)) < 80_000

@@ -191,7 +191,7 @@ async def places(testbed: E2eTestbed, two: TwoProjects, host_address: str) -> As
         await testbed.kubectl("delete", "namespace", outside, "--ignore-not-found", "--wait=false")
 
 
-def told(places: dict[str, Any], **more: Any) -> str:
+def places_json(places: dict[str, Any], **more: Any) -> str:
     return json.dumps({**{k: v for k, v in places.items() if k not in ("listeners", "outside")}, **more})
 
 
@@ -212,7 +212,7 @@ async def test_every_attempt_of_a_build_is_blocked(
     )
     assert answer.status == 200, answer.body
     visits = {key: one.visits for key, one in places["listeners"].items()}
-    deployment = await two.own.deploy({**tree(HOSTILE), "places.json": told(places)})
+    deployment = await two.own.deploy({**tree(HOSTILE), "places.json": places_json(places)})
     done = await two.own.wait_finished(deployment, 600)
     log = await two.own.log(deployment)
     [line] = re.findall(r"TRIED (\{.*\})", log)[:1] or [None]
@@ -272,7 +272,7 @@ async def test_attempts_succeed_with_credentials_unrestricted(
         name = f"free-{number}"
         data = {path.replace("/", "-"): content.decode() for path, content in files.items()}
         whole = {"apiVersion": "v1", "kind": "ConfigMap", "metadata": {"name": name}}
-        whole["data"] = {**data, "places.json": told(places, **more)}
+        whole["data"] = {**data, "places.json": places_json(places, **more)}
         await testbed.kubectl("create", "--namespace", outside, "-f", "-", stdin=json.dumps(whole))
         await keep(testbed, name, namespace=outside, **{"config.json": canary()})
         container = {
@@ -307,7 +307,7 @@ async def test_attempts_succeed_with_credentials_unrestricted(
     stopped = {name: one["how"] for name, one in came.items() if one["stopped"] and name not in NOT_COMPARED}
     assert stopped == {}
     assert len(came) == ATTEMPTS and set(came) > NOT_COMPARED
-    assert all(one.visits for one in places["listeners"].values())
+    assert all(listener.visits for listener in places["listeners"].values())
 
 
 async def test_push_credential_is_per_project(testbed: E2eTestbed, two: TwoProjects, upload_projects: Any):

@@ -1,4 +1,4 @@
-"""A node that goes away with a run on it: a Node object that no machine stands behind."""
+"""A node that is lost with a run on it: a Node object that no machine stands behind."""
 
 import json
 import secrets
@@ -18,7 +18,7 @@ async def ghost(testbed):
         "apiVersion": "v1",
         "kind": "Node",
         "metadata": {"name": name, "labels": {LABEL: name}},
-        # Whatever else the cluster runs stays away from it.
+        # All other pods of the cluster stay off it.
         "spec": {"taints": [{"key": LABEL, "value": name, "effect": "NoSchedule"}]},
     }
     await testbed.kubectl("create", "-f", "-", stdin=json.dumps(node))

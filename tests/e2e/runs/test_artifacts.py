@@ -41,8 +41,8 @@ async def test_files_beside_the_artifacts_are_kept_or_named(testbed, crew):
     assert run["status"] == "succeeded", run.get("error")
     listed = await testbed.get(f"/v1/runs/{run['id']}/artifacts")
     assert [item["name"] for item in listed] == ["kept/log.txt"]
-    said = [m.data for m in await testbed.events(run["id"]) if m.event == "log"]
-    [warning] = [data["message"] for data in said if data["level"] == "warning"]
+    logs = [m.data for m in await testbed.events(run["id"]) if m.event == "log"]
+    [warning] = [data["message"] for data in logs if data["level"] == "warning"]
     assert "not stored: absent.py, other.txt." in warning
     assert warning.endswith('[artifacts] include = ["/absent.py", "/other.txt"]')
 
@@ -50,8 +50,8 @@ async def test_files_beside_the_artifacts_are_kept_or_named(testbed, crew):
 async def test_file_over_the_limit_is_reported(testbed, crew):
     run = await crew.run("files:too_many", seconds=180)
     assert run["status"] == "succeeded", run.get("error")
-    said = " ".join(m.data["message"] for m in await testbed.events(run["id"]) if m.event == "log")
-    assert "the limit of a run is 1000 files" in said
+    logs = " ".join(m.data["message"] for m in await testbed.events(run["id"]) if m.event == "log")
+    assert "the limit of a run is 1000 files" in logs
 
 
 async def test_output_without_disk_space_fails_the_run(crew):
@@ -63,7 +63,7 @@ async def test_output_without_disk_space_fails_the_run(crew):
 async def test_hostile_names_are_stored_or_reported(testbed, crew):
     run = await crew.run("files:hostile", input={"names": HOSTILE})
     listed = {item["name"] for item in await testbed.get(f"/v1/runs/{run['id']}/artifacts", per_page="100")}
-    said = " ".join(m.data["message"] for m in await testbed.events(run["id"]) if m.event == "log")
+    logs = " ".join(m.data["message"] for m in await testbed.events(run["id"]) if m.event == "log")
     for name in HOSTILE:
         if name in listed:
             path = "/".join(quote(part, safe="") for part in name.split("/"))
@@ -72,8 +72,8 @@ async def test_hostile_names_are_stored_or_reported(testbed, crew):
             disposition = answer.headers["Content-Disposition"]
             assert "\n" not in disposition and "\r" not in disposition
         else:
-            assert repr(name)[1:-1][:40] in said, name
+            assert repr(name)[1:-1][:40] in logs, name
     assert {"plain.txt", "inside", "-rf", ".dot", "two words.txt", "ümläut-日本.txt"} <= listed
-    assert "outside" not in listed and "'outside' is not stored" in said
-    assert "pipe" not in listed and "'pipe' is not stored" in said
-    assert "root:" not in said
+    assert "outside" not in listed and "'outside' is not stored" in logs
+    assert "pipe" not in listed and "'pipe' is not stored" in logs
+    assert "root:" not in logs

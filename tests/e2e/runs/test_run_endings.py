@@ -32,7 +32,7 @@ ENDINGS = {
 
 @pytest_asyncio.fixture(scope="session", loop_scope="session")
 async def begun(crew, unpullable) -> dict[str, str]:
-    """All of ENDINGS, started; and a run whose image is gone, which takes longest."""
+    """All of ENDINGS, started; and a run whose image was deleted, which takes longest."""
     return {entrypoint: await crew.start(entrypoint) for entrypoint in ENDINGS}
 
 

@@ -30,8 +30,8 @@ async def test_invalid_run_request(testbed, body, status, field):
 
 
 async def test_invalid_run_by_kubectl_is_refused(testbed):
-    said = await testbed.apply("Run", "run-wrong", {"project": "x", "input": [1]}, "create", check=False)
-    assert "spec.input" in said and "must be of type object" in said
+    output = await testbed.apply("Run", "run-wrong", {"project": "x", "input": [1]}, "create", check=False)
+    assert "spec.input" in output and "must be of type object" in output
 
 
 @pytest.mark.parametrize("size", [10 * KIB, 100 * KIB, 1000 * KIB])
@@ -77,11 +77,11 @@ async def test_kubectl_input_at_and_above_the_limit(testbed, crew):
     """One byte decides; above it the Run fails and its crew is never started."""
     ends = {}
     for size in (256 * KIB, 256 * KIB + 1):
-        given = {"text": "x" * (size - len('{"text":""}'))}
+        inputs = {"text": "x" * (size - len('{"text":""}'))}
         name = f"run-{secrets.token_hex(6)}"
-        spec = {"project": crew.project, "entrypoint": "values:measured", "input": given}
-        said = await testbed.apply("Run", name, spec, "create")
-        assert f"{name} created" in said
+        spec = {"project": crew.project, "entrypoint": "values:measured", "input": inputs}
+        output = await testbed.apply("Run", name, spec, "create")
+        assert f"{name} created" in output
         ends[size] = await crew.wait_finished(name.replace("-", "_", 1))
     fits, above = ends.values()
     assert (fits["status"], fits["output"]["bytes"]) == ("succeeded", 256 * KIB), fits.get("error")
@@ -95,7 +95,7 @@ async def test_kubectl_input_at_and_above_the_limit(testbed, crew):
 async def test_input_that_kubernetes_refuses_creates_no_run(testbed, crew):
     name = f"run-{secrets.token_hex(6)}"
     spec = {"project": crew.project, "input": {"text": "x" * (2048 * KIB)}}
-    said = await testbed.apply("Run", name, spec, "create", check=False)
+    output = await testbed.apply("Run", name, spec, "create", check=False)
     # In the words of the apiserver or of etcd, whichever notices first.
-    assert "too large" in said or "larger than max" in said
+    assert "too large" in output or "larger than max" in output
     assert (await testbed.call("GET", f"/v1/runs/{name.replace('-', '_', 1)}")).status == 404

@@ -92,7 +92,7 @@ async def test_run_pods_satisfy_the_restricted_profile(testbed, crew):
             if k not in ("nodeName", "serviceAccount", "serviceAccountName")
         },
     }
-    said = await testbed.kubectl(
+    printed = await testbed.kubectl(
         "create", "--dry-run=server", "-n", "crewyard-system", "-f", "-", stdin=json.dumps(copy)
     )
-    assert "created" in said
+    assert "created" in printed

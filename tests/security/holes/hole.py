@@ -1,4 +1,4 @@
-"""A guard that is taken away in a copy of the product, and the tests that must then fail.
+"""A guard that is removed in a copy of the product, and the tests that must then fail.
 
 Called by the tests of the holes. A test that stays green without its guard shows nothing.
 """
@@ -75,7 +75,7 @@ def without_guard(found: Hole, tree: Path) -> Iterator[None]:
 
 
 def run(tree: Path, test: str) -> tuple[int, str]:
-    """The exit code and the last words of a test of the copy."""
+    """The exit code and the end of the output of a test of the copy."""
     words = ["-m", "pytest", "-q", "-x", "-m", "", "-p", "no:cacheprovider", "-o", f"timeout={SECONDS}", test]
     done = subprocess.run(
         [sys.executable, "-B", *words], cwd=tree, capture_output=True, timeout=SECONDS + 60, check=False

@@ -83,7 +83,7 @@ HOLES: tuple[Hole, ...] = (
         "if waiting >= limit:", "if False:", TENANTS,
     ),
     hole(
-        "X11", "a project keeps records for ever", "api/maintenance/retention.py",
+        "X11", "a project keeps records without limit", "api/maintenance/retention.py",
         "return min(asked, max(most, default))", "return asked", "tests/unit/api/store/test_retention.py",
     ),
     Hole(

@@ -1,4 +1,4 @@
-"""A guard is taken away, and the test that shows it fails: a test that cannot fail shows nothing."""
+"""A guard is removed, and the test that shows it fails: a test that cannot fail shows nothing."""
 
 import pytest
 
@@ -20,5 +20,5 @@ def tree(tmp_path_factory):
 )
 def test_hole_is_detected(tree, found, test):
     with without_guard(found, tree):
-        code, said = run(tree, test)
-    assert code == FAILED, f"{found.name}: {test} does not fail without the guard\n{said}"
+        code, output = run(tree, test)
+    assert code == FAILED, f"{found.name}: {test} does not fail without the guard\n{output}"

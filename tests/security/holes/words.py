@@ -1,4 +1,4 @@
-"""Holes in what strangers say: requests (X1), values in lines (X7), names (X8), deliveries (X9)."""
+"""Holes in checks of untrusted input: requests (X1), values in lines (X7), names (X8), deliveries (X9)."""
 
 from tests.security.holes.hole import Hole, hole
 

@@ -143,8 +143,8 @@ class ApiTestbed:
         whole = {"phase": phase, **({"image": "r/x@sha256:0"} if built else {}), **status}
         if built:
             whole["conditions"] = [{"type": "Built", "status": "True", "reason": "Built", "message": ""}]
-        wanted = {"project": project, "source": {"archive": {"upload": "upl_1"}}, **(spec or {})}
-        raw = _object(name, wanted, whole)
+        fields = {"project": project, "source": {"archive": {"upload": "upl_1"}}, **(spec or {})}
+        raw = _object(name, fields, whole)
         await self.store.deployments.observe(objects.Deployment(raw))
         return raw
 
@@ -179,8 +179,8 @@ class ApiTestbed:
             for line in lines
         ]
         async with self.store.events.open_writer(run) as log:
-            said = log.seq
-            await log.append([NewEvent(said + n, "log", d) for n, d in enumerate(data, 1)])
+            last = log.seq
+            await log.append([NewEvent(last + n, "log", d) for n, d in enumerate(data, 1)])
         self.store.events.notify_appended(run)
 
     async def finish_run(self, raw: Any, phase: str, **status: Any) -> None:

@@ -24,7 +24,7 @@ SPEC = {
 
 def test_every_stage_has_a_next_state_and_its_status_is_yaml():
     documents = list(yaml.safe_load_all(nodes.configuration()))
-    assert [one["metadata"]["name"] for one in documents] == [
+    assert [document["metadata"]["name"] for document in documents] == [
         "kwok", "node-ready", "pod-running", "pod-done", "pod-gone"
     ]  # fmt: skip
     for stage in documents[1:]:

@@ -104,7 +104,7 @@ BROKEN = [
     ("active", "", replace(GOOD, active=(1, 0, 1)), ENTRIES),
     ("active", "", replace(GOOD, active=(1, 2)), ENTRIES),
     ("orphan", "", replace(GOOD, left=("pod run-z",)), ENTRIES),
-    ("lost", "", replace(GOOD, gone=("a.bin of run-a has a row and no blob",)), ENTRIES),
+    ("lost", "", replace(GOOD, missing=("a.bin of run-a has a row and no blob",)), ENTRIES),
 ]
 
 

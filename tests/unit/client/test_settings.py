@@ -33,7 +33,7 @@ def test_the_files_key_is_not_sent_to_another_address(file):
 
 
 @pytest.mark.parametrize(
-    ("given", "said"),
+    ("variables", "message"),
     [
         ({}, "CREWYARD_URL"),
         ({"CREWYARD_URL": "crews.example.org"}, "https://"),
@@ -47,9 +47,9 @@ def test_the_files_key_is_not_sent_to_another_address(file):
         ({"CREWYARD_URL": URL, "CREWYARD_API_KEY": "a\n"}, "whitespace"),
     ],
 )
-def test_an_error_names_what_is_missing_or_wrong_and_the_next_step(tmp_path, given, said):
-    with pytest.raises(SettingsError, match=said):
-        resolve(environment={**nowhere(tmp_path), **given})
+def test_an_error_names_what_is_missing_or_wrong_and_the_next_step(tmp_path, variables, message):
+    with pytest.raises(SettingsError, match=message):
+        resolve(environment={**nowhere(tmp_path), **variables})
 
 
 @pytest.mark.parametrize("text", ["url = ", "url = 1", "\xff"])

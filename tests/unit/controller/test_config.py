@@ -29,10 +29,10 @@ def test_minimal_settings_are_accepted():
 
 def test_api_server_and_controller_strip_a_secret_alike():
     place = "postgresql+asyncpg://u:p@h/crewyard"
-    given = {**GOOD, "CREWYARD_TOKEN_KEY": "0123456789abcdef\n", "CREWYARD_DATABASE_URL": f"{place}\n"}
-    facade = api_settings({**given, "CREWYARD_RATE_LIMIT_URL": "redis://h:6379\n"})
-    assert facade.token_key == parse(given).token_key == "0123456789abcdef"
-    assert (facade.database_url, facade.rate_limit_url) == (place, "redis://h:6379")
+    variables = {**GOOD, "CREWYARD_TOKEN_KEY": "0123456789abcdef\n", "CREWYARD_DATABASE_URL": f"{place}\n"}
+    api = api_settings({**variables, "CREWYARD_RATE_LIMIT_URL": "redis://h:6379\n"})
+    assert api.token_key == parse(variables).token_key == "0123456789abcdef"
+    assert (api.database_url, api.rate_limit_url) == (place, "redis://h:6379")
 
 
 def test_all_invalid_settings_are_named_together():

@@ -12,7 +12,7 @@ from functools import cache
 
 import pytest
 
-from tests.unit.conventions.test_names import ROOT, files, is_product
+from tests.unit.conventions.test_names import ROOT, files, is_product, tree
 
 BANNED = {
     r"for ever\b": "permanently, without limit",
@@ -23,7 +23,11 @@ BANNED = {
     r"\bwhoever\b": "name the actor",
     r"\bwhatever\b": "any",
     r"\bstrangers?\b": "untrusted input, a client",
-    r"(?:is|are|was|were|be|being) told": "reports, tells; name the sender",
+    r"\btold\b": "reports, sends; name the sender",
+    r"\btroubles?\b(?!\")": "failure, fault, error",
+    r"\btwins?\b": "duplicate, reusable deployment",
+    r"\blast words?\b": "termination message, last output",
+    r"\btaken away\b": "removed, deleted",
     r"by itself": "automatically",
     r"\bfacade\b": "API server",
     r"the ground\b": "the dev cluster",
@@ -38,6 +42,8 @@ BANNED = {
     r"\bway out\b": "egress",
 }
 """Pattern -> what to write instead."""
+EXAMPLES_OF_THE_DIALECT = {"tests/unit/conventions/test_prose.py"}
+MAX_TEST_NAME = 70
 PROTOCOL = {"the facade let this run wait for a place"}
 """Sentences that released runners send; both sides compare them byte for byte."""
 GENERATED = re.compile(r"<!-- (?:figures|seen: begin) -->.*?<!-- (?:end of figures|seen: end) -->", re.DOTALL)
@@ -83,6 +89,20 @@ def banned(text: str) -> list[str]:
     ]
 
 
+def names_of_tests(module: ast.Module) -> Iterator[str]:
+    """Yield the names of a module's tests. Pure."""
+    for node in ast.walk(module):
+        if isinstance(node, ast.FunctionDef | ast.AsyncFunctionDef) and node.name.startswith("test_"):
+            yield node.name
+
+
+def name_problems(function: str) -> Iterator[str]:
+    """Yield what is wrong with the name of a test. Pure."""
+    if len(function) > MAX_TEST_NAME:
+        yield f"longer than {MAX_TEST_NAME} characters"
+    yield from banned(function.replace("_", " "))
+
+
 def test_pages_are_field_english() -> None:
     assert [
         f"{name}:{number}: {word}"
@@ -95,10 +115,23 @@ def test_pages_are_field_english() -> None:
 def test_docstrings_comments_and_messages_are_field_english() -> None:
     assert [
         f"{name}:{number}: {word}"
-        for name in filter(is_product, files())
-        for number, text in prose((ROOT / name).read_text())
+        for name in files()
+        if name not in EXAMPLES_OF_THE_DIALECT
+        for source in [(ROOT / name).read_text()]
+        if banned(source)
+        for number, text in prose(source)
         for word in banned(text)
         if text not in PROTOCOL
+    ] == []
+
+
+def test_names_of_tests_are_short_and_field_english() -> None:
+    assert [
+        f"{name}: {problem}: {function}"
+        for name in files()
+        if not is_product(name)
+        for function in names_of_tests(tree(name))
+        for problem in name_problems(function)
     ] == []
 
 
@@ -107,6 +140,13 @@ def test_docstrings_comments_and_messages_are_field_english() -> None:
 )
 def test_a_word_of_the_dialect_is_found(text: str) -> None:
     assert banned(text)
+
+
+@pytest.mark.parametrize(
+    "name", ["test_trouble_that_a_pod_tells_of", "test_it_is_told", "test_a" + "_long" * 14]
+)
+def test_a_long_name_and_a_name_in_dialect_are_found(name: str) -> None:
+    assert list(name_problems(name))
 
 
 def test_only_prose_is_read_from_code() -> None:

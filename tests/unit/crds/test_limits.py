@@ -54,11 +54,11 @@ def test_defaults(text):
 @pytest.mark.parametrize("end", [0, 1])
 def test_each_limit_reaches_api_and_controller(name, end):
     value = RANGES[name][end]
-    given = {name: value}
+    values = {name: value}
     if name in ("run_seconds", "ask_seconds"):
         maximum = name.replace("_seconds", "_max_seconds")
-        given[maximum] = RANGES[maximum][1]
-    settings = {**COMMON_SETTINGS, LIMITS_VARIABLE: json.dumps(given)}
+        values[maximum] = RANGES[maximum][1]
+    settings = {**COMMON_SETTINGS, LIMITS_VARIABLE: json.dumps(values)}
     api, controller = api_settings(settings), controller_settings(settings)
     assert api.limits == controller.limits
     assert getattr(api.limits, name) == value
@@ -110,7 +110,7 @@ def test_both_processes_report_all_errors_and_do_not_start():
 
 
 @pytest.mark.parametrize(
-    ("given", "field", "value"),
+    ("values", "field", "value"),
     [
         ({"run_max_seconds": 600}, "run_seconds", 600),
         ({"build_max_seconds": 600}, "build_seconds", 600),
@@ -120,13 +120,13 @@ def test_both_processes_report_all_errors_and_do_not_start():
         ({"input_bytes": 2 * MIB}, "input_object_bytes", 256 * 1024),
     ],
 )
-def test_default_is_lowered_to_its_upper_bound(given, field, value):
-    limits, errors = read(json.dumps(given))
+def test_default_is_lowered_to_its_upper_bound(values, field, value):
+    limits, errors = read(json.dumps(values))
     assert (getattr(limits, field), errors) == (value, [])
 
 
 @pytest.mark.parametrize(
-    ("given", "words"),
+    ("values", "words"),
     [
         ({"run_seconds": 90_000}, "run_seconds is 90000, above run_max_seconds, 86400"),
         ({"run_seconds": 601, "run_max_seconds": 600}, "run_seconds is 601, above run_max_seconds, 600"),
@@ -137,8 +137,8 @@ def test_default_is_lowered_to_its_upper_bound(given, field, value):
         ({"input_bytes": 99, "input_object_bytes": 100}, "input_object_bytes is 100, above input_bytes, 99"),
     ],
 )
-def test_contradicting_limits_are_refused(given, words):
-    _, errors = read(json.dumps(given))
+def test_contradicting_limits_are_refused(values, words):
+    _, errors = read(json.dumps(values))
     assert len(errors) == 1 and words in errors[0]
 
 
@@ -190,6 +190,6 @@ def test_defaults_of_pods_are_the_same():
 
 
 @given(st.dictionaries(st.sampled_from(sorted(RANGES)) | st.text(max_size=20), st.integers() | st.text()))
-def test_limits_stay_in_range_for_any_input(given):
-    limits, _ = read(json.dumps(given))
+def test_limits_stay_in_range_for_any_input(values):
+    limits, _ = read(json.dumps(values))
     assert all(low <= getattr(limits, name) <= high for name, (low, high) in RANGES.items())

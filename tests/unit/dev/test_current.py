@@ -45,7 +45,8 @@ def test_a_registrys_credentials_become_secrets_and_pull_secrets(tmp_path):
     )
     assert chosen.registry == "registry.example.com/team"
     places = [
-        (one["metadata"]["namespace"], one["metadata"]["name"]) for one in manifests.pull_secrets(chosen)
+        (secret["metadata"]["namespace"], secret["metadata"]["name"])
+        for secret in manifests.pull_secrets(chosen)
     ]
     assert places == [("crewyard-system", "crewyard-registry"), ("crews", "crewyard-registry")]
     assert options.config_values(chosen, IMAGE)["CREWYARD_REGISTRY_SECRET"] == "crewyard-registry"

@@ -60,7 +60,7 @@ def test_the_same_content_is_the_same_document():
     made = [document.document("x", "1", "application", order) for order in (components, components[::-1])]
     assert json.dumps(made[0]) == json.dumps(made[1])
     assert made[0]["serialNumber"] != document.document("x", "2", "application", components)["serialNumber"]
-    (library,) = (one for one in made[0]["components"] if one["type"] == "library")
+    (library,) = (component for component in made[0]["components"] if component["type"] == "library")
     assert (library["purl"], library["name"]) == ("pkg:pypi/a-b@1", "a-b")
     assert document.debian(InstalledPackage("g++", "1:2", "", "amd64"), "bookworm")["purl"] == (
         "pkg:deb/debian/g%2B%2B@1%3A2?arch=amd64&distro=bookworm"

@@ -216,9 +216,9 @@ def test_python_version_of_langgraph_json_is_a_wish(
         {**files, "pyproject.toml": f'[project]\nrequires-python = "{requires}"\n'} if requires else files
     )
     assert planned.plan.python == version
-    told = [note for note in planned.notes if f"python_version is '{wish}'" in note and "nearest" in note]
-    assert bool(told) == noted
-    assert all("administrator can offer more" in note for note in told)
+    nearest = [note for note in planned.notes if f"python_version is '{wish}'" in note and "nearest" in note]
+    assert bool(nearest) == noted
+    assert all("administrator can offer more" in note for note in nearest)
 
 
 @pytest.mark.parametrize(

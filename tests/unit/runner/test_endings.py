@@ -45,7 +45,7 @@ FAILURES = [
     ("def kickoff():\n    return input('Your name? ')", "InputRequired",
      ["asked a person 'Your name?'", "run's input"]),
     ("def kickoff():\n    try:\n        input('Ready? ')\n    except EOFError as error:\n"
-     "        raise RuntimeError('nobody') from error", "InputRequired", ["'Ready?'"]),
+     "        raise RuntimeError('no terminal') from error", "InputRequired", ["'Ready?'"]),
     ("def kick_off(): pass", "EntrypointNotFound", ["Did you mean 'kick_off'?", "configuration file"]),
     ("kickoff = 5", "EntrypointNotFound", ["int", "neither kickoff nor invoke"]),
     ("def kickoff(a, b): pass", "EntrypointNotFound", ["requires a, b"]),

@@ -176,7 +176,7 @@ async def _answered(reader: asyncio.StreamReader, writer: asyncio.StreamWriter, 
 
 
 def _reset(writer: asyncio.StreamWriter) -> None:
-    """Break off as a machine that is gone: no orderly end that could be taken for the whole."""
+    """Break off as a machine that crashed: no orderly end that could be taken for the whole."""
     found = writer.get_extra_info("socket")
     if found is not None:
         with contextlib.suppress(OSError):

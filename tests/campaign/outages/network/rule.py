@@ -160,7 +160,7 @@ class FixedResponse(LinkRule):
     ) -> None:
         super().__init__(which)
         raw = body.encode()
-        head = f"HTTP/1.1 {status} Trouble\r\nContent-Length: {len(raw)}\r\nConnection: close\r\n{headers}"
+        head = f"HTTP/1.1 {status} Failure\r\nContent-Length: {len(raw)}\r\nConnection: close\r\n{headers}"
         self._status, self._most = head.encode() + b"\r\n", most
         self._body = raw
 

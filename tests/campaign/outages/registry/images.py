@@ -1,4 +1,4 @@
-"""Deployments of uploads through a registry in trouble, and whether their images are whole.
+"""Deployments of uploads through a failing registry, and whether their images are whole.
 
 Called by the tests of the registry.
 """

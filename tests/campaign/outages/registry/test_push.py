@@ -45,7 +45,7 @@ async def failing(found: Outage, kind: str, project: str, rule_words: tuple[str,
         found.add_violation("answers", f"{kind}: {done['status']}, {error}")
     missing = [word for word in rule_words if word not in json.dumps(error)]
     if missing or not error.get("hint"):
-        found.add_violation("answers", f"{kind}: {missing} is not told in {error}")
+        found.add_violation("answers", f"{kind}: {missing} is not named in {error}")
     if await active(found.testbed, project) != before:
         found.add_violation("active", f"{kind}: the previous deployment did not stay active")
 
@@ -64,7 +64,7 @@ async def built(found: Outage, registry: str, kind: str, project: str, mark: str
 
 @pytest.mark.campaign
 async def test_every_registry_fault(place):
-    """Each project has troubles of its own, at the same time; runs go on beside them."""
+    """Each project has its own faults, at the same time; runs continue meanwhile."""
     name = "test_every_registry_fault"
     host, port = registry_address()
     async with open_link(host, port, host) as link:
@@ -145,7 +145,7 @@ async def credential(testbed: CampaignTestbed, registry: str) -> None:
 
 
 async def passing(found: Outage, registry: str, link: Link) -> None:
-    """Troubles that a build outlives, one after the other."""
+    """Faults that a build survives, one after the other."""
     rules = {
         "registry answers 500": FixedResponse(500, "oops", "", of("flaky"), most=3),
         "registry answers 429": FixedResponse(429, "slow down", "", of("flaky"), most=3),

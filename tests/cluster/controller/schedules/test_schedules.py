@@ -62,7 +62,7 @@ CUTS = ("before create", "after create", "before status", "after status")
 
 
 def cut(process: ControllerProcess, where: str) -> asyncio.Event:
-    """Stop the controller at one write for ever, as a kill does; set the event when it is there."""
+    """Stop the controller at one write without end, as a kill does; set the event when it is there."""
     kube, reached = process.applier.kube, asyncio.Event()
     create, patch = kube.create, kube.patch
 

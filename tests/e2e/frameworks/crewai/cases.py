@@ -33,7 +33,7 @@ class DoingModel(ScriptedModel):
 def anchor() -> str:
     """Takes its time, and fails."""
     time.sleep(0.5)
-    raise RuntimeError("no ground")
+    raise RuntimeError("no anchorage")
 
 
 def alone(role: str, model: type[ScriptedModel], task: str, *tools) -> Crew:

@@ -19,7 +19,7 @@ def answer(state: State) -> State:
     return {"answer": look_up.invoke({"question": state["question"]})}
 
 
-builder = StateGraph(State)  # compiled by nobody
+builder = StateGraph(State)  # not compiled
 builder.add_node("answer", answer)
 builder.add_edge(START, "answer")
 builder.add_edge("answer", END)

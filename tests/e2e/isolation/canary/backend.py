@@ -69,7 +69,7 @@ def processes():
 
 
 def reach(address, port):
-    """Whether somebody answers there."""
+    """Whether a server answers there."""
     try:
         with socket.create_connection((address, port), 4):
             return True

@@ -181,12 +181,12 @@ def a_program_that_makes_root(inputs):
         copy = f"{place}/python3"
         shutil.copy(os.path.realpath("/usr/bin/python3"), copy)
         os.chmod(copy, 0o4755)
-        said = subprocess.run(
+        process = subprocess.run(
             [copy, "-c", "import os; print(os.geteuid())"], capture_output=True, text=True, timeout=20
         )
-        if said.stdout.strip() == "0":
+        if process.stdout.strip() == "0":
             return "runs as root"
-        raise Stopped(f"runs as {said.stdout.strip()}")
+        raise Stopped(f"runs as {process.stdout.strip()}")
     finally:
         shutil.rmtree(place)
 

@@ -52,7 +52,7 @@ def forged():
 
 
 def termination():
-    """A last word in the runner's name."""
+    """A termination message in the runner's name."""
     try:
         Path("/dev/termination-log").write_text('{"outcome": "succeeded", "reported": true}')
     except OSError as error:

@@ -1,4 +1,4 @@
-"""A crew that tries to get out, and tells what became of it. Run outside a pod of ours too, to compare."""
+"""A crew that tries to get out, and reports the results. It runs outside of a run, too, to compare."""
 
 import json
 import os
@@ -45,7 +45,7 @@ def forks(inputs):
 
 
 def listens(inputs):
-    """Says what it is told by the environment, for a while."""
+    """Prints what its environment names, for a while."""
     time.sleep(inputs.get("seconds", 60))
 
 

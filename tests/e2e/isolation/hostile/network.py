@@ -6,7 +6,7 @@ from probe import probe, waits
 
 SECONDS = 4.0
 UNFENCED_SECONDS = 20.0
-"""Where it is to succeed: whoever answers may have to wait for a processor."""
+"""Where it is to succeed: a busy server may answer late."""
 
 
 def _connect(place, seconds):

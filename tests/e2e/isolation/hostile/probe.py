@@ -21,7 +21,7 @@ def probe(function):
 
 def syscall(number, *arguments):
     """A system call by its number on this machine. Raises OSError."""
-    wide = [ctypes.c_long(one) if isinstance(one, int) else one for one in arguments]
+    wide = [ctypes.c_long(argument) if isinstance(argument, int) else argument for argument in arguments]
     result = _libc.syscall(ctypes.c_long(number), *wide)
     if result == -1:
         code = ctypes.get_errno()
@@ -41,12 +41,12 @@ def in_child(work):
         finally:
             os._exit(0)
     os.close(writes)
-    said = os.read(reads, 400).decode()
+    answer = os.read(reads, 400).decode()
     os.close(reads)
     os.waitpid(pid, 0)
-    if not said.startswith("ok"):
-        raise Stopped(said.removeprefix("no ") or "the process was killed")
-    return said.removeprefix("ok ")
+    if not answer.startswith("ok"):
+        raise Stopped(answer.removeprefix("no ") or "the process was killed")
+    return answer.removeprefix("ok ")
 
 
 def attempt(function, inputs):

@@ -110,10 +110,10 @@ def own_process_namespace(inputs):
 @probe
 def clone_into_namespaces(inputs):
     # clone3 takes a structure that no filter can look into.
-    wanted = struct.pack("=11Q", _NEWUSER | _NEWNS, 0, 0, 0, 17, 0, 0, 0, 0, 0, 0)
+    arguments = struct.pack("=11Q", _NEWUSER | _NEWNS, 0, 0, 0, 17, 0, 0, 0, 0, 0, 0)
 
     def work():
-        pid = syscall(435, ctypes.c_char_p(wanted), len(wanted))
+        pid = syscall(435, ctypes.c_char_p(arguments), len(arguments))
         if pid == 0:
             os._exit(0)
         return "cloned"

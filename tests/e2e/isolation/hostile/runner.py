@@ -142,7 +142,7 @@ def _names_this_run(text):
 
 @probe
 def token_in_own_memory(inputs):
-    # All tokens begin alike; the word comes turned round, so that it is not found where it was told.
+    # All tokens begin alike; the marker is reversed, so that a search does not find the input itself.
     start = inputs["token_like"][::-1].encode()
     found = 0
     with open("/proc/self/maps") as maps, open("/proc/self/mem", "rb", 0) as memory:
@@ -170,10 +170,10 @@ def _call(inputs, method, path, body=None, token=None, **more):
     request = urllib.request.Request(inputs["facade"] + path, data, headers, method=method)
     try:
         with urllib.request.urlopen(request, timeout=10) as answer:
-            said = answer.read(200)
-            if b'"refused"' in said:
-                raise Stopped(said.decode())
-            return f"{answer.status} {said!r}"
+            excerpt = answer.read(200)
+            if b'"refused"' in excerpt:
+                raise Stopped(excerpt.decode())
+            return f"{answer.status} {excerpt!r}"
     except urllib.error.HTTPError as error:
         if error.code in (401, 403, 404):
             raise Stopped(f"answered {error.code}") from None
@@ -251,8 +251,8 @@ def artifacts_of_another(inputs):
 @waits
 def put_an_artifact_of_another(inputs):
     path = f"/internal/v1/runs/{inputs['other']}/artifacts/a.txt"
-    given = {"Pod": "x", "Nonce": "n" * 32, "Partial": "false", "Sha256": hashlib.sha256(b"{}").hexdigest()}
-    headers = {f"X-Crewyard-{name}": value for name, value in given.items()}
+    values = {"Pod": "x", "Nonce": "n" * 32, "Partial": "false", "Sha256": hashlib.sha256(b"{}").hexdigest()}
+    headers = {f"X-Crewyard-{name}": value for name, value in values.items()}
     return _call(inputs, "PUT", path, {}, inputs["other_token"], **headers)
 
 

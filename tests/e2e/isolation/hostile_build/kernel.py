@@ -28,12 +28,12 @@ def _in_child(work):
         finally:
             os._exit(0)
     os.close(writes)
-    said = os.read(reads, 400).decode()
+    answer = os.read(reads, 400).decode()
     os.close(reads)
     os.waitpid(pid, 0)
-    if said != "ok":
-        raise Stopped(said)
-    return said
+    if answer != "ok":
+        raise Stopped(answer)
+    return answer
 
 
 @attempt

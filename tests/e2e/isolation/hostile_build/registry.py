@@ -36,24 +36,24 @@ def _once(places, method, path, body=b"", headers=None, bearer=""):
 
 
 def _token(places, challenge, basic):
-    told = dict(PARAMETER.findall(challenge))
-    query = urlencode({name: told[name] for name in ("service", "scope") if name in told})
+    parameters = dict(PARAMETER.findall(challenge))
+    query = urlencode({name: parameters[name] for name in ("service", "scope") if name in parameters})
     headers = {"Authorization": f"Basic {basic}"} if basic else {}
-    asked = urllib.request.Request(f"{told['realm']}?{query}", headers=headers)
+    asked = urllib.request.Request(f"{parameters['realm']}?{query}", headers=headers)
     with urllib.request.urlopen(asked, timeout=20) as answer:
         return json.load(answer)["token"]
 
 
 def call(places, method, path, body=b"", headers=None, may_be_gone=False):
     """Headers and body. Raises Stopped for a refusal, and unless `may_be_gone` for what is not there."""
-    status, told, content = _once(places, method, path, body, headers)
-    challenge = told.get("Www-Authenticate") or told.get("WWW-Authenticate") or ""
+    status, received, content = _once(places, method, path, body, headers)
+    challenge = received.get("Www-Authenticate") or received.get("WWW-Authenticate") or ""
     if status == 401 and challenge:
         bearer = _token(places, challenge, places.get("basic", ""))
-        status, told, content = _once(places, method, path, body, headers, bearer)
+        status, received, content = _once(places, method, path, body, headers, bearer)
     if status >= 400 and not (status == 404 and may_be_gone):
         raise Stopped(f"{method} {path}: {status} {content[:60]!r}")
-    return told, content
+    return received, content
 
 
 def _for_each(function):
@@ -68,15 +68,15 @@ def _for_each(function):
 
 @_for_each
 def _begin_a_push_to(places, repository, target):
-    told, _ = call(places, "POST", f"/v2/{repository}/blobs/uploads/")
-    return told["Location"][:60]
+    received, _ = call(places, "POST", f"/v2/{repository}/blobs/uploads/")
+    return received["Location"][:60]
 
 
 @_for_each
 def _push_a_layer_to(places, repository, target):
     layer = f"planted {time.time()}".encode()
-    told, _ = call(places, "POST", f"/v2/{repository}/blobs/uploads/")
-    location = urlsplit(told["Location"])
+    received, _ = call(places, "POST", f"/v2/{repository}/blobs/uploads/")
+    location = urlsplit(received["Location"])
     digest = urlencode({"digest": f"sha256:{hashlib.sha256(layer).hexdigest()}"})
     query = f"{location.query}&{digest}" if location.query else digest
     headers = {"Content-Type": "application/octet-stream"}
@@ -86,7 +86,7 @@ def _push_a_layer_to(places, repository, target):
 
 @_for_each
 def _plant_a_tag_in(places, repository, target):
-    """Under the tag that the next build looks for; the control takes one that nobody looks for."""
+    """Under the tag that the next build looks for; the control takes one that no build looks for."""
     _, manifest = call(
         places, "GET", f"/v2/{repository}/manifests/{places['digests'][target]}", b"", {"Accept": ACCEPT}
     )
@@ -103,7 +103,7 @@ def _plant_a_tag_in(places, repository, target):
 
 @_for_each
 def _delete_from(places, repository, target):
-    """What is named of base and service is not there, lest a registry that lets everybody in loses them."""
+    """The named base and service are absent, so that an open registry does not lose the real ones."""
     call(places, "DELETE", f"/v2/{repository}/manifests/{places['doomed'][target]}", may_be_gone=True)
     return "deleted"
 
@@ -132,8 +132,8 @@ def _upload_with(places, bearer, repository="other"):
 def _challenge(places, method="POST", repository="other"):
     path = f"/v2/{places['repositories'][repository]}/"
     path += "blobs/uploads/" if method == "POST" else "tags/list"
-    _, told, _ = _once(places, method, path)
-    return told.get("Www-Authenticate") or told.get("WWW-Authenticate") or ""
+    _, received, _ = _once(places, method, path)
+    return received.get("Www-Authenticate") or received.get("WWW-Authenticate") or ""
 
 
 @attempt
@@ -151,12 +151,12 @@ def _segment(value):
 
 
 def _claims(places):
-    told, now = dict(PARAMETER.findall(_challenge(places))), int(time.time())
+    parameters, now = dict(PARAMETER.findall(_challenge(places))), int(time.time())
     access = [{"type": "repository", "name": places["repositories"]["other"], "actions": ["pull", "push"]}]
     times = {"iat": now, "nbf": now - 10, "exp": now + 600}
     return {
         "iss": "crewyard-ground",
-        "aud": told.get("service", ""),
+        "aud": parameters.get("service", ""),
         "sub": "crews",
         "access": access,
         **times,

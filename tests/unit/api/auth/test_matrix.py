@@ -1,7 +1,7 @@
 """Every operation by scope, own or foreign project and state of the key, generated from the document.
 
-What an operation needs stands in its security requirement; what belongs to a project is told by its
-examples: the names of the example's project, deployment and run in a path, a query or a body.
+The security requirement of an operation names its scopes. Its examples show what belongs to a project:
+the names of the example's project, deployment and run in a path, a query or a body.
 """
 
 import json
@@ -125,10 +125,10 @@ async def call_all_operations(testbed_with_foreign, bearers, accessible):
                 if method == "DELETE" and "api-keys" in path and not unseen and held.endswith("admin"):
                     continue  # Later calls need the example key; another test covers its deletion.
                 status, answer, _ = await testbed_with_foreign.call(method, url, body, bearer=bearer)
-                wanted = expected(method, path, scope, held, unseen)
+                expected_status = expected(method, path, scope, held, unseen)
                 cell = (held, method, str(url), status, answer)
-                assert status == wanted, cell
-                if wanted == 403 and not may(held, scope) and method != "HEAD":
+                assert status == expected_status, cell
+                if expected_status == 403 and not may(held, scope) and method != "HEAD":
                     assert answer["error"]["details"]["required_scope"] == scope, cell
                 cells += 1
     print(f"cells of the table: {cells}")
@@ -149,7 +149,7 @@ STATES = {
     "unknown": lambda testbed: api_keys.generate().text,
     "expired": lambda testbed: testbed.create_key("admin", expires_at=NOW - timedelta(seconds=1)),
     "revoked": lambda testbed: testbed.create_key("admin", revoked=True),
-    "token of nobody's workflow": lambda testbed: testbed.issuer.token(NOW),
+    "token of an unknown workflow": lambda testbed: testbed.issuer.token(NOW),
     "expired token": lambda testbed: testbed.issuer.token(NOW - timedelta(hours=1)),
     "forged token": lambda testbed: testbed.issuer.token(NOW, key=rsa_key(2048, 1)),
     "token of an unknown issuer": lambda testbed: testbed.issuer.token(NOW, iss="https://other.example"),

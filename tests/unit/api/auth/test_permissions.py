@@ -39,8 +39,8 @@ async def test_bound_key_sees_only_its_projects(testbed, bound_key):
         foreign = await testbed.call("GET", path, bearer=bound_key)
         absent = await testbed.call("GET", path.replace("theirs", "absent"), bearer=bound_key)
         assert (foreign[0], absent[0]) == (404, 404), path
-        said = foreign[1]["error"]["message"].replace("theirs", "absent")
-        assert said == absent[1]["error"]["message"]
+        refusal = foreign[1]["error"]["message"].replace("theirs", "absent")
+        assert refusal == absent[1]["error"]["message"]
 
 
 @pytest.mark.parametrize("name", ["theirs", "absent"])

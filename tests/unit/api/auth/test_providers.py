@@ -125,7 +125,7 @@ ANY = frozenset({"read", "run"})
 
 
 @pytest.mark.parametrize(
-    ("grants", "scope", "project", "wanted"),
+    ("grants", "scope", "project", "expected"),
     [
         (Grants(ANY), "run", "a", True),
         (Grants(ANY), "deploy", "a", False),
@@ -139,8 +139,8 @@ ANY = frozenset({"read", "run"})
         (Grants.of_key(["deploy"], ["a"]), "read", "b", False),
     ],
 )
-def test_scopes_by_project(grants, scope, project, wanted):
-    assert grants.may(scope, project) is wanted
+def test_scopes_by_project(grants, scope, project, expected):
+    assert grants.may(scope, project) is expected
 
 
 def test_projects_with_a_scope():

@@ -39,8 +39,8 @@ async def test_workflow_scopes_follow_the_entries_of_each_project(testbed, issue
     listed = await testbed.get("/v1/projects", bearer=token)
     assert [item["name"] for item in listed["data"]] == ["dunes", "tides"]
     upload = {"size": 5}
-    for project, wanted in (("tides", 201), ("dunes", 403), ("moons", 403)):
-        assert await status(testbed, token, "/v1/uploads", "POST", {"project": project, **upload}) == wanted
+    for project, expected in (("tides", 201), ("dunes", 403), ("moons", 403)):
+        assert await status(testbed, token, "/v1/uploads", "POST", {"project": project, **upload}) == expected
     _, answer, _ = await testbed.call("POST", "/v1/uploads", {"project": "dunes", **upload}, bearer=token)
     assert answer["error"]["details"] == {"required_scope": "deploy", "scopes": ["read", "run"]}
     assert await status(testbed, token, "/v1/projects/moons") == 404
@@ -51,7 +51,7 @@ async def test_workflow_scopes_follow_the_entries_of_each_project(testbed, issue
 
 
 @pytest.mark.parametrize(
-    ("wanted", "ref", "matches"),
+    ("expected", "ref", "matches"),
     [
         (None, "refs/heads/topic", True),
         (None, "refs/tags/v1", True),
@@ -67,8 +67,8 @@ async def test_workflow_scopes_follow_the_entries_of_each_project(testbed, issue
         ("refs/heads/main", "refs/heads/main2", False),
     ],
 )
-def test_entry_matches_refs(wanted, ref, matches):
-    entry = workflows.OidcEntry("tides", REPOSITORY, wanted, None, frozenset({"deploy"}))
+def test_entry_matches_refs(expected, ref, matches):
+    entry = workflows.OidcEntry("tides", REPOSITORY, expected, None, frozenset({"deploy"}))
     assert entry.matches(workflows.Workflow(REPOSITORY, ref, None)) is matches
 
 
@@ -99,7 +99,7 @@ async def test_changed_entries_take_effect_after_reload(testbed, issuer, monkeyp
 
 BAD = {
     "expired": lambda i: i.token(NOW - timedelta(seconds=331)),
-    "not begun": lambda i: i.token(NOW, nbf=int(NOW.timestamp()) + 31),
+    "not started": lambda i: i.token(NOW, nbf=int(NOW.timestamp()) + 31),
     "issued later": lambda i: i.token(NOW, iat=int(NOW.timestamp()) + 31),
     "endless": lambda i: i.token(NOW, exp=int(NOW.timestamp()) + 86_401),
     "without exp": lambda i: i.token(NOW, exp=None),
@@ -176,7 +176,7 @@ async def test_stream_ends_when_the_workflow_loses_access(testbed, issuer, monke
         await testbed.store.projects.remove("tides", uid, NOW)
         assert b"run.completed" not in await asyncio.wait_for(answer.content.read(), 60)
     async with testbed.client.get("/v1/runs/run_a/events", headers=headers) as answer:
-        assert answer.status == 200, "what it still holds can be followed anew"
+        assert answer.status == 200, "what it still has can be followed again"
 
 
 async def test_requests_of_a_repository_share_a_rate_limit(testbed, issuer):
@@ -203,7 +203,7 @@ def workflow(**claims):
 
 
 @pytest.mark.parametrize(
-    ("spec", "claims", "wanted"),
+    ("spec", "claims", "expected"),
     [
         ([entry("run")], {}, {"read", "run"}),
         ([entry("run"), entry("deploy")], {}, {"read", "run", "deploy"}),
@@ -226,9 +226,9 @@ def workflow(**claims):
         (None, {}, None),
     ],
 )
-def test_grants_of_a_workflow(spec, claims, wanted):
+def test_grants_of_a_workflow(spec, claims, expected):
     found = workflows.grants(workflows.entries("tides", spec), workflow(**claims))
-    assert (None if found is None else found.scopes_in("tides")) == (wanted and frozenset(wanted))
+    assert (None if found is None else found.scopes_in("tides")) == (expected and frozenset(expected))
 
 
 @pytest.mark.parametrize(

@@ -12,19 +12,19 @@ A = CachedResponse(b"{}", {})
     [(1, 1, 1, True), (1, 1, 2, False), (1, 2, 2, False), (None, None, None, False), (1, None, 1, False)],
 )
 def test_response_is_valid_for_its_generation_only(before, after, asked, known):
-    told = ResponseCache()
-    told.put(before, after, "q", A)
-    assert (told.get(asked, "q") is A) is known
-    assert told.get(asked, "other") is None
+    cache = ResponseCache()
+    cache.put(before, after, "q", A)
+    assert (cache.get(asked, "q") is A) is known
+    assert cache.get(asked, "other") is None
 
 
 def test_cache_is_bounded():
-    told = ResponseCache()
+    cache = ResponseCache()
     for number in range(MAX_RESPONSES + 1):
-        told.put(1, 1, number, A)
-    assert told.get(1, 0) is None and told.get(1, MAX_RESPONSES) is A
-    told.put(1, 1, "large", CachedResponse(b"x" * (MAX_BODY_BYTES + 1), {}))
-    assert told.get(1, "large") is None
+        cache.put(1, 1, number, A)
+    assert cache.get(1, 0) is None and cache.get(1, MAX_RESPONSES) is A
+    cache.put(1, 1, "large", CachedResponse(b"x" * (MAX_BODY_BYTES + 1), {}))
+    assert cache.get(1, "large") is None
 
 
 async def test_change_is_visible_to_the_next_request(testbed):

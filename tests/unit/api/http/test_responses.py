@@ -46,9 +46,9 @@ async def test_rate_limit_headers_are_on_v1_responses_of_any_status(testbed, mon
     ]  # fmt: skip
     for bearer in (testbed.admin, "crw_wrong", testbed.create_key("read", projects=["other"])):
         for method, path, headers in calls:
-            given = {**headers, "Authorization": f"Bearer {bearer}"}
+            authorization = {**headers, "Authorization": f"Bearer {bearer}"}
             body = b"x" if "Content-Type" in headers else None
-            async with testbed.client.request(method, path, headers=given, data=body) as answer:
+            async with testbed.client.request(method, path, headers=authorization, data=body) as answer:
                 seen.add(answer.status)
                 await answer.read()
                 for name in ("Limit", "Remaining", "Reset"):
@@ -78,8 +78,8 @@ async def _away(*_):
 )
 async def test_invalid_keys_get_identical_responses(testbed, header):
     answers = []
-    for given in (header, None):
-        headers = {} if given is None else {"Authorization": given}
+    for authorization in (header, None):
+        headers = {} if authorization is None else {"Authorization": authorization}
         status, body, sent = await testbed.call("GET", "/v1/runs", bearer="", headers=headers)
         answers.append((status, body, sent["WWW-Authenticate"]))
     assert answers[0] == answers[1]

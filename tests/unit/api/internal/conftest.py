@@ -1,4 +1,4 @@
-"""The internal API over a real store, and an apiserver that serves Runs and takes writes only if told to."""
+"""The internal API over a real store, and an apiserver that serves Runs and takes writes only on request."""
 
 import time
 from collections.abc import AsyncIterator, Callable
@@ -68,7 +68,7 @@ class FakeObjects:
         return web.json_response({"metadata": metadata | times, "spec": spec})
 
     async def write_status(self, request: web.Request) -> web.Response:
-        """Take a write of a Run's status, if told so."""
+        """Accept a write of a Run's status, if the test allows it."""
         if not self.accepts_writes:
             return self._service_unavailable()
         return web.json_response({"metadata": {"name": request.match_info["name"]}})

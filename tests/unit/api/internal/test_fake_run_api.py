@@ -133,10 +133,10 @@ async def test_fake_run_api_answers_like_the_api(
     try:
         async with aiohttp.ClientSession(headers={"Authorization": f"Bearer {fake.TOKEN}"}) as session:
             url = f"{stand_in.url}/internal/v1/runs/{fake.RUN}"
-            told = await converse(RunCaller(session, url, fake.RUN_UID, fake.POD_UID))
+            answers = await converse(RunCaller(session, url, fake.RUN_UID, fake.POD_UID))
     finally:
         await stand_in.stop()
-    assert {call: comparable(answer) for call, answer in told.items()} == {
+    assert {call: comparable(answer) for call, answer in answers.items()} == {
         call: comparable(answer) for call, answer in real.items()
     }
     statuses = {call: status for call, (status, _) in real.items()}

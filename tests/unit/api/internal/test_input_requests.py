@@ -83,7 +83,7 @@ async def test_a_closed_question_takes_no_answer_and_keeps_none(ask: Any, store:
     assert stored is not None and stored.answer is None and stored.answered_by == "key_a"
 
 
-async def test_after_the_end_of_the_run_nobody_asks_or_answers(ask: Any, store: Store, run: str) -> None:
+async def test_ended_run_accepts_no_question_and_no_answer(ask: Any, store: Store, run: str) -> None:
     await ask()
     await store.run_writer.observe(builders.run(run, "Canceled"), builders.NOW)
     assert await answer(store, run, "late") is AnswerState.ENDED

@@ -14,8 +14,8 @@ STORED_ARTIFACTS = 2
 
 
 def make_result(last_event: int, artifacts: int) -> dict[str, Any]:
-    told = {"count": artifacts, "bytes": 0}
-    return {**HOLDER, "outcome": "succeeded", "duration_ms": 1, "last_event": last_event, "artifacts": told}
+    counts = {"count": artifacts, "bytes": 0}
+    return {**HOLDER, "outcome": "succeeded", "duration_ms": 1, "last_event": last_event, "artifacts": counts}
 
 
 async def add_data(pods: Pods, store: Store, bearer: Mint) -> str:

@@ -39,8 +39,8 @@ async def other_run(pods: Pods, store: Store, bearer: Mint) -> str:
     await store.projects.observe(builders.project("other", "project-2", active="dep-b"))
     body = builders.deployment("dep-b", owner=None).raw
     await store.deployments.observe(Deployment({**body, "spec": {**body["spec"], "project": "other"}}))
-    wanted = RunRequest(project="other", deployment="dep-b", input={})
-    name, _ = await store.runs.create(wanted, builders.NOW, None)
+    request = RunRequest(project="other", deployment="dep-b", input={})
+    name, _ = await store.runs.create(request, builders.NOW, None)
     manifest = builders.run(name, spec={"project": "other", "deployment": "dep-b"}).raw
     manifest["status"] = {**manifest["status"], "project": "other", "deployment": "dep-b"}
     manifest["metadata"]["ownerReferences"] = builders.owned("project-2", "other")

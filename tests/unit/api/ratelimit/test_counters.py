@@ -66,9 +66,9 @@ async def test_replicas_count_locally_while_redis_is_unavailable(limiters, redis
     assert (await limiters[0].count("key:a", 2)).exceeded, "it is not asked again at once"
     now[0] += MAX_RETRY_SECONDS
     assert (await limiters[0].count("key:a", 2)).remaining == 1, "it is back, empty"
-    said = capsys.readouterr().out
-    assert said.count("shared_rate_limit_away") == 2, "each replica says it once a minute"
-    assert redis_server.PASSWORD not in said
+    output = capsys.readouterr().out
+    assert output.count("shared_rate_limit_away") == 2, "each replica says it once a minute"
+    assert redis_server.PASSWORD not in output
 
 
 async def test_hanging_redis_is_timed_out(limiters, redis, monkeypatch):

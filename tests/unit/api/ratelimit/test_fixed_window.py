@@ -52,10 +52,10 @@ def test_oldest_windows_are_evicted_beyond_the_limit(monkeypatch):
 @given(st.lists(st.tuples(st.sampled_from("abc"), st.floats(0, 50)), max_size=60))
 def test_every_request_counts_for_one_window(requests):
     clock, began = WindowClock(), dict[str, float]()
-    counted, told = FixedWindows(clock), dict[str, int]()
+    counted, expected = FixedWindows(clock), dict[str, int]()
     for name, pause in requests:
         clock.now += pause
         if name not in began or clock.now >= began[name] + 60:
-            began[name], told[name] = clock.now, 0
-        told[name] += 1
-        assert counted.hit(name, 60) == (told[name], began[name] + 60)
+            began[name], expected[name] = clock.now, 0
+        expected[name] += 1
+        assert counted.hit(name, 60) == (expected[name], began[name] + 60)

@@ -81,8 +81,8 @@ async def add_demo_project(store: Store) -> None:
 
 async def create_run(store: Store, **request: Any) -> str:
     """Create a run with a row and an object; return its name."""
-    wanted = {"project": "demo", "deployment": "dep-a", "input": {}, **request}
-    name, _ = await store.runs.create(RunRequest(**wanted), NOW, None)
+    fields = {"project": "demo", "deployment": "dep-a", "input": {}, **request}
+    name, _ = await store.runs.create(RunRequest(**fields), NOW, None)
     await store.run_writer.observe(run(name), NOW)
     return name
 

@@ -60,11 +60,11 @@ async def read(script: Path, url: str, key: str, *types: str):
 async def append_values(testbed, first: int, values: list[object]) -> None:
     """Append events as a runner posts them: JSON with escapes that UTF-8 cannot represent."""
     kinds = ("agent.completed", "log")
-    said = [
+    logged = [
         {"seq": first + n, "type": kinds[n % 2], "time": None, "data": {"message": value}}
         for n, value in enumerate(values)
     ]
-    posted = json.loads(json.dumps({"events": said}))
+    posted = json.loads(json.dumps({"events": logged}))
     async with testbed.store.events.open_writer("run-a") as log:
         assert (
             await log.append(parse_events("run-a", posted, testbed.clock[0], 65536))
@@ -111,8 +111,8 @@ async def test_independent_client_receives_every_event(testbed, reader, monkeypa
     *messages, closed = seen
     assert closed == {"closed": 204}
     assert [message["id"] for message in messages] == [str(n) for n in range(1, len(messages) + 1)]
-    said = [m["data"]["message"] for m in messages if m["type"] in ("log", "agent.completed")]
-    assert said == [*HOSTILE, *({name: name} for name in HOSTILE[:-4])]
+    logged = [m["data"]["message"] for m in messages if m["type"] in ("log", "agent.completed")]
+    assert logged == [*HOSTILE, *({name: name} for name in HOSTILE[:-4])]
     assert [m["data"]["name"] for m in messages if m["type"] == "artifact"] == NAMES
     assert messages[-1]["type"] == "run.completed"
     assert messages[-1]["data"]["output"] == HOSTILE[:10]

@@ -172,9 +172,9 @@ async def test_http_1_0_clients_get_no_chunked_encoding(testbed):
 async def test_disconnected_client_is_detected(testbed, monkeypatch):
     monkeypatch.setattr(connection, "KEEPALIVE_SECONDS", 0.1)
     await start_run(testbed)
-    gone = await RawSseReader.open(testbed, EVENTS)
-    await gone.reader.readuntil(b"\n\n")
-    gone.writer.transport.abort()
+    aborted = await RawSseReader.open(testbed, EVENTS)
+    await aborted.reader.readuntil(b"\n\n")
+    aborted.writer.transport.abort()
     async with asyncio.timeout(60):
         while b"crewyard_sse_clients 0.0" not in (await testbed.call("GET", "/metrics"))[1]:
             await asyncio.sleep(0.02)
@@ -198,12 +198,12 @@ async def test_build_log_resumes_after_every_line(testbed):
     await testbed.add_deployment("dep-a", "crew", "Failed", error={"reason": "RegistryPush", "message": "no"})
     whole = await read_stream(testbed, LOGS)
     assert whole[-1]["id"] == "end"
-    said = "".join(
+    logged = "".join(
         m["data"]["message"] + ("" if m["data"].get("continues") else "\n")
         for m in whole
         if m["event"] == "log"
     )
-    assert said == text + "\n"
+    assert logged == text + "\n"
     for position, message in enumerate(whole[:-1]):
         assert await read_stream(testbed, LOGS, message["id"]) == whole[position + 1 :]
     for foreign in ("0.99999999", "77.0", "elsewhere", "5"):

@@ -27,7 +27,7 @@ MERGED = {"object_attributes": {"action": "merge", "iid": 7}, "project": GITLAB[
 
 
 @pytest.mark.parametrize(
-    ("header", "event", "said", "git", "effect", "words"),
+    ("header", "event", "payload", "git", "effect", "words"),
     [
         ("X-GitHub-Event", "push", GITHUB, {}, "look", "polled now"),
         ("X-Gitea-Event", "push", GITHUB, {"ref": {"branch": "main"}}, "look", "polled now"),
@@ -85,9 +85,9 @@ MERGED = {"object_attributes": {"action": "merge", "iid": 7}, "project": GITLAB[
         ("X-Other-Event", "push", GITHUB, {}, "none", "ignored"),
     ],
 )
-def test_outcome(header, event, said, git, effect, words):
+def test_outcome(header, event, payload, git, effect, words):
     source = None if git is None else {"url": URL, **git}
-    verdict = decide(source, parse_delivery(CIMultiDict({header: event}), said))
+    verdict = decide(source, parse_delivery(CIMultiDict({header: event}), payload))
     assert verdict.effect == effect
     assert words in verdict.reason
 
@@ -125,8 +125,8 @@ FIELDS = ("ref", "ref_type", "repository", "project", "action", "number", "objec
 @given(
     st.dictionaries(st.sampled_from(FIELDS), anything), st.sampled_from(["push", "pull_request", "create"])
 )
-def test_parsing_tolerates_fields_of_any_type(said, event):
-    verdict = decide({"url": URL}, parse_delivery({"X-GitHub-Event": event}, said))
+def test_parsing_tolerates_fields_of_any_type(payload, event):
+    verdict = decide({"url": URL}, parse_delivery({"X-GitHub-Event": event}, payload))
     assert verdict.effect in ("look", "close", "none")
 
 

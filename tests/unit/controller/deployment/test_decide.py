@@ -1,4 +1,4 @@
-"""What is done about one Deployment, from what its pods say: each reason and each way on."""
+"""Decisions about one Deployment from the state of its pods: each reason and each next step."""
 
 import json
 from datetime import timedelta
@@ -83,7 +83,7 @@ def created(decision):
     return [child.name for child in decision.create]
 
 
-def told(decision):
+def recorded_events(decision):
     """Events of the created pods, independent of the status."""
     return [note.reason for child in (*decision.create, *decision.delete) for note in child.events]
 
@@ -93,7 +93,7 @@ def test_build_starts_with_assemble(look):
     assert created(decision) == ["dep-a-a1"]
     assert decision.status["phase"] == "Building"
     assert decision.status["buildPod"] == "dep-a-a1"
-    assert told(decision) == ["Building"]
+    assert recorded_events(decision) == ["Building"]
 
 
 def test_build_waits_in_the_queue_and_for_its_project(look):
@@ -117,11 +117,11 @@ def test_a_canceled_build_fails_and_creates_nothing(make, config, steps, project
 
 
 def test_image_of_the_same_source_is_reused_without_a_pod(look, make):
-    taken = {"plan": {"framework": "python"}, "tree": "t", "buildKey": "b", "dependenciesKey": "d"}
-    twin = make.deployment("dep-b", status={**taken, "sourceKey": "k", "order": 3})
-    decision = look(before={"source_key": "k", "reusable": twin})
+    outputs = {"plan": {"framework": "python"}, "tree": "t", "buildKey": "b", "dependenciesKey": "d"}
+    reusable = make.deployment("dep-b", status={**outputs, "sourceKey": "k", "order": 3})
+    decision = look(before={"source_key": "k", "reusable": reusable})
     assert not decision.create and decision.enqueue == (("projects", "demo"),)
-    assert {**taken, "image": twin.image, "sourceKey": "k"}.items() <= decision.status.items()
+    assert {**outputs, "image": reusable.image, "sourceKey": "k"}.items() <= decision.status.items()
     assert "order" not in decision.status
     built = next(c for c in decision.status["conditions"] if c["type"] == "Built")
     assert (built["status"], built["reason"]) == ("True", "Reused") and "dep-b" in built["message"]
@@ -149,7 +149,7 @@ def test_deleted_deployment_or_project_stops_the_build_pods(make, config, steps)
     steps.pod("a", phase="Running", conditions=make.scheduled(5))
     going = make.deployment(built=False, metadata={"deletionTimestamp": make.ago(1)})
     decision = decide(ObservedDeployment(going, make.project(), steps.pods), make.now, config)
-    assert [(gone.name, gone.grace_seconds) for gone in decision.delete] == [("dep-a-a1", 5)]
+    assert [(deletion.name, deletion.grace_seconds) for deletion in decision.delete] == [("dep-a-a1", 5)]
     alone = make.deployment(built=False, status={"buildPod": "dep-a-a1"})
     decision = decide(ObservedDeployment(alone, None, steps.pods), make.now, config)
     assert len(decision.delete) == 1
@@ -172,7 +172,7 @@ def test_unstartable_pod_fails_the_build_with_its_reason(look, config, make, sta
     meta = {"creationTimestamp": make.ago(seconds)}
     stuck = isinstance(status, str)
     conditions = make.scheduled(seconds) if stuck else status
-    state = {"waiting": {"reason": status, "message": "said the node"}} if stuck else {"waiting": {}}
+    state = {"waiting": {"reason": status, "message": "reported by the node"}} if stuck else {"waiting": {}}
     pod = make.pod(
         "dep-a-a1",
         metadata={**meta, "ownerReferences": [{"uid": "uid-dep-a"}], "annotations": {ANNOTATION_STEP: "1"}},
@@ -183,7 +183,7 @@ def test_unstartable_pod_fails_the_build_with_its_reason(look, config, make, sta
     decision = look([pod])
     assert decision.status["phase"] == "Failed"
     assert words in decision.status["error"]["message"] and decision.status["error"]["hint"]
-    assert [gone.grace_seconds for gone in decision.delete] == [0]
+    assert [deletion.grace_seconds for deletion in decision.delete] == [0]
     soon = decide(
         ObservedDeployment(make.deployment(built=False), make.project(), [pod]),
         make.now - timedelta(seconds=10),
@@ -336,12 +336,12 @@ def test_out_of_memory_container_fails_the_build(look, steps):
 def test_failed_push_is_retried_and_then_reported(look, steps):
     steps.assemble(NEEDS)
     for attempt in range(3):
-        steps.dependencies("push", 1, "registry said no", phase="Failed")
+        steps.dependencies("push", 1, "registry refused", phase="Failed")
         assert created(look(steps.pods)) == [f"dep-a-d{attempt + 2}"]
-    steps.dependencies("push", 1, "registry said no", phase="Failed")
+    steps.dependencies("push", 1, "registry refused", phase="Failed")
     decision = look(steps.pods)
     assert decision.status["error"]["reason"] == "RegistryPush"
-    assert "registry said no" in decision.status["error"]["log"]
+    assert "registry refused" in decision.status["error"]["log"]
 
 
 def test_failed_pod_is_retried_three_times_with_backoff(look, steps):
@@ -374,11 +374,11 @@ def test_failure_includes_the_last_log_lines(look, steps):
 
 
 @pytest.mark.parametrize(
-    ("told", "reason"), [("RegistryPush", "RegistryPush"), ("NoSuchWord", "BuildFailed")]
+    ("pod_reason", "reason"), [("RegistryPush", "RegistryPush"), ("NoSuchWord", "BuildFailed")]
 )
-def test_known_reason_of_a_pod_failure_is_kept(look, steps, told, reason):
+def test_known_reason_of_a_pod_failure_is_kept(look, steps, pod_reason, reason):
     for _ in range(4):
-        steps.assemble({"outcome": "trouble", "reason": told, "message": "x"}, code=75, phase="Failed")
+        steps.assemble({"outcome": "trouble", "reason": pod_reason, "message": "x"}, code=75, phase="Failed")
     assert look(steps.pods).status["error"]["reason"] == reason
 
 
@@ -411,7 +411,7 @@ def test_vanishing_dependency_image_is_rebuilt_a_bounded_number_of_times(look, s
 def test_network_failure_retries_the_build(look, steps, log):
     steps.assemble(NEEDS).dependencies("kaniko", 1, log, phase="Failed")
     decision = look(steps.pods)
-    assert (created(decision), told(decision)) == (["dep-a-d2"], ["BuildRetried"])
+    assert (created(decision), recorded_events(decision)) == (["dep-a-d2"], ["BuildRetried"])
 
 
 @pytest.mark.parametrize(
@@ -431,16 +431,19 @@ def test_stuck_pod_is_deleted(look, steps, make, conditions, began, deleted):
     state = {"running": {}} if began else {"waiting": {}}
     steps.pods[0].status["containerStatuses"] = [{"name": "assemble", "state": state}]
     decision = look(steps.pods)
-    assert (bool(decision.delete), told(decision)) == (deleted, ["BuildPodStuck"] if deleted else [])
+    assert (bool(decision.delete), recorded_events(decision)) == (
+        deleted,
+        ["BuildPodStuck"] if deleted else [],
+    )
     assert decision.requeue_after > 0
     assert decision.status["buildPod"] == "dep-a-a1"
 
 
 @pytest.mark.parametrize(("ago", "forced"), [(-30, False), (30, False), (61, True)])
 def test_unstoppable_build_pod_is_force_deleted(look, steps, make, ago, forced):
-    gone = {"deletionTimestamp": make.ago(ago), "ownerReferences": [{"uid": "uid-dep-a"}]}
+    deletion = {"deletionTimestamp": make.ago(ago), "ownerReferences": [{"uid": "uid-dep-a"}]}
     steps.pod("a", phase="Running", conditions=make.scheduled(4000), spec={"activeDeadlineSeconds": 1800})
-    steps.pods[0].raw["metadata"].update(gone)
+    steps.pods[0].raw["metadata"].update(deletion)
     decision = look(steps.pods)
     assert [delete.grace_seconds for delete in decision.delete] == ([0] if forced else [])
     assert decision.requeue_after > 0
@@ -449,7 +452,7 @@ def test_unstoppable_build_pod_is_force_deleted(look, steps, make, ago, forced):
 def test_build_pods_are_deleted_two_minutes_after_their_end(make, config, steps):
     steps.assemble(NEEDS, ago=130).assemble(BUILT, ago=100)
     decision = decide(ObservedDeployment(make.deployment(), make.project(), steps.pods), make.now, config)
-    assert [gone.name for gone in decision.delete] == ["dep-a-a1"]
+    assert [deletion.name for deletion in decision.delete] == ["dep-a-a1"]
     assert decision.requeue_after == pytest.approx(21)
     assert decision.status is None
 
@@ -486,7 +489,7 @@ def test_any_termination_message_ends_the_build(look, steps, words):
 def test_image_of_another_repository_is_refused(look, steps, image):
     found = look(steps.assemble({**BUILT, "image": image}).pods, recorded="dep-a-a1")
     assert "image" not in (found.status or {})
-    assert created(found) == ["dep-a-a2"] and told(found) == ["BuildRetried"]
+    assert created(found) == ["dep-a-a2"] and recorded_events(found) == ["BuildRetried"]
     for _ in range(3):
         steps.assemble({**BUILT, "image": image})
     ended = look(steps.pods)
@@ -511,7 +514,7 @@ def test_image_under_deletion_is_rebuilt_after_its_deletion(look, steps):
     going = {"deleted_images": frozenset({BUILT["image"]})}
     found = look(steps.assemble(BUILT).pods, recorded="dep-a-a1", before=going)
     assert "image" not in found.status and found.requeue_after
-    assert [gone.name for gone in found.delete] == ["dep-a-a1"] and not found.create
+    assert [deletion.name for deletion in found.delete] == ["dep-a-a1"] and not found.create
     waiting = look([], recorded="dep-a-a1", before=going)
     assert not waiting.create and waiting.requeue_after
     assert created(look([], recorded="dep-a-a1")) == ["dep-a-a2"]

@@ -46,8 +46,10 @@ def test_source_cannot_reference_the_build_token(make, secured, what):
             assert not any("$" in word for word in container.get("args", ()))
             if container["name"] == "kaniko":
                 continue
-            given = kubelet(container["env"])
-            told = json.loads(given["CREWYARD_BUILD"])
-            assert told["source"] == ({"git": {"path": "", **source["git"]}} if "git" in source else source)
-            assert told["crew"] == crew
-            assert given["CREWYARD_TOKEN"] not in given["CREWYARD_BUILD"]
+            variables = kubelet(container["env"])
+            request = json.loads(variables["CREWYARD_BUILD"])
+            assert request["source"] == (
+                {"git": {"path": "", **source["git"]}} if "git" in source else source
+            )
+            assert request["crew"] == crew
+            assert variables["CREWYARD_TOKEN"] not in variables["CREWYARD_BUILD"]

@@ -89,8 +89,8 @@ def test_push_secret_of_the_project_precedes_that_of_the_installation(
         shown = (env.get("REGISTRY_AUTH") or {}).get("valueFrom", {}).get("secretKeyRef", {}).get("name", "")
         assert shown == (used if name in ("assemble", "push") else "")
         if name != "kaniko":
-            told = json.loads(env["CREWYARD_BUILD"]["value"])["registry"]
-            assert told.get("secret", "") == used
+            registry = json.loads(env["CREWYARD_BUILD"]["value"])["registry"]
+            assert registry.get("secret", "") == used
 
 
 def test_only_kaniko_is_root_with_three_capabilities(bodies):
@@ -144,8 +144,8 @@ def test_installation_limits_reach_the_build(bodies, config):
     made = bodies(replace(config, limits=limits, timing=Timing.from_limits(limits)))
     for body, container in (("assemble", "assemble"), ("dependencies", "source")):
         env = {e["name"]: e.get("value") for e in containers(made[body])[container]["env"]}
-        told = json.loads(env["CREWYARD_BUILD"])["limits"]
-        assert told == {"context_bytes": 1, "unpacked_bytes": 2, "entries": 3, "ratio": 4}
+        registry = json.loads(env["CREWYARD_BUILD"])["limits"]
+        assert registry == {"context_bytes": 1, "unpacked_bytes": 2, "entries": 3, "ratio": 4}
         assert made[body]["spec"]["activeDeadlineSeconds"] == 77
 
 

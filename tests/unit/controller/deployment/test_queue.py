@@ -1,4 +1,4 @@
-"""Who may begin a build, and who waits."""
+"""Which builds may start, and which wait."""
 
 from collections import Counter
 from dataclasses import replace
@@ -34,8 +34,8 @@ def waiting(make, name, project, age=60):
 def test_slots_are_shared_within_the_limits(make, config, entries, most, ceilings, running, last_ended):
     config = replace(config, max_builds=most)
     queued = [waiting(make, f"dep-{i}", project, age) for i, (project, age) in enumerate(entries)]
-    taken = {f"dep-r{i}": project for i, project in enumerate(running)}
-    names = startable(queued, taken, last_ended, ceilings, config)
+    occupied = {f"dep-r{i}": project for i, project in enumerate(running)}
+    names = startable(queued, occupied, last_ended, ceilings, config)
     started = [d for d in queued if d.name in names]
     held = Counter([*running, *(d.project for d in started)])
     assert not started or held.total() <= most
@@ -152,24 +152,27 @@ def test_builds_and_unrecorded_pods_occupy_slots(make):
 
 
 def test_reusable_deployment_has_the_same_project_and_key(make):
-    def twin(name, key="k", project="demo", built=True, age=100, **more):
+    def candidate(name, key="k", project="demo", built=True, age=100, **more):
         meta = {"creationTimestamp": make.ago(age), **more.pop("metadata", {})}
         return make.deployment(name, project, built=built, metadata=meta, status={"sourceKey": key}, **more)
 
-    mine = twin("dep-z", built=False, age=1)
-    none = [twin("dep-1", "other"), twin("dep-2", project="b"), mine]
+    mine = candidate("dep-z", built=False, age=1)
+    none = [candidate("dep-1", "other"), candidate("dep-2", project="b"), mine]
     assert find_built(mine, "k", none, frozenset()) is None
     old, new, going = (
-        twin("dep-3", age=90),
-        twin("dep-4", age=80),
-        twin("dep-5", age=70, metadata={"deletionTimestamp": make.ago(1)}),
+        candidate("dep-3", age=90),
+        candidate("dep-4", age=80),
+        candidate("dep-5", age=70, metadata={"deletionTimestamp": make.ago(1)}),
     )
     assert find_built(mine, "k", [*none, old, new, going], frozenset()).name == "dep-4"
     assert find_built(mine, "k", [*none, old, new], frozenset({"dep-4"})).name == "dep-3"
-    unbuilt = [twin("dep-6", built=False, age=50), twin("dep-7", built=False, age=0, phase="Pending")]
+    unbuilt = [
+        candidate("dep-6", built=False, age=50),
+        candidate("dep-7", built=False, age=0, phase="Pending"),
+    ]
     assert find_building(mine, "k", [*none, *unbuilt]).name == "dep-6"
     assert find_building(unbuilt[0], "k", [mine, unbuilt[1]]) is None
-    assert find_building(mine, "k", [twin("dep-8", built=False, phase="Failed")]) is None
+    assert find_building(mine, "k", [candidate("dep-8", built=False, phase="Failed")]) is None
 
 
 def test_source_key_covers_every_input_of_an_image(make, config):

@@ -34,8 +34,8 @@ RUNNING = Pod({"metadata": {"name": "dep-a-a1", "uid": "u"}, "status": {"phase":
 
 
 def test_pod_with_a_reported_result_counts_as_ended():
-    said = of_assemble(as_ended(RUNNING, ReportedResult("assemble", WORDS, 0.0)), "r/p")
-    assert said == ImageBuilt(IMAGE, {"framework": "python"}, "t", "b")
+    result = of_assemble(as_ended(RUNNING, ReportedResult("assemble", WORDS, 0.0)), "r/p")
+    assert result == ImageBuilt(IMAGE, {"framework": "python"}, "t", "b")
     assert (
         of_dependencies(as_ended(RUNNING, ReportedResult("push", {"outcome": "pushed"}, 0.0)))
         == DependenciesPushed()
@@ -68,7 +68,7 @@ def test_one_token_evicts_no_result_of_others():
 
 
 @pytest.fixture
-async def said():
+async def caller():
     """A client of the call, with what it kept and what it asked to look at."""
     answers, looked, active = ReportedResults(), [], asyncio.Event()
     active.set()
@@ -91,44 +91,44 @@ async def post(client, token, body):
     return answer.status
 
 
-async def test_result_requires_the_build_token_of_its_deployment(said):
+async def test_result_requires_the_build_token_of_its_deployment(caller):
     body = {"pod_uid": "u", "container": "assemble", "words": WORDS}
     for kind, namespace, name in (
         ("run", "crews", "dep-a"),
         ("build", "other", "dep-a"),
         ("build", "crews", "dep-b"),
     ):
-        assert await post(said, pod_tokens.mint(KEY, kind, namespace, name, "x", 1 << 40), body) == 401
-    assert await post(said, "nonsense", body) == 401
+        assert await post(caller, pod_tokens.mint(KEY, kind, namespace, name, "x", 1 << 40), body) == 401
+    assert await post(caller, "nonsense", body) == 401
     good = pod_tokens.mint(KEY, "build", "crews", "dep-a", "x", 1 << 40)
-    assert await post(said, good, {"pod_uid": "u"}) == 400
-    assert said.answers.get("x", "u") is None and said.looked == []
-    assert await post(said, good, body) == 200
-    assert said.answers.get("x", "u").result == WORDS and said.looked == [event_map.deployment("dep-a")]
-    assert await post(said, good, {**body, "words": {"x": "y" * 20_000}}) == 413
+    assert await post(caller, good, {"pod_uid": "u"}) == 400
+    assert caller.answers.get("x", "u") is None and caller.looked == []
+    assert await post(caller, good, body) == 200
+    assert caller.answers.get("x", "u").result == WORDS and caller.looked == [event_map.deployment("dep-a")]
+    assert await post(caller, good, {**body, "words": {"x": "y" * 20_000}}) == 413
 
 
-async def test_standby_refuses_a_result_so_that_the_pod_asks_again(said):
+async def test_standby_refuses_a_result_so_that_the_pod_asks_again(caller):
     good = pod_tokens.mint(KEY, "build", "crews", "dep-a", "x", 1 << 40)
-    said.active.clear()
-    assert await post(said, good, {"pod_uid": "u", "container": "assemble", "words": WORDS}) == 503
-    assert said.answers.get("x", "u") is None and said.looked == []
+    caller.active.clear()
+    assert await post(caller, good, {"pod_uid": "u", "container": "assemble", "words": WORDS}) == 503
+    assert caller.answers.get("x", "u") is None and caller.looked == []
 
 
-async def test_token_reports_only_pods_of_its_deployment(said):
+async def test_token_reports_only_pods_of_its_deployment(caller):
     """The uid of the token, not that of the body, says whose pods it answers for."""
     token = pod_tokens.mint(KEY, "build", "crews", "dep-a", "uid-a", 1 << 40)
     body = {"pod_uid": "pod-of-b", "container": "push", "words": {"outcome": "pushed"}}
-    assert await post(said, token, body) == 200
-    assert said.answers.get("uid-b", "pod-of-b") is None
-    assert await post(said, pod_tokens.mint(KEY, "build", "crews", "dep-a", "uid-b", 1 << 40), body) == 200
-    assert said.answers.get("uid-b", "pod-of-b") is not None
+    assert await post(caller, token, body) == 200
+    assert caller.answers.get("uid-b", "pod-of-b") is None
+    assert await post(caller, pod_tokens.mint(KEY, "build", "crews", "dep-a", "uid-b", 1 << 40), body) == 200
+    assert caller.answers.get("uid-b", "pod-of-b") is not None
 
 
-async def test_results_per_deployment_are_limited(said):
+async def test_results_per_deployment_are_limited(caller):
     token = pod_tokens.mint(KEY, "build", "crews", "dep-a", "uid-a", 1 << 40)
     codes = [
-        await post(said, token, {"pod_uid": f"u{number}", "container": "push", "words": {}})
+        await post(caller, token, {"pod_uid": f"u{number}", "container": "push", "words": {}})
         for number in range(MAX_RESULTS_PER_DEPLOYMENT + 1)
     ]
     assert codes == [200] * MAX_RESULTS_PER_DEPLOYMENT + [429]

@@ -16,7 +16,7 @@ SECRET = "the Secret of spec.source.git.secretRef"
 
 
 @pytest.mark.parametrize(
-    ("trouble", "remote", "reason", "words"),
+    ("failure", "remote", "reason", "words"),
     [
         (
             GitFailure(GitErrorKind.AUTH),
@@ -81,8 +81,8 @@ SECRET = "the Secret of spec.source.git.secretRef"
         (GitFailure(GitErrorKind.COMMIT_NOT_FOUND), HTTPS, "Unreachable", ["will retry"]),
     ],
 )
-def test_failure_names_the_next_step(trouble, remote, reason, words):
-    problem = problem_of(trouble, remote, 60)
+def test_failure_names_the_next_step(failure, remote, reason, words):
+    problem = problem_of(failure, remote, 60)
     assert (problem.reason, problem.passing) == (reason, reason == "Unreachable")
     assert [word for word in words if word not in problem.message] == []
     assert "hunter2" not in problem.message and len(problem.message) < 800
@@ -117,7 +117,9 @@ def test_every_reason_is_explained():
         root / "controller/git/repository.py",
         root / "controller/source/poller.py",
     ]
-    given = {word for place in places for word in re.findall(r'GitProblem\(\s*"(\w+)"', place.read_text())}
-    given |= {"HostKeyUnknown", "HostKeyMismatch", "InvalidUrl", "TagNotFound", "BranchNotFound"}
+    reasons = {word for place in places for word in re.findall(r'GitProblem\(\s*"(\w+)"', place.read_text())}
+    reasons |= {"HostKeyUnknown", "HostKeyMismatch", "InvalidUrl", "TagNotFound", "BranchNotFound"}
     page = (root / "docs/troubleshooting.md").read_text()
-    assert len(given) > 12 and [reason for reason in sorted(given) if f"\n### {reason}\n" not in page] == []
+    assert (
+        len(reasons) > 12 and [reason for reason in sorted(reasons) if f"\n### {reason}\n" not in page] == []
+    )

@@ -154,7 +154,7 @@ REFS = [
 
 
 async def test_every_branch_name_that_git_accepts_is_found(git, server):
-    """They are found by their name, and told harmlessly where another one is not there."""
+    """They are found by their name; an error about a missing one shows them harmlessly."""
     repository = server.create("names")
     sha = repository.commit({"a": "1"}, "one")
     lines = "".join(f"create refs/heads/{name}\0{sha}\0" for name in REFS)
@@ -254,6 +254,6 @@ async def test_invalid_reference_names_of_a_server_are_ignored(git, tmp_path):
                         "HEAD",
                         "refs/heads/main",
                     ), name
-                except GitProblem as told:
-                    assert told.message.isprintable() and len(told.message) < 1200, name
+                except GitProblem as refusal:
+                    assert refusal.message.isprintable() and len(refusal.message) < 1200, name
     assert not list(Path.cwd().glob("x")) and list(tmp_path.iterdir()) == []

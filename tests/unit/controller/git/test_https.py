@@ -87,7 +87,7 @@ async def test_private_ca_is_trusted(git, server, authority):
 
 
 @pytest.mark.parametrize(
-    ("wanted", "given"),
+    ("configuration", "credentials"),
     [
         ({"username": "me", "password": "word"}, {"username": "me", "password": "word"}),
         ({"username": "me", "password": "wörd:ü"}, {"username": "me", "password": "wörd:ü"}),
@@ -99,15 +99,17 @@ async def test_private_ca_is_trusted(git, server, authority):
         ({"bearer": "token"}, {"bearer": "token"}),
     ],
 )
-async def test_basic_and_bearer_credentials_are_sent(git, server, authority, monkeypatch, wanted, given):
+async def test_basic_and_bearer_credentials_are_sent(
+    git, server, authority, monkeypatch, configuration, credentials
+):
     ca = (authority / "cert").read_text()
-    for name, value in wanted.items():
+    for name, value in configuration.items():
         monkeypatch.setattr(server, name, value)
-    assert await read(git, server, ca=ca, **given) == "one"
-    wrong = {**given, list(given)[-1]: "not-this-one"}
+    assert await read(git, server, ca=ca, **credentials) == "one"
+    wrong = {**credentials, list(credentials)[-1]: "not-this-one"}
     for access in ({}, wrong):
-        told = await refused(git, server, ca=ca, **access)
-        assert told.reason == "GitAuthFailed" and "not-this-one" not in told.message
+        refusal = await refused(git, server, ca=ca, **access)
+        assert refusal.reason == "GitAuthFailed" and "not-this-one" not in refusal.message
     head = RemoteHead("refs/heads/main", server.create("crew").head())
     with pytest.raises(GitProblem) as raised:
         await git.commit(Remote(server.url("crew", "localhost"), ca=ca, **wrong), head, "")
@@ -118,5 +120,5 @@ async def test_multiline_token_adds_no_header(git, server, authority, monkeypatc
     ca = (authority / "cert").read_text()
     pair = base64.b64encode(b"me:word").decode()
     monkeypatch.setattr(server, "password", "word")
-    told = await refused(git, server, ca=ca, bearer=f"x\r\nAuthorization: Basic {pair}")
-    assert told.reason == "GitAuthFailed"
+    refusal = await refused(git, server, ca=ca, bearer=f"x\r\nAuthorization: Basic {pair}")
+    assert refusal.reason == "GitAuthFailed"

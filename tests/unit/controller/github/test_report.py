@@ -122,7 +122,7 @@ def test_secret_holds_a_token_or_an_app():
 
 
 @pytest.mark.parametrize(
-    ("given", "said"),
+    ("secret_data", "message"),
     [
         (None, "Secret s does not exist"),
         (secret(), "neither token nor a complete App"),
@@ -134,7 +134,7 @@ def test_secret_holds_a_token_or_an_app():
         ({"data": {"token": "/w=="}}, "token of the Secret s is not UTF-8 text"),
     ],
 )
-def test_invalid_secret_error_names_the_key(given, said):
-    with pytest.raises(CredentialsProblem, match=said) as caught:
-        of_secret(given, "s")
+def test_invalid_secret_error_names_the_key(secret_data, message):
+    with pytest.raises(CredentialsProblem, match=message) as caught:
+        of_secret(secret_data, "s")
     assert "canary" not in str(caught.value)

@@ -1,4 +1,4 @@
-"""What becomes of the images of a Project that is gone."""
+"""Deletion of the images of a deleted Project."""
 
 import json
 from datetime import timedelta
@@ -50,7 +50,7 @@ def test_unowned_pod_removes_the_images_and_is_deleted(left, make, config):
     waits = deleted_project.decide(left, [running], make.now, config)
     assert (waits.create, waits.delete) == ((), ()) and waits.requeue_after
     done = deleted_project.decide(None, [pod(child.body, make.now, works=True)], make.now, config)
-    assert [gone.name for gone in done.delete] == [child.name] and not done.create
+    assert [deleted.name for deleted in done.delete] == [child.name] and not done.create
 
 
 def test_unbuilt_project_needs_no_cleanup(make, config):
@@ -88,6 +88,6 @@ def test_pods_owned_by_the_project_are_ignored(left, make, config):
 def test_unschedulable_cleanup_pod_is_deleted(left, make, config):
     (child,) = deleted_project.decide(left, [], make.now, config).create
     stuck = pod(child.body, make.now - timedelta(seconds=config.timing.unschedulable + 1))
-    assert [gone.name for gone in deleted_project.decide(None, [stuck], make.now, config).delete] == [
+    assert [deleted.name for deleted in deleted_project.decide(None, [stuck], make.now, config).delete] == [
         child.name
     ]

@@ -46,14 +46,14 @@ def test_only_old_ended_unused_deployments_are_deleted(make, kinds, kept):
     needed = {name for name, kind in kind_of.items() if kind == "needed"}
     status = {"activeDeployment": active, "source": {"commit": "c" * 40}}
     project = make.project(retention={"deployments": kept}, status=status)
-    gone = policy.expired_deployments(project, all_of_them, needed)
-    assert {kind_of[d.name] for d in gone} <= {"superseded", "failed", "preview"}
+    deleted = policy.expired_deployments(project, all_of_them, needed)
+    assert {kind_of[d.name] for d in deleted} <= {"superseded", "failed", "preview"}
     for previews, most in ((False, kept), (True, 20)):
         group = [d for d in all_of_them if d.preview is previews]
-        left = [d for d in group if d not in gone]
+        left = [d for d in group if d not in deleted]
         able = [d for d in left if kind_of[d.name] in ("superseded", "failed", "preview")]
         assert len(left) <= most or not able
-        went = [d for d in gone if d.preview is previews]
+        went = [d for d in deleted if d.preview is previews]
         assert len(group) - len(went) >= min(most, len(group))
         assert all(d.order < other.order for d in went for other in able)
 
@@ -63,9 +63,9 @@ def test_rollback_renews_the_age_of_its_target(make):
     others = [one(make, f"dep-{i}", "superseded", 800 - i, order=i) for i in (1, 2)]
     unordered = one(make, "dep-3", "failed", 850)
     project = make.project(retention={"deployments": 2})
-    gone = policy.expired_deployments(project, [old, *others, unordered], ())
-    assert [d.name for d in gone] == ["dep-1", "dep-2"] or [d.name for d in gone] == ["dep-3", "dep-1"]
-    assert old not in gone
+    deleted = policy.expired_deployments(project, [old, *others, unordered], ())
+    assert [d.name for d in deleted] == ["dep-1", "dep-2"] or [d.name for d in deleted] == ["dep-3", "dep-1"]
+    assert old not in deleted
 
 
 class RetentionWorld:
@@ -105,8 +105,8 @@ class RetentionWorld:
             self.pods[child.name] = Pod(
                 {"metadata": meta, "spec": child.body["spec"], "status": {"phase": "Pending"}}
             )
-        for gone in decision.delete:
-            (self.pods if gone.kind.name == "Pod" else self.deployments).pop(gone.name)
+        for deleted in decision.delete:
+            (self.pods if deleted.kind.name == "Pod" else self.deployments).pop(deleted.name)
         self.dependencies = (decision.status or {}).get("dependencies", self.dependencies)
         self.events += [note.reason for note in decision.events]
         return decision
@@ -161,8 +161,8 @@ def test_deletion_is_announced_and_checked_again(world):
     world.now += timedelta(seconds=20)
     assert world.decided().requeue_after > 5 and not world.at_work
     # Another controller, which did not know yet, has given the image of dep-0 to a newer one meanwhile.
-    taken = world.deployments["dep-0"].image
-    world.deployments["dep-4"].raw["status"]["image"] = taken
+    slots = world.deployments["dep-0"].image
+    world.deployments["dep-4"].raw["status"]["image"] = slots
     world.now += timedelta(seconds=15)
     world.decided()
     assert world.asked["images"] == [f"r/crews/demo@sha256:dep-{i}" for i in (1, 2)]
@@ -265,11 +265,11 @@ def test_deleted_dependency_is_not_recorded_again(make, ages):
     project = make.project(
         status={"dependencies": policy.updated_dependencies(make.project(), deployments, make.now) or []}
     )
-    gone = policy.unused_dependencies(project, deployments, make.now)
-    left = policy.remaining_dependencies(project, gone)
+    deleted = policy.unused_dependencies(project, deployments, make.now)
+    left = policy.remaining_dependencies(project, deleted)
     after = make.project(status={"dependencies": left})
     noted = policy.updated_dependencies(after, deployments, make.now) or left
-    assert not {entry["key"] for entry in noted} & set(gone)
+    assert not {entry["key"] for entry in noted} & set(deleted)
     assert (
         policy.unused_dependencies(make.project(status={"dependencies": noted}), deployments, make.now) == []
     )
@@ -301,16 +301,16 @@ def test_prune_pod_is_restricted_with_minimal_settings(make, secured):
 def test_prune_pod_gets_the_settings_of_its_program(make, secured):
     removal = prune_pod.ImageRemoval({"dep-a": "uid"}, (f"r/crews/demo@sha256:{'0' * 64}",), ("ab" * 32,))
     (container,) = prune_pod.build(make.project(), removal, 1, secured)["spec"]["containers"]
-    told = read_prune_settings({e["name"]: e["value"] for e in container["env"] if "value" in e})
-    assert told.repository == "registry:5000/team/crews/demo"
-    assert (told.images, told.dependencies) == (removal.images, removal.dependencies)
+    settings_read = read_prune_settings({e["name"]: e["value"] for e in container["env"] if "value" in e})
+    assert settings_read.repository == "registry:5000/team/crews/demo"
+    assert (settings_read.images, settings_read.dependencies) == (removal.images, removal.dependencies)
 
 
 def test_closed_previews_are_deleted_in_any_number(make):
     previews = [one(make, f"dep-{i}", "preview", 100 - i, i + 1) for i in range(3)]
     previews[2].raw["metadata"]["annotations"] = {ANNOTATION_CLOSED: "pull request 7"}
-    gone = policy.expired_deployments(make.project(), previews, set())
-    assert [d.name for d in gone] == ["dep-2"]
+    deleted = policy.expired_deployments(make.project(), previews, set())
+    assert [d.name for d in deleted] == ["dep-2"]
     assert policy.expired_deployments(make.project(), previews, {"dep-2"}) == []
 
 

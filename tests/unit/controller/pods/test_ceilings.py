@@ -152,8 +152,8 @@ def test_condition_names_the_changed_values(make):
         pod={"tolerations": [{"operator": "Exists"}], "nodeSelector": {"disk": "ssd"}},
     )
     decision = decide(project, [], None, make.now, lowered=places.notes(project))
-    told = find(decision.status["conditions"], "Limited")
-    assert (told["status"], told["reason"]) == ("True", "AboveCeiling")
+    condition = find(decision.status["conditions"], "Limited")
+    assert (condition["status"], condition["reason"]) == ("True", "AboveCeiling")
     for words in (
         "run.resources.limits.memory: 900Gi is lowered to 64Gi",
         "run.resources.limits.nvidia.com/gpu is left out",
@@ -161,7 +161,7 @@ def test_condition_names_the_changed_values(make):
         "pod.tolerations[0] is left out",
         "pod.nodeSelector.disk is left out",
     ):
-        assert words in told["message"]
+        assert words in condition["message"]
     small = make.project(run={"resources": {"limits": {"memory": "2Gi"}}})
     within = decide(small, [], None, make.now, lowered=places.notes(small))
     assert find(within.status["conditions"], "Limited") is None

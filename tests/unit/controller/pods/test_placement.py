@@ -64,7 +64,7 @@ def test_run_gets_the_placement_of_all_runs(make, config):
 def test_plan_adds_a_gpu(make, config):
     spec = built(make, config, plan="pro")
     assert spec["nodeSelector"] == {"pool": "crews", "accelerator": "nvidia"}
-    assert {one["key"] for one in spec["tolerations"]} == {"crews", "nvidia.com/gpu"}
+    assert {toleration["key"] for toleration in spec["tolerations"]} == {"crews", "nvidia.com/gpu"}
     assert spec["runtimeClassName"] == "gvisor"
     limits = spec["containers"][0]["resources"]["limits"]
     assert limits == {"cpu": "1", "memory": "2Gi", "ephemeral-storage": "3Gi", "nvidia.com/gpu": 1}
@@ -85,12 +85,12 @@ def test_project_sets_resources_but_not_isolation(make, config):
     assert spec["nodeSelector"] == {"pool": "crews", "accelerator": "nvidia", "zone": "a"}
     assert spec["containers"][0]["resources"]["limits"]["memory"] == "8Gi"
     assert spec["containers"][0]["resources"]["limits"]["nvidia.com/gpu"] == 2
-    assert [one["name"] for one in spec["imagePullSecrets"]] == ["pull", "own"]
-    assert [one["key"] for one in spec["tolerations"]][-1] == "mine"
+    assert [secret["name"] for secret in spec["imagePullSecrets"]] == ["pull", "own"]
+    assert [toleration["key"] for toleration in spec["tolerations"]][-1] == "mine"
 
 
 @pytest.mark.parametrize(
-    ("given", "words"),
+    ("placement", "words"),
     [
         ([], "it must be an object"),
         ({"runs": {}}, "'runs'"),
@@ -115,9 +115,9 @@ def test_project_sets_resources_but_not_isolation(make, config):
         ({"plans": {"pro": {"resources": {"limits": {"nvidia.com/gpu": True}}}}}, "nvidia.com/gpu"),
     ],
 )
-def test_invalid_setting_error_names_it(given, words):
+def test_invalid_setting_error_names_it(placement, words):
     with pytest.raises(ConfigError, match="CREWYARD_PODS") as refused:
-        parse({**GOOD, "CREWYARD_PODS": json.dumps(given)})
+        parse({**GOOD, "CREWYARD_PODS": json.dumps(placement)})
     assert words in str(refused.value)
 
 

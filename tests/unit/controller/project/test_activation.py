@@ -106,8 +106,8 @@ class ActivationWorld:
         if patch is None:
             self.status = merged(self.status, decision.status or {})
         elif patch.kind == kinds.PROJECT:
-            given = patch.body["status"].get("lastOrder")
-            assert given is None or given > self.status.get("lastOrder", 0)
+            last_order = patch.body["status"].get("lastOrder")
+            assert last_order is None or last_order > self.status.get("lastOrder", 0)
             self.status = merged(self.status, patch.body["status"])
         else:
             raw = self.objects[patch.name]
@@ -305,7 +305,7 @@ def test_deleting_the_active_deployment_activates_the_next():
 
 
 class Crashed(Exception):
-    """The controller is gone."""
+    """The controller crashed."""
 
 
 def interrupted(

@@ -1,4 +1,4 @@
-"""Pushes in quick succession: which heads wait, which are skipped, and what is said of them."""
+"""Pushes in quick succession: which heads wait, which are skipped, and how that is reported."""
 
 from dataclasses import replace
 

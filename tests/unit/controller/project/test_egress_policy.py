@@ -112,7 +112,7 @@ def test_a_shorter_list_of_the_installation_takes_the_policy_away(make):
     assert decide(project, existing(project), ()).delete
 
 
-def test_a_policy_of_somebody_else_is_not_touched(make):
+def test_foreign_policy_is_not_changed(make):
     foreign = existing(make.project(run={"egress": [{"namespace": "tools"}]}), ownerReferences=[])
     decision = decide(make.project(), foreign, ALLOWED)
     assert (decision.create, decision.before, decision.delete) == ((), (), ())
@@ -121,12 +121,12 @@ def test_a_policy_of_somebody_else_is_not_touched(make):
 def test_the_condition_names_the_entry_and_the_setting(make):
     project = make.project(run={"egress": [{"namespace": "models", "service": "vllm", "ports": [8000]}]})
     refused = allowed_rules(project, ALLOWED)[1]
-    told = find(
+    condition = find(
         decide_project(project, [], None, make.now, refused_egress=refused).status["conditions"], "Limited"
     )
-    assert (told["status"], told["reason"]) == ("True", "EgressRefused")
-    assert "run.egress[0] (models/vllm:8000) is left out" in told["message"]
-    assert "CREWYARD_RUN_EGRESS" in told["message"]
+    assert (condition["status"], condition["reason"]) == ("True", "EgressRefused")
+    assert "run.egress[0] (models/vllm:8000) is left out" in condition["message"]
+    assert "CREWYARD_RUN_EGRESS" in condition["message"]
     both = decide_project(
         project, [], None, make.now, lowered=["run.timeout: 9h is lowered"], refused_egress=refused
     )

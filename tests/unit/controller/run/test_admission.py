@@ -1,4 +1,4 @@
-"""The admission against an apiserver that says what a test lets it say."""
+"""The admission against an apiserver with scripted responses."""
 
 import asyncio
 import time
@@ -27,7 +27,7 @@ VERSION = {"resourceVersion": "900"}
 
 
 class AdmissionApiserver:
-    """What the apiserver says, as far as the admission asks."""
+    """The calls of the apiserver that the admission uses."""
 
     def __init__(self) -> None:
         self.pods: list[dict[str, Any]] = []
@@ -146,10 +146,10 @@ async def test_run_changed_while_queued_is_requeued(actor, config, cluster, make
     # What was believed of it is forgotten, so that only a look at the Run itself brings it back.
     assert actor.cache.get(kinds.RUN, "run-a") is None
     ahead[0] = 5.0
-    taken = []
+    keys = []
     async with asyncio.timeout(2):
-        while event_map.run("run-a") not in taken:
-            taken.append(await actor.queues.main.get())
+        while event_map.run("run-a") not in keys:
+            keys.append(await actor.queues.main.get())
 
 
 @pytest.mark.parametrize(

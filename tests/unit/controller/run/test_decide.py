@@ -1,4 +1,4 @@
-"""What is done about one Run, from what was observed."""
+"""Decisions about one Run from the observed objects."""
 
 from dataclasses import replace
 from datetime import timedelta
@@ -164,7 +164,7 @@ def test_run_whose_claiming_pod_is_deleted_fails(make, look):
 
 def test_cancel_before_the_pod_is_recorded_deletes_the_pod(make, look):
     run = make.run(project="demo", cancel=True)
-    assert [gone.name for gone in look(run, pod=make.pod()).delete] == ["run-a"]
+    assert [deleted.name for deleted in look(run, pod=make.pod()).delete] == ["run-a"]
     stopping = look(run, pod=make.pod(metadata={"deletionTimestamp": make.ago(-50)}))
     assert not stopping.delete and stopping.requeue_after > 0
     assert look(run, pod=make.pod(phase="Failed")).status["phase"] == "Canceled"
@@ -270,8 +270,8 @@ def test_deleted_recorded_pod_is_not_recreated(make, look):
 def test_cancel_deletes_the_pod_once_with_a_grace_period(make, look):
     status = {**RECORDED, "claim": {"podUid": "uid-run-a", "time": make.ago(2)}}
     run = make.run(project="demo", cancel=True, status=status)
-    (gone,) = look(run, pod=make.pod()).delete
-    assert (gone.uid, gone.grace_seconds) == ("uid-run-a", 60)
+    (deleted,) = look(run, pod=make.pod()).delete
+    assert (deleted.uid, deleted.grace_seconds) == ("uid-run-a", 60)
     stopping = make.pod(metadata={"deletionTimestamp": make.ago(-50)})
     decision = look(run, pod=stopping)
     assert not decision.delete

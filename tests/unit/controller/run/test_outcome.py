@@ -1,4 +1,4 @@
-"""How a Run ends, by everything that can be seen of its pod."""
+"""The outcome of a Run from every observable state of its pod."""
 
 import json
 
@@ -9,10 +9,10 @@ from controller.run.outcome import failed, of_pod, of_result
 from controller.run.resolve import RunReady, missing_variable
 from controller.run.startup import check
 
-DISRUPTED = {"type": "DisruptionTarget", "status": "True", "message": "said so"}
+DISRUPTED = {"type": "DisruptionTarget", "status": "True", "message": "disrupted"}
 
 
-def told(**message):
+def termination_message(**message):
     return json.dumps(message)
 
 
@@ -38,9 +38,12 @@ def test_result_determines_the_outcome(make, outcome, cancel, pod, phase, reason
 
 @pytest.mark.parametrize("reason", ["no word", "", "Fine.", "NotOne", 5, ["a"], {"a": 1}, "x" * 200])
 def test_unknown_reason_becomes_crew_error(make, reason):
-    said = {"outcome": "failed", "reason": reason, "message": "m"}
-    reported = of_result(make.run(status={"result": {"durationMs": 5, **said}}), None)
-    left = of_pod(make.run(), make.pod(phase="Failed", containerStatuses=make.ended(message=told(**said))))
+    result = {"outcome": "failed", "reason": reason, "message": "m"}
+    reported = of_result(make.run(status={"result": {"durationMs": 5, **result}}), None)
+    left = of_pod(
+        make.run(),
+        make.pod(phase="Failed", containerStatuses=make.ended(message=termination_message(**result))),
+    )
     assert reported.reason == left.reason == "CrewError"
 
 
@@ -69,9 +72,13 @@ def test_run_without_a_result_has_no_outcome(make):
         ({"conditions": [{**DISRUPTED, "reason": "DeletionByTaintManager"}]}, {}, "NodeLost"),
         ({"conditions": [{**DISRUPTED, "reason": "EvictionByEvictionAPI"}]}, {"code": 143}, "Evicted"),
         ({}, {"code": 137, "reason": "OOMKilled"}, "OOMKilled"),
-        ({}, {"code": 1, "message": told(outcome="failed", reason="ImportError")}, "ImportError"),
-        ({}, {"code": 0, "message": told(outcome="stopped", reported=False)}, "PodDeleted"),
-        ({}, {"code": 0, "message": told(outcome="succeeded", reported=False)}, "RunnerLost"),
+        (
+            {},
+            {"code": 1, "message": termination_message(outcome="failed", reason="ImportError")},
+            "ImportError",
+        ),
+        ({}, {"code": 0, "message": termination_message(outcome="stopped", reported=False)}, "PodDeleted"),
+        ({}, {"code": 0, "message": termination_message(outcome="succeeded", reported=False)}, "RunnerLost"),
         ({}, {"code": 0}, "RunnerLost"),
         ({}, {"code": 77}, "AlreadyExecuted"),
         ({}, {"code": 78}, "StartTimeout"),
@@ -95,8 +102,12 @@ def test_pod_that_ends_without_a_result_fails_the_run(make, pod, containers, rea
     [(77, "given to another pod"), (78, "given to another pod"), (70, "given to another pod"), (3, "pod")],
 )
 def test_termination_message_of_the_runner_is_unwrapped(make, code, words):
-    said = told(outcome=None, reason=None, message="The run was given to another pod", reported=False)
-    end = of_pod(make.run(), make.pod(phase="Failed", containerStatuses=make.ended(code=code, message=said)))
+    message = termination_message(
+        outcome=None, reason=None, message="The run was given to another pod", reported=False
+    )
+    end = of_pod(
+        make.run(), make.pod(phase="Failed", containerStatuses=make.ended(code=code, message=message))
+    )
     assert words in end.message and "{" not in end.message
     assert "create a" in end.message
 

@@ -77,8 +77,8 @@ def test_secret_precedes_plain_variables_and_reserved_names_win(make, config):
 
 
 def test_runner_gets_the_names_of_masked_variables(make, config):
-    told = env_of(built(make, config, variables=frozenset({"KEY", "A_KEY"})))
-    assert told["CREWYARD_SECRETS"] == "A_KEY,KEY"
+    environment = env_of(built(make, config, variables=frozenset({"KEY", "A_KEY"})))
+    assert environment["CREWYARD_SECRETS"] == "A_KEY,KEY"
     assert "CREWYARD_SECRETS" not in env_of(built(make, config))
 
 
@@ -142,8 +142,8 @@ def test_same_arguments_give_the_same_pod(make, config):
 
 def test_runner_has_most_of_the_grace_period(make, config):
     spec = built(make, config)["spec"]
-    given = {**env_of({"spec": spec}), "CREWYARD_POD_UID": "u"}
-    settings = RunnerSettings({name: value for name, value in given.items() if value})
+    runner_variables = {**env_of({"spec": spec}), "CREWYARD_POD_UID": "u"}
+    settings = RunnerSettings({name: value for name, value in runner_variables.items() if value})
     assert settings.stop_grace == GRACE_SECONDS
     left = spec["terminationGracePeriodSeconds"] - settings.stop_grace - settings.flush_grace
     assert 2 <= left <= 10, "to say how it ended, before the kubelet kills it"

@@ -1,4 +1,4 @@
-"""Who gets a pod: the plan is never exceeded, first in is first out, nothing is forgotten."""
+"""Which runs get a pod: the plan is never exceeded, in order, and no run is lost."""
 
 from hypothesis import given
 from hypothesis import strategies as st
@@ -26,10 +26,10 @@ def run(index: int, second: int) -> Run:
 def test_first_queued_runs_get_the_free_slots(seconds, running, limit, chance):
     candidates = [run(index, second) for index, second in enumerate(seconds)]
     chance.shuffle(candidates)
-    taken = {f"uid-{index}" for index in running}
-    decided = admit(candidates, LivePods(len(running), frozenset(taken)), limit)
+    occupied = {f"uid-{index}" for index in running}
+    decided = admit(candidates, LivePods(len(running), frozenset(occupied)), limit)
     assert sorted(r.name for r in (*decided.admitted, *decided.queued)) == sorted(
-        r.name for r in candidates if r.uid not in taken
+        r.name for r in candidates if r.uid not in occupied
     )
     assert len(decided.admitted) <= max(0, limit - len(running))
     if decided.queued:

@@ -14,8 +14,10 @@ RECORDED = {"project": "demo", "deployment": "dep-a", "pod": {"name": "run-a", "
 
 
 def finished(make, code=78, message=f"The run was not claimed: {WAITED}", **more):
-    told = json.dumps({"outcome": None, "reason": None, "message": message, "reported": False})
-    return make.pod(phase="Failed", containerStatuses=make.ended(code=code, message=told), **more)
+    termination_message = json.dumps({"outcome": None, "reason": None, "message": message, "reported": False})
+    return make.pod(
+        phase="Failed", containerStatuses=make.ended(code=code, message=termination_message), **more
+    )
 
 
 def test_runner_and_controller_use_the_same_message():
@@ -34,7 +36,7 @@ def test_pod_is_cleared_from_status_before_its_deletion(make, config):
     forgotten = {key: value for key, value in RECORDED.items() if key != "pod"}
     second = look_at(make.run(project="demo", status=forgotten))
     assert second.status is None
-    assert [(gone.name, gone.uid, gone.grace_seconds) for gone in second.delete] == [
+    assert [(deleted.name, deleted.uid, deleted.grace_seconds) for deleted in second.delete] == [
         ("run-a", "uid-run-a", 0)
     ]
     # The deletion of the pod may cause no event: no list shows a finished pod.

@@ -28,7 +28,7 @@ class RecordingApiserver:
 
     def __init__(self) -> None:
         self.changed: set[str] = set()
-        self.told: list[str] = []
+        self.recorded: list[str] = []
 
     def routes(self) -> list[web.RouteDef]:
         """The calls that a Decision makes."""
@@ -48,7 +48,7 @@ class RecordingApiserver:
 
     async def tell(self, request: web.Request) -> web.Response:
         body = await request.json()
-        self.told.append(body["reason"])
+        self.recorded.append(body["reason"])
         return web.json_response(body, status=201)
 
     async def _stored(self, request: web.Request, version: str) -> dict[str, Any]:
@@ -70,7 +70,7 @@ async def kube(cluster):
 
 
 @pytest.mark.parametrize(
-    ("changed", "told"),
+    ("changed", "recorded"),
     [
         (set(), ["NewCommit", "Activated", "First", "Second"]),
         ({"demo"}, ["NewCommit"]),
@@ -78,7 +78,7 @@ async def kube(cluster):
         ({"dep-2"}, ["NewCommit", "Activated", "First"]),
     ],
 )
-async def test_events_are_recorded_only_after_a_write(make, kube, cluster, changed, told):
+async def test_events_are_recorded_only_after_a_write(make, kube, cluster, changed, recorded):
     cluster.changed = changed
     known, lanes, metrics = ObjectCache(), Queues(time.monotonic), ControllerMetrics()
     actor = Applier(kube, known, EventHandlers(known, lanes), lanes, Recorder(kube, metrics), metrics)
@@ -110,7 +110,7 @@ async def test_events_are_recorded_only_after_a_write(make, kube, cluster, chang
     actor.recorder.record(kinds.PROJECT, make.project().raw, ObjectEvent("Last", ""), make.now)
     async with asyncio.timeout(60):
         # The recorder writes them in order.
-        while "Last" not in cluster.told:
+        while "Last" not in cluster.recorded:
             await asyncio.sleep(0.01)
     telling.cancel()
-    assert cluster.told == [*told, "Last"]
+    assert cluster.recorded == [*recorded, "Last"]

@@ -1,4 +1,4 @@
-"""The object cache: the greatest resourceVersion wins, in whatever order versions come."""
+"""The object cache: the greatest resourceVersion wins, in any order of arrival."""
 
 import itertools
 

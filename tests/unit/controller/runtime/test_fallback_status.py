@@ -20,7 +20,7 @@ def test_fallback_status_is_always_valid(reason, message, duration, kind):
         "message": message,
         "lastTransitionTime": "2026-11-21T10:00:00Z",
     }
-    wanted = {
+    rejected = {
         "phase": "Failed",
         "conditions": [condition],
         "error": {"reason": reason, "message": message, "log": message * 9},
@@ -30,7 +30,7 @@ def test_fallback_status_is_always_valid(reason, message, duration, kind):
         "plan": {"framework": message},
     }
     schema = openapi(kind)["properties"]["status"]
-    least = minimal_status(wanted)
+    least = minimal_status(rejected)
     assert list(validator(kind).evolve(schema=schema).iter_errors(least)) == []
     assert least["phase"] == "Failed" and least["completionTime"]
 

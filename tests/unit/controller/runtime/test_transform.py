@@ -102,8 +102,8 @@ def test_transform_keeps_the_state_of_a_pod():
         "reason": "None",
         "message": "no more",
     }
-    told = [one["type"] for one in kept["status"]["conditions"]]
-    assert told == ["PodScheduled", "Ready", "DisruptionTarget"]
+    condition_types = [condition["type"] for condition in kept["status"]["conditions"]]
+    assert condition_types == ["PodScheduled", "Ready", "DisruptionTarget"]
     assert kept["status"]["conditions"][0] == {
         "type": "PodScheduled", "status": "True", "reason": "AsItIs", "message": "It is PodScheduled.",
         "lastTransitionTime": "2026-11-22T04:52:42Z",

@@ -96,18 +96,18 @@ def test_forgotten_delayed_keys_are_evicted():
 
 async def test_delayed_keys_survive_the_eviction_of_forgotten_ones():
     queue = WorkQueue(clock := Clock())
-    wanted = [ReconcileKey("runs", f"run-{number}") for number in range(0, 3000, 100)]
+    planned = [ReconcileKey("runs", f"run-{number}") for number in range(0, 3000, 100)]
     for number in range(3000):
         key = ReconcileKey("runs", f"run-{number}")
         queue.add(key, 10 + number)
-        if key not in wanted:
+        if key not in planned:
             queue.remove(key)
     clock.now += 4000
     came = []
     while (key := await taken(queue)) is not None:
         came.append(key)
         queue.done(key)
-    assert came == wanted
+    assert came == planned
 
 
 async def test_failed_key_is_retried_with_backoff_until_success():

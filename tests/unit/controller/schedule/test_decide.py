@@ -129,7 +129,7 @@ def test_forbid_leaves_out_the_ticks_that_pass_while_it_waits():
     assert (ended.tick, ended.outcomes) == (next_tick, (("started", 1),))
 
 
-def test_forbid_with_a_deadline_misses_the_tick_if_the_previous_run_takes_longer():
+def test_forbid_skips_the_tick_when_the_previous_run_exceeds_the_deadline():
     one = schedule(concurrencyPolicy="Forbid", startingDeadline="5m")
     waiting = ask(one, entry(), SEVEN, Surroundings(("run-before",)))
     ended = ask(one, waiting.entry, SEVEN + timedelta(minutes=6))
@@ -165,7 +165,7 @@ def test_a_suspended_schedule_starts_nothing_and_catches_up_when_resumed():
     assert with_deadline.tick == later
 
 
-def test_a_changed_schedule_begins_anew_and_keeps_its_last_run():
+def test_changed_schedule_restarts_and_keeps_its_last_run():
     before = entry(lastTime="2026-11-23T06:00:00Z", lastRun="run-before")
     decision = ask(schedule(timeZone="Asia/Kolkata"), before, SEVEN + timedelta(minutes=10))
     assert decision.tick is None

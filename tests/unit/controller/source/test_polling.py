@@ -91,8 +91,8 @@ async def test_failure_reaches_waiting_callers_and_is_not_cached():
     clock = iter(range(100))
     shared = SingleFlight(lambda: float(next(clock)), 10)
     waiting = [asyncio.create_task(shared.get("a", 0.0, make)) for _ in range(3)]
-    told = await asyncio.gather(*waiting, return_exceptions=True)
-    assert [type(one) for one in told] == [GitProblem] * 3
+    results = await asyncio.gather(*waiting, return_exceptions=True)
+    assert [type(result) for result in results] == [GitProblem] * 3
     assert (await shared.get("a", 0.0, make))[0] == 7
 
 
@@ -115,10 +115,10 @@ def test_host_has_few_slots_and_a_failing_remote_fewer():
 
 def test_slow_hosts_leave_a_free_worker():
     places = HostSlots()
-    taken = [n for n in range(2 * SOURCE_WORKERS) if places.acquire(key(n), f"host-{n // 2}", False)]
-    assert len(taken) < SOURCE_WORKERS
-    assert places.release("host-0", False) == [key(len(taken)), key(len(taken) + 1)]
-    assert places.acquire(key(len(taken)), f"host-{len(taken) // 2}", False)
+    slots = [n for n in range(2 * SOURCE_WORKERS) if places.acquire(key(n), f"host-{n // 2}", False)]
+    assert len(slots) < SOURCE_WORKERS
+    assert places.release("host-0", False) == [key(len(slots)), key(len(slots) + 1)]
+    assert places.acquire(key(len(slots)), f"host-{len(slots) // 2}", False)
 
 
 def test_free_slot_for_slow_remotes_goes_to_another_host():

@@ -95,8 +95,8 @@ def test_variables_belong_to_the_uid_or_say_so(found, use, own):
 
 
 def test_the_message_says_what_to_do():
-    said = credential_problem(secret(), GIT, project(), LABELLED)
-    assert "kubectl label secret git crewyard.dev/project=alpha" in said
+    problem = credential_problem(secret(), GIT, project(), LABELLED)
+    assert "kubectl label secret git crewyard.dev/project=alpha" in problem
     assert "alpha-env" in variables_problem(secret(), project(), LABELLED)
     assert "earlier project" in variables_problem(secret(owner="x"), project(), LABELLED)
 

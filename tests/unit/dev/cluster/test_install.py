@@ -106,7 +106,7 @@ def test_pods_of_an_older_revision_are_ignored() -> None:
     newest["metadata"] |= {"uid": "api", "annotations": {"deployment.kubernetes.io/revision": "2"}}
     sets = [owned("old", "api", "1"), owned("new", "api", "2"), owned("other", "elsewhere", "2")]
     pods = [owned("old-pod", "old"), owned("new-pod", "new"), owned("other-pod", "other")]
-    assert [one["metadata"]["name"] for one in current_pods([newest], sets, pods)] == ["new-pod"]
+    assert [pod["metadata"]["name"] for pod in current_pods([newest], sets, pods)] == ["new-pod"]
     newest["metadata"]["generation"] = 3
     assert current_pods([newest], sets, pods) == []
 

@@ -88,7 +88,7 @@ def test_node_ports_answer_on_loopback_only() -> None:
 
 def test_kubeadms_file_is_two_documents() -> None:
     documents = [json.loads(text) for text in pki.configuration(Path("/srv/yard/pki")).split("\n---\n")]
-    assert [one["kind"] for one in documents] == ["InitConfiguration", "ClusterConfiguration"]
+    assert [document["kind"] for document in documents] == ["InitConfiguration", "ClusterConfiguration"]
     assert documents[1]["certificatesDir"] == "/srv/yard/pki"
 
 

@@ -35,7 +35,7 @@ def test_scopes_are_read_as_clients_write_them(
     texts: list[str], scopes: list[RegistryScope | tuple[object, ...]]
 ) -> None:
     expected = [
-        one if isinstance(one, RegistryScope) else RegistryScope("repository", *one) for one in scopes
+        scope if isinstance(scope, RegistryScope) else RegistryScope("repository", *scope) for scope in scopes
     ]  # type: ignore[arg-type]
     assert list(parse_scopes(texts)) == expected
 

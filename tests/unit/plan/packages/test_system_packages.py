@@ -55,7 +55,7 @@ def test_only_names_of_debian_packages(name: str) -> None:
     ("line", "part"),
     [
         ("FROM alpine", "has FROM"),
-        ("USER nobody", "has USER"),
+        ("USER daemon", "has USER"),
         ("copy . /x", "has copy"),
         ("ADD https://x /y", "has ADD"),
         ("COPY --from=x / /", "has COPY"),

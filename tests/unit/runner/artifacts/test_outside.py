@@ -1,4 +1,4 @@
-"""Files that a crew writes beside its artifacts: kept where it or the configuration names them, else told."""
+"""Files of a crew beside its artifacts: kept if it or a configuration names them, else reported."""
 
 from __future__ import annotations
 

@@ -44,7 +44,7 @@ async def test_failed_multipart_keeps_old_object(bucket: S3Server) -> None:
 
     async def broken() -> AsyncIterator[bytes]:
         yield LARGE[: 2 * BUCKET_PART_BYTES]
-        raise ConnectionResetError("the sender has gone")
+        raise ConnectionResetError("the sender disconnected")
 
     with pytest.raises(StoreUnavailable):
         await blobs.put("crews/a", broken(), len(LARGE), SHA)

@@ -23,8 +23,8 @@ async def test_hanging_disk_times_out_and_recovers(tmp_path: Path) -> None:
     try:
         begun = loop.time()
         readers = [read_all(pipe) for _ in range(file_reader.READER_THREADS)]
-        told = await asyncio.wait_for(asyncio.gather(*readers, return_exceptions=True), 60)
-        assert [type(one) for one in told] == [TimeoutError] * file_reader.READER_THREADS
+        results = await asyncio.wait_for(asyncio.gather(*readers, return_exceptions=True), 60)
+        assert [type(result) for result in results] == [TimeoutError] * file_reader.READER_THREADS
         assert loop.time() - begun >= 0.2
         # All reader threads hang: the next read times out too, and other threads do not wait.
         async with asyncio.timeout(60) as hang:

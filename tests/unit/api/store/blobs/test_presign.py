@@ -76,8 +76,8 @@ async def test_changed_request_is_refused(signing: UrlSigner) -> None:
         (late.url, late.headers, BODY),
         (unknown.url, unknown.headers, BODY + b"x"),
     ):
-        status, _, said = await call("PUT", url, body, **headers)
-        assert 400 <= status < 500, said
+        status, _, refusal = await call("PUT", url, body, **headers)
+        assert 400 <= status < 500, refusal
         assert (await call("GET", signing.get("crews/a", {}, now, 60)))[0] == 404
     assert (await call("GET", allowed.url))[0] == 403
 

@@ -56,8 +56,8 @@ async def test_repeated_claim_returns_same_response(store: Store) -> None:
 async def test_repeated_claim_of_ended_run_is_denied(store: Store, phase: str, spec: dict[str, Any]) -> None:
     await builders.add_demo_project(store)
     run = await builders.claim_run(store)
-    wanted = {"project": "demo", "deployment": "dep-a", **spec}
-    await store.run_writer.observe(builders.run(run, phase, spec=wanted), builders.later(2))
+    spec_fields = {"project": "demo", "deployment": "dep-a", **spec}
+    await store.run_writer.observe(builders.run(run, phase, spec=spec_fields), builders.later(2))
     for answer in (None, ANSWER):
         again = await store.claims.grant(
             run, ClaimRequest("run-uid", "pod", "nonce"), answer, builders.later(3)
@@ -85,8 +85,8 @@ async def test_restarted_container_is_denied(store: Store) -> None:
 async def test_ended_or_canceled_run_is_denied(store: Store, phase: str, spec: dict[str, Any]) -> None:
     await builders.add_demo_project(store)
     run = await builders.create_run(store)
-    wanted = {"project": "demo", "deployment": "dep-a", **spec}
-    await store.run_writer.observe(builders.run(run, phase, spec=wanted), builders.NOW)
+    spec_fields = {"project": "demo", "deployment": "dep-a", **spec}
+    await store.run_writer.observe(builders.run(run, phase, spec=spec_fields), builders.NOW)
     answer = await store.claims.grant(run, ClaimRequest("run-uid", "pod", "nonce"), ANSWER, builders.NOW)
     assert isinstance(answer, ClaimDenied)
 
@@ -195,8 +195,8 @@ async def test_unwritten_uses_an_index(store: Store) -> None:
 )
 async def test_run_without_input_is_unclaimable(store: Store, spec: dict[str, Any]) -> None:
     await builders.add_demo_project(store)
-    wanted = {"project": "demo", "deployment": "dep-a", **spec}
-    await store.run_writer.observe(builders.run("run-a", spec=wanted), builders.NOW)
+    spec_fields = {"project": "demo", "deployment": "dep-a", **spec}
+    await store.run_writer.observe(builders.run("run-a", spec=spec_fields), builders.NOW)
     answer = await store.claims.grant("run-a", ClaimRequest("run-uid", "pod", "nonce"), ANSWER, builders.NOW)
     assert isinstance(answer, ClaimDenied) and answer.unclaimable
     assert "POST /v1/runs" in answer.reason
@@ -209,8 +209,8 @@ SETTINGS = {"config": {"tags": ["a"]}, "context": {"model": "small"}}
 
 async def test_config_and_context_reach_the_claim_from_both_doors(store: Store) -> None:
     await builders.add_demo_project(store)
-    wanted = RunRequest("demo", "dep-a", {}, config=SETTINGS["config"], context=SETTINGS["context"])
-    posted, _ = await store.runs.create(wanted, builders.NOW, None)
+    spec_fields = RunRequest("demo", "dep-a", {}, config=SETTINGS["config"], context=SETTINGS["context"])
+    posted, _ = await store.runs.create(spec_fields, builders.NOW, None)
     created = builders.run("run-b", spec={"project": "demo", "deployment": "dep-a", **SETTINGS})
     await store.run_writer.observe(builders.run(posted, spec=created.spec), builders.NOW)
     await store.run_writer.observe(created, builders.NOW)

@@ -80,10 +80,10 @@ async def step(store: Store, project: QueueModel, what: str, run: str | None) ->
             project.held.discard(run)
     elif what in ("build", "built"):
         if run in project.waiting:
-            told = [WAITING_FOR_BUILD] if what == "build" else []
-            seen = builders.run(run, spec=spec, project=project.name, conditions=told)
+            conditions = [WAITING_FOR_BUILD] if what == "build" else []
+            seen = builders.run(run, spec=spec, project=project.name, conditions=conditions)
             await store.run_writer.observe(seen, builders.NOW)
-            (project.aside.add if told else project.aside.discard)(run)
+            (project.aside.add if conditions else project.aside.discard)(run)
     elif what == "cancel":
         phase = "Pending" if run in project.waiting else "Running"
         seen = builders.run(run, phase, spec={**spec, "cancel": True}, project=project.name)

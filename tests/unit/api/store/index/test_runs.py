@@ -122,11 +122,11 @@ async def test_deleted_object_cancels_run(store: Store) -> None:
 async def test_waiting_reason(store: Store) -> None:
     await builders.add_demo_project(store)
     run = await builders.create_run(store)
-    told = [
+    conditions = [
         {"type": "Succeeded", "status": "Unknown", "reason": "Pending", "message": "wait"},
         {"type": "Admitted", "status": "False", "reason": "Queued", "message": "2 run at once"},
     ]
-    await store.run_writer.observe(builders.run(run, conditions=told), builders.NOW)
+    await store.run_writer.observe(builders.run(run, conditions=conditions), builders.NOW)
     row = await store.runs.get(run)
     assert row is not None
     assert row.waiting == {"reason": "Queued", "message": "2 run at once", "since": None}

@@ -76,14 +76,14 @@ async def test_parallel_artifacts_after_crash(tmp_path: Path, database_url: str 
     await builders.add_demo_project(store)
     run = await builders.claim_run(store)
 
-    async def put(name: str, told: bool = True) -> int:
+    async def put(name: str, recorded: bool = True) -> int:
         async with store.events.open_writer(run) as log:
             row = await store.artifacts.put(run, name, 1, name, "a/b", False, name, builders.NOW)
-            if told:
+            if recorded:
                 await log.append_artifact(row.version, {"name": name})
             return row.version
 
-    assert [await put("a"), await put("b", told=False)] == [1, 2]
+    assert [await put("a"), await put("b", recorded=False)] == [1, 2]
     # The process died in between; b is sent last, after the repeated and the new files.
     await store.close()
     store = await Store.open(tmp_path, "crews", database_url)

@@ -26,7 +26,7 @@ class CommitCutter:
         self._server = server
         self.at = ""
         """What does not arrive of the next COMMIT: `question`, `question, unnoticed`, `answer`, or `answer,
-        and all others`: then nobody can be asked.
+        and all others`: then no server can be asked.
         """
         self.cuts = 0
         self.open = True
