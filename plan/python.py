@@ -37,7 +37,7 @@ def choose_python(files: Files, configuration: Configuration, python_versions: S
             "Ask an administrator to set CREWYARD_BASE_IMAGES.",
         )
     declared, origin = configuration.python, configuration.python_origin
-    if declared is not None and declared in python_versions:
+    if declared is not None and declared in python_versions and not configuration.python_is_wish:
         return PythonChoice(declared)
     wish = _WISH.match(declared) if declared is not None and configuration.python_is_wish else None
     if declared is not None and wish is None:
@@ -52,7 +52,10 @@ def choose_python(files: Files, configuration: Configuration, python_versions: S
     nearest = _nearest(int(wish[1]), allowed)
     if nearest == wish[0]:
         return PythonChoice(nearest)
-    note = f"{origin} is {declared!r}, not offered here: built for the nearest, {nearest}. {_OFFER_HINT}"
+    if wish[0] in python_versions:
+        note = f"{origin} is {declared!r}, which pyproject.toml does not allow: built for {nearest}"
+    else:
+        note = f"{origin} is {declared!r}, not offered here: built for the nearest, {nearest}. {_OFFER_HINT}"
     return PythonChoice(nearest, (note,))
 
 

@@ -29,20 +29,26 @@ def _poetry_package(entry: Mapping[str, Any], files: Mapping[str, Any]) -> Locke
     )
     if kind == "git":
         url = git_reference(url, str(source["resolved_reference"]), str(source.get("subdirectory", "")))
-    markers = entry.get("markers") or ()
-    if isinstance(markers, dict):  # one for each group that needs the package
-        markers = tuple(markers.values())
     return LockedPackage(
         name=canonicalize_name(entry["name"], validate=True),
         version=str(entry["version"]),
         hashes=_hashes(entry.get("files") or files.get(entry["name"], ())),
         edges=edges,
-        markers=tuple(Marker(text) for text in ([markers] if isinstance(markers, str) else markers)),
+        markers=_poetry_markers(entry.get("markers") or {}, entry.get("groups", ())),
         requires_python=str(entry.get("python-versions", "")),
         index=url if kind == "legacy" else "",
         url=url if kind in ("git", "url") else "",
         directory=posixpath.normpath(url) if kind in ("directory", "file") else None,
     )
+
+
+def _poetry_markers(markers: str | Mapping[str, str], groups: Iterable[str]) -> tuple[Marker, ...]:
+    """Return the markers of a package: a group without one of its own needs the package everywhere."""
+    if isinstance(markers, str):
+        return (Marker(markers),)
+    if not markers or not set(groups) <= set(markers):
+        return ()
+    return (Marker(" or ".join(f"({text})" for text in markers.values())),)
 
 
 def _poetry_edge(name: str, constraint: str | Mapping[str, Any]) -> LockedEdge:

@@ -222,6 +222,18 @@ def test_python_version_of_langgraph_json_is_a_wish(
 
 
 @pytest.mark.parametrize(
+    "pyproject",
+    ["[project]\nrequires-python = '>=3.12'\n", "[tool.poetry.dependencies]\npython = '^3.12'\n"],
+)
+def test_a_wish_that_the_project_does_not_allow_gives_way(pyproject: str) -> None:
+    files = {"langgraph.json": langgraph(python_version="3.11"), "src/agent.py": GRAPH}
+    planned = plan({**files, "pyproject.toml": pyproject})
+    assert planned.plan.python == "3.12"
+    [note] = [note for note in planned.notes if "python_version is '3.11'" in note]
+    assert "which pyproject.toml does not allow: built for 3.12" in note
+
+
+@pytest.mark.parametrize(
     ("specifier", "first"),
     [
         (">=3.10,<3.14", "3.11"),

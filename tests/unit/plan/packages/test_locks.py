@@ -273,3 +273,43 @@ def test_unknown_extras_and_groups(key: str, name: str) -> None:
         declared(tree("workspace"), Configuration("crew.toml", **{key: (name,)}))
     assert raised.value.reason == "ConfigInvalid"
     assert "build names 'docs'" in raised.value.message
+
+
+@pytest.mark.parametrize(
+    ("groups", "markers", "applies"),
+    [
+        # The group main has no marker, so the package is needed everywhere.
+        ('["main", "dev"]', """{dev = "implementation_name == 'pypy'"}""", True),
+        ('["dev"]', """{dev = "implementation_name == 'pypy'"}""", False),
+        (
+            '["main", "dev"]',
+            """{main = "python_version >= '3.11'", dev = "implementation_name == 'pypy'"}""",
+            True,
+        ),
+        ('["main"]', '''"implementation_name == 'pypy'"''', False),
+        ('["main"]', '''"python_version >= '3.11'"''', True),
+    ],
+)
+def test_a_package_of_several_poetry_groups_applies_where_one_needs_it(
+    groups: str, markers: str, applies: bool
+) -> None:
+    files = {
+        "pyproject.toml": b"[tool.poetry]\nname = 'crew'\n[tool.poetry.dependencies]\ncffi = '*'\n",
+        "poetry.lock": f"""
+[[package]]
+name = "cffi"
+version = "1.17.0"
+python-versions = ">=3.8"
+groups = {groups}
+files = [{{file = "cffi.tar.gz", hash = "sha256:00aa"}}]
+markers = {markers}
+[metadata]
+lock-version = "2.1"
+python-versions = "^3.11"
+content-hash = ""
+""".encode(),
+    }
+    if applies:
+        assert declared(files).lines == ("cffi==1.17.0 --hash=sha256:00aa",)
+    else:
+        assert "it has no cffi" in refusal(files).message
