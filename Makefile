@@ -44,8 +44,8 @@ $(STAMP): requirements/dev.txt
 	@$(BIN)/python -m pip install --quiet --disable-pip-version-check --require-hashes -r requirements/dev.txt
 	@rm -f $(VENV)/.installed-* && touch $@
 
-demo: up $(STAMP) ## demo on the dev cluster: a commit becomes a deployment, a run, events and an artifact
-	@eval "$$($(PYTHON) -m dev env)" && $(BIN)/python -m tests.e2e.demo
+demo: up $(STAMP) ## demo on the dev cluster: a commit becomes a deployment, a run, events and an artifact; MODEL=1: a crew with a scripted model
+	@eval "$$($(PYTHON) -m dev env)" && $(BIN)/python -m tests.e2e.$(if $(MODEL),model_demo,demo)
 
 # Lint, types and contracts run beside the tests. A failure of one fails the target after the tests.
 # Half of the tests' time is waiting: four workers keep two cores busy.

@@ -36,6 +36,15 @@ def mirror(image: tuple[str, str, str], progress: StepProgress) -> str:
     return cluster_reference(docker_image.pushed_reference(repository, f"{repository}:{tag}"))
 
 
+MODEL = {
+    "namespace": "models",
+    "service": "model",
+    "podSelector": {"matchLabels": {"app": "model"}},
+    "ports": [8080],
+}
+"""The model server of `make demo MODEL=1`, as manifests/overlays/dev has it."""
+
+
 def cluster_reference(reference: str) -> str:
     """Return an image of the local registry by the name that nodes and pods use."""
     return reference.replace(f"{configuration.PUSH_REGISTRY}/", f"{REGISTRY}/", 1)
@@ -55,6 +64,7 @@ def values(
         # This machine serves git to the demo and the tests; nodes, pods and Services stay blocked.
         "CREWYARD_NET_ALLOW": f"{gateway}/32",
         "CREWYARD_NET_DENY": ",".join([*networks, "10.244.0.0/16", "10.96.0.0/16"]),
+        "CREWYARD_RUN_EGRESS": json.dumps([MODEL]),
     }
 
 

@@ -13,6 +13,7 @@ PLANS = {
     "crewai": ("crewai", "harbour.crew:Harbour"),
     "crewai-flow": ("crewai", "passage.main:PassageFlow"),
     "langgraph": ("langgraph", "agent.graph:graph"),
+    "openai": ("python", "main:kickoff"),
     "python": ("python", "main:kickoff"),
 }
 
