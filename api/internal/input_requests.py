@@ -84,10 +84,10 @@ async def _open(context: InternalContext, run: str, identifier: str, body: dict[
 def _state(request: InputRequest, now: datetime) -> dict[str, Any]:
     """Return the state of a question as its runner sees it."""
     if request.answer is not None:
-        return {"state": "answered", "value": request.answer["value"], "by": request.answered_by}
-    if request.is_open(now):
-        return {"state": "waiting", "expires_at": format_time(request.expires_at)}
-    return {"state": "expired"}
+        state = {"state": "answered", "value": request.answer["value"], "by": request.answered_by}
+    else:
+        state = {"state": "waiting" if request.is_open(now) else "expired"}
+    return {**state, "expires_at": format_time(request.expires_at)}
 
 
 def _seconds(body: dict[str, Any], field: str, default: float, maximum: float) -> float:

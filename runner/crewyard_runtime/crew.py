@@ -23,6 +23,12 @@ def main(here: str) -> int:
     if task is None:
         return 0
     channel.open_on(_CHANNEL)
+    if task.get("ask") is True:
+        from .questions import ask
+
+        ask.open_on(_GRANT)
+    else:
+        os.close(_GRANT)
     app = os.getcwd()
     _set_up_interpreter(app, here)
     try:
@@ -47,11 +53,14 @@ def main(here: str) -> int:
 
 def _task() -> dict[str, object] | None:
     """Return the task from descriptor 4; None at its end without a task: this pod may not run the crew."""
-    with os.fdopen(_GRANT, "rb") as pipe:
-        line = pipe.readline()
-    if not line.endswith(b"\n"):
-        return None
-    task = json.loads(line)
+    parts: list[bytes] = []
+    # Not beyond the line: answers to questions follow it.
+    while not (parts and parts[-1].endswith(b"\n")):
+        data = os.read(_GRANT, 65536)
+        if not data:
+            return None
+        parts.append(data)
+    task = json.loads(b"".join(parts))
     return task if isinstance(task, dict) else None
 
 
@@ -85,8 +94,8 @@ class _Flags(tuple):  # type: ignore[type-arg]
 
 
 def _run(task: dict[str, object]) -> object:
-    from . import question
     from .frameworks import import_watch
+    from .questions import question
 
     question.install()
     import_watch.start()
@@ -124,7 +133,7 @@ def _load(spec: str) -> tuple[object, dict[str, object]]:
 
 
 def _run_script(path: str, inputs: dict[str, object]) -> object:
-    from . import question
+    from .questions import question
     from .script import run_script
 
     try:
@@ -149,7 +158,7 @@ def _options(task: dict[str, object]) -> CallOptions:
 def _failure_report(error: BaseException, app: str) -> dict[str, object]:
     from .entrypoint import EntrypointNotFound
     from .failure import failure, print_traceback
-    from .question import find
+    from .questions.question import find
 
     if isinstance(error, EntrypointNotFound):
         return {"failure": {"reason": "EntrypointNotFound", "message": str(error)[:1500]}}
@@ -158,6 +167,8 @@ def _failure_report(error: BaseException, app: str) -> dict[str, object]:
         print_traceback(error)
     if (asked := find(error)) is not None:
         return {"failure": {"reason": "InputRequired", "message": str(asked)}}
+    if type(error).__name__ == "InputTimeout" and type(error).__module__.startswith(__package__):
+        return {"failure": {"reason": "InputTimeout", "message": str(error)}}
     return failure("ImportError" if hasattr(error, "__crewyard_import__") else "CrewError", error, app)
 
 

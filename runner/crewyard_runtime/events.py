@@ -14,6 +14,7 @@ _MIN_CUT_BYTES = 256  # smaller fields are kept or dropped, never cut
 _MAX_ITEMS = MAX_DATA_BYTES // 3  # an item takes at least three bytes, as in "1, "
 _MAX_TRUNCATE_DEPTH = 16
 _RESERVED = ("run_id", "timestamp")
+_RESERVED_TYPES = ("artifact", "input.requested", "input.received")
 _ALLOWED = frozenset("abcdefghijklmnopqrstuvwxyzABCDEFGHIJKLMNOPQRSTUVWXYZ0123456789._-")
 
 
@@ -46,11 +47,12 @@ def check(type: object, data: dict[str, object]) -> None:
         raise ValueError(
             f"emit: {type!r} is not an event type; use up to 64 letters, digits and . _ - as in 'report.done'"
         )
-    if type == "artifact" or type.startswith("run."):
+    if type in _RESERVED_TYPES or type.startswith("run."):
+        own = type.partition(".")[2] or "progress"
         hint = (
             "write the file into the artifacts directory and the service emits it"
             if type == "artifact"
-            else f"the service emits these; choose a name of your own, such as {type[4:] or 'progress'!r}"
+            else f"the service emits these; choose a name of your own, such as {own!r}"
         )
         raise ValueError(f"emit: the type {type!r} is reserved: {hint}")
     for key in _RESERVED:

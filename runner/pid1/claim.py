@@ -33,6 +33,8 @@ class ClaimGrant:
         if not isinstance(timeout, int | float) or timeout <= 0 or not isinstance(self.input, dict):
             raise ValueError("the response to the claim lacks timeout_seconds or input")
         self.timeout = float(timeout)
+        asking = response.get("ask_seconds")
+        self.ask_seconds = float(asking) if isinstance(asking, int | float) and asking > 0 else 0.0
         granted = limits if isinstance(limits, dict) else {}
         self.config = response.get("config")
         self.context = response.get("context")

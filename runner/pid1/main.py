@@ -56,7 +56,8 @@ def _run(pod_settings: settings.RunnerSettings) -> int:
         else:
             task = {"entrypoint": outcome.entrypoint, "framework": outcome.framework, "input": outcome.input}
             task |= {"config": outcome.config, "context": outcome.context}
-            launch.grant(child, {**task, "limits": outcome.limits})
+            task |= {"ask": outcome.ask_seconds > 0}
+            launch.grant(child, {**task, "limits": outcome.limits}, keep_open=outcome.ask_seconds > 0)
 
         from runner.pid1.supervise import CrewSupervisor
 

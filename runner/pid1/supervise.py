@@ -19,6 +19,7 @@ from runner.pid1.output.sender import EventSender
 from runner.pid1.process import memory, reaper, signals
 from runner.pid1.process.disk_usage import DiskWatcher, disk_watcher
 from runner.pid1.process.launch import CrewProcess
+from runner.pid1.questions import Questions, WaitingTime
 from runner.pid1.settings import RunnerSettings
 from runner.pid1.shutdown import EXIT_REFUSED, Shutdown
 from runner.pid1.verdict import RunVerdict, decide
@@ -55,9 +56,15 @@ class CrewSupervisor:
         self._sender = EventSender(RunAPIClient(settings, nonce), self._events, self._deadline)
         echo = Echo(sys.stdout.fileno())
         mask = SecretMask(settings.secrets, os.environ)
+        self._waiting = WaitingTime(granted.ask_seconds)
+        self._questions = Questions(
+            lambda: RunAPIClient(settings, nonce), self._events, mask, child.grant, self._waiting,
+            limits["event_bytes"] - 1024,
+        )  # fmt: skip
         self._capture = OutputCapture(
-            child, self._events, echo, mask, limits["log_lines"], limits["event_bytes"]
-        )
+            child, self._events, echo, mask, limits["log_lines"], limits["event_bytes"],
+            self._questions.handle,
+        )  # fmt: skip
         self._upload = ArtifactUploader(
             lambda: RunAPIClient(settings, nonce), self._events, self._artifacts_deadline,
             os.path.join(settings.app, "artifacts"), limits, settings.scan_seconds,
@@ -94,6 +101,7 @@ class CrewSupervisor:
                 self._granted.timeout,
                 self._memory.limit,
                 self._storage_message,
+                self._granted.ask_seconds,
             )
 
         self._limit_time(self._settings.report_seconds)
@@ -115,19 +123,21 @@ class CrewSupervisor:
 
     def _watch(self) -> int | None:
         """Return the wait status of the crew's process; None if this pod no longer holds the run."""
-        deadline = self._granted.granted_at + self._granted.timeout
         check_at = 0.0
         while True:
             status = reaper.wait_status(self._child.pid)
             if status is not None:
                 return status
-            if self._sender.lost or self._upload.lost:
+            if self._sender.lost or self._upload.lost or self._questions.lost:
                 return None
             now_ = now()
+            deadline = self._granted.granted_at + self._granted.timeout + self._waiting.total(now_)
             if self._cause is None:
                 returned = self._capture.final_report is not None
                 if now_ >= deadline:
                     self._stop("late" if returned else "deadline")
+                elif self._questions.expired and not returned:
+                    self._stop("question")
                 elif returned and now_ >= self._capture.final_report_at + EXIT_GRACE_SECONDS:
                     self._stop("late")
             if now_ >= self._kill_at:
@@ -142,6 +152,7 @@ class CrewSupervisor:
                 if memory.exceeds_limit(used, self._memory.limit):
                     self._kill("memory")
                     check_at = now_ + 0.05
+            # A deadline moves on while a question is open, so it is computed again.
             wake = min(check_at, self._kill_at, deadline if self._cause is None else check_at)
             if signals.wait(wake - now_) in signals.STOP:
                 self._stop_requested = True

@@ -5,6 +5,9 @@ from __future__ import annotations
 import _signal as signal  # type: ignore[import-not-found]
 
 MESSAGE_BYTES = 2048
+_REASONS_OF_CREWS = (
+    "CrewError", "ImportError", "EntrypointNotFound", "ArtifactsLost", "InputRequired", "InputTimeout",
+)  # fmt: skip
 
 
 class RunVerdict:
@@ -26,12 +29,14 @@ def decide(
     timeout: float,
     limit: int | None,
     storage_message: str | None = None,
+    ask_seconds: float = 0.0,
 ) -> RunVerdict:
     """Return the verdict on a crew that has exited.
 
     `status` is the wait status of the child, `final_report` its last message, `cause` why the runner stopped
-    the crew (`stop`, `deadline`, `memory`, `storage`, `late` or None), `oom` whether the kernel killed a
-    process for lack of memory, `storage_message` the message for cause `storage`.
+    the crew (`stop`, `deadline`, `question`, `memory`, `storage`, `late` or None), `oom` whether the kernel
+    killed a process for lack of memory, `storage_message` the message for cause `storage`, `ask_seconds` the
+    limit for cause `question`.
     """
     by_signal = status & 0x7F
     if cause == "deadline":
@@ -39,6 +44,12 @@ def decide(
             "failed", "DeadlineExceeded",
             f"The run was stopped at its timeout of {_duration(timeout)}. Raise `timeout` in the run or in "
             "the configuration file, or give the crew less work.",
+        )  # fmt: skip
+    if cause == "question":
+        return RunVerdict(
+            "failed", "InputTimeout",
+            f"The crew asked a person, and no one answered within {_duration(ask_seconds)}. Start the run "
+            "again and answer, or raise `run.askTimeout` of the project.",
         )  # fmt: skip
     if final_report is not None and "result" in final_report:
         return RunVerdict("succeeded")
@@ -56,11 +67,7 @@ def decide(
         if cause == "stop" and failure.get("exit"):
             return RunVerdict("stopped")
         reason = failure.get("reason")
-        accepted = (
-            reason
-            if reason in ("CrewError", "ImportError", "EntrypointNotFound", "ArtifactsLost", "InputRequired")
-            else "CrewError"
-        )
+        accepted = reason if reason in _REASONS_OF_CREWS else "CrewError"
         message = str(failure.get("message") or "The crew failed without a message.")
         if oom:
             message = "The kernel also killed a process of the crew for lack of memory.\n" + message

@@ -7,7 +7,8 @@ from __future__ import annotations
 
 import sys
 
-from ..question import InputRequired, unanswered
+from ..questions.ask import is_possible
+from ..questions.question import InputRequired, impossible
 from ..signature import accepted_arguments
 from .only_async import only_async
 
@@ -18,6 +19,7 @@ if TYPE_CHECKING:
 
     from .call_options import CallOptions
 
+_NO_CHECKPOINTER = "the graph has no checkpointer, so it cannot go on after the answer"
 _FACTORY_TYPES = {"config": "RunnableConfig", "runtime": "ServerRuntime"}
 
 
@@ -34,11 +36,17 @@ def must_await(graph: Any) -> bool:
 
 
 def invoke(graph: Any, inputs: dict[str, object], options: CallOptions) -> object:
-    """Return the result of the graph. Raises InputRequired if it waits for a person."""
+    """Return the result of the graph; a person answers its interrupts. Raises InputRequired if none can."""
     named, config = _arguments(graph, graph.invoke, options)
     value: object = graph.invoke(inputs, **named)
-    if _has_state(graph):
-        _check_state(_read(lambda: graph.get_state(config)))
+    state = _read(lambda: graph.get_state(config)) if _has_state(graph) else None
+    while is_possible() and (waiting := _interrupts(state)):
+        from . import langgraph_questions
+
+        named["config"] = config = _next_config(config)
+        value = graph.invoke(langgraph_questions.answer(waiting), **named)
+        state = _read(lambda: graph.get_state(config))  # noqa: B023
+    _check_state(state)
     _check_callbacks(config)
     return value
 
@@ -47,14 +55,41 @@ async def ainvoke(graph: Any, inputs: dict[str, object], options: CallOptions) -
     """Return the result of the graph, in the running event loop. Raises InputRequired as `invoke` does."""
     named, config = _arguments(graph, graph.ainvoke, options)
     value: object = await graph.ainvoke(inputs, **named)
-    if _has_state(graph):
-        try:
-            state = await graph.aget_state(config)
-        except Exception:  # a checkpointer that supports only get_state
-            state = None
-        _check_state(state)
+    state = await _aread(graph, config) if _has_state(graph) else None
+    while is_possible() and (waiting := _interrupts(state)):
+        from . import langgraph_questions
+
+        named["config"] = config = _next_config(config)
+        value = await graph.ainvoke(await langgraph_questions.answer_async(waiting), **named)
+        state = await _aread(graph, config)
+    _check_state(state)
     _check_callbacks(config)
     return value
+
+
+async def _aread(graph: Any, config: dict[str, object]) -> object:
+    try:
+        state: object = await graph.aget_state(config)
+    except Exception:  # a checkpointer that supports only get_state
+        return None
+    return state
+
+
+def _interrupts(state: Any) -> list[Any]:
+    """Return the interrupts at which the graph waits; nothing is imported for a graph without."""
+    if not getattr(state, "next", None):
+        return []
+    from .langgraph_questions import interrupts
+
+    return interrupts(state)
+
+
+def _next_config(config: dict[str, object]) -> dict[str, object]:
+    """Return the config of the next call of the same graph: LangChain's id of a call is used once."""
+    import uuid
+
+    _interrupted_at(config)
+    return {**config, "run_id": uuid.uuid4()}
 
 
 def factory_arguments(function: Callable[..., object], options: CallOptions) -> dict[str, object]:
@@ -102,12 +137,15 @@ def _watch(graph: Any, config: dict[str, object]) -> None:
     import uuid
 
     config.setdefault("run_id", uuid.uuid4())
-    breakpoints = (getattr(graph, name, None) for name in ("interrupt_before_nodes", "interrupt_after_nodes"))
-    if any(breakpoints) and getattr(graph, "checkpointer", None) is None:
-        from importlib import import_module
+    if getattr(graph, "checkpointer", True) is not None:
+        return
+    from . import langgraph_questions
 
-        # Without a checkpointer, a graph that stops at a breakpoint looks like one that has ended.
-        graph.checkpointer = import_module("langgraph.checkpoint.memory").MemorySaver()
+    breakpoints = (getattr(graph, name, None) for name in ("interrupt_before_nodes", "interrupt_after_nodes"))
+    # Without a checkpointer, a graph that stops at a breakpoint looks like one that has ended, and one that
+    # stops at an interrupt cannot go on.
+    if any(breakpoints) or (is_possible() and langgraph_questions.may_interrupt()):
+        graph.checkpointer = langgraph_questions.memory_checkpointer()
 
 
 def _takes_empty(schema: Any) -> bool:
@@ -135,20 +173,25 @@ def _read(read: Callable[[], object]) -> object:
 def _check_state(state: Any) -> None:
     if not (waiting := getattr(state, "next", None)):
         return
-    interrupts = [item for task in getattr(state, "tasks", ()) for item in getattr(task, "interrupts", ())]
-    if interrupts:
-        raise InputRequired(unanswered(getattr(interrupts[0], "value", "")))
+    if stopped := _interrupts(state):
+        raise InputRequired(impossible(getattr(stopped[0], "value", "")))
     raise InputRequired(
         f"The graph stopped before its end, at a breakpoint before {', '.join(map(str, waiting))[:300]}. "
         "A run does not continue there: remove interrupt_before and interrupt_after."
     )
 
 
-def _check_callbacks(config: dict[str, object]) -> None:
+def _interrupted_at(config: dict[str, object]) -> list[object] | None:
+    """Return the questions at which the call of this config stopped, and forget them."""
     callbacks = sys.modules.get(f"{__package__}.langchain_callbacks")
-    question = callbacks.interrupt_of(config.get("run_id")) if callbacks is not None else None
+    found: list[object] | None = None if callbacks is None else callbacks.interrupt_of(config.get("run_id"))
+    return found
+
+
+def _check_callbacks(config: dict[str, object]) -> None:
+    question = _interrupted_at(config)
     if question is not None:
-        raise InputRequired(unanswered(question[0] if question else ""))
+        raise InputRequired(impossible(question[0] if question else "", _NO_CHECKPOINTER))
 
 
 def _server_runtime(options: CallOptions) -> object:

@@ -1,4 +1,4 @@
-"""The four calls of the internal API (docs/protocol.md). Used by all workers of process 1."""
+"""The calls of the internal API (docs/protocol.md). Used by all workers of process 1."""
 
 from __future__ import annotations
 
@@ -16,6 +16,7 @@ if TYPE_CHECKING:
     from runner.pid1.settings import RunnerSettings
 
 PROTOCOL_VERSION = 1
+_ASK_TIMEOUT_SECONDS = 30.0  # the API waits up to 20 s for an answer
 _CALL_TIMEOUT_SECONDS = 15.0  # per network wait; a result waits for the Kubernetes API behind the API
 
 
@@ -48,6 +49,10 @@ class RunAPIClient:
         head = dumps(self._identity)[:-1].encode()
         body = b"".join((head, b', "events": [', b",".join(events), b"]}"))
         return self._send("POST", "/events", body)
+
+    def ask(self, question: dict[str, object]) -> HTTPResponse:
+        """Ask a person, or close a question, once. Raises HTTPConnectionError."""
+        return self._post("/inputs", {**self._identity, **question}, _ASK_TIMEOUT_SECONDS)
 
     def result(self, result: dict[str, object]) -> HTTPResponse:
         """Send the result once. Raises HTTPConnectionError."""

@@ -16,6 +16,10 @@ from runner.pid1.output.stream import READ_BYTES, OutputStream
 from runner.pid1.process import signals
 from runner.pid1.process.launch import CrewProcess
 
+TYPE_CHECKING = False
+if TYPE_CHECKING:
+    from collections.abc import Callable
+
 _EVENT_FRAME_BYTES = 256  # of an event besides its data
 _MARKER_TIMEOUT_SECONDS = 1.0  # wait for the event of a marker, doubled while other events arrive
 _MAX_TURN_SECONDS = 0.2  # waiting time that one loop counts at most: a full queue may have blocked it
@@ -37,8 +41,10 @@ class OutputCapture(threading.Thread):
         mask: SecretMask,
         log_lines: int,
         event_bytes: int,
+        on_question: Callable[[dict[str, object]], None] = lambda message: None,
     ) -> None:
         super().__init__(name="capture", daemon=True)
+        self._on_question = on_question
         self._mask = mask
         self._events = events
         self._echo = echo
@@ -170,6 +176,8 @@ class OutputCapture(threading.Thread):
             self._read_to_marker(self._streams[letter], message.marker)
         if message.error:
             self._warn(message.error)
+        elif message.ask is not None:
+            self._on_question(message.ask)
         elif message.final_report is not None:
             if self.final_report is None:
                 self.final_report, self.final_report_at = message.final_report, time.monotonic()

@@ -7,12 +7,23 @@ from runner.pid1.output import encode
 from runner.pid1.output.mask import SecretMask
 
 MAX_CHANNEL_LINE_BYTES = 512 * 1024  # an event of 64 KiB of text in the worst case of JSON escapes
+RESERVED_TYPES = ("artifact", "input.requested", "input.received")
 
 
 class ChannelMessage:
-    """A parsed line: an event, the final report, or an error of the line itself."""
+    """A parsed line: an event, a question, the final report, or an error of the line itself."""
 
-    __slots__ = ("data", "error", "final_report", "kind", "level", "marked_streams", "marker", "message")
+    __slots__ = (
+        "ask",
+        "data",
+        "error",
+        "final_report",
+        "kind",
+        "level",
+        "marked_streams",
+        "marker",
+        "message",
+    )
 
     def __init__(self) -> None:
         self.kind = ""
@@ -20,6 +31,7 @@ class ChannelMessage:
         self.level = "info"
         self.message = ""
         self.final_report: dict[str, object] | None = None
+        self.ask: dict[str, object] | None = None
         self.error = ""
         self.marker = ""
         self.marked_streams = ""  # "o", "e": the streams that contain the marker
@@ -43,6 +55,8 @@ def parse_line(line: bytes, limit: int, mask: SecretMask) -> ChannelMessage:
         message.marker, message.marked_streams = marker, str(marked_streams)
     if isinstance(event := value.get("event"), dict):
         _parse_event(event, limit, message, mask)
+    elif isinstance(ask := value.get("ask"), dict):
+        message.ask = ask
     elif isinstance(value.get("failure"), dict) or "result" in value:
         message.final_report = _mask_failure(value, mask)
     else:
@@ -61,7 +75,7 @@ def _parse_event(event: dict[str, object], limit: int, message: ChannelMessage, 
     kind, data = event.get("type"), event.get("data")
     if not isinstance(kind, str) or not isinstance(data, dict) or not kind or len(kind) > 64:
         message.error = "An event was dropped: it has no type or no data."
-    elif kind == "artifact" or kind.startswith("run."):
+    elif kind in RESERVED_TYPES or kind.startswith("run."):
         message.error = f"An event of type {kind!r} was dropped: only the service emits these."
     else:
         if kind == "log":

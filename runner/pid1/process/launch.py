@@ -57,8 +57,11 @@ def start(environ: Mapping[str, str], program: str = CHILD_PROGRAM) -> CrewProce
     return CrewProcess(pid, out_ours, err_ours, channel_ours, grant_ours)
 
 
-def grant(child: CrewProcess, task: Mapping[str, object]) -> None:
-    """Send the task to the child. Ignores a child that has exited; its wait status reports that."""
+def grant(child: CrewProcess, task: Mapping[str, object], keep_open: bool = False) -> None:
+    """Send the task to the child. Ignores a child that has exited; its wait status reports that.
+
+    `keep_open`: answers to the crew's questions follow on the descriptor.
+    """
     from runner.pid1.api.fast_json import dumps
 
     line = dumps(task).encode() + b"\n"
@@ -68,7 +71,8 @@ def grant(child: CrewProcess, task: Mapping[str, object]) -> None:
             view = view[os.write(child.grant, view) :]
     except OSError:
         pass
-    os.close(child.grant)
+    if not keep_open:
+        os.close(child.grant)
 
 
 def _pipe() -> tuple[int, int]:

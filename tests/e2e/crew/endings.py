@@ -14,11 +14,6 @@ def raises(inputs):
     raise ValueError("the tide is out")
 
 
-def asks(inputs):
-    """Waits for input of a terminal."""
-    return input("Which way? ")
-
-
 def gives_an_object(inputs):
     """Returns what has no JSON form."""
     return {"chart": object()}

@@ -10,6 +10,7 @@ import pytest
 import pytest_asyncio
 
 from tests.e2e.frameworks.framework import CASES, EXAMPLES, ExampleDeployment, build, check_order, events_of
+from tests.e2e.testbed import eventually
 from tests.e2e.upload_project import tree
 
 
@@ -272,7 +273,27 @@ async def test_langgraph_config_context_and_factories(graphs, name):
     assert left == (["left"] if name.startswith("entered") else [])
 
 
-WAITING = [("asking", "'Which harbour?'"), ("stopping", "breakpoint before node")]
+WAITING = [("returning", "'Which harbour?'"), ("stopping", "breakpoint before node")]
+
+
+async def test_a_person_answers_the_interrupts_of_a_graph(graphs):
+    body = {"deployment": graphs.deployment, "input": {}, "entrypoint": "factories:asking"}
+    run = (await graphs.testbed.post("/v1/runs", body))["id"]
+    path = f"/v1/runs/{run}"
+    shown = await graphs.testbed.get(path)
+    while shown["completed_at"] is None:
+        for request in shown.get("input_requests", ()):
+            answer = {"value": request["prompt"].lower()}
+            await graphs.testbed.call("POST", f"{path}/inputs/{request['request_id']}", answer)
+        shown = await eventually(
+            lambda: graphs.testbed.get(path),
+            lambda seen: seen["completed_at"] is not None or seen.get("input_requests"),
+            120,
+        )
+    assert (shown["status"], sorted(shown["output"]["answers"])) == (
+        "succeeded",
+        ["again 0?", "again 1?", "first?", "inner?", "second?"],
+    )
 
 
 @pytest.mark.parametrize(("name", "word"), WAITING)

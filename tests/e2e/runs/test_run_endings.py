@@ -15,7 +15,6 @@ from tests.e2e.upload_project import tree
 
 ENDINGS = {
     "endings:raises": ("CrewError", ["ValueError", "the tide is out"]),
-    "endings:asks": ("InputRequired", ["'Which way?'", "run's input"]),
     "endings:gives_an_object": ("CrewError", ["of type object at ['chart']", "no JSON form"]),
     "endings:needs_a_variable": ("CrewError", ["crewyard env set -p PROJECT CHART_API_KEY"]),
     "endings:exits": ("CrewError", ["3"]),

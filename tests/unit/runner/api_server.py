@@ -38,7 +38,7 @@ class FakeRunAPI:
     entrypoint: str = "main:kickoff"
     input: dict[str, Any] = field(default_factory=dict)
     timeout: float = 60
-    ask_seconds: float = 86400
+    ask_seconds: float = 0
     limits: dict[str, int] = field(default_factory=dict)
     settings: dict[str, Any] = field(default_factory=dict)  # config and context of the run
     include: list[str] = field(default_factory=list)  # patterns of artifacts outside the directory
@@ -52,6 +52,13 @@ class FakeRunAPI:
     keep_bodies: bool = True
     artifact_seconds: float = 0  # delay of each upload
 
+    answers: dict[str, Any] = field(default_factory=dict)  # by request id; others wait, for the test
+    refuse_question: str = ""
+    old: bool = False  # an API that knows no questions
+    down: bool = False  # answers 503 to questions
+
+    questions: dict[str, dict[str, Any]] = field(default_factory=dict)
+    closed: list[str] = field(default_factory=list)
     nonce: str = ""
     claims: int = 0
     granted_at: float = 0.0
@@ -74,6 +81,8 @@ class FakeRunAPI:
         app.router.add_post(f"{base}/events", self._events)
         app.router.add_put(base + r"/artifacts/{name:[\s\S]+}", self._artifact)
         app.router.add_post(f"{base}/result", self._result)
+        if not self.old:
+            app.router.add_post(f"{base}/inputs", self._inputs)
         self._runner = web.AppRunner(app, access_log=None, shutdown_timeout=0.1)
         await self._runner.setup()
         site = web.TCPSite(self._runner, "127.0.0.1", self._port)
@@ -161,6 +170,40 @@ class FakeRunAPI:
             if event["seq"] == expected:
                 self.events.append(event)
         return web.json_response({"acknowledged": len(self.events)})
+
+    async def _inputs(self, request: web.Request) -> web.Response:
+        body = await self._json(request)
+        if not self._holder(body):
+            return web.json_response({"error": "not yours"}, status=409)
+        if self.down:
+            return web.json_response({"error": "later"}, status=503)
+        identifier = body["request_id"]
+        if body.get("done"):
+            self.closed.append(identifier)
+            return web.json_response({"state": "closed"})
+        expiry = {"expires_at": "2026-11-22T10:00:00Z"}
+        allowed = {"pod_uid", "nonce", "request_id", "prompt", "schema", "choices"}
+        if (
+            not set(body) <= allowed | {"timeout_seconds", "wait_seconds"}
+            or not 0 <= body["wait_seconds"] <= 20
+        ):
+            return self._bad(f"question {sorted(body)}")
+        if self.refuse_question:
+            return web.json_response({"error": self.refuse_question}, status=422)
+        question = self.questions.setdefault(
+            identifier, {**body, "expires": time.monotonic() + body["timeout_seconds"]}
+        )
+        end = time.monotonic() + body["wait_seconds"]
+        while identifier not in self.answers and not self.down:
+            if time.monotonic() >= question["expires"]:
+                return web.json_response({"state": "expired", **expiry})
+            if time.monotonic() >= end:
+                return web.json_response({"state": "waiting", **expiry})
+            await asyncio.sleep(0.01)
+        if self.down:
+            return web.json_response({"error": "later"}, status=503)
+        answer = {"state": "answered", "value": self.answers[identifier], "by": "key_a"}
+        return web.json_response({**answer, **expiry})
 
     async def _artifact(self, request: web.Request) -> web.Response:
         self.storing += 1

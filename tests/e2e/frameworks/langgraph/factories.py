@@ -2,8 +2,9 @@
 
 import contextlib
 import dataclasses
+import operator
 from collections.abc import AsyncIterator, Iterator
-from typing import Any, TypedDict
+from typing import Annotated, Any, TypedDict
 
 from langchain_core.runnables import RunnableConfig
 from langgraph.checkpoint.memory import MemorySaver
@@ -53,7 +54,44 @@ def ask(state: State) -> State:
 saved = builder(tell_thread).compile(checkpointer=MemorySaver())
 tides = builder(tell_model, Tides).compile()
 berth = builder(tell_quay, Berth).compile()
-asking = builder(ask).compile()
+
+
+class Answers(TypedDict, total=False):
+    answers: Annotated[list[str], operator.add]
+
+
+def question(text: str) -> Any:
+    return lambda state: {"answers": [interrupt(text)]}
+
+
+def questions(state: Answers) -> Answers:
+    return {"answers": [interrupt(f"Again {number}?") for number in range(2)]}
+
+
+def asking() -> Any:
+    """Two questions at once, one in a subgraph, and some in a loop."""
+    inner = StateGraph(Answers)
+    inner.add_node("inner", question("Inner?"))
+    inner.add_edge(START, "inner")
+    outer = StateGraph(Answers)
+    outer.add_node("first", question("First?"))
+    outer.add_node("second", question("Second?"))
+    outer.add_node("sub", inner.compile())
+    outer.add_node("again", questions)
+    outer.add_edge(START, "first")
+    outer.add_edge(START, "second")
+    outer.add_edge(["first", "second"], "sub")
+    outer.add_edge("sub", "again")
+    return outer.compile()
+
+
+def returning(inputs: State) -> Any:
+    """Calls a graph itself, so the runner cannot go on with it."""
+    return (
+        builder(ask).compile(checkpointer=MemorySaver()).invoke(inputs, {"configurable": {"thread_id": "1"}})
+    )
+
+
 stopping = builder(tell_thread).compile(interrupt_before=["node"])
 
 

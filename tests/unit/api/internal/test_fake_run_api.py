@@ -20,6 +20,8 @@ from tests.unit.runner import api_server as fake
 from tests.unit.runner.conftest import RunnerPod
 
 NONCE = "a nonce of the runner"
+QUESTION = {"request_id": "q1", "prompt": "?", "timeout_seconds": 3600, "wait_seconds": 0}
+EXPIRING = {"timeout_seconds": 0, "wait_seconds": 1}
 WRONG_SHA256 = {"X-Crewyard-Sha256": "0" * 64}
 
 
@@ -83,6 +85,11 @@ async def converse(caller: RunCaller) -> dict[str, tuple[int, Any]]:
         "events": await caller.call("events", events=[event(1), event(2)]),
         "events again": await caller.call("events", events=[event(2), event(3)]),
         "events of another": await caller.call("events", events=[event(4)], **other),
+        "question": await caller.call("inputs", **QUESTION),
+        "question again": await caller.call("inputs", **QUESTION),
+        "question of another": await caller.call("inputs", **QUESTION, **other),
+        "question that expires": await caller.call("inputs", **{**QUESTION, "request_id": "q2", **EXPIRING}),
+        "closed question": await caller.call("inputs", request_id="q1", done=True),
         "artifact": await caller.put("reports/a%20b.txt", b"1"),
         "artifact again": await caller.put("reports/a%20b.txt", b"1"),
         "artifact of another": await caller.put("b", b"1", **{"X-Crewyard-Nonce": "another"}),
@@ -96,7 +103,7 @@ async def converse(caller: RunCaller) -> dict[str, tuple[int, Any]]:
     }
 
 
-TEXTS = ("error", "reason", "started_at", "deployment_id")
+TEXTS = ("error", "reason", "started_at", "deployment_id", "expires_at")
 """Fields whose values may differ."""
 
 
@@ -126,6 +133,7 @@ async def test_fake_run_api_answers_like_the_api(
         real = await converse(RunCaller(session, url, "run-uid", "pod"))
     stand_in = fake.FakeRunAPI(
         input={"topic": "ants"},
+        ask_seconds=86400,
         limits={"artifact_bytes": limits.artifact_bytes},
         refuse_artifacts={"refused.txt": "the limit of a run is 8 bytes of files"},
     )
@@ -141,7 +149,7 @@ async def test_fake_run_api_answers_like_the_api(
     }
     statuses = {call: status for call, (status, _) in real.items()}
     assert {call for call, status in statuses.items() if status != 200} == {
-        *("events of another", "artifact of another", "result of another"),
+        *("events of another", "question of another", "artifact of another", "result of another"),
         *("artifact with a wrong hash", "refused artifact"),
         *("result without an event", "result without an artifact"),
     }

@@ -49,7 +49,8 @@ async def test_an_answer_reaches_the_waiting_pod_and_any_later_call(ask: Any, st
     await asyncio.sleep(0.05)
     assert not waiting.done()
     assert await answer(store, run, {"way": None}) is AnswerState.ACCEPTED
-    expected = (200, {"state": "answered", "value": {"way": None}, "by": "key_a"})
+    answered = {"state": "answered", "value": {"way": None}, "by": "key_a"}
+    expected = (200, {**answered, "expires_at": asked["expires_at"]})
     assert await waiting == expected
     assert await ask() == expected
 
@@ -64,11 +65,11 @@ async def test_the_first_answer_counts(ask: Any, store: Store, run: str) -> None
 async def test_null_is_an_answer(ask: Any, store: Store, run: str) -> None:
     await ask()
     assert await answer(store, run, None) is AnswerState.ACCEPTED
-    assert (await ask())[1] == {"state": "answered", "value": None, "by": "key_a"}
+    assert (await ask())[1].items() >= {"state": "answered", "value": None, "by": "key_a"}.items()
 
 
 async def test_a_question_expires(ask: Any, store: Store, run: str) -> None:
-    assert (await ask(timeout_seconds=0.05, wait_seconds=20))[1] == {"state": "expired"}
+    assert (await ask(timeout_seconds=0.05, wait_seconds=20))[1]["state"] == "expired"
     assert await answer(store, run, "late") is AnswerState.EXPIRED
 
 
@@ -147,7 +148,7 @@ async def test_answers_in_the_object_are_taken_in_their_order(ask: Any, store: S
     counted: list[int] = []
     for _ in range(2):
         await answers.apply_object_answers(store, item, datetime.now(UTC), lambda: counted.append(1))
-    assert (await ask())[1] == {"state": "answered", "value": 2, "by": "kubectl"}
+    assert (await ask())[1].items() >= {"state": "answered", "value": 2, "by": "kubectl"}.items()
     refused = await store.input_requests.get(run, "q2")
     assert refused is not None and refused.refusal == 'value must be one of "yes", "no"'
     assert counted == [1]

@@ -1,7 +1,7 @@
-"""Questions of a crew to a person: a run has no terminal, so they end it. Called by `crew`.
+"""`input()` in a run: asks a person, or ends a run that cannot ask. Called by `crew`.
 
 Python raises EOFError at `input()` without a terminal. Frameworks catch that and continue as if the person
-had said nothing, so questions from installed packages are recorded.
+had said nothing, so unanswered questions from installed packages are recorded.
 """
 
 from __future__ import annotations
@@ -10,6 +10,9 @@ import builtins
 import sys
 
 _MAX_QUESTION_CHARS = 300
+_UNSUPPORTED = (
+    "the entrypoint returned before the answer, and only a graph that the runner itself calls goes on"
+)
 _from_packages: list[str] = []
 
 
@@ -18,32 +21,56 @@ class InputRequired(EOFError):
 
 
 def install() -> None:
-    """Let `input()` raise InputRequired at the end of standard input, and always in an installed package.
+    """Let `input()` ask a person at the end of standard input, and always in an installed package.
 
     Standard input of a script has the run's input, which is no answer to a framework's question.
     """
     read_line = builtins.input
 
     def ask(prompt: object = "", /) -> str:
-        if "/site-packages/" in sys._getframe(1).f_code.co_filename:
-            if not _from_packages:
-                _from_packages.append(unanswered(prompt))
-            raise InputRequired(unanswered(prompt))
+        caller = sys._getframe(1)
+        if "/site-packages/" in caller.f_code.co_filename:
+            text = str(prompt)
+            if "/crewai/" in caller.f_code.co_filename:
+                from ..frameworks.crewai_question import prompt_of
+
+                text = prompt_of(caller, text)
+            return _ask_for_package(text)
         try:
-            return read_line(prompt)
+            line = read_line()
         except EOFError:
-            raise InputRequired(unanswered(prompt)) from None
+            return _ask(str(prompt))
+        sys.stdout.write(str(prompt))  # not before: the last line of a script is its output
+        return line
 
     builtins.input = ask
 
 
-def unanswered(question: object) -> str:
-    """Return the message of a run that asks a person this question."""
+def _ask(prompt: str) -> str:
+    from .ask import ask
+
+    return str(ask(prompt.strip() or "The crew waits for a line of text.", schema={"type": "string"}))
+
+
+def _ask_for_package(prompt: str) -> str:
+    try:
+        return _ask(prompt)
+    except InputRequired as error:
+        if not _from_packages:
+            _from_packages.append(str(error))
+        raise
+
+
+def impossible(question: object, why: str = "") -> str:
+    """Return the message of a run that cannot ask a person this question, because of `why`."""
     text = str(question).strip()[:_MAX_QUESTION_CHARS]
     asked = f"asked a person {text!r}" if text else "asked a person"
+    reason = (
+        why or "the project or the installation gives runs no time for answers (run.askTimeout, ask_seconds)"
+    )
     return (
-        f"The crew {asked}, but a run has no terminal to answer at. Pass the answer in the run's input, or "
-        "remove the question from the crew (input(), human_input, human_feedback, interrupt)."
+        f"The crew {asked}, but it cannot: {reason}. Pass the answer in the run's input, or "
+        "remove the question from the crew (ask, input(), human_input, human_feedback, interrupt)."
     )
 
 
@@ -52,9 +79,9 @@ def check_unanswered(value: object) -> None:
     kind = type(value)
     if kind.__name__ == "HumanFeedbackPending" and kind.__module__.startswith("crewai."):
         context = getattr(value, "context", None)
-        raise InputRequired(unanswered(getattr(context, "message", "") or ""))
+        raise InputRequired(impossible(getattr(context, "message", "") or "", _UNSUPPORTED))
     if isinstance(value, dict) and (interrupts := _interrupts(value.get("__interrupt__"))):
-        raise InputRequired(unanswered(interrupts[0]))
+        raise InputRequired(impossible(interrupts[0], _UNSUPPORTED))
     if _from_packages:
         raise InputRequired(_from_packages[0])
 
