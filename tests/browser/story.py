@@ -8,6 +8,8 @@ from crds.times import format_second
 from tests.unit.api.conftest import NOW, ApiTestbed
 
 PROJECT, DEPLOYMENT, RUN, RUN_ID = "tides", "dep-tides", "run-tides", "run_tides"
+ACTIVE = "dep-fourth"
+SPEC = {"source": {"git": {"url": "https://git.example.com/crews/tides.git"}}}
 RESEARCHER, WRITER = "Harbour researcher", "Report writer"
 FIND, READ, WRITE = (
     "Find the harbours with the widest tides",
@@ -67,11 +69,7 @@ ARTIFACTS = {
 
 async def add_project(testbed: ApiTestbed) -> None:
     """Add the project with its active deployment."""
-    await testbed.add_project(
-        PROJECT,
-        {"source": {"git": {"url": "https://git.example.com/crews/tides.git"}}},
-        activeDeployment=DEPLOYMENT,
-    )
+    await testbed.add_project(PROJECT, SPEC, activeDeployment=DEPLOYMENT)
     await testbed.add_deployment(DEPLOYMENT, PROJECT)
 
 
@@ -116,3 +114,29 @@ async def append(testbed: ApiTestbed, run: str, events: Any, offset: float = 0) 
 def _time(seconds: float) -> str:
     moment = NOW + timedelta(seconds=seconds)
     return f"{format_second(moment)[:-1]}.{moment.microsecond:06d}Z"
+
+
+async def add_history(testbed: ApiTestbed) -> None:
+    """Add deployments and runs of the last days: three that are superseded, and runs of which some failed."""
+    await testbed.add_project(PROJECT, SPEC, activeDeployment=ACTIVE)
+    for name, message in (
+        ("dep-first", "Read tables"),
+        ("dep-second", "Add Severn"),
+        ("dep-third", "Ask twice"),
+    ):
+        await testbed.add_deployment(name, PROJECT, "Superseded", {"message": message})
+    await testbed.add_deployment(
+        ACTIVE, PROJECT, spec={"message": "Name the sources", "gitSha": "4f1d2c7ab09e"}
+    )
+    for number in range(12):
+        phase = "Failed" if number in (3, 8) else "Succeeded"
+        await _add_past_run(testbed, f"run-past{number:02}", phase, 4000 + number * 1000)
+
+
+async def _add_past_run(testbed: ApiTestbed, name: str, phase: str, milliseconds: int) -> None:
+    raw = await testbed.add_run(name, PROJECT, ACTIVE)
+    await testbed.claim_run(raw)
+    outcome = {"outcome": "succeeded", "durationMs": milliseconds, "output": "1"}
+    error = {"reason": "CrewError", "message": "ValueError: no tables"}
+    more = {"error": error} if phase == "Failed" else {"result": outcome}
+    await testbed.finish_run(raw, phase, durationMs=milliseconds, **more)

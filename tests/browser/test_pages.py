@@ -8,6 +8,7 @@ from api.v1 import path_parameters
 PAGES = {
     "#/projects": "Projects",
     "#/projects/{name}": "{name}",
+    "#/projects/{name}/deployments": "{name}",
     "#/projects/{name}/runs": "{name}",
     "#/projects/{name}/usage": "{name}",
     "#/deployments/{deployments}": "{deployments}",

@@ -7,6 +7,7 @@ import pytest
 from playwright.async_api import expect
 
 from tests.browser import story
+from tests.unit.api.v1.test_usage import account_all
 
 
 @pytest.fixture
@@ -28,3 +29,12 @@ async def test_run(testbed, console, pictures):
     await expect(page.get_by_role("listbox", name="Events")).to_contain_text("completed after")
     await page.get_by_role("treeitem", name="tool search").click()
     await save(page, pictures / "console-run.png")
+
+
+async def test_project(testbed, console, pictures):
+    await story.add_history(testbed)
+    await story.add_run(testbed)
+    await account_all(testbed)
+    page = await console.show(f"#/projects/{story.PROJECT}")
+    await expect(page.get_by_role("heading", name="Limits")).to_be_visible()
+    await save(page, pictures / "console-project.png")

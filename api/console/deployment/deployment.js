@@ -5,6 +5,8 @@ import { statusBadge, definitionList, fill, h, errorBox, docsLink, notify } from
 import { ago, waitingText } from "../format.js";
 import { linkTo } from "../router.js";
 import { newRun } from "../run/new_run.js";
+import { askRollback } from "./rollback.js";
+import { stages } from "./stages.js";
 
 export async function deployment(container, { id }, _query, signal) {
   document.title = `${id} · Crewyard`;
@@ -36,17 +38,7 @@ export async function deployment(container, { id }, _query, signal) {
 
 function summary(details, path, update) {
   const { status, error } = details;
-  const rollbackButton = h("button", { onclick: async () => {
-    rollbackButton.disabled = true;
-    try {
-      await change("POST", `${path}/rollback`);
-      notify(`${details.id} is active.`);
-      await update();
-    } catch (failure) {
-      notify(failure.message);
-      rollbackButton.disabled = false;
-    }
-  } }, "Roll back");
+  const rollbackButton = h("button", { onclick: () => askRollback(details, path, update) }, "Roll back…");
   const cancelButton = h("button", { disabled: details.cancel_requested, onclick: async () => {
     cancelButton.disabled = true;
     try {
@@ -59,6 +51,7 @@ function summary(details, path, update) {
   } }, "Cancel");
   return [
     h("div", { class: "spread" }, h("h1", {}, details.id), h("div", { class: "row" }, statusBadge(status), status === "superseded" && rollbackButton, (status === "pending" || status === "building") && cancelButton)),
+    stages(details),
     definitionList([
       ["Project", h("a", { href: linkTo("projects", details.project) }, details.project)],
       ["Message", details.message || null],

@@ -1,8 +1,9 @@
-// A project: its deployments, runs, schedules, variables and usage.
+// A project: its state at a glance, deployments, runs, schedules, variables and usage.
 
 import { get, list } from "../api.js";
 import { statusBadge, fill, h, errorBox, table } from "../dom.js";
 import { ago } from "../format.js";
+import { overview } from "./overview.js";
 import { pages, ready } from "./projects.js";
 import { linkTo } from "../router.js";
 import { newRun } from "../run/new_run.js";
@@ -11,20 +12,20 @@ import { schedules } from "./schedules.js";
 import { usage } from "./usage.js";
 import { variables } from "./variables.js";
 
-const TABS = [["deployments", "Deployments"], ["runs", "Runs"], ["schedules", "Schedules"], ["variables", "Variables"], ["usage", "Usage"]];
+const TABS = [["overview", "Overview"], ["deployments", "Deployments"], ["runs", "Runs"], ["schedules", "Schedules"], ["variables", "Variables"], ["usage", "Usage"]];
 
-export async function project(container, { name, tab = "deployments" }, query, signal) {
+export async function project(container, { name, tab = "overview" }, query, signal) {
   document.title = `${name} · Crewyard`;
   const details = await get(`/v1/projects/${encodeURIComponent(name)}`, {}, signal);
   const body = h("div");
   const active = details.active_deployment_id;
-  fill(container, h("h1", {}, name), h("p", { class: "row quiet" }, details.plan, "·", ready(details), "·",
+  fill(container, h("h1", {}, name), h("p", { class: "row quiet" }, h("span", {}, details.plan), "·", h("span", {}, ready(details)), "·",
     active ? h("a", { href: linkTo("deployments", active) }, active) : "no active deployment yet"),
     details.ready.status === false && errorBox(details.ready.reason, details.ready.message),
     h("nav", { class: "tabs", "aria-label": "Project" }, TABS.map(([id, title]) =>
       h("a", { href: linkTo("projects", name, id), "aria-current": id === tab ? "page" : null }, title))), body);
-  const views = { deployments, runs, schedules, variables, usage };
-  await (views[tab] ?? deployments)(body, name, query, signal, active);
+  const views = { overview, deployments, runs, schedules, variables, usage };
+  await (views[tab] ?? overview)(body, name, query, signal, active);
 }
 
 async function deployments(container, name, query, signal) {

@@ -118,6 +118,18 @@ const PARTS = {
     for (const text of ['"', '""', ",", '"a', 'a"b'].map((part) => part.repeat(300000))) parseCsv(text, ",", 100);
   },
 
+  async statistics() {
+    const { runStatistics } = await load("project/statistics.js");
+    const runs = [1, 2, 3, 4].map((duration) => ({ status: duration === 4 ? "failed" : "succeeded", duration_ms: duration }));
+    assert.deepEqual(runStatistics([...runs, { status: "running", duration_ms: null }, { status: "canceled", duration_ms: 9 }]),
+      { ended: 4, share: 0.75, median: 2, p95: 4 });
+    assert.deepEqual(runStatistics([]), { ended: 0, share: null, median: null, p95: null });
+    const { deploymentsBetween } = await load("deployment/rollback.js");
+    const rows = ["d", "c", "b", "a"].map((id) => ({ id }));
+    const names = ({ undone, between }) => [undone, between?.map(({ id }) => id).join("") ?? null];
+    assert.deepEqual(["b", "d", "x"].map((target) => names(deploymentsBetween(rows, "c", target))), [[true, "c"], [false, "d"], [true, null]]);
+  },
+
   async address() {
     const { currentRoute, route } = await load("router.js");
     route("/projects/:name", () => {});

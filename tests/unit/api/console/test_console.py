@@ -47,7 +47,10 @@ def test_no_html_parsing():
         assert b"localStorage" not in file.body
 
 
-@pytest.mark.parametrize("part", ["markdown", "silence", "files", "events", "steps", "csv", "address"])
+PARTS = ("markdown", "silence", "files", "events", "steps", "csv", "statistics", "address")
+
+
+@pytest.mark.parametrize("part", PARTS)
 def test_modules_handle_hostile_input(part):
     script = Path(__file__).with_name("console_parts.mjs")
     done = subprocess.run(

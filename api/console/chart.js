@@ -1,0 +1,33 @@
+// Charts of days as SVG, with a text for screen readers.
+
+import { h, svg } from "./dom.js";
+
+const WIDTH = 600, HEIGHT = 120, FOOT = 16;
+
+/** Create stacked bars of `days`; `series` are [field, title]. */
+export function dayChart(title, days, series, format = (value) => Math.round(value).toLocaleString()) {
+  const totals = days.map((day) => series.reduce((sum, [field]) => sum + (day[field] ?? 0), 0));
+  const max = Math.max(1, ...totals), step = WIDTH / Math.max(1, days.length), height = HEIGHT - FOOT;
+  const words = days.map((day, index) => totals[index] && `${day.date}: ${textOf(day, series, format)}`).filter(Boolean).join("; ");
+  const chart = svg("svg", { class: "bars", viewBox: `0 0 ${WIDTH} ${HEIGHT}`, role: "img", "aria-label": `${title}. ${words || "None in this time."}` });
+  days.forEach((day, index) => {
+    let top = height;
+    const group = svg("g", {}, svg("title", {}, `${day.date}: ${textOf(day, series, format)}`));
+    // The whole column shows the title, also of a day without a bar.
+    group.append(svg("rect", { class: "column", x: index * step, y: 0, width: step, height }));
+    series.forEach(([field], number) => {
+      const size = ((day[field] ?? 0) / max) * height;
+      top -= size;
+      group.append(svg("rect", { class: `part-${number}`, x: index * step + 1, y: top, width: Math.max(1, step - 2), height: size }));
+    });
+    chart.append(group);
+    if (index % Math.ceil(days.length / 5) === 0) chart.append(svg("text", { x: index * step, y: HEIGHT - 3 }, day.date.slice(5)));
+  });
+  const legend = series.length > 1 && h("span", { class: "legend" }, series.map(([, name], number) => [h("i", { class: `part-${number}`, "aria-hidden": "true" }), name]));
+  const sum = totals.reduce((a, b) => a + b, 0);
+  return h("figure", { class: "chart" }, h("figcaption", { class: "spread" }, h("b", {}, title), h("span", { class: "quiet" }, legend, ` ${format(sum)}`)), chart);
+}
+
+function textOf(day, series, format) {
+  return series.map(([field, name]) => (series.length > 1 ? `${format(day[field] ?? 0)} ${name}` : format(day[field] ?? 0))).join(", ");
+}

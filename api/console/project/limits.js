@@ -1,0 +1,28 @@
+// The limits of a project with what it uses of each.
+
+import { h, table } from "../dom.js";
+import { size } from "../format.js";
+
+const NAMES = {
+  concurrent_runs: "Concurrent runs", queue: "Waiting runs", deployment_queue: "Waiting deployments",
+  project_requests_per_minute: "Requests in this minute", project_keys: "API keys", project_bytes: "Stored bytes", kept_upload_bytes: "Bytes of uploads",
+};
+const NEARLY_FULL = 0.8;
+
+/** Create the table of limits of a usage report. */
+export function limitTable(limits) {
+  return table([
+    ["Limit", ({ name }) => NAMES[name] ?? name],
+    ["Used", (use) => textOf(use)],
+    ["", (use) => use.limit !== null && meter(use)],
+  ], limits, "No limits.");
+}
+
+function textOf({ name, used, limit }) {
+  const text = name.endsWith("_bytes") ? size : (value) => value.toLocaleString();
+  return limit === null ? text(used) : `${text(used)} of ${text(limit)}`;
+}
+
+function meter({ name, used, limit }) {
+  return h("meter", { min: 0, max: limit || 1, high: limit * NEARLY_FULL, optimum: 0, value: Math.min(used, limit), "aria-label": NAMES[name] ?? name });
+}

@@ -1,0 +1,68 @@
+// The state of a project at a glance: active deployment, last runs, success, durations, tokens, limits.
+
+import { get, list } from "../api.js";
+import { dayChart } from "../chart.js";
+import { fill, h, statusBadge, svg } from "../dom.js";
+import { ago, duration } from "../format.js";
+import { linkTo } from "../router.js";
+import { stages } from "../deployment/stages.js";
+import { firstSteps } from "./first_steps.js";
+import { limitTable } from "./limits.js";
+import { runStatistics } from "./statistics.js";
+
+const RUNS = 100, STRIP_RUNS = 50, STRIP_WIDTH = 600, STRIP_HEIGHT = 60;
+
+export async function overview(container, name, _query, signal, active) {
+  const [runs, deployments, usage] = await Promise.all([
+    list("/v1/runs", { project: name, per_page: RUNS }, signal), list("/v1/deployments", { project: name, per_page: 5 }, signal),
+    get(`/v1/projects/${encodeURIComponent(name)}/usage`, {}, signal),
+  ]);
+  const current = active ? await get(`/v1/deployments/${encodeURIComponent(active)}`, {}, signal) : null;
+  const newest = deployments.data[0];
+  fill(container,
+    firstSteps(name, current, newest, runs.data.length),
+    h("div", { class: "cards" }, activeCard(current), ...runCards(runs.data, usage)),
+    newest && newest.id !== active && h("section", {}, h("h2", {}, "Newest deployment"), h("p", { class: "row" },
+      h("a", { href: linkTo("deployments", newest.id) }, newest.id), statusBadge(newest.status), newest.message), stages(newest)),
+    runs.data.length > 0 && [h("h2", {}, "Last runs"), strip(runs.data.slice(0, STRIP_RUNS).reverse())],
+    h("div", { class: "charts" }, dayChart("Runs by day", usage.days, [["runs", "runs"]]),
+      dayChart("Tokens by day", usage.days, [["prompt_tokens", "in"], ["completion_tokens", "out"]]),
+      usage.currency && dayChart("Cost by day", usage.days, [["cost", usage.currency]], (value) => `${value.toFixed(2)} ${usage.currency}`)),
+    h("h2", {}, "Limits"), limitTable(usage.limits ?? []));
+}
+
+function card(title, value, ...more) {
+  return h("div", { class: "card" }, h("div", { class: "quiet" }, title), h("div", { class: "value" }, value), ...more.map((line) => line && h("div", { class: "quiet" }, line)));
+}
+
+function activeCard(current) {
+  if (!current) return card("Active deployment", "none yet");
+  const link = h("a", { href: linkTo("deployments", current.id) }, current.message || current.id);
+  return card("Active deployment", link, [current.git_sha ? h("code", {}, current.git_sha.slice(0, 12)) : current.id, current.activated_at && ` since ${ago(current.activated_at)}`]);
+}
+
+function runCards(runs, usage) {
+  const { ended, share, median, p95 } = runStatistics(runs), { total } = usage;
+  const count = (status) => runs.filter((run) => run.status === status).length;
+  return [
+    card("Success", share === null ? "–" : `${Math.round(share * 1000) / 10} %`, `of the last ${ended} ended runs`),
+    card("Median duration", duration(median), `95 % within ${duration(p95)}`),
+    card("Now", `${count("running")} running`, `${count("pending")} waiting`),
+    card("Tokens in 30 days", (total.prompt_tokens + total.completion_tokens).toLocaleString(),
+      total.cost === null ? null : `${total.cost.toFixed(2)} ${usage.currency}`),
+  ];
+}
+
+/** Bars of runs, oldest first: as high as they took long, coloured by status, each a link. */
+function strip(runs) {
+  const longest = Math.max(1, ...runs.map((run) => run.duration_ms ?? 0)), step = STRIP_WIDTH / STRIP_RUNS;
+  const chart = svg("svg", { class: "strip", viewBox: `0 0 ${STRIP_WIDTH} ${STRIP_HEIGHT}`, role: "group", "aria-label": "Durations of the last runs" });
+  runs.forEach((run, index) => {
+    const height = 6 + ((run.duration_ms ?? 0) / longest) * (STRIP_HEIGHT - 6);
+    const text = `${run.id}, ${run.status}, ${duration(run.duration_ms)}, ${ago(run.created_at)}`;
+    chart.append(svg("a", { href: linkTo("runs", run.id), "aria-label": text }, svg("title", {}, text),
+      svg("rect", { class: "column", x: index * step, y: 0, width: step, height: STRIP_HEIGHT }),
+      svg("rect", { class: `mark ${run.status}`, x: index * step + 1, y: STRIP_HEIGHT - height, width: step - 2, height, rx: 2 })));
+  });
+  return chart;
+}

@@ -1,0 +1,79 @@
+"""The page of a project in a browser: its state at a glance, its first steps, rollback with a question."""
+
+import pytest
+from playwright.async_api import expect
+
+from tests.browser import story
+from tests.unit.api.v1.test_usage import account_all
+
+
+def card(page, title):
+    return page.locator(".card").filter(has_text=title)
+
+
+async def test_overview_shows_the_state(testbed, console):
+    await story.add_history(testbed)
+    page = await console.show(f"#/projects/{story.PROJECT}")
+    await expect(card(page, "Active deployment")).to_contain_text("Name the sources")
+    await expect(card(page, "Active deployment")).to_contain_text("4f1d2c7ab09e")
+    await expect(card(page, "Success")).to_contain_text("83.3 %")
+    await expect(card(page, "Median duration")).to_contain_text("9.0 s")
+    await expect(card(page, "Median duration")).to_contain_text("95 % within 15.0 s")
+    strip = page.get_by_role("group", name="Durations of the last runs").get_by_role("link")
+    await expect(strip).to_have_count(12)
+    await expect(page.get_by_role("img", name="Tokens by day")).to_be_visible()
+    await expect(page.get_by_role("row").filter(has_text="Concurrent runs")).to_contain_text("0 of")
+    await strip.nth(3).click()
+    await expect(page.get_by_role("heading", name="run_past03")).to_be_visible()
+
+
+async def test_tokens_of_runs_are_in_the_chart(testbed, console):
+    await story.add_project(testbed)
+    await story.add_run(testbed)
+    await account_all(testbed)
+    page = await console.show(f"#/projects/{story.PROJECT}")
+    chart = page.get_by_role("img", name="Tokens by day. 2026-11-21: 8,046 in, 1,551 out")
+    await expect(chart).to_be_visible()
+
+
+async def test_rollback_lists_what_it_undoes(testbed, console):
+    await story.add_history(testbed)
+    page = await console.show("#/deployments/dep_second")
+    await page.get_by_role("button", name="Roll back…").click()
+    dialog = page.get_by_role("dialog", name="Roll back to Add Severn?")
+    await expect(dialog).to_contain_text("This undoes 2 deployments")
+    await expect(dialog.get_by_role("listitem")).to_contain_text(["Name the sources", "Ask twice"])
+    await dialog.get_by_role("button", name="Roll back").click()
+    # Without a cluster behind the API nothing can change, and the page says so.
+    await expect(dialog.get_by_role("alert")).to_be_visible()
+    await dialog.get_by_role("button", name="Keep the active one").click()
+    await expect(dialog).to_have_count(0)
+
+
+async def test_stages_of_a_deployment(testbed, console):
+    await story.add_project(testbed)
+    await testbed.add_deployment("dep-new", story.PROJECT, "Building", {"message": "Next"})
+    page = await console.show(f"#/projects/{story.PROJECT}")
+    stages = page.get_by_role("list", name="Stages")
+    await expect(stages.locator("[aria-current=step]")).to_contain_text("Building")
+    page = await console.show(f"#/deployments/{story.DEPLOYMENT.replace('-', '_')}")
+    await expect(page.get_by_role("list", name="Stages").locator(".done")).to_have_count(4)
+
+
+@pytest.mark.parametrize(
+    ("state", "heading"),
+    [
+        ("empty", "Deploy a crew"),
+        ("building", "The first deployment is on its way"),
+        ("failed", "The first deployment failed"),
+        ("active", "Start the first run"),
+    ],
+)
+async def test_next_step_of_a_new_project(testbed, console, state, heading):
+    active = {"activeDeployment": "dep-a"} if state == "active" else {}
+    await testbed.add_project("new", {}, **active)
+    if state != "empty":
+        error = {"error": {"reason": "BuildFailed", "message": "no"}} if state == "failed" else {}
+        await testbed.add_deployment("dep-a", "new", state.capitalize(), **error)
+    page = await console.show("#/projects/new")
+    await expect(page.get_by_role("heading", name=heading)).to_be_visible()
