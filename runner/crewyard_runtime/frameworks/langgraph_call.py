@@ -129,6 +129,7 @@ def _arguments(
         config["configurable"] = {**options.context, **(own if isinstance(own, dict) else {})}
     if "langgraph" in sys.modules:
         _watch(graph, config)
+        _provide_store(graph)
     return named, config
 
 
@@ -146,6 +147,21 @@ def _watch(graph: Any, config: dict[str, object]) -> None:
     # stops at an interrupt cannot go on.
     if any(breakpoints) or (is_possible() and langgraph_questions.may_interrupt()):
         graph.checkpointer = langgraph_questions.memory_checkpointer()
+
+
+def _provide_store(graph: Any) -> None:
+    """Give a graph that was compiled without a store one for this run, as LangGraph's server does."""
+    if getattr(graph, "store", True) is None:
+        graph.store = _new_store()
+
+
+def _new_store() -> object:
+    from importlib import import_module
+
+    try:
+        return import_module("langgraph.store.memory").InMemoryStore()
+    except ImportError:
+        return None
 
 
 def _takes_empty(schema: Any) -> bool:
@@ -198,11 +214,7 @@ def _server_runtime(options: CallOptions) -> object:
     """Return what LangGraph's server gives to a factory: the store and the run's context."""
     from importlib import import_module
 
-    try:
-        store: object = import_module("langgraph.store.memory").InMemoryStore()
-    except ImportError:
-        store = None
-    fields = {"access_context": "threads.create_run", "user": None, "store": store}
+    fields = {"access_context": "threads.create_run", "user": None, "store": _new_store()}
     fields["context"] = options.context
     try:
         return import_module("langgraph_sdk.runtime")._ExecutionRuntime(**fields)

@@ -11,6 +11,8 @@ import datetime
 import enum
 import functools
 import json
+import sys
+import types
 import typing
 import uuid
 from collections import deque, namedtuple
@@ -533,3 +535,24 @@ async def test_a_large_output_is_stored_and_named(pod: Any, api: Any) -> None:
     assert (api.result["output"], api.result["output_artifact"]) == (None, "output.json")
     [stored] = api.artifacts["output.json"]
     assert json.loads(stored.body) == {"text": "x" * 100_000}
+
+
+class MemoryGraph(Graph):
+    """As a graph that LangGraph compiled: without a store unless its module gives one."""
+
+    def __init__(self, store: Any = None) -> None:
+        self.store = store
+
+    def invoke(self, value: Any, config: Any = None) -> Any:
+        return getattr(self.store, "name", None)
+
+
+def test_a_graph_without_a_store_gets_one_for_the_run(monkeypatch: pytest.MonkeyPatch) -> None:
+    memory = types.ModuleType("langgraph.store.memory")
+    vars(memory)["InMemoryStore"] = lambda: types.SimpleNamespace(name="of the run")
+    for name in ("langgraph", "langgraph.store"):
+        monkeypatch.setitem(sys.modules, name, types.ModuleType(name))
+    monkeypatch.setitem(sys.modules, "langgraph.store.memory", memory)
+    own = types.SimpleNamespace(name="its own")
+    assert call(MemoryGraph(), INPUT, CallOptions()) == "of the run"
+    assert call(MemoryGraph(own), INPUT, CallOptions()) == "its own"
