@@ -61,6 +61,7 @@ async def project() -> AsyncIterator[str]:
 
 
 async def test_a_commit_is_deployed_and_run(tmp_path, project):
+    """Slow: a whole build and two runs by the actions."""
     (tmp_path / "workspace").mkdir()
     runner = ActionRunner(tmp_path, FakeService(), URL)
     sha = runner.commit({"crew.toml": CONFIGURATION, "main.py": MAIN}, "Greet")
@@ -95,6 +96,7 @@ async def test_a_commit_is_deployed_and_run(tmp_path, project):
 
 
 async def test_a_workflow_deploys_and_runs_a_crew(tmp_path, project):
+    """Slow: act starts containers for a whole workflow, with a build and a run."""
     repository_with_crew(tmp_path)
     act = ActRepository(tmp_path, {"CREWYARD_URL": URL, "CREWYARD_API_KEY": KEY, "CREWYARD_PROJECT": project})
     code, log = await act.run("both.yml", 400)

@@ -14,6 +14,7 @@ CLIENTS = ROOT / "clients"
 
 
 def test_the_committed_files_are_up_to_date(sources, tmp_path):
+    """Slow: runs the generators of all clients."""
     generate.generate(tmp_path, sources)
     stale = [
         name

@@ -40,6 +40,7 @@ def _expected(alert, series, at, count):
 
 
 def test_alert_fires_only_in_its_case(promtool, tmp_path):
+    """Slow: promtool evaluates hours of series for each alert."""
     fires = [_expected(case.alert, case.fires, case.at, 1) for case in CASES if case.fires]
     silent = [_expected(case.alert, case.silent, case.at, 0) for case in CASES if case.silent]
     book = {"rule_files": ["rules.yaml"], "evaluation_interval": "1m", "tests": fires + silent}

@@ -44,6 +44,7 @@ def kickoff(inputs):
 
 
 async def test_hostile_names_are_data(testbed, upload_projects, tmp_path):
+    """Slow: a whole build, and a run with an artifact for each name."""
     upload_project = await upload_projects()
     run = await BuiltCrew(
         testbed, upload_project.project, await upload_project.deploy_and_wait({"main.py": CREW})

@@ -66,6 +66,7 @@ async def wait_running(kube):
     ],
 )
 async def test_reason_of_a_pod_that_terminated(kube, code, spec, reason):
+    """Slow: the kubelet measures the disk of a pod at long intervals."""
     end = of_pod(RUN, await last_seen(kube, await kube.create(kinds.POD, body(code, **spec))))
     assert (end.reason, bool(end.message)) == (reason, True)
 

@@ -20,6 +20,7 @@ async def installing(upload_project, deployment: str) -> None:
 
 
 async def test_deployment_deletion_stops_its_pods(testbed, upload_projects):
+    """Slow: a build is stopped with its grace period, then another one runs."""
     upload_project = await upload_projects()
     deployment = await upload_project.deploy(slow_source(300))
     await installing(upload_project, deployment)
@@ -37,6 +38,7 @@ async def test_deployment_deletion_stops_its_pods(testbed, upload_projects):
 
 
 async def test_build_log_is_streamed_during_the_build(testbed, upload_projects):
+    """Slow: builds a dependency image that takes a given time."""
     upload_project = await upload_projects()
     deployment = await upload_project.deploy(slow_source(4))
     live, ended = [], None

@@ -103,6 +103,7 @@ BUILDS = {
 
 @pytest.mark.parametrize("name", BUILDS)
 async def test_failed_build(testbed, crew, name):
+    """Slow: a whole dependency build up to its failure."""
     files, reason, words, line = BUILDS[name]
     deployment = await crew.upload_project.deploy(files)
     await failed(crew.upload_project, deployment, reason, words)

@@ -54,7 +54,10 @@ async def secret(testbed, name: str, password: str) -> None:
 
 
 async def test_repository_that_requires_a_password(testbed, git_root, host_address):
-    """Project and deployment report a wrong password; the right one builds the commit."""
+    """Project and deployment report a wrong password; the right one builds the commit.
+
+    Slow: polls and builds with a wrong password, then with the right one.
+    """
     name, password = f"e2e-{secrets.token_hex(4)}", secrets.token_urlsafe(16)
     with GitServer(git_root, host_address, username="crew", password=password) as server:
         git_project = GitProject(testbed, name, server.create(name), server.url(name, host=GIT_HOST))

@@ -29,6 +29,7 @@ async def test_src_layout(crew):
 
 
 async def test_own_package_is_installed(crew):
+    """Slow: two builds, each with a dependency image."""
     deployment = await crew.upload_project.deploy_and_wait(OWN, preview={})
     run = await BuiltCrew(crew.testbed, crew.project, deployment).run("harbour.crew:kickoff")
     assert run["status"] == "succeeded", run

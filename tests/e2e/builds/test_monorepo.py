@@ -39,6 +39,7 @@ FILES = {
 
 
 async def test_a_member_of_a_workspace_is_built_from_its_commit(git_project):
+    """Slow: two builds, each with a dependency image, and two runs."""
     commit = git_project.repository.commit(FILES, "a workspace")
     await git_project.follow(path="services/crew")
     deployment = await git_project.wait_finished(commit)

@@ -36,6 +36,7 @@ async def everything(testbed, upload_project, deployment: str) -> str:
 
 
 async def test_private_index_credential_leaves_no_trace(testbed, upload_projects, host_address):
+    """Slow: a build with a dependency image, whose files are all searched."""
     password = f"canary-{secrets.token_hex(12)}+/"
     name, content = wheel("harbour_pilot", "1.2", "WORD = 'aboard'\n")
     with WheelIndex(host_address, "pilot", password, {name: content}) as index:

@@ -28,6 +28,7 @@ async def test_identical_content_reuses_the_image(testbed, upload_projects):
 
 
 async def test_code_change_reuses_the_dependency_image(testbed, upload_projects):
+    """Slow: two builds, the first one with a dependency image."""
     upload_project = await upload_projects()
     first = await upload_project.deploy_and_wait({**CODE, "requirements.txt": "idna==3.10\n"})
     second = await upload_project.deploy_and_wait(
@@ -45,7 +46,10 @@ async def test_code_change_reuses_the_dependency_image(testbed, upload_projects)
 
 
 async def test_same_commit_has_the_same_digest(testbed, git_project):
-    """Its Deployment is deleted and asked for again: it is assembled once more from the repository."""
+    """Its Deployment is deleted and asked for again: it is assembled once more from the repository.
+
+    Slow: two builds of one commit, with a deletion between.
+    """
     sha = git_project.repository.commit(CODE, "Begin")
     await git_project.follow()
     first = await git_project.wait_finished(sha)
@@ -69,7 +73,10 @@ async def test_same_commit_has_the_same_digest(testbed, git_project):
 
 
 async def test_commit_and_upload_have_the_same_layers(testbed, git_project):
-    """By the poll, and by an upload beside it."""
+    """By the poll, and by an upload beside it.
+
+    Slow: two builds of the same source.
+    """
     sha = git_project.repository.commit(CODE, "Begin")
     await git_project.follow()
     first = await git_project.wait_finished(sha)
@@ -112,6 +119,7 @@ async def test_excluded_files_do_not_change_the_image(upload_projects):
 
 
 async def test_equal_parallel_sources_are_built_once(testbed, upload_projects):
+    """Slow: a whole build with a dependency image."""
     upload_project = await upload_projects()
     content = archive({**CODE, "requirements.txt": "idna==3.10\n"})
     first = await upload_project.deploy(content)

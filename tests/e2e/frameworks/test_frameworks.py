@@ -43,6 +43,7 @@ async def python(testbed) -> AsyncIterator[ExampleDeployment]:
 
 
 async def test_crewai_crew_emits_agent_and_tool_events(crewai):
+    """Slow: builds the many dependencies of CrewAI, which its tests share."""
     run, events = await crewai.run({"harbour": "Hamburg"})
     assert run["status"] == "succeeded", run
     facts = "depth 13.5 m, high water at 04:15"
@@ -156,6 +157,7 @@ async def test_crewai_parallel_async_and_nested_crews(flow):
 
 
 async def test_langgraph_graph_emits_node_and_tool_events(langgraph):
+    """Slow: builds the dependencies of LangGraph, which its tests share."""
     run, events = await langgraph.run({"topic": "harbours"})
     assert run["status"] == "succeeded", run
     questions = ["What are harbours?", "Who works in harbours?", "What do harbours make?"]
@@ -305,6 +307,7 @@ async def test_langgraph_graph_that_waits_fails(graphs, name, word):
 
 
 async def test_plain_function_emits_events(python):
+    """Slow: builds the example that its tests share."""
     run, events = await python.run({"name": "yard"})
     assert (run["status"], run["output"]) == ("succeeded", {"greeting": "hello, yard"})
     check_order(run, events)

@@ -23,7 +23,10 @@ async def condition(git_project: GitProject, reason: str) -> dict:
 
 
 async def test_ssh_repository(testbed, tmp_path: Path, host_address):
-    """The key works for the poll and the build; another host key stops both, and the old deployment stays."""
+    """The key works for the poll and the build; another host key stops both, and the old deployment stays.
+
+    Slow: waits for three polls of the repository and a build.
+    """
     name = f"e2e-{secrets.token_hex(4)}"
     with SshServer(tmp_path / "ssh", host_address) as server:
         git_project = GitProject(testbed, name, server.create(name), server.url(name, host=GIT_HOST))

@@ -31,7 +31,10 @@ here = pytest.mark.skipif(
 
 @here
 async def test_build_code_finds_no_credentials(testbed, upload_projects, host_address):
-    """It finds its own canary, which proves the search; it does not find those planted in Secrets."""
+    """It finds its own canary, which proves the search; it does not find those planted in Secrets.
+
+    Slow: a build whose code searches all files and memory, and connects to closed addresses.
+    """
     own, variable, password = (f"canary-{secrets.token_hex(12)}" for _ in range(3))
     running = ["--namespace", "crewyard-system", "--field-selector=status.phase=Running", "-o", "json"]
     labels = "app.kubernetes.io/component=controller"

@@ -253,6 +253,7 @@ async def test_every_egress_attempt_is_blocked(
 async def test_attempts_succeed_without_restrictions(
     testbed: E2eTestbed, outside: UnrestrictedNamespace, traps: ForbiddenListeners, inputs: dict[str, Any]
 ):
+    """Slow: executes every attempt, some of which end by a timeout."""
     before = traps.visits()
     variables = {
         "INPUTS": json.dumps({**inputs, "control": True}),

@@ -311,7 +311,10 @@ async def test_attempts_succeed_with_credentials_unrestricted(
 
 
 async def test_push_credential_is_per_project(testbed: E2eTestbed, two: TwoProjects, upload_projects: Any):
-    """That of another project opens nothing here; and one that is not there is named."""
+    """That of another project opens nothing here; and one that is not there is named.
+
+    Slow: two builds up to the refused push.
+    """
     assert await RegistryRepository.of(two.image).tags()
     for name, said in (
         (f"{two.other.project}-push", "401"),

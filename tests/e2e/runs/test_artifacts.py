@@ -21,6 +21,7 @@ HOSTILE = [
 
 
 async def test_thousand_files(testbed, crew):
+    """Slow: uploads and lists a thousand files."""
     run = await crew.run("files:many", input={"count": 1000}, seconds=180)
     assert run["status"] == "succeeded", run.get("error")
     found = {}
@@ -48,6 +49,7 @@ async def test_files_beside_the_artifacts_are_kept_or_named(testbed, crew):
 
 
 async def test_file_over_the_limit_is_reported(testbed, crew):
+    """Slow: uploads files until the limit of a thousand."""
     run = await crew.run("files:too_many", seconds=180)
     assert run["status"] == "succeeded", run.get("error")
     logs = " ".join(m.data["message"] for m in await testbed.events(run["id"]) if m.event == "log")
@@ -55,6 +57,7 @@ async def test_file_over_the_limit_is_reported(testbed, crew):
 
 
 async def test_output_without_disk_space_fails_the_run(crew):
+    """Slow: uploads a thousand files, which leave no room for the output."""
     run = await crew.run("files:no_room", seconds=180)
     assert (run["status"], run["error"]["reason"]) == ("failed", "ArtifactsLost")
     assert "output" in run["error"]["message"]

@@ -80,6 +80,7 @@ def test_corpus_has_enough_hostile_messages():
 
 
 def test_hostile_commit_message_is_harmless_text(server, tmp_path):
+    """Slow: one fetch over http for each message."""
     repository = server.create("messages")
     repository.configure("uploadpack.allowAnySHA1InWant", "true")
     tree, marks = (
