@@ -14,6 +14,12 @@ from tests.security.apiserver import ApiserverClient, ApiserverResponse
 BASE = Path(__file__).parents[2] / "manifests/base"
 API, CONTROLLER = (f"system:serviceaccount:crewyard-system:crewyard-{name}" for name in ("api", "controller"))
 CLAIM = {"podUid": "u", "time": "2026-11-21T10:00:00Z"}
+QUESTION = {
+    "request": "q1",
+    "prompt": "Which sea?",
+    "time": "2026-11-21T10:00:00Z",
+    "expirationTime": "2026-11-22T10:00:00Z",
+}
 RESULT = {"outcome": "succeeded", "durationMs": 1}
 
 
@@ -65,7 +71,7 @@ async def run(testbed: E2eTestbed, apiserver: ApiserverClient, place: str) -> st
     forged = {"status": {"durationMs": 7}}
     await eventually(
         lambda: patch(apiserver, place, name, API, forged),
-        lambda answer: "only claim and result" in answer.text,
+        lambda answer: "only claim, result and inputRequests" in answer.text,
         60,
     )
     return name
@@ -93,12 +99,15 @@ FOREIGN = [
     (CONTROLLER, "status", {"claim": CLAIM}),
     (CONTROLLER, "status", {"result": RESULT}),
     (CONTROLLER, "status", {"phase": "Running", "result": RESULT}),
+    (CONTROLLER, "status", {"inputRequests": [QUESTION]}),
     (CONTROLLER, "", {"deployment": "dep-x"}),
     (CONTROLLER, "", {"deployment": "dep-x", "cancel": True}),
 ]
 OWN = [
     (API, "status", {"claim": CLAIM}),
     (API, "status", {"result": RESULT}),
+    (API, "status", {"inputRequests": [QUESTION]}),
+    (CONTROLLER, "status", {"inputRequests": []}),
     (API, "", {"cancel": True}),
     (CONTROLLER, "", {"cancel": True}),
     (CONTROLLER, "status", {"phase": "Running"}),
