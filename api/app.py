@@ -117,6 +117,8 @@ def make_client_app(
     metrics = ApiMetrics()
     metrics.claims_given_up.set_function(lambda: store.claims.failed_writes)
     metrics.watch_storage(store.storage_meter)
+    store.audit.count = lambda outcome: metrics.audit_records.labels(outcome).inc()
+    kube.before_write = store.audit.record_ahead
     local = config.database_url is None or config.blobs_url is None
     metrics.watch_volume(config.data if local else None)
     app[SERVICES] = ApiServices(

@@ -12,6 +12,7 @@ from prometheus_client.platform_collector import PlatformCollector
 from prometheus_client.process_collector import ProcessCollector
 
 from api import tenant_limits
+from api.store.index.audit.audit_log import ACCEPTED, FAILED, PRUNED
 from api.store.index.storage_stats import BYTES, ROWS, StorageMeter
 from crds import kinds
 
@@ -73,6 +74,14 @@ class ApiMetrics:
         )
         for limit in tenant_limits.COUNTED:
             self._limits_reached.labels(limit)
+        self.audit_records = Counter(
+            "crewyard_audit_records_total",
+            "Records added to the audit log, by outcome: accepted, failed, pruned.",
+            ("outcome",),
+            registry=self.registry,
+        )
+        for outcome in (ACCEPTED, FAILED, PRUNED):
+            self.audit_records.labels(outcome)
         self.background_failures = Counter(
             "crewyard_background_failures_total",
             "Failures of background loops; each loop is restarted.",

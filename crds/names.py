@@ -32,6 +32,9 @@ ANNOTATION_POLLED = f"{GROUP}/polled"
 ANNOTATION_CLOSED = f"{GROUP}/closed"
 """On a preview: its pull request is closed and the preview can be deleted."""
 
+ANNOTATION_CREATED_BY = f"{GROUP}/created-by"
+"""On an object that the API created: the caller, such as `key:<id>`."""
+
 RUN_PREFIX = "run-"
 DEPLOYMENT_PREFIX = "dep-"
 MAX_NAME = 52

@@ -11,6 +11,7 @@ from typing import Any
 
 from crds import conditions
 from crds.kinds import Kind
+from crds.names import ANNOTATION_CREATED_BY
 from crds.reasons import TERMINAL_RUN_PHASES
 from crds.times import parse_time
 
@@ -82,6 +83,11 @@ class Object:
     def annotations(self) -> Mapping[str, str]:
         """Its annotations."""
         return self.metadata.get("annotations") or {}
+
+    @property
+    def created_by(self) -> str | None:
+        """Who created it through the API; None for other creators."""
+        return self.annotations.get(ANNOTATION_CREATED_BY)
 
     @property
     def owner_uids(self) -> frozenset[str]:

@@ -6,7 +6,7 @@ connections). Called by the reconcilers and the API. Each call has a timeout and
 """
 
 import asyncio
-from collections.abc import AsyncIterator, Mapping
+from collections.abc import AsyncIterator, Awaitable, Callable, Mapping
 from dataclasses import dataclass
 from typing import Any
 from urllib.parse import urlencode
@@ -50,6 +50,8 @@ class KubeClient:
         self._api = api
         self.namespace = namespace
         self._writer = {"fieldManager": field_manager} if field_manager else {}
+        self.before_write: Callable[[], Awaitable[None]] | None = None
+        """Called before each request that may change something; an error of it prevents the request."""
 
     @classmethod
     async def connect(cls, namespace: str, field_manager: str | None = None) -> "KubeClient":
@@ -111,6 +113,8 @@ class KubeClient:
     ) -> Object:
         """Call any path and return the JSON response."""
         timeout = aiohttp.ClientTimeout(total=REQUEST_TIMEOUT_SECONDS, sock_connect=CONNECT_TIMEOUT_SECONDS)
+        if method != "GET" and self.before_write is not None:
+            await self.before_write()
         response = await self._open(method, path, query or {}, body, content_type, timeout, accept)
         body_json: Object = decode(await _read(response))
         return body_json

@@ -34,6 +34,11 @@ class Caller:
         """The accessible projects; None for all."""
         return self.grants.projects
 
+    @property
+    def principal(self) -> str:
+        """Who it is, for records: `key:<id>`, `kubernetes:<user>` or `workflow:<repository>:…`."""
+        return f"key:{self.key_id}" if self.kind == "key" else self.key_id
+
     def may(self, scope: Scope, project: str | None = None) -> bool:
         """Return whether the caller has the scope in this project; without a project, in any project."""
         return self.grants.may(scope, project)

@@ -8,6 +8,7 @@ JSON = "application/json"
 EVENT_STREAM = "text/event-stream"
 TEXT = "text/plain"
 CSV = "text/csv"
+JSON_LINES = "application/x-ndjson"
 ANY = "*/*"
 
 

@@ -30,6 +30,7 @@ class MaintenanceRound:
             lambda: delete_garbage(self._store),
             lambda: delete_expired_uploads(self._store, now),
             lambda: self._retention.run_once(now),
+            lambda: self._prune_audit(now),
             lambda: self._sealer.run_once(now, now - self._seal_after),
         )
         for step in steps:
@@ -40,3 +41,8 @@ class MaintenanceRound:
         if failure:
             raise failure
         return done
+
+    async def _prune_audit(self, now: datetime) -> int:
+        limits = self._store.limits
+        before = now - timedelta(seconds=limits.audit_seconds)
+        return await self._store.audit.prune(before, limits.audit_records, now)

@@ -19,6 +19,7 @@ from api.http.operation import ResponseSpec
 from api.http.pagination import PageRequest
 from api.http.query import Parameter
 from api.http.response_cache import CachedResponse, ResponseCache
+from api.routing import recorded
 from api.routing.middleware import CALLER
 from api.services import SERVICES, ApiServices
 
@@ -122,9 +123,8 @@ class Endpoint:
                 size = request_body.declared_bytes(request)
                 async with services.bodies.reserve(caller.credential_id, size):
                     payload = await request_body.read(request, checker)
-            return await self.serve(
-                EndpointCall(request, services, caller, self.scope, values, payload, media_type)
-            )
+            call = EndpointCall(request, services, caller, self.scope, values, payload, media_type)
+            return await (self.serve(call) if self.method == "GET" else recorded.serve(self.serve, call))
 
         return handle
 

@@ -125,11 +125,11 @@ def _record(request: web.Request, status: int, seconds: float) -> None:
         milliseconds=round(seconds * 1000, 2),
         request_id=request[REQUEST_ID],
         key=caller.key_id if caller else None,
-        remote=_client_address(request),
+        remote=remote_address(request),
     )
 
 
-def _client_address(request: web.Request) -> str:
+def remote_address(request: web.Request) -> str:
     """Return the address of the client, behind the proxies that the installation trusts."""
     trusted = request.app[SERVICES].config.trusted_proxies
     if not trusted:
@@ -145,7 +145,7 @@ async def admit(request: web.Request, handler: Handler) -> web.StreamResponse:
     if request.path != "/v1" and not request.path.startswith("/v1/"):
         return await handler(request)
     services, caller, failure = request.app[SERVICES], None, None
-    network = client_network(_client_address(request))
+    network = client_network(remote_address(request))
     if is_signed(request):
         return await _admit_signed(request, services, f"signed:{network}", handler)
     counter_key, per_minute = f"address:{network}", ANONYMOUS_REQUESTS_PER_MINUTE

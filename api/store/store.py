@@ -14,6 +14,7 @@ from api.store.blobs.blobs import Blobs
 from api.store.errors import Missing, StoreConflict, StoreUnavailable
 from api.store.index.api_keys import ApiKeys
 from api.store.index.artifacts import Artifacts
+from api.store.index.audit.audit_log import AuditLog
 from api.store.index.claims.claims import Claims
 from api.store.index.claims.run_slots import RunSlots
 from api.store.index.deletion.expired_records import ExpiredRecords
@@ -63,6 +64,7 @@ class Store:
         self.uploads = Uploads(database, namespace)
         self.keys = ApiKeys(database, namespace, backend.object_notifier)
         self.workflows = Workflows(database, namespace, backend.object_notifier)
+        self.audit = AuditLog(database, namespace)
         self.usage = Usage(database, namespace)
         self.idempotency = IdempotencyKeys(database, namespace)
         self.archives = LogArchives(database, namespace)

@@ -1,6 +1,7 @@
 """The table of all `/v1` operations. Called by `api.app` and `api.openapi.routes`."""
 
 from api.v1.artifacts import routes as artifacts
+from api.v1.audit import routes as audit
 from api.v1.deployments import build_logs
 from api.v1.deployments import routes as deployments
 from api.v1.env import routes as env
@@ -26,4 +27,5 @@ ENDPOINTS = (
     *artifacts.ENDPOINTS,
     *keys.ENDPOINTS,
     *usage.ENDPOINTS,
+    *audit.ENDPOINTS,
 )

@@ -83,6 +83,12 @@ def nullable(schema: Schema) -> Schema:
 
 ID: Schema = described(TEXT, "Its id.")
 CREATED_AT: Schema = described(TIMESTAMP, "When it was created.")
+EXAMPLE_PRINCIPAL = "key:Xa81kd02Pq"
+CREATED_BY: Schema = described(
+    nullable(TEXT),
+    "Who created it through the API: `key:<id>`, `kubernetes:<user>`, `workflow:<repository>:…`; null for "
+    "kubectl, the controller and earlier versions.",
+)
 SIZE: Schema = described(COUNT, "Its size in bytes.")
 DIGEST: Schema = described(SHA256, "The SHA-256 of its bytes, in hexadecimal.")
 EXPLANATION: Schema = described(TEXT, "A sentence for users, with the next step.")

@@ -8,6 +8,7 @@ import re
 
 from api import errors
 from api.routing.endpoint import EndpointCall
+from api.store.index.audit.change import describe
 from api.store.index.deployments import DeploymentRow
 from api.store.index.projects import ProjectRow
 from api.store.index.runs.runs import RunDetail
@@ -36,6 +37,7 @@ async def run(call: EndpointCall, identifier: str | None = None) -> RunDetail:
         hint = "" if name else "; an id looks like run_ab12"
         raise errors.not_found(f"run {identifier[:100]!r} not found{hint}; GET /v1/runs lists runs")
     call.caller.require(call.scope, row.project)
+    describe(row.project, identifier)
     return row
 
 
@@ -52,6 +54,7 @@ async def deployment(
         message = f"deployment {deployment_id[:100]!r} not found{hint}; GET /v1/deployments lists deployments"
         raise errors.not_found(message, **details)
     call.caller.require(call.scope, row.project)
+    describe(row.project, deployment_id)
     return row
 
 
@@ -63,6 +66,7 @@ async def project(call: EndpointCall) -> ProjectRow:
     if row is None:
         raise errors.not_found(f"project {name[:100]!r} not found; GET /v1/projects lists projects")
     call.caller.require(call.scope, row.name)
+    describe(row.name, row.name)
     return row
 
 
@@ -72,4 +76,5 @@ async def named_project(call: EndpointCall, name: str, field: str) -> ProjectRow
     row = await call.services.store.projects.get(name)
     if row is None:
         raise errors.not_found(f"project {name} not found; create it with POST /v1/projects", field=field)
+    describe(row.name)
     return row

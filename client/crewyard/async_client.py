@@ -261,6 +261,42 @@ class AsyncClient:
         """Revoke an API key and close the streams that it opened."""
         await self._send(calls.revoke_key(key))
 
+    # Audit
+
+    async def list_audit(
+        self,
+        project: str | None = None,
+        actor: str | None = None,
+        since: str | None = None,
+        until: str | None = None,
+        page: int = 1,
+        per_page: int = 100,
+    ) -> Page[models.AuditRecord]:
+        """List the changes made through the API, newest first; times such as 2026-11-21T10:00:00Z."""
+        filters = calls.audit_query(project, actor, since, until)
+        return await self._send(calls.list_audit(filters, page, per_page))
+
+    async def export_audit(
+        self,
+        project: str | None = None,
+        actor: str | None = None,
+        since: str | None = None,
+        until: str | None = None,
+    ) -> AsyncIterator[str]:
+        """Yield all records of the audit log, each a line of JSON, the oldest first."""
+        url, filters = self.settings.url + "/v1/audit", calls.audit_query(project, actor, since, until)
+        headers = exchange.headers(self.settings, "application/x-ndjson")
+        try:
+            async with self._http.stream("GET", url, params=filters, headers=headers) as response:
+                if not response.is_success:
+                    await response.aread()
+                    exchange.check(response)
+                async for line in response.aiter_lines():
+                    if line:
+                        yield line
+        except httpx.HTTPError as error:
+            raise exchange.connection_failed(error, self.settings) from error
+
     async def _send(self, call: Call[T]) -> T:
         tries = 0
 

@@ -227,3 +227,15 @@ def artifact_path(run: str, name: str) -> str:
     """Return the path of an artifact; slashes in its name stay path separators."""
     parts = name.split("/")
     return f"/v1/runs/{_segment(run)}/artifacts/{'/'.join(_segment(part) for part in parts)}"
+
+
+def audit_query(
+    project: str | None, actor: str | None, since: str | None, until: str | None
+) -> dict[str, str]:
+    """Return the filters of GET /v1/audit."""
+    return _query(project=project, actor=actor) | _query(**{"from": since, "to": until})
+
+
+def list_audit(filters: Mapping[str, str], number: int, per_page: int) -> Call[Page[models.AuditRecord]]:
+    """GET /v1/audit."""
+    return Call("GET", "/v1/audit", call.page, {**filters, **_query(page=number, per_page=per_page)})

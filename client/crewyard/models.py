@@ -26,6 +26,7 @@ class Project(TypedDict):
     """A named container for the deployments of one crew."""
 
     name: str
+    created_by: str | None
     plan: str
     source: dict[str, Any] | None
     run: dict[str, Any] | None
@@ -116,6 +117,7 @@ class Deployment(DeploymentItem):
     """A deployment."""
 
     git_sha: str | None
+    created_by: str | None
     build_logs_url: str
     queue_position: NotRequired[int]
     waiting: NotRequired[Waiting]
@@ -155,6 +157,7 @@ class RunCreated(TypedDict):
     events_url: str
     completed_at: NotRequired[str | None]
     duration_ms: NotRequired[int | None]
+    created_by: NotRequired[str | None]
     started_at: NotRequired[str | None]
     queue_position: NotRequired[int]
     waiting: NotRequired[Waiting]
@@ -176,6 +179,7 @@ class Run(TypedDict):
     completed_at: str | None
     duration_ms: int | None
     started_at: str | None
+    created_by: str | None
     queue_position: NotRequired[int]
     waiting: NotRequired[Waiting]
     cancel_requested: NotRequired[bool]
@@ -208,6 +212,7 @@ class Key(TypedDict):
 
     id: str
     name: str
+    created_by: str | None
     scopes: list[Scope]
     projects: list[str] | None
     plan: str | None
@@ -260,3 +265,21 @@ Usage = TypedDict(
         "limits": list[LimitUse],
     },
 )
+
+
+class AuditRecord(TypedDict):
+    """A change made through the API, as its log has it."""
+
+    number: int
+    time: str
+    actor: str
+    remote: str
+    method: str
+    path: str
+    project: str | None
+    target: str | None
+    outcome: Literal["accepted", "failed", "pruned"]
+    code: str | None
+    request_id: str
+    previous: str
+    hash: str

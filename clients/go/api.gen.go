@@ -18,6 +18,27 @@ import (
 	openapi_types "github.com/oapi-codegen/runtime/types"
 )
 
+// Defines values for AuditRecordOutcome.
+const (
+	AuditRecordOutcomeAccepted AuditRecordOutcome = "accepted"
+	AuditRecordOutcomeFailed   AuditRecordOutcome = "failed"
+	AuditRecordOutcomePruned   AuditRecordOutcome = "pruned"
+)
+
+// Valid indicates whether the value is a known member of the AuditRecordOutcome enum.
+func (e AuditRecordOutcome) Valid() bool {
+	switch e {
+	case AuditRecordOutcomeAccepted:
+		return true
+	case AuditRecordOutcomeFailed:
+		return true
+	case AuditRecordOutcomePruned:
+		return true
+	default:
+		return false
+	}
+}
+
 // Defines values for DeploymentStatus.
 const (
 	DeploymentStatusActive     DeploymentStatus = "active"
@@ -630,6 +651,51 @@ type Artifact struct {
 	Url string `json:"url"`
 }
 
+// AuditRecord defines model for AuditRecord.
+type AuditRecord struct {
+	// Actor Who: `key:<id>`, `kubernetes:<user>`, `workflow:<repository>:…`; `service` for retention.
+	Actor string `json:"actor"`
+
+	// Code The error code of a failed call.
+	Code *string `json:"code"`
+
+	// Hash SHA-256 of the other fields as JSON with sorted keys, without spaces, in ASCII.
+	Hash string `json:"hash"`
+
+	// Method The method of the call.
+	Method string `json:"method"`
+
+	// Number Its number; counts from 1 without gaps.
+	Number int `json:"number"`
+
+	// Outcome accepted: recorded before the change; failed: the call failed after that record; pruned: records up to the number in `target` were removed, whose last hash is in `code`.
+	Outcome AuditRecordOutcome `json:"outcome"`
+
+	// Path The path of the call.
+	Path string `json:"path"`
+
+	// Previous The hash of the record before it; zeros for the first.
+	Previous string `json:"previous"`
+
+	// Project The project; null if the change concerns no single one.
+	Project *string `json:"project"`
+
+	// Remote The client's address.
+	Remote string `json:"remote"`
+
+	// RequestId The request id, as in X-Request-Id and the log.
+	RequestId string `json:"request_id"`
+
+	// Target The id or name of the object that is created or changed.
+	Target *string `json:"target"`
+
+	// Time When the request arrived.
+	Time time.Time `json:"time"`
+}
+
+// AuditRecordOutcome accepted: recorded before the change; failed: the call failed after that record; pruned: records up to the number in `target` were removed, whose last hash is in `code`.
+type AuditRecordOutcome string
+
 // BuildError Why it failed.
 type BuildError struct {
 	// DocsUrl The documentation of the reason; only if the installation sets it, and not in lists.
@@ -661,6 +727,9 @@ type Deployment struct {
 
 	// CreatedAt When it was created.
 	CreatedAt time.Time `json:"created_at"`
+
+	// CreatedBy Who created it through the API: `key:<id>`, `kubernetes:<user>`, `workflow:<repository>:…`; null for kubectl, the controller and earlier versions.
+	CreatedBy *string `json:"created_by"`
 
 	// Entrypoints Names of the crews or graphs of its configuration, of which a run can choose one as `entrypoint`; only if the configuration has names.
 	Entrypoints *[]string `json:"entrypoints,omitempty"`
@@ -853,6 +922,9 @@ type Key struct {
 	// CreatedAt When it was created.
 	CreatedAt time.Time `json:"created_at"`
 
+	// CreatedBy Who created it through the API: `key:<id>`, `kubernetes:<user>`, `workflow:<repository>:…`; null for kubectl, the controller and earlier versions.
+	CreatedBy *string `json:"created_by"`
+
 	// ExpiresAt When it expires; null if never.
 	ExpiresAt *time.Time `json:"expires_at"`
 
@@ -903,6 +975,9 @@ type KeyCreateScopes string
 type KeyCreated struct {
 	// CreatedAt When it was created.
 	CreatedAt time.Time `json:"created_at"`
+
+	// CreatedBy Who created it through the API: `key:<id>`, `kubernetes:<user>`, `workflow:<repository>:…`; null for kubectl, the controller and earlier versions.
+	CreatedBy *string `json:"created_by"`
 
 	// ExpiresAt When it expires; null if never.
 	ExpiresAt *time.Time `json:"expires_at"`
@@ -1005,6 +1080,9 @@ type Project struct {
 
 	// CreatedAt When it was created.
 	CreatedAt time.Time `json:"created_at"`
+
+	// CreatedBy Who created it through the API: `key:<id>`, `kubernetes:<user>`, `workflow:<repository>:…`; null for kubectl, the controller and earlier versions.
+	CreatedBy *string `json:"created_by"`
 
 	// Github Reports commit statuses and GitHub Deployments.
 	Github *struct {
@@ -1721,6 +1799,9 @@ type Run struct {
 	// CreatedAt When it was created.
 	CreatedAt time.Time `json:"created_at"`
 
+	// CreatedBy Who created it through the API: `key:<id>`, `kubernetes:<user>`, `workflow:<repository>:…`; null for kubectl, the controller and earlier versions.
+	CreatedBy *string `json:"created_by"`
+
 	// DeploymentId The deployment of the run; null while unknown.
 	DeploymentId *DeploymentId `json:"deployment_id"`
 
@@ -1791,6 +1872,9 @@ type RunCreated struct {
 
 	// CreatedAt When it was created.
 	CreatedAt time.Time `json:"created_at"`
+
+	// CreatedBy Who created it through the API: `key:<id>`, `kubernetes:<user>`, `workflow:<repository>:…`; null for kubectl, the controller and earlier versions.
+	CreatedBy *string `json:"created_by,omitempty"`
 
 	// DeploymentId The deployment of the run; null while unknown.
 	DeploymentId *DeploymentId `json:"deployment_id"`
@@ -2090,6 +2174,27 @@ type ListApiKeysParams struct {
 	PerPage *int `form:"per_page,omitempty" json:"per_page,omitempty"`
 }
 
+// ReadAuditLogParams defines parameters for ReadAuditLog.
+type ReadAuditLogParams struct {
+	// Project Only changes in this project.
+	Project *ProjectName `form:"project,omitempty" json:"project,omitempty"`
+
+	// Actor Only changes of this actor.
+	Actor *string `form:"actor,omitempty" json:"actor,omitempty"`
+
+	// From Only changes at or after this time.
+	From *string `form:"from,omitempty" json:"from,omitempty"`
+
+	// To Only changes before this time.
+	To *string `form:"to,omitempty" json:"to,omitempty"`
+
+	// Page Page number.
+	Page *int `form:"page,omitempty" json:"page,omitempty"`
+
+	// PerPage Items per page.
+	PerPage *int `form:"per_page,omitempty" json:"per_page,omitempty"`
+}
+
 // ListDeploymentsParams defines parameters for ListDeployments.
 type ListDeploymentsParams struct {
 	// Project A project's name.
@@ -2360,6 +2465,15 @@ type ClientInterface interface {
 	//
 	// Corresponds with GET /v1/api-keys/{id} (the `GetApiKey` operationId).
 	GetApiKey(ctx context.Context, id string, reqEditors ...RequestEditorFn) (*http.Response, error)
+
+	// ReadAuditLog Read the audit log
+	//
+	// List the changes made through the API, newest first; as JSON lines (Accept) all of them, oldest first.
+	//
+	// A caller who is admin of some projects sees the records of these.
+	//
+	// Corresponds with GET /v1/audit (the `ReadAuditLog` operationId).
+	ReadAuditLog(ctx context.Context, params *ReadAuditLogParams, reqEditors ...RequestEditorFn) (*http.Response, error)
 
 	// ListDeployments List deployments
 	//
@@ -2745,6 +2859,25 @@ func (c *Client) RevokeApiKey(ctx context.Context, id string, reqEditors ...Requ
 // Corresponds with GET /v1/api-keys/{id} (the `GetApiKey` operationId).
 func (c *Client) GetApiKey(ctx context.Context, id string, reqEditors ...RequestEditorFn) (*http.Response, error) {
 	req, err := NewGetApiKeyRequest(c.Server, id)
+	if err != nil {
+		return nil, err
+	}
+	req = req.WithContext(ctx)
+	if err := c.applyEditors(ctx, req, reqEditors); err != nil {
+		return nil, err
+	}
+	return c.Client.Do(req)
+}
+
+// ReadAuditLog Read the audit log
+//
+// List the changes made through the API, newest first; as JSON lines (Accept) all of them, oldest first.
+//
+// A caller who is admin of some projects sees the records of these.
+//
+// Corresponds with GET /v1/audit (the `ReadAuditLog` operationId).
+func (c *Client) ReadAuditLog(ctx context.Context, params *ReadAuditLogParams, reqEditors ...RequestEditorFn) (*http.Response, error) {
+	req, err := NewReadAuditLogRequest(c.Server, params)
 	if err != nil {
 		return nil, err
 	}
@@ -3603,6 +3736,120 @@ func NewGetApiKeyRequest(server string, id string) (*http.Request, error) {
 	queryURL, err := serverURL.Parse(operationPath)
 	if err != nil {
 		return nil, err
+	}
+
+	req, err := http.NewRequest(http.MethodGet, queryURL.String(), nil)
+	if err != nil {
+		return nil, err
+	}
+
+	return req, nil
+}
+
+// NewReadAuditLogRequest constructs an http.Request for the ReadAuditLog method
+func NewReadAuditLogRequest(server string, params *ReadAuditLogParams) (*http.Request, error) {
+	var err error
+
+	serverURL, err := url.Parse(server)
+	if err != nil {
+		return nil, err
+	}
+
+	operationPath := fmt.Sprintf("/v1/audit")
+	if operationPath[0] == '/' {
+		operationPath = "." + operationPath
+	}
+
+	queryURL, err := serverURL.Parse(operationPath)
+	if err != nil {
+		return nil, err
+	}
+
+	if params != nil {
+		// queryValues collects non-styled parameters (passthrough, JSON)
+		// that are safe to round-trip through url.Values.Encode().
+		queryValues := queryURL.Query()
+		// rawQueryFragments collects pre-encoded query fragments from
+		// styled parameters, preserving literal commas as delimiters
+		// per the OpenAPI spec (e.g. "color=blue,black,brown").
+		var rawQueryFragments []string
+
+		if params.Project != nil {
+
+			if queryFrag, err := runtime.StyleParamWithOptions("form", true, "project", *params.Project, runtime.StyleParamOptions{ParamLocation: runtime.ParamLocationQuery, Type: "string", Format: ""}); err != nil {
+				return nil, err
+			} else {
+				for _, qp := range strings.Split(queryFrag, "&") {
+					rawQueryFragments = append(rawQueryFragments, qp)
+				}
+			}
+
+		}
+
+		if params.Actor != nil {
+
+			if queryFrag, err := runtime.StyleParamWithOptions("form", true, "actor", *params.Actor, runtime.StyleParamOptions{ParamLocation: runtime.ParamLocationQuery, Type: "string", Format: ""}); err != nil {
+				return nil, err
+			} else {
+				for _, qp := range strings.Split(queryFrag, "&") {
+					rawQueryFragments = append(rawQueryFragments, qp)
+				}
+			}
+
+		}
+
+		if params.From != nil {
+
+			if queryFrag, err := runtime.StyleParamWithOptions("form", true, "from", *params.From, runtime.StyleParamOptions{ParamLocation: runtime.ParamLocationQuery, Type: "string", Format: ""}); err != nil {
+				return nil, err
+			} else {
+				for _, qp := range strings.Split(queryFrag, "&") {
+					rawQueryFragments = append(rawQueryFragments, qp)
+				}
+			}
+
+		}
+
+		if params.To != nil {
+
+			if queryFrag, err := runtime.StyleParamWithOptions("form", true, "to", *params.To, runtime.StyleParamOptions{ParamLocation: runtime.ParamLocationQuery, Type: "string", Format: ""}); err != nil {
+				return nil, err
+			} else {
+				for _, qp := range strings.Split(queryFrag, "&") {
+					rawQueryFragments = append(rawQueryFragments, qp)
+				}
+			}
+
+		}
+
+		if params.Page != nil {
+
+			if queryFrag, err := runtime.StyleParamWithOptions("form", true, "page", *params.Page, runtime.StyleParamOptions{ParamLocation: runtime.ParamLocationQuery, Type: "integer", Format: ""}); err != nil {
+				return nil, err
+			} else {
+				for _, qp := range strings.Split(queryFrag, "&") {
+					rawQueryFragments = append(rawQueryFragments, qp)
+				}
+			}
+
+		}
+
+		if params.PerPage != nil {
+
+			if queryFrag, err := runtime.StyleParamWithOptions("form", true, "per_page", *params.PerPage, runtime.StyleParamOptions{ParamLocation: runtime.ParamLocationQuery, Type: "integer", Format: ""}); err != nil {
+				return nil, err
+			} else {
+				for _, qp := range strings.Split(queryFrag, "&") {
+					rawQueryFragments = append(rawQueryFragments, qp)
+				}
+			}
+
+		}
+
+		if encoded := queryValues.Encode(); encoded != "" {
+			rawQueryFragments = append(rawQueryFragments, encoded)
+		}
+		queryURL.RawQuery = strings.Join(rawQueryFragments, "&")
 	}
 
 	req, err := http.NewRequest(http.MethodGet, queryURL.String(), nil)
@@ -5298,6 +5545,17 @@ type ClientWithResponsesInterface interface {
 	// Corresponds with GET /v1/api-keys/{id} (the `GetApiKey` operationId).
 	GetApiKeyWithResponse(ctx context.Context, id string, reqEditors ...RequestEditorFn) (*GetApiKeyResponse, error)
 
+	// ReadAuditLogWithResponse Read the audit log
+	//
+	// List the changes made through the API, newest first; as JSON lines (Accept) all of them, oldest first.
+	//
+	// A caller who is admin of some projects sees the records of these.
+	//
+	// Returns a wrapper object for the known response body format(s).
+	//
+	// Corresponds with GET /v1/audit (the `ReadAuditLog` operationId).
+	ReadAuditLogWithResponse(ctx context.Context, params *ReadAuditLogParams, reqEditors ...RequestEditorFn) (*ReadAuditLogResponse, error)
+
 	// ListDeploymentsWithResponse List deployments
 	//
 	// List the deployments of a project.
@@ -5836,6 +6094,60 @@ func (r GetApiKeyResponse) StatusCode() int {
 
 // ContentType is a convenience method to retrieve the Content-Type value from the HTTP response headers
 func (r GetApiKeyResponse) ContentType() string {
+	if r.HTTPResponse != nil {
+		return r.HTTPResponse.Header.Get("Content-Type")
+	}
+	return ""
+}
+
+type ReadAuditLogResponse struct {
+	Body         []byte
+	HTTPResponse *http.Response
+	// JSON200 the response for an HTTP 200 `application/json` response
+	JSON200 *struct {
+		Data       []AuditRecord `json:"data"`
+		Pagination Pagination    `json:"pagination"`
+	}
+	// JSONDefault the response for an HTTP default `application/json` response
+	JSONDefault *Error
+}
+
+// GetJSON200 returns the response for an HTTP 200 `application/json` response
+func (r ReadAuditLogResponse) GetJSON200() *struct {
+	Data       []AuditRecord `json:"data"`
+	Pagination Pagination    `json:"pagination"`
+} {
+	return r.JSON200
+}
+
+// GetJSONDefault returns the response for an HTTP default `application/json` response
+func (r ReadAuditLogResponse) GetJSONDefault() *Error {
+	return r.JSONDefault
+}
+
+// GetBody returns the raw response body bytes
+func (r ReadAuditLogResponse) GetBody() []byte {
+	return r.Body
+}
+
+// Status returns HTTPResponse.Status
+func (r ReadAuditLogResponse) Status() string {
+	if r.HTTPResponse != nil {
+		return r.HTTPResponse.Status
+	}
+	return http.StatusText(0)
+}
+
+// StatusCode returns HTTPResponse.StatusCode
+func (r ReadAuditLogResponse) StatusCode() int {
+	if r.HTTPResponse != nil {
+		return r.HTTPResponse.StatusCode
+	}
+	return 0
+}
+
+// ContentType is a convenience method to retrieve the Content-Type value from the HTTP response headers
+func (r ReadAuditLogResponse) ContentType() string {
 	if r.HTTPResponse != nil {
 		return r.HTTPResponse.Header.Get("Content-Type")
 	}
@@ -7397,6 +7709,23 @@ func (c *ClientWithResponses) GetApiKeyWithResponse(ctx context.Context, id stri
 	return ParseGetApiKeyResponse(rsp)
 }
 
+// ReadAuditLogWithResponse Read the audit log
+//
+// List the changes made through the API, newest first; as JSON lines (Accept) all of them, oldest first.
+//
+// A caller who is admin of some projects sees the records of these.
+//
+// Returns a wrapper object for the known response body format(s).
+//
+// Corresponds with GET /v1/audit (the `ReadAuditLog` operationId).
+func (c *ClientWithResponses) ReadAuditLogWithResponse(ctx context.Context, params *ReadAuditLogParams, reqEditors ...RequestEditorFn) (*ReadAuditLogResponse, error) {
+	rsp, err := c.ReadAuditLog(ctx, params, reqEditors...)
+	if err != nil {
+		return nil, err
+	}
+	return ParseReadAuditLogResponse(rsp)
+}
+
 // ListDeploymentsWithResponse List deployments
 //
 // List the deployments of a project.
@@ -8098,6 +8427,45 @@ func ParseGetApiKeyResponse(rsp *http.Response) (*GetApiKeyResponse, error) {
 			return nil, err
 		}
 		response.JSONDefault = &dest
+
+	}
+
+	return response, nil
+}
+
+// ParseReadAuditLogResponse parses an HTTP response from a ReadAuditLogWithResponse call
+func ParseReadAuditLogResponse(rsp *http.Response) (*ReadAuditLogResponse, error) {
+	bodyBytes, err := io.ReadAll(rsp.Body)
+	defer func() { _ = rsp.Body.Close() }()
+	if err != nil {
+		return nil, err
+	}
+
+	response := &ReadAuditLogResponse{
+		Body:         bodyBytes,
+		HTTPResponse: rsp,
+	}
+
+	switch {
+	case strings.Contains(rsp.Header.Get("Content-Type"), "json") && rsp.StatusCode == 200:
+		var dest struct {
+			Data       []AuditRecord `json:"data"`
+			Pagination Pagination    `json:"pagination"`
+		}
+		if err := json.Unmarshal(bodyBytes, &dest); err != nil {
+			return nil, err
+		}
+		response.JSON200 = &dest
+
+	case strings.Contains(rsp.Header.Get("Content-Type"), "json") && true:
+		var dest Error
+		if err := json.Unmarshal(bodyBytes, &dest); err != nil {
+			return nil, err
+		}
+		response.JSONDefault = &dest
+
+	case rsp.StatusCode == 200:
+		// Content-type (application/x-ndjson) unsupported
 
 	}
 

@@ -27,6 +27,7 @@ class KeyRow:
     expires_at: datetime | None = None
     revoked_at: datetime | None = None
     last_used_at: datetime | None = None
+    created_by: str | None = None
 
     def is_bound_to(self, project: str) -> bool:
         """Return whether the key names this project."""

@@ -38,6 +38,7 @@ class DeploymentRow:
     project: str
     status: str
     created_at: datetime
+    created_by: str | None
     activated_at: datetime | None
     built: bool
     preview: bool
@@ -265,6 +266,7 @@ def _values(deployment: objects.Deployment, version: int, owner: str | None) -> 
         "preview": deployment.preview,
         "activation": deployment.activation,
         "created_at": deployment.created,
+        "created_by": deployment.created_by,
         "error": None if deployment.error is None else dict(deployment.error),
         "spec": dict(deployment.spec),
         "plan": dict(deployment.plan),

@@ -26,6 +26,7 @@ class ProjectRow:
     uid: str
     ord: int
     created_at: datetime
+    created_by: str | None
     active: str | None
     activated_at: datetime | None
     spec: Mapping[str, Any]
@@ -108,6 +109,7 @@ class Projects:
                 "uid": project.uid,
                 "version": version,
                 "created_at": project.created,
+                "created_by": project.created_by,
                 "active": project.active,
                 "activated_at": parse_time(activated) if activated else None,
                 "spec": dict(project.spec),

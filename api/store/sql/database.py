@@ -7,7 +7,7 @@ it: a transaction that reads and then writes needs no other lock. Readers never 
 
 import asyncio
 from abc import ABC, abstractmethod
-from collections.abc import AsyncIterator
+from collections.abc import AsyncIterator, Awaitable, Callable
 from contextlib import AbstractAsyncContextManager, asynccontextmanager
 
 from sqlalchemy.ext.asyncio import AsyncConnection
@@ -16,9 +16,18 @@ from api.store.errors import StoreUnavailable
 from api.store.sql.schema import sequences
 from api.store.sql.upsert import increment_statement
 
+BeforeCommit = Callable[[AsyncConnection], Awaitable[Callable[[], None] | None]]
+"""Adds statements to a durable transaction; what it returns is called once that is committed."""
+
 
 class Database(ABC):
     """Reading and writing transactions."""
+
+    before_commit: BeforeCommit | None = None
+
+    async def _add_to_commit(self, connection: AsyncConnection) -> Callable[[], None]:
+        committed = None if self.before_commit is None else await self.before_commit(connection)
+        return committed or (lambda: None)
 
     @abstractmethod
     def read(self) -> AbstractAsyncContextManager[AsyncConnection]:

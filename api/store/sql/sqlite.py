@@ -62,9 +62,13 @@ class SqliteDatabase(Database):
             hold_write_lock(self._write_lock, CONNECTION_TIMEOUT_SECONDS),
             _translated(),
         ):
+            committed = None
             try:
                 async with _transaction(self._writer, brief, durable) as connection:
                     yield connection
+                    committed = await self._add_to_commit(connection) if durable else None
+                if committed is not None:
+                    committed()
             finally:
                 self._generation += 1
 

@@ -13,6 +13,7 @@ from api.http.query import Parameter
 from api.routing.endpoint import Endpoint, EndpointCall
 from api.store import ulid
 from api.store.blobs.direct_upload import import_upload
+from api.store.index.audit.change import describe
 from api.store.index.deployments import DeploymentRow
 from api.store.index.projects import ProjectRow
 from api.store.index.uploads import UploadRow
@@ -153,10 +154,12 @@ async def _ensure_object(
 ) -> DeploymentRow:
     """Create the object of that name if it does not exist and return its row."""
     services = call.services
+    describe(project.name, names.id_of(name))
     body = {
         "metadata": {
             "name": name,
             "labels": {names.LABEL_PROJECT: project.name},
+            "annotations": {names.ANNOTATION_CREATED_BY: call.caller.principal},
             "ownerReferences": [
                 {
                     "apiVersion": names.API_VERSION,

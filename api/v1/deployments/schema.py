@@ -3,9 +3,11 @@
 from api.http import casing
 from api.v1.fields import (
     CREATED_AT,
+    CREATED_BY,
     DEPLOYMENT_ID,
     DOCS_URL,
     EXAMPLE_DEPLOYMENT_ID,
+    EXAMPLE_PRINCIPAL,
     EXAMPLE_PROJECT_NAME,
     EXAMPLE_TIMESTAMP,
     EXAMPLE_URL,
@@ -93,6 +95,7 @@ DETAIL = response_object(
     "Deployment",
     {
         **_ITEM,
+        "created_by": CREATED_BY,
         "git_sha": described(nullable(TEXT), "The commit it was built from; null without one."),
         "build_logs_url": described(URL, "The URL of its build log."),
         "queue_position": {
@@ -132,6 +135,7 @@ CREATED_EXAMPLE = {
 ITEM_EXAMPLE = {**CREATED_EXAMPLE, "status": "active", "activated_at": EXAMPLE_TIMESTAMP}
 EXAMPLE = {
     **ITEM_EXAMPLE,
+    "created_by": EXAMPLE_PRINCIPAL,
     "git_sha": "1f7a7a4",
     "build_logs_url": f"{EXAMPLE_URL}/deployments/{EXAMPLE_DEPLOYMENT_ID}/logs",
 }

@@ -51,6 +51,7 @@ def detail(
         fields["error"] |= reason_links.link(docs_url, fields["error"].get("reason"))
     return {
         **fields,
+        "created_by": row.created_by,
         "git_sha": row.git_sha,
         "build_logs_url": f"{public_url}/v1/deployments/{fields['id']}/logs",
     }

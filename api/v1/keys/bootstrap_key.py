@@ -39,6 +39,10 @@ def _database(data: Path, database_url: str | None) -> Database:
     return SqliteDatabase(data / INDEX)
 
 
+BOOTSTRAP = "bootstrap"
+"""The creator of a key that the operator made without the API."""
+
+
 async def create_key(
     data: Path, namespace: str, database_url: str | None, name: str, now: datetime
 ) -> ApiKey:
@@ -47,7 +51,7 @@ async def create_key(
     try:
         new_key = api_keys.generate()
         body = {"name": name, "scopes": ["admin"], "plan": "enterprise"}
-        await ApiKeys(database, namespace, Notifier()).put(translate.row(new_key, body, now))
+        await ApiKeys(database, namespace, Notifier()).put(translate.row(new_key, body, BOOTSTRAP, now))
         return new_key
     finally:
         await database.close()

@@ -10,6 +10,7 @@ from api.http import pagination, responses
 from api.http.operation import empty_response, item_response, page_response
 from api.routing.endpoint import Endpoint, EndpointCall
 from api.store.index.api_keys import KeyRow
+from api.store.index.audit.change import describe
 from api.v1.keys import schema, view
 from crds import api_keys
 
@@ -46,7 +47,7 @@ async def create(call: EndpointCall) -> web.StreamResponse:
     await _check_plan(call)
     api_key = api_keys.generate()
     try:
-        row = view.row(api_key, body, now)
+        row = view.row(api_key, body, call.caller.principal, now)
     except (ValueError, OverflowError) as error:
         raise errors.invalid(
             "expires_at is not a valid time, for example 2027-01-01T00:00:00Z", "expires_at"
@@ -54,9 +55,15 @@ async def create(call: EndpointCall) -> web.StreamResponse:
     if row.expires_at is not None and row.expires_at <= now:
         raise errors.invalid("expires_at must be in the future", "expires_at")
     await _check_counts(call)
+    describe(_only_project(row), row.id)
     await services.store.keys.put(row)
     response_body = {**view.item(row), "key": api_key.text}
     return responses.item(response_body, 201, f"/v1/api-keys/{row.id}")
+
+
+def _only_project(row: KeyRow) -> str | None:
+    """Return the project of a key of one project; other keys concern the installation."""
+    return next(iter(row.projects)) if row.projects is not None and len(row.projects) == 1 else None
 
 
 def _check_projects(call: EndpointCall) -> None:
@@ -119,6 +126,7 @@ async def get(call: EndpointCall) -> web.StreamResponse:
 async def revoke(call: EndpointCall) -> web.StreamResponse:
     """Revoke a key immediately and end its open streams."""
     row = await _visible_key(call)
+    describe(_only_project(row), row.id)
     await call.services.store.keys.revoke(row.id, call.services.now())
     call.services.streams.revoke(row.id)
     return web.Response(status=204)

@@ -3,6 +3,8 @@
 from api.auth.scopes import SCOPES
 from api.v1.fields import (
     CREATED_AT,
+    CREATED_BY,
+    EXAMPLE_PRINCIPAL,
     EXAMPLE_PROJECT_NAME,
     EXAMPLE_TIMESTAMP,
     NAME_PATTERN,
@@ -73,6 +75,7 @@ _KEY: dict[str, Schema] = {
         nullable(TEXT), "The plan that limits its requests; null for the best plan of its projects."
     ),
     "created_at": CREATED_AT,
+    "created_by": CREATED_BY,
     "expires_at": described(nullable(TIMESTAMP), "When it expires; null if never."),
     "last_used_at": described(
         nullable(TIMESTAMP), "When it was last used, to about a minute; null if never."
@@ -95,6 +98,7 @@ EXAMPLE = {
     "projects": [EXAMPLE_PROJECT_NAME],
     "plan": None,
     "created_at": EXAMPLE_TIMESTAMP,
+    "created_by": EXAMPLE_PRINCIPAL,
     "expires_at": "2027-11-21T00:00:00Z",
     "last_used_at": None,
 }

@@ -19,12 +19,13 @@ def item(row: KeyRow) -> dict[str, Any]:
         "projects": None if row.projects is None else sorted(row.projects),
         "plan": row.plan,
         "created_at": timestamp(row.created_at),
+        "created_by": row.created_by,
         "expires_at": timestamp(row.expires_at),
         "last_used_at": timestamp(row.last_used_at),
     }
 
 
-def row(api_key: ApiKey, body: Mapping[str, Any], now: datetime) -> KeyRow:
+def row(api_key: ApiKey, body: Mapping[str, Any], creator: str, now: datetime) -> KeyRow:
     """Return the row of a generated key for a validated body. Raises ValueError for an invalid time."""
     projects, expires = body.get("projects"), body.get("expires_at")
     return KeyRow(
@@ -35,5 +36,6 @@ def row(api_key: ApiKey, body: Mapping[str, Any], now: datetime) -> KeyRow:
         projects=None if projects is None else frozenset(projects),
         plan=body.get("plan"),
         created_at=now,
+        created_by=creator,
         expires_at=None if expires is None else parse_time(expires),
     )

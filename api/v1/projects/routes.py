@@ -9,6 +9,7 @@ from api import errors
 from api.http import pagination, responses
 from api.http.operation import empty_response, item_response, page_response
 from api.routing.endpoint import Endpoint, EndpointCall
+from api.store.index.audit.change import describe
 from api.store.index.projects import ProjectRow
 from api.v1 import lookup
 from api.v1.projects import schema, view
@@ -59,7 +60,12 @@ async def create(call: EndpointCall) -> web.StreamResponse:
     call.caller.require_project(name, "name", call.scope)
     _require_admin(call, name, view.admin_fields(call.body))
     _check_plan(call, DEFAULT_PLAN)
-    metadata = {"name": name, "labels": {names.LABEL_PROJECT: name}}
+    describe(name, name)
+    metadata = {
+        "name": name,
+        "labels": {names.LABEL_PROJECT: name},
+        "annotations": {names.ANNOTATION_CREATED_BY: call.caller.principal},
+    }
     body = {"metadata": metadata, "spec": view.spec(call.body)}
     schedule_check.check_project_schedules(call, name, body["spec"])
     try:

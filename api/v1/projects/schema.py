@@ -5,8 +5,10 @@ from typing import Any
 from api.http import casing
 from api.v1.fields import (
     CREATED_AT,
+    CREATED_BY,
     DEPLOYMENT_ID,
     EXAMPLE_DEPLOYMENT_ID,
+    EXAMPLE_PRINCIPAL,
     EXAMPLE_PROJECT_NAME,
     EXAMPLE_TIMESTAMP,
     EXPLANATION,
@@ -34,6 +36,7 @@ DETAIL = response_object(
         "name": PROJECT_NAME,
         **{name: field if name == "plan" else nullable(field) for name, field in _CREATE_SPEC.items()},
         "created_at": CREATED_AT,
+        "created_by": CREATED_BY,
         "active_deployment_id": described(
             nullable(DEPLOYMENT_ID), "The active deployment; null before the first build."
         ),
@@ -77,6 +80,7 @@ EXAMPLE: dict[str, Any] = {
     "schedules": None,
     "retention": None,
     "created_at": EXAMPLE_TIMESTAMP,
+    "created_by": EXAMPLE_PRINCIPAL,
     "active_deployment_id": EXAMPLE_DEPLOYMENT_ID,
     "ready": {"status": True, "reason": "Resolved", "message": ""},
     "limited": None,

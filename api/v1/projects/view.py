@@ -22,6 +22,7 @@ def item(row: ProjectRow) -> dict[str, Any]:
         "plan": spec.get("plan") or DEFAULT_PLAN,
         **{field: spec.get(field) for field in map(casing.snake, SPEC["properties"]) if field != "plan"},
         "created_at": timestamp(row.created_at),
+        "created_by": row.created_by,
         "active_deployment_id": names.id_of(row.active) if row.active else None,
         "ready": {
             "status": {"True": True, "False": False}.get(str(ready.get("status"))),

@@ -10,6 +10,7 @@ from datetime import datetime
 from typing import Any
 
 from api.store.errors import Missing, StoreUnavailable
+from api.store.index.audit.change import describe
 from api.store.index.idempotency import Idempotency
 from api.store.index.runs import inputs
 from api.store.index.runs.runs import RunDetail, RunRequest, new_name
@@ -40,6 +41,7 @@ async def create_run(
     unless its object was seen or an idempotency key lets the client repeat the call.
     """
     generated_name = new_name()
+    describe(request.project, names.id_of(generated_name))
     try:
         name, accepted = await store.runs.create(request, now, idempotency, generated_name)
         row = await store.runs.get(name) if accepted is None else accepted.row
@@ -124,6 +126,7 @@ def manifest(row: RunDetail, project_uid: str, max_inline_bytes: int) -> dict[st
                 names.LABEL_DEPLOYMENT: str(row.deployment),
                 names.LABEL_MANAGED_BY: names.MANAGED_BY,
             },
+            **({"annotations": {names.ANNOTATION_CREATED_BY: row.created_by}} if row.created_by else {}),
             "ownerReferences": [
                 {
                     "apiVersion": PROJECT.api_version,

@@ -52,6 +52,7 @@ async def create(call: EndpointCall) -> web.StreamResponse:
         timeout=call.body.get("timeout"),
         config=call.body.get("config"),
         context=call.body.get("context"),
+        created_by=call.caller.principal,
     )
     row = await run_creation.create_run(
         services.store, services.kube, request, services.now(), idempotency_key

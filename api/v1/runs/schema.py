@@ -4,9 +4,11 @@ from api.http import casing
 from api.v1.fields import (
     COUNT,
     CREATED_AT,
+    CREATED_BY,
     DEPLOYMENT_ID,
     DOCS_URL,
     EXAMPLE_DEPLOYMENT_ID,
+    EXAMPLE_PRINCIPAL,
     EXAMPLE_PROJECT_NAME,
     EXAMPLE_RUN_ID,
     EXAMPLE_TIMESTAMP,
@@ -155,7 +157,7 @@ _STATE: dict[str, Schema] = {
     "error": _ERROR,
 }
 """Fields that a run has only in some states."""
-_OUTCOME = {**_END, "started_at": _STARTED_AT, **_STATE}
+_OUTCOME = {**_END, "created_by": CREATED_BY, "started_at": _STARTED_AT, **_STATE}
 _AWAITED = {name: field for name, field in _OUTCOME.items() if name != "input_requests"}
 CREATED = response_object("RunCreated", {**_BASE, **_REQUEST, **_AWAITED}, tuple(_AWAITED))
 """With the fields of the outcome only if the request prefers to wait."""
@@ -198,6 +200,7 @@ CREATED_EXAMPLE = {
 EXAMPLE = {
     **CREATED_EXAMPLE,
     **ITEM_EXAMPLE,
+    "created_by": EXAMPLE_PRINCIPAL,
     "started_at": "2026-11-21T10:00:00.500000Z",
     "output": {"report": "Two tides a day."},
 }

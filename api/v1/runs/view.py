@@ -48,6 +48,7 @@ def detail(
     and while it asks open `questions`; `cancel_requested` only until it has ended.
     """
     fields = {**item(row), **created(row, public_url), "started_at": timestamp(row.started_at)}
+    fields["created_by"] = row.created_by
     if position is not None:
         fields["queue_position"] = position
     if row.status == "pending" and row.waiting:

@@ -9,6 +9,7 @@ import click
 
 from crewyard import __version__
 from crewyard.cli.commands.artifacts import artifacts
+from crewyard.cli.commands.audit import audit
 from crewyard.cli.commands.deploy import deploy
 from crewyard.cli.commands.deployments import deployments, rollback
 from crewyard.cli.commands.env import env
@@ -60,6 +61,7 @@ for _command in (
     env,
     schedules,
     keys,
+    audit,
     usage,
     login,
     logout,

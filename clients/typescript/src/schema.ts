@@ -634,6 +634,28 @@ export interface paths {
         patch?: never;
         trace?: never;
     };
+    "/v1/audit": {
+        parameters: {
+            query?: never;
+            header?: never;
+            path?: never;
+            cookie?: never;
+        };
+        /**
+         * Read the audit log
+         * @description List the changes made through the API, newest first; as JSON lines (Accept) all of them, oldest first.
+         *
+         *     A caller who is admin of some projects sees the records of these.
+         */
+        get: operations["read_audit_log"];
+        put?: never;
+        post?: never;
+        delete?: never;
+        options?: never;
+        head?: never;
+        patch?: never;
+        trace?: never;
+    };
 }
 export type webhooks = Record<string, never>;
 export interface components {
@@ -660,6 +682,41 @@ export interface components {
              * @description Its download URL.
              */
             url: string;
+        };
+        /** AuditRecord */
+        AuditRecord: {
+            /** @description Its number; counts from 1 without gaps. */
+            number: number;
+            /**
+             * Format: date-time
+             * @description When the request arrived.
+             */
+            time: string;
+            /** @description Who: `key:<id>`, `kubernetes:<user>`, `workflow:<repository>:…`; `service` for retention. */
+            actor: string;
+            /** @description The client's address. */
+            remote: string;
+            /** @description The method of the call. */
+            method: string;
+            /** @description The path of the call. */
+            path: string;
+            /** @description The project; null if the change concerns no single one. */
+            project: string | null;
+            /** @description The id or name of the object that is created or changed. */
+            target: string | null;
+            /**
+             * @description accepted: recorded before the change; failed: the call failed after that record; pruned: records up to the number in `target` were removed, whose last hash is in `code`.
+             * @enum {string}
+             */
+            outcome: "accepted" | "failed" | "pruned";
+            /** @description The error code of a failed call. */
+            code: string | null;
+            /** @description The request id, as in X-Request-Id and the log. */
+            request_id: string;
+            /** @description The hash of the record before it; zeros for the first. */
+            previous: string;
+            /** @description SHA-256 of the other fields as JSON with sorted keys, without spaces, in ASCII. */
+            hash: string;
         };
         /**
          * BuildError
@@ -702,6 +759,8 @@ export interface components {
              */
             activated_at: string | null;
             error?: components["schemas"]["BuildError"];
+            /** @description Who created it through the API: `key:<id>`, `kubernetes:<user>`, `workflow:<repository>:…`; null for kubectl, the controller and earlier versions. */
+            created_by: string | null;
             /** @description The commit it was built from; null without one. */
             git_sha: string | null;
             /**
@@ -873,6 +932,8 @@ export interface components {
              * @description When it was created.
              */
             created_at: string;
+            /** @description Who created it through the API: `key:<id>`, `kubernetes:<user>`, `workflow:<repository>:…`; null for kubectl, the controller and earlier versions. */
+            created_by: string | null;
             /**
              * Format: date-time
              * @description When it expires; null if never.
@@ -917,6 +978,8 @@ export interface components {
              * @description When it was created.
              */
             created_at: string;
+            /** @description Who created it through the API: `key:<id>`, `kubernetes:<user>`, `workflow:<repository>:…`; null for kubectl, the controller and earlier versions. */
+            created_by: string | null;
             /**
              * Format: date-time
              * @description When it expires; null if never.
@@ -1161,6 +1224,8 @@ export interface components {
              * @description When it was created.
              */
             created_at: string;
+            /** @description Who created it through the API: `key:<id>`, `kubernetes:<user>`, `workflow:<repository>:…`; null for kubectl, the controller and earlier versions. */
+            created_by: string | null;
             /** @description The active deployment; null before the first build. */
             active_deployment_id: components["schemas"]["DeploymentId"] | null;
             ready: components["schemas"]["Ready"];
@@ -1611,6 +1676,8 @@ export interface components {
             completed_at: string | null;
             /** @description Run time of the crew in milliseconds; null before it finishes. */
             duration_ms: number | null;
+            /** @description Who created it through the API: `key:<id>`, `kubernetes:<user>`, `workflow:<repository>:…`; null for kubectl, the controller and earlier versions. */
+            created_by: string | null;
             /**
              * Format: date-time
              * @description When the crew started; null before.
@@ -1673,6 +1740,8 @@ export interface components {
             completed_at?: string | null;
             /** @description Run time of the crew in milliseconds; null before it finishes. */
             duration_ms?: number | null;
+            /** @description Who created it through the API: `key:<id>`, `kubernetes:<user>`, `workflow:<repository>:…`; null for kubectl, the controller and earlier versions. */
+            created_by?: string | null;
             /**
              * Format: date-time
              * @description When the crew started; null before.
@@ -3348,6 +3417,52 @@ export interface operations {
                         data: components["schemas"]["Usage"];
                     };
                     "text/csv": string;
+                };
+            };
+            /** @description A failure. */
+            default: {
+                headers: {
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/json": components["schemas"]["Error"];
+                };
+            };
+        };
+    };
+    read_audit_log: {
+        parameters: {
+            query?: {
+                /** @description Only changes in this project. */
+                project?: components["schemas"]["ProjectName"];
+                /** @description Only changes of this actor. */
+                actor?: string;
+                /** @description Only changes at or after this time. */
+                from?: string;
+                /** @description Only changes before this time. */
+                to?: string;
+                /** @description Page number. */
+                page?: number;
+                /** @description Items per page. */
+                per_page?: number;
+            };
+            header?: never;
+            path?: never;
+            cookie?: never;
+        };
+        requestBody?: never;
+        responses: {
+            /** @description A page, newest first, or JSON lines, oldest first. */
+            200: {
+                headers: {
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/json": {
+                        data: components["schemas"]["AuditRecord"][];
+                        pagination: components["schemas"]["Pagination"];
+                    };
+                    "application/x-ndjson": string;
                 };
             };
             /** @description A failure. */

@@ -57,6 +57,7 @@ def initial_columns(run: Run, max_input_bytes: int) -> dict[str, Any]:
         value, settings = None, {}
     return {
         "created_at": run.created,
+        "created_by": run.created_by,
         "input": JSON.NULL if value is None else dict(value),
         "entrypoint": run.spec.get("entrypoint"),
         "timeout": run.spec.get("timeout"),

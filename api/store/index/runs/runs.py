@@ -49,6 +49,7 @@ class RunDetail(RunRow):
     """A single run with its input and outcome."""
 
     uid: str | None
+    created_by: str | None
     input: Mapping[str, Any] | None
     """None if the object names an input that the API never received."""
     entrypoint: str | None
@@ -73,6 +74,7 @@ class RunRequest:
     timeout: str | None = None
     config: Mapping[str, Any] | None = None
     context: Mapping[str, Any] | None = None
+    created_by: str | None = None
 
 
 @dataclass(frozen=True)
@@ -108,6 +110,7 @@ _NEW = (
                     "project",
                     "deployment",
                     "created_at",
+                    "created_by",
                     "input",
                     "entrypoint",
                     "timeout",
@@ -203,6 +206,7 @@ class Runs:
                 "project": request.project,
                 "deployment": request.deployment,
                 "created_at": now,
+                "created_by": request.created_by,
                 "input": dict(request.input),
                 "entrypoint": request.entrypoint,
                 "timeout": request.timeout,

@@ -58,17 +58,19 @@ class PostgresDatabase(Database):
         """Implement `Database.write`. If the response to COMMIT is lost, check it on another connection."""
         end = time.monotonic() + TRANSACTION_TIMEOUT_SECONDS
         async with hold_write_lock(self._write_lock, TRANSACTION_TIMEOUT_SECONDS):
-            mark, pid = None, 0
+            mark, pid, committed = None, 0, _nothing
             try:
                 async with translate_errors(end - time.monotonic()), self._writer.connect() as connection:
                     await connection.execute(_TAKE_WRITE_LOCK)
                     yield connection
+                    committed = await self._add_to_commit(connection)
                     mark = await self._marks.write(connection)
                     pid = await _server_pid(connection)
                     await connection.commit()
             except StoreUnavailable:
                 if mark is None or not await self._is_committed(mark, pid):
                     raise
+            committed()
 
     async def _is_committed(self, mark: int, pid: int) -> bool:
         async with translate_errors(COMMIT_CHECK_SECONDS), self._appenders.connect() as connection:
@@ -94,6 +96,10 @@ class PostgresDatabase(Database):
         """Implement `Database.close`."""
         for pool in (self._writer, self._readers, self._appenders):
             await dispose(pool)
+
+
+def _nothing() -> None:
+    """Do nothing after a commit."""
 
 
 async def _server_pid(connection: AsyncConnection) -> int:

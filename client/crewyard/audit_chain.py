@@ -1,0 +1,48 @@
+"""Verification of the audit log's hash chain. Pure. Called by `crewyard audit --verify`."""
+
+import hashlib
+import json
+from collections.abc import Iterable, Mapping
+from typing import Any
+
+FIRST_PREVIOUS = "0" * 64
+PRUNED = "pruned"
+
+
+class AuditBroken(Exception):
+    """The log was changed; the message says where."""
+
+
+def digest(record: Mapping[str, Any]) -> str:
+    """Return the SHA-256 of a record without its hash: as JSON with sorted keys, no spaces, in ASCII."""
+    fields = {name: value for name, value in record.items() if name != "hash"}
+    return hashlib.sha256(json.dumps(fields, sort_keys=True, separators=(",", ":")).encode()).hexdigest()
+
+
+def verify(records: Iterable[Mapping[str, Any]], known: tuple[int, str] | None = None) -> tuple[int, str]:
+    """Check all records, the oldest first; return number and hash of the newest, (0, zeros) for an empty log.
+
+    `known` is what an earlier verification returned: the log must continue it. Without that, records removed
+    at the end, and a log that was rewritten as a whole, are not noticed. Raises AuditBroken.
+    """
+    number, previous, cut, start = 0, FIRST_PREVIOUS, None, None
+    for record in records:
+        if start is None:
+            start = (int(record["number"]) - 1, str(record["previous"]))
+            number, previous = start
+        if record["number"] != number + 1:
+            raise AuditBroken(f"record {number + 1} is missing: {record['number']} follows {number}")
+        if record["hash"] != digest(record):
+            raise AuditBroken(f"record {record['number']} was changed: its hash does not fit")
+        if record["previous"] != previous:
+            raise AuditBroken(f"record {record['number']} does not continue record {number}")
+        number, previous = int(record["number"]), str(record["hash"])
+        if known is not None and number == known[0] and previous != known[1]:
+            raise AuditBroken(f"record {number} is another one than at the last verification")
+        if record["outcome"] == PRUNED and record["actor"] == "service":
+            cut = (int(record["target"]), str(record["code"]))
+    if start is not None and start != (cut or (0, FIRST_PREVIOUS)):
+        raise AuditBroken(f"the records up to {start[0]} are missing, and retention did not remove them")
+    if known is not None and number < known[0]:
+        raise AuditBroken(f"the log ends with record {number}; the last verification saw record {known[0]}")
+    return number, previous

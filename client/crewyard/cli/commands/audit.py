@@ -1,0 +1,98 @@
+"""`crewyard audit`: the changes made through the API, their export, and the check of their chain."""
+
+import json
+import re
+from collections.abc import Iterable, Mapping
+from pathlib import Path
+from typing import Any
+
+import click
+
+from crewyard.audit_chain import AuditBroken, verify
+from crewyard.cli.context import CliContext, with_context
+from crewyard.cli.output import Column, display, field
+from crewyard.cli.pages import items
+
+_COLUMNS = (
+    field("number"),
+    field("time"),
+    field("actor"),
+    field("remote", "FROM"),
+    Column("CALL", lambda row: display(f"{row['method']} {row['path']}")),
+    field("target"),
+    Column("OUTCOME", lambda row: display(row["outcome"] + (f" ({row['code']})" if row["code"] else ""))),
+)
+_HEAD = re.compile(r"(\d+):([0-9a-f]{64})")
+EXIT_BROKEN = 1
+
+
+@click.command()
+@click.option("--project", "-p", metavar="NAME", help="Only changes in this project.")
+@click.option("--actor", metavar="WHO", help="Only changes of this actor, such as key:Xa81kd02Pq.")
+@click.option("--from", "since", metavar="TIME", help="Only changes since this time.")
+@click.option("--to", "until", metavar="TIME", help="Only changes before this time.")
+@click.option("--limit", type=click.IntRange(1), default=20, show_default=True, help="Maximum number.")
+@click.option("--export", is_flag=True, help="Print all as JSON lines, the oldest first.")
+@click.option("--verify", "verifies", is_flag=True, help="Check the hash chain of the whole log.")
+@click.option("--known", metavar="NUMBER:HASH", help="With --verify: what an earlier --verify printed.")
+@click.option(
+    "--file",
+    type=click.Path(exists=True, dir_okay=False, path_type=Path),
+    help="With --verify: check this export instead.",
+)
+@with_context
+def audit(
+    context: CliContext,
+    project: str | None,
+    actor: str | None,
+    since: str | None,
+    until: str | None,
+    limit: int,
+    export: bool,
+    verifies: bool,
+    known: str | None,
+    file: Path | None,
+) -> int:
+    """Show who changed what through the API, newest first; export it; verify it."""
+    if verifies:
+        if project or actor or since or until or export:
+            raise click.UsageError("--verify checks the whole log; leave the filters and --export out")
+        return _verify(context, known, file)
+    if known or file:
+        raise click.UsageError("--known and --file belong to --verify")
+    if export:
+        for line in context.client.export_audit(project, actor, since, until):
+            click.echo(line)
+        return 0
+    rows = items(
+        lambda page, size: context.client.list_audit(project, actor, since, until, page, size), limit
+    )
+    context.output.rows(rows, _COLUMNS, "No changes found.")
+    return 0
+
+
+def _verify(context: CliContext, known: str | None, file: Path | None) -> int:
+    head = None if known is None else _HEAD.fullmatch(known)
+    if known is not None and head is None:
+        raise click.BadParameter("must be NUMBER:HASH, as an earlier --verify printed", param_hint="--known")
+    lines: Iterable[str] = (
+        context.client.export_audit() if file is None else file.read_text("utf-8").splitlines()
+    )
+    try:
+        number, digest = verify(map(_record, lines), None if head is None else (int(head[1]), head[2]))
+    except AuditBroken as error:
+        context.output.status(f"crewyard: the audit log was changed: {error}", "red")
+        return EXIT_BROKEN
+    result = {"number": number, "hash": digest}
+    context.output.item(result, f"{number} records are intact. Keep this for --known: {number}:{digest}")
+    return 0
+
+
+def _record(line: str) -> Mapping[str, Any]:
+    try:
+        record = json.loads(line)
+        if isinstance(record, dict) and {"number", "hash", "previous", "outcome"} <= record.keys():
+            return record
+    except (ValueError, RecursionError):
+        pass
+    raise AuditBroken(f"{line[:60]!r} is not a record")
