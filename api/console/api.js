@@ -1,5 +1,6 @@
 // API client. Errors are ApiError; a 401 ends the session.
 
+import { setConnected } from "./connection.js";
 import { removeKey, key } from "./session.js";
 import { messages } from "./stream.js";
 
@@ -88,6 +89,14 @@ function nextTask() {
  * Reconnect after the last message, with exponential back-off.
  */
 export async function followStream(path, signal, onMessage, isLast) {
+  try {
+    await follow(path, signal, onMessage, isLast);
+  } finally {
+    setConnected(signal, true);
+  }
+}
+
+async function follow(path, signal, onMessage, isLast) {
   let id = "";
   for (let failures = 0; ; failures += 1) {
     const openedAt = performance.now(), controller = new AbortController(), abort = () => controller.abort();
@@ -101,6 +110,7 @@ export async function followStream(path, signal, onMessage, isLast) {
     try {
       const headers = id ? { "Last-Event-ID": id } : {};
       const response = await request("GET", path, { headers, signal: controller.signal, accept: "text/event-stream" });
+      setConnected(signal, true);
       if (response.status === 204) return;
       let until = performance.now() + WORK_PER_TASK_MS;
       for await (const message of messages(response.body, id, resetTimer)) {
@@ -115,6 +125,7 @@ export async function followStream(path, signal, onMessage, isLast) {
       }
     } catch (error) {
       if (signal.aborted) return;
+      setConnected(signal, false);
       if (error instanceof ApiError && error.status < 500 && error.status !== 429 && error.status !== 408) throw error;
       if (failures > 20) throw error;
     } finally {

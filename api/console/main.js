@@ -8,8 +8,10 @@ import { deployment } from "./deployment/deployment.js";
 import { keys } from "./settings/keys.js";
 import { project } from "./project/project.js";
 import { projects } from "./project/projects.js";
+import { compare } from "./run/compare.js";
 import { run } from "./run/run.js";
 import { runs } from "./run/runs.js";
+import { openSearch, watchShortcut } from "./search.js";
 import { signIn } from "./signin.js";
 
 route("/projects", projects);
@@ -18,6 +20,7 @@ route("/projects/:name/:tab", project);
 route("/deployments/:id", deployment);
 route("/runs", runs);
 route("/runs/:id", run);
+route("/runs/:id/compare", compare);
 route("/settings/api-keys", keys);
 
 const main = document.getElementById("main");
@@ -29,7 +32,7 @@ function navigation(path) {
   fill(top_, h("a", { class: "name", href: linkTo("projects") }, "Crewyard"),
     h("nav", { class: "row", "aria-label": "Main" }, link("Projects", "#/projects"), link("Runs", "#/runs"),
       link("Settings", "#/settings/api-keys")),
-    h("span", { class: "end" }, h("a", { href: "/docs" }, "API"),
+    h("span", { class: "end" }, h("button", { title: "Ctrl+K or /", onclick: openSearch }, "Search"), h("a", { href: "/docs" }, "API"),
       h("button", { onclick: () => { removeKey(); show(); } }, "Sign out")));
 }
 
@@ -66,5 +69,6 @@ async function show() {
 
 addEventListener("hashchange", () => { scrollTo(0, 0); show().then(() => main.focus({ preventScroll: true })); });
 addEventListener("signed-out", show);
+watchShortcut();
 show();
 dispatchEvent(new Event("ready"));

@@ -38,3 +38,12 @@ async def test_project(testbed, console, pictures):
     page = await console.show(f"#/projects/{story.PROJECT}")
     await expect(page.get_by_role("heading", name="Limits")).to_be_visible()
     await save(page, pictures / "console-project.png")
+
+
+async def test_compare(testbed, console, pictures):
+    await story.add_project(testbed)
+    await story.add_run(testbed)
+    await story.add_run(testbed, "run-other")
+    page = await console.show(f"#/runs/{story.RUN_ID}/compare")
+    await expect(page.get_by_role("heading", name="Output")).to_be_visible()
+    await save(page, pictures / "console-compare.png")

@@ -12,7 +12,7 @@ export async function deployment(container, { id }, _query, signal) {
   document.title = `${id} · Crewyard`;
   const path = `/v1/deployments/${encodeURIComponent(id)}`;
   const header = h("div");
-  const log = h("pre", { class: "log", tabindex: 0, "aria-label": "Build log" });
+  const log = h("pre", { class: "log", role: "log", tabindex: 0, "aria-label": "Build log" });
   const update = async () => fill(header, ...summary(await get(path, {}, signal), path, update));
   await update();
   fill(container, header, h("h2", {}, "Build log"), log);

@@ -102,7 +102,8 @@ function summary(details, path, update) {
     }
   } }, "Cancel");
   return [
-    h("div", { class: "spread" }, h("h1", {}, details.id), h("div", { class: "row" }, statusBadge(details.status), !finished && cancelButton)),
+    h("div", { class: "spread" }, h("h1", {}, details.id), h("div", { class: "row" }, statusBadge(details.status),
+      finished && details.project && h("a", { class: "button", href: linkTo("runs", details.id, "compare") }, "Compare"), !finished && cancelButton)),
     definitionList([
       ["Project", details.project && h("a", { href: linkTo("projects", details.project) }, details.project)],
       ["Deployment", details.deployment_id && h("a", { href: linkTo("deployments", details.deployment_id) }, details.deployment_id)],

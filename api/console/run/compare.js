@@ -1,0 +1,89 @@
+// Two runs of a project side by side: status, durations, tokens, steps, input and output.
+
+import { ApiError, followStream, get, list } from "../api.js";
+import { errorBox, fill, h, statusBadge, table } from "../dom.js";
+import { ago, duration, formatValue } from "../format.js";
+import { linkTo } from "../router.js";
+import { Steps, rowsOf } from "./steps.js";
+
+const TERMINAL_EVENTS = ["run.completed", "run.failed", "run.canceled"];
+const CHOICES = 50;
+
+export async function compare(container, { id }, query, signal) {
+  document.title = `Compare ${id} · Crewyard`;
+  const first = await get(`/v1/runs/${encodeURIComponent(id)}`, {}, signal);
+  const { data } = await list("/v1/runs", { project: first.project, per_page: CHOICES }, signal);
+  const others = data.filter((run) => run.id !== id && run.completed_at);
+  const older = others.find((run) => run.created_at < first.created_at) ?? others[0];
+  const other = query.with ?? older?.id;
+  const choice = h("select", { "aria-label": "Compare with", onchange: () => { location.hash = `${linkTo("runs", id, "compare")}?with=${choice.value}`; } },
+    others.map((run) => h("option", { value: run.id, selected: run.id === other }, `${run.id}, ${run.status}, ${duration(run.duration_ms)}, ${ago(run.created_at)}`)));
+  const body = h("div");
+  fill(container, h("h1", {}, "Compare runs"), h("p", { class: "row" }, h("a", { href: linkTo("runs", id) }, id), "with", others.length ? choice : ""), body);
+  if (!other) return void fill(body, h("p", { class: "quiet" }, "The project has no other run that has ended."));
+  if (!first.completed_at) return void fill(body, errorBox("The run has not ended yet.", h("a", { href: linkTo("runs", id) }, "Follow it")));
+  const second = await get(`/v1/runs/${encodeURIComponent(other)}`, {}, signal);
+  if (second.project !== first.project) throw new ApiError(400, { error: { message: "The runs are of different projects.", code: "invalid" } });
+  const trees = await Promise.all([first, second].map((run) => stepsOf(run.id, signal)));
+  fill(body, sideBySide([first, second], trees));
+}
+
+async function stepsOf(id, signal) {
+  const steps = new Steps();
+  await followStream(`/v1/runs/${encodeURIComponent(id)}/events`, signal, (message) => steps.add(message), ({ type }) => TERMINAL_EVENTS.includes(type));
+  return steps;
+}
+
+function sideBySide(runs, trees) {
+  const cells = (title, value) => [title, value(runs[0], trees[0]), value(runs[1], trees[1])];
+  const rows = [
+    cells("Status", (run) => statusBadge(run.status)), cells("Duration", (run) => duration(run.duration_ms)),
+    cells("Tokens in", (_, tree) => tree.run.promptTokens.toLocaleString()), cells("Tokens out", (_, tree) => tree.run.completionTokens.toLocaleString()),
+    cells("Created", (run) => ago(run.created_at)),
+    cells("Deployment", (run) => run.deployment_id && h("a", { href: linkTo("deployments", run.deployment_id) }, run.deployment_id)),
+    cells("Error", (run) => run.error && `${run.error.reason}: ${run.error.message ?? ""}`),
+  ];
+  const columns = (title) => [[title, (row) => row[0]], [runs[0].id, (row) => row[1]], [runs[1].id, (row) => row[2]]];
+  return [
+    table(columns(""), rows, ""), h("h2", {}, "Steps"),
+    table([...columns("Step"), ["Difference", (row) => row[3]]], stepRows(...trees), "No steps."),
+    ...["Input", "Output"].map((title) => [h("h2", {}, title), values(runs, title)]),
+  ];
+}
+
+/** Return rows `[name, first, second, difference]`: steps of the same path and place among those of that path. Pure. */
+export function stepRows(first, second) {
+  const [left, right] = [first, second].map(pathsOf);
+  return [...new Set([...left.keys(), ...right.keys()])].map((path) => {
+    const [a, b] = [left.get(path), right.get(path)], times = [a, b].map(timeOf);
+    const both = times[0] !== null && times[1] !== null, change = both ? times[1] - times[0] : null;
+    return [path, cell(a), cell(b), both ? `${change < 0 ? "−" : "+"}${duration(Math.abs(change))}` : null];
+  });
+}
+
+function pathsOf(steps) {
+  const paths = new Map(), counts = new Map(), names = [];
+  for (const { step, level, name, text } of rowsOf(steps.run)) {
+    names.length = level - 1;
+    names.push(text ? `${name}: ${text}` : name);
+    const path = names.slice(level > 1 ? 1 : 0).join(" › "), count = (counts.get(path) ?? 0) + 1;
+    counts.set(path, count);
+    paths.set(count > 1 ? `${path} (${count})` : path, step);
+  }
+  return paths;
+}
+
+function timeOf(step) {
+  return !step || step.start === null || step.end === null ? null : step.end - step.start;
+}
+
+function cell(step) {
+  return step ? `${duration(timeOf(step))}${step.status === "succeeded" ? "" : `, ${step.status}`}` : null;
+}
+
+function values(runs, title) {
+  const [a, b] = runs.map((run) => formatValue(run[title.toLowerCase()] ?? null));
+  const text = a === b ? [h("pre", { tabindex: 0 }, a), h("p", { class: "quiet" }, "The same in both.")] : [a, b].map((value, index) =>
+    h("section", {}, h("h3", {}, runs[index].id), h("pre", { tabindex: 0 }, value)));
+  return a === b ? text : h("div", { class: "pair" }, text);
+}

@@ -1,0 +1,69 @@
+// The search for ids and names: Ctrl+K or / opens it on every page.
+
+import { list } from "./api.js";
+import { fill, h, statusBadge } from "./dom.js";
+import { ago } from "./format.js";
+import { linkTo } from "./router.js";
+import { key } from "./session.js";
+
+const PER_KIND = 100, MAX_RESULTS = 20;
+const IDS = [[/^run[_-][a-z0-9]+$/i, "runs", "Run"], [/^dep[_-][a-z0-9]+$/i, "deployments", "Deployment"]];
+
+/** Open the search. */
+export function openSearch() {
+  if (!key() || document.querySelector("dialog[open]")) return;
+  const results = h("ul", { class: "results" }), status = h("p", { class: "quiet", role: "status" });
+  let found = [];
+  const input = h("input", { type: "search", "aria-label": "Search", placeholder: "Id or name of a project, a deployment, a run",
+    autocomplete: "off", oninput: () => show() });
+  const show = () => {
+    const rows = matching(found, input.value).slice(0, MAX_RESULTS);
+    fill(results, rows.map((row) => h("li", {}, h("a", { href: row.address, onclick: () => dialog.close() },
+      h("span", { class: "quiet" }, row.kind), " ", row.name, " ", row.status && statusBadge(row.status), h("span", { class: "quiet" }, ` ${row.note}`)))));
+    status.textContent = rows.length ? "" : "No project and none of the newest 100 runs has this in its name. A whole id always opens.";
+  };
+  const dialog = h("dialog", { class: "search", "aria-label": "Search", onclose: () => dialog.remove(), onkeydown: (event) => move(event, dialog) },
+    h("form", { onsubmit: (event) => { event.preventDefault(); results.querySelector("a")?.click(); } }, input), results, status);
+  document.body.append(dialog);
+  dialog.showModal();
+  input.focus();
+  everything().then((rows) => { found = rows; show(); }, () => { status.textContent = "The service is unreachable."; });
+}
+
+/** Open the search at Ctrl+K, and at / outside of fields. */
+export function watchShortcut() {
+  addEventListener("keydown", (event) => {
+    const typing = event.target instanceof Element && event.target.closest("input, textarea, select");
+    if (!((event.key === "k" && (event.ctrlKey || event.metaKey)) || (event.key === "/" && !typing))) return;
+    event.preventDefault();
+    openSearch();
+  });
+}
+
+async function everything() {
+  const [projects, runs] = await Promise.all(["/v1/projects", "/v1/runs"].map(async (path) => (await list(path, { per_page: PER_KIND })).data));
+  const active = projects.filter((project) => project.active_deployment_id);
+  return [
+    ...projects.map(({ name }) => ({ kind: "Project", name, address: linkTo("projects", name), note: "" })),
+    ...active.map(({ name, active_deployment_id: id }) => ({ kind: "Deployment", name: id, address: linkTo("deployments", id), note: `active in ${name}` })),
+    ...runs.map((run) => ({ kind: "Run", name: run.id, address: linkTo("runs", run.id), status: run.status, note: [run.project, ago(run.created_at)].join(" · ") })),
+  ];
+}
+
+/** Return the rows whose name or note has each word of a text; an id that is not listed is a row of its own. Pure. */
+export function matching(rows, text) {
+  const words = text.toLowerCase().split(/\s+/).filter(Boolean);
+  const some = rows.filter((row) => words.every((word) => `${row.name} ${row.note}`.toLowerCase().replace("-", "_").includes(word.replace("-", "_"))));
+  const id = text.trim(), known = IDS.find(([expression]) => expression.test(id));
+  if (some.length || !known) return some;
+  const name = id.replace("-", "_");
+  return [{ kind: known[2], name, address: linkTo(known[1], name), note: "" }];
+}
+
+function move(event, dialog) {
+  const step = { ArrowDown: 1, ArrowUp: -1 }[event.key];
+  if (!step) return;
+  const places = [...dialog.querySelectorAll("input, a")], next = places.indexOf(document.activeElement) + step;
+  places[Math.min(places.length - 1, Math.max(0, next))]?.focus();
+  event.preventDefault();
+}

@@ -1,0 +1,72 @@
+"""The search of the console, the comparison of runs, and a service that goes away, in a browser."""
+
+import pytest
+from playwright.async_api import expect
+
+from tests.browser import story
+
+
+@pytest.fixture
+async def tides(testbed, console):
+    """The console with a project, its history and a run."""
+    await story.add_history(testbed)
+    await story.add_run(testbed)
+    return console
+
+
+async def test_search_opens_by_key_and_finds_names_and_ids(tides):
+    page = await tides.show("#/runs")
+    await page.keyboard.press("/")
+    dialog = page.get_by_role("dialog", name="Search")
+    await expect(dialog.get_by_role("link")).to_have_count(15)
+    await page.keyboard.type("tides past11")
+    await expect(dialog.get_by_role("link")).to_have_count(1)
+    await page.keyboard.press("ArrowDown")
+    await page.keyboard.press("Enter")
+    await expect(page.get_by_role("heading", name="run_past11")).to_be_visible()
+    await page.keyboard.press("Control+k")
+    await page.keyboard.type("dep-second")
+    await expect(dialog.get_by_role("link")).to_have_count(1)
+    await page.keyboard.press("Enter")
+    await expect(page.get_by_role("heading", name="dep_second")).to_be_visible()
+    await expect(dialog).to_have_count(0)
+
+
+async def test_id_that_is_not_listed_is_opened(tides):
+    page = await tides.show("#/runs")
+    await page.get_by_role("button", name="Search").click()
+    await page.keyboard.type("run_gone")
+    await page.get_by_role("dialog").get_by_role("link").click()
+    await expect(page.get_by_role("alert")).to_contain_text("not found")
+
+
+async def test_two_runs_are_compared(testbed, tides):
+    await story.add_run(testbed, "run-other")
+    page = await tides.show(f"#/runs/{story.RUN_ID}/compare?with=run_other")
+    row = page.get_by_role("row").filter(has_text="Report writer: Write the report")
+    await expect(row.get_by_role("cell")).to_have_text(
+        ["Report writer: Write the report", "4.8 s", "4.8 s", "+0 ms"]
+    )
+    await page.get_by_label("Compare with").select_option(label=None, index=0)
+    await expect(page.get_by_role("row").filter(has_text="Duration")).to_contain_text("16.2 s")
+
+
+async def test_lost_connection_is_said_and_ends(testbed, console):
+    await story.add_project(testbed)
+    raw = await story.add_run(testbed, phase=None)
+    page, lose = console.page, True
+
+    async def answer(route):
+        await (route.abort() if lose else route.continue_())
+
+    # The stream of a service that is down: each connection fails until it is up again.
+    await page.route("**/events", answer)
+    await console.show(f"#/runs/{story.RUN_ID}")
+    note = page.locator("#connection")
+    await expect(note).to_contain_text("Reconnecting")
+    lose = False
+    await expect(page.get_by_role("listbox", name="Events")).to_contain_text("Report writer completed")
+    await expect(note).to_be_hidden()
+    result = {"outcome": "succeeded", "durationMs": 18000, "output": "1"}
+    await testbed.finish_run(raw, "Succeeded", durationMs=18000, result=result)
+    await expect(page.get_by_role("listbox", name="Events")).to_contain_text("completed after 18.0 s")
