@@ -120,6 +120,14 @@ def follow(run: RunProgress, console: Console) -> None:
         line = event_lines.line(message.event, data)
         if line is not None:
             console.log(line)
+        if message.event == "input.requested":
+            # No one answers in a workflow: fail now, not after a day.
+            prompt = event_lines.short(data.get("prompt"))
+            raise StepFailed(
+                f"The run {run.id} asks a person {prompt!r}, and no one answers in a workflow. Pass the "
+                "answer in the input, or start the run elsewhere. The run is canceled.",
+                title="InputRequired",
+            )
         if message.event in event_lines.FINAL_EVENTS:
             break
     for attempt in range(1, 31):

@@ -214,6 +214,10 @@ class AsyncClient:
         """Request cancellation of a run."""
         return await self._send(calls.cancel_run(run))
 
+    async def answer_run(self, run: str, request: str, value: object) -> models.InputReceived:
+        """Answer a question of a run: an id in its `input_requests`. The first answer counts."""
+        return await self._send(calls.answer_run(run, request, value))
+
     async def follow_run(self, run: str, after: int = 0) -> AsyncIterator[models.Event]:
         """Yield the events of a run with an id above `after` as they arrive, each once, to the last one."""
         path = calls.events_path(run)

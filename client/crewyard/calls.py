@@ -181,6 +181,12 @@ def cancel_run(identifier: str) -> Call[models.Run]:
     return Call("POST", f"/v1/runs/{_segment(identifier)}/cancel", call.data)
 
 
+def answer_run(identifier: str, request: str, value: object) -> Call[models.InputReceived]:
+    """POST /v1/runs/{id}/inputs/{request_id}."""
+    path = f"/v1/runs/{_segment(identifier)}/inputs/{_segment(request)}"
+    return Call("POST", path, call.data, body={"value": value}, repeatable=False)
+
+
 def list_events(identifier: str, number: int, per_page: int) -> Call[Page[models.Event]]:
     """GET /v1/runs/{id}/events, as JSON."""
     path = f"/v1/runs/{_segment(identifier)}/events"

@@ -145,6 +145,25 @@ class RunItem(TypedDict):
     duration_ms: int | None
 
 
+class InputRequest(TypedDict):
+    """A question that a run waits to have answered."""
+
+    request_id: str
+    prompt: str
+    schema: NotRequired[dict[str, Any]]
+    choices: NotRequired[list[Any]]
+    created_at: str
+    expires_at: str
+
+
+class InputReceived(TypedDict):
+    """The answer to a question was stored."""
+
+    request_id: str
+    received_at: str
+    by: str
+
+
 class RunCreated(TypedDict):
     """A run in the response of its creation; with its outcome only if the call waited for it."""
 
@@ -182,6 +201,7 @@ class Run(TypedDict):
     created_by: str | None
     queue_position: NotRequired[int]
     waiting: NotRequired[Waiting]
+    input_requests: NotRequired[list[InputRequest]]
     cancel_requested: NotRequired[bool]
     output: NotRequired[Any]
     error: NotRequired[RunError]

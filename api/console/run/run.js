@@ -1,5 +1,6 @@
 // A run: status, live timeline and events, input, output, artifacts, cancel and run again.
 
+import { Questions } from "../answer.js";
 import { change, followStream, get } from "../api.js";
 import { statusBadge, definitionList, fill, h, notify } from "../dom.js";
 import { ago, duration, waitingText } from "../format.js";
@@ -35,14 +36,16 @@ export async function run(container, { id }, _query, signal) {
     else showStep(panel, step, () => log.setFilter({ step }));
     reveal();
   });
+  const questions = new Questions(path, () => update());
   const update = async () => {
     details = await get(path, {}, signal);
     fill(header, ...summary(details, path, update));
     fill(again, runAgain(details));
+    questions.show(details.input_requests ?? []);
     if (showsRun) showRun(panel, details);
   };
   await update();
-  fill(container, header, again, h("div", { class: "beside" },
+  fill(container, header, questions.element, again, h("div", { class: "beside" },
     h("div", {}, h("h2", {}, "Timeline"), timeline.element, h("h2", {}, "Events"), log.element), panel),
   h("h2", {}, "Artifacts"), files);
   container.removeAttribute("aria-busy");
@@ -63,7 +66,7 @@ export async function run(container, { id }, _query, signal) {
     log.add(message);
     clock.see(message.data.timestamp);
     steps.add(message);
-    if (message.type === "run.started") update().catch(() => {});
+    if (message.type === "run.started" || message.type.startsWith("input.")) update().catch(() => {});
     if (message.type === "artifact") refreshArtifacts();
   }, (message) => TERMINAL_EVENTS.includes(message.type));
   if (signal.aborted) return;

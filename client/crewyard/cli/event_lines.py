@@ -26,7 +26,9 @@ def line(event: Event) -> str | None:
         return f"■ failed after {duration(data.get('duration_ms'))}: {reason}"
     if kind == "artifact":
         return f"+ {data.get('name')} ({size(data.get('size'))}{', partial' if data.get('partial') else ''})"
-    if kind == "usage":
+    if kind == "input.received":
+        return f"answered {data.get('request_id')} by {data.get('by')}"
+    if kind in ("usage", "input.requested"):
         return None
     return _other(kind, data)
 

@@ -1,11 +1,12 @@
 """`crewyard run`: start a run and follow it; the exit code is that of the run."""
 
 import json
+import sys
 from pathlib import Path
 
 import click
 
-from crewyard.cli import event_lines, json_object
+from crewyard.cli import event_lines, json_object, questions
 from crewyard.cli.commands.runs import COLUMNS
 from crewyard.cli.context import CANCELED, FAILED, CliContext, with_context
 from crewyard.errors import CrewyardError
@@ -44,6 +45,7 @@ def run(
 ) -> None:
     """Run a project's active deployment, or a deployment by its id, and follow its events.
 
+    A question of the crew is asked at the terminal, if there is one; else `crewyard runs answer` answers it.
     Ctrl-C stops following, not the run; `crewyard runs cancel` stops it.
     Exit codes: 0 succeeded, 1 failed, 4 canceled.
     """
@@ -62,9 +64,12 @@ def run(
         output.details(client.get_run(created["id"]), COLUMNS)
         return
     output.status(f"{created['id']} is {created['status']}", "bold")
+    interactive = not context.as_json and sys.stdin.isatty() and sys.stderr.isatty()
     try:
         for event in client.follow_run(created["id"]):
             output.item(event, event_lines.line(event))
+            if event["type"] == "input.requested":
+                questions.handle(context, created["id"], event["data"], interactive)
     except KeyboardInterrupt:
         output.status(f"\n{created['id']} is still running. Follow it: crewyard logs -f {created['id']}")
         output.status(f"Stop it: crewyard runs cancel {created['id']}")

@@ -1,9 +1,10 @@
-"""`crewyard runs`: list, show and cancel runs."""
+"""`crewyard runs`: list, show, answer and cancel runs."""
 
 import json
 
 import click
 
+from crewyard.cli import questions
 from crewyard.cli.context import CliContext, with_context
 from crewyard.cli.output import Column, age, display, duration, field, waiting
 from crewyard.cli.pages import items
@@ -49,6 +50,7 @@ def show(context: CliContext, run: str) -> None:
         columns.append(field("queue_position", "QUEUE POSITION"))
     if "waiting" in shown:
         columns.append(Column("WAITING", lambda row: waiting(row["waiting"])))
+    columns += [questions.column(request) for request in shown.get("input_requests", [])]
     if shown.get("cancel_requested"):
         columns.append(Column("CANCELING", lambda row: "yes"))
     if "output" in shown:
@@ -61,6 +63,24 @@ def show(context: CliContext, run: str) -> None:
         if "docs_url" in shown["error"]:
             columns.append(Column("DOCS", lambda row: row["error"]["docs_url"]))
     context.output.details(shown, (*COLUMNS, *columns))
+
+
+@runs.command("answer")
+@click.argument("run")
+@click.argument("answer", nargs=-1, required=True, metavar="[REQUEST] VALUE")
+@with_context
+def answer(context: CliContext, run: str, answer: tuple[str, ...]) -> None:
+    """Answer a question of a run, which `crewyard runs show` lists.
+
+    VALUE is one of the question's choices, text, or JSON where the question does not ask for text.
+    """
+    if len(answer) > 2:
+        raise click.UsageError("give the question's id and one value; quote a value that has spaces")
+    request = questions.open_request(context, run, answer[0] if len(answer) == 2 else None)
+    value = questions.answer_value(answer[-1], request.get("schema"), request.get("choices"))
+    context.output.item(
+        context.client.answer_run(run, request["request_id"], value), f"answered {request['request_id']}"
+    )
 
 
 @runs.command("cancel")

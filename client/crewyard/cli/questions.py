@@ -1,0 +1,73 @@
+"""Questions of a run at the terminal, and the value of an answer. Called by `run` and `runs answer`."""
+
+import json
+from collections.abc import Mapping
+from typing import Any
+
+import click
+
+from crewyard.cli.context import CliContext
+from crewyard.cli.output import Column
+from crewyard.errors import ApiError
+from crewyard.models import InputRequest
+
+
+def answer_value(text: str, schema: Mapping[str, Any] | None, choices: list[Any] | None) -> Any:
+    """Return the JSON value that a text stands for. Pure.
+
+    It is the choice that reads so, else the text itself if the schema wants text, else JSON, else the text.
+    """
+    for choice in choices or ():
+        if text in (choice, json.dumps(choice, ensure_ascii=False)):
+            return choice
+    if (schema or {}).get("type") == "string":
+        return text
+    try:
+        return json.loads(text)
+    except (ValueError, RecursionError):
+        return text
+
+
+def column(request: InputRequest) -> Column:
+    """Return the column that shows a question."""
+    return Column(f"QUESTION {request['request_id']}", lambda _: request["prompt"])
+
+
+def open_request(context: CliContext, run: str, request: str | None) -> InputRequest:
+    """Return an open question of the run: the only one if `request` is None. Raises UsageError."""
+    waiting = context.client.get_run(run).get("input_requests", [])
+    if request is None and len(waiting) == 1:
+        return waiting[0]
+    for item in waiting:
+        if item["request_id"] == request:
+            return item
+    ids = ", ".join(item["request_id"] for item in waiting)
+    if request is None and waiting:
+        raise click.UsageError(f"{run} asks several questions, {ids}: name one of them")
+    asks = f"it asks {ids}" if waiting else "it asks none now"
+    raise click.UsageError(f"{run} has no open question{f' {request}' if request else ''}; {asks}")
+
+
+def handle(context: CliContext, run: str, data: Mapping[str, Any], interactive: bool) -> None:
+    """Ask the question of an event at the terminal, or print how to answer it."""
+    request_id = str(data.get("request_id"))
+    if not interactive:
+        context.output.status(f"{run} asks: {data.get('prompt')}", "bold")
+        context.output.status(f"Answer it: crewyard runs answer {run} {request_id} VALUE")
+        return
+    while True:
+        try:
+            request = open_request(context, run, request_id)
+        except click.UsageError:
+            return  # answered elsewhere meanwhile
+        context.output.status(request["prompt"], "bold")
+        choices = request.get("choices")
+        shown = f" [{', '.join(map(str, choices))}]" if choices else ""
+        text = click.prompt(f"Answer{shown}", default="", show_default=False, err=True)
+        try:
+            context.client.answer_run(run, request_id, answer_value(text, request.get("schema"), choices))
+        except ApiError as error:
+            context.output.status(str(error))
+            if error.status == 400:
+                continue
+        return
