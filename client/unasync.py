@@ -20,6 +20,7 @@ REPLACEMENTS = (
     ),
     (r"\bAwaitable\[T\]", "T"),
     (r"\bAsyncClient\b", "Client"),
+    (r"\bAsyncRunCalls\b", "RunCalls"),
     (r"\bAsyncIterator\b", "Iterator"),
     (r"\bAsyncIterable\b", "Iterable"),
     (r"\basynccontextmanager\b", "contextmanager"),

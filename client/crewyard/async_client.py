@@ -39,6 +39,7 @@ class AsyncClient:
         self.settings = settings or resolve(url, api_key)
         self._waiting = waiting
         self._http = httpx.AsyncClient(timeout=exchange.timeouts(timeout))
+        self.runs = AsyncRunCalls(self)
 
     async def __aenter__(self) -> Self:
         return self
@@ -379,3 +380,18 @@ class AsyncClient:
                     raise failure
             self._waiting(failure, pause)
             await asyncio.sleep(pause)
+
+
+class AsyncRunCalls:
+    """Calls that follow one run to its end: `client.runs.wait` and `client.runs.follow`."""
+
+    def __init__(self, client: AsyncClient) -> None:
+        self._client = client
+
+    async def wait(self, run: str, timeout: float | None = None) -> models.Run:
+        """Return a run once it has ended. Raises TimeoutError after `timeout` seconds (None: no limit)."""
+        return await self._client.wait_run(run, timeout)
+
+    def follow(self, run: str, after: int = 0) -> AsyncIterator[models.Event]:
+        """Yield the events of a run with an id above `after` as they arrive, each once, to the last one."""
+        return self._client.follow_run(run, after)

@@ -39,6 +39,7 @@ class Client:
         self.settings = settings or resolve(url, api_key)
         self._waiting = waiting
         self._http = httpx.Client(timeout=exchange.timeouts(timeout))
+        self.runs = RunCalls(self)
 
     def __enter__(self) -> Self:
         return self
@@ -379,3 +380,18 @@ class Client:
                     raise failure
             self._waiting(failure, pause)
             time.sleep(pause)
+
+
+class RunCalls:
+    """Calls that follow one run to its end: `client.runs.wait` and `client.runs.follow`."""
+
+    def __init__(self, client: Client) -> None:
+        self._client = client
+
+    def wait(self, run: str, timeout: float | None = None) -> models.Run:
+        """Return a run once it has ended. Raises TimeoutError after `timeout` seconds (None: no limit)."""
+        return self._client.wait_run(run, timeout)
+
+    def follow(self, run: str, after: int = 0) -> Iterator[models.Event]:
+        """Yield the events of a run with an id above `after` as they arrive, each once, to the last one."""
+        return self._client.follow_run(run, after)

@@ -281,3 +281,24 @@ def test_the_default_directory_is_of_the_run(service, tmp_path, monkeypatch):
     monkeypatch.chdir(tmp_path)
     assert call(["artifacts", "run_a", "--download"]) == 0
     assert (tmp_path / "artifacts-run_a/a.txt").read_bytes() == b"x"
+
+
+def test_a_run_is_awaited_until_it_has_ended(service):
+    states = [{"id": "run_a", "status": status} for status in ("pending", "running", "succeeded")]
+    service.responses["GET", "/v1/runs/run_a"] = [(200, {}, {"data": state}) for state in states]
+    with Client() as crewyard:
+        assert crewyard.runs.wait("run_a")["status"] == "succeeded"
+    assert len(service.requests) == 3
+
+
+def test_waiting_for_a_run_ends_after_the_timeout(service):
+    service.responses["GET", "/v1/runs/run_a"] = [(200, {}, {"data": {"id": "run_a", "status": "running"}})]
+    with Client() as crewyard, pytest.raises(TimeoutError, match="run_a is running after 0 s"):
+        crewyard.runs.wait("run_a", timeout=0)
+
+
+def test_the_preference_to_wait_is_sent(service):
+    service.responses["POST", "/v1/runs"] = [(201, {}, {"data": {"id": "run_a", "status": "succeeded"}})]
+    with Client() as crewyard:
+        crewyard.start_run("demo", wait=30)
+    assert service.requests[0][2]["Prefer"] == "wait=30"
