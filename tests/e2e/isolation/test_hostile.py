@@ -181,7 +181,7 @@ async def traps(
                 "kubelet": (host_address, 10250),
                 "registry": (host_address, 5000),
                 "controller": (by_component["controller"], 9090),
-                "facade_by_another_port": (by_component["api"], 9090),
+                "api_by_another_port": (by_component["api"], 9090),
                 "neighbour": (neighbour, 7000),
                 "neighbour_by_udp": (neighbour, 7000),
                 "etcd": (host_address, 2379),
@@ -207,7 +207,7 @@ async def inputs(testbed: E2eTestbed, hostile: BuiltCrew, traps: ForbiddenListen
         "project": hostile.project,
         "other": other,
         "other_token": token,
-        "facade": api_url,
+        "api": api_url,
         "token_like": token[:20][::-1],
         "places": traps.places,
     }
@@ -223,7 +223,7 @@ NOT_COMPARED = {
     *("post_events", "post_events_of_another", "post_own_result", "post_result_of_another"),
     *("artifacts_of_another", "put_an_artifact_of_another", "variables_of_the_project"),
     *("runs_of_everybody", "a_run_of_its_own"),
-    *("reach_controller", "reach_facade_by_another_port", "reach_host_by_ipv6"),
+    *("reach_controller", "reach_api_by_another_port", "reach_host_by_ipv6"),
 }
 ATTEMPTS = 95
 """All in tests/e2e/isolation/hostile: one that is not made is a failure."""

@@ -40,7 +40,7 @@ NOT_COMPARED = {
     *("list_all_repositories", "push_with_a_token_without_a_signature", "push_with_a_token_for_pulling"),
     *("push_with_a_token_of_another_kind_of_signature", "push_with_other_claims_under_a_true_signature"),
     *("plant_a_tag_in_base", "plant_a_tag_in_service"),
-    *("reach_facade_by_another_port", "reach_controller_by_another_port"),
+    *("reach_api_by_another_port", "reach_controller_by_another_port"),
     *("secrets_in_command_lines", "processes_of_other_containers"),
 }
 FREE = """
@@ -163,7 +163,7 @@ async def places(testbed: E2eTestbed, two: TwoProjects, host_address: str) -> As
                     "etcd": (host_address, 2379),
                     "metadata": (METADATA, 80),
                     "neighbour": (seen["status"]["podIP"], 7000),
-                    "facade_by_another_port": (by["api"]["status"]["podIP"], 9090),
+                    "api_by_another_port": (by["api"]["status"]["podIP"], 9090),
                     "controller_by_another_port": (by["controller"]["status"]["podIP"], 8080),
                 },
                 "registry": (host_address, 5000),
@@ -177,7 +177,7 @@ async def places(testbed: E2eTestbed, two: TwoProjects, host_address: str) -> As
                 "doomed": {**digests, "base": NOWHERE, "service": NOWHERE},
                 "tags": {"own": deps, "other": deps, "base": "3.11-slim", "service": "latest"},
                 "layer": layer["digest"],
-                "facade": "http://crewyard-api.crewyard-system.svc:8080",
+                "api": "http://crewyard-api.crewyard-system.svc:8080",
                 "controller": f"http://{by['controller']['status']['podIP']}:9090",
                 "other": two.built.replace("_", "-", 1),
                 "other_project": two.other.project,

@@ -12,7 +12,7 @@ import pytest
 from aiohttp.test_utils import TestClient, TestServer
 from kubernetes.aio import client as kubernetes
 
-from api import app as facade
+from api import app
 from api.auth.api_keys import StoredKey
 from api.config import parse
 from api.services import SERVICES
@@ -253,7 +253,7 @@ async def testbed(tmp_path, clock, empty, settings) -> AsyncIterator[ApiTestbed]
     connection = KubeClient(kubernetes.ApiClient(place), config.namespace)
     text, record = key("admin")
     ring = {record.key_id: record}
-    application = facade.make_client_app(config, store, connection, ring, lambda: clock[0])
+    application = app.make_client_app(config, store, connection, ring, lambda: clock[0])
     async with TestClient(TestServer(application)) as client:
         yield ApiTestbed(client, store, text, ring, clock)
     await connection.close()

@@ -38,7 +38,7 @@ def _make(name, way):
 
 for place in (
     *("apiserver", "apiserver_by_its_service", "kubelet", "etcd", "registry", "controller", "metadata"),
-    *("neighbour", "host_service", "host_by_another_address", "host_by_ipv6", "facade_by_another_port"),
+    *("neighbour", "host_service", "host_by_another_address", "host_by_ipv6", "api_by_another_port"),
 ):
     _make(place, _connect)
 _make("neighbour_by_udp", _say)

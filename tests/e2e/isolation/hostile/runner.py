@@ -167,7 +167,7 @@ def _call(inputs, method, path, body=None, token=None, **more):
     if token:
         headers["Authorization"] = f"Bearer {token}"
     data = None if body is None else json.dumps(body).encode()
-    request = urllib.request.Request(inputs["facade"] + path, data, headers, method=method)
+    request = urllib.request.Request(inputs["api"] + path, data, headers, method=method)
     try:
         with urllib.request.urlopen(request, timeout=10) as answer:
             excerpt = answer.read(200)

@@ -21,7 +21,7 @@ for place in (
     "etcd",
     "metadata",
     "neighbour",
-    "facade_by_another_port",
+    "api_by_another_port",
     "controller_by_another_port",
 ):
     _reach(place)

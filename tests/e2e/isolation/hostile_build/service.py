@@ -26,7 +26,7 @@ def write_the_log_of_another_build(places):
     chunk = {"seq": 1, "text": "forged line\n"}
     body = {"pod": "forged", "container": "assemble", "chunks": [chunk]}
     return _call(
-        places, "POST", f"{places['facade']}/internal/v1/builds/{places['other']}/logs", body, _forged(places)
+        places, "POST", f"{places['api']}/internal/v1/builds/{places['other']}/logs", body, _forged(places)
     )
 
 
@@ -34,14 +34,14 @@ def write_the_log_of_another_build(places):
 def write_the_log_of_another_build_without_a_token(places):
     chunk = {"seq": 1, "text": "forged line\n"}
     body = {"pod": "forged", "container": "assemble", "chunks": [chunk]}
-    address = f"{places['facade']}/internal/v1/builds/{places['other']}/logs"
+    address = f"{places['api']}/internal/v1/builds/{places['other']}/logs"
     return _call(places, "POST", address, body, places.get("token", ""))
 
 
 @attempt
 def read_the_source_of_another_build(places):
     return _call(
-        places, "GET", f"{places['facade']}/internal/v1/uploads/{places['upload']}", None, _forged(places)
+        places, "GET", f"{places['api']}/internal/v1/uploads/{places['upload']}", None, _forged(places)
     )
 
 
@@ -55,16 +55,16 @@ def answer_for_another_build(places):
 
 @attempt
 def list_all_projects(places):
-    return _call(places, "GET", f"{places['facade']}/v1/projects", None, places.get("key", ""))
+    return _call(places, "GET", f"{places['api']}/v1/projects", None, places.get("key", ""))
 
 
 @attempt
 def names_of_the_variables_of_another_project(places):
-    address = f"{places['facade']}/v1/projects/{places['other_project']}/env"
+    address = f"{places['api']}/v1/projects/{places['other_project']}/env"
     return _call(places, "GET", address, None, places.get("key") or places["made_up"])
 
 
 @attempt
 def deploy_to_another_project(places):
     body = {"project": places["other_project"], "size": 100}
-    return _call(places, "POST", f"{places['facade']}/v1/uploads", body, places.get("key", ""))
+    return _call(places, "POST", f"{places['api']}/v1/uploads", body, places.get("key", ""))
