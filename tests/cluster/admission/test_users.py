@@ -1,0 +1,159 @@
+"""What kubectl users may name: entrypoints that are code, and Secrets, as the API allows it to its users."""
+
+import asyncio
+import secrets
+from collections.abc import AsyncIterator
+from pathlib import Path
+from typing import Any
+
+import pytest
+import yaml
+from kubernetes.aio import client
+
+from crds.kinds import PROJECT, RUN
+from kube import errors
+from kube.client import KubeClient
+from tests.cluster.admission.conftest import GROUP, PLURALS, RBAC
+
+FILE = Path(__file__).parents[3] / "manifests" / "base" / "users.yaml"
+TIMEOUT_SECONDS = 60
+OWN = {"apiGroups": ["crewyard.dev"], "resources": ["projects", "runs"], "verbs": ["create", "get", "patch"]}
+GIT = {"url": "https://good.example/x.git", "suspend": True}
+
+
+async def account(kube: KubeClient, name: str, *rules: dict[str, Any]) -> KubeClient:
+    """Return a client of a new ServiceAccount that has these rules in the test namespace."""
+    here = f"/api/v1/namespaces/{kube.namespace}/serviceaccounts"
+    await kube.call("POST", here, body={"metadata": {"name": name}})
+    body = {"apiVersion": "authentication.k8s.io/v1", "kind": "TokenRequest", "spec": {}}
+    created = await kube.call("POST", f"{here}/{name}/token", body=body)
+    collection = f"/apis/{RBAC}/v1/namespaces/{kube.namespace}"
+    await kube.call("POST", f"{collection}/roles", body={"metadata": {"name": name}, "rules": list(rules)})
+    binding = {
+        "metadata": {"name": name},
+        "roleRef": {"apiGroup": RBAC, "kind": "Role", "name": name},
+        "subjects": [{"kind": "ServiceAccount", "name": name, "namespace": kube.namespace}],
+    }
+    await kube.call("POST", f"{collection}/rolebindings", body=binding)
+    configuration = kube._api.configuration
+    settings = client.Configuration()
+    settings.host, settings.ssl_ca_cert = configuration.host, configuration.ssl_ca_cert
+    settings.api_key = {"authorization": created["status"]["token"]}
+    settings.api_key_prefix = {"authorization": "Bearer"}
+    return KubeClient(client.ApiClient(settings), kube.namespace)
+
+
+@pytest.fixture
+async def clients(kube: KubeClient) -> AsyncIterator[tuple[KubeClient, KubeClient]]:
+    """A user who may only write Projects and Runs, and one who may also deploy and read the Secret `mine`."""
+    name, created = f"test-{secrets.token_hex(4)}", []
+    deploys = {"apiGroups": ["crewyard.dev"], "resources": ["deployments"], "verbs": ["create"]}
+    reads = {"apiGroups": [""], "resources": ["secrets"], "resourceNames": ["mine"], "verbs": ["get"]}
+    weak, strong = await account(kube, "weak", OWN), await account(kube, "strong", OWN, deploys, reads)
+    try:
+        for item in yaml.safe_load_all(FILE.read_text()):
+            item["metadata"]["name"] = name
+            if item["kind"].endswith("Binding"):
+                item["spec"]["policyName"] = name
+                here = {"kubernetes.io/metadata.name": kube.namespace}
+                item["spec"]["matchResources"]["namespaceSelector"]["matchLabels"] = here
+            collection = f"{GROUP}/{PLURALS[item['kind']]}"
+            await kube.call("POST", collection, body=item)
+            created.append(f"{collection}/{name}")
+        async with asyncio.timeout(TIMEOUT_SECONDS):
+            # The apiserver applies a new policy, and its authorizer a new role, with a delay.
+            while (
+                await refusal(weak, RUN, "run-0", {"project": "p", "entrypoint": "os:environ.copy"}) != "code"
+            ):
+                await asyncio.sleep(0.1)
+            while await refusal(strong, RUN, "run-0", {"project": "p", "entrypoint": "os:environ.copy"}):
+                await asyncio.sleep(0.1)
+            while await refusal(strong, PROJECT, "p0", {"build": {"secretRef": {"name": "mine"}}}):
+                await asyncio.sleep(0.1)
+        yield weak, strong
+    finally:
+        await weak.close()
+        await strong.close()
+        for path in created:
+            await kube.call("DELETE", path)
+
+
+async def refusal(kube: KubeClient, kind: Any, name: str, spec: dict[str, Any], method: str = "POST") -> str:
+    """Return which rule refuses an object in a dry run: `code`, `Secret NAME`, the role's; empty if none."""
+    body: dict[str, Any] = {"spec": spec}
+    if method == "POST":
+        body |= {"apiVersion": kind.api_version, "kind": kind.name, "metadata": {"name": name}}
+    path = kind.path(kube.namespace, None if method == "POST" else name)
+    content = "application/json" if method == "POST" else "application/merge-patch+json"
+    try:
+        await kube.call(method, path, {"dryRun": "All"}, body, content)
+    except errors.KubeForbidden as error:
+        if "entrypoint: names code" in error.message:
+            return "code"
+        if "must be allowed to get it" in error.message:
+            return "Secret " + error.message.split("someone who may get ")[1]
+        return f"role: {error.message}"
+    return ""
+
+
+CODE = ["os:environ.copy", "main.py", "flow.yaml"]
+
+
+@pytest.mark.parametrize("entrypoint", CODE)
+async def test_an_entrypoint_that_is_code_needs_the_permission_to_deploy(clients, entrypoint):
+    weak, strong = clients
+    spec = {"project": "p", "entrypoint": entrypoint}
+    assert await refusal(weak, RUN, "run-a", spec) == "code"
+    assert await refusal(strong, RUN, "run-a", spec) == ""
+    for allowed in ({"project": "p"}, {"project": "p", "entrypoint": "research"}):
+        assert await refusal(weak, RUN, "run-a", allowed) == ""
+
+
+REFERENCES = {
+    "git": lambda name: {"source": {"git": {**GIT, "secretRef": {"name": name}}}},
+    "build": lambda name: {"build": {"secretRef": {"name": name}}},
+    "push": lambda name: {"build": {"push": {"secretRef": {"name": name}}}},
+    "webhook": lambda name: {"webhook": {"secretRef": {"name": name}}},
+    "github": lambda name: {"github": {"repository": "acme/crew", "secretRef": {"name": name}}},
+    "pull": lambda name: {"pod": {"imagePullSecrets": [{"name": name}]}},
+}
+
+
+@pytest.mark.parametrize("field", REFERENCES)
+async def test_a_secret_needs_the_permission_to_read_it(clients, field):
+    weak, strong = clients
+    assert await refusal(weak, PROJECT, "p", REFERENCES[field]("mine")) == "Secret mine"
+    assert await refusal(strong, PROJECT, "p", REFERENCES[field]("mine")) == ""
+    assert await refusal(strong, PROJECT, "p", REFERENCES[field]("others-env")) == "Secret others-env"
+    assert await refusal(weak, PROJECT, "p", {}) == ""
+
+
+async def test_what_was_named_stays_usable_but_goes_nowhere_else(kube, clients):
+    weak, strong = clients
+    spec = {
+        "source": {"git": {**GIT, "secretRef": {"name": "mine"}}},
+        "github": {"repository": "acme/crew", "secretRef": {"name": "mine"}},
+    }
+    await kube.create(PROJECT, {"metadata": {"name": "p"}, "spec": spec})
+    for change in (
+        {"run": {"timeout": "5m"}},
+        {"source": {"git": {"interval": "5m"}}},
+        {"github": None},
+        {"source": {"git": {"secretRef": None, "url": "https://evil.example/x.git"}}},
+    ):
+        assert await refusal(weak, PROJECT, "p", change, "PATCH") == "", change
+    for change in (
+        {"source": {"git": {"url": "https://evil.example/x.git"}}},
+        {"github": {"repository": "evil/crew"}},
+        {"build": {"secretRef": {"name": "mine"}}},
+    ):
+        assert await refusal(weak, PROJECT, "p", change, "PATCH") == "Secret mine", change
+        assert await refusal(strong, PROJECT, "p", change, "PATCH") == "", change
+
+
+async def test_a_schedule_names_code_like_a_run(clients):
+    weak, strong = clients
+    for entrypoint, expected in (("research", ""), ("os:environ.copy", "code")):
+        schedule = {"name": "a", "cron": "0 0 * * *", "entrypoint": entrypoint}
+        assert await refusal(weak, PROJECT, "p", {"schedules": [schedule]}) == expected
+        assert await refusal(strong, PROJECT, "p", {"schedules": [schedule]}) == ""
