@@ -30,7 +30,7 @@ async def deploy_model(testbed: E2eTestbed) -> str:
     settings = json.loads(await testbed.kubectl(*SYSTEM, "configmap", name, "-o", "json"))["data"]
     image = next(iter(json.loads(settings["CREWYARD_BASE_IMAGES"]).values()))
     manifests = await testbed.kubectl("kustomize", str(EXAMPLES / "model"))
-    said = await testbed.kubectl("apply", "-f", "-", stdin=manifests.replace(IMAGE, image))
+    said = await testbed.kubectl("-n", "models", "apply", "-f", "-", stdin=manifests.replace(IMAGE, image))
     return said + await testbed.kubectl(
         "-n", "models", "rollout", "status", "deployment/model", "--timeout=120s"
     )
