@@ -43,7 +43,7 @@ def assemble(settings: BuildSettings, log: BuildLog, runner: Path) -> dict[str, 
     if existing_digest is not None:
         result = _result(settings, sourced, build, existing_digest)
         log.line(f"image {result['image']} already has this content: nothing to push")
-        return result
+        return {**result, "seconds": _seconds(sourced, started)}
     base = repository.image(f"deps-{key}")
     if base is None and shared_base.is_shared(settings, key):
         base = shared_base.take(settings, repository, key, log)
@@ -56,10 +56,14 @@ def assemble(settings: BuildSettings, log: BuildLog, runner: Path) -> dict[str, 
             "dependencies_key": key,
             "dependencies_image": f"{settings.repository}:deps-{key}",
             "base_image": sourced.base_image,
+            "seconds": _seconds(sourced, None),
         }
     log.line(f"dependencies: {key[:12]} is built")
     result = _build_image(settings, log, repository, base, sourced, build, runner_layer)
+    result["seconds"] = _seconds(sourced, started)
     log.line(f"image {result['image']} after {time.monotonic() - started:.2f} s")
+    parts = ", ".join(f"{name} {value:.2f} s" for name, value in result["seconds"].items())
+    log.line(f"stages: {parts}")
     return result
 
 
@@ -87,6 +91,14 @@ def _build_image(
     for name, layer in (("runner", runner_layer), ("source", code_layer)):
         _push(repository, layer, name, log)
     return _result(settings, sourced, build, repository.push_image(image, f"build-{build}"))
+
+
+def _seconds(sourced: PlannedSource, started: float | None) -> dict[str, float]:
+    """Return the seconds of the stages in this pod; `assemble` is what fetch and plan have left of it."""
+    seconds = dict(sourced.seconds)
+    if started is not None:
+        seconds["assemble"] = time.monotonic() - started - sum(seconds.values())
+    return {name: round(value, 3) for name, value in seconds.items()}
 
 
 def _result(settings: BuildSettings, sourced: PlannedSource, build: str, digest: str) -> dict[str, Any]:

@@ -19,7 +19,8 @@ from plan.make import Planned, make_plan
 class PlannedSource:
     """`tree` without excluded files, its plan, and the key of its dependency image on `base_image`.
 
-    `path` is its directory in the repository, `outside` are projects of other directories there.
+    `path` is its directory in the repository, `outside` are projects of other directories there. `seconds`
+    are those of the stages `fetch` and `plan`.
     """
 
     tree: CheckedSourceTree
@@ -28,18 +29,21 @@ class PlannedSource:
     base_image: str
     path: str = ""
     outside: Mapping[str, CheckedSourceTree] = field(default_factory=dict)
+    seconds: Mapping[str, float] = field(default_factory=dict)
 
 
 def fetch_and_plan(settings: BuildSettings, log: BuildLog) -> PlannedSource:
     """Fetch the source, plan it and log both. Raises PlanError or InfrastructureError."""
     started = time.monotonic()
     fetched = fetch_source(settings, log)
+    seconds = {"fetch": time.monotonic() - started}
     pythons, private = list(settings.base_images), bool(settings.private_index)
     planned = make_plan(fetched.tree, settings.crew, pythons, private, fetched.path, fetched.outside)
     tree = fetched.tree.without(planned.excluded)
     count = len(fetched.tree)
     excluded = f" ({count - len(tree)} excluded)" if len(tree) < count else ""
     took = time.monotonic() - started
+    seconds["plan"] = took - seconds["fetch"]
     log.line(f"source: {len(tree)} files{excluded}, {tree.bytes} bytes, {tree.hash[:12]}, after {took:.2f} s")
     plan = planned.plan
     log.line(f"plan: {plan.framework}, {plan.entrypoint}, Python {plan.python}")
@@ -54,7 +58,7 @@ def fetch_and_plan(settings: BuildSettings, log: BuildLog) -> PlannedSource:
     outside = _outside_projects(fetched, planned.declaration.projects)
     installed = combined_hash(tree.hash, {path: project.hash for path, project in outside.items()})
     key = dependencies_key(planned.declaration, plan.python, base_image, installed, index)
-    return PlannedSource(tree, planned, key, base_image, fetched.path, outside)
+    return PlannedSource(tree, planned, key, base_image, fetched.path, outside, seconds)
 
 
 def _outside_projects(fetched: FetchedSource, projects: Iterable[str]) -> dict[str, CheckedSourceTree]:

@@ -5,6 +5,7 @@ here.
 """
 
 import hashlib
+import time
 from pathlib import Path
 from typing import IO
 
@@ -30,6 +31,7 @@ def push_dependencies(settings: BuildSettings, log: BuildLog, path: Path = IMAGE
         settings.repository, settings.registry_insecure, settings.registry_credential
     )
     tag = f"deps-{settings.dependencies_key}"
+    started = time.monotonic()
     try:
         file, size = open_image_file(path)
         with file:
@@ -49,7 +51,7 @@ def push_dependencies(settings: BuildSettings, log: BuildLog, path: Path = IMAGE
                 shared_base.offer(settings, repository, settings.dependencies_key, log)
     except ImageFileInvalid as error:
         raise InfrastructureError(f"{path} is not an image in Kaniko's format: {error}") from None
-    log.line(f"pushed {settings.repository}:{tag} ({digest})")
+    log.line(f"pushed {settings.repository}:{tag} ({digest}) after {time.monotonic() - started:.2f} s")
     return digest
 
 

@@ -88,6 +88,14 @@ class BuildError(TypedDict):
     docs_url: NotRequired[str]
 
 
+class BuildStage(TypedDict):
+    """One stage of a build; while it lasts it has a start and no seconds."""
+
+    name: str
+    seconds: NotRequired[float]
+    started_at: NotRequired[str]
+
+
 class Waiting(TypedDict):
     """Why a run or a deployment has not started."""
 
@@ -122,6 +130,7 @@ class Deployment(DeploymentItem):
     queue_position: NotRequired[int]
     waiting: NotRequired[Waiting]
     cancel_requested: NotRequired[bool]
+    stages: NotRequired[list[BuildStage]]
     entrypoints: NotRequired[list[str]]
 
 

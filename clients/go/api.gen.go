@@ -714,6 +714,18 @@ type BuildError struct {
 	Reason string `json:"reason"`
 }
 
+// BuildStage One stage. While it lasts it has startedAt, afterwards seconds.
+type BuildStage struct {
+	// Name The name, such as dependencies.
+	Name string `json:"name"`
+
+	// Seconds Its duration in seconds, of all attempts.
+	Seconds *float64 `json:"seconds,omitempty"`
+
+	// StartedAt When it started.
+	StartedAt *time.Time `json:"started_at,omitempty"`
+}
+
 // Deployment defines model for Deployment.
 type Deployment struct {
 	// ActivatedAt When it last became active; null if never.
@@ -751,6 +763,9 @@ type Deployment struct {
 
 	// QueuePosition Its position in the build queue; only while it is queued.
 	QueuePosition *int `json:"queue_position,omitempty"`
+
+	// Stages The stages of its build, in order - queued, fetch, plan, dependencies, assemble. Empty if it reuses an image.
+	Stages *[]BuildStage `json:"stages,omitempty"`
 
 	// Status Its status.
 	Status  DeploymentStatus `json:"status"`

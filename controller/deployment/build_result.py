@@ -15,6 +15,7 @@ from crds.reasons import BuildReason
 from plan.packages.pip_log import INDEX_UNREACHABLE, dependency_failure
 
 _MAX_LOG_LENGTH = 3000
+_MAX_STAGE_SECONDS = 1e7
 _REASONS = frozenset(str(reason) for reason in BuildReason)
 _NETWORK_ERROR = re.compile(
     r"dial tcp|connection refused|i/o timeout|TLS handshake timeout|no such host|50[234] (Bad|Serv|Gate)",
@@ -96,6 +97,18 @@ def of_assemble(
     if outcome == "failed":
         return _failure(result)
     return _broken("assemble", ended)
+
+
+def reported_seconds(pod: Pod) -> dict[str, float]:
+    """Return the seconds that a finished `assemble` pod reported, by stage."""
+    reported = _termination_result(pod.terminated("assemble") or {}).get("seconds")
+    if not isinstance(reported, dict):
+        return {}
+    return {
+        str(name): float(value)
+        for name, value in reported.items()
+        if isinstance(value, int | float) and 0 <= value < _MAX_STAGE_SECONDS
+    }
 
 
 def of_dependencies(pod: Pod) -> DependenciesPushed | BuildFailure | BuildPodBroken:

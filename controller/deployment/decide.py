@@ -12,7 +12,15 @@ from datetime import datetime, timedelta
 from controller import owner
 from controller.config import ControllerConfig
 from controller.deployment import build_result, deadlines, pod, status
-from controller.deployment.steps import ASSEMBLE, DEPENDENCIES, BuildStep, BuildSteps, PodKind, build_steps
+from controller.deployment.steps import (
+    ASSEMBLE,
+    DEPENDENCIES,
+    BuildStep,
+    BuildSteps,
+    PodKind,
+    build_steps,
+    stages_of,
+)
 from controller.runtime import event_map
 from controller.runtime.decision import Create, Decision, Delete, ObjectEvent
 from crds import kinds
@@ -67,6 +75,8 @@ def decide(observed: ObservedDeployment, now: datetime, config: ControllerConfig
     steps = build_steps(observed.pods, deployment.status.get("buildPod"))
     decision = _decide_build(observed, observed.project, steps, now, config)
     begun_with = pod.source_key_of(observed.pods)
+    if decision.status is not None and steps.present:
+        decision = replace(decision, status={**decision.status, "stages": stages_of(deployment, steps)})
     if decision.status is None or not begun_with or deployment.status.get("sourceKey"):
         return decision
     # Its first pod was created, and the status write that records it failed.

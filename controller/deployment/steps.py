@@ -1,4 +1,4 @@
-"""Steps of a build, derived from its pods alone. Pure. Called by `controller.deployment.decide`.
+"""Steps of a build, and the seconds of its stages, from its pods alone. Pure.
 
 Pods are `<deployment>-a1`, `-a2` (assemble) and `-d1`, `-d2` (dependencies), each with its step
 as an annotation. A recorded pod that no longer exists was deleted externally and counts as a
@@ -6,17 +6,22 @@ failed step.
 """
 
 import re
-from collections.abc import Iterable, Sequence
+from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass
-from typing import Literal
+from datetime import datetime
+from typing import Any, Literal
 
+from controller.deployment.build_result import reported_seconds
+from controller.deployment.deadlines import ended_at
 from crds.names import GROUP
-from crds.objects import Pod
+from crds.objects import Deployment, Pod
+from crds.times import format_second
 
 PodKind = Literal["a", "d"]
 ASSEMBLE: PodKind = "a"
 DEPENDENCIES: PodKind = "d"
 ANNOTATION_STEP = f"{GROUP}/step"
+_STAGES = ("queued", "fetch", "plan", "dependencies", "assemble")
 _NAME = re.compile(r"-([ad])(\d+)$")
 
 
@@ -77,3 +82,43 @@ def _total(steps: Sequence[BuildStep]) -> int:
         max((step.number for step in steps if step.kind == kind), default=0)
         for kind in (ASSEMBLE, DEPENDENCIES)
     )
+
+
+def stages_of(deployment: Deployment, steps: BuildSteps) -> list[dict[str, Any]]:
+    """Return the stages so far, in order; the last has `startedAt` and no `seconds` while it lasts.
+
+    A retried stage counts all attempts. Times of pods have whole seconds, unlike what assemble measures.
+    """
+    seconds: dict[str, float] = {}
+    running: dict[str, Any] | None = None
+    for step in steps.present:
+        if step.pod is None:
+            continue
+        seconds.setdefault("queued", _between(deployment.created, step.pod.created))
+        if not step.pod.finished:
+            running = {"name": _name(step, seconds), "startedAt": format_second(step.pod.created)}
+            continue
+        for name, value in _measured(step, step.pod, seconds).items():
+            seconds[name] = seconds.get(name, 0.0) + value
+    stages = [{"name": name, "seconds": round(seconds[name], 3)} for name in _STAGES if name in seconds]
+    if running is not None:
+        stages = [*(stage for stage in stages if stage["name"] != running["name"]), running]
+    return stages
+
+
+def _name(step: BuildStep, seconds: Mapping[str, float]) -> str:
+    if step.kind != ASSEMBLE:
+        return "dependencies"
+    return "assemble" if "dependencies" in seconds else "fetch"
+
+
+def _measured(step: BuildStep, pod: Pod, before: Mapping[str, float]) -> dict[str, float]:
+    if step.kind != ASSEMBLE:
+        return {"dependencies": _between(pod.created, ended_at(pod))}
+    reported = {name: value for name, value in reported_seconds(pod).items() if name in _STAGES}
+    # After the dependencies the source is fetched and planned again, which is part of assembling then.
+    return {"assemble": sum(reported.values())} if "dependencies" in before else reported
+
+
+def _between(start: datetime, end: datetime | None) -> float:
+    return max(0.0, (end - start).total_seconds()) if end else 0.0

@@ -2,7 +2,7 @@
 
 import { change, followStream, get } from "../api.js";
 import { statusBadge, definitionList, fill, h, errorBox, docsLink, notify } from "../dom.js";
-import { ago, waitingText } from "../format.js";
+import { ago, duration, waitingText } from "../format.js";
 import { linkTo } from "../router.js";
 import { newRun } from "../run/new_run.js";
 import { askRollback } from "./rollback.js";
@@ -60,6 +60,7 @@ function summary(details, path, update) {
       ["Active since", details.activated_at && ago(details.activated_at)],
       ["Queue position", details.queue_position],
       ["Waiting", waitingText(details.waiting)],
+      ["Build", details.stages?.map(({ name, seconds }) => `${name} ${seconds === undefined ? "…" : duration(seconds * 1000)}`).join(", ")],
       ["Cancel", details.cancel_requested && "requested"],
     ]),
     error && errorBox(error.reason, error.message, error.hint, docsLink(error)),

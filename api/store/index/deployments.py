@@ -47,6 +47,7 @@ class DeploymentRow:
     spec: Mapping[str, Any]
     plan: Mapping[str, Any]
     conditions: tuple[Mapping[str, Any], ...]
+    stages: tuple[Mapping[str, Any], ...] = ()
 
     @property
     def message(self) -> str | None:
@@ -124,7 +125,8 @@ _BY_NAME = _VISIBLE.where(deployments.c.name == bindparam("name"))
 
 def _row(row: Row[Any]) -> DeploymentRow:
     values = dict(row._mapping)
-    return DeploymentRow(**{**values, "conditions": tuple(values["conditions"])})
+    lists = {name: tuple(values[name] or ()) for name in ("conditions", "stages")}
+    return DeploymentRow(**{**values, **lists})
 
 
 class Deployments:
@@ -271,6 +273,7 @@ def _values(deployment: objects.Deployment, version: int, owner: str | None) -> 
         "spec": dict(deployment.spec),
         "plan": dict(deployment.plan),
         "conditions": list(deployment.conditions),
+        "stages": deployment.status.get("stages"),
     }
     if owner is not None:
         values["project_uid"] = owner

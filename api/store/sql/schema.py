@@ -63,6 +63,7 @@ deployments = Table(
     Column("spec", json_column(), nullable=False),
     Column("plan", json_column(), nullable=False),
     Column("conditions", json_column(), nullable=False),
+    Column("stages", json_column()),
     Column("building_at", Moment),
     Column("accounted", Boolean, nullable=False, default=False, server_default=false()),
     Index("deployments_project_ord", "namespace", "project", "ord"),

@@ -79,6 +79,7 @@ _CREATED: dict[str, Schema] = {
     "message": described(TEXT, "Its purpose: the subject of the commit, or the message given at creation."),
     "created_at": CREATED_AT,
 }
+_STAGES = casing.request_schema(_PROPERTIES["status"]["properties"]["stages"])
 _ERROR = casing.request_schema(_PROPERTIES["status"]["properties"]["error"])
 _ITEM: dict[str, Schema] = {
     **_CREATED,
@@ -108,6 +109,7 @@ DETAIL = response_object(
             "type": "boolean",
             "description": "Whether its build is being canceled; only from the request until it has ended.",
         },
+        "stages": {**_STAGES, "items": {**_STAGES["items"], "title": "BuildStage"}},
         "entrypoints": {
             "type": "array",
             "items": TEXT,
@@ -117,7 +119,7 @@ DETAIL = response_object(
             ),
         },
     },
-    ("queue_position", "waiting", "cancel_requested", "entrypoints", "error"),
+    ("queue_position", "waiting", "cancel_requested", "stages", "entrypoints", "error"),
 )
 
 CREATE_EXAMPLE = {
@@ -138,5 +140,6 @@ EXAMPLE = {
     "created_by": EXAMPLE_PRINCIPAL,
     "git_sha": "1f7a7a4",
     "build_logs_url": f"{EXAMPLE_URL}/deployments/{EXAMPLE_DEPLOYMENT_ID}/logs",
+    "stages": [{"name": "queued", "seconds": 1}, {"name": "fetch", "seconds": 0.21}],
 }
 LOG_EXAMPLE = "Collecting crewai\n"

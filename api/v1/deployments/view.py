@@ -35,7 +35,7 @@ def detail(
     """Return a deployment with all fields; `queue_position` only while it waits for a build slot, from 1.
 
     `waiting` only while it is pending: the reason of the condition Ready. `entrypoints` only if its plan has
-    names. `cancel_requested` only until its build has ended.
+    names. `cancel_requested` only until its build has ended. `stages` only if it has been built by pods.
     """
     fields = item(row)
     ready = conditions.find(row.conditions, conditions.READY) if row.status == "pending" else None
@@ -45,6 +45,8 @@ def detail(
         fields["cancel_requested"] = True
     if named := entrypoints.named(row.plan):
         fields["entrypoints"] = list(named)
+    if row.stages:
+        fields["stages"] = [_stage(stage) for stage in row.stages]
     if position is not None:
         fields["queue_position"] = position
     if "error" in fields:
@@ -55,6 +57,11 @@ def detail(
         "git_sha": row.git_sha,
         "build_logs_url": f"{public_url}/v1/deployments/{fields['id']}/logs",
     }
+
+
+def _stage(stage: Mapping[str, Any]) -> dict[str, Any]:
+    started = {"started_at": stage["startedAt"]} if "startedAt" in stage else {}
+    return {**{key: stage[key] for key in ("name", "seconds") if key in stage}, **started}
 
 
 def spec(body: Mapping[str, Any], source: Mapping[str, Any]) -> dict[str, Any]:

@@ -737,6 +737,21 @@ export interface components {
              */
             docs_url?: string;
         };
+        /**
+         * BuildStage
+         * @description One stage. While it lasts it has startedAt, afterwards seconds.
+         */
+        BuildStage: {
+            /** @description The name, such as dependencies. */
+            name: string;
+            /** @description Its duration in seconds, of all attempts. */
+            seconds?: number;
+            /**
+             * Format: date-time
+             * @description When it started.
+             */
+            started_at?: string;
+        };
         /** Deployment */
         Deployment: {
             id: components["schemas"]["DeploymentId"];
@@ -773,6 +788,8 @@ export interface components {
             waiting?: components["schemas"]["Waiting"];
             /** @description Whether its build is being canceled; only from the request until it has ended. */
             cancel_requested?: boolean;
+            /** @description The stages of its build, in order - queued, fetch, plan, dependencies, assemble. Empty if it reuses an image. */
+            stages?: components["schemas"]["BuildStage"][];
             /** @description Names of the crews or graphs of its configuration, of which a run can choose one as `entrypoint`; only if the configuration has names. */
             entrypoints?: string[];
         };

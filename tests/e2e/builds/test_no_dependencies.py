@@ -13,5 +13,8 @@ async def test_a_new_project_without_dependencies_needs_one_pod(testbed, upload_
     (pod,) = await project.pods(deployment)
     assert [container["name"] for container in pod["spec"]["containers"]] == ["assemble"]
     assert "initContainers" not in pod["spec"]
+    shown = await testbed.get(f"/v1/deployments/{deployment}")
+    assert [stage["name"] for stage in shown["stages"]] == ["queued", "fetch", "plan", "assemble"]
+    assert all(stage["seconds"] >= 0 for stage in shown["stages"])
     run = await BuiltCrew(testbed, project.project, deployment).run("kickoff")
     assert (run["status"], run["output"]) == ("succeeded", "crew")

@@ -1,9 +1,12 @@
 """`crewyard deployments`: list, show and cancel deployments; `crewyard rollback`."""
 
+from collections.abc import Mapping, Sequence
+from typing import Any
+
 import click
 
 from crewyard.cli.context import CliContext, project_option, with_context
-from crewyard.cli.output import Column, age, display, field, waiting
+from crewyard.cli.output import Column, age, display, duration, field, waiting
 from crewyard.cli.pages import items
 
 _STATUSES = click.Choice(["pending", "building", "active", "failed", "superseded"])
@@ -42,6 +45,8 @@ def show(context: CliContext, deployment: str) -> None:
     more = [field("git_sha"), field("build_logs_url", "BUILD LOG")]
     if "waiting" in shown:
         more.append(Column("WAITING", lambda row: waiting(row["waiting"])))
+    if "stages" in shown:
+        more.append(Column("STAGES", lambda row: _stages(row["stages"])))
     if shown.get("cancel_requested"):
         more.append(Column("CANCELING", lambda row: "yes"))
     if "entrypoints" in shown:
@@ -58,6 +63,15 @@ def cancel(context: CliContext, deployment: str) -> None:
     shown = context.client.cancel_deployment(deployment)
     canceled = shown["status"] == "failed"
     context.output.item(shown, f"{deployment} is {'canceled' if canceled else 'stopping'}")
+
+
+def _stages(stages: Sequence[Mapping[str, Any]]) -> str:
+    """Return the stages of a build with their durations; the last one may have none yet."""
+    parts = (
+        f"{stage['name']} {duration(stage['seconds'] * 1000)}" if "seconds" in stage else f"{stage['name']} …"
+        for stage in stages
+    )
+    return ", ".join(parts)
 
 
 def _error_column(key: str) -> Column:
