@@ -3,6 +3,8 @@
 import asyncio
 import json
 
+import pytest
+
 from tests.e2e.testbed import eventually
 
 
@@ -97,3 +99,20 @@ async def test_waiting_has_a_limit_of_its_own(testbed, crew):
         await testbed.call("PATCH", f"/v1/projects/{crew.project}", {"run": {"ask_timeout": None}})
     assert (done["status"], done["error"]["reason"]) == ("failed", "InputTimeout")
     assert done["duration_ms"] >= 5900
+
+
+@pytest.mark.exclusive
+async def test_an_api_server_that_restarts_while_a_run_waits_loses_nothing(testbed, crew):
+    run, _ = await asked(testbed, crew, "asks")
+    selector = ("-n", "crewyard-system", "-l", "app.kubernetes.io/component=api")
+    await testbed.kubectl("delete", "pod", *selector, "--grace-period=0", "--force", "--wait=false")
+
+    async def accepted():
+        try:
+            return (await answer(testbed, run, {"way": "north"})).status
+        except OSError:
+            return 503
+
+    assert await eventually(accepted, lambda status: status in (200, 409), 180)
+    done = await crew.wait_finished(run, 180)
+    assert (done["status"], done["output"]) == ("succeeded", {"way": "north"})
