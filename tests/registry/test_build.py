@@ -72,7 +72,10 @@ class StepRunner:
     def assemble(self, commit: str, **more: str) -> dict[str, Any]:
         from build.assemble import assemble
 
-        return assemble(self.settings(commit, **more), BuildLog(out=self.output), self.runner)
+        result = assemble(self.settings(commit, **more), BuildLog(out=self.output), self.runner)
+        # Two builds of the same differ in nothing else.
+        assert {"fetch", "plan"} <= set(result.pop("seconds"))
+        return result
 
     def make_dependencies(self, commit: str) -> str:
         """Do the work of the dependencies pod with a prebuilt image; return the key."""
