@@ -75,6 +75,7 @@ def make_app(
             progress,
             lambda work: failed.labels(work).inc(),
             lambda: metrics.questions.labels("answered").inc(),
+            lambda status: metrics.notification_attempts.labels(status).inc(),
         )
     )
     return app
@@ -119,6 +120,8 @@ def make_client_app(
     metrics.watch_storage(store.storage_meter)
     store.audit.count = lambda outcome: metrics.audit_records.labels(outcome).inc()
     kube.before_write = store.audit.record_ahead
+    metrics.notifications_pending.set_function(lambda: store.deliveries.pending)
+    metrics.notifications_failing.set_function(lambda: store.deliveries.failing)
     local = config.database_url is None or config.blobs_url is None
     metrics.watch_volume(config.data if local else None)
     app[SERVICES] = ApiServices(

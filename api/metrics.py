@@ -66,6 +66,24 @@ class ApiMetrics:
         )
         for state in ("asked", "answered", "unanswered"):
             self.questions.labels(state)
+        self.notification_attempts = Counter(
+            "crewyard_notification_attempts_total",
+            "Attempts to deliver notifications, by the status of the delivery after them.",
+            ("status",),
+            registry=self.registry,
+        )
+        for state in ("delivered", "pending", "failed"):
+            self.notification_attempts.labels(state)
+        self.notifications_pending = Gauge(
+            "crewyard_notifications_pending",
+            "Deliveries of notifications that are pending, as last counted by the leader.",
+            registry=self.registry,
+        )
+        self.notifications_failing = Gauge(
+            "crewyard_notifications_failing",
+            "Receivers of notifications whose last delivery was given up, as last counted by the leader.",
+            registry=self.registry,
+        )
         self._limits_reached = Counter(
             "crewyard_limit_reached_total",
             "Requests refused, and run logs closed, since a project had reached a limit.",

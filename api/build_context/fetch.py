@@ -7,17 +7,16 @@ cookies, no proxy.
 
 import asyncio
 import hashlib
-import socket
 from dataclasses import dataclass
 from typing import IO
 
 import aiohttp
-from aiohttp.abc import AbstractResolver, ResolveResult
 from yarl import URL
 
 from api.build_context.url import AllowedHosts, ContextUrl, ContextUrlRefused, parse_url, resolve_redirect
 from api.store.errors import StoreUnavailable
 from egress.addresses import AddressRefused, AddressRules, Resolver, resolve_allowed, system_resolver
+from egress.pinned_resolver import PinnedResolver
 
 MAX_REDIRECTS = 5
 CHUNK_BYTES = 256 * 1024
@@ -45,33 +44,6 @@ class FetchedContext:
 
 class ContextTooLarge(Exception):
     """More than `FetchLimits.size` bytes."""
-
-
-class _PinnedResolver(AbstractResolver):
-    """Resolves one host name, to its checked addresses only."""
-
-    def __init__(self, host: str, addresses: list[str]) -> None:
-        self._host, self._addresses = host, addresses
-
-    async def resolve(
-        self, host: str, port: int = 0, family: socket.AddressFamily = socket.AF_UNSPEC
-    ) -> list[ResolveResult]:
-        if host != self._host:
-            raise OSError(f"{host} was not checked")
-        return [
-            ResolveResult(
-                hostname=host,
-                host=address,
-                port=port,
-                family=socket.AF_INET6 if ":" in address else socket.AF_INET,
-                proto=socket.IPPROTO_TCP,
-                flags=socket.AI_NUMERICHOST | socket.AI_NUMERICSERV,
-            )
-            for address in self._addresses
-        ]
-
-    async def close(self) -> None:
-        """Do nothing."""
 
 
 async def fetch(
@@ -114,7 +86,7 @@ async def _request(
     except OSError as error:
         raise ContextUrlRefused(f"names the host {url.host}, which does not resolve") from error
     connector = aiohttp.TCPConnector(
-        resolver=_PinnedResolver(url.host, addresses), use_dns_cache=False, limit=1, force_close=True
+        resolver=PinnedResolver(url.host, addresses), use_dns_cache=False, limit=1, force_close=True
     )
     timeout = aiohttp.ClientTimeout(sock_connect=limits.connect, sock_read=limits.idle)
     try:

@@ -74,8 +74,8 @@ def parse_hosts(text: str) -> AllowedHosts:
     return frozenset(hosts)
 
 
-def parse_url(text: str, hosts: AllowedHosts) -> ContextUrl:
-    """Parse a URL. Raises ContextUrlRefused if it is malformed or its host is not allowed."""
+def parse_url(text: str, hosts: AllowedHosts | None) -> ContextUrl:
+    """Parse a URL. Raises ContextUrlRefused if it is malformed or its host is not in `hosts` (None: all)."""
     match = _URL.fullmatch(text) if _is_plain(text) else None
     if match is None:
         raise ContextUrlRefused(
@@ -95,7 +95,7 @@ def parse_url(text: str, hosts: AllowedHosts) -> ContextUrl:
         raise ContextUrlRefused("must have a valid DNS host name in ASCII (IDN as xn--…) or an IP address")
     target = match["target"] if match["target"].startswith("/") else "/" + match["target"]
     url = ContextUrl(scheme, host, port, target)
-    if not url.is_allowed(hosts):
+    if hosts is not None and not url.is_allowed(hosts):
         raise ContextUrlRefused(f"names the host {host}:{port}, which is not in CREWYARD_CONTEXT_HOSTS")
     return url
 

@@ -18,6 +18,7 @@ from api.maintenance.accounting import account_batch
 from api.maintenance.maintenance_round import MaintenanceRound
 from api.maintenance.orphan_blobs import delete_orphans
 from api.maintenance.prune_objects import prune_objects
+from api.notifications import dispatcher
 from api.projection import projections
 from api.projection.kaniko_logs import KanikoLogs
 from api.projection.list_watch import Projection, list_and_watch
@@ -80,18 +81,21 @@ def cleanup_context(
     progress: ProjectionProgress | None = None,
     on_failure: Callable[[str], None] = lambda work: None,
     on_answer: OnAnswer = lambda: None,
+    on_delivery: dispatcher.OnAttempt = lambda status: None,
 ) -> Callable[[web.Application], AsyncIterator[None]]:
     """Return a cleanup context for `app.cleanup_ctx` that runs all loops until the application stops.
 
-    Call `on_failure` with the name of each loop that fails and is restarted, and `on_answer` for each answer
-    that a Run object gives.
+    Call `on_failure` with the name of each loop that fails and is restarted, `on_answer` for each answer that
+    a Run object gives, and `on_delivery` for each attempt to deliver a notification.
     """
     projection_progress = progress or ProjectionProgress()
     projection_progress.is_follower = lambda: store.leader.other_leader_seen
 
     async def lead() -> None:
         logs = KanikoLogs(store, kube)
-        tasks = _start(_leader_loops(config, store, kube, projection_progress, logs, on_answer), on_failure)
+        loops = _leader_loops(config, store, kube, projection_progress, logs, on_answer)
+        loops["notifications"] = lambda: dispatcher.deliver_all(store, kube, config, on_delivery)
+        tasks = _start(loops, on_failure)
         try:
             await asyncio.wait(tasks)
         finally:

@@ -37,6 +37,7 @@ _TAGS = {
     "projects": "Projects",
     "env": "Environment variables",
     "schedules": "Schedules",
+    "deliveries": "Notifications",
     "usage": "Usage",
     "uploads": "Deployments",
     "deployments": "Deployments",

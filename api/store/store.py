@@ -21,6 +21,7 @@ from api.store.index.deletion.expired_records import ExpiredRecords
 from api.store.index.deployments import Deployments
 from api.store.index.idempotency import IdempotencyKeys
 from api.store.index.log_archives import LogArchives
+from api.store.index.notifications.deliveries import Deliveries
 from api.store.index.project_storage import ProjectStorage
 from api.store.index.projects import Projects
 from api.store.index.runs.input_requests import InputRequests
@@ -66,6 +67,7 @@ class Store:
         self.workflows = Workflows(database, namespace, backend.object_notifier)
         self.audit = AuditLog(database, namespace)
         self.usage = Usage(database, namespace)
+        self.deliveries = Deliveries(database, namespace)
         self.idempotency = IdempotencyKeys(database, namespace)
         self.archives = LogArchives(database, namespace)
         self.event_logs = ArchivedEventLogs(backend.event_logs, self.archives, blobs, namespace)

@@ -2,6 +2,7 @@
 
 from api.v1.artifacts import routes as artifacts
 from api.v1.audit import routes as audit
+from api.v1.deliveries import routes as deliveries
 from api.v1.deployments import build_logs
 from api.v1.deployments import routes as deployments
 from api.v1.env import routes as env
@@ -18,6 +19,7 @@ ENDPOINTS = (
     *projects.ENDPOINTS,
     *env.ENDPOINTS,
     *schedules.ENDPOINTS,
+    *deliveries.ENDPOINTS,
     *uploads.ENDPOINTS,
     *deployments.ENDPOINTS,
     *build_logs.ENDPOINTS,

@@ -1,6 +1,7 @@
 """Schemas and examples of path parameters. Pure. Called by `api.openapi.document`."""
 
 from api.v1.artifacts import schema as artifacts
+from api.v1.deliveries import schema as deliveries
 from api.v1.env import schema as env
 from api.v1.fields import (
     DEPLOYMENT_ID,
@@ -28,6 +29,7 @@ SCHEMAS: dict[str, Schema] = {
     "request_id": runs.INPUT_REQUEST_ID,
     "runs": runs.ID,
     "deployments": DEPLOYMENT_ID,
+    "deliveries": deliveries.ID,
     "uploads": TEXT,
     "api-keys": keys.ID,
 }
@@ -40,6 +42,7 @@ EXAMPLES = {
     "request_id": "q1",
     "runs": EXAMPLE_RUN_ID,
     "deployments": EXAMPLE_DEPLOYMENT_ID,
+    "deliveries": deliveries.EXAMPLE_ID,
     "uploads": uploads.EXAMPLE_ID,
     "api-keys": keys.EXAMPLE_ID,
 }

@@ -103,6 +103,16 @@ class AsyncClient:
         """Remove a schedule; its runs stay."""
         await self._send(calls.remove_schedule(project, name))
 
+    async def list_deliveries(
+        self, project: str, page: int = 1, per_page: int = 100
+    ) -> Page[models.NotificationDelivery]:
+        """List the deliveries of a project's notifications in the last seven days."""
+        return await self._send(calls.list_deliveries(project, page, per_page))
+
+    async def redeliver(self, project: str, delivery: str) -> models.NotificationDelivery:
+        """Send a delivery again, with the same id."""
+        return await self._send(calls.redeliver(project, delivery))
+
     async def get_usage(
         self, project: str, since: str | None = None, until: str | None = None
     ) -> models.Usage:

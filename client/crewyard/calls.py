@@ -99,6 +99,18 @@ def remove_schedule(project: str, name: str) -> Call[None]:
     return Call("DELETE", path, call.nothing)
 
 
+def list_deliveries(project: str, number: int, per_page: int) -> Call[Page[models.NotificationDelivery]]:
+    """GET /v1/projects/{name}/deliveries."""
+    path = f"/v1/projects/{_segment(project)}/deliveries"
+    return Call("GET", path, call.page, _query(page=number, per_page=per_page))
+
+
+def redeliver(project: str, delivery: str) -> Call[models.NotificationDelivery]:
+    """POST /v1/projects/{name}/deliveries/{id}/redeliver."""
+    path = f"/v1/projects/{_segment(project)}/deliveries/{_segment(delivery)}/redeliver"
+    return Call("POST", path, call.data)
+
+
 def get_usage(project: str, since: str | None, until: str | None) -> Call[models.Usage]:
     """GET /v1/projects/{name}/usage."""
     query = {key: value for key, value in (("from", since), ("to", until)) if value is not None}

@@ -4,6 +4,10 @@ from typing import Any, Literal, NotRequired, TypedDict
 
 DeploymentStatus = Literal["pending", "building", "active", "failed", "superseded"]
 RunStatus = Literal["pending", "running", "succeeded", "failed", "canceled"]
+EventType = Literal[
+    "run.succeeded", "run.failed", "run.canceled", "run.waiting", "deployment.active", "deployment.failed"
+]
+DeliveryStatus = Literal["pending", "delivered", "failed"]
 Scope = Literal["read", "run", "deploy", "admin"]
 
 
@@ -36,11 +40,29 @@ class Project(TypedDict):
     github: dict[str, Any] | None
     oidc: list[dict[str, Any]] | None
     schedules: list[dict[str, Any]] | None
+    notifications: list[dict[str, Any]] | None
     retention: dict[str, Any] | None
     created_at: str
     active_deployment_id: str | None
     ready: Ready
     limited: Limited | None
+    failing_notifications: list[str]
+
+
+class NotificationDelivery(TypedDict):
+    """One event for one receiver of a project's notifications."""
+
+    id: str
+    notification: str
+    type: EventType
+    object_id: str
+    status: DeliveryStatus
+    attempts: int
+    created_at: str
+    next_attempt_at: str | None
+    completed_at: str | None
+    response_status: int | None
+    error: str | None
 
 
 class Variable(TypedDict):

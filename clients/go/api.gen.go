@@ -192,6 +192,87 @@ func (e KeyCreatedScopes) Valid() bool {
 	}
 }
 
+// Defines values for NotificationDeliveryStatus.
+const (
+	NotificationDeliveryStatusDelivered NotificationDeliveryStatus = "delivered"
+	NotificationDeliveryStatusFailed    NotificationDeliveryStatus = "failed"
+	NotificationDeliveryStatusPending   NotificationDeliveryStatus = "pending"
+)
+
+// Valid indicates whether the value is a known member of the NotificationDeliveryStatus enum.
+func (e NotificationDeliveryStatus) Valid() bool {
+	switch e {
+	case NotificationDeliveryStatusDelivered:
+		return true
+	case NotificationDeliveryStatusFailed:
+		return true
+	case NotificationDeliveryStatusPending:
+		return true
+	default:
+		return false
+	}
+}
+
+// Defines values for NotificationDeliveryType.
+const (
+	NotificationDeliveryTypeDeploymentActive NotificationDeliveryType = "deployment.active"
+	NotificationDeliveryTypeDeploymentFailed NotificationDeliveryType = "deployment.failed"
+	NotificationDeliveryTypeRunCanceled      NotificationDeliveryType = "run.canceled"
+	NotificationDeliveryTypeRunFailed        NotificationDeliveryType = "run.failed"
+	NotificationDeliveryTypeRunSucceeded     NotificationDeliveryType = "run.succeeded"
+	NotificationDeliveryTypeRunWaiting       NotificationDeliveryType = "run.waiting"
+)
+
+// Valid indicates whether the value is a known member of the NotificationDeliveryType enum.
+func (e NotificationDeliveryType) Valid() bool {
+	switch e {
+	case NotificationDeliveryTypeDeploymentActive:
+		return true
+	case NotificationDeliveryTypeDeploymentFailed:
+		return true
+	case NotificationDeliveryTypeRunCanceled:
+		return true
+	case NotificationDeliveryTypeRunFailed:
+		return true
+	case NotificationDeliveryTypeRunSucceeded:
+		return true
+	case NotificationDeliveryTypeRunWaiting:
+		return true
+	default:
+		return false
+	}
+}
+
+// Defines values for ProjectNotificationsEvents.
+const (
+	ProjectNotificationsEventsDeploymentActive ProjectNotificationsEvents = "deployment.active"
+	ProjectNotificationsEventsDeploymentFailed ProjectNotificationsEvents = "deployment.failed"
+	ProjectNotificationsEventsRunCanceled      ProjectNotificationsEvents = "run.canceled"
+	ProjectNotificationsEventsRunFailed        ProjectNotificationsEvents = "run.failed"
+	ProjectNotificationsEventsRunSucceeded     ProjectNotificationsEvents = "run.succeeded"
+	ProjectNotificationsEventsRunWaiting       ProjectNotificationsEvents = "run.waiting"
+)
+
+// Valid indicates whether the value is a known member of the ProjectNotificationsEvents enum.
+func (e ProjectNotificationsEvents) Valid() bool {
+	switch e {
+	case ProjectNotificationsEventsDeploymentActive:
+		return true
+	case ProjectNotificationsEventsDeploymentFailed:
+		return true
+	case ProjectNotificationsEventsRunCanceled:
+		return true
+	case ProjectNotificationsEventsRunFailed:
+		return true
+	case ProjectNotificationsEventsRunSucceeded:
+		return true
+	case ProjectNotificationsEventsRunWaiting:
+		return true
+	default:
+		return false
+	}
+}
+
 // Defines values for ProjectOidcScopes.
 const (
 	ProjectOidcScopesDeploy ProjectOidcScopes = "deploy"
@@ -273,6 +354,36 @@ func (e ProjectSchedulesConcurrencyPolicy) Valid() bool {
 	}
 }
 
+// Defines values for ProjectChangeNotificationsEvents.
+const (
+	ProjectChangeNotificationsEventsDeploymentActive ProjectChangeNotificationsEvents = "deployment.active"
+	ProjectChangeNotificationsEventsDeploymentFailed ProjectChangeNotificationsEvents = "deployment.failed"
+	ProjectChangeNotificationsEventsRunCanceled      ProjectChangeNotificationsEvents = "run.canceled"
+	ProjectChangeNotificationsEventsRunFailed        ProjectChangeNotificationsEvents = "run.failed"
+	ProjectChangeNotificationsEventsRunSucceeded     ProjectChangeNotificationsEvents = "run.succeeded"
+	ProjectChangeNotificationsEventsRunWaiting       ProjectChangeNotificationsEvents = "run.waiting"
+)
+
+// Valid indicates whether the value is a known member of the ProjectChangeNotificationsEvents enum.
+func (e ProjectChangeNotificationsEvents) Valid() bool {
+	switch e {
+	case ProjectChangeNotificationsEventsDeploymentActive:
+		return true
+	case ProjectChangeNotificationsEventsDeploymentFailed:
+		return true
+	case ProjectChangeNotificationsEventsRunCanceled:
+		return true
+	case ProjectChangeNotificationsEventsRunFailed:
+		return true
+	case ProjectChangeNotificationsEventsRunSucceeded:
+		return true
+	case ProjectChangeNotificationsEventsRunWaiting:
+		return true
+	default:
+		return false
+	}
+}
+
 // Defines values for ProjectChangeOidcScopes.
 const (
 	ProjectChangeOidcScopesDeploy ProjectChangeOidcScopes = "deploy"
@@ -348,6 +459,36 @@ func (e ProjectChangeSchedulesConcurrencyPolicy) Valid() bool {
 	case ProjectChangeSchedulesConcurrencyPolicyForbid:
 		return true
 	case ProjectChangeSchedulesConcurrencyPolicyReplace:
+		return true
+	default:
+		return false
+	}
+}
+
+// Defines values for ProjectCreateNotificationsEvents.
+const (
+	ProjectCreateNotificationsEventsDeploymentActive ProjectCreateNotificationsEvents = "deployment.active"
+	ProjectCreateNotificationsEventsDeploymentFailed ProjectCreateNotificationsEvents = "deployment.failed"
+	ProjectCreateNotificationsEventsRunCanceled      ProjectCreateNotificationsEvents = "run.canceled"
+	ProjectCreateNotificationsEventsRunFailed        ProjectCreateNotificationsEvents = "run.failed"
+	ProjectCreateNotificationsEventsRunSucceeded     ProjectCreateNotificationsEvents = "run.succeeded"
+	ProjectCreateNotificationsEventsRunWaiting       ProjectCreateNotificationsEvents = "run.waiting"
+)
+
+// Valid indicates whether the value is a known member of the ProjectCreateNotificationsEvents enum.
+func (e ProjectCreateNotificationsEvents) Valid() bool {
+	switch e {
+	case ProjectCreateNotificationsEventsDeploymentActive:
+		return true
+	case ProjectCreateNotificationsEventsDeploymentFailed:
+		return true
+	case ProjectCreateNotificationsEventsRunCanceled:
+		return true
+	case ProjectCreateNotificationsEventsRunFailed:
+		return true
+	case ProjectCreateNotificationsEventsRunSucceeded:
+		return true
+	case ProjectCreateNotificationsEventsRunWaiting:
 		return true
 	default:
 		return false
@@ -726,6 +867,9 @@ type BuildStage struct {
 	StartedAt *time.Time `json:"started_at,omitempty"`
 }
 
+// DeliveryId A delivery's id, the header webhook-id of its message, for example msg_ab12.
+type DeliveryId = string
+
 // Deployment defines model for Deployment.
 type Deployment struct {
 	// ActivatedAt When it last became active; null if never.
@@ -1043,6 +1187,48 @@ type Limited struct {
 	Reason string `json:"reason"`
 }
 
+// NotificationDelivery defines model for NotificationDelivery.
+type NotificationDelivery struct {
+	// Attempts How often it was sent, since the last redelivery.
+	Attempts int `json:"attempts"`
+
+	// CompletedAt When it was delivered, or given up.
+	CompletedAt *time.Time `json:"completed_at"`
+
+	// CreatedAt When it was created.
+	CreatedAt time.Time `json:"created_at"`
+
+	// Error Why the last attempt failed; null if it did not.
+	Error *string `json:"error"`
+
+	// Id A delivery's id, the header webhook-id of its message, for example msg_ab12.
+	Id DeliveryId `json:"id"`
+
+	// NextAttemptAt The time of the next attempt while pending.
+	NextAttemptAt *time.Time `json:"next_attempt_at"`
+
+	// Notification The name of the notification in the project.
+	Notification string `json:"notification"`
+
+	// ObjectId The id of the run or the deployment.
+	ObjectId string `json:"object_id"`
+
+	// ResponseStatus The HTTP status of the last response; null if there was none.
+	ResponseStatus *int `json:"response_status"`
+
+	// Status Whether the receiver took it; failed after 24 hours of attempts.
+	Status NotificationDeliveryStatus `json:"status"`
+
+	// Type The event.
+	Type NotificationDeliveryType `json:"type"`
+}
+
+// NotificationDeliveryStatus Whether the receiver took it; failed after 24 hours of attempts.
+type NotificationDeliveryStatus string
+
+// NotificationDeliveryType The event.
+type NotificationDeliveryType string
+
 // Pagination defines model for Pagination.
 type Pagination struct {
 	// HasMore Whether there is a later page.
@@ -1099,6 +1285,9 @@ type Project struct {
 	// CreatedBy Who created it through the API: `key:<id>`, `kubernetes:<user>`, `workflow:<repository>:…`; null for kubectl, the controller and earlier versions.
 	CreatedBy *string `json:"created_by"`
 
+	// FailingNotifications Names of notifications whose receiver took nothing for 24 hours.
+	FailingNotifications []string `json:"failing_notifications"`
+
 	// Github Reports commit statuses and GitHub Deployments.
 	Github *struct {
 		// Repository The repository, owner/name.
@@ -1116,6 +1305,24 @@ type Project struct {
 
 	// Name A project's name: lower-case letters, digits and hyphens, for example research-crew.
 	Name ProjectName `json:"name"`
+
+	// Notifications Receivers of events, as webhooks of the Standard Webhooks specification.
+	Notifications *[]struct {
+		// Events The events that are sent.
+		Events []ProjectNotificationsEvents `json:"events"`
+
+		// Name The name of the notification, unique in the project.
+		Name string `json:"name"`
+
+		// SecretRef A Secret whose key secret holds the signing secret, whsec_ and 24 to 64 bytes in base64.
+		SecretRef struct {
+			// Name The name of the Secret.
+			Name string `json:"name"`
+		} `json:"secret_ref"`
+
+		// Url The URL of the receiver, https:// or http://.
+		Url string `json:"url"`
+	} `json:"notifications"`
 
 	// Oidc GitHub Actions workflows that may call the API without a key.
 	Oidc *[]struct {
@@ -1299,6 +1506,9 @@ type Project struct {
 	} `json:"webhook"`
 }
 
+// ProjectNotificationsEvents defines model for Project.Notifications.Events.
+type ProjectNotificationsEvents string
+
 // ProjectOidcScopes defines model for Project.Oidc.Scopes.
 type ProjectOidcScopes string
 
@@ -1354,6 +1564,24 @@ type ProjectChange struct {
 			Name *string `json:"name,omitempty"`
 		} `json:"secret_ref,omitempty"`
 	} `json:"github,omitempty"`
+
+	// Notifications Receivers of events, as webhooks of the Standard Webhooks specification.
+	Notifications *[]struct {
+		// Events The events that are sent.
+		Events []ProjectChangeNotificationsEvents `json:"events"`
+
+		// Name The name of the notification, unique in the project.
+		Name string `json:"name"`
+
+		// SecretRef A Secret whose key secret holds the signing secret, whsec_ and 24 to 64 bytes in base64.
+		SecretRef struct {
+			// Name The name of the Secret.
+			Name string `json:"name"`
+		} `json:"secret_ref"`
+
+		// Url The URL of the receiver, https:// or http://.
+		Url string `json:"url"`
+	} `json:"notifications,omitempty"`
 
 	// Oidc GitHub Actions workflows that may call the API without a key.
 	Oidc *[]struct {
@@ -1536,6 +1764,9 @@ type ProjectChange struct {
 	} `json:"webhook,omitempty"`
 }
 
+// ProjectChangeNotificationsEvents defines model for ProjectChange.Notifications.Events.
+type ProjectChangeNotificationsEvents string
+
 // ProjectChangeOidcScopes defines model for ProjectChange.Oidc.Scopes.
 type ProjectChangeOidcScopes string
 
@@ -1594,6 +1825,24 @@ type ProjectCreate struct {
 
 	// Name A project's name: lower-case letters, digits and hyphens, for example research-crew.
 	Name ProjectName `json:"name"`
+
+	// Notifications Receivers of events, as webhooks of the Standard Webhooks specification.
+	Notifications *[]struct {
+		// Events The events that are sent.
+		Events []ProjectCreateNotificationsEvents `json:"events"`
+
+		// Name The name of the notification, unique in the project.
+		Name string `json:"name"`
+
+		// SecretRef A Secret whose key secret holds the signing secret, whsec_ and 24 to 64 bytes in base64.
+		SecretRef struct {
+			// Name The name of the Secret.
+			Name string `json:"name"`
+		} `json:"secret_ref"`
+
+		// Url The URL of the receiver, https:// or http://.
+		Url string `json:"url"`
+	} `json:"notifications,omitempty"`
 
 	// Oidc GitHub Actions workflows that may call the API without a key.
 	Oidc *[]struct {
@@ -1775,6 +2024,9 @@ type ProjectCreate struct {
 		} `json:"secret_ref"`
 	} `json:"webhook,omitempty"`
 }
+
+// ProjectCreateNotificationsEvents defines model for ProjectCreate.Notifications.Events.
+type ProjectCreateNotificationsEvents string
 
 // ProjectCreateOidcScopes defines model for ProjectCreate.Oidc.Scopes.
 type ProjectCreateOidcScopes string
@@ -2247,6 +2499,15 @@ type ListProjectsParams struct {
 	PerPage *int `form:"per_page,omitempty" json:"per_page,omitempty"`
 }
 
+// ListDeliveriesParams defines parameters for ListDeliveries.
+type ListDeliveriesParams struct {
+	// Page Page number.
+	Page *int `form:"page,omitempty" json:"page,omitempty"`
+
+	// PerPage Items per page.
+	PerPage *int `form:"per_page,omitempty" json:"per_page,omitempty"`
+}
+
 // ListVariablesParams defines parameters for ListVariables.
 type ListVariablesParams struct {
 	// Page Page number.
@@ -2599,6 +2860,20 @@ type ClientInterface interface {
 	//
 	// Corresponds with PATCH /v1/projects/{name} (the `ChangeProject` operationId).
 	ChangeProject(ctx context.Context, name ProjectName, body ChangeProjectJSONRequestBody, reqEditors ...RequestEditorFn) (*http.Response, error)
+
+	// ListDeliveries List deliveries
+	//
+	// List the deliveries of a project's notifications in the last seven days.
+	//
+	// Corresponds with GET /v1/projects/{name}/deliveries (the `ListDeliveries` operationId).
+	ListDeliveries(ctx context.Context, name ProjectName, params *ListDeliveriesParams, reqEditors ...RequestEditorFn) (*http.Response, error)
+
+	// RedeliverNotification Redeliver a notification
+	//
+	// Send a delivery again, with the same id and the object as it is now.
+	//
+	// Corresponds with POST /v1/projects/{name}/deliveries/{id}/redeliver (the `RedeliverNotification` operationId).
+	RedeliverNotification(ctx context.Context, name ProjectName, id DeliveryId, reqEditors ...RequestEditorFn) (*http.Response, error)
 
 	// ListVariables List variables
 	//
@@ -3143,6 +3418,40 @@ func (c *Client) ChangeProjectWithBody(ctx context.Context, name ProjectName, co
 // Corresponds with PATCH /v1/projects/{name} (the `ChangeProject` operationId).
 func (c *Client) ChangeProject(ctx context.Context, name ProjectName, body ChangeProjectJSONRequestBody, reqEditors ...RequestEditorFn) (*http.Response, error) {
 	req, err := NewChangeProjectRequest(c.Server, name, body)
+	if err != nil {
+		return nil, err
+	}
+	req = req.WithContext(ctx)
+	if err := c.applyEditors(ctx, req, reqEditors); err != nil {
+		return nil, err
+	}
+	return c.Client.Do(req)
+}
+
+// ListDeliveries List deliveries
+//
+// List the deliveries of a project's notifications in the last seven days.
+//
+// Corresponds with GET /v1/projects/{name}/deliveries (the `ListDeliveries` operationId).
+func (c *Client) ListDeliveries(ctx context.Context, name ProjectName, params *ListDeliveriesParams, reqEditors ...RequestEditorFn) (*http.Response, error) {
+	req, err := NewListDeliveriesRequest(c.Server, name, params)
+	if err != nil {
+		return nil, err
+	}
+	req = req.WithContext(ctx)
+	if err := c.applyEditors(ctx, req, reqEditors); err != nil {
+		return nil, err
+	}
+	return c.Client.Do(req)
+}
+
+// RedeliverNotification Redeliver a notification
+//
+// Send a delivery again, with the same id and the object as it is now.
+//
+// Corresponds with POST /v1/projects/{name}/deliveries/{id}/redeliver (the `RedeliverNotification` operationId).
+func (c *Client) RedeliverNotification(ctx context.Context, name ProjectName, id DeliveryId, reqEditors ...RequestEditorFn) (*http.Response, error) {
+	req, err := NewRedeliverNotificationRequest(c.Server, name, id)
 	if err != nil {
 		return nil, err
 	}
@@ -4396,6 +4705,120 @@ func NewChangeProjectRequestWithBody(server string, name ProjectName, contentTyp
 	}
 
 	req.Header.Add("Content-Type", contentType)
+
+	return req, nil
+}
+
+// NewListDeliveriesRequest constructs an http.Request for the ListDeliveries method
+func NewListDeliveriesRequest(server string, name ProjectName, params *ListDeliveriesParams) (*http.Request, error) {
+	var err error
+
+	var pathParam0 string
+
+	pathParam0, err = runtime.StyleParamWithOptions("simple", false, "name", name, runtime.StyleParamOptions{ParamLocation: runtime.ParamLocationPath, Type: "string", Format: ""})
+	if err != nil {
+		return nil, err
+	}
+
+	serverURL, err := url.Parse(server)
+	if err != nil {
+		return nil, err
+	}
+
+	operationPath := fmt.Sprintf("/v1/projects/%s/deliveries", pathParam0)
+	if operationPath[0] == '/' {
+		operationPath = "." + operationPath
+	}
+
+	queryURL, err := serverURL.Parse(operationPath)
+	if err != nil {
+		return nil, err
+	}
+
+	if params != nil {
+		// queryValues collects non-styled parameters (passthrough, JSON)
+		// that are safe to round-trip through url.Values.Encode().
+		queryValues := queryURL.Query()
+		// rawQueryFragments collects pre-encoded query fragments from
+		// styled parameters, preserving literal commas as delimiters
+		// per the OpenAPI spec (e.g. "color=blue,black,brown").
+		var rawQueryFragments []string
+
+		if params.Page != nil {
+
+			if queryFrag, err := runtime.StyleParamWithOptions("form", true, "page", *params.Page, runtime.StyleParamOptions{ParamLocation: runtime.ParamLocationQuery, Type: "integer", Format: ""}); err != nil {
+				return nil, err
+			} else {
+				for _, qp := range strings.Split(queryFrag, "&") {
+					rawQueryFragments = append(rawQueryFragments, qp)
+				}
+			}
+
+		}
+
+		if params.PerPage != nil {
+
+			if queryFrag, err := runtime.StyleParamWithOptions("form", true, "per_page", *params.PerPage, runtime.StyleParamOptions{ParamLocation: runtime.ParamLocationQuery, Type: "integer", Format: ""}); err != nil {
+				return nil, err
+			} else {
+				for _, qp := range strings.Split(queryFrag, "&") {
+					rawQueryFragments = append(rawQueryFragments, qp)
+				}
+			}
+
+		}
+
+		if encoded := queryValues.Encode(); encoded != "" {
+			rawQueryFragments = append(rawQueryFragments, encoded)
+		}
+		queryURL.RawQuery = strings.Join(rawQueryFragments, "&")
+	}
+
+	req, err := http.NewRequest(http.MethodGet, queryURL.String(), nil)
+	if err != nil {
+		return nil, err
+	}
+
+	return req, nil
+}
+
+// NewRedeliverNotificationRequest constructs an http.Request for the RedeliverNotification method
+func NewRedeliverNotificationRequest(server string, name ProjectName, id DeliveryId) (*http.Request, error) {
+	var err error
+
+	var pathParam0 string
+
+	pathParam0, err = runtime.StyleParamWithOptions("simple", false, "name", name, runtime.StyleParamOptions{ParamLocation: runtime.ParamLocationPath, Type: "string", Format: ""})
+	if err != nil {
+		return nil, err
+	}
+
+	var pathParam1 string
+
+	pathParam1, err = runtime.StyleParamWithOptions("simple", false, "id", id, runtime.StyleParamOptions{ParamLocation: runtime.ParamLocationPath, Type: "string", Format: ""})
+	if err != nil {
+		return nil, err
+	}
+
+	serverURL, err := url.Parse(server)
+	if err != nil {
+		return nil, err
+	}
+
+	operationPath := fmt.Sprintf("/v1/projects/%s/deliveries/%s/redeliver", pathParam0, pathParam1)
+	if operationPath[0] == '/' {
+		operationPath = "." + operationPath
+	}
+
+	queryURL, err := serverURL.Parse(operationPath)
+	if err != nil {
+		return nil, err
+	}
+
+	req, err := http.NewRequest(http.MethodPost, queryURL.String(), nil)
+	if err != nil {
+		return nil, err
+	}
 
 	return req, nil
 }
@@ -5697,6 +6120,24 @@ type ClientWithResponsesInterface interface {
 	// Corresponds with PATCH /v1/projects/{name} (the `ChangeProject` operationId).
 	ChangeProjectWithResponse(ctx context.Context, name ProjectName, body ChangeProjectJSONRequestBody, reqEditors ...RequestEditorFn) (*ChangeProjectResponse, error)
 
+	// ListDeliveriesWithResponse List deliveries
+	//
+	// List the deliveries of a project's notifications in the last seven days.
+	//
+	// Returns a wrapper object for the known response body format(s).
+	//
+	// Corresponds with GET /v1/projects/{name}/deliveries (the `ListDeliveries` operationId).
+	ListDeliveriesWithResponse(ctx context.Context, name ProjectName, params *ListDeliveriesParams, reqEditors ...RequestEditorFn) (*ListDeliveriesResponse, error)
+
+	// RedeliverNotificationWithResponse Redeliver a notification
+	//
+	// Send a delivery again, with the same id and the object as it is now.
+	//
+	// Returns a wrapper object for the known response body format(s).
+	//
+	// Corresponds with POST /v1/projects/{name}/deliveries/{id}/redeliver (the `RedeliverNotification` operationId).
+	RedeliverNotificationWithResponse(ctx context.Context, name ProjectName, id DeliveryId, reqEditors ...RequestEditorFn) (*RedeliverNotificationResponse, error)
+
 	// ListVariablesWithResponse List variables
 	//
 	// List the names of the variables.
@@ -6728,6 +7169,112 @@ func (r ChangeProjectResponse) StatusCode() int {
 
 // ContentType is a convenience method to retrieve the Content-Type value from the HTTP response headers
 func (r ChangeProjectResponse) ContentType() string {
+	if r.HTTPResponse != nil {
+		return r.HTTPResponse.Header.Get("Content-Type")
+	}
+	return ""
+}
+
+type ListDeliveriesResponse struct {
+	Body         []byte
+	HTTPResponse *http.Response
+	// JSON200 the response for an HTTP 200 `application/json` response
+	JSON200 *struct {
+		Data       []NotificationDelivery `json:"data"`
+		Pagination Pagination             `json:"pagination"`
+	}
+	// JSONDefault the response for an HTTP default `application/json` response
+	JSONDefault *Error
+}
+
+// GetJSON200 returns the response for an HTTP 200 `application/json` response
+func (r ListDeliveriesResponse) GetJSON200() *struct {
+	Data       []NotificationDelivery `json:"data"`
+	Pagination Pagination             `json:"pagination"`
+} {
+	return r.JSON200
+}
+
+// GetJSONDefault returns the response for an HTTP default `application/json` response
+func (r ListDeliveriesResponse) GetJSONDefault() *Error {
+	return r.JSONDefault
+}
+
+// GetBody returns the raw response body bytes
+func (r ListDeliveriesResponse) GetBody() []byte {
+	return r.Body
+}
+
+// Status returns HTTPResponse.Status
+func (r ListDeliveriesResponse) Status() string {
+	if r.HTTPResponse != nil {
+		return r.HTTPResponse.Status
+	}
+	return http.StatusText(0)
+}
+
+// StatusCode returns HTTPResponse.StatusCode
+func (r ListDeliveriesResponse) StatusCode() int {
+	if r.HTTPResponse != nil {
+		return r.HTTPResponse.StatusCode
+	}
+	return 0
+}
+
+// ContentType is a convenience method to retrieve the Content-Type value from the HTTP response headers
+func (r ListDeliveriesResponse) ContentType() string {
+	if r.HTTPResponse != nil {
+		return r.HTTPResponse.Header.Get("Content-Type")
+	}
+	return ""
+}
+
+type RedeliverNotificationResponse struct {
+	Body         []byte
+	HTTPResponse *http.Response
+	// JSON202 the response for an HTTP 202 `application/json` response
+	JSON202 *struct {
+		Data NotificationDelivery `json:"data"`
+	}
+	// JSONDefault the response for an HTTP default `application/json` response
+	JSONDefault *Error
+}
+
+// GetJSON202 returns the response for an HTTP 202 `application/json` response
+func (r RedeliverNotificationResponse) GetJSON202() *struct {
+	Data NotificationDelivery `json:"data"`
+} {
+	return r.JSON202
+}
+
+// GetJSONDefault returns the response for an HTTP default `application/json` response
+func (r RedeliverNotificationResponse) GetJSONDefault() *Error {
+	return r.JSONDefault
+}
+
+// GetBody returns the raw response body bytes
+func (r RedeliverNotificationResponse) GetBody() []byte {
+	return r.Body
+}
+
+// Status returns HTTPResponse.Status
+func (r RedeliverNotificationResponse) Status() string {
+	if r.HTTPResponse != nil {
+		return r.HTTPResponse.Status
+	}
+	return http.StatusText(0)
+}
+
+// StatusCode returns HTTPResponse.StatusCode
+func (r RedeliverNotificationResponse) StatusCode() int {
+	if r.HTTPResponse != nil {
+		return r.HTTPResponse.StatusCode
+	}
+	return 0
+}
+
+// ContentType is a convenience method to retrieve the Content-Type value from the HTTP response headers
+func (r RedeliverNotificationResponse) ContentType() string {
 	if r.HTTPResponse != nil {
 		return r.HTTPResponse.Header.Get("Content-Type")
 	}
@@ -7951,6 +8498,36 @@ func (c *ClientWithResponses) ChangeProjectWithResponse(ctx context.Context, nam
 	return ParseChangeProjectResponse(rsp)
 }
 
+// ListDeliveriesWithResponse List deliveries
+//
+// List the deliveries of a project's notifications in the last seven days.
+//
+// Returns a wrapper object for the known response body format(s).
+//
+// Corresponds with GET /v1/projects/{name}/deliveries (the `ListDeliveries` operationId).
+func (c *ClientWithResponses) ListDeliveriesWithResponse(ctx context.Context, name ProjectName, params *ListDeliveriesParams, reqEditors ...RequestEditorFn) (*ListDeliveriesResponse, error) {
+	rsp, err := c.ListDeliveries(ctx, name, params, reqEditors...)
+	if err != nil {
+		return nil, err
+	}
+	return ParseListDeliveriesResponse(rsp)
+}
+
+// RedeliverNotificationWithResponse Redeliver a notification
+//
+// Send a delivery again, with the same id and the object as it is now.
+//
+// Returns a wrapper object for the known response body format(s).
+//
+// Corresponds with POST /v1/projects/{name}/deliveries/{id}/redeliver (the `RedeliverNotification` operationId).
+func (c *ClientWithResponses) RedeliverNotificationWithResponse(ctx context.Context, name ProjectName, id DeliveryId, reqEditors ...RequestEditorFn) (*RedeliverNotificationResponse, error) {
+	rsp, err := c.RedeliverNotification(ctx, name, id, reqEditors...)
+	if err != nil {
+		return nil, err
+	}
+	return ParseRedeliverNotificationResponse(rsp)
+}
+
 // ListVariablesWithResponse List variables
 //
 // List the names of the variables.
@@ -8858,6 +9435,77 @@ func ParseChangeProjectResponse(rsp *http.Response) (*ChangeProjectResponse, err
 			return nil, err
 		}
 		response.JSON200 = &dest
+
+	case strings.Contains(rsp.Header.Get("Content-Type"), "json") && true:
+		var dest Error
+		if err := json.Unmarshal(bodyBytes, &dest); err != nil {
+			return nil, err
+		}
+		response.JSONDefault = &dest
+
+	}
+
+	return response, nil
+}
+
+// ParseListDeliveriesResponse parses an HTTP response from a ListDeliveriesWithResponse call
+func ParseListDeliveriesResponse(rsp *http.Response) (*ListDeliveriesResponse, error) {
+	bodyBytes, err := io.ReadAll(rsp.Body)
+	defer func() { _ = rsp.Body.Close() }()
+	if err != nil {
+		return nil, err
+	}
+
+	response := &ListDeliveriesResponse{
+		Body:         bodyBytes,
+		HTTPResponse: rsp,
+	}
+
+	switch {
+	case strings.Contains(rsp.Header.Get("Content-Type"), "json") && rsp.StatusCode == 200:
+		var dest struct {
+			Data       []NotificationDelivery `json:"data"`
+			Pagination Pagination             `json:"pagination"`
+		}
+		if err := json.Unmarshal(bodyBytes, &dest); err != nil {
+			return nil, err
+		}
+		response.JSON200 = &dest
+
+	case strings.Contains(rsp.Header.Get("Content-Type"), "json") && true:
+		var dest Error
+		if err := json.Unmarshal(bodyBytes, &dest); err != nil {
+			return nil, err
+		}
+		response.JSONDefault = &dest
+
+	}
+
+	return response, nil
+}
+
+// ParseRedeliverNotificationResponse parses an HTTP response from a RedeliverNotificationWithResponse call
+func ParseRedeliverNotificationResponse(rsp *http.Response) (*RedeliverNotificationResponse, error) {
+	bodyBytes, err := io.ReadAll(rsp.Body)
+	defer func() { _ = rsp.Body.Close() }()
+	if err != nil {
+		return nil, err
+	}
+
+	response := &RedeliverNotificationResponse{
+		Body:         bodyBytes,
+		HTTPResponse: rsp,
+	}
+
+	switch {
+	case strings.Contains(rsp.Header.Get("Content-Type"), "json") && rsp.StatusCode == 202:
+		var dest struct {
+			Data NotificationDelivery `json:"data"`
+		}
+		if err := json.Unmarshal(bodyBytes, &dest); err != nil {
+			return nil, err
+		}
+		response.JSON202 = &dest
 
 	case strings.Contains(rsp.Header.Get("Content-Type"), "json") && true:
 		var dest Error

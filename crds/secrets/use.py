@@ -73,6 +73,12 @@ def webhook_reference(project: Project) -> SecretReference | None:
     return _reference(project.spec.get("webhook") or {}, "webhook.secretRef")
 
 
+def notification_reference(notification: Mapping[str, Any]) -> SecretReference | None:
+    """Return the Secret that signs a notification; the signatures go to the host of its URL."""
+    field = f"notifications[{notification.get('name')}].secretRef"
+    return _reference(notification, field, _host(str(notification.get("url") or "")))
+
+
 def pull_references(project: Project) -> tuple[SecretReference, ...]:
     """Return the Secrets with which a Project's runs pull their image."""
     entries: Iterable[Mapping[str, Any]] = (project.spec.get("pod") or {}).get("imagePullSecrets") or ()

@@ -1,6 +1,6 @@
 """Table of projects, which follow their objects. Called by the projector and the routes of projects."""
 
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, fields
 from datetime import UTC, datetime
 from typing import Any
@@ -10,6 +10,7 @@ from sqlalchemy.ext.asyncio import AsyncConnection
 
 from api.store.errors import StoreUnavailable
 from api.store.index.deletion.delete_project import delete_project, delete_run_batch, is_removed
+from api.store.index.notifications import outbox
 from api.store.page import RowPage
 from api.store.sql.database import Database, next_ord
 from api.store.sql.notifier import Notifier
@@ -31,6 +32,8 @@ class ProjectRow:
     activated_at: datetime | None
     spec: Mapping[str, Any]
     status: Mapping[str, Any]
+    failing_notifications: Sequence[str] | None = None
+    """Names of notifications whose last delivery was given up."""
 
     def as_object(self) -> objects.Project:
         """Return the Project with its name, uid and spec, for rules that take an object."""
@@ -105,13 +108,14 @@ class Projects:
             if row.uid not in (None, project.uid):
                 raise StoreUnavailable(f"the project {project.name} is being replaced; try again")
             activated = project.status.get("activatedAt")
+            activated_at = parse_time(activated) if activated else None
             values = {
                 "uid": project.uid,
                 "version": version,
                 "created_at": project.created,
                 "created_by": project.created_by,
                 "active": project.active,
-                "activated_at": parse_time(activated) if activated else None,
+                "activated_at": activated_at,
                 "spec": dict(project.spec),
                 "status": dict(project.status),
             }
@@ -123,8 +127,12 @@ class Projects:
             else:
                 order = await next_ord(connection, self._namespace)
                 await connection.execute(projects.insert().values(**key, **values, ord=order))
-            if project.active and values["activated_at"]:
-                await self._set_activated_at(connection, project.active, values["activated_at"])
+            if project.active and activated_at:
+                await self._set_activated_at(connection, project.active, activated_at)
+                if project.active != row.active:
+                    await self._record_activation(
+                        connection, project, project.active, activated_at, datetime.now(UTC)
+                    )
         self._notifier.notify("deployments")
 
     async def remove(self, name: str, uid: str, now: datetime) -> None:
@@ -152,9 +160,24 @@ class Projects:
         query = select(
             func.max(projects.c.uid).label("uid"),
             func.coalesce(func.max(projects.c.version), -1).label("version"),
+            func.max(projects.c.active).label("active"),
         ).where(projects.c.namespace == self._namespace, projects.c.name == project.name)
         row = (await connection.execute(query)).one()
         return row if row.version < version else None
+
+    async def _record_activation(
+        self,
+        connection: AsyncConnection,
+        project: objects.Project,
+        deployment: str,
+        activated_at: datetime,
+        now: datetime,
+    ) -> None:
+        event = outbox.ProjectEvent("deployment.active", deployment, activated_at)
+        names = outbox.receivers(project.spec.get("notifications"), event, now)
+        await outbox.insert_deliveries(
+            connection, self._namespace, project.name, project.uid, names, event, now
+        )
 
     async def _set_activated_at(
         self, connection: AsyncConnection, deployment: str, activated_at: Any

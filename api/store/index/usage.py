@@ -12,6 +12,7 @@ from sqlalchemy import Table, func, select, update
 from sqlalchemy.ext.asyncio import AsyncConnection
 
 from api.store.index.build_times import FINISHED_PHASES, EndedBuild
+from api.store.index.notifications.outbox import ProjectEvent, record_event
 from api.store.index.runs.runs import ENDED
 from api.store.sql.database import Database
 from api.store.sql.schema import artifacts, deployments, projects, runs, usage_days
@@ -71,7 +72,7 @@ class Usage:
             return [EndedRun(name, started is not None) for name, started in await connection.execute(query)]
 
     async def account_run(self, name: str, prompt_tokens: int, completion_tokens: int) -> None:
-        """Add a run's usage to its project's day, unless it is accounted already."""
+        """Add a run's usage to its project's day and record its end, unless it is accounted already."""
         async with self._database.write() as connection:
             row = await self._mark(connection, runs, name)
             if row is None or row.hidden or row.completed_at is None:
@@ -87,6 +88,7 @@ class Usage:
                 completion_tokens=completion_tokens,
             )
             await add_usage(connection, self._namespace, row, row.completed_at, used)
+            await self._record(connection, row, ProjectEvent(f"run.{row.status}", name, row.completed_at))
 
     async def ended_builds(self, limit: int) -> list[EndedBuild]:
         """Return up to `limit` deployments with a finished build that is not accounted."""
@@ -103,11 +105,17 @@ class Usage:
             return [EndedBuild(a, b, tuple(c)) for a, b, c in await connection.execute(query)]
 
     async def account_build(self, name: str, ended_at: datetime, build_ms: int) -> None:
-        """Add a build's time to its project's day, unless it is accounted already."""
+        """Add a build's time to its project's day and record its failure, unless it is accounted already."""
         async with self._database.write() as connection:
             row = await self._mark(connection, deployments, name)
             if row is not None:
                 await add_usage(connection, self._namespace, row, ended_at, Measures(build_ms=build_ms))
+                if row.phase == "failed":
+                    await self._record(connection, row, ProjectEvent("deployment.failed", name, ended_at))
+
+    async def _record(self, connection: AsyncConnection, row: Any, event: ProjectEvent) -> None:
+        now = datetime.now(UTC)
+        await record_event(connection, self._namespace, row.project, row.project_uid, event, now)
 
     async def _mark(self, connection: AsyncConnection, table: Table, name: str) -> Any:
         """Mark a row as accounted and return it; None if it was marked before, or is deleted."""

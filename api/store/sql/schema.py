@@ -30,6 +30,8 @@ projects = Table(
     Column("activated_at", Moment),
     Column("spec", json_column(), nullable=False),
     Column("status", json_column(), nullable=False),
+    # Names of notifications whose last delivery was given up.
+    Column("failing_notifications", json_column()),
     Index("projects_ord", "namespace", "ord"),
 )
 
@@ -180,6 +182,31 @@ input_requests = Table(
     Column("closed", Boolean, nullable=False),
     Column("written", Boolean, nullable=False),
     Index("input_requests_written", "namespace", "written"),
+)
+
+deliveries = Table(
+    "deliveries",
+    metadata,
+    _key("namespace"),
+    _key("id"),
+    Column("project", text(), nullable=False),
+    Column("project_uid", text(), nullable=False),
+    Column("notification", text(), nullable=False),
+    Column("type", text(), nullable=False),
+    Column("object", text(), nullable=False),
+    Column("event_time", Moment, nullable=False),
+    Column("created_at", Moment, nullable=False),
+    Column("status", text(), nullable=False),
+    Column("attempts", integer(), nullable=False),
+    Column("next_at", Moment, nullable=False),
+    # A pending delivery is given up then.
+    Column("expires_at", Moment, nullable=False),
+    Column("completed_at", Moment),
+    Column("response_status", integer()),
+    Column("error", text()),
+    Index("deliveries_due", "namespace", "status", "next_at"),
+    Index("deliveries_project", "namespace", "project_uid", "id"),
+    Index("deliveries_created", "namespace", "created_at"),
 )
 
 artifacts = Table(

@@ -59,6 +59,10 @@ DETAIL = response_object(
             ),
             "What the project's pods do not get although its settings ask for it; null if they get all.",
         ),
+        "failing_notifications": described(
+            {"type": "array", "items": TEXT},
+            "Names of notifications whose receiver took nothing for 24 hours.",
+        ),
     },
 )
 
@@ -78,10 +82,12 @@ EXAMPLE: dict[str, Any] = {
     "github": None,
     "oidc": None,
     "schedules": None,
+    "notifications": None,
     "retention": None,
     "created_at": EXAMPLE_TIMESTAMP,
     "created_by": EXAMPLE_PRINCIPAL,
     "active_deployment_id": EXAMPLE_DEPLOYMENT_ID,
     "ready": {"status": True, "reason": "Resolved", "message": ""},
     "limited": None,
+    "failing_notifications": [],
 }

@@ -30,6 +30,7 @@ def item(row: ProjectRow) -> dict[str, Any]:
             "message": ready.get("message") or "",
         },
         "limited": {"reason": limited["reason"], "message": limited["message"]} if limited else None,
+        "failing_notifications": list(row.failing_notifications or ()),
     }
 
 
@@ -39,11 +40,11 @@ def spec(body: Mapping[str, Any]) -> dict[str, Any]:
     return result
 
 
-_ADMIN_FIELDS = ("plan", "oidc", "image_pull_secrets", "secret_ref")
+_ADMIN_FIELDS = ("plan", "oidc", "image_pull_secrets", "secret_ref", "notifications")
 
 
 def admin_fields(body: Any, path: str = "") -> Iterator[str]:
-    """Yield the fields of a body that only admins may set: plan, oidc and references to Secrets.
+    """Yield the fields of a body that only admins may set: plan, oidc, notifications, references to Secrets.
 
     A reference to a Secret is a permission: its content is sent to the URL in the same object.
     """

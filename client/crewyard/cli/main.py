@@ -10,6 +10,8 @@ import click
 from crewyard import __version__
 from crewyard.cli.commands.artifacts import artifacts
 from crewyard.cli.commands.audit import audit
+from crewyard.cli.commands.automation.notifications import notifications
+from crewyard.cli.commands.automation.schedules import schedules
 from crewyard.cli.commands.deploy import deploy
 from crewyard.cli.commands.deployments import deployments, rollback
 from crewyard.cli.commands.env import env
@@ -21,7 +23,6 @@ from crewyard.cli.commands.logs import logs
 from crewyard.cli.commands.projects import projects
 from crewyard.cli.commands.run import run
 from crewyard.cli.commands.runs import runs
-from crewyard.cli.commands.schedules import schedules
 from crewyard.cli.commands.usage import usage
 from crewyard.cli.context import SERVICE, USAGE, CliContext
 from crewyard.cli.output import Output, StdoutClosed
@@ -60,6 +61,7 @@ for _command in (
     projects,
     env,
     schedules,
+    notifications,
     keys,
     audit,
     usage,

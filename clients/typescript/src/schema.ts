@@ -188,6 +188,63 @@ export interface paths {
         patch?: never;
         trace?: never;
     };
+    "/v1/projects/{name}/deliveries": {
+        parameters: {
+            query?: never;
+            header?: never;
+            path: {
+                /**
+                 * @description A project's name: lower-case letters, digits and hyphens, for example research-crew.
+                 * @example research
+                 */
+                name: components["schemas"]["ProjectName"];
+            };
+            cookie?: never;
+        };
+        /**
+         * List deliveries
+         * @description List the deliveries of a project's notifications in the last seven days.
+         */
+        get: operations["list_deliveries"];
+        put?: never;
+        post?: never;
+        delete?: never;
+        options?: never;
+        head?: never;
+        patch?: never;
+        trace?: never;
+    };
+    "/v1/projects/{name}/deliveries/{id}/redeliver": {
+        parameters: {
+            query?: never;
+            header?: never;
+            path: {
+                /**
+                 * @description A project's name: lower-case letters, digits and hyphens, for example research-crew.
+                 * @example research
+                 */
+                name: components["schemas"]["ProjectName"];
+                /**
+                 * @description A delivery's id, the header webhook-id of its message, for example msg_ab12.
+                 * @example msg_ab12
+                 */
+                id: components["schemas"]["DeliveryId"];
+            };
+            cookie?: never;
+        };
+        get?: never;
+        put?: never;
+        /**
+         * Redeliver a notification
+         * @description Send a delivery again, with the same id and the object as it is now.
+         */
+        post: operations["redeliver_notification"];
+        delete?: never;
+        options?: never;
+        head?: never;
+        patch?: never;
+        trace?: never;
+    };
     "/v1/uploads": {
         parameters: {
             query?: never;
@@ -752,6 +809,11 @@ export interface components {
              */
             started_at?: string;
         };
+        /**
+         * DeliveryId
+         * @description A delivery's id, the header webhook-id of its message, for example msg_ab12.
+         */
+        DeliveryId: string;
         /** Deployment */
         Deployment: {
             id: components["schemas"]["DeploymentId"];
@@ -1026,6 +1088,45 @@ export interface components {
             /** @description A sentence for users, with the next step. */
             message: string;
         };
+        /** NotificationDelivery */
+        NotificationDelivery: {
+            id: components["schemas"]["DeliveryId"];
+            /** @description The name of the notification in the project. */
+            notification: string;
+            /**
+             * @description The event.
+             * @enum {string}
+             */
+            type: "run.succeeded" | "run.failed" | "run.canceled" | "run.waiting" | "deployment.active" | "deployment.failed";
+            /** @description The id of the run or the deployment. */
+            object_id: string;
+            /**
+             * @description Whether the receiver took it; failed after 24 hours of attempts.
+             * @enum {string}
+             */
+            status: "pending" | "delivered" | "failed";
+            /** @description How often it was sent, since the last redelivery. */
+            attempts: number;
+            /**
+             * Format: date-time
+             * @description When it was created.
+             */
+            created_at: string;
+            /**
+             * Format: date-time
+             * @description The time of the next attempt while pending.
+             */
+            next_attempt_at: string | null;
+            /**
+             * Format: date-time
+             * @description When it was delivered, or given up.
+             */
+            completed_at: string | null;
+            /** @description The HTTP status of the last response; null if there was none. */
+            response_status: number | null;
+            /** @description Why the last attempt failed; null if it did not. */
+            error: string | null;
+        };
         /** Pagination */
         Pagination: {
             /** @description Items on all pages. */
@@ -1227,6 +1328,20 @@ export interface components {
                 /** @description Starts no run while true. Times that pass meanwhile count as missed. */
                 suspend?: boolean;
             }[] | null;
+            /** @description Receivers of events, as webhooks of the Standard Webhooks specification. */
+            notifications: {
+                /** @description The name of the notification, unique in the project. */
+                name: string;
+                /** @description The URL of the receiver, https:// or http://. */
+                url: string;
+                /** @description A Secret whose key secret holds the signing secret, whsec_ and 24 to 64 bytes in base64. */
+                secret_ref: {
+                    /** @description The name of the Secret. */
+                    name: string;
+                };
+                /** @description The events that are sent. */
+                events: ("run.succeeded" | "run.failed" | "run.canceled" | "run.waiting" | "deployment.active" | "deployment.failed")[];
+            }[] | null;
             /** @description Retention of runs, deployments and records. */
             retention: {
                 /** @description How long a Run object is kept after its end, for example 10m. Its record is kept longer. */
@@ -1248,6 +1363,8 @@ export interface components {
             ready: components["schemas"]["Ready"];
             /** @description What the project's pods do not get although its settings ask for it; null if they get all. */
             limited: components["schemas"]["Limited"] | null;
+            /** @description Names of notifications whose receiver took nothing for 24 hours. */
+            failing_notifications: string[];
         };
         /** ProjectChange */
         ProjectChange: {
@@ -1437,6 +1554,20 @@ export interface components {
                 starting_deadline?: string;
                 /** @description Starts no run while true. Times that pass meanwhile count as missed. */
                 suspend?: boolean;
+            }[] | null;
+            /** @description Receivers of events, as webhooks of the Standard Webhooks specification. */
+            notifications?: {
+                /** @description The name of the notification, unique in the project. */
+                name: string;
+                /** @description The URL of the receiver, https:// or http://. */
+                url: string;
+                /** @description A Secret whose key secret holds the signing secret, whsec_ and 24 to 64 bytes in base64. */
+                secret_ref: {
+                    /** @description The name of the Secret. */
+                    name: string;
+                };
+                /** @description The events that are sent. */
+                events: ("run.succeeded" | "run.failed" | "run.canceled" | "run.waiting" | "deployment.active" | "deployment.failed")[];
             }[] | null;
             /** @description Retention of runs, deployments and records. */
             retention?: {
@@ -1637,6 +1768,20 @@ export interface components {
                 starting_deadline?: string;
                 /** @description Starts no run while true. Times that pass meanwhile count as missed. */
                 suspend?: boolean;
+            }[];
+            /** @description Receivers of events, as webhooks of the Standard Webhooks specification. */
+            notifications?: {
+                /** @description The name of the notification, unique in the project. */
+                name: string;
+                /** @description The URL of the receiver, https:// or http://. */
+                url: string;
+                /** @description A Secret whose key secret holds the signing secret, whsec_ and 24 to 64 bytes in base64. */
+                secret_ref: {
+                    /** @description The name of the Secret. */
+                    name: string;
+                };
+                /** @description The events that are sent. */
+                events: ("run.succeeded" | "run.failed" | "run.canceled" | "run.waiting" | "deployment.active" | "deployment.failed")[];
             }[];
             /** @description Retention of runs, deployments and records. */
             retention?: {
@@ -2522,6 +2667,91 @@ export interface operations {
                     [name: string]: unknown;
                 };
                 content?: never;
+            };
+            /** @description A failure. */
+            default: {
+                headers: {
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/json": components["schemas"]["Error"];
+                };
+            };
+        };
+    };
+    list_deliveries: {
+        parameters: {
+            query?: {
+                /** @description Page number. */
+                page?: number;
+                /** @description Items per page. */
+                per_page?: number;
+            };
+            header?: never;
+            path: {
+                /**
+                 * @description A project's name: lower-case letters, digits and hyphens, for example research-crew.
+                 * @example research
+                 */
+                name: components["schemas"]["ProjectName"];
+            };
+            cookie?: never;
+        };
+        requestBody?: never;
+        responses: {
+            /** @description A page, newest first. */
+            200: {
+                headers: {
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/json": {
+                        data: components["schemas"]["NotificationDelivery"][];
+                        pagination: components["schemas"]["Pagination"];
+                    };
+                };
+            };
+            /** @description A failure. */
+            default: {
+                headers: {
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/json": components["schemas"]["Error"];
+                };
+            };
+        };
+    };
+    redeliver_notification: {
+        parameters: {
+            query?: never;
+            header?: never;
+            path: {
+                /**
+                 * @description A project's name: lower-case letters, digits and hyphens, for example research-crew.
+                 * @example research
+                 */
+                name: components["schemas"]["ProjectName"];
+                /**
+                 * @description A delivery's id, the header webhook-id of its message, for example msg_ab12.
+                 * @example msg_ab12
+                 */
+                id: components["schemas"]["DeliveryId"];
+            };
+            cookie?: never;
+        };
+        requestBody?: never;
+        responses: {
+            /** @description The delivery will be sent again. */
+            202: {
+                headers: {
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/json": {
+                        data: components["schemas"]["NotificationDelivery"];
+                    };
+                };
             };
             /** @description A failure. */
             default: {

@@ -61,7 +61,7 @@ HOLES: tuple[Hole, ...] = (
     ),
     hole(
         "X2", "the deploy scope may name Secrets", "api/v1/projects/view.py",
-        '"image_pull_secrets", "secret_ref")', '"image_pull_secrets")',
+        '"image_pull_secrets", "secret_ref", "notifications")', '"image_pull_secrets", "notifications")',
         f"{PERMISSIONS}::test_fields_that_grant_permissions_need_admin",
     ),
     hole(

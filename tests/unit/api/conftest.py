@@ -22,6 +22,7 @@ from api.store.index.claims.claims import ClaimRequest
 from api.store.index.runs.input_requests import Question
 from api.store.logs.event_log import NewEvent
 from api.store.sql.migrate import migrate
+from api.store.sql.schema import deliveries
 from api.store.store import Store
 from api.v1 import path_parameters
 from api.v1.projects.schema import SPEC_EXAMPLE
@@ -79,7 +80,7 @@ class ApiTestbed:
         self.client.server.app[SERVICES].limiter.__init__()
 
     async def add_example_objects(self, renamed: Callable[[str], str] = str) -> None:
-        """Add the objects of the OpenAPI examples: a project, deployment, finished run and artifact."""
+        """Add the objects of the OpenAPI examples: project, deployment, finished run, artifact, delivery."""
         names = {part: renamed(value) for part, value in path_parameters.EXAMPLES.items()}
         deployment, run = (names[kind].replace("_", "-", 1) for kind in ("deployments", "runs"))
         await self.add_project(names["name"], SPEC_EXAMPLE, activeDeployment=deployment)
@@ -95,7 +96,19 @@ class ApiTestbed:
         await self.store.input_requests.open(run, question, now, now + timedelta(hours=1))
         await self.append_log_lines(run, "Reading about tides")
         await self.add_artifact(run, names["artifact"], b"# Tides")
+        await self.add_delivery(names["deliveries"], names["name"], run)
         await self.finish_run(raw, "Succeeded", result={"output": "{}"}, durationMs=5)
+
+    async def add_delivery(self, identity: str, project: str, run: str) -> None:
+        """Store a pending delivery of a run's end to the receiver chat."""
+        row = await self.store.projects.get(project)
+        assert row is not None
+        now = self.clock[0]
+        values = {"namespace": "crews", "id": identity, "project": project, "project_uid": row.uid}
+        values |= {"notification": "chat", "type": "run.failed", "object": run, "event_time": now}
+        values |= {"created_at": now, "status": "pending", "attempts": 0, "next_at": now, "expires_at": now}
+        async with self.store.database.write() as connection:
+            await connection.execute(deliveries.insert().values(values))
 
     async def add_artifact(
         self, run: str, name: str, content: bytes, partial: bool = False, content_type: str = "text/markdown"

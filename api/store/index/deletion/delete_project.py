@@ -9,7 +9,16 @@ from sqlalchemy import delete, literal, or_, select, update
 from sqlalchemy.ext.asyncio import AsyncConnection
 
 from api.store.index.deletion import tombstones
-from api.store.sql.schema import deployments, projects, remains, removed_projects, runs, uploads, usage_days
+from api.store.sql.schema import (
+    deliveries,
+    deployments,
+    projects,
+    remains,
+    removed_projects,
+    runs,
+    uploads,
+    usage_days,
+)
 from api.store.sql.upsert import insert
 
 RUNS_PER_TRANSACTION = 50
@@ -60,6 +69,9 @@ async def delete_project(
     await connection.execute(delete(deployments).where(*belong))
     await connection.execute(
         delete(usage_days).where(usage_days.c.namespace == namespace, usage_days.c.project_uid == uid)
+    )
+    await connection.execute(
+        delete(deliveries).where(deliveries.c.namespace == namespace, deliveries.c.project_uid == uid)
     )
     # As if they had expired long ago: the next upload sweep deletes their bytes.
     await connection.execute(

@@ -14,6 +14,7 @@ from typing import Any
 from sqlalchemy import ColumnElement, Update, exists, func, or_, select, update
 from sqlalchemy.ext.asyncio import AsyncConnection
 
+from api.store.index.notifications.outbox import ProjectEvent, record_event
 from api.store.index.runs.runs import ENDED
 from api.store.sql.database import Database
 from api.store.sql.notifier import Notifier
@@ -124,6 +125,7 @@ class InputRequests:
                     .returning(*_COLUMNS)
                 )
             ).one()
+            await self._record(connection, run, now)
         self.changed.set()
         return InputRequest(**row._mapping)
 
@@ -207,6 +209,15 @@ class InputRequests:
         query = select(*_COLUMNS).where(*self._of(run), table.c.id == request)
         row = (await connection.execute(query)).one_or_none()
         return InputRequest(**row._mapping) if row else None
+
+    async def _record(self, connection: AsyncConnection, run: str, now: datetime) -> None:
+        query = select(runs.c.project, runs.c.project_uid).where(
+            runs.c.namespace == self._namespace, runs.c.name == run
+        )
+        found = (await connection.execute(query)).one_or_none()
+        if found is not None:
+            event = ProjectEvent("run.waiting", run, now)
+            await record_event(connection, self._namespace, found.project, found.project_uid, event, now)
 
     async def _check_count(self, connection: AsyncConnection, run: str, now: datetime) -> None:
         is_open = table.c.answered_at.is_(None) & table.c.closed.is_(False) & (table.c.expires_at > now)

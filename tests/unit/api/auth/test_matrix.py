@@ -22,8 +22,8 @@ OPERATIONS = [
     if found["security"]
 ]
 SCOPES = ("read", "run", "deploy", "admin")
-OWN = [path_parameters.EXAMPLES[name] for name in ("name", "deployments", "runs", "api-keys")]
-FOREIGN = ["theirs", "dep_theirs", "run_theirs", "F0r31gn000"]
+OWN = [path_parameters.EXAMPLES[name] for name in ("name", "deployments", "deliveries", "runs", "api-keys")]
+FOREIGN = ["theirs", "dep_theirs", "msg_theirs", "run_theirs", "F0r31gn000"]
 
 
 def foreign(text: str) -> str:
@@ -66,6 +66,8 @@ def allowed_status(method: str, path: str) -> int:
     """Return the status of an allowed call, where no kube-apiserver answers and the run has ended."""
     if path.endswith("/cancel"):
         return 409
+    if path.endswith("/redeliver"):
+        return 202
     if path in ("/v1/uploads", "/v1/api-keys") and method == "POST":
         return 201
     if path.startswith("/v1/api-keys/") and method == "DELETE":

@@ -1,0 +1,1 @@
+"""Notifications: events that are recorded for the receivers of a project, and their deliveries."""

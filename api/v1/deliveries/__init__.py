@@ -1,0 +1,1 @@
+"""Deliveries of a project's notifications under `/v1`."""

@@ -1,0 +1,1 @@
+"""Commands of what happens without a person: schedules, notifications."""
