@@ -64,13 +64,15 @@ MEASURES: dict[str, Measure] = {
     "B1crewai": redeploy.code_only("crewai", 5),
     "B2": redeploy.dependencies("crewai", 3),
     "B4": redeploy.cold_start,
+    "B4langgraph": redeploy.first_builds,
+    "B5": redeploy.without_dependencies,
     "T1hollow": hollow_drain.measure,
     "T3": hollow_memory.measure,
     "T4": rates.measure,
 }
 HOLLOW_MEASURES = ("T1hollow", "T3", "T4")
 """Measurements with their own control plane; they need only the dev cluster's binaries."""
-LONG_MEASURES = ("S2", "B1crewai", "B2", "B4", *HOLLOW_MEASURES)
+LONG_MEASURES = ("S2", "B1crewai", "B2", "B4", "B4langgraph", *HOLLOW_MEASURES)
 """Measurements outside the default selection."""
 MEASURES_WITH_COUNT = ("L1", "T1", "S2", "S3", "G2", "G4", "C1", *HOLLOW_MEASURES)
 """Measurements that accept a count."""

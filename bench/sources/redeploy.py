@@ -1,4 +1,4 @@
-"""B1, B2, B3: POST → active of an example, against the plain Kaniko executor with a warm cache."""
+"""B1 to B5: POST → active of an example, against the plain Kaniko executor with a warm cache."""
 
 import contextlib
 import os
@@ -20,6 +20,7 @@ from tests.testbed.git_server import GitServer
 
 EXAMPLES = Path(__file__).parents[2] / "examples"
 Files = dict[str, bytes]
+_PLAIN: Files = {"main.py": b"def kickoff(inputs):\n    return inputs\n"}
 Measure = Callable[[MeasuredInstallation], Awaitable[list[Finding]]]
 
 
@@ -131,6 +132,30 @@ def dependencies(example: str, count: int) -> Measure:
         ]
 
     return measure
+
+
+async def first_builds(
+    installation: MeasuredInstallation, example: str = "langgraph", count: int = 5
+) -> list[Finding]:
+    """Measure first builds of the example, each in a new project and with other dependencies."""
+    pairs = []
+    async with _kaniko_peer(installation) as peer:
+        for number in range(count):
+            files = dependency_added(example_tree(example), number)
+            upload_project = await installation.project()
+            pairs.append((await peer.build(files), await _redeploy_seconds(upload_project, files)))
+    what = f"{example}: first build in a new project, POST → active"
+    return [Finding("B4", what, pairs=pairs, peer="raw Kaniko with pip")]
+
+
+async def without_dependencies(installation: MeasuredInstallation, count: int = 11) -> list[Finding]:
+    """Measure B5: first builds of plain Python in new projects, after the installation has made its base image."""
+    values = []
+    for number in range(count):
+        upload_project = await installation.project()
+        values.append(await _redeploy_seconds(upload_project, code_changed(_PLAIN, number)))
+    what = "plain Python without dependencies: first build in a new project, POST → active"
+    return [Finding("B5", what, values=values[1:])]
 
 
 def _median_speedup(pairs: list[tuple[float, float]]) -> float:
