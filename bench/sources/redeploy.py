@@ -149,7 +149,7 @@ async def first_builds(
 
 
 async def without_dependencies(installation: MeasuredInstallation, count: int = 11) -> list[Finding]:
-    """Measure B5: first builds of plain Python in new projects, after the installation has made its base image."""
+    """Measure B5: first builds of plain Python in new projects, once the base image is made."""
     values = []
     for number in range(count):
         upload_project = await installation.project()

@@ -11,7 +11,17 @@ import yaml
 from tests.monitoring import shipped
 
 PAGE = (shipped.ROOT / "docs" / "monitoring.md").read_text()
-ROWS = ["Overview", "Runs", "Builds", "GitOps", "API", "Streams", "Controller", "Storage"]
+ROWS = [
+    "Overview",
+    "Runs",
+    "Builds",
+    "GitOps",
+    "API",
+    "Streams",
+    "Controller",
+    "Storage",
+    "Schedules, notifications, audit",
+]
 
 
 def known():

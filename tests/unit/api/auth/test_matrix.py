@@ -64,7 +64,7 @@ def expected(method: str, path: str, scope: str, held: str, other: bool) -> int:
 
 def allowed_status(method: str, path: str) -> int:
     """Return the status of an allowed call, where no kube-apiserver answers and the run has ended."""
-    if path.endswith("/cancel"):
+    if path.endswith("/cancel") or "/inputs/" in path:
         return 409
     if path.endswith("/redeliver"):
         return 202

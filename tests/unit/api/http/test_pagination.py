@@ -20,7 +20,7 @@ async def test_run_has_exactly_the_specified_keys(testbed):
     assert set(listed["data"][0]) == RUN
     assert listed["data"][0]["completed_at"] is None and listed["data"][0]["duration_ms"] is None
     single = (await testbed.get("/v1/runs/run_a"))["data"]
-    assert set(single) == RUN | {"input", "events_url", "started_at"}
+    assert set(single) == RUN | {"input", "events_url", "started_at", "created_by"}
     assert single["id"] == "run_a" and single["deployment_id"] == "dep_a"
     assert single["input"] == {"topic": "tides"}
     assert single["events_url"] == "http://crewyard.example/v1/runs/run_a/events"
@@ -59,7 +59,7 @@ async def test_deployment_has_exactly_the_specified_keys(testbed):
     assert listed[1]["error"] == {"reason": "BuildFailed", "message": "no wheel"}
     assert listed[3]["message"] == "Begin" and listed[3]["activated_at"] == "2026-11-21T10:00:01Z"
     single = (await testbed.get("/v1/deployments/dep_a"))["data"]
-    assert set(single) == DEPLOYMENT | {"git_sha", "build_logs_url"}
+    assert set(single) == DEPLOYMENT | {"git_sha", "build_logs_url", "created_by"}
     assert single["build_logs_url"] == "http://crewyard.example/v1/deployments/dep_a/logs"
     assert single["git_sha"] == "a" * 40
     of_status = await testbed.get("/v1/deployments?project=crew&status=active")

@@ -15,7 +15,7 @@ from tests.unit.api.conftest import NOW
 from tests.unit.api.conftest import key as make_key
 
 REVOKED_COMMENT = b": the credential was revoked or has expired\n\n"
-ITEM = {"id", "name", "scopes", "projects", "plan", "created_at", "expires_at", "last_used_at"}
+ITEM = {"id", "name", "scopes", "projects", "plan", "created_at", "expires_at", "last_used_at", "created_by"}
 
 
 async def create_key(testbed, bearer=None, **body):
