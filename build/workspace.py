@@ -43,6 +43,9 @@ def write_workspace(settings: BuildSettings, log: BuildLog, workspace: Path = WO
         _write(workspace / Path(UV).name, Path(find_uv_bin()).read_bytes(), 0o755)
     if declaration.projects:
         _write_tree(source, workspace / "tree")
+    if declaration.private_index:
+        # uv needs the directory, even where nothing is downloaded.
+        (workspace / "wheels").mkdir(mode=0o755, parents=True, exist_ok=True)
     if declaration.private_index and (declaration.lines or declaration.direct or declaration.build_requires):
         from build.wheels.download import download_wheels  # most projects have no private index
 

@@ -90,7 +90,7 @@ BUILDS = {
         {**MAIN, "requirements.txt": "crewyard-no-such-package==9.9\n"},
         "DependencyResolution",
         ["crewyard-no-such-package"],
-        "No matching distribution",
+        "No solution found",
     ),
     "own package fails": (
         package('raise SystemExit("the tide table is missing")'),
