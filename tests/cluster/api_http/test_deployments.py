@@ -6,7 +6,7 @@ import hashlib
 import pytest
 
 from crds.kinds import DEPLOYMENT
-from crds.names import ANNOTATION_POLLED, id_of, name_of
+from crds.names import ANNOTATION_CREATED_BY, ANNOTATION_POLLED, id_of, name_of
 
 CONTENT = b"an archive"
 
@@ -91,7 +91,7 @@ async def test_commit_has_one_deployment_until_it_fails(testbed):
     await testbed.kube.patch(DEPLOYMENT, name_of(first["id"]), polled)
     assert (await testbed.data("POST", "/v1/deployments", {**body, "message": "Again"}))["id"] == first["id"]
     stored = await testbed.kube.get(DEPLOYMENT, name_of(first["id"]))
-    assert not stored["metadata"].get("annotations")
+    assert set(stored["metadata"]["annotations"]) == {ANNOTATION_CREATED_BY}
     assert stored["spec"]["source"] == {"git": {**git, "commit": "a" * 40}}
     assert (stored["spec"]["gitSha"], stored["spec"]["attempt"]) == ("a" * 40, 1)
     error = {"reason": "BuildFailed", "message": "no wheel"}
