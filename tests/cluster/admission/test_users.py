@@ -157,3 +157,33 @@ async def test_a_schedule_names_code_like_a_run(clients):
         schedule = {"name": "a", "cron": "0 0 * * *", "entrypoint": entrypoint}
         assert await refusal(weak, PROJECT, "p", {"schedules": [schedule]}) == expected
         assert await refusal(strong, PROJECT, "p", {"schedules": [schedule]}) == ""
+
+
+def secrets_everywhere(names: list[str], pulls: int, notifications: int) -> dict[str, Any]:
+    """Return a spec that names a Secret in each field, in turn."""
+    turn = iter(names * 30)
+    return {
+        "source": {"git": {**GIT, "secretRef": {"name": next(turn)}}},
+        "build": {"secretRef": {"name": next(turn)}, "push": {"secretRef": {"name": next(turn)}}},
+        "webhook": {"secretRef": {"name": next(turn)}},
+        "github": {"repository": "acme/crew", "secretRef": {"name": next(turn)}},
+        "pod": {"imagePullSecrets": [{"name": f"{next(turn)}{index or ''}"} for index in range(pulls)]},
+        "notifications": [
+            {
+                "name": f"n{index}",
+                "url": f"https://good.example/{index}",
+                "secretRef": {"name": next(turn)},
+                "events": ["run.failed"],
+            }
+            for index in range(notifications)
+        ],
+    }
+
+
+async def test_many_secrets_at_once_stay_within_the_budget_of_the_policy(kube, clients):
+    weak, strong = clients
+    assert await refusal(strong, PROJECT, "p", secrets_everywhere(["mine"], 1, 2)) == ""
+    assert "mine" in await refusal(weak, PROJECT, "p", secrets_everywhere(["mine"], 1, 2))
+    # More than two pull secrets or notifications need the permission to read all Secrets.
+    assert "mine" in await refusal(strong, PROJECT, "p", secrets_everywhere(["mine"], 1, 3))
+    assert await refusal(kube, PROJECT, "p", secrets_everywhere(["a", "b", "c", "d", "e"], 16, 8)) == ""

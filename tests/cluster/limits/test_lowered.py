@@ -15,6 +15,7 @@ LIMITS = {
     "log_lines": 100,
     "artifacts": 3,
     "run_seconds": 1234,
+    "ask_seconds": 3600,
     "run_max_seconds": 3600,
     "input_bytes": 20_000,
     "input_object_bytes": 4096,
@@ -80,9 +81,9 @@ async def a_queue_of_two_then_a_log_and_files_that_are_cut(testbed):
     assert (status, answer["error"]["code"]) == (429, "queue_full"), answer
     assert answer["error"]["details"] == {"project": testbed.project, "limit": 2}
     pod = await testbed.kube.get(POD, name_of(first))
-    assert (
-        pod is not None and pod["spec"]["activeDeadlineSeconds"] == 300 + 1234 + GRACE_SECONDS + FLUSH_SECONDS
-    )
+    assert pod is not None
+    # Start, run and ask timeouts.
+    assert pod["spec"]["activeDeadlineSeconds"] == 300 + 1234 + 3600 + GRACE_SECONDS + FLUSH_SECONDS
 
     await testbed.ask("POST", f"/v1/runs/{first}/cancel")
     assert (await until(testbed, talker, "succeeded", "failed"))["status"] == "succeeded"
