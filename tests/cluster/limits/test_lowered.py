@@ -128,5 +128,7 @@ async def a_start_that_is_given_up(testbed):
             await asyncio.sleep(0.2)
     assert raw["status"]["error"]["reason"] == "StartTimeout", raw["status"]
     pod = await testbed.kube.get(POD, name)
-    assert pod is None or pod["spec"]["activeDeadlineSeconds"] == 5 + 1234 + GRACE_SECONDS + FLUSH_SECONDS
+    assert (
+        pod is None or pod["spec"]["activeDeadlineSeconds"] == 5 + 1234 + 3600 + GRACE_SECONDS + FLUSH_SECONDS
+    )
     assert not [entry for entry in testbed.ledger.entries() if entry.run == name]

@@ -100,7 +100,8 @@ async def test_egress_is_changed_and_a_refusal_shown(upload_projects, testbed, t
     _, out, _ = await crewyard(tmp_path, "projects", "show", name)
     assert "models/model models/app=model,size=small:8080 kube-system" in out
     assert "run.egress[2] (kube-system/*) is left out" in out
-    found = json.loads(await testbed.kubectl("get", "networkpolicy", f"crewyard-egress-{name}", "-o", "json"))
+    policy = ("get", "networkpolicy", f"crewyard-egress-{name}", "--ignore-not-found", "-o", "json")
+    found = json.loads(await eventually(lambda: testbed.kubectl(*policy), bool, 60))
     assert [rule["to"][0]["podSelector"]["matchLabels"] for rule in found["spec"]["egress"]] == [
         {"app": "model"},
         {"app": "model", "size": "small"},
