@@ -23,6 +23,8 @@ REQUEST_TIMEOUT_SECONDS = 30.0
 CONNECT_TIMEOUT_SECONDS = 5.0
 PAGE_SIZE = 200
 """Objects per list page; bounds the memory of callers that process objects one by one."""
+MAX_CREATE_ATTEMPTS = 5
+CREATE_PAUSE_SECONDS = 0.05
 JSON_TYPE = "application/json"
 Object = dict[str, Any]
 
@@ -167,9 +169,19 @@ class KubeClient:
             query = {**query, "continue": token}
 
     async def create(self, kind: Kind, body: Mapping[str, Any]) -> Object:
-        """Create an object. Raises AlreadyExists, Invalid or KubeForbidden."""
+        """Create an object. Raises AlreadyExists, Invalid or KubeForbidden.
+
+        Creates at the same time compete for the status of a ResourceQuota: the apiserver refuses one with a
+        conflict, and has stored nothing. Tries again some times, then raises KubeUnavailable.
+        """
         manifest = {"apiVersion": kind.api_version, "kind": kind.name, **body}
-        return await self.call("POST", kind.path(self.namespace), self._writer, manifest)
+        for attempt in range(MAX_CREATE_ATTEMPTS):
+            try:
+                return await self.call("POST", kind.path(self.namespace), self._writer, manifest)
+            except errors.KubeConflict as error:
+                conflict = error
+                await asyncio.sleep(CREATE_PAUSE_SECONDS * (attempt + 1))
+        raise errors.KubeUnavailable(conflict.status, conflict.reason, conflict.message) from conflict
 
     async def patch(
         self, kind: Kind, name: str, body: Mapping[str, Any], subresource: str | None = None
