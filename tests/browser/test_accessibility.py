@@ -36,6 +36,7 @@ async def tides(testbed, console):
 
 
 async def test_pages_break_no_rule(testbed, tides):
+    """Slow: shows each page twice and checks it by axe."""
     broken = {}
     for address in PAGES:
         page = await tides.show(address)

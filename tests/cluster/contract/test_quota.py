@@ -1,4 +1,4 @@
-"""Creates and deletions below a ResourceQuota: each create succeeds, although both change the quota's status."""
+"""Creates and deletions below a ResourceQuota: each create succeeds, although both change its status."""
 
 import asyncio
 

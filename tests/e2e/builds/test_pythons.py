@@ -24,6 +24,7 @@ entrypoint = "tide:kickoff"
 
 
 async def test_a_crew_gets_the_first_python_that_its_project_allows(crew):
+    """Slow: builds a crew with dependencies, and runs it."""
     files = {"pyproject.toml": PROJECT, "tide.py": CREW}
     deployment = await crew.upload_project.deploy_and_wait(files, preview={})
     run = await BuiltCrew(crew.testbed, crew.project, deployment).run("tide:kickoff")

@@ -12,6 +12,7 @@ async def test_registry_refuses_the_push(unpushable):
 
 
 async def test_missing_image(testbed, crew, unpullable):
+    """Slow: the controller gives up a pull after 90 s."""
     started, image = unpullable
     run = await crew.wait_finished(started, 300)
     assert (run["status"], run["error"]["reason"]) == ("failed", "ImagePullFailed")

@@ -67,6 +67,7 @@ async def page():
 
 
 async def test_pages_load_without_third_party_requests(page, served):
+    """Slow: shows every chosen page in a browser."""
     for name in LOOKED_AT:
         await page.goto(f"{served}/{name}.html")
         await expect(page.locator("h1").first).to_be_visible(timeout=SECONDS)
