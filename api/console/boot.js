@@ -1,19 +1,22 @@
-// Runs first: reload the page once if a file fails to load, then show an error.
+// Runs first: reload the page if a file fails to load, three times at most, then show an error. Browsers abort
+// requests when the machine's network changes, which may happen several times in a row.
 
 (() => {
-  const RELOADED_KEY = "loaded-again";
+  const RELOADS_KEY = "loaded-again";
+  const RELOAD_PAUSES_MS = [0, 1000, 3000];
   const LOAD_TIMEOUT_MS = 15000;
   let handled = false, message = null;
 
   function onMissing() {
     if (handled || document.documentElement.dataset.ready) return;
     handled = true;
-    if (!sessionStorage.getItem(RELOADED_KEY)) {
-      sessionStorage.setItem(RELOADED_KEY, "yes");
-      location.reload();
+    const reloads = Number(sessionStorage.getItem(RELOADS_KEY)) || 0;
+    if (reloads < RELOAD_PAUSES_MS.length) {
+      sessionStorage.setItem(RELOADS_KEY, String(reloads + 1));
+      setTimeout(() => document.documentElement.dataset.ready || location.reload(), RELOAD_PAUSES_MS[reloads]);
       return;
     }
-    sessionStorage.removeItem(RELOADED_KEY);
+    sessionStorage.removeItem(RELOADS_KEY);
     if (document.readyState === "loading") addEventListener("DOMContentLoaded", showMessage);
     else showMessage();
   }
@@ -35,6 +38,6 @@
   addEventListener("ready", () => {
     document.documentElement.dataset.ready = "yes";
     message?.remove();
-    sessionStorage.removeItem(RELOADED_KEY);
+    sessionStorage.removeItem(RELOADS_KEY);
   }, { once: true });
 })();
