@@ -16,7 +16,7 @@ from yarl import URL
 from api.build_context.url import AllowedHosts, ContextUrl, ContextUrlRefused, parse_url, resolve_redirect
 from api.store.errors import StoreUnavailable
 from egress.addresses import AddressRefused, AddressRules, Resolver, resolve_allowed, system_resolver
-from egress.pinned_resolver import PinnedResolver
+from egress.pinned_session import pinned_session
 
 MAX_REDIRECTS = 5
 CHUNK_BYTES = 256 * 1024
@@ -85,19 +85,10 @@ async def _request(
         raise ContextUrlRefused(f"resolves to {url.host}, which is not in the allowed networks") from error
     except OSError as error:
         raise ContextUrlRefused(f"names the host {url.host}, which does not resolve") from error
-    connector = aiohttp.TCPConnector(
-        resolver=PinnedResolver(url.host, addresses), use_dns_cache=False, limit=1, force_close=True
-    )
     timeout = aiohttp.ClientTimeout(sock_connect=limits.connect, sock_read=limits.idle)
     try:
         async with (
-            aiohttp.ClientSession(
-                connector=connector,
-                cookie_jar=aiohttp.DummyCookieJar(),
-                trust_env=False,
-                auto_decompress=False,
-                timeout=timeout,
-            ) as session,
+            pinned_session(url.host, addresses, timeout) as session,
             session.get(request_url, headers=HEADERS, allow_redirects=False) as response,
         ):
             if response.status in REDIRECT_STATUSES:

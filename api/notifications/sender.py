@@ -13,7 +13,7 @@ from yarl import URL
 from api.build_context.url import ContextUrl, ContextUrlRefused, parse_url
 from api.notifications.attempt import Attempt
 from egress.addresses import AddressRefused, AddressRules, Resolver, resolve_allowed, system_resolver
-from egress.pinned_resolver import PinnedResolver
+from egress.pinned_session import pinned_session
 
 TIMEOUT_SECONDS = 10.0
 RESOLVER_THREADS = 4
@@ -63,16 +63,8 @@ class WebhookSender:
         addresses = await loop.run_in_executor(
             self._threads, resolve_allowed, url.host, url.port, self._rules, self._resolve
         )
-        connector = aiohttp.TCPConnector(
-            resolver=PinnedResolver(url.host, addresses), use_dns_cache=False, limit=1, force_close=True
-        )
         async with (
-            aiohttp.ClientSession(
-                connector=connector,
-                cookie_jar=aiohttp.DummyCookieJar(),
-                trust_env=False,
-                auto_decompress=False,
-            ) as session,
+            pinned_session(url.host, addresses) as session,
             session.post(request_url, data=content, headers=headers, allow_redirects=False) as response,
         ):
             return response.status

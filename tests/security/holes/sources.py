@@ -97,8 +97,8 @@ HOLES: tuple[Hole, ...] = (
         "allow_redirects=False)", "allow_redirects=True)", FETCH,
     ),
     hole(
-        "X4", "an archive's name is looked up again", "api/build_context/fetch.py",
-        "resolver=PinnedResolver(url.host, addresses), use_dns_cache=False", "use_dns_cache=False", FETCH,
+        "X4", "an archive's name is looked up again", "egress/pinned_session.py",
+        "resolver=PinnedResolver(host, addresses), use_dns_cache=False", "use_dns_cache=False", FETCH,
     ),
     hole(
         "X4", "an archive comes from any host", "api/build_context/url.py",
@@ -111,7 +111,7 @@ HOLES: tuple[Hole, ...] = (
         "await asyncio.to_thread(resolve, url.host, url.port)", FETCH,
     ),
     hole(
-        "X4", "an archive comes through the environment's proxy", "api/build_context/fetch.py",
+        "X4", "an archive comes through the environment's proxy", "egress/pinned_session.py",
         "trust_env=False", "trust_env=True", FETCH,
     ),
     hole(

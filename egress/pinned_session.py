@@ -1,10 +1,11 @@
-"""A resolver that knows one host, at addresses that were checked before.
+"""HTTP session that knows one host, at addresses that were checked before.
 
 Called by `api.build_context.fetch` and `api.notifications.sender`: a later change of the name has no effect.
 """
 
 import socket
 
+import aiohttp
 from aiohttp.abc import AbstractResolver, ResolveResult
 
 
@@ -34,3 +35,19 @@ class PinnedResolver(AbstractResolver):
 
     async def close(self) -> None:
         """Do nothing."""
+
+
+def pinned_session(
+    host: str, addresses: list[str], timeout: aiohttp.ClientTimeout | None = None
+) -> aiohttp.ClientSession:
+    """Return a session for one connection: no cookies, no proxy, no credentials of the machine."""
+    connector = aiohttp.TCPConnector(
+        resolver=PinnedResolver(host, addresses), use_dns_cache=False, limit=1, force_close=True
+    )
+    return aiohttp.ClientSession(
+        connector=connector,
+        cookie_jar=aiohttp.DummyCookieJar(),
+        trust_env=False,
+        auto_decompress=False,
+        timeout=timeout,
+    )
