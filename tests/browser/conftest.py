@@ -1,12 +1,12 @@
 """What tests of the console in a browser share: a page over a local API with a real store."""
 
-import shutil
 from collections.abc import AsyncIterator
 
 import pytest
-from playwright.async_api import Browser, Page, async_playwright, expect
+from playwright.async_api import Browser, Page, expect
 
 from tests.browser.console_page import ConsolePage
+from tests.testbed.chromium import checked_page, chromium
 from tests.unit.api.conftest import clock, empty, issuer, settings, testbed
 
 __all__ = ["clock", "empty", "issuer", "settings", "testbed"]
@@ -17,29 +17,16 @@ expect.set_options(timeout=WAIT_MILLISECONDS)
 
 @pytest.fixture
 async def browser() -> AsyncIterator[Browser]:
-    program = shutil.which("chromium")
-    if program is None:
-        pytest.skip("there is no chromium on PATH: `make tools` installs it")
-    async with async_playwright() as playwright:
-        opened = await playwright.chromium.launch(
-            executable_path=program, args=["--no-sandbox"], timeout=WAIT_MILLISECONDS
-        )
+    async with chromium(WAIT_MILLISECONDS) as opened:
         yield opened
-        await opened.close()
 
 
 @pytest.fixture
 async def page(browser: Browser) -> AsyncIterator[Page]:
     """A page of which each error, and each violation of its policy, fails the test."""
-    context = await browser.new_context(viewport={"width": 1280, "height": 900}, locale="en-GB")
-    context.set_default_timeout(WAIT_MILLISECONDS)
-    made = await context.new_page()
-    errors: list[str] = []
-    made.on("pageerror", lambda error: errors.append(str(error)))
-    made.on("console", lambda message: errors.append(message.text) if "Security" in message.text else None)
-    yield made
-    assert errors == []
-    await context.close()
+    size = {"width": 1280, "height": 900}
+    async with checked_page(browser, WAIT_MILLISECONDS, viewport=size, locale="en-GB") as made:
+        yield made
 
 
 @pytest.fixture

@@ -4,11 +4,12 @@ import json
 import os
 import re
 import secrets
-import shutil
 
 import pytest
 import pytest_asyncio
-from playwright.async_api import Page, async_playwright, expect
+from playwright.async_api import Page, expect
+
+from tests.testbed.chromium import checked_page, chromium
 
 URL = os.environ.get("CREWYARD_URL", "")
 SECONDS = 120_000
@@ -17,30 +18,15 @@ expect.set_options(timeout=SECONDS)
 
 @pytest_asyncio.fixture(loop_scope="session")
 async def browser():
-    program = shutil.which("chromium")
-    if program is None:
-        pytest.skip("there is no chromium on PATH: `make tools` installs it")
-    async with async_playwright() as playwright:
-        opened = await playwright.chromium.launch(
-            executable_path=program, args=["--no-sandbox"], timeout=SECONDS
-        )
+    async with chromium(SECONDS) as opened:
         yield opened
-        await opened.close()
 
 
 @pytest_asyncio.fixture(loop_scope="session")
 async def page(browser):
     """A page whose errors fail the test."""
-    context = await browser.new_context(viewport={"width": 1200, "height": 850})
-    context.set_default_timeout(SECONDS)
-    found = await context.new_page()
-    wrong = []
-    found.on("pageerror", lambda error: wrong.append(str(error)))
-    found.on("console", lambda message: wrong.append(message.text) if "Security" in message.text else None)
-    found.on("requestfailed", lambda request: print("failed:", request.url, request.failure))
-    yield found
-    assert wrong == []
-    await context.close()
+    async with checked_page(browser, SECONDS, viewport={"width": 1200, "height": 850}) as found:
+        yield found
 
 
 async def sign_in(page: Page, hash_: str = "") -> None:

@@ -3,15 +3,15 @@
 import functools
 import http.server
 import os
-import shutil
 import subprocess
 import sys
 import threading
 
 import pytest
 import pytest_asyncio
-from playwright.async_api import async_playwright, expect
+from playwright.async_api import expect
 
+from tests.testbed.chromium import chromium
 from tests.testbed.documentation import ROOT
 
 SECONDS = 120_000
@@ -48,13 +48,7 @@ def served(site):
 @pytest_asyncio.fixture(loop_scope="session")
 async def page():
     """A page that fails the test on errors and notes what it asks for."""
-    program = shutil.which("chromium")
-    if program is None:
-        pytest.skip("there is no chromium on PATH: `make tools` installs it")
-    async with async_playwright() as playwright:
-        browser = await playwright.chromium.launch(
-            executable_path=program, args=["--no-sandbox"], timeout=SECONDS
-        )
+    async with chromium(SECONDS) as browser:
         found = await browser.new_page(viewport={"width": 390, "height": 800})
         found.set_default_timeout(SECONDS)
         wrong, asked = [], []
@@ -63,7 +57,6 @@ async def page():
         found.asked = asked
         yield found
         assert wrong == []
-        await browser.close()
 
 
 async def test_pages_load_without_third_party_requests(page, served):

@@ -1,0 +1,38 @@
+"""Chromium of this machine, for tests of the console and of the documentation site."""
+
+import contextlib
+import shutil
+from collections.abc import AsyncIterator
+from typing import Any
+
+import pytest
+from playwright.async_api import Browser, Page, async_playwright
+
+
+@contextlib.asynccontextmanager
+async def chromium(timeout_milliseconds: float) -> AsyncIterator[Browser]:
+    """Open a browser; skip the test where there is none."""
+    program = shutil.which("chromium")
+    if program is None:
+        pytest.skip("there is no chromium on PATH: `make tools` installs it")
+    async with async_playwright() as playwright:
+        browser = await playwright.chromium.launch(
+            executable_path=program, args=["--no-sandbox"], timeout=timeout_milliseconds
+        )
+        yield browser
+        await browser.close()
+
+
+@contextlib.asynccontextmanager
+async def checked_page(browser: Browser, timeout_milliseconds: float, **context: Any) -> AsyncIterator[Page]:
+    """Open a page in a context of its own; each error, and each violation of its policy, fails the test."""
+    opened = await browser.new_context(**context)
+    opened.set_default_timeout(timeout_milliseconds)
+    page = await opened.new_page()
+    errors: list[str] = []
+    page.on("pageerror", lambda error: errors.append(str(error)))
+    page.on("console", lambda message: errors.append(message.text) if "Security" in message.text else None)
+    page.on("requestfailed", lambda request: print("failed:", request.url, request.failure))
+    yield page
+    assert errors == []
+    await opened.close()
