@@ -175,13 +175,15 @@ class KubeClient:
         conflict, and has stored nothing. Tries again some times, then raises KubeUnavailable.
         """
         manifest = {"apiVersion": kind.api_version, "kind": kind.name, **body}
-        for attempt in range(MAX_CREATE_ATTEMPTS):
+        attempt = 1
+        while True:
             try:
                 return await self.call("POST", kind.path(self.namespace), self._writer, manifest)
             except errors.KubeConflict as error:
-                conflict = error
-                await asyncio.sleep(CREATE_PAUSE_SECONDS * (attempt + 1))
-        raise errors.KubeUnavailable(conflict.status, conflict.reason, conflict.message) from conflict
+                if attempt == MAX_CREATE_ATTEMPTS:
+                    raise errors.KubeUnavailable(error.status, error.reason, error.message) from error
+            await asyncio.sleep(CREATE_PAUSE_SECONDS * attempt)
+            attempt += 1
 
     async def patch(
         self, kind: Kind, name: str, body: Mapping[str, Any], subresource: str | None = None
