@@ -40,6 +40,7 @@ async def apply_object_answers(
     if run.ended or not given:
         return
     waiting = {item.id: item for item in await store.input_requests.unanswered(run.name)}
+    refusals: dict[str, str] = {}
     for answer in given:
         request = waiting.get(str(answer.get("request")))
         if request is None:
@@ -47,7 +48,7 @@ async def apply_object_answers(
         try:
             await check(answer.get("value"), request)
         except errors.HttpApiError as refusal:
-            await store.input_requests.note_refusal(run.name, request.id, refusal.message)
+            refusals[request.id] = refusal.message
             continue
         state = await store.input_requests.answer(
             run.name, request.id, answer.get("value"), OBJECT_AUTHOR, now
@@ -55,3 +56,7 @@ async def apply_object_answers(
         if state is AnswerState.ACCEPTED:
             on_answer()
             del waiting[request.id]
+    # One write for a question, and none without news: it leads to another version of this object.
+    for identifier, message in refusals.items():
+        if identifier in waiting and waiting[identifier].refusal != message:
+            await store.input_requests.note_refusal(run.name, identifier, message)

@@ -4,7 +4,9 @@ from datetime import timedelta
 
 import pytest
 
+from api.questions.answers import apply_object_answers
 from api.store.index.runs.input_requests import Question
+from crds.objects import Run
 
 SCHEMA = {"type": "object", "required": ["go"], "properties": {"go": {"type": "boolean"}}}
 
@@ -97,3 +99,19 @@ async def test_an_answer_of_1_mib_fits_and_a_larger_one_does_not(testbed, run):
     mebibyte = 1024 * 1024
     assert (await answer(testbed, "x" * mebibyte, "q3"))[0] == 413
     assert (await answer(testbed, "x" * (mebibyte - 2), "q3"))[0] == 200
+
+
+async def test_refused_answers_of_an_object_are_written_once(testbed, run):
+    """The delivery of a refusal changes the object, which is then applied again."""
+    requests = testbed.store.input_requests
+    await requests.mark_written("run-a", await requests.unanswered("run-a"))
+    given = [{"request": "q1", "value": {}}, {"request": "q1", "value": {"go": 1}}]
+    item = Run({**run, "spec": {**run["spec"], "answers": given}})
+    await apply_object_answers(testbed.store, item, testbed.clock[0])
+    assert await requests.unwritten(10) == ("run-a",)
+    refusal = (await requests.get("run-a", "q1")).refusal
+    assert refusal
+    await requests.mark_written("run-a", await requests.unanswered("run-a"))
+    await apply_object_answers(testbed.store, item, testbed.clock[0])
+    assert await requests.unwritten(10) == ()
+    assert (await requests.get("run-a", "q1")).refusal == refusal
