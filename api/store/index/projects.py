@@ -130,8 +130,9 @@ class Projects:
             if project.active and activated_at:
                 await self._set_activated_at(connection, project.active, activated_at)
                 if project.active != row.active:
-                    await self._record_activation(
-                        connection, project, project.active, activated_at, datetime.now(UTC)
+                    event = outbox.ProjectEvent("deployment.active", project.active, activated_at)
+                    await outbox.record_event(
+                        connection, self._namespace, project.name, project.uid, event, datetime.now(UTC)
                     )
         self._notifier.notify("deployments")
 
@@ -164,20 +165,6 @@ class Projects:
         ).where(projects.c.namespace == self._namespace, projects.c.name == project.name)
         row = (await connection.execute(query)).one()
         return row if row.version < version else None
-
-    async def _record_activation(
-        self,
-        connection: AsyncConnection,
-        project: objects.Project,
-        deployment: str,
-        activated_at: datetime,
-        now: datetime,
-    ) -> None:
-        event = outbox.ProjectEvent("deployment.active", deployment, activated_at)
-        names = outbox.receivers(project.spec.get("notifications"), event, now)
-        await outbox.insert_deliveries(
-            connection, self._namespace, project.name, project.uid, names, event, now
-        )
 
     async def _set_activated_at(
         self, connection: AsyncConnection, deployment: str, activated_at: Any

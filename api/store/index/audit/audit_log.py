@@ -112,7 +112,7 @@ class AuditLog:
         A record in their place names the last removed one and its hash, so the rest stays verifiable.
         """
         here = audit.c.namespace == self._namespace
-        async with self._database.write() as connection:
+        async with self._database.read() as connection:
             last = await self._last(connection)
             if last is None:
                 return 0
@@ -122,13 +122,16 @@ class AuditLog:
                 here, due, audit.c.number.in_(oldest), audit.c.number < last.number
             )
             through, count = (await connection.execute(bound)).one()
-            if through is None or count < MIN_PRUNED_RECORDS:
-                return 0
+        if through is None or count < MIN_PRUNED_RECORDS:
+            return 0
+        async with self._database.write() as connection:
             cut = select(audit.c.hash).where(here, audit.c.number == through)
-            removed_hash = str((await connection.execute(cut)).scalar_one())
+            removed_hash = (await connection.execute(cut)).scalar_one_or_none()
+            if removed_hash is None:
+                return 0  # Another leader has removed them meanwhile.
             await connection.execute(delete(audit).where(here, audit.c.number <= through))
             marker = Change(now, SERVICE, "", "", "", "", target=str(through))
-            await self._append(connection, marker, PRUNED, removed_hash)
+            await self._append(connection, marker, PRUNED, str(removed_hash))
         self.count(PRUNED)
         return int(count)
 

@@ -56,8 +56,10 @@ async def record_event(
         projects.c.namespace == namespace, projects.c.name == project
     )
     row = (await connection.execute(query)).one_or_none()
-    if row is not None and project_uid in (None, row.uid):
-        names = receivers(row.notifications, event, now)
+    if row is None or project_uid not in (None, row.uid):
+        return
+    names = receivers(row.notifications, event, now)
+    if names:
         await insert_deliveries(connection, namespace, project, row.uid, names, event, now)
 
 
@@ -71,8 +73,9 @@ async def insert_deliveries(
     now: datetime,
 ) -> None:
     """Insert a delivery of the event for each of these notifications."""
-    for name in names:
-        full = await _pending(connection, namespace, project_uid) >= MAX_PENDING_DELIVERIES
+    rows = []
+    for pending, name in enumerate(names, await _pending(connection, namespace, project_uid)):
+        full = pending >= MAX_PENDING_DELIVERIES
         values = {
             "namespace": namespace,
             "id": f"{PREFIX}{ulid.new()}",
@@ -90,7 +93,8 @@ async def insert_deliveries(
             "completed_at": now if full else None,
             "error": f"{MAX_PENDING_DELIVERIES} deliveries of the project are pending" if full else None,
         }
-        await connection.execute(deliveries.insert().values(values))
+        rows.append(values)
+    await connection.execute(deliveries.insert(), rows)
 
 
 async def _pending(connection: AsyncConnection, namespace: str, project_uid: str) -> int:
