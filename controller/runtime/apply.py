@@ -14,6 +14,7 @@ from datetime import UTC, datetime
 from typing import Any
 
 from controller.observability.metrics import ControllerMetrics
+from controller.runtime import event_map
 from controller.runtime.cache import ObjectCache
 from controller.runtime.decision import Create, Decision, Delete, ObjectEvent, Patch, difference
 from controller.runtime.errors import Retry
@@ -99,8 +100,8 @@ class Applier:
     async def apply(self, kind: Kind, obj: Mapping[str, Any], key: ReconcileKey, decision: Decision) -> None:
         """Apply a Decision about `obj`."""
         view = Object(obj)
-        # A decision about a Run is complete: its own writes need no further reconcile.
-        by = key if kind == kinds.RUN else None
+        # A decision about a Run or about schedules is complete: its own writes need no further reconcile.
+        by = key if kind == kinds.RUN or key.plural == event_map.SCHEDULES else None
         for child in decision.create:
             await self.create(child, view.uid)
             self._record(kind, obj, child.events)

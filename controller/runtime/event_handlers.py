@@ -27,7 +27,8 @@ class EventHandlers:
         if not self._cache.put(kind, obj):
             return
         if event_map.is_schedule_record(before, obj):
-            self._queues.add(event_map.schedules(obj["metadata"]["name"]))
+            if (key := event_map.schedules(obj["metadata"]["name"])) != by:
+                self._queues.add(key)
         else:
             self._enqueue(kind, obj, by)
 

@@ -37,6 +37,17 @@ async def test_a_recorded_tick_wakes_only_the_schedules(make):
     assert event_map.project("demo") in await taken(queues)
 
 
+async def test_own_write_of_the_schedules_wakes_nothing(make):
+    """A refused run is tried again after a pause, although its message is written."""
+    queues, key = Queues(lambda: 0.0), event_map.schedules("demo")
+    handlers = EventHandlers(ObjectCache(), queues)
+    handlers.on_change(kinds.PROJECT, make.project(schedules=SCHEDULES).raw)
+    await taken(queues)
+    record = {"schedules": [{"name": "nightly", "message": "the quota is used up"}]}
+    handlers.on_change(kinds.PROJECT, make.project(schedules=SCHEDULES, status=record).raw, key)
+    assert await taken(queues) == []
+
+
 async def test_only_the_end_of_a_scheduled_run_wakes_the_schedules(make):
     cache, key = ObjectCache(), event_map.schedules("demo")
 
