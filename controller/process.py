@@ -128,8 +128,16 @@ class ControllerProcess:
     async def run(self, stop: asyncio.Event) -> None:
         """Run until `stop` is set. Re-raises the error of a failed task; restart the process then."""
         stopping = asyncio.create_task(stop.wait())
-        if self._election is not None and not await _finishes_before(self._election.acquire(), stopping):
-            return
+        try:
+            if self._election is None or await _finishes_before(self._election.acquire(), stopping):
+                await self._lead(stop, stopping)
+        finally:
+            stopping.cancel()
+            await self._git.close()
+            await self._github.close()
+
+    async def _lead(self, stop: asyncio.Event, stopping: asyncio.Task[bool]) -> None:
+        """Run all loops until `stopping` is done, then free the Lease."""
         self._active_since = time.monotonic()
         loops: list[Coroutine[Any, Any, None]] = [
             self.resync.run(self.config.timing.resync),
@@ -154,17 +162,15 @@ class ControllerProcess:
                 raise RuntimeError("a controller task exited unexpectedly")
         finally:
             kopf_stop.set()
-            for task in [*tasks, stopping]:
+            for task in tasks:
                 task.cancel()
-            await asyncio.gather(*tasks, stopping, return_exceptions=True)
+            await asyncio.gather(*tasks, return_exceptions=True)
             if watcher:
                 with contextlib.suppress(TimeoutError, Exception):
                     async with asyncio.timeout(KOPF_EXIT_SECONDS):
                         await watcher
             if self._election is not None:
                 await self._election.release()
-            await self._git.close()
-            await self._github.close()
 
     def _is_active(self) -> bool:
         return self._active_since is not None
