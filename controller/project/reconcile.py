@@ -1,5 +1,6 @@
 """Reconcile of one Project, serial: observe, decide, apply. Called by `controller.runtime.worker`."""
 
+import asyncio
 from collections.abc import Callable
 from dataclasses import dataclass, field
 from datetime import UTC, datetime
@@ -49,8 +50,12 @@ class ProjectReconciler:
         project = Project(raw)
         if project.deleting:
             return
-        await self._apply_egress(project)
-        listing = await self.applier.kube.list(kinds.DEPLOYMENT, fields=f"spec.project={name}")
+        listing, policy = await asyncio.gather(
+            self.applier.kube.list(kinds.DEPLOYMENT, fields=f"spec.project={name}"),
+            self.applier.kube.get(kinds.NETWORK_POLICY, egress_policy.policy_name(name)),
+        )
+        egress = egress_policy.decide(project, Object(policy) if policy else None, self.egress_targets)
+        await self.applier.apply(kinds.PROJECT, raw, event_map.project(name), egress)
         all_deployments = [Deployment(item) for item in listing.items]
         # A Deployment whose image is being deleted counts as deleted: no rollback to it.
         marked = await self.image_collector.refresh(name)
@@ -71,13 +76,6 @@ class ProjectReconciler:
         await self.applier.apply(kinds.PROJECT, raw, event_map.project(name), decision)
         self._request_poll(project, deployments, observed)
         await self.image_collector.collect(project, all_deployments)
-
-    async def _apply_egress(self, project: Project) -> None:
-        """Make the NetworkPolicy of the Project's runs as its spec and the installation say."""
-        name = egress_policy.policy_name(project.name)
-        current = await self.applier.kube.get(kinds.NETWORK_POLICY, name)
-        decision = egress_policy.decide(project, Object(current) if current else None, self.egress_targets)
-        await self.applier.apply(kinds.PROJECT, project.raw, event_map.project(project.name), decision)
 
     def _coalescing(self, project: Project, deployments: list[Deployment]) -> CoalescingWindow:
         keys = {deployment.status.get("sourceKey") for deployment in deployments if deployment.built}

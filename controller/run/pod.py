@@ -18,6 +18,8 @@ COMMAND = ("python3", "-I", "-S", "/opt/crewyard/runner")
 REQUESTS = {"cpu": "50m", "memory": "128Mi"}
 LIMITS = {"cpu": "1", "memory": "1Gi", "ephemeral-storage": "3Gi"}
 TOKEN_SLACK_SECONDS = 60
+ANNOTATION_ASK = f"{names.GROUP}/ask-seconds"
+"""On a pod: the seconds of its activeDeadlineSeconds that only a run has which asks a person."""
 
 
 def labels(run: Run, project: str, deployment: str) -> dict[str, str]:
@@ -30,10 +32,6 @@ def labels(run: Run, project: str, deployment: str) -> dict[str, str]:
         names.LABEL_DEPLOYMENT: deployment,
         names.LABEL_RUN: run.name,
     }
-
-
-ANNOTATION_ASK = "crewyard.dev/ask-seconds"
-"""On a pod: the seconds of its activeDeadlineSeconds that only a run has which asks a person."""
 
 
 def deadline(

@@ -79,8 +79,8 @@ def decide(
     if first is None:
         return ScheduleDecision(entry)
     entry |= {"expression": schedule.expression, "nextTime": format_second(first)}
-    missed = schedule.ticks().missed(first, now)
-    if missed is None or schedule.suspended:
+    missed = None if schedule.suspended else schedule.ticks().missed(first, now)
+    if missed is None:
         kept = {} if schedule.suspended or "message" not in before else {"message": before["message"]}
         return ScheduleDecision({**entry, **kept}, wake=None if schedule.suspended else first)
     return _decide_due(project_uid, schedule, before, entry, missed, now, surroundings)

@@ -19,7 +19,6 @@ from controller.schedule.decide import Entry, ScheduleDecision, Surroundings, de
 from controller.schedule.run_object import run_object
 from crds import kinds, names
 from crds.objects import Project, Run
-from crds.reasons import TERMINAL_RUN_PHASES
 from crds.schedules.schedule import Schedule
 from kube import errors
 
@@ -52,7 +51,7 @@ class ScheduleReconciler:
         schedules = [
             (one, entries.get(one.name, {})) for one in map(Schedule, project.spec.get("schedules") or ())
         ]
-        due = [schedule.name for schedule, before in schedules if is_due(schedule, before, now)]
+        due = any(is_due(schedule, before, now) for schedule, before in schedules)
         surroundings = self._surroundings(project.name) if due else {}
         decisions = []
         for schedule, before in schedules:
@@ -85,10 +84,8 @@ class ScheduleReconciler:
         unfinished: dict[str, list[str]] = {"": []}
         queued = 0
         for raw in self.applier.cache.all(kinds.RUN):
-            if raw["status"].get("phase") in TERMINAL_RUN_PHASES:
-                continue
             run = Run(raw)
-            if run.project != project:
+            if run.ended or run.project != project:
                 continue
             queued += run.claim is None
             schedule = run.labels.get(names.LABEL_SCHEDULE)

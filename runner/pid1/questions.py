@@ -106,14 +106,14 @@ class Questions:
             number, f"q{self._count}", {name: self._mask.value(fields[name]) for name in fields}
         )
         started = now()
-        seconds = max(0.0, self._waiting.limit - self._waiting.total(started))
+        left = max(0.0, self._waiting.limit - self._waiting.total(started))
         own = message.get("timeout")
-        limited = isinstance(own, int | float) and own < seconds
+        seconds = min(left, own) if isinstance(own, int | float) else left
         self._open[number] = question
         self._waiting.begin(started)
         thread = threading.Thread(
             target=self._ask,
-            args=(question, float(own) if limited and isinstance(own, int | float) else seconds, limited),
+            args=(question, seconds, seconds < left),
             name=f"question {question.request_id}",
             daemon=True,
         )

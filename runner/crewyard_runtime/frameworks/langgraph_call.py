@@ -76,12 +76,10 @@ async def _aread(graph: Any, config: dict[str, object]) -> object:
 
 
 def _interrupts(state: Any) -> list[Any]:
-    """Return the interrupts at which the graph waits; nothing is imported for a graph without."""
+    """Return the interrupts at which the graph waits."""
     if not getattr(state, "next", None):
         return []
-    from .langgraph_questions import interrupts
-
-    return interrupts(state)
+    return [item for task in getattr(state, "tasks", ()) for item in getattr(task, "interrupts", ())]
 
 
 def _next_config(config: dict[str, object]) -> dict[str, object]:

@@ -66,13 +66,6 @@ def memory_checkpointer() -> object:
     return checkpointer
 
 
-def interrupts(state: Any) -> list[Any]:
-    """Return the interrupts at which a graph waits."""
-    if not getattr(state, "next", None):
-        return []
-    return [item for task in getattr(state, "tasks", ()) for item in getattr(task, "interrupts", ())]
-
-
 def answer(waiting: list[Any]) -> object:
     """Ask about all interrupts at once and return the command that resumes the graph."""
     asked = [ask.send(_prompt(item)) for item in _answerable(waiting)]
