@@ -1,7 +1,7 @@
 // Questions of a run: a form for each, made from its schema or choices.
 
 import { change } from "./api.js";
-import { fill, h, notify } from "./dom.js";
+import { errorBox, fill, h, notify } from "./dom.js";
 
 const FIELD_TYPES = ["string", "integer", "number", "boolean"];
 
@@ -22,25 +22,23 @@ export class Questions {
 
   form(request) {
     const field = answerField(request.schema ?? null, request.choices ?? null, `answer-${request.request_id}`);
-    const problem = h("p", { class: "error", role: "alert", hidden: true });
-    const send = h("button", { class: "primary" }, "Answer");
+    const errorArea = h("div"), send = h("button", { class: "main" }, "Answer");
     const submit = async (event) => {
       event.preventDefault();
       send.disabled = true;
-      problem.hidden = true;
+      fill(errorArea);
       try {
         await change("POST", `${this.path}/inputs/${request.request_id}`, { value: field.value() });
         notify("The crew has the answer.");
       } catch (failure) {
-        problem.textContent = failure.message;
-        problem.hidden = false;
+        fill(errorArea, errorBox(failure.message));
         send.disabled = false;
         if (failure.status !== 409) return;
       }
       await this.onAnswered();
     };
-    return h("form", { class: "card", onsubmit: submit },
-      h("h2", {}, "The crew asks"), h("pre", {}, request.prompt), field.element, problem, h("div", { class: "row" }, send));
+    return h("form", { class: "box", onsubmit: submit },
+      h("h2", {}, "The crew asks"), h("pre", {}, request.prompt), field.element, errorArea, h("div", { class: "row" }, send));
   }
 }
 

@@ -35,6 +35,33 @@ export function notify(text) {
   notify.timer = setTimeout(() => { container.textContent = ""; }, 6000);
 }
 
+/** Return a function that does `work`, says so and reloads; what goes wrong is shown in the area. */
+export function attempts(errorArea, reload) {
+  return async (work, doneMessage) => {
+    try {
+      await work();
+      notify(doneMessage);
+      await reload();
+    } catch (error) {
+      fill(errorArea, errorBox(error.message, error.detail ?? error.details?.field));
+    }
+  };
+}
+
+/** Create a button that is disabled once it does `work`; a failure is notified and enables it again. */
+export function actionButton(text, work, properties = {}) {
+  const button = h("button", { ...properties, onclick: async () => {
+    button.disabled = true;
+    try {
+      await work();
+    } catch (failure) {
+      notify(failure.message);
+      button.disabled = false;
+    }
+  } }, text);
+  return button;
+}
+
 /** Create a table of rows; `columns` are [heading, row → child, class?]. */
 export function table(columns, rows, emptyText) {
   if (rows.length === 0) return h("p", { class: "quiet" }, emptyText);

@@ -1,7 +1,7 @@
 // A deployment: its status, its live build log, cancellation and rollback.
 
 import { change, followStream, get } from "../api.js";
-import { statusBadge, definitionList, fill, h, errorBox, docsLink, notify } from "../dom.js";
+import { actionButton, statusBadge, definitionList, fill, h, errorBox, docsLink } from "../dom.js";
 import { ago, duration, waitingText } from "../format.js";
 import { linkTo } from "../router.js";
 import { newRun } from "../run/new_run.js";
@@ -39,16 +39,10 @@ export async function deployment(container, { id }, _query, signal) {
 function summary(details, path, update) {
   const { status, error } = details;
   const rollbackButton = h("button", { onclick: () => askRollback(details, path, update) }, "Roll back…");
-  const cancelButton = h("button", { disabled: details.cancel_requested, onclick: async () => {
-    cancelButton.disabled = true;
-    try {
-      await change("POST", `${path}/cancel`);
-      await update();
-    } catch (failure) {
-      notify(failure.message);
-      cancelButton.disabled = false;
-    }
-  } }, "Cancel");
+  const cancelButton = actionButton("Cancel", async () => {
+    await change("POST", `${path}/cancel`);
+    await update();
+  }, { disabled: details.cancel_requested });
   return [
     h("div", { class: "spread" }, h("h1", {}, details.id), h("div", { class: "row" }, statusBadge(status), status === "superseded" && rollbackButton, (status === "pending" || status === "building") && cancelButton)),
     stages(details),

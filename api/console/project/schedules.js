@@ -1,8 +1,9 @@
 // The schedules of a project: times at which its active deployment runs automatically.
 
 import { change, list } from "../api.js";
-import { fill, h, errorBox, notify, table } from "../dom.js";
+import { attempts, fill, h, table } from "../dom.js";
 import { linkTo } from "../router.js";
+import { parseJson } from "../run/input_fields.js";
 
 const SPEC = ["cron", "time_zone", "input", "entrypoint", "concurrency_policy", "starting_deadline"];
 
@@ -12,15 +13,7 @@ export async function schedules(container, name, query, signal) {
   const { data } = await list(path, { per_page: 100 }, signal);
   const reload = () => schedules(container, name, query, signal);
   const errorArea = h("div");
-  const attempt = async (work, doneMessage) => {
-    try {
-      await work();
-      notify(doneMessage);
-      await reload();
-    } catch (error) {
-      fill(errorArea, errorBox(error.message, error.details?.field));
-    }
-  };
+  const attempt = attempts(errorArea, reload);
   const put = (row, changes) => change("PUT", `${path}/${encodeURIComponent(row.name)}`,
     { ...Object.fromEntries(SPEC.filter((field) => row[field] !== null && row[field] !== undefined).map((field) => [field, row[field]])), ...changes });
   fill(container, table([
@@ -46,14 +39,8 @@ function form(attempt, put, errorArea) {
   const input = h("textarea", { id: "schedule-input", spellcheck: "false" }, "{}");
   return h("form", { class: "box", onsubmit: (event) => {
     event.preventDefault();
-    let parsed;
-    try {
-      parsed = JSON.parse(input.value || "{}");
-    } catch (error) {
-      fill(errorArea, errorBox("The input is not JSON.", String(error.message)));
-      return;
-    }
-    attempt(() => put({ name: name.value }, { cron: cron.value, time_zone: zone.value || "UTC", input: parsed }), `${name.value} is set.`);
+    attempt(() => put({ name: name.value }, { cron: cron.value, time_zone: zone.value || "UTC",
+      input: parseJson("The input", input.value || "{}") }), `${name.value} is set.`);
   } }, h("label", { for: "schedule" }, "Name"), name,
     h("label", { for: "cron" }, "Minute, hour, day, month, weekday"), cron,
     h("label", { for: "zone" }, "Time zone"), zone,

@@ -1,7 +1,7 @@
 // The environment variables of a project. Values are write-only.
 
 import { change, list } from "../api.js";
-import { fill, h, errorBox, notify, table } from "../dom.js";
+import { attempts, fill, h, table } from "../dom.js";
 import { ago } from "../format.js";
 
 export async function variables(container, name, query, signal) {
@@ -9,15 +9,7 @@ export async function variables(container, name, query, signal) {
   const { data } = await list(path, { per_page: 100 }, signal);
   const reload = () => variables(container, name, query, signal);
   const errorArea = h("div");
-  const attempt = async (work, doneMessage) => {
-    try {
-      await work();
-      notify(doneMessage);
-      await reload();
-    } catch (error) {
-      fill(errorArea, errorBox(error.message, error.details?.field));
-    }
-  };
+  const attempt = attempts(errorArea, reload);
   const nameField = h("input", { id: "variable", required: true, pattern: "[A-Za-z_][A-Za-z0-9_]*", placeholder: "OPENAI_API_KEY" });
   const value = h("input", { id: "value", type: "password", autocomplete: "off" });
   fill(container, table([

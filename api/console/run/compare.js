@@ -4,9 +4,8 @@ import { ApiError, followStream, get, list } from "../api.js";
 import { errorBox, fill, h, statusBadge, table } from "../dom.js";
 import { ago, duration, formatValue } from "../format.js";
 import { linkTo } from "../router.js";
-import { Steps, rowsOf } from "./steps.js";
+import { Steps, isLast, rowsOf } from "./steps.js";
 
-const TERMINAL_EVENTS = ["run.completed", "run.failed", "run.canceled"];
 const CHOICES = 50;
 
 export async function compare(container, { id }, query, signal) {
@@ -30,7 +29,7 @@ export async function compare(container, { id }, query, signal) {
 
 async function stepsOf(id, signal) {
   const steps = new Steps();
-  await followStream(`/v1/runs/${encodeURIComponent(id)}/events`, signal, (message) => steps.add(message), ({ type }) => TERMINAL_EVENTS.includes(type));
+  await followStream(`/v1/runs/${encodeURIComponent(id)}/events`, signal, (message) => steps.add(message), isLast);
   return steps;
 }
 

@@ -24,14 +24,15 @@ function field(name, value, id) {
     return labelled(name, id, long ? h("textarea", { id }, value) : h("input", { id, value, size: 60 }), String);
   }
   const text = h("textarea", { id, spellcheck: "false" }, JSON.stringify(value, null, 2));
-  return labelled(`${name}, JSON`, id, text, (found) => parse(name, found), name);
+  return labelled(`${name}, JSON`, id, text, (found) => parseJson(name, found), name);
 }
 
 function labelled(label, id, control, convert, name = label) {
   return { name, element: [h("label", { for: id }, label), control], read: () => convert(control.value) };
 }
 
-function parse(name, text) {
+/** Return the value of a JSON text; raise what is wrong with `name`. */
+export function parseJson(name, text) {
   try {
     return JSON.parse(text);
   } catch (error) {

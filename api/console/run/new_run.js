@@ -3,7 +3,7 @@
 import { ApiError, change, randomHex } from "../api.js";
 import { errorBox, fill, h, notify } from "../dom.js";
 import { linkTo } from "../router.js";
-import { inputFields } from "./input_fields.js";
+import { inputFields, parseJson } from "./input_fields.js";
 
 /** Create the form that starts a run of `target`, with the initial `input`. */
 export function newRun(target, input = {}) {
@@ -55,12 +55,7 @@ function attempt(errors, work) {
 function jsonEditor(value) {
   const text = h("textarea", { id: "input", spellcheck: "false" }, JSON.stringify(value, null, 2));
   return { element: [h("label", { for: "input" }, "Input, a JSON object"), text], read: () => {
-    let found;
-    try {
-      found = JSON.parse(text.value || "{}");
-    } catch (error) {
-      throw Object.assign(new Error("The input is not JSON."), { detail: error.message });
-    }
+    const found = parseJson("The input", text.value || "{}");
     if (found === null || typeof found !== "object" || Array.isArray(found)) throw new Error("The input is not a JSON object.");
     return found;
   } };

@@ -2,24 +2,24 @@
 
 import { Questions } from "../answer.js";
 import { change, followStream, get } from "../api.js";
-import { statusBadge, definitionList, fill, h, notify } from "../dom.js";
+import { actionButton, statusBadge, definitionList, fill, h, notify } from "../dom.js";
 import { ago, duration, waitingText } from "../format.js";
 import { linkTo } from "../router.js";
 import { artifacts } from "./artifacts.js";
 import { EventLog } from "./event_log.js";
 import { newRun } from "./new_run.js";
 import { showEvent, showRun, showStep } from "./panel.js";
-import { Steps } from "./steps.js";
+import { Steps, isLast } from "./steps.js";
 import { Timeline } from "./timeline.js";
 
 const ARTIFACTS_REFRESH_MS = 3000;
+const DETAILS_REFRESH_MS = 200;
 const TIMELINE_REFRESH_MS = 500;
-const TERMINAL_EVENTS = ["run.completed", "run.failed", "run.canceled"];
 
 export async function run(container, { id }, _query, signal) {
   document.title = `${id} · Crewyard`;
   const path = `/v1/runs/${encodeURIComponent(id)}`;
-  const header = h("div"), again = h("div"), files = h("div");
+  const header = h("div"), files = h("div");
   const panel = h("aside", { class: "panel", "aria-label": "Details", "aria-live": "polite" });
   const steps = new Steps(), clock = new RunClock();
   let details = null, showsRun = true;
@@ -40,35 +40,38 @@ export async function run(container, { id }, _query, signal) {
   const update = async () => {
     details = await get(path, {}, signal);
     fill(header, ...summary(details, path, update));
-    fill(again, runAgain(details));
     questions.show(details.input_requests ?? []);
     if (showsRun) showRun(panel, details);
   };
   await update();
-  fill(container, header, questions.element, again, h("div", { class: "beside" },
+  fill(container, header, questions.element, runAgain(details), h("div", { class: "beside" },
     h("div", {}, h("h2", {}, "Timeline"), timeline.element, h("h2", {}, "Events"), log.element), panel),
   h("h2", {}, "Artifacts"), files);
   container.removeAttribute("aria-busy");
   const refresh = setInterval(() => timeline.render(clock.now()), TIMELINE_REFRESH_MS);
   signal.addEventListener("abort", () => { clearInterval(refresh); timeline.list.close(); log.list.close(); });
   await artifacts(files, path, signal);
-  // Refresh the list once for many artifact events: every refresh is a rate-limited request.
-  let scheduled = false;
-  const refreshArtifacts = () => {
-    if (scheduled) return;
-    scheduled = true;
-    setTimeout(() => {
-      scheduled = false;
-      if (!signal.aborted) artifacts(files, path, signal).catch(() => {});
-    }, ARTIFACTS_REFRESH_MS);
+  // Refresh once for many events: every refresh is a rate-limited request.
+  const soon = (milliseconds, work) => {
+    let scheduled = false;
+    return () => {
+      if (scheduled) return;
+      scheduled = true;
+      setTimeout(() => {
+        scheduled = false;
+        if (!signal.aborted) work().catch(() => {});
+      }, milliseconds);
+    };
   };
+  const refreshArtifacts = soon(ARTIFACTS_REFRESH_MS, () => artifacts(files, path, signal));
+  const refreshDetails = soon(DETAILS_REFRESH_MS, update);
   await followStream(`${path}/events`, signal, (message) => {
     log.add(message);
     clock.see(message.data.timestamp);
     steps.add(message);
-    if (message.type === "run.started" || message.type.startsWith("input.")) update().catch(() => {});
+    if (!details.completed_at && (message.type === "run.started" || message.type.startsWith("input."))) refreshDetails();
     if (message.type === "artifact") refreshArtifacts();
-  }, (message) => TERMINAL_EVENTS.includes(message.type));
+  }, isLast);
   if (signal.aborted) return;
   clearInterval(refresh);
   timeline.render(clock.now());
@@ -93,17 +96,11 @@ class RunClock {
 
 function summary(details, path, update) {
   const finished = ["succeeded", "failed", "canceled"].includes(details.status);
-  const cancelButton = h("button", { class: "danger", onclick: async () => {
-    cancelButton.disabled = true;
-    try {
-      await change("POST", `${path}/cancel`);
-      notify("Cancelling the run.");
-      await update();
-    } catch (failure) {
-      notify(failure.message);
-      cancelButton.disabled = false;
-    }
-  } }, "Cancel");
+  const cancelButton = actionButton("Cancel", async () => {
+    await change("POST", `${path}/cancel`);
+    notify("Cancelling the run.");
+    await update();
+  }, { class: "danger" });
   return [
     h("div", { class: "spread" }, h("h1", {}, details.id), h("div", { class: "row" }, statusBadge(details.status),
       finished && details.project && h("a", { class: "button", href: linkTo("runs", details.id, "compare") }, "Compare"), !finished && cancelButton)),

@@ -3,6 +3,9 @@
 const MAX_STEPS = 20000;
 const ENDS = { "run.completed": "succeeded", "run.failed": "failed", "run.canceled": "canceled" };
 
+/** Return whether an event is the last of its run. */
+export const isLast = ({ type }) => type in ENDS;
+
 /** The tree of steps. A step has kind, name, text, start and end in ms, status, input, output, error, tokens, children. */
 export class Steps {
   constructor() {
@@ -29,14 +32,15 @@ export class Steps {
   }
 
   end(status, data, at, number) {
-    for (const open of [...this.openTools, ...this.openTasks]) finish(open, at, number, "canceled");
-    for (const agent of this.agents.values()) summarize(agent);
+    const tasks = this.openTasks;
+    for (const open of [...this.openTools, ...tasks]) finish(open, at, number, "canceled");
+    this.openTasks = [];
+    this.openTools = [];
+    for (const task of tasks) this.summarize(task);
     // The duration is exact, the time of the end is in whole seconds.
     const exact = Number.isFinite(data.duration_ms) && this.run.start !== null ? this.run.start + data.duration_ms : at;
     finish(this.run, exact, number, status);
     if (data.error) this.run.error = data.error;
-    this.openTasks = [];
-    this.openTools = [];
   }
 
   startTask(data, at, number) {
@@ -46,7 +50,7 @@ export class Steps {
     if (!task) return;
     task.input = data.task;
     this.openTasks.push(task);
-    summarize(agent);
+    this.summarize(task);
   }
 
   endTask(data, at, number, failed) {
@@ -61,7 +65,7 @@ export class Steps {
     task.output = data.output;
     task.error = data.error;
     finish(task, at, number, failed ? "failed" : "succeeded");
-    summarize(task.parent);
+    this.summarize(task);
   }
 
   startTool(data, at, number) {
@@ -111,7 +115,17 @@ export class Steps {
   parentOfTool(text) {
     const name = nameOf(text);
     const open = this.openTasks.findLast((task) => task.parent.name === name);
-    return open ?? this.agents.get(name)?.children.findLast((step) => step.kind === "task") ?? this.run;
+    return open ?? this.agents.get(name)?.children.at(-1) ?? this.run;
+  }
+
+  /** Set the times and the status of the agent whose task started or ended. */
+  summarize(task) {
+    const agent = task.parent, open = this.openTasks.some((other) => other.parent === agent);
+    if (agent.start === null) begin(agent, task.start, task.first);
+    agent.latest = Math.max(agent.latest, task.end ?? 0);
+    agent.end = open ? null : agent.latest;
+    agent.last = open ? null : task.last; // Ids grow, so this is the highest one.
+    agent.status = open ? "running" : agent.children.at(-1).status;
   }
 
   child(parent, kind, name, at, number) {
@@ -131,7 +145,7 @@ export class Steps {
 export function rowsOf(run, isCollapsed = () => false) {
   const rows = [];
   const add = (step, level) => {
-    const single = step.kind === "agent" && step.children.length === 1 && step.children[0].kind === "task" ? step.children[0] : null;
+    const single = step.kind === "agent" && step.children.length === 1 ? step.children[0] : null;
     const shown = single ?? step;
     rows.push({ step: shown, level, name: step.name, text: single ? single.name : "", kind: step.kind, expandable: shown.children.length > 0 });
     if (!isCollapsed(shown)) for (const next of shown.children) add(next, level + 1);
@@ -142,7 +156,7 @@ export function rowsOf(run, isCollapsed = () => false) {
 
 function newStep(kind, name, parent = null) {
   return {
-    kind, name, parent, start: null, end: null, status: "running", first: 0, last: null, children: [],
+    kind, name, parent, start: null, end: null, status: "running", first: 0, last: null, latest: 0, children: [],
     promptTokens: 0, completionTokens: 0, modelCalls: 0, models: new Set(),
   };
 }
@@ -157,18 +171,6 @@ function finish(step, at, number, status) {
   step.end = at;
   step.last = number;
   step.status = status;
-}
-
-/** Set the times and the status of an agent by its tasks. */
-function summarize(agent) {
-  const tasks = agent.children.filter((step) => step.kind === "task");
-  if (tasks.length === 0) return;
-  const open = tasks.some((task) => task.end === null);
-  agent.start = tasks[0].start;
-  agent.first = tasks[0].first;
-  agent.end = open ? null : tasks.reduce((latest, task) => Math.max(latest, task.end), 0);
-  agent.last = open ? null : tasks.reduce((latest, task) => Math.max(latest, task.last), 0);
-  agent.status = open ? "running" : tasks.at(-1).status;
 }
 
 function nameOf(agent) {
