@@ -250,17 +250,9 @@ class AsyncClient:
     @asynccontextmanager
     async def open_artifact(self, run: str, name: str) -> AsyncIterator[AsyncIterator[bytes]]:
         """Open an artifact; yields an iterator of its bytes in chunks, valid inside the `with` block."""
-        url = self.settings.url + calls.artifact_path(run, name)
-        try:
-            async with self._http.stream(
-                "GET", url, headers=exchange.headers(self.settings, "*/*"), follow_redirects=True
-            ) as response:
-                if not response.is_success:
-                    await response.aread()
-                    exchange.check(response)
-                yield response.aiter_bytes(256 * 1024)
-        except httpx.HTTPError as error:
-            raise exchange.connection_failed(error, self.settings) from error
+        path = calls.artifact_path(run, name)
+        async with self._open(path, "*/*", follow_redirects=True) as response:
+            yield response.aiter_bytes(256 * 1024)
 
     # Keys
 
@@ -299,16 +291,21 @@ class AsyncClient:
         until: str | None = None,
     ) -> AsyncIterator[str]:
         """Yield all records of the audit log, each a line of JSON, the oldest first."""
-        url, filters = self.settings.url + "/v1/audit", calls.audit_query(project, actor, since, until)
-        headers = exchange.headers(self.settings, "application/x-ndjson")
+        filters = calls.audit_query(project, actor, since, until)
+        async with self._open("/v1/audit", "application/x-ndjson", params=filters) as response:
+            async for line in response.aiter_lines():
+                if line:
+                    yield line
+
+    @asynccontextmanager
+    async def _open(self, path: str, accept: str, **options: Any) -> AsyncIterator[httpx.Response]:
+        url, headers = self.settings.url + path, exchange.headers(self.settings, accept)
         try:
-            async with self._http.stream("GET", url, params=filters, headers=headers) as response:
+            async with self._http.stream("GET", url, headers=headers, **options) as response:
                 if not response.is_success:
                     await response.aread()
                     exchange.check(response)
-                async for line in response.aiter_lines():
-                    if line:
-                        yield line
+                yield response
         except httpx.HTTPError as error:
             raise exchange.connection_failed(error, self.settings) from error
 

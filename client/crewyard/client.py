@@ -250,17 +250,9 @@ class Client:
     @contextmanager
     def open_artifact(self, run: str, name: str) -> Iterator[Iterator[bytes]]:
         """Open an artifact; yields an iterator of its bytes in chunks, valid inside the `with` block."""
-        url = self.settings.url + calls.artifact_path(run, name)
-        try:
-            with self._http.stream(
-                "GET", url, headers=exchange.headers(self.settings, "*/*"), follow_redirects=True
-            ) as response:
-                if not response.is_success:
-                    response.read()
-                    exchange.check(response)
-                yield response.iter_bytes(256 * 1024)
-        except httpx.HTTPError as error:
-            raise exchange.connection_failed(error, self.settings) from error
+        path = calls.artifact_path(run, name)
+        with self._open(path, "*/*", follow_redirects=True) as response:
+            yield response.iter_bytes(256 * 1024)
 
     # Keys
 
@@ -299,16 +291,21 @@ class Client:
         until: str | None = None,
     ) -> Iterator[str]:
         """Yield all records of the audit log, each a line of JSON, the oldest first."""
-        url, filters = self.settings.url + "/v1/audit", calls.audit_query(project, actor, since, until)
-        headers = exchange.headers(self.settings, "application/x-ndjson")
+        filters = calls.audit_query(project, actor, since, until)
+        with self._open("/v1/audit", "application/x-ndjson", params=filters) as response:
+            for line in response.iter_lines():
+                if line:
+                    yield line
+
+    @contextmanager
+    def _open(self, path: str, accept: str, **options: Any) -> Iterator[httpx.Response]:
+        url, headers = self.settings.url + path, exchange.headers(self.settings, accept)
         try:
-            with self._http.stream("GET", url, params=filters, headers=headers) as response:
+            with self._http.stream("GET", url, headers=headers, **options) as response:
                 if not response.is_success:
                     response.read()
                     exchange.check(response)
-                for line in response.iter_lines():
-                    if line:
-                        yield line
+                yield response
         except httpx.HTTPError as error:
             raise exchange.connection_failed(error, self.settings) from error
 

@@ -9,7 +9,8 @@ from typing import Any
 import click
 
 from crewyard.audit_chain import AuditBroken, verify
-from crewyard.cli.context import CliContext, with_context
+from crewyard.cli import read_text
+from crewyard.cli.context import FAILED, CliContext, with_context
 from crewyard.cli.output import Column, display, field
 from crewyard.cli.pages import items
 
@@ -23,7 +24,6 @@ _COLUMNS = (
     Column("OUTCOME", lambda row: display(row["outcome"] + (f" ({row['code']})" if row["code"] else ""))),
 )
 _HEAD = re.compile(r"(\d+):([0-9a-f]{64})")
-EXIT_BROKEN = 1
 
 
 @click.command()
@@ -76,13 +76,13 @@ def _verify(context: CliContext, known: str | None, file: Path | None) -> int:
     if known is not None and head is None:
         raise click.BadParameter("must be NUMBER:HASH, as an earlier --verify printed", param_hint="--known")
     lines: Iterable[str] = (
-        context.client.export_audit() if file is None else file.read_text("utf-8").splitlines()
+        context.client.export_audit() if file is None else read_text.read(file).splitlines()
     )
     try:
         number, digest = verify(map(_record, lines), None if head is None else (int(head[1]), head[2]))
     except AuditBroken as error:
         context.output.status(f"crewyard: the audit log was changed: {error}", "red")
-        return EXIT_BROKEN
+        return FAILED
     result = {"number": number, "hash": digest}
     context.output.item(result, f"{number} records are intact. Keep this for --known: {number}:{digest}")
     return 0
