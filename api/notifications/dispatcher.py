@@ -158,8 +158,7 @@ class Dispatcher:
         run = await self._store.runs.get(row.object)
         if run is None:
             return None
-        asked = await self._store.input_requests.unanswered(run.name) if run.status == "running" else ()
-        questions = [item for item in asked if item.is_open(now)]
+        questions = await self._store.input_requests.open_of(run, now)
         return run_view.detail(run, url, docs_url=docs_url, questions=questions)
 
 

@@ -195,16 +195,15 @@ async def list_deployments(call: EndpointCall) -> web.StreamResponse:
 
 async def get(call: EndpointCall) -> web.StreamResponse:
     """Get a deployment."""
-    row, services = await lookup.deployment(call), call.services
-    if call.query["wait"] and row.status in UNFINISHED:
-        row = await wait.until(
-            call,
-            call.query["wait"],
-            lambda: lookup.deployment(call),
-            lambda found: found.status not in UNFINISHED,
-            services.store.deployments.mark,
-            services.store.deployments.wait,
-        )
+    services = call.services
+    row = await wait.until(
+        call,
+        call.query["wait"] or 0,
+        lambda: lookup.deployment(call),
+        lambda found: found.status not in UNFINISHED,
+        services.store.deployments.mark,
+        services.store.deployments.wait,
+    )
     position = await services.store.deployments.queue_position(row)
     config = services.config
     return responses.item(view.detail(row, config.public_url, position, config.docs_url))

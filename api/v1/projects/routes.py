@@ -13,14 +13,12 @@ from api.store.index.audit.change import describe
 from api.store.index.projects import ProjectRow
 from api.v1 import lookup
 from api.v1.projects import schema, view
+from api.v1.projects.spec_patch import patch_spec
 from api.v1.schedules import check as schedule_check
 from crds import names
 from crds.kinds import PROJECT
 from crds.objects import DEFAULT_PLAN, Project
 from kube import errors as kube_errors
-
-MAX_WRITE_ATTEMPTS = 8
-"""The controller writes the status meanwhile, which changes the version too."""
 
 
 def _require_admin(call: EndpointCall, project: str, fields: Iterable[str]) -> None:
@@ -46,11 +44,15 @@ def _check_plan(call: EndpointCall, plan: str) -> None:
 
 async def _record(call: EndpointCall, manifest: dict[str, Any]) -> ProjectRow:
     """Record the apiserver's response and return its row, so the next read includes the change."""
-    store, project = call.services.store, Project(manifest)
-    await store.projects.observe(project)
-    row = await store.projects.get(project.name)
+    project = Project(manifest)
+    await call.services.store.projects.observe(project)
+    return await _stored(call, project.name)
+
+
+async def _stored(call: EndpointCall, name: str) -> ProjectRow:
+    row = await call.services.store.projects.get(name)
     if row is None:
-        raise errors.not_found(f"the project {project.name} was deleted meanwhile")
+        raise errors.not_found(f"the project {name} was deleted meanwhile")
     return row
 
 
@@ -91,30 +93,18 @@ async def get(call: EndpointCall) -> web.StreamResponse:
 async def update(call: EndpointCall) -> web.StreamResponse:
     """Merge the body into the project: omitted fields stay, null removes a field."""
     row = await lookup.project(call)
-    # Refused early where the row shows it; `_patch` decides on the object.
+    # Refused early where the row shows it; `change` decides on the object.
     _require_admin(call, row.name, view.admin_fields(call.body))
     _check_plan(call, row.as_object().plan)
     schedule_check.check_project_schedules(call, row.name, view.spec(call.body))
-    return responses.item(view.item(await _record(call, await _patch(call, row))))
 
-
-async def _patch(call: EndpointCall, row: ProjectRow) -> dict[str, Any]:
-    """Patch exactly the version on which the permission was decided; the row may be older than the object."""
-    kube = call.services.kube
-    for attempt in range(1, MAX_WRITE_ATTEMPTS + 1):
-        manifest = await kube.get(PROJECT, row.name)
-        if manifest is None or manifest["metadata"]["uid"] != row.uid:
-            raise errors.not_found(f"the project {row.name} was deleted meanwhile")
-        project = Project(manifest)
+    def change(project: Project) -> dict[str, Any]:
         _require_admin(call, row.name, view.redirected_secrets(call.body, project.spec))
         _check_plan(call, project.plan)
-        version = {"uid": row.uid, "resourceVersion": manifest["metadata"]["resourceVersion"]}
-        try:
-            return await kube.patch(PROJECT, row.name, {"metadata": version, "spec": view.spec(call.body)})
-        except kube_errors.KubeConflict:
-            if attempt == MAX_WRITE_ATTEMPTS:
-                raise
-    raise AssertionError("unreachable")
+        return view.spec(call.body)
+
+    await patch_spec(call, row, change)
+    return responses.item(view.item(await _stored(call, row.name)))
 
 
 async def delete(call: EndpointCall) -> web.StreamResponse:

@@ -61,31 +61,27 @@ async def create(call: EndpointCall) -> web.StreamResponse:
 
 
 async def _created_response(call: EndpointCall, row: RunDetail) -> web.Response:
-    config, seconds = (
-        call.services.config,
-        wait.preferred_seconds(call.request.headers.get(wait.PREFER_HEADER)),
-    )
+    config, identifier = call.services.config, names.id_of(row.name)
+    seconds = wait.preferred_seconds(call.request.headers.get(wait.PREFER_HEADER))
     if seconds is None:
-        body = view.created(row, config.public_url)
-    else:
-        row = await _wait_ended(call, row.name, seconds)
-        body = view.detail(row, config.public_url, docs_url=config.docs_url)
-    response = responses.item(body, 201, f"/v1/runs/{body['id']}")
-    if seconds is not None:
-        response.headers[wait.APPLIED_HEADER] = f"wait={seconds}"
+        return responses.item(view.created(row, config.public_url), 201, f"/v1/runs/{identifier}")
+    row = await _wait_ended(call, identifier, seconds)
+    body = view.detail(row, config.public_url, docs_url=config.docs_url)
+    response = responses.item(body, 201, f"/v1/runs/{identifier}")
+    response.headers[wait.APPLIED_HEADER] = f"wait={seconds}"
     return response
 
 
-async def _wait_ended(call: EndpointCall, name: str, seconds: int) -> RunDetail:
+async def _wait_ended(call: EndpointCall, identifier: str, seconds: int) -> RunDetail:
     """Return the row of a run once it has ended, or after `seconds`."""
-    store = call.services.store
+    events = call.services.store.events
     return await wait.until(
         call,
         seconds,
-        lambda: lookup.run(call, names.id_of(name)),
+        lambda: lookup.run(call, identifier),
         lambda row: row.ended,
-        lambda: store.events.mark,
-        lambda mark, timeout: store.events.wait_state(name, mark, timeout),
+        lambda: events.mark,
+        lambda mark, timeout: events.wait_state(names.name_of(identifier), mark, timeout),
     )
 
 
@@ -188,13 +184,9 @@ async def list_runs(call: EndpointCall) -> web.StreamResponse:
 
 async def get(call: EndpointCall) -> web.StreamResponse:
     """Get a run, with its position in its project's queue and its open questions."""
-    row, services = await lookup.run(call), call.services
-    if call.query["wait"] and not row.ended:
-        row = await _wait_ended(call, row.name, call.query["wait"])
+    row, services = await _wait_ended(call, call.path("id"), call.query["wait"] or 0), call.services
     position = await services.store.run_slots.queue_position(row, services.config.plans)
-    now = services.now()
-    asked = await services.store.input_requests.unanswered(row.name) if row.status == "running" else ()
-    questions = [item for item in asked if item.is_open(now)]
+    questions = await services.store.input_requests.open_of(row, services.now())
     return responses.item(
         view.detail(row, services.config.public_url, position, services.config.docs_url, questions)
     )

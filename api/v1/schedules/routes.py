@@ -11,13 +11,10 @@ from api.http import pagination, responses
 from api.http.operation import empty_response, item_response, page_response
 from api.routing.endpoint import Endpoint, EndpointCall
 from api.v1 import lookup
+from api.v1.projects.spec_patch import patch_spec
 from api.v1.schedules import check, schema, view
-from crds.kinds import PROJECT
 from crds.objects import Project
-from kube import errors as kube_errors
 
-MAX_WRITE_ATTEMPTS = 8
-"""The controller writes the status meanwhile, which changes the version too."""
 _NAME = re.compile(schema.NAME["pattern"].rstrip("$") + r"\Z", re.ASCII)
 Schedules = Sequence[Mapping[str, Any]]
 
@@ -57,26 +54,13 @@ async def delete_schedule(call: EndpointCall) -> web.StreamResponse:
 
 async def _write(call: EndpointCall, change: Callable[[Schedules], Schedules]) -> Project:
     """Change the list in exactly the version that was read; return the Project, recorded in the index."""
-    row, services = await lookup.project(call), call.services
-    for attempt in range(1, MAX_WRITE_ATTEMPTS + 1):
-        manifest = await services.kube.get(PROJECT, row.name)
-        if manifest is None or manifest["metadata"]["uid"] != row.uid:
-            raise errors.not_found(f"the project {row.name} was deleted meanwhile")
-        before = manifest["spec"].get("schedules") or []
+
+    def changed(project: Project) -> Mapping[str, Any] | None:
+        before = project.spec.get("schedules") or []
         after = list(change(before))
-        if after == before:
-            return Project(manifest)
-        version = {"uid": row.uid, "resourceVersion": manifest["metadata"]["resourceVersion"]}
-        body = {"metadata": version, "spec": {"schedules": after or None}}
-        try:
-            project = Project(await services.kube.patch(PROJECT, row.name, body))
-        except kube_errors.KubeConflict:
-            if attempt == MAX_WRITE_ATTEMPTS:
-                raise
-            continue
-        await services.store.projects.observe(project)
-        return project
-    raise AssertionError("unreachable")
+        return None if after == before else {"schedules": after or None}
+
+    return await patch_spec(call, await lookup.project(call), changed)
 
 
 def _schedule_name(call: EndpointCall) -> str:

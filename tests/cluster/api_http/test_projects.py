@@ -5,7 +5,7 @@ import base64
 
 import pytest
 
-from api.v1.projects.routes import MAX_WRITE_ATTEMPTS
+from api.v1.projects.spec_patch import MAX_WRITE_ATTEMPTS
 from crds.kinds import PROJECT, SECRET
 
 

@@ -3,6 +3,7 @@
 import asyncio
 import json
 
+import aiohttp
 import pytest
 
 from tests.e2e.testbed import eventually
@@ -104,13 +105,20 @@ async def test_waiting_has_a_limit_of_its_own(testbed, crew):
 @pytest.mark.exclusive
 async def test_an_api_server_that_restarts_while_a_run_waits_loses_nothing(testbed, crew):
     run, _ = await asked(testbed, crew, "asks")
-    selector = ("-n", "crewyard-system", "-l", "app.kubernetes.io/component=api")
-    await testbed.kubectl("delete", "pod", *selector, "--grace-period=0", "--force", "--wait=false")
+    selector = ("pod", "-n", "crewyard-system", "-l", "app.kubernetes.io/component=api")
+    ready = "jsonpath={range .items[?(@.status.containerStatuses[0].ready)]}{.metadata.name} {end}"
+    before = (await testbed.kubectl("get", *selector, "-o", ready)).split()
+    await testbed.kubectl("delete", *selector, "--grace-period=0", "--force", "--wait=false")
+    await eventually(
+        lambda: testbed.kubectl("get", *selector, "-o", ready),
+        lambda seen: set(seen.split()) - {*before},
+        180,
+    )
 
     async def accepted():
         try:
             return (await answer(testbed, run, {"way": "north"})).status
-        except OSError:
+        except (OSError, aiohttp.ClientError):
             return 503
 
     assert await eventually(accepted, lambda status: status in (200, 409), 180)

@@ -75,7 +75,8 @@ HOLES: tuple[Hole, ...] = (
         f"{PROJECTS}::test_a_permission_is_decided_on_the_object_not_on_an_older_row",
     ),
     hole(
-        "X2", "a permission is decided on another version than the one patched", "api/v1/projects/routes.py",
+        "X2", "a permission is decided on another version than the one patched",
+        "api/v1/projects/spec_patch.py",
         '"uid": row.uid, "resourceVersion": manifest["metadata"]["resourceVersion"]', '"uid": row.uid',
         f"{PROJECTS}::test_a_secret_is_never_named_next_to_an_address_that_another_call_set",
     ),

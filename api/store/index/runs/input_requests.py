@@ -15,7 +15,7 @@ from sqlalchemy import ColumnElement, Update, exists, func, or_, select, update
 from sqlalchemy.ext.asyncio import AsyncConnection
 
 from api.store.index.notifications.outbox import ProjectEvent, record_event
-from api.store.index.runs.runs import ENDED
+from api.store.index.runs.runs import ENDED, RunRow
 from api.store.sql.database import Database
 from api.store.sql.notifier import Notifier
 from api.store.sql.schema import input_requests as table
@@ -143,6 +143,12 @@ class InputRequests:
         )
         async with self._database.brief_read() as connection:
             return tuple(InputRequest(**row._mapping) for row in await connection.execute(query))
+
+    async def open_of(self, run: RunRow, now: datetime) -> tuple[InputRequest, ...]:
+        """Return the questions that can be answered, the oldest first; none unless the run is running."""
+        if run.status != "running":
+            return ()
+        return tuple(item for item in await self.unanswered(run.name) if item.is_open(now))
 
     async def answer(self, run: str, request: str, value: Any, by: str, now: datetime) -> AnswerState:
         """Store the first answer to an open question; the same transaction excludes every other one."""
