@@ -7,6 +7,7 @@ from plan.errors import PlanError
 
 GIT_AUTH_FAILED = "GitAuthFailed"
 GIT_NOT_FOUND = "GitNotFound"
+VERIFICATION_FAILED = "VerificationFailed"
 CONTEXT_TOO_LARGE = "ContextTooLarge"
 CONTEXT_INVALID = "ContextInvalid"
 REGISTRY_PUSH = "RegistryPush"

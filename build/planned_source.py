@@ -12,6 +12,7 @@ from build.source.fetched import FetchedSource
 from build.source.tree import CheckedSourceTree
 from plan.errors import join_limited
 from plan.keys import combined_hash, dependencies_key
+from plan.lfs_pointer import pointer_notes
 from plan.make import Planned, make_plan
 
 
@@ -49,7 +50,7 @@ def fetch_and_plan(settings: BuildSettings, log: BuildLog) -> PlannedSource:
     log.line(f"plan: {plan.framework}, {plan.entrypoint}, Python {plan.python}")
     if len(plan.entrypoints) > 1:
         log.line(f"a run can choose by name: {join_limited(tuple(plan.entrypoints))}")
-    for note in planned.notes:
+    for note in (*planned.notes, *pointer_notes(tree, lambda path: tree.entry(path).size)):
         log.line(f"note: {note}")
     for directory in planned.declaration.projects:
         log.line(f"the project in {directory or '.'} is installed as a package: code changes rebuild it")

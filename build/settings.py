@@ -21,6 +21,14 @@ class GitSource:
 
 
 @dataclass(frozen=True)
+class CommitSigners:
+    """Public keys that may sign commits: lines of ssh's allowed_signers, and armored OpenPGP keys."""
+
+    allowed_signers: str = ""
+    openpgp_keys: str = ""
+
+
+@dataclass(frozen=True)
 class ArchiveSource:
     """An upload, by id and SHA-256 (hexadecimal)."""
 
@@ -60,7 +68,8 @@ class FetchNetworks:
 class BuildSettings:
     """All settings. `base_images` maps Python versions to image references, the default version first.
 
-    `private_index` is the name of the Secret of the project's package index, or empty.
+    `private_index` is the name of the Secret of the project's package index, or empty. With `signers`, only
+    commits that they signed are built.
     """
 
     internal_url: str
@@ -83,6 +92,7 @@ class BuildSettings:
     registry_credential: RegistryCredential
     private_index: str = ""
     index: IndexCredentials = IndexCredentials()
+    signers: CommitSigners | None = None
 
     @property
     def repository(self) -> str:
@@ -134,6 +144,9 @@ def read_settings(environ: Mapping[str, str]) -> BuildSettings:
             environ.get("INDEX_USERNAME", ""),
             environ.get("INDEX_PASSWORD", ""),
         ),
+        signers=CommitSigners(environ.get("GIT_ALLOWED_SIGNERS", ""), environ.get("GIT_OPENPGP_KEYS", ""))
+        if build.values.get("verify")
+        else None,
     )
 
 

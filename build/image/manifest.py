@@ -14,6 +14,7 @@ from build.image.layers import ImageLayer
 
 DOCKER_MANIFEST = "application/vnd.docker.distribution.manifest.v2+json"
 OCI_MANIFEST = "application/vnd.oci.image.manifest.v1+json"
+OCI_INDEX = "application/vnd.oci.image.index.v1+json"
 DOCKER_LAYER = "application/vnd.docker.image.rootfs.diff.tar.gzip"
 OCI_ZSTD_LAYER = "application/vnd.oci.image.layer.v1.tar+zstd"
 _CONFIG_TYPES = {

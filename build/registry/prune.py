@@ -8,6 +8,7 @@ from typing import Any
 
 from build.errors import BuildRefused, InfrastructureError
 from build.logs import BuildLog
+from build.registry.attachments import attestation_tag, referrers_tag
 from build.registry.prune_settings import PruneSettings
 from build.registry.repository import ImageRepository
 
@@ -23,6 +24,7 @@ def prune(settings: PruneSettings, log: BuildLog) -> dict[str, Any]:
         digests = _digests(settings, repository, log)
         removed = 0
         for label, digest in digests.items():
+            _delete_attestations(repository, digest)
             deleted = repository.delete(digest)
             if deleted is None:
                 log.line(f"the registry of {repository.name} does not support deletion: nothing is removed")
@@ -32,6 +34,13 @@ def prune(settings: PruneSettings, log: BuildLog) -> dict[str, Any]:
     except BuildRefused as error:
         raise InfrastructureError(error.message) from None
     return {"outcome": "pruned", "removed": removed}
+
+
+def _delete_attestations(repository: ImageRepository, image_digest: str) -> None:
+    """Delete what is attached to an image, before the image: without it, nothing would find them."""
+    for tag in (attestation_tag(image_digest), referrers_tag(image_digest)):
+        if (attached := repository.digest(tag)) is not None:
+            repository.delete(attached)
 
 
 def _digests(settings: PruneSettings, repository: ImageRepository, log: BuildLog) -> dict[str, str]:

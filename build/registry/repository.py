@@ -11,12 +11,14 @@ import random
 import re
 import threading
 import time
+from collections.abc import Iterator
 from typing import IO, Any
 from urllib.parse import urlencode
 
 from build.errors import REGISTRY_PUSH, BuildRefused, InfrastructureError, RegistryError
 from build.image.manifest import (
     DOCKER_MANIFEST,
+    OCI_INDEX,
     OCI_MANIFEST,
     ImageInvalid,
     ImageManifest,
@@ -69,7 +71,7 @@ class ImageRepository:
 
     def digest(self, reference: str) -> str | None:
         """Return the digest of a tag's manifest, or None. Raises BuildRefused or InfrastructureError."""
-        accept = {"Accept": f"{DOCKER_MANIFEST}, {OCI_MANIFEST}"}
+        accept = {"Accept": f"{DOCKER_MANIFEST}, {OCI_MANIFEST}, {OCI_INDEX}"}
         response = self._request_with_retries("HEAD", f"{self._base}/manifests/{reference}", headers=accept)
         if response.status_code == 404:
             return None
@@ -79,6 +81,50 @@ class ImageRepository:
             return header_digest
         image = self.image(reference)
         return image.digest if image else None
+
+    def index(self, tag: str) -> dict[str, Any] | None:
+        """Return the index of a tag, or None. Raises BuildRefused or InfrastructureError."""
+        response = self._request_with_retries(
+            "GET", f"{self._base}/manifests/{tag}", headers={"Accept": OCI_INDEX}
+        )
+        if response.status_code == 404:
+            return None
+        self._expect(response, 200, f"reading {self.name}:{tag}")
+        try:
+            index = json.loads(_check_size(response.content))
+        except ValueError:
+            return None
+        return index if isinstance(index, dict) else None
+
+    def has_referrers_api(self, digest: str) -> bool:
+        """Return whether the registry lists manifests by their subject. Raises as `index` does."""
+        response = self._request_with_retries("GET", f"{self._base}/referrers/{digest}")
+        kind = str(response.headers.get("Content-Type", "")).partition(";")[0]
+        return response.status_code == 200 and kind == OCI_INDEX
+
+    def blob(self, digest: str, max_bytes: int) -> bytes:
+        """Return a blob of at most `max_bytes`. Raises BuildRefused or InfrastructureError."""
+        with self.open_blob(digest) as content:
+            data = content.read(max_bytes + 1)
+        if len(data) > max_bytes or digest_of(data) != digest:
+            raise InfrastructureError(f"{self.name}@{digest} is larger than {max_bytes} bytes, or changed")
+        return data
+
+    @contextlib.contextmanager
+    def open_blob(self, digest: str) -> Iterator[IO[bytes]]:
+        """Open a blob as a stream, whose digest is not verified. Raises as `blob` does."""
+        from urllib3.exceptions import HTTPError  # slow import
+
+        response = self._request_with_retries("GET", f"{self._base}/blobs/{digest}", stream=True)
+        try:
+            self._expect(response, 200, f"reading {self.name}@{digest}")
+            # Otherwise it closes at its end, and reading on is an error.
+            response.raw.auto_close = False
+            yield io.BufferedReader(response.raw, _CHUNK_BYTES)
+        except (OSError, HTTPError) as error:
+            raise RegistryError(f"reading {self.name}@{digest}: {error}") from None
+        finally:
+            response.close()
 
     def has_blob(self, digest: str) -> bool:
         """Return whether the repository has the blob. Raises BuildRefused or InfrastructureError."""
@@ -158,14 +204,15 @@ class ImageRepository:
     def push_image(self, image: ImageManifest, tag: str) -> str:
         """Push configuration and manifest as `tag` and return the digest; the layers must exist."""
         self.push_blob(io.BytesIO(image.config), len(image.config), image.config_digest)
+        return self.push_manifest(tag, image.manifest, image.media_type)
+
+    def push_manifest(self, tag: str, manifest: bytes, media_type: str) -> str:
+        """Push a manifest as `tag` and return the digest. Raises BuildRefused or InfrastructureError."""
         response = self._request_with_retries(
-            "PUT",
-            f"{self._base}/manifests/{tag}",
-            data=image.manifest,
-            headers={"Content-Type": image.media_type},
+            "PUT", f"{self._base}/manifests/{tag}", data=manifest, headers={"Content-Type": media_type}
         )
         self._expect(response, 201, f"pushing {self.name}:{tag}")
-        return digest_of(image.manifest)
+        return digest_of(manifest)
 
     def _start_upload(self, digest: str, mount_from: str) -> Any:
         """Return the answer to a new upload: 201 where the blob was mounted, else 202."""

@@ -11,9 +11,9 @@ from typing import Any
 import pygit2
 
 from build.errors import CONTEXT_TOO_LARGE, BuildRefused
-from build.logs import BuildLog
 from build.settings import GitSource, SourceLimits
 from build.source.fetched import OutsideFiles
+from build.source.git_fetcher import GitFetcher
 from build.source.git_tree import read_tree
 from build.source.tree import CheckedSourceTree
 
@@ -24,16 +24,21 @@ class GitOutsideFiles(OutsideFiles):
     """The files of `commit` that are not below `path`, by their paths in the repository."""
 
     def __init__(
-        self, repository: pygit2.Repository, source: GitSource, path: str, limits: SourceLimits, log: BuildLog
+        self,
+        repository: pygit2.Repository,
+        source: GitSource,
+        path: str,
+        limits: SourceLimits,
+        fetcher: GitFetcher,
     ) -> None:
-        self._repository, self._source, self._limits, self._log = repository, source, limits, log
+        self._repository, self._source, self._limits, self._fetcher = repository, source, limits, fetcher
         self._root: Any = repository[source.commit].peel(pygit2.Tree)
         self._prefix = f"{path}/"
 
     def tree(self, directory: str) -> CheckedSourceTree:
         """Return the checked tree of a directory. Raises BuildRefused."""
         source = GitSource(self._source.url, self._source.commit, directory)
-        return read_tree(self._repository, source, self._limits, self._log)
+        return read_tree(self._repository, source, self._limits, self._fetcher.log, self._fetcher)
 
     def __getitem__(self, path: str) -> bytes:
         blob = self._blob(path)

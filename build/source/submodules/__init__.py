@@ -1,0 +1,1 @@
+"""Submodules of a commit: their URLs and their fetches. Called by build.source.git_tree."""
