@@ -1,12 +1,13 @@
-"""Static analysis of the names that a module binds at its top level; executes nothing.
+"""Syntax trees of modules, and the names that a module binds at its top level; executes nothing.
 
-Called by plan.entrypoint and plan.config.crewai.
+Called by the modules of plan that find the entrypoint and its input.
 """
 
 import ast
 import sys
 import warnings
 from dataclasses import dataclass
+from functools import lru_cache
 
 from .errors import ENTRYPOINT_NOT_FOUND, PlanError
 
@@ -22,6 +23,7 @@ class Bindings:
     incomplete: bool
 
 
+@lru_cache(maxsize=1)  # a plan asks several times for the module of its entrypoint
 def parse_module(path: str, data: bytes, python: str | None) -> ast.Module | None:
     """Return the syntax tree of a module, or None where this interpreter cannot parse it.
 
@@ -47,6 +49,35 @@ def parse_module(path: str, data: bytes, python: str | None) -> ast.Module | Non
         ) from None
 
 
+def parse_outline(data: bytes) -> ast.Module:
+    """Return the top-level statements that this interpreter can parse, for a module of a newer Python.
+
+    Of a class or function whose body it cannot parse, returns the head alone.
+    """
+    starts: list[int] = []
+    before = ""
+    lines = data[:_MAX_PARSED_BYTES].decode("utf-8", "replace").splitlines()
+    for number, line in enumerate(lines):
+        if line[:1] not in ("", " ", "\t", "#", ")", "]", "}"):
+            if not before.startswith("@"):
+                starts.append(number)
+            before = line
+    body: list[ast.stmt] = []
+    for start, end in zip(starts, [*starts[1:], len(lines)], strict=True):
+        body += _statements(lines[start:end])
+    return ast.Module(body, [])
+
+
+def _statements(lines: list[str]) -> list[ast.stmt]:
+    head = next((number for number, line in enumerate(lines, 1) if line.rstrip().endswith(":")), 0)
+    for text in ("\n".join(lines), "\n".join(lines[:head]) + " pass"):
+        try:
+            return ast.parse(text).body
+        except (SyntaxError, ValueError, RecursionError, MemoryError):
+            continue
+    return []
+
+
 def bindings_of(tree: ast.Module) -> Bindings:
     """Return the names that any branch of the module may bind on import.
 
@@ -62,6 +93,17 @@ def bindings_of(tree: ast.Module) -> Bindings:
         incomplete = incomplete or _is_dynamic(node)
         pending += reversed(inner)
     return Bindings(tuple(names), incomplete)
+
+
+def last_name(node: ast.expr | None) -> str:
+    """Return the last name of an expression: `Flow` of `flow.Flow[State]`, of `Flow(...)` and of `Flow`."""
+    if isinstance(node, ast.Subscript):
+        node = node.value
+    if isinstance(node, ast.Call):
+        node = node.func
+    if isinstance(node, ast.Attribute):
+        return node.attr
+    return node.id if isinstance(node, ast.Name) else ""
 
 
 def _binds(node: ast.AST) -> tuple[list[str], list[ast.AST]]:

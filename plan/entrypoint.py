@@ -21,8 +21,16 @@ from .source import Files
 ROOTS = ("", "src/")
 
 _IDENTIFIER = r"[^\W\d]\w*"
-_ENTRYPOINT = re.compile(rf"{_IDENTIFIER}(\.{_IDENTIFIER})*:{_IDENTIFIER}(\.{_IDENTIFIER})*")
+# Python imports a module of such a name where it is asked by a text, as for `module:object`.
+_MODULE_NAME = r"\w[\w-]*"
+_ENTRYPOINT = re.compile(rf"{_MODULE_NAME}(\.{_MODULE_NAME})*:{_IDENTIFIER}(\.{_IDENTIFIER})*")
+_MODULE = re.compile(_MODULE_NAME)
 _MAX_ENTRYPOINT_LENGTH = 256
+
+
+def is_module_name(name: str) -> bool:
+    """Return whether Python can import a module or package of this name, without its parents."""
+    return _MODULE.fullmatch(name) is not None
 
 
 def module_file(files: Files, module: str) -> str | None:

@@ -34,7 +34,7 @@ def locate_entrypoint(
             return DEFAULT_ENTRYPOINT, location, _notes(files, DEFAULT_ENTRYPOINT, location, python)
         except PlanError as error:
             default_error = error
-    found = discover_entrypoint(files, configuration, find, default_error)
+    found = discover_entrypoint(files, configuration, python, find, default_error)
     note = f"no entrypoint is configured; found {found}"
     location = find(found)
     return found, location, (note, *_notes(files, found, location, python))

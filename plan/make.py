@@ -1,24 +1,32 @@
 """Complete plan of a source tree. Called by the build pods and by `crewyard lint`."""
 
+import json
 from collections.abc import Collection, Mapping, Sequence
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 from typing import Any
 
 from .config.configuration import read_configuration
 from .config.framework import check_language, framework_of
+from .errors import CONFIG_INVALID, PlanError
 from .exclude import excluded_paths
+from .inputs.find import find_input_schema
 from .locate import locate_entrypoint
 from .named_entrypoints import check_named_entrypoints
 from .packages.dependencies import DependencyDeclaration, read_dependencies
 from .python import choose_python
 from .source import Files, RepositoryFiles, without_paths
 
+# Of the 4096 bytes of a build pod's termination message, which also has image, keys and seconds.
+_MAX_PLAN_BYTES = 3300
+
 
 @dataclass(frozen=True)
 class Plan:
     """How to run a crew. `timeout` is a duration such as 1h30m, or None.
 
-    `entrypoints` are the crews or graphs of the configuration by name; `entrypoint` is the default.
+    `entrypoints` are the crews or graphs of the configuration by name; `entrypoint` is the default. `smoke`
+    has input and timeout of the smoke run, if there is one. `inputs` is the JSON Schema of the input;
+    `inputs_declared`: by the configuration, so an input must fit it, else found in the source.
     """
 
     framework: str
@@ -28,6 +36,9 @@ class Plan:
     env_required: tuple[str, ...] = ()
     entrypoints: Mapping[str, str] = field(default_factory=dict)
     artifacts: tuple[str, ...] = ()
+    smoke: Mapping[str, Any] | None = None
+    inputs: Mapping[str, Any] | None = None
+    inputs_declared: bool = False
 
     def as_status(self) -> dict[str, Any]:
         """Return the value of `Deployment.status.plan`; what is not set is omitted."""
@@ -43,6 +54,10 @@ class Plan:
             status["entrypoints"] = dict(self.entrypoints)
         if self.artifacts:
             status["artifacts"] = list(self.artifacts)
+        if self.smoke is not None:
+            status["smoke"] = dict(self.smoke)
+        if self.inputs is not None:
+            status["inputs"] = {"schema": dict(self.inputs), "declared": self.inputs_declared}
         return status
 
 
@@ -95,6 +110,27 @@ def make_plan(
         env_required=configuration.env_required,
         entrypoints=entrypoints,
         artifacts=configuration.artifacts,
+        smoke=configuration.smoke,
+        inputs=configuration.inputs,
+        inputs_declared=configuration.inputs is not None,
     )
+    _check_size(plan)
+    if plan.inputs is None:
+        found = replace(plan, inputs=find_input_schema(files, entrypoint, location.path, python))
+        plan = found if _size(found) <= _MAX_PLAN_BYTES else plan
     notes = (*configuration.notes, *choice.notes, *notes, *named_notes, *declaration.notes)
     return Planned(plan, declaration, excluded, notes)
+
+
+def _check_size(plan: Plan) -> None:
+    """Raise PlanError where smoke or inputs make a plan too large for a termination message."""
+    if (plan.smoke is not None or plan.inputs is not None) and (size := _size(plan)) > _MAX_PLAN_BYTES:
+        raise PlanError(
+            CONFIG_INVALID,
+            f"smoke, inputs, env_required, entrypoints and artifacts together have {size} bytes as JSON",
+            f"Use at most {_MAX_PLAN_BYTES}: a shorter input of smoke, or fewer names.",
+        )
+
+
+def _size(plan: Plan) -> int:
+    return len(json.dumps(plan.as_status(), separators=(",", ":")))

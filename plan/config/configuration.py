@@ -5,14 +5,17 @@ The first existing one applies, without merging: crew.toml, crewship.toml, langg
 """
 
 import re
-from collections.abc import Callable
+from collections.abc import Callable, Mapping
 from dataclasses import dataclass, replace
+from typing import Any
 
 from ..errors import CONFIG_INVALID, PlanError, join_limited
 from ..packages.system_packages import package_problem
 from ..source import Files
 from . import artifacts
 from .framework import check_framework
+from .run_inputs import read_inputs
+from .smoke import read_smoke
 from .toml_tables import TomlTable, read_toml
 
 DEFAULT_ENTRYPOINT = "main:kickoff"
@@ -22,7 +25,7 @@ _VARIABLE = re.compile(r"[A-Za-z_][A-Za-z0-9_]{0,127}")
 _MAX_VARIABLES = 128
 # The whole plan must fit into a build pod's termination message, of which the kubelet keeps 4096 bytes.
 _MAX_VARIABLE_CHARACTERS = 2048
-_CREW_KEYS = ("framework", "entrypoint", "python")
+_CREW_KEYS = ("framework", "entrypoint", "python", "smoke")
 # The image profile that the base images of an installation correspond to.
 _SLIM_PROFILE = "slim"
 
@@ -46,8 +49,10 @@ class Configuration:
     `name` is the name of the entrypoint in the configuration, `named` are the other crews or graphs there.
     `kind` is "crew" or "flow" where the entrypoint is the only one of that kind. `extras` and `groups` are
     those of pyproject.toml to install, `packages` Debian packages, `dockerfile_lines` instructions for the
-    dependency image. `python_is_wish`: another version may take its place. `notes` are lines for the build
-    log, about what has no effect.
+    dependency image. `python_is_wish`: another version may take its place. `lock_is_wish`: a lock that does
+    not fit is ignored. `notes` are lines for the build log, about what has no effect. `smoke` has input and
+    timeout of the smoke run, as far as they are set; None: there is no smoke run. `inputs` is the JSON Schema
+    of the input where it is declared.
     """
 
     origin: str
@@ -62,6 +67,7 @@ class Configuration:
     directories: tuple[str, ...] = ()
     python_origin: str = ""
     python_is_wish: bool = False
+    lock_is_wish: bool = False
     kind: str | None = None
     name: str | None = None
     named: tuple[NamedEntrypoint, ...] = ()
@@ -70,6 +76,8 @@ class Configuration:
     groups: tuple[str, ...] = ()
     packages: tuple[str, ...] = ()
     dockerfile_lines: tuple[str, ...] = ()
+    smoke: Mapping[str, Any] | None = None
+    inputs: Mapping[str, Any] | None = None
 
 
 def read_configuration(files: Files, crew: str | None) -> Configuration:
@@ -114,7 +122,7 @@ def _read_tables(root: TomlTable, crew: str | None, foreign: bool = False) -> Co
     build, run = root.table("build"), root.table("run")
     unknown = _check_keys(root, foreign, "deployment", "deployments", "build", "run", artifacts.TABLE)
     unknown += _check_keys(build, foreign, "exclude", "extras", "groups", "packages", "dockerfile")
-    unknown += _check_keys(run, foreign, "timeout", "env_required")
+    unknown += _check_keys(run, foreign, "timeout", "env_required", "inputs")
     unknown += _check_keys(chosen, foreign, *_CREW_KEYS, *(("profile",) if foreign else ()))
     if foreign and chosen:
         _check_profile(chosen)
@@ -129,10 +137,12 @@ def _read_tables(root: TomlTable, crew: str | None, foreign: bool = False) -> Co
         python=python,
         timeout=_timeout(run) if run else None,
         env_required=_required_variables(run) if run else (),
+        inputs=read_inputs(run) if run else None,
         exclude=build.texts_at("exclude", "tests") if build else (),
         extras=build.texts_at("extras", "pdf") if build else (),
         groups=build.texts_at("groups", "tools") if build else (),
         packages=_system_packages(build) if build else (),
+        smoke=read_smoke(chosen, _timeout) if chosen else None,
         python_origin=chosen.location("python") if chosen else "",
         name=name,
         named=named,

@@ -4,6 +4,7 @@ import json
 import posixpath
 from typing import Any
 
+from ..entrypoint import is_module_name
 from ..errors import CONFIG_INVALID, UNSUPPORTED_FRAMEWORK, PlanError, join_limited
 from ..packages.own_project import is_project
 from ..packages.system_packages import instruction_problem
@@ -49,6 +50,7 @@ def read_langgraph(files: Files, crew: str | None) -> Configuration:
         directories=local,
         python_origin=f"{_FILE}: python_version",
         python_is_wish=True,
+        lock_is_wish=True,  # LangGraph's tools install what is declared, and read no lock
         name=named[0].name,
         named=named[1:],
         notes=(*read_keys(_FILE, values), *notes),
@@ -127,10 +129,10 @@ def _entrypoint(name: str, target: object, projects: list[str]) -> str:
             path = path.removeprefix(f"{project}/")
             break
     path = path.removeprefix("src/").removesuffix("/__init__")
-    if not all(part.isidentifier() for part in path.split("/")):
+    if not all(is_module_name(part) for part in path.split("/")):
         raise _error(
             f"graphs.{name} is in {path_text}, which cannot be imported",
-            "Use letters, digits and _ in the names of that file and its directories.",
+            "Use letters, digits, _ and - in the names of that file and its directories.",
         )
     return f"{path.replace('/', '.')}:{object_name}"
 

@@ -6,35 +6,53 @@ import re
 from collections.abc import Iterator
 from dataclasses import dataclass
 
-from ..bindings import parse_module
+from ..bindings import parse_module, parse_outline
 from ..errors import PlanError
 from ..packages.own_project import is_project
 from ..source import Files
 from .import_effects import is_script, line_of_run_on_import
-from .module_objects import CREW, FLOW, GRAPH, runnable_objects
+from .module_objects import AGENT, CREW, FLOW, GRAPH, runnable_objects
 
 _MAX_FILES = 400
 _SKIPPED_DIRECTORIES = frozenset({"tests", "test", "docs", "site-packages", ".venv", "venv", "node_modules"})
-_HINTS = (b"Crew", b"Flow", b"compile", b"create_")
+_HINTS = (b"Crew", b"Flow", b"compile", b"create_", b"Agent(", b"Agent[", b"GroupChat(", b"Swarm(")
 _DIRECTORIES = r"(src/)?([^/]+/)?"
 # The places that the frameworks' tools and examples use. A flow contains crews, so it comes first.
 _USUAL_PATHS = (
     (FLOW, re.compile(rf"{_DIRECTORIES}(main|flow)\.py")),
     (CREW, re.compile(rf"{_DIRECTORIES}(crew|main)\.py")),
     (GRAPH, re.compile(rf"{_DIRECTORIES}([^/]+/)?(graph|agent|app|main|workflow)\.py")),
+    (AGENT, re.compile(rf"{_DIRECTORIES}([^/]+/)?(agent|team|app|main)\.py")),
 )
-ALL_KINDS = (FLOW, CREW, GRAPH)
+ALL_KINDS = (FLOW, CREW, GRAPH, AGENT)
 # Files of declarative crews and flows, with what such a file contains.
 _DEFINITIONS = (
     (FLOW, re.compile(rf"{_DIRECTORIES}flow\.ya?ml"), b"crewai.flow/"),
     (CREW, re.compile(rf"{_DIRECTORIES}crew\.jsonc?"), b'"agents"'),
 )
 _SCRIPT = re.compile(rf"{_DIRECTORIES}(main|run|app)\.py")
-# Frameworks whose own command runs the file.
-_SERVERS = frozenset({"streamlit", "chainlit"})
+# Frameworks of programs that serve until they are stopped.
+_SERVERS = frozenset(
+    {"chainlit", "django", "fastapi", "flask", "gradio", "sanic", "starlette", "streamlit", "uvicorn"}
+)
+_FRAMEWORKS = frozenset(
+    {
+        "agents",
+        "anthropic",
+        "autogen",
+        "autogen_agentchat",
+        "crewai",
+        "langchain",
+        "langgraph",
+        "langmem",
+        "openai",
+        "pydantic_ai",
+        "smolagents",
+    }
+)
 
 
-@dataclass(frozen=True)
+@dataclass(frozen=True, order=True)
 class EntrypointCandidate:
     """An object of the file `path` that a run could call; a lower `rank` is more probable."""
 
@@ -45,28 +63,44 @@ class EntrypointCandidate:
 
 @dataclass(frozen=True)
 class SourceScan:
-    """`candidates` by rank; `scripts` do their work when they are run, the most usual first."""
+    """`candidates` by rank; `scripts` do their work when they are run, the most usual first.
+
+    `usual_scripts` are those of them at the most usual place. `agent_scripts` are in the root and import a
+    framework, including those that start a server.
+    """
 
     candidates: tuple[EntrypointCandidate, ...]
     scripts: tuple[str, ...]
+    usual_scripts: tuple[str, ...]
+    agent_scripts: tuple[str, ...]
 
 
-def scan_source(files: Files, kinds: tuple[str, ...] = ALL_KINDS) -> SourceScan:
-    """Return the candidates of these kinds. Reads at most 400 modules, the least deep first."""
-    candidates, scripts = [*_definitions(files, kinds)], []
-    for path, tree in _modules(files):
-        if is_script(tree) and not _needs_server(tree):
-            scripts.append(path)
+def scan_source(files: Files, python: str, kinds: tuple[str, ...] = ALL_KINDS) -> SourceScan:
+    """Return the candidates of these kinds. Reads at most 400 modules, the least deep first.
+
+    `python` is the crew's version.
+    """
+    candidates, scripts, agent_scripts = {*_definitions(files, kinds)}, [], []
+    for path, tree in _modules(files, python):
+        imported = _imported_packages(tree)
+        if is_script(tree):
+            if "/" not in path and any(map(_is_framework, imported)):
+                agent_scripts.append(path)
+            if _SERVERS.isdisjoint(imported):
+                scripts.append(path)
         if line_of_run_on_import(tree) is not None:
             continue  # imported, it would run before the run calls it
         for found in runnable_objects(tree):
             if found.kind in kinds and (module := _module_name(files, path)):
-                candidates.append(
-                    EntrypointCandidate(_rank(path, found.kind), path, f"{module}:{found.name}")
-                )
-    candidates.sort(key=lambda candidate: candidate.rank)
+                candidates.add(EntrypointCandidate(_rank(path, found.kind), path, f"{module}:{found.name}"))
     scripts.sort(key=_script_rank)
-    return SourceScan(tuple(candidates), tuple(scripts))
+    usual = [path for path in scripts if _SCRIPT.fullmatch(path)]
+    return SourceScan(
+        tuple(sorted(candidates)),
+        tuple(scripts),
+        tuple(path for path in usual if _script_rank(path) == _script_rank(usual[0])),
+        tuple(agent_scripts),
+    )
 
 
 def _definitions(files: Files, kinds: tuple[str, ...]) -> Iterator[EntrypointCandidate]:
@@ -77,7 +111,7 @@ def _definitions(files: Files, kinds: tuple[str, ...]) -> Iterator[EntrypointCan
                     yield EntrypointCandidate(ALL_KINDS.index(kind), path, path)
 
 
-def _modules(files: Files) -> Iterator[tuple[str, ast.Module]]:
+def _modules(files: Files, python: str) -> Iterator[tuple[str, ast.Module]]:
     paths = [path for path in files if path.endswith(".py") and not _SKIPPED_DIRECTORIES & {*path.split("/")}]
     paths.sort(key=lambda path: (path.count("/"), path))
     for path in paths[:_MAX_FILES]:
@@ -85,16 +119,27 @@ def _modules(files: Files) -> Iterator[tuple[str, ast.Module]]:
         if not any(hint in data for hint in _HINTS) and not _SCRIPT.fullmatch(path):
             continue
         try:
-            tree = parse_module(path, data, None)
+            tree = parse_module(path, data, python)
         except PlanError:
             continue  # reported where the module is the entrypoint
-        if tree is not None:
-            yield path, tree
+        yield path, parse_outline(data) if tree is None else tree
 
 
-def _needs_server(tree: ast.Module) -> bool:
-    imported = {alias.name for node in tree.body if isinstance(node, ast.Import) for alias in node.names}
-    return not _SERVERS.isdisjoint(imported)
+def _is_framework(package: str) -> bool:
+    return package in _FRAMEWORKS or package.startswith(("langchain_", "langgraph_", "llama_index"))
+
+
+def _imported_packages(tree: ast.Module) -> set[str]:
+    """Return the packages that the module imports at its top level and where it is run as a script."""
+    imported: set[str] = set()
+    guarded = [statement for node in tree.body if isinstance(node, ast.If) for statement in node.body]
+    for node in (*tree.body, *guarded):
+        match node:
+            case ast.Import(names=names):
+                imported |= {alias.name.partition(".")[0] for alias in names}
+            case ast.ImportFrom(module=str(module), level=0):
+                imported.add(module.partition(".")[0])
+    return imported
 
 
 def _script_rank(path: str) -> tuple[bool, bool, int]:

@@ -3,44 +3,63 @@
 from collections.abc import Callable, Mapping
 
 from ..config.configuration import Configuration
+from ..config.toml_tables import read_toml
 from ..entrypoint import EntrypointLocation
 from ..errors import ENTRYPOINT_NOT_FOUND, PlanError, join_limited
 from ..source import Files
-from .candidates import ALL_KINDS, EntrypointCandidate, SourceScan, scan_source
-from .module_objects import CREW, FLOW, GRAPH
+from .candidates import ALL_KINDS, SourceScan, scan_source
+from .module_objects import AGENT, CREW, FLOW, GRAPH
 
 _KINDS_BY_FRAMEWORK: Mapping[str, tuple[str, ...]] = {
     "crewai": (FLOW, CREW),
     "langgraph": (GRAPH,),
-    "python": (),
+    "python": (AGENT,),
 }
+# Functions of [project.scripts] that the command `crewai run` calls.
+_CREWAI_COMMANDS = ("kickoff", "run_crew")
 
 
 def discover_entrypoint(
     files: Files,
     configuration: Configuration,
+    python: str,
     find: Callable[[str], EntrypointLocation],
     default_error: PlanError | None,
 ) -> str:
-    """Return the entrypoint of the only crew, flow or graph at the most usual place.
+    """Return the entrypoint of the only crew, flow, graph or agent at the most usual place.
 
-    `find` returns the location of an entrypoint and raises PlanError where the plan would refuse it. Raises
-    PlanError(EntrypointNotFound): with the candidates if there are several; if there is none,
+    Else what `crewai run` calls, else the only script at a usual place or of an agent. `python` is the crew's
+    version. `find` returns the location of an entrypoint and raises PlanError where the plan would refuse it.
+    Raises PlanError(EntrypointNotFound): with the candidates if there are several; if there is none,
     `default_error` (the reason why the default entrypoint does not apply) with the next step.
     """
-    scan = scan_source(files, _kinds(configuration))
-    accepted = [candidate for candidate in scan.candidates if _is_accepted(candidate, find)]
+    scan = scan_source(files, python, _kinds(configuration))
+    accepted = [
+        candidate for candidate in scan.candidates if _is_accepted(candidate.entrypoint, find, candidate.path)
+    ]
     names = [candidate.entrypoint for candidate in accepted if candidate.rank == accepted[0].rank]
     if len(names) == 1:
         return names[0]
+    if (command := _crewai_command(files)) and _is_accepted(command, find):
+        return command
     if names:
         raise PlanError(
             ENTRYPOINT_NOT_FOUND,
             f"the configuration names no entrypoint, and there are several: {join_limited(names)}",
             f'Name one in crew.toml: [deployment] entrypoint = "{names[0]}".',
         )
+    scripts = scan.usual_scripts or _without_servers(scan)
+    if len(scripts) == 1 and _is_accepted(scripts[0], find):
+        return scripts[0]
     error = default_error or _kind_missing(configuration)
     raise PlanError(error.reason, error.message, _script_hint(scan) or error.hint)
+
+
+def _without_servers(scan: SourceScan) -> tuple[str, ...]:
+    """Return the only script of an agent in the root, unless it starts a server."""
+    return (
+        scan.agent_scripts if len(scan.agent_scripts) == 1 and scan.agent_scripts[0] in scan.scripts else ()
+    )
 
 
 def _kinds(configuration: Configuration) -> tuple[str, ...]:
@@ -59,11 +78,21 @@ def _kind_missing(configuration: Configuration) -> PlanError:
     )
 
 
-def _is_accepted(candidate: EntrypointCandidate, find: Callable[[str], EntrypointLocation]) -> bool:
+def _is_accepted(entrypoint: str, find: Callable[[str], EntrypointLocation], path: str = "") -> bool:
+    """Return whether the plan accepts the entrypoint, and finds it in `path` if that is given."""
     try:
-        return find(candidate.entrypoint).path == candidate.path
+        return find(entrypoint).path == path or not path
     except PlanError:
         return False
+
+
+def _crewai_command(files: Files) -> str | None:
+    if "pyproject.toml" not in files:
+        return None
+    project = read_toml(files, "pyproject.toml").table("project")
+    scripts = project.table("scripts") if project else None
+    declared = scripts.values if scripts else {}
+    return next((name for key in _CREWAI_COMMANDS if isinstance(name := declared.get(key), str)), None)
 
 
 def _script_hint(scan: SourceScan) -> str:

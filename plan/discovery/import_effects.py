@@ -2,23 +2,37 @@
 
 import ast
 
-# Methods that run a crew, a flow or a graph.
-_RUN_METHODS = frozenset({"kickoff", "kickoff_async", "kickoff_for_each", "invoke", "ainvoke"})
+from ..bindings import last_name
+
+# Methods that run a crew, a flow, a graph or an agent.
+_RUN_METHODS = frozenset(
+    {"kickoff", "kickoff_async", "kickoff_for_each", "invoke", "ainvoke", "run_sync", "initiate_chat"}
+)
+# Their method `run` runs an agent; that of other objects may do anything.
+_AGENT_CLASS_ENDS = ("Agent", "GroupChat")
 
 
 def line_of_run_on_import(tree: ast.Module) -> int | None:
     """Return the first line that runs a crew, flow or graph while the module is imported, or None."""
+    agents = {
+        target.id
+        for node in tree.body
+        if isinstance(node, ast.Assign) and (last_name(node.value) or "").endswith(_AGENT_CLASS_ENDS)
+        for target in node.targets
+        if isinstance(target, ast.Name)
+    }
     pending: list[ast.AST] = [*reversed(tree.body)]
     while pending:
         node = pending.pop()
         if isinstance(node, ast.FunctionDef | ast.AsyncFunctionDef | ast.Lambda) or is_main_guard(node):
             continue
-        if (
-            isinstance(node, ast.Call)
-            and isinstance(node.func, ast.Attribute)
-            and node.func.attr in _RUN_METHODS
-        ):
-            return node.lineno
+        if isinstance(node, ast.Call) and isinstance(node.func, ast.Attribute):
+            owner = node.func.value
+            runs = (
+                node.func.attr == "run" and isinstance(owner, ast.Name) and owner.id in {*agents, "asyncio"}
+            )
+            if runs or node.func.attr in _RUN_METHODS:
+                return node.lineno
         pending += reversed([*ast.iter_child_nodes(node)])
     return None
 

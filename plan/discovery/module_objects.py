@@ -1,28 +1,46 @@
-"""Crews, flows and graphs that a module defines at its top level. Called by plan.discovery.candidates."""
+"""Crews, flows, graphs and agents that a module defines. Called by plan.discovery.candidates."""
 
 import ast
 from collections.abc import Iterator
 from dataclasses import dataclass
 
-CREW, FLOW, GRAPH = "crew", "flow", "graph"
+from ..bindings import last_name
+
+CREW, FLOW, GRAPH, AGENT = "crew", "flow", "graph", "agent"
 
 _GRAPH_NAMES = ("graph", "app", "agent", "workflow")
 _AGENT_BUILDER_ENDS = ("agent", "graph", "supervisor", "swarm")
+_AGENT_NAMES = (*_GRAPH_NAMES, "team")
+# Classes whose objects take a prompt, by package: the OpenAI Agents SDK, Pydantic AI, smolagents, AutoGen.
+_AGENT_CLASSES = {
+    "agents": ("Agent",),
+    "pydantic_ai": ("Agent",),
+    "smolagents": ("CodeAgent", "ToolCallingAgent"),
+    "autogen_agentchat.agents": ("AssistantAgent", "CodeExecutorAgent", "SocietyOfMindAgent"),
+    "autogen_agentchat.teams": (
+        "GraphFlow",
+        "MagenticOneGroupChat",
+        "RoundRobinGroupChat",
+        "SelectorGroupChat",
+        "Swarm",
+    ),
+}
 _STATE_GRAPHS = ("StateGraph", "MessageGraph")
 
 
 @dataclass(frozen=True)
 class RunnableObject:
-    """An object that a run can call; `kind` is CREW, FLOW or GRAPH."""
+    """An object that a run can call; `kind` is CREW, FLOW, GRAPH or AGENT."""
 
     kind: str
     name: str
 
 
 def runnable_objects(tree: ast.Module) -> Iterator[RunnableObject]:
-    """Yield the classes of crews and flows, a Crew object, and the module's graph."""
+    """Yield the classes of crews and flows, a Crew object, and the module's graph or agent."""
     values: dict[str, ast.expr] = {}
     builders: set[str] = set()
+    agent_classes: set[str] = set()
     for node in tree.body:
         match node:
             case ast.ClassDef():
@@ -31,22 +49,27 @@ def runnable_objects(tree: ast.Module) -> Iterator[RunnableObject]:
             case ast.FunctionDef():
                 if _compiles(node):
                     builders.add(node.name)
+            case ast.ImportFrom(module=str(module), names=names, level=0):
+                known = _AGENT_CLASSES.get(module, ())
+                agent_classes |= {alias.asname or alias.name for alias in names if alias.name in known}
             case ast.Assign(targets=[ast.Name(id=name)], value=value):
                 values[name] = value
             case ast.AnnAssign(target=ast.Name(id=name), value=ast.expr() as value):
                 values[name] = value
-    if _last_name(values.get("crew")) == "Crew":
+    if last_name(values.get("crew")) == "Crew":
         yield RunnableObject(CREW, "crew")
     graphs = [name for name in _GRAPH_NAMES if _is_graph(values.get(name), builders)]
-    graphs += [name for name in _GRAPH_NAMES if _last_name(values.get(name)) in _STATE_GRAPHS]
+    graphs += [name for name in _GRAPH_NAMES if last_name(values.get(name)) in _STATE_GRAPHS]
     if graphs:
         yield RunnableObject(GRAPH, graphs[0])
+    elif agents := [name for name in _AGENT_NAMES if _is_agent(values.get(name), agent_classes)]:
+        yield RunnableObject(AGENT, agents[0])
 
 
 def _class_kind(node: ast.ClassDef) -> str | None:
-    if any(_last_name(mark) == "CrewBase" for mark in node.decorator_list):
+    if any(last_name(mark) == "CrewBase" for mark in node.decorator_list):
         return CREW
-    return FLOW if any(_last_name(base) == "Flow" for base in node.bases) else None
+    return FLOW if any(last_name(base) == "Flow" for base in node.bases) else None
 
 
 def _requires_arguments(node: ast.ClassDef) -> bool:
@@ -62,13 +85,17 @@ def _requires_arguments(node: ast.ClassDef) -> bool:
 def _is_graph(value: ast.expr | None, builders: set[str]) -> bool:
     if not isinstance(value, ast.Call):
         return False
-    name = _last_name(value)
+    name = last_name(value)
     owner = value.func.value if isinstance(value.func, ast.Attribute) else None
     if name == "compile":
-        return owner is not None and _last_name(owner) != "re"
+        return owner is not None and last_name(owner) != "re"
     if name in ("with_config", "bind"):
         return _is_graph(owner, builders)
     return name in builders or (name.startswith("create_") and name.endswith(_AGENT_BUILDER_ENDS))
+
+
+def _is_agent(value: ast.expr | None, classes: set[str]) -> bool:
+    return isinstance(value, ast.Call) and last_name(value) in classes
 
 
 def _compiles(function: ast.FunctionDef) -> bool:
@@ -80,14 +107,3 @@ def _compiles(function: ast.FunctionDef) -> bool:
         isinstance(node, ast.Call) and isinstance(node.func, ast.Attribute) and _is_graph(node, set())
         for node in ast.walk(function)
     )
-
-
-def _last_name(node: ast.expr | None) -> str:
-    """Return the last name of an expression: `Flow` of `flow.Flow[State]`, of `Flow(...)` and of `Flow`."""
-    if isinstance(node, ast.Subscript):
-        node = node.value
-    if isinstance(node, ast.Call):
-        node = node.func
-    if isinstance(node, ast.Attribute):
-        return node.attr
-    return node.id if isinstance(node, ast.Name) else ""

@@ -13,7 +13,7 @@ from ..config.configuration import Configuration
 from ..errors import CONFIG_INVALID, DEPENDENCY_RESOLUTION, PlanError, join_limited
 from ..source import Files
 from . import local_projects
-from .locks.lock import LOCKS, UV_LOCK, LockedPins, LockRequest, read_lock
+from .locks.lock import LOCKS, UV_LOCK, LockedPins, LockRequest, StaleLockError, read_lock
 from .own_project import build_requires, checked_directory, is_project
 from .private_index import check_lines
 from .project_table import ProjectTable, read_project_table
@@ -82,6 +82,7 @@ class _Collected:
     constraints: list[str] = field(default_factory=list)
     projects: list[str] = field(default_factory=list)
     pins: list[LockedPins] = field(default_factory=list)
+    notes: list[str] = field(default_factory=list)
 
 
 def read_dependencies(
@@ -113,24 +114,23 @@ def read_dependencies(
         for name in (*LOCKS, *_IGNORED)
         if (path := posixpath.join(directory, name)) in files and path not in collected.origins
     ]
-    if not ignored:
-        return declaration
-    read = declaration.origin or "no file; add a requirements.txt or a pyproject.toml"
-    note = f"ignored: {join_limited(ignored)}; the dependencies come from {read}"
-    return replace(declaration, notes=(note,))
+    if ignored:
+        read = declaration.origin or "no file; add a requirements.txt or a pyproject.toml"
+        collected.notes.append(f"ignored: {join_limited(ignored)}; the dependencies come from {read}")
+    return replace(declaration, notes=tuple(collected.notes))
 
 
 class _ChosenParts:
     """Extras and groups of [build], each of which at least one project must have."""
 
     def __init__(self, configuration: Configuration) -> None:
-        self._configuration = configuration
+        self.configuration = configuration
         self._missing = {*configuration.extras, *configuration.groups}
 
     def of(self, project: ProjectTable) -> tuple[tuple[str, ...], tuple[str, ...]]:
         """Return the chosen extras and groups of one project."""
-        extras = tuple(name for name in self._configuration.extras if project.has_extra(name))
-        groups = tuple(name for name in self._configuration.groups if project.has_group(name))
+        extras = tuple(name for name in self.configuration.extras if project.has_extra(name))
+        groups = tuple(name for name in self.configuration.groups if project.has_group(name))
         self._missing -= {*extras, *groups}
         return extras, groups
 
@@ -139,7 +139,7 @@ class _ChosenParts:
         for name in sorted(self._missing):
             raise PlanError(
                 CONFIG_INVALID,
-                f"{self._configuration.origin}: build names {name!r}, no extra or group of pyproject.toml",
+                f"{self.configuration.origin}: build names {name!r}, no extra or group of pyproject.toml",
                 "Correct extras and groups in [build]; with a requirements.txt they have no effect.",
             )
 
@@ -161,13 +161,14 @@ def _collect(
         root = posixpath.dirname(lock)
         member = posixpath.relpath(f"/{directory}", f"/{root}")
         request = LockRequest(member, pyproject, declared, extras, groups, python)
-        pins = read_lock(files, lock, request)
-        collected.origins.append(lock)
-        collected.pins.append(pins)
-        collected.projects += [
-            local_projects.local_directory(files, root, path, lock) for path in pins.directories
-        ]
-        return
+        try:
+            _collect_pins(files, lock, read_lock(files, lock, request), collected)
+        except StaleLockError as error:
+            if not chosen.configuration.lock_is_wish:
+                raise
+            collected.notes.append(error.message)
+        else:
+            return
     if project is None:
         return
     if not project.declares() and readable and (reason := project.undeclared_reason()):
@@ -181,6 +182,15 @@ def _collect(
         collected.origins.append(pyproject)
     collected.lines += resolved.lines
     collected.projects += resolved.directories
+
+
+def _collect_pins(files: Files, lock: str, pins: LockedPins, collected: _Collected) -> None:
+    root = posixpath.dirname(lock)
+    collected.origins.append(lock)
+    collected.pins.append(pins)
+    collected.projects += [
+        local_projects.local_directory(files, root, path, lock) for path in pins.directories
+    ]
 
 
 def _collect_requirements(

@@ -60,8 +60,12 @@ class LockedPins:
     names: frozenset[str]
 
 
+class StaleLockError(PlanError):
+    """A lock that does not fit what its project declares, or the crew's Python."""
+
+
 def read_lock(files: Files, path: str, request: LockRequest) -> LockedPins:
-    """Return the pins of the lock `path`. Raises PlanError(DependencyResolution)."""
+    """Return the pins of the lock `path`. Raises PlanError(DependencyResolution), StaleLockError too."""
     kind = posixpath.basename(path)
     hint = f"Lock again with {_LOCK_COMMANDS[kind]}, and commit {kind}."
     try:
@@ -74,7 +78,7 @@ def read_lock(files: Files, path: str, request: LockRequest) -> LockedPins:
         return _pins(selected, request.member, path)
     except LockMismatch as error:
         problem = f"{path} does not fit {request.pyproject}: {error}"
-        raise PlanError(DEPENDENCY_RESOLUTION, problem, hint) from None
+        raise StaleLockError(DEPENDENCY_RESOLUTION, problem, hint) from None
     except (KeyError, TypeError, AttributeError, ValueError, RecursionError) as error:
         raise PlanError(DEPENDENCY_RESOLUTION, f"{path} is damaged: {_shown(error)}", hint) from None
 

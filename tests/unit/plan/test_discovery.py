@@ -2,16 +2,24 @@
 
 import pytest
 
+from plan.bindings import parse_module
 from plan.errors import PlanError
 from plan.make import Planned, make_plan
 
 CREW = "from crewai.project import CrewBase\n@CrewBase\nclass Tides:\n    def crew(self): ...\n"
 FLOW = "from crewai.flow.flow import Flow, start\nclass TideFlow(Flow[State]):\n    ...\n"
 GRAPH = "from langgraph.graph import StateGraph\nbuilder = StateGraph(State)\ngraph = builder.compile()\n"
+AGENT = "from {} import Agent\nagent = Agent(name='Pilot')\n"
+SMOL = "from smolagents import CodeAgent\nagent = CodeAgent(tools=[])\n"
+TEAM = "from autogen_agentchat.teams import RoundRobinGroupChat as Team\nteam = Team([])  # GroupChat(\n"
 SCRIPT = "def main(): ...\nif __name__ == '__main__':\n    main()\n"
+GUARD = "if __name__ == '__main__':\n    main()\n"
+AGENT_SCRIPT = "from agents import Agent\nasync def main(): Agent()\n" + GUARD
 PROJECT = "[project]\nname = 'tides'\ndependencies = ['{}']\n"
 CREWAI = {"pyproject.toml": PROJECT.format("crewai")}
 LANGGRAPH = {"pyproject.toml": PROJECT.format("langgraph")}
+COMMAND = {"pyproject.toml": PROJECT.format("crewai") + "[project.scripts]\nrun_crew = 'tides.main:run'\n"}
+RUN = "def run():\n    ...\n" + SCRIPT
 TOOL = "[tool.crewai]\ntype = '{}'\n{}\n"
 DECLARED_FLOW = "schema: crewai.flow/v1\nmethods: {}\n"
 DECLARED_CREW = '{"agents": [], "tasks": []} // a crew\n'
@@ -70,6 +78,28 @@ def failure(files: dict[str, str]) -> PlanError:
         ({"crew.toml": "[deployment]\nframework = 'langgraph'", "graph.py": GRAPH, "crew.py": CREW},
          "graph:graph"),
         ({**CREWAI, "crew.py": CREW, "main.py": "def kickoff(inputs): ...\n"}, "main:kickoff"),
+        ({**CREWAI, "crew.py": CREW + CREW}, "crew:Tides"),
+        ({"hello.py": AGENT.format("pydantic_ai") + SCRIPT}, "hello:agent"),
+        (
+            {"src/tides/agent.py": AGENT.format("agents"), "src/tides/b.py": AGENT.format("agents")},
+            "tides.agent:agent",
+        ),
+        ({"src/tides/team.py": TEAM}, "tides.team:team"),
+        ({"app.py": SMOL}, "app:agent"),
+        ({"main.py": SMOL + "agent.run('Hi')\n"}, "main.py"),
+        ({"main.py": SMOL + "os.run('Hi')\n"}, "main:agent"),
+        ({"main.py": AGENT.format("agents") + "Runner.run_sync(agent, 'Hi')\n"}, "main.py"),
+        ({**LANGGRAPH, "graph.py": GRAPH, "agent.py": AGENT.format("agents")}, "graph:graph"),
+        ({**COMMAND, "src/tides/main.py": RUN}, "tides.main:run"),
+        ({**COMMAND, "src/tides/main.py": RUN, "src/tides/crew.py": CREW}, "tides.crew:Tides"),
+        ({**COMMAND, "src/tides/main.py": RUN, "a/crew.py": CREW, "b/crew.py": CREW}, "tides.main:run"),
+        ({**COMMAND, "main.py": SCRIPT}, "main.py"),
+        ({"main.py": SCRIPT, "app.py": SCRIPT}, "main.py"),
+        ({"src/tides/main.py": SCRIPT}, "src/tides/main.py"),
+        ({"report.py": "from crewai import Crew\ncrew = Crew()\nprint(crew.kickoff())\n"}, "report.py"),
+        ({"hello.py": AGENT_SCRIPT, "setup_data.py": SCRIPT}, "hello.py"),
+        ({"hello.py": AGENT_SCRIPT.replace(GUARD, "") + "asyncio.run(main())\n"}, "hello.py"),
+        ({"hello.py": "import autogen\na = autogen.Agent()\na.initiate_chat(b)\n"}, "hello.py"),
     ],
 )  # fmt: skip
 def test_the_only_one_is_found(files: dict[str, str], entrypoint: str) -> None:
@@ -78,6 +108,21 @@ def test_the_only_one_is_found(files: dict[str, str], entrypoint: str) -> None:
 
 def test_log_names_the_discovered_entrypoint() -> None:
     assert planned({**CREWAI, "crew.py": CREW}).notes == ("no entrypoint is configured; found crew:Tides",)
+
+
+@pytest.mark.parametrize(
+    "files",
+    [
+        {"main.py": "def kickoff(inputs): ...\n"},
+        {"main.py": SCRIPT},
+        {"src/tides/crew.py": CREW},
+        {"crew.toml": "[deployment]\nentrypoint = 'a:f'", "a.py": "def f(inputs): ...\n"},
+    ],
+)
+def test_the_module_of_the_entrypoint_is_parsed_once(files: dict[str, str]) -> None:
+    parse_module.cache_clear()
+    planned(files)
+    assert parse_module.cache_info().misses == 1
 
 
 def test_several_are_proposed() -> None:
@@ -92,6 +137,7 @@ def test_several_are_proposed() -> None:
         {"crew.py": "@CrewBase\nclass Tides:\n    def __init__(self, topic): ...\n"},
         {"crew.py": "@CrewBase\nclass Tides:\n    def __init__(self, *, topic): ...\n"},
         {"app.py": "app = FastAPI()\n"},
+        {"agent.py": "from mine import Agent\nagent = Agent()\n"},
         {"agent.py": "import re\nagent = re.compile('x')\n"},
         {"main.py": "def build(path):\n    return StateGraph(S).compile()\ngraph = build('x')\n"},
         {"my-crew/crew.py": CREW},
@@ -121,9 +167,8 @@ def test_of_two_modules_with_one_name_only_the_importable_one_counts() -> None:
 @pytest.mark.parametrize(
     ("files", "path"),
     [
-        ({"main.py": SCRIPT, "app.py": SCRIPT}, "main.py"),
-        ({"src/tides/main.py": SCRIPT}, "src/tides/main.py"),
-        ({"report.py": "from crewai import Crew\ncrew = Crew()\nprint(crew.kickoff())\n"}, "report.py"),
+        ({"a/main.py": SCRIPT, "b/main.py": SCRIPT}, "a/main.py"),
+        ({"jobs/report.py": "from crewai import Crew\ncrew = Crew()\ncrew.kickoff()\n"}, "jobs/report.py"),
     ],
 )
 def test_a_script_is_named_in_the_hint_and_then_accepted(files: dict[str, str], path: str) -> None:
@@ -132,9 +177,55 @@ def test_a_script_is_named_in_the_hint_and_then_accepted(files: dict[str, str], 
     assert planned(named).plan.entrypoint == path
 
 
-def test_a_script_of_a_server_is_not_proposed() -> None:
-    error = failure({"app.py": "import streamlit\nfrom crewai import Crew\n" + SCRIPT})
+@pytest.mark.parametrize("line", ["import streamlit", "import uvicorn.config", "from fastapi import FastAPI"])
+def test_a_script_of_a_server_is_not_proposed(line: str) -> None:
+    error = failure({"app.py": f"{line}\nfrom crewai import Crew\n" + SCRIPT})
     assert "script" not in error.hint
+
+
+@pytest.mark.parametrize(
+    "files",
+    [
+        {
+            "a.py": "from agents import Agent\nAgent()\nif __name__ == '__main__':\n    pass\n",
+            "b.py": "import gradio\n",
+        },
+        {"a/hello.py": "", "b.py": ""},
+        {"hello.py": "import tides\ntides.Agent()\n"},
+    ],
+)
+def test_a_script_among_several_or_of_no_agent_is_not_proposed(files: dict[str, str]) -> None:
+    second = {"a.py": "b.py", "a/hello.py": "a/hello.py", "hello.py": "hello.py"}[next(iter(files))]
+    files = {**files, second: files[second] + (AGENT_SCRIPT if second != "hello.py" else GUARD)}
+    assert failure(files).reason == "EntrypointNotFound"
+
+
+def test_a_script_that_starts_a_server_when_it_is_run_is_not_proposed() -> None:
+    server = "from tides import app\nif __name__ == '__main__':\n    import uvicorn\n    uvicorn.run(app)\n"
+    assert failure({"main.py": server}).reason == "EntrypointNotFound"
+
+
+NEWER = "def shown(value):\n    return <syntax of a later Python>\n\nelse:\n    pass\n"
+NEWER_FLOW = (
+    "from crewai.flow.flow import Flow, start\n@persist\nclass TideFlow(Flow[State]):\n"
+    "    @start()\n    def ask(self):\n        return <syntax of a later Python>\n"
+)
+
+
+@pytest.mark.parametrize(
+    ("code", "entrypoint"),
+    [
+        (NEWER_FLOW, "tides.main:TideFlow"),
+        (NEWER + CREW, "tides.main:Tides"),
+        (CREW + NEWER, "tides.main:Tides"),
+        (f"@tool(\n    'x'\n)\n{NEWER}{CREW}", "tides.main:Tides"),
+    ],
+)
+def test_a_module_that_only_a_newer_python_parses_is_searched(code: str, entrypoint: str) -> None:
+    files = {"pyproject.toml": f"{PROJECT.format('crewai')}requires-python = '>=3.99'\n"}
+    files["src/tides/main.py"] = code
+    made = make_plan({path: text.encode() for path, text in files.items()}, None, ["3.99"])
+    assert made.plan.entrypoint == entrypoint
 
 
 @pytest.mark.parametrize(

@@ -142,7 +142,7 @@ def test_only_a_module_with_the_object_is_suggested(files: dict[str, str], hint:
 
 
 @pytest.mark.parametrize(
-    "entrypoint", ["main", "main:", ":f", "a b:c", "main:f()", "../x:y", "a/b:c", "a..b:c", "1:x"]
+    "entrypoint", ["main", "main:", ":f", "a b:c", "main:f()", "../x:y", "a/b:c", "a..b:c", "-a:x", "a:1x"]
 )
 def test_malformed_entrypoint(entrypoint: str) -> None:
     assert refusal({"main.py": ""}, entrypoint).reason == "ConfigInvalid"

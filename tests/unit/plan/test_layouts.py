@@ -182,13 +182,25 @@ def test_variables_of_langgraph_json(env: object, required: tuple[str, ...]) -> 
     assert plan({"langgraph.json": langgraph(env=env), "src/agent.py": GRAPH}).plan.env_required == required
 
 
+def test_a_graph_in_a_file_whose_name_is_not_an_identifier() -> None:
+    graphs = {"graphs": {"a": "./01-Graphs/03-Studio.py:graph", "b": "./agents/101/agent.py:graph"}}
+    code = b"graph = 1\n"
+    files = {
+        "langgraph.json": json.dumps(graphs).encode(),
+        "01-Graphs/03-Studio.py": code,
+        "agents/101/agent.py": code,
+    }
+    plan = make_plan(files, None, ["3.11"]).plan
+    assert plan.entrypoints == {"a": "01-Graphs.03-Studio:graph", "b": "agents.101.agent:graph"}
+
+
 @pytest.mark.parametrize(
     ("values", "part"),
     [
         ({"env": 3}, "env must be"),
         ({"env": ["A B"]}, "env has 'A B'"),
         ({"python_version": "new"}, "langgraph.json: python_version is 'new'; offered here: 3.11, 3.12"),
-        ({"graphs": {"agent": "./my-agent/agent.py:graph"}}, "./my-agent/agent.py, which cannot be imported"),
+        ({"graphs": {"agent": "./my.agent/agent.py:graph"}}, "./my.agent/agent.py, which cannot be imported"),
     ],
 )
 def test_errors_in_langgraph_json(values: dict[str, object], part: str) -> None:

@@ -70,6 +70,60 @@ def test_all_keys() -> None:
     }
 
 
+@pytest.mark.parametrize(
+    ("text", "smoke"),
+    [
+        ("", None),
+        ("smoke = {}", {}),
+        ("smoke = {input = {topic = 'tides', n = [1]}}", {"input": {"topic": "tides", "n": [1]}}),
+        ("[deployment.smoke]\ntimeout = '2m'\ninput = {}", {"timeout": "2m", "input": {}}),
+    ],
+)
+def test_smoke(text: str, smoke: dict[str, object] | None) -> None:
+    planned_with = planned({"main.py": MAIN, "crew.toml": f"[deployment]\n{text}\n"}).plan
+    assert planned_with.smoke == smoke
+    assert planned_with.as_status().get("smoke") == smoke
+
+
+def test_declared_inputs_become_a_json_schema() -> None:
+    toml = """
+        [run.inputs]
+        topic = "string"
+        depth = {type = "integer", default = 3, description = "Sources."}
+        style = {enum = ["a", "b"], required = false}
+        """
+    plan = planned({"main.py": MAIN, "crew.toml": toml}).plan
+    assert plan.as_status()["inputs"] == {
+        "schema": {
+            "type": "object",
+            "properties": {
+                "topic": {"type": "string"},
+                "depth": {"type": "integer", "default": 3, "description": "Sources."},
+                "style": {"enum": ["a", "b"]},
+            },
+            "required": ["topic"],
+        },
+        "declared": True,
+    }
+    assert "inputs" not in planned({"main.py": MAIN}).plan.as_status()
+
+
+def test_smoke_of_the_chosen_crew_applies() -> None:
+    toml = "[deployments.a]\nsmoke = {timeout = '1m'}\n[deployments.b]\nsmoke = {timeout = '2m'}\n"
+    files = {"main.py": MAIN, "crew.toml": toml}
+    assert planned(files).plan.smoke == {"timeout": "1m"}
+    assert planned(files, "b").plan.smoke == {"timeout": "2m"}
+
+
+def test_a_plan_with_smoke_fits_into_a_termination_message() -> None:
+    names = [f"V{number}{'X' * 120}" for number in range(16)]
+    toml = f"[run]\nenv_required = {names}\n[deployment]\nsmoke.input.a = '{'x' * 1000}'\n"
+    assert planned({"main.py": MAIN, "crew.toml": toml}).plan.smoke
+    toml += f"[artifacts]\ninclude = ['{'a' * 500}']\n"
+    error = failure({"main.py": MAIN, "crew.toml": toml})
+    assert error.reason == "ConfigInvalid" and "at most 3300" in error.hint
+
+
 ARTIFACTS = "artifacts]\ninclude = ['output/**']\n"
 
 
@@ -117,6 +171,21 @@ def test_artifacts_stand_beside_another_configuration(files: dict[str, str]) -> 
         ("[artifacts]\nincludes = []\n", "artifacts.includes is unknown", "'include'"),
         (f"[artifacts]\ninclude = {['a' * 600]}\n", "1 patterns of 600 characters", "at most 20"),
         ("[build]\nexcludes = []\n", "build.excludes is unknown", "'exclude'"),
+        ("[deployment]\nsmoke = true\n", "line 2: deployment.smoke must be a table", "[deployment.smoke]"),
+        ("[deployment]\nsmoke = {inputs = {}}\n", "deployment.smoke.inputs is unknown", "'input'"),
+        ("[deployment.smoke]\ninput = 3\n", "line 2: deployment.smoke.input must be a table", "input]"),
+        ("[deployment.smoke]\ninput = {a = 2026-11-23}\n", "deployment.smoke.input has a date", "topic"),
+        ("[deployment.smoke]\ninput = {a = [nan]}\n", "has a date, nan or inf", "topic"),
+        (f"[deployment.smoke.input]\na = '{'x' * 1020}'\n", "has 1029 bytes as JSON", "at most 1024"),
+        ("[deployment.smoke]\ntimeout = 'soon'\n", "deployment.smoke.timeout is not a duration", "90s"),
+        ("[run.inputs]\na = 'text'\n", "line 2: run.inputs.a must be a type or a table", "Types: string"),
+        ("[run.inputs.a]\ntype = 'text'\n", "line 2: run.inputs.a.type is 'text'", "Types: string"),
+        ("[run.inputs.a]\nkind = 'x'\n", "run.inputs.a.kind is unknown", "Known keys"),
+        ("[run.inputs.a]\nenum = 3\n", "run.inputs.a.enum must be a list", "enum ="),
+        ("[run.inputs.a]\nrequired = 1\n", "run.inputs.a.required must be true or false", "false"),
+        ("[run.inputs.a]\ndefault = nan\n", "run.inputs.a or a field after it has a date", "numbers"),
+        (f"[run.inputs.a]\ndescription = '{'x' * 1024}'\n", "as JSON Schema", "at most 1024"),
+        ("[run.inputs]\n'a b' = 'string'\n", "is not a valid name", "letters"),
         ("[deployments.a]\n[deployment]\n", "are mutually exclusive", "one of the two"),
     ],
 )

@@ -8,7 +8,7 @@ from pathlib import Path
 
 import pytest
 
-from plan.config.configuration import Configuration
+from plan.config.configuration import Configuration, read_configuration
 from plan.errors import PlanError
 from plan.packages.dependencies import DependencyDeclaration, read_dependencies
 from plan.packages.dockerfile import dockerfile
@@ -182,6 +182,23 @@ def test_a_lock_that_does_not_fit() -> None:
     poetry = tree("poetry")
     poetry["pyproject.toml"] = poetry["pyproject.toml"].replace(b'redis = "~5.0"', b'redis = "^4"')
     assert "poetry.lock does not fit pyproject.toml: it has redis 5.0.8" in refusal(poetry).message
+
+
+def test_a_lock_that_does_not_fit_is_ignored_for_langgraph_json() -> None:
+    files = tree("poetry")
+    files["pyproject.toml"] = files["pyproject.toml"].replace(b'redis = "~5.0"', b'redis = "^4"')
+    files |= {
+        "langgraph.json": b'{"graphs": {"a": "./a.py:graph"}, "dependencies": ["."]}',
+        "a.py": b"graph = 1",
+    }
+    found = declared(files, read_configuration(files, None))
+    assert "redis<5,>=4" in found.lines
+    assert found.notes == (
+        "poetry.lock does not fit pyproject.toml: it has redis 5.0.8, not <5,>=4",
+        "ignored: poetry.lock; the dependencies come from pyproject.toml",
+    )
+    files["poetry.lock"] = b"damaged"
+    assert "poetry.lock is damaged" in refusal(files, read_configuration(files, None)).message
 
 
 def test_a_lock_for_another_python() -> None:

@@ -1,0 +1,1 @@
+"""JSON Schema of a crew's input, from its configuration or by reading its source; executes nothing."""
