@@ -11,7 +11,8 @@ import sys
 _signal.pthread_sigmask(_signal.SIG_BLOCK, (_signal.SIGTERM, _signal.SIGINT))
 
 # The first line of the pod's log, before any wait; its timestamp is the start of the pod.
-os.write(2, b"crewyard: the run pod has started and claims its run\n")
+_next_step = b"waits for a run" if "CREWYARD_WARM" in os.environ else b"claims its run"
+os.write(2, b"crewyard: the run pod has started and " + _next_step + b"\n")
 
 # Python puts an executed directory on the path. Use its parent instead, to make this the package `runner`
 # here, in tests and for the type checker. (Executed as a file under -I, nothing is on the path.)

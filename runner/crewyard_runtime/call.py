@@ -13,6 +13,7 @@ if TYPE_CHECKING:
     from collections.abc import Callable
     from typing import Any
 
+_AGENT_PACKAGES = ("agents", "pydantic_ai", "smolagents", "autogen_agentchat")
 _MAX_FACTORY_STEPS = 3  # such as a class that returns a crew that returns a graph
 
 
@@ -162,7 +163,7 @@ def _callable_for(target: Any, options: CallOptions) -> Callable[[dict[str, obje
         raise EntrypointNotFound(
             f"The entrypoint is {type(target).__name__}, which is not a function and has neither "
             "kickoff nor invoke. "
-            "Name a function, a CrewAI crew or flow, or a LangGraph graph."
+            "Name a function, a CrewAI crew or flow, a LangGraph graph, or an agent."
         )
 
     def function(inputs: dict[str, object]) -> object:
@@ -180,10 +181,27 @@ def _object_runner(target: Any) -> Callable[[dict[str, object]], object] | None:
         def start(inputs: dict[str, object]) -> object:
             _check_placeholders(target, inputs)
             positional, named = arguments(kickoff, inputs)
+            if not inputs and _is_flow(target):
+                named.pop("inputs", None)
             return kickoff(*positional, **named)
 
         return start
-    return None
+    prompts = _prompts_module()
+    return prompts.runner_of(target) if prompts else None
+
+
+def _prompts_module() -> Any:
+    """Return the module of agents' prompts if the crew imported a framework that has them."""
+    if not any(name in sys.modules for name in _AGENT_PACKAGES):
+        return None
+    from .frameworks.agents import prompts
+
+    return prompts
+
+
+def _is_flow(target: object) -> bool:
+    """Return whether the target is a CrewAI flow, whose state any input must suit, also an empty one."""
+    return any(kind.__name__ == "Flow" for kind in type(target).__mro__)
 
 
 def _factory_arguments(function: Any, options: CallOptions) -> dict[str, object]:

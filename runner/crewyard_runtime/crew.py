@@ -14,6 +14,7 @@ from .frameworks.call_options import CallOptions
 
 _CHANNEL, _GRANT = 3, 4
 _OUTPUT_BYTES = 32768
+_unread = b""  # a waiting pod's first line may arrive together with its task
 
 
 def main(here: str) -> int:
@@ -23,16 +24,20 @@ def main(here: str) -> int:
     if task is None:
         return 0
     channel.open_on(_CHANNEL)
-    if task.get("ask") is True:
-        from .questions import ask
-
-        ask.open_on(_GRANT)
-    else:
-        os.close(_GRANT)
     app = os.getcwd()
-    _set_up_interpreter(app, here)
+    prepared: _Entrypoint | None = None
     try:
-        value = _run(task)
+        if isinstance(first := task.get("prepare"), dict):
+            # A pod that was started before its run: import now, then wait for the task.
+            _set_up_interpreter(app, here)
+            prepared = _prepare(first)
+            if (task := _task()) is None:
+                return 0
+            os.environ["CREWYARD_RUN_ID"] = str(task.get("run_id") or "")
+        _open_questions(task)
+        if prepared is None:
+            _set_up_interpreter(app, here)
+        value = _run(task, prepared)
     except BaseException as error:  # also sys.exit: report every way to end
         final_report = _failure_report(error, app)
     else:
@@ -51,16 +56,26 @@ def main(here: str) -> int:
     return 0 if "result" in final_report else 1
 
 
+def _open_questions(task: dict[str, object]) -> None:
+    if task.get("ask") is True:
+        from .questions import ask
+
+        ask.open_on(_GRANT)
+    else:
+        os.close(_GRANT)
+
+
 def _task() -> dict[str, object] | None:
-    """Return the task from descriptor 4; None at its end without a task: this pod may not run the crew."""
-    parts: list[bytes] = []
-    # Not beyond the line: answers to questions follow it.
-    while not (parts and parts[-1].endswith(b"\n")):
+    """Return the next line of descriptor 4; None at its end without one: this pod may not run the crew."""
+    global _unread
+    # Answers to questions follow the task only after a question, so nothing of them is read here.
+    while b"\n" not in _unread:
         data = os.read(_GRANT, 65536)
         if not data:
             return None
-        parts.append(data)
-    task = json.loads(b"".join(parts))
+        _unread += data
+    line, _, _unread = _unread.partition(b"\n")
+    task = json.loads(line)
     return task if isinstance(task, dict) else None
 
 
@@ -93,19 +108,31 @@ class _Flags(tuple):  # type: ignore[type-arg]
         return instance
 
 
-def _run(task: dict[str, object]) -> object:
+class _Entrypoint:
+    """An imported entrypoint, with the default inputs that it declares. A script (None) is not imported."""
+
+    def __init__(self, spec: str, target: object = None, defaults: dict[str, object] | None = None) -> None:
+        self.spec = spec
+        self.target = target
+        self.defaults = defaults or {}
+
+
+def _prepare(task: dict[str, object]) -> _Entrypoint:
+    """Do what precedes the call of the entrypoint."""
     from .frameworks import import_watch
     from .questions import question
 
     question.install()
     import_watch.start()
-    given = task.get("input")
-    inputs = given if isinstance(given, dict) else {}
     spec = str(task.get("entrypoint") or "")
-    if ":" not in spec and spec.endswith(".py"):
-        return _run_script(spec, inputs)
+    if task.get("framework") == "langgraph":
+        from .frameworks import langgraph_path
+
+        langgraph_path.add_directories(os.getcwd())
+    if _is_script(spec):
+        return _Entrypoint(spec)
     try:
-        entrypoint, defaults = _load(spec)
+        entrypoint = _Entrypoint(spec, *_load(spec))
     except (ImportError, SyntaxError) as error:
         error.__crewyard_import__ = True  # type: ignore[union-attr]
         raise
@@ -113,12 +140,31 @@ def _run(task: dict[str, object]) -> object:
         from . import logging_bridge
 
         logging_bridge.install()
-    from .call import call
+    from . import call  # noqa: F401 (imported here for a pod that waits for its run)
 
-    value = call(entrypoint, {**defaults, **inputs}, _options(task))
+    return entrypoint
+
+
+def _is_script(spec: str) -> bool:
+    return ":" not in spec and spec.endswith(".py")
+
+
+def _run(task: dict[str, object], prepared: _Entrypoint | None) -> object:
+    given = task.get("input")
+    inputs = given if isinstance(given, dict) else {}
+    if prepared is None or prepared.spec != str(task.get("entrypoint") or ""):
+        prepared = _prepare(task)
+    if _is_script(prepared.spec):
+        return _run_script(prepared.spec, inputs)
+    from .call import call
+    from .questions import question
+
+    value = call(prepared.target, {**prepared.defaults, **inputs}, _options(task))
     question.check_unanswered(value)
-    crewai = sys.modules.get(f"{__package__}.frameworks.crewai_values")
-    return crewai.outcome(value) if crewai else value
+    for name in ("crewai_values", "agents.prompts"):  # loaded only with their frameworks
+        if framework := sys.modules.get(f"{__package__}.frameworks.{name}"):
+            value = framework.outcome(value)
+    return value
 
 
 def _load(spec: str) -> tuple[object, dict[str, object]]:

@@ -41,6 +41,15 @@ def report(type: str, data: dict[str, object]) -> None:
         return
 
 
+def error_text(error: BaseException) -> str:
+    """Return the exception as the text of an event."""
+    try:
+        message = str(error)
+    except Exception:  # a __str__ that fails
+        message = ""
+    return f"{type(error).__name__}: {message}" if message else type(error).__name__
+
+
 def check(type: object, data: dict[str, object]) -> None:
     """Raise ValueError as `emit` does."""
     if not isinstance(type, str) or not 0 < len(type) <= 64 or not set(type) <= _ALLOWED:

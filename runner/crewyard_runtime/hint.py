@@ -15,6 +15,7 @@ _ABOUT_VARIABLES = re.compile(
     r"environment|env var|not set|must be set|is required|missing|api[_ ]key|credentials|not found|provide",
     re.IGNORECASE,
 )
+_UNKNOWN_NAME = ("Name or service not known", "Temporary failure in name resolution")  # of the C library
 _TIMEOUTS = ("ConnectTimeout", "ConnectTimeoutError", "ConnectionTimeout", "ConnectionTimeoutError")
 
 
@@ -25,6 +26,13 @@ def hint(error: BaseException, app: str) -> str:
         for item in chain:
             if name := _missing_variable(item):
                 return _set_variable(name, app)
+        # First: urllib3 calls a name without an address a timeout, too.
+        if any(_is_unknown_name(item) for item in chain):
+            return (
+                "A host name has no address: it is wrong, or the service is where runs cannot look it up, "
+                "such as the internet on a cluster without it. Correct the address in the crew's variables "
+                "or input, or run where the service can be reached."
+            )
         if any(_is_connect_timeout(item) for item in chain):
             return (
                 "The connection timed out. Runs reach the internet, but no private network and nothing in "
@@ -75,6 +83,11 @@ def _is_connect_timeout(error: BaseException) -> bool:
     if any(kind.__name__ in _TIMEOUTS for kind in type(error).__mro__):
         return True
     return isinstance(error, OSError) and error.errno == errno.ETIMEDOUT
+
+
+def _is_unknown_name(error: BaseException) -> bool:
+    text = str(error)[:2000]
+    return any(part in text for part in _UNKNOWN_NAME)
 
 
 def _chain(error: BaseException) -> list[BaseException]:

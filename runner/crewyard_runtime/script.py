@@ -12,6 +12,10 @@ import os
 import runpy
 import sys
 
+TYPE_CHECKING = False
+if TYPE_CHECKING:
+    from typing import Any
+
 INPUT_VARIABLE = "CREWYARD_INPUT"
 
 # A longer variable would keep the script from starting other programs.
@@ -51,6 +55,9 @@ def _provide_input(text: str) -> None:
 
 def _join_threads() -> None:
     """Wait for the script's threads, as Python does at its end."""
+    pools: Any = sys.modules.get("concurrent.futures.thread")
+    if pools is not None:
+        pools._python_exit()  # ends idle threads, which wait for work
     threading = sys.modules.get("threading")
     for thread in threading.enumerate() if threading else ():
         if thread is not threading.main_thread() and not thread.daemon:  # type: ignore[union-attr]

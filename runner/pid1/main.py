@@ -13,11 +13,15 @@ from runner.pid1 import settings
 from runner.pid1.process import launch
 
 EXIT_RUNNER_FAILED = 70
+EXIT_NOT_TAKEN = 79
 _CLOCK_SLACK_SECONDS = 0.01  # the kernel's clock for files is behind by one tick
 
 
 def main() -> int:
-    """Run the crew at most once. Exit: 0 reported, 77 denied or lost, 78 API unavailable, 70 runner error."""
+    """Run the crew at most once. Exit: 0 reported, 77 denied or lost, 78 API unavailable, 70 runner error.
+
+    79: the pod was started before its run, and got none.
+    """
     log = os.environ.get("CREWYARD_TERMINATION_LOG", "/dev/termination-log")
     try:
         return _run(settings.pop_settings(os.environ))
@@ -33,7 +37,8 @@ def _run(pod_settings: settings.RunnerSettings) -> int:
     os.chdir(pod_settings.app)
     # Start the child first, so its start and the claim overlap. It executes no crew code until the task is on
     # its descriptor 4, so protecting process 1 after the start is early enough.
-    child = launch.start({**os.environ, "CREWYARD_RUN_ID": pod_settings.run_id})
+    run_id = {"CREWYARD_RUN_ID": pod_settings.run_id} if pod_settings.run else {}
+    child = launch.start({**os.environ, **run_id})
 
     from runner.pid1.process import guard, memory, signals
 
@@ -44,12 +49,16 @@ def _run(pod_settings: settings.RunnerSettings) -> int:
     guard.protect()
     # Before the grant: OOM kills from here on are those of the crew.
     cgroup = memory.CgroupMemory(pod_settings.cgroup)
+    started = time.time() - _CLOCK_SLACK_SECONDS
+    if pod_settings.warm:
+        failed = _wait_for_run(pod_settings, child)
+        if failed is not None:
+            return failed
     nonce = os.urandom(16).hex()
     client = RunAPIClient(pod_settings, nonce)
     outcome = claim(client, now() + pod_settings.start_timeout, signals.stop_requested_within)
     client.close()
     if isinstance(outcome, ClaimGrant):
-        started = time.time() - _CLOCK_SLACK_SECONDS
         stopped = signals.stop_requested_within(0)
         if stopped:
             os.close(child.grant)
@@ -57,7 +66,9 @@ def _run(pod_settings: settings.RunnerSettings) -> int:
             task = {"entrypoint": outcome.entrypoint, "framework": outcome.framework, "input": outcome.input}
             task |= {"config": outcome.config, "context": outcome.context}
             task |= {"ask": outcome.ask_seconds > 0}
-            launch.grant(child, {**task, "limits": outcome.limits}, keep_open=outcome.ask_seconds > 0)
+            task |= {"run_id": pod_settings.run_id, "limits": outcome.limits}
+            grant = launch.grant_in_thread if pod_settings.warm else launch.grant
+            grant(child, task, keep_open=outcome.ask_seconds > 0)
 
         from runner.pid1.supervise import CrewSupervisor
 
@@ -74,6 +85,25 @@ def _run(pod_settings: settings.RunnerSettings) -> int:
         "stopped" if outcome.stopped else None,
     )
     return 78
+
+
+def _wait_for_run(pod_settings: settings.RunnerSettings, child: launch.CrewProcess) -> int | None:
+    """Let the crew's process import its entrypoint until the pod has a run; else return the exit code."""
+    from runner.pid1 import termination, warm
+
+    entrypoint = {"entrypoint": pod_settings.entrypoint, "framework": pod_settings.framework}
+    launch.send(child, {"prepare": entrypoint})
+    outcome = warm.wait(pod_settings, child)
+    if isinstance(outcome, warm.AssignedRun):
+        pod_settings.bind(outcome.run, outcome.run_uid, outcome.token)
+        return None
+    os.kill(child.pid, 9)
+    print(f"runner: no run: {outcome.message}", file=sys.stderr)
+    message = termination.compose(
+        "stopped" if outcome.stopped else None, outcome.reason, outcome.message, reported=False
+    )
+    termination.write(pod_settings.termination_log, message)
+    return EXIT_NOT_TAKEN
 
 
 def _write_termination(path: str, message: str, outcome: str | None = None) -> None:

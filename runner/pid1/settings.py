@@ -17,19 +17,22 @@ class RunnerSettings:
     """Settings of one run pod. Times are in seconds."""
 
     __slots__ = (
-        "app", "cgroup", "flush_grace", "pod_uid", "report_seconds", "run", "run_id", "run_uid",
-        "scan_seconds", "scratch", "secrets", "start_timeout", "stop_grace", "storage_limit",
-        "termination_log", "token", "url",
+        "app", "cgroup", "entrypoint", "flush_grace", "framework", "pod_uid", "report_seconds", "run",
+        "run_uid", "scan_seconds", "scratch", "secrets", "start_timeout", "stop_grace", "storage_limit",
+        "termination_log", "token", "url", "warm",
     )  # fmt: skip
 
     def __init__(self, variables: Mapping[str, str]) -> None:
         """Read the variables. Raises RunnerSettingsInvalid that names the variable."""
         self.url = _text(variables, "INTERNAL_URL")
-        self.run = _text(variables, "RUN")
-        self.run_uid = _text(variables, "RUN_UID")
+        # The name of a pod that was started before its run; it gets run, uid and token later.
+        self.warm = variables.get(PREFIX + "WARM", "")
+        self.entrypoint = variables.get(PREFIX + "ENTRYPOINT", "")
+        self.framework = variables.get(PREFIX + "FRAMEWORK", "")
+        self.run = "" if self.warm else _text(variables, "RUN")
+        self.run_uid = "" if self.warm else _text(variables, "RUN_UID")
         self.token = _text(variables, "TOKEN")
         self.pod_uid = _text(variables, "POD_UID")
-        self.run_id = "run_" + self.run.removeprefix("run-")
         self.start_timeout = _seconds(variables, "START_TIMEOUT", 300.0)
         self.storage_limit = _bytes(variables, "STORAGE_LIMIT")
         # Names of the project's variables; events mask their values.
@@ -43,6 +46,15 @@ class RunnerSettings:
         self.report_seconds = _seconds(variables, "REPORT_SECONDS", 600.0)
         self.scan_seconds = _seconds(variables, "SCAN_SECONDS", 1.0)
         self.scratch = variables.get(PREFIX + "SCRATCH", "/tmp:/var/tmp:/run/lock").split(":")
+
+    @property
+    def run_id(self) -> str:
+        """The run's id in the API; empty while the pod waits for a run."""
+        return "run_" + self.run.removeprefix("run-") if self.run else ""
+
+    def bind(self, run: str, run_uid: str, token: str) -> None:
+        """Make this the pod of a run."""
+        self.run, self.run_uid, self.token = run, run_uid, token
 
 
 def pop_settings(environ: MutableMapping[str, str]) -> RunnerSettings:

@@ -7,7 +7,6 @@ listeners, so the events have the order in which they happen among the crew's li
 from __future__ import annotations
 
 import functools
-import os
 from _thread import allocate_lock
 
 from ..events import report
@@ -20,7 +19,7 @@ if TYPE_CHECKING:
 
     from .crewai_values import RunEvent
 
-# A run has no terminal and no user to prompt. The project's variables override these.
+# A run has no terminal and no user to prompt.
 DEFAULTS = {
     "CREWAI_DISABLE_TELEMETRY": "true",
     "CREWAI_TRACING_ENABLED": "false",
@@ -31,12 +30,6 @@ _MAX_DECLARED_FILES = 100
 _MAX_PATH_CHARS = 1024
 declared_files: dict[str, None] = {}
 """The files that tasks write their outputs to; kept as artifacts."""
-
-
-def set_default_environment() -> None:
-    """Set unset variables of CrewAI to our defaults. Call it before CrewAI's import, which reads them."""
-    for name, value in DEFAULTS.items():
-        os.environ.setdefault(name, value)
 
 
 def hook_event_bus(module: ModuleType) -> None:

@@ -5,6 +5,7 @@ A crew without frameworks pays two comparisons per import; it loads no other mod
 
 from __future__ import annotations
 
+import os
 import sys
 
 TYPE_CHECKING = False
@@ -17,9 +18,9 @@ if TYPE_CHECKING:
 def start() -> None:
     """Install the import hook. Call it before the crew's first import."""
     sys.meta_path.insert(0, _ImportHook())
-    for name in ("crewai", *_HOOKED_MODULES):
+    for name in (*_PREPARED_MODULES, *_HOOKED_MODULES):
         if name in sys.modules:  # imported by a .pth file, before any crew code
-            _prepare() if name == "crewai" else _install(name, sys.modules[name])
+            _prepare(name) if name in _PREPARED_MODULES else _install(name, sys.modules[name])
 
 
 # The framework module after whose execution to install our hook. CrewAI's bus moved in 0.150.
@@ -27,7 +28,14 @@ _HOOKED_MODULES = {
     "crewai.events.event_bus": "crewai",
     "crewai.utilities.events.crewai_event_bus": "crewai",
     "langchain_core.callbacks.manager": "langchain",
+    "agents.run": "openai_agents",
+    "pydantic_ai": "pydantic_ai",
+    "smolagents.agents": "smolagents",
+    "autogen_agentchat.agents._base_chat_agent": "autogen_agents",
+    "autogen_core.tools._base": "autogen_tools",
 }
+# Frameworks that read variables when they are imported.
+_PREPARED_MODULES = ("crewai", "agents", "smolagents")
 
 
 class _ImportHook:
@@ -36,8 +44,8 @@ class _ImportHook:
     def find_spec(
         self, name: str, path: Sequence[str] | None = None, target: ModuleType | None = None
     ) -> ModuleSpec | None:
-        if name == "crewai":
-            _prepare()
+        if name in _PREPARED_MODULES:
+            _prepare(name)
         if name not in _HOOKED_MODULES:
             return None
         for finder in [finder_ for finder_ in sys.meta_path if finder_ is not self]:
@@ -64,22 +72,49 @@ def _with_hook(spec: ModuleSpec) -> ModuleSpec:
     return spec
 
 
-def _prepare() -> None:
-    from .crewai_events import set_default_environment
-
-    set_default_environment()
+def _prepare(name: str) -> None:
+    """Set variables of the framework to our defaults; those that the project sets stay."""
+    if name == "crewai":
+        from .crewai_events import DEFAULTS
+    elif name == "smolagents":
+        from .agents.smolagents_steps import DEFAULTS
+    else:
+        from .agents.openai_agents import DEFAULTS
+    for variable, value in DEFAULTS.items():
+        os.environ.setdefault(variable, value)
 
 
 def _install(name: str, module: ModuleType) -> None:
     """Install the hook; never raises: an unknown version loses its events, but does not fail the run."""
     try:
-        if _HOOKED_MODULES[name] == "crewai":
-            from . import crewai_events
+        match _HOOKED_MODULES[name]:
+            case "crewai":
+                from . import crewai_events
 
-            crewai_events.hook_event_bus(module)
-        else:
-            from . import langchain_callbacks
+                crewai_events.hook_event_bus(module)
+            case "langchain":
+                from . import langchain_callbacks
 
-            langchain_callbacks.install_handler()
+                langchain_callbacks.install_handler()
+            case "openai_agents":
+                from .agents import openai_agents
+
+                openai_agents.install_hooks(module)
+            case "smolagents":
+                from .agents import smolagents_steps
+
+                smolagents_steps.wrap_agents(module)
+            case "autogen_agents":
+                from .agents import autogen_agents
+
+                autogen_agents.wrap_agents(module)
+            case "autogen_tools":
+                from .agents import autogen_agents
+
+                autogen_agents.wrap_tools(module)
+            case _:
+                from .agents import pydantic_ai_spans
+
+                pydantic_ai_spans.install_tracer(module)
     except Exception as error:
         print(f"crewyard: no events of {name}: {type(error).__name__}: {error}", file=sys.stderr)

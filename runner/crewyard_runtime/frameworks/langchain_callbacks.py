@@ -9,9 +9,8 @@ from __future__ import annotations
 
 import sys
 
-from ..events import report
+from ..events import error_text, report
 from .langchain_values import (
-    error_text,
     interruption,
     last_question,
     node_name,

@@ -107,14 +107,5 @@ def token_usage(response: Any, model: str) -> dict[str, object] | None:
     return {"model": model or None, "prompt_tokens": prompt, "completion_tokens": completion}
 
 
-def error_text(error: BaseException) -> str:
-    """Return the exception in one line."""
-    try:
-        message = str(error)
-    except Exception:  # a __str__ that fails
-        message = ""
-    return f"{type(error).__name__}: {message}" if message else type(error).__name__
-
-
 def _count(used: dict[str, object], *names: str) -> int:
     return next((value for name in names if isinstance(value := used.get(name), int)), 0)

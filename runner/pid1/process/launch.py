@@ -62,17 +62,29 @@ def grant(child: CrewProcess, task: Mapping[str, object], keep_open: bool = Fals
 
     `keep_open`: answers to the crew's questions follow on the descriptor.
     """
+    send(child, task)
+    if not keep_open:
+        os.close(child.grant)
+
+
+def grant_in_thread(child: CrewProcess, task: Mapping[str, object], keep_open: bool = False) -> None:
+    """Send the task to a child that may still be importing its entrypoint: it reads the task after that."""
+    import threading
+
+    threading.Thread(target=grant, args=(child, task, keep_open), daemon=True).start()
+
+
+def send(child: CrewProcess, message: Mapping[str, object]) -> None:
+    """Write a line to the child. Ignores a child that has exited."""
     from runner.pid1.api.fast_json import dumps
 
-    line = dumps(task).encode() + b"\n"
+    line = dumps(message).encode() + b"\n"
     view = memoryview(line)
     try:
         while view:
             view = view[os.write(child.grant, view) :]
     except OSError:
         pass
-    if not keep_open:
-        os.close(child.grant)
 
 
 def _pipe() -> tuple[int, int]:

@@ -18,6 +18,7 @@ from urllib.parse import unquote
 from aiohttp import web
 
 RUN, RUN_UID, POD_UID, TOKEN = "run-01abc", "uid-of-run", "uid-of-pod", "token-of-run"
+WARM_POD, WARM_TOKEN = "warm-demo-0123", "token-of-warm-pod"
 _TIME = re.compile(r"\d{4}-\d\d-\d\dT\d\d:\d\d:\d\d\.\d{6}Z")
 
 
@@ -52,6 +53,10 @@ class FakeRunAPI:
     keep_bodies: bool = True
     artifact_seconds: float = 0  # delay of each upload
 
+    bound: asyncio.Event = field(default_factory=asyncio.Event)  # a pod that waits for a run gets one
+    waits: int = 0
+    wait_statuses: list[int] = field(default_factory=list)  # responses to the first waits
+
     answers: dict[str, Any] = field(default_factory=dict)  # by request id; others wait, for the test
     refuse_question: str = ""
     old: bool = False  # an API that knows no questions
@@ -81,6 +86,7 @@ class FakeRunAPI:
         app.router.add_post(f"{base}/events", self._events)
         app.router.add_put(base + r"/artifacts/{name:[\s\S]+}", self._artifact)
         app.router.add_post(f"{base}/result", self._result)
+        app.router.add_post(f"/internal/v1/warm/{WARM_POD}/wait", self._wait)
         if not self.old:
             app.router.add_post(f"{base}/inputs", self._inputs)
         self._runner = web.AppRunner(app, access_log=None, shutdown_timeout=0.1)
@@ -112,6 +118,21 @@ class FakeRunAPI:
         value = json.loads((await request.read()).decode("utf-8", "strict"), parse_constant=_no_constant)
         assert isinstance(value, dict)
         return value
+
+    async def _wait(self, request: web.Request) -> web.Response:
+        assert request.headers["Authorization"] == f"Bearer {WARM_TOKEN}"
+        body = await request.json()
+        self.waits += 1
+        if body != {"protocol": 1, "pod_uid": POD_UID, "wait_seconds": 20}:
+            return self._bad(f"wait {body}")
+        if self.wait_statuses:
+            return web.json_response({"error": "configured by the test"}, status=self.wait_statuses.pop(0))
+        try:
+            async with asyncio.timeout(0.3):
+                await self.bound.wait()
+        except TimeoutError:
+            return web.json_response({"state": "waiting"})
+        return web.json_response({"state": "bound", "run": RUN, "run_uid": RUN_UID, "token": TOKEN})
 
     def _holder(self, body: dict[str, Any]) -> bool:
         return body.get("pod_uid") == POD_UID and body.get("nonce") == self.nonce != ""

@@ -33,6 +33,11 @@ FAILURES = [
      "CrewError", ["`crewyard env set -p PROJECT OPENAI_API_KEY`"]),
     ("def kickoff():\n    raise TimeoutError(110, 'Connection timed out')", "CrewError",
      ["a network policy blocks it", "docs/environment.md"]),
+    ("import socket\ndef kickoff():\n    socket.getaddrinfo('no.such.host.invalid', 443)", "CrewError",
+     ["A host name has no address", "line 3"]),
+    ("class ConnectTimeoutError(Exception): pass\ndef kickoff():\n"
+     "    raise ConnectTimeoutError('[Errno -2] Name or service not known')", "CrewError",
+     ["A host name has no address"]),
     ("def kickoff():\n    return {'rows': [1, object()]}", "CrewError",
      ["of type object at ['rows'][1], which has no JSON form", "dataclasses"]),
     ("def kickoff():\n    return kickoff", "CrewError",

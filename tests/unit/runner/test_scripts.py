@@ -105,3 +105,11 @@ async def test_a_definition_without_crewai(pod: Any, api: Any, entrypoint: str, 
     await pod.run()
     assert api.result["reason"] == "EntrypointNotFound"
     assert part in api.result["message"]
+
+
+async def test_a_script_that_leaves_a_pool_of_threads_ends(pod: Any, api: Any) -> None:
+    pod.crew("from concurrent.futures import ThreadPoolExecutor\npool = ThreadPoolExecutor()\n", "lib.py")
+    pod.crew("from lib import pool\nprint(pool.submit(lambda: [1]).result())\n")
+    api.entrypoint, api.timeout = "main.py", 20
+    await pod.run()
+    assert (api.result["outcome"], api.result["output"]) == ("succeeded", [1])

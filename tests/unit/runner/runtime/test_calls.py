@@ -60,6 +60,10 @@ class Builder:
         return Graph()
 
 
+class Flow(FakeCrew):
+    """As CrewAI's: an input, also an empty one, must suit the state's schema."""
+
+
 class AsyncFlow:
     async def kickoff(self) -> Any:
         return "flow"
@@ -140,6 +144,13 @@ CHAINS: list[tuple[Any, str]] = [
     (LOOP, "synchronous"),
     (Odd(), "synchronous"),
 ]  # fmt: skip
+
+
+@pytest.mark.parametrize(("given", "expected"), [({}, None), (INPUT, INPUT)])
+@pytest.mark.parametrize("flow", [Flow, Flow()])
+def test_a_flow_without_an_input_gets_none(flow: Any, given: dict[str, Any], expected: Any) -> None:
+    assert call(flow, given) == ("crew", expected)
+    assert call(FakeCrew(), given) == ("crew", given)
 
 
 @pytest.mark.parametrize(("chain", "expected"), CHAINS, ids=range(len(CHAINS)))
@@ -556,3 +567,19 @@ def test_a_graph_without_a_store_gets_one_for_the_run(monkeypatch: pytest.Monkey
     own = types.SimpleNamespace(name="its own")
     assert call(MemoryGraph(), INPUT, CallOptions()) == "of the run"
     assert call(MemoryGraph(own), INPUT, CallOptions()) == "its own"
+
+
+async def test_plain_directories_of_langgraph_json_are_on_the_path(pod: Any, api: Any) -> None:
+    dependencies = (
+        '{"dependencies": [".", "./all/two", "./all/pack", "./all/installed", "../app/../up", "httpx"]}'
+    )
+    pod.crew(dependencies, "langgraph.json")
+    pod.crew("from mine.parts import x\nfrom pack.parts import y\nimport sys\n"
+             "def kickoff(): return [x, y, [p for p in sys.path if 'installed' in p or p.endswith('up')]]\n",
+             "all/two/mine/main.py")  # fmt: skip
+    pod.crew("x = 1\n", "all/two/mine/parts.py")
+    for path, code in (("pack/__init__.py", ""), ("pack/parts.py", "y = 2\n"), ("installed/setup.py", "")):
+        pod.crew(code, f"all/{path}")
+    api.entrypoint, api.settings = "all.two.mine.main:kickoff", {"framework": "langgraph"}
+    await pod.run()
+    assert api.result.get("output") == [1, 2, []], api.result

@@ -1,0 +1,1 @@
+"""Frameworks of agents that take a prompt: their calls and events, a module each."""

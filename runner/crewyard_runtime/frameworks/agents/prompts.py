@@ -1,0 +1,57 @@
+"""Agents that take a prompt: of the OpenAI Agents SDK, Pydantic AI, smolagents and AutoGen.
+
+Called by `call` and `crew`.
+"""
+
+from __future__ import annotations
+
+import json
+import sys
+
+TYPE_CHECKING = False
+if TYPE_CHECKING:
+    from collections.abc import Callable
+    from typing import Any
+
+_PROMPT_KEYS = ("prompt", "input")
+# Loaded by `import_watch` when the crew imports the framework.
+_MODULES = ("openai_agents", "pydantic_ai_spans", "smolagents_steps", "autogen_agents")
+# The package and class of a result, and the module that reads it.
+_RESULTS = (
+    ("pydantic_ai.", "AgentRunResult", "pydantic_ai_spans"),
+    ("smolagents.", "RunResult", "smolagents_steps"),
+    ("autogen_agentchat.", "TaskResult", "autogen_agents"),
+)
+
+
+def runner_of(target: Any) -> Callable[[dict[str, object]], object] | None:
+    """Return a function that runs the agent with the run's input; None for another target."""
+    for name in _MODULES:
+        module: Any = sys.modules.get(f"{__package__}.{name}")
+        if module is not None and module.is_agent(target):
+            return lambda inputs: module.run_agent(target, prompt_of(inputs))
+    return None
+
+
+def prompt_of(inputs: dict[str, object]) -> object:
+    """Return the prompt in an input: `prompt` or `input`, else its only text, else all of it as JSON."""
+    for key in _PROMPT_KEYS:
+        if isinstance(inputs.get(key), str | list):
+            return inputs[key]
+    if len(inputs) == 1 and isinstance(text := next(iter(inputs.values())), str):
+        return text
+    return json.dumps(inputs, ensure_ascii=False)
+
+
+def outcome(value: Any) -> object:
+    """Return the output in the result of an agent's run; other values unchanged."""
+    kind = type(value)
+    if kind.__module__ == "agents.result" and hasattr(value, "final_output"):
+        value = value.final_output
+    for package, name, reader in _RESULTS:
+        if kind.__name__ == name and kind.__module__.startswith(package):
+            module: Any = sys.modules.get(f"{__package__}.{reader}")
+            if module is not None:
+                value = module.result_of(value)
+    same: object = value
+    return same
