@@ -113,6 +113,21 @@ def build_timeout(project: Project, default_seconds: int, limits: InstallationLi
     return min(durations.seconds(requested) if requested else default_seconds, limits.build_max_seconds)
 
 
+def warm_pods(project: Project, plans: Plans, limits: InstallationLimits) -> int:
+    """Return how many pods of a project wait for a run: at most as many runs as its plan allows at a time."""
+    return min(_warm(project), plans.of(project.plan).concurrent_runs, limits.warm_pods)
+
+
+def lowered_warm_pods(project: Project, plans: Plans, limits: InstallationLimits) -> tuple[str, ...]:
+    """Return a note if fewer pods of a Project wait for a run than it asks for."""
+    requested, given = _warm(project), warm_pods(project, plans, limits)
+    return (f"run.warm: {requested} is lowered to {given}",) if given < requested else ()
+
+
+def _warm(project: Project) -> int:
+    return int((project.spec.get("run") or {}).get("warm") or 0)
+
+
 def lowered_timeouts(project: Project, limits: InstallationLimits) -> tuple[str, ...]:
     """Return a note for each timeout of a Project above the installation's maximum."""
     maxima = {

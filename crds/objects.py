@@ -11,7 +11,7 @@ from typing import Any
 
 from crds import conditions
 from crds.kinds import Kind
-from crds.names import ANNOTATION_CREATED_BY
+from crds.names import ANNOTATION_BOUND_AT, ANNOTATION_CREATED_BY, ANNOTATION_ERASED, LABEL_RUN, LABEL_WARM
 from crds.reasons import TERMINAL_RUN_PHASES
 from crds.times import parse_time
 
@@ -168,8 +168,18 @@ class Deployment(Object):
 
     @property
     def built(self) -> bool:
-        """Whether its image is in the registry."""
-        return bool(self.image) and conditions.is_true(self.conditions, conditions.BUILT)
+        """Whether its image is in the registry and its smoke run, if any, has succeeded."""
+        return (
+            bool(self.image)
+            and conditions.is_true(self.conditions, conditions.BUILT)
+            and not self.awaits_smoke_run
+        )
+
+    @property
+    def awaits_smoke_run(self) -> bool:
+        """Whether it has an image but no success of its smoke run."""
+        tested = conditions.find(self.conditions, conditions.SMOKE_TESTED)
+        return tested is not None and tested.get("status") != "True"
 
     @property
     def failed(self) -> bool:
@@ -195,6 +205,16 @@ class Deployment(Object):
     def activation_seen(self) -> int:
         """The number of rollbacks handled by the controller."""
         return int(self.status.get("activationSeen") or 0)
+
+    @property
+    def unused(self) -> bool:
+        """Whether it is superseded or failed, and no rollback to it is pending."""
+        return (self.failed or self.phase == "Superseded") and self.activation <= self.activation_seen
+
+    @property
+    def erased(self) -> bool:
+        """Whether its erasure is requested and it is unused."""
+        return self.unused and ANNOTATION_ERASED in self.annotations
 
     @property
     def plan(self) -> Json:
@@ -269,6 +289,27 @@ class Pod(Object):
     def finished(self) -> bool:
         """Whether all of its containers have terminated for good."""
         return self.phase in ("Succeeded", "Failed")
+
+    @property
+    def run(self) -> str | None:
+        """The name of its Run; None for a pod that waits for one, or is not of a Run."""
+        return self.labels.get(LABEL_RUN)
+
+    @property
+    def warm(self) -> bool:
+        """Whether it was started before its Run."""
+        return LABEL_WARM in self.labels
+
+    @property
+    def bound_at(self) -> datetime | None:
+        """When it got its Run, if it was started before it."""
+        bound_at = self.annotations.get(ANNOTATION_BOUND_AT)
+        return parse_time(bound_at) if bound_at else None
+
+    @property
+    def assigned(self) -> datetime:
+        """When it got its Run: its creation, unless it had waited for one."""
+        return self.bound_at or self.created
 
     def terminated(self, container: str) -> Json | None:
         """Return a container's `terminated` state (exitCode, reason, message, finishedAt), or None."""

@@ -12,7 +12,7 @@ import json
 from dataclasses import dataclass
 from typing import Literal
 
-TokenKind = Literal["run", "build", "upload"]
+TokenKind = Literal["run", "build", "upload", "warm"]
 MAX_TOKEN_LENGTH = 2048
 
 

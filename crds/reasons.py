@@ -13,6 +13,7 @@ class BuildReason(StrEnum):
 
     GIT_AUTH_FAILED = "GitAuthFailed"
     GIT_NOT_FOUND = "GitNotFound"
+    VERIFICATION_FAILED = "VerificationFailed"
     CONTEXT_TOO_LARGE = "ContextTooLarge"
     CONTEXT_INVALID = "ContextInvalid"
     CONFIG_INVALID = "ConfigInvalid"
@@ -23,6 +24,7 @@ class BuildReason(StrEnum):
     BUILD_TIMEOUT = "BuildTimeout"
     BUILD_OUT_OF_MEMORY = "BuildOutOfMemory"
     REGISTRY_PUSH = "RegistryPush"
+    SMOKE_FAILED = "SmokeFailed"
     SUPERSEDED = "Superseded"
     CANCELED = "Canceled"
 
@@ -35,6 +37,7 @@ class RunReason(StrEnum):
     ENTRYPOINT_NOT_FOUND = "EntrypointNotFound"
     MISSING_VARIABLE = "MissingVariable"
     INPUT_TOO_LARGE = "InputTooLarge"
+    INPUT_INVALID = "InputInvalid"
     INPUT_REQUIRED = "InputRequired"
     INPUT_TIMEOUT = "InputTimeout"
     DEADLINE_EXCEEDED = "DeadlineExceeded"
@@ -51,6 +54,7 @@ class RunReason(StrEnum):
     DEPLOYMENT_FAILED = "DeploymentFailed"
     DEPLOYMENT_NOT_FOUND = "DeploymentNotFound"
     NO_ACTIVE_DEPLOYMENT = "NoActiveDeployment"
+    BUDGET_EXCEEDED = "BudgetExceeded"
 
 
 class RunPhase(StrEnum):

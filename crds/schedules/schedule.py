@@ -33,6 +33,11 @@ class Schedule:
         return f"{self.raw['cron']} {self.time_zone}"
 
     @property
+    def labels(self) -> Mapping[str, str]:
+        """The labels of its runs."""
+        return self.raw.get("labels") or {}
+
+    @property
     def policy(self) -> str:
         """Its concurrency policy."""
         return str(self.raw.get("concurrencyPolicy") or ALLOW)

@@ -53,10 +53,16 @@ def git_reference(project: Project) -> SecretReference | None:
     return _reference(git, "source.git.secretRef", _host(str(git.get("url") or "")))
 
 
+def signers_reference(project: Project) -> SecretReference | None:
+    """Return the keys that may sign commits."""
+    return _reference((project.git or {}).get("verify") or {}, "source.git.verify.secretRef")
+
+
 def build_references(project: Project, registry: str) -> tuple[SecretReference, ...]:
-    """Return the Secrets of a Project's builds besides the one of git."""
+    """Return the Secrets of a Project's builds besides the credential of git."""
     build = project.spec.get("build") or {}
     found = (
+        signers_reference(project),
         _reference(build, "build.secretRef"),
         _reference(build.get("push") or {}, "build.push.secretRef", registry.partition("/")[0]),
     )
@@ -66,6 +72,11 @@ def build_references(project: Project, registry: str) -> tuple[SecretReference, 
 def github_reference(project: Project, url: str) -> SecretReference | None:
     """Return the credential of reports to GitHub, whose API is at `url`."""
     return _reference(project.spec.get("github") or {}, "github.secretRef", _host(url))
+
+
+def commit_status_reference(project: Project, url: str) -> SecretReference | None:
+    """Return the credential of commit statuses, set at `url`."""
+    return _reference(project.spec.get("commitStatus") or {}, "commitStatus.secretRef", _host(url))
 
 
 def webhook_reference(project: Project) -> SecretReference | None:

@@ -1,0 +1,1 @@
+"""What API server and controller share about GitHub."""
