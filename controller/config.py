@@ -8,6 +8,14 @@ from collections.abc import Callable, Mapping
 from dataclasses import dataclass, field
 from typing import Any, TypeVar
 
+from securesystemslib.signer import SSlibKey
+
+from controller.attestation.signing import (
+    SigningKeys,
+    parse_private_key,
+    parse_public_keys,
+    signing_keys,
+)
 from controller.pods.egress import PodEgress, parse_authorities, parse_proxies
 from controller.pods.placement import NodePlacements, parse_placements
 from controller.pods.run_egress import EgressTarget, parse_targets
@@ -72,8 +80,14 @@ class ControllerConfig:
     public_url: str = ""
     """Public URL of the API, for links in GitHub reports; empty for no links."""
     github_url: str = "https://api.github.com"
+    gitlab_url: str = "https://gitlab.com"
+    gitea_url: str = "https://gitea.com"
     registry_insecure: bool = False
     registry_secret: str = ""
+    signing: SigningKeys | None = None
+    """Keys of attestations; None: images are not attested."""
+    verify_images: bool = False
+    """Whether a run needs an image with provenance that one of the keys signed."""
     secret_use: SecretUse = SecretUse.ANY
     """Whether a Secret must say which Projects may use it."""
     net_allow: tuple[str, ...] = ()
@@ -122,6 +136,11 @@ def parse(environment: Mapping[str, str]) -> ControllerConfig:
             return fallback
 
     limits = read_limits(environment, problems)
+    signer = read("CREWYARD_SIGNING_KEY", parse_private_key, None)
+    previous = read("CREWYARD_VERIFICATION_KEYS", parse_public_keys, tuple[SSlibKey, ...]())
+    verify_images = read("CREWYARD_VERIFY_IMAGES", _flag, False)
+    if verify_images and not environment.get("CREWYARD_SIGNING_KEY", "").strip():
+        problems.append("CREWYARD_VERIFY_IMAGES is on without CREWYARD_SIGNING_KEY: no run would start")
     config = ControllerConfig(
         namespace=read("CREWYARD_NAMESPACE", str, "crews"),
         internal_url=read("CREWYARD_INTERNAL_URL", _url, "", required=True),
@@ -133,8 +152,12 @@ def parse(environment: Mapping[str, str]) -> ControllerConfig:
         registry=read("CREWYARD_REGISTRY", _registry, "", required=True),
         public_url=read("CREWYARD_PUBLIC_URL", _url, ""),
         github_url=read("CREWYARD_GITHUB_URL", _url, "https://api.github.com"),
+        gitlab_url=read("CREWYARD_GITLAB_URL", _url, "https://gitlab.com"),
+        gitea_url=read("CREWYARD_GITEA_URL", _url, "https://gitea.com"),
         registry_insecure=read("CREWYARD_REGISTRY_INSECURE", _flag, False),
         registry_secret=read("CREWYARD_REGISTRY_SECRET", str, ""),
+        signing=signing_keys(signer, previous) if signer else None,
+        verify_images=verify_images,
         secret_use=read("CREWYARD_SECRET_USE", parse_secret_use, SecretUse.ANY),
         net_allow=read("CREWYARD_NET_ALLOW", _destinations, ()),
         net_deny=read("CREWYARD_NET_DENY", _networks, ()),

@@ -13,7 +13,7 @@ from controller.runtime.kopf_watch import WATCHED
 from controller.runtime.queues import Queues
 from crds import conditions, kinds
 from crds.kinds import Kind
-from crds.objects import Project
+from crds.objects import Pod, Project
 from crds.reasons import DeploymentPhase, RunPhase
 from crds.times import parse_time
 
@@ -71,6 +71,12 @@ def add_gauges(gauges: Gauges, cache: ObjectCache, queues: Queues, vitals: Calla
         lambda: [Sample(labels, _age(since, datetime.now(UTC))) for labels, since in unfinished(cache)],
     )
     gauges.add(
+        "crewyard_warm_pods",
+        "Pods that wait for a run, by the state of their container.",
+        ("state",),
+        lambda: [Sample((state,), count) for state, count in warm_pods(cache).items()],
+    )
+    gauges.add(
         "crewyard_sources",
         "Projects with a polled git source, by the result of the last poll.",
         ("state",),
@@ -94,6 +100,16 @@ def unfinished(cache: ObjectCache) -> Iterator[tuple[tuple[str, str], list[str]]
                 since[phase].append(started or raw["metadata"].get("creationTimestamp") or "")
         for phase in phases:
             yield (kind.plural, phase.lower()), since[phase]
+
+
+def warm_pods(cache: ObjectCache) -> dict[str, int]:
+    """Count the pods that wait for a run: running, starting, or ended without one."""
+    counts = dict.fromkeys(("running", "starting", "ended"), 0)
+    for raw in cache.warm_pods():
+        pod = Pod(raw)
+        if pod.run is None:
+            counts["ended" if pod.finished else "running" if pod.phase == "Running" else "starting"] += 1
+    return counts
 
 
 def sources(cache: ObjectCache) -> dict[str, int]:

@@ -13,13 +13,14 @@ from typing import Any
 
 import structlog
 
+from crds import names
 from crds.kinds import LEASE
 from kube import errors
 from kube.client import KubeClient, Object
 
 log = structlog.get_logger("controller")
 
-LEASE_NAME = "crewyard-controller"
+LEASE_NAME = names.CONTROLLER_LEASE
 LEASE_SECONDS = 3
 """A standby takes over this long after the last renewal of a leader that was killed."""
 RENEW_SECONDS = 1.0

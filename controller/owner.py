@@ -1,25 +1,37 @@
-"""Owner references to Projects for objects created without one. Pure. Called by the decide functions."""
+"""Owner references of objects that the controller creates or adopts. Pure. Called by the decide functions."""
+
+from typing import Any
 
 from controller.runtime.decision import Patch
-from crds import names
+from crds import kinds
 from crds.kinds import Kind
 from crds.objects import Object, Project
 
 
 def adoption(kind: Kind, child: Object, project: Project | None) -> tuple[Patch, ...]:
-    """Return the patch that adds the Project to a child's owners; empty if it is one or is being deleted."""
+    """Return the patch that adds the Project to a child's owners.
+
+    Empty if it is one, is being deleted, or owns the child through a Deployment.
+    """
     if project is None or project.deleting or project.uid in child.owner_uids:
         return ()
-    owners = [*(child.metadata.get("ownerReferences") or ()), reference(project)]
+    if child.owner_uid(kinds.DEPLOYMENT) is not None:
+        return ()
+    owners = [*(child.metadata.get("ownerReferences") or ()), reference(kinds.PROJECT, project)]
     return (Patch(kind, child.name, {"metadata": {"ownerReferences": owners}}, child.resource_version, None),)
 
 
-def reference(project: Project) -> dict[str, object]:
-    """Return the owner reference that deletes Deployments and Runs with their Project."""
+def reference(kind: Kind, owner: Object) -> dict[str, Any]:
+    """Return the owner reference that deletes an object with its owner."""
     return {
-        "apiVersion": names.API_VERSION,
-        "kind": "Project",
-        "name": project.name,
-        "uid": project.uid,
+        "apiVersion": kind.api_version,
+        "kind": kind.name,
+        "name": owner.name,
+        "uid": owner.uid,
         "blockOwnerDeletion": False,
     }
+
+
+def controller_reference(kind: Kind, owner: Object) -> dict[str, Any]:
+    """Return the owner reference of a pod to the object that decides about it."""
+    return {**reference(kind, owner), "controller": True}

@@ -10,6 +10,11 @@ from typing import Any
 import structlog
 from aiohttp import web
 
+from controller.attestation.reconcile import AttestationReconciler
+from controller.attestation.registry import ImageRegistry
+from controller.attestation.verify import ImageVerifier
+from controller.commit_status.host import StatusHost
+from controller.commit_status.reconcile import CommitStatusReconciler
 from controller.config import ControllerConfig
 from controller.deployment.build_admission import BuildAdmission
 from controller.deployment.queue_view import BuildQueueView
@@ -26,6 +31,7 @@ from controller.observability.metrics import ControllerMetrics
 from controller.project.reconcile import ProjectReconciler
 from controller.run.admission import AdmissionReconciler
 from controller.run.reconcile import RunReconciler
+from controller.run.warm.reconcile import WarmReconciler
 from controller.runtime import event_map, kopf_watch
 from controller.runtime.apply import Applier
 from controller.runtime.cache import ObjectCache
@@ -68,12 +74,16 @@ class ControllerProcess:
         self.recorder = Recorder(kube, self.metrics)
         self._git = Git(config)
         self._github = GitHub(config.github_url)
+        self._status_host = StatusHost()
         self._active_since: float | None = None
         self.applier = applier = Applier(
             kube, self.cache, self.handlers, self.queues, self.recorder, self.metrics
         )
         observed_sources = ObservedSources()
         self._reported_results = ReportedResults()
+        # Two processes: an image with large layers does not delay the verification of others.
+        self._registries = [ImageRegistry(kube, config), ImageRegistry(kube, config)]
+        verifier = ImageVerifier(self._registries[0], config)
         image_collector = ImageCollector(applier, config)
         build_admission = BuildAdmission(
             applier,
@@ -89,7 +99,7 @@ class ControllerProcess:
         self._worker = Worker(
             {
                 kinds.RUN.plural: RunReconciler(applier, config).reconcile,
-                event_map.ADMISSION: AdmissionReconciler(applier, config).reconcile,
+                event_map.ADMISSION: AdmissionReconciler(applier, config, verifier).reconcile,
                 kinds.DEPLOYMENT.plural: DeploymentReconciler(
                     applier, config, build_admission, self._reported_results
                 ).reconcile,
@@ -101,12 +111,16 @@ class ControllerProcess:
                     build_admission.source_key,
                     config.placements,
                     config.limits,
+                    config.plans,
                     config.run_egress,
                 ).reconcile,
+                event_map.WARM: WarmReconciler(applier, config, verifier).reconcile,
                 event_map.SCHEDULES: ScheduleReconciler(
                     applier, config, lambda: self.resync.last is not None
                 ).reconcile,
                 event_map.GITHUB: GitHubReconciler(applier, config, self._github).reconcile,
+                event_map.COMMIT_STATUS: CommitStatusReconciler(applier, config, self._status_host).reconcile,
+                event_map.ATTESTATION: AttestationReconciler(applier, config, self._registries[1]).reconcile,
                 event_map.SOURCE: SourceReconciler(applier, config, self._git, observed_sources).reconcile,
             },
             self.metrics,
@@ -135,6 +149,9 @@ class ControllerProcess:
             stopping.cancel()
             await self._git.close()
             await self._github.close()
+            await self._status_host.close()
+            for registry in self._registries:
+                await registry.close()
 
     async def _lead(self, stop: asyncio.Event, stopping: asyncio.Task[bool]) -> None:
         """Run all loops until `stopping` is done, then free the Lease."""
@@ -146,6 +163,7 @@ class ControllerProcess:
             *(self.queues.main.run_worker(self._worker.handle) for _ in range(self.config.workers)),
             *(self.queues.sources.run_worker(self._worker.handle) for _ in range(SOURCE_WORKERS)),
             *(self.queues.reports.run_worker(self._worker.handle) for _ in range(REPORT_WORKERS)),
+            self.queues.attestations.run_worker(self._worker.handle),
         ]
         tasks = [asyncio.create_task(loop) for loop in loops]
         kopf_stop = asyncio.Event()

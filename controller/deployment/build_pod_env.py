@@ -12,6 +12,7 @@ from controller.pods import push_secret
 from controller.pods.env import from_secret, json_env
 from crds import limits, pod_tokens
 from crds.objects import Deployment, Project
+from crds.secrets.use import signers_reference
 
 SOURCE_LIMITS = ("context_bytes", "unpacked_bytes", "entries", "ratio")
 """Limits of the source that a build enforces; passed in its request."""
@@ -26,7 +27,10 @@ _GIT_VARIABLES = (
     ("GIT_KNOWN_HOSTS", "known_hosts"),
 )
 
-
+_SIGNER_VARIABLES = (
+    ("GIT_ALLOWED_SIGNERS", "allowed_signers"),
+    ("GIT_OPENPGP_KEYS", "openpgp.asc"),
+)
 _INDEX_VARIABLES = (
     ("PIP_INDEX_URL", "index-url"),
     ("PIP_EXTRA_INDEX_URL", "extra-index-url"),
@@ -60,6 +64,8 @@ def build_request(
     }
     if index_secret := private_index(project):
         request["private_index"] = index_secret
+    if (project.git or {}).get("verify"):
+        request["verify"] = True
     if dependencies_key is not None:
         request["dependencies"] = {"key": dependencies_key}
     return request
@@ -93,6 +99,14 @@ def git(deployment: Deployment, project: Project) -> list[dict[str, Any]]:
     if not secret or wanted.get("url") != own.get("url"):
         return []
     return [from_secret(variable, secret, key) for variable, key in _GIT_VARIABLES]
+
+
+def signers(project: Project) -> list[dict[str, Any]]:
+    """Return the public keys that may sign the Project's commits."""
+    reference = signers_reference(project)
+    if reference is None:
+        return []
+    return [from_secret(variable, reference.name, key) for variable, key in _SIGNER_VARIABLES]
 
 
 def index(project: Project) -> list[dict[str, Any]]:

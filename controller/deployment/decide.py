@@ -1,6 +1,6 @@
 """Decision about one Deployment until it is built or failed. Pure.
 
-assemble → (the dependency image is missing: dependencies → assemble again) → built. A pod that
+assemble → (the dependency image is missing: dependencies → assemble again) → (smoke run) → built. A pod that
 failed because of the infrastructure is retried, three attempts in total. Called by
 `controller.deployment.reconcile`.
 """
@@ -12,6 +12,7 @@ from datetime import datetime, timedelta
 from controller import owner
 from controller.config import ControllerConfig
 from controller.deployment import build_result, deadlines, pod, status
+from controller.deployment.smoke import decide as smoke
 from controller.deployment.steps import (
     ASSEMBLE,
     DEPENDENCIES,
@@ -24,7 +25,7 @@ from controller.deployment.steps import (
 from controller.runtime import event_map
 from controller.runtime.decision import Create, Decision, Delete, ObjectEvent
 from crds import kinds
-from crds.objects import Deployment, Pod, Project
+from crds.objects import Deployment, Pod, Project, Run
 from crds.reasons import BuildReason
 
 MAX_BROKEN_PODS = 3
@@ -46,7 +47,7 @@ class ObservedDeployment:
 
     Before its build: `wait_reason` states why it must wait, or is empty; `reusable` is the Deployment
     whose image it reuses, `in_progress` one being built from the same source. During the build:
-    `deleted_images` are images being deleted from the registry.
+    `deleted_images` are images being deleted from the registry. After it: `smoke_run` is its smoke run.
     """
 
     deployment: Deployment
@@ -57,6 +58,7 @@ class ObservedDeployment:
     reusable: Deployment | None = None
     in_progress: Deployment | None = None
     deleted_images: frozenset[str] = frozenset()
+    smoke_run: Run | None = None
 
 
 def decide(observed: ObservedDeployment, now: datetime, config: ControllerConfig) -> Decision:
@@ -67,7 +69,9 @@ def decide(observed: ObservedDeployment, now: datetime, config: ControllerConfig
     if deployment.failed or deployment.built:
         return deadlines.clean_up(deployment, observed.pods, now, config.timing)
     if deployment.cancel:
-        return fail(observed, _CANCELED, now)
+        return replace(fail(observed, _CANCELED, now), before=smoke.cancel(observed.smoke_run))
+    if deployment.awaits_smoke_run:
+        return _await_smoke_run(observed, now, config)
     if observed.project is None:
         message = f"Project {deployment.project} does not exist; create it."
         waits = status.pending(deployment, status.PROJECT_NOT_FOUND, message, now)
@@ -81,6 +85,15 @@ def decide(observed: ObservedDeployment, now: datetime, config: ControllerConfig
         return decision
     # Its first pod was created, and the status write that records it failed.
     return replace(decision, status={**decision.status, "sourceKey": begun_with})
+
+
+def _await_smoke_run(observed: ObservedDeployment, now: datetime, config: ControllerConfig) -> Decision:
+    decision = smoke.decide(observed.deployment, observed.smoke_run, now)
+    if isinstance(decision, build_result.BuildFailure):
+        return fail(observed, decision, now)
+    ended = deadlines.clean_up(observed.deployment, observed.pods, now, config.timing)
+    waits = [seconds for seconds in (decision.requeue_after, ended.requeue_after) if seconds is not None]
+    return replace(decision, delete=ended.delete, requeue_after=min(waits, default=None))
 
 
 def _decide_build(

@@ -12,8 +12,9 @@ from controller.config import ControllerConfig
 from controller.deployment import build_pod_env
 from controller.deployment.deadlines import STOP_GRACE_SECONDS
 from controller.deployment.steps import ANNOTATION_STEP
+from controller.owner import controller_reference
 from controller.pods import push_secret, security
-from crds import names
+from crds import kinds, names
 from crds.objects import Deployment, Pod, Project
 
 WORKSPACE = "/workspace"
@@ -40,6 +41,7 @@ def assemble(
     env = [
         *build_pod_env.base(deployment, project, None, config, now),
         *build_pod_env.git(deployment, project),
+        *build_pod_env.signers(project),
         *push_secret.credential(project, config),
     ]
     container = _service_container("assemble", "assemble", env, config)
@@ -74,7 +76,12 @@ def dependencies(
     """Return the pod that builds and pushes the dependency image `image` of that key."""
     mount = {"volumeMounts": [{"name": "workspace", "mountPath": WORKSPACE}]}
     env = build_pod_env.base(deployment, project, key, config, now)
-    fetching = [*env, *build_pod_env.git(deployment, project), *build_pod_env.index(project)]
+    fetching = [
+        *env,
+        *build_pod_env.git(deployment, project),
+        *build_pod_env.signers(project),
+        *build_pod_env.index(project),
+    ]
     source = {**_service_container("source", "source", fetching, config), **mount}
     push = {
         **_service_container("push", "push", [*env, *push_secret.credential(project, config)], config),
@@ -168,16 +175,7 @@ def _pod(
                 names.LABEL_DEPLOYMENT: deployment.name,
             },
             "annotations": {ANNOTATION_STEP: str(step)},
-            "ownerReferences": [
-                {
-                    "apiVersion": names.API_VERSION,
-                    "kind": "Deployment",
-                    "name": deployment.name,
-                    "uid": deployment.uid,
-                    "controller": True,
-                    "blockOwnerDeletion": False,
-                }
-            ],
+            "ownerReferences": [controller_reference(kinds.DEPLOYMENT, deployment)],
         },
         "spec": {
             "restartPolicy": "Never",

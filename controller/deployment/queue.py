@@ -33,7 +33,8 @@ def is_waiting(deployment: Deployment) -> bool:
 
 
 def _finished(deployment: Deployment) -> bool:
-    return deployment.failed or deployment.built or deployment.deleting
+    """Return whether no build is left; a smoke run may be, which occupies a run slot instead."""
+    return deployment.failed or bool(deployment.image) or deployment.deleting
 
 
 def is_queued(deployment: Deployment) -> bool:
@@ -64,7 +65,7 @@ def last_ends(deployments: Iterable[Deployment]) -> dict[str, str]:
     """Return when the last build of each project ended, by the conditions of its Deployments."""
     ends: dict[str, str] = {}
     for other in deployments:
-        if has_started(other) and (other.failed or other.built):
+        if has_started(other) and (other.failed or other.image):
             built = conditions.find(other.conditions, conditions.BUILT) or {}
             ends[other.project] = max(ends.get(other.project, ""), str(built.get("lastTransitionTime", "")))
     return ends

@@ -1,6 +1,6 @@
 """Reconcile of one Deployment: observe, decide, apply. Called by `controller.runtime.worker`."""
 
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 from datetime import UTC, datetime
 
 from controller.config import ControllerConfig
@@ -10,12 +10,14 @@ from controller.deployment.deadlines import STOP_GRACE_SECONDS
 from controller.deployment.decide import WAIT_RETRY_SECONDS, ObservedDeployment, decide
 from controller.deployment.pod_rejected import pod_refused
 from controller.deployment.reported_results import ReportedResults, as_ended
+from controller.deployment.smoke.run_rejected import run_refused
 from controller.pods.secret_check import find_problem
 from controller.runtime import event_map
 from controller.runtime.apply import Applier
 from controller.runtime.decision import Decision, Delete
+from controller.runtime.errors import Retry
 from crds import kinds, names
-from crds.objects import Deployment, Pod, Project
+from crds.objects import Deployment, Pod, Project, Run
 from crds.secrets.use import build_references, git_reference
 from kube import errors
 
@@ -93,7 +95,8 @@ class DeploymentReconciler:
         finished = not queue.occupies_slot(deployment)
         project, pods = await self._project(deployment), await self._pods(deployment)
         if finished or project is None:
-            await self._apply(ObservedDeployment(deployment, project, pods))
+            run = await self._smoke_run(deployment)
+            await self._apply(ObservedDeployment(deployment, project, pods, smoke_run=run))
         elif self.admission.deleted_images(project.name) is None:
             self.applier.queues.add(event_map.deployment(deployment.name), NOT_READY_RETRY_SECONDS)
         elif not any(pod.finished for pod in pods):
@@ -104,6 +107,14 @@ class DeploymentReconciler:
                 await self._apply(self._observe(deployment, project, pods))
         if finished:
             self.admission.enqueue_startable()
+
+    async def _smoke_run(self, deployment: Deployment) -> Run | None:
+        """Return the smoke run, read from the apiserver: the cache has no errors of ended Runs."""
+        if not deployment.awaits_smoke_run or deployment.failed:
+            return None
+        raw = await self.applier.kube.get(kinds.RUN, names.smoke_run(deployment.uid))
+        run = Run(raw) if raw else None
+        return run if run is not None and deployment.uid in run.owner_uids else None
 
     def _observe(self, deployment: Deployment, project: Project, pods: list[Pod]) -> ObservedDeployment:
         removed = self.admission.deleted_images(project.name) or frozenset()
@@ -144,6 +155,9 @@ class DeploymentReconciler:
         deployment, now = observed.deployment, datetime.now(UTC)
         key = event_map.deployment(deployment.name)
         decision = decide(observed, now, self.config)
+        if deployment.awaits_smoke_run and decision.create:
+            await self._start_smoke_run(observed, decision, now)
+            return
         if decision.create and (refused := await self._secret_problem(observed)) is not None:
             hint = "Label the Secret, or name another one in the Project."
             decision = pod_refused(observed, refused, False, now, self.config, hint)
@@ -155,6 +169,19 @@ class DeploymentReconciler:
             why = f"the apiserver rejected the build pod: {error.message}"
             decision = pod_refused(observed, why, isinstance(error, errors.Invalid), now, self.config)
             await self.applier.apply(kinds.DEPLOYMENT, deployment.raw, key, decision)
+        self._record_metrics(deployment, decision, now)
+
+    async def _start_smoke_run(self, observed: ObservedDeployment, decision: Decision, now: datetime) -> None:
+        deployment = observed.deployment
+        key = event_map.deployment(deployment.name)
+        try:
+            await self.applier.create(decision.create[0], deployment.uid)
+        except (errors.KubeForbidden, errors.Invalid) as error:
+            final = isinstance(error, errors.Invalid)
+            decision = run_refused(observed, error.message, final, now, self.config)
+        except Retry as error:
+            decision = run_refused(observed, str(error), False, now, self.config)
+        await self.applier.apply(kinds.DEPLOYMENT, deployment.raw, key, replace(decision, create=()))
         self._record_metrics(deployment, decision, now)
 
     async def _secret_problem(self, observed: ObservedDeployment) -> str | None:
@@ -169,14 +196,17 @@ class DeploymentReconciler:
 
     def _record_metrics(self, deployment: Deployment, decision: Decision, now: datetime) -> None:
         status = decision.status or {}
-        failed = status.get("phase") == "Failed"
+        after = Deployment({**deployment.raw, "status": {**deployment.status, **status}})
         had_started = queue.has_started(deployment)
-        if failed or "image" in status:
-            result = "failed" if failed else "built" if had_started else "reused"
+        result = "failed" if after.failed else "built" if had_started else "reused"
+        build_ended = bool(after.image or after.failed) and not deployment.image
+        ended = (after.built or after.failed) and not (deployment.built or deployment.failed)
+        if build_ended:
             self.applier.metrics.builds.labels(result).observe((now - deployment.created).total_seconds())
-            reason = (status.get("error") or {}).get("reason", "")
+        if ended:
+            reason = str((after.error or {}).get("reason", ""))
             self.applier.metrics.build_ends.labels(result, reason).inc()
         gives_up = had_started and status.get("buildPod", "") is None
         begins = bool(decision.create) and not had_started
-        if failed or "image" in status or gives_up or begins:
+        if build_ended or ended or gives_up or begins:
             self.admission.enqueue_startable()

@@ -13,7 +13,12 @@ from plan.keys import digest
 def source_key(
     deployment: Deployment, project: Project, tree: str | None, config: ControllerConfig
 ) -> str | None:
-    """Return the key, or None if no hash of the files is known. `tree` is the git tree at the path."""
+    """Return the key, or None if no hash of the files is known. `tree` is the git tree at the path.
+
+    None too if commits must be signed: another commit with the same files need not be.
+    """
+    if (project.git or {}).get("verify"):
+        return None
     archive = deployment.spec["source"].get("archive")
     files = {"archive": archive.get("sha256")} if archive else {"tree": tree}
     if not any(files.values()):

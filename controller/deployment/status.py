@@ -3,6 +3,7 @@
 From then on its phase follows the Project (`controller.project.phases`).
 """
 
+from collections.abc import Mapping
 from dataclasses import replace
 from datetime import datetime
 from typing import Any
@@ -21,6 +22,8 @@ PROJECT_NOT_FOUND = "ProjectNotFound"
 ASSEMBLING = "Assembling"
 INSTALLING = "InstallingDependencies"
 ACTIVATING = "Activating"
+SMOKE_RUNNING = "SmokeRunning"
+SMOKE_SUCCEEDED = "SmokeSucceeded"
 
 
 def _status(
@@ -67,16 +70,12 @@ def pod_refused(deployment: Deployment, message: str, has_started: bool, now: da
 
 def built(deployment: Deployment, result: ImageBuilt, now: datetime) -> dict[str, Any]:
     """Return the status of a built Deployment; its Project decides whether it becomes active."""
-    message = "The image is built; the project decides which deployment is active."
-    wanted = [
-        Condition(conditions.READY, None, ACTIVATING, message),
-        Condition(conditions.BUILT, True, "Built", f"The image is {result.image}."),
-        Condition(conditions.RECONCILING, True, ACTIVATING, message),
-    ]
+    image_built = Condition(conditions.BUILT, True, "Built", f"The image is {result.image}.")
+    plan = {key: value for key, value in result.plan.items() if value is not None}
     return {
-        **_status(deployment, DeploymentPhase.BUILDING, wanted, now),
+        **_with_image(deployment, image_built, plan, now),
         "image": result.image,
-        "plan": {key: value for key, value in result.plan.items() if value is not None},
+        "plan": plan,
         "tree": result.tree,
         "buildKey": result.build_key,
         **({"dependenciesKey": result.dependencies_key} if result.dependencies_key else {}),
@@ -85,27 +84,73 @@ def built(deployment: Deployment, result: ImageBuilt, now: datetime) -> dict[str
 
 def reused(deployment: Deployment, source: Deployment, key: str, now: datetime) -> dict[str, Any]:
     """Return the status of a Deployment that reuses the image of one with the same source."""
-    message = "The image exists; the project decides which deployment is active."
-    built_message = f"Built from the same source as {source.name}: reusing its image {source.image}."
-    wanted = [
-        Condition(conditions.READY, None, ACTIVATING, message),
-        Condition(conditions.BUILT, True, REUSED, built_message),
-        Condition(conditions.RECONCILING, True, ACTIVATING, message),
-    ]
+    message = f"Built from the same source as {source.name}: reusing its image {source.image}."
     copied_fields = ("image", "plan", "tree", "buildKey", "dependenciesKey")
     return {
-        **_status(deployment, DeploymentPhase.BUILDING, wanted, now),
+        **_with_image(deployment, Condition(conditions.BUILT, True, REUSED, message), source.plan, now),
         **{name: source.status[name] for name in copied_fields if name in source.status},
         "sourceKey": key,
     }
 
 
+def _with_image(
+    deployment: Deployment, image_built: Condition, plan: Mapping[str, Any], now: datetime
+) -> dict[str, Any]:
+    """Return the status of a Deployment that got its image; with a smoke run it does not count as built."""
+    if "smoke" in plan:
+        message = "The smoke run decides whether the deployment can become active."
+        return _status(deployment, DeploymentPhase.BUILDING, _untested(image_built, message), now)
+    return _status(deployment, DeploymentPhase.BUILDING, _activating(image_built), now)
+
+
+def _activating(*reached: Condition) -> list[Condition]:
+    message = "The image exists; the project decides which deployment is active."
+    return [
+        Condition(conditions.READY, None, ACTIVATING, message),
+        *reached,
+        Condition(conditions.RECONCILING, True, ACTIVATING, message),
+    ]
+
+
+def _untested(image_built: Condition, message: str) -> list[Condition]:
+    return [
+        Condition(conditions.READY, None, SMOKE_RUNNING, message),
+        image_built,
+        Condition(conditions.SMOKE_TESTED, None, SMOKE_RUNNING, message),
+        Condition(conditions.RECONCILING, True, SMOKE_RUNNING, message),
+    ]
+
+
+def smoke_running(deployment: Deployment, run: str, message: str, now: datetime) -> dict[str, Any]:
+    """Return the status of a Deployment whose smoke run `run` has not ended."""
+    wanted = _untested(_built_condition(deployment), message)
+    return {**_status(deployment, DeploymentPhase.BUILDING, wanted, now), "smokeRun": run}
+
+
+def smoke_succeeded(deployment: Deployment, run: str, now: datetime) -> dict[str, Any]:
+    """Return the status of a Deployment whose smoke run `run` has succeeded."""
+    tested = Condition(conditions.SMOKE_TESTED, True, SMOKE_SUCCEEDED, f"The smoke run {run} succeeded.")
+    wanted = _activating(_built_condition(deployment), tested)
+    return {**_status(deployment, DeploymentPhase.BUILDING, wanted, now), "smokeRun": run}
+
+
+def _built_condition(deployment: Deployment) -> Condition:
+    built_before = conditions.find(deployment.conditions, conditions.BUILT) or {}
+    reason, message = str(built_before.get("reason", "Built")), str(built_before.get("message", ""))
+    return Condition(conditions.BUILT, True, reason, message)
+
+
 def failed(deployment: Deployment, failure: BuildFailure, now: datetime) -> dict[str, Any]:
-    """Return the final status of a Deployment that failed to build."""
+    """Return the final status of a Deployment that failed to build, or failed its smoke run."""
     message = failure.message[:4000]
+    unmet = (
+        [_built_condition(deployment), Condition(conditions.SMOKE_TESTED, False, failure.reason, message)]
+        if deployment.awaits_smoke_run
+        else [Condition(conditions.BUILT, False, failure.reason, message)]
+    )
     wanted = [
         Condition(conditions.READY, False, failure.reason, message),
-        Condition(conditions.BUILT, False, failure.reason, message),
+        *unmet,
         Condition(conditions.STALLED, True, failure.reason, message),
     ]
     error = {"reason": failure.reason, "message": message}

@@ -1,7 +1,7 @@
 """Identity of a source in a commit: equal ids mean that a build reads the same files. Called by remote.
 
 It is the id of the tree at the path. Where the source may read files outside of its path (a workspace above
-it, `../` in its declarations, a link), the id also covers the whole repository.
+it, `../` in its declarations, a link, a submodule), the id also covers the whole repository.
 """
 
 import hashlib
@@ -55,7 +55,7 @@ def _in_workspace(repository: Any, root: Any, path: str) -> bool:
 
 
 def _names_outside(repository: Any, tree: Any) -> bool:
-    """Return whether a declaration or a link names a parent directory, or there are too many to tell."""
+    """Return whether a file, a link or a submodule names what is above, or there are too many to tell."""
     pending, count = [tree], 0
     while pending:
         for item in pending.pop():
@@ -64,6 +64,8 @@ def _names_outside(repository: Any, tree: Any) -> bool:
                 return True
             if isinstance(item, pygit2.Tree):
                 pending.append(item)
+            elif item.filemode == pygit2.enums.FileMode.COMMIT:
+                return True  # a submodule, whose URL is in .gitmodules of the root
             elif not isinstance(item, pygit2.Blob):
                 continue
             elif item.filemode == pygit2.enums.FileMode.LINK or str(item.name).endswith(_DECLARATIONS):

@@ -1,4 +1,4 @@
-"""Client of GitHub's REST API: commit statuses, deployments, pull requests.
+"""Client of GitHub's REST API: commit statuses, deployments, pull requests and their comments.
 
 gidgethub makes requests, headers and errors; every call ends within `TIMEOUT_SECONDS`.
 Called by `controller.github.reconcile`.
@@ -7,7 +7,7 @@ Called by `controller.github.reconcile`.
 import asyncio
 import json
 import time
-from collections.abc import AsyncIterator
+from collections.abc import AsyncIterator, Mapping
 from contextlib import asynccontextmanager
 from dataclasses import dataclass
 from datetime import UTC, datetime
@@ -19,6 +19,7 @@ from gidgethub.aiohttp import GitHubAPI
 from gidgethub.apps import get_installation_access_token
 from jwt.exceptions import PyJWTError
 
+from controller.github.comment import PullRequestComment
 from controller.github.credentials import Credentials, GitHubApp, GitHubToken
 from controller.github.report import DeploymentReport
 from crds.times import parse_time
@@ -29,6 +30,8 @@ TRANSIENT_STATUSES = (408,)
 TOKEN_RENEW_SECONDS = 300.0
 """Seconds before the expiry at which an App's token is renewed."""
 MAX_CACHED_TOKENS = 100
+MAX_COMMENTS = 1000
+"""Comments of a pull request that are searched for the project's own."""
 RATE_LIMIT_SECONDS = 60.0
 """Pause after a rate limit without a stated duration."""
 
@@ -126,6 +129,33 @@ class GitHub:
             pull_request = await api.getitem(f"/repos/{repository}/pulls/{number}")
             return bool(pull_request["state"] == "open")
 
+    async def put_comment(self, credentials: Credentials, comment: PullRequestComment) -> None:
+        """Create the project's comment on a pull request, or replace an older one. Raises GitHubProblem."""
+        async with self._api(credentials) as api:
+            issues = f"/repos/{comment.repository}/issues"
+            address = f"{issues}/{comment.number}/comments"
+            found = await self._own_comment(api, credentials, address, comment.marker)
+            if found is None:
+                await api.post(address, data={"body": comment.body})
+            elif comment.replaces(_body(found)):
+                await api.patch(f"{issues}/comments/{found['id']}", data={"body": comment.body})
+
+    async def _own_comment(
+        self, api: GitHubAPI, credentials: Credentials, address: str, marker: str
+    ) -> dict[str, Any] | None:
+        """Return the comment with the marker by the credentials' account; anybody may write the marker."""
+        read, login = 0, ""
+        async for found in api.getiter(f"{address}?per_page=100"):
+            read += 1
+            if _body(found).startswith(marker):
+                if not login and isinstance(credentials, GitHubToken):
+                    login = str((await api.getitem("/user"))["login"])
+                if _is_own(found, credentials, login):
+                    return dict(found)
+            if read == MAX_COMMENTS:
+                break
+        return None
+
     @asynccontextmanager
     async def _api(self, credentials: Credentials) -> AsyncIterator[GitHubAPI]:
         try:
@@ -190,6 +220,17 @@ def _name_of(deployment: Any) -> str | None:
     return payload.get("crewyard") if isinstance(payload, dict) else None
 
 
+def _is_own(comment: Mapping[str, Any], credentials: Credentials, login: str) -> bool:
+    """Return whether the App, or the account of that login, wrote a comment."""
+    if isinstance(credentials, GitHubApp):
+        return str((comment.get("performed_via_github_app") or {}).get("id")) == credentials.app
+    return bool(comment["user"]["login"] == login)
+
+
+def _body(comment: Mapping[str, Any]) -> str:
+    return str(comment["body"] or "").replace("\r\n", "\n")
+
+
 def _problem(error: gidgethub.HTTPException) -> GitHubProblem:
     code = int(error.status_code)
     text = str(error).splitlines()[0][:200] if str(error) else ""
@@ -203,7 +244,7 @@ def _problem(error: gidgethub.HTTPException) -> GitHubProblem:
     hints = {
         401: "the token in spec.github.secretRef is invalid or has expired",
         403: "the token in spec.github.secretRef lacks a permission: it must write commit statuses "
-        "and deployments",
+        "and deployments, and with spec.github.comment pull requests",
         404: "the token in spec.github.secretRef cannot access spec.github.repository, or it does not exist",
         422: "the commit is not in spec.github.repository, or the App lacks a permission",
     }

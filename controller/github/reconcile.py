@@ -10,6 +10,7 @@ from datetime import UTC, datetime, timedelta
 
 from controller.config import ControllerConfig
 from controller.github.client import GitHub, GitHubProblem
+from controller.github.comment import comment
 from controller.github.credentials import Credentials, CredentialsProblem, of_secret
 from controller.github.report import DeploymentReport, annotation, last_report, pull_request, report
 from controller.runtime import event_map
@@ -86,7 +87,7 @@ class GitHubReconciler:
             self.applier.queues.remove(key)
             return
         now = datetime.now(UTC)
-        desired = report(project, deployment, self.config.public_url, now)
+        desired = report(project, deployment, self.config.public_url, self.config.token_key, now)
         if desired is None:
             self.memory.remove(name)
             return
@@ -118,6 +119,7 @@ class GitHubReconciler:
         deployment_id = await self._report_deployment(
             credentials, desired, before.deployment if before else None
         )
+        await self._put_comment(credentials, project, deployment, desired)
         value = {"metadata": {"annotations": {ANNOTATION_GITHUB: annotation(desired, deployment_id)}}}
         # With a resourceVersion, since the state may have changed meanwhile.
         patch = Patch(kinds.DEPLOYMENT, deployment.name, value, deployment.resource_version, None)
@@ -125,6 +127,20 @@ class GitHubReconciler:
         self.memory.unrecorded.add(deployment.name)
         await self.applier.patch(patch)
         self.memory.unrecorded.discard(deployment.name)
+
+    async def _put_comment(
+        self, credentials: Credentials, project: Project, deployment: Deployment, desired: DeploymentReport
+    ) -> None:
+        """Comment on a preview's pull request. A refusal becomes an Event: it does not fail the report."""
+        text = comment(project, deployment, desired)
+        if text is None:
+            return
+        try:
+            await self.github.put_comment(credentials, text)
+        except GitHubProblem as problem:
+            if problem.passing:
+                raise
+            self._record_refusal(deployment, problem)
 
     async def _report_deployment(
         self, credentials: Credentials, desired: DeploymentReport, recorded_id: int | None
@@ -175,14 +191,12 @@ class GitHubReconciler:
         return of_secret(secret, name)
 
     def _record_failure(self, deployment: Deployment, problem: GitHubProblem | CredentialsProblem) -> None:
-        name, text = deployment.name, str(problem)
+        name = deployment.name
         count = self.memory.failures.get(name, 0) + 1
         self.memory.failures[name] = count
         passing = isinstance(problem, GitHubProblem) and problem.passing
-        if not passing and self.memory.reported_problems.get(name) != text:
-            self.memory.reported_problems[name] = text
-            note = ObjectEvent("GitHubNotTold", text, True)
-            self.applier.recorder.record(kinds.DEPLOYMENT, deployment.raw, note, datetime.now(UTC))
+        if not passing:
+            self._record_refusal(deployment, problem)
         self.applier.metrics.github.labels("passing" if passing else "refused").inc()
         after = min(problem.retry_after, MAX_RETRY_SECONDS) if isinstance(problem, GitHubProblem) else 0.0
         if after:
@@ -191,3 +205,10 @@ class GitHubReconciler:
             event_map.github(name),
             max(after, BACKOFF_FACTOR * backoff(count)) if passing else REFUSED_RETRY_SECONDS,
         )
+
+    def _record_refusal(self, deployment: Deployment, problem: GitHubProblem | CredentialsProblem) -> None:
+        if self.memory.reported_problems.get(deployment.name) == str(problem):
+            return
+        self.memory.reported_problems[deployment.name] = str(problem)
+        note = ObjectEvent("GitHubNotTold", str(problem), True)
+        self.applier.recorder.record(kinds.DEPLOYMENT, deployment.raw, note, datetime.now(UTC))

@@ -15,7 +15,7 @@ from controller.owner import reference
 from controller.pods import env as variables
 from controller.pods import push_secret, security
 from controller.runtime.event_map import COMPONENT_PRUNE
-from crds import names
+from crds import kinds, names
 from crds.objects import Pod, Project
 
 ANNOTATION_PRUNE = f"{names.GROUP}/prune"
@@ -79,7 +79,7 @@ def build(project: Project, removal: ImageRemoval, attempt: int, config: Control
                 names.LABEL_PROJECT: project.name,
             },
             "annotations": {ANNOTATION_PRUNE: json.dumps(summary, separators=(",", ":"), sort_keys=True)},
-            "ownerReferences": [reference(project)],
+            "ownerReferences": [reference(kinds.PROJECT, project)],
         },
         "spec": {
             "restartPolicy": "Never",

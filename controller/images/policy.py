@@ -27,7 +27,7 @@ def expired_deployments(
     """Return the Deployments to delete, lowest order first.
 
     `needed` are named by live Runs. Never the active one, the head's, one with a pending rollback, or
-    an unfinished one. Previews of closed pull requests expire immediately.
+    an unfinished one. Previews of closed pull requests and erased Deployments expire immediately.
     """
     present = [deployment for deployment in deployments if not deployment.deleting]
     ranks = _ranks(present)
@@ -39,16 +39,15 @@ def expired_deployments(
         deletable = [
             deployment
             for deployment in group
-            if (deployment.failed or deployment.phase == "Superseded")
+            if deployment.unused
             and deployment.name != project.active
             and deployment.name not in needed
-            and deployment.activation <= deployment.activation_seen
             and (previews or not head or _commit(deployment) != head)
         ]
         deletable.sort(key=lambda deployment: ranks[deployment.name])
-        closed = [deployment for deployment in deletable if _closed(deployment)]
-        open_ones = [deployment for deployment in deletable if not _closed(deployment)]
-        expired.extend((*closed, *open_ones[: max(0, len(group) - len(closed) - max_count)]))
+        discarded = [deployment for deployment in deletable if _discarded(deployment)]
+        others = [deployment for deployment in deletable if not _discarded(deployment)]
+        expired.extend((*discarded, *others[: max(0, len(group) - len(discarded) - max_count)]))
     return expired
 
 
@@ -64,7 +63,7 @@ def updated_dependencies(
     for deployment in deployments:
         key = deployment.status.get("dependenciesKey")
         built = conditions.find(deployment.conditions, conditions.BUILT) or {}
-        if not key or not deployment.built:
+        if not key or not deployment.image:
             continue
         moment = parse_time(str(built["lastTransitionTime"]))
         day = moment.strftime("%Y-%m-%dT00:00:00Z")
@@ -102,8 +101,8 @@ def unused_dependencies(project: Project, deployments: Iterable[Deployment], now
     ]
 
 
-def _closed(deployment: Deployment) -> bool:
-    return deployment.preview and ANNOTATION_CLOSED in deployment.annotations
+def _discarded(deployment: Deployment) -> bool:
+    return deployment.erased or (deployment.preview and ANNOTATION_CLOSED in deployment.annotations)
 
 
 def _is_unused(day: str, now: datetime) -> bool:

@@ -95,6 +95,12 @@ class ControllerMetrics:
             ("result",),
             registry=self.registry,
         )
+        self.commit_statuses = Counter(
+            "crewyard_commit_status_failures_total",
+            "Failed reports of commit statuses to GitLab, Gitea and Forgejo.",
+            ("result",),
+            registry=self.registry,
+        )
         self.builds = Histogram(
             "crewyard_build_duration_seconds",
             "From a Deployment's creation to its image or failure.",
@@ -133,6 +139,12 @@ class ControllerMetrics:
             registry=self.registry,
             buckets=(0.03, 0.1, 0.3, 1, 3, 10, 30, 100, 300, 1000, 3000, 10000),
         )
+        self.warm_binds = Counter(
+            "crewyard_warm_binds_total",
+            "Waiting pods given to a Run (bound), or found changed or gone at that moment (lost).",
+            ("result",),
+            registry=self.registry,
+        )
         self._init_labels()
         self.queued = Histogram(
             "crewyard_run_queue_seconds",
@@ -157,5 +169,8 @@ class ControllerMetrics:
                 self.invalid_statuses.labels(kind.plural, result)
         for result in ("passing", "refused"):
             self.github.labels(result)
+            self.commit_statuses.labels(result)
+        for result in ("bound", "lost"):
+            self.warm_binds.labels(result)
         for result in ("started", "missed", "queue_full", "refused"):
             self.schedule_ticks.labels(result)

@@ -15,7 +15,7 @@ from controller.images import policy
 from controller.project import activation, coalesce, revision
 from controller.project.coalesce import NO_COALESCING, CoalescingWindow
 from controller.project.phases import phase_patch
-from controller.project.status import conditions_of, limited_condition
+from controller.project.status import budget_condition, conditions_of, limited_condition
 from controller.runtime import event_map
 from controller.runtime.decision import Create, Decision, ObjectEvent, Patch, difference
 from controller.source.observed import ObservedSource
@@ -45,8 +45,12 @@ def decide(
     orders = activation.assign_orders(project, deployments, resolved)
     create = resolved.create if resolved is not None else None
     wait = coalescing.wait(deployments, create, now) if create and resolved and resolved.moved else 0.0
-    limited = limited_condition(lowered, refused_egress)
-    status, events = _status(project, deployments, current, resolved, orders, now, wait > 0, limited)
+    more = [
+        condition
+        for condition in (limited_condition(lowered, refused_egress), budget_condition(project, now))
+        if condition is not None
+    ]
+    status, events = _status(project, deployments, current, resolved, orders, now, wait > 0, more)
     after: list[Patch] = []
     active = status.get("activeDeployment", project.active)
     activated_at = status.get("activatedAt", project.status.get("activatedAt"))
@@ -143,7 +147,7 @@ def _status(
     orders: activation.Orders,
     now: datetime,
     coalescing: bool,
-    limited: Condition | None,
+    more: Sequence[Condition],
 ) -> tuple[dict[str, Any], list[ObjectEvent]]:
     status: dict[str, Any] = {}
     events: list[ObjectEvent] = []
@@ -169,5 +173,5 @@ def _status(
     dependencies = policy.updated_dependencies(project, deployments, now)
     if dependencies is not None:
         status["dependencies"] = dependencies
-    written, notes = conditions_of(project, observed, now, coalescing, limited)
+    written, notes = conditions_of(project, observed, now, coalescing, more)
     return {**status, **written}, [*events, *notes]

@@ -47,7 +47,7 @@ def _policy(project: Project, rules: Sequence[Json]) -> Json:
                 names.LABEL_PART_OF: names.MANAGED_BY,
                 names.LABEL_PROJECT: project.name,
             },
-            "ownerReferences": [reference(project)],
+            "ownerReferences": [reference(kinds.PROJECT, project)],
         },
         "spec": {
             "podSelector": {"matchLabels": selected},

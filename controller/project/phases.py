@@ -35,6 +35,8 @@ def phase_patch(
             str(built.get("message", f"The image is {deployment.image}.")),
         ),
     ]
+    if tested := conditions.find(deployment.conditions, conditions.SMOKE_TESTED):
+        wanted.append(Condition(conditions.SMOKE_TESTED, True, str(tested["reason"]), str(tested["message"])))
     status: dict[str, Any] = {
         "observedGeneration": deployment.generation,
         "phase": str(phase),

@@ -17,7 +17,7 @@ from controller.runtime.decision import Create
 from controller.source.observed import ObservedSource, ObservedSources
 from crds import kinds
 from crds.installation_limits import InstallationLimits
-from crds.limits import lowered_timeouts
+from crds.limits import Plans, lowered_timeouts, lowered_warm_pods
 from crds.objects import Deployment, Object, Project
 
 
@@ -33,6 +33,7 @@ class ProjectReconciler:
     source_key: Callable[[Deployment, Project], str | None] = lambda *_: None
     placements: NodePlacements = field(default_factory=NodePlacements)
     limits: InstallationLimits = field(default_factory=InstallationLimits)
+    plans: Plans = field(default_factory=Plans)
     egress_targets: tuple[EgressTarget, ...] = ()
     """What `run.egress` of Projects may name."""
 
@@ -67,7 +68,11 @@ class ProjectReconciler:
             observed,
             datetime.now(UTC),
             self._coalescing(project, deployments),
-            (*self.placements.notes(project), *lowered_timeouts(project, self.limits)),
+            (
+                *self.placements.notes(project),
+                *lowered_timeouts(project, self.limits),
+                *lowered_warm_pods(project, self.plans, self.limits),
+            ),
             allowed_rules(project, self.egress_targets)[1],
         )
         # Before any await: every head seen from now on follows this one.

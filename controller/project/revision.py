@@ -116,7 +116,7 @@ def _create(project: Project, spec: dict[str, Any], attempt: int, observed: Obse
         "name": git_name(project.uid, spec, attempt),
         "labels": {LABEL_PROJECT: project.name},
         "annotations": {ANNOTATION_POLLED: "true"},
-        "ownerReferences": [reference(project)],
+        "ownerReferences": [reference(kinds.PROJECT, project)],
     }
     if observed.requested_at:
         metadata["annotations"][ANNOTATION_REQUESTED_AT] = observed.requested_at

@@ -3,7 +3,7 @@
 Messages contain no times, so an idle Project is never written to.
 """
 
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 from datetime import datetime
 from typing import Any
 
@@ -13,12 +13,14 @@ from controller.source.observed import ObservedSource
 from crds import conditions
 from crds.conditions import Condition
 from crds.objects import Project
+from crds.runs import budget
 
 NO_SOURCE = "NoSource"
 SUSPENDED = "Suspended"
 RESOLVED = "Resolved"
 ABOVE_CEILING = "AboveCeiling"
 EGRESS_REFUSED = "EgressRefused"
+WARM_POD_FAILED = "WarmPodFailed"
 SKIPPED = "Not built, since newer ones followed: "
 """Stored in status messages and read back after a restart: do not change."""
 
@@ -28,22 +30,29 @@ def conditions_of(
     observed: ObservedSource | None,
     now: datetime,
     coalescing: bool = False,
-    limited: Condition | None = None,
+    more: Sequence[Condition] = (),
 ) -> tuple[dict[str, Any], list[ObjectEvent]]:
     """Return the status fields, and an Event for a new problem; empty before the first poll.
 
-    `coalescing`: the head waits for the end of the coalescing window.
+    `coalescing`: the head waits for the end of the coalescing window. `more`: conditions of other things.
     """
     wanted = _conditions(project, observed, coalescing)
     if wanted is None:
         return {}, []
-    if limited is not None:
-        wanted.append(limited)
+    wanted.extend(more)
+    if (failure := project.status.get("warm")) is not None:
+        wanted.append(_warm_condition(failure))
     old = conditions.find(project.conditions, conditions.READY) or {}
     new = wanted[0]
     notes = []
     if new.status is False and old.get("reason") != new.reason:
         notes.append(ObjectEvent(new.reason, new.message, True))
+    budget_reason = (conditions.find(project.conditions, conditions.BUDGET_EXCEEDED) or {}).get("reason")
+    notes.extend(
+        ObjectEvent(one.reason, one.message, True)
+        for one in more
+        if one.type == conditions.BUDGET_EXCEEDED and one.reason != budget_reason
+    )
     return {
         "observedGeneration": project.generation,
         "conditions": conditions.merge(project.conditions, wanted, project.generation, now),
@@ -67,6 +76,21 @@ def limited_condition(lowered: Sequence[str], refused_egress: Sequence[str]) -> 
         sentences.append(f"{'; '.join(lowered)}. {advice}")
     reason = EGRESS_REFUSED if refused_egress else ABOVE_CEILING
     return Condition(conditions.LIMITED, True, reason, " ".join(sentences))
+
+
+def _warm_condition(failure: Mapping[str, Any]) -> Condition:
+    advice = (
+        "Runs start without a waiting pod; they report an error of the import. Another pod is tried later."
+    )
+    return Condition(conditions.WARM_PODS_FAILING, True, WARM_POD_FAILED, f"{failure['message']} {advice}")
+
+
+def budget_condition(project: Project, now: datetime) -> Condition | None:
+    """Return the condition of a budget that is nearly or wholly used in this month, else None."""
+    problem = budget.month_problem(project, budget.recorded_use(project), now)
+    if problem is None:
+        return None
+    return Condition(conditions.BUDGET_EXCEEDED, problem.exceeded, problem.reason, problem.message)
 
 
 def _conditions(

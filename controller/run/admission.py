@@ -1,9 +1,9 @@
-"""Admission of Runs: the only module that creates run pods; serial per project.
+"""Admission of Runs: the only module that gives pods to Runs; serial per project.
 
 It reads candidates from the cache and the project's live pods from the apiserver (a linearizable
-list, of names if these suffice), and creates a pod for each Run that fits a free slot. It does not
-record the pod: the Run's own reconcile does. Called by `controller.runtime.worker` under the key
-`admission/<project>`.
+list, of names if these suffice). Each Run that fits a free slot gets a pod: a new one, or one that
+waits for a run. It does not record the pod: the Run's own reconcile does. Called by
+`controller.runtime.worker` under the key `admission/<project>`.
 """
 
 import asyncio
@@ -12,6 +12,9 @@ from dataclasses import dataclass
 from datetime import UTC, datetime
 from typing import Any
 
+import structlog
+
+from controller.attestation.verify import ImageVerifier
 from controller.config import ControllerConfig
 from controller.owner import adoption
 from controller.pods.secret_check import find_problem
@@ -19,16 +22,20 @@ from controller.run import pod, pod_ref, quota, resolve, status
 from controller.run.decide import finish
 from controller.run.observe import RunReader
 from controller.run.outcome import failed
+from controller.run.warm import binding
+from controller.run.warm.pod import template
 from controller.runtime import event_map
 from controller.runtime.apply import Applier
 from controller.runtime.decision import Create, Decision, ObjectEvent, difference
 from controller.runtime.errors import Retry
 from crds import kinds, names
+from crds.limits import warm_pods
 from crds.objects import Deployment, Pod, Project, Run
 from crds.reasons import TERMINAL_RUN_PHASES, RunReason
 from crds.secrets.use import pull_references, variables_problem
 from kube import errors
 
+LOG = structlog.get_logger("admission")
 MAX_PARALLEL_WRITES = 8
 REFUSED_RETRY_SECONDS = 5.0
 CONFLICT_RETRY_SECONDS = 0.5
@@ -41,6 +48,7 @@ class AdmissionReconciler:
 
     applier: Applier
     config: ControllerConfig
+    verifier: ImageVerifier | None = None
 
     async def reconcile(self, name: str) -> None:
         """Create pods for the first waiting Runs of a project. Raises `kube.errors`."""
@@ -56,11 +64,19 @@ class AdmissionReconciler:
         refused = await self._secret_problem(project, secret)
         limit = self.config.plans.of(project.plan).concurrent_runs
         admitted = quota.admit([run for run, _ in ready.values()], live, limit)
+        waiting: dict[str, Pod] = {}
+        if refused is None and self.applier.cache.warm_pods(name):
+            waiting = await self._waiting_pods(
+                reader, project, secret, [ready[run.name] for run in admitted.admitted]
+            )
         semaphore = asyncio.Semaphore(MAX_PARALLEL_WRITES)
 
         async def create_pod(run: Run) -> None:
             async with semaphore:
-                await self._create_pod(run, ready[run.name][1], variables, refused)
+                if run.name not in waiting or not await self._bind(
+                    reader, run, ready[run.name][1], waiting[run.name]
+                ):
+                    await self._create_pod(run, ready[run.name][1], variables, refused)
 
         async def record_queued(run: Run, decision: Decision) -> None:
             async with semaphore:
@@ -80,33 +96,80 @@ class AdmissionReconciler:
             *(record_queued(run, decision) for run, decision in changed(datetime.now(UTC))),
             return_exceptions=True,
         )
+        if waiting:
+            self.applier.queues.add(event_map.warm(name))
         for outcome in (*pod_results, *status_results):
             if isinstance(outcome, BaseException):
                 raise outcome
 
     async def _live_pods(self, project: str, ready: Mapping[str, object]) -> quota.LivePods:
         """Count the pods that occupy a slot; list owners only if a pod may belong to a waiting Run."""
+        # A pod that waits for a run has no run's label.
         selector = f"{names.LABEL_PROJECT}={project},{names.LABEL_COMPONENT}={names.COMPONENT_RUN}"
+        selector += f",{names.LABEL_RUN}"
         pod_names = await self.applier.kube.names(kinds.POD, selector, LIVE_POD_FIELDS)
-        if pod_names.isdisjoint(ready):
+        if pod_names.isdisjoint(ready) and not any(one.startswith(names.WARM_PREFIX) for one in pod_names):
             return quota.count_live(pod_names, self._frees_slot)
-        listed_names: list[str] = []
+        runs: list[str] = []
         owners: set[str] = set()
         async for page in self.applier.kube.pages(kinds.POD, selector, LIVE_POD_FIELDS):
             for raw in page.items:
                 # A pod created before a restart is new to its Run.
                 self.applier.handlers.on_change(kinds.POD, raw)
                 pod = Pod(raw)
-                listed_names.append(pod.name)
+                runs.append(pod.run or pod.name)
                 owners |= pod.owner_uids
-        return quota.count_live(listed_names, self._frees_slot, owners)
+        return quota.count_live(runs, self._frees_slot, owners)
+
+    async def _waiting_pods(
+        self,
+        reader: RunReader,
+        project: Project,
+        secret: Mapping[str, Any] | None,
+        runs: list[tuple[Run, resolve.RunReady]],
+    ) -> dict[str, Pod]:
+        """Return the pods that wait for a run and suit the admitted ones, by the Run's name."""
+        active = await reader.deployment(project.active)
+        if (
+            active is None
+            or not active.built
+            or not warm_pods(project, self.config.plans, self.config.limits)
+        ):
+            return {}
+        if await self._unverified_image(resolve.RunReady(project, active)) is not None:
+            return {}
+        source = template(project, active, secret, self.config)
+        pods = map(Pod, self.applier.cache.warm_pods(project.name))
+        return binding.assign(runs, pods, source, datetime.now(UTC), self.config.limits.warm_seconds)
+
+    async def _bind(self, reader: RunReader, run: Run, ready: resolve.RunReady, waiting: Pod) -> bool:
+        """Give a waiting pod to the Run; return False if the Run has none then: it starts cold."""
+        now = datetime.now(UTC)
+        try:
+            try:
+                await self.applier.patch(binding.bind(run, ready, waiting, self.config, now))
+            except errors.KubeConflict:
+                # Mostly the kubelet wrote its status: once more, if it still waits.
+                raw = await self.applier.kube.get(kinds.POD, waiting.name)
+                current = Pod(raw) if raw is not None else None
+                if current is None or not binding.still_waits(current, waiting):
+                    raise
+                await self.applier.patch(binding.bind(run, ready, current, self.config, now))
+        except (errors.KubeConflict, errors.KubeNotFound, errors.KubeForbidden, errors.Invalid) as error:
+            LOG.info("waiting pod not bound", run=run.name, pod=waiting.name, problem=str(error))
+            self.applier.metrics.warm_binds.labels("lost").inc()
+            # Another controller may have given the Run a pod at this moment.
+            return await reader.pod(run, live=True) is not None
+        self.applier.metrics.warm_binds.labels("bound").inc()
+        self.applier.metrics.queued.observe(max(0.0, (now - run.created).total_seconds()))
+        return True
 
     async def _resolve_candidates(
         self, reader: RunReader, project: Project
     ) -> AsyncIterator[tuple[Run, resolve.RunReady]]:
         for run in self._candidates(project.name):
             deployment = await reader.deployment(resolve.target(run, project))
-            resolution = resolve.resolve(run, project, deployment)
+            resolution = resolve.resolve(run, project, deployment, datetime.now(UTC))
             if isinstance(resolution, resolve.RunReady):
                 yield run, resolution
 
@@ -122,8 +185,9 @@ class AdmissionReconciler:
                 yield run
 
     def _has_pod(self, run: Run) -> bool:
-        raw = self.applier.cache.get(kinds.POD, run.name)
-        return pod_ref.pod_uid(run) is not None or (raw is not None and pod_ref.is_pod_of(run, Pod(raw)))
+        if pod_ref.pod_uid(run) is not None:
+            return True
+        return any(pod_ref.is_pod_of(run, Pod(raw)) for raw in self.applier.cache.pods_of_run(run.name))
 
     def _project_of(self, deployment: str | None) -> str | None:
         raw = self.applier.cache.get(kinds.DEPLOYMENT, deployment) if deployment else None
@@ -150,6 +214,9 @@ class AdmissionReconciler:
             return
         if (missing := resolve.missing_variable(ready, variables)) is not None:
             await self._fail(run, missing.reason, missing.message, now)
+            return
+        if (unverified := await self._unverified_image(ready)) is not None:
+            await self._record_refusal(run, "ImageNotVerified", unverified, self.config.timing.unschedulable)
             return
         body = pod.build(run, ready.project, ready.deployment, variables, self.config, now.timestamp())
         timing = self.config.timing
@@ -179,6 +246,11 @@ class AdmissionReconciler:
             )
         else:
             self.applier.metrics.queued.observe(max(0.0, (now - run.created).total_seconds()))
+
+    async def _unverified_image(self, ready: resolve.RunReady) -> str | None:
+        if self.verifier is None:
+            return None
+        return await self.verifier.problem(ready.project, ready.deployment)
 
     async def _fail(self, run: Run, reason: RunReason, message: str, now: datetime) -> None:
         await self._apply(run, finish(run, failed(reason, message), now))

@@ -14,6 +14,7 @@ from controller.config import ControllerConfig
 from controller.run import pod_ref, requeue, resolve, startup, status
 from controller.run.outcome import CANCELED, Outcome, failed, of_pod, of_pod_reason, of_result
 from controller.run.pod import ANNOTATION_ASK, deadline
+from controller.run.warm.binding import waited_seconds
 from controller.runtime import event_map
 from controller.runtime.decision import NOTHING, Decision, Delete, ObjectEvent
 from controller.runtime.workqueue import ReconcileKey
@@ -26,13 +27,22 @@ from crds.times import parse_time
 
 @dataclass(frozen=True)
 class ObservedRun:
-    """Observed state of a Run. `resolution` is None for a Run that has ended or has a pod."""
+    """Observed state of a Run. `resolution` is None for a Run that has ended or has a pod.
+
+    `deleted_pod` is the last seen version of its pod if that is gone.
+    """
 
     run: Run
     project: Project | None
     deployment: Deployment | None
     pod: Pod | None
     resolution: resolve.Resolution | None = None
+    deleted_pod: Pod | None = None
+
+    @property
+    def last_pod(self) -> Pod | None:
+        """The pod, or what is known of it after its deletion."""
+        return self.pod or self.deleted_pod
 
 
 def decide(observed: ObservedRun, now: datetime, config: ControllerConfig) -> Decision:
@@ -49,13 +59,13 @@ def decide(observed: ObservedRun, now: datetime, config: ControllerConfig) -> De
             return Decision(requeue_after=wait)
         # A Run that was never shown as Running has no owner yet.
         adoption = owner.adoption(kinds.RUN, run, observed.project)
-        return replace(finish(run, reported, now, pod=observed.pod), after=adoption)
+        return replace(finish(run, reported, now, pod=observed.last_pod), after=adoption)
     if observed.pod is None and pod_ref.pod_uid(run) is None:
         return _without_pod(observed, now)
-    if observed.pod is not None and requeue.gave_up_waiting(run, observed.pod):
+    if observed.pod is not None and requeue.starts_again(run, observed.pod):
         return requeue.requeue(run, observed.pod, event_map.run(run.name), now)
     if observed.pod is None or observed.pod.finished:
-        return finish(run, of_pod(run, observed.pod), now, pod=observed.pod)
+        return finish(run, of_pod(run, observed.pod), now, pod=observed.last_pod)
     return _with_pod(observed, observed.pod, now, config)
 
 
@@ -142,7 +152,7 @@ def _with_pod(observed: ObservedRun, pod: Pod, now: datetime, config: Controller
             if startup_state.reason == status.STARTING
             else pod_ref.PROBLEM_DELAY_SECONDS
         )
-        wait = delay - (now - pod.created).total_seconds()
+        wait = delay - (now - pod.assigned).total_seconds()
         if run.pod is None and wait > 0:
             # Most Runs are claimed before a client could read the status Starting.
             return Decision(requeue_after=min(wait, startup_state.retry_seconds))
@@ -185,6 +195,8 @@ def _time_left(observed: ObservedRun, now: datetime, config: ControllerConfig) -
     asking = observed.pod.annotations.get(ANNOTATION_ASK) if observed.pod else None
     if asking and asking.isdecimal() and not observed.run.has_asked:
         total = int(total) - int(asking)
+    if observed.pod is not None:
+        total = int(total) - int(waited_seconds(observed.pod))
     deadline_time = claimed + timedelta(seconds=int(total) + config.timing.node_lost_after)
     return (deadline_time - now).total_seconds()
 

@@ -4,6 +4,7 @@ Called by `controller.run.reconcile` and the admission.
 """
 
 from dataclasses import dataclass
+from datetime import UTC, datetime
 from typing import Any
 
 from controller.run import pod_ref, resolve
@@ -38,12 +39,28 @@ class RunReader:
 
     async def pod(self, run: Run, live: bool = False) -> Pod | None:
         """Return the Run's pod; None if it was deleted or not created."""
-        raw = await self._read(kinds.POD, run.name, live)
-        if raw is None:
-            return None
-        if pod_ref.is_pod_of(run, pod := Pod(raw)):
+        pod = None if live else self._cached_pod(run)
+        if pod is not None:
             return pod
-        return None if live else await self.pod(run, live=True)
+        raw = await self._read(kinds.POD, run.name, live=True)
+        if raw is not None and pod_ref.is_pod_of(run, Pod(raw)):
+            return Pod(raw)
+        return await self._bound_pod(run)
+
+    async def _bound_pod(self, run: Run) -> Pod | None:
+        """Return the pod that waited for a run and got this one: it has a name of its own."""
+        if run.pod is not None and run.pod["name"] == run.name:
+            return None
+        selector = f"{names.LABEL_WARM},{names.LABEL_RUN}={run.name}"
+        listed = {
+            pod.name: pod for pod in map(Pod, (await self.applier.kube.list(kinds.POD, selector)).items)
+        }
+        for cached in map(Pod, self.applier.cache.pods_of_run(run.name)):
+            if cached.warm and cached.name not in listed:
+                self.applier.cache.remove(kinds.POD, cached.name)
+        for pod in listed.values():
+            self.applier.cache.put(kinds.POD, pod.raw)
+        return next((pod for pod in listed.values() if pod_ref.is_pod_of(run, pod)), None)
 
     async def env_secret(self, project: str) -> dict[str, Any] | None:
         """Return the Secret with the project's variables."""
@@ -52,8 +69,8 @@ class RunReader:
     async def observe(self, run: Run, live: bool = False) -> ObservedRun:
         """Return the state that a decision about `run` needs. `live` bypasses the cache."""
         if run.ended:
-            raw = self.applier.cache.get(kinds.POD, run.name)
-            pod = Pod(raw) if raw and run.uid in Pod(raw).owner_uids else None
+            pods = map(Pod, self.applier.cache.pods_of_run(run.name))
+            pod = next((pod for pod in pods if run.uid in pod.owner_uids), None)
             return ObservedRun(run, None, None, pod)
         deployment = await self.deployment(run.deployment, live)
         project = await self.project(run.project or (deployment.project if deployment else None), live)
@@ -63,42 +80,34 @@ class RunReader:
         if run.result is not None:
             # The final status records fields of the pod, unless they are recorded already.
             pod = self._cached_pod(run) or (await self.pod(run) if run.pod is None else None)
-            return ObservedRun(run, project, deployment, pod)
+            return ObservedRun(run, project, deployment, pod, deleted_pod=self._deleted_pod(run))
         read = has_pod or run.cancel or live
         pod = await self.pod(run, live) if read else self._cached_pod(run)
-        if pod is None and has_pod:
-            pod = self._deleted_pod(run)
+        deleted = self._deleted_pod(run) if pod is None else None
+        if deleted is not None:
+            pod = _as_failed(deleted)
         resolution = None
         if pod is None and not has_pod:
             resolution = await self._resolve(run, project, deployment)
-        return ObservedRun(run, project, deployment, pod, resolution)
+        return ObservedRun(run, project, deployment, pod, resolution, deleted)
 
     async def _resolve(
         self, run: Run, project: Project | None, deployment: Deployment | None
     ) -> resolve.Resolution:
-        resolution = resolve.resolve(run, project, deployment)
+        resolution = resolve.resolve(run, project, deployment, datetime.now(UTC))
         if isinstance(resolution, resolve.RunReady) and resolve.needs_variables(resolution):
             variables = resolve.variable_names(await self.env_secret(resolution.project.name))
             return resolve.missing_variable(resolution, variables) or resolution
         return resolution
 
     def _deleted_pod(self, run: Run) -> Pod | None:
-        """Return a deleted pod as failed if its last seen version states why.
-
-        The cluster marks a pod of a lost node as failed and deletes it in the same moment.
-        """
+        """Return the last seen version of the Run's deleted pod."""
         raw = self.applier.cache.deleted_pod(pod_ref.pod_uid(run) or "")
-        pod = Pod(raw) if raw else None
-        if pod is None or pod.finished:
-            return pod
-        if of_pod_reason(pod) is None:
-            return None
-        return Pod({**pod.raw, "status": {**pod.status, "phase": "Failed"}})
+        return Pod(raw) if raw is not None else None
 
     def _cached_pod(self, run: Run) -> Pod | None:
-        raw = self.applier.cache.get(kinds.POD, run.name)
-        pod = Pod(raw) if raw else None
-        return pod if pod is not None and pod_ref.is_pod_of(run, pod) else None
+        pods = map(Pod, self.applier.cache.pods_of_run(run.name))
+        return next((pod for pod in pods if pod_ref.is_pod_of(run, pod)), None)
 
     async def _read(self, kind: Kind, name: str, live: bool) -> dict[str, object] | None:
         cached = None if live else self.applier.cache.get(kind, name)
@@ -110,3 +119,15 @@ class RunReader:
             return None
         self.applier.cache.put(kind, current)
         return current
+
+
+def _as_failed(deleted: Pod) -> Pod | None:
+    """Return a deleted pod as failed if its last seen version states why.
+
+    The cluster marks a pod of a lost node as failed and deletes it in the same moment.
+    """
+    if deleted.finished:
+        return deleted
+    if of_pod_reason(deleted) is None:
+        return None
+    return Pod({**deleted.raw, "status": {**deleted.status, "phase": "Failed"}})

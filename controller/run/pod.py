@@ -1,16 +1,18 @@
 """Pod of a Run. Pure: equal arguments give equal pods.
 
 One container and no volume: a pod with any volume starts 0.3 s later. Called by
-the admission.
+the admission and for pods that are started before their run.
 """
 
+from collections.abc import Mapping, Sequence
 from typing import Any
 
 from controller.config import ControllerConfig
+from controller.owner import controller_reference
 from controller.pods import security
 from controller.pods.placement import merge_resources
 from controller.run.outcome import CONTAINER
-from crds import names, pod_tokens
+from crds import kinds, names, pod_tokens
 from crds.limits import FLUSH_SECONDS, GRACE_SECONDS, ask_timeout, run_timeout
 from crds.objects import Deployment, Project, Run
 
@@ -59,24 +61,44 @@ def build(
     `variables` are the keys of the project's Secret, which override the Project's plain
     variables; `now` in epoch seconds dates the token.
     """
+    seconds = deadline(run, deployment, project, config) + ask_timeout(project, config.limits)
+    expires = int(now) + config.timing.unschedulable + seconds + TOKEN_SLACK_SECONDS
+    token = pod_tokens.mint(config.token_key, "run", config.namespace, run.name, run.uid, expires)
+    env = [
+        {"name": "CREWYARD_RUN", "value": run.name},
+        {"name": "CREWYARD_RUN_UID", "value": run.uid},
+        {"name": "CREWYARD_TOKEN", "value": token},
+    ]
+    body = template(project, deployment, variables, config, env)
+    body["metadata"] |= {
+        "name": run.name,
+        "labels": labels(run, project.name, deployment.name),
+        "ownerReferences": [controller_reference(kinds.RUN, run)],
+    }
+    body["spec"]["activeDeadlineSeconds"] = seconds
+    return body
+
+
+def template(
+    project: Project,
+    deployment: Deployment,
+    variables: frozenset[str],
+    config: ControllerConfig,
+    env: Sequence[Mapping[str, Any]],
+) -> dict[str, Any]:
+    """Return what all pods of a deployment's runs have in common, with `env` in addition."""
     extra, _ = config.placements.pod_fields(project)
     place = config.placements.for_run(project.plan)
     size = merge_resources(place.resources, config.placements.run_resources(project)[0])
-    asking = ask_timeout(project, config.limits)
-    seconds = deadline(run, deployment, project, config) + asking
-    expires = int(now) + config.timing.unschedulable + seconds + TOKEN_SLACK_SECONDS
-    token = pod_tokens.mint(config.token_key, "run", config.namespace, run.name, run.uid, expires)
     plain = [
         {"name": entry["name"], "value": entry["value"]}
         for entry in extra.get("env") or ()
         if entry["name"] not in variables
     ]
-    env = [
+    whole_env = [
         *plain,
         {"name": "CREWYARD_INTERNAL_URL", "value": config.internal_url},
-        {"name": "CREWYARD_RUN", "value": run.name},
-        {"name": "CREWYARD_RUN_UID", "value": run.uid},
-        {"name": "CREWYARD_TOKEN", "value": token},
+        *env,
         {"name": "CREWYARD_POD_UID", "valueFrom": {"fieldRef": {"fieldPath": "metadata.uid"}}},
         {"name": "CREWYARD_START_TIMEOUT", "value": str(config.timing.start_timeout)},
         # In bytes, computed by the kubelet.
@@ -88,21 +110,20 @@ def build(
     ]
     if variables:
         # The runner redacts the values of these variables in the crew's output.
-        env.append({"name": "CREWYARD_SECRETS", "value": ",".join(sorted(variables))})
+        whole_env.append({"name": "CREWYARD_SECRETS", "value": ",".join(sorted(variables))})
     container = {
         "name": CONTAINER,
         "image": deployment.image,
         "imagePullPolicy": "IfNotPresent",
         "command": list(COMMAND),
         "workingDir": "/app",
-        "env": env,
+        "env": whole_env,
         "envFrom": [{"secretRef": {"name": names.env_secret(project.name), "optional": True}}],
         "resources": security.resources(size, REQUESTS, LIMITS),
         "securityContext": security.restricted_container(),
     }
     spec: dict[str, Any] = {
         "restartPolicy": "Never",
-        "activeDeadlineSeconds": seconds,
         "terminationGracePeriodSeconds": GRACE_SECONDS + FLUSH_SECONDS,
         "automountServiceAccountToken": False,
         "enableServiceLinks": False,
@@ -110,27 +131,8 @@ def build(
         "containers": [container],
         **place.spec(extra),
     }
-    return {
-        "metadata": {
-            "name": run.name,
-            "labels": labels(run, project.name, deployment.name),
-            "annotations": {
-                "kubectl.kubernetes.io/default-container": CONTAINER,
-                ANNOTATION_ASK: str(asking),
-            },
-            "ownerReferences": [owner_reference(run)],
-        },
-        "spec": spec,
+    annotations = {
+        "kubectl.kubernetes.io/default-container": CONTAINER,
+        ANNOTATION_ASK: str(ask_timeout(project, config.limits)),
     }
-
-
-def owner_reference(run: Run) -> dict[str, Any]:
-    """Return the owner reference that deletes the pod with its Run."""
-    return {
-        "apiVersion": names.API_VERSION,
-        "kind": "Run",
-        "name": run.name,
-        "uid": run.uid,
-        "controller": True,
-        "blockOwnerDeletion": False,
-    }
+    return {"metadata": {"annotations": annotations}, "spec": spec}

@@ -38,7 +38,7 @@ def status_fields(run: Run, pod: Pod | None) -> Mapping[str, Any]:
     fields: dict[str, Any] = {}
     known_uid = pod_uid(run)
     if run.pod is None and (known_uid or pod is not None):
-        fields["pod"] = {"name": run.name, "uid": known_uid or (pod.uid if pod else "")}
+        fields["pod"] = {"name": pod.name if pod else run.name, "uid": known_uid or (pod.uid if pod else "")}
     if pod is not None:
         # The pod's labels count, even if another deployment has become active since.
         for field, label in (("project", names.LABEL_PROJECT), ("deployment", names.LABEL_DEPLOYMENT)):

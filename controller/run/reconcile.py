@@ -6,7 +6,7 @@ from datetime import UTC, datetime
 from controller.config import ControllerConfig
 from controller.run.decide import ObservedRun, decide
 from controller.run.observe import RunReader
-from controller.run.requeue import gave_up_waiting
+from controller.run.requeue import starts_again
 from controller.runtime import event_map
 from controller.runtime.apply import Applier
 from controller.runtime.decision import Decision
@@ -30,9 +30,7 @@ class RunReconciler:
             return
         observed = await reader.observe(run)
         decision = decide(observed, datetime.now(UTC), self.config)
-        if (_is_final(decision) and observed.run.result is None) or gave_up_waiting(
-            observed.run, observed.pod
-        ):
+        if (_is_final(decision) and observed.run.result is None) or starts_again(observed.run, observed.pod):
             # The cache may lag: an outcome without a reported result is decided on the current state of etcd.
             current = await reader.run(name, live=True)
             if current is None:

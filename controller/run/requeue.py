@@ -1,9 +1,12 @@
-"""Requeue of a Run whose pod waited for a free run slot until its start timeout. Pure.
+"""Requeue of a Run whose pod ended before it claimed the run. Pure.
 
 The API counts slots too, in the transaction of the claim. It may allow fewer than the controller:
-a plan was lowered after the pods were created, or the two have different plans for a moment. No pod
+a plan was lowered after the pods were created, or the two have different plans for a moment. And the
+cluster takes pods away: a node is drained or lost, or a pod of higher priority needs the room. No pod
 had the run then, so nothing has failed: the pod is deleted and the Run gets another one in its turn.
-Called by `controller.run.decide` and `reconcile`.
+Likewise for a warm pod, mostly one whose import of the entrypoint failed: the next pod reports that.
+A claim that is still on its way makes the next pod end without starting the crew. Called by
+`controller.run.decide` and `reconcile`.
 """
 
 from datetime import datetime
@@ -12,7 +15,7 @@ from controller.run import status
 from controller.run.outcome import CONTAINER, EXIT_UNAVAILABLE, termination_message
 from controller.runtime.decision import Decision, Delete, ObjectEvent
 from controller.runtime.workqueue import ReconcileKey
-from crds import kinds
+from crds import conditions, kinds
 from crds.objects import Pod, Run
 
 POD_GONE_RETRY_SECONDS = 1.0
@@ -21,14 +24,43 @@ WAITED = "the facade let this run wait for a place"
 """Last termination message of every released runner; the exit code is that of an unavailable API."""
 
 
-def gave_up_waiting(run: Run, pod: Pod | None) -> bool:
-    """Return whether the pod ended unclaimed because no run slot was free."""
+TAKEN_WITHIN_SECONDS = 3600.0
+"""A pod created later than this after its Run is not replaced when the cluster takes it away."""
+# Not TerminationByKubelet: where a node lacks memory or disk, another pod could meet the same again.
+_TAKEN = (
+    "EvictionByEvictionAPI",
+    "PreemptionByScheduler",
+    "DeletionByTaintManager",
+    "DeletionByPodGC",
+)
+"""Reasons of the pod condition DisruptionTarget after which a Run without a claim gets another pod."""
+
+
+def starts_again(run: Run, pod: Pod | None) -> bool:
+    """Return whether the pod ended unclaimed: it was warm, had no run slot, or the cluster took it away."""
     if pod is None or not pod.finished or run.claim is not None or run.result is not None:
         return False
+    if run.cancel or run.ended:
+        return False
+    if pod.warm:
+        return True
+    if _taken(pod) is not None:
+        return (pod.created - run.created).total_seconds() < TAKEN_WITHIN_SECONDS
+    return _waited(pod)
+
+
+def _waited(pod: Pod) -> bool:
     terminated = pod.terminated(CONTAINER) or {}
-    if run.cancel or run.ended or terminated.get("exitCode") != EXIT_UNAVAILABLE:
+    if terminated.get("exitCode") != EXIT_UNAVAILABLE:
         return False
     return WAITED in str(termination_message(terminated).get("message") or "")
+
+
+def _taken(pod: Pod) -> str | None:
+    disruption = conditions.find(pod.conditions, "DisruptionTarget") or {}
+    if disruption.get("status") != "True" or disruption.get("reason") not in _TAKEN:
+        return None
+    return str(disruption.get("message") or disruption["reason"])
 
 
 def requeue(run: Run, pod: Pod, key: ReconcileKey, now: datetime) -> Decision:
@@ -37,7 +69,15 @@ def requeue(run: Run, pod: Pod, key: ReconcileKey, now: datetime) -> Decision:
     In this order, since a recorded pod that is gone counts as lost.
     """
     if run.pod is not None:
-        message = "Pod gave up waiting for a free run slot; the run is queued again."
+        taken = _taken(pod)
+        cause = (
+            f"ended before its crew started ({taken})"
+            if taken is not None
+            else "ended before it claimed the run"
+            if pod.warm
+            else "gave up waiting for a free run slot"
+        )
+        message = f"Pod {cause}; the run is queued again."
         note = ObjectEvent("GivenBack", message)
         return Decision(status=status.requeued(run, message, now), events=(note,), enqueue=(key,))
     return Decision(delete=(Delete(kinds.POD, pod.name, pod.uid, 0),), requeue_after=POD_GONE_RETRY_SECONDS)

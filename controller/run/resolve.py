@@ -5,12 +5,14 @@ Called by `controller.run.observe` for each Run without a pod, and by the admiss
 
 from collections.abc import Mapping
 from dataclasses import dataclass
+from datetime import datetime
 from typing import Any
 
 from crds import entrypoints
-from crds.names import env_secret
+from crds.names import env_secret, smoke_run
 from crds.objects import Deployment, Project, Run
 from crds.reasons import RunReason
+from crds.runs import budget
 
 MAX_NAMED_VARIABLES = 8
 """Maximum number of missing variables named in a message."""
@@ -53,7 +55,7 @@ def target(run: Run, project: Project | None) -> str | None:
     return run.deployment or (project.active if project else None)
 
 
-def resolve(run: Run, project: Project | None, deployment: Deployment | None) -> Resolution:
+def resolve(run: Run, project: Project | None, deployment: Deployment | None, now: datetime) -> Resolution:
     """Resolve a Run without a pod; `deployment` is the one that `target` names."""
     deployment_name = run.deployment
     project_name = run.spec.get("project")
@@ -87,14 +89,22 @@ def resolve(run: Run, project: Project | None, deployment: Deployment | None) ->
             f"deployment {deployment.name} failed ({error.get('reason', 'unknown')}): "
             f"{error.get('message', 'see its status')}",
         )
-    if not deployment.built:
+    if not deployment.built and not _is_smoke_run(run, deployment):
         return RunWaiting(f"deployment {deployment.name} is still being built", project, deployment)
     if problem := entrypoints.problem(run.spec.get("entrypoint"), deployment.plan):
         return RunRefused(
             RunReason.ENTRYPOINT_NOT_FOUND,
             f"deployment {deployment.name} {problem}; create a new Run with one of those in spec.entrypoint",
         )
+    problem_of_budget = budget.month_problem(project, budget.recorded_use(project), now)
+    if problem_of_budget is not None and problem_of_budget.exceeded:
+        return RunRefused(RunReason.BUDGET_EXCEEDED, problem_of_budget.message)
     return RunReady(project, deployment)
+
+
+def _is_smoke_run(run: Run, deployment: Deployment) -> bool:
+    """Return whether it is the run that the Deployment must pass before it counts as built."""
+    return deployment.awaits_smoke_run and run.name == smoke_run(deployment.uid)
 
 
 def variable_names(secret: Mapping[str, Any] | None) -> frozenset[str]:

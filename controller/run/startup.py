@@ -33,7 +33,8 @@ def check(pod: Pod, now: datetime, timing: Timing) -> StartupState:
     scheduled = conditions.find(pod.conditions, "PodScheduled") or {}
     if scheduled.get("status") != "True":
         return _unscheduled(pod, str(scheduled.get("message") or ""), now, timing)
-    since = parse_time(scheduled["lastTransitionTime"])
+    # A pod that waited for a run was scheduled before it got this one.
+    since = pod.bound_at or parse_time(scheduled["lastTransitionTime"])
     state = next((c.get("state") or {} for c in pod.containers if c.get("name") == CONTAINER), {})
     waiting = state.get("waiting") or {}
     reason, message = str(waiting.get("reason") or ""), str(waiting.get("message") or "")
@@ -47,7 +48,7 @@ def check(pod: Pod, now: datetime, timing: Timing) -> StartupState:
     limit = timing.start_timeout
     if "running" in state:
         # The runner counts from its own start, after the image pull.
-        since = _running_since(state["running"]) or since
+        since = pod.bound_at or _running_since(state["running"]) or since
         limit += RUNNING_MARGIN_SECONDS
     why = f" ({reason}: {message})" if message else ""
     outcome = failed(

@@ -71,9 +71,11 @@ class Applier:
         return created
 
     async def delete(self, child: Delete) -> None:
-        """Delete a child; ignore one that is gone or was replaced."""
+        """Delete a child; ignore one that is gone, was replaced, or is not as the Decision saw it."""
         try:
-            await self.kube.delete(child.kind, child.name, child.uid, grace_seconds=child.grace_seconds)
+            await self.kube.delete(
+                child.kind, child.name, child.uid, child.resource_version, child.grace_seconds
+            )
             self.metrics.writes.labels(child.kind.plural, "delete").inc()
         except errors.KubeConflict:
             return

@@ -11,8 +11,9 @@ from collections.abc import Iterator, Mapping
 from typing import Any
 
 from controller.runtime.transform import transform
-from crds import kinds
+from crds import kinds, names
 from crds.kinds import Kind
+from crds.objects import Pod
 
 MAX_DELETED_PODS = 500
 
@@ -31,6 +32,9 @@ class ObjectCache:
         }
         self._deleted_pods: OrderedDict[str, dict[str, Any]] = OrderedDict()
         self._changes: Counter[str] = Counter()
+        self._warm_pods: dict[str, dict[str, Any]] = {}
+        self._bound_pods: dict[str, dict[str, None]] = {}
+        """Names of waiting pods that got a run, by its name."""
 
     def put(self, kind: Kind, obj: Mapping[str, Any]) -> bool:
         """Store a version of an object; return False if this or a newer version is cached."""
@@ -38,7 +42,10 @@ class ObjectCache:
         before = table.get(obj["metadata"]["name"])
         if before is not None and resource_version(before) >= resource_version(obj):
             return False
-        table[obj["metadata"]["name"]] = transform(kind, obj)
+        small = table[obj["metadata"]["name"]] = transform(kind, obj)
+        if kind == kinds.POD:
+            self._remove_warm(obj["metadata"]["name"])
+            self._add_warm(small)
         self._changes[kind.plural] += 1
         return True
 
@@ -50,10 +57,26 @@ class ObjectCache:
         del self._objects[kind.plural][name]
         self._changes[kind.plural] += 1
         if kind == kinds.POD:
+            self._remove_warm(name)
             self._deleted_pods[str(before["metadata"].get("uid"))] = before
             while len(self._deleted_pods) > MAX_DELETED_PODS:
                 self._deleted_pods.popitem(last=False)
         return True
+
+    def _add_warm(self, raw: dict[str, Any]) -> None:
+        pod = Pod(raw)
+        if pod.warm:
+            self._warm_pods[pod.name] = raw
+            if pod.run is not None:
+                self._bound_pods.setdefault(pod.run, {})[pod.name] = None
+
+    def _remove_warm(self, name: str) -> None:
+        before = self._warm_pods.pop(name, None)
+        run = Pod(before).run if before is not None else None
+        if run is not None:
+            del self._bound_pods[run][name]
+            if not self._bound_pods[run]:
+                del self._bound_pods[run]
 
     def deleted_pod(self, uid: str) -> dict[str, Any] | None:
         """Return the last seen version of a recently deleted pod, or None."""
@@ -62,6 +85,20 @@ class ObjectCache:
     def get(self, kind: Kind, name: str) -> dict[str, Any] | None:
         """Return the newest seen version, or None."""
         return self._objects[kind.plural].get(name)
+
+    def pods_of_run(self, name: str) -> list[dict[str, Any]]:
+        """Return the pods of that name and those bound to a Run of that name, unfinished ones first.
+
+        The caller compares owners: an older Run may have had the name.
+        """
+        named = self._objects[kinds.POD.plural].get(name)
+        bound = [self._warm_pods[pod] for pod in self._bound_pods.get(name, ())]
+        return sorted([*([named] if named else ()), *bound], key=lambda pod: Pod(pod).finished)
+
+    def warm_pods(self, project: str | None = None) -> list[dict[str, Any]]:
+        """Return the pods of a project, or of all, that were started before their run; some have one now."""
+        pods = list(self._warm_pods.values())
+        return [pod for pod in pods if project in (None, Pod(pod).labels.get(names.LABEL_PROJECT))]
 
     def all(self, kind: Kind) -> Iterator[dict[str, Any]]:
         """Return a snapshot of all objects of a kind."""

@@ -36,13 +36,17 @@ class Create:
 
 @dataclass(frozen=True)
 class Delete:
-    """Object to delete if its uid still matches; `events` are recorded after the delete call."""
+    """Object to delete if its uid still matches, and its resourceVersion if one is given.
+
+    `events` are recorded after the delete call.
+    """
 
     kind: Kind
     name: str
     uid: str
     grace_seconds: int | None = None
     events: tuple[ObjectEvent, ...] = ()
+    resource_version: str | None = None
 
 
 @dataclass(frozen=True)

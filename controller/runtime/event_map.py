@@ -15,6 +15,12 @@ SOURCE = "sources"
 """Key kind: poll the git repository of a Project."""
 GITHUB = "github"
 """Key kind: report a Deployment to GitHub."""
+WARM = "warm"
+"""Key kind: keep pods of a Project waiting for runs."""
+ATTESTATION = "attestations"
+"""Key kind: attest the image of a Deployment."""
+COMMIT_STATUS = "commit-statuses"
+"""Key kind: report the commit status of a Deployment to GitLab, Gitea or Forgejo."""
 SCHEDULES = "schedules"
 """Key kind: start the due Runs of a Project's schedules."""
 
@@ -52,9 +58,30 @@ def schedules(name: str) -> ReconcileKey:
     return ReconcileKey(SCHEDULES, name)
 
 
+def warm(name: str) -> ReconcileKey:
+    """Return the key of a Project's waiting pods."""
+    return ReconcileKey(WARM, name)
+
+
 def github(name: str) -> ReconcileKey:
     """Return the key of a Deployment's GitHub report."""
     return ReconcileKey(GITHUB, name)
+
+
+def attestation(name: str) -> ReconcileKey:
+    """Return the key of a Deployment's attestation."""
+    return ReconcileKey(ATTESTATION, name)
+
+
+def lacks_attestation(build: Deployment) -> bool:
+    """Return whether a Deployment has an image that is not recorded as attested."""
+    image, attested = build.image, build.annotations.get(names.ANNOTATION_ATTESTED)
+    return bool(image) and not build.deleting and str(image).partition("@")[2] != attested
+
+
+def commit_status(name: str) -> ReconcileKey:
+    """Return the key of a Deployment's commit status."""
+    return ReconcileKey(COMMIT_STATUS, name)
 
 
 def waiting_runs(
@@ -95,6 +122,10 @@ def keys_of(
         owner = cache.get(kinds.PROJECT, build.project)
         if owner is not None and "github" in Project(owner).spec:
             yield github(build.name)
+        if owner is not None and "commitStatus" in Project(owner).spec:
+            yield commit_status(build.name)
+        if lacks_attestation(build):
+            yield attestation(build.name)
         yield from waiting_runs(cache, deployment=build.name)
     elif kind == kinds.PROJECT:
         view = Project(obj)
@@ -102,10 +133,14 @@ def keys_of(
         yield source(view.name)
         if view.spec.get("schedules") or view.status.get("schedules"):
             yield schedules(view.name)
+        if (view.spec.get("run") or {}).get("warm") or cache.warm_pods(view.name):
+            yield warm(view.name)
         yield from unbuilt(cache, view.name)
         yield from waiting_runs(cache, project=view.name)
         if "github" in view.spec:
             yield from (github(build.name) for build in deployments_of(cache, view.name))
+        if "commitStatus" in view.spec:
+            yield from (commit_status(build.name) for build in deployments_of(cache, view.name))
 
 
 def is_schedule_record(before: Mapping[str, Any] | None, after: Mapping[str, Any]) -> bool:
@@ -131,6 +166,8 @@ def _run_keys(view: Run, deleted: bool) -> Iterator[ReconcileKey]:
     yield run(view.name)
     if names.LABEL_SCHEDULE in view.labels and view.project and (view.ended or deleted):
         yield schedules(view.project)
+    if names.LABEL_SMOKE in view.labels and view.deployment and (view.ended or deleted):
+        yield deployment(view.deployment)
     if (view.ended or view.result is not None) and view.project:
         yield admission(view.project)
 
@@ -141,6 +178,8 @@ def _pod_keys(pod: Pod, deleted: bool) -> Iterator[ReconcileKey]:
         # Only the pod may reveal the freed slot: its Run may be deleted too.
         if (deleted or pod.finished or pod.deleting) and names.LABEL_PROJECT in pod.labels:
             yield admission(pod.labels[names.LABEL_PROJECT])
+    elif pod.warm:
+        yield warm(pod.labels.get(names.LABEL_PROJECT, ""))
     elif pod.labels.get(names.LABEL_COMPONENT) == COMPONENT_PRUNE and names.LABEL_PROJECT in pod.labels:
         yield project(pod.labels[names.LABEL_PROJECT])
     elif names.LABEL_DEPLOYMENT in pod.labels:

@@ -1,11 +1,11 @@
-"""Three work queues behind one `add`: git polling, GitHub reports and all other kinds.
+"""Work queues behind one `add`: git polling, GitHub reports, attestations and all other kinds.
 
-A slow repository or GitHub never delays a run. Called by the event handlers and the reconcilers.
+A slow repository, GitHub or registry never delays a run. Called by the event handlers and the reconcilers.
 """
 
 from collections.abc import Callable
 
-from controller.runtime.event_map import GITHUB, SOURCE
+from controller.runtime.event_map import ATTESTATION, COMMIT_STATUS, GITHUB, SOURCE
 from controller.runtime.workqueue import ReconcileKey, WorkQueue
 
 
@@ -16,6 +16,7 @@ class Queues:
         self.main = WorkQueue(clock)
         self.sources = WorkQueue(clock)
         self.reports = WorkQueue(clock)
+        self.attestations = WorkQueue(clock)
 
     def add(self, key: ReconcileKey, after: float = 0.0) -> None:
         """Enqueue `key` now or in `after` seconds."""
@@ -26,4 +27,9 @@ class Queues:
         self._queue(key).remove(key)
 
     def _queue(self, key: ReconcileKey) -> WorkQueue:
-        return {SOURCE: self.sources, GITHUB: self.reports}.get(key.plural, self.main)
+        return {
+            SOURCE: self.sources,
+            GITHUB: self.reports,
+            COMMIT_STATUS: self.reports,
+            ATTESTATION: self.attestations,
+        }.get(key.plural, self.main)

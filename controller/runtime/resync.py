@@ -125,10 +125,10 @@ class Resync:
         """Evict ended Runs without a live pod, and finished pods whose Run is not cached."""
         for obj in self._cache.all(kinds.RUN):
             run = Run(obj)
-            pod = self._cache.get(kinds.POD, run.name)
-            if run.ended and (pod is None or Pod(pod).finished):
+            pods = self._cache.pods_of_run(run.name) if run.ended else []
+            if run.ended and all(Pod(pod).finished for pod in pods):
                 self._cache.remove(kinds.RUN, run.name)
         for obj in self._cache.all(kinds.POD):
             pod_view = Pod(obj)
-            if pod_view.finished and self._cache.get(kinds.RUN, pod_view.name) is None:
+            if pod_view.finished and self._cache.get(kinds.RUN, pod_view.run or pod_view.name) is None:
                 self._cache.remove(kinds.POD, pod_view.name)

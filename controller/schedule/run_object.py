@@ -10,7 +10,7 @@ from datetime import datetime
 from typing import Any
 
 from controller.owner import reference
-from crds import names
+from crds import kinds, names
 from crds.objects import Project
 from crds.schedules.schedule import Schedule
 from crds.times import format_second
@@ -36,12 +36,13 @@ def run_object(project: Project, schedule: Schedule, tick: datetime) -> dict[str
         "metadata": {
             "name": run_name(project.uid, schedule.name, tick),
             "labels": {
+                **schedule.labels,
                 names.LABEL_PROJECT: project.name,
                 names.LABEL_SCHEDULE: schedule.name,
                 names.LABEL_MANAGED_BY: names.MANAGED_BY,
             },
             "annotations": {names.ANNOTATION_SCHEDULED_AT: format_second(tick)},
-            "ownerReferences": [reference(project)],
+            "ownerReferences": [reference(kinds.PROJECT, project)],
         },
         "spec": spec,
     }

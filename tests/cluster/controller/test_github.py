@@ -12,9 +12,13 @@ from controller.github import reconcile
 from crds import kinds
 from crds.names import ANNOTATION_CLOSED, ANNOTATION_GITHUB
 from tests.cluster.controller.conftest import ControllerTestbed, controller, settings
-from tests.testbed.github_server import APP, INSTALLATION, REPOSITORY, TOKEN, github_server
+from tests.testbed.github_server import APP, INSTALLATION, LOGIN, REPOSITORY, TOKEN, github_server
 
 SHA, OTHER = "a" * 40, "b" * 40
+
+
+def commit(sha):
+    return {"git": {"url": f"https://github.com/{REPOSITORY}.git", "commit": sha}}
 
 
 @pytest.fixture
@@ -42,8 +46,8 @@ async def secret(testbed, **data):
         await testbed.kube.create(kinds.SECRET, body)
 
 
-async def project(testbed):
-    return await testbed.project(github={"repository": REPOSITORY, "secretRef": {"name": "github"}})
+async def project(testbed, **github):
+    return await testbed.project(github={"repository": REPOSITORY, "secretRef": {"name": "github"}, **github})
 
 
 async def until(holds, seconds=90):
@@ -63,7 +67,7 @@ async def wait_reported(testbed, name, state):
 async def test_deployment_is_reported_from_start_to_end(testbed, github):
     await secret(testbed, token=TOKEN)
     await project(testbed)
-    await testbed.deployment("dep-a", gitSha=SHA)
+    await testbed.deployment("dep-a", source=commit(SHA))
     await testbed.wait_active("dep-a")
     await wait_reported(testbed, "dep-a", "success")
     assert github.states(SHA)[-1] == "success"
@@ -75,7 +79,7 @@ async def test_deployment_is_reported_from_start_to_end(testbed, github):
     assert (made["environment"], made["auto_merge"], made["required_contexts"]) == ("demo", False, [])
     assert made["states"][-1] == "success"
 
-    await testbed.deployment("dep-b", gitSha=OTHER)
+    await testbed.deployment("dep-b", source=commit(OTHER))
     await testbed.wait_active("dep-b")
     await wait_reported(testbed, "dep-b", "success")
     await wait_reported(testbed, "dep-a", "inactive")
@@ -116,7 +120,7 @@ async def test_app_uses_an_installation_token(testbed, github):
         testbed, githubAppID=APP, githubAppInstallationID=INSTALLATION, githubAppPrivateKey=pem.decode()
     )
     await project(testbed)
-    await testbed.deployment("dep-a", gitSha=SHA)
+    await testbed.deployment("dep-a", source=commit(SHA))
     await wait_reported(testbed, "dep-a", "success")
     assert github.tokens_issued == 1
 
@@ -125,7 +129,7 @@ async def test_github_outage_only_delays_reports(testbed, github):
     await secret(testbed, token=TOKEN)
     github.failures = [502] * 6
     await project(testbed)
-    await testbed.deployment("dep-a", gitSha=SHA)
+    await testbed.deployment("dep-a", source=commit(SHA))
     await testbed.wait_active("dep-a")
     await wait_reported(testbed, "dep-a", "success")
     assert len(github.deployments) == 1
@@ -138,7 +142,7 @@ async def not_told_events(testbed):
 async def test_wrong_token_is_reported_once_and_retried(testbed, github):
     await secret(testbed, token="wrong")
     await project(testbed)
-    await testbed.deployment("dep-a", gitSha=SHA)
+    await testbed.deployment("dep-a", source=commit(SHA))
     await testbed.wait_active("dep-a")
     await until(lambda: github.request_count > 4)
     async with asyncio.timeout(60):
@@ -155,7 +159,7 @@ async def test_wrong_token_is_reported_once_and_retried(testbed, github):
 async def test_nothing_is_reported_twice_after_a_restart(testbed, kube, github):
     await secret(testbed, token=TOKEN)
     await project(testbed)
-    await testbed.deployment("dep-a", gitSha=SHA)
+    await testbed.deployment("dep-a", source=commit(SHA))
     await testbed.wait_active("dep-a")
     await wait_reported(testbed, "dep-a", "success")
     before = (len(github.statuses), len(github.deployments))
@@ -168,7 +172,7 @@ async def test_nothing_is_reported_twice_after_a_restart(testbed, kube, github):
 async def test_preview_closes_with_its_pull_request(testbed, github):
     await secret(testbed, token=TOKEN)
     await project(testbed)
-    await testbed.deployment("dep-a", gitSha=SHA, preview={"pullRequest": 7})
+    await testbed.deployment("dep-a", source=commit(SHA), preview={"pullRequest": 7})
     await wait_reported(testbed, "dep-a", "success")
     assert github.deployments[0]["environment"] == "demo/pull-7"
     await asyncio.sleep(0.5)
@@ -181,10 +185,44 @@ async def test_preview_closes_with_its_pull_request(testbed, github):
     await until(lambda: github.deployments[0]["states"][-1] == "inactive")
 
 
+async def test_pull_request_has_one_comment_of_the_newest_preview(testbed, github):
+    await secret(testbed, token=TOKEN)
+    await project(testbed, comment=True)
+    for number in range(120):
+        github.add_comment(7, "reader", f"comment {number}")
+    github.add_comment(7, "reader", "<!-- crewyard/demo 9999-01-01T00:00:00Z dep-x -->\nnot ours")
+    await testbed.deployment("dep-a", gitSha=SHA, preview={"pullRequest": 7})
+    await wait_reported(testbed, "dep-a", "success")
+    own = [c for c in github.comments if c["login"] == LOGIN]
+    assert [c["number"] for c in own] == [7]
+    assert "the preview of `demo` at aaaaaaaaaaaa (uploaded) is built" in own[0]["body"]
+    assert "crewyard run dep_a " in own[0]["body"]
+    assert "https://crews.example.org/console/#/deployments/dep_a" in own[0]["body"]
+    await testbed.deployment("dep-b", gitSha=OTHER, preview={"pullRequest": 7})
+    await wait_reported(testbed, "dep-b", "success")
+    assert "at bbbbbbbbbbbb (uploaded) is built" in own[0]["body"]
+    assert len([c for c in github.comments if c["login"] == LOGIN]) == 1
+    assert github.comments[120]["body"].endswith("not ours")
+
+
+async def test_refused_comment_does_not_stop_the_report(testbed, github):
+    await secret(testbed, token=TOKEN)
+    github.missing_permissions = {"comments"}
+    await project(testbed, comment=True)
+    await testbed.deployment("dep-a", gitSha=SHA, preview={"pullRequest": 7})
+    await wait_reported(testbed, "dep-a", "success")
+    assert github.deployments[0]["states"][-1] == "success"
+    async with asyncio.timeout(60):
+        while not (events := await not_told_events(testbed)):
+            await asyncio.sleep(0.05)
+    assert "pull requests" in events[0]["message"]
+    assert github.comments == []
+
+
 async def test_pull_request_polls_back_off_during_outage(testbed, github):
     await secret(testbed, token=TOKEN)
     await project(testbed)
-    await testbed.deployment("dep-a", gitSha=SHA, preview={"pullRequest": 7})
+    await testbed.deployment("dep-a", source=commit(SHA), preview={"pullRequest": 7})
     await wait_reported(testbed, "dep-a", "success")
     github.failures = [502] * 1000
     before = github.request_count
@@ -197,7 +235,7 @@ async def test_pull_request_polls_back_off_during_outage(testbed, github):
 async def test_preview_closed_by_webhook_is_inactive_on_github(testbed, github):
     await secret(testbed, token=TOKEN)
     await project(testbed)
-    await testbed.deployment("dep-a", gitSha=SHA, preview={"pullRequest": 7})
+    await testbed.deployment("dep-a", source=commit(SHA), preview={"pullRequest": 7})
     await wait_reported(testbed, "dep-a", "success")
     closed = {"metadata": {"annotations": {ANNOTATION_CLOSED: "pull request 7"}}}
     await testbed.kube.patch(kinds.DEPLOYMENT, "dep-a", closed)
@@ -209,7 +247,7 @@ async def test_commit_status_is_posted_once_despite_refusals(testbed, github):
     await secret(testbed, token=TOKEN)
     github.missing_permissions = {"deployments"}
     await project(testbed)
-    await testbed.deployment("dep-a", gitSha=SHA)
+    await testbed.deployment("dep-a", source=commit(SHA))
     await testbed.wait_active("dep-a")
     await until(lambda: github.states(SHA)[-1:] == ["success"])
     before = github.request_count
@@ -222,11 +260,11 @@ async def test_commit_status_is_posted_once_despite_refusals(testbed, github):
 async def test_removed_github_deployment_is_recreated(testbed, github):
     await secret(testbed, token=TOKEN)
     await project(testbed)
-    await testbed.deployment("dep-a", gitSha=SHA)
+    await testbed.deployment("dep-a", source=commit(SHA))
     await testbed.wait_active("dep-a")
     await wait_reported(testbed, "dep-a", "success")
     github.deployments.clear()
-    await testbed.deployment("dep-b", gitSha=OTHER)
+    await testbed.deployment("dep-b", source=commit(OTHER))
     await wait_reported(testbed, "dep-a", "inactive")
     assert [d["states"][-1] for d in github.deployments if d["sha"] == SHA] == ["inactive"]
 
@@ -235,9 +273,9 @@ async def test_retry_after_applies_to_the_whole_project(testbed, github):
     await secret(testbed, token=TOKEN)
     await project(testbed)
     github.failures, github.headers = [403], {"Retry-After": "10"}
-    await testbed.deployment("dep-a", gitSha=SHA)
+    await testbed.deployment("dep-a", source=commit(SHA))
     await until(lambda: github.request_count == 1)
-    await testbed.deployment("dep-b", gitSha=OTHER)
+    await testbed.deployment("dep-b", source=commit(OTHER))
     await asyncio.sleep(1)
     assert github.request_count == 1
     await wait_reported(testbed, "dep-b", "success")

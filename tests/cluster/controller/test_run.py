@@ -4,13 +4,16 @@ import asyncio
 import contextlib
 import json
 from dataclasses import replace
+from datetime import UTC, datetime
 
 import pytest
 
 from controller.run import pod_ref
 from controller.run.requeue import WAITED
 from crds import kinds
+from crds.names import ANNOTATION_MONTH_USE
 from crds.objects import Pod, Run
+from crds.runs.budget import MonthUse, month_of
 from tests.cluster.controller.conftest import (
     FAST,
     ControllerTestbed,
@@ -321,3 +324,25 @@ async def test_slot_of_a_deleted_run_goes_to_the_next(testbed):
     await testbed.until(kinds.RUN, "run-c", lambda o: condition(o, "Admitted") == ("False", "Queued"))
     await testbed.kube.delete(kinds.RUN, "run-a")
     await testbed.until(kinds.POD, "run-c", lambda _: True)
+
+
+async def test_a_used_budget_refuses_the_runs_of_kubectl(testbed):
+    await testbed.project(budget={"month": {"tokens": 100}})
+    await testbed.deployment("dep-a", image=NO_IMAGE)
+    await testbed.wait_active("dep-a")
+    use = MonthUse(month_of(datetime.now(UTC)), 100, None)
+    record = {"metadata": {"annotations": {ANNOTATION_MONTH_USE: use.to_json()}}}
+    await testbed.kube.patch(kinds.PROJECT, "demo", record)
+    project = await testbed.until(
+        kinds.PROJECT, "demo", lambda o: condition(o, "BudgetExceeded") == ("True", "BudgetExceeded")
+    )
+    await testbed.run("run-a", project="demo")
+    run = await testbed.wait_ended("run-a")
+    assert (run.phase, (run.error or {})["reason"]) == ("Failed", "BudgetExceeded")
+    found = next(one for one in project["status"]["conditions"] if one["type"] == "BudgetExceeded")
+    assert run.error["message"] == found["message"]
+    assert await testbed.kube.get(kinds.POD, "run-a") is None
+    await testbed.kube.patch(kinds.PROJECT, "demo", {"spec": {"budget": {"month": {"tokens": 1000}}}})
+    await testbed.until(kinds.PROJECT, "demo", lambda o: condition(o, "BudgetExceeded") is None)
+    await testbed.run("run-b", project="demo")
+    await testbed.until(kinds.POD, "run-b", lambda o: True)

@@ -27,6 +27,10 @@ async def wait_pod_deleted(testbed, name):
 
 
 async def test_unschedulable_pod_fails_with_scheduler_message(kube):
+    """The Run's error holds the scheduler's message.
+
+    Slow: waits for the start timeout of 20 s.
+    """
     config = settings(kube.namespace, timing=START_TIMING)
     async with controller(kube, config) as process:
         testbed = ControllerTestbed(kube, config, process)

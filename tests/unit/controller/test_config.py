@@ -48,6 +48,8 @@ def test_all_invalid_settings_are_named_together():
         "CREWYARD_NET_ALLOW": "10.0.0.0/8, nonsense",
         "CREWYARD_PLANS": '{"free": {}}',
         "CREWYARD_LOG_LEVEL": "loud",
+        "CREWYARD_SIGNING_KEY": "not a key",
+        "CREWYARD_VERIFICATION_KEYS": "not keys",
     }
     del wrong["CREWYARD_KANIKO_IMAGE"]
     with pytest.raises(ConfigError) as error:
@@ -55,6 +57,12 @@ def test_all_invalid_settings_are_named_together():
     for name in wrong.keys() - {"CREWYARD_INTERNAL_URL", "CREWYARD_SERVICE_IMAGE"}:
         assert name in str(error.value)
     assert "CREWYARD_KANIKO_IMAGE is not set" in str(error.value)
+
+
+def test_images_are_not_verified_without_a_key():
+    assert parse(GOOD).signing is None
+    with pytest.raises(ConfigError, match="CREWYARD_VERIFY_IMAGES is on without CREWYARD_SIGNING_KEY"):
+        parse({**GOOD, "CREWYARD_VERIFY_IMAGES": "on"})
 
 
 @pytest.mark.parametrize(("text", "on"), [("off", False), ("false", False), ("0", False), ("on", True)])

@@ -40,6 +40,7 @@ async def events(kube, reason):
 
 async def test_a_due_schedule_starts_a_run_of_the_active_deployment(testbed):
     schedule = {"name": "nightly", "cron": YEARLY, "input": {"topic": "tides"}, "entrypoint": "weekly"}
+    schedule["labels"] = {"team": "tides", names.LABEL_SCHEDULE: "another"}
     project = await testbed.project(schedules=[schedule])
     await testbed.deployment(
         "dep-a", image=NO_IMAGE, plan={"entrypoint": "a:b", "entrypoints": {"weekly": "a:c"}}
@@ -53,6 +54,7 @@ async def test_a_due_schedule_starts_a_run_of_the_active_deployment(testbed):
     assert run["status"]["deployment"] == "dep-a"
     assert run["spec"] == {"project": "demo", "input": {"topic": "tides"}, "entrypoint": "weekly"}
     assert run["metadata"]["labels"][names.LABEL_SCHEDULE] == "nightly"
+    assert run["metadata"]["labels"]["team"] == "tides"
     assert run["metadata"]["annotations"][names.ANNOTATION_SCHEDULED_AT] == entry(done)["lastTime"]
     assert Run(run).owner_uids == {project.uid}
     assert entry(done)["nextTime"].endswith("-01-01T00:00:00Z")

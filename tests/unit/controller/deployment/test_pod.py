@@ -57,6 +57,23 @@ def test_each_container_gets_only_its_credentials(bodies):
     assert not any("envFrom" in part for part in parts.values())
 
 
+def test_signers_of_commits_are_where_commits_are_fetched(make, secured):
+    git = {"url": GIT["url"], "verify": {"secretRef": {"name": "signers"}}}
+    project, deployment = make.project(source={"git": git}), make.deployment(built=False, source={"git": GIT})
+    (assemble,) = containers(pod.assemble(deployment, project, "dep-a-a1", 1, secured, NOW)).values()
+    made = pod.dependencies(deployment, project, "dep-a-d1", 2, "key", "image:deps", secured, NOW)
+    parts = containers(made)
+    keys = {"GIT_ALLOWED_SIGNERS", "GIT_OPENPGP_KEYS"}
+    assert keys <= names(assemble) and keys <= names(parts["source"])
+    assert not keys & (names(parts["push"]) | names(parts["kaniko"]))
+    for container in (assemble, parts["source"]):
+        (request,) = [e["value"] for e in container["env"] if e["name"] == "CREWYARD_BUILD"]
+        assert json.loads(request)["verify"] is True
+    uploaded = make.deployment(built=False)
+    (container,) = containers(pod.assemble(uploaded, project, "dep-a-a1", 1, secured, NOW)).values()
+    assert keys <= names(container), "an upload is refused, not built"
+
+
 def test_git_credentials_are_not_sent_to_another_host(bodies):
     (assemble,) = containers(bodies(url="https://elsewhere.example.org/crew.git")["assemble"]).values()
     assert not [name for name in names(assemble) if name.startswith("GIT_")]

@@ -201,6 +201,14 @@ def test_source_key_covers_every_input_of_an_image(make, config):
     )
 
 
+def test_image_is_not_reused_where_commits_must_be_signed(make, config):
+    """A signed and an unsigned commit may have the same files."""
+    git = {"url": "u", "verify": {"secretRef": {"name": "signers"}}}
+    deployment = make.deployment(source={"git": {"url": "u", "commit": "c"}})
+    assert source_key(deployment, make.project(source={"git": {"url": "u"}}), "a" * 40, config) is not None
+    assert source_key(deployment, make.project(source={"git": git}), "a" * 40, config) is None
+
+
 def test_recorded_tree_is_valid_only_for_the_observed_source(make):
     git = {"url": "https://example.org/x.git", "path": "a"}
     status = {"source": {"commit": "c", "tree": "t"}, "observedGeneration": 1}

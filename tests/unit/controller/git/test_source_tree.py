@@ -55,6 +55,18 @@ def test_only_a_source_with_outside_references_depends_on_the_repository(
     assert tree_id(repository, {**files, "crews/a/main.py": "2"}, links) != before
 
 
+def test_source_with_a_submodule_depends_on_the_repository(repository: Repository) -> None:
+    def tree(url: str) -> str:
+        modules = f'[submodule "x"]\n\tpath = crews/a/x\n\turl = {url}\n'
+        sha = repository.commit({**CREW, ".gitmodules": modules}, "one", submodules={"crews/a/x": "1" * 40})
+        opened = pygit2.Repository(str(repository.path))
+        commit = opened[sha]
+        assert isinstance(commit, pygit2.Commit)
+        return source_tree(opened, commit, "crews/a")
+
+    assert tree("../gone") != tree("../x")
+
+
 def test_moved_directory_with_outside_references_is_another_source(repository: Repository) -> None:
     both = {"a/requirements.txt": "../x\n", "b/requirements.txt": "../x\n"}
     assert tree_id(repository, both, path="a") != tree_id(repository, both, path="b")

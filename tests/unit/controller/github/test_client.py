@@ -9,12 +9,15 @@ from cryptography.hazmat.primitives.asymmetric import rsa
 
 from controller.github import client
 from controller.github.client import GitHub, GitHubProblem
+from controller.github.comment import PullRequestComment
 from controller.github.credentials import GitHubApp, GitHubToken
 from controller.github.reconcile import ReportMemory
 from controller.github.report import DeploymentReport
-from tests.testbed.github_server import APP, INSTALLATION, REPOSITORY, TOKEN, github_server
+from tests.testbed.github_server import APP, INSTALLATION, LOGIN, REPOSITORY, TOKEN, github_server
 
-REPORT = DeploymentReport(REPOSITORY, "a" * 40, "dep-a", "demo", "demo", False, "success", "Active", None)
+REPORT = DeploymentReport(
+    REPOSITORY, "a" * 40, "dep-a", "demo", "demo", False, "success", "Active", None, True
+)
 SECONDARY = "You have exceeded a secondary rate limit. Please wait a few minutes before you try again."
 
 
@@ -74,6 +77,17 @@ async def test_payload_returned_as_text_is_recognized(github, hub):
     github.deployments[0]["payload"] = json.dumps(github.deployments[0]["payload"])
     assert await hub.ensure_deployment(GitHubToken(TOKEN), REPORT) == made
     assert len(github.deployments) == 1
+
+
+async def test_the_account_is_asked_for_once_despite_many_markers(github, hub):
+    marker = "<!-- crewyard/demo "
+    for number in range(30):
+        github.add_comment(7, "reader", f"{marker}2026 dep-{number} -->\nnot ours")
+    text = PullRequestComment(REPOSITORY, 7, marker, "2027 dep-a", f"{marker}2027 dep-a -->\nours")
+    await hub.put_comment(GitHubToken(TOKEN), text)
+    assert [c["body"] for c in github.comments if c["login"] == LOGIN] == [text.body]
+    # The list, the account, the new comment.
+    assert github.request_count == 3
 
 
 def test_report_pause_keeps_the_longest_and_expires():

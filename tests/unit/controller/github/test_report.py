@@ -6,10 +6,13 @@ import pytest
 
 from controller.github.credentials import CredentialsProblem, GitHubApp, GitHubToken, of_secret
 from controller.github.report import LastReport, annotation, last_report, report
-from crds.names import ANNOTATION_CLOSED, ANNOTATION_GITHUB
+from crds.github import proven_commits
+from crds.names import ANNOTATION_CLOSED, ANNOTATION_ERASED, ANNOTATION_GITHUB, ANNOTATION_PROVEN_COMMIT
 
 SHA = "a" * 40
 URL = "https://crews.example.org"
+KEY = "0123456789abcdef0123456789abcdef"
+COMMIT_SOURCE = {"git": {"url": "https://github.com/team/crew.git", "commit": SHA}}
 
 
 def project(make):
@@ -17,8 +20,49 @@ def project(make):
 
 
 def of(make, **more):
-    more = {"gitSha": SHA, **more}
-    return report(project(make), make.deployment("dep-a", **more), URL, make.now)
+    more = {"source": COMMIT_SOURCE, **more}
+    return report(project(make), make.deployment("dep-a", **more), URL, KEY, make.now)
+
+
+def uploaded(make, proof, **more):
+    """Return the report of an upload with this proof of its commit."""
+    annotations = {} if proof is None else {ANNOTATION_PROVEN_COMMIT: proof}
+    source = {"archive": {"upload": "upl_1"}}
+    return of(make, source=source, gitSha=SHA, metadata={"annotations": annotations}, **more)
+
+
+def proof(key=KEY, project="demo", upload="upl_1", repository="team/crew", commit=SHA):
+    spec = {"project": project, "source": {"archive": {"upload": upload}}}
+    return proven_commits.proof(key, spec, repository, commit)
+
+
+def test_proven_commit_of_an_upload_is_reported_like_a_commit(make):
+    found = uploaded(make, proof(repository="Team/Crew"), phase="Active")
+    assert (found.context, found.environment, found.commit) == ("crewyard/demo", "demo", SHA)
+
+
+@pytest.mark.parametrize(
+    "given",
+    [
+        None,
+        "",
+        "no proof, é",
+        proof(key="another key of the installation"),
+        proof(project="other"),
+        proof(upload="upl_2"),
+        proof(repository="team/other"),
+        proof(commit="b" * 40),
+    ],
+)
+def test_unproven_commit_is_reported_where_no_branch_rule_waits(make, given):
+    found = uploaded(make, given, phase="Active")
+    assert (found.context, found.environment) == ("crewyard/demo/uploaded", "demo/uploaded")
+    preview = uploaded(make, given, phase="Superseded", preview={"pullRequest": 7})
+    assert preview.environment == "demo/pull-7/uploaded"
+
+
+def test_commit_that_was_built_is_reported_not_the_one_that_was_named(make):
+    assert of(make, gitSha="b" * 40).commit == SHA
 
 
 @pytest.mark.parametrize(
@@ -61,11 +105,17 @@ def test_built_preview_succeeds_in_its_own_environment(make, preview, environmen
     assert (found.state, found.environment, found.transient) == ("success", environment, True)
 
 
+def test_erased_preview_is_inactive(make):
+    preview = make.deployment("dep-a", source=COMMIT_SOURCE, preview={"pullRequest": 7}, phase="Superseded")
+    preview.raw["metadata"]["annotations"] = {ANNOTATION_ERASED: "true"}
+    assert report(project(make), preview, URL, KEY, make.now).state == "inactive"
+
+
 def test_preview_of_a_closed_pull_request_is_inactive(make):
     def closed(**more):
-        deployment = make.deployment("dep-a", gitSha=SHA, preview={"pullRequest": 7}, **more)
+        deployment = make.deployment("dep-a", source=COMMIT_SOURCE, preview={"pullRequest": 7}, **more)
         deployment.raw["metadata"]["annotations"] = {ANNOTATION_CLOSED: "pull request 7"}
-        return report(project(make), deployment, URL, make.now)
+        return report(project(make), deployment, URL, KEY, make.now)
 
     assert (closed(phase="Superseded").state, closed(phase="Superseded").commit_state) == (
         "inactive",
@@ -77,11 +127,11 @@ def test_preview_of_a_closed_pull_request_is_inactive(make):
 
 @pytest.mark.parametrize("sha", ["", "main", "A" * 40, "a" * 39, "../" + "a" * 37])
 def test_deployment_without_a_commit_is_not_reported(make, sha):
-    assert of(make, gitSha=sha) is None
+    assert of(make, source={"archive": {"upload": "upl_1"}}, gitSha=sha) is None
 
 
 def test_project_without_github_reports_nothing(make):
-    assert report(make.project(), make.deployment(gitSha=SHA), URL, make.now) is None
+    assert report(make.project(), make.deployment(source=COMMIT_SOURCE), URL, KEY, make.now) is None
 
 
 def test_old_deployment_is_not_reported(make):

@@ -11,7 +11,7 @@ from build.registry.prune_settings import read_prune_settings
 from controller.images import decide, policy
 from controller.images import pod as prune_pod
 from controller.images.decide import ObservedImages
-from crds.names import ANNOTATION_CLOSED
+from crds.names import ANNOTATION_CLOSED, ANNOTATION_ERASED
 from crds.objects import Pod
 from crds.times import format_second
 
@@ -151,6 +151,25 @@ def test_images_are_deleted_before_the_objects(world):
     assert set(world.deployments) == {"dep-3", "dep-4", "dep-5"}
     world.step()
     assert not world.pods and not world.step().create
+
+
+def test_erased_deployment_goes_after_its_image_unless_it_is_active(world):
+    world.deployments = {name: world.deployments[name] for name in ("dep-4", "dep-5")}
+    for deployment in world.deployments.values():
+        deployment.raw["metadata"]["annotations"] = {ANNOTATION_ERASED: "2026-11-21T10:00:00Z"}
+    world.step()
+    assert world.asked["images"] == ["r/crews/demo@sha256:dep-4"] and len(world.deployments) == 2
+    world.end()
+    world.step()
+    assert set(world.deployments) == {"dep-5"}
+
+
+def test_erased_deployment_stays_while_a_rollback_to_it_is_pending(make):
+    erased = one(make, "dep-0", "asked", 900)
+    erased.raw["metadata"]["annotations"] = {ANNOTATION_ERASED: "2026-11-21T10:00:00Z"}
+    assert policy.expired_deployments(make.project(), [erased], ()) == []
+    erased.raw["status"]["activationSeen"] = 1
+    assert policy.expired_deployments(make.project(), [erased], ()) == [erased]
 
 
 def test_deletion_is_announced_and_checked_again(world):

@@ -10,6 +10,8 @@ from aiohttp import web
 
 from controller.observability.metrics import ControllerMetrics
 from controller.run.admission import AdmissionReconciler
+from controller.run.outcome import CONTAINER
+from controller.run.warm.pod import template
 from controller.runtime import event_map
 from controller.runtime.apply import Applier
 from controller.runtime.cache import ObjectCache
@@ -17,6 +19,7 @@ from controller.runtime.event_handlers import EventHandlers
 from controller.runtime.queues import Queues
 from controller.runtime.recorder import Recorder
 from crds import kinds
+from crds.names import COMPONENT_RUN, LABEL_COMPONENT, LABEL_PROJECT, LABEL_RUN, LABEL_WARM
 from crds.times import format_second
 from kube import errors
 from tests.testbed.apiserver import serving
@@ -43,12 +46,17 @@ class AdmissionApiserver:
             "status": {"phase": "Pending"},
         }
         self.patches: list[dict[str, Any]] = []
+        self.warm: dict[str, Any] = {}
+        self.bound_by_another: str | None = None
+        """The Run that another controller gives the waiting pod to, just before a patch of it."""
 
     def routes(self) -> list[web.RouteDef]:
-        """The five calls."""
+        """The seven calls."""
         return [
             web.get(PODS, self.listed),
             web.get(PODS + "/run-a", self.one),
+            web.get(PODS + "/warm-a", self.waiting),
+            web.patch(PODS + "/warm-a", self.bind),
             web.post(PODS, self.create),
             web.patch(STATUS, self.patch),
             web.patch(STATUS.removesuffix("/status"), self.adopt),
@@ -65,6 +73,22 @@ class AdmissionApiserver:
     async def one(self, _: web.Request) -> web.Response:
         foreign = {"name": "run-a", "uid": "uid-foreign", "resourceVersion": "5"}
         return web.json_response({"metadata": foreign, "spec": {}, "status": {}})
+
+    async def waiting(self, _: web.Request) -> web.Response:
+        return web.json_response(self.warm)
+
+    async def bind(self, request: web.Request) -> web.Response:
+        if self.bound_by_another is None:
+            change = (await request.json())["metadata"]
+            self.warm["metadata"] |= {"ownerReferences": change["ownerReferences"], "resourceVersion": "903"}
+            self.warm["metadata"]["labels"] |= change["labels"]
+            return web.json_response(self.warm)
+        self.warm["metadata"]["labels"][LABEL_RUN] = self.bound_by_another
+        self.warm["metadata"]["ownerReferences"][0] |= {"uid": f"uid-{self.bound_by_another}"}
+        self.warm["metadata"]["resourceVersion"] = "902"
+        if self.bound_by_another == "run-a":
+            self.pods = [self.warm]
+        return web.json_response({"reason": "Conflict", "message": "it has changed"}, status=409)
 
     async def create(self, request: web.Request) -> web.Response:
         if self.refuse is not None:
@@ -182,11 +206,62 @@ async def test_refused_pod_creation_fails_the_run_at_a_deadline(
     assert "pod run-a" in ended["error"]["message"]
 
 
+async def test_run_of_an_unverified_image_waits_for_its_attestation(actor, config, cluster):
+    class Verifier:
+        answer: str | None = "the image r/p@sha256:ab is not verified: the registry has no provenance"
+
+        async def problem(self, project, deployment):
+            assert (project.name, deployment.name) == ("demo", "dep-a")
+            return self.answer
+
+    verifier = Verifier()
+    reconciler = AdmissionReconciler(actor, config, verifier)
+    await reconciler.reconcile("demo")
+    assert cluster.made == []
+    admitted = next(c for c in cluster.patches[-1]["conditions"] if c["type"] == "Admitted")
+    assert (admitted["status"], admitted["reason"]) == ("Unknown", "ImageNotVerified")
+    assert "has no provenance" in admitted["message"]
+    verifier.answer = None
+    actor.cache.put(kinds.RUN, cluster.run)
+    await reconciler.reconcile("demo")
+    assert cluster.made == ["run-a"]
+
+
 async def test_pods_of_other_runs_are_counted_by_name(actor, config, cluster, make):
     cluster.pods = [make.pod("run-x", owner="uid-run-x").raw]
     await AdmissionReconciler(actor, config).reconcile("demo")
     assert (cluster.made, cluster.lists) == (["run-a"], 1)
     assert actor.cache.get(kinds.POD, "run-x") is None
+
+
+@pytest.fixture
+def waiting_pod(actor, config, cluster, make):
+    """A pod of the active deployment that waits for a run."""
+    actor.cache.remove(kinds.PROJECT, "demo")
+    project = make.project(plan="pro", run={"warm": 1}, status={"activeDeployment": "dep-a"})
+    actor.cache.put(kinds.PROJECT, project.raw)
+    now = format_second(datetime.now(UTC))
+    labels = {
+        LABEL_COMPONENT: COMPONENT_RUN,
+        LABEL_PROJECT: "demo",
+        LABEL_WARM: template(project, make.deployment(), None, config).fingerprint,
+    }
+    metadata = {"labels": labels, "creationTimestamp": now}
+    running = [{"name": CONTAINER, "state": {"running": {"startedAt": now}}}]
+    cluster.warm = make.pod(
+        "warm-a", owner="uid-demo", metadata=metadata, phase="Running", containerStatuses=running
+    ).raw
+    actor.cache.put(kinds.POD, cluster.warm)
+
+
+@pytest.mark.parametrize(("bound_by_another", "made"), [(None, []), ("run-a", []), ("run-b", ["run-a"])])
+async def test_a_run_that_another_controller_gave_a_pod_gets_no_second(
+    actor, config, cluster, waiting_pod, bound_by_another, made
+):
+    cluster.bound_by_another = bound_by_another
+    await AdmissionReconciler(actor, config).reconcile("demo")
+    assert (cluster.made, cluster.patches) == (made, [])
+    assert cluster.warm["metadata"]["labels"][LABEL_RUN] == (bound_by_another or "run-a")
 
 
 async def test_unchanged_queue_is_not_written_again(actor, config, cluster, make):

@@ -37,7 +37,7 @@ def look(make, config):
         }
         project = projects[project] if project in ("there", None) else project
         deployment = deployments[deployment] if isinstance(deployment, str | None) else deployment
-        resolution = resolve(run, project, deployment)
+        resolution = resolve(run, project, deployment, make.now)
         if isinstance(resolution, RunReady) and variables is not None:
             resolution = missing_variable(resolution, variables) or resolution
         seen = ObservedRun(run, project, deployment, pod, resolution if pod is None else None)

@@ -5,7 +5,7 @@ import json
 import pytest
 
 from controller.run.decide import ObservedRun, decide
-from controller.run.requeue import WAITED, gave_up_waiting
+from controller.run.requeue import WAITED, starts_again
 from controller.run.startup import check
 from controller.runtime import event_map
 from runner.pid1 import claim
@@ -63,8 +63,55 @@ def test_other_pod_failures_end_the_run(make, config, run, pod, phase):
         make.deployment(),
         finished(make, **pod),
     )
-    assert not gave_up_waiting(seen.run, seen.pod)
+    assert not starts_again(seen.run, seen.pod)
     assert decide(seen, make.now, config).status["phase"] == phase
+
+
+def taken(make, reason, **more):
+    disruption = {"type": "DisruptionTarget", "status": "True", "reason": reason, "message": "node drained"}
+    waiting = [{"name": "crew", "state": {"waiting": {"reason": "ContainerCreating"}}}]
+    return make.pod(phase="Failed", conditions=[disruption], **{"containerStatuses": waiting, **more})
+
+
+@pytest.mark.parametrize(
+    "reason",
+    ["EvictionByEvictionAPI", "PreemptionByScheduler", "DeletionByTaintManager", "DeletionByPodGC"],
+)
+def test_a_run_whose_pod_the_cluster_took_before_its_claim_is_queued_again(make, config, reason):
+    run = make.run(project="demo", status=RECORDED)
+    seen = ObservedRun(run, make.project(), make.deployment(), taken(make, reason))
+    assert starts_again(seen.run, seen.pod)
+    decision = decide(seen, make.now, config)
+    assert (decision.status["phase"], decision.status["pod"]) == ("Pending", None)
+    assert [event.reason for event in decision.events] == ["GivenBack"]
+    assert "node drained" in decision.events[0].message
+
+
+@pytest.mark.parametrize(
+    ("run", "pod", "ended"),
+    [
+        # The node lacked memory or disk: another pod could meet the same again and again.
+        ({}, {"reason": "TerminationByKubelet"}, ("Failed", "Evicted")),
+        (
+            {"status": {**RECORDED, "claim": {"podUid": "uid-run-a", "time": "2026-11-21T11:59:00Z"}}},
+            {},
+            ("Failed", "Evicted"),
+        ),
+        ({"cancel": True}, {}, ("Canceled", None)),
+        # Pods come and go for an hour, for example where a taint removes each one.
+        ({"metadata": {"creationTimestamp": "2026-11-20T11:00:00Z"}}, {}, ("Failed", "Evicted")),
+    ],
+)
+def test_a_claimed_run_or_another_end_is_not_repeated(make, config, run, pod, ended):
+    seen = ObservedRun(
+        make.run(project="demo", **{"status": RECORDED, **run}),
+        make.project(),
+        make.deployment(),
+        taken(make, **{"reason": "EvictionByEvictionAPI", **pod}),
+    )
+    assert not starts_again(seen.run, seen.pod)
+    status = decide(seen, make.now, config).status
+    assert (status["phase"], (status.get("error") or {}).get("reason")) == ended
 
 
 def test_start_timeout_counts_from_the_container_start(make, config):

@@ -9,6 +9,7 @@ from controller.runtime.cache import MAX_DELETED_PODS, ObjectCache
 from controller.runtime.event_handlers import EventHandlers
 from controller.runtime.queues import Queues
 from crds import kinds
+from crds.names import LABEL_RUN, LABEL_WARM
 
 CACHED_KINDS = [*kinds.OWN_KINDS, kinds.POD]
 
@@ -34,6 +35,31 @@ def test_greatest_version_is_kept_in_every_order(kind, order):
         assert cached_version(cache, kind) == str(newest)
     assert cache.put(kind, version(newest)) is False
     assert (cache.count(kind), [raw["metadata"]["name"] for raw in cache.all(kind)]) == (1, ["x"])
+
+
+def warm_pod(number, name, run=None, phase="Running"):
+    pod = version(number, name, f"uid-{name}", status={"phase": phase})
+    pod["metadata"]["labels"] = {LABEL_WARM: "a", **({LABEL_RUN: run} if run else {})}
+    return pod
+
+
+def test_pods_of_a_run_follow_their_labels():
+    cache = ObjectCache()
+
+    def found(run):
+        return [pod["metadata"]["name"] for pod in cache.pods_of_run(run)]
+
+    cache.put(kinds.POD, warm_pod(1, "warm-a"))
+    assert found("run-a") == []
+    cache.put(kinds.POD, warm_pod(2, "warm-a", "run-a", "Failed"))
+    cache.put(kinds.POD, warm_pod(3, "warm-b", "run-a"))
+    cache.put(kinds.POD, version(4, "run-a"))
+    assert found("run-a") == ["run-a", "warm-b", "warm-a"]
+    cache.put(kinds.POD, warm_pod(5, "warm-b", "run-b"))
+    assert (found("run-a"), found("run-b")) == (["run-a", "warm-a"], ["warm-b"])
+    cache.remove(kinds.POD, "warm-a")
+    cache.remove(kinds.POD, "warm-b")
+    assert (found("run-a"), found("run-b"), cache.warm_pods()) == (["run-a"], [], [])
 
 
 def test_older_version_enqueues_nothing():

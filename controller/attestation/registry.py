@@ -1,0 +1,98 @@
+"""The image registry, through a child process. Called by `controller.attestation.reconcile` and `verify`."""
+
+import asyncio
+import base64
+from collections.abc import Mapping
+from typing import Any
+
+from controller.child_process import ChildProcess
+from controller.config import ControllerConfig
+from controller.pods.push_secret import DOCKER_CONFIG_KEY, push_secret
+from controller.pods.secret_check import find_problem
+from crds import kinds
+from crds.objects import Project
+from crds.secrets.use import build_references
+from kube.client import KubeClient
+
+REQUEST_TIMEOUT_SECONDS = 60.0
+_PROXY_VARIABLES = ("HTTP_PROXY", "HTTPS_PROXY", "NO_PROXY", "http_proxy", "https_proxy", "no_proxy")
+
+
+class AttestationProblem(Exception):
+    """Why the registry could not be asked, or does not vouch for an image."""
+
+
+class RegistryChild(ChildProcess):
+    """Started `controller.attestation.child` process."""
+
+    MODULE = "controller.attestation.child"
+    INHERITED_VARIABLES = (*ChildProcess.INHERITED_VARIABLES, "REQUESTS_CA_BUNDLE", *_PROXY_VARIABLES)
+    MAX_RESPONSE_BYTES = 64 << 20
+
+
+class ImageRegistry:
+    """Requests about images of Projects, one at a time; the child process starts with the first."""
+
+    def __init__(self, kube: KubeClient, config: ControllerConfig) -> None:
+        self._kube, self._config = kube, config
+        self._child: RegistryChild | None = None
+        self._lock = asyncio.Lock()
+
+    async def request(
+        self,
+        project: Project,
+        action: str,
+        digest: str,
+        more: Mapping[str, Any] = {},
+        seconds: float = REQUEST_TIMEOUT_SECONDS,
+    ) -> dict[str, Any]:
+        """Return the response about a digest. Raises AttestationProblem and `kube.errors`."""
+        secret, auth = await self._credential(project)
+        body = {
+            "action": action,
+            "repository": self._config.repository(project.name),
+            "insecure": self._config.registry_insecure,
+            "secret": secret,
+            "auth": auth,
+            "digest": digest,
+            **more,
+        }
+        async with self._lock:
+            try:
+                async with asyncio.timeout(seconds):
+                    response = await self._exchange(body)
+            except TimeoutError:
+                response = {"problem": f"the registry did not answer within {seconds:g} s"}
+                await self.close()
+            if response is None:
+                response = {"problem": "the process that asks the registry ended"}
+                await self.close()
+        if "problem" in response:
+            raise AttestationProblem(str(response["problem"]))
+        return response
+
+    async def close(self) -> None:
+        """Kill the child process."""
+        child, self._child = self._child, None
+        if child is not None:
+            await child.end()
+
+    async def _exchange(self, body: dict[str, Any]) -> dict[str, Any] | None:
+        if self._child is None or not self._child.alive:
+            try:
+                self._child = await RegistryChild.start()
+            except OSError:
+                return None
+        return await self._child.exchange(body)
+
+    async def _credential(self, project: Project) -> tuple[str, str]:
+        """Return name and content of the Secret that pushes the project's images; empty if there is none."""
+        config = self._config
+        references = build_references(project, config.registry)
+        problem = await find_problem(self._kube, project, references, config.secret_use)
+        if problem:
+            raise AttestationProblem(problem)
+        name = push_secret(project, config)
+        secret = await self._kube.get(kinds.SECRET, name) if name else None
+        encoded = ((secret or {}).get("data") or {}).get(DOCKER_CONFIG_KEY) or ""
+        return name, base64.b64decode(encoded).decode("utf-8", "replace")

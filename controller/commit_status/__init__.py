@@ -1,0 +1,1 @@
+"""Commit statuses at GitLab, Gitea and Forgejo."""

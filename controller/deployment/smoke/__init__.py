@@ -1,0 +1,1 @@
+"""Smoke run: the run of a new deployment that must succeed before it becomes active."""

@@ -1,0 +1,85 @@
+"""Pod that is started before its run. Pure: equal arguments give equal pods.
+
+It is the pod of a run, but belongs to the Project, has no deadline and a token that only waits for a run.
+Its label `crewyard.dev/warm` is the fingerprint of everything it is made from, also of the version of the
+Secret with the project's variables: a pod with another one gets no run. Called by the reconciler of waiting
+pods and by the admission.
+"""
+
+import hashlib
+import json
+from collections.abc import Mapping
+from dataclasses import dataclass
+from typing import Any
+
+from controller.config import ControllerConfig
+from controller.owner import controller_reference
+from controller.run import pod, resolve
+from crds import entrypoints, kinds, names, pod_tokens
+from crds.objects import Deployment, Project
+
+FINGERPRINT_LENGTH = 20
+MAX_PROJECT_LETTERS = 40
+"""Of a project's name in a pod's name, which has at most 63 letters."""
+
+
+@dataclass(frozen=True)
+class WarmTemplate:
+    """What the waiting pods of a project are made from."""
+
+    project: Project
+    deployment: Deployment
+    variables: frozenset[str]
+    fingerprint: str
+
+
+def template(
+    project: Project, deployment: Deployment, secret: Mapping[str, Any] | None, config: ControllerConfig
+) -> WarmTemplate:
+    """Return the template of the active deployment with the variables of this version of the Secret."""
+    variables = resolve.variable_names(secret)
+    metadata = (secret or {}).get("metadata") or {}
+    source = {
+        "pod": pod.template(project, deployment, variables, config, _env(deployment, "", "")),
+        "deployment": [deployment.name, deployment.uid],
+        "secret": [metadata.get("uid"), metadata.get("resourceVersion")],
+    }
+    digest = hashlib.sha256(json.dumps(source, sort_keys=True).encode()).hexdigest()
+    return WarmTemplate(project, deployment, variables, digest[:FINGERPRINT_LENGTH])
+
+
+def pod_name(project: str, suffix: str) -> str:
+    """Return the name of a waiting pod; `suffix` is random, so no name is used twice."""
+    return f"{names.WARM_PREFIX}{project[:MAX_PROJECT_LETTERS].rstrip('-')}-{suffix}"
+
+
+def build(source: WarmTemplate, name: str, config: ControllerConfig, now: float) -> dict[str, Any]:
+    """Return a pod that waits for a run; `now` in epoch seconds dates the token."""
+    project, deployment = source.project, source.deployment
+    expires = int(now) + config.timing.unschedulable + config.limits.warm_seconds + pod.TOKEN_SLACK_SECONDS
+    token = pod_tokens.mint(config.token_key, "warm", config.namespace, name, project.uid, expires)
+    body = pod.template(project, deployment, source.variables, config, _env(deployment, name, token))
+    body["metadata"] |= {
+        "name": name,
+        "labels": {
+            names.LABEL_MANAGED_BY: names.MANAGED_BY,
+            names.LABEL_PART_OF: names.MANAGED_BY,
+            names.LABEL_COMPONENT: names.COMPONENT_RUN,
+            names.LABEL_PROJECT: project.name,
+            names.LABEL_DEPLOYMENT: deployment.name,
+            names.LABEL_WARM: source.fingerprint,
+        },
+        # `kubectl drain` evicts only pods that a controller creates again.
+        "ownerReferences": [controller_reference(kinds.PROJECT, project)],
+    }
+    return body
+
+
+def _env(deployment: Deployment, name: str, token: str) -> list[dict[str, str]]:
+    values = {
+        "CREWYARD_WARM": name,
+        "CREWYARD_TOKEN": token,
+        "CREWYARD_ENTRYPOINT": entrypoints.target(None, deployment.plan) or "",
+        "CREWYARD_FRAMEWORK": str(deployment.plan.get("framework") or ""),
+    }
+    return [{"name": variable, "value": value} for variable, value in values.items()]

@@ -1,0 +1,82 @@
+"""Reconcile of a Project's waiting pods, serial per Project. Called by `controller.runtime.worker`.
+
+A Project without `run.warm` costs nothing: its key is enqueued only while it has such pods.
+"""
+
+import secrets
+from dataclasses import dataclass
+from datetime import UTC, datetime
+from typing import Any
+
+from controller.attestation.verify import ImageVerifier
+from controller.config import ControllerConfig
+from controller.pods.secret_check import find_problem
+from controller.run import resolve
+from controller.run.observe import RunReader
+from controller.run.warm.decide import WarmPool, decide, refused
+from controller.run.warm.pod import WarmTemplate, pod_name, template
+from controller.runtime import event_map
+from controller.runtime.apply import Applier
+from crds import kinds, names
+from crds.limits import warm_pods
+from crds.objects import Pod, Project
+from crds.secrets.use import pull_references, variables_problem
+from kube import errors
+
+SUFFIX_BYTES = 5
+
+
+@dataclass(frozen=True)
+class WarmReconciler:
+    """Reconciler of the pods of Projects that wait for runs."""
+
+    applier: Applier
+    config: ControllerConfig
+    verifier: ImageVerifier | None = None
+
+    async def reconcile(self, name: str) -> None:
+        """Start and delete waiting pods of a Project. Raises `kube.errors`; the worker then retries."""
+        key = event_map.warm(name)
+        raw = await self.applier.get(kinds.PROJECT, name, key)
+        project = Project(raw) if raw is not None else None
+        if raw is None or project is None or project.deleting:
+            # Its pods go with it: they belong to it.
+            self.applier.queues.remove(key)
+            return
+        size = warm_pods(project, self.config.plans, self.config.limits)
+        # Linearizable: with a stale list, each controller that restarts would start as many again.
+        selector = f"{names.LABEL_PROJECT}={name},{names.LABEL_COMPONENT}={names.COMPONENT_RUN}"
+        selector += f",{names.LABEL_WARM},!{names.LABEL_RUN}"
+        pods = [Pod(item) for item in (await self.applier.kube.list(kinds.POD, selector)).items]
+        source = await self._template(project) if size else None
+        pool = WarmPool(size if source else 0, source, pods, project.status.get("warm"))
+        new_names = [pod_name(name, secrets.token_hex(SUFFIX_BYTES)) for _ in range(size)]
+        decision = decide(pool, new_names, datetime.now(UTC), self.config)
+        try:
+            await self.applier.apply(kinds.PROJECT, raw, key, decision)
+        except (errors.KubeForbidden, errors.Invalid) as error:
+            if not decision.create:
+                raise
+            later = refused(pool, error.message, datetime.now(UTC))
+            await self.applier.apply(kinds.PROJECT, raw, key, later)
+
+    async def _template(self, project: Project) -> WarmTemplate | None:
+        """Return what to make waiting pods from; None if a run could not start from it either."""
+        reader = RunReader(self.applier)
+        active = await reader.deployment(project.active)
+        if active is None or not active.built or active.deleting:
+            return None
+        secret = await reader.env_secret(project.name)
+        if await self._secret_problem(project, secret) is not None:
+            return None
+        if self.verifier is not None and await self.verifier.problem(project, active) is not None:
+            return None
+        source = template(project, active, secret, self.config)
+        ready = resolve.RunReady(project, active)
+        return source if resolve.missing_variable(ready, source.variables) is None else None
+
+    async def _secret_problem(self, project: Project, variables: dict[str, Any] | None) -> str | None:
+        use = self.config.secret_use
+        return variables_problem(variables, project, use) or await find_problem(
+            self.applier.kube, project, pull_references(project), use
+        )
