@@ -12,6 +12,7 @@ from api.auth.revocation import RevocationWatcher
 from api.build_context.upload import ContextFetcher
 from api.config import ApiConfig
 from api.console import routes as console
+from api.console import sign_in
 from api.http import request_body, server
 from api.http.caller_shares import ByteBudget, CallerSlots
 from api.internal import routes as internal
@@ -112,7 +113,7 @@ def make_client_app(
     )
     feeds = RunFeeds(store.events)
     streams = StreamRegistry(feeds.poll, server.max_connections() * 9 // 10)
-    tokens = TokenProviders.from_settings(config.identity, kube, store.workflows)
+    tokens = TokenProviders.from_settings(config.identity, kube, store.workflows, config.sign_in)
     revocation = RevocationWatcher(streams, store.keys, tokens, now)
     limiter = RateLimiter(config.rate_limit_url)
     metrics = ApiMetrics()
@@ -149,6 +150,7 @@ def make_client_app(
     uploads.add_content_route(app)
     webhooks.mount(app)
     openapi.mount(app, config.public_url)
+    sign_in.add_routes(app)
     console.add_routes(app)
 
     async def close_streams(_: web.Application) -> None:

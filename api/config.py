@@ -11,7 +11,8 @@ from datetime import datetime
 from pathlib import Path
 from urllib.parse import urlsplit
 
-from api.auth.settings import IdentitySettings, parse_identity
+from api.auth.settings import IdentitySettings, is_issuer, parse_identity
+from api.auth.sign_in.settings import SignInSettings, parse_sign_in
 from api.build_context.url import parse_hosts
 from api.http.client_address import Networks, parse_proxies
 from api.prices import Prices, parse_prices
@@ -61,6 +62,8 @@ class ApiConfig:
     secret_use: SecretUse = SecretUse.ANY
     """Whether a Secret must say which Projects may use it."""
     limits: InstallationLimits = field(default_factory=InstallationLimits)
+    max_builds: int = 2
+    """Concurrent builds of the installation; the controller keeps to it, the API tells it."""
     kept_uploads: int = DEFAULT_KEPT_UPLOADS_BYTES
     """Total bytes of a Project's uploads; each upload is kept for about a day."""
     database_url: str | None = field(default=None, repr=False)
@@ -75,6 +78,8 @@ class ApiConfig:
     """Prices for the cost column of usage; None: no cost is reported."""
     identity: IdentitySettings = field(default_factory=IdentitySettings)
     """Token issuers accepted besides API keys."""
+    sign_in: SignInSettings | None = None
+    """The OpenID provider that signs users in to the console; None: API keys only."""
     rate_limit_url: str | None = field(default=None, repr=False)
     """Redis or Valkey URL with its password, shared by replicas; None: each replica counts on its own."""
     trusted_proxies: Networks = ()
@@ -123,6 +128,7 @@ def parse(environ: Mapping[str, str]) -> ApiConfig:
         namespace=namespace,
         public_url=public_url,
         identity=parse_identity(environ, public_url, wrong),
+        sign_in=_sign_in(environ, wrong),
         rate_limit_url=_counters(environ, wrong),
         docs_url=_documentation(environ, wrong),
         trusted_proxies=_proxies(environ, wrong),
@@ -148,6 +154,7 @@ def parse(environ: Mapping[str, str]) -> ApiConfig:
         signer=parse_signer(environ, wrong),
         secret_use=secret_use,
         limits=limits,
+        max_builds=int(_positive(environ, "CREWYARD_MAX_BUILDS", 2, wrong)),
         kept_uploads=int(_positive(environ, "CREWYARD_KEPT_UPLOADS", kept_least, wrong)),
     )
     if config.kept_uploads < limits.context_bytes:
@@ -202,6 +209,22 @@ def _bucket(environ: Mapping[str, str], wrong: list[str]) -> str | None:
     except ValueError as error:
         wrong.append(f"CREWYARD_BLOBS_URL: {error}")
     return text
+
+
+def _sign_in(environ: Mapping[str, str], wrong: list[str]) -> SignInSettings | None:
+    name = "CREWYARD_SIGN_IN"
+    try:
+        found = parse_sign_in(environ.get(name, ""), environ.get("CREWYARD_SIGN_IN_SECRET", "").strip())
+    except ValueError as error:
+        wrong.append(f"{name}: {error}")
+        return None
+    if found is not None and not is_issuer(found.issuer):
+        wrong.append(f"{name}: issuer must be an https:// URL equal to the iss claim of its tokens")
+    if found is not None and found.issuer == environ.get("CREWYARD_OIDC_ISSUER"):
+        wrong.append(
+            f"{name}: issuer must be another one than CREWYARD_OIDC_ISSUER, whose tokens are of workflows"
+        )
+    return found
 
 
 def _counters(environ: Mapping[str, str], wrong: list[str]) -> str | None:

@@ -135,6 +135,11 @@ def storage_full(project: str, used: int, limit: int) -> HttpApiError:
     )
 
 
+def budget_exceeded(message: str, project: str) -> HttpApiError:
+    """Return a 409: the project has used its budget."""
+    return HttpApiError(409, message, {"project": project}, code="budget_exceeded")
+
+
 def unavailable(message: str = "the service is unavailable right now; try again shortly") -> HttpApiError:
     """Return a 503: a dependency is unavailable; no data is lost and a retry may succeed."""
     return HttpApiError(503, message, headers={"Retry-After": str(RETRY_SECONDS)})

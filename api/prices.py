@@ -11,7 +11,7 @@ from typing import Any
 
 from api.store.index.usage import Measures
 
-_UNITS: Mapping[str, tuple[str, int]] = {
+UNITS: Mapping[str, tuple[str, int]] = {
     "per_run": ("runs", 1),
     "per_run_hour": ("run_ms", 3_600_000),
     "per_build_hour": ("build_ms", 3_600_000),
@@ -19,6 +19,7 @@ _UNITS: Mapping[str, tuple[str, int]] = {
     "per_million_prompt_tokens": ("prompt_tokens", 1_000_000),
     "per_million_completion_tokens": ("completion_tokens", 1_000_000),
 }
+"""Price → the measure and how much of it the price is for."""
 _MAX_RATE = Decimal(10) ** 9
 _COST_PRECISION = Decimal("0.000001")
 
@@ -30,11 +31,15 @@ class Prices:
     currency: str
     rates: Mapping[str, Decimal]
 
+    def as_json(self) -> dict[str, str | float]:
+        """Return the currency and the rates, as they are set."""
+        return {"currency": self.currency, **{name: float(rate) for name, rate in self.rates.items()}}
+
     def cost(self, measures: Measures) -> float:
         """Return the cost, rounded to a millionth."""
         total = Decimal(0)
         for name, rate in self.rates.items():
-            measure, unit = _UNITS[name]
+            measure, unit = UNITS[name]
             total += rate * getattr(measures, measure) / unit
         return float(total.quantize(_COST_PRECISION))
 
@@ -57,8 +62,8 @@ def parse_prices(text: str) -> Prices | None:
 
 
 def _rate(name: str, value: Any) -> Decimal:
-    if name not in _UNITS:
-        raise ValueError(f"CREWYARD_PRICES: unknown field {name!r}; use currency, " + ", ".join(_UNITS))
+    if name not in UNITS:
+        raise ValueError(f"CREWYARD_PRICES: unknown field {name!r}; use currency, " + ", ".join(UNITS))
     try:
         rate = Decimal(value) if isinstance(value, int | Decimal) and not isinstance(value, bool) else None
     except InvalidOperation:

@@ -17,6 +17,8 @@ UPLOADS_BYTES = "uploads_bytes"
 KEPT_UPLOAD_BYTES = "kept_upload_bytes"
 """CREWYARD_KEPT_UPLOADS."""
 EVENTS = "events"
+MONTH_BUDGET = "month_budget"
+"""`spec.budget.month` of a project."""
 COUNTED = (
     QUEUE,
     DEPLOYMENT_QUEUE,
@@ -26,6 +28,7 @@ COUNTED = (
     UPLOADS_BYTES,
     KEPT_UPLOAD_BYTES,
     EVENTS,
+    MONTH_BUDGET,
 )
 """Limits whose refusals `crewyard_limit_reached_total` counts; a run above `concurrent_runs` waits."""
 OnLimit = Callable[[str, str], None]

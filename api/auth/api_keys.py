@@ -1,7 +1,8 @@
 """Lookup of API keys: fixed keys of the installation, and keys in the index.
 
-Called by `api.auth.authenticate`. Every failed check costs one lookup and one hash, so response
-time leaks nothing. A valid key costs only its hash while the index is unchanged since its lookup.
+Called by `api.auth.authenticate`. Every failed check costs a lookup and a hash: response time
+tells at most that a key of this id exists. A valid key costs only its hash while the index is
+unchanged since its lookup.
 """
 
 import hmac

@@ -1,4 +1,6 @@
-"""Public keys of an OpenID Connect issuer, found by discovery. Called by `api.auth.oidc`.
+"""Public keys of an OpenID Connect issuer, found by discovery.
+
+Called by `api.auth.oidc` and `api.auth.sign_in`.
 
 Fetches the keys on first use, and again if they are stale or a token names an unknown key, at
 most once a minute; keeps them for a day while the issuer is unavailable. All responses are
@@ -30,6 +32,8 @@ REQUEST_TIMEOUT_SECONDS = 2.0
 MAX_RESPONSE_BYTES = 256 * 1024
 MAX_KEYS = 100
 RSA_KEY_BITS = range(2048, 8193)
+REQUEST_FAILURES = (aiohttp.ClientError, TimeoutError, OSError, ValueError, RecursionError)
+"""What a request to an issuer and the parse of its response raise."""
 PublicKeys = Mapping[tuple[str, str], Any]
 _log = structlog.get_logger("api")
 
@@ -38,7 +42,7 @@ class IssuerKeys:
     """Public keys of one issuer."""
 
     def __init__(self, issuer: str, clock: Callable[[], float] = time.monotonic) -> None:
-        self._issuer = issuer
+        self.issuer = issuer
         self._clock = clock
         self._keys: PublicKeys = {}
         self._read_at: float | None = None
@@ -76,20 +80,14 @@ class IssuerKeys:
                     timeout=aiohttp.ClientTimeout(REQUEST_TIMEOUT_SECONDS), trust_env=True
                 ) as session,
             ):
-                discovery = await _json(
-                    session, f"{self._issuer.rstrip('/')}/.well-known/openid-configuration"
-                )
-                if discovery.get("issuer") != self._issuer:
-                    raise ValueError(
-                        f"the discovery document names the issuer {str(discovery.get('issuer'))[:200]!r}"
-                    )
+                discovery = await read_discovery(session, self.issuer)
                 jwks_uri = str(discovery.get("jwks_uri"))
-                if urlsplit(jwks_uri).scheme != urlsplit(self._issuer).scheme:
+                if urlsplit(jwks_uri).scheme != urlsplit(self.issuer).scheme:
                     raise ValueError("the jwks_uri has another scheme")
                 keys = parse_keys(await _json(session, jwks_uri))
-        except (aiohttp.ClientError, TimeoutError, OSError, ValueError, RecursionError) as error:
+        except REQUEST_FAILURES as error:
             _log.warning(
-                "issuer_unreadable", issuer=self._issuer, error=f"{type(error).__name__}: {error}"[:300]
+                "issuer_unreadable", issuer=self.issuer, error=f"{type(error).__name__}: {error}"[:300]
             )
             self._not_before = started + self._backoff
             self._backoff = min(2 * self._backoff, MIN_REFRESH_SECONDS)
@@ -98,19 +96,32 @@ class IssuerKeys:
         self._not_before, self._backoff = started + MIN_REFRESH_SECONDS, FAILURE_BACKOFF_SECONDS
 
 
+async def read_discovery(session: aiohttp.ClientSession, issuer: str) -> Mapping[str, Any]:
+    """Return the discovery document of an issuer. Raises ValueError if it is of another one."""
+    discovery = await _json(session, f"{issuer.rstrip('/')}/.well-known/openid-configuration")
+    if discovery.get("issuer") != issuer:
+        raise ValueError(f"the discovery document names the issuer {str(discovery.get('issuer'))[:200]!r}")
+    return discovery
+
+
 async def _json(session: aiohttp.ClientSession, url: str) -> Mapping[str, Any]:
     async with session.get(url, allow_redirects=False) as response:
         if response.status != 200:
             raise ValueError(f"{url[:300]} returned {response.status}")
-        raw = bytearray()
-        async for chunk in response.content.iter_chunked(64 * 1024):
-            raw += chunk
-            if len(raw) > MAX_RESPONSE_BYTES:
-                raise ValueError(f"{url[:300]} returned more than {MAX_RESPONSE_BYTES} bytes")
-    document = json.loads(raw)
+        document = await parse_response(response)
     if not isinstance(document, dict):
         raise ValueError(f"{url[:300]} did not return a JSON object")
     return document
+
+
+async def parse_response(response: aiohttp.ClientResponse) -> Any:
+    """Return the JSON of an issuer's response, read to its end. Raises ValueError if it is too large."""
+    raw = bytearray()
+    async for chunk in response.content.iter_chunked(64 * 1024):
+        raw += chunk
+        if len(raw) > MAX_RESPONSE_BYTES:
+            raise ValueError(f"{str(response.url)[:300]} returned more than {MAX_RESPONSE_BYTES} bytes")
+    return json.loads(raw)
 
 
 def parse_keys(document: Mapping[str, Any]) -> PublicKeys:

@@ -35,7 +35,7 @@ REQUIRED_ACCESS: Mapping[Scope, tuple[str, str]] = {
     "deploy": ("create", "deployments"),
     "admin": ("*", "projects"),
 }
-"""Scope → verb and resource that the user must be allowed in the namespace."""
+"""Scope → verb and resource that the user must be allowed in the namespace. `deploy` includes `preview`."""
 _TOKEN_REVIEWS = "/apis/authentication.k8s.io/v1/tokenreviews"
 _ACCESS_REVIEWS = "/apis/authorization.k8s.io/v1/subjectaccessreviews"
 _log = structlog.get_logger("api")

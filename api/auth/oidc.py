@@ -1,6 +1,7 @@
 """Authentication of GitHub workflow tokens: verified by signature, mapped to projects.
 
-Called by `api.auth.providers`.
+Called by `api.auth.providers`. A name of a repository can be taken by another one after a deletion: the
+first workflow that an entry lets in pins the repository's id.
 """
 
 import hashlib
@@ -10,6 +11,7 @@ from datetime import UTC, datetime
 from typing import Any
 
 import jwt
+import structlog
 
 from api.auth import workflows
 from api.auth.jwks import IssuerKeys
@@ -24,6 +26,7 @@ MAX_LIFETIME_SECONDS = 86_400.0
 CACHE_SECONDS = 10.0
 MIN_RELOAD_SECONDS = 1.0
 """Projects are reloaded after CACHE_SECONDS, or after this time if one of them has changed."""
+_log = structlog.get_logger("api")
 
 
 class WorkflowTokens:
@@ -43,6 +46,7 @@ class WorkflowTokens:
         self._projects = projects
         self._clock = clock
         self._entries: dict[str, list[workflows.OidcEntry]] = {}
+        self._pins: dict[tuple[str, str], str] = {}
         self._read_at = float("-inf")
         self._read_mark = 0
 
@@ -51,16 +55,13 @@ class WorkflowTokens:
 
         Raises a 503 if the keys of the issuer are unavailable, StoreUnavailable if the projects are.
         """
-        key = await self._issuer_keys.key(unverified.algorithm, unverified.key_id)
-        if key is None:
+        claims = await verified_claims(self._issuer_keys, self._audience, text, unverified, now)
+        workflow = None if claims is None else workflows.of_claims(claims)
+        if claims is None or workflow is None:
             return None
-        claims = verify(text, key, unverified.algorithm, self.issuer, self._audience)
-        if claims is None or not is_current(claims, now):
-            return None
-        workflow = workflows.of_claims(claims)
-        if workflow is None:
-            return None
-        grants = workflows.grants(await self._entries_of(workflow.repository), workflow)
+        matching = [e for e in await self._entries_of(workflow.repository) if e.matches(workflow)]
+        accepted = [e for e in matching if await self._is_pinned(e, workflow, now)]
+        grants = workflows.grants(accepted, workflow)
         if grants is None:
             return None
         return Caller(
@@ -72,8 +73,33 @@ class WorkflowTokens:
             # Without the ref: a user with push access can create any number of refs.
             rate_limit_key=f"workflow:{workflow.repository.lower()}",
             credential_id=f"token:{hashlib.sha256(text.encode()).hexdigest()}",
+            commit=workflows.proven_commit(claims),
             token=text,
         )
+
+    async def _is_pinned(
+        self, entry: workflows.OidcEntry, workflow: workflows.Workflow, now: datetime
+    ) -> bool:
+        """Return whether the repository is the one that first used the entry; the first use pins its id.
+
+        An entry with a `repositoryId` needs no pin. Tokens of issuers without such ids pin nothing.
+        """
+        if entry.repository_id is not None:
+            return True
+        key = (entry.project_uid, workflow.repository.lower())
+        if key not in self._pins and workflow.repository_id is not None:
+            self._pins[key] = await self._projects.pin(*key, workflow.repository_id, now)
+        pinned = self._pins.get(key)
+        if pinned == workflow.repository_id:
+            return True
+        _log.warning(
+            "workflow_repository_changed",
+            project=entry.project,
+            repository=workflow.repository,
+            pinned=pinned,
+            given=workflow.repository_id,
+        )
+        return False
 
     async def _entries_of(self, repository: str) -> list[workflows.OidcEntry]:
         age = self._clock() - self._read_at
@@ -81,11 +107,26 @@ class WorkflowTokens:
             # Take the mark before reading: a change during the read triggers the next reload.
             mark, started = self._projects.mark(), self._clock()
             entries: dict[str, list[workflows.OidcEntry]] = {}
-            for project, oidc in await self._projects.all():
-                for entry in workflows.entries(project, oidc):
+            self._pins = await self._projects.pins()
+            for project in await self._projects.all():
+                for entry in workflows.entries(project.name, project.oidc, project.uid):
                     entries.setdefault(entry.repository.lower(), []).append(entry)
             self._entries, self._read_mark, self._read_at = entries, mark, started
         return self._entries.get(repository.lower(), [])
+
+
+async def verified_claims(
+    issuer_keys: IssuerKeys, audience: str, text: str, unverified: UnverifiedClaims, now: datetime
+) -> Mapping[str, Any] | None:
+    """Return the claims of a valid token of the issuer for this audience, or None.
+
+    Raises a 503 if the keys of the issuer are unavailable.
+    """
+    key = await issuer_keys.key(unverified.algorithm, unverified.key_id)
+    if key is None:
+        return None
+    claims = verify(text, key, unverified.algorithm, issuer_keys.issuer, audience)
+    return claims if claims is not None and is_current(claims, now) else None
 
 
 def verify(text: str, key: Any, algorithm: str, issuer: str, audience: str) -> Mapping[str, Any] | None:

@@ -7,7 +7,15 @@ from typing import Literal
 from api import errors
 from api.auth.scopes import Grants, Scope
 
-CallerKind = Literal["key", "kubernetes", "workflow"]
+CallerKind = Literal["key", "kubernetes", "workflow", "user"]
+
+
+@dataclass(frozen=True)
+class ProvenCommit:
+    """The commit that a workflow runs for, by the token of its issuer."""
+
+    repository: str
+    commit: str
 
 
 @dataclass(frozen=True)
@@ -16,8 +24,8 @@ class Caller:
 
     `key_id` identifies the caller in logs and owns its idempotency keys; for tokens it identifies the
     subject instead of the token, which a workflow renews. `rate_limit_key` selects the rate limit window.
-    `credential_id` identifies the key or token whose end closes the streams. `token` is the text of a
-    token, for revalidation.
+    `credential_id` identifies the key or token whose end closes the streams. `commit` is what a workflow's
+    token proves. `token` is the text of a token, for revalidation.
     """
 
     key_id: str
@@ -27,6 +35,7 @@ class Caller:
     kind: CallerKind
     rate_limit_key: str
     credential_id: str
+    commit: ProvenCommit | None = None
     token: str = field(default="", repr=False)
 
     @property
@@ -36,7 +45,7 @@ class Caller:
 
     @property
     def principal(self) -> str:
-        """Who it is, for records: `key:<id>`, `kubernetes:<user>` or `workflow:<repository>:…`."""
+        """For records: `key:<id>`, `kubernetes:<user>`, `user:<name>` or `workflow:<repository>:…`."""
         return f"key:{self.key_id}" if self.kind == "key" else self.key_id
 
     def may(self, scope: Scope, project: str | None = None) -> bool:

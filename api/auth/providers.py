@@ -11,6 +11,8 @@ from api.auth.kubernetes import KubernetesTokens
 from api.auth.oidc import WorkflowTokens
 from api.auth.principal import Caller
 from api.auth.settings import IdentitySettings
+from api.auth.sign_in.settings import SignInSettings
+from api.auth.sign_in.users import UserTokens
 from api.auth.unverified import parse_unverified
 from api.store.index.workflows import Workflows
 from kube.client import KubeClient
@@ -22,12 +24,23 @@ Guard = Callable[[], Awaitable[None]]
 class TokenProviders:
     """The token providers of an installation."""
 
-    def __init__(self, kubernetes: KubernetesTokens | None, workflows: WorkflowTokens | None) -> None:
+    def __init__(
+        self,
+        kubernetes: KubernetesTokens | None,
+        workflows: WorkflowTokens | None,
+        users: UserTokens | None = None,
+    ) -> None:
         self._kubernetes = kubernetes
         self._workflows = workflows
+        self.users = users
 
     @staticmethod
-    def from_settings(identity: IdentitySettings, kube: KubeClient, projects: Workflows) -> "TokenProviders":
+    def from_settings(
+        identity: IdentitySettings,
+        kube: KubeClient,
+        projects: Workflows,
+        sign_in: SignInSettings | None = None,
+    ) -> "TokenProviders":
         """Create the providers from the settings."""
         audience, issuer = identity.kubernetes_audience, identity.oidc_issuer
         return TokenProviders(
@@ -35,6 +48,7 @@ class TokenProviders:
             None
             if issuer is None
             else WorkflowTokens(issuer, identity.oidc_audience, IssuerKeys(issuer), projects),
+            None if sign_in is None else UserTokens(sign_in, IssuerKeys(sign_in.issuer)),
         )
 
     async def caller(self, text: str, now: datetime, guard: Guard) -> Caller | None:
@@ -47,6 +61,8 @@ class TokenProviders:
             return None
         if self._workflows is not None and claims.issuer == self._workflows.issuer:
             return await self._workflows.caller(text, claims, now)
+        if self.users is not None and claims.issuer == self.users.issuer:
+            return await self.users.caller(text, claims, now)
         if self._kubernetes is None:
             return None
         if self._kubernetes.needs_review(text, claims, now):

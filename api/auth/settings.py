@@ -42,20 +42,21 @@ def _issuer(environ: Mapping[str, str], wrong: list[str]) -> str | None:
     text = environ.get("CREWYARD_OIDC_ISSUER", "")
     if not text:
         return None
-    try:
-        parts = urlsplit(text)
-        is_loopback = parts.scheme == "http" and parts.hostname in _LOCAL
-        valid = (
-            (parts.scheme == "https" or is_loopback)
-            and parts.hostname
-            and not parts.query
-            and not parts.fragment
-        )
-    except ValueError:
-        valid = False
-    if not valid:
+    if not is_issuer(text):
         wrong.append(
             "CREWYARD_OIDC_ISSUER: must be an https:// URL equal to the iss claim of its tokens, for example "
             "https://token.actions.githubusercontent.com"
         )
     return text
+
+
+def is_issuer(text: str) -> bool:
+    """Return whether a text is the URL of an issuer: https, or http of this machine. Pure."""
+    try:
+        parts = urlsplit(text)
+    except ValueError:
+        return False
+    is_loopback = parts.scheme == "http" and parts.hostname in _LOCAL
+    return bool(
+        (parts.scheme == "https" or is_loopback) and parts.hostname and not parts.query and not parts.fragment
+    )

@@ -1,6 +1,7 @@
 // API client. Errors are ApiError; a 401 ends the session.
 
 import { setConnected } from "./connection.js";
+import { queryText } from "./format.js";
 import { removeKey, key } from "./session.js";
 import { messages } from "./stream.js";
 
@@ -14,7 +15,8 @@ export class ApiError extends Error {
 }
 
 async function request(method, path, { body, headers, signal, accept = "application/json", bearer = key() } = {}) {
-  const requestHeaders = { Authorization: `Bearer ${bearer}`, Accept: accept, ...headers };
+  const requestHeaders = { Accept: accept, ...headers };
+  if (bearer) requestHeaders.Authorization = `Bearer ${bearer}`;
   if (method !== "GET") requestHeaders["Content-Type"] = "application/json";
   const response = await fetch(path, {
     method, headers: requestHeaders, signal, cache: "no-store", credentials: "omit", referrerPolicy: "no-referrer",
@@ -22,31 +24,31 @@ async function request(method, path, { body, headers, signal, accept = "applicat
   });
   if (response.ok) return response;
   const errorBody = await response.json().catch(() => null);
-  if (response.status === 401 && bearer === key()) {
+  if (response.status === 401 && bearer && bearer === key()) {
     removeKey();
     dispatchEvent(new Event("signed-out"));
   }
   throw new ApiError(response.status, errorBody);
 }
 
-function query(values) {
-  const entries = Object.entries(values).filter(([, value]) => value !== null && value !== undefined && value !== "");
-  return entries.length ? `?${new URLSearchParams(entries)}` : "";
-}
-
 /** Return the `data` of a GET. */
 export async function get(path, values = {}, signal) {
-  return (await (await request("GET", path + query(values), { signal })).json()).data;
+  return (await (await request("GET", path + queryText(values), { signal })).json()).data;
 }
 
 /** Return if the key is valid, else throw ApiError. */
 export async function checkKey(bearer) {
-  await request("GET", "/v1/projects?per_page=1", { bearer });
+  await request("GET", "/v1/whoami", { bearer });
+}
+
+/** Return the `data` of a call that takes no key. */
+export async function callWithoutKey(method, path, body) {
+  return (await (await request(method, path, { body, bearer: null })).json()).data;
 }
 
 /** Return a page of a list: {data, pagination}. */
 export async function list(path, values = {}, signal) {
-  return (await request("GET", path + query(values), { signal })).json();
+  return (await request("GET", path + queryText(values), { signal })).json();
 }
 
 /** Return the `data` of a POST, PUT, PATCH or DELETE; null after 204. */
@@ -62,9 +64,9 @@ export async function fetchBlob(path, size, signal, limit = Infinity) {
   return (await request("GET", path, { signal, headers, accept: "*/*" })).blob();
 }
 
-/** Return 128 random bits in hexadecimal; works without HTTPS too, unlike crypto.randomUUID. */
-export function randomHex() {
-  return Array.from(crypto.getRandomValues(new Uint8Array(16)), (byte) => byte.toString(16).padStart(2, "0")).join("");
+/** Return random bytes in hexadecimal; works without HTTPS too, unlike crypto.randomUUID. */
+export function randomHex(bytes = 16) {
+  return Array.from(crypto.getRandomValues(new Uint8Array(bytes)), (byte) => byte.toString(16).padStart(2, "0")).join("");
 }
 
 const RETRY_DELAYS_MS = [500, 1000, 2000, 4000, 8000, 15000];

@@ -62,6 +62,11 @@ export function actionButton(text, work, properties = {}) {
   return button;
 }
 
+/** Return after so many milliseconds. */
+export function pause(milliseconds) {
+  return new Promise((done) => { setTimeout(done, milliseconds); });
+}
+
 /** Create a table of rows; `columns` are [heading, row → child, class?]. */
 export function table(columns, rows, emptyText) {
   if (rows.length === 0) return h("p", { class: "quiet" }, emptyText);
@@ -74,6 +79,11 @@ export function table(columns, rows, emptyText) {
 export function definitionList(pairs) {
   return h("dl", { class: "facts" }, pairs.filter(([, value]) => value !== null && value !== undefined)
     .map(([name, value]) => [h("dt", {}, name), h("dd", {}, value)]));
+}
+
+/** Create a card with a title, a value and lines below it. */
+export function card(title, value, ...more) {
+  return h("div", { class: "card" }, h("div", { class: "quiet" }, title), h("div", { class: "value" }, value), ...more.map((line) => line && h("div", { class: "quiet" }, line)));
 }
 
 /** Create the badge of a status. */

@@ -9,6 +9,15 @@ export function ago(text) {
   return seconds < 172800 ? `${Math.floor(seconds / 3600)} h ago` : `${Math.floor(seconds / 86400)} days ago`;
 }
 
+/** Format the time until a timestamp of the API. */
+export function until(text) {
+  const seconds = Math.ceil((Date.parse(text) - Date.now()) / 1000);
+  if (seconds <= 0) return "now";
+  if (seconds < 120) return `in ${seconds} s`;
+  if (seconds < 7200) return `in ${Math.floor(seconds / 60)} min`;
+  return seconds < 172800 ? `in ${Math.floor(seconds / 3600)} h` : `in ${Math.floor(seconds / 86400)} days`;
+}
+
 /** Format why a run or a deployment waits. */
 export function waitingText(cause) {
   return cause && [cause.reason, cause.message, cause.since && `since ${ago(cause.since)}`].filter(Boolean).join(" · ");
@@ -34,6 +43,22 @@ export function size(bytes) {
   return "";
 }
 
+const SMALLEST_AMOUNT = 0.0001;
+
+/** Format an amount of money, below 0.1 with four digits, as a run costs little; none without prices. */
+export function money(amount, currency) {
+  if (amount === null || amount === undefined) return null;
+  const digits = amount && amount < 0.1 ? 4 : 2, isTiny = amount > 0 && amount < SMALLEST_AMOUNT;
+  const text = Math.max(amount, isTiny ? SMALLEST_AMOUNT : 0).toLocaleString(undefined, { minimumFractionDigits: digits, maximumFractionDigits: digits });
+  return `${isTiny ? "< " : ""}${text} ${currency}`;
+}
+
+/** Return values as the query of a URL, with its question mark; empty without a value. */
+export function queryText(values) {
+  const entries = Object.entries(values).filter(([, value]) => value !== null && value !== undefined && value !== "");
+  return entries.length ? `?${new URLSearchParams(entries)}` : "";
+}
+
 /** Format the time of day of a timestamp. */
 export function timeOfDay(text) {
   const time = new Date(text);
@@ -49,4 +74,9 @@ export function shorten(value, maxLength = 300) {
 /** Format any value as indented text. */
 export function formatValue(value) {
   return typeof value === "string" ? value : JSON.stringify(value, null, 2);
+}
+
+/** Format labels as one line; null without one. */
+export function labelsText(labels) {
+  return Object.entries(labels ?? {}).map(([name, value]) => `${name}=${value}`).join(", ") || null;
 }

@@ -2,10 +2,12 @@
 
 import { ApiError } from "./api.js";
 import { fill, h, errorBox } from "./dom.js";
+import { finishSignIn } from "./oidc.js";
 import { currentRoute, route, linkTo } from "./router.js";
 import { removeKey, key } from "./session.js";
+import { caller, isAdmin, knownCaller } from "./caller.js";
 import { deployment } from "./deployment/deployment.js";
-import { keys } from "./settings/keys.js";
+import { installation } from "./installation/installation.js";
 import { project } from "./project/project.js";
 import { projects } from "./project/projects.js";
 import { compare } from "./run/compare.js";
@@ -21,22 +23,25 @@ route("/deployments/:id", deployment);
 route("/runs", runs);
 route("/runs/:id", run);
 route("/runs/:id/compare", compare);
-route("/settings/api-keys", keys);
+route("/installation", installation);
+route("/installation/:tab", installation);
+// The address of the keys in earlier versions.
+route("/settings/api-keys", (container, _parameters, query, signal) => installation(container, { tab: "api-keys" }, query, signal));
 
 const main = document.getElementById("main");
 const top_ = document.getElementById("top");
 let stop = new AbortController();
 
-function navigation(path) {
+function navigation(path, who) {
   const link = (text, hash) => h("a", { href: hash, "aria-current": path.startsWith(hash.slice(1)) ? "page" : null }, text);
   fill(top_, h("a", { class: "name", href: linkTo("projects") }, "Crewyard"),
     h("nav", { class: "row", "aria-label": "Main" }, link("Projects", "#/projects"), link("Runs", "#/runs"),
-      link("Settings", "#/settings/api-keys")),
-    h("span", { class: "end" }, h("button", { title: "Ctrl+K or /", onclick: openSearch }, "Search"), h("a", { href: "/docs" }, "API"),
+      who && isAdmin(who) && link("Installation", "#/installation")),
+    h("span", { class: "end" }, who && h("span", { class: "quiet" }, who.principal), h("button", { title: "Ctrl+K or /", onclick: openSearch }, "Search"), h("a", { href: "/docs" }, "API"),
       h("button", { onclick: () => { removeKey(); show(); } }, "Sign out")));
 }
 
-async function show() {
+async function show(failure) {
   stop.abort();
   stop = new AbortController();
   const { signal } = stop;
@@ -44,7 +49,7 @@ async function show() {
   if (!key()) {
     document.title = "Sign in · Crewyard";
     document.getElementById("notification").textContent = "";
-    fill(main, signIn(show));
+    fill(main, signIn(() => show(), failure));
     return;
   }
   const match = currentRoute();
@@ -52,23 +57,29 @@ async function show() {
     fill(main, errorBox("Page not found.", h("a", { href: "#/projects" }, "Show projects")));
     return;
   }
-  navigation(match.path);
+  const before = knownCaller();
+  navigation(match.path, before);
   const container = h("div", { "aria-busy": "true" }, h("p", { class: "quiet" }, "…"));
   fill(main, container);
   try {
+    const who = await caller(signal);
+    if (signal.aborted) return;
+    if (who !== before) navigation(match.path, who);
     await match.view(container, match.parameters, match.query, signal);
   } catch (error) {
     if (signal.aborted) return;
     const known = error instanceof ApiError;
     fill(container, errorBox(known ? error.message : "The service is unreachable.",
-      known ? error.code : String(error), h("button", { onclick: show }, "Try again")));
+      known ? error.code : String(error), h("button", { onclick: () => show() }, "Try again")));
   } finally {
     container.removeAttribute("aria-busy");
   }
 }
 
 addEventListener("hashchange", () => { scrollTo(0, 0); show().then(() => main.focus({ preventScroll: true })); });
-addEventListener("signed-out", show);
+addEventListener("signed-out", () => show());
 watchShortcut();
-show();
+// A view may last as long as its run: the page is ready before.
+const failure = await finishSignIn().then(() => null, (error) => error);
+show(failure);
 dispatchEvent(new Event("ready"));

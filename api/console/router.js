@@ -1,5 +1,7 @@
 // Routes the URL hash to views. URLs contain names and ids, never a secret.
 
+import { queryText } from "./format.js";
+
 const ROUTES = [];
 
 /** Add a route: `#/projects/:name` → view(container, {name}, query, signal). */
@@ -35,6 +37,5 @@ export function currentRoute() {
 /** Set the query in the URL, which updates the view. */
 export function setQuery(values) {
   const [path] = location.hash.split("?");
-  const entries = Object.entries(values).filter(([, value]) => value !== "" && value !== undefined && value !== null);
-  location.hash = `${path}${entries.length ? `?${new URLSearchParams(entries)}` : ""}`;
+  location.hash = path + queryText(values);
 }

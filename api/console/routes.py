@@ -23,8 +23,8 @@ PUBLIC_OPERATIONS = (
         head=True,
     ),
 )
-NON_OPERATION_PATHS = frozenset({"/", "/console", "/console/{file}"})
-"""Paths that are not API operations: redirects to the page, and its files."""
+NON_OPERATION_PATHS = frozenset({"/", "/console", "/console/sign-in", "/console/{file}"})
+"""Paths that are not API operations: redirects to the page, its sign-in, and its files."""
 _HEADERS = {
     "Content-Security-Policy": console.POLICY,
     "Cache-Control": "no-cache",

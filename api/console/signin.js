@@ -1,12 +1,17 @@
-// Sign-in with an API key.
+// Sign-in with an API key, or by the installation's OpenID provider.
 
 import { ApiError, checkKey } from "./api.js";
 import { fill, h, errorBox } from "./dom.js";
+import { provider, startSignIn } from "./oidc.js";
 import { saveKey } from "./session.js";
 
-/** Create the form; call `done` after a key was verified. */
-export function signIn(done) {
-  const errorArea = h("div");
+/** Create the form; call `done` after a key was verified. `failure`: the Error of a sign-in before. */
+export function signIn(done, failure) {
+  const errorArea = h("div", {}, failure && errorBox(failure.message)), providerArea = h("div");
+  provider().then((found) => {
+    if (found) fill(providerArea, h("p", {}, h("button", { type: "button", class: "main", onclick: () =>
+      startSignIn(found).catch((error) => fill(errorArea, errorBox(error.message))) }, `Sign in with ${new URL(found.authorization_endpoint).host}`)));
+  });
   const field = h("input", { type: "password", id: "key", autocomplete: "off", spellcheck: "false", required: true, autofocus: true });
   const button = h("button", { class: "main" }, "Sign in");
   const form = h("form", { class: "box signin", onsubmit: async (event) => {
@@ -23,7 +28,7 @@ export function signIn(done) {
     } finally {
       button.disabled = false;
     }
-  } }, h("h1", {}, "Crewyard"), h("label", { for: "key" }, "API key"), h("div", { class: "row" }, field, button), errorArea,
+  } }, h("h1", {}, "Crewyard"), providerArea, h("label", { for: "key" }, "API key"), h("div", { class: "row" }, field, button), errorArea,
     h("p", { class: "quiet" }, "The key is stored only in this tab, until you sign out or close it."));
   return form;
 }

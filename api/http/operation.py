@@ -133,6 +133,10 @@ PAGINATION: Mapping[str, Any] = {
     "required": ["total", "page", "per_page", "has_more"],
     "properties": {
         "total": {"type": "integer", "minimum": 0, "description": "Items on all pages."},
+        "total_capped": {
+            "const": True,
+            "description": "Present if not all matching items are counted: there are at least `total`.",
+        },
         "page": {"type": "integer", "minimum": 1, "description": "The number of this page."},
         "per_page": {"type": "integer", "minimum": 1, "description": "Items per page at most."},
         "has_more": {"type": "boolean", "description": "Whether there is a later page."},

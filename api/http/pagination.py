@@ -63,12 +63,13 @@ class PageRequest:
         return f"{self.url}?{query}"
 
 
-def envelope(data: Sequence[Any], total: int, page: PageRequest) -> dict[str, Any]:
-    """Return the response body of a list."""
+def envelope(data: Sequence[Any], total: int, page: PageRequest, capped: bool = False) -> dict[str, Any]:
+    """Return the response body of a list. `capped`: at least `total` items match."""
     return {
         "data": list(data),
         "pagination": {
             "total": total,
+            **({"total_capped": True} if capped else {}),
             "page": page.number,
             "per_page": page.size,
             "has_more": page.offset + len(data) < total,

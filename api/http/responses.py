@@ -19,10 +19,13 @@ def item(data: Any, status: int = 200, location: str | None = None) -> web.Respo
     return _json(status, {"data": data}, {"Location": location} if location else None)
 
 
-def page(data: Sequence[Any], total: int, page_request: pagination.PageRequest) -> web.Response:
+def page(
+    data: Sequence[Any], total: int, page_request: pagination.PageRequest, capped: bool = False
+) -> web.Response:
     """Return a page of a list as `{data, pagination}`, with a Link header."""
     links = page_request.links(total)
-    return _json(200, pagination.envelope(data, total, page_request), {"Link": links} if links else None)
+    body = pagination.envelope(data, total, page_request, capped)
+    return _json(200, body, {"Link": links} if links else None)
 
 
 def error_response(error: HttpApiError) -> web.Response:

@@ -11,6 +11,7 @@ from typing import Any
 
 from aiohttp import web
 
+from api.errors import HttpApiError
 from api.internal import restored_index
 from api.internal.context import (
     InternalContext,
@@ -20,6 +21,8 @@ from api.internal.context import (
     read_json,
     text_field,
 )
+from api.internal.run_pod import find_pod
+from api.questions.declared_input import check_declared_input
 from api.store.index.claims.claims import (
     Claimable,
     ClaimDenied,
@@ -32,9 +35,9 @@ from api.store.index.deployments import DeploymentRow
 from api.store.index.runs.runs import RunDetail
 from crds import entrypoints, names
 from crds.installation_limits import InstallationLimits
-from crds.kinds import DEPLOYMENT, POD, RUN
+from crds.kinds import DEPLOYMENT, RUN
 from crds.limits import ask_timeout, run_timeout
-from crds.objects import Deployment, Pod, Run
+from crds.objects import Deployment, Run
 from crds.reasons import RunReason
 from crds.times import format_time
 from kube import errors
@@ -76,14 +79,20 @@ async def _claim(context: InternalContext, request: web.Request) -> dict[str, An
         denial = await restored_index.denial_reason(context, live, claim_request)
         if denial is not None:
             return _refused(denial)
+        row: RunDetail | Claimable
         if isinstance(decision, Claimable) and decision.deployment is not None:
-            grant = await _grant_body(context, decision)
+            row = decision
         else:
-            grant = await _grant_body(context, await _sync_row(context, live, claim_request, now))
+            row = await _sync_row(context, live, claim_request, now)
+        deployment = await _planned_deployment(context, row)
+        if (problem := await _input_problem(deployment, row)) is not None:
+            await _fail(context, run, claim_request, RunReason.INPUT_INVALID, problem)
+            return _refused(problem)
+        grant = await _grant_body(context, row, deployment)
         decision = await context.store.claims.grant(run, claim_request, grant, now, context.config.plans)
     if isinstance(decision, ClaimDenied):
         if decision.unclaimable:
-            await _fail(context, run, claim_request, decision.reason)
+            await _fail(context, run, claim_request, RunReason.INPUT_TOO_LARGE, decision.reason)
         return _refused(decision.reason)
     if isinstance(decision, ClaimWait):
         retry_after = round(random.uniform(*RETRY_SECONDS_RANGE), 3)
@@ -109,9 +118,22 @@ def _refused(reason: str) -> dict[str, Any]:
     return {"state": "refused", "reason": reason}
 
 
-async def _fail(context: InternalContext, run: str, claim_request: ClaimRequest, message: str) -> None:
+async def _input_problem(deployment: DeploymentRow, row: RunDetail | Claimable) -> str | None:
+    """Return what is wrong with the input of a run that the API did not create, in the API's words."""
+    if row.input is None:
+        return None
+    try:
+        await check_declared_input(deployment.plan, row.entrypoint, row.input)
+    except HttpApiError as error:
+        return error.message
+    return None
+
+
+async def _fail(
+    context: InternalContext, run: str, claim_request: ClaimRequest, reason: RunReason, message: str
+) -> None:
     """Write the failed result of a run that no pod can claim. Raises Unavailable: the pod retries."""
-    result = {"outcome": "failed", "reason": RunReason.INPUT_TOO_LARGE, "message": message, "durationMs": 0}
+    result = {"outcome": "failed", "reason": reason, "message": message, "durationMs": 0}
     with suppress(errors.KubeNotFound, errors.KubeConflict, errors.Invalid):
         # The object is deleted, has ended, or already has the result.
         await context.kube.patch(
@@ -153,39 +175,41 @@ async def _sync_row(
 
 async def _resolve_from_pod(context: InternalContext, run: str, claim_request: ClaimRequest) -> None:
     """Record the deployment from the pod's labels, which only the controller writes, if none is recorded."""
-    manifest = await context.kube.get(POD, run)
-    if manifest is None:
+    pod = await find_pod(context.kube, run, claim_request.pod_uid)
+    if pod is None:
         return
-    pod = Pod(manifest)
     deployment = pod.labels.get(names.LABEL_DEPLOYMENT)
-    if deployment and pod.uid == claim_request.pod_uid and claim_request.run_uid in pod.owner_uids:
+    if deployment and claim_request.run_uid in pod.owner_uids:
         project = pod.labels.get(names.LABEL_PROJECT, "")
         await context.store.run_writer.set_deployment(run, claim_request.run_uid, project, deployment)
 
 
-async def _grant_body(context: InternalContext, row: RunDetail | Claimable) -> dict[str, Any]:
-    if row.deployment is None:
-        raise PodApiError(503, "the run has no deployment yet; try again")
-    deployment = await _planned_deployment(context, row.deployment)
-    project = await context.store.projects.get(row.project)
+async def _grant_body(
+    context: InternalContext, row: RunDetail | Claimable, deployment: DeploymentRow
+) -> dict[str, Any]:
+    project_row = await context.store.projects.get(row.project)
+    project = project_row.as_object() if project_row else None
     seconds = run_timeout(
         Run({"spec": {"timeout": row.timeout}}),
         Deployment({"status": {"plan": deployment.plan}}),
-        project.as_object() if project else None,
+        project,
         context.config.limits,
     )
     return {
         "entrypoint": entrypoints.target(row.entrypoint, deployment.plan),
         "framework": deployment.plan.get("framework"),
         "timeout_seconds": seconds,
-        "ask_seconds": ask_timeout(project.as_object() if project else None, context.config.limits),
-        "deployment_id": names.id_of(row.deployment),
+        "ask_seconds": ask_timeout(project, context.config.limits),
+        "deployment_id": names.id_of(deployment.name),
         **{name: value for name in ("config", "context") if (value := getattr(row, name)) is not None},
         **({"artifacts": include} if (include := deployment.plan.get("artifacts")) else {}),
     }
 
 
-async def _planned_deployment(context: InternalContext, name: str) -> DeploymentRow:
+async def _planned_deployment(context: InternalContext, run: RunDetail | Claimable) -> DeploymentRow:
+    name = run.deployment
+    if name is None:
+        raise PodApiError(503, "the run has no deployment yet; try again")
     row = await context.store.deployments.get(name)
     if row is None or not row.plan.get("entrypoint"):
         manifest = await context.kube.get(DEPLOYMENT, name)

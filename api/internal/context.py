@@ -15,6 +15,7 @@ import structlog
 from aiohttp import hdrs, web
 
 from api.config import ApiConfig
+from api.internal.warm.pods import WarmPods
 from api.store.errors import StoreUnavailable
 from api.store.store import Store
 from api.tenant_limits import OnLimit
@@ -44,8 +45,12 @@ class InternalContext:
     """Called when a project has reached a limit."""
     on_question: Callable[[str], None] = lambda state: None
     """Called when a question was asked, or closed unanswered."""
+    warm_pods: WarmPods = field(init=False)
     arriving_files: dict[str, list[tuple[str, int]]] = field(default_factory=dict)
     """Names and sizes of the files that runs are sending."""
+
+    def __post_init__(self) -> None:
+        object.__setattr__(self, "warm_pods", WarmPods(self.kube))
 
 
 class PodApiError(Exception):

@@ -6,9 +6,9 @@ A crew starts at most once: a run that a pod may have started before the loss is
 from datetime import UTC, datetime
 
 from api.internal.context import InternalContext
+from api.internal.run_pod import find_pod
 from api.store.index.claims.claims import ClaimRequest
-from crds.kinds import POD
-from crds.objects import Pod, Run
+from crds.objects import Run
 
 CLAIMED_BEFORE_LOSS = "a pod claimed the run before the service's index was lost or restored"
 POD_OLDER_THAN_INDEX = "the pod is older than the restored index of the service; create a new Run"
@@ -25,7 +25,7 @@ async def denial_reason(context: InternalContext, live: Run, claim_request: Clai
     limit = context.config.claims_not_before
     if limit is None:
         return None
-    manifest = await context.kube.get(POD, live.name)
-    if manifest is None or Pod(manifest).uid != claim_request.pod_uid or Pod(manifest).created < limit:
+    pod = await find_pod(context.kube, live.name, claim_request.pod_uid)
+    if pod is None or pod.assigned < limit:
         return POD_OLDER_THAN_INDEX
     return None

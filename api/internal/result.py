@@ -32,8 +32,16 @@ async def report_result(context: InternalContext, request: web.Request) -> web.R
     run = request.match_info["run"]
     authenticate_object(context, request, "run", run)
     body = await read_json(request)
-    pod, nonce = text_field(body, "pod_uid"), text_field(body, "nonce")
     status = status_result(body, context.config.limits.output_bytes)
+    with status_outbox.reserved(context.store, run):
+        await _record_and_deliver(context, run, body, status)
+    return web.json_response({})
+
+
+async def _record_and_deliver(
+    context: InternalContext, run: str, body: dict[str, Any], status: dict[str, Any]
+) -> None:
+    pod, nonce = text_field(body, "pod_uid"), text_field(body, "nonce")
     if await context.store.claims.holds(run, pod, nonce):
         missing = await _missing(context, run, body)
         if missing:
@@ -52,7 +60,6 @@ async def report_result(context: InternalContext, request: web.Request) -> web.R
         context.store, context.kube, run, WRITE_TIMEOUT_SECONDS
     ):
         raise PodApiError(503, "the result is stored but not written to the Run yet; try again")
-    return web.json_response({})
 
 
 def status_result(body: dict[str, Any], max_output_bytes: int) -> dict[str, Any]:

@@ -7,6 +7,7 @@ from aiohttp import web
 from api.config import ApiConfig
 from api.internal import artifacts, builds, claim, events, input_requests, result
 from api.internal.context import Handler, InternalContext, handle_errors
+from api.internal.warm import wait
 from api.store.store import Store
 from api.tenant_limits import OnLimit
 from kube.client import KubeClient
@@ -36,11 +37,17 @@ def add_routes(
 
         return handle_errors(handler)
 
+    async def close_waits(_: web.Application) -> None:
+        context.warm_pods.close()
+
+    app.on_shutdown.append(close_waits)
+    app.cleanup_ctx.append(context.warm_pods.run)
     runs = "/internal/v1/runs/{run}"
     app.router.add_post(f"{runs}/claim", bind(claim.claim))
     app.router.add_post(f"{runs}/events", bind(events.append_events))
     app.router.add_put(f"{runs}/artifacts/{{name:(?s:.+)}}", bind(artifacts.put))
     app.router.add_post(f"{runs}/inputs", bind(input_requests.ask))
     app.router.add_post(f"{runs}/result", bind(result.report_result))
+    app.router.add_post("/internal/v1/warm/{pod}/wait", bind(wait.wait))
     app.router.add_post("/internal/v1/builds/{deployment}/logs", bind(builds.append_logs))
     app.router.add_get("/internal/v1/uploads/{upload}", bind(builds.download_upload), allow_head=False)

@@ -5,8 +5,8 @@ cannot take it any more. Called by `api.internal.result` and `api.maintenance.lo
 """
 
 import asyncio
-from collections.abc import Mapping
-from contextlib import suppress
+from collections.abc import Iterator, Mapping
+from contextlib import contextmanager, suppress
 from datetime import UTC, datetime, timedelta
 from typing import Any
 
@@ -67,16 +67,19 @@ async def deliver(store: Store, kube: KubeClient, claim: ClaimRow) -> None:
     await store.claims.mark_written(claim.run, result=claim.result is not None)
 
 
-async def deliver_until(store: Store, kube: KubeClient, run: str, seconds: float) -> bool:
-    """Write a run's claim into its object with back-off. Return whether it succeeded within `seconds`."""
-    store.claims.being_written.add(run)
+@contextmanager
+def reserved(store: Store, run: str) -> Iterator[None]:
+    """Reserve the writes of a run's claim for the caller. Start before the result is stored."""
+    store.claims.reserved.add(run)
     try:
-        return await _deliver_with_backoff(store, kube, run, seconds)
+        yield
     finally:
-        store.claims.being_written.discard(run)
+        store.claims.reserved.discard(run)
+        store.claims.released.add(run)
 
 
-async def _deliver_with_backoff(store: Store, kube: KubeClient, run: str, seconds: float) -> bool:
+async def deliver_until(store: Store, kube: KubeClient, run: str, seconds: float) -> bool:
+    """Write a reserved claim into its object with back-off. Return whether it succeeded within `seconds`."""
     backoff = 0.05
     loop = asyncio.get_running_loop()
     deadline = loop.time() + seconds
@@ -107,6 +110,7 @@ async def deliver_all(store: Store, kube: KubeClient) -> None:
             async with asyncio.timeout(timeout):
                 await store.claims.waiting.wait()
         store.claims.waiting.clear()
+        store.claims.released.clear()
         try:
             # Delayed claims are among the oldest: read more rows, so they do not crowd out the others.
             limit = BATCH_SIZE + len(backoff)
@@ -115,10 +119,10 @@ async def deliver_all(store: Store, kube: KubeClient) -> None:
                 # A result request may have written a claim that was delayed here.
                 backoff.retain({claim.run for claim in unwritten})
             now = datetime.now(UTC)
+            # A request that ended during the read may have written its claim since.
+            elsewhere = store.claims.reserved | store.claims.released
             deliverable = [
-                claim
-                for claim in unwritten
-                if not is_coalescing(claim, now) and claim.run not in store.claims.being_written
+                claim for claim in unwritten if not is_coalescing(claim, now) and claim.run not in elsewhere
             ]
             ready = [claim for claim in deliverable if backoff.is_due(claim.run, loop.time())][:BATCH_SIZE]
             await asyncio.gather(

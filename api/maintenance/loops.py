@@ -14,10 +14,10 @@ from aiohttp import web
 
 from api.config import ApiConfig
 from api.internal import status_outbox
-from api.maintenance.accounting import account_batch
 from api.maintenance.maintenance_round import MaintenanceRound
 from api.maintenance.orphan_blobs import delete_orphans
 from api.maintenance.prune_objects import prune_objects
+from api.maintenance.record_budgets import BudgetRecorder
 from api.notifications import dispatcher
 from api.projection import projections
 from api.projection.kaniko_logs import KanikoLogs
@@ -26,6 +26,7 @@ from api.projection.recover import RECOVER_AFTER, recover_all
 from api.projection.resync import resync
 from api.questions import status_delivery
 from api.questions.answers import OnAnswer
+from api.store.accounting import account_batch
 from api.store.errors import StoreUnavailable
 from api.store.store import Store
 from kube import errors
@@ -200,6 +201,12 @@ def _leader_loops(
             if not await account_batch(store):
                 await asyncio.sleep(ACCOUNTING_INTERVAL_SECONDS)
 
+    async def record_budgets() -> None:
+        recorder = BudgetRecorder(store, kube, config.prices)
+        while True:
+            await recorder.record_all(datetime.now(UTC))
+            await asyncio.sleep(ACCOUNTING_INTERVAL_SECONDS)
+
     return {
         "projects": projection_loop(projections.projects(store)),
         "deployments": projection_loop(projections.deployments(store)),
@@ -213,6 +220,7 @@ def _leader_loops(
         "sweeping": sweep_orphans,
         "forgetting": expire_idempotency_keys,
         "accounting": account_usage,
+        "budgets": record_budgets,
     }
 
 

@@ -43,6 +43,8 @@ _TAGS = {
     "deployments": "Deployments",
     "runs": "Runs",
     "api-keys": "API keys",
+    "installation": "Installation",
+    "whoami": "API keys",
     "hooks": "Webhooks",
 }
 _API_DESCRIPTION = (

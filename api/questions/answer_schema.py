@@ -21,6 +21,8 @@ MAX_SCHEMA_BYTES = 16 * 1024
 MAX_CHOICES_BYTES = 16 * 1024
 MAX_CHECK_STEPS = 200_000
 """Keywords that one check may apply; an answer of 1 MiB needs some ten thousand."""
+MAX_CHECK_DEPTH = 150
+"""Keywords that may be open at once: each takes some four frames of Python's stack of 1,000."""
 _REFUSED = frozenset(
     {"pattern", "patternProperties", "$dynamicRef", "$recursiveRef", "$id", "$anchor", "$dynamicAnchor"}
 )
@@ -32,6 +34,10 @@ _FORMATS = FormatChecker(("date", "date-time", "time", "email", "uuid", "ipv4", 
 
 
 class _OutOfSteps(Exception):
+    pass
+
+
+class _OutOfDepth(Exception):
     pass
 
 
@@ -67,23 +73,36 @@ def check_answer(value: Any, schema: Mapping[str, Any] | None, choices: Any) -> 
     if choices is not None and canonical(value) not in {canonical(choice) for choice in choices}:
         shown = ", ".join(json.dumps(choice, ensure_ascii=False) for choice in choices)
         raise errors.invalid(f"value must be one of {shown[:1000]}", "value")
-    if schema is None:
-        return
+    if schema is not None:
+        check_value(value, schema, "value")
+
+
+def check_value(value: Any, schema: Mapping[str, Any], field: str) -> None:
+    """Raise a 400 with the part of `field` that does not fit the schema."""
     try:
-        validation.check(_bounded_validator(schema), value, "value")
-    except (_OutOfSteps, RecursionError):
-        raise errors.invalid("value takes too long to check against the question's schema", "value") from None
+        validation.check(_bounded_validator(schema), value, field)
+    except _OutOfSteps:
+        raise errors.invalid(f"{field} takes too long to check against its schema", field) from None
+    except (_OutOfDepth, RecursionError):
+        raise errors.invalid(f"{field} is nested too deeply for a check against its schema", field) from None
 
 
 def _bounded_validator(schema: Mapping[str, Any]) -> Any:
-    steps = [MAX_CHECK_STEPS]
+    steps, depth = MAX_CHECK_STEPS, 0
 
     def counted(check: Callable[..., Any]) -> Callable[..., Iterator[ValidationError]]:
         def count(*arguments: Any) -> Iterator[ValidationError]:
-            steps[0] -= 1
-            if steps[0] < 0:
+            nonlocal steps, depth
+            steps -= 1
+            if steps < 0:
                 raise _OutOfSteps
-            yield from check(*arguments) or ()
+            if depth == MAX_CHECK_DEPTH:
+                raise _OutOfDepth
+            depth += 1
+            try:
+                yield from check(*arguments) or ()
+            finally:
+                depth -= 1
 
         return count
 

@@ -10,6 +10,7 @@ Row = TypeVar("Row")
 class RowPage(Generic[Row]):
     """The rows of one page, newest first; `total` counts all that match, read in the same transaction."""
 
-    """The rows of one page, newest first; `total` counts all matching rows, read in the same transaction."""
     items: tuple[Row, ...]
     total: int
+    capped: bool = False
+    """Whether more may match than `total` says; enough are counted to know whether another page follows."""

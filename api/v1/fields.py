@@ -86,7 +86,7 @@ CREATED_AT: Schema = described(TIMESTAMP, "When it was created.")
 EXAMPLE_PRINCIPAL = "key:Xa81kd02Pq"
 CREATED_BY: Schema = described(
     nullable(TEXT),
-    "Who created it through the API: `key:<id>`, `kubernetes:<user>`, `workflow:<repository>:…`; null for "
+    "Who created it through the API: `key:<id>`, `kubernetes:<user>`, `user:<name>`, `workflow:…`; null for "
     "kubectl, the controller and earlier versions.",
 )
 SIZE: Schema = described(COUNT, "Its size in bytes.")

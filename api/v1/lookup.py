@@ -14,6 +14,8 @@ from api.store.index.projects import ProjectRow
 from api.store.index.runs.runs import RunDetail
 from api.v1.fields import NAME_PATTERN
 from crds import names
+from crds.kinds import PROJECT
+from crds.objects import Project
 
 _ID = re.compile(r"(?:run|dep)[-_][a-z0-9](?:[-a-z0-9]{0,46}[a-z0-9])?", re.ASCII)
 _NAME = re.compile(NAME_PATTERN.rstrip("$") + r"\Z", re.ASCII)
@@ -71,9 +73,17 @@ async def project(call: EndpointCall) -> ProjectRow:
 
 
 async def named_project(call: EndpointCall, name: str, field: str) -> ProjectRow:
-    """Return the project that a body names. Raises 403 without access to it, else 404 if missing."""
+    """Return the project that a body names. Raises 403 without access to it, else 404 if missing.
+
+    Reads the object of a project that the index lacks: one that kubectl has just applied is found. The schema
+    of the body has checked the name.
+    """
     call.caller.require_project(name, field, call.scope)
-    row = await call.services.store.projects.get(name)
+    projects = call.services.store.projects
+    row = await projects.get(name)
+    if row is None and (manifest := await call.services.kube.get(PROJECT, name)):
+        await projects.observe(Project(manifest))
+        row = await projects.get(name)
     if row is None:
         raise errors.not_found(f"project {name} not found; create it with POST /v1/projects", field=field)
     describe(row.name)

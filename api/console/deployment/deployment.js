@@ -2,21 +2,36 @@
 
 import { change, followStream, get } from "../api.js";
 import { actionButton, statusBadge, definitionList, fill, h, errorBox, docsLink } from "../dom.js";
-import { ago, duration, waitingText } from "../format.js";
+import { askErase } from "../erase.js";
+import { ago, waitingText } from "../format.js";
 import { linkTo } from "../router.js";
-import { newRun } from "../run/new_run.js";
+import { newRunSection } from "../run/new_run.js";
 import { askRollback } from "./rollback.js";
-import { stages } from "./stages.js";
+import { smokeBadge, stages } from "./stages.js";
+
+const REFRESH_MS = 3000;
+const UNFINISHED = ["pending", "building"];
 
 export async function deployment(container, { id }, _query, signal) {
   document.title = `${id} · Crewyard`;
   const path = `/v1/deployments/${encodeURIComponent(id)}`;
   const header = h("div");
   const log = h("pre", { class: "log", role: "log", tabindex: 0, "aria-label": "Build log" });
-  const update = async () => fill(header, ...summary(await get(path, {}, signal), path, update));
+  let shown = null, watched = false;
+  const update = async () => {
+    const details = await get(path, {}, signal), text = JSON.stringify(details);
+    // An unchanged page keeps its open parts and the keyboard's focus.
+    if (text !== shown) fill(header, ...summary(details, path, update, watched));
+    shown = text;
+    watched = UNFINISHED.includes(details.status);
+  };
   await update();
   fill(container, header, h("h2", {}, "Build log"), log);
   container.removeAttribute("aria-busy");
+  const refresh = setInterval(() => {
+    if (watched && !document.hidden) update().catch(() => {});
+  }, REFRESH_MS);
+  signal.addEventListener("abort", () => clearInterval(refresh));
   let lines = [], scheduled = false;
   const flush = () => {
     scheduled = false;
@@ -33,18 +48,24 @@ export async function deployment(container, { id }, _query, signal) {
       requestAnimationFrame(flush);
     }
   }, (message) => message.type === "end");
-  if (!signal.aborted) await update();
+  if (signal.aborted) return;
+  if (!lines.length && !log.textContent) log.textContent = "No log.";
+  await update();
 }
 
-function summary(details, path, update) {
+/** `watched`: the page was open while the deployment was on its way. */
+function summary(details, path, update, watched) {
   const { status, error } = details;
   const rollbackButton = h("button", { onclick: () => askRollback(details, path, update) }, "Roll back…");
+  const eraseButton = h("button", { class: "danger", onclick: () => askErase(details.id, path,
+    "Its image and its build log are deleted. The records of its runs stay.", linkTo("projects", details.project)) }, "Erase…");
   const cancelButton = actionButton("Cancel", async () => {
     await change("POST", `${path}/cancel`);
     await update();
   }, { disabled: details.cancel_requested });
   return [
-    h("div", { class: "spread" }, h("h1", {}, details.id), h("div", { class: "row" }, statusBadge(status), status === "superseded" && rollbackButton, (status === "pending" || status === "building") && cancelButton)),
+    h("div", { class: "spread" }, h("h1", {}, details.id), h("div", { class: "row" }, statusBadge(status), details.smoke_run && smokeBadge(details),
+      status === "superseded" && rollbackButton, (status === "superseded" || status === "failed") && eraseButton, UNFINISHED.includes(status) && cancelButton)),
     stages(details),
     definitionList([
       ["Project", h("a", { href: linkTo("projects", details.project) }, details.project)],
@@ -54,10 +75,9 @@ function summary(details, path, update) {
       ["Active since", details.activated_at && ago(details.activated_at)],
       ["Queue position", details.queue_position],
       ["Waiting", waitingText(details.waiting)],
-      ["Build", details.stages?.map(({ name, seconds }) => `${name} ${seconds === undefined ? "…" : duration(seconds * 1000)}`).join(", ")],
       ["Cancel", details.cancel_requested && "requested"],
     ]),
     error && errorBox(error.reason, error.message, error.hint, docsLink(error)),
-    (status === "active" || status === "superseded") && h("details", {}, h("summary", {}, "New run"), newRun(details.id)),
+    (status === "active" || status === "superseded") && newRunSection(watched ? "The crew can run now: start its first run" : "New run", { target: details.id, deployment: details.id }, watched),
   ];
 }

@@ -1,26 +1,61 @@
-// The way of a deployment from its commit to active, as a row of stages.
+// The way of a deployment from its commit to active, as a row of stages: found, those of the build, the smoke run.
 
 import { h } from "../dom.js";
-import { ago, waitingText } from "../format.js";
+import { ago, duration, waitingText } from "../format.js";
+import { linkTo } from "../router.js";
 
-const STAGES = [["found", "Found"], ["queued", "Waiting"], ["building", "Building"], ["active", "Active"]];
-const REACHED = { pending: 1, building: 2, active: 4, superseded: 4 };
+const TITLES = { queued: "Waiting", fetch: "Fetch", plan: "Plan", dependencies: "Dependencies", assemble: "Assemble" };
+// Where a build fails with a reason; with another one it fails in the last stage that began.
+const STAGE_OF_REASON = {
+  GitAuthFailed: "fetch", GitNotFound: "fetch", VerificationFailed: "fetch", ContextTooLarge: "fetch", ContextInvalid: "fetch",
+  ConfigInvalid: "plan", EntrypointNotFound: "plan", UnsupportedFramework: "plan", DependencyResolution: "dependencies", RegistryPush: "assemble",
+};
 
 /** Create the stages of a deployment of the API. */
 export function stages(details) {
-  const ended = details.status === "failed" || details.status === "canceled";
-  // Of a deployment that failed nothing tells whether it waited or was built; it did not become active.
-  const reached = ended ? 3 : REACHED[details.status] ?? 0;
-  return h("ol", { class: "stages", "aria-label": "Stages" }, STAGES.map(([id, title], index) => {
-    const state = ended && index === 3 ? "failed" : index < reached ? "done" : index === reached ? "now" : "next";
-    return h("li", { class: state, "aria-current": state === "now" ? "step" : null },
-      h("b", {}, ended && index === 3 ? "Failed" : title), h("span", { class: "quiet" }, note(id, details, state)));
-  }));
+  return h("ol", { class: "stages", "aria-label": "Stages" }, stagesOf(details).map(({ title, state, note, run }) =>
+    h("li", { class: state, "aria-current": state === "now" ? "step" : null }, h("b", {}, title),
+      run ? h("a", { href: linkTo("runs", run) }, note) : h("span", { class: "quiet" }, note))));
 }
 
-function note(id, details, state) {
-  if (id === "found") return ago(details.created_at);
-  if (id === "active" && details.activated_at) return ago(details.activated_at);
-  if (id === "queued" && state === "now") return details.queue_position ? `position ${details.queue_position}` : waitingText(details.waiting) ?? "";
-  return id === "active" && state === "failed" ? details.error?.reason ?? "" : "";
+/** Return the stages, `{title, state, note, run}`: the state is done, now, next or failed. Pure. */
+export function stagesOf(details) {
+  const { status, smoke_run: run, activated_at: activated } = details;
+  const built = status === "active" || status === "superseded";
+  const row = [{ title: "Found", state: "done", note: ago(details.created_at) }, ...(status === "pending" ? queue(details) : build(details, built || Boolean(run)))];
+  if (run) row.push({ title: "Smoke run", run, note: smokeResult(details), state: built ? "done" : "now" });
+  if (status === "failed") fail(row, details);
+  return [...row, { title: "Active", state: built ? "done" : "next", note: built && activated ? ago(activated) : "" }];
+}
+
+/** Create the badge of a deployment's smoke run, a link to it. */
+export function smokeBadge(details) {
+  const result = smokeResult(details), { smoke_run: run } = details;
+  return h("a", { class: `chip ${{ passed: "succeeded" }[result] ?? result}`, href: linkTo("runs", run) }, `smoke run ${result}`);
+}
+
+/** Return how a smoke run of a deployment went: passed, running, failed or canceled. Pure. */
+export function smokeResult({ status, error }) {
+  if (status === "failed") return error?.reason === "SmokeFailed" ? "failed" : "canceled";
+  return status === "building" ? "running" : "passed";
+}
+
+function queue({ queue_position: position, waiting }) {
+  return [{ title: TITLES.queued, state: "now", note: position ? `position ${position}` : waitingText(waiting) ?? "" }, { title: "Build", state: "next", note: "" }];
+}
+
+function build({ status, stages: known = [] }, built) {
+  const row = known.map(({ name, seconds }) => ({ title: TITLES[name] ?? name, state: seconds === undefined ? "now" : "done",
+    note: seconds === undefined ? "" : duration(seconds * 1000) }));
+  if (!row.length && built) return [{ title: "Build", state: "done", note: "image reused" }];
+  const begins = status === "building" && !built && row.every(({ state }) => state === "done");
+  return begins ? [...row, { title: "Build", state: "now", note: "" }] : row;
+}
+
+/** Mark the stage in which a deployment failed. */
+function fail(row, { error }) {
+  const title = TITLES[STAGE_OF_REASON[error?.reason]];
+  let failed = row.find((stage) => stage.title === title) ?? row.at(-1);
+  if (failed === row[0] || (title && failed.title !== title)) row.push(failed = { title: title ?? "Build", note: "" });
+  Object.assign(failed, { state: "failed", note: [error?.reason, failed.run ? null : failed.note].filter(Boolean).join(", ") });
 }

@@ -1,7 +1,7 @@
 // The limits of a project with what it uses of each.
 
-import { h, table } from "../dom.js";
-import { size } from "../format.js";
+import { errorBox, h, table } from "../dom.js";
+import { money, size } from "../format.js";
 
 const NAMES = {
   concurrent_runs: "Concurrent runs", queue: "Waiting runs", deployment_queue: "Waiting deployments",
@@ -16,6 +16,20 @@ export function limitTable(limits) {
     ["Used", (use) => textOf(use)],
     ["", (use) => use.limit !== null && meter(use)],
   ], limits, "No limits.");
+}
+
+/** Create the table of a project's budget for this month, with a warning once it is nearly used; null without a budget. */
+export function budgetTable(budget, currency) {
+  if (!budget) return null;
+  const rows = [["Tokens", budget.tokens, (value) => value.toLocaleString()], ["Cost", budget.cost, (value) => money(value, currency)]]
+    .filter(([, { limit }]) => limit !== null);
+  return [h("h2", {}, `Budget for ${budget.month}`),
+    budget.message && errorBox(budget.exceeded ? "BudgetExceeded" : "BudgetWarning", budget.message),
+    table([
+      ["Budget", ([name]) => name],
+      ["Used", ([, { used, limit }, text]) => (used === null ? "no prices" : `${text(used)} of ${text(limit)}`)],
+      ["", ([name, { used, limit }]) => h("meter", { min: 0, max: limit || 1, high: limit * NEARLY_FULL, optimum: 0, value: Math.min(used ?? 0, limit), "aria-label": `Budget: ${name}` })],
+    ], rows, "No budget.")];
 }
 
 function textOf({ name, used, limit }) {

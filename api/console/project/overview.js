@@ -2,37 +2,36 @@
 
 import { get, list } from "../api.js";
 import { dayChart } from "../chart.js";
-import { fill, h, statusBadge, svg } from "../dom.js";
-import { ago, duration } from "../format.js";
+import { card, errorBox, fill, h, statusBadge, svg } from "../dom.js";
+import { ago, duration, money } from "../format.js";
 import { linkTo } from "../router.js";
 import { stages } from "../deployment/stages.js";
 import { firstSteps } from "./first_steps.js";
-import { limitTable } from "./limits.js";
+import { budgetTable, limitTable } from "./limits.js";
 import { runStatistics } from "./statistics.js";
 
 const RUNS = 100, STRIP_RUNS = 50, STRIP_WIDTH = 600, STRIP_HEIGHT = 60;
 
-export async function overview(container, name, _query, signal, active) {
+export async function overview(container, name, _query, signal, details) {
+  const { active_deployment_id: active, limited } = details;
   const [runs, deployments, usage] = await Promise.all([
     list("/v1/runs", { project: name, per_page: RUNS }, signal), list("/v1/deployments", { project: name, per_page: 5 }, signal),
     get(`/v1/projects/${encodeURIComponent(name)}/usage`, {}, signal),
   ]);
   const current = active ? await get(`/v1/deployments/${encodeURIComponent(active)}`, {}, signal) : null;
-  const newest = deployments.data[0];
+  const last = deployments.data[0];
+  const newest = last && last.id !== active ? await get(`/v1/deployments/${encodeURIComponent(last.id)}`, {}, signal) : null;
+  const isNew = !active && runs.data.length === 0;
   fill(container,
-    firstSteps(name, current, newest, runs.data.length),
-    h("div", { class: "cards" }, activeCard(current), ...runCards(runs.data, usage)),
-    newest && newest.id !== active && h("section", {}, h("h2", {}, "Newest deployment"), h("p", { class: "row" },
+    firstSteps(details, current, last, runs.data.filter((run) => !run.smoke).length),
+    !isNew && h("div", { class: "cards" }, activeCard(current), ...runCards(runs.data, usage)),
+    newest && h("section", {}, h("h2", {}, "Newest deployment"), h("p", { class: "row" },
       h("a", { href: linkTo("deployments", newest.id) }, newest.id), statusBadge(newest.status), newest.message), stages(newest)),
     runs.data.length > 0 && [h("h2", {}, "Last runs"), strip(runs.data.slice(0, STRIP_RUNS).reverse())],
-    h("div", { class: "charts" }, dayChart("Runs by day", usage.days, [["runs", "runs"]]),
+    !isNew && h("div", { class: "charts" }, dayChart("Runs by day", usage.days, [["runs", "runs"]]),
       dayChart("Tokens by day", usage.days, [["prompt_tokens", "in"], ["completion_tokens", "out"]]),
-      usage.currency && dayChart("Cost by day", usage.days, [["cost", usage.currency]], (value) => `${value.toFixed(2)} ${usage.currency}`)),
-    h("h2", {}, "Limits"), limitTable(usage.limits ?? []));
-}
-
-function card(title, value, ...more) {
-  return h("div", { class: "card" }, h("div", { class: "quiet" }, title), h("div", { class: "value" }, value), ...more.map((line) => line && h("div", { class: "quiet" }, line)));
+      usage.currency && dayChart("Cost by day", usage.days, [["cost", usage.currency]], (value) => money(value, usage.currency))),
+    budgetTable(usage.budget, usage.currency), h("h2", {}, "Limits"), limited && errorBox(limited.reason, limited.message), limitTable(usage.limits ?? []));
 }
 
 function activeCard(current) {
@@ -49,7 +48,7 @@ function runCards(runs, usage) {
     card("Median duration", duration(median), `95 % within ${duration(p95)}`),
     card("Now", `${count("running")} running`, `${count("pending")} waiting`),
     card("Tokens in 30 days", (total.prompt_tokens + total.completion_tokens).toLocaleString(),
-      total.cost === null ? null : `${total.cost.toFixed(2)} ${usage.currency}`),
+      money(total.cost, usage.currency)),
   ];
 }
 

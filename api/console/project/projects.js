@@ -3,20 +3,24 @@
 import { change, list } from "../api.js";
 import { fill, h, errorBox, notify, table } from "../dom.js";
 import { ago } from "../format.js";
+import { walk } from "./first_steps.js";
 import { linkTo } from "../router.js";
 
 export async function projects(container, _parameters, query, signal) {
   document.title = "Projects · Crewyard";
   const page = Number(query.page ?? 1);
   const { data, pagination } = await list("/v1/projects", { page, per_page: 50 }, signal);
-  fill(container, h("h1", {}, "Projects"), table([
+  const first = data.length === 0 && page === 1 && h("section", { class: "box" }, h("h2", {}, "From here to a first result"), walk(0),
+    h("p", {}, "Name a project, and give the URL of the git repository of a crew. Or start at a terminal:"),
+    h("pre", { tabindex: 0 }, "crewyard init tides\ncrewyard projects create tides\ncrewyard deploy tides -p tides"));
+  fill(container, h("h1", {}, "Projects"), first || table([
     ["Name", (row) => h("a", { href: linkTo("projects", row.name) }, row.name)],
     ["Plan", (row) => row.plan],
     ["Active deployment", (row) => row.active_deployment_id
       ? h("a", { href: linkTo("deployments", row.active_deployment_id) }, row.active_deployment_id) : h("span", { class: "quiet" }, "none yet"), "code"],
     ["Source", (row) => ready(row)],
     ["Created", (row) => ago(row.created_at)],
-  ], data, "No projects yet. Create one below."), pages(pagination, "#/projects"), createForm());
+  ], data, "No projects."), pages(pagination, "#/projects"), createForm());
 }
 
 /** Create the source of a project: its URL, or the reason why it is not ready. */

@@ -2,16 +2,17 @@
 
 import { change, list } from "../api.js";
 import { attempts, fill, h, table } from "../dom.js";
+import { until } from "../format.js";
 import { linkTo } from "../router.js";
-import { parseJson } from "../run/input_fields.js";
+import { InputEditor, inputSchema } from "../form/input_editor.js";
 
-const SPEC = ["cron", "time_zone", "input", "entrypoint", "concurrency_policy", "starting_deadline"];
+const SPEC = ["cron", "time_zone", "input", "entrypoint", "labels", "concurrency_policy", "starting_deadline"];
 
 /** Show the schedules with their next time and last run, and the form of a new one. */
-export async function schedules(container, name, query, signal) {
+export async function schedules(container, name, query, signal, project) {
   const path = `/v1/projects/${encodeURIComponent(name)}/schedules`;
-  const { data } = await list(path, { per_page: 100 }, signal);
-  const reload = () => schedules(container, name, query, signal);
+  const [{ data }, schema] = await Promise.all([list(path, { per_page: 100 }, signal), inputSchema(project.active_deployment_id)]);
+  const reload = () => schedules(container, name, query, signal, project);
   const errorArea = h("div");
   const attempt = attempts(errorArea, reload);
   const put = (row, changes) => change("PUT", `${path}/${encodeURIComponent(row.name)}`,
@@ -19,7 +20,7 @@ export async function schedules(container, name, query, signal) {
   fill(container, table([
     ["Name", (row) => row.name, "code"],
     ["When", (row) => `${row.cron} ${row.time_zone}`, "code"],
-    ["Next", (row) => (row.suspend ? "suspended" : time(row.next_time))],
+    ["Next", (row) => (row.suspend ? "suspended" : row.next_time && `${time(row.next_time)}, ${until(row.next_time)}`)],
     ["Last run", (row) => row.last_run_id && h("a", { href: linkTo("runs", row.last_run_id) }, time(row.last_time))],
     ["", (row) => row.message],
     ["", (row) => h("div", { class: "row" },
@@ -29,23 +30,23 @@ export async function schedules(container, name, query, signal) {
       h("button", { class: "danger", "aria-label": `Remove ${row.name}`, onclick: () => {
         if (confirm(`Remove ${row.name}?`)) attempt(() => change("DELETE", `${path}/${encodeURIComponent(row.name)}`), `${row.name} was removed.`);
       } }, "Remove"))],
-  ], data, "No schedules."), form(attempt, put, errorArea));
+  ], data, "No schedules."), form(attempt, put, schema, errorArea));
 }
 
-function form(attempt, put, errorArea) {
+function form(attempt, put, schema, errorArea) {
   const name = h("input", { id: "schedule", required: true, maxlength: 20, placeholder: "weekdays" });
   const cron = h("input", { id: "cron", required: true, placeholder: "0 7 * * MON-FRI" });
   const zone = h("input", { id: "zone", value: Intl.DateTimeFormat().resolvedOptions().timeZone || "UTC" });
-  const input = h("textarea", { id: "schedule-input", spellcheck: "false" }, "{}");
+  const editor = new InputEditor(schema, {}, "schedule-input");
   return h("form", { class: "box", onsubmit: (event) => {
     event.preventDefault();
-    attempt(() => put({ name: name.value }, { cron: cron.value, time_zone: zone.value || "UTC",
-      input: parseJson("The input", input.value || "{}") }), `${name.value} is set.`);
+    const input = editor.attempt(() => editor.read());
+    if (input === undefined) return;
+    attempt(() => put({ name: name.value }, { cron: cron.value, time_zone: zone.value || "UTC", input }), `${name.value} is set.`);
   } }, h("label", { for: "schedule" }, "Name"), name,
     h("label", { for: "cron" }, "Minute, hour, day, month, weekday"), cron,
     h("label", { for: "zone" }, "Time zone"), zone,
-    h("label", { for: "schedule-input" }, "Input (JSON)"), input,
-    h("p", {}, h("button", { class: "main" }, "Set schedule")), errorArea);
+    editor.element, h("p", { class: "row" }, h("button", { class: "main" }, "Set schedule"), editor.switchButton), errorArea);
 }
 
 function time(text) {

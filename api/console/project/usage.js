@@ -3,8 +3,8 @@
 import { get } from "../api.js";
 import { dayChart } from "../chart.js";
 import { definitionList, fill, h } from "../dom.js";
-import { size } from "../format.js";
-import { limitTable } from "./limits.js";
+import { money, size } from "../format.js";
+import { budgetTable, limitTable } from "./limits.js";
 
 export async function usage(container, name, _query, signal) {
   const report = await get(`/v1/projects/${encodeURIComponent(name)}/usage`, {}, signal);
@@ -16,10 +16,10 @@ export async function usage(container, name, _query, signal) {
     ["Build time", `${Math.round(total.build_seconds)} s`],
     ["Artifacts", size(total.artifact_bytes)],
     ["Tokens", `${total.prompt_tokens} in, ${total.completion_tokens} out`],
-    ["Cost", total.cost === null ? null : `${total.cost.toFixed(2)} ${report.currency}`],
+    ["Cost", money(total.cost, report.currency)],
   ]), h("div", { class: "charts" }, dayChart("Runs by day", report.days, [["runs", "runs"]]),
     dayChart("Run seconds by day", report.days, [["run_seconds", "run seconds"]]),
     dayChart("Build seconds by day", report.days, [["build_seconds", "build seconds"]]),
     dayChart("Tokens by day", report.days, [["prompt_tokens", "in"], ["completion_tokens", "out"]])),
-  h("h2", {}, "Limits"), limitTable(report.limits ?? []));
+  budgetTable(report.budget, report.currency), h("h2", {}, "Limits"), limitTable(report.limits ?? []));
 }

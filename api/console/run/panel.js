@@ -2,14 +2,17 @@
 
 import { docsLink, definitionList, errorBox, fill, h, notify, statusBadge } from "../dom.js";
 import { duration, formatValue, shorten, timeOfDay } from "../format.js";
+import { costs } from "./cost.js";
 import { fieldsOf } from "./event_text.js";
 
-/** Show the run itself: its error, output and input. */
-export function showRun(panel, details) {
+/** Show the run itself: its error, output, input, tokens and cost. */
+export function showRun(panel, details, steps, prices) {
   const { error } = details;
   fill(panel, h("h2", {}, "Run"),
     error && errorBox(error.reason ?? "Failed", h("pre", {}, error.message ?? ""), docsLink(error)),
-    details.status === "succeeded" && block("Output", details.output ?? null), block("Input", details.input));
+    !details.completed_at && h("p", { class: "quiet" }, "The output appears here once the run has ended."),
+    details.status === "succeeded" && block("Output", details.output ?? null), block("Input", details.input),
+    costs(details, steps, prices));
 }
 
 /** Show a step; `onFilter` limits the list of events to it. */

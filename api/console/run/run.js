@@ -1,14 +1,15 @@
 // A run: status, live timeline and events, input, output, artifacts, cancel and run again.
 
-import { Questions } from "../answer.js";
 import { change, followStream, get } from "../api.js";
 import { actionButton, statusBadge, definitionList, fill, h, notify } from "../dom.js";
-import { ago, duration, waitingText } from "../format.js";
+import { askErase } from "../erase.js";
+import { ago, duration, labelsText, waitingText } from "../format.js";
 import { linkTo } from "../router.js";
 import { artifacts } from "./artifacts.js";
 import { EventLog } from "./event_log.js";
-import { newRun } from "./new_run.js";
+import { newRunSection } from "./new_run.js";
 import { showEvent, showRun, showStep } from "./panel.js";
+import { Questions } from "./questions.js";
 import { Steps, isLast } from "./steps.js";
 import { Timeline } from "./timeline.js";
 
@@ -22,7 +23,7 @@ export async function run(container, { id }, _query, signal) {
   const header = h("div"), files = h("div");
   const panel = h("aside", { class: "panel", "aria-label": "Details", "aria-live": "polite" });
   const steps = new Steps(), clock = new RunClock();
-  let details = null, showsRun = true;
+  let details = null, prices = null, showsRun = true;
   // On a narrow screen the panel is below the list.
   const reveal = () => panel.scrollIntoView({ block: "nearest" });
   const log = new EventLog((event) => {
@@ -32,18 +33,27 @@ export async function run(container, { id }, _query, signal) {
   });
   const timeline = new Timeline(steps, (step) => {
     showsRun = step === steps.run;
-    if (showsRun) showRun(panel, details);
+    if (showsRun) showRun(panel, details, steps, prices);
     else showStep(panel, step, () => log.setFilter({ step }));
     reveal();
   });
   const questions = new Questions(path, () => update());
+  const show = () => {
+    if (showsRun) showRun(panel, details, steps, prices);
+  };
   const update = async () => {
     details = await get(path, {}, signal);
     fill(header, ...summary(details, path, update));
     questions.show(details.input_requests ?? []);
-    if (showsRun) showRun(panel, details);
+    show();
   };
   await update();
+  // The page does not wait for the prices.
+  pricesOf(details.project, signal).then((found) => {
+    if (!found) return;
+    prices = found;
+    show();
+  });
   fill(container, header, questions.element, runAgain(details), h("div", { class: "beside" },
     h("div", {}, h("h2", {}, "Timeline"), timeline.element, h("h2", {}, "Events"), log.element), panel),
   h("h2", {}, "Artifacts"), files);
@@ -79,6 +89,14 @@ export async function run(container, { id }, _query, signal) {
   await artifacts(files, path, signal);
 }
 
+/** Return the prices of the installation, which the usage of a project tells; null without them. */
+async function pricesOf(project, signal) {
+  if (!project) return null;
+  const today = new Date().toISOString().slice(0, 10);
+  const usage = await get(`/v1/projects/${encodeURIComponent(project)}/usage`, { from: today, to: today }, signal).catch(() => null);
+  return usage?.prices ?? null;
+}
+
 /** The time of the service: that of the newest event, and what has passed since. */
 class RunClock {
   constructor() {
@@ -96,6 +114,8 @@ class RunClock {
 
 function summary(details, path, update) {
   const finished = ["succeeded", "failed", "canceled"].includes(details.status);
+  const eraseButton = h("button", { class: "danger", onclick: () => askErase(details.id, path,
+    "Its input, output, events and artifacts are deleted. What it used stays in the usage of the project.", linkTo("runs")) }, "Erase…");
   const cancelButton = actionButton("Cancel", async () => {
     await change("POST", `${path}/cancel`);
     notify("Cancelling the run.");
@@ -103,7 +123,7 @@ function summary(details, path, update) {
   }, { class: "danger" });
   return [
     h("div", { class: "spread" }, h("h1", {}, details.id), h("div", { class: "row" }, statusBadge(details.status),
-      finished && details.project && h("a", { class: "button", href: linkTo("runs", details.id, "compare") }, "Compare"), !finished && cancelButton)),
+      finished && details.project && h("a", { class: "button", href: linkTo("runs", details.id, "compare") }, "Compare"), finished ? eraseButton : cancelButton)),
     definitionList([
       ["Project", details.project && h("a", { href: linkTo("projects", details.project) }, details.project)],
       ["Deployment", details.deployment_id && h("a", { href: linkTo("deployments", details.deployment_id) }, details.deployment_id)],
@@ -111,6 +131,10 @@ function summary(details, path, update) {
       ["Queue position", details.queue_position],
       ["Waiting", waitingText(details.waiting)],
       ["Cancel", details.cancel_requested && "requested"],
+      ["Entrypoint", details.entrypoint],
+      ["Timeout", details.timeout],
+      ["Repeats", details.rerun_of && h("a", { href: linkTo("runs", details.rerun_of) }, details.rerun_of)],
+      ["Labels", labelsText(details.labels)],
       ["Duration", finished ? duration(details.duration_ms) : null],
     ]),
   ];
@@ -118,5 +142,7 @@ function summary(details, path, update) {
 
 function runAgain(details) {
   if (!details.deployment_id) return null;
-  return h("details", {}, h("summary", {}, "Run again"), newRun(details.deployment_id, details.input ?? {}));
+  const { deployment_id: target, entrypoint, input } = details;
+  // The schema is that of the deployment's own entrypoint.
+  return newRunSection("Run again", { target, deployment: entrypoint ? null : target, input: input ?? {}, path: `/v1/runs/${encodeURIComponent(details.id)}/rerun` });
 }

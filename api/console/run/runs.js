@@ -2,31 +2,37 @@
 
 import { list } from "../api.js";
 import { statusBadge, fill, h, table as rows } from "../dom.js";
-import { ago, duration } from "../format.js";
+import { ago, duration, queryText } from "../format.js";
 import { pages } from "../project/projects.js";
 import { setQuery, linkTo } from "../router.js";
 
 const STATUSES = ["", "pending", "running", "succeeded", "failed", "canceled"];
 
-/** Create a table of runs. */
-export function table(data) {
+/** Create a table of runs; those of a single project need no column of it. */
+export function table(data, ofProject = false) {
   return rows([
     ["Run", (row) => h("a", { href: linkTo("runs", row.id) }, row.id), "code"],
-    ["Status", (row) => statusBadge(row.status)],
-    ["Project", (row) => row.project && h("a", { href: linkTo("projects", row.project) }, row.project)],
+    ["Status", (row) => [statusBadge(row.status), row.smoke && h("span", { class: "chip", title: "The smoke run of its deployment" }, "smoke")]],
+    ...(ofProject ? [] : [["Project", (row) => row.project && h("a", { href: linkTo("projects", row.project) }, row.project)]]),
     ["Duration", (row) => duration(row.duration_ms)],
     ["Created", (row) => ago(row.created_at)],
   ], data, "No runs.");
+}
+
+/** Create the choice of a status by which runs are filtered. */
+export function statusChoice(chosen, onchange) {
+  return h("select", { id: "status", "aria-label": "Status", onchange },
+    STATUSES.map((name) => h("option", { value: name, selected: name === (chosen ?? "") }, name || "any status")));
 }
 
 export async function runs(container, _parameters, query, signal) {
   document.title = "Runs · Crewyard";
   const { data, pagination } = await list("/v1/runs", { ...query, per_page: 50 }, signal);
   const project = h("input", { id: "project", value: query.project ?? "", placeholder: "all", "aria-label": "Project" });
-  const status = h("select", { id: "status", "aria-label": "Status", onchange: () => filter() },
-    STATUSES.map((name) => h("option", { value: name, selected: name === (query.status ?? "") }, name || "any status")));
-  const filter = () => setQuery({ project: project.value.trim(), status: status.value });
-  const parameters = new URLSearchParams(Object.entries({ project: query.project, status: query.status }).filter(([, value]) => value));
+  const status = statusChoice(query.status, () => filter());
+  const label = h("input", { id: "label", value: query.label ?? "", placeholder: "label, such as team=tides", "aria-label": "Label" });
+  const filter = () => setQuery({ project: project.value.trim(), status: status.value, label: label.value.trim() });
+  const chosen = { project: query.project, status: query.status, label: query.label };
   fill(container, h("h1", {}, "Runs"), h("form", { class: "row", onsubmit: (event) => { event.preventDefault(); filter(); } },
-    project, status, h("button", {}, "Filter")), table(data), pages(pagination, `#/runs${parameters.size ? `?${parameters}` : ""}`));
+    project, status, label, h("button", {}, "Filter")), table(data), pages(pagination, `#/runs${queryText(chosen)}`));
 }

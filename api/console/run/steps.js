@@ -15,6 +15,8 @@ export class Steps {
     this.agents = new Map();
     this.openTasks = [];
     this.openTools = [];
+    /** Calls and tokens by model, in the order of their first call. */
+    this.models = new Map();
   }
 
   /** Add an event `{type, id, data}`; return whether it changed the tree. */
@@ -92,6 +94,11 @@ export class Steps {
 
   /** Count tokens for the run, and for the task if only one is open: the event does not name its agent. */
   addTokens(data) {
+    const name = String(data.model ?? "unknown model"), model = this.models.get(name) ?? { name, calls: 0, promptTokens: 0, completionTokens: 0 };
+    model.calls += 1;
+    model.promptTokens += data.prompt_tokens || 0;
+    model.completionTokens += data.completion_tokens || 0;
+    this.models.set(name, model);
     const counted = [this.run, ...(this.openTasks.length === 1 ? [this.openTasks[0], this.openTasks[0].parent] : [])];
     for (const step of counted) {
       step.promptTokens += data.prompt_tokens || 0;

@@ -1,12 +1,13 @@
 """Table of API keys, which stores only hashes. Called by authentication and by the routes of keys."""
 
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, fields, replace
 from datetime import datetime
 from typing import Any
 
 from sqlalchemy import Row, select, update
 
+from api.store.index import key_bindings
 from api.store.sql.database import Database
 from api.store.sql.notifier import Notifier
 from api.store.sql.schema import api_keys
@@ -15,7 +16,10 @@ from api.store.sql.upsert import insert
 
 @dataclass(frozen=True)
 class KeyRow:
-    """An API key: `projects` None means all; `scopes` of read, run, deploy, admin."""
+    """An API key: `projects` None means all; `scopes` of read, run, deploy, admin.
+
+    `project_uids` has the uids of its projects by name; one that did not exist yet has none.
+    """
 
     id: str
     hash: str
@@ -28,6 +32,7 @@ class KeyRow:
     revoked_at: datetime | None = None
     last_used_at: datetime | None = None
     created_by: str | None = None
+    project_uids: Mapping[str, str] | None = None
 
     def is_bound_to(self, project: str) -> bool:
         """Return whether the key names this project."""
@@ -56,18 +61,29 @@ class ApiKeys:
         self._used: dict[str, datetime] = {}
 
     async def get(self, key_id: str) -> KeyRow | None:
-        """Return one key, even a revoked or expired one, or None; always exactly one lookup."""
+        """Return one key, even a revoked or expired one, or None.
+
+        Its projects are those of the uids that it was made for; without any left, it is None.
+        """
         query = select(*_COLUMNS).where(api_keys.c.namespace == self._namespace, api_keys.c.id == key_id)
         async with self._database.brief_read() as connection:
-            row = (await connection.execute(query)).one_or_none()
-        return _row(row) if row else None
+            found = (await connection.execute(query)).one_or_none()
+            row = _row(found) if found else None
+            if row is None or not row.project_uids or not row.projects:
+                return row
+            current = await key_bindings.current_uids(connection, self._namespace, row.projects)
+        accepted = key_bindings.accepted_projects(row.projects, row.project_uids, current)
+        return replace(row, projects=accepted) if accepted else None
 
     async def put(self, key: KeyRow) -> None:
-        """Store a key, replacing one of the same id."""
+        """Store a key, replacing one of the same id, bound to the projects that exist now."""
         values = {field.name: getattr(key, field.name) for field in fields(key)}
         values["scopes"] = sorted(key.scopes)
         values["projects"] = None if key.projects is None else sorted(key.projects)
         async with self._database.write() as connection:
+            if key.projects is not None:
+                uids = await key_bindings.current_uids(connection, self._namespace, key.projects)
+                values["project_uids"] = uids or None
             await connection.execute(
                 insert(connection, api_keys)
                 .values(namespace=self._namespace, **values)

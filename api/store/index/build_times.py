@@ -1,4 +1,4 @@
-"""End and duration of a build. Pure. Called by `api.maintenance.accounting` and `delete_deployment`."""
+"""End and duration of a build. Pure. Called by `api.store.accounting` and `delete_deployment`."""
 
 from collections.abc import Mapping
 from dataclasses import dataclass

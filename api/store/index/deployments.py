@@ -48,6 +48,8 @@ class DeploymentRow:
     plan: Mapping[str, Any]
     conditions: tuple[Mapping[str, Any], ...]
     stages: tuple[Mapping[str, Any], ...] = ()
+    budget: Mapping[str, Any] | None = None
+    """The budget of its project."""
 
     @property
     def message(self) -> str | None:
@@ -75,6 +77,15 @@ class DeploymentRow:
         return self.spec.get("gitSha")
 
 
+@dataclass(frozen=True)
+class BuildQueue:
+    """The builds of all projects that wait and run now; `rows` are the first of them."""
+
+    waiting: int
+    running: int
+    rows: tuple[DeploymentRow, ...]
+
+
 _ACTIVE = projects.c.active == deployments.c.name
 # The two objects are watched separately: an activation that the Project's row does not include yet is shown
 # as the state before it, not as superseded.
@@ -96,6 +107,7 @@ _DERIVED = {
         (_ACTIVE, func.coalesce(projects.c.activated_at, deployments.c.activated_at)),
         else_=deployments.c.activated_at,
     ),
+    "budget": projects.c.spec["budget"],
 }
 _COLUMNS = [
     _DERIVED[field.name].label(field.name) if field.name in _DERIVED else deployments.c[field.name]
@@ -121,6 +133,11 @@ _VISIBLE = (
     )
 )
 _BY_NAME = _VISIBLE.where(deployments.c.name == bindparam("name"))
+# The controller writes Ready as the first condition, and Built as the second.
+_QUEUED = and_(deployments.c.phase == "pending", deployments.c.conditions[0]["reason"].as_string() == QUEUED)
+# Not `built`, which a smoke run delays.
+_HAS_IMAGE = func.coalesce(deployments.c.conditions[1]["status"].as_string(), "") == "True"
+_BUILDING = and_(deployments.c.phase == "building", ~_HAS_IMAGE)
 
 
 def _row(row: Row[Any]) -> DeploymentRow:
@@ -167,22 +184,16 @@ class Deployments:
         if row.status != "pending" or _ready_reason(row) != QUEUED:
             return None
         here = deployments.c.namespace == self._namespace
-        queued = and_(
-            here,
-            deployments.c.phase == "pending",
-            # The controller writes Ready as the first condition, and Built as the second.
-            deployments.c.conditions[0]["reason"].as_string() == QUEUED,
+        waiting = select(deployments.c.created_at, deployments.c.name, deployments.c.project).where(
+            here, _QUEUED
         )
-        waiting = select(deployments.c.created_at, deployments.c.name, deployments.c.project).where(queued)
-        running = select(deployments.c.project, func.count()).where(
-            here, deployments.c.phase == "building", ~deployments.c.built
-        )
+        running = select(deployments.c.project, func.count()).where(here, _BUILDING)
         ended_at = deployments.c.conditions[1]["lastTransitionTime"].as_string()
         ended = select(deployments.c.project, func.max(ended_at)).where(
             here,
             deployments.c.building_at.is_not(None),
-            or_(deployments.c.built, deployments.c.phase == "failed"),
-            deployments.c.project.in_(select(deployments.c.project).where(queued)),
+            or_(_HAS_IMAGE, deployments.c.phase == "failed"),
+            deployments.c.project.in_(select(deployments.c.project).where(here, _QUEUED)),
         )
         by_project = deployments.c.project
         async with self._database.read() as connection:
@@ -194,6 +205,20 @@ class Deployments:
         order = fair_order(builds, counts, ends)
         return next((place for place, each in enumerate(order, 1) if each.name == row.name), None)
 
+    async def build_queue(self, limit: int) -> BuildQueue:
+        """Return how many builds wait and run in all projects, and the first of them, running ones first."""
+        here = {"namespace": self._namespace}
+        counted = select(
+            func.coalesce(func.sum(case((_QUEUED, 1), else_=0)), 0),
+            func.coalesce(func.sum(case((_BUILDING, 1), else_=0)), 0),
+        ).where(deployments.c.namespace == self._namespace, deployments.c.phase.in_(("pending", "building")))
+        order = (case((_BUILDING, 0), else_=1), deployments.c.ord)
+        found = _VISIBLE.where(or_(_QUEUED, _BUILDING)).order_by(*order).limit(limit)
+        async with self._database.read() as connection:
+            waiting_count, running_count = (await connection.execute(counted)).one()
+            rows = (await connection.execute(found, here)).all()
+        return BuildQueue(int(waiting_count), int(running_count), tuple(_row(row) for row in rows))
+
     async def resource_versions(self) -> dict[str, tuple[str, int]]:
         """Return uid and last seen resourceVersion, by name, of all rows."""
         query = select(deployments.c.name, deployments.c.uid, deployments.c.version).where(
@@ -203,7 +228,10 @@ class Deployments:
             return {row.name: (row.uid, row.version) for row in await connection.execute(query)}
 
     async def observe(self, deployment: objects.Deployment) -> None:
-        """Update the row from the object, unless the row is newer."""
+        """Update the row from the object, unless the row is newer; delete the row of an erased object."""
+        if deployment.erased:
+            await self.remove(deployment.name, deployment.uid)
+            return
         version = int(deployment.resource_version or 0)
         owner = deployment.owner_uid(PROJECT)
         values = _values(deployment, version, owner)

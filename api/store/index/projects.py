@@ -9,6 +9,7 @@ from sqlalchemy import bindparam, func, select, update
 from sqlalchemy.ext.asyncio import AsyncConnection
 
 from api.store.errors import StoreUnavailable
+from api.store.index import key_bindings
 from api.store.index.deletion.delete_project import delete_project, delete_run_batch, is_removed
 from api.store.index.notifications import outbox
 from api.store.page import RowPage
@@ -73,6 +74,14 @@ class Projects:
             rows = (await connection.execute(query)).all()
         return RowPage(tuple(ProjectRow(**row._mapping) for row in rows), total)
 
+    async def with_budget(self) -> Sequence[ProjectRow]:
+        """Return the projects that have a budget."""
+        query = select(*_COLUMNS).where(
+            projects.c.namespace == self._namespace, projects.c.spec["budget"].as_string().is_not(None)
+        )
+        async with self._database.read() as connection:
+            return [ProjectRow(**row._mapping) for row in await connection.execute(query)]
+
     async def plans(self, names: frozenset[str] | None) -> frozenset[str]:
         """Return the plans of these projects, or of all."""
         query = select(projects.c.spec["plan"].as_string()).where(projects.c.namespace == self._namespace)
@@ -127,6 +136,7 @@ class Projects:
             else:
                 order = await next_ord(connection, self._namespace)
                 await connection.execute(projects.insert().values(**key, **values, ord=order))
+                await key_bindings.bind(connection, self._namespace, project.name, project.uid)
             if project.active and activated_at:
                 await self._set_activated_at(connection, project.active, activated_at)
                 if project.active != row.active:

@@ -1,9 +1,10 @@
-"""Usage of projects by UTC day. Written by `api.maintenance.accounting`, read by the routes of usage.
+"""Usage of projects by UTC day. Written by `api.store.accounting`, read by the routes of usage.
 
 A run and a build count on the day they ended. Each is accounted once: the mark on its row and the sum change
 in one transaction.
 """
 
+from collections.abc import Collection
 from dataclasses import asdict, dataclass, fields
 from datetime import UTC, date, datetime
 from typing import Any
@@ -61,13 +62,31 @@ class Usage:
             rows = (await connection.execute(query)).all()
         return {date.fromisoformat(day): Measures(*values) for day, *values in rows}
 
-    async def ended_runs(self, limit: int) -> list[EndedRun]:
-        """Return up to `limit` ended runs that are not accounted."""
+    async def totals(self, project_uids: Collection[str], first: date, last: date) -> dict[str, Measures]:
+        """Return the usage of each of these projects in a range of days, without those that have none."""
+        sums = [func.sum(usage_days.c[f.name]) for f in fields(Measures)]
+        query = (
+            select(usage_days.c.project_uid, *sums)
+            .where(
+                usage_days.c.namespace == self._namespace,
+                usage_days.c.project_uid.in_(sorted(project_uids)),
+                usage_days.c.day.between(first.isoformat(), last.isoformat()),
+            )
+            .group_by(usage_days.c.project_uid)
+        )
+        async with self._database.read() as connection:
+            rows = (await connection.execute(query)).all()
+        return {uid: Measures(*map(int, values)) for uid, *values in rows}
+
+    async def ended_runs(self, limit: int, name: str | None = None) -> list[EndedRun]:
+        """Return up to `limit` ended runs that are not accounted, or the one of this name."""
         query = (
             select(runs.c.name, runs.c.started_at)
             .where(runs.c.namespace == self._namespace, runs.c.accounted.is_(False), runs.c.status.in_(ENDED))
             .limit(limit)
         )
+        if name is not None:
+            query = query.where(runs.c.name == name)
         async with self._database.read() as connection:
             return [EndedRun(name, started is not None) for name, started in await connection.execute(query)]
 

@@ -44,6 +44,16 @@ removed_projects = Table(
     Column("removed_at", Moment, nullable=False),
 )
 
+workflow_pins = Table(
+    "workflow_pins",
+    metadata,
+    _key("namespace"),
+    _key("project_uid"),
+    _key("repository"),
+    Column("repository_id", text(), nullable=False),
+    Column("pinned_at", Moment, nullable=False),
+)
+
 deployments = Table(
     "deployments",
     metadata,
@@ -97,6 +107,8 @@ runs = Table(
     Column("timeout", text()),
     Column("config", json_column()),
     Column("context", json_column()),
+    Column("labels", json_column()),
+    Column("rerun_of", text()),
     Column("cancel", Boolean, nullable=False),
     Column("output", json_column()),
     Column("error", json_column()),
@@ -111,11 +123,26 @@ runs = Table(
     Index("runs_status_ord", "namespace", "hidden", "status", "ord"),
     Index("runs_project_status_ord", "namespace", "hidden", "project", "status", "ord"),
     Index("runs_deployment_ord", "namespace", "hidden", "deployment", "ord"),
+    # Also status and deployment, which filter a page by time.
+    Index("runs_created", "namespace", "hidden", "created_at", "ord", "project", "status", "deployment"),
     Index("runs_accounted", "namespace", "accounted"),
     # Runs that ended long ago, to prune their object, log and record, without reading the others.
     Index("runs_present", "namespace", "present", "completed_at", "project"),
     Index("runs_sealed", "namespace", "sealed", "completed_at"),
     Index("runs_project_end", "namespace", "project", "completed_at"),
+)
+
+run_labels = Table(
+    "run_labels",
+    metadata,
+    _key("namespace"),
+    # The key and the value of a label, as `key=value`.
+    _key("label"),
+    # The key has all columns and the order of a page: an index alone gives the page of a label.
+    Column("created_at", Moment, primary_key=True),
+    Column("ord", BigInteger, primary_key=True, autoincrement=False),
+    _key("project"),
+    Index("run_labels_ord", "namespace", "ord"),
 )
 
 archives = Table(
@@ -249,6 +276,8 @@ api_keys = Table(
     Column("name", text(), nullable=False),
     Column("scopes", json_column(), nullable=False),
     Column("projects", json_column()),
+    # uid by name of those of the projects that have existed since the key was made.
+    Column("project_uids", json_column()),
     Column("plan", text()),
     Column("created_at", Moment, nullable=False),
     Column("created_by", text()),

@@ -1,4 +1,4 @@
-"""Routes of deployments: create, list, get, roll back, cancel."""
+"""Routes of deployments: create, list, get, roll back, cancel, erase."""
 
 import asyncio
 from collections.abc import Callable, Mapping
@@ -8,7 +8,7 @@ from aiohttp import web
 
 from api import errors, tenant_limits
 from api.http import pagination, responses
-from api.http.operation import item_response, page_response
+from api.http.operation import empty_response, item_response, page_response
 from api.http.query import Parameter
 from api.routing.endpoint import Endpoint, EndpointCall
 from api.store import ulid
@@ -18,7 +18,7 @@ from api.store.index.deployments import DeploymentRow
 from api.store.index.projects import ProjectRow
 from api.store.index.uploads import UploadRow
 from api.v1 import idempotency, lookup, wait
-from api.v1.deployments import schema, source, view
+from api.v1.deployments import erase, schema, source, view
 from api.v1.fields import EXAMPLE_PROJECT_NAME, PROJECT_NAME
 from crds import conditions, names
 from crds.deployment_name import git_name
@@ -56,9 +56,14 @@ def _is_observed(row: DeploymentRow) -> bool:
 
 
 async def create(call: EndpointCall) -> web.StreamResponse:
-    """Create a deployment and wait briefly for its first status."""
+    """Create a deployment and wait briefly for its first status.
+
+    A preview needs the scope preview, any other one deploy.
+    """
     body, services = call.body, call.services
     project = await lookup.named_project(call, body["project"], "project")
+    if "preview" not in body:
+        call.caller.require("deploy", project.name)
     if ("source" in body) == ("build_context_url" in body):
         raise errors.invalid("set exactly one of build_context_url and source", "build_context_url")
     idempotency_key = idempotency.parse_header(
@@ -159,7 +164,7 @@ async def _ensure_object(
         "metadata": {
             "name": name,
             "labels": {names.LABEL_PROJECT: project.name},
-            "annotations": {names.ANNOTATION_CREATED_BY: call.caller.principal},
+            "annotations": view.annotations(call.caller, spec, services.config.token_key),
             "ownerReferences": [
                 {
                     "apiVersion": names.API_VERSION,
@@ -178,6 +183,8 @@ async def _ensure_object(
         manifest = await services.kube.get(DEPLOYMENT, name)
     if manifest is None:
         raise errors.unavailable()
+    if Deployment(manifest).erased:
+        raise errors.conflict("this deployment is being erased; repeat the request in a few minutes")
     await services.store.deployments.observe(Deployment(manifest))
     return await lookup.deployment(call, names.id_of(name))
 
@@ -207,6 +214,11 @@ async def get(call: EndpointCall) -> web.StreamResponse:
     position = await services.store.deployments.queue_position(row)
     config = services.config
     return responses.item(view.detail(row, config.public_url, position, config.docs_url))
+
+
+async def get_inputs(call: EndpointCall) -> web.StreamResponse:
+    """Get the JSON Schema of the input of a deployment's entrypoint."""
+    return responses.item(view.inputs(await lookup.deployment(call)))
 
 
 async def rollback(call: EndpointCall) -> web.StreamResponse:
@@ -280,7 +292,7 @@ ENDPOINTS = (
         "POST",
         "/v1/deployments",
         create,
-        "deploy",
+        "preview",
         body=schema.CREATE,
         headers=(idempotency.PARAMETER,),
         summary="Create a deployment",
@@ -297,6 +309,24 @@ ENDPOINTS = (
         query=(wait.WAIT,),
         summary="Get a deployment",
         responses=(item_response(schema.DETAIL, schema.EXAMPLE),),
+    ),
+    Endpoint(
+        "DELETE",
+        "/v1/deployments/{id}",
+        erase.erase,
+        "deploy",
+        summary="Erase a deployment",
+        responses=(empty_response("The deployment is erased; its image follows within minutes."),),
+        error_statuses=(409,),
+    ),
+    Endpoint(
+        "GET",
+        "/v1/deployments/{id}/inputs",
+        get_inputs,
+        "read",
+        cacheable=True,
+        summary="Get the schema of a deployment's input",
+        responses=(item_response(schema.INPUTS, schema.INPUTS_EXAMPLE),),
     ),
     Endpoint(
         "POST",

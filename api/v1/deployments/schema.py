@@ -89,9 +89,16 @@ _ITEM: dict[str, Schema] = {
         **_ERROR,
         "properties": {**_ERROR["properties"], "docs_url": DOCS_URL},
     },
+    "smoke_run": {
+        "type": "string",
+        "description": (
+            "The id of its smoke run, which must succeed before it becomes active; only if its "
+            "configuration has one and its image is built."
+        ),
+    },
 }
 CREATED = response_object("DeploymentCreated", _CREATED)
-ITEM = response_object("DeploymentItem", _ITEM, ("error",))
+ITEM = response_object("DeploymentItem", _ITEM, ("error", "smoke_run"))
 DETAIL = response_object(
     "Deployment",
     {
@@ -119,9 +126,29 @@ DETAIL = response_object(
             ),
         },
     },
-    ("queue_position", "waiting", "cancel_requested", "stages", "entrypoints", "error"),
+    ("queue_position", "waiting", "cancel_requested", "stages", "entrypoints", "smoke_run", "error"),
 )
 
+INPUTS = response_object(
+    "DeploymentInputs",
+    {
+        "schema": {
+            "type": "object",
+            "description": "The JSON Schema of the input; any object if configuration and source tell none.",
+        },
+        "declared": {
+            "type": "boolean",
+            "description": (
+                "Whether the configuration declares it, and other inputs are refused; false if it was found "
+                "in the source, or before the image is built."
+            ),
+        },
+    },
+)
+INPUTS_EXAMPLE = {
+    "schema": {"type": "object", "properties": {"topic": {"type": "string"}}, "required": ["topic"]},
+    "declared": True,
+}
 CREATE_EXAMPLE = {
     "project": EXAMPLE_PROJECT_NAME,
     "source": {"git": {"commit": "1f7a7a4c0d7e3b6f0a8f5d2c9b4e6a1d3c5f7e9b"}},

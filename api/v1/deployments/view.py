@@ -3,15 +3,17 @@
 from collections.abc import Mapping
 from typing import Any
 
+from api.auth.principal import Caller
 from api.store.index.deployments import DeploymentRow
 from api.v1 import reason_links
 from api.v1.timestamps import timestamp
 from api.v1.waiting import waiting
 from crds import conditions, entrypoints, names
+from crds.github import proven_commits
 
 
 def item(row: DeploymentRow) -> dict[str, Any]:
-    """Return a deployment as a list item; `error` only if it failed."""
+    """Return a deployment as a list item; `error` only if it failed, `smoke_run` only if its plan has one."""
     fields = {
         "id": names.id_of(row.name),
         "project": row.project,
@@ -19,6 +21,7 @@ def item(row: DeploymentRow) -> dict[str, Any]:
         "message": row.message or "",
         "created_at": timestamp(row.created_at),
         "activated_at": timestamp(row.activated_at),
+        **({"smoke_run": names.id_of(names.smoke_run(row.uid))} if "smoke" in row.plan else {}),
     }
     return {**fields, "error": dict(row.error or {})} if row.status == "failed" else fields
 
@@ -34,11 +37,12 @@ def detail(
 ) -> dict[str, Any]:
     """Return a deployment with all fields; `queue_position` only while it waits for a build slot, from 1.
 
-    `waiting` only while it is pending: the reason of the condition Ready. `entrypoints` only if its plan has
-    names. `cancel_requested` only until its build has ended. `stages` only if it has been built by pods.
+    `waiting` only while it is pending or waits for its smoke run: the reason of the condition Ready.
+    `entrypoints` only if its plan has names. `cancel_requested` only until its build has ended. `stages` only
+    if it has been built by pods.
     """
     fields = item(row)
-    ready = conditions.find(row.conditions, conditions.READY) if row.status == "pending" else None
+    ready = conditions.find(row.conditions, conditions.READY) if _waits(row) else None
     if ready is not None:
         fields["waiting"] = waiting({**ready, "since": ready.get("lastTransitionTime")}, position)
     if row.cancel and not row.ended:
@@ -59,6 +63,17 @@ def detail(
     }
 
 
+def inputs(row: DeploymentRow) -> dict[str, Any]:
+    """Return the JSON Schema of a deployment's input; any object where configuration and source tell none."""
+    found = row.plan.get("inputs") or {}
+    return {"schema": found.get("schema") or {"type": "object"}, "declared": bool(found.get("declared"))}
+
+
+def _waits(row: DeploymentRow) -> bool:
+    tested = conditions.find(row.conditions, conditions.SMOKE_TESTED) or {}
+    return row.status == "pending" or (row.status == "building" and tested.get("status") == "Unknown")
+
+
 def _stage(stage: Mapping[str, Any]) -> dict[str, Any]:
     started = {"started_at": stage["startedAt"]} if "startedAt" in stage else {}
     return {**{key: stage[key] for key in ("name", "seconds") if key in stage}, **started}
@@ -73,4 +88,15 @@ def spec(body: Mapping[str, Any], source: Mapping[str, Any]) -> dict[str, Any]:
     if "preview" in body:
         number = body["preview"].get("pull_request")
         result["preview"] = {} if number is None else {"pullRequest": number}
+    return result
+
+
+def annotations(caller: Caller, spec: Mapping[str, Any], token_key: str) -> dict[str, str]:
+    """Return the annotations of a new Deployment: who created it, and whether its commit is proven."""
+    result = {names.ANNOTATION_CREATED_BY: caller.principal}
+    known = caller.commit
+    if known is not None and spec.get("gitSha") == known.commit:
+        proof = proven_commits.proof(token_key, spec, known.repository, known.commit)
+        if proof is not None:
+            result[names.ANNOTATION_PROVEN_COMMIT] = proof
     return result

@@ -36,7 +36,7 @@ CREATE = request_object(
             "maxItems": len(SCOPES),
             "uniqueItems": True,
             "items": {"type": "string", "enum": SCOPES},
-            "description": "Scopes of the key; admin includes all others, and every key can read.",
+            "description": "Its scopes: admin includes all, deploy includes preview; every key can read.",
         },
         "projects": {
             "type": ["array", "null"],

@@ -100,6 +100,7 @@ async def update(call: EndpointCall) -> web.StreamResponse:
 
     def change(project: Project) -> dict[str, Any]:
         _require_admin(call, row.name, view.redirected_secrets(call.body, project.spec))
+        _require_admin(call, row.name, view.dropped_verification(call.body, project.spec))
         _check_plan(call, project.plan)
         return view.spec(call.body)
 

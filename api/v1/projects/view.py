@@ -40,13 +40,14 @@ def spec(body: Mapping[str, Any]) -> dict[str, Any]:
     return result
 
 
-_ADMIN_FIELDS = ("plan", "oidc", "image_pull_secrets", "secret_ref", "notifications")
+_ADMIN_FIELDS = ("plan", "budget", "oidc", "image_pull_secrets", "secret_ref", "notifications", "verify")
 
 
 def admin_fields(body: Any, path: str = "") -> Iterator[str]:
-    """Yield the fields of a body that only admins may set: plan, oidc, notifications, references to Secrets.
+    """Yield the fields of a body that only admins may set.
 
-    A reference to a Secret is a permission: its content is sent to the URL in the same object.
+    These are plan, budget, oidc, notifications and references to Secrets. A reference to a Secret is a
+    permission: its content is sent to the URL in the same object.
     """
     if isinstance(body, Mapping):
         for key, value in body.items():
@@ -57,16 +58,31 @@ def admin_fields(body: Any, path: str = "") -> Iterator[str]:
                 yield from admin_fields(value, field)
 
 
-_SECRET_DESTINATIONS = ((("source", "git"), "url"), (("github",), "repository"))
+_SECRET_DESTINATIONS = (
+    (("source", "git"), "url"),
+    (("github",), "repository"),
+    (("commitStatus",), "provider"),
+    (("commitStatus",), "repository"),
+)
 """Parents of `secretRef` in the spec, and the sibling field with the destination of the Secret's content."""
 
 
 def redirected_secrets(body: Mapping[str, Any], spec: Mapping[str, Any]) -> Iterator[str]:
     """Yield the fields of a merge patch that send a referenced Secret to another destination."""
     for parent, field in _SECRET_DESTINATIONS:
-        current, change = _nested(spec, parent), _nested(body, parent)
+        current, change = _nested(spec, parent), _nested(body, tuple(map(casing.snake, parent)))
         if current.get("secretRef") and field in change and change[field] != current.get(field):
-            yield ".".join((*parent, field))
+            yield ".".join((*map(casing.snake, parent), field))
+
+
+def dropped_verification(body: Mapping[str, Any], spec: Mapping[str, Any]) -> Iterator[str]:
+    """Yield the field of a merge patch that removes `source.git.verify` with the object around it."""
+    if not _nested(spec, ("source", "git")).get("verify"):
+        return
+    if "source" in body and not isinstance(body["source"], Mapping):
+        yield "source"
+    elif "git" in (source := body.get("source") or {}) and not isinstance(source["git"], Mapping):
+        yield "source.git"
 
 
 def _nested(value: Any, path: tuple[str, ...]) -> Mapping[str, Any]:

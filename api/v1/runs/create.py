@@ -118,15 +118,18 @@ def manifest(row: RunDetail, project_uid: str, max_inline_bytes: int) -> dict[st
     for field, value in (("config", row.config), ("context", row.context)):
         if value is not None:
             spec[field] = dict(value)
+    known = {names.ANNOTATION_CREATED_BY: row.created_by, names.ANNOTATION_RERUN_OF: row.rerun_of}
+    annotations = {name: value for name, value in known.items() if value}
     return {
         "metadata": {
             "name": row.name,
             "labels": {
+                **(row.labels or {}),
                 names.LABEL_PROJECT: row.project,
                 names.LABEL_DEPLOYMENT: str(row.deployment),
                 names.LABEL_MANAGED_BY: names.MANAGED_BY,
             },
-            **({"annotations": {names.ANNOTATION_CREATED_BY: row.created_by}} if row.created_by else {}),
+            **({"annotations": annotations} if annotations else {}),
             "ownerReferences": [
                 {
                     "apiVersion": PROJECT.api_version,

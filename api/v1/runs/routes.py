@@ -1,173 +1,75 @@
-"""Routes of runs: create, list, get, cancel."""
+"""Routes of runs: create, repeat, list, get, cancel, erase."""
 
 from dataclasses import replace
+from datetime import datetime
 
 from aiohttp import web
 
-from api import errors, tenant_limits
+from api import errors
 from api.http import operation, pagination, responses
-from api.http.json_encoding import encode
 from api.http.query import Parameter
 from api.routing.endpoint import Endpoint, EndpointCall
-from api.store.index.deployments import DeploymentRow
-from api.store.index.runs.runs import RunDetail
+from api.store import accounting
+from api.store.index.runs.filtered_listing import RunSelection
 from api.v1 import idempotency, lookup, wait
-from api.v1.fields import DEPLOYMENT_ID, PROJECT_NAME
-from api.v1.runs import create as run_creation
-from api.v1.runs import schema, view
-from crds import durations, entrypoints, names
+from api.v1.fields import DEPLOYMENT_ID, PROJECT_NAME, TIMESTAMP
+from api.v1.runs import schema, start, view
+from crds import names
 from crds.kinds import RUN
-from crds.limits import CONFIG_BYTES
 from crds.objects import Run
+from crds.runs import labels as run_labels
+from crds.times import parse_time
 from kube import errors as kube_errors
-
-QUEUE_RETRY_SECONDS = 10
 
 
 async def create(call: EndpointCall) -> web.StreamResponse:
     """Create a run. After 201 the run is stored durably."""
-    _check_sizes(call)
-    idempotency_key = idempotency.parse_header(
-        call.request.headers.get(idempotency.HEADER), call.caller.key_id, call.request.path, call.body
-    )
-    services = call.services
-    existing_name = (
-        None
-        if idempotency_key is None
-        else await services.store.idempotency.find(idempotency_key, services.now())
-    )
-    row = None if existing_name is None else await services.store.runs.get(existing_name)
-    if row is not None and row.uid is not None and call.caller.may(call.scope, row.project):
-        # A repeated request: ignore changes since the first one (active deployment, full queue).
-        return await _created_response(call, row)
-    deployment = await _resolve_deployment(call)
-    _check_entrypoint(call, deployment)
-    await _check_queue(call, deployment.project)
-    services.store.volume.check_room()
-    request = run_creation.RunRequest(
-        project=deployment.project,
-        deployment=deployment.name,
-        input=call.body.get("input", {}),
-        entrypoint=call.body.get("entrypoint"),
-        timeout=call.body.get("timeout"),
-        config=call.body.get("config"),
-        context=call.body.get("context"),
-        created_by=call.caller.principal,
-    )
-    row = await run_creation.create_run(
-        services.store, services.kube, request, services.now(), idempotency_key
-    )
-    return await _created_response(call, row)
+    start.check_sizes(call, call.body)
+    use = start.idempotency_use(call)
+    return await start.repeated(call, use) or await start.start(call, call.body, use)
 
 
-async def _created_response(call: EndpointCall, row: RunDetail) -> web.Response:
-    config, identifier = call.services.config, names.id_of(row.name)
-    seconds = wait.preferred_seconds(call.request.headers.get(wait.PREFER_HEADER))
-    if seconds is None:
-        return responses.item(view.created(row, config.public_url), 201, f"/v1/runs/{identifier}")
-    row = await _wait_ended(call, identifier, seconds)
-    body = view.detail(row, config.public_url, docs_url=config.docs_url)
-    response = responses.item(body, 201, f"/v1/runs/{identifier}")
-    response.headers[wait.APPLIED_HEADER] = f"wait={seconds}"
-    return response
+async def rerun(call: EndpointCall) -> web.StreamResponse:
+    """Start a run like an earlier one: with its input, entrypoint, config, context, timeout and labels.
 
-
-async def _wait_ended(call: EndpointCall, identifier: str, seconds: int) -> RunDetail:
-    """Return the row of a run once it has ended, or after `seconds`."""
-    events = call.services.store.events
-    return await wait.until(
-        call,
-        seconds,
-        lambda: lookup.run(call, identifier),
-        lambda row: row.ended,
-        lambda: events.mark,
-        lambda mark, timeout: events.wait_state(names.name_of(identifier), mark, timeout),
-    )
-
-
-def _check_sizes(call: EndpointCall) -> None:
-    limits = call.services.config.limits
-    if len(encode(call.body.get("input", {}))) > limits.input_bytes:
-        raise errors.HttpApiError(
-            413,
-            f"input is larger than {limits.input_bytes} bytes; pass a URL that the crew fetches",
-            {"field": "input", "limit_bytes": limits.input_bytes},
-        )
-    for field in ("config", "context"):
-        if len(encode(call.body.get(field, {}))) > CONFIG_BYTES:
-            raise errors.HttpApiError(
-                413,
-                f"{field} is larger than {CONFIG_BYTES} bytes; put large values into input",
-                {"field": field, "limit_bytes": CONFIG_BYTES},
-            )
-    timeout = call.body.get("timeout")
-    if timeout is not None and durations.seconds(timeout) > limits.run_max_seconds:
-        raise errors.invalid(f"timeout must be at most {durations.text(limits.run_max_seconds)}", "timeout")
-
-
-async def _resolve_deployment(call: EndpointCall) -> DeploymentRow:
-    """Return the deployment with that id, or the active one of that project. Raises 403, 404, 409."""
-    field, identifier = "deployment", call.body["deployment"]
-    if identifier.startswith("dep_") or await _is_deployment_name(call, identifier):
-        row = await lookup.deployment(call, identifier, field)
-        if row.status == "failed":
-            error = row.error or {}
-            raise errors.conflict(
-                f"cannot run deployment {identifier}: it failed ({error.get('reason')}); deploy again",
-                field=field,
-            )
-        return row
-    project = await lookup.named_project(call, identifier, field)
-    active = await call.services.store.deployments.get(project.active) if project.active else None
-    if active is None:
-        raise errors.conflict(
-            f"project {identifier} has no active deployment yet; wait for its build, or pass a deployment id",
-            field=field,
-        )
-    return active
-
-
-async def _is_deployment_name(call: EndpointCall, identifier: str) -> bool:
-    """Return whether this is a deployment as kubectl shows it (`dep-ab12`), and no project's name."""
-    return (
-        identifier.startswith(names.DEPLOYMENT_PREFIX)
-        and await call.services.store.projects.get(identifier) is None
-    )
-
-
-def _check_entrypoint(call: EndpointCall, deployment: DeploymentRow) -> None:
-    """Raise 403 for an entrypoint other than a name from a caller without the scope deploy, 400 for no name.
-
-    An entrypoint can be any importable object, also `os:environ.copy`: it is code and sees all variables.
-    A name only selects an entrypoint of the deployment's own configuration.
+    `input` and `deployment` replace those of the earlier run; without them it is the same deployment.
     """
-    requested = call.body.get("entrypoint")
-    if requested is None:
-        return
-    if not entrypoints.is_name(requested) and not call.caller.may("deploy", deployment.project):
-        raise errors.forbidden(
-            "an entrypoint other than a name of the deployment's configuration needs the scope deploy; leave "
-            "it out, or use a key that has it",
-            field="entrypoint",
-            required_scope="deploy",
-        )
-    if problem := entrypoints.problem(requested, deployment.plan):
-        raise errors.invalid(f"deployment {names.id_of(deployment.name)} {problem}", "entrypoint")
+    row, use = await lookup.run(call), start.idempotency_use(call)
+    if (response := await start.repeated(call, use)) is not None:
+        return response
+    given = call.body.get("input", row.input)
+    if given is None:
+        raise errors.conflict("the input of this run was never stored; pass input", field="input")
+    labels = run_labels.shown(row.labels or {}) or {}
+    labels.pop(names.LABEL_SCHEDULE, None)
+    body = {
+        "deployment": names.id_of(row.deployment) if row.deployment else row.project,
+        "entrypoint": row.entrypoint,
+        "timeout": row.timeout,
+        "config": row.config,
+        "context": row.context,
+        "labels": labels or None,
+        **call.body,
+        "input": given,
+    }
+    body = {name: value for name, value in body.items() if value is not None}
+    start.check_sizes(call, body)
+    return await start.start(call, body, use, row.name)
 
 
-async def _check_queue(call: EndpointCall, project: str) -> None:
-    max_queued = call.services.config.limits.queue
-    queued = (await call.services.store.runs.page(0, 0, project=project, status="pending")).total
-    if queued >= max_queued:
-        call.services.metrics.limit_reached(tenant_limits.QUEUE, project)
-        message = (
-            f"{queued} runs of the project {project} are already queued; try again after some have started"
-        )
-        raise errors.queue_full(message, project, max_queued, QUEUE_RETRY_SECONDS)
+def _moment(text: str | None, field: str) -> datetime | None:
+    try:
+        return None if text is None else parse_time(text)
+    except ValueError as error:
+        raise errors.invalid(f"{field}: {error}", field) from error
 
 
 async def list_runs(call: EndpointCall) -> web.StreamResponse:
-    """List runs, filtered by project, deployment and status."""
+    """List runs, filtered by project, deployment, status, label and time of creation.
+
+    With `label`, `created_after` or `created_before`, the newest creation comes first, and about 1,000 runs
+    are counted; with `total_capped` at least `total` match.
+    """
     query, page = call.query, call.page
     if query["project"] is not None:
         call.caller.require_project(query["project"], "project")
@@ -176,15 +78,20 @@ async def list_runs(call: EndpointCall) -> web.StreamResponse:
         page.size,
         project=query["project"],
         deployment=names.name_of(query["deployment"]) if query["deployment"] else None,
-        status=query["status"],
+        statuses=query["status"].split(",") if query["status"] else None,
         projects=call.caller.projects,
+        selection=RunSelection(
+            tuple(query["label"].split(",")) if query["label"] else (),
+            _moment(query["created_after"], "created_after"),
+            _moment(query["created_before"], "created_before"),
+        ),
     )
-    return responses.page([view.item(row) for row in result.items], result.total, page)
+    return responses.page([view.item(row) for row in result.items], result.total, page, result.capped)
 
 
 async def get(call: EndpointCall) -> web.StreamResponse:
     """Get a run, with its position in its project's queue and its open questions."""
-    row, services = await _wait_ended(call, call.path("id"), call.query["wait"] or 0), call.services
+    row, services = await start.wait_ended(call, call.path("id"), call.query["wait"] or 0), call.services
     position = await services.store.run_slots.queue_position(row, services.config.plans)
     questions = await services.store.input_requests.open_of(row, services.now())
     return responses.item(
@@ -213,6 +120,24 @@ async def cancel(call: EndpointCall) -> web.StreamResponse:
     return responses.item(view.detail(row, call.services.config.public_url))
 
 
+async def erase(call: EndpointCall) -> web.StreamResponse:
+    """Erase an ended run: its object, record, events and artifacts. 409 while it has not ended."""
+    row, services = await lookup.run(call), call.services
+    if not row.ended:
+        raise errors.conflict("the run has not ended; cancel it first", status=row.status)
+    store = services.store
+    # Its usage stays: the project has spent it.
+    await accounting.account_run(store, row.name)
+    await services.kube.delete(RUN, row.name, uid=row.uid)
+    # A late event of the watch changes nothing: the tombstone keeps the name.
+    await store.expired_records.delete_run(row.name, services.now())
+    return web.Response(status=204)
+
+
+_CREATED = replace(
+    operation.item_response(schema.CREATED, schema.CREATED_EXAMPLE, 201),
+    optional_headers=(wait.APPLIED_HEADER,),
+)
 ENDPOINTS = (
     Endpoint(
         "GET",
@@ -223,7 +148,10 @@ ENDPOINTS = (
         query=(
             Parameter("project", PROJECT_NAME, description="A project's name."),
             Parameter("deployment", DEPLOYMENT_ID, description="A deployment's id."),
-            Parameter("status", {"type": "string", "enum": schema.STATUSES}),
+            Parameter("status", schema.STATUS_FILTER),
+            Parameter("label", schema.LABEL_FILTER),
+            Parameter("created_after", TIMESTAMP, description="Only runs created at this time or later."),
+            Parameter("created_before", TIMESTAMP, description="Only runs created before this time."),
             *pagination.PAGE_PARAMETERS,
         ),
         summary="List runs",
@@ -238,12 +166,7 @@ ENDPOINTS = (
         body=schema.CREATE,
         headers=(idempotency.PARAMETER, wait.PREFER),
         summary="Start a run",
-        responses=(
-            replace(
-                operation.item_response(schema.CREATED, schema.CREATED_EXAMPLE, 201),
-                optional_headers=(wait.APPLIED_HEADER,),
-            ),
-        ),
+        responses=(_CREATED,),
         error_statuses=(404, 409),
         example=schema.CREATE_EXAMPLE,
     ),
@@ -256,6 +179,27 @@ ENDPOINTS = (
         query=(wait.WAIT,),
         summary="Get a run",
         responses=(operation.item_response(schema.DETAIL, schema.EXAMPLE),),
+    ),
+    Endpoint(
+        "POST",
+        "/v1/runs/{id}/rerun",
+        rerun,
+        "run",
+        body=schema.RERUN,
+        headers=(idempotency.PARAMETER, wait.PREFER),
+        summary="Run again",
+        responses=(_CREATED,),
+        error_statuses=(404, 409, 413),
+        example=schema.RERUN_EXAMPLE,
+    ),
+    Endpoint(
+        "DELETE",
+        "/v1/runs/{id}",
+        erase,
+        "deploy",
+        summary="Erase a run",
+        responses=(operation.empty_response("The run is erased: its object, record, events and artifacts."),),
+        error_statuses=(409,),
     ),
     Endpoint(
         "POST",

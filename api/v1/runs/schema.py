@@ -27,6 +27,7 @@ from api.v1.fields import (
 from crds import entrypoints, schema
 from crds.kinds import RUN
 from crds.reasons import STATUS_OF_PHASE, RunPhase
+from crds.runs import labels as run_labels
 
 STATUSES = tuple(STATUS_OF_PHASE[phase] for phase in RunPhase)
 _SPEC = schema.openapi(RUN)["properties"]["spec"]["properties"]
@@ -38,16 +39,48 @@ ID: Schema = {
     "maxLength": 52,
     "description": "The id of a run, such as run_ab12.",
 }
+_DEPLOYMENT: Schema = {
+    "type": "string",
+    "minLength": 1,
+    "maxLength": 52,
+    "pattern": "^(dep_)?[a-z0-9]([-a-z0-9]*[a-z0-9])?$",
+    "description": "A deployment's id (dep_ab12), or a project's name for its active deployment.",
+}
+LABELS: Schema = {
+    "type": "object",
+    "maxProperties": run_labels.MAX_LABELS,
+    "propertyNames": {
+        "type": "string",
+        "maxLength": run_labels.NAME_MAX_LENGTH,
+        "pattern": f"^{run_labels.USER_NAME_PATTERN}$",
+        "description": run_labels.NAME_RULE,
+    },
+    "additionalProperties": {
+        "type": "string",
+        "maxLength": 63,
+        "pattern": f"^{run_labels.VALUE_PATTERN}$",
+        "description": run_labels.VALUE_RULE,
+    },
+    "description": "Labels by name, at most 16, with the rules of Kubernetes; lists filter by them.",
+}
+_LABEL = f"{run_labels.NAME_PATTERN}={run_labels.VALUE_PATTERN}"
+LABEL_FILTER: Schema = {
+    "type": "string",
+    "maxLength": 2000,
+    "pattern": f"^{_LABEL}(,{_LABEL}){{0,3}}$",
+    "description": "Only runs with this label, such as team=tides; several with commas, at most 4.",
+}
+_STATUS = "|".join(STATUSES)
+STATUS_FILTER: Schema = {
+    "type": "string",
+    "maxLength": 100,
+    "pattern": f"^({_STATUS})(,({_STATUS})){{0,4}}$",
+    "description": "A status, or several with commas, such as pending,running.",
+}
 CREATE = request_object(
     ["deployment"],
     {
-        "deployment": {
-            "type": "string",
-            "minLength": 1,
-            "maxLength": 52,
-            "pattern": "^(dep_)?[a-z0-9]([-a-z0-9]*[a-z0-9])?$",
-            "description": "A deployment's id (dep_ab12), or a project's name for its active deployment.",
-        },
+        "deployment": _DEPLOYMENT,
         "input": {"type": "object", "description": "The inputs of the crew."},
         "entrypoint": {
             **casing.request_schema(_SPEC["entrypoint"]),
@@ -66,9 +99,21 @@ CREATE = request_object(
         },
         "config": {"type": "object", "description": _SPEC["config"]["description"]},
         "context": {"type": "object", "description": _SPEC["context"]["description"]},
+        "labels": LABELS,
     },
     title="RunCreate",
 )
+RERUN = request_object(
+    [],
+    {
+        "deployment": described(
+            _DEPLOYMENT, "Another deployment's id, or a project's name for its active one."
+        ),
+        "input": {"type": "object", "description": "The inputs of the crew, instead of those of the run."},
+    },
+    title="RunRerun",
+)
+RERUN_EXAMPLE = {"deployment": EXAMPLE_PROJECT_NAME}
 
 _BASE: dict[str, Schema] = {
     "id": ID,
@@ -77,6 +122,11 @@ _BASE: dict[str, Schema] = {
     "deployment_id": described(nullable(DEPLOYMENT_ID), "The deployment of the run; null while unknown."),
     # Empty for a Run created with kubectl that names an unknown deployment.
     "project": described(TEXT, "The name of the project; empty if the deployment is unknown."),
+    "labels": {
+        "type": "object",
+        "additionalProperties": TEXT,
+        "description": "Its labels; crewyard.dev/schedule names the schedule that started it.",
+    },
 }
 _END: dict[str, Schema] = {
     "completed_at": described(nullable(TIMESTAMP), "When it finished; null before."),
@@ -135,7 +185,13 @@ ANSWERED = response_object(
         "by": described(TEXT, "Who answered: the id of the key, or the subject of the token."),
     },
 )
-ITEM = response_object("RunItem", {**_BASE, **_END})
+_SMOKE: dict[str, Schema] = {
+    "smoke": {
+        "type": "boolean",
+        "description": "Whether it is the smoke run of its deployment; absent for other runs.",
+    }
+}
+ITEM = response_object("RunItem", {**_BASE, **_END, **_SMOKE}, tuple(_SMOKE))
 _STARTED_AT = described(nullable(TIMESTAMP), "When the crew started; null before.")
 _STATE: dict[str, Schema] = {
     "queue_position": {
@@ -155,10 +211,18 @@ _STATE: dict[str, Schema] = {
     },
     "output": {"description": "The return value of the crew; only for a succeeded run."},
     "error": _ERROR,
+    **_SMOKE,
 }
 """Fields that a run has only in some states."""
-_OUTCOME = {**_END, "created_by": CREATED_BY, "started_at": _STARTED_AT, **_STATE}
-_AWAITED = {name: field for name, field in _OUTCOME.items() if name != "input_requests"}
+_REQUESTED: dict[str, Schema] = {
+    "entrypoint": described(
+        nullable(TEXT), "What was requested instead of the deployment's entrypoint, or null."
+    ),
+    "timeout": described(nullable(TEXT), "The requested timeout, such as 30m, or null."),
+    "rerun_of": {"anyOf": [ID, {"type": "null"}], "description": "The run that it repeats, or null."},
+}
+_OUTCOME = {**_END, "created_by": CREATED_BY, "started_at": _STARTED_AT, **_REQUESTED, **_STATE}
+_AWAITED = {name: field for name, field in _OUTCOME.items() if name not in ("input_requests", "smoke")}
 CREATED = response_object("RunCreated", {**_BASE, **_REQUEST, **_AWAITED}, tuple(_AWAITED))
 """With the fields of the outcome only if the request prefers to wait."""
 DETAIL = response_object("Run", {**_BASE, **_REQUEST, **_OUTCOME}, tuple(_STATE))
@@ -187,6 +251,7 @@ ITEM_EXAMPLE = {
     "created_at": EXAMPLE_TIMESTAMP,
     "completed_at": "2026-11-21T10:00:05.000000Z",
     "duration_ms": 4210,
+    "labels": {"team": "tides"},
 }
 CREATED_EXAMPLE = {
     "id": EXAMPLE_RUN_ID,
@@ -194,6 +259,7 @@ CREATED_EXAMPLE = {
     "created_at": EXAMPLE_TIMESTAMP,
     "deployment_id": EXAMPLE_DEPLOYMENT_ID,
     "project": EXAMPLE_PROJECT_NAME,
+    "labels": {"team": "tides"},
     "input": {"topic": "tides"},
     "events_url": f"{EXAMPLE_URL}/runs/{EXAMPLE_RUN_ID}/events",
 }
@@ -202,6 +268,9 @@ EXAMPLE = {
     **ITEM_EXAMPLE,
     "created_by": EXAMPLE_PRINCIPAL,
     "started_at": "2026-11-21T10:00:00.500000Z",
+    "entrypoint": None,
+    "timeout": "30m",
+    "rerun_of": None,
     "output": {"report": "Two tides a day."},
 }
 ANSWER_EXAMPLE = {"value": "yes"}

@@ -13,8 +13,10 @@ from crds import names
 
 
 def item(row: RunRow) -> dict[str, Any]:
-    """Return a run as a list item."""
+    """Return a run as a list item; `smoke` only for the smoke run of a deployment."""
+    smoke = {"smoke": True} if names.is_smoke_run(row.name) else {}
     return {
+        **smoke,
         "id": names.id_of(row.name),
         "deployment_id": names.id_of(row.deployment) if row.deployment else None,
         "project": row.project,
@@ -22,6 +24,7 @@ def item(row: RunRow) -> dict[str, Any]:
         "created_at": timestamp(row.created_at),
         "completed_at": timestamp(row.completed_at),
         "duration_ms": row.duration_ms,
+        "labels": dict(row.labels or {}),
     }
 
 
@@ -29,7 +32,7 @@ def created(row: RunDetail, public_url: str) -> dict[str, Any]:
     """Return a run as the response to its creation."""
     fields = item(row)
     return {
-        **{key: fields[key] for key in ("id", "status", "created_at", "deployment_id", "project")},
+        **{key: fields[key] for key in ("id", "status", "created_at", "deployment_id", "project", "labels")},
         "input": row.input or {},
         "events_url": f"{public_url}/v1/runs/{fields['id']}/events",
     }
@@ -49,6 +52,8 @@ def detail(
     """
     fields = {**item(row), **created(row, public_url), "started_at": timestamp(row.started_at)}
     fields["created_by"] = row.created_by
+    fields |= {"entrypoint": row.entrypoint, "timeout": row.timeout}
+    fields["rerun_of"] = names.id_of(row.rerun_of) if row.rerun_of else None
     if position is not None:
         fields["queue_position"] = position
     if row.status == "pending" and row.waiting:

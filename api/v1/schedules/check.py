@@ -1,5 +1,6 @@
 """Checks of schedules in a request. Called by the routes of schedules and of projects."""
 
+import re
 from collections.abc import Mapping
 from typing import Any
 
@@ -8,19 +9,26 @@ from api.http import casing
 from api.http.json_encoding import encode
 from api.routing.endpoint import EndpointCall
 from crds import entrypoints
+from crds.runs import labels as run_labels
 from crds.schedules.cron import CronInvalid
 from crds.schedules.schedule import Schedule
 
+_LABEL_NAME = re.compile(run_labels.USER_NAME_PATTERN, re.ASCII)
+
 
 def check_schedule(call: EndpointCall, project: str, raw: Mapping[str, Any], path: str = "") -> None:
-    """Raise 400 for an impossible cron or zone, 403 without the scope for its entrypoint, 413 for its input.
+    """Raise an error for a schedule that cannot run.
 
+    400 for an impossible cron, zone or label, 403 without the scope for its entrypoint, 413 for its input.
     `path` comes before the names of the fields in errors.
     """
     try:
         Schedule(raw).ticks()
     except CronInvalid as error:
         raise errors.invalid(str(error), f"{path}{casing.snake(error.field)}") from error
+    for name in Schedule(raw).labels:
+        if not _LABEL_NAME.fullmatch(name) or len(name) > run_labels.NAME_MAX_LENGTH:
+            raise errors.invalid(run_labels.NAME_RULE, f"{path}labels")
     entrypoint = raw.get("entrypoint")
     if entrypoint and not entrypoints.is_name(entrypoint) and not call.caller.may("deploy", project):
         raise errors.forbidden(

@@ -49,6 +49,7 @@ SET_EXAMPLE: dict[str, Any] = {
     "cron": "0 7 * * MON-FRI",
     "time_zone": "Europe/Berlin",
     "input": {"topic": "tides"},
+    "labels": {"team": "tides"},
     "concurrency_policy": "Forbid",
     "starting_deadline": "10m",
 }

@@ -27,6 +27,7 @@ def item(raw: Spec, entry: Spec) -> dict[str, Any]:
         "time_zone": schedule.time_zone,
         "input": raw.get("input"),
         "entrypoint": raw.get("entrypoint"),
+        "labels": raw.get("labels"),
         "concurrency_policy": schedule.policy,
         "starting_deadline": raw.get("startingDeadline"),
         "suspend": schedule.suspended,

@@ -129,7 +129,7 @@ ENDPOINTS = (
         "POST",
         "/v1/uploads",
         create,
-        "deploy",
+        "preview",
         body=schema.CREATE,
         summary="Announce an upload",
         responses=(item_response(schema.CREATED, schema.CREATED_EXAMPLE, 201),),

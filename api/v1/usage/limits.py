@@ -10,8 +10,8 @@ async def limits_of(services: ApiServices, project: ProjectRow) -> list[LimitUse
     """Return the limits of a project. Raises StoreUnavailable."""
     store, config, name = services.store, services.config, project.name
     plan = config.plans.of(project.as_object().plan)
-    running = (await store.runs.page(0, 0, project=name, status="running")).total
-    queued = (await store.runs.page(0, 0, project=name, status="pending")).total
+    running = (await store.runs.page(0, 0, project=name, statuses=["running"])).total
+    queued = (await store.runs.page(0, 0, project=name, statuses=["pending"])).total
     building = (await store.deployments.page(name, 0, 0, "pending")).total
     keys = sum(key.is_bound_to(name) for key in await store.keys.all())
     requests = await services.limiter.peek(f"project:{name}", plan.requests_of_project)

@@ -1,14 +1,16 @@
-"""Route of usage: the usage of a project by UTC day."""
+"""Routes of usage: that of a project by UTC day, and that of all projects."""
 
 from datetime import UTC, date
 
 from aiohttp import web
 
 from api import errors
-from api.http import negotiation, responses
-from api.http.operation import ResponseSpec, item_response
+from api.budgets import month_use
+from api.http import negotiation, pagination, responses
+from api.http.operation import ResponseSpec, item_response, page_response
 from api.http.query import Parameter
 from api.routing.endpoint import Endpoint, EndpointCall
+from api.store.index.usage import Measures
 from api.v1 import lookup
 from api.v1.fields import TEXT
 from api.v1.usage import schema, view
@@ -22,7 +24,7 @@ _DAY = {"type": "string", "format": "date", "pattern": "^[0-9]{4}-[0-9]{2}-[0-9]
 async def get(call: EndpointCall) -> web.StreamResponse:
     """Return the usage of a project's runs and builds by the UTC day they ended, as JSON or CSV (Accept).
 
-    The JSON also has the project's limits, and how much of each it uses now.
+    The JSON also has the project's limits and its budget, and how much of each it uses now.
     """
     project = await lookup.project(call)
     first, last = _day_range(call)
@@ -30,7 +32,23 @@ async def get(call: EndpointCall) -> web.StreamResponse:
     report = view.report(project.name, first, last, days, call.services.config.prices)
     if call.media_type == negotiation.CSV:
         return web.Response(text=view.to_csv(report), content_type=negotiation.CSV, charset="utf-8")
-    return responses.item({**report, "limits": view.limits(await limits_of(call.services, project))})
+    services, now = call.services, call.services.now()
+    use = await month_use(services.store, services.config.prices, project.uid, now)
+    budget = view.budget(project.as_object(), use, now)
+    limits = view.limits(await limits_of(services, project))
+    return responses.item({**report, "limits": limits, "budget": budget})
+
+
+async def list_usage(call: EndpointCall) -> web.StreamResponse:
+    """List the projects, the newest first, with their usage in a range of UTC days."""
+    services, page, (first, last) = call.services, call.page, _day_range(call)
+    found = await services.store.projects.page(page.offset, page.size, call.caller.projects)
+    used = await services.store.usage.totals([row.uid for row in found.items], first, last)
+    prices = services.config.prices
+    items = [
+        view.project_item(row.name, first, last, used.get(row.uid, Measures()), prices) for row in found.items
+    ]
+    return responses.page(items, found.total, page)
 
 
 def _day_range(call: EndpointCall) -> tuple[date, date]:
@@ -53,18 +71,26 @@ _RESPONSE = ResponseSpec(
     {**_JSON.content, negotiation.CSV: TEXT},
     examples={**_JSON.examples, negotiation.CSV: schema.CSV_EXAMPLE},
 )
+_DAYS = (
+    Parameter("from", _DAY, description=f"The first day; {DEFAULT_DAYS - 1} days before `to` if omitted."),
+    Parameter("to", _DAY, description="The last day; today (UTC) if omitted."),
+)
 ENDPOINTS = (
+    Endpoint(
+        "GET",
+        "/v1/usage",
+        list_usage,
+        "read",
+        query=(*_DAYS, *pagination.PAGE_PARAMETERS),
+        summary="List the usage of projects",
+        responses=(page_response(schema.PROJECT_USAGE, schema.PROJECT_EXAMPLE),),
+    ),
     Endpoint(
         "GET",
         "/v1/projects/{name}/usage",
         get,
         "read",
-        query=(
-            Parameter(
-                "from", _DAY, description=f"The first day; {DEFAULT_DAYS - 1} days before `to` if omitted."
-            ),
-            Parameter("to", _DAY, description="The last day; today (UTC) if omitted."),
-        ),
+        query=_DAYS,
         produces=(negotiation.JSON, negotiation.CSV),
         summary="Get a project's usage",
         responses=(_RESPONSE,),

@@ -1,5 +1,6 @@
 """JSON Schema and examples of daily usage. Pure."""
 
+from api.prices import UNITS
 from api.v1.fields import (
     COUNT,
     EXAMPLE_PROJECT_NAME,
@@ -22,13 +23,26 @@ _MEASURES: dict[str, Schema] = {
     "completion_tokens": described(COUNT, "Completion tokens of models, as reported by crews."),
     "cost": described(nullable(_AMOUNT), "The cost by the prices of the installation; null without prices."),
 }
+_SUBJECT: dict[str, Schema] = {
+    "project": PROJECT_NAME,
+    "from": described(_DATE, "The first day, in UTC."),
+    "to": described(_DATE, "The last day, in UTC, inclusive."),
+    "currency": described(nullable(TEXT), "The currency of `cost`; null without prices."),
+}
 REPORT = response_object(
     "Usage",
     {
-        "project": PROJECT_NAME,
-        "from": described(_DATE, "The first day, in UTC."),
-        "to": described(_DATE, "The last day, in UTC, inclusive."),
-        "currency": described(nullable(TEXT), "The currency of `cost`; null without prices."),
+        **_SUBJECT,
+        "prices": {
+            "type": ["object", "null"],
+            "required": ["currency"],
+            "properties": {
+                "currency": described(TEXT, "The currency."),
+                **{name: described(_AMOUNT, f"The price `{name}`.") for name in UNITS},
+            },
+            "additionalProperties": False,
+            "description": "The prices of the installation that are set, `CREWYARD_PRICES`; null without.",
+        },
         "days": {
             "type": "array",
             "items": response_object("UsageDay", {"date": described(_DATE, "The day, in UTC."), **_MEASURES}),
@@ -47,8 +61,38 @@ REPORT = response_object(
             ),
             "description": "The project's limits, by its plan and the installation.",
         },
+        "budget": described(
+            nullable(
+                response_object(
+                    "BudgetUse",
+                    {
+                        "month": described(TEXT, "The calendar month, in UTC, such as 2026-11."),
+                        "tokens": response_object(
+                            "BudgetTokens",
+                            {
+                                "used": described(COUNT, "Prompt and completion tokens of ended runs."),
+                                "limit": described(nullable(COUNT), "The budget; null if there is none."),
+                            },
+                        ),
+                        "cost": response_object(
+                            "BudgetCost",
+                            {
+                                "used": described(nullable(_AMOUNT), "The cost; null without prices."),
+                                "limit": described(nullable(_AMOUNT), "The budget; null if there is none."),
+                            },
+                        ),
+                        "exceeded": described({"type": "boolean"}, "Whether new runs are refused."),
+                        "message": described(
+                            nullable(TEXT), "What is used, from 80 % of the budget on; null below."
+                        ),
+                    },
+                )
+            ),
+            "The project's budget for this month, for all `from` and `to`; null without one.",
+        ),
     },
 )
+PROJECT_USAGE = response_object("ProjectUsage", {**_SUBJECT, **_MEASURES})
 
 _MEASURES_EXAMPLE = {
     "runs": 12,
@@ -64,12 +108,27 @@ EXAMPLE = {
     "from": "2026-11-21",
     "to": "2026-11-21",
     "currency": "USD",
+    "prices": {"currency": "USD", "per_run_hour": 0.05, "per_million_prompt_tokens": 2.0},
     "days": [{"date": "2026-11-21", **_MEASURES_EXAMPLE}],
     "total": _MEASURES_EXAMPLE,
     "limits": [
         {"name": "concurrent_runs", "used": 1, "limit": 10},
         {"name": "project_bytes", "used": 15360, "limit": 10737418240},
     ],
+    "budget": {
+        "month": "2026-11",
+        "tokens": {"used": 49500, "limit": 1000000},
+        "cost": {"used": 0.184, "limit": None},
+        "exceeded": False,
+        "message": None,
+    },
+}
+PROJECT_EXAMPLE = {
+    "project": EXAMPLE_PROJECT_NAME,
+    "from": "2026-11-01",
+    "to": "2026-11-21",
+    "currency": "USD",
+    **_MEASURES_EXAMPLE,
 }
 CSV_EXAMPLE = (
     "date,runs,run_seconds,build_seconds,artifact_bytes,prompt_tokens,completion_tokens,cost\r\n"

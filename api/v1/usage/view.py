@@ -4,11 +4,13 @@ import csv
 import io
 from collections.abc import Iterable, Mapping
 from dataclasses import asdict, dataclass
-from datetime import date, timedelta
+from datetime import date, datetime, timedelta
 from typing import Any
 
 from api.prices import Prices
 from api.store.index.usage import Measures
+from crds.objects import Project
+from crds.runs.budget import MonthUse, month_limits, month_problem
 
 COLUMNS = (
     "runs",
@@ -37,12 +39,26 @@ def report(
     dates = [first + timedelta(days=n) for n in range((last - first).days + 1)]
     used = {day: days.get(day, Measures()) for day in dates}
     return {
+        **_subject(project, first, last, prices),
+        "prices": prices.as_json() if prices else None,
+        "days": [{"date": day.isoformat(), **_fields(measures, prices)} for day, measures in used.items()],
+        "total": _fields(sum(used.values(), Measures()), prices),
+    }
+
+
+def project_item(
+    project: str, first: date, last: date, used: Measures, prices: Prices | None
+) -> dict[str, Any]:
+    """Return the usage of one project of a list."""
+    return {**_subject(project, first, last, prices), **_fields(used, prices)}
+
+
+def _subject(project: str, first: date, last: date, prices: Prices | None) -> dict[str, Any]:
+    return {
         "project": project,
         "from": first.isoformat(),
         "to": last.isoformat(),
         "currency": prices.currency if prices else None,
-        "days": [{"date": day.isoformat(), **_fields(measures, prices)} for day, measures in used.items()],
-        "total": _fields(sum(used.values(), Measures()), prices),
     }
 
 
@@ -55,6 +71,21 @@ def _fields(used: Measures, prices: Prices | None) -> dict[str, Any]:
         "prompt_tokens": used.prompt_tokens,
         "completion_tokens": used.completion_tokens,
         "cost": prices.cost(used) if prices else None,
+    }
+
+
+def budget(project: Project, use: MonthUse, now: datetime) -> dict[str, Any] | None:
+    """Return the budget of a project for this month and its use; None without a budget."""
+    limits = month_limits(project)
+    if not limits:
+        return None
+    problem = month_problem(project, use, now)
+    return {
+        "month": use.month,
+        "tokens": {"used": use.tokens, "limit": limits.get("tokens")},
+        "cost": {"used": use.cost, "limit": limits.get("cost")},
+        "exceeded": problem is not None and problem.exceeded,
+        "message": problem.message if problem else None,
     }
 
 

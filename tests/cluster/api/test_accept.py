@@ -49,6 +49,24 @@ async def test_object_has_request_and_owner_reference(testbed: StoreTestbed) -> 
     ]
 
 
+async def test_object_has_the_labels_of_the_request(testbed: StoreTestbed) -> None:
+    request = RunRequest("demo", "dep-a", {}, labels={"team": "tides", "example.com/stage": ""})
+    row = await create_run(testbed.store, testbed.kube, request, now())
+    found = (await testbed.kube.list(RUN, "team=tides")).items
+    assert [one["metadata"]["name"] for one in found] == [row.name]
+    obj = await testbed.get(row.name)
+    assert (
+        obj["metadata"]["labels"].items()
+        >= {
+            "team": "tides",
+            "example.com/stage": "",
+            "crewyard.dev/project": "demo",
+        }.items()
+    )
+    stored = await testbed.store.runs.get(row.name)
+    assert stored is not None and stored.labels == request.labels
+
+
 async def test_concurrent_requests_with_one_key_create_one_run(testbed: StoreTestbed) -> None:
     idempotency = Idempotency("key", "abc", "body")
     rows = await asyncio.gather(

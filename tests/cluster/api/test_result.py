@@ -8,8 +8,9 @@ from typing import Any
 from aiohttp.test_utils import TestClient
 
 from api.v1.runs.create import RunRequest, create_run
-from crds.kinds import POD, RUN
+from crds.kinds import DEPLOYMENT, POD, RUN
 from crds.names import LABEL_DEPLOYMENT, LABEL_PROJECT
+from crds.objects import Deployment
 from tests.cluster.api.conftest import StoreTestbed, until
 
 Pods = TestClient[Any, Any]
@@ -151,7 +152,7 @@ async def test_claim_before_status_uses_the_pods_labels(
     holder = {**HOLDER, "pod_uid": pod["metadata"]["uid"]}
     status, response = await call(testbed, pods, "run-a", "claim", holder)
     assert (status, response["state"], response["deployment_id"]) == (200, "granted", "dep_a")
-    assert (await testbed.store.runs.page(0, 10, deployment="dep-a", status="running")).total == 1
+    assert (await testbed.store.runs.page(0, 10, deployment="dep-a", statuses=["running"])).total == 1
 
 
 async def test_claim_and_result_survive_a_restart(testbed: StoreTestbed, pods: Pods, work: Start) -> None:
@@ -200,6 +201,31 @@ async def test_run_with_missing_input_fails(testbed: StoreTestbed, pods: Pods) -
     status = (await testbed.get("run-a"))["status"]
     assert "claim" not in status
     assert (status["result"]["outcome"], status["result"]["reason"]) == ("failed", "InputTooLarge")
+
+
+async def test_run_with_an_input_that_is_not_declared_fails(testbed: StoreTestbed, pods: Pods) -> None:
+    schema = {"type": "object", "properties": {"topic": {"type": "string"}}, "required": ["topic"]}
+    plan = {
+        "entrypoint": "main:kickoff",
+        "framework": "python",
+        "inputs": {"schema": schema, "declared": True},
+    }
+    await testbed.kube.patch(DEPLOYMENT, "dep-a", {"status": {"plan": plan}}, "status")
+    await testbed.store.deployments.observe(Deployment(await testbed.kube.get(DEPLOYMENT, "dep-a") or {}))
+    spec = {"deployment": "dep-a", "project": "demo", "input": {"topic": 3}}
+    await testbed.kube.create(RUN, {"metadata": {"name": "run-a"}, "spec": spec})
+    for _ in range(2):
+        response = (await call(testbed, pods, "run-a", "claim", HOLDER))[1]
+        assert response == {"state": "refused", "reason": "input.topic must be a string"}
+    status = (await testbed.get("run-a"))["status"]
+    assert "claim" not in status
+    result = status["result"]
+    assert (result["outcome"], result["reason"]) == ("failed", "InputInvalid")
+    assert result["message"] == "input.topic must be a string"
+    await testbed.kube.create(
+        RUN, {"metadata": {"name": "run-b"}, "spec": {**spec, "input": {"topic": "tides"}}}
+    )
+    assert (await call(testbed, pods, "run-b", "claim", HOLDER))[1]["state"] == "granted"
 
 
 async def test_object_holds_256_kib_of_input(testbed: StoreTestbed, pods: Pods) -> None:

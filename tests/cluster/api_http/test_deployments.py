@@ -6,7 +6,7 @@ import hashlib
 import pytest
 
 from crds.kinds import DEPLOYMENT
-from crds.names import ANNOTATION_CREATED_BY, ANNOTATION_POLLED, id_of, name_of
+from crds.names import ANNOTATION_CREATED_BY, ANNOTATION_ERASED, ANNOTATION_POLLED, id_of, name_of
 
 CONTENT = b"an archive"
 
@@ -199,3 +199,27 @@ async def test_cancel_answers_as_the_cancel_of_a_run(testbed, project):
     await wait_status("active")
     status, found, _ = await testbed.call("POST", f"{path}/cancel")
     assert (status, found["error"]["details"]["status"]) == (409, "active")
+
+
+async def test_an_erased_deployment_is_marked_and_stays_hidden(testbed, project):
+    ticket = await upload(testbed, project)
+    body = {"project": project, "build_context_url": ticket["build_context_url"]}
+    used, unused = [await testbed.data("POST", "/v1/deployments", body) for _ in range(2)]
+    await testbed.mark_built(project, name_of(unused["id"]), active=False)
+    await testbed.mark_built(project, name_of(used["id"]))
+    async with asyncio.timeout(60):
+        while (await testbed.data("GET", f"/v1/deployments/{used['id']}"))["status"] != "active":
+            await asyncio.sleep(0.05)
+    status, found, _ = await testbed.call("DELETE", f"/v1/deployments/{used['id']}")
+    assert status == 409 and "roll back to another one" in found["error"]["message"]
+    assert (await testbed.call("DELETE", f"/v1/deployments/{unused['id']}"))[0] == 204
+    marked = await testbed.kube.get(DEPLOYMENT, name_of(unused["id"]))
+    assert ANNOTATION_ERASED in marked["metadata"]["annotations"]
+    # The controller's next write reaches the API by the watch, like any later change of another object.
+    await testbed.patch_status(DEPLOYMENT, name_of(unused["id"]), message="later")
+    again = await testbed.data("POST", "/v1/deployments", body)
+    await testbed.mark_built(project, name_of(again["id"]), active=False)
+    async with asyncio.timeout(60):
+        while (await testbed.data("GET", f"/v1/deployments/{again['id']}"))["status"] != "superseded":
+            await asyncio.sleep(0.05)
+    assert (await testbed.call("GET", f"/v1/deployments/{unused['id']}"))[0] == 404

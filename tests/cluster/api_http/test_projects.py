@@ -5,6 +5,7 @@ import base64
 
 import pytest
 
+from api.projection import list_watch
 from api.v1.projects.spec_patch import MAX_WRITE_ATTEMPTS
 from crds.kinds import PROJECT, SECRET
 
@@ -38,6 +39,35 @@ async def test_project_is_created_changed_and_deleted(testbed):
     assert status == 204
     assert (await testbed.call("GET", "/v1/projects/crew"))[0] == 404
     assert await testbed.kube.get(PROJECT, "crew") is None
+
+
+async def test_project_that_the_watch_has_not_reported_takes_a_deployment(testbed, monkeypatch):
+    reported, apply = asyncio.Event(), list_watch._apply
+
+    async def apply_late(projection, item):
+        await reported.wait()
+        await apply(projection, item)
+
+    monkeypatch.setattr(list_watch, "_apply", apply_late)
+    git = {"url": "https://git.example/x.git", "ref": {"branch": "main"}}
+    await testbed.kube.create(PROJECT, {"metadata": {"name": "late"}, "spec": {"source": {"git": git}}})
+    body = {"project": "late", "source": {"git": {"commit": "0" * 40}}}
+    made = await testbed.data("POST", "/v1/deployments", body)
+    assert made["project"] == "late"
+    reported.set()
+
+
+@pytest.mark.parametrize(
+    ("path", "field", "body"),
+    [
+        ("deployments", "project", {"source": {"git": {"commit": "0" * 40}}}),
+        ("uploads", "project", {"size": 1}),
+        ("runs", "deployment", {}),
+    ],
+)
+async def test_body_names_a_missing_project(testbed, path, field, body):
+    status, found, _ = await testbed.call("POST", f"/v1/{path}", {field: "absent", **body})
+    assert (status, found["error"]["details"]) == (404, {"field": field})
 
 
 @pytest.mark.parametrize(

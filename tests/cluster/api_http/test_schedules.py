@@ -21,6 +21,7 @@ async def test_a_schedule_is_set_replaced_and_removed(testbed):
         "name": "weekdays",
         **SPEC,
         "entrypoint": None,
+        "labels": None,
         "suspend": False,
         **dict.fromkeys(("last_time", "last_run_id", "next_time", "message")),
     }

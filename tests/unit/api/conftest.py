@@ -7,6 +7,7 @@ from collections.abc import AsyncIterator, Callable
 from datetime import UTC, datetime, timedelta
 from pathlib import Path
 from typing import Any
+from urllib.parse import urlsplit
 
 import pytest
 from aiohttp.test_utils import TestClient, TestServer
@@ -148,6 +149,14 @@ class ApiTestbed:
         raw["metadata"]["uid"] = row.uid
         await self.store.projects.observe(objects.Project(raw))
 
+    async def change_project(self, name: str, **status: Any) -> None:
+        """Change the status of a Project."""
+        row = await self.store.projects.get(name)
+        assert row is not None
+        raw = _object(name, row.spec, {**row.status, **status})
+        raw["metadata"]["uid"] = row.uid
+        await self.store.projects.observe(objects.Project(raw))
+
     async def add_deployment(
         self, name: str, project: str, phase: str = "Active", spec: Any = None, **status: Any
     ) -> dict[str, Any]:
@@ -160,6 +169,12 @@ class ApiTestbed:
         raw = _object(name, fields, whole)
         await self.store.deployments.observe(objects.Deployment(raw))
         return raw
+
+    async def change_deployment(self, raw: dict[str, Any], **status: Any) -> None:
+        """Change the status of a deployment."""
+        raw["metadata"]["resourceVersion"] = str(int(raw["metadata"]["resourceVersion"]) + 1000)
+        raw["status"] |= status
+        await self.store.deployments.observe(objects.Deployment(raw))
 
     async def add_run(
         self, name: str, project: str, deployment: str = "dep-a", phase: str = "Pending", **status: Any
@@ -267,7 +282,8 @@ async def testbed(tmp_path, clock, empty, settings) -> AsyncIterator[ApiTestbed]
     text, record = key("admin")
     ring = {record.key_id: record}
     application = app.make_client_app(config, store, connection, ring, lambda: clock[0])
-    async with TestClient(TestServer(application)) as client:
+    port = urlsplit(config.public_url).port
+    async with TestClient(TestServer(application, port=port)) as client:
         yield ApiTestbed(client, store, text, ring, clock)
     await connection.close()
     await store.close()

@@ -100,8 +100,10 @@ class Claims:
         )
         self.waiting = asyncio.Event()
         """Set when `unwritten` has something to return."""
-        self.being_written: set[str] = set()
-        """Runs whose result is being written by the request that reported it."""
+        self.reserved: set[str] = set()
+        """Runs whose claim is written by the request that reports the result."""
+        self.released: set[str] = set()
+        """Runs whose request has ended since the outbox started its last read."""
         self.failed_writes = 0
         """Claims whose objects rejected the write permanently, since the start."""
 

@@ -1,4 +1,4 @@
-"""Deletion of a Project's row, deployments, usage and uploads; its runs leave tombstones.
+"""Deletion of a Project's row, deployments, usage, keys and uploads; its runs leave tombstones.
 
 Called by `api.store.index.projects`, when a Project was deleted or recreated.
 """
@@ -8,6 +8,7 @@ from datetime import datetime
 from sqlalchemy import delete, literal, or_, select, update
 from sqlalchemy.ext.asyncio import AsyncConnection
 
+from api.store.index import key_bindings
 from api.store.index.deletion import tombstones
 from api.store.sql.schema import (
     deliveries,
@@ -18,6 +19,7 @@ from api.store.sql.schema import (
     runs,
     uploads,
     usage_days,
+    workflow_pins,
 )
 from api.store.sql.upsert import insert
 
@@ -73,6 +75,12 @@ async def delete_project(
     await connection.execute(
         delete(deliveries).where(deliveries.c.namespace == namespace, deliveries.c.project_uid == uid)
     )
+    await connection.execute(
+        delete(workflow_pins).where(
+            workflow_pins.c.namespace == namespace, workflow_pins.c.project_uid == uid
+        )
+    )
+    await key_bindings.revoke(connection, namespace, name, uid, now)
     # As if they had expired long ago: the next upload sweep deletes their bytes.
     await connection.execute(
         update(uploads)

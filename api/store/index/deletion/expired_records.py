@@ -68,6 +68,19 @@ class ExpiredRecords:
         )
         return await self._delete_runs(query, now)
 
+    async def delete_run(self, name: str, now: datetime) -> None:
+        """Delete a run that has ended and is accounted, and whose object its caller has deleted.
+
+        `present` is not asked: the watch may see the deletion later.
+        """
+        query = select(runs.c.name).where(
+            runs.c.namespace == self._namespace,
+            runs.c.name == name,
+            runs.c.completed_at.is_not(None),
+            runs.c.accounted.is_(True),
+        )
+        await self._delete_runs(query, now)
+
     async def delete_hidden_runs(self, before: datetime, limit: int, now: datetime) -> int:
         """Delete hidden runs that were withdrawn before; return how many."""
         query = (

@@ -12,7 +12,7 @@ from datetime import UTC, datetime
 from sqlalchemy import delete, func, select
 from sqlalchemy.ext.asyncio import AsyncConnection
 
-from api.store.index.runs import counts
+from api.store.index.runs import counts, labels
 from api.store.index.runs.counts import CountKey
 from api.store.sql.schema import archives, claims, input_requests, remains, runs, tombstones
 from api.store.sql.upsert import insert
@@ -37,6 +37,7 @@ async def delete_runs(
         runs.c.status,
         runs.c.hidden,
         runs.c.completed_at,
+        runs.c.ord,
     )
     query = select(*columns).where(runs.c.namespace == namespace, runs.c.name.in_(names))
     rows = (await connection.execute(query)).all()
@@ -56,6 +57,7 @@ async def delete_runs(
         (runs, runs.c.name),
     ):
         await connection.execute(delete(table).where(table.c.namespace == namespace, column.in_(names)))
+    await labels.remove(connection, namespace, [row.ord for row in rows])
     visible = Counter(CountKey(row.project, row.deployment, row.status) for row in rows if not row.hidden)
     for key, amount in visible.items():
         await counts.add(connection, namespace, key, -amount)

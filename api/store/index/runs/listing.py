@@ -31,6 +31,8 @@ def page(filters: frozenset[str], columns: tuple[str, ...], from_oldest: bool = 
             orders = orders.where(runs.c[name] == bindparam(name))
     if "projects" in filters:
         orders = orders.where(runs.c.project.in_(bindparam("projects", expanding=True)))
+    if "statuses" in filters:
+        orders = orders.where(runs.c.status.in_(bindparam("statuses", expanding=True)))
     # An index alone selects the rows; only those of the page are read.
     order = runs.c.ord.asc() if from_oldest else runs.c.ord.desc()
     orders = orders.order_by(order).offset(bindparam("offset")).limit(bindparam("limit"))
@@ -49,4 +51,6 @@ def total(filters: frozenset[str]) -> Select[Any]:
             query = query.where(run_counts.c[name] == bindparam(name))
     if "projects" in filters:
         query = query.where(run_counts.c.project.in_(bindparam("projects", expanding=True)))
+    if "statuses" in filters:
+        query = query.where(run_counts.c.status.in_(bindparam("statuses", expanding=True)))
     return query

@@ -4,6 +4,7 @@ Called by `api.store.index.runs.run_writer`.
 """
 
 import json
+import re
 from collections.abc import Mapping
 from datetime import datetime
 from typing import Any
@@ -19,6 +20,7 @@ from crds.reasons import STATUS_OF_PHASE
 from crds.times import format_time, parse_time
 
 DELETED = {"reason": "Deleted", "message": "the Run object was deleted before the run had ended"}
+_RUN_NAME = re.compile(r"run-[a-z0-9](?:[-a-z0-9]*[a-z0-9])?", re.ASCII)
 _TERMINAL = {"succeeded": "run.completed", "failed": "run.failed", "canceled": "run.canceled"}
 
 
@@ -61,8 +63,14 @@ def initial_columns(run: Run, max_input_bytes: int) -> dict[str, Any]:
         "input": JSON.NULL if value is None else dict(value),
         "entrypoint": run.spec.get("entrypoint"),
         "timeout": run.spec.get("timeout"),
+        "rerun_of": _rerun_of(run),
         **settings,
     }
+
+
+def _rerun_of(run: Run) -> str | None:
+    name = run.annotations.get(names.ANNOTATION_RERUN_OF, "")
+    return name if _RUN_NAME.fullmatch(name) and len(name) <= names.MAX_NAME else None
 
 
 def output(run: Run) -> Any:

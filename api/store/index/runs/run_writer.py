@@ -16,7 +16,7 @@ from sqlalchemy.sql.dml import ReturningUpdate
 
 from api.store.index.deletion.delete_project import is_removed
 from api.store.index.deletion.tombstones import has_tombstone
-from api.store.index.runs import counts, inputs, run_columns
+from api.store.index.runs import counts, inputs, labels, run_columns
 from api.store.index.runs.counts import CountKey
 from api.store.index.runs.runs import ENDED, LIVE
 from api.store.logs.event_logs import EventLogWriter
@@ -27,6 +27,7 @@ from api.store.sql.upsert import insert
 from crds import names
 from crds.kinds import PROJECT
 from crds.objects import Run
+from crds.runs import labels as run_labels
 from crds.times import parse_time
 
 _ROW = select(
@@ -38,6 +39,9 @@ _ROW = select(
     runs.c.status,
     runs.c.hidden,
     runs.c.started_at,
+    runs.c.created_at,
+    runs.c.ord,
+    runs.c.labels,
 ).where(runs.c.namespace == bindparam("namespace"), runs.c.name == bindparam("name"))
 
 
@@ -164,6 +168,8 @@ class RunWriter:
         elif row.uid not in (None, run.uid) or (row.uid and row.version >= int(run.resource_version or 0)):
             return False
         values = run_columns.observed_columns(run, row.started_at, now)
+        shown = run_labels.shown(run.labels)
+        changed_labels = {} if shown == row.labels else {"labels": shown}
         if run.claim and row.started_at is None:
             await self._restore_claim(connection, run)
         if row.uid is None and "inputRef" in run.spec:
@@ -172,10 +178,10 @@ class RunWriter:
             # The index knows the claim first; the object follows.
             values["status"] = row.status
         if row.status in ENDED:
-            await self._update(
-                connection, row, {"uid": run.uid, "version": values["version"], "present": True}
-            )
+            seen = {"uid": run.uid, "version": values["version"], "present": True}
+            await self._update(connection, row, {**seen, **changed_labels})
             return False
+        values |= changed_labels
         if owner is not None:
             values["project_uid"] = owner
             values["hidden"] = row.hidden or await is_removed(connection, self._namespace, owner)
@@ -195,12 +201,16 @@ class RunWriter:
             projects.c.namespace == self._namespace, projects.c.name == project
         )
         hidden = await is_removed(connection, self._namespace, owner)
+        order, shown = await next_ord(connection, self._namespace), run_labels.shown(run.labels)
+        if not hidden:
+            await labels.add(connection, self._namespace, shown, project or "", run.created, order)
         await connection.execute(
             runs.insert().values(
                 namespace=self._namespace,
                 name=run.name,
                 uid=run.uid,
-                ord=await next_ord(connection, self._namespace),
+                ord=order,
+                labels=shown,
                 version=0,
                 project=project or "",
                 project_uid=owner or (await connection.execute(query)).scalar_one_or_none(),
@@ -267,6 +277,7 @@ class RunWriter:
     async def _update(self, connection: AsyncConnection, row: Any, values: dict[str, Any]) -> None:
         here = {"of_namespace": self._namespace, "of_name": row.name}
         await connection.execute(_update_statement(tuple(sorted(values))), {**here, **values})
+        await self._replace_labels(connection, row, values)
         before = CountKey(row.project, row.deployment, row.status)
         after = CountKey(
             values.get("project", row.project),
@@ -279,6 +290,18 @@ class RunWriter:
             None if row.hidden else before,
             None if values.get("hidden", row.hidden) else after,
         )
+
+    async def _replace_labels(self, connection: AsyncConnection, row: Any, values: dict[str, Any]) -> None:
+        """Replace the rows of a run's labels if they change; a hidden run has none."""
+        columns = ("labels", "project", "hidden")
+        before = tuple(getattr(row, column) for column in columns)
+        after = tuple(values.get(column, getattr(row, column)) for column in columns)
+        if before == after or not (before[0] or after[0]):
+            return
+        shown, project, hidden = after
+        await labels.remove(connection, self._namespace, [row.ord])
+        if not hidden:
+            await labels.add(connection, self._namespace, shown, project, row.created_at, row.ord)
 
     @asynccontextmanager
     async def _log(self, run: str, needed: bool) -> AsyncIterator[EventLogWriter | None]:

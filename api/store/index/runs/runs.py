@@ -1,16 +1,18 @@
 """Table of all runs. Called by run creation and the routes of runs; `run_writer` follows the objects."""
 
-from collections.abc import Collection, Mapping
+from collections.abc import Collection, Mapping, Sequence
 from dataclasses import dataclass, fields
 from datetime import datetime
 from typing import Any
 
-from sqlalchemy import Row, bindparam, delete, select, update
+from sqlalchemy import Row, Select, bindparam, delete, select, update
+from sqlalchemy.ext.asyncio import AsyncConnection
 
 from api.store import ulid
 from api.store.index.idempotency import Idempotency, record_use
-from api.store.index.runs import counts, listing
+from api.store.index.runs import counts, filtered_listing, labels, listing
 from api.store.index.runs.counts import CountKey
+from api.store.index.runs.filtered_listing import RunSelection, Shape
 from api.store.page import RowPage
 from api.store.sql.database import Database, next_ord
 from api.store.sql.schema import idempotency as keys
@@ -22,6 +24,7 @@ LIVE = ("pending", "running")
 ENDED = ("succeeded", "failed", "canceled")
 MAX_SHORT_OFFSET = 2000
 """Offset up to which skipping rows takes less than a millisecond."""
+EVERY_RUN = RunSelection()
 
 
 @dataclass(frozen=True)
@@ -37,6 +40,7 @@ class RunRow:
     started_at: datetime | None
     completed_at: datetime | None
     duration_ms: int | None
+    labels: Mapping[str, str] | None
 
     @property
     def ended(self) -> bool:
@@ -56,6 +60,8 @@ class RunDetail(RunRow):
     timeout: str | None
     config: Mapping[str, Any] | None
     context: Mapping[str, Any] | None
+    rerun_of: str | None
+    """The object name of the run that it repeats."""
     cancel: bool
     output: Any
     error: Mapping[str, Any] | None
@@ -75,6 +81,8 @@ class RunRequest:
     config: Mapping[str, Any] | None = None
     context: Mapping[str, Any] | None = None
     created_by: str | None = None
+    labels: Mapping[str, str] | None = None
+    rerun_of: str | None = None
 
 
 @dataclass(frozen=True)
@@ -116,6 +124,8 @@ _NEW = (
                     "timeout",
                     "config",
                     "context",
+                    "labels",
+                    "rerun_of",
                 )
             },
             "project_uid": select(projects_table.c.uid)
@@ -161,16 +171,24 @@ class Runs:
         limit: int,
         project: str | None = None,
         deployment: str | None = None,
-        status: str | None = None,
+        statuses: Collection[str] | None = None,
         projects: frozenset[str] | None = None,
+        selection: RunSelection = EVERY_RUN,
     ) -> RowPage[RunRow]:
-        """Return a page, newest first. `deployment` is an object name; `projects` are those a key may see."""
+        """Return a page, newest first. `deployment` is an object name; `projects` are those a key may see.
+
+        With a `selection`, `total` may be capped.
+        """
         filters: dict[str, Any] = {
             "project": project,
             "deployment": deployment,
-            "status": status,
+            "statuses": None if statuses is None else tuple(sorted(set(statuses))),
             "projects": None if projects is None else sorted(projects),
         }
+        if selection:
+            return await self._selected_page(offset, limit, filters, selection)
+        if statuses is not None and len(filters["statuses"]) == 1:
+            filters["status"] = filters.pop("statuses")[0]
         names = listing.active_filters(**filters)
         values = {"namespace": self._namespace, **{name: filters[name] for name in names}}
         near = offset < MAX_SHORT_OFFSET
@@ -182,6 +200,53 @@ class Runs:
             values |= {"offset": min(offset, remaining), "limit": count}
             rows = (await connection.execute(query, values)).all() if count else []
         return RowPage(tuple(RunRow(**row._mapping) for row in rows), total)
+
+    async def _selected_page(
+        self, offset: int, limit: int, filters: Mapping[str, Any], selection: RunSelection
+    ) -> RowPage[RunRow]:
+        names = listing.active_filters(**filters)
+        values: dict[str, Any] = {"namespace": self._namespace, **{name: filters[name] for name in names}}
+        most = max(limit + 1, filtered_listing.MAX_TOTAL - offset)
+        async with self._database.read() as connection:
+            labels, start = await self._start(connection, names, values, selection)
+            shape = Shape(names | frozenset(selection.times), start, len(labels))
+            values |= {f"label_{number}": label for number, label in enumerate(labels)} | selection.times
+            query = filtered_listing.orders(shape)
+            found = await self._orders(connection, query, {**values, "offset": offset, "limit": most})
+            total = offset + len(found)
+            if not found and offset:
+                total = len(await self._orders(connection, query, {**values, "offset": 0, "limit": offset}))
+            query = filtered_listing.rows(_LISTED)
+            here = {"namespace": self._namespace, "orders": found[:limit]}
+            rows = [RunRow(**row._mapping) for row in await connection.execute(query, here)]
+        rows.sort(key=lambda row: (row.created_at, row.ord), reverse=True)
+        return RowPage(tuple(rows), total, len(found) == most)
+
+    async def _orders(
+        self, connection: AsyncConnection, query: Select[int], values: Mapping[str, Any]
+    ) -> Sequence[int]:
+        return (await connection.execute(query, values)).scalars().all()
+
+    async def _start(
+        self,
+        connection: AsyncConnection,
+        names: frozenset[str],
+        values: Mapping[str, Any],
+        selection: RunSelection,
+    ) -> tuple[Sequence[str], str]:
+        """Return the labels, the rarest first, and where the statement of a page starts."""
+        if not names and len(selection.labels) < 2:
+            return selection.labels, filtered_listing.choose([1] * len(selection.labels), None)
+        query = filtered_listing.label_count(frozenset(selection.times))
+        counted = {}
+        for label in selection.labels:
+            here = {"namespace": self._namespace, "label": label, **selection.times}
+            counted[label] = int((await connection.execute(query, here)).scalar_one())
+        matching = None
+        if names:
+            matching = int((await connection.execute(listing.total(names), values)).scalar_one())
+        labels = sorted(counted, key=lambda label: counted[label])
+        return labels, filtered_listing.choose(list(counted.values()), matching)
 
     async def create(
         self, request: RunRequest, now: datetime, idempotency: Idempotency | None, name: str | None = None
@@ -212,8 +277,13 @@ class Runs:
                 "timeout": request.timeout,
                 "config": request.config,
                 "context": request.context,
+                "labels": request.labels or None,
+                "rerun_of": request.rerun_of,
             }
             inserted = dict((await connection.execute(_NEW, values)).one()._mapping)
+            await labels.add(
+                connection, self._namespace, request.labels, request.project, now, inserted["ord"]
+            )
             place = CountKey(request.project, request.deployment, "pending")
             await counts.move(connection, self._namespace, None, place)
         project_uid = inserted.pop("project_uid")
@@ -241,12 +311,13 @@ class Runs:
                         status="canceled",
                         completed_at=now,
                         sealed=True,
-                    ).returning(runs.c.project, runs.c.deployment)
+                    ).returning(runs.c.project, runs.c.deployment, runs.c.ord)
                 )
             ).one_or_none()
             if row:
                 place = CountKey(row.project, row.deployment, "pending")
                 await counts.move(connection, self._namespace, place, None)
+                await labels.remove(connection, self._namespace, [row.ord])
                 # The client may retry the same idempotency key: the withdrawn run does not count.
                 await connection.execute(
                     delete(keys).where(keys.c.namespace == self._namespace, keys.c.name == name)

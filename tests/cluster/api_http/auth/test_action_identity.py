@@ -8,6 +8,9 @@ import pytest
 from aiohttp import web
 from aiohttp.test_utils import TestServer
 
+from api.services import SERVICES
+from crds import names
+from crds.github import proven_commits
 from crds.kinds import DEPLOYMENT, RUN
 from crds.times import format_second
 from tests.actions.acting import ActRepository, repository_with_crew
@@ -130,3 +133,21 @@ async def test_workflow_without_oidc_entry_is_refused(testbed, issuer, tmp_path)
     assert done.code == 1
     (line,) = done.errors()
     assert "401" in line and "oidc name this repository" in line
+
+
+@pytest.mark.parametrize("sha", ["a" * 40, "b" * 40])
+async def test_only_the_commit_of_the_workflow_is_proven(testbed, issuer, sha):
+    entries = [{"repository": "octo/tides", "scopes": ["deploy"]}]
+    await testbed.data("POST", "/v1/projects", {"name": "crew", "oidc": entries})
+    claims = {"aud": AUDIENCE, "sha": "a" * 40, "repository_id": "42"}
+    headers = {"Authorization": f"Bearer {issuer.token(datetime.now(UTC), **claims)}"}
+    ticket = await testbed.data("POST", "/v1/uploads", {"project": "crew", "size": 5}, headers=headers)
+    path = ticket["upload_url"].removeprefix("http://crewyard.example")
+    async with testbed.client.put(path, data=b"bytes", headers=ticket["headers"]) as answer:
+        assert answer.status == 200
+    body = {"project": "crew", "build_context_url": ticket["build_context_url"], "git_sha": sha}
+    made = await testbed.data("POST", "/v1/deployments", body, headers=headers)
+    stored = await testbed.kube.get(DEPLOYMENT, names.name_of(made["id"]))
+    given = stored["metadata"]["annotations"].get(names.ANNOTATION_PROVEN_COMMIT, "")
+    key = testbed.client.server.app[SERVICES].config.token_key
+    assert proven_commits.is_proven(key, stored["spec"], "Octo/Tides", sha, given) is (sha == "a" * 40)

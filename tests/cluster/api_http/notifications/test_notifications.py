@@ -186,6 +186,10 @@ async def test_notifications_need_the_scope_admin(testbed):
 
 
 async def test_kills_before_and_during_a_delivery_lose_none(tmp_path, kube, receiver, monkeypatch):
+    """A killed API server delivers after its restart.
+
+    Slow: starts the API server three times.
+    """
     monkeypatch.setenv("CREWYARD_NET_ALLOW", f"{GOOD}/32")
     server = KilledApiServer(tmp_path / "data", kube.namespace)
     await server.start()

@@ -21,7 +21,7 @@ OPERATIONS = [
     for method, path, found in DESCRIPTION.operations()
     if found["security"]
 ]
-SCOPES = ("read", "run", "deploy", "admin")
+SCOPES = ("read", "run", "preview", "deploy", "admin")
 OWN = [path_parameters.EXAMPLES[name] for name in ("name", "deployments", "deliveries", "runs", "api-keys")]
 FOREIGN = ["theirs", "dep_theirs", "msg_theirs", "run_theirs", "F0r31gn000"]
 
@@ -46,6 +46,8 @@ def request(method: str, path: str, other: bool) -> tuple[URL, object]:
 def may(held: str, scope: str) -> bool:
     """Return whether a caller with one scope is allowed; all but Kubernetes tokens may also read."""
     bare = held.removeprefix("only ")
+    if (bare, scope) == ("deploy", "preview"):
+        return True
     return bare in (scope, "admin") or (scope == "read" and bare == held)
 
 
@@ -54,7 +56,9 @@ def expected(method: str, path: str, scope: str, held: str, other: bool) -> int:
     if not may(held, scope):
         return 403
     if not other:
-        return allowed_status(method, path)
+        # The example deploys to production.
+        refused = (held, method, path) == ("preview", "POST", "/v1/deployments")
+        return 403 if refused else allowed_status(method, path)
     if "{" in path:
         return 404
     url, body = request(method, path, False)
@@ -117,7 +121,7 @@ async def call_all_operations(testbed_with_foreign, bearers, accessible):
 
     `accessible` are the projects that the callers can see. Return the number of calls.
     """
-    cells = 0
+    cells, everywhere = 0, {OWN[0], FOREIGN[0]} <= accessible
     for held, bearer in bearers.items():
         for method, path, scope in OPERATIONS:
             testbed_with_foreign.reset_rate_limits()
@@ -128,6 +132,8 @@ async def call_all_operations(testbed_with_foreign, bearers, accessible):
                     continue  # Later calls need the example key; another test covers its deletion.
                 status, answer, _ = await testbed_with_foreign.call(method, url, body, bearer=bearer)
                 expected_status = expected(method, path, scope, held, unseen)
+                if path == "/v1/installation" and not everywhere:
+                    expected_status = 403
                 cell = (held, method, str(url), status, answer)
                 assert status == expected_status, cell
                 if expected_status == 403 and not may(held, scope) and method != "HEAD":

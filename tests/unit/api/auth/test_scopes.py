@@ -33,7 +33,8 @@ def test_a_scope_everywhere_names_no_projects(scope):
     assert Grants(frozenset({scope})).projects_with(scope) is None
     assert Grants(frozenset({"admin"})).projects_with(scope) is None
     for other in {*SCOPES} - {scope, "admin"}:
-        assert Grants(frozenset({other})).projects_with(scope) == NO_SCOPES
+        expected = None if (scope, other) == ("preview", "deploy") else NO_SCOPES
+        assert Grants(frozenset({other})).projects_with(scope) == expected
 
 
 def test_key_may_read_and_has_only_its_scopes():
@@ -52,7 +53,14 @@ ENTRY = {"repository": "team/tides", "scopes": ["run"]}
 
 
 @pytest.mark.parametrize(
-    "bad", [7, {}, {**ENTRY, "ref": 7}, {**ENTRY, "environment": 7}, {"scopes": ["run"]}]
+    "bad",
+    [
+        7,
+        {},
+        {"scopes": ["run"]},
+        {**ENTRY, "repository": None},
+        *({**ENTRY, field: 7} for field in ("ref", "environment", "repositoryId", "workflow", "event")),
+    ],
 )
 def test_a_malformed_entry_hides_no_other(bad):
     good = workflows.OidcEntry("tides", "team/tides", None, None, frozenset({"run"}))
@@ -62,7 +70,7 @@ def test_a_malformed_entry_hides_no_other(bad):
 def test_no_entry_grants_admin_and_every_entry_lets_read():
     entries = workflows.entries("tides", [{**ENTRY, "scopes": list(SCOPES)}, {**ENTRY, "scopes": []}])
     found = workflows.grants(entries, workflows.Workflow("team/tides", "refs/heads/main", None))
-    assert found == Grants(None, {"tides": frozenset({"read", "run", "deploy"})})
+    assert found == Grants(None, {"tides": frozenset({"read", "run", "preview", "deploy"})})
     [_, nothing] = entries
     found = workflows.grants([nothing], workflows.Workflow("team/tides", None, None))
     assert found == Grants(None, {"tides": READ})

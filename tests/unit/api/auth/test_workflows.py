@@ -42,7 +42,7 @@ async def test_workflow_scopes_follow_the_entries_of_each_project(testbed, issue
     for project, expected in (("tides", 201), ("dunes", 403), ("moons", 403)):
         assert await status(testbed, token, "/v1/uploads", "POST", {"project": project, **upload}) == expected
     _, answer, _ = await testbed.call("POST", "/v1/uploads", {"project": "dunes", **upload}, bearer=token)
-    assert answer["error"]["details"] == {"required_scope": "deploy", "scopes": ["read", "run"]}
+    assert answer["error"]["details"] == {"required_scope": "preview", "scopes": ["read", "run"]}
     assert await status(testbed, token, "/v1/projects/moons") == 404
     assert await status(testbed, token, "/v1/projects/dunes/env/A", "PUT", {"value": "x"}) == 403
     branch = issuer.token(NOW, ref="refs/heads/topic")
@@ -95,6 +95,82 @@ async def test_changed_entries_take_effect_after_reload(testbed, issuer, monkeyp
     monkeypatch.setattr("api.auth.oidc.MIN_RELOAD_SECONDS", 0.0)
     await testbed.store.projects.remove("tides", uid, NOW)
     assert await status(testbed, token) == 401
+
+
+@pytest.mark.parametrize(
+    ("fields", "claims", "allowed"),
+    [
+        ({}, {}, True),
+        ({}, {"event_name": "pull_request_target"}, False),
+        ({}, {"event_name": "workflow_run"}, False),
+        ({"event": "workflow_run"}, {"event_name": "workflow_run"}, True),
+        ({"event": "workflow_run"}, {"event_name": "push"}, False),
+        ({"event": "push"}, {"event_name": None}, False),
+        ({"repositoryId": "42"}, {"repository_id": "42"}, True),
+        ({"repositoryId": "42"}, {"repository_id": "43"}, False),
+        ({"repositoryId": "42"}, {}, False),
+        (
+            {"workflow": "ci.yml"},
+            {"workflow_ref": f"{REPOSITORY}/.github/workflows/ci.yml@refs/heads/x"},
+            True,
+        ),
+        ({"workflow": "ci.yml"}, {"workflow_ref": "OCTO/tides/.github/workflows/ci.yml@refs/heads/x"}, True),
+        (
+            {"workflow": "ci.yml"},
+            {"workflow_ref": f"{REPOSITORY}/.github/workflows/x.yml@refs/heads/x"},
+            False,
+        ),
+        ({"workflow": "ci.yml"}, {"workflow_ref": "octo/other/.github/workflows/ci.yml@refs/heads/x"}, False),
+        ({"workflow": "ci.yml"}, {"workflow_ref": 7}, False),
+        ({"workflow": "ci.yml"}, {}, False),
+    ],
+)
+async def test_entry_names_event_repository_and_workflow(testbed, issuer, fields, claims, allowed):
+    await testbed.add_project("tides", {"oidc": [entry("run", **fields)]})
+    assert await status(testbed, issuer.token(NOW, **claims)) == (200 if allowed else 401)
+
+
+async def test_first_use_pins_the_repository(testbed, issuer, monkeypatch):
+    monkeypatch.setattr("api.auth.oidc.MIN_RELOAD_SECONDS", 0.0)
+    await testbed.add_project("tides", {"oidc": [entry("run")]})
+    unnumbered, ours, others = (issuer.token(NOW, repository_id=number) for number in (None, "42", "43"))
+    assert await status(testbed, unnumbered) == 200, "an issuer without ids"
+    assert [await status(testbed, token) for token in (ours, others, unnumbered, ours)] == [
+        200,
+        401,
+        401,
+        200,
+    ]
+    renamed = issuer.token(NOW, repository="Octo/TIDES", repository_id="43")
+    assert await status(testbed, renamed) == 401
+    # Another replica, which reads the pin from the index.
+    assert await testbed.store.workflows.pin("other", REPOSITORY, "1", NOW) == "1"
+    row = await testbed.store.projects.get("tides")
+    assert await testbed.store.workflows.pins() == {(row.uid, REPOSITORY): "42", ("other", REPOSITORY): "1"}
+    assert await testbed.store.workflows.pin(row.uid, REPOSITORY, "43", NOW) == "42"
+    await testbed.update_spec("tides", oidc=[entry("run", repositoryId="43")])
+    assert [await status(testbed, token) for token in (ours, others)] == [401, 200], (
+        "an admin names the new one"
+    )
+    await testbed.store.projects.remove("tides", row.uid, NOW)
+    assert await testbed.store.workflows.pins() == {("other", REPOSITORY): "1"}
+
+
+async def test_preview_scope_deploys_previews_only(testbed, issuer):
+    await testbed.add_project("tides", {"oidc": [entry("preview", ref="refs/pull/*")]})
+    token = issuer.token(NOW, ref="refs/pull/7/merge")
+    assert await status(testbed, token, "/v1/uploads", "POST", {"project": "tides", "size": 5}) == 201
+    body = {"project": "tides", "build_context_url": "https://elsewhere.example/x.tar.gz"}
+    code, answer, _ = await testbed.call("POST", "/v1/deployments", body, bearer=token)
+    assert (code, answer["error"]["details"]["required_scope"]) == (403, "deploy")
+    code, answer, _ = await testbed.call("POST", "/v1/deployments", {**body, "preview": {}}, bearer=token)
+    assert (code, answer["error"]["details"].get("field")) == (400, "build_context_url"), "past the scope"
+    for method, path, more in (
+        ("PUT", "/v1/projects/tides/env/A", {"value": "x"}),
+        ("PATCH", "/v1/projects/tides", {"run": {"timeout": "1m"}}),
+        ("POST", "/v1/runs", {"deployment": "tides"}),
+    ):
+        assert await status(testbed, token, path, method, more) == 403, path
 
 
 BAD = {

@@ -130,6 +130,35 @@ const PARTS = {
     assert.deepEqual(["b", "d", "x"].map((target) => names(deploymentsBetween(rows, "c", target))), [[true, "c"], [false, "d"], [true, null]]);
   },
 
+  async money() {
+    const { money } = await load("format.js");
+    assert.deepEqual([0, 0.00004, 0.0137, 0.0999, 0.1, 12.345, 1234567.891].map((amount) => money(amount, "USD")),
+      ["0.00 USD", "< 0.0001 USD", "0.0137 USD", "0.0999 USD", "0.10 USD", "12.35 USD", "1,234,567.89 USD"]);
+    assert.equal(money(null, null), null);
+  },
+
+  async stages() {
+    const { stagesOf } = await load("deployment/stages.js");
+    const row = (details) => stagesOf({ created_at: new Date().toISOString(), ...details }).map(({ title, state }) => `${title} ${state}`).join(", ");
+    const built = [{ name: "queued", seconds: 1 }, { name: "fetch", seconds: 2 }, { name: "plan", seconds: 0.1 }];
+    const failed = (reason, stages) => ({ status: "failed", error: { reason }, stages });
+    for (const [details, expected] of [
+      [{ status: "pending" }, "Found done, Waiting now, Build next, Active next"],
+      [{ status: "building" }, "Found done, Build now, Active next"],
+      [{ status: "building", stages: [...built, { name: "assemble" }] }, "Found done, Waiting done, Fetch done, Plan done, Assemble now, Active next"],
+      [{ status: "building", stages: built }, "Found done, Waiting done, Fetch done, Plan done, Build now, Active next"],
+      [{ status: "building", stages: built, smoke_run: "run_smoke" }, "Found done, Waiting done, Fetch done, Plan done, Smoke run now, Active next"],
+      [{ status: "active", smoke_run: "run_smoke" }, "Found done, Build done, Smoke run done, Active done"],
+      [{ status: "superseded", stages: built.slice(0, 1) }, "Found done, Waiting done, Active done"],
+      [failed("DependencyResolution", built), "Found done, Waiting done, Fetch done, Plan done, Dependencies failed, Active next"],
+      [failed("ConfigInvalid", built), "Found done, Waiting done, Fetch done, Plan failed, Active next"],
+      [failed("BuildTimeout", built), "Found done, Waiting done, Fetch done, Plan failed, Active next"],
+      [failed("GitNotFound"), "Found done, Fetch failed, Active next"],
+      [failed("Canceled"), "Found done, Build failed, Active next"],
+      [{ ...failed("SmokeFailed", built), smoke_run: "run_smoke" }, "Found done, Waiting done, Fetch done, Plan done, Smoke run failed, Active next"],
+    ]) assert.equal(row(details), expected);
+  },
+
   async address() {
     const { currentRoute, route } = await load("router.js");
     route("/projects/:name", () => {});

@@ -1,5 +1,6 @@
 """Serving of the console's files. tests/e2e/console/test_console.py tests it in a browser."""
 
+import os
 import re
 import subprocess
 from pathlib import Path
@@ -47,7 +48,7 @@ def test_no_html_parsing():
         assert b"localStorage" not in file.body
 
 
-PARTS = ("markdown", "silence", "files", "events", "steps", "csv", "statistics", "address")
+PARTS = ("markdown", "silence", "files", "events", "steps", "csv", "statistics", "money", "stages", "address")
 
 
 @pytest.mark.parametrize("part", PARTS)
@@ -59,5 +60,6 @@ def test_modules_handle_hostile_input(part):
         text=True,
         timeout=120,
         check=False,
+        env={**os.environ, "LC_ALL": "en_US.UTF-8"},
     )
     assert done.returncode == 0, done.stderr

@@ -127,7 +127,7 @@ async def test_bodies_that_stop_hold_the_share_of_their_key(testbed):
         client.sendall(f"Content-Type: application/json\r\nContent-Length: {2 << 20}\r\n\r\n{{".encode())
         while not services.bodies._held.total():
             await asyncio.sleep(0.01)
-        body = {"deployment": "none"}
+        body = {"deployment": "dep_none"}
         assert (await testbed.call("POST", "/v1/runs", body, bearer=greedy))[0] == 429
         assert (await testbed.call("POST", "/v1/runs", body, bearer=other))[0] == 404
     while services.bodies._held.total():

@@ -97,7 +97,7 @@ async def test_random_requests_never_fail_internally(testbed):
     await testbed.finish_run(raw, "Failed", error={"reason": "X", "message": "y"})
     chance = random.Random(7)
     seen: dict[int, int] = {}
-    for _ in range(1500):
+    for _ in range(3000):
         endpoint = chance.choice(ENDPOINTS)
         method = (
             endpoint.method if chance.random() < 0.8 else chance.choice(["PUT", "PATCH", "OPTIONS", "TRACE"])

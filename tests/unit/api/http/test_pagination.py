@@ -6,7 +6,7 @@ import pytest
 
 from api.http.pagination import PageRequest
 
-RUN = {"id", "deployment_id", "project", "status", "created_at", "completed_at", "duration_ms"}
+RUN = {"id", "deployment_id", "project", "status", "created_at", "completed_at", "duration_ms", "labels"}
 DEPLOYMENT = {"id", "project", "status", "message", "created_at", "activated_at"}
 
 
@@ -20,7 +20,15 @@ async def test_run_has_exactly_the_specified_keys(testbed):
     assert set(listed["data"][0]) == RUN
     assert listed["data"][0]["completed_at"] is None and listed["data"][0]["duration_ms"] is None
     single = (await testbed.get("/v1/runs/run_a"))["data"]
-    assert set(single) == RUN | {"input", "events_url", "started_at", "created_by"}
+    assert set(single) == RUN | {
+        "input",
+        "events_url",
+        "started_at",
+        "created_by",
+        "entrypoint",
+        "timeout",
+        "rerun_of",
+    }
     assert single["id"] == "run_a" and single["deployment_id"] == "dep_a"
     assert single["input"] == {"topic": "tides"}
     assert single["events_url"] == "http://crewyard.example/v1/runs/run_a/events"

@@ -8,7 +8,7 @@ import pytest
 from aiohttp import web
 
 from api.internal import status_outbox
-from api.store.index.claims.claims import ClaimGranted, ClaimRequest
+from api.store.index.claims.claims import ClaimGranted, ClaimRequest, ClaimRow
 from api.store.store import Store
 from kube.client import KubeClient
 from tests.testbed.apiserver import serving
@@ -93,22 +93,56 @@ async def test_invalid_claim_is_given_up_and_counted(
         task.cancel()
 
 
-async def test_short_run_is_written_in_one_patch(
-    store: Store, kube: KubeClient, cluster: FailingApiserver, monkeypatch: pytest.MonkeyPatch
+@pytest.mark.parametrize("read_at", ["stored", "written"])
+async def test_result_of_a_short_run_is_written_in_one_patch(
+    store: Store, kube: KubeClient, cluster: FailingApiserver, monkeypatch: pytest.MonkeyPatch, read_at: str
 ) -> None:
+    """The outbox reads the claim when its result is stored, and goes on then or after the request."""
+    await builders.add_demo_project(store)
+    run = await builders.create_run(store)
+    claim_request = ClaimRequest("run-uid", "pod", "nonce")
+    assert isinstance(await store.claims.grant(run, claim_request, {}, datetime.now(UTC)), ClaimGranted)
+    unwritten, read, proceed = store.claims.unwritten, asyncio.Event(), asyncio.Event()
+
+    async def slow_unwritten(limit: int) -> tuple[ClaimRow, ...]:
+        rows = await unwritten(limit)
+        if any(row.result for row in rows):
+            read.set()
+            await proceed.wait()
+        return rows
+
+    monkeypatch.setattr(store.claims, "unwritten", slow_unwritten)
     # Long enough for the result to arrive, on a busy machine too.
     monkeypatch.setattr(status_outbox, "COALESCE_WINDOW", timedelta(minutes=5))
-    await builders.add_demo_project(store)
     task = asyncio.create_task(status_outbox.deliver_all(store, kube))
     try:
-        run = await builders.create_run(store)
-        claim_request = ClaimRequest("run-uid", "pod", "nonce")
-        assert isinstance(await store.claims.grant(run, claim_request, {}, datetime.now(UTC)), ClaimGranted)
-        assert await store.claims.record_result(run, "pod", "nonce", {"outcome": "succeeded"}) is False
-        assert await status_outbox.deliver_until(store, kube, run, 60)
+        with status_outbox.reserved(store, run):
+            assert await store.claims.record_result(run, "pod", "nonce", {"outcome": "succeeded"}) is False
+            store.claims.waiting.set()
+            await asyncio.wait_for(read.wait(), 60)
+            if read_at == "stored":
+                proceed.set()
+                await asyncio.sleep(0.1)
+            assert await status_outbox.deliver_until(store, kube, run, 60)
+        proceed.set()
         await wait_for_unwritten(store, set())
-        monkeypatch.setattr(status_outbox, "COALESCE_WINDOW", timedelta(0))
         await asyncio.sleep(0.5)
+        assert cluster.writes == {run: 1}
+    finally:
+        task.cancel()
+
+
+async def test_claim_of_a_failed_request_is_written(
+    store: Store, kube: KubeClient, cluster: FailingApiserver
+) -> None:
+    await builders.add_demo_project(store)
+    run = await builders.claim_run(store)
+    task = asyncio.create_task(status_outbox.deliver_all(store, kube))
+    try:
+        with status_outbox.reserved(store, run):
+            await asyncio.sleep(0.5)
+            assert cluster.writes == {}
+        await wait_for_unwritten(store, set())
         assert cluster.writes == {run: 1}
     finally:
         task.cancel()

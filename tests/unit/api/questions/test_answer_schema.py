@@ -1,5 +1,8 @@
 """Schemas of answers: what a crew may use, what fits, and what a check costs at most."""
 
+import sys
+from collections.abc import Iterator
+
 import pytest
 
 from api import errors
@@ -73,14 +76,34 @@ def test_an_answer_that_does_not_fit_gets_a_400_with_the_field(value, schema, ch
     assert message in refused.value.message
 
 
-def test_a_deep_answer_to_a_recursive_schema_ends():
-    answer_schema.check_answer({"next": {"next": {}}}, NODE, None)
-    deep: dict = {}
-    for _ in range(190):
-        deep = {"next": deep}
-    for value in (deep, {"next": 1}):
-        with pytest.raises(errors.HttpApiError):
-            answer_schema.check_answer(value, NODE, None)
+@pytest.fixture(params=[1, 100])
+def stack(request: pytest.FixtureRequest) -> Iterator[None]:
+    """The default recursion limit and a much larger one: what is refused does not depend on it."""
+    limit = sys.getrecursionlimit()
+    sys.setrecursionlimit(limit * request.param)
+    yield
+    sys.setrecursionlimit(limit)
+
+
+def chain(levels: int) -> dict:
+    return {"next": chain(levels - 1)} if levels else {}
+
+
+@pytest.mark.parametrize(
+    ("value", "message"),
+    [
+        (chain(190), "value is nested too deeply"),
+        ({"next": 1}, "value.next must be a JSON object"),
+        ({"next": {"next": "x"}}, "value.next.next must be a JSON object"),
+    ],
+)
+def test_a_recursive_schema_refuses(stack: None, value: dict, message: str):
+    with pytest.raises(errors.HttpApiError, match=message):
+        answer_schema.check_answer(value, NODE, None)
+
+
+def test_a_recursive_schema_takes_70_levels(stack: None):
+    answer_schema.check_answer(chain(70), NODE, None)
 
 
 def test_a_large_answer_is_checked_within_the_steps():

@@ -9,10 +9,10 @@ from pathlib import Path
 
 import pytest
 
-from api.maintenance.accounting import account_batch
 from api.maintenance.backup import BackupFailed, backup, main
 from api.maintenance.backup_target import open_target
 from api.maintenance.maintenance_round import MaintenanceRound
+from api.store.accounting import account_batch
 from api.store.logs.build_logs import Chunk
 from api.store.logs.event_log import NewEvent
 from api.store.store import Store

@@ -84,7 +84,7 @@ async def test_concurrent_observes_keep_newest(replicas: Replicas) -> None:
     await asyncio.gather(
         *(store.run_writer.observe(view, builders.NOW) for store in replicas for view in reversed(views))
     )
-    page = await replicas[1].runs.page(0, 100, status="failed")
+    page = await replicas[1].runs.page(0, 100, statuses=["failed"])
     assert page.total == len(page.items) == 8
     assert (await replicas[2].runs.page(0, 100)).total == 8
 

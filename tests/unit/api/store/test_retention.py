@@ -15,11 +15,11 @@ import pytest
 from sqlalchemy import select
 
 from api.maintenance import retention as retain
-from api.maintenance.accounting import account_batch
 from api.maintenance.maintenance_round import MaintenanceRound
 from api.maintenance.orphan_blobs import delete_orphans
 from api.maintenance.retention import RecordRetention, object_seconds, retention_seconds
 from api.metrics import ApiMetrics
+from api.store.accounting import account_batch
 from api.store.errors import StoreUnavailable
 from api.store.index.idempotency import Idempotency
 from api.store.index.runs.runs import RunRequest

@@ -253,3 +253,17 @@ async def test_best_plan_is_cached():
     for now in (0.0, CACHE_SECONDS - 1, CACHE_SECONDS, CACHE_SECONDS + 1):
         assert await best.of(caller_of_key(record), now) == "pro"
     assert len(lookups) == 2
+
+
+async def test_key_ends_with_its_project(testbed):
+    uid = await testbed.add_project("research")
+    await testbed.add_project("other")
+    one = await create_key(testbed, projects=["research"])
+    both = await create_key(testbed, projects=["research", "other"])
+    await testbed.store.projects.remove("research", uid, NOW)
+    await testbed.add_project("research")
+    assert (await testbed.call("GET", "/v1/projects/research", bearer=one["key"]))[0] == 401
+    assert (await testbed.call("GET", "/v1/projects/research", bearer=both["key"]))[0] == 404
+    assert (await testbed.call("GET", "/v1/projects/other", bearer=both["key"]))[0] == 200
+    listed = {item["id"]: item["projects"] for item in (await testbed.get("/v1/api-keys"))["data"]}
+    assert listed == {both["id"]: ["other"]}

@@ -100,11 +100,6 @@ async def test_upload_quota_of_project(testbed):
     assert "CREWYARD_KEPT_UPLOADS" in response["error"]["message"]
 
 
-async def test_upload_for_missing_project(testbed):
-    status, body, _ = await testbed.call("POST", "/v1/uploads", {"project": "absent", "size": 1})
-    assert (status, body["error"]["details"]) == (404, {"field": "project"})
-
-
 @pytest.mark.parametrize(
     "address",
     [

@@ -12,8 +12,8 @@ from hypothesis import given
 from hypothesis import strategies as st
 from sqlalchemy import select
 
-from api.maintenance import accounting
 from api.prices import Prices, parse_prices
+from api.store import accounting
 from api.store.backend import INDEX
 from api.store.index.build_times import EndedBuild, build_ms, ended_at
 from api.store.index.usage import Measures

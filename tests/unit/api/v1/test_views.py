@@ -15,7 +15,7 @@ from api.v1.env import view as env
 from api.v1.env.schema import NAME as VARIABLE_NAME
 from api.v1.fields import NAME_PATTERN
 from api.v1.projects.schema import SPEC as PROJECT_SPEC
-from api.v1.projects.view import admin_fields
+from api.v1.projects.view import admin_fields, dropped_verification
 from api.v1.uploads import view as uploads
 from kube import errors as kube
 from tests.unit.api.conftest import NOW
@@ -234,4 +234,23 @@ def test_every_secret_reference_is_admin_only():
         body: object = {"name": "x"}
         for part in reversed(path):
             body = {part: body}
-        assert list(admin_fields(body)) == [".".join(path)]
+        (field,) = admin_fields(body)
+        assert field == ".".join(path) or (field, path[-1]) == (".".join(path[:-1]), "secret_ref")
+
+
+@pytest.mark.parametrize(
+    ("body", "field"),
+    [
+        ({"source": None}, "source"),
+        ({"source": {"git": None}}, "source.git"),
+        ({"source": {}}, None),
+        ({"source": {"git": {"path": "crew"}}}, None),
+        ({"run": {"timeout": "1m"}}, None),
+    ],
+)
+def test_only_an_admin_drops_the_verification_of_commits(body, field):
+    verified = {"source": {"git": {"url": "https://x", "verify": {"secretRef": {"name": "s"}}}}}
+    assert list(dropped_verification(body, verified)) == ([field] if field else [])
+    assert list(dropped_verification(body, {"source": {"git": {"url": "https://x"}}})) == []
+    assert list(dropped_verification(body, {})) == []
+    assert list(admin_fields({"source": {"git": {"verify": None}}})) == ["source.git.verify"]

@@ -36,7 +36,7 @@ async def test_granted_run_reads_as_running(store: Store) -> None:
     row = await store.runs.get(run)
     assert row is not None and row.status == "running"
     for status, count in (("running", 1), ("pending", 0)):
-        found = await store.runs.page(0, 10, status=status)
+        found = await store.runs.page(0, 10, statuses=[status])
         assert (found.total, len(found.items)) == (count, count)
 
 

@@ -3,8 +3,8 @@
 from dataclasses import replace
 from datetime import UTC, datetime, timedelta
 
-from api.maintenance.accounting import account_batch
 from api.notifications.attempt import Attempt, decide
+from api.store.accounting import account_batch
 from api.store.index.notifications import deliveries as table
 from api.store.index.notifications import outbox
 from api.store.index.notifications.outbox import GIVE_UP_AFTER, ProjectEvent

@@ -32,7 +32,7 @@ async def test_linked_row_equals_an_observed_one(store: Store) -> None:
     await store.run_writer.observe(builders.run(observed), builders.NOW)
     assert await columns(store, linked) == await columns(store, observed)
     assert (await columns(store, linked))["uid"] == "run-uid"
-    assert (await store.runs.page(0, 10, project="demo", status="pending")).total == 2
+    assert (await store.runs.page(0, 10, project="demo", statuses=["pending"])).total == 2
 
 
 @pytest.mark.parametrize(
@@ -51,7 +51,7 @@ async def test_other_objects_are_observed(store: Store, phase: str, status: dict
     await store.run_writer.observe(builders.run(observed, phase, **status), builders.NOW)
     assert await columns(store, linked) == await columns(store, observed)
     for value in ("pending", "running", "succeeded"):
-        total = (await store.runs.page(0, 10, project="demo", status=value)).total
+        total = (await store.runs.page(0, 10, project="demo", statuses=[value])).total
         assert total == 2 * (value == (await columns(store, observed))["status"])
 
 

@@ -188,7 +188,8 @@ async def test_totals_match_lists(
                 await store.run_writer.observe(builders.run(name, phase), builders.NOW)
         for status in (None, "pending", "running", "succeeded", "failed", "canceled"):
             for deployment in (None, "dep-a", "dep-b"):
-                page = await store.runs.page(0, 100, project="demo", status=status, deployment=deployment)
+                chosen = None if status is None else [status]
+                page = await store.runs.page(0, 100, "demo", deployment, chosen)
                 assert page.total == len(page.items)
     finally:
         await store.close()

@@ -6,16 +6,14 @@ from unittest.mock import ANY
 
 import pytest
 from sqlalchemy import select, text
-from sqlalchemy.ext.asyncio import create_async_engine
 
-from api.store.backend import INDEX
 from api.store.index.claims.claims import ClaimDenied, ClaimRequest, ClaimUnknown
 from api.store.index.deletion import delete_project
 from api.store.index.deletion.tombstones import delete_runs
-from api.store.sql.migrate import migrate, migrate_postgres
 from api.store.sql.schema import claims, remains, run_counts, runs, tombstones
 from api.store.store import Store
 from tests.unit.api.store import builders
+from tests.unit.api.store.old_index import old_index
 from tests.unit.api.store.power_cuts import Cutter, PowerCut
 
 
@@ -70,14 +68,7 @@ async def test_claim_restored_from_object(store: Store) -> None:
 async def test_hidden_rows_of_old_schema_become_tombstones(
     tmp_path: Path, empty_database: str | None
 ) -> None:
-    if empty_database is None:
-        migrate(tmp_path / INDEX, "0004")
-        url = f"sqlite+aiosqlite:///{tmp_path / INDEX}"
-    else:
-        await migrate_postgres(empty_database, "0004")
-        url = empty_database
-    engine = create_async_engine(url)
-    async with engine.begin() as connection:
+    async with old_index(tmp_path, empty_database, "0004") as connection:
         for number, (hidden, withdrawn) in enumerate([(False, False), (True, False), (True, True)]):
             values = {"hidden": hidden, "withdrawn": withdrawn, "present": False, "cancel": False}
             texts = {"namespace": "crews", "name": f"run-{number}", "uid": "u", "project": "demo"}
@@ -91,7 +82,6 @@ async def test_hidden_rows_of_old_schema_become_tombstones(
             claim |= {"written": True, "result_written": True}
             marks = ", ".join(f":{name}" for name in claim)
             await connection.execute(text(f"insert into claims ({', '.join(claim)}) values ({marks})"), claim)
-    await engine.dispose()
     store = await Store.open(tmp_path, "crews", empty_database)
     assert await rows(store, runs, "name", "sealed") == [("run-0", False), ("run-2", False)]
     assert await rows(store, claims, "run") == [("run-0",), ("run-2",)]

@@ -10,8 +10,8 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from api.maintenance.accounting import account_batch
 from api.maintenance.seal_logs import RETRY_AFTER, LogSealer
+from api.store.accounting import account_batch
 from api.store.blobs.backends import bucket_blobs
 from api.store.errors import StoreUnavailable
 from api.store.logs import gzip_blocks

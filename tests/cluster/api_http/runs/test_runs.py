@@ -32,7 +32,16 @@ async def test_run_of_a_projects_active_deployment(testbed, project):
     status, found, headers = await testbed.call("POST", "/v1/runs", body)
     assert status == 201, found
     made = found["data"]
-    assert set(made) == {"id", "status", "created_at", "deployment_id", "project", "input", "events_url"}
+    assert set(made) == {
+        "id",
+        "status",
+        "created_at",
+        "deployment_id",
+        "project",
+        "input",
+        "labels",
+        "events_url",
+    }
     assert (made["status"], made["deployment_id"], made["project"]) == ("pending", "dep_a", "crew")
     assert made["input"] == {"topic": "tides"}
     assert headers["Location"] == f"/v1/runs/{made['id']}"
@@ -150,3 +159,49 @@ async def visible_active(testbed):
     async with asyncio.timeout(60):
         while (await testbed.data("GET", "/v1/projects/crew"))["active_deployment_id"] is None:
             await asyncio.sleep(0.05)
+
+
+DECLARED = {
+    "type": "object",
+    "properties": {"topic": {"type": "string"}, "depth": {"type": "integer", "default": 3}},
+    "required": ["topic"],
+}
+
+
+async def _set_inputs(testbed, declared: bool) -> None:
+    plan = {"entrypoint": "main:kickoff", "entrypoints": {"main": "main:kickoff", "other": "main:other"}}
+    plan["inputs"] = {"schema": DECLARED, "declared": declared}
+    await testbed.patch_status(DEPLOYMENT, "dep-a", plan=plan)
+    async with asyncio.timeout(30):
+        while (await testbed.data("GET", "/v1/deployments/dep_a/inputs"))["schema"] != DECLARED:
+            await asyncio.sleep(0.05)
+
+
+async def test_an_input_must_fit_what_the_configuration_declares(testbed, project):
+    unknown = await testbed.data("GET", "/v1/deployments/dep_a/inputs")
+    assert unknown == {"schema": {"type": "object"}, "declared": False}
+    await _set_inputs(testbed, True)
+    shown = await testbed.data("GET", "/v1/deployments/dep-a/inputs")
+    assert shown == {"schema": DECLARED, "declared": True}
+    wrong = [
+        ({}, "input.topic"),
+        ({"input": {"topic": 3}}, "input.topic"),
+        ({"input": {"topic": "tides", "depth": "x"}, "entrypoint": "main"}, "input.depth"),
+    ]
+    for body, field in wrong:
+        status, answer, _ = await testbed.call("POST", "/v1/runs", {"deployment": project, **body})
+        assert (status, answer["error"]["code"], answer["error"]["details"]["field"]) == (
+            400,
+            "invalid_request",
+            field,
+        )
+        assert field in answer["error"]["message"]
+    assert (await testbed.kube.list(RUN)).items == []
+    for body in ({"input": {"topic": "tides", "more": 1}}, {"input": {}, "entrypoint": "other"}):
+        await testbed.data("POST", "/v1/runs", {"deployment": project, **body})
+
+
+async def test_an_input_found_in_the_source_refuses_nothing(testbed, project):
+    await _set_inputs(testbed, False)
+    assert (await testbed.data("GET", "/v1/deployments/dep_a/inputs"))["declared"] is False
+    await testbed.data("POST", "/v1/runs", {"deployment": project, "input": {"topic": 3}})

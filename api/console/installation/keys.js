@@ -1,18 +1,17 @@
-// Settings → API keys: list, create (shown once), revoke.
+// API keys: list, create (shown once), revoke.
 
 import { change, list } from "../api.js";
 import { fill, h, errorBox, notify, table } from "../dom.js";
 import { ago } from "../format.js";
 import { pages } from "../project/projects.js";
 
-const SCOPES = ["read", "run", "deploy", "admin"];
+const SCOPES = ["read", "run", "preview", "deploy", "admin"];
 
-export async function keys(container, parameters, query, signal, createdKey = null) {
-  document.title = "API keys · Crewyard";
+export async function keys(container, query, signal, createdKey = null) {
   const { data, pagination } = await list("/v1/api-keys", { page: query.page, per_page: 100 }, signal);
-  const reload = (key) => keys(container, parameters, query, signal, key);
+  const reload = (key) => keys(container, query, signal, key);
   const keyBox = h("div", { id: "newkey" }, createdKey && newKeyBox(createdKey));
-  fill(container, h("h1", {}, "API keys"), keyBox, table([
+  fill(container, keyBox, table([
     ["Name", (row) => row.name],
     ["Id", (row) => row.id, "code"],
     ["Scopes", (row) => row.scopes.join(", ")],
@@ -29,7 +28,7 @@ export async function keys(container, parameters, query, signal, createdKey = nu
         notify(error.message);
       }
     } }, "Revoke")],
-  ], data, "No API keys besides those set by the installation."), pages(pagination, "#/settings/api-keys"), createForm(keyBox, reload));
+  ], data, "No API keys besides those set by the installation."), pages(pagination, "#/installation/api-keys"), createForm(keyBox, reload));
 }
 
 function createForm(keyBox, reload) {

@@ -1,5 +1,6 @@
-"""Accounting of ended runs and builds into the usage of their projects. Called by `api.maintenance.loops`.
+"""Accounting of ended runs and builds into the usage of their projects.
 
+Called by `api.maintenance.loops`, and before a run is erased.
 Asynchronous: the end is recorded first and accounted later. A crash loses nothing, since the next batch
 finds every run and build that is not marked as accounted.
 """
@@ -19,13 +20,23 @@ async def account_batch(store: Store) -> int:
     """Account a batch and return its size. Raises StoreUnavailable; the remaining items stay unaccounted."""
     runs = await store.usage.ended_runs(BATCH_SIZE)
     for run in runs:
-        prompt_tokens, completion_tokens = await _tokens(store, run) if run.claimed else (0, 0)
-        await store.usage.account_run(run.name, prompt_tokens, completion_tokens)
+        await _account(store, run)
     builds = await store.usage.ended_builds(BATCH_SIZE)
     for build in builds:
         ended = ended_at(build)
         await store.usage.account_build(build.name, ended, build_ms(build, ended))
     return len(runs) + len(builds)
+
+
+async def account_run(store: Store, name: str) -> None:
+    """Account an ended run, unless it is accounted already. Raises StoreUnavailable."""
+    for run in await store.usage.ended_runs(1, name):
+        await _account(store, run)
+
+
+async def _account(store: Store, run: EndedRun) -> None:
+    prompt_tokens, completion_tokens = await _tokens(store, run) if run.claimed else (0, 0)
+    await store.usage.account_run(run.name, prompt_tokens, completion_tokens)
 
 
 async def _tokens(store: Store, run: EndedRun) -> tuple[int, int]:

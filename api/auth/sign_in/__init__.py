@@ -1,0 +1,1 @@
+"""Sign-in of users by the installation's OpenID provider."""

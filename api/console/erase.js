@@ -1,0 +1,26 @@
+// The erasure of a run or a deployment, after a question.
+
+import { change } from "./api.js";
+import { errorBox, fill, h, notify } from "./dom.js";
+
+/** Ask, then erase what is at this path of the API and show another page of the console. */
+export function askErase(id, path, consequence, nextPage) {
+  const errorArea = h("div");
+  const dialog = h("dialog", { "aria-labelledby": "erase-title", onclose: () => dialog.remove() });
+  const confirmButton = h("button", { type: "button", class: "danger", onclick: async () => {
+    confirmButton.disabled = true;
+    try {
+      await change("DELETE", path);
+      dialog.close();
+      notify(`${id} is erased.`);
+      location.hash = nextPage;
+    } catch (failure) {
+      fill(errorArea, errorBox(failure.message));
+      confirmButton.disabled = false;
+    }
+  } }, "Erase");
+  dialog.append(h("h2", { id: "erase-title" }, `Erase ${id}?`), h("p", {}, consequence, " This cannot be undone."), errorArea,
+    h("p", { class: "row" }, confirmButton, h("button", { type: "button", onclick: () => dialog.close() }, "Keep it")));
+  document.body.append(dialog);
+  dialog.showModal();
+}

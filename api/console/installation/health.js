@@ -1,0 +1,43 @@
+// Whether the parts of the installation work, and what waits and runs now; refreshed while the page is visible.
+
+import { get } from "../api.js";
+import { card, fill, h, statusBadge, table } from "../dom.js";
+import { ago } from "../format.js";
+import { linkTo } from "../router.js";
+
+const REFRESH_MS = 10000;
+const STATES = { true: ["active", "works"], false: ["failed", "does not work"], null: ["superseded", "unknown"] };
+
+export async function health(container, _query, signal) {
+  const update = async () => fill(container, ...view(await get("/v1/installation", {}, signal)));
+  await update();
+  const timer = setInterval(() => {
+    // A row that has the keyboard's focus stays.
+    if (document.hidden || container.contains(document.activeElement)) return;
+    update().catch(() => {});
+  }, REFRESH_MS);
+  signal.addEventListener("abort", () => clearInterval(timer));
+}
+
+function view({ components, leading, runs, builds, notifications }) {
+  const server = { name: "API server", ready: true, message: leading ? "this replica leads" : "another replica leads" };
+  return [
+    table([
+      ["Part", (row) => row.name],
+      ["State", ({ ready }) => h("span", { class: `chip ${STATES[ready][0]}` }, STATES[ready][1])],
+      ["", (row) => row.message],
+    ], [server, ...components], ""),
+    h("div", { class: "cards" },
+      card("Runs", `${runs.running} running`, `${runs.pending} waiting`),
+      card("Builds", `${builds.running} of ${builds.slots} slots in use`, `${builds.waiting} waiting`),
+      card("Notifications", `${notifications.pending} to deliver`, `${notifications.failing} failing receivers`)),
+    h("h2", {}, "Builds"),
+    table([
+      ["Deployment", (row) => h("a", { href: linkTo("deployments", row.id) }, row.id), "code"],
+      ["Project", (row) => h("a", { href: linkTo("projects", row.project) }, row.project)],
+      ["Status", (row) => statusBadge(row.status)],
+      ["Message", (row) => row.message],
+      ["Created", (row) => ago(row.created_at)],
+    ], builds.deployments, "No build waits or runs."),
+  ];
+}

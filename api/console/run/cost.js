@@ -1,0 +1,32 @@
+// The tokens of a run by model, and their cost by the prices of the installation.
+
+import { h, table } from "../dom.js";
+import { money } from "../format.js";
+
+const MILLION = 1e6, MS_PER_HOUR = 3.6e6;
+
+/** Return the cost of tokens. Pure. */
+export function costOfTokens({ promptTokens, completionTokens }, prices) {
+  return (promptTokens * (prices.per_million_prompt_tokens ?? 0) + completionTokens * (prices.per_million_completion_tokens ?? 0)) / MILLION;
+}
+
+/** Return the cost of a run: itself, its time and its tokens; without its build and its artifacts. Pure. */
+export function costOfRun(milliseconds, tokens, prices) {
+  return (prices.per_run ?? 0) + (milliseconds * (prices.per_run_hour ?? 0)) / MS_PER_HOUR + costOfTokens(tokens, prices);
+}
+
+/** Create the section of tokens and cost of a run; null for a run without a model call and without prices. */
+export function costs(details, steps, prices) {
+  const models = [...steps.models.values()], { run } = steps;
+  if (!models.length && !prices) return null;
+  const cost = prices && details.duration_ms !== null ? costOfRun(details.duration_ms, run, prices) : null;
+  return h("section", { "aria-label": "Tokens and cost" }, h("h3", {}, "Tokens and cost"),
+    models.length > 0 && table([
+      ["Model", (row) => row.name, "code"],
+      ["Calls", (row) => row.calls.toLocaleString()],
+      ["In", (row) => row.promptTokens.toLocaleString()],
+      ["Out", (row) => row.completionTokens.toLocaleString()],
+      ...(prices ? [["Cost", (row) => money(costOfTokens(row, prices), prices.currency)]] : []),
+    ], models.length > 1 ? [...models, { name: "all", calls: run.modelCalls, promptTokens: run.promptTokens, completionTokens: run.completionTokens }] : models, ""),
+    cost !== null && h("p", {}, `The run cost ${money(cost, prices.currency)}, `, h("span", { class: "quiet" }, "with its time, without artifacts and build.")));
+}

@@ -1,0 +1,1 @@
+"""Pods that were started before their run: they wait here for one."""

@@ -1,0 +1,162 @@
+"""Statements of a page of runs by label and by time, newest creation first. Called by `index.runs`.
+
+No counters exist for these filters. A statement starts where few runs match: at a label, at the times, or at
+the columns, whose counters are exact. It checks the other filters in an index for each run. Statements are
+cached, since building one takes longer than executing it.
+"""
+
+from collections.abc import Iterator, Sequence
+from dataclasses import dataclass
+from datetime import datetime
+from functools import lru_cache
+from typing import Any
+
+from sqlalchemy import BigInteger, ColumnElement, Select, bindparam, func, literal_column, select
+
+from api.store.sql.schema import run_labels, runs
+
+MAX_TOTAL = 1000
+"""Runs that are counted; more only as far as the page needs it."""
+MAX_ESTIMATE = 25_000
+"""Runs that are counted to find where to start."""
+LABEL = "label"
+CREATED = "created"
+COLUMNS = "columns"
+"""Starts of a statement."""
+_COLUMN_COST = 2
+"""A run found by its columns takes as long as so many runs found by a label."""
+
+
+@dataclass(frozen=True)
+class RunSelection:
+    """Labels (`key=value`, all of them) and times of creation: from the first, before the second."""
+
+    labels: Sequence[str] = ()
+    created_after: datetime | None = None
+    created_before: datetime | None = None
+
+    def __bool__(self) -> bool:
+        return bool(self.labels or self.times)
+
+    @property
+    def times(self) -> dict[str, datetime]:
+        """The times that are given, by name."""
+        given = {"created_after": self.created_after, "created_before": self.created_before}
+        return {name: moment for name, moment in given.items() if moment is not None}
+
+
+@dataclass(frozen=True)
+class Shape:
+    """What a statement depends on besides its parameters."""
+
+    filters: frozenset[str]
+    start: str
+    label_count: int
+
+
+def choose(label_counts: Sequence[int], matching: int | None) -> str:
+    """Return where to start. `label_counts`: up to `MAX_ESTIMATE` each; `matching`: runs by the columns."""
+    # The index of times has the columns: only a few runs are found faster by the columns alone.
+    fewest = min(label_counts, default=_COLUMN_COST * MAX_TOTAL)
+    if matching is not None and matching * _COLUMN_COST < fewest:
+        return COLUMNS
+    return LABEL if label_counts else CREATED
+
+
+@lru_cache(maxsize=4)
+def label_count(times: frozenset[str]) -> Select[Any]:
+    """Return the statement that counts the runs of `label` within the times, up to `MAX_ESTIMATE`."""
+    rows = select(run_labels.c.ord).where(
+        run_labels.c.namespace == bindparam("namespace"),
+        run_labels.c.label == bindparam("label"),
+        *_within(times, run_labels.c.created_at),
+    )
+    return select(func.count()).select_from(rows.limit(MAX_ESTIMATE).subquery())
+
+
+@lru_cache(maxsize=128)
+def orders(shape: Shape) -> Select[int]:
+    """Return the statement of the orders of matching runs, newest first.
+
+    Parameters: `namespace`, `offset`, `limit`, those of the filters, and `label_0` onwards, the rarest first.
+    """
+    source: Any
+    probed = range(shape.label_count)
+    if shape.start == LABEL:
+        source, probed = run_labels, range(1, shape.label_count)
+        conditions = [
+            source.c.namespace == bindparam("namespace"),
+            source.c.label == bindparam("label_0"),
+            *_matching(shape.filters, project=source.c.project),
+        ]
+        # A hidden run has no labels here.
+        if rest := list(_matching(shape.filters, status=runs.c.status, deployment=runs.c.deployment)):
+            conditions.append(_exists(*_visible(runs), runs.c.ord == source.c.ord, *rest))
+    elif shape.start == COLUMNS:
+        columns: dict[str, Any] = {name: runs.c[name] for name in ("project", "status", "deployment")}
+        # The version is not in the index of times, which SQLite would read otherwise: it has the rest.
+        candidates = select(runs.c.ord, runs.c.created_at).where(
+            *_visible(runs), *_matching(shape.filters, **columns), runs.c.version >= 0
+        )
+        source = candidates.cte("candidates").prefix_with("MATERIALIZED")
+        conditions = []
+    else:
+        source = runs.alias("source")
+        # No index has an expression: only that of times remains.
+        columns = {name: func.coalesce(source.c[name], "") for name in ("project", "status", "deployment")}
+        conditions = [*_visible(source), *_matching(shape.filters, **columns)]
+    return (
+        select(source.c.ord)
+        .where(
+            *conditions,
+            *_within(shape.filters, source.c.created_at),
+            *(_has_label(number, source) for number in probed),
+        )
+        .order_by(source.c.created_at.desc(), source.c.ord.desc())
+        .offset(bindparam("offset", type_=BigInteger))
+        .limit(bindparam("limit", type_=BigInteger))
+    )
+
+
+@lru_cache(maxsize=4)
+def rows(columns: tuple[str, ...]) -> Select[Any]:
+    """Return the statement of the rows of `orders`, unordered: else SQLite follows the index of times."""
+    return select(*(runs.c[name] for name in columns)).where(
+        *_visible(runs), runs.c.ord.in_(bindparam("orders", expanding=True))
+    )
+
+
+def _has_label(number: int, source: Any) -> ColumnElement[bool]:
+    table = run_labels.alias(f"probe_{number}")
+    return _exists(
+        table.c.namespace == bindparam("namespace"),
+        table.c.label == bindparam(f"label_{number}"),
+        table.c.created_at == source.c.created_at,
+        table.c.ord == source.c.ord,
+    )
+
+
+def _exists(*conditions: ColumnElement[bool]) -> ColumnElement[bool]:
+    """Return whether a row matches; no column of it is read, so an index is enough."""
+    return select(literal_column("1")).where(*conditions).exists()
+
+
+def _matching(filters: frozenset[str], **columns: Any) -> Iterator[ColumnElement[bool]]:
+    """Yield the conditions of the filters on these columns."""
+    several = {"project": "projects", "status": "statuses"}
+    for name, column in columns.items():
+        if name in filters:
+            yield column == bindparam(name)
+        if several.get(name) in filters:
+            yield column.in_(bindparam(several[name], expanding=True))
+
+
+def _within(filters: frozenset[str], column: Any) -> Iterator[ColumnElement[bool]]:
+    if "created_after" in filters:
+        yield column >= bindparam("created_after")
+    if "created_before" in filters:
+        yield column < bindparam("created_before")
+
+
+def _visible(table: Any) -> tuple[ColumnElement[bool], ...]:
+    return (table.c.namespace == bindparam("namespace"), table.c.hidden.is_(False))

@@ -1,0 +1,1 @@
+"""The state of the installation under `/v1`."""

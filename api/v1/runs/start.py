@@ -1,0 +1,193 @@
+"""The start of a run for a request: its checks, and the response. Called by the routes that create runs."""
+
+from collections.abc import Mapping
+from typing import Any
+
+from aiohttp import web
+
+from api import errors, tenant_limits
+from api.budgets import month_use
+from api.http import responses
+from api.http.json_encoding import encode
+from api.questions.declared_input import check_declared_input
+from api.routing.endpoint import EndpointCall
+from api.store.index.deployments import DeploymentRow
+from api.store.index.idempotency import Idempotency
+from api.store.index.runs.runs import RunDetail
+from api.v1 import idempotency, lookup, wait
+from api.v1.runs import create as run_creation
+from api.v1.runs import view
+from crds import durations, entrypoints, names
+from crds.limits import CONFIG_BYTES
+from crds.runs import budget
+
+QUEUE_RETRY_SECONDS = 10
+Body = Mapping[str, Any]
+
+
+def idempotency_use(call: EndpointCall) -> Idempotency | None:
+    """Return the use of an idempotency key by this request, or None."""
+    header = call.request.headers.get(idempotency.HEADER)
+    return idempotency.parse_header(header, call.caller.key_id, call.request.path, call.body)
+
+
+async def repeated(call: EndpointCall, use: Idempotency | None) -> web.Response | None:
+    """Return the response to a request whose idempotency key has created a run, or None.
+
+    It ignores changes since the first request, such as another active deployment or a full queue.
+    """
+    services = call.services
+    name = None if use is None else await services.store.idempotency.find(use, services.now())
+    row = None if name is None else await services.store.runs.get(name)
+    if row is None or row.uid is None or not call.caller.may(call.scope, row.project):
+        return None
+    return await _created_response(call, row)
+
+
+async def start(
+    call: EndpointCall, body: Body, use: Idempotency | None, rerun_of: str | None = None
+) -> web.Response:
+    """Start the run that a body of POST /v1/runs describes, of checked sizes. After 201 it is stored durably.
+
+    `rerun_of`: the object name of the run that it repeats.
+    """
+    services = call.services
+    deployment = await _resolve_deployment(call, body["deployment"])
+    _check_entrypoint(call, deployment, body.get("entrypoint"))
+    await check_declared_input(deployment.plan, body.get("entrypoint"), body.get("input", {}))
+    await _check_budget(call, deployment)
+    await _check_queue(call, deployment.project)
+    services.store.volume.check_room()
+    request = run_creation.RunRequest(
+        project=deployment.project,
+        deployment=deployment.name,
+        input=body.get("input", {}),
+        entrypoint=body.get("entrypoint"),
+        timeout=body.get("timeout"),
+        config=body.get("config"),
+        context=body.get("context"),
+        created_by=call.caller.principal,
+        labels=body.get("labels"),
+        rerun_of=rerun_of,
+    )
+    row = await run_creation.create_run(services.store, services.kube, request, services.now(), use)
+    return await _created_response(call, row)
+
+
+async def _created_response(call: EndpointCall, row: RunDetail) -> web.Response:
+    config, identifier = call.services.config, names.id_of(row.name)
+    seconds = wait.preferred_seconds(call.request.headers.get(wait.PREFER_HEADER))
+    if seconds is None:
+        return responses.item(view.created(row, config.public_url), 201, f"/v1/runs/{identifier}")
+    row = await wait_ended(call, identifier, seconds)
+    body = view.detail(row, config.public_url, docs_url=config.docs_url)
+    response = responses.item(body, 201, f"/v1/runs/{identifier}")
+    response.headers[wait.APPLIED_HEADER] = f"wait={seconds}"
+    return response
+
+
+async def wait_ended(call: EndpointCall, identifier: str, seconds: int) -> RunDetail:
+    """Return the row of a run once it has ended, or after `seconds`."""
+    events = call.services.store.events
+    return await wait.until(
+        call,
+        seconds,
+        lambda: lookup.run(call, identifier),
+        lambda row: row.ended,
+        lambda: events.mark,
+        lambda mark, timeout: events.wait_state(names.name_of(identifier), mark, timeout),
+    )
+
+
+def check_sizes(call: EndpointCall, body: Body) -> None:
+    """Raise 413 for a part that is too large, 400 for too long a timeout."""
+    limits = call.services.config.limits
+    if len(encode(body.get("input", {}))) > limits.input_bytes:
+        raise errors.HttpApiError(
+            413,
+            f"input is larger than {limits.input_bytes} bytes; pass a URL that the crew fetches",
+            {"field": "input", "limit_bytes": limits.input_bytes},
+        )
+    for field in ("config", "context"):
+        if len(encode(body.get(field, {}))) > CONFIG_BYTES:
+            raise errors.HttpApiError(
+                413,
+                f"{field} is larger than {CONFIG_BYTES} bytes; put large values into input",
+                {"field": field, "limit_bytes": CONFIG_BYTES},
+            )
+    timeout = body.get("timeout")
+    if timeout is not None and durations.seconds(timeout) > limits.run_max_seconds:
+        raise errors.invalid(f"timeout must be at most {durations.text(limits.run_max_seconds)}", "timeout")
+
+
+async def _resolve_deployment(call: EndpointCall, identifier: str) -> DeploymentRow:
+    """Return the deployment with that id, or the active one of that project. Raises 403, 404, 409."""
+    field = "deployment"
+    if identifier.startswith("dep_") or await _is_deployment_name(call, identifier):
+        row = await lookup.deployment(call, identifier, field)
+        if row.status == "failed":
+            error = row.error or {}
+            raise errors.conflict(
+                f"cannot run deployment {identifier}: it failed ({error.get('reason')}); deploy again",
+                field=field,
+            )
+        return row
+    project = await lookup.named_project(call, identifier, field)
+    active = await call.services.store.deployments.get(project.active) if project.active else None
+    if active is None:
+        raise errors.conflict(
+            f"project {identifier} has no active deployment yet; wait for its build, or pass a deployment id",
+            field=field,
+        )
+    return active
+
+
+async def _is_deployment_name(call: EndpointCall, identifier: str) -> bool:
+    """Return whether this is a deployment as kubectl shows it (`dep-ab12`), and no project's name."""
+    return (
+        identifier.startswith(names.DEPLOYMENT_PREFIX)
+        and await call.services.store.projects.get(identifier) is None
+    )
+
+
+def _check_entrypoint(call: EndpointCall, deployment: DeploymentRow, requested: str | None) -> None:
+    """Raise 403 for an entrypoint other than a name from a caller without the scope deploy, 400 for no name.
+
+    An entrypoint can be any importable object, also `os:environ.copy`: it is code and sees all variables.
+    A name only selects an entrypoint of the deployment's own configuration.
+    """
+    if requested is None:
+        return
+    if not entrypoints.is_name(requested) and not call.caller.may("deploy", deployment.project):
+        raise errors.forbidden(
+            "an entrypoint other than a name of the deployment's configuration needs the scope deploy; leave "
+            "it out, or use a key that has it",
+            field="entrypoint",
+            required_scope="deploy",
+        )
+    if problem := entrypoints.problem(requested, deployment.plan):
+        raise errors.invalid(f"deployment {names.id_of(deployment.name)} {problem}", "entrypoint")
+
+
+async def _check_budget(call: EndpointCall, deployment: DeploymentRow) -> None:
+    """Raise 409 if the project has used its budget for this month."""
+    services, now, name = call.services, call.services.now(), deployment.project
+    row = await services.store.projects.get(name) if deployment.budget else None
+    if row is None:
+        return
+    use = await month_use(services.store, services.config.prices, row.uid, now)
+    problem = budget.month_problem(row.as_object(), use, now)
+    if problem is not None and problem.exceeded:
+        services.metrics.limit_reached(tenant_limits.MONTH_BUDGET, name)
+        raise errors.budget_exceeded(problem.message, name)
+
+
+async def _check_queue(call: EndpointCall, project: str) -> None:
+    max_queued = call.services.config.limits.queue
+    queued = (await call.services.store.runs.page(0, 0, project=project, statuses=["pending"])).total
+    if queued >= max_queued:
+        call.services.metrics.limit_reached(tenant_limits.QUEUE, project)
+        message = (
+            f"{queued} runs of the project {project} are already queued; try again after some have started"
+        )
+        raise errors.queue_full(message, project, max_queued, QUEUE_RETRY_SECONDS)

@@ -1,0 +1,1 @@
+"""The caller under `/v1`."""

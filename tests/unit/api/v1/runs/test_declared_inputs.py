@@ -1,0 +1,63 @@
+"""Inputs of runs against the schema of their deployment, without an apiserver: what passes is a 503."""
+
+import pytest
+
+SCHEMA = {
+    "type": "object",
+    "properties": {"topic": {"type": "string"}, "depth": {"type": "integer", "default": 3}},
+    "required": ["topic"],
+}
+
+
+@pytest.fixture
+async def add_crew(testbed):
+    async def add_crew(**inputs):
+        plan = {"entrypoint": "main:kickoff", "entrypoints": {"main": "main:kickoff", "other": "main:other"}}
+        await testbed.add_project("crew", activeDeployment="dep-a", activatedAt="2026-11-21T10:00:00Z")
+        await testbed.add_deployment("dep-a", "crew", plan={**plan, **inputs})
+
+    return add_crew
+
+
+async def start(testbed, **body):
+    status, answer, _ = await testbed.call("POST", "/v1/runs", {"deployment": "crew", **body})
+    return status, answer["error"]
+
+
+@pytest.mark.parametrize(
+    ("body", "field"),
+    [
+        ({}, "input.topic"),
+        ({"input": {"topic": 3}}, "input.topic"),
+        ({"input": {"topic": "tides", "depth": "x"}, "entrypoint": "main"}, "input.depth"),
+    ],
+)
+async def test_an_input_that_does_not_fit_the_declaration_is_refused(testbed, add_crew, body, field):
+    await add_crew(inputs={"schema": SCHEMA, "declared": True})
+    status, error = await start(testbed, **body)
+    assert (status, error["code"], error["details"]["field"]) == (400, "invalid_request", field)
+    assert field in error["message"]
+
+
+@pytest.mark.parametrize(
+    ("declared", "body"),
+    [
+        (True, {"input": {"topic": "tides", "more": 1}}),
+        (True, {"input": {}, "entrypoint": "other"}),
+        (False, {"input": {"topic": 3}}),
+    ],
+)
+async def test_other_inputs_pass(testbed, add_crew, declared, body):
+    await add_crew(inputs={"schema": SCHEMA, "declared": declared})
+    assert (await start(testbed, **body))[0] == 503
+    shown = (await testbed.get("/v1/deployments/dep_a/inputs"))["data"]
+    assert shown == {"schema": SCHEMA, "declared": declared}
+
+
+async def test_an_unknown_input_is_any_object(testbed, add_crew):
+    await add_crew()
+    assert (await testbed.get("/v1/deployments/dep-a/inputs"))["data"] == {
+        "schema": {"type": "object"},
+        "declared": False,
+    }
+    assert (await start(testbed, input={"a": 1}))[0] == 503
