@@ -119,6 +119,12 @@ class AsyncClient:
         """Return usage by day (UTC); `since` and `until` are dates such as 2026-11-01."""
         return await self._send(calls.get_usage(project, since, until))
 
+    async def list_usage(
+        self, since: str | None = None, until: str | None = None, page: int = 1, per_page: int = 100
+    ) -> Page[models.ProjectUsage]:
+        """List the projects with their usage; `since` and `until` are dates such as 2026-11-01."""
+        return await self._send(calls.list_usage(since, until, page, per_page))
+
     # Deployments
 
     async def announce_upload(self, project: str, size: int, sha256: str | None = None) -> models.Upload:
@@ -156,6 +162,10 @@ class AsyncClient:
         """Make an earlier deployment the active one immediately, without a build."""
         return await self._send(calls.roll_back(deployment))
 
+    async def get_inputs(self, deployment: str) -> models.DeploymentInputs:
+        """Return the JSON Schema of the input of a deployment, and whether inputs must fit it."""
+        return await self._send(calls.get_inputs(deployment))
+
     async def cancel_deployment(self, deployment: str) -> models.Deployment:
         """Request cancellation of a build; the active deployment stays active."""
         return await self._send(calls.cancel_deployment(deployment))
@@ -183,6 +193,7 @@ class AsyncClient:
         config: Mapping[str, Any] | None = None,
         context: Mapping[str, Any] | None = None,
         wait: int | None = None,
+        labels: Mapping[str, str] | None = None,
     ) -> models.RunCreated:
         """Start a run of a deployment (by id) or of a project's active one, with `given` as crew inputs.
 
@@ -190,7 +201,9 @@ class AsyncClient:
         with its outcome, or after `wait` seconds (at most 60).
         """
         return await self._send(
-            calls.start_run(deployment, given, entrypoint, timeout, idempotency_key, config, context, wait)
+            calls.start_run(
+                deployment, given, entrypoint, timeout, idempotency_key, config, context, wait, labels
+            )
         )
 
     async def list_runs(
@@ -200,9 +213,15 @@ class AsyncClient:
         status: str | None = None,
         page: int = 1,
         per_page: int = 100,
+        *,
+        label: str | None = None,
+        created_after: str | None = None,
+        created_before: str | None = None,
     ) -> Page[models.RunItem]:
-        """List runs, newest first."""
-        return await self._send(calls.list_runs(project, deployment, status, page, per_page))
+        """List runs, newest first; `status` and `label` may name several, with commas."""
+        return await self._send(
+            calls.list_runs(project, deployment, status, page, per_page, label, created_after, created_before)
+        )
 
     async def get_run(self, run: str, wait: int | None = None) -> models.Run:
         """Return one run, with its output or error once it has finished.
@@ -221,9 +240,27 @@ class AsyncClient:
             if exchange.is_over(deadline):
                 raise TimeoutError(f"{run} is {found['status']} after {timeout:g} s")
 
+    async def rerun(
+        self,
+        run: str,
+        given: Mapping[str, Any] | None = None,
+        deployment: str | None = None,
+        idempotency_key: str | None = None,
+    ) -> models.RunCreated:
+        """Start a run like an earlier one; `given` replaces its crew inputs, `deployment` its deployment."""
+        return await self._send(calls.rerun(run, given, deployment, idempotency_key))
+
     async def cancel_run(self, run: str) -> models.Run:
         """Request cancellation of a run."""
         return await self._send(calls.cancel_run(run))
+
+    async def erase_run(self, run: str) -> None:
+        """Erase an ended run: its object, record, events and artifacts."""
+        await self._send(calls.erase_run(run))
+
+    async def erase_deployment(self, deployment: str) -> None:
+        """Erase a deployment that is neither active nor used by runs, with its image."""
+        await self._send(calls.erase_deployment(deployment))
 
     async def answer_run(self, run: str, request: str, value: object) -> models.InputReceived:
         """Answer a question of a run: an id in its `input_requests`. The first answer counts."""
@@ -267,6 +304,16 @@ class AsyncClient:
     async def revoke_key(self, key: str) -> None:
         """Revoke an API key and close the streams that it opened."""
         await self._send(calls.revoke_key(key))
+
+    # Installation
+
+    async def whoami(self) -> models.Whoami:
+        """Return who the caller is, and its scopes."""
+        return await self._send(calls.get_caller())
+
+    async def get_installation(self) -> models.Installation:
+        """Return whether the parts of the installation work, and what waits and runs."""
+        return await self._send(calls.get_installation())
 
     # Audit
 

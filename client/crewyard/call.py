@@ -31,6 +31,8 @@ class Page(Generic[T]):
     page: int
     per_page: int
     has_more: bool
+    total_capped: bool = False
+    """Whether not all matching items are counted: there are at least `total`."""
 
 
 def data(response: Any) -> Any:
@@ -47,6 +49,7 @@ def page(response: Any) -> Page[Any]:
         pagination["page"],
         pagination["per_page"],
         pagination["has_more"],
+        pagination.get("total_capped", False),
     )
 
 

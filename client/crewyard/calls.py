@@ -22,8 +22,12 @@ def _segment(text: str) -> str:
         raise WrongValue(f"{text!r} has characters that UTF-8 cannot encode") from None
 
 
+def _given(**values: object) -> dict[str, object]:
+    return {name: value for name, value in values.items() if value is not None}
+
+
 def _query(**values: object) -> dict[str, str]:
-    return {name: str(value) for name, value in values.items() if value is not None}
+    return {name: str(value) for name, value in _given(**values).items()}
 
 
 def _idempotency_header(key: str | None) -> dict[str, str]:
@@ -113,8 +117,16 @@ def redeliver(project: str, delivery: str) -> Call[models.NotificationDelivery]:
 
 def get_usage(project: str, since: str | None, until: str | None) -> Call[models.Usage]:
     """GET /v1/projects/{name}/usage."""
-    query = {key: value for key, value in (("from", since), ("to", until)) if value is not None}
+    query = _query(**{"from": since, "to": until})
     return Call("GET", f"/v1/projects/{_segment(project)}/usage", call.data, query)
+
+
+def list_usage(
+    since: str | None, until: str | None, number: int, per_page: int
+) -> Call[Page[models.ProjectUsage]]:
+    """GET /v1/usage."""
+    query = _query(**{"from": since, "to": until}, page=number, per_page=per_page)
+    return Call("GET", "/v1/usage", call.page, query)
 
 
 def announce_upload(project: str, size: int, sha256: str | None) -> Call[models.Upload]:
@@ -149,16 +161,37 @@ def roll_back(identifier: str) -> Call[models.Deployment]:
     return Call("POST", f"/v1/deployments/{_segment(identifier)}/rollback", call.data)
 
 
+def get_inputs(identifier: str) -> Call[models.DeploymentInputs]:
+    """GET /v1/deployments/{id}/inputs."""
+    return Call("GET", f"/v1/deployments/{_segment(identifier)}/inputs", call.data)
+
+
 def cancel_deployment(identifier: str) -> Call[models.Deployment]:
     """POST /v1/deployments/{id}/cancel."""
     return Call("POST", f"/v1/deployments/{_segment(identifier)}/cancel", call.data)
 
 
 def list_runs(
-    project: str | None, deployment: str | None, status: str | None, number: int, per_page: int
+    project: str | None,
+    deployment: str | None,
+    status: str | None,
+    number: int,
+    per_page: int,
+    label: str | None = None,
+    created_after: str | None = None,
+    created_before: str | None = None,
 ) -> Call[Page[models.RunItem]]:
     """GET /v1/runs."""
-    query = _query(project=project, deployment=deployment, status=status, page=number, per_page=per_page)
+    query = _query(
+        project=project,
+        deployment=deployment,
+        status=status,
+        label=label,
+        created_after=created_after,
+        created_before=created_before,
+        page=number,
+        per_page=per_page,
+    )
     return Call("GET", "/v1/runs", call.page, query)
 
 
@@ -177,20 +210,49 @@ def start_run(
     config: Json | None = None,
     context: Json | None = None,
     wait: int | None = None,
+    labels: Mapping[str, str] | None = None,
 ) -> Call[models.RunCreated]:
     """POST /v1/runs."""
-    body: dict[str, Any] = {"deployment": deployment}
-    fields = {"input": given, "entrypoint": entrypoint, "timeout": timeout}
-    fields |= {"config": config, "context": context}
-    body |= {key: value for key, value in fields.items() if value is not None}
+    body = _given(
+        deployment=deployment,
+        input=given,
+        entrypoint=entrypoint,
+        timeout=timeout,
+        config=config,
+        context=context,
+        labels=labels,
+    )
     headers = _idempotency_header(idempotency_key)
     headers |= {} if wait is None else {"Prefer": f"wait={wait}"}
     return Call("POST", "/v1/runs", call.data, body=body, headers=headers, wait_seconds=wait or 0)
 
 
+def rerun(
+    identifier: str, given: Json | None, deployment: str | None, idempotency_key: str | None
+) -> Call[models.RunCreated]:
+    """POST /v1/runs/{id}/rerun."""
+    return Call(
+        "POST",
+        f"/v1/runs/{_segment(identifier)}/rerun",
+        call.data,
+        body=_given(input=given, deployment=deployment),
+        headers=_idempotency_header(idempotency_key),
+    )
+
+
 def cancel_run(identifier: str) -> Call[models.Run]:
     """POST /v1/runs/{id}/cancel."""
     return Call("POST", f"/v1/runs/{_segment(identifier)}/cancel", call.data)
+
+
+def erase_run(identifier: str) -> Call[None]:
+    """DELETE /v1/runs/{id}."""
+    return Call("DELETE", f"/v1/runs/{_segment(identifier)}", call.nothing)
+
+
+def erase_deployment(identifier: str) -> Call[None]:
+    """DELETE /v1/deployments/{id}."""
+    return Call("DELETE", f"/v1/deployments/{_segment(identifier)}", call.nothing)
 
 
 def answer_run(identifier: str, request: str, value: object) -> Call[models.InputReceived]:
@@ -245,6 +307,16 @@ def artifact_path(run: str, name: str) -> str:
     """Return the path of an artifact; slashes in its name stay path separators."""
     parts = name.split("/")
     return f"/v1/runs/{_segment(run)}/artifacts/{'/'.join(_segment(part) for part in parts)}"
+
+
+def get_caller() -> Call[models.Whoami]:
+    """GET /v1/whoami."""
+    return Call("GET", "/v1/whoami", call.data)
+
+
+def get_installation() -> Call[models.Installation]:
+    """GET /v1/installation."""
+    return Call("GET", "/v1/installation", call.data)
 
 
 def audit_query(

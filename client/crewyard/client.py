@@ -119,6 +119,12 @@ class Client:
         """Return usage by day (UTC); `since` and `until` are dates such as 2026-11-01."""
         return self._send(calls.get_usage(project, since, until))
 
+    def list_usage(
+        self, since: str | None = None, until: str | None = None, page: int = 1, per_page: int = 100
+    ) -> Page[models.ProjectUsage]:
+        """List the projects with their usage; `since` and `until` are dates such as 2026-11-01."""
+        return self._send(calls.list_usage(since, until, page, per_page))
+
     # Deployments
 
     def announce_upload(self, project: str, size: int, sha256: str | None = None) -> models.Upload:
@@ -156,6 +162,10 @@ class Client:
         """Make an earlier deployment the active one immediately, without a build."""
         return self._send(calls.roll_back(deployment))
 
+    def get_inputs(self, deployment: str) -> models.DeploymentInputs:
+        """Return the JSON Schema of the input of a deployment, and whether inputs must fit it."""
+        return self._send(calls.get_inputs(deployment))
+
     def cancel_deployment(self, deployment: str) -> models.Deployment:
         """Request cancellation of a build; the active deployment stays active."""
         return self._send(calls.cancel_deployment(deployment))
@@ -183,6 +193,7 @@ class Client:
         config: Mapping[str, Any] | None = None,
         context: Mapping[str, Any] | None = None,
         wait: int | None = None,
+        labels: Mapping[str, str] | None = None,
     ) -> models.RunCreated:
         """Start a run of a deployment (by id) or of a project's active one, with `given` as crew inputs.
 
@@ -190,7 +201,9 @@ class Client:
         with its outcome, or after `wait` seconds (at most 60).
         """
         return self._send(
-            calls.start_run(deployment, given, entrypoint, timeout, idempotency_key, config, context, wait)
+            calls.start_run(
+                deployment, given, entrypoint, timeout, idempotency_key, config, context, wait, labels
+            )
         )
 
     def list_runs(
@@ -200,9 +213,15 @@ class Client:
         status: str | None = None,
         page: int = 1,
         per_page: int = 100,
+        *,
+        label: str | None = None,
+        created_after: str | None = None,
+        created_before: str | None = None,
     ) -> Page[models.RunItem]:
-        """List runs, newest first."""
-        return self._send(calls.list_runs(project, deployment, status, page, per_page))
+        """List runs, newest first; `status` and `label` may name several, with commas."""
+        return self._send(
+            calls.list_runs(project, deployment, status, page, per_page, label, created_after, created_before)
+        )
 
     def get_run(self, run: str, wait: int | None = None) -> models.Run:
         """Return one run, with its output or error once it has finished.
@@ -221,9 +240,27 @@ class Client:
             if exchange.is_over(deadline):
                 raise TimeoutError(f"{run} is {found['status']} after {timeout:g} s")
 
+    def rerun(
+        self,
+        run: str,
+        given: Mapping[str, Any] | None = None,
+        deployment: str | None = None,
+        idempotency_key: str | None = None,
+    ) -> models.RunCreated:
+        """Start a run like an earlier one; `given` replaces its crew inputs, `deployment` its deployment."""
+        return self._send(calls.rerun(run, given, deployment, idempotency_key))
+
     def cancel_run(self, run: str) -> models.Run:
         """Request cancellation of a run."""
         return self._send(calls.cancel_run(run))
+
+    def erase_run(self, run: str) -> None:
+        """Erase an ended run: its object, record, events and artifacts."""
+        self._send(calls.erase_run(run))
+
+    def erase_deployment(self, deployment: str) -> None:
+        """Erase a deployment that is neither active nor used by runs, with its image."""
+        self._send(calls.erase_deployment(deployment))
 
     def answer_run(self, run: str, request: str, value: object) -> models.InputReceived:
         """Answer a question of a run: an id in its `input_requests`. The first answer counts."""
@@ -267,6 +304,16 @@ class Client:
     def revoke_key(self, key: str) -> None:
         """Revoke an API key and close the streams that it opened."""
         self._send(calls.revoke_key(key))
+
+    # Installation
+
+    def whoami(self) -> models.Whoami:
+        """Return who the caller is, and its scopes."""
+        return self._send(calls.get_caller())
+
+    def get_installation(self) -> models.Installation:
+        """Return whether the parts of the installation work, and what waits and runs."""
+        return self._send(calls.get_installation())
 
     # Audit
 

@@ -8,7 +8,7 @@ EventType = Literal[
     "run.succeeded", "run.failed", "run.canceled", "run.waiting", "deployment.active", "deployment.failed"
 ]
 DeliveryStatus = Literal["pending", "delivered", "failed"]
-Scope = Literal["read", "run", "deploy", "admin"]
+Scope = Literal["read", "run", "preview", "deploy", "admin"]
 
 
 class Ready(TypedDict):
@@ -38,10 +38,12 @@ class Project(TypedDict):
     pod: dict[str, Any] | None
     webhook: dict[str, Any] | None
     github: dict[str, Any] | None
+    commit_status: dict[str, Any] | None
     oidc: list[dict[str, Any]] | None
     schedules: list[dict[str, Any]] | None
     notifications: list[dict[str, Any]] | None
     retention: dict[str, Any] | None
+    budget: dict[str, Any] | None
     created_at: str
     active_deployment_id: str | None
     ready: Ready
@@ -80,6 +82,7 @@ class Schedule(TypedDict):
     time_zone: str
     input: dict[str, Any] | None
     entrypoint: str | None
+    labels: dict[str, str] | None
     concurrency_policy: Literal["Allow", "Forbid", "Replace"]
     starting_deadline: str | None
     suspend: bool
@@ -141,6 +144,7 @@ class DeploymentItem(DeploymentCreated):
 
     activated_at: str | None
     error: NotRequired[BuildError]
+    smoke_run: NotRequired[str]
 
 
 class Deployment(DeploymentItem):
@@ -154,6 +158,13 @@ class Deployment(DeploymentItem):
     cancel_requested: NotRequired[bool]
     stages: NotRequired[list[BuildStage]]
     entrypoints: NotRequired[list[str]]
+
+
+class DeploymentInputs(TypedDict):
+    """The JSON Schema of a deployment's input."""
+
+    schema: dict[str, Any]
+    declared: bool
 
 
 class RunError(TypedDict):
@@ -172,8 +183,10 @@ class RunItem(TypedDict):
     created_at: str
     deployment_id: str | None
     project: str
+    labels: dict[str, str]
     completed_at: str | None
     duration_ms: int | None
+    smoke: NotRequired[bool]
 
 
 class InputRequest(TypedDict):
@@ -203,11 +216,15 @@ class RunCreated(TypedDict):
     created_at: str
     deployment_id: str | None
     project: str
+    labels: dict[str, str]
     input: dict[str, Any]
     events_url: str
     completed_at: NotRequired[str | None]
     duration_ms: NotRequired[int | None]
     created_by: NotRequired[str | None]
+    entrypoint: NotRequired[str | None]
+    timeout: NotRequired[str | None]
+    rerun_of: NotRequired[str | None]
     started_at: NotRequired[str | None]
     queue_position: NotRequired[int]
     waiting: NotRequired[Waiting]
@@ -224,12 +241,17 @@ class Run(TypedDict):
     created_at: str
     deployment_id: str | None
     project: str
+    labels: dict[str, str]
     input: dict[str, Any]
     events_url: str
     completed_at: str | None
     duration_ms: int | None
     started_at: str | None
     created_by: str | None
+    entrypoint: str | None
+    timeout: str | None
+    rerun_of: str | None
+    smoke: NotRequired[bool]
     queue_position: NotRequired[int]
     waiting: NotRequired[Waiting]
     input_requests: NotRequired[list[InputRequest]]
@@ -304,6 +326,30 @@ class LimitUse(TypedDict):
     limit: int | None
 
 
+class BudgetTokens(TypedDict):
+    """A budget of tokens, and how many are used of it; `limit` None: there is none."""
+
+    used: int
+    limit: int | None
+
+
+class BudgetCost(TypedDict):
+    """A budget of cost, and how much is used of it; `used` None: there are no prices."""
+
+    used: float | None
+    limit: float | None
+
+
+class BudgetUse(TypedDict):
+    """The budget of a project for this month; once `exceeded`, new runs are refused."""
+
+    month: str
+    tokens: BudgetTokens
+    cost: BudgetCost
+    exceeded: bool
+    message: str | None
+
+
 Usage = TypedDict(
     "Usage",
     {
@@ -311,11 +357,88 @@ Usage = TypedDict(
         "from": str,
         "to": str,
         "currency": str | None,
+        "prices": dict[str, Any] | None,
         "days": list[UsageDay],
         "total": UsageTotal,
         "limits": list[LimitUse],
+        "budget": BudgetUse | None,
     },
 )
+
+
+ProjectUsage = TypedDict(
+    "ProjectUsage",
+    {
+        "project": str,
+        "from": str,
+        "to": str,
+        "currency": str | None,
+        "runs": int,
+        "run_seconds": float,
+        "build_seconds": float,
+        "artifact_bytes": int,
+        "prompt_tokens": int,
+        "completion_tokens": int,
+        "cost": float | None,
+    },
+)
+
+
+class WhoamiProject(TypedDict):
+    """The scopes in one project."""
+
+    project: str
+    scopes: list[str]
+
+
+class Whoami(TypedDict):
+    """Who the caller is; `scopes` are those in all projects, None for a caller of single ones."""
+
+    principal: str
+    scopes: list[str] | None
+    projects: list[WhoamiProject]
+    expires_at: str | None
+
+
+class InstallationComponent(TypedDict):
+    """A part of the installation; `ready` None: nothing tells."""
+
+    name: str
+    ready: bool | None
+    message: str | None
+
+
+class InstallationRuns(TypedDict):
+    """How many runs of all projects wait and run."""
+
+    pending: int
+    running: int
+
+
+class InstallationBuilds(TypedDict):
+    """The builds of all projects that wait and run; `deployments` has the first of them."""
+
+    waiting: int
+    running: int
+    slots: int
+    deployments: list[DeploymentItem]
+
+
+class InstallationNotifications(TypedDict):
+    """Pending deliveries, and receivers whose last delivery was given up."""
+
+    pending: int
+    failing: int
+
+
+class Installation(TypedDict):
+    """The state of the installation; `leading` is that of the replica that answered."""
+
+    components: list[InstallationComponent]
+    leading: bool
+    runs: InstallationRuns
+    builds: InstallationBuilds
+    notifications: InstallationNotifications
 
 
 class AuditRecord(TypedDict):

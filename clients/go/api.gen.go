@@ -122,10 +122,11 @@ func (e DeploymentItemStatus) Valid() bool {
 
 // Defines values for KeyScopes.
 const (
-	KeyScopesAdmin  KeyScopes = "admin"
-	KeyScopesDeploy KeyScopes = "deploy"
-	KeyScopesRead   KeyScopes = "read"
-	KeyScopesRun    KeyScopes = "run"
+	KeyScopesAdmin   KeyScopes = "admin"
+	KeyScopesDeploy  KeyScopes = "deploy"
+	KeyScopesPreview KeyScopes = "preview"
+	KeyScopesRead    KeyScopes = "read"
+	KeyScopesRun     KeyScopes = "run"
 )
 
 // Valid indicates whether the value is a known member of the KeyScopes enum.
@@ -134,6 +135,8 @@ func (e KeyScopes) Valid() bool {
 	case KeyScopesAdmin:
 		return true
 	case KeyScopesDeploy:
+		return true
+	case KeyScopesPreview:
 		return true
 	case KeyScopesRead:
 		return true
@@ -146,10 +149,11 @@ func (e KeyScopes) Valid() bool {
 
 // Defines values for KeyCreateScopes.
 const (
-	KeyCreateScopesAdmin  KeyCreateScopes = "admin"
-	KeyCreateScopesDeploy KeyCreateScopes = "deploy"
-	KeyCreateScopesRead   KeyCreateScopes = "read"
-	KeyCreateScopesRun    KeyCreateScopes = "run"
+	KeyCreateScopesAdmin   KeyCreateScopes = "admin"
+	KeyCreateScopesDeploy  KeyCreateScopes = "deploy"
+	KeyCreateScopesPreview KeyCreateScopes = "preview"
+	KeyCreateScopesRead    KeyCreateScopes = "read"
+	KeyCreateScopesRun     KeyCreateScopes = "run"
 )
 
 // Valid indicates whether the value is a known member of the KeyCreateScopes enum.
@@ -158,6 +162,8 @@ func (e KeyCreateScopes) Valid() bool {
 	case KeyCreateScopesAdmin:
 		return true
 	case KeyCreateScopesDeploy:
+		return true
+	case KeyCreateScopesPreview:
 		return true
 	case KeyCreateScopesRead:
 		return true
@@ -170,10 +176,11 @@ func (e KeyCreateScopes) Valid() bool {
 
 // Defines values for KeyCreatedScopes.
 const (
-	KeyCreatedScopesAdmin  KeyCreatedScopes = "admin"
-	KeyCreatedScopesDeploy KeyCreatedScopes = "deploy"
-	KeyCreatedScopesRead   KeyCreatedScopes = "read"
-	KeyCreatedScopesRun    KeyCreatedScopes = "run"
+	KeyCreatedScopesAdmin   KeyCreatedScopes = "admin"
+	KeyCreatedScopesDeploy  KeyCreatedScopes = "deploy"
+	KeyCreatedScopesPreview KeyCreatedScopes = "preview"
+	KeyCreatedScopesRead    KeyCreatedScopes = "read"
+	KeyCreatedScopesRun     KeyCreatedScopes = "run"
 )
 
 // Valid indicates whether the value is a known member of the KeyCreatedScopes enum.
@@ -182,6 +189,8 @@ func (e KeyCreatedScopes) Valid() bool {
 	case KeyCreatedScopesAdmin:
 		return true
 	case KeyCreatedScopesDeploy:
+		return true
+	case KeyCreatedScopesPreview:
 		return true
 	case KeyCreatedScopesRead:
 		return true
@@ -243,6 +252,24 @@ func (e NotificationDeliveryType) Valid() bool {
 	}
 }
 
+// Defines values for ProjectCommitStatusProvider.
+const (
+	ProjectCommitStatusProviderGitea  ProjectCommitStatusProvider = "gitea"
+	ProjectCommitStatusProviderGitlab ProjectCommitStatusProvider = "gitlab"
+)
+
+// Valid indicates whether the value is a known member of the ProjectCommitStatusProvider enum.
+func (e ProjectCommitStatusProvider) Valid() bool {
+	switch e {
+	case ProjectCommitStatusProviderGitea:
+		return true
+	case ProjectCommitStatusProviderGitlab:
+		return true
+	default:
+		return false
+	}
+}
+
 // Defines values for ProjectNotificationsEvents.
 const (
 	ProjectNotificationsEventsDeploymentActive ProjectNotificationsEvents = "deployment.active"
@@ -275,15 +302,18 @@ func (e ProjectNotificationsEvents) Valid() bool {
 
 // Defines values for ProjectOidcScopes.
 const (
-	ProjectOidcScopesDeploy ProjectOidcScopes = "deploy"
-	ProjectOidcScopesRead   ProjectOidcScopes = "read"
-	ProjectOidcScopesRun    ProjectOidcScopes = "run"
+	ProjectOidcScopesDeploy  ProjectOidcScopes = "deploy"
+	ProjectOidcScopesPreview ProjectOidcScopes = "preview"
+	ProjectOidcScopesRead    ProjectOidcScopes = "read"
+	ProjectOidcScopesRun     ProjectOidcScopes = "run"
 )
 
 // Valid indicates whether the value is a known member of the ProjectOidcScopes enum.
 func (e ProjectOidcScopes) Valid() bool {
 	switch e {
 	case ProjectOidcScopesDeploy:
+		return true
+	case ProjectOidcScopesPreview:
 		return true
 	case ProjectOidcScopesRead:
 		return true
@@ -354,6 +384,39 @@ func (e ProjectSchedulesConcurrencyPolicy) Valid() bool {
 	}
 }
 
+// Defines values for ProjectSourceGitVerifyMode.
+const (
+	ProjectSourceGitVerifyModeHEAD ProjectSourceGitVerifyMode = "HEAD"
+)
+
+// Valid indicates whether the value is a known member of the ProjectSourceGitVerifyMode enum.
+func (e ProjectSourceGitVerifyMode) Valid() bool {
+	switch e {
+	case ProjectSourceGitVerifyModeHEAD:
+		return true
+	default:
+		return false
+	}
+}
+
+// Defines values for ProjectChangeCommitStatusProvider.
+const (
+	ProjectChangeCommitStatusProviderGitea  ProjectChangeCommitStatusProvider = "gitea"
+	ProjectChangeCommitStatusProviderGitlab ProjectChangeCommitStatusProvider = "gitlab"
+)
+
+// Valid indicates whether the value is a known member of the ProjectChangeCommitStatusProvider enum.
+func (e ProjectChangeCommitStatusProvider) Valid() bool {
+	switch e {
+	case ProjectChangeCommitStatusProviderGitea:
+		return true
+	case ProjectChangeCommitStatusProviderGitlab:
+		return true
+	default:
+		return false
+	}
+}
+
 // Defines values for ProjectChangeNotificationsEvents.
 const (
 	ProjectChangeNotificationsEventsDeploymentActive ProjectChangeNotificationsEvents = "deployment.active"
@@ -386,15 +449,18 @@ func (e ProjectChangeNotificationsEvents) Valid() bool {
 
 // Defines values for ProjectChangeOidcScopes.
 const (
-	ProjectChangeOidcScopesDeploy ProjectChangeOidcScopes = "deploy"
-	ProjectChangeOidcScopesRead   ProjectChangeOidcScopes = "read"
-	ProjectChangeOidcScopesRun    ProjectChangeOidcScopes = "run"
+	ProjectChangeOidcScopesDeploy  ProjectChangeOidcScopes = "deploy"
+	ProjectChangeOidcScopesPreview ProjectChangeOidcScopes = "preview"
+	ProjectChangeOidcScopesRead    ProjectChangeOidcScopes = "read"
+	ProjectChangeOidcScopesRun     ProjectChangeOidcScopes = "run"
 )
 
 // Valid indicates whether the value is a known member of the ProjectChangeOidcScopes enum.
 func (e ProjectChangeOidcScopes) Valid() bool {
 	switch e {
 	case ProjectChangeOidcScopesDeploy:
+		return true
+	case ProjectChangeOidcScopesPreview:
 		return true
 	case ProjectChangeOidcScopesRead:
 		return true
@@ -465,6 +531,39 @@ func (e ProjectChangeSchedulesConcurrencyPolicy) Valid() bool {
 	}
 }
 
+// Defines values for ProjectChangeSourceGitVerifyMode.
+const (
+	ProjectChangeSourceGitVerifyModeHEAD ProjectChangeSourceGitVerifyMode = "HEAD"
+)
+
+// Valid indicates whether the value is a known member of the ProjectChangeSourceGitVerifyMode enum.
+func (e ProjectChangeSourceGitVerifyMode) Valid() bool {
+	switch e {
+	case ProjectChangeSourceGitVerifyModeHEAD:
+		return true
+	default:
+		return false
+	}
+}
+
+// Defines values for ProjectCreateCommitStatusProvider.
+const (
+	ProjectCreateCommitStatusProviderGitea  ProjectCreateCommitStatusProvider = "gitea"
+	ProjectCreateCommitStatusProviderGitlab ProjectCreateCommitStatusProvider = "gitlab"
+)
+
+// Valid indicates whether the value is a known member of the ProjectCreateCommitStatusProvider enum.
+func (e ProjectCreateCommitStatusProvider) Valid() bool {
+	switch e {
+	case ProjectCreateCommitStatusProviderGitea:
+		return true
+	case ProjectCreateCommitStatusProviderGitlab:
+		return true
+	default:
+		return false
+	}
+}
+
 // Defines values for ProjectCreateNotificationsEvents.
 const (
 	ProjectCreateNotificationsEventsDeploymentActive ProjectCreateNotificationsEvents = "deployment.active"
@@ -497,15 +596,18 @@ func (e ProjectCreateNotificationsEvents) Valid() bool {
 
 // Defines values for ProjectCreateOidcScopes.
 const (
-	ProjectCreateOidcScopesDeploy ProjectCreateOidcScopes = "deploy"
-	ProjectCreateOidcScopesRead   ProjectCreateOidcScopes = "read"
-	ProjectCreateOidcScopesRun    ProjectCreateOidcScopes = "run"
+	ProjectCreateOidcScopesDeploy  ProjectCreateOidcScopes = "deploy"
+	ProjectCreateOidcScopesPreview ProjectCreateOidcScopes = "preview"
+	ProjectCreateOidcScopesRead    ProjectCreateOidcScopes = "read"
+	ProjectCreateOidcScopesRun     ProjectCreateOidcScopes = "run"
 )
 
 // Valid indicates whether the value is a known member of the ProjectCreateOidcScopes enum.
 func (e ProjectCreateOidcScopes) Valid() bool {
 	switch e {
 	case ProjectCreateOidcScopesDeploy:
+		return true
+	case ProjectCreateOidcScopesPreview:
 		return true
 	case ProjectCreateOidcScopesRead:
 		return true
@@ -570,6 +672,21 @@ func (e ProjectCreateSchedulesConcurrencyPolicy) Valid() bool {
 	case ProjectCreateSchedulesConcurrencyPolicyForbid:
 		return true
 	case ProjectCreateSchedulesConcurrencyPolicyReplace:
+		return true
+	default:
+		return false
+	}
+}
+
+// Defines values for ProjectCreateSourceGitVerifyMode.
+const (
+	ProjectCreateSourceGitVerifyModeHEAD ProjectCreateSourceGitVerifyMode = "HEAD"
+)
+
+// Valid indicates whether the value is a known member of the ProjectCreateSourceGitVerifyMode enum.
+func (e ProjectCreateSourceGitVerifyMode) Valid() bool {
+	switch e {
+	case ProjectCreateSourceGitVerifyModeHEAD:
 		return true
 	default:
 		return false
@@ -741,33 +858,6 @@ func (e ListDeploymentsParamsStatus) Valid() bool {
 	}
 }
 
-// Defines values for ListRunsParamsStatus.
-const (
-	ListRunsParamsStatusCanceled  ListRunsParamsStatus = "canceled"
-	ListRunsParamsStatusFailed    ListRunsParamsStatus = "failed"
-	ListRunsParamsStatusPending   ListRunsParamsStatus = "pending"
-	ListRunsParamsStatusRunning   ListRunsParamsStatus = "running"
-	ListRunsParamsStatusSucceeded ListRunsParamsStatus = "succeeded"
-)
-
-// Valid indicates whether the value is a known member of the ListRunsParamsStatus enum.
-func (e ListRunsParamsStatus) Valid() bool {
-	switch e {
-	case ListRunsParamsStatusCanceled:
-		return true
-	case ListRunsParamsStatusFailed:
-		return true
-	case ListRunsParamsStatusPending:
-		return true
-	case ListRunsParamsStatusRunning:
-		return true
-	case ListRunsParamsStatusSucceeded:
-		return true
-	default:
-		return false
-	}
-}
-
 // Artifact defines model for Artifact.
 type Artifact struct {
 	// ContentType Its media type, derived from its name.
@@ -794,7 +884,7 @@ type Artifact struct {
 
 // AuditRecord defines model for AuditRecord.
 type AuditRecord struct {
-	// Actor Who: `key:<id>`, `kubernetes:<user>`, `workflow:<repository>:…`; `service` for retention.
+	// Actor Who: `key:<id>`, `kubernetes:<user>`, `user:<name>`, `workflow:<repository>:…`; `service` for retention.
 	Actor string `json:"actor"`
 
 	// Code The error code of a failed call.
@@ -836,6 +926,39 @@ type AuditRecord struct {
 
 // AuditRecordOutcome accepted: recorded before the change; failed: the call failed after that record; pruned: records up to the number in `target` were removed, whose last hash is in `code`.
 type AuditRecordOutcome string
+
+// BudgetCost defines model for BudgetCost.
+type BudgetCost struct {
+	// Limit The budget; null if there is none.
+	Limit *float64 `json:"limit"`
+
+	// Used The cost; null without prices.
+	Used *float64 `json:"used"`
+}
+
+// BudgetTokens defines model for BudgetTokens.
+type BudgetTokens struct {
+	// Limit The budget; null if there is none.
+	Limit *int `json:"limit"`
+
+	// Used Prompt and completion tokens of ended runs.
+	Used int `json:"used"`
+}
+
+// BudgetUse defines model for BudgetUse.
+type BudgetUse struct {
+	Cost BudgetCost `json:"cost"`
+
+	// Exceeded Whether new runs are refused.
+	Exceeded bool `json:"exceeded"`
+
+	// Message What is used, from 80 % of the budget on; null below.
+	Message *string `json:"message"`
+
+	// Month The calendar month, in UTC, such as 2026-11.
+	Month  string       `json:"month"`
+	Tokens BudgetTokens `json:"tokens"`
+}
 
 // BuildError Why it failed.
 type BuildError struct {
@@ -884,7 +1007,7 @@ type Deployment struct {
 	// CreatedAt When it was created.
 	CreatedAt time.Time `json:"created_at"`
 
-	// CreatedBy Who created it through the API: `key:<id>`, `kubernetes:<user>`, `workflow:<repository>:…`; null for kubectl, the controller and earlier versions.
+	// CreatedBy Who created it through the API: `key:<id>`, `kubernetes:<user>`, `user:<name>`, `workflow:…`; null for kubectl, the controller and earlier versions.
 	CreatedBy *string `json:"created_by"`
 
 	// Entrypoints Names of the crews or graphs of its configuration, of which a run can choose one as `entrypoint`; only if the configuration has names.
@@ -907,6 +1030,9 @@ type Deployment struct {
 
 	// QueuePosition Its position in the build queue; only while it is queued.
 	QueuePosition *int `json:"queue_position,omitempty"`
+
+	// SmokeRun The id of its smoke run, which must succeed before it becomes active; only if its configuration has one and its image is built.
+	SmokeRun *string `json:"smoke_run,omitempty"`
 
 	// Stages The stages of its build, in order - queued, fetch, plan, dependencies, assemble. Empty if it reuses an image.
 	Stages *[]BuildStage `json:"stages,omitempty"`
@@ -978,6 +1104,15 @@ type DeploymentCreatedStatus string
 // DeploymentId A deployment's id, for example dep_ab12.
 type DeploymentId = string
 
+// DeploymentInputs defines model for DeploymentInputs.
+type DeploymentInputs struct {
+	// Declared Whether the configuration declares it, and other inputs are refused; false if it was found in the source, or before the image is built.
+	Declared bool `json:"declared"`
+
+	// Schema The JSON Schema of the input; any object if configuration and source tell none.
+	Schema map[string]interface{} `json:"schema"`
+}
+
 // DeploymentItem defines model for DeploymentItem.
 type DeploymentItem struct {
 	// ActivatedAt When it last became active; null if never.
@@ -997,6 +1132,9 @@ type DeploymentItem struct {
 
 	// Project A project's name: lower-case letters, digits and hyphens, for example research-crew.
 	Project ProjectName `json:"project"`
+
+	// SmokeRun The id of its smoke run, which must succeed before it becomes active; only if its configuration has one and its image is built.
+	SmokeRun *string `json:"smoke_run,omitempty"`
 
 	// Status Its status.
 	Status DeploymentItemStatus `json:"status"`
@@ -1076,12 +1214,70 @@ type InputRequest struct {
 // InputRequestId The id of a question of the run, such as q1.
 type InputRequestId = string
 
+// Installation defines model for Installation.
+type Installation struct {
+	Builds InstallationBuilds `json:"builds"`
+
+	// Components Its parts.
+	Components []InstallationComponent `json:"components"`
+
+	// Leading Whether the replica of the API server that answered is the leader.
+	Leading       bool                      `json:"leading"`
+	Notifications InstallationNotifications `json:"notifications"`
+	Runs          InstallationRuns          `json:"runs"`
+}
+
+// InstallationBuilds defines model for InstallationBuilds.
+type InstallationBuilds struct {
+	// Deployments The first 100: those that run, then the others, the oldest first.
+	Deployments []DeploymentItem `json:"deployments"`
+
+	// Running Builds that run now.
+	Running int `json:"running"`
+
+	// Slots How many may run at a time, `CREWYARD_MAX_BUILDS`.
+	Slots int `json:"slots"`
+
+	// Waiting Builds that wait for a slot.
+	Waiting int `json:"waiting"`
+}
+
+// InstallationComponent defines model for InstallationComponent.
+type InstallationComponent struct {
+	// Message Why it is not ready, or who leads; null if nothing is to be said.
+	Message *string `json:"message"`
+
+	// Name `index`, `kube-apiserver` or `controller`; more may follow.
+	Name string `json:"name"`
+
+	// Ready Whether it works now; null if nothing tells.
+	Ready *bool `json:"ready"`
+}
+
+// InstallationNotifications defines model for InstallationNotifications.
+type InstallationNotifications struct {
+	// Failing Receivers whose last delivery was given up.
+	Failing int `json:"failing"`
+
+	// Pending Deliveries that are pending.
+	Pending int `json:"pending"`
+}
+
+// InstallationRuns defines model for InstallationRuns.
+type InstallationRuns struct {
+	// Pending Runs that wait or start now.
+	Pending int `json:"pending"`
+
+	// Running Runs that run now.
+	Running int `json:"running"`
+}
+
 // Key defines model for Key.
 type Key struct {
 	// CreatedAt When it was created.
 	CreatedAt time.Time `json:"created_at"`
 
-	// CreatedBy Who created it through the API: `key:<id>`, `kubernetes:<user>`, `workflow:<repository>:…`; null for kubectl, the controller and earlier versions.
+	// CreatedBy Who created it through the API: `key:<id>`, `kubernetes:<user>`, `user:<name>`, `workflow:…`; null for kubectl, the controller and earlier versions.
 	CreatedBy *string `json:"created_by"`
 
 	// ExpiresAt When it expires; null if never.
@@ -1123,7 +1319,7 @@ type KeyCreate struct {
 	// Projects Projects of the key; all projects if null or omitted.
 	Projects *[]ProjectName `json:"projects,omitempty"`
 
-	// Scopes Scopes of the key; admin includes all others, and every key can read.
+	// Scopes Its scopes: admin includes all, deploy includes preview; every key can read.
 	Scopes []KeyCreateScopes `json:"scopes"`
 }
 
@@ -1135,7 +1331,7 @@ type KeyCreated struct {
 	// CreatedAt When it was created.
 	CreatedAt time.Time `json:"created_at"`
 
-	// CreatedBy Who created it through the API: `key:<id>`, `kubernetes:<user>`, `workflow:<repository>:…`; null for kubectl, the controller and earlier versions.
+	// CreatedBy Who created it through the API: `key:<id>`, `kubernetes:<user>`, `user:<name>`, `workflow:…`; null for kubectl, the controller and earlier versions.
 	CreatedBy *string `json:"created_by"`
 
 	// ExpiresAt When it expires; null if never.
@@ -1242,12 +1438,27 @@ type Pagination struct {
 
 	// Total Items on all pages.
 	Total int `json:"total"`
+
+	// TotalCapped Present if not all matching items are counted: there are at least `total`.
+	TotalCapped interface{} `json:"total_capped,omitempty"`
 }
 
 // Project defines model for Project.
 type Project struct {
 	// ActiveDeploymentId The active deployment; null before the first build.
 	ActiveDeploymentId *DeploymentId `json:"active_deployment_id"`
+
+	// Budget The most that runs may use. Runs beyond it are refused with BudgetExceeded.
+	Budget *struct {
+		// Month The budget of each calendar month (UTC). Runs and builds count once they have ended.
+		Month *struct {
+			// Cost Cost by the prices of the installation, in its currency. Has no effect without prices.
+			Cost *float64 `json:"cost,omitempty"`
+
+			// Tokens Tokens of models, prompt and completion together, as reported by crews.
+			Tokens *int64 `json:"tokens,omitempty"`
+		} `json:"month,omitempty"`
+	} `json:"budget"`
 
 	// Build Limits of this project's builds.
 	Build *struct {
@@ -1279,17 +1490,35 @@ type Project struct {
 		Timeout *string `json:"timeout,omitempty"`
 	} `json:"build"`
 
+	// CommitStatus Reports commit statuses to GitLab, Gitea or Forgejo.
+	CommitStatus *struct {
+		// Provider The git host; gitea stands for Forgejo too. The installation sets its address.
+		Provider ProjectCommitStatusProvider `json:"provider"`
+
+		// Repository The path of the repository, owner/name; with GitLab also group/subgroup/name.
+		Repository string `json:"repository"`
+
+		// SecretRef A Secret whose key token may write commit statuses.
+		SecretRef struct {
+			// Name The name of the Secret.
+			Name string `json:"name"`
+		} `json:"secret_ref"`
+	} `json:"commit_status"`
+
 	// CreatedAt When it was created.
 	CreatedAt time.Time `json:"created_at"`
 
-	// CreatedBy Who created it through the API: `key:<id>`, `kubernetes:<user>`, `workflow:<repository>:…`; null for kubectl, the controller and earlier versions.
+	// CreatedBy Who created it through the API: `key:<id>`, `kubernetes:<user>`, `user:<name>`, `workflow:…`; null for kubectl, the controller and earlier versions.
 	CreatedBy *string `json:"created_by"`
 
 	// FailingNotifications Names of notifications whose receiver took nothing for 24 hours.
 	FailingNotifications []string `json:"failing_notifications"`
 
-	// Github Reports commit statuses and GitHub Deployments.
+	// Github Reports commit statuses and GitHub Deployments, and comments on pull requests.
 	Github *struct {
+		// Comment Comments on the pull request of a preview with its state; the token needs write access to pull requests.
+		Comment *bool `json:"comment,omitempty"`
+
 		// Repository The repository, owner/name.
 		Repository string `json:"repository"`
 
@@ -1329,14 +1558,23 @@ type Project struct {
 		// Environment The GitHub environment that the job must use. Defaults to any.
 		Environment *string `json:"environment,omitempty"`
 
+		// Event The event that started the workflow, for example push. Defaults to any but pull_request_target and workflow_run, which pull requests from forks can start.
+		Event *string `json:"event,omitempty"`
+
 		// Ref The git ref that the workflow must run on, for example refs/heads/main, or a prefix such as refs/pull/*. Defaults to any branch or tag, but no pull request.
 		Ref *string `json:"ref,omitempty"`
 
 		// Repository The workflow's repository, owner/name.
 		Repository string `json:"repository"`
 
+		// RepositoryId The number of the repository, as gh api repos/OWNER/NAME --jq .id prints it. Defaults to the one that the first workflow of that name had.
+		RepositoryId *string `json:"repository_id,omitempty"`
+
 		// Scopes The permissions of such a workflow in this project.
 		Scopes []ProjectOidcScopes `json:"scopes"`
+
+		// Workflow The file of the workflow in .github/workflows of the repository, for example deploy.yml. Defaults to any.
+		Workflow *string `json:"workflow,omitempty"`
 	} `json:"oidc"`
 
 	// Plan The plan, which sets the requests per minute and the concurrent runs, such as free, pro or enterprise. Defaults to free.
@@ -1428,6 +1666,9 @@ type Project struct {
 
 		// Timeout The timeout of a run, counted from its start, for example 30m. A Run and the configuration file take precedence. Defaults to 1h; limited by the installation's maximum.
 		Timeout *string `json:"timeout,omitempty"`
+
+		// Warm How many pods of the active deployment wait for a run, started and with the entrypoint imported. A new run takes one of them. Defaults to 0; limited by the plan's concurrent runs and by the installation.
+		Warm *int `json:"warm,omitempty"`
 	} `json:"run"`
 
 	// Schedules Times at which runs of the active Deployment start automatically, with the semantics of a Kubernetes CronJob.
@@ -1443,6 +1684,9 @@ type Project struct {
 
 		// Input The input of each run, a JSON object. Defaults to {}.
 		Input *map[string]interface{} `json:"input,omitempty"`
+
+		// Labels Labels of each run, with the rules of Kubernetes.
+		Labels *map[string]string `json:"labels,omitempty"`
 
 		// Name The name of the schedule, unique in the project; names of its Runs contain it.
 		Name string `json:"name"`
@@ -1493,6 +1737,18 @@ type Project struct {
 
 			// Url The URL of the repository, https://, http:// or ssh://.
 			Url string `json:"url"`
+
+			// Verify Builds only commits that a key of a Secret signed; others fail as VerificationFailed, as do uploads.
+			Verify *struct {
+				// Mode What is verified. HEAD, the default, is the commit that is built.
+				Mode *ProjectSourceGitVerifyMode `json:"mode,omitempty"`
+
+				// SecretRef A Secret in the same namespace with allowed_signers (ssh) or openpgp.asc (armored public keys), or both.
+				SecretRef struct {
+					// Name The name of the Secret.
+					Name string `json:"name"`
+				} `json:"secret_ref"`
+			} `json:"verify,omitempty"`
 		} `json:"git,omitempty"`
 	} `json:"source"`
 
@@ -1505,6 +1761,9 @@ type Project struct {
 		} `json:"secret_ref"`
 	} `json:"webhook"`
 }
+
+// ProjectCommitStatusProvider The git host; gitea stands for Forgejo too. The installation sets its address.
+type ProjectCommitStatusProvider string
 
 // ProjectNotificationsEvents defines model for Project.Notifications.Events.
 type ProjectNotificationsEvents string
@@ -1521,8 +1780,23 @@ type ProjectPodTolerationsOperator string
 // ProjectSchedulesConcurrencyPolicy What happens at a time while the schedule's previous run has not ended - Allow starts another one, Forbid starts it once the previous one has ended, Replace cancels the previous one. Defaults to Allow.
 type ProjectSchedulesConcurrencyPolicy string
 
+// ProjectSourceGitVerifyMode What is verified. HEAD, the default, is the commit that is built.
+type ProjectSourceGitVerifyMode string
+
 // ProjectChange defines model for ProjectChange.
 type ProjectChange struct {
+	// Budget The most that runs may use. Runs beyond it are refused with BudgetExceeded.
+	Budget *struct {
+		// Month The budget of each calendar month (UTC). Runs and builds count once they have ended.
+		Month *struct {
+			// Cost Cost by the prices of the installation, in its currency. Has no effect without prices.
+			Cost *float64 `json:"cost,omitempty"`
+
+			// Tokens Tokens of models, prompt and completion together, as reported by crews.
+			Tokens *int64 `json:"tokens,omitempty"`
+		} `json:"month,omitempty"`
+	} `json:"budget,omitempty"`
+
 	// Build Limits of this project's builds.
 	Build *struct {
 		// Push Access to the registry for pushing and deleting this project's images.
@@ -1553,8 +1827,26 @@ type ProjectChange struct {
 		Timeout *string `json:"timeout,omitempty"`
 	} `json:"build,omitempty"`
 
-	// Github Reports commit statuses and GitHub Deployments.
+	// CommitStatus Reports commit statuses to GitLab, Gitea or Forgejo.
+	CommitStatus *struct {
+		// Provider The git host; gitea stands for Forgejo too. The installation sets its address.
+		Provider *ProjectChangeCommitStatusProvider `json:"provider,omitempty"`
+
+		// Repository The path of the repository, owner/name; with GitLab also group/subgroup/name.
+		Repository *string `json:"repository,omitempty"`
+
+		// SecretRef A Secret whose key token may write commit statuses.
+		SecretRef *struct {
+			// Name The name of the Secret.
+			Name *string `json:"name,omitempty"`
+		} `json:"secret_ref,omitempty"`
+	} `json:"commit_status,omitempty"`
+
+	// Github Reports commit statuses and GitHub Deployments, and comments on pull requests.
 	Github *struct {
+		// Comment Comments on the pull request of a preview with its state; the token needs write access to pull requests.
+		Comment *bool `json:"comment,omitempty"`
+
 		// Repository The repository, owner/name.
 		Repository *string `json:"repository,omitempty"`
 
@@ -1588,14 +1880,23 @@ type ProjectChange struct {
 		// Environment The GitHub environment that the job must use. Defaults to any.
 		Environment *string `json:"environment,omitempty"`
 
+		// Event The event that started the workflow, for example push. Defaults to any but pull_request_target and workflow_run, which pull requests from forks can start.
+		Event *string `json:"event,omitempty"`
+
 		// Ref The git ref that the workflow must run on, for example refs/heads/main, or a prefix such as refs/pull/*. Defaults to any branch or tag, but no pull request.
 		Ref *string `json:"ref,omitempty"`
 
 		// Repository The workflow's repository, owner/name.
 		Repository string `json:"repository"`
 
+		// RepositoryId The number of the repository, as gh api repos/OWNER/NAME --jq .id prints it. Defaults to the one that the first workflow of that name had.
+		RepositoryId *string `json:"repository_id,omitempty"`
+
 		// Scopes The permissions of such a workflow in this project.
 		Scopes []ProjectChangeOidcScopes `json:"scopes"`
+
+		// Workflow The file of the workflow in .github/workflows of the repository, for example deploy.yml. Defaults to any.
+		Workflow *string `json:"workflow,omitempty"`
 	} `json:"oidc,omitempty"`
 
 	// Plan The plan, which sets the requests per minute and the concurrent runs, such as free, pro or enterprise. Defaults to free.
@@ -1686,6 +1987,9 @@ type ProjectChange struct {
 
 		// Timeout The timeout of a run, counted from its start, for example 30m. A Run and the configuration file take precedence. Defaults to 1h; limited by the installation's maximum.
 		Timeout *string `json:"timeout,omitempty"`
+
+		// Warm How many pods of the active deployment wait for a run, started and with the entrypoint imported. A new run takes one of them. Defaults to 0; limited by the plan's concurrent runs and by the installation.
+		Warm *int `json:"warm,omitempty"`
 	} `json:"run,omitempty"`
 
 	// Schedules Times at which runs of the active Deployment start automatically, with the semantics of a Kubernetes CronJob.
@@ -1701,6 +2005,9 @@ type ProjectChange struct {
 
 		// Input The input of each run, a JSON object. Defaults to {}.
 		Input *map[string]interface{} `json:"input,omitempty"`
+
+		// Labels Labels of each run, with the rules of Kubernetes.
+		Labels *map[string]string `json:"labels,omitempty"`
 
 		// Name The name of the schedule, unique in the project; names of its Runs contain it.
 		Name string `json:"name"`
@@ -1751,6 +2058,18 @@ type ProjectChange struct {
 
 			// Url The URL of the repository, https://, http:// or ssh://.
 			Url *string `json:"url,omitempty"`
+
+			// Verify Builds only commits that a key of a Secret signed; others fail as VerificationFailed, as do uploads.
+			Verify *struct {
+				// Mode What is verified. HEAD, the default, is the commit that is built.
+				Mode *ProjectChangeSourceGitVerifyMode `json:"mode,omitempty"`
+
+				// SecretRef A Secret in the same namespace with allowed_signers (ssh) or openpgp.asc (armored public keys), or both.
+				SecretRef *struct {
+					// Name The name of the Secret.
+					Name *string `json:"name,omitempty"`
+				} `json:"secret_ref,omitempty"`
+			} `json:"verify,omitempty"`
 		} `json:"git,omitempty"`
 	} `json:"source,omitempty"`
 
@@ -1763,6 +2082,9 @@ type ProjectChange struct {
 		} `json:"secret_ref,omitempty"`
 	} `json:"webhook,omitempty"`
 }
+
+// ProjectChangeCommitStatusProvider The git host; gitea stands for Forgejo too. The installation sets its address.
+type ProjectChangeCommitStatusProvider string
 
 // ProjectChangeNotificationsEvents defines model for ProjectChange.Notifications.Events.
 type ProjectChangeNotificationsEvents string
@@ -1779,8 +2101,23 @@ type ProjectChangePodTolerationsOperator string
 // ProjectChangeSchedulesConcurrencyPolicy What happens at a time while the schedule's previous run has not ended - Allow starts another one, Forbid starts it once the previous one has ended, Replace cancels the previous one. Defaults to Allow.
 type ProjectChangeSchedulesConcurrencyPolicy string
 
+// ProjectChangeSourceGitVerifyMode What is verified. HEAD, the default, is the commit that is built.
+type ProjectChangeSourceGitVerifyMode string
+
 // ProjectCreate defines model for ProjectCreate.
 type ProjectCreate struct {
+	// Budget The most that runs may use. Runs beyond it are refused with BudgetExceeded.
+	Budget *struct {
+		// Month The budget of each calendar month (UTC). Runs and builds count once they have ended.
+		Month *struct {
+			// Cost Cost by the prices of the installation, in its currency. Has no effect without prices.
+			Cost *float64 `json:"cost,omitempty"`
+
+			// Tokens Tokens of models, prompt and completion together, as reported by crews.
+			Tokens *int64 `json:"tokens,omitempty"`
+		} `json:"month,omitempty"`
+	} `json:"budget,omitempty"`
+
 	// Build Limits of this project's builds.
 	Build *struct {
 		// Push Access to the registry for pushing and deleting this project's images.
@@ -1811,8 +2148,26 @@ type ProjectCreate struct {
 		Timeout *string `json:"timeout,omitempty"`
 	} `json:"build,omitempty"`
 
-	// Github Reports commit statuses and GitHub Deployments.
+	// CommitStatus Reports commit statuses to GitLab, Gitea or Forgejo.
+	CommitStatus *struct {
+		// Provider The git host; gitea stands for Forgejo too. The installation sets its address.
+		Provider ProjectCreateCommitStatusProvider `json:"provider"`
+
+		// Repository The path of the repository, owner/name; with GitLab also group/subgroup/name.
+		Repository string `json:"repository"`
+
+		// SecretRef A Secret whose key token may write commit statuses.
+		SecretRef struct {
+			// Name The name of the Secret.
+			Name string `json:"name"`
+		} `json:"secret_ref"`
+	} `json:"commit_status,omitempty"`
+
+	// Github Reports commit statuses and GitHub Deployments, and comments on pull requests.
 	Github *struct {
+		// Comment Comments on the pull request of a preview with its state; the token needs write access to pull requests.
+		Comment *bool `json:"comment,omitempty"`
+
 		// Repository The repository, owner/name.
 		Repository string `json:"repository"`
 
@@ -1849,14 +2204,23 @@ type ProjectCreate struct {
 		// Environment The GitHub environment that the job must use. Defaults to any.
 		Environment *string `json:"environment,omitempty"`
 
+		// Event The event that started the workflow, for example push. Defaults to any but pull_request_target and workflow_run, which pull requests from forks can start.
+		Event *string `json:"event,omitempty"`
+
 		// Ref The git ref that the workflow must run on, for example refs/heads/main, or a prefix such as refs/pull/*. Defaults to any branch or tag, but no pull request.
 		Ref *string `json:"ref,omitempty"`
 
 		// Repository The workflow's repository, owner/name.
 		Repository string `json:"repository"`
 
+		// RepositoryId The number of the repository, as gh api repos/OWNER/NAME --jq .id prints it. Defaults to the one that the first workflow of that name had.
+		RepositoryId *string `json:"repository_id,omitempty"`
+
 		// Scopes The permissions of such a workflow in this project.
 		Scopes []ProjectCreateOidcScopes `json:"scopes"`
+
+		// Workflow The file of the workflow in .github/workflows of the repository, for example deploy.yml. Defaults to any.
+		Workflow *string `json:"workflow,omitempty"`
 	} `json:"oidc,omitempty"`
 
 	// Plan The plan, which sets the requests per minute and the concurrent runs, such as free, pro or enterprise. Defaults to free.
@@ -1947,6 +2311,9 @@ type ProjectCreate struct {
 
 		// Timeout The timeout of a run, counted from its start, for example 30m. A Run and the configuration file take precedence. Defaults to 1h; limited by the installation's maximum.
 		Timeout *string `json:"timeout,omitempty"`
+
+		// Warm How many pods of the active deployment wait for a run, started and with the entrypoint imported. A new run takes one of them. Defaults to 0; limited by the plan's concurrent runs and by the installation.
+		Warm *int `json:"warm,omitempty"`
 	} `json:"run,omitempty"`
 
 	// Schedules Times at which runs of the active Deployment start automatically, with the semantics of a Kubernetes CronJob.
@@ -1962,6 +2329,9 @@ type ProjectCreate struct {
 
 		// Input The input of each run, a JSON object. Defaults to {}.
 		Input *map[string]interface{} `json:"input,omitempty"`
+
+		// Labels Labels of each run, with the rules of Kubernetes.
+		Labels *map[string]string `json:"labels,omitempty"`
 
 		// Name The name of the schedule, unique in the project; names of its Runs contain it.
 		Name string `json:"name"`
@@ -2012,6 +2382,18 @@ type ProjectCreate struct {
 
 			// Url The URL of the repository, https://, http:// or ssh://.
 			Url string `json:"url"`
+
+			// Verify Builds only commits that a key of a Secret signed; others fail as VerificationFailed, as do uploads.
+			Verify *struct {
+				// Mode What is verified. HEAD, the default, is the commit that is built.
+				Mode *ProjectCreateSourceGitVerifyMode `json:"mode,omitempty"`
+
+				// SecretRef A Secret in the same namespace with allowed_signers (ssh) or openpgp.asc (armored public keys), or both.
+				SecretRef struct {
+					// Name The name of the Secret.
+					Name string `json:"name"`
+				} `json:"secret_ref"`
+			} `json:"verify,omitempty"`
 		} `json:"git,omitempty"`
 	} `json:"source,omitempty"`
 
@@ -2024,6 +2406,9 @@ type ProjectCreate struct {
 		} `json:"secret_ref"`
 	} `json:"webhook,omitempty"`
 }
+
+// ProjectCreateCommitStatusProvider The git host; gitea stands for Forgejo too. The installation sets its address.
+type ProjectCreateCommitStatusProvider string
 
 // ProjectCreateNotificationsEvents defines model for ProjectCreate.Notifications.Events.
 type ProjectCreateNotificationsEvents string
@@ -2040,8 +2425,47 @@ type ProjectCreatePodTolerationsOperator string
 // ProjectCreateSchedulesConcurrencyPolicy What happens at a time while the schedule's previous run has not ended - Allow starts another one, Forbid starts it once the previous one has ended, Replace cancels the previous one. Defaults to Allow.
 type ProjectCreateSchedulesConcurrencyPolicy string
 
+// ProjectCreateSourceGitVerifyMode What is verified. HEAD, the default, is the commit that is built.
+type ProjectCreateSourceGitVerifyMode string
+
 // ProjectName A project's name: lower-case letters, digits and hyphens, for example research-crew.
 type ProjectName = string
+
+// ProjectUsage defines model for ProjectUsage.
+type ProjectUsage struct {
+	// ArtifactBytes Bytes of the artifacts of runs.
+	ArtifactBytes int `json:"artifact_bytes"`
+
+	// BuildSeconds Total build time of images in seconds, without queueing.
+	BuildSeconds float64 `json:"build_seconds"`
+
+	// CompletionTokens Completion tokens of models, as reported by crews.
+	CompletionTokens int `json:"completion_tokens"`
+
+	// Cost The cost by the prices of the installation; null without prices.
+	Cost *float64 `json:"cost"`
+
+	// Currency The currency of `cost`; null without prices.
+	Currency *string `json:"currency"`
+
+	// From The first day, in UTC.
+	From openapi_types.Date `json:"from"`
+
+	// Project A project's name: lower-case letters, digits and hyphens, for example research-crew.
+	Project ProjectName `json:"project"`
+
+	// PromptTokens Prompt tokens of models, as reported by crews.
+	PromptTokens int `json:"prompt_tokens"`
+
+	// RunSeconds Total run time of crews, in seconds.
+	RunSeconds float64 `json:"run_seconds"`
+
+	// Runs Finished runs.
+	Runs int `json:"runs"`
+
+	// To The last day, in UTC, inclusive.
+	To openapi_types.Date `json:"to"`
+}
 
 // Ready defines model for Ready.
 type Ready struct {
@@ -2066,14 +2490,17 @@ type Run struct {
 	// CreatedAt When it was created.
 	CreatedAt time.Time `json:"created_at"`
 
-	// CreatedBy Who created it through the API: `key:<id>`, `kubernetes:<user>`, `workflow:<repository>:…`; null for kubectl, the controller and earlier versions.
+	// CreatedBy Who created it through the API: `key:<id>`, `kubernetes:<user>`, `user:<name>`, `workflow:…`; null for kubectl, the controller and earlier versions.
 	CreatedBy *string `json:"created_by"`
 
 	// DeploymentId The deployment of the run; null while unknown.
 	DeploymentId *DeploymentId `json:"deployment_id"`
 
 	// DurationMs Run time of the crew in milliseconds; null before it finishes.
-	DurationMs *int      `json:"duration_ms"`
+	DurationMs *int `json:"duration_ms"`
+
+	// Entrypoint What was requested instead of the deployment's entrypoint, or null.
+	Entrypoint *string   `json:"entrypoint"`
 	Error      *RunError `json:"error,omitempty"`
 
 	// EventsUrl The URL of its event stream.
@@ -2088,6 +2515,9 @@ type Run struct {
 	// InputRequests The questions that the crew waits to have answered; only while there are any.
 	InputRequests *[]InputRequest `json:"input_requests,omitempty"`
 
+	// Labels Its labels; crewyard.dev/schedule names the schedule that started it.
+	Labels map[string]string `json:"labels"`
+
 	// Output The return value of the crew; only for a succeeded run.
 	Output *json.RawMessage `json:"output,omitempty"`
 
@@ -2097,12 +2527,21 @@ type Run struct {
 	// QueuePosition How many slots must become free until it starts; only while it waits.
 	QueuePosition *int `json:"queue_position,omitempty"`
 
+	// RerunOf The run that it repeats, or null.
+	RerunOf *RunId `json:"rerun_of"`
+
+	// Smoke Whether it is the smoke run of its deployment; absent for other runs.
+	Smoke *bool `json:"smoke,omitempty"`
+
 	// StartedAt When the crew started; null before.
 	StartedAt *time.Time `json:"started_at"`
 
 	// Status Its status.
-	Status  RunStatus `json:"status"`
-	Waiting *Waiting  `json:"waiting,omitempty"`
+	Status RunStatus `json:"status"`
+
+	// Timeout The requested timeout, such as 30m, or null.
+	Timeout *string  `json:"timeout"`
+	Waiting *Waiting `json:"waiting,omitempty"`
 }
 
 // RunStatus Its status.
@@ -2125,6 +2564,9 @@ type RunCreate struct {
 	// Input The inputs of the crew.
 	Input *map[string]interface{} `json:"input,omitempty"`
 
+	// Labels Labels by name, at most 16, with the rules of Kubernetes; lists filter by them.
+	Labels *map[string]string `json:"labels,omitempty"`
+
 	// Timeout A duration in hours, minutes and seconds, for example 90s, 30m or 1h30m.
 	Timeout *string `json:"timeout,omitempty"`
 }
@@ -2140,14 +2582,17 @@ type RunCreated struct {
 	// CreatedAt When it was created.
 	CreatedAt time.Time `json:"created_at"`
 
-	// CreatedBy Who created it through the API: `key:<id>`, `kubernetes:<user>`, `workflow:<repository>:…`; null for kubectl, the controller and earlier versions.
+	// CreatedBy Who created it through the API: `key:<id>`, `kubernetes:<user>`, `user:<name>`, `workflow:…`; null for kubectl, the controller and earlier versions.
 	CreatedBy *string `json:"created_by,omitempty"`
 
 	// DeploymentId The deployment of the run; null while unknown.
 	DeploymentId *DeploymentId `json:"deployment_id"`
 
 	// DurationMs Run time of the crew in milliseconds; null before it finishes.
-	DurationMs *int      `json:"duration_ms,omitempty"`
+	DurationMs *int `json:"duration_ms,omitempty"`
+
+	// Entrypoint What was requested instead of the deployment's entrypoint, or null.
+	Entrypoint *string   `json:"entrypoint,omitempty"`
 	Error      *RunError `json:"error,omitempty"`
 
 	// EventsUrl The URL of its event stream.
@@ -2159,6 +2604,9 @@ type RunCreated struct {
 	// Input The input of the crew.
 	Input map[string]interface{} `json:"input"`
 
+	// Labels Its labels; crewyard.dev/schedule names the schedule that started it.
+	Labels map[string]string `json:"labels"`
+
 	// Output The return value of the crew; only for a succeeded run.
 	Output *json.RawMessage `json:"output,omitempty"`
 
@@ -2168,12 +2616,18 @@ type RunCreated struct {
 	// QueuePosition How many slots must become free until it starts; only while it waits.
 	QueuePosition *int `json:"queue_position,omitempty"`
 
+	// RerunOf The run that it repeats, or null.
+	RerunOf *RunId `json:"rerun_of,omitempty"`
+
 	// StartedAt When the crew started; null before.
 	StartedAt *time.Time `json:"started_at,omitempty"`
 
 	// Status Its status.
-	Status  RunCreatedStatus `json:"status"`
-	Waiting *Waiting         `json:"waiting,omitempty"`
+	Status RunCreatedStatus `json:"status"`
+
+	// Timeout The requested timeout, such as 30m, or null.
+	Timeout *string  `json:"timeout,omitempty"`
+	Waiting *Waiting `json:"waiting,omitempty"`
 }
 
 // RunCreatedStatus Its status.
@@ -2211,8 +2665,14 @@ type RunItem struct {
 	// Id The id of a run, such as run_ab12.
 	Id RunId `json:"id"`
 
+	// Labels Its labels; crewyard.dev/schedule names the schedule that started it.
+	Labels map[string]string `json:"labels"`
+
 	// Project The name of the project; empty if the deployment is unknown.
 	Project string `json:"project"`
+
+	// Smoke Whether it is the smoke run of its deployment; absent for other runs.
+	Smoke *bool `json:"smoke,omitempty"`
 
 	// Status Its status.
 	Status RunItemStatus `json:"status"`
@@ -2220,6 +2680,15 @@ type RunItem struct {
 
 // RunItemStatus Its status.
 type RunItemStatus string
+
+// RunRerun defines model for RunRerun.
+type RunRerun struct {
+	// Deployment Another deployment's id, or a project's name for its active one.
+	Deployment *string `json:"deployment,omitempty"`
+
+	// Input The inputs of the crew, instead of those of the run.
+	Input *map[string]interface{} `json:"input,omitempty"`
+}
 
 // Schedule defines model for Schedule.
 type Schedule struct {
@@ -2234,6 +2703,9 @@ type Schedule struct {
 
 	// Input The input of each run, a JSON object. Defaults to {}.
 	Input *map[string]interface{} `json:"input"`
+
+	// Labels Labels of each run, with the rules of Kubernetes.
+	Labels *map[string]string `json:"labels"`
 
 	// LastRunId The id of that run; null before the first.
 	LastRunId *RunId `json:"last_run_id"`
@@ -2276,6 +2748,9 @@ type ScheduleSpec struct {
 
 	// Input The input of each run, a JSON object. Defaults to {}.
 	Input *map[string]interface{} `json:"input,omitempty"`
+
+	// Labels Labels of each run, with the rules of Kubernetes.
+	Labels *map[string]string `json:"labels,omitempty"`
 
 	// StartingDeadline How late a run may start, for example 5m; after that its time is missed. Without it, the newest missed run starts as soon as possible.
 	StartingDeadline *string `json:"starting_deadline,omitempty"`
@@ -2328,6 +2803,9 @@ type UploadCreate struct {
 
 // Usage defines model for Usage.
 type Usage struct {
+	// Budget The project's budget for this month, for all `from` and `to`; null without one.
+	Budget *BudgetUse `json:"budget"`
+
 	// Currency The currency of `cost`; null without prices.
 	Currency *string `json:"currency"`
 
@@ -2339,6 +2817,30 @@ type Usage struct {
 
 	// Limits The project's limits, by its plan and the installation.
 	Limits []LimitUse `json:"limits"`
+
+	// Prices The prices of the installation that are set, `CREWYARD_PRICES`; null without.
+	Prices *struct {
+		// Currency The currency.
+		Currency string `json:"currency"`
+
+		// PerArtifactGib The price `per_artifact_gib`.
+		PerArtifactGib *float64 `json:"per_artifact_gib,omitempty"`
+
+		// PerBuildHour The price `per_build_hour`.
+		PerBuildHour *float64 `json:"per_build_hour,omitempty"`
+
+		// PerMillionCompletionTokens The price `per_million_completion_tokens`.
+		PerMillionCompletionTokens *float64 `json:"per_million_completion_tokens,omitempty"`
+
+		// PerMillionPromptTokens The price `per_million_prompt_tokens`.
+		PerMillionPromptTokens *float64 `json:"per_million_prompt_tokens,omitempty"`
+
+		// PerRun The price `per_run`.
+		PerRun *float64 `json:"per_run,omitempty"`
+
+		// PerRunHour The price `per_run_hour`.
+		PerRunHour *float64 `json:"per_run_hour,omitempty"`
+	} `json:"prices"`
 
 	// Project A project's name: lower-case letters, digits and hyphens, for example research-crew.
 	Project ProjectName `json:"project"`
@@ -2430,6 +2932,30 @@ type Waiting struct {
 
 	// Since When it began to wait for this; null while unknown.
 	Since *time.Time `json:"since"`
+}
+
+// Whoami defines model for Whoami.
+type Whoami struct {
+	// ExpiresAt When the key or token expires; null if never.
+	ExpiresAt *time.Time `json:"expires_at"`
+
+	// Principal Who it is, as in the audit log.
+	Principal string `json:"principal"`
+
+	// Projects The single projects with their scopes.
+	Projects []WhoamiProject `json:"projects"`
+
+	// Scopes The scopes in all projects; null for a caller of single projects.
+	Scopes *[]string `json:"scopes"`
+}
+
+// WhoamiProject defines model for WhoamiProject.
+type WhoamiProject struct {
+	// Project A project's name: lower-case letters, digits and hyphens, for example research-crew.
+	Project ProjectName `json:"project"`
+
+	// Scopes The scopes in this project.
+	Scopes []string `json:"scopes"`
 }
 
 // ListApiKeysParams defines parameters for ListApiKeys.
@@ -2541,8 +3067,19 @@ type ListRunsParams struct {
 	Project *ProjectName `form:"project,omitempty" json:"project,omitempty"`
 
 	// Deployment A deployment's id.
-	Deployment *DeploymentId         `form:"deployment,omitempty" json:"deployment,omitempty"`
-	Status     *ListRunsParamsStatus `form:"status,omitempty" json:"status,omitempty"`
+	Deployment *DeploymentId `form:"deployment,omitempty" json:"deployment,omitempty"`
+
+	// Status A status, or several with commas, such as pending,running.
+	Status *string `form:"status,omitempty" json:"status,omitempty"`
+
+	// Label Only runs with this label, such as team=tides; several with commas, at most 4.
+	Label *string `form:"label,omitempty" json:"label,omitempty"`
+
+	// CreatedAfter Only runs created at this time or later.
+	CreatedAfter *time.Time `form:"created_after,omitempty" json:"created_after,omitempty"`
+
+	// CreatedBefore Only runs created before this time.
+	CreatedBefore *time.Time `form:"created_before,omitempty" json:"created_before,omitempty"`
 
 	// Page Page number.
 	Page *int `form:"page,omitempty" json:"page,omitempty"`
@@ -2550,9 +3087,6 @@ type ListRunsParams struct {
 	// PerPage Items per page.
 	PerPage *int `form:"per_page,omitempty" json:"per_page,omitempty"`
 }
-
-// ListRunsParamsStatus defines parameters for ListRuns.
-type ListRunsParamsStatus string
 
 // StartRunParams defines parameters for StartRun.
 type StartRunParams struct {
@@ -2599,6 +3133,30 @@ type ListEventsParams struct {
 	PerPage *int `form:"per_page,omitempty" json:"per_page,omitempty"`
 }
 
+// RunAgainParams defines parameters for RunAgain.
+type RunAgainParams struct {
+	// IdempotencyKey A repeated key returns the first response again for 24 hours, or 409 if the body differs.
+	IdempotencyKey *string `json:"Idempotency-Key,omitempty"`
+
+	// Prefer `wait=SECONDS` (RFC 7240, at most 60): respond once the run has ended, with its outcome; else after these seconds as it is then.
+	Prefer *string `json:"Prefer,omitempty"`
+}
+
+// ListUsageProjectsParams defines parameters for ListUsageProjects.
+type ListUsageProjectsParams struct {
+	// From The first day; 29 days before `to` if omitted.
+	From *openapi_types.Date `form:"from,omitempty" json:"from,omitempty"`
+
+	// To The last day; today (UTC) if omitted.
+	To *openapi_types.Date `form:"to,omitempty" json:"to,omitempty"`
+
+	// Page Page number.
+	Page *int `form:"page,omitempty" json:"page,omitempty"`
+
+	// PerPage Items per page.
+	PerPage *int `form:"per_page,omitempty" json:"per_page,omitempty"`
+}
+
 // CreateApiKeyJSONRequestBody defines body for CreateApiKey for application/json ContentType.
 type CreateApiKeyJSONRequestBody = KeyCreate
 
@@ -2625,6 +3183,9 @@ type StartRunJSONRequestBody = RunCreate
 
 // AnswerQuestionRunJSONRequestBody defines body for AnswerQuestionRun for application/json ContentType.
 type AnswerQuestionRunJSONRequestBody = InputAnswer
+
+// RunAgainJSONRequestBody defines body for RunAgain for application/json ContentType.
+type RunAgainJSONRequestBody = RunRerun
 
 // AnnounceUploadJSONRequestBody defines body for AnnounceUpload for application/json ContentType.
 type AnnounceUploadJSONRequestBody = UploadCreate
@@ -2762,6 +3323,8 @@ type ClientInterface interface {
 	//
 	// Create a deployment and wait briefly for its first status.
 	//
+	// A preview needs the scope preview, any other one deploy.
+	//
 	// Takes any type of body and a specified content type.
 	//
 	// Corresponds with POST /v1/deployments (the `CreateDeployment` operationId).
@@ -2771,10 +3334,19 @@ type ClientInterface interface {
 	//
 	// Create a deployment and wait briefly for its first status.
 	//
+	// A preview needs the scope preview, any other one deploy.
+	//
 	// Takes a body of the `application/json` content type.
 	//
 	// Corresponds with POST /v1/deployments (the `CreateDeployment` operationId).
 	CreateDeployment(ctx context.Context, params *CreateDeploymentParams, body CreateDeploymentJSONRequestBody, reqEditors ...RequestEditorFn) (*http.Response, error)
+
+	// EraseDeployment Erase a deployment
+	//
+	// Erase a deployment with its image. 409 while it is being built, active or needed by runs.
+	//
+	// Corresponds with DELETE /v1/deployments/{id} (the `EraseDeployment` operationId).
+	EraseDeployment(ctx context.Context, id DeploymentId, reqEditors ...RequestEditorFn) (*http.Response, error)
 
 	// GetDeployment Get a deployment
 	//
@@ -2790,6 +3362,13 @@ type ClientInterface interface {
 	// Corresponds with POST /v1/deployments/{id}/cancel (the `CancelDeploymentSBuild` operationId).
 	CancelDeploymentSBuild(ctx context.Context, id DeploymentId, reqEditors ...RequestEditorFn) (*http.Response, error)
 
+	// GetSchemaDeploymentSInput Get the schema of a deployment's input
+	//
+	// Get the JSON Schema of the input of a deployment's entrypoint.
+	//
+	// Corresponds with GET /v1/deployments/{id}/inputs (the `GetSchemaDeploymentSInput` operationId).
+	GetSchemaDeploymentSInput(ctx context.Context, id DeploymentId, reqEditors ...RequestEditorFn) (*http.Response, error)
+
 	// ReadBuildLog Read or follow a build log
 	//
 	// Return the log so far as text, or stream it from the start to the end of the build.
@@ -2803,6 +3382,15 @@ type ClientInterface interface {
 	//
 	// Corresponds with POST /v1/deployments/{id}/rollback (the `RollBack` operationId).
 	RollBack(ctx context.Context, id DeploymentId, reqEditors ...RequestEditorFn) (*http.Response, error)
+
+	// GetInstallation Get the installation
+	//
+	// Return whether the parts of the installation work, and what waits and runs in all projects.
+	//
+	// For callers who are admin of all projects.
+	//
+	// Corresponds with GET /v1/installation (the `GetInstallation` operationId).
+	GetInstallation(ctx context.Context, reqEditors ...RequestEditorFn) (*http.Response, error)
 
 	// ListProjects List projects
 	//
@@ -2961,14 +3549,17 @@ type ClientInterface interface {
 	//
 	// Return the usage of a project's runs and builds by the UTC day they ended, as JSON or CSV (Accept).
 	//
-	// The JSON also has the project's limits, and how much of each it uses now.
+	// The JSON also has the project's limits and its budget, and how much of each it uses now.
 	//
 	// Corresponds with GET /v1/projects/{name}/usage (the `GetUsage` operationId).
 	GetUsage(ctx context.Context, name ProjectName, params *GetUsageParams, reqEditors ...RequestEditorFn) (*http.Response, error)
 
 	// ListRuns List runs
 	//
-	// List runs, filtered by project, deployment and status.
+	// List runs, filtered by project, deployment, status, label and time of creation.
+	//
+	// With `label`, `created_after` or `created_before`, the newest creation comes first, and about 1,000 runs
+	// are counted; with `total_capped` at least `total` match.
 	//
 	// Corresponds with GET /v1/runs (the `ListRuns` operationId).
 	ListRuns(ctx context.Context, params *ListRunsParams, reqEditors ...RequestEditorFn) (*http.Response, error)
@@ -2990,6 +3581,13 @@ type ClientInterface interface {
 	//
 	// Corresponds with POST /v1/runs (the `StartRun` operationId).
 	StartRun(ctx context.Context, params *StartRunParams, body StartRunJSONRequestBody, reqEditors ...RequestEditorFn) (*http.Response, error)
+
+	// EraseRun Erase a run
+	//
+	// Erase an ended run: its object, record, events and artifacts. 409 while it has not ended.
+	//
+	// Corresponds with DELETE /v1/runs/{id} (the `EraseRun` operationId).
+	EraseRun(ctx context.Context, id RunId, reqEditors ...RequestEditorFn) (*http.Response, error)
 
 	// GetRun Get a run
 	//
@@ -3051,6 +3649,28 @@ type ClientInterface interface {
 	// Corresponds with GET /v1/runs/{id}/logs (the `ReadRunLog` operationId).
 	ReadRunLog(ctx context.Context, id RunId, reqEditors ...RequestEditorFn) (*http.Response, error)
 
+	// RunAgainWithBody Run again
+	//
+	// Start a run like an earlier one: with its input, entrypoint, config, context, timeout and labels.
+	//
+	// `input` and `deployment` replace those of the earlier run; without them it is the same deployment.
+	//
+	// Takes any type of body and a specified content type.
+	//
+	// Corresponds with POST /v1/runs/{id}/rerun (the `RunAgain` operationId).
+	RunAgainWithBody(ctx context.Context, id RunId, params *RunAgainParams, contentType string, body io.Reader, reqEditors ...RequestEditorFn) (*http.Response, error)
+
+	// RunAgain Run again
+	//
+	// Start a run like an earlier one: with its input, entrypoint, config, context, timeout and labels.
+	//
+	// `input` and `deployment` replace those of the earlier run; without them it is the same deployment.
+	//
+	// Takes a body of the `application/json` content type.
+	//
+	// Corresponds with POST /v1/runs/{id}/rerun (the `RunAgain` operationId).
+	RunAgain(ctx context.Context, id RunId, params *RunAgainParams, body RunAgainJSONRequestBody, reqEditors ...RequestEditorFn) (*http.Response, error)
+
 	// AnnounceUploadWithBody Announce an upload
 	//
 	// Create an upload and return its signed URL.
@@ -3068,6 +3688,20 @@ type ClientInterface interface {
 	//
 	// Corresponds with POST /v1/uploads (the `AnnounceUpload` operationId).
 	AnnounceUpload(ctx context.Context, body AnnounceUploadJSONRequestBody, reqEditors ...RequestEditorFn) (*http.Response, error)
+
+	// ListUsageProjects List the usage of projects
+	//
+	// List the projects, the newest first, with their usage in a range of UTC days.
+	//
+	// Corresponds with GET /v1/usage (the `ListUsageProjects` operationId).
+	ListUsageProjects(ctx context.Context, params *ListUsageProjectsParams, reqEditors ...RequestEditorFn) (*http.Response, error)
+
+	// GetCaller Get the caller
+	//
+	// Return who the caller is, and its scopes in all projects and in single ones.
+	//
+	// Corresponds with GET /v1/whoami (the `GetCaller` operationId).
+	GetCaller(ctx context.Context, reqEditors ...RequestEditorFn) (*http.Response, error)
 }
 
 // ListApiKeys List API keys
@@ -3199,6 +3833,8 @@ func (c *Client) ListDeployments(ctx context.Context, params *ListDeploymentsPar
 //
 // Create a deployment and wait briefly for its first status.
 //
+// A preview needs the scope preview, any other one deploy.
+//
 // Takes any type of body and a specified content type.
 //
 // Corresponds with POST /v1/deployments (the `CreateDeployment` operationId).
@@ -3218,11 +3854,30 @@ func (c *Client) CreateDeploymentWithBody(ctx context.Context, params *CreateDep
 //
 // Create a deployment and wait briefly for its first status.
 //
+// A preview needs the scope preview, any other one deploy.
+//
 // Takes a body of the `application/json` content type.
 //
 // Corresponds with POST /v1/deployments (the `CreateDeployment` operationId).
 func (c *Client) CreateDeployment(ctx context.Context, params *CreateDeploymentParams, body CreateDeploymentJSONRequestBody, reqEditors ...RequestEditorFn) (*http.Response, error) {
 	req, err := NewCreateDeploymentRequest(c.Server, params, body)
+	if err != nil {
+		return nil, err
+	}
+	req = req.WithContext(ctx)
+	if err := c.applyEditors(ctx, req, reqEditors); err != nil {
+		return nil, err
+	}
+	return c.Client.Do(req)
+}
+
+// EraseDeployment Erase a deployment
+//
+// Erase a deployment with its image. 409 while it is being built, active or needed by runs.
+//
+// Corresponds with DELETE /v1/deployments/{id} (the `EraseDeployment` operationId).
+func (c *Client) EraseDeployment(ctx context.Context, id DeploymentId, reqEditors ...RequestEditorFn) (*http.Response, error) {
+	req, err := NewEraseDeploymentRequest(c.Server, id)
 	if err != nil {
 		return nil, err
 	}
@@ -3267,6 +3922,23 @@ func (c *Client) CancelDeploymentSBuild(ctx context.Context, id DeploymentId, re
 	return c.Client.Do(req)
 }
 
+// GetSchemaDeploymentSInput Get the schema of a deployment's input
+//
+// Get the JSON Schema of the input of a deployment's entrypoint.
+//
+// Corresponds with GET /v1/deployments/{id}/inputs (the `GetSchemaDeploymentSInput` operationId).
+func (c *Client) GetSchemaDeploymentSInput(ctx context.Context, id DeploymentId, reqEditors ...RequestEditorFn) (*http.Response, error) {
+	req, err := NewGetSchemaDeploymentSInputRequest(c.Server, id)
+	if err != nil {
+		return nil, err
+	}
+	req = req.WithContext(ctx)
+	if err := c.applyEditors(ctx, req, reqEditors); err != nil {
+		return nil, err
+	}
+	return c.Client.Do(req)
+}
+
 // ReadBuildLog Read or follow a build log
 //
 // Return the log so far as text, or stream it from the start to the end of the build.
@@ -3291,6 +3963,25 @@ func (c *Client) ReadBuildLog(ctx context.Context, id DeploymentId, reqEditors .
 // Corresponds with POST /v1/deployments/{id}/rollback (the `RollBack` operationId).
 func (c *Client) RollBack(ctx context.Context, id DeploymentId, reqEditors ...RequestEditorFn) (*http.Response, error) {
 	req, err := NewRollBackRequest(c.Server, id)
+	if err != nil {
+		return nil, err
+	}
+	req = req.WithContext(ctx)
+	if err := c.applyEditors(ctx, req, reqEditors); err != nil {
+		return nil, err
+	}
+	return c.Client.Do(req)
+}
+
+// GetInstallation Get the installation
+//
+// Return whether the parts of the installation work, and what waits and runs in all projects.
+//
+// For callers who are admin of all projects.
+//
+// Corresponds with GET /v1/installation (the `GetInstallation` operationId).
+func (c *Client) GetInstallation(ctx context.Context, reqEditors ...RequestEditorFn) (*http.Response, error) {
+	req, err := NewGetInstallationRequest(c.Server)
 	if err != nil {
 		return nil, err
 	}
@@ -3648,7 +4339,7 @@ func (c *Client) SetSchedule(ctx context.Context, name ProjectName, schedule str
 //
 // Return the usage of a project's runs and builds by the UTC day they ended, as JSON or CSV (Accept).
 //
-// The JSON also has the project's limits, and how much of each it uses now.
+// The JSON also has the project's limits and its budget, and how much of each it uses now.
 //
 // Corresponds with GET /v1/projects/{name}/usage (the `GetUsage` operationId).
 func (c *Client) GetUsage(ctx context.Context, name ProjectName, params *GetUsageParams, reqEditors ...RequestEditorFn) (*http.Response, error) {
@@ -3665,7 +4356,10 @@ func (c *Client) GetUsage(ctx context.Context, name ProjectName, params *GetUsag
 
 // ListRuns List runs
 //
-// List runs, filtered by project, deployment and status.
+// List runs, filtered by project, deployment, status, label and time of creation.
+//
+// With `label`, `created_after` or `created_before`, the newest creation comes first, and about 1,000 runs
+// are counted; with `total_capped` at least `total` match.
 //
 // Corresponds with GET /v1/runs (the `ListRuns` operationId).
 func (c *Client) ListRuns(ctx context.Context, params *ListRunsParams, reqEditors ...RequestEditorFn) (*http.Response, error) {
@@ -3708,6 +4402,23 @@ func (c *Client) StartRunWithBody(ctx context.Context, params *StartRunParams, c
 // Corresponds with POST /v1/runs (the `StartRun` operationId).
 func (c *Client) StartRun(ctx context.Context, params *StartRunParams, body StartRunJSONRequestBody, reqEditors ...RequestEditorFn) (*http.Response, error) {
 	req, err := NewStartRunRequest(c.Server, params, body)
+	if err != nil {
+		return nil, err
+	}
+	req = req.WithContext(ctx)
+	if err := c.applyEditors(ctx, req, reqEditors); err != nil {
+		return nil, err
+	}
+	return c.Client.Do(req)
+}
+
+// EraseRun Erase a run
+//
+// Erase an ended run: its object, record, events and artifacts. 409 while it has not ended.
+//
+// Corresponds with DELETE /v1/runs/{id} (the `EraseRun` operationId).
+func (c *Client) EraseRun(ctx context.Context, id RunId, reqEditors ...RequestEditorFn) (*http.Response, error) {
+	req, err := NewEraseRunRequest(c.Server, id)
 	if err != nil {
 		return nil, err
 	}
@@ -3858,6 +4569,48 @@ func (c *Client) ReadRunLog(ctx context.Context, id RunId, reqEditors ...Request
 	return c.Client.Do(req)
 }
 
+// RunAgainWithBody Run again
+//
+// Start a run like an earlier one: with its input, entrypoint, config, context, timeout and labels.
+//
+// `input` and `deployment` replace those of the earlier run; without them it is the same deployment.
+//
+// Takes any type of body and a specified content type.
+//
+// Corresponds with POST /v1/runs/{id}/rerun (the `RunAgain` operationId).
+func (c *Client) RunAgainWithBody(ctx context.Context, id RunId, params *RunAgainParams, contentType string, body io.Reader, reqEditors ...RequestEditorFn) (*http.Response, error) {
+	req, err := NewRunAgainRequestWithBody(c.Server, id, params, contentType, body)
+	if err != nil {
+		return nil, err
+	}
+	req = req.WithContext(ctx)
+	if err := c.applyEditors(ctx, req, reqEditors); err != nil {
+		return nil, err
+	}
+	return c.Client.Do(req)
+}
+
+// RunAgain Run again
+//
+// Start a run like an earlier one: with its input, entrypoint, config, context, timeout and labels.
+//
+// `input` and `deployment` replace those of the earlier run; without them it is the same deployment.
+//
+// Takes a body of the `application/json` content type.
+//
+// Corresponds with POST /v1/runs/{id}/rerun (the `RunAgain` operationId).
+func (c *Client) RunAgain(ctx context.Context, id RunId, params *RunAgainParams, body RunAgainJSONRequestBody, reqEditors ...RequestEditorFn) (*http.Response, error) {
+	req, err := NewRunAgainRequest(c.Server, id, params, body)
+	if err != nil {
+		return nil, err
+	}
+	req = req.WithContext(ctx)
+	if err := c.applyEditors(ctx, req, reqEditors); err != nil {
+		return nil, err
+	}
+	return c.Client.Do(req)
+}
+
 // AnnounceUploadWithBody Announce an upload
 //
 // Create an upload and return its signed URL.
@@ -3886,6 +4639,40 @@ func (c *Client) AnnounceUploadWithBody(ctx context.Context, contentType string,
 // Corresponds with POST /v1/uploads (the `AnnounceUpload` operationId).
 func (c *Client) AnnounceUpload(ctx context.Context, body AnnounceUploadJSONRequestBody, reqEditors ...RequestEditorFn) (*http.Response, error) {
 	req, err := NewAnnounceUploadRequest(c.Server, body)
+	if err != nil {
+		return nil, err
+	}
+	req = req.WithContext(ctx)
+	if err := c.applyEditors(ctx, req, reqEditors); err != nil {
+		return nil, err
+	}
+	return c.Client.Do(req)
+}
+
+// ListUsageProjects List the usage of projects
+//
+// List the projects, the newest first, with their usage in a range of UTC days.
+//
+// Corresponds with GET /v1/usage (the `ListUsageProjects` operationId).
+func (c *Client) ListUsageProjects(ctx context.Context, params *ListUsageProjectsParams, reqEditors ...RequestEditorFn) (*http.Response, error) {
+	req, err := NewListUsageProjectsRequest(c.Server, params)
+	if err != nil {
+		return nil, err
+	}
+	req = req.WithContext(ctx)
+	if err := c.applyEditors(ctx, req, reqEditors); err != nil {
+		return nil, err
+	}
+	return c.Client.Do(req)
+}
+
+// GetCaller Get the caller
+//
+// Return who the caller is, and its scopes in all projects and in single ones.
+//
+// Corresponds with GET /v1/whoami (the `GetCaller` operationId).
+func (c *Client) GetCaller(ctx context.Context, reqEditors ...RequestEditorFn) (*http.Response, error) {
+	req, err := NewGetCallerRequest(c.Server)
 	if err != nil {
 		return nil, err
 	}
@@ -4325,6 +5112,40 @@ func NewCreateDeploymentRequestWithBody(server string, params *CreateDeploymentP
 	return req, nil
 }
 
+// NewEraseDeploymentRequest constructs an http.Request for the EraseDeployment method
+func NewEraseDeploymentRequest(server string, id DeploymentId) (*http.Request, error) {
+	var err error
+
+	var pathParam0 string
+
+	pathParam0, err = runtime.StyleParamWithOptions("simple", false, "id", id, runtime.StyleParamOptions{ParamLocation: runtime.ParamLocationPath, Type: "string", Format: ""})
+	if err != nil {
+		return nil, err
+	}
+
+	serverURL, err := url.Parse(server)
+	if err != nil {
+		return nil, err
+	}
+
+	operationPath := fmt.Sprintf("/v1/deployments/%s", pathParam0)
+	if operationPath[0] == '/' {
+		operationPath = "." + operationPath
+	}
+
+	queryURL, err := serverURL.Parse(operationPath)
+	if err != nil {
+		return nil, err
+	}
+
+	req, err := http.NewRequest(http.MethodDelete, queryURL.String(), nil)
+	if err != nil {
+		return nil, err
+	}
+
+	return req, nil
+}
+
 // NewGetDeploymentRequest constructs an http.Request for the GetDeployment method
 func NewGetDeploymentRequest(server string, id DeploymentId, params *GetDeploymentParams) (*http.Request, error) {
 	var err error
@@ -4420,6 +5241,40 @@ func NewCancelDeploymentSBuildRequest(server string, id DeploymentId) (*http.Req
 	return req, nil
 }
 
+// NewGetSchemaDeploymentSInputRequest constructs an http.Request for the GetSchemaDeploymentSInput method
+func NewGetSchemaDeploymentSInputRequest(server string, id DeploymentId) (*http.Request, error) {
+	var err error
+
+	var pathParam0 string
+
+	pathParam0, err = runtime.StyleParamWithOptions("simple", false, "id", id, runtime.StyleParamOptions{ParamLocation: runtime.ParamLocationPath, Type: "string", Format: ""})
+	if err != nil {
+		return nil, err
+	}
+
+	serverURL, err := url.Parse(server)
+	if err != nil {
+		return nil, err
+	}
+
+	operationPath := fmt.Sprintf("/v1/deployments/%s/inputs", pathParam0)
+	if operationPath[0] == '/' {
+		operationPath = "." + operationPath
+	}
+
+	queryURL, err := serverURL.Parse(operationPath)
+	if err != nil {
+		return nil, err
+	}
+
+	req, err := http.NewRequest(http.MethodGet, queryURL.String(), nil)
+	if err != nil {
+		return nil, err
+	}
+
+	return req, nil
+}
+
 // NewReadBuildLogRequest constructs an http.Request for the ReadBuildLog method
 func NewReadBuildLogRequest(server string, id DeploymentId) (*http.Request, error) {
 	var err error
@@ -4481,6 +5336,33 @@ func NewRollBackRequest(server string, id DeploymentId) (*http.Request, error) {
 	}
 
 	req, err := http.NewRequest(http.MethodPost, queryURL.String(), nil)
+	if err != nil {
+		return nil, err
+	}
+
+	return req, nil
+}
+
+// NewGetInstallationRequest constructs an http.Request for the GetInstallation method
+func NewGetInstallationRequest(server string) (*http.Request, error) {
+	var err error
+
+	serverURL, err := url.Parse(server)
+	if err != nil {
+		return nil, err
+	}
+
+	operationPath := fmt.Sprintf("/v1/installation")
+	if operationPath[0] == '/' {
+		operationPath = "." + operationPath
+	}
+
+	queryURL, err := serverURL.Parse(operationPath)
+	if err != nil {
+		return nil, err
+	}
+
+	req, err := http.NewRequest(http.MethodGet, queryURL.String(), nil)
 	if err != nil {
 		return nil, err
 	}
@@ -5343,6 +6225,42 @@ func NewListRunsRequest(server string, params *ListRunsParams) (*http.Request, e
 
 		}
 
+		if params.Label != nil {
+
+			if queryFrag, err := runtime.StyleParamWithOptions("form", true, "label", *params.Label, runtime.StyleParamOptions{ParamLocation: runtime.ParamLocationQuery, Type: "string", Format: ""}); err != nil {
+				return nil, err
+			} else {
+				for _, qp := range strings.Split(queryFrag, "&") {
+					rawQueryFragments = append(rawQueryFragments, qp)
+				}
+			}
+
+		}
+
+		if params.CreatedAfter != nil {
+
+			if queryFrag, err := runtime.StyleParamWithOptions("form", true, "created_after", *params.CreatedAfter, runtime.StyleParamOptions{ParamLocation: runtime.ParamLocationQuery, Type: "string", Format: "date-time"}); err != nil {
+				return nil, err
+			} else {
+				for _, qp := range strings.Split(queryFrag, "&") {
+					rawQueryFragments = append(rawQueryFragments, qp)
+				}
+			}
+
+		}
+
+		if params.CreatedBefore != nil {
+
+			if queryFrag, err := runtime.StyleParamWithOptions("form", true, "created_before", *params.CreatedBefore, runtime.StyleParamOptions{ParamLocation: runtime.ParamLocationQuery, Type: "string", Format: "date-time"}); err != nil {
+				return nil, err
+			} else {
+				for _, qp := range strings.Split(queryFrag, "&") {
+					rawQueryFragments = append(rawQueryFragments, qp)
+				}
+			}
+
+		}
+
 		if params.Page != nil {
 
 			if queryFrag, err := runtime.StyleParamWithOptions("form", true, "page", *params.Page, runtime.StyleParamOptions{ParamLocation: runtime.ParamLocationQuery, Type: "integer", Format: ""}); err != nil {
@@ -5442,6 +6360,40 @@ func NewStartRunRequestWithBody(server string, params *StartRunParams, contentTy
 			req.Header.Set("Prefer", headerParam1)
 		}
 
+	}
+
+	return req, nil
+}
+
+// NewEraseRunRequest constructs an http.Request for the EraseRun method
+func NewEraseRunRequest(server string, id RunId) (*http.Request, error) {
+	var err error
+
+	var pathParam0 string
+
+	pathParam0, err = runtime.StyleParamWithOptions("simple", false, "id", id, runtime.StyleParamOptions{ParamLocation: runtime.ParamLocationPath, Type: "string", Format: ""})
+	if err != nil {
+		return nil, err
+	}
+
+	serverURL, err := url.Parse(server)
+	if err != nil {
+		return nil, err
+	}
+
+	operationPath := fmt.Sprintf("/v1/runs/%s", pathParam0)
+	if operationPath[0] == '/' {
+		operationPath = "." + operationPath
+	}
+
+	queryURL, err := serverURL.Parse(operationPath)
+	if err != nil {
+		return nil, err
+	}
+
+	req, err := http.NewRequest(http.MethodDelete, queryURL.String(), nil)
+	if err != nil {
+		return nil, err
 	}
 
 	return req, nil
@@ -5854,6 +6806,79 @@ func NewReadRunLogRequest(server string, id RunId) (*http.Request, error) {
 	return req, nil
 }
 
+// NewRunAgainRequest calls the generic RunAgain builder with application/json body
+func NewRunAgainRequest(server string, id RunId, params *RunAgainParams, body RunAgainJSONRequestBody) (*http.Request, error) {
+	var bodyReader io.Reader
+	buf, err := json.Marshal(body)
+	if err != nil {
+		return nil, err
+	}
+	bodyReader = bytes.NewReader(buf)
+	return NewRunAgainRequestWithBody(server, id, params, "application/json", bodyReader)
+}
+
+// NewRunAgainRequestWithBody constructs an http.Request for the RunAgain method, with any body, and a specified content type
+func NewRunAgainRequestWithBody(server string, id RunId, params *RunAgainParams, contentType string, body io.Reader) (*http.Request, error) {
+	var err error
+
+	var pathParam0 string
+
+	pathParam0, err = runtime.StyleParamWithOptions("simple", false, "id", id, runtime.StyleParamOptions{ParamLocation: runtime.ParamLocationPath, Type: "string", Format: ""})
+	if err != nil {
+		return nil, err
+	}
+
+	serverURL, err := url.Parse(server)
+	if err != nil {
+		return nil, err
+	}
+
+	operationPath := fmt.Sprintf("/v1/runs/%s/rerun", pathParam0)
+	if operationPath[0] == '/' {
+		operationPath = "." + operationPath
+	}
+
+	queryURL, err := serverURL.Parse(operationPath)
+	if err != nil {
+		return nil, err
+	}
+
+	req, err := http.NewRequest(http.MethodPost, queryURL.String(), body)
+	if err != nil {
+		return nil, err
+	}
+
+	req.Header.Add("Content-Type", contentType)
+
+	if params != nil {
+
+		if params.IdempotencyKey != nil {
+			var headerParam0 string
+
+			headerParam0, err = runtime.StyleParamWithOptions("simple", false, "Idempotency-Key", *params.IdempotencyKey, runtime.StyleParamOptions{ParamLocation: runtime.ParamLocationHeader, Type: "string", Format: ""})
+			if err != nil {
+				return nil, err
+			}
+
+			req.Header.Set("Idempotency-Key", headerParam0)
+		}
+
+		if params.Prefer != nil {
+			var headerParam1 string
+
+			headerParam1, err = runtime.StyleParamWithOptions("simple", false, "Prefer", *params.Prefer, runtime.StyleParamOptions{ParamLocation: runtime.ParamLocationHeader, Type: "string", Format: ""})
+			if err != nil {
+				return nil, err
+			}
+
+			req.Header.Set("Prefer", headerParam1)
+		}
+
+	}
+
+	return req, nil
+}
+
 // NewAnnounceUploadRequest calls the generic AnnounceUpload builder with application/json body
 func NewAnnounceUploadRequest(server string, body AnnounceUploadJSONRequestBody) (*http.Request, error) {
 	var bodyReader io.Reader
@@ -5890,6 +6915,123 @@ func NewAnnounceUploadRequestWithBody(server string, contentType string, body io
 	}
 
 	req.Header.Add("Content-Type", contentType)
+
+	return req, nil
+}
+
+// NewListUsageProjectsRequest constructs an http.Request for the ListUsageProjects method
+func NewListUsageProjectsRequest(server string, params *ListUsageProjectsParams) (*http.Request, error) {
+	var err error
+
+	serverURL, err := url.Parse(server)
+	if err != nil {
+		return nil, err
+	}
+
+	operationPath := fmt.Sprintf("/v1/usage")
+	if operationPath[0] == '/' {
+		operationPath = "." + operationPath
+	}
+
+	queryURL, err := serverURL.Parse(operationPath)
+	if err != nil {
+		return nil, err
+	}
+
+	if params != nil {
+		// queryValues collects non-styled parameters (passthrough, JSON)
+		// that are safe to round-trip through url.Values.Encode().
+		queryValues := queryURL.Query()
+		// rawQueryFragments collects pre-encoded query fragments from
+		// styled parameters, preserving literal commas as delimiters
+		// per the OpenAPI spec (e.g. "color=blue,black,brown").
+		var rawQueryFragments []string
+
+		if params.From != nil {
+
+			if queryFrag, err := runtime.StyleParamWithOptions("form", true, "from", *params.From, runtime.StyleParamOptions{ParamLocation: runtime.ParamLocationQuery, Type: "string", Format: "date"}); err != nil {
+				return nil, err
+			} else {
+				for _, qp := range strings.Split(queryFrag, "&") {
+					rawQueryFragments = append(rawQueryFragments, qp)
+				}
+			}
+
+		}
+
+		if params.To != nil {
+
+			if queryFrag, err := runtime.StyleParamWithOptions("form", true, "to", *params.To, runtime.StyleParamOptions{ParamLocation: runtime.ParamLocationQuery, Type: "string", Format: "date"}); err != nil {
+				return nil, err
+			} else {
+				for _, qp := range strings.Split(queryFrag, "&") {
+					rawQueryFragments = append(rawQueryFragments, qp)
+				}
+			}
+
+		}
+
+		if params.Page != nil {
+
+			if queryFrag, err := runtime.StyleParamWithOptions("form", true, "page", *params.Page, runtime.StyleParamOptions{ParamLocation: runtime.ParamLocationQuery, Type: "integer", Format: ""}); err != nil {
+				return nil, err
+			} else {
+				for _, qp := range strings.Split(queryFrag, "&") {
+					rawQueryFragments = append(rawQueryFragments, qp)
+				}
+			}
+
+		}
+
+		if params.PerPage != nil {
+
+			if queryFrag, err := runtime.StyleParamWithOptions("form", true, "per_page", *params.PerPage, runtime.StyleParamOptions{ParamLocation: runtime.ParamLocationQuery, Type: "integer", Format: ""}); err != nil {
+				return nil, err
+			} else {
+				for _, qp := range strings.Split(queryFrag, "&") {
+					rawQueryFragments = append(rawQueryFragments, qp)
+				}
+			}
+
+		}
+
+		if encoded := queryValues.Encode(); encoded != "" {
+			rawQueryFragments = append(rawQueryFragments, encoded)
+		}
+		queryURL.RawQuery = strings.Join(rawQueryFragments, "&")
+	}
+
+	req, err := http.NewRequest(http.MethodGet, queryURL.String(), nil)
+	if err != nil {
+		return nil, err
+	}
+
+	return req, nil
+}
+
+// NewGetCallerRequest constructs an http.Request for the GetCaller method
+func NewGetCallerRequest(server string) (*http.Request, error) {
+	var err error
+
+	serverURL, err := url.Parse(server)
+	if err != nil {
+		return nil, err
+	}
+
+	operationPath := fmt.Sprintf("/v1/whoami")
+	if operationPath[0] == '/' {
+		operationPath = "." + operationPath
+	}
+
+	queryURL, err := serverURL.Parse(operationPath)
+	if err != nil {
+		return nil, err
+	}
+
+	req, err := http.NewRequest(http.MethodGet, queryURL.String(), nil)
+	if err != nil {
+		return nil, err
+	}
 
 	return req, nil
 }
@@ -6007,6 +7149,8 @@ type ClientWithResponsesInterface interface {
 	//
 	// Create a deployment and wait briefly for its first status.
 	//
+	// A preview needs the scope preview, any other one deploy.
+	//
 	// Takes any type of body and a specified content type, and returns a wrapper object for the known response body format(s).
 	//
 	// Corresponds with POST /v1/deployments (the `CreateDeployment` operationId).
@@ -6016,10 +7160,21 @@ type ClientWithResponsesInterface interface {
 	//
 	// Create a deployment and wait briefly for its first status.
 	//
+	// A preview needs the scope preview, any other one deploy.
+	//
 	// Takes a body of the `application/json` content type, and returns a wrapper object for the known response body format(s).
 	//
 	// Corresponds with POST /v1/deployments (the `CreateDeployment` operationId).
 	CreateDeploymentWithResponse(ctx context.Context, params *CreateDeploymentParams, body CreateDeploymentJSONRequestBody, reqEditors ...RequestEditorFn) (*CreateDeploymentResponse, error)
+
+	// EraseDeploymentWithResponse Erase a deployment
+	//
+	// Erase a deployment with its image. 409 while it is being built, active or needed by runs.
+	//
+	// Returns a wrapper object for the known response body format(s).
+	//
+	// Corresponds with DELETE /v1/deployments/{id} (the `EraseDeployment` operationId).
+	EraseDeploymentWithResponse(ctx context.Context, id DeploymentId, reqEditors ...RequestEditorFn) (*EraseDeploymentResponse, error)
 
 	// GetDeploymentWithResponse Get a deployment
 	//
@@ -6039,6 +7194,15 @@ type ClientWithResponsesInterface interface {
 	// Corresponds with POST /v1/deployments/{id}/cancel (the `CancelDeploymentSBuild` operationId).
 	CancelDeploymentSBuildWithResponse(ctx context.Context, id DeploymentId, reqEditors ...RequestEditorFn) (*CancelDeploymentSBuildResponse, error)
 
+	// GetSchemaDeploymentSInputWithResponse Get the schema of a deployment's input
+	//
+	// Get the JSON Schema of the input of a deployment's entrypoint.
+	//
+	// Returns a wrapper object for the known response body format(s).
+	//
+	// Corresponds with GET /v1/deployments/{id}/inputs (the `GetSchemaDeploymentSInput` operationId).
+	GetSchemaDeploymentSInputWithResponse(ctx context.Context, id DeploymentId, reqEditors ...RequestEditorFn) (*GetSchemaDeploymentSInputResponse, error)
+
 	// ReadBuildLogWithResponse Read or follow a build log
 	//
 	// Return the log so far as text, or stream it from the start to the end of the build.
@@ -6056,6 +7220,17 @@ type ClientWithResponsesInterface interface {
 	//
 	// Corresponds with POST /v1/deployments/{id}/rollback (the `RollBack` operationId).
 	RollBackWithResponse(ctx context.Context, id DeploymentId, reqEditors ...RequestEditorFn) (*RollBackResponse, error)
+
+	// GetInstallationWithResponse Get the installation
+	//
+	// Return whether the parts of the installation work, and what waits and runs in all projects.
+	//
+	// For callers who are admin of all projects.
+	//
+	// Returns a wrapper object for the known response body format(s).
+	//
+	// Corresponds with GET /v1/installation (the `GetInstallation` operationId).
+	GetInstallationWithResponse(ctx context.Context, reqEditors ...RequestEditorFn) (*GetInstallationResponse, error)
 
 	// ListProjectsWithResponse List projects
 	//
@@ -6232,7 +7407,7 @@ type ClientWithResponsesInterface interface {
 	//
 	// Return the usage of a project's runs and builds by the UTC day they ended, as JSON or CSV (Accept).
 	//
-	// The JSON also has the project's limits, and how much of each it uses now.
+	// The JSON also has the project's limits and its budget, and how much of each it uses now.
 	//
 	// Returns a wrapper object for the known response body format(s).
 	//
@@ -6241,7 +7416,10 @@ type ClientWithResponsesInterface interface {
 
 	// ListRunsWithResponse List runs
 	//
-	// List runs, filtered by project, deployment and status.
+	// List runs, filtered by project, deployment, status, label and time of creation.
+	//
+	// With `label`, `created_after` or `created_before`, the newest creation comes first, and about 1,000 runs
+	// are counted; with `total_capped` at least `total` match.
 	//
 	// Returns a wrapper object for the known response body format(s).
 	//
@@ -6265,6 +7443,15 @@ type ClientWithResponsesInterface interface {
 	//
 	// Corresponds with POST /v1/runs (the `StartRun` operationId).
 	StartRunWithResponse(ctx context.Context, params *StartRunParams, body StartRunJSONRequestBody, reqEditors ...RequestEditorFn) (*StartRunResponse, error)
+
+	// EraseRunWithResponse Erase a run
+	//
+	// Erase an ended run: its object, record, events and artifacts. 409 while it has not ended.
+	//
+	// Returns a wrapper object for the known response body format(s).
+	//
+	// Corresponds with DELETE /v1/runs/{id} (the `EraseRun` operationId).
+	EraseRunWithResponse(ctx context.Context, id RunId, reqEditors ...RequestEditorFn) (*EraseRunResponse, error)
 
 	// GetRunWithResponse Get a run
 	//
@@ -6338,6 +7525,28 @@ type ClientWithResponsesInterface interface {
 	// Corresponds with GET /v1/runs/{id}/logs (the `ReadRunLog` operationId).
 	ReadRunLogWithResponse(ctx context.Context, id RunId, reqEditors ...RequestEditorFn) (*ReadRunLogResponse, error)
 
+	// RunAgainWithBodyWithResponse Run again
+	//
+	// Start a run like an earlier one: with its input, entrypoint, config, context, timeout and labels.
+	//
+	// `input` and `deployment` replace those of the earlier run; without them it is the same deployment.
+	//
+	// Takes any type of body and a specified content type, and returns a wrapper object for the known response body format(s).
+	//
+	// Corresponds with POST /v1/runs/{id}/rerun (the `RunAgain` operationId).
+	RunAgainWithBodyWithResponse(ctx context.Context, id RunId, params *RunAgainParams, contentType string, body io.Reader, reqEditors ...RequestEditorFn) (*RunAgainResponse, error)
+
+	// RunAgainWithResponse Run again
+	//
+	// Start a run like an earlier one: with its input, entrypoint, config, context, timeout and labels.
+	//
+	// `input` and `deployment` replace those of the earlier run; without them it is the same deployment.
+	//
+	// Takes a body of the `application/json` content type, and returns a wrapper object for the known response body format(s).
+	//
+	// Corresponds with POST /v1/runs/{id}/rerun (the `RunAgain` operationId).
+	RunAgainWithResponse(ctx context.Context, id RunId, params *RunAgainParams, body RunAgainJSONRequestBody, reqEditors ...RequestEditorFn) (*RunAgainResponse, error)
+
 	// AnnounceUploadWithBodyWithResponse Announce an upload
 	//
 	// Create an upload and return its signed URL.
@@ -6355,6 +7564,24 @@ type ClientWithResponsesInterface interface {
 	//
 	// Corresponds with POST /v1/uploads (the `AnnounceUpload` operationId).
 	AnnounceUploadWithResponse(ctx context.Context, body AnnounceUploadJSONRequestBody, reqEditors ...RequestEditorFn) (*AnnounceUploadResponse, error)
+
+	// ListUsageProjectsWithResponse List the usage of projects
+	//
+	// List the projects, the newest first, with their usage in a range of UTC days.
+	//
+	// Returns a wrapper object for the known response body format(s).
+	//
+	// Corresponds with GET /v1/usage (the `ListUsageProjects` operationId).
+	ListUsageProjectsWithResponse(ctx context.Context, params *ListUsageProjectsParams, reqEditors ...RequestEditorFn) (*ListUsageProjectsResponse, error)
+
+	// GetCallerWithResponse Get the caller
+	//
+	// Return who the caller is, and its scopes in all projects and in single ones.
+	//
+	// Returns a wrapper object for the known response body format(s).
+	//
+	// Corresponds with GET /v1/whoami (the `GetCaller` operationId).
+	GetCallerWithResponse(ctx context.Context, reqEditors ...RequestEditorFn) (*GetCallerResponse, error)
 }
 
 type ListApiKeysResponse struct {
@@ -6716,6 +7943,47 @@ func (r CreateDeploymentResponse) ContentType() string {
 	return ""
 }
 
+type EraseDeploymentResponse struct {
+	Body         []byte
+	HTTPResponse *http.Response
+	// JSONDefault the response for an HTTP default `application/json` response
+	JSONDefault *Error
+}
+
+// GetJSONDefault returns the response for an HTTP default `application/json` response
+func (r EraseDeploymentResponse) GetJSONDefault() *Error {
+	return r.JSONDefault
+}
+
+// GetBody returns the raw response body bytes
+func (r EraseDeploymentResponse) GetBody() []byte {
+	return r.Body
+}
+
+// Status returns HTTPResponse.Status
+func (r EraseDeploymentResponse) Status() string {
+	if r.HTTPResponse != nil {
+		return r.HTTPResponse.Status
+	}
+	return http.StatusText(0)
+}
+
+// StatusCode returns HTTPResponse.StatusCode
+func (r EraseDeploymentResponse) StatusCode() int {
+	if r.HTTPResponse != nil {
+		return r.HTTPResponse.StatusCode
+	}
+	return 0
+}
+
+// ContentType is a convenience method to retrieve the Content-Type value from the HTTP response headers
+func (r EraseDeploymentResponse) ContentType() string {
+	if r.HTTPResponse != nil {
+		return r.HTTPResponse.Header.Get("Content-Type")
+	}
+	return ""
+}
+
 type GetDeploymentResponse struct {
 	Body         []byte
 	HTTPResponse *http.Response
@@ -6831,6 +8099,58 @@ func (r CancelDeploymentSBuildResponse) ContentType() string {
 	return ""
 }
 
+type GetSchemaDeploymentSInputResponse struct {
+	Body         []byte
+	HTTPResponse *http.Response
+	// JSON200 the response for an HTTP 200 `application/json` response
+	JSON200 *struct {
+		Data DeploymentInputs `json:"data"`
+	}
+	// JSONDefault the response for an HTTP default `application/json` response
+	JSONDefault *Error
+}
+
+// GetJSON200 returns the response for an HTTP 200 `application/json` response
+func (r GetSchemaDeploymentSInputResponse) GetJSON200() *struct {
+	Data DeploymentInputs `json:"data"`
+} {
+	return r.JSON200
+}
+
+// GetJSONDefault returns the response for an HTTP default `application/json` response
+func (r GetSchemaDeploymentSInputResponse) GetJSONDefault() *Error {
+	return r.JSONDefault
+}
+
+// GetBody returns the raw response body bytes
+func (r GetSchemaDeploymentSInputResponse) GetBody() []byte {
+	return r.Body
+}
+
+// Status returns HTTPResponse.Status
+func (r GetSchemaDeploymentSInputResponse) Status() string {
+	if r.HTTPResponse != nil {
+		return r.HTTPResponse.Status
+	}
+	return http.StatusText(0)
+}
+
+// StatusCode returns HTTPResponse.StatusCode
+func (r GetSchemaDeploymentSInputResponse) StatusCode() int {
+	if r.HTTPResponse != nil {
+		return r.HTTPResponse.StatusCode
+	}
+	return 0
+}
+
+// ContentType is a convenience method to retrieve the Content-Type value from the HTTP response headers
+func (r GetSchemaDeploymentSInputResponse) ContentType() string {
+	if r.HTTPResponse != nil {
+		return r.HTTPResponse.Header.Get("Content-Type")
+	}
+	return ""
+}
+
 type ReadBuildLogResponse struct {
 	Body         []byte
 	HTTPResponse *http.Response
@@ -6918,6 +8238,58 @@ func (r RollBackResponse) StatusCode() int {
 
 // ContentType is a convenience method to retrieve the Content-Type value from the HTTP response headers
 func (r RollBackResponse) ContentType() string {
+	if r.HTTPResponse != nil {
+		return r.HTTPResponse.Header.Get("Content-Type")
+	}
+	return ""
+}
+
+type GetInstallationResponse struct {
+	Body         []byte
+	HTTPResponse *http.Response
+	// JSON200 the response for an HTTP 200 `application/json` response
+	JSON200 *struct {
+		Data Installation `json:"data"`
+	}
+	// JSONDefault the response for an HTTP default `application/json` response
+	JSONDefault *Error
+}
+
+// GetJSON200 returns the response for an HTTP 200 `application/json` response
+func (r GetInstallationResponse) GetJSON200() *struct {
+	Data Installation `json:"data"`
+} {
+	return r.JSON200
+}
+
+// GetJSONDefault returns the response for an HTTP default `application/json` response
+func (r GetInstallationResponse) GetJSONDefault() *Error {
+	return r.JSONDefault
+}
+
+// GetBody returns the raw response body bytes
+func (r GetInstallationResponse) GetBody() []byte {
+	return r.Body
+}
+
+// Status returns HTTPResponse.Status
+func (r GetInstallationResponse) Status() string {
+	if r.HTTPResponse != nil {
+		return r.HTTPResponse.Status
+	}
+	return http.StatusText(0)
+}
+
+// StatusCode returns HTTPResponse.StatusCode
+func (r GetInstallationResponse) StatusCode() int {
+	if r.HTTPResponse != nil {
+		return r.HTTPResponse.StatusCode
+	}
+	return 0
+}
+
+// ContentType is a convenience method to retrieve the Content-Type value from the HTTP response headers
+func (r GetInstallationResponse) ContentType() string {
 	if r.HTTPResponse != nil {
 		return r.HTTPResponse.Header.Get("Content-Type")
 	}
@@ -7787,6 +9159,47 @@ func (r StartRunResponse) ContentType() string {
 	return ""
 }
 
+type EraseRunResponse struct {
+	Body         []byte
+	HTTPResponse *http.Response
+	// JSONDefault the response for an HTTP default `application/json` response
+	JSONDefault *Error
+}
+
+// GetJSONDefault returns the response for an HTTP default `application/json` response
+func (r EraseRunResponse) GetJSONDefault() *Error {
+	return r.JSONDefault
+}
+
+// GetBody returns the raw response body bytes
+func (r EraseRunResponse) GetBody() []byte {
+	return r.Body
+}
+
+// Status returns HTTPResponse.Status
+func (r EraseRunResponse) Status() string {
+	if r.HTTPResponse != nil {
+		return r.HTTPResponse.Status
+	}
+	return http.StatusText(0)
+}
+
+// StatusCode returns HTTPResponse.StatusCode
+func (r EraseRunResponse) StatusCode() int {
+	if r.HTTPResponse != nil {
+		return r.HTTPResponse.StatusCode
+	}
+	return 0
+}
+
+// ContentType is a convenience method to retrieve the Content-Type value from the HTTP response headers
+func (r EraseRunResponse) ContentType() string {
+	if r.HTTPResponse != nil {
+		return r.HTTPResponse.Header.Get("Content-Type")
+	}
+	return ""
+}
+
 type GetRunResponse struct {
 	Body         []byte
 	HTTPResponse *http.Response
@@ -8144,6 +9557,58 @@ func (r ReadRunLogResponse) ContentType() string {
 	return ""
 }
 
+type RunAgainResponse struct {
+	Body         []byte
+	HTTPResponse *http.Response
+	// JSON201 the response for an HTTP 201 `application/json` response
+	JSON201 *struct {
+		Data RunCreated `json:"data"`
+	}
+	// JSONDefault the response for an HTTP default `application/json` response
+	JSONDefault *Error
+}
+
+// GetJSON201 returns the response for an HTTP 201 `application/json` response
+func (r RunAgainResponse) GetJSON201() *struct {
+	Data RunCreated `json:"data"`
+} {
+	return r.JSON201
+}
+
+// GetJSONDefault returns the response for an HTTP default `application/json` response
+func (r RunAgainResponse) GetJSONDefault() *Error {
+	return r.JSONDefault
+}
+
+// GetBody returns the raw response body bytes
+func (r RunAgainResponse) GetBody() []byte {
+	return r.Body
+}
+
+// Status returns HTTPResponse.Status
+func (r RunAgainResponse) Status() string {
+	if r.HTTPResponse != nil {
+		return r.HTTPResponse.Status
+	}
+	return http.StatusText(0)
+}
+
+// StatusCode returns HTTPResponse.StatusCode
+func (r RunAgainResponse) StatusCode() int {
+	if r.HTTPResponse != nil {
+		return r.HTTPResponse.StatusCode
+	}
+	return 0
+}
+
+// ContentType is a convenience method to retrieve the Content-Type value from the HTTP response headers
+func (r RunAgainResponse) ContentType() string {
+	if r.HTTPResponse != nil {
+		return r.HTTPResponse.Header.Get("Content-Type")
+	}
+	return ""
+}
+
 type AnnounceUploadResponse struct {
 	Body         []byte
 	HTTPResponse *http.Response
@@ -8190,6 +9655,112 @@ func (r AnnounceUploadResponse) StatusCode() int {
 
 // ContentType is a convenience method to retrieve the Content-Type value from the HTTP response headers
 func (r AnnounceUploadResponse) ContentType() string {
+	if r.HTTPResponse != nil {
+		return r.HTTPResponse.Header.Get("Content-Type")
+	}
+	return ""
+}
+
+type ListUsageProjectsResponse struct {
+	Body         []byte
+	HTTPResponse *http.Response
+	// JSON200 the response for an HTTP 200 `application/json` response
+	JSON200 *struct {
+		Data       []ProjectUsage `json:"data"`
+		Pagination Pagination     `json:"pagination"`
+	}
+	// JSONDefault the response for an HTTP default `application/json` response
+	JSONDefault *Error
+}
+
+// GetJSON200 returns the response for an HTTP 200 `application/json` response
+func (r ListUsageProjectsResponse) GetJSON200() *struct {
+	Data       []ProjectUsage `json:"data"`
+	Pagination Pagination     `json:"pagination"`
+} {
+	return r.JSON200
+}
+
+// GetJSONDefault returns the response for an HTTP default `application/json` response
+func (r ListUsageProjectsResponse) GetJSONDefault() *Error {
+	return r.JSONDefault
+}
+
+// GetBody returns the raw response body bytes
+func (r ListUsageProjectsResponse) GetBody() []byte {
+	return r.Body
+}
+
+// Status returns HTTPResponse.Status
+func (r ListUsageProjectsResponse) Status() string {
+	if r.HTTPResponse != nil {
+		return r.HTTPResponse.Status
+	}
+	return http.StatusText(0)
+}
+
+// StatusCode returns HTTPResponse.StatusCode
+func (r ListUsageProjectsResponse) StatusCode() int {
+	if r.HTTPResponse != nil {
+		return r.HTTPResponse.StatusCode
+	}
+	return 0
+}
+
+// ContentType is a convenience method to retrieve the Content-Type value from the HTTP response headers
+func (r ListUsageProjectsResponse) ContentType() string {
+	if r.HTTPResponse != nil {
+		return r.HTTPResponse.Header.Get("Content-Type")
+	}
+	return ""
+}
+
+type GetCallerResponse struct {
+	Body         []byte
+	HTTPResponse *http.Response
+	// JSON200 the response for an HTTP 200 `application/json` response
+	JSON200 *struct {
+		Data Whoami `json:"data"`
+	}
+	// JSONDefault the response for an HTTP default `application/json` response
+	JSONDefault *Error
+}
+
+// GetJSON200 returns the response for an HTTP 200 `application/json` response
+func (r GetCallerResponse) GetJSON200() *struct {
+	Data Whoami `json:"data"`
+} {
+	return r.JSON200
+}
+
+// GetJSONDefault returns the response for an HTTP default `application/json` response
+func (r GetCallerResponse) GetJSONDefault() *Error {
+	return r.JSONDefault
+}
+
+// GetBody returns the raw response body bytes
+func (r GetCallerResponse) GetBody() []byte {
+	return r.Body
+}
+
+// Status returns HTTPResponse.Status
+func (r GetCallerResponse) Status() string {
+	if r.HTTPResponse != nil {
+		return r.HTTPResponse.Status
+	}
+	return http.StatusText(0)
+}
+
+// StatusCode returns HTTPResponse.StatusCode
+func (r GetCallerResponse) StatusCode() int {
+	if r.HTTPResponse != nil {
+		return r.HTTPResponse.StatusCode
+	}
+	return 0
+}
+
+// ContentType is a convenience method to retrieve the Content-Type value from the HTTP response headers
+func (r GetCallerResponse) ContentType() string {
 	if r.HTTPResponse != nil {
 		return r.HTTPResponse.Header.Get("Content-Type")
 	}
@@ -8307,6 +9878,8 @@ func (c *ClientWithResponses) ListDeploymentsWithResponse(ctx context.Context, p
 //
 // Create a deployment and wait briefly for its first status.
 //
+// A preview needs the scope preview, any other one deploy.
+//
 // Takes any type of body and a specified content type, and returns a wrapper object for the known response body format(s).
 //
 // Corresponds with POST /v1/deployments (the `CreateDeployment` operationId).
@@ -8322,6 +9895,8 @@ func (c *ClientWithResponses) CreateDeploymentWithBodyWithResponse(ctx context.C
 //
 // Create a deployment and wait briefly for its first status.
 //
+// A preview needs the scope preview, any other one deploy.
+//
 // Takes a body of the `application/json` content type, and returns a wrapper object for the known response body format(s).
 //
 // Corresponds with POST /v1/deployments (the `CreateDeployment` operationId).
@@ -8331,6 +9906,21 @@ func (c *ClientWithResponses) CreateDeploymentWithResponse(ctx context.Context, 
 		return nil, err
 	}
 	return ParseCreateDeploymentResponse(rsp)
+}
+
+// EraseDeploymentWithResponse Erase a deployment
+//
+// Erase a deployment with its image. 409 while it is being built, active or needed by runs.
+//
+// Returns a wrapper object for the known response body format(s).
+//
+// Corresponds with DELETE /v1/deployments/{id} (the `EraseDeployment` operationId).
+func (c *ClientWithResponses) EraseDeploymentWithResponse(ctx context.Context, id DeploymentId, reqEditors ...RequestEditorFn) (*EraseDeploymentResponse, error) {
+	rsp, err := c.EraseDeployment(ctx, id, reqEditors...)
+	if err != nil {
+		return nil, err
+	}
+	return ParseEraseDeploymentResponse(rsp)
 }
 
 // GetDeploymentWithResponse Get a deployment
@@ -8363,6 +9953,21 @@ func (c *ClientWithResponses) CancelDeploymentSBuildWithResponse(ctx context.Con
 	return ParseCancelDeploymentSBuildResponse(rsp)
 }
 
+// GetSchemaDeploymentSInputWithResponse Get the schema of a deployment's input
+//
+// Get the JSON Schema of the input of a deployment's entrypoint.
+//
+// Returns a wrapper object for the known response body format(s).
+//
+// Corresponds with GET /v1/deployments/{id}/inputs (the `GetSchemaDeploymentSInput` operationId).
+func (c *ClientWithResponses) GetSchemaDeploymentSInputWithResponse(ctx context.Context, id DeploymentId, reqEditors ...RequestEditorFn) (*GetSchemaDeploymentSInputResponse, error) {
+	rsp, err := c.GetSchemaDeploymentSInput(ctx, id, reqEditors...)
+	if err != nil {
+		return nil, err
+	}
+	return ParseGetSchemaDeploymentSInputResponse(rsp)
+}
+
 // ReadBuildLogWithResponse Read or follow a build log
 //
 // Return the log so far as text, or stream it from the start to the end of the build.
@@ -8391,6 +9996,23 @@ func (c *ClientWithResponses) RollBackWithResponse(ctx context.Context, id Deplo
 		return nil, err
 	}
 	return ParseRollBackResponse(rsp)
+}
+
+// GetInstallationWithResponse Get the installation
+//
+// Return whether the parts of the installation work, and what waits and runs in all projects.
+//
+// For callers who are admin of all projects.
+//
+// Returns a wrapper object for the known response body format(s).
+//
+// Corresponds with GET /v1/installation (the `GetInstallation` operationId).
+func (c *ClientWithResponses) GetInstallationWithResponse(ctx context.Context, reqEditors ...RequestEditorFn) (*GetInstallationResponse, error) {
+	rsp, err := c.GetInstallation(ctx, reqEditors...)
+	if err != nil {
+		return nil, err
+	}
+	return ParseGetInstallationResponse(rsp)
 }
 
 // ListProjectsWithResponse List projects
@@ -8682,7 +10304,7 @@ func (c *ClientWithResponses) SetScheduleWithResponse(ctx context.Context, name 
 //
 // Return the usage of a project's runs and builds by the UTC day they ended, as JSON or CSV (Accept).
 //
-// The JSON also has the project's limits, and how much of each it uses now.
+// The JSON also has the project's limits and its budget, and how much of each it uses now.
 //
 // Returns a wrapper object for the known response body format(s).
 //
@@ -8697,7 +10319,10 @@ func (c *ClientWithResponses) GetUsageWithResponse(ctx context.Context, name Pro
 
 // ListRunsWithResponse List runs
 //
-// List runs, filtered by project, deployment and status.
+// List runs, filtered by project, deployment, status, label and time of creation.
+//
+// With `label`, `created_after` or `created_before`, the newest creation comes first, and about 1,000 runs
+// are counted; with `total_capped` at least `total` match.
 //
 // Returns a wrapper object for the known response body format(s).
 //
@@ -8738,6 +10363,21 @@ func (c *ClientWithResponses) StartRunWithResponse(ctx context.Context, params *
 		return nil, err
 	}
 	return ParseStartRunResponse(rsp)
+}
+
+// EraseRunWithResponse Erase a run
+//
+// Erase an ended run: its object, record, events and artifacts. 409 while it has not ended.
+//
+// Returns a wrapper object for the known response body format(s).
+//
+// Corresponds with DELETE /v1/runs/{id} (the `EraseRun` operationId).
+func (c *ClientWithResponses) EraseRunWithResponse(ctx context.Context, id RunId, reqEditors ...RequestEditorFn) (*EraseRunResponse, error) {
+	rsp, err := c.EraseRun(ctx, id, reqEditors...)
+	if err != nil {
+		return nil, err
+	}
+	return ParseEraseRunResponse(rsp)
 }
 
 // GetRunWithResponse Get a run
@@ -8860,6 +10500,40 @@ func (c *ClientWithResponses) ReadRunLogWithResponse(ctx context.Context, id Run
 	return ParseReadRunLogResponse(rsp)
 }
 
+// RunAgainWithBodyWithResponse Run again
+//
+// Start a run like an earlier one: with its input, entrypoint, config, context, timeout and labels.
+//
+// `input` and `deployment` replace those of the earlier run; without them it is the same deployment.
+//
+// Takes any type of body and a specified content type, and returns a wrapper object for the known response body format(s).
+//
+// Corresponds with POST /v1/runs/{id}/rerun (the `RunAgain` operationId).
+func (c *ClientWithResponses) RunAgainWithBodyWithResponse(ctx context.Context, id RunId, params *RunAgainParams, contentType string, body io.Reader, reqEditors ...RequestEditorFn) (*RunAgainResponse, error) {
+	rsp, err := c.RunAgainWithBody(ctx, id, params, contentType, body, reqEditors...)
+	if err != nil {
+		return nil, err
+	}
+	return ParseRunAgainResponse(rsp)
+}
+
+// RunAgainWithResponse Run again
+//
+// Start a run like an earlier one: with its input, entrypoint, config, context, timeout and labels.
+//
+// `input` and `deployment` replace those of the earlier run; without them it is the same deployment.
+//
+// Takes a body of the `application/json` content type, and returns a wrapper object for the known response body format(s).
+//
+// Corresponds with POST /v1/runs/{id}/rerun (the `RunAgain` operationId).
+func (c *ClientWithResponses) RunAgainWithResponse(ctx context.Context, id RunId, params *RunAgainParams, body RunAgainJSONRequestBody, reqEditors ...RequestEditorFn) (*RunAgainResponse, error) {
+	rsp, err := c.RunAgain(ctx, id, params, body, reqEditors...)
+	if err != nil {
+		return nil, err
+	}
+	return ParseRunAgainResponse(rsp)
+}
+
 // AnnounceUploadWithBodyWithResponse Announce an upload
 //
 // Create an upload and return its signed URL.
@@ -8888,6 +10562,36 @@ func (c *ClientWithResponses) AnnounceUploadWithResponse(ctx context.Context, bo
 		return nil, err
 	}
 	return ParseAnnounceUploadResponse(rsp)
+}
+
+// ListUsageProjectsWithResponse List the usage of projects
+//
+// List the projects, the newest first, with their usage in a range of UTC days.
+//
+// Returns a wrapper object for the known response body format(s).
+//
+// Corresponds with GET /v1/usage (the `ListUsageProjects` operationId).
+func (c *ClientWithResponses) ListUsageProjectsWithResponse(ctx context.Context, params *ListUsageProjectsParams, reqEditors ...RequestEditorFn) (*ListUsageProjectsResponse, error) {
+	rsp, err := c.ListUsageProjects(ctx, params, reqEditors...)
+	if err != nil {
+		return nil, err
+	}
+	return ParseListUsageProjectsResponse(rsp)
+}
+
+// GetCallerWithResponse Get the caller
+//
+// Return who the caller is, and its scopes in all projects and in single ones.
+//
+// Returns a wrapper object for the known response body format(s).
+//
+// Corresponds with GET /v1/whoami (the `GetCaller` operationId).
+func (c *ClientWithResponses) GetCallerWithResponse(ctx context.Context, reqEditors ...RequestEditorFn) (*GetCallerResponse, error) {
+	rsp, err := c.GetCaller(ctx, reqEditors...)
+	if err != nil {
+		return nil, err
+	}
+	return ParseGetCallerResponse(rsp)
 }
 
 // ParseListApiKeysResponse parses an HTTP response from a ListApiKeysWithResponse call
@@ -9135,6 +10839,35 @@ func ParseCreateDeploymentResponse(rsp *http.Response) (*CreateDeploymentRespons
 	return response, nil
 }
 
+// ParseEraseDeploymentResponse parses an HTTP response from a EraseDeploymentWithResponse call
+func ParseEraseDeploymentResponse(rsp *http.Response) (*EraseDeploymentResponse, error) {
+	bodyBytes, err := io.ReadAll(rsp.Body)
+	defer func() { _ = rsp.Body.Close() }()
+	if err != nil {
+		return nil, err
+	}
+
+	response := &EraseDeploymentResponse{
+		Body:         bodyBytes,
+		HTTPResponse: rsp,
+	}
+
+	switch {
+	case rsp.StatusCode == 204:
+		break // No content-type
+
+	case strings.Contains(rsp.Header.Get("Content-Type"), "json") && true:
+		var dest Error
+		if err := json.Unmarshal(bodyBytes, &dest); err != nil {
+			return nil, err
+		}
+		response.JSONDefault = &dest
+
+	}
+
+	return response, nil
+}
+
 // ParseGetDeploymentResponse parses an HTTP response from a GetDeploymentWithResponse call
 func ParseGetDeploymentResponse(rsp *http.Response) (*GetDeploymentResponse, error) {
 	bodyBytes, err := io.ReadAll(rsp.Body)
@@ -9214,6 +10947,41 @@ func ParseCancelDeploymentSBuildResponse(rsp *http.Response) (*CancelDeploymentS
 	return response, nil
 }
 
+// ParseGetSchemaDeploymentSInputResponse parses an HTTP response from a GetSchemaDeploymentSInputWithResponse call
+func ParseGetSchemaDeploymentSInputResponse(rsp *http.Response) (*GetSchemaDeploymentSInputResponse, error) {
+	bodyBytes, err := io.ReadAll(rsp.Body)
+	defer func() { _ = rsp.Body.Close() }()
+	if err != nil {
+		return nil, err
+	}
+
+	response := &GetSchemaDeploymentSInputResponse{
+		Body:         bodyBytes,
+		HTTPResponse: rsp,
+	}
+
+	switch {
+	case strings.Contains(rsp.Header.Get("Content-Type"), "json") && rsp.StatusCode == 200:
+		var dest struct {
+			Data DeploymentInputs `json:"data"`
+		}
+		if err := json.Unmarshal(bodyBytes, &dest); err != nil {
+			return nil, err
+		}
+		response.JSON200 = &dest
+
+	case strings.Contains(rsp.Header.Get("Content-Type"), "json") && true:
+		var dest Error
+		if err := json.Unmarshal(bodyBytes, &dest); err != nil {
+			return nil, err
+		}
+		response.JSONDefault = &dest
+
+	}
+
+	return response, nil
+}
+
 // ParseReadBuildLogResponse parses an HTTP response from a ReadBuildLogWithResponse call
 func ParseReadBuildLogResponse(rsp *http.Response) (*ReadBuildLogResponse, error) {
 	bodyBytes, err := io.ReadAll(rsp.Body)
@@ -9260,6 +11028,41 @@ func ParseRollBackResponse(rsp *http.Response) (*RollBackResponse, error) {
 	case strings.Contains(rsp.Header.Get("Content-Type"), "json") && rsp.StatusCode == 200:
 		var dest struct {
 			Data Deployment `json:"data"`
+		}
+		if err := json.Unmarshal(bodyBytes, &dest); err != nil {
+			return nil, err
+		}
+		response.JSON200 = &dest
+
+	case strings.Contains(rsp.Header.Get("Content-Type"), "json") && true:
+		var dest Error
+		if err := json.Unmarshal(bodyBytes, &dest); err != nil {
+			return nil, err
+		}
+		response.JSONDefault = &dest
+
+	}
+
+	return response, nil
+}
+
+// ParseGetInstallationResponse parses an HTTP response from a GetInstallationWithResponse call
+func ParseGetInstallationResponse(rsp *http.Response) (*GetInstallationResponse, error) {
+	bodyBytes, err := io.ReadAll(rsp.Body)
+	defer func() { _ = rsp.Body.Close() }()
+	if err != nil {
+		return nil, err
+	}
+
+	response := &GetInstallationResponse{
+		Body:         bodyBytes,
+		HTTPResponse: rsp,
+	}
+
+	switch {
+	case strings.Contains(rsp.Header.Get("Content-Type"), "json") && rsp.StatusCode == 200:
+		var dest struct {
+			Data Installation `json:"data"`
 		}
 		if err := json.Unmarshal(bodyBytes, &dest); err != nil {
 			return nil, err
@@ -9864,6 +11667,35 @@ func ParseStartRunResponse(rsp *http.Response) (*StartRunResponse, error) {
 	return response, nil
 }
 
+// ParseEraseRunResponse parses an HTTP response from a EraseRunWithResponse call
+func ParseEraseRunResponse(rsp *http.Response) (*EraseRunResponse, error) {
+	bodyBytes, err := io.ReadAll(rsp.Body)
+	defer func() { _ = rsp.Body.Close() }()
+	if err != nil {
+		return nil, err
+	}
+
+	response := &EraseRunResponse{
+		Body:         bodyBytes,
+		HTTPResponse: rsp,
+	}
+
+	switch {
+	case rsp.StatusCode == 204:
+		break // No content-type
+
+	case strings.Contains(rsp.Header.Get("Content-Type"), "json") && true:
+		var dest Error
+		if err := json.Unmarshal(bodyBytes, &dest); err != nil {
+			return nil, err
+		}
+		response.JSONDefault = &dest
+
+	}
+
+	return response, nil
+}
+
 // ParseGetRunResponse parses an HTTP response from a GetRunWithResponse call
 func ParseGetRunResponse(rsp *http.Response) (*GetRunResponse, error) {
 	bodyBytes, err := io.ReadAll(rsp.Body)
@@ -10105,6 +11937,41 @@ func ParseReadRunLogResponse(rsp *http.Response) (*ReadRunLogResponse, error) {
 	return response, nil
 }
 
+// ParseRunAgainResponse parses an HTTP response from a RunAgainWithResponse call
+func ParseRunAgainResponse(rsp *http.Response) (*RunAgainResponse, error) {
+	bodyBytes, err := io.ReadAll(rsp.Body)
+	defer func() { _ = rsp.Body.Close() }()
+	if err != nil {
+		return nil, err
+	}
+
+	response := &RunAgainResponse{
+		Body:         bodyBytes,
+		HTTPResponse: rsp,
+	}
+
+	switch {
+	case strings.Contains(rsp.Header.Get("Content-Type"), "json") && rsp.StatusCode == 201:
+		var dest struct {
+			Data RunCreated `json:"data"`
+		}
+		if err := json.Unmarshal(bodyBytes, &dest); err != nil {
+			return nil, err
+		}
+		response.JSON201 = &dest
+
+	case strings.Contains(rsp.Header.Get("Content-Type"), "json") && true:
+		var dest Error
+		if err := json.Unmarshal(bodyBytes, &dest); err != nil {
+			return nil, err
+		}
+		response.JSONDefault = &dest
+
+	}
+
+	return response, nil
+}
+
 // ParseAnnounceUploadResponse parses an HTTP response from a AnnounceUploadWithResponse call
 func ParseAnnounceUploadResponse(rsp *http.Response) (*AnnounceUploadResponse, error) {
 	bodyBytes, err := io.ReadAll(rsp.Body)
@@ -10127,6 +11994,77 @@ func ParseAnnounceUploadResponse(rsp *http.Response) (*AnnounceUploadResponse, e
 			return nil, err
 		}
 		response.JSON201 = &dest
+
+	case strings.Contains(rsp.Header.Get("Content-Type"), "json") && true:
+		var dest Error
+		if err := json.Unmarshal(bodyBytes, &dest); err != nil {
+			return nil, err
+		}
+		response.JSONDefault = &dest
+
+	}
+
+	return response, nil
+}
+
+// ParseListUsageProjectsResponse parses an HTTP response from a ListUsageProjectsWithResponse call
+func ParseListUsageProjectsResponse(rsp *http.Response) (*ListUsageProjectsResponse, error) {
+	bodyBytes, err := io.ReadAll(rsp.Body)
+	defer func() { _ = rsp.Body.Close() }()
+	if err != nil {
+		return nil, err
+	}
+
+	response := &ListUsageProjectsResponse{
+		Body:         bodyBytes,
+		HTTPResponse: rsp,
+	}
+
+	switch {
+	case strings.Contains(rsp.Header.Get("Content-Type"), "json") && rsp.StatusCode == 200:
+		var dest struct {
+			Data       []ProjectUsage `json:"data"`
+			Pagination Pagination     `json:"pagination"`
+		}
+		if err := json.Unmarshal(bodyBytes, &dest); err != nil {
+			return nil, err
+		}
+		response.JSON200 = &dest
+
+	case strings.Contains(rsp.Header.Get("Content-Type"), "json") && true:
+		var dest Error
+		if err := json.Unmarshal(bodyBytes, &dest); err != nil {
+			return nil, err
+		}
+		response.JSONDefault = &dest
+
+	}
+
+	return response, nil
+}
+
+// ParseGetCallerResponse parses an HTTP response from a GetCallerWithResponse call
+func ParseGetCallerResponse(rsp *http.Response) (*GetCallerResponse, error) {
+	bodyBytes, err := io.ReadAll(rsp.Body)
+	defer func() { _ = rsp.Body.Close() }()
+	if err != nil {
+		return nil, err
+	}
+
+	response := &GetCallerResponse{
+		Body:         bodyBytes,
+		HTTPResponse: rsp,
+	}
+
+	switch {
+	case strings.Contains(rsp.Header.Get("Content-Type"), "json") && rsp.StatusCode == 200:
+		var dest struct {
+			Data Whoami `json:"data"`
+		}
+		if err := json.Unmarshal(bodyBytes, &dest); err != nil {
+			return nil, err
+		}
+		response.JSON200 = &dest
 
 	case strings.Contains(rsp.Header.Get("Content-Type"), "json") && true:
 		var dest Error

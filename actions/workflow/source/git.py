@@ -1,11 +1,14 @@
 """git commands on the checkout. Called by the action `deploy` and by `actions.workflow.source.pack`."""
 
+import contextlib
 import subprocess
 from dataclasses import dataclass
 from pathlib import Path
 
 from actions.workflow.errors import StepFailed
 
+SUBMODULE = "160000"
+"""The mode of a submodule that is not checked out."""
 _TIMEOUT_SECONDS = 120.0
 # In containers the checkout often belongs to another user. Do not execute programs that it configures.
 _SETTINGS = ("-c", "safe.directory=*", "-c", "core.fsmonitor=false", "-c", "log.showSignature=false")
@@ -49,14 +52,25 @@ def text(directory: Path, *arguments: str) -> str | None:
 
 
 def tracked_files(directory: Path) -> list[TrackedFile]:
-    """Return the tracked files below `directory`. Raises StepFailed outside a checkout or during a merge."""
+    """Return the tracked files below `directory`, also of submodules that are checked out.
+
+    Raises StepFailed outside a checkout or during a merge.
+    """
     if text(directory, "rev-parse", "--is-inside-work-tree") != "true":
         raise StepFailed(
             f"{directory} is not in a git checkout, and only tracked files are deployed. "
             "Add actions/checkout before this step; is the input working-directory right?"
         )
+    entries = _listed(directory)
+    if any(entry.mode == SUBMODULE for entry in entries):
+        with contextlib.suppress(StepFailed):  # git before 2.36 does not list them so
+            entries = _listed(directory, "--recurse-submodules")
+    return entries
+
+
+def _listed(directory: Path, *options: str) -> list[TrackedFile]:
     entries = []
-    for record in output(directory, "ls-files", "-z", "--stage").split(b"\0"):
+    for record in output(directory, "ls-files", "-z", "--stage", *options).split(b"\0"):
         if not record:
             continue
         metadata, _, raw = record.partition(b"\t")

@@ -1,7 +1,8 @@
 """The source archive: tracked files with their content in the working tree. Called by the action `deploy`.
 
 Reproducible: equal content gives equal bytes, with sorted entries, no times and no owners. As in a build from
-git, a symbolic link becomes a copy of the tracked file that it points to, and submodules are omitted.
+git, a symbolic link becomes a copy of the tracked file that it points to; a submodule has its files if it is
+checked out.
 """
 
 import gzip
@@ -18,11 +19,11 @@ from typing import IO
 
 from actions.workflow.errors import StepFailed
 from actions.workflow.source.exclude_patterns import ExcludePatterns
-from actions.workflow.source.git import TrackedFile
+from actions.workflow.source.git import SUBMODULE, TrackedFile
 
 LIMITS = {"unpacked_bytes": 1 << 30, "entries": 50_000, "ratio": 100}
 _RATIO_GRACE = 1 << 20
-_LINK, _SUBMODULE, _PROGRAM = "120000", "160000", "100755"
+_LINK, _PROGRAM = "120000", "100755"
 _MAX_LINK_HOPS = 8
 _MAX_LINK_BYTES = 4096
 _CHUNK = 1 << 20
@@ -62,8 +63,8 @@ def select(directory: Path, entries: list[TrackedFile], excludes: ExcludePattern
         if excludes.excludes(path):
             excluded += 1
             continue
-        if entry.mode == _SUBMODULE:
-            notes.append(f"{path} is a submodule: not packed")
+        if entry.mode == SUBMODULE:
+            notes.append(f"{path} is a submodule that is not checked out: not packed")
             continue
         if _BAD_NAME.search(path) or len(path.encode()) > 4096:
             raise StepFailed(f"The path {path!r} cannot be deployed; rename it, or exclude it.")
@@ -133,7 +134,7 @@ def _resolve_link(root: Path, by_path: Mapping[str, TrackedFile], link: TrackedF
             break
         path = posixpath.normpath(posixpath.join(posixpath.dirname(entry.path), target))
         entry_at_target = by_path.get(path)
-        if target.startswith("/") or entry_at_target is None or entry_at_target.mode == _SUBMODULE:
+        if target.startswith("/") or entry_at_target is None or entry_at_target.mode == SUBMODULE:
             break
         if entry_at_target.mode != _LINK:
             return entry_at_target

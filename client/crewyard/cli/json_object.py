@@ -1,12 +1,27 @@
-"""JSON objects of options and files. Called by `run` and `schedules`."""
+"""JSON objects of options and files. Called by `run`, `rerun` and `schedules`."""
 
 import json
+from collections.abc import Callable
 from pathlib import Path
 from typing import Any
 
 import click
 
 from crewyard.cli import read_text
+
+
+def input_options(
+    text_help: str = "Inputs of the crew, a JSON object.",
+    file_help: str = "File with the inputs (- for standard input).",
+) -> Callable[[Any], Any]:
+    """Return the options --input and --input-file, the arguments of `read_inputs`."""
+    file = click.Path(path_type=Path, exists=True, dir_okay=False, allow_dash=True)
+
+    def add(command: Any) -> Any:
+        command = click.option("--input-file", type=file, help=file_help)(command)
+        return click.option("--input", "text", metavar="JSON", help=text_help)(command)
+
+    return add
 
 
 def read_inputs(text: str | None, file: Path | None) -> dict[str, Any] | None:

@@ -16,12 +16,13 @@ from crewyard.cli.commands.deploy import deploy
 from crewyard.cli.commands.deployments import deployments, rollback
 from crewyard.cli.commands.env import env
 from crewyard.cli.commands.init import init
+from crewyard.cli.commands.inputs import inputs
 from crewyard.cli.commands.keys import keys
 from crewyard.cli.commands.lint import lint
 from crewyard.cli.commands.login import login, logout
 from crewyard.cli.commands.logs import logs
 from crewyard.cli.commands.projects import projects
-from crewyard.cli.commands.run import run
+from crewyard.cli.commands.run import rerun, run
 from crewyard.cli.commands.runs import runs
 from crewyard.cli.commands.usage import usage
 from crewyard.cli.context import SERVICE, USAGE, CliContext
@@ -53,6 +54,7 @@ for _command in (
     lint,
     deploy,
     run,
+    rerun,
     logs,
     artifacts,
     runs,
@@ -64,6 +66,7 @@ for _command in (
     notifications,
     keys,
     audit,
+    inputs,
     usage,
     login,
     logout,

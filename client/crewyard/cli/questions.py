@@ -49,11 +49,12 @@ def open_request(context: CliContext, run: str, request: str | None) -> InputReq
 
 
 def handle(context: CliContext, run: str, data: Mapping[str, Any], interactive: bool) -> None:
-    """Ask the question of an event at the terminal, or print how to answer it."""
+    """Ask the question of an event at the terminal, or print how to answer it. Raises Abort at Ctrl-C."""
     request_id = str(data.get("request_id"))
+    how = f"Answer it: crewyard runs answer {run} {request_id} VALUE"
     if not interactive:
         context.output.status(f"{run} asks: {data.get('prompt')}", "bold")
-        context.output.status(f"Answer it: crewyard runs answer {run} {request_id} VALUE")
+        context.output.status(how)
         return
     while True:
         try:
@@ -63,7 +64,11 @@ def handle(context: CliContext, run: str, data: Mapping[str, Any], interactive: 
         context.output.status(request["prompt"], "bold")
         choices = request.get("choices")
         shown = f" [{', '.join(map(str, choices))}]" if choices else ""
-        text = click.prompt(f"Answer{shown}", default="", show_default=False, err=True)
+        try:
+            text = click.prompt(f"Answer{shown}", default="", show_default=False, err=True)
+        except click.Abort:
+            context.output.status(f"\n{how}")
+            raise
         try:
             context.client.answer_run(run, request_id, answer_value(text, request.get("schema"), choices))
         except ApiError as error:

@@ -1,6 +1,7 @@
 """The source tree to lint or deploy: which files belong to it. Called by `lint` and `deploy`.
 
-In a git checkout: tracked files, and untracked files that git does not ignore. Elsewhere: all files except
+In a git checkout: tracked files, also of submodules that are checked out, and untracked files that git does
+not ignore. Elsewhere: all files except
 caches, virtual environments and version control directories.
 """
 
@@ -113,29 +114,27 @@ def _is_text(path: str) -> bool:
 
 def _git_files(root: Path) -> list[str] | None:
     """Return git's files below the directory; None if it is not a checkout. Raises CrewyardError."""
-    command = [
-        *_GIT,
-        "-C",
-        str(root),
-        "ls-files",
-        "-z",
-        "--cached",
-        "--others",
-        "--exclude-standard",
-    ]
-    try:
-        done = subprocess.run(
-            command, capture_output=True, stdin=subprocess.DEVNULL, timeout=_GIT_TIMEOUT_SECONDS, check=False
-        )
-        failure = done.stderr.decode("utf-8", "replace").partition("\n")[0] if done.returncode else None
-    except (OSError, subprocess.TimeoutExpired) as error:
-        failure = str(error)
-    if failure is not None:
-        if any((parent / ".git").exists() for parent in (root, *root.parents)):
-            # Do not fall back to all files: that would include ignored ones, such as secrets.
-            raise CrewyardError(f"{root} is in a git checkout that git cannot read: {failure}")
-        return None
-    return [os.fsdecode(path) for path in done.stdout.split(b"\0") if path]
+    paths: list[str] = []
+    # git does not list both at once where it enters submodules.
+    for options in (("--cached", "--recurse-submodules"), ("--others", "--exclude-standard")):
+        try:
+            done = subprocess.run(
+                [*_GIT, "-C", str(root), "ls-files", "-z", *options],
+                capture_output=True,
+                stdin=subprocess.DEVNULL,
+                timeout=_GIT_TIMEOUT_SECONDS,
+                check=False,
+            )
+            failure = done.stderr.decode("utf-8", "replace").partition("\n")[0] if done.returncode else None
+        except (OSError, subprocess.TimeoutExpired) as error:
+            failure = str(error)
+        if failure is not None:
+            if any((parent / ".git").exists() for parent in (root, *root.parents)):
+                # Do not fall back to all files: that would include ignored ones, such as secrets.
+                raise CrewyardError(f"{root} is in a git checkout that git cannot read: {failure}")
+            return None
+        paths += [os.fsdecode(path) for path in done.stdout.split(b"\0") if path]
+    return paths
 
 
 def _walk(root: Path) -> Iterator[str]:

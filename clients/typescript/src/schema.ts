@@ -281,6 +281,8 @@ export interface paths {
         /**
          * Create a deployment
          * @description Create a deployment and wait briefly for its first status.
+         *
+         *     A preview needs the scope preview, any other one deploy.
          */
         post: operations["create_deployment"];
         delete?: never;
@@ -307,6 +309,36 @@ export interface paths {
          * @description Get a deployment.
          */
         get: operations["get_deployment"];
+        put?: never;
+        post?: never;
+        /**
+         * Erase a deployment
+         * @description Erase a deployment with its image. 409 while it is being built, active or needed by runs.
+         */
+        delete: operations["erase_deployment"];
+        options?: never;
+        head?: never;
+        patch?: never;
+        trace?: never;
+    };
+    "/v1/deployments/{id}/inputs": {
+        parameters: {
+            query?: never;
+            header?: never;
+            path: {
+                /**
+                 * @description A deployment's id, for example dep_ab12.
+                 * @example dep_ab12
+                 */
+                id: components["schemas"]["DeploymentId"];
+            };
+            cookie?: never;
+        };
+        /**
+         * Get the schema of a deployment's input
+         * @description Get the JSON Schema of the input of a deployment's entrypoint.
+         */
+        get: operations["get_schema_deployment_s_input"];
         put?: never;
         post?: never;
         delete?: never;
@@ -402,7 +434,10 @@ export interface paths {
         };
         /**
          * List runs
-         * @description List runs, filtered by project, deployment and status.
+         * @description List runs, filtered by project, deployment, status, label and time of creation.
+         *
+         *     With `label`, `created_after` or `created_before`, the newest creation comes first, and about 1,000 runs
+         *     are counted; with `total_capped` at least `total` match.
          */
         get: operations["list_runs"];
         put?: never;
@@ -437,6 +472,38 @@ export interface paths {
         get: operations["get_run"];
         put?: never;
         post?: never;
+        /**
+         * Erase a run
+         * @description Erase an ended run: its object, record, events and artifacts. 409 while it has not ended.
+         */
+        delete: operations["erase_run"];
+        options?: never;
+        head?: never;
+        patch?: never;
+        trace?: never;
+    };
+    "/v1/runs/{id}/rerun": {
+        parameters: {
+            query?: never;
+            header?: never;
+            path: {
+                /**
+                 * @description The id of a run, such as run_ab12.
+                 * @example run_ab12
+                 */
+                id: components["schemas"]["RunId"];
+            };
+            cookie?: never;
+        };
+        get?: never;
+        put?: never;
+        /**
+         * Run again
+         * @description Start a run like an earlier one: with its input, entrypoint, config, context, timeout and labels.
+         *
+         *     `input` and `deployment` replace those of the earlier run; without them it is the same deployment.
+         */
+        post: operations["run_again"];
         delete?: never;
         options?: never;
         head?: never;
@@ -663,6 +730,26 @@ export interface paths {
         patch?: never;
         trace?: never;
     };
+    "/v1/usage": {
+        parameters: {
+            query?: never;
+            header?: never;
+            path?: never;
+            cookie?: never;
+        };
+        /**
+         * List the usage of projects
+         * @description List the projects, the newest first, with their usage in a range of UTC days.
+         */
+        get: operations["list_usage_projects"];
+        put?: never;
+        post?: never;
+        delete?: never;
+        options?: never;
+        head?: never;
+        patch?: never;
+        trace?: never;
+    };
     "/v1/projects/{name}/usage": {
         parameters: {
             query?: never;
@@ -680,7 +767,7 @@ export interface paths {
          * Get a project's usage
          * @description Return the usage of a project's runs and builds by the UTC day they ended, as JSON or CSV (Accept).
          *
-         *     The JSON also has the project's limits, and how much of each it uses now.
+         *     The JSON also has the project's limits and its budget, and how much of each it uses now.
          */
         get: operations["get_usage"];
         put?: never;
@@ -705,6 +792,48 @@ export interface paths {
          *     A caller who is admin of some projects sees the records of these.
          */
         get: operations["read_audit_log"];
+        put?: never;
+        post?: never;
+        delete?: never;
+        options?: never;
+        head?: never;
+        patch?: never;
+        trace?: never;
+    };
+    "/v1/installation": {
+        parameters: {
+            query?: never;
+            header?: never;
+            path?: never;
+            cookie?: never;
+        };
+        /**
+         * Get the installation
+         * @description Return whether the parts of the installation work, and what waits and runs in all projects.
+         *
+         *     For callers who are admin of all projects.
+         */
+        get: operations["get_installation"];
+        put?: never;
+        post?: never;
+        delete?: never;
+        options?: never;
+        head?: never;
+        patch?: never;
+        trace?: never;
+    };
+    "/v1/whoami": {
+        parameters: {
+            query?: never;
+            header?: never;
+            path?: never;
+            cookie?: never;
+        };
+        /**
+         * Get the caller
+         * @description Return who the caller is, and its scopes in all projects and in single ones.
+         */
+        get: operations["get_caller"];
         put?: never;
         post?: never;
         delete?: never;
@@ -749,7 +878,7 @@ export interface components {
              * @description When the request arrived.
              */
             time: string;
-            /** @description Who: `key:<id>`, `kubernetes:<user>`, `workflow:<repository>:…`; `service` for retention. */
+            /** @description Who: `key:<id>`, `kubernetes:<user>`, `user:<name>`, `workflow:<repository>:…`; `service` for retention. */
             actor: string;
             /** @description The client's address. */
             remote: string;
@@ -774,6 +903,31 @@ export interface components {
             previous: string;
             /** @description SHA-256 of the other fields as JSON with sorted keys, without spaces, in ASCII. */
             hash: string;
+        };
+        /** BudgetCost */
+        BudgetCost: {
+            /** @description The cost; null without prices. */
+            used: number | null;
+            /** @description The budget; null if there is none. */
+            limit: number | null;
+        };
+        /** BudgetTokens */
+        BudgetTokens: {
+            /** @description Prompt and completion tokens of ended runs. */
+            used: number;
+            /** @description The budget; null if there is none. */
+            limit: number | null;
+        };
+        /** BudgetUse */
+        BudgetUse: {
+            /** @description The calendar month, in UTC, such as 2026-11. */
+            month: string;
+            tokens: components["schemas"]["BudgetTokens"];
+            cost: components["schemas"]["BudgetCost"];
+            /** @description Whether new runs are refused. */
+            exceeded: boolean;
+            /** @description What is used, from 80 % of the budget on; null below. */
+            message: string | null;
         };
         /**
          * BuildError
@@ -836,7 +990,9 @@ export interface components {
              */
             activated_at: string | null;
             error?: components["schemas"]["BuildError"];
-            /** @description Who created it through the API: `key:<id>`, `kubernetes:<user>`, `workflow:<repository>:…`; null for kubectl, the controller and earlier versions. */
+            /** @description The id of its smoke run, which must succeed before it becomes active; only if its configuration has one and its image is built. */
+            smoke_run?: string;
+            /** @description Who created it through the API: `key:<id>`, `kubernetes:<user>`, `user:<name>`, `workflow:…`; null for kubectl, the controller and earlier versions. */
             created_by: string | null;
             /** @description The commit it was built from; null without one. */
             git_sha: string | null;
@@ -906,6 +1062,13 @@ export interface components {
          * @description A deployment's id, for example dep_ab12.
          */
         DeploymentId: string;
+        /** DeploymentInputs */
+        DeploymentInputs: {
+            /** @description The JSON Schema of the input; any object if configuration and source tell none. */
+            schema: Record<string, never>;
+            /** @description Whether the configuration declares it, and other inputs are refused; false if it was found in the source, or before the image is built. */
+            declared: boolean;
+        };
         /** DeploymentItem */
         DeploymentItem: {
             id: components["schemas"]["DeploymentId"];
@@ -928,6 +1091,8 @@ export interface components {
              */
             activated_at: string | null;
             error?: components["schemas"]["BuildError"];
+            /** @description The id of its smoke run, which must succeed before it becomes active; only if its configuration has one and its image is built. */
+            smoke_run?: string;
         };
         /** Error */
         Error: {
@@ -994,6 +1159,50 @@ export interface components {
          * @description The id of a question of the run, such as q1.
          */
         InputRequestId: string;
+        /** Installation */
+        Installation: {
+            /** @description Its parts. */
+            components: components["schemas"]["InstallationComponent"][];
+            /** @description Whether the replica of the API server that answered is the leader. */
+            leading: boolean;
+            runs: components["schemas"]["InstallationRuns"];
+            builds: components["schemas"]["InstallationBuilds"];
+            notifications: components["schemas"]["InstallationNotifications"];
+        };
+        /** InstallationBuilds */
+        InstallationBuilds: {
+            /** @description Builds that wait for a slot. */
+            waiting: number;
+            /** @description Builds that run now. */
+            running: number;
+            /** @description How many may run at a time, `CREWYARD_MAX_BUILDS`. */
+            slots: number;
+            /** @description The first 100: those that run, then the others, the oldest first. */
+            deployments: components["schemas"]["DeploymentItem"][];
+        };
+        /** InstallationComponent */
+        InstallationComponent: {
+            /** @description `index`, `kube-apiserver` or `controller`; more may follow. */
+            name: string;
+            /** @description Whether it works now; null if nothing tells. */
+            ready: boolean | null;
+            /** @description Why it is not ready, or who leads; null if nothing is to be said. */
+            message: string | null;
+        };
+        /** InstallationNotifications */
+        InstallationNotifications: {
+            /** @description Deliveries that are pending. */
+            pending: number;
+            /** @description Receivers whose last delivery was given up. */
+            failing: number;
+        };
+        /** InstallationRuns */
+        InstallationRuns: {
+            /** @description Runs that wait or start now. */
+            pending: number;
+            /** @description Runs that run now. */
+            running: number;
+        };
         /** Key */
         Key: {
             /** @description The id of a key. */
@@ -1001,7 +1210,7 @@ export interface components {
             /** @description Its purpose. */
             name: string;
             /** @description Its scopes; `admin` includes all. */
-            scopes: ("read" | "run" | "deploy" | "admin")[];
+            scopes: ("read" | "run" | "preview" | "deploy" | "admin")[];
             /** @description Null for all. */
             projects: components["schemas"]["ProjectName"][] | null;
             /** @description The plan that limits its requests; null for the best plan of its projects. */
@@ -1011,7 +1220,7 @@ export interface components {
              * @description When it was created.
              */
             created_at: string;
-            /** @description Who created it through the API: `key:<id>`, `kubernetes:<user>`, `workflow:<repository>:…`; null for kubectl, the controller and earlier versions. */
+            /** @description Who created it through the API: `key:<id>`, `kubernetes:<user>`, `user:<name>`, `workflow:…`; null for kubectl, the controller and earlier versions. */
             created_by: string | null;
             /**
              * Format: date-time
@@ -1028,8 +1237,8 @@ export interface components {
         KeyCreate: {
             /** @description Purpose of the key. */
             name: string;
-            /** @description Scopes of the key; admin includes all others, and every key can read. */
-            scopes: ("read" | "run" | "deploy" | "admin")[];
+            /** @description Its scopes: admin includes all, deploy includes preview; every key can read. */
+            scopes: ("read" | "run" | "preview" | "deploy" | "admin")[];
             /** @description Projects of the key; all projects if null or omitted. */
             projects?: components["schemas"]["ProjectName"][] | null;
             /** @description Plan for the rate limit of the key; the best plan of its projects if omitted. */
@@ -1047,7 +1256,7 @@ export interface components {
             /** @description Its purpose. */
             name: string;
             /** @description Its scopes; `admin` includes all. */
-            scopes: ("read" | "run" | "deploy" | "admin")[];
+            scopes: ("read" | "run" | "preview" | "deploy" | "admin")[];
             /** @description Null for all. */
             projects: components["schemas"]["ProjectName"][] | null;
             /** @description The plan that limits its requests; null for the best plan of its projects. */
@@ -1057,7 +1266,7 @@ export interface components {
              * @description When it was created.
              */
             created_at: string;
-            /** @description Who created it through the API: `key:<id>`, `kubernetes:<user>`, `workflow:<repository>:…`; null for kubectl, the controller and earlier versions. */
+            /** @description Who created it through the API: `key:<id>`, `kubernetes:<user>`, `user:<name>`, `workflow:…`; null for kubectl, the controller and earlier versions. */
             created_by: string | null;
             /**
              * Format: date-time
@@ -1131,6 +1340,11 @@ export interface components {
         Pagination: {
             /** @description Items on all pages. */
             total: number;
+            /**
+             * @description Present if not all matching items are counted: there are at least `total`.
+             * @constant
+             */
+            total_capped?: true;
             /** @description The number of this page. */
             page: number;
             /** @description Items per page at most. */
@@ -1171,6 +1385,19 @@ export interface components {
                     };
                     /** @description Suspends polling of the repository while true. */
                     suspend?: boolean;
+                    /** @description Builds only commits that a key of a Secret signed; others fail as VerificationFailed, as do uploads. */
+                    verify?: {
+                        /**
+                         * @description What is verified. HEAD, the default, is the commit that is built.
+                         * @enum {string}
+                         */
+                        mode?: "HEAD";
+                        /** @description A Secret in the same namespace with allowed_signers (ssh) or openpgp.asc (armored public keys), or both. */
+                        secret_ref: {
+                            /** @description The name of the Secret. */
+                            name: string;
+                        };
+                    };
                 };
             } | null;
             /** @description Limits of this project's runs. */
@@ -1179,6 +1406,8 @@ export interface components {
                 timeout?: string;
                 /** @description How long a run may wait for answers of a person, in total, for example 8h. This time does not count against the timeout. Defaults to 24h; limited by the installation's maximum. */
                 ask_timeout?: string;
+                /** @description How many pods of the active deployment wait for a run, started and with the entrypoint imported. A new run takes one of them. Defaults to 0; limited by the plan's concurrent runs and by the installation. */
+                warm?: number;
                 /** @description Pods in the cluster that the runs may connect to, beyond the internet, such as a model server. The installation's list CREWYARD_RUN_EGRESS must allow each. */
                 egress?: {
                     /** @description The namespace of the pods. */
@@ -1285,7 +1514,7 @@ export interface components {
                     name: string;
                 };
             } | null;
-            /** @description Reports commit statuses and GitHub Deployments. */
+            /** @description Reports commit statuses and GitHub Deployments, and comments on pull requests. */
             github: {
                 /** @description A Secret with a token, or with the credentials of a GitHub App. */
                 secret_ref: {
@@ -1293,6 +1522,23 @@ export interface components {
                     name: string;
                 };
                 /** @description The repository, owner/name. */
+                repository: string;
+                /** @description Comments on the pull request of a preview with its state; the token needs write access to pull requests. */
+                comment?: boolean;
+            } | null;
+            /** @description Reports commit statuses to GitLab, Gitea or Forgejo. */
+            commit_status: {
+                /**
+                 * @description The git host; gitea stands for Forgejo too. The installation sets its address.
+                 * @enum {string}
+                 */
+                provider: "gitlab" | "gitea";
+                /** @description A Secret whose key token may write commit statuses. */
+                secret_ref: {
+                    /** @description The name of the Secret. */
+                    name: string;
+                };
+                /** @description The path of the repository, owner/name; with GitLab also group/subgroup/name. */
                 repository: string;
             } | null;
             /** @description GitHub Actions workflows that may call the API without a key. */
@@ -1303,8 +1549,14 @@ export interface components {
                 ref?: string;
                 /** @description The GitHub environment that the job must use. Defaults to any. */
                 environment?: string;
+                /** @description The number of the repository, as gh api repos/OWNER/NAME --jq .id prints it. Defaults to the one that the first workflow of that name had. */
+                repository_id?: string;
+                /** @description The file of the workflow in .github/workflows of the repository, for example deploy.yml. Defaults to any. */
+                workflow?: string;
+                /** @description The event that started the workflow, for example push. Defaults to any but pull_request_target and workflow_run, which pull requests from forks can start. */
+                event?: string;
                 /** @description The permissions of such a workflow in this project. */
-                scopes: ("read" | "run" | "deploy")[];
+                scopes: ("read" | "run" | "preview" | "deploy")[];
             }[] | null;
             /** @description Times at which runs of the active Deployment start automatically, with the semantics of a Kubernetes CronJob. */
             schedules: {
@@ -1318,6 +1570,10 @@ export interface components {
                 input?: Record<string, never>;
                 /** @description What each run calls instead of the deployment's entrypoint, as spec.entrypoint of a Run. */
                 entrypoint?: string;
+                /** @description Labels of each run, with the rules of Kubernetes. */
+                labels?: {
+                    [key: string]: string;
+                };
                 /**
                  * @description What happens at a time while the schedule's previous run has not ended - Allow starts another one, Forbid starts it once the previous one has ended, Replace cancels the previous one. Defaults to Allow.
                  * @enum {string}
@@ -1351,12 +1607,25 @@ export interface components {
                 /** @description How long records, events and artifacts of runs are kept, for example 720h (30 days). */
                 records?: string;
             } | null;
+            /** @description The most that runs may use. Runs beyond it are refused with BudgetExceeded. */
+            budget: {
+                /** @description The budget of each calendar month (UTC). Runs and builds count once they have ended. */
+                month?: {
+                    /**
+                     * Format: int64
+                     * @description Tokens of models, prompt and completion together, as reported by crews.
+                     */
+                    tokens?: number;
+                    /** @description Cost by the prices of the installation, in its currency. Has no effect without prices. */
+                    cost?: number;
+                };
+            } | null;
             /**
              * Format: date-time
              * @description When it was created.
              */
             created_at: string;
-            /** @description Who created it through the API: `key:<id>`, `kubernetes:<user>`, `workflow:<repository>:…`; null for kubectl, the controller and earlier versions. */
+            /** @description Who created it through the API: `key:<id>`, `kubernetes:<user>`, `user:<name>`, `workflow:…`; null for kubectl, the controller and earlier versions. */
             created_by: string | null;
             /** @description The active deployment; null before the first build. */
             active_deployment_id: components["schemas"]["DeploymentId"] | null;
@@ -1398,6 +1667,19 @@ export interface components {
                     } | null;
                     /** @description Suspends polling of the repository while true. */
                     suspend?: boolean | null;
+                    /** @description Builds only commits that a key of a Secret signed; others fail as VerificationFailed, as do uploads. */
+                    verify?: {
+                        /**
+                         * @description What is verified. HEAD, the default, is the commit that is built.
+                         * @enum {string|null}
+                         */
+                        mode?: "HEAD" | null;
+                        /** @description A Secret in the same namespace with allowed_signers (ssh) or openpgp.asc (armored public keys), or both. */
+                        secret_ref?: {
+                            /** @description The name of the Secret. */
+                            name?: string | null;
+                        } | null;
+                    } | null;
                 } | null;
             } | null;
             /** @description Limits of this project's runs. */
@@ -1406,6 +1688,8 @@ export interface components {
                 timeout?: string | null;
                 /** @description How long a run may wait for answers of a person, in total, for example 8h. This time does not count against the timeout. Defaults to 24h; limited by the installation's maximum. */
                 ask_timeout?: string | null;
+                /** @description How many pods of the active deployment wait for a run, started and with the entrypoint imported. A new run takes one of them. Defaults to 0; limited by the plan's concurrent runs and by the installation. */
+                warm?: number | null;
                 /** @description Pods in the cluster that the runs may connect to, beyond the internet, such as a model server. The installation's list CREWYARD_RUN_EGRESS must allow each. */
                 egress?: {
                     /** @description The namespace of the pods. */
@@ -1512,7 +1796,7 @@ export interface components {
                     name?: string | null;
                 } | null;
             } | null;
-            /** @description Reports commit statuses and GitHub Deployments. */
+            /** @description Reports commit statuses and GitHub Deployments, and comments on pull requests. */
             github?: {
                 /** @description A Secret with a token, or with the credentials of a GitHub App. */
                 secret_ref?: {
@@ -1520,6 +1804,23 @@ export interface components {
                     name?: string | null;
                 } | null;
                 /** @description The repository, owner/name. */
+                repository?: string | null;
+                /** @description Comments on the pull request of a preview with its state; the token needs write access to pull requests. */
+                comment?: boolean | null;
+            } | null;
+            /** @description Reports commit statuses to GitLab, Gitea or Forgejo. */
+            commit_status?: {
+                /**
+                 * @description The git host; gitea stands for Forgejo too. The installation sets its address.
+                 * @enum {string|null}
+                 */
+                provider?: "gitlab" | "gitea" | null;
+                /** @description A Secret whose key token may write commit statuses. */
+                secret_ref?: {
+                    /** @description The name of the Secret. */
+                    name?: string | null;
+                } | null;
+                /** @description The path of the repository, owner/name; with GitLab also group/subgroup/name. */
                 repository?: string | null;
             } | null;
             /** @description GitHub Actions workflows that may call the API without a key. */
@@ -1530,8 +1831,14 @@ export interface components {
                 ref?: string;
                 /** @description The GitHub environment that the job must use. Defaults to any. */
                 environment?: string;
+                /** @description The number of the repository, as gh api repos/OWNER/NAME --jq .id prints it. Defaults to the one that the first workflow of that name had. */
+                repository_id?: string;
+                /** @description The file of the workflow in .github/workflows of the repository, for example deploy.yml. Defaults to any. */
+                workflow?: string;
+                /** @description The event that started the workflow, for example push. Defaults to any but pull_request_target and workflow_run, which pull requests from forks can start. */
+                event?: string;
                 /** @description The permissions of such a workflow in this project. */
-                scopes: ("read" | "run" | "deploy")[];
+                scopes: ("read" | "run" | "preview" | "deploy")[];
             }[] | null;
             /** @description Times at which runs of the active Deployment start automatically, with the semantics of a Kubernetes CronJob. */
             schedules?: {
@@ -1545,6 +1852,10 @@ export interface components {
                 input?: Record<string, never>;
                 /** @description What each run calls instead of the deployment's entrypoint, as spec.entrypoint of a Run. */
                 entrypoint?: string;
+                /** @description Labels of each run, with the rules of Kubernetes. */
+                labels?: {
+                    [key: string]: string;
+                };
                 /**
                  * @description What happens at a time while the schedule's previous run has not ended - Allow starts another one, Forbid starts it once the previous one has ended, Replace cancels the previous one. Defaults to Allow.
                  * @enum {string}
@@ -1577,6 +1888,19 @@ export interface components {
                 deployments?: number | null;
                 /** @description How long records, events and artifacts of runs are kept, for example 720h (30 days). */
                 records?: string | null;
+            } | null;
+            /** @description The most that runs may use. Runs beyond it are refused with BudgetExceeded. */
+            budget?: {
+                /** @description The budget of each calendar month (UTC). Runs and builds count once they have ended. */
+                month?: {
+                    /**
+                     * Format: int64
+                     * @description Tokens of models, prompt and completion together, as reported by crews.
+                     */
+                    tokens?: number | null;
+                    /** @description Cost by the prices of the installation, in its currency. Has no effect without prices. */
+                    cost?: number | null;
+                } | null;
             } | null;
         };
         /** ProjectCreate */
@@ -1612,6 +1936,19 @@ export interface components {
                     };
                     /** @description Suspends polling of the repository while true. */
                     suspend?: boolean;
+                    /** @description Builds only commits that a key of a Secret signed; others fail as VerificationFailed, as do uploads. */
+                    verify?: {
+                        /**
+                         * @description What is verified. HEAD, the default, is the commit that is built.
+                         * @enum {string}
+                         */
+                        mode?: "HEAD";
+                        /** @description A Secret in the same namespace with allowed_signers (ssh) or openpgp.asc (armored public keys), or both. */
+                        secret_ref: {
+                            /** @description The name of the Secret. */
+                            name: string;
+                        };
+                    };
                 };
             };
             /** @description Limits of this project's runs. */
@@ -1620,6 +1957,8 @@ export interface components {
                 timeout?: string;
                 /** @description How long a run may wait for answers of a person, in total, for example 8h. This time does not count against the timeout. Defaults to 24h; limited by the installation's maximum. */
                 ask_timeout?: string;
+                /** @description How many pods of the active deployment wait for a run, started and with the entrypoint imported. A new run takes one of them. Defaults to 0; limited by the plan's concurrent runs and by the installation. */
+                warm?: number;
                 /** @description Pods in the cluster that the runs may connect to, beyond the internet, such as a model server. The installation's list CREWYARD_RUN_EGRESS must allow each. */
                 egress?: {
                     /** @description The namespace of the pods. */
@@ -1726,7 +2065,7 @@ export interface components {
                     name: string;
                 };
             };
-            /** @description Reports commit statuses and GitHub Deployments. */
+            /** @description Reports commit statuses and GitHub Deployments, and comments on pull requests. */
             github?: {
                 /** @description A Secret with a token, or with the credentials of a GitHub App. */
                 secret_ref: {
@@ -1734,6 +2073,23 @@ export interface components {
                     name: string;
                 };
                 /** @description The repository, owner/name. */
+                repository: string;
+                /** @description Comments on the pull request of a preview with its state; the token needs write access to pull requests. */
+                comment?: boolean;
+            };
+            /** @description Reports commit statuses to GitLab, Gitea or Forgejo. */
+            commit_status?: {
+                /**
+                 * @description The git host; gitea stands for Forgejo too. The installation sets its address.
+                 * @enum {string}
+                 */
+                provider: "gitlab" | "gitea";
+                /** @description A Secret whose key token may write commit statuses. */
+                secret_ref: {
+                    /** @description The name of the Secret. */
+                    name: string;
+                };
+                /** @description The path of the repository, owner/name; with GitLab also group/subgroup/name. */
                 repository: string;
             };
             /** @description GitHub Actions workflows that may call the API without a key. */
@@ -1744,8 +2100,14 @@ export interface components {
                 ref?: string;
                 /** @description The GitHub environment that the job must use. Defaults to any. */
                 environment?: string;
+                /** @description The number of the repository, as gh api repos/OWNER/NAME --jq .id prints it. Defaults to the one that the first workflow of that name had. */
+                repository_id?: string;
+                /** @description The file of the workflow in .github/workflows of the repository, for example deploy.yml. Defaults to any. */
+                workflow?: string;
+                /** @description The event that started the workflow, for example push. Defaults to any but pull_request_target and workflow_run, which pull requests from forks can start. */
+                event?: string;
                 /** @description The permissions of such a workflow in this project. */
-                scopes: ("read" | "run" | "deploy")[];
+                scopes: ("read" | "run" | "preview" | "deploy")[];
             }[];
             /** @description Times at which runs of the active Deployment start automatically, with the semantics of a Kubernetes CronJob. */
             schedules?: {
@@ -1759,6 +2121,10 @@ export interface components {
                 input?: Record<string, never>;
                 /** @description What each run calls instead of the deployment's entrypoint, as spec.entrypoint of a Run. */
                 entrypoint?: string;
+                /** @description Labels of each run, with the rules of Kubernetes. */
+                labels?: {
+                    [key: string]: string;
+                };
                 /**
                  * @description What happens at a time while the schedule's previous run has not ended - Allow starts another one, Forbid starts it once the previous one has ended, Replace cancels the previous one. Defaults to Allow.
                  * @enum {string}
@@ -1792,12 +2158,55 @@ export interface components {
                 /** @description How long records, events and artifacts of runs are kept, for example 720h (30 days). */
                 records?: string;
             };
+            /** @description The most that runs may use. Runs beyond it are refused with BudgetExceeded. */
+            budget?: {
+                /** @description The budget of each calendar month (UTC). Runs and builds count once they have ended. */
+                month?: {
+                    /**
+                     * Format: int64
+                     * @description Tokens of models, prompt and completion together, as reported by crews.
+                     */
+                    tokens?: number;
+                    /** @description Cost by the prices of the installation, in its currency. Has no effect without prices. */
+                    cost?: number;
+                };
+            };
         };
         /**
          * ProjectName
          * @description A project's name: lower-case letters, digits and hyphens, for example research-crew.
          */
         ProjectName: string;
+        /** ProjectUsage */
+        ProjectUsage: {
+            project: components["schemas"]["ProjectName"];
+            /**
+             * Format: date
+             * @description The first day, in UTC.
+             */
+            from: string;
+            /**
+             * Format: date
+             * @description The last day, in UTC, inclusive.
+             */
+            to: string;
+            /** @description The currency of `cost`; null without prices. */
+            currency: string | null;
+            /** @description Finished runs. */
+            runs: number;
+            /** @description Total run time of crews, in seconds. */
+            run_seconds: number;
+            /** @description Total build time of images in seconds, without queueing. */
+            build_seconds: number;
+            /** @description Bytes of the artifacts of runs. */
+            artifact_bytes: number;
+            /** @description Prompt tokens of models, as reported by crews. */
+            prompt_tokens: number;
+            /** @description Completion tokens of models, as reported by crews. */
+            completion_tokens: number;
+            /** @description The cost by the prices of the installation; null without prices. */
+            cost: number | null;
+        };
         /** Ready */
         Ready: {
             /** @description The condition status; null while unknown. */
@@ -1824,6 +2233,10 @@ export interface components {
             deployment_id: components["schemas"]["DeploymentId"] | null;
             /** @description The name of the project; empty if the deployment is unknown. */
             project: string;
+            /** @description Its labels; crewyard.dev/schedule names the schedule that started it. */
+            labels: {
+                [key: string]: string;
+            };
             /** @description The input of the crew. */
             input: Record<string, never>;
             /**
@@ -1838,13 +2251,19 @@ export interface components {
             completed_at: string | null;
             /** @description Run time of the crew in milliseconds; null before it finishes. */
             duration_ms: number | null;
-            /** @description Who created it through the API: `key:<id>`, `kubernetes:<user>`, `workflow:<repository>:…`; null for kubectl, the controller and earlier versions. */
+            /** @description Who created it through the API: `key:<id>`, `kubernetes:<user>`, `user:<name>`, `workflow:…`; null for kubectl, the controller and earlier versions. */
             created_by: string | null;
             /**
              * Format: date-time
              * @description When the crew started; null before.
              */
             started_at: string | null;
+            /** @description What was requested instead of the deployment's entrypoint, or null. */
+            entrypoint: string | null;
+            /** @description The requested timeout, such as 30m, or null. */
+            timeout: string | null;
+            /** @description The run that it repeats, or null. */
+            rerun_of: components["schemas"]["RunId"] | null;
             /** @description How many slots must become free until it starts; only while it waits. */
             queue_position?: number;
             waiting?: components["schemas"]["Waiting"];
@@ -1855,6 +2274,8 @@ export interface components {
             /** @description The return value of the crew; only for a succeeded run. */
             output?: unknown;
             error?: components["schemas"]["RunError"];
+            /** @description Whether it is the smoke run of its deployment; absent for other runs. */
+            smoke?: boolean;
         };
         /** RunCreate */
         RunCreate: {
@@ -1870,6 +2291,10 @@ export interface components {
             config?: Record<string, never>;
             /** @description The context of a LangGraph graph, by its context schema. */
             context?: Record<string, never>;
+            /** @description Labels by name, at most 16, with the rules of Kubernetes; lists filter by them. */
+            labels?: {
+                [key: string]: string;
+            };
         };
         /** RunCreated */
         RunCreated: {
@@ -1888,6 +2313,10 @@ export interface components {
             deployment_id: components["schemas"]["DeploymentId"] | null;
             /** @description The name of the project; empty if the deployment is unknown. */
             project: string;
+            /** @description Its labels; crewyard.dev/schedule names the schedule that started it. */
+            labels: {
+                [key: string]: string;
+            };
             /** @description The input of the crew. */
             input: Record<string, never>;
             /**
@@ -1902,13 +2331,19 @@ export interface components {
             completed_at?: string | null;
             /** @description Run time of the crew in milliseconds; null before it finishes. */
             duration_ms?: number | null;
-            /** @description Who created it through the API: `key:<id>`, `kubernetes:<user>`, `workflow:<repository>:…`; null for kubectl, the controller and earlier versions. */
+            /** @description Who created it through the API: `key:<id>`, `kubernetes:<user>`, `user:<name>`, `workflow:…`; null for kubectl, the controller and earlier versions. */
             created_by?: string | null;
             /**
              * Format: date-time
              * @description When the crew started; null before.
              */
             started_at?: string | null;
+            /** @description What was requested instead of the deployment's entrypoint, or null. */
+            entrypoint?: string | null;
+            /** @description The requested timeout, such as 30m, or null. */
+            timeout?: string | null;
+            /** @description The run that it repeats, or null. */
+            rerun_of?: components["schemas"]["RunId"] | null;
             /** @description How many slots must become free until it starts; only while it waits. */
             queue_position?: number;
             waiting?: components["schemas"]["Waiting"];
@@ -1952,6 +2387,10 @@ export interface components {
             deployment_id: components["schemas"]["DeploymentId"] | null;
             /** @description The name of the project; empty if the deployment is unknown. */
             project: string;
+            /** @description Its labels; crewyard.dev/schedule names the schedule that started it. */
+            labels: {
+                [key: string]: string;
+            };
             /**
              * Format: date-time
              * @description When it finished; null before.
@@ -1959,6 +2398,15 @@ export interface components {
             completed_at: string | null;
             /** @description Run time of the crew in milliseconds; null before it finishes. */
             duration_ms: number | null;
+            /** @description Whether it is the smoke run of its deployment; absent for other runs. */
+            smoke?: boolean;
+        };
+        /** RunRerun */
+        RunRerun: {
+            /** @description Another deployment's id, or a project's name for its active one. */
+            deployment?: string;
+            /** @description The inputs of the crew, instead of those of the run. */
+            input?: Record<string, never>;
         };
         /** Schedule */
         Schedule: {
@@ -1970,6 +2418,10 @@ export interface components {
             input: Record<string, never> | null;
             /** @description What each run calls instead of the deployment's entrypoint, as spec.entrypoint of a Run. */
             entrypoint: string | null;
+            /** @description Labels of each run, with the rules of Kubernetes. */
+            labels: {
+                [key: string]: string;
+            } | null;
             /** @description How late a run may start, for example 5m; after that its time is missed. Without it, the newest missed run starts as soon as possible. */
             starting_deadline: string | null;
             /** @description The time zone of cron, a name such as Europe/Berlin. Defaults to UTC. */
@@ -2006,6 +2458,10 @@ export interface components {
             input?: Record<string, never>;
             /** @description What each run calls instead of the deployment's entrypoint, as spec.entrypoint of a Run. */
             entrypoint?: string;
+            /** @description Labels of each run, with the rules of Kubernetes. */
+            labels?: {
+                [key: string]: string;
+            };
             /**
              * @description What happens at a time while the schedule's previous run has not ended - Allow starts another one, Forbid starts it once the previous one has ended, Replace cancels the previous one. Defaults to Allow.
              * @enum {string}
@@ -2068,11 +2524,30 @@ export interface components {
             to: string;
             /** @description The currency of `cost`; null without prices. */
             currency: string | null;
+            /** @description The prices of the installation that are set, `CREWYARD_PRICES`; null without. */
+            prices: {
+                /** @description The currency. */
+                currency: string;
+                /** @description The price `per_run`. */
+                per_run?: number;
+                /** @description The price `per_run_hour`. */
+                per_run_hour?: number;
+                /** @description The price `per_build_hour`. */
+                per_build_hour?: number;
+                /** @description The price `per_artifact_gib`. */
+                per_artifact_gib?: number;
+                /** @description The price `per_million_prompt_tokens`. */
+                per_million_prompt_tokens?: number;
+                /** @description The price `per_million_completion_tokens`. */
+                per_million_completion_tokens?: number;
+            } | null;
             /** @description The days with usage. */
             days: components["schemas"]["UsageDay"][];
             total: components["schemas"]["UsageTotal"];
             /** @description The project's limits, by its plan and the installation. */
             limits: components["schemas"]["LimitUse"][];
+            /** @description The project's budget for this month, for all `from` and `to`; null without one. */
+            budget: components["schemas"]["BudgetUse"] | null;
         };
         /** UsageDay */
         UsageDay: {
@@ -2146,6 +2621,26 @@ export interface components {
              * @description When it began to wait for this; null while unknown.
              */
             since: string | null;
+        };
+        /** Whoami */
+        Whoami: {
+            /** @description Who it is, as in the audit log. */
+            principal: string;
+            /** @description The scopes in all projects; null for a caller of single projects. */
+            scopes: string[] | null;
+            /** @description The single projects with their scopes. */
+            projects: components["schemas"]["WhoamiProject"][];
+            /**
+             * Format: date-time
+             * @description When the key or token expires; null if never.
+             */
+            expires_at: string | null;
+        };
+        /** WhoamiProject */
+        WhoamiProject: {
+            project: components["schemas"]["ProjectName"];
+            /** @description The scopes in this project. */
+            scopes: string[];
         };
     };
     responses: never;
@@ -2611,6 +3106,9 @@ export interface operations {
                  *       "input": {
                  *         "topic": "tides"
                  *       },
+                 *       "labels": {
+                 *         "team": "tides"
+                 *       },
                  *       "concurrency_policy": "Forbid",
                  *       "starting_deadline": "10m"
                  *     }
@@ -2938,6 +3436,76 @@ export interface operations {
             };
         };
     };
+    erase_deployment: {
+        parameters: {
+            query?: never;
+            header?: never;
+            path: {
+                /**
+                 * @description A deployment's id, for example dep_ab12.
+                 * @example dep_ab12
+                 */
+                id: components["schemas"]["DeploymentId"];
+            };
+            cookie?: never;
+        };
+        requestBody?: never;
+        responses: {
+            /** @description The deployment is erased; its image follows within minutes. */
+            204: {
+                headers: {
+                    [name: string]: unknown;
+                };
+                content?: never;
+            };
+            /** @description A failure. */
+            default: {
+                headers: {
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/json": components["schemas"]["Error"];
+                };
+            };
+        };
+    };
+    get_schema_deployment_s_input: {
+        parameters: {
+            query?: never;
+            header?: never;
+            path: {
+                /**
+                 * @description A deployment's id, for example dep_ab12.
+                 * @example dep_ab12
+                 */
+                id: components["schemas"]["DeploymentId"];
+            };
+            cookie?: never;
+        };
+        requestBody?: never;
+        responses: {
+            /** @description The object. */
+            200: {
+                headers: {
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/json": {
+                        data: components["schemas"]["DeploymentInputs"];
+                    };
+                };
+            };
+            /** @description A failure. */
+            default: {
+                headers: {
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/json": components["schemas"]["Error"];
+                };
+            };
+        };
+    };
     roll_back: {
         parameters: {
             query?: never;
@@ -3072,7 +3640,14 @@ export interface operations {
                 project?: components["schemas"]["ProjectName"];
                 /** @description A deployment's id. */
                 deployment?: components["schemas"]["DeploymentId"];
-                status?: "pending" | "running" | "succeeded" | "failed" | "canceled";
+                /** @description A status, or several with commas, such as pending,running. */
+                status?: string;
+                /** @description Only runs with this label, such as team=tides; several with commas, at most 4. */
+                label?: string;
+                /** @description Only runs created at this time or later. */
+                created_after?: string;
+                /** @description Only runs created before this time. */
+                created_before?: string;
                 /** @description Page number. */
                 page?: number;
                 /** @description Items per page. */
@@ -3182,6 +3757,90 @@ export interface operations {
                 content: {
                     "application/json": {
                         data: components["schemas"]["Run"];
+                    };
+                };
+            };
+            /** @description A failure. */
+            default: {
+                headers: {
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/json": components["schemas"]["Error"];
+                };
+            };
+        };
+    };
+    erase_run: {
+        parameters: {
+            query?: never;
+            header?: never;
+            path: {
+                /**
+                 * @description The id of a run, such as run_ab12.
+                 * @example run_ab12
+                 */
+                id: components["schemas"]["RunId"];
+            };
+            cookie?: never;
+        };
+        requestBody?: never;
+        responses: {
+            /** @description The run is erased: its object, record, events and artifacts. */
+            204: {
+                headers: {
+                    [name: string]: unknown;
+                };
+                content?: never;
+            };
+            /** @description A failure. */
+            default: {
+                headers: {
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/json": components["schemas"]["Error"];
+                };
+            };
+        };
+    };
+    run_again: {
+        parameters: {
+            query?: never;
+            header?: {
+                /** @description A repeated key returns the first response again for 24 hours, or 409 if the body differs. */
+                "Idempotency-Key"?: string;
+                /** @description `wait=SECONDS` (RFC 7240, at most 60): respond once the run has ended, with its outcome; else after these seconds as it is then. */
+                Prefer?: string;
+            };
+            path: {
+                /**
+                 * @description The id of a run, such as run_ab12.
+                 * @example run_ab12
+                 */
+                id: components["schemas"]["RunId"];
+            };
+            cookie?: never;
+        };
+        requestBody: {
+            content: {
+                /**
+                 * @example {
+                 *       "deployment": "research"
+                 *     }
+                 */
+                "application/json": components["schemas"]["RunRerun"];
+            };
+        };
+        responses: {
+            /** @description The created object. */
+            201: {
+                headers: {
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/json": {
+                        data: components["schemas"]["RunCreated"];
                     };
                 };
             };
@@ -3634,6 +4293,47 @@ export interface operations {
             };
         };
     };
+    list_usage_projects: {
+        parameters: {
+            query?: {
+                /** @description The first day; 29 days before `to` if omitted. */
+                from?: string;
+                /** @description The last day; today (UTC) if omitted. */
+                to?: string;
+                /** @description Page number. */
+                page?: number;
+                /** @description Items per page. */
+                per_page?: number;
+            };
+            header?: never;
+            path?: never;
+            cookie?: never;
+        };
+        requestBody?: never;
+        responses: {
+            /** @description A page, newest first. */
+            200: {
+                headers: {
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/json": {
+                        data: components["schemas"]["ProjectUsage"][];
+                        pagination: components["schemas"]["Pagination"];
+                    };
+                };
+            };
+            /** @description A failure. */
+            default: {
+                headers: {
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/json": components["schemas"]["Error"];
+                };
+            };
+        };
+    };
     get_usage: {
         parameters: {
             query?: {
@@ -3710,6 +4410,68 @@ export interface operations {
                         pagination: components["schemas"]["Pagination"];
                     };
                     "application/x-ndjson": string;
+                };
+            };
+            /** @description A failure. */
+            default: {
+                headers: {
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/json": components["schemas"]["Error"];
+                };
+            };
+        };
+    };
+    get_installation: {
+        parameters: {
+            query?: never;
+            header?: never;
+            path?: never;
+            cookie?: never;
+        };
+        requestBody?: never;
+        responses: {
+            /** @description The object. */
+            200: {
+                headers: {
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/json": {
+                        data: components["schemas"]["Installation"];
+                    };
+                };
+            };
+            /** @description A failure. */
+            default: {
+                headers: {
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/json": components["schemas"]["Error"];
+                };
+            };
+        };
+    };
+    get_caller: {
+        parameters: {
+            query?: never;
+            header?: never;
+            path?: never;
+            cookie?: never;
+        };
+        requestBody?: never;
+        responses: {
+            /** @description The object. */
+            200: {
+                headers: {
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/json": {
+                        data: components["schemas"]["Whoami"];
+                    };
                 };
             };
             /** @description A failure. */

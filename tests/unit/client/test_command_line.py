@@ -20,6 +20,7 @@ from crewyard.cli.pack import pack
 from crewyard.cli.pages import items
 from crewyard.cli.source_tree import clean_commit, read_tree
 from crewyard.errors import CrewyardError
+from crewyard.plan.lfs_pointer import pointer_notes
 
 PLAIN = st.text(st.characters(min_codepoint=32, blacklist_categories=("Cs", "Cc", "Zl", "Zp")), max_size=20)
 
@@ -109,6 +110,32 @@ def test_only_a_clean_tree_has_a_commit(tmp_path):
     (tmp_path / "crew" / "main.py").write_text("changed")
     assert clean_commit(tmp_path / "crew") is None
     assert not marker.exists()
+
+
+def test_a_checkout_has_the_files_of_its_submodules(tmp_path):
+    def git(directory, *command):
+        settings = ("-c", "user.name=a", "-c", "user.email=a@example.org", "-c", "protocol.file.allow=always")
+        subprocess.run(["git", "-C", str(directory), *settings, *command], check=True, capture_output=True)
+
+    for name in ("tools", "crew"):
+        (tmp_path / name).mkdir()
+        git(tmp_path / name, "init", "-q")
+        (tmp_path / name / f"{name}.py").write_text("1")
+        git(tmp_path / name, "add", ".")
+        git(tmp_path / name, "commit", "-q", "-m", "one")
+    git(tmp_path / "crew", "submodule", "add", "-q", str(tmp_path / "tools"), "libs/tools")
+    (tmp_path / "crew" / "new.py").write_text("1")
+    assert names(read_tree(tmp_path / "crew")) == [".gitmodules", "crew.py", "libs/tools/tools.py", "new.py"]
+    git(tmp_path / "crew", "submodule", "deinit", "-q", "-f", "libs/tools")
+    assert names(read_tree(tmp_path / "crew")) == [".gitmodules", "crew.py", "new.py"]
+
+
+def test_lint_names_pointers_of_git_lfs(tmp_path):
+    pointer = f"version https://git-lfs.github.com/spec/v1\noid sha256:{'1' * 64}\nsize 5\n"
+    tree = tree_of(tmp_path, **{"main.py": "1", "data__a.bin": pointer, "b.txt": pointer[1:]})
+    assert pointer_notes(tree, lambda path: tree.file_path(path).stat().st_size) == [
+        "data/a.bin is a pointer of Git LFS: the crew gets the pointer instead of the file"
+    ]
 
 
 def test_a_file_name_that_is_not_utf_8_is_refused(tmp_path):
@@ -274,7 +301,10 @@ def test_a_wrong_egress_is_refused_with_an_example(capsys, text):
 def test_set_needs_something_to_set(capsys):
     assert call(["projects", "set", "demo"]) == 2
     assert call(["projects", "set", "demo", "--egress", "models", "--no-egress"]) == 2
-    assert capsys.readouterr().err.count("give --egress, or --no-egress") == 2
+    assert call(["projects", "set", "demo", "--month-tokens", "5", "--no-budget"]) == 2
+    printed = capsys.readouterr().err
+    assert "give --egress, --no-egress, --warm, --month-tokens, --month-cost or --no-budget" in printed
+    assert "give --egress, or --no-egress" in printed and "or --no-budget, not both" in printed
 
 
 def test_a_missing_address_is_an_error_with_the_next_step(tmp_path, capsys, monkeypatch):

@@ -1,10 +1,11 @@
-"""`crewyard deployments`: list, show and cancel deployments; `crewyard rollback`."""
+"""`crewyard deployments`: list, show, cancel and delete deployments; `crewyard rollback`."""
 
 from collections.abc import Mapping, Sequence
 from typing import Any
 
 import click
 
+from crewyard.cli.confirmation import confirm, yes_option
 from crewyard.cli.context import CliContext, project_option, with_context
 from crewyard.cli.output import Column, age, display, duration, field, waiting
 from crewyard.cli.pages import items
@@ -49,6 +50,8 @@ def show(context: CliContext, deployment: str) -> None:
         more.append(Column("STAGES", lambda row: _stages(row["stages"])))
     if shown.get("cancel_requested"):
         more.append(Column("CANCELING", lambda row: "yes"))
+    if "smoke_run" in shown:
+        more.append(field("smoke_run"))
     if "entrypoints" in shown:
         more.append(field("entrypoints"))
     error = [_error_column(key) for key in shown.get("error", ())]
@@ -63,6 +66,17 @@ def cancel(context: CliContext, deployment: str) -> None:
     shown = context.client.cancel_deployment(deployment)
     canceled = shown["status"] == "failed"
     context.output.item(shown, f"{deployment} is {'canceled' if canceled else 'stopping'}")
+
+
+@deployments.command("delete")
+@click.argument("deployment")
+@yes_option
+@with_context
+def delete(context: CliContext, deployment: str, yes: bool) -> None:
+    """Erase a deployment that is neither active nor used by runs, with its image."""
+    confirm(f"Erase {deployment} with its image and build log?", yes)
+    context.client.erase_deployment(deployment)
+    context.output.item({"id": deployment}, f"{deployment} is erased")
 
 
 def _stages(stages: Sequence[Mapping[str, Any]]) -> str:

@@ -34,7 +34,7 @@ def list_keys(context: CliContext) -> None:
 @click.option(
     "--scope",
     "scopes",
-    type=click.Choice(["read", "run", "deploy", "admin"]),
+    type=click.Choice(["read", "run", "preview", "deploy", "admin"]),
     multiple=True,
     required=True,
     help="Scope of the key; repeat for several.",

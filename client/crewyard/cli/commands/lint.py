@@ -10,7 +10,9 @@ from crewyard.cli.context import FAILED, CliContext, with_context
 from crewyard.cli.output import Column, field
 from crewyard.cli.source_tree import read_outside, read_tree
 from crewyard.plan.errors import PlanError
+from crewyard.plan.lfs_pointer import pointer_notes
 from crewyard.plan.make import Planned, make_plan
+from crewyard.plan.source import without_paths
 
 PYTHONS = ("3.11", "3.12", "3.13", "3.14")
 _NOT_ASKED = (
@@ -49,10 +51,12 @@ def lint(
         context.output.status(_NOT_ASKED)
     try:
         base, outside = read_outside(directory)
-        planned = make_plan(
-            read_tree(directory), crew, pythons or PYTHONS, private_index, base=base, outside=outside
+        tree = read_tree(directory)
+        planned = make_plan(tree, crew, pythons or PYTHONS, private_index, base=base, outside=outside)
+        pointers = pointer_notes(
+            without_paths(tree, planned.excluded), lambda path: tree.file_path(path).stat().st_size
         )
-        notes = (*planned.notes, *_outside_notes(planned, base, outside or {}))
+        notes = (*planned.notes, *pointers, *_outside_notes(planned, base, outside or {}))
     except PlanError as error:
         if context.as_json:
             context.output.item({"reason": error.reason, "message": error.message, "hint": error.hint}, None)

@@ -1,10 +1,10 @@
 """`crewyard projects`: list, show, create, change and delete projects."""
 
-import sys
 from typing import Any
 
 import click
 
+from crewyard.cli.confirmation import confirm, yes_option
 from crewyard.cli.context import CliContext, with_context
 from crewyard.cli.output import Column, age, display, field
 from crewyard.cli.pages import items
@@ -61,6 +61,14 @@ _egress_option = click.option(
 )
 
 
+_warm_option = click.option(
+    "--warm",
+    type=click.IntRange(0, 100),
+    metavar="N",
+    help="Pods that wait for a run, with the entrypoint imported; the plan limits it.",
+)
+
+
 @projects.command("list")
 @with_context
 def list_projects(context: CliContext) -> None:
@@ -80,7 +88,9 @@ def show(context: CliContext, name: str) -> None:
         "EGRESS", lambda row: display(" ".join(map(_text, (row["run"] or {}).get("egress") or ())))
     )
     limited = Column("LIMITED", lambda row: display((row.get("limited") or {}).get("message")))
-    context.output.details(context.client.get_project(name), (*_COLUMNS, source, message, egress, limited))
+    warm = Column("WARM", lambda row: display((row["run"] or {}).get("warm")))
+    columns = (*_COLUMNS, source, message, egress, warm, limited)
+    context.output.details(context.client.get_project(name), columns)
 
 
 @projects.command("create")
@@ -90,6 +100,7 @@ def show(context: CliContext, name: str) -> None:
 @click.option("--branch", help="Branch to follow (default: the repository's default branch).")
 @click.option("--path", help="Directory of the crew in the repository.")
 @_egress_option
+@_warm_option
 @with_context
 def create(
     context: CliContext,
@@ -99,13 +110,16 @@ def create(
     branch: str | None,
     path: str | None,
     egress: tuple[dict[str, Any], ...],
+    warm: int | None,
 ) -> None:
     """Create a project."""
     if (branch or path) and not url:
         raise click.UsageError("--branch and --path need --git")
     git = {"url": url, **({"ref": {"branch": branch}} if branch else {}), **({"path": path} if path else {})}
     spec: dict[str, Any] = {"source": {"git": git}} if url else {}
-    spec |= ({"plan": plan} if plan else {}) | ({"run": {"egress": list(egress)}} if egress else {})
+    spec |= {"plan": plan} if plan else {}
+    if run := ({"egress": list(egress)} if egress else {}) | ({"warm": warm} if warm else {}):
+        spec["run"] = run
     context.output.details(context.client.create_project(name, **spec), _COLUMNS)
     if not url:
         context.output.status(f"Deploy a crew to it: crewyard deploy --project {name}")
@@ -115,26 +129,47 @@ def create(
 @click.argument("name")
 @_egress_option
 @click.option("--no-egress", is_flag=True, help="Remove all that --egress allowed.")
+@_warm_option
+@click.option("--month-tokens", type=click.IntRange(0), help="Budget of tokens for each month.")
+@click.option("--month-cost", type=click.FloatRange(0), help="Budget of cost for each month.")
+@click.option("--no-budget", is_flag=True, help="Remove the budget.")
 @with_context
-def set_fields(context: CliContext, name: str, egress: tuple[dict[str, Any], ...], no_egress: bool) -> None:
+def set_fields(
+    context: CliContext,
+    name: str,
+    egress: tuple[dict[str, Any], ...],
+    no_egress: bool,
+    warm: int | None,
+    month_tokens: int | None,
+    month_cost: float | None,
+    no_budget: bool,
+) -> None:
     """Change a project's settings."""
-    if bool(egress) == no_egress:
-        raise click.UsageError("give --egress, or --no-egress to remove what it allowed")
-    context.client.change_project(name, run={"egress": list(egress) or None})
+    given = {"tokens": month_tokens, "cost": month_cost}
+    month = {field: limit for field, limit in given.items() if limit is not None}
+    if egress and no_egress:
+        raise click.UsageError("give --egress, or --no-egress to remove what it allowed, not both")
+    if month and no_budget:
+        raise click.UsageError("give --month-tokens and --month-cost, or --no-budget, not both")
+    run: dict[str, Any] = {"egress": list(egress) or None} if egress or no_egress else {}
+    run |= {"warm": warm or None} if warm is not None else {}
+    change: dict[str, Any] = {"run": run} if run else {}
+    if month or no_budget:
+        change["budget"] = {"month": month} if month else None
+    if not change:
+        raise click.UsageError(
+            "give --egress, --no-egress, --warm, --month-tokens, --month-cost or --no-budget"
+        )
+    context.client.change_project(name, **change)
     context.output.status(f"The project {name} is changed. What applies: crewyard projects show {name}")
 
 
 @projects.command("delete")
 @click.argument("name")
-@click.option("--yes", is_flag=True, help="Do not ask for confirmation.")
+@yes_option
 @with_context
 def delete(context: CliContext, name: str, yes: bool) -> None:
     """Delete a project with its deployments, runs and variables."""
-    if not yes and not sys.stdin.isatty():
-        raise click.UsageError("cannot ask for confirmation: standard input is not a terminal; give --yes")
-    if not yes:
-        click.confirm(
-            f"Delete the project {name} with its deployments, runs and variables?", abort=True, err=True
-        )
+    confirm(f"Delete the project {name} with its deployments, runs and variables?", yes)
     context.client.delete_project(name)
     context.output.status(f"The project {name} is deleted.")

@@ -1,4 +1,4 @@
-"""`crewyard run`: start a run and follow it; the exit code is that of the run."""
+"""`crewyard run` and `rerun`: start a run and follow it; the exit code is that of the run."""
 
 import json
 import sys
@@ -6,7 +6,8 @@ from pathlib import Path
 
 import click
 
-from crewyard.cli import event_lines, json_object, questions
+from crewyard import models
+from crewyard.cli import event_lines, json_object, label_pairs, questions
 from crewyard.cli.commands.runs import COLUMNS
 from crewyard.cli.context import CANCELED, FAILED, CliContext, with_context
 from crewyard.errors import CrewyardError
@@ -14,12 +15,7 @@ from crewyard.errors import CrewyardError
 
 @click.command()
 @click.argument("target", metavar="PROJECT | DEPLOYMENT", required=False)
-@click.option("--input", "text", metavar="JSON", help="Inputs of the crew, a JSON object.")
-@click.option(
-    "--input-file",
-    type=click.Path(path_type=Path, exists=True, dir_okay=False, allow_dash=True),
-    help="File with the inputs (- for standard input).",
-)
+@json_object.input_options()
 @click.option(
     "--entrypoint",
     metavar="NAME",
@@ -28,6 +24,7 @@ from crewyard.errors import CrewyardError
 @click.option("--timeout", metavar="TIME", help="Timeout of the run, such as 30m.")
 @click.option("--config", "config_text", metavar="JSON", help="Config of a graph, a JSON object.")
 @click.option("--context", "context_text", metavar="JSON", help="Context of a graph, a JSON object.")
+@label_pairs.option("Label of the run; repeatable.")
 @click.option("--no-wait", is_flag=True, help="Do not follow the run.")
 @click.option("--key", "idempotency_key", metavar="TEXT", help="Idempotency key: start the run only once.")
 @with_context
@@ -40,6 +37,7 @@ def run(
     timeout: str | None,
     config_text: str | None,
     context_text: str | None,
+    labels: tuple[str, ...],
     no_wait: bool,
     idempotency_key: str | None,
 ) -> None:
@@ -50,8 +48,7 @@ def run(
     Exit codes: 0 succeeded, 1 failed, 4 canceled.
     """
     inputs = json_object.read_inputs(text, input_file)
-    client, output = context.client, context.output
-    created = client.start_run(
+    created = context.client.start_run(
         context.named_project(target),
         inputs,
         entrypoint=entrypoint,
@@ -59,7 +56,41 @@ def run(
         idempotency_key=idempotency_key,
         config=json_object.parse(config_text, "--config"),
         context=json_object.parse(context_text, "--context"),
+        labels=label_pairs.parse(labels),
     )
+    _follow(context, created, no_wait)
+
+
+@click.command()
+@click.argument("run", metavar="RUN")
+@json_object.input_options(
+    "Other inputs of the crew, a JSON object.", "File with other inputs (- for standard input)."
+)
+@click.option("--deployment", metavar="ID | PROJECT", help="Another deployment, or a project's active one.")
+@click.option("--no-wait", is_flag=True, help="Do not follow the run.")
+@click.option("--key", "idempotency_key", metavar="TEXT", help="Idempotency key: start the run only once.")
+@with_context
+def rerun(
+    context: CliContext,
+    run: str,
+    text: str | None,
+    input_file: Path | None,
+    deployment: str | None,
+    no_wait: bool,
+    idempotency_key: str | None,
+) -> None:
+    """Start a run like an earlier one, and follow it as `crewyard run` does.
+
+    It has the input, entrypoint, config, context, timeout and labels of the earlier one.
+    """
+    inputs = json_object.read_inputs(text, input_file)
+    created = context.client.rerun(run, inputs, deployment, idempotency_key)
+    _follow(context, created, no_wait)
+
+
+def _follow(context: CliContext, created: models.RunCreated, no_wait: bool) -> None:
+    """Follow the run to its end and exit with its code; with `no_wait`, only show it."""
+    client, output = context.client, context.output
     if no_wait:
         output.details(client.get_run(created["id"]), COLUMNS)
         return
@@ -70,7 +101,7 @@ def run(
             output.item(event, event_lines.line(event))
             if event["type"] == "input.requested":
                 questions.handle(context, created["id"], event["data"], interactive)
-    except KeyboardInterrupt:
+    except (KeyboardInterrupt, click.Abort):
         output.status(f"\n{created['id']} is still running. Follow it: crewyard logs -f {created['id']}")
         output.status(f"Stop it: crewyard runs cancel {created['id']}")
         raise

@@ -1,10 +1,13 @@
-"""`crewyard runs`: list, show, answer and cancel runs."""
+"""`crewyard runs`: list, show, answer, cancel and delete runs."""
 
 import json
 
 import click
 
-from crewyard.cli import questions
+from crewyard import models
+from crewyard.call import Page
+from crewyard.cli import label_pairs, questions
+from crewyard.cli.confirmation import confirm, yes_option
 from crewyard.cli.context import CliContext, with_context
 from crewyard.cli.output import Column, age, display, duration, field, waiting
 from crewyard.cli.pages import items
@@ -28,14 +31,31 @@ def runs() -> None:
 @runs.command("list")
 @click.option("--project", "-p", metavar="NAME", help="Only runs of this project.")
 @click.option("--deployment", metavar="ID", help="Only runs of this deployment.")
-@click.option("--status", type=_STATUSES, help="Only runs with this status.")
+@click.option("--status", type=_STATUSES, multiple=True, help="Only runs with this status; repeatable.")
+@label_pairs.option("Only runs with this label; repeatable.")
+@click.option("--since", metavar="TIME", help="Only runs created at this time or later (RFC 3339).")
+@click.option("--until", metavar="TIME", help="Only runs created before this time (RFC 3339).")
 @click.option("--limit", type=click.IntRange(1), default=20, show_default=True, help="Maximum number.")
 @with_context
 def list_runs(
-    context: CliContext, project: str | None, deployment: str | None, status: str | None, limit: int
+    context: CliContext,
+    project: str | None,
+    deployment: str | None,
+    status: tuple[str, ...],
+    labels: tuple[str, ...],
+    since: str | None,
+    until: str | None,
+    limit: int,
 ) -> None:
     """List runs, newest first."""
-    rows = items(lambda page, size: context.client.list_runs(project, deployment, status, page, size), limit)
+    chosen, label = ",".join(status) or None, ",".join(labels) or None
+
+    def read(page: int, size: int) -> Page[models.RunItem]:
+        return context.client.list_runs(
+            project, deployment, chosen, page, size, label=label, created_after=since, created_before=until
+        )
+
+    rows = items(read, limit)
     context.output.rows(rows, COLUMNS, "No runs found. Start one: crewyard run PROJECT")
 
 
@@ -46,10 +66,15 @@ def show(context: CliContext, run: str) -> None:
     """Show one run with its input, and its output or error."""
     shown = context.client.get_run(run)
     columns = [Column("INPUT", lambda row: json.dumps(row["input"], ensure_ascii=False))]
+    if shown["labels"]:
+        columns.append(Column("LABELS", lambda row: label_pairs.text(row["labels"])))
     if "queue_position" in shown:
         columns.append(field("queue_position", "QUEUE POSITION"))
+    if shown.get("smoke"):
+        columns.append(Column("SMOKE RUN", lambda row: "yes"))
     if "waiting" in shown:
         columns.append(Column("WAITING", lambda row: waiting(row["waiting"])))
+    columns += [field(name) for name in ("entrypoint", "timeout", "rerun_of") if shown.get(name)]
     columns += [questions.column(request) for request in shown.get("input_requests", [])]
     if shown.get("cancel_requested"):
         columns.append(Column("CANCELING", lambda row: "yes"))
@@ -92,6 +117,17 @@ def cancel(context: CliContext, run: str) -> None:
     context.output.item(
         shown, f"{run} is {shown['status']}" if shown["status"] == "canceled" else f"{run} is stopping"
     )
+
+
+@runs.command("delete")
+@click.argument("run")
+@yes_option
+@with_context
+def delete(context: CliContext, run: str, yes: bool) -> None:
+    """Erase an ended run, with its events and artifacts."""
+    confirm(f"Erase {run} with its input, output, events and artifacts?", yes)
+    context.client.erase_run(run)
+    context.output.item({"id": run}, f"{run} is erased")
 
 
 def _output(value: object) -> str:

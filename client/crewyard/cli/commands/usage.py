@@ -28,13 +28,20 @@ _LIMIT_COLUMNS = (
 )
 
 
+_BUDGET_COLUMNS = (
+    Column("BUDGET", lambda row: row["name"]),
+    Column("USED", lambda row: "-" if row["used"] is None else f"{row['used']:,}"),
+    Column("OF", lambda row: f"{row['limit']:,}"),
+)
+
+
 @click.command()
 @project_option
 @click.option("--from", "since", metavar="DAY", help="First day (UTC), such as 2026-11-01.")
 @click.option("--to", "until", metavar="DAY", help="Last day (UTC).")
 @with_context
 def usage(context: CliContext, project: str | None, since: str | None, until: str | None) -> None:
-    """Show runs, time, storage, tokens and cost, and how much of each limit is used."""
+    """Show runs, time, storage, tokens and cost, and how much of each limit and of the budget is used."""
     report = context.client.get_usage(context.named_project(project), since, until)
     if context.as_json:
         context.output.item(report, None)
@@ -59,3 +66,12 @@ def usage(context: CliContext, project: str | None, since: str | None, until: st
     # An older API server sends no limits.
     if limits := report.get("limits"):
         context.output.rows(limits, _LIMIT_COLUMNS, "No limits.")
+    if budget := report.get("budget"):
+        month = budget["month"]
+        rows: list[Mapping[str, Any]] = [
+            {"name": f"tokens in {month}", **budget["tokens"]},
+            {"name": f"cost in {month}", **budget["cost"]},
+        ]
+        context.output.rows([row for row in rows if row["limit"] is not None], _BUDGET_COLUMNS, "No budget.")
+        if budget["message"]:
+            context.output.status(budget["message"])

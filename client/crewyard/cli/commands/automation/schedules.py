@@ -6,7 +6,7 @@ from typing import Any
 import click
 
 from crewyard import models
-from crewyard.cli import json_object
+from crewyard.cli import json_object, label_pairs
 from crewyard.cli.context import CliContext, project_option, with_context
 from crewyard.cli.output import Column, display, field
 from crewyard.cli.pages import items
@@ -27,9 +27,19 @@ _DETAILS = (
     field("starting_deadline", "DEADLINE"),
     field("entrypoint"),
     Column("INPUT", lambda row: display(row["input"])),
+    Column("LABELS", lambda row: label_pairs.text(row["labels"])),
     field("message"),
 )
-_SPEC = ("cron", "time_zone", "input", "entrypoint", "concurrency_policy", "starting_deadline", "suspend")
+_SPEC = (
+    "cron",
+    "time_zone",
+    "input",
+    "entrypoint",
+    "labels",
+    "concurrency_policy",
+    "starting_deadline",
+    "suspend",
+)
 
 
 @click.group()
@@ -63,13 +73,9 @@ def show(context: CliContext, name: str, project: str | None) -> None:
 @click.option(
     "--time-zone", metavar="ZONE", help="Time zone of the times, such as Europe/Berlin (default: UTC)."
 )
-@click.option("--input", "text", metavar="JSON", help="Inputs of the crew, a JSON object.")
-@click.option(
-    "--input-file",
-    type=click.Path(path_type=Path, exists=True, dir_okay=False, allow_dash=True),
-    help="File with the inputs (- for standard input).",
-)
+@json_object.input_options()
 @click.option("--entrypoint", metavar="NAME", help="A crew or graph of the configuration by name.")
+@label_pairs.option("Label of its runs; repeatable.")
 @click.option(
     "--concurrency",
     "concurrency_policy",
@@ -86,6 +92,7 @@ def set_schedule(
     name: str,
     text: str | None,
     input_file: Path | None,
+    labels: tuple[str, ...],
     project: str | None,
     **spec: Any,
 ) -> None:
@@ -94,6 +101,7 @@ def set_schedule(
     given = {key: value for key, value in spec.items() if value is not None}
     inputs = json_object.read_inputs(text, input_file)
     given |= {} if inputs is None else {"input": inputs}
+    given |= {"labels": label_pairs.parse(labels)} if labels else {}
     before = _listed(context, project_name).get(name)
     if before is None and "cron" not in given:
         raise click.UsageError("a new schedule needs --cron")
