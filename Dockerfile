@@ -3,6 +3,11 @@
 ARG BASE_IMAGE=python:3.11-slim
 FROM ${BASE_IMAGE}
 
+# ssh-keygen and gpg verify the signatures of commits. A builder that cannot change its user lets apt stay root.
+RUN apt-get -o APT::Sandbox::User=root update \
+ && apt-get -o APT::Sandbox::User=root install --yes --no-install-recommends gpg openssh-client \
+ && rm -rf /var/cache/apt/* /var/cache/debconf/* /var/lib/apt/lists/*
+
 # Some libraries look up the name of their user. Remove setuid and setgid bits and the package caches. Delete the
 # programs of the group shadow: a builder that cannot change their bits would see no change.
 RUN echo "crewyard:x:65532:65532::/nonexistent:/usr/sbin/nologin" >> /etc/passwd \

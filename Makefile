@@ -10,13 +10,13 @@ CODE := crds plan kube egress controller build runner api actions client clients
 REPORTS := test-results
 
 .DEFAULT_GOAL := help
-.PHONY: help up pythons down env status deploy dev demo test test-all check lint types contracts unit cluster e2e campaign bench fuzz fuzz-parsers mutants coverage sbom audit tools clients docs pictures lock format version clean
+.PHONY: help up pythons down env status deploy dev demo test test-all check lint types contracts unit cluster e2e campaign bench fuzz fuzz-parsers mutants coverage sbom audit tools cosign clients docs pictures lock format version clean
 
 help: ## list the targets
 	@grep -hE '^[a-z0-9-]+:.*## ' $(MAKEFILE_LIST) | sed 's/:.*## /\t/' | expand -t 12
 
-up: ## start the dev cluster: a one-node Kubernetes with Crewyard on it (idempotent)
-	@$(PYTHON) -m dev up
+up: ## start the dev cluster: a one-node Kubernetes with Crewyard on it (idempotent); HA=1: two replicas with PostgreSQL, S3 and Redis; HA=0: one again
+	@$(PYTHON) -m dev up $(if $(HA),--ha $(HA))
 
 pythons: ## like up, and offer every Python that Debian has; `up` keeps them
 	@CREWYARD_PYTHONS=3.11,3.13,3.14 $(PYTHON) -m dev up
@@ -67,7 +67,7 @@ test: ## check, and the tests of a change: unit, against the kube-apiserver, end
 
 test-all: ## all tests but the campaign: also those marked `nightly`
 	@$(PYTHON) -m dev fit test-all
-	@$(MAKE) up $(STAMP) tools
+	@$(MAKE) up $(STAMP) tools cosign
 	$(call complete_run,-m "not campaign and not alone",CREWYARD_NODE_FAULTS=1 CREWYARD_COMPLETE_RUN=1 $(BIN)/pytest -q tests/campaign/node -m "alone and not campaign")
 
 check: $(STAMP) ## run the quick checks side by side: lint, types, contracts, unit tests
@@ -135,8 +135,11 @@ audit: $(STAMP) sbom ## list known vulnerabilities (if pip's index has the data)
 	@$(VENV)/audit/bin/python -m dev.sbom.validate sbom/*.json
 	@$(PYTHON) -m dev.sbom.audit $(VENV)/audit/bin/pip-audit sbom/*.json
 
-tools: ## install what only tests use: act, actionlint, helm, kubeconform, kstatus, versitygw, servers and a browser
+tools: ## install what only tests use: act, actionlint, dex, helm, kubeconform, kstatus, versitygw, servers and a browser
 	@$(PYTHON) -m dev tools
+
+cosign: ## build cosign, which test-all verifies attestations with
+	@$(PYTHON) -m dev cosign
 
 pictures: $(STAMP) tools ## the pictures of the console in the documentation
 	@CREWYARD_PICTURES=docs/pictures $(BIN)/pytest -q tests/browser/test_pictures.py

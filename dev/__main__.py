@@ -1,4 +1,4 @@
-"""Command line of the Makefile: `python3 -m dev` with up, down, deploy, live, env, status, tools or fit."""
+"""Command line of the Makefile: `python3 -m dev` with up, down, deploy, live, env, status and others."""
 
 import argparse
 import os
@@ -7,6 +7,7 @@ import sys
 from dev import environment, go_build, packages, settings
 from dev.cluster import choice
 from dev.cluster import cluster as clusters
+from dev.embedded import replicas
 from dev.errors import DevClusterError
 from dev.net import proxy_bypass
 from dev.progress import StepProgress
@@ -18,7 +19,10 @@ def parser() -> argparse.ArgumentParser:
         prog="python3 -m dev", description="Start, stop and inspect the dev cluster of Crewyard."
     )
     commands = top.add_subparsers(dest="command", required=True)
-    commands.add_parser("up", help="start what is not running and install Crewyard")
+    up = commands.add_parser("up", help="start what is not running and install Crewyard")
+    up.add_argument(
+        "--ha", choices=("0", "1"), help="1: two replicas with PostgreSQL, S3 and Redis; 0: one replica"
+    )
     down = commands.add_parser("down", help="stop everything")
     down.add_argument("--purge", action="store_true", help="also remove images, data and keys")
     commands.add_parser("deploy", help="build and install the current code")
@@ -26,6 +30,7 @@ def parser() -> argparse.ArgumentParser:
     commands.add_parser("env", help="print export lines for a shell")
     commands.add_parser("status", help="show what is running")
     commands.add_parser("tools", help="install and build the tools that only tests use")
+    commands.add_parser("cosign", help="build cosign, which only the tests of test-all use")
     fit = commands.add_parser("fit", help="fail if a make target must not run on this cluster")
     fit.add_argument("target")
     return top
@@ -45,12 +50,18 @@ def main(arguments: list[str]) -> int:
             packages.install(state_settings, progress, packages.TEST_PACKAGES)
             go_build.build_test_tools(state_settings, progress)
             return 0
+        if options.command == "cosign":
+            go_build.build_test_tools(settings.from_environment(inherited), progress, (go_build.COSIGN,))
+            return 0
         state_settings = settings.from_environment(inherited)
         # In the Makefile `fit` runs before `up` and must check the cluster that `up` will choose.
         cluster = clusters.cluster_name(state_settings, inherited, options.command in ("up", "fit"))
         if options.command == "fit":
             choice.check(cluster, options.target)
             return 0
+        if options.command == "up" and options.ha:
+            choice.check_replicas(cluster)
+            replicas.record(state_settings, options.ha == "1")
         return _run(options, clusters.create(cluster, state_settings, inherited, progress))
     except DevClusterError as error:
         print(f"\n{error}", file=sys.stderr)

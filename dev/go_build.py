@@ -5,6 +5,7 @@ change.
 """
 
 import hashlib
+from collections.abc import Iterable
 from dataclasses import dataclass
 from pathlib import Path
 
@@ -82,6 +83,7 @@ OAPI_CODEGEN = GoTool(
     "-s -w",
     "some seconds the first time",
 )
+DEX = GoTool("dex", ".", "-s -w", "about 2 min the first time")
 KSTATUS = GoTool("kstatus", ".", "-s -w", "some seconds the first time")
 HELM = GoTool(
     "helm",
@@ -105,7 +107,14 @@ KUBECONFORM = GoTool(
 )
 KWOK = GoTool("kwok", "sigs.k8s.io/kwok/cmd/kwok", "-s -w", "about 1.5 min the first time")
 """Built only by the measurements that need it."""
-TEST_TOOLS = (ACT, ACTIONLINT, HELM, KIND, KSTATUS, KUBECONFORM, OAPI_CODEGEN, VERSITYGW)
+COSIGN = GoTool(
+    "cosign",
+    "github.com/sigstore/cosign/v2/cmd/cosign",
+    "-s -w",
+    "about 6 min on 2 idle cores the first time",
+)
+"""Built only for the tests of the night: it is large."""
+TEST_TOOLS = (ACT, ACTIONLINT, DEX, HELM, KIND, KSTATUS, KUBECONFORM, OAPI_CODEGEN, VERSITYGW)
 
 
 def key(tool: GoTool, go_version: str) -> str:
@@ -165,11 +174,13 @@ def link(settings: Settings, kubernetes: Path) -> None:
         _link(settings.bin / name, kubernetes)
 
 
-def build_test_tools(settings: Settings, progress: StepProgress) -> None:
-    """Build the tools that only tests use and link them in `bin`. Raises DevClusterError."""
+def build_test_tools(
+    settings: Settings, progress: StepProgress, tools: Iterable[GoTool] = TEST_TOOLS
+) -> None:
+    """Build tools that only tests use and link them in `bin`. Raises DevClusterError."""
     settings.bin.mkdir(parents=True, exist_ok=True)
     settings.logs.mkdir(parents=True, exist_ok=True)
-    for tool in TEST_TOOLS:
+    for tool in tools:
         _link(settings.bin / tool.name, build(settings, tool, progress))
 
 

@@ -55,7 +55,7 @@ PARTS = {
             "tests/unit/api/store/index/test_claims.py",
             "tests/unit/api/internal/test_result.py",
             "tests/unit/api/internal/test_runs.py",
-            "tests/unit/api/v1/test_runs.py",
+            "tests/unit/api/v1/runs/test_runs.py",
         ),
         0,
     ),

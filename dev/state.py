@@ -22,6 +22,7 @@ _LOCK_TIMEOUT_SECONDS = 1200.0
 _KNOWN_ENTRIES = (
     *("bin", "config", "data", "logs", "pki", "run", "kubeconfig", "admin-key", "admin-key.new"),
     *("cluster", "current", "kind"),
+    *("tests.service", "tests.turn"),  # locks of tests.lanes
 )
 # Records the dev cluster of this machine, independent of the next command's state directory.
 _MACHINE_RECORD = Path("/run/crewyard-ground")

@@ -90,6 +90,15 @@ def unsupported_reason(cluster: str, target: str) -> str | None:
     return None
 
 
+def check_replicas(cluster: str) -> None:
+    """Raise OperationRefused if `make up HA=1` cannot run on this cluster."""
+    if cluster != EMBEDDED:
+        raise OperationRefused(
+            f"HA is a choice of the embedded node, which runs PostgreSQL, an S3 server and Redis; this dev "
+            f"cluster is {cluster}. Leave HA unset; docs/installation.md says how to install replicas."
+        )
+
+
 def check(cluster: str, target: str) -> None:
     """Raise OperationRefused if a make target must not run on this cluster."""
     reason = unsupported_reason(cluster, target)

@@ -9,6 +9,7 @@ import json
 import os
 import secrets
 from collections.abc import Mapping
+from pathlib import Path
 from types import MappingProxyType
 
 from crds import api_keys
@@ -33,14 +34,30 @@ def key_record(text: str) -> str:
     return json.dumps([entry])
 
 
-def secret(name: str, key: str, value: str, labels: Mapping[str, str]) -> dict[str, object]:
-    """Return a Secret with one entry."""
-    return {
+def generated(file: Path) -> str:
+    """Return the secret in a file that only its owner can read; generate it once."""
+    if not file.exists():
+        file.touch(mode=0o600)
+        file.write_text(secrets.token_hex(16))
+    return file.read_text()
+
+
+def create_secret(
+    kube: KubeApi,
+    name: str,
+    values: Mapping[str, str],
+    labels: Mapping[str, str] = MappingProxyType({}),
+) -> bool:
+    """Create a Secret unless there is one of this name. Return whether it was created."""
+    if kube.get(f"{_SECRETS}/{name}") is not None:
+        return False
+    body = {
         "apiVersion": "v1",
         "kind": "Secret",
         "metadata": {"name": name, "namespace": SYSTEM_NAMESPACE, "labels": dict(labels)},
-        "data": {key: base64.b64encode(value.encode()).decode()},
+        "data": {key: base64.b64encode(value.encode()).decode() for key, value in values.items()},
     }
+    return kube.create(_SECRETS, body)
 
 
 def admin_key(settings: Settings) -> tuple[str, bool]:
@@ -58,6 +75,13 @@ def admin_key(settings: Settings) -> tuple[str, bool]:
     return text, True
 
 
+def ensure_namespace(kube: KubeApi) -> None:
+    """Create the namespace of the service if there is none."""
+    namespace = {"apiVersion": "v1", "kind": "Namespace", "metadata": {"name": SYSTEM_NAMESPACE}}
+    if kube.get(f"/api/v1/namespaces/{SYSTEM_NAMESPACE}") is None:
+        kube.create("/api/v1/namespaces", namespace)
+
+
 def ensure(
     settings: Settings,
     kube: KubeApi,
@@ -65,21 +89,15 @@ def ensure(
     labels: Mapping[str, str] = MappingProxyType({}),
 ) -> None:
     """Create the missing Secrets with these labels; leave existing ones unchanged."""
-    namespace = {"apiVersion": "v1", "kind": "Namespace", "metadata": {"name": SYSTEM_NAMESPACE}}
-    if kube.get(f"/api/v1/namespaces/{SYSTEM_NAMESPACE}") is None:
-        kube.create("/api/v1/namespaces", namespace)
-    if kube.get(f"{_SECRETS}/crewyard-tokens") is None:
-        kube.create(_SECRETS, secret("crewyard-tokens", "key", secrets.token_hex(32), labels))
+    ensure_namespace(kube)
+    create_secret(kube, "crewyard-tokens", {"key": secrets.token_hex(32)}, labels)
     text, created = admin_key(settings)
     if created:
         progress.print_line(
             f"The first admin key (shown only now; stored in {settings.admin_key}):\n  {text}"
         )
-    exists = kube.get(f"{_SECRETS}/crewyard-admin-key") is not None
     # A concurrent installation may create it first.
-    if not exists and kube.create(
-        _SECRETS, secret("crewyard-admin-key", "keys.json", key_record(text), labels)
-    ):
+    if create_secret(kube, "crewyard-admin-key", {"keys.json": key_record(text)}, labels):
         return
     if created:
         progress.print_line(

@@ -10,7 +10,7 @@ from pathlib import Path
 from types import MappingProxyType
 from typing import Any
 
-from dev.cluster import credentials, live_reload, rollout
+from dev.cluster import credentials, live_reload, quota, rollout
 from dev.cluster.kube_client import HttpKubeApi, KubeApi
 from dev.images import service_image
 from dev.images.images import ImageReferences, base_images
@@ -54,14 +54,20 @@ def config_values(image: str, images: ImageReferences, bases: Mapping[str, str])
     }
 
 
-def kustomization(overlay: str, image: str, values: dict[str, str], volume: Path) -> dict[str, Any]:
-    """Return the kustomization. `overlay` is a path relative to it, `volume` the API server's directory."""
+def kustomization(
+    overlay: str, components: Iterable[str], image: str, values: dict[str, str], volume: Path
+) -> dict[str, Any]:
+    """Return the kustomization.
+
+    `overlay` and `components` are paths relative to it, `volume` is the API server's directory.
+    """
     repository, _, digest = image.partition("@")
     directory = [{"op": "replace", "path": "/spec/hostPath/path", "value": str(volume)}]
     return {
         "apiVersion": "kustomize.config.k8s.io/v1beta1",
         "kind": "Kustomization",
         "resources": [overlay, _PUSH_FILE],
+        "components": list(components),
         "images": [{"name": _NAME, "newName": repository, "digest": digest}],
         "configMapGenerator": [
             {
@@ -122,11 +128,16 @@ def ensure_volume(settings: Settings) -> Path:
 
 
 def deploy(
-    settings: Settings, images: ImageReferences, progress: StepProgress, checkout: Path | None = None
+    settings: Settings,
+    images: ImageReferences,
+    progress: StepProgress,
+    checkout: Path | None = None,
+    components: Iterable[Path] = (),
 ) -> None:
     """Build the image if the code changed, apply the manifests and wait. Raises DevClusterError.
 
-    With `checkout` the pods run the code of that directory instead of the image's.
+    With `checkout` the pods run the code of that directory instead of the image's. `components` are
+    directories of kustomize components.
     """
     if not OVERLAY.is_dir():
         progress.print_line("The service is not installed: this repository has no manifests/overlays/dev.")
@@ -137,7 +148,8 @@ def deploy(
     directory = settings.configuration / "deploy"
     directory.mkdir(parents=True, exist_ok=True)
     values = config_values(image, images, base_images(settings, images))
-    document = kustomization(os.path.relpath(OVERLAY, directory), image, values, ensure_volume(settings))
+    overlay, *added = (os.path.relpath(path, directory) for path in (OVERLAY, *components))
+    document = kustomization(overlay, added, image, values, ensure_volume(settings))
     if checkout is not None:
         volume = {"apiVersion": "v1", "kind": "List", "items": live_reload.volume(checkout)}
         (directory / "checkout.json").write_text(json.dumps(volume, indent=2))
@@ -159,4 +171,5 @@ def deploy(
         lines = command.read_output(kubectl, seconds=120).splitlines()
         step.detail = f"{len(lines)} objects"
     rollout.wait_ready(kube, progress)
+    quota.wait_counted(kube, progress)
     delete_unused_config_maps(kube)

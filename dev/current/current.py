@@ -9,7 +9,7 @@ import shutil
 from collections.abc import Mapping
 
 from dev import state
-from dev.cluster import choice, live_reload, rollout
+from dev.cluster import choice, live_reload, quota, rollout
 from dev.cluster.install import delete_unused_config_maps
 from dev.cluster.kube_client import KubeApiError
 from dev.cluster.kubectl import KubectlApi
@@ -73,6 +73,7 @@ class CurrentContextCluster:
                 self._progress.print_line("Not waiting for the service (CREWYARD_WAIT=0).")
                 return
             rollout.wait_ready(kubectl, self._progress)
+            quota.wait_counted(kubectl, self._progress)
             delete_unused_config_maps(kubectl, manifests.INSTALLED_BY_LABEL)
             if not install_options.public_url:
                 port_forward.start(self._own, contexts.kubectl_program(self._settings), self._inherited)

@@ -8,10 +8,12 @@ from dev.errors import DevClusterError
 from dev.images import service_image
 from dev.images.images import ImageReferences
 from dev.process import command
+from dev.process.command import CommandFailed
 from dev.progress import StepProgress
 from dev.settings import Settings
 
 _BUILD_TIMEOUT_SECONDS = 1200
+_PULL_TIMEOUT_SECONDS = 900
 
 
 def ensure(settings: Settings, options: InstallOptions, progress: StepProgress) -> str:
@@ -38,8 +40,9 @@ def build(settings: Settings, repository: str, base: str, progress: StepProgress
     service_image.stage(context)
     tag = f"{repository}:{key[:16]}"
     with progress.step(f"image {tag}") as step:
+        pull(base)
         for arguments in (
-            ("build", "--pull", f"--build-arg=BASE_IMAGE={base}", f"--tag={tag}", str(context)),
+            ("build", f"--build-arg=BASE_IMAGE={base}", f"--tag={tag}", str(context)),
             ("push", tag),
         ):
             log = settings.logs / f"image-{arguments[0]}.log"
@@ -49,6 +52,20 @@ def build(settings: Settings, repository: str, base: str, progress: StepProgress
     record_file.parent.mkdir(parents=True, exist_ok=True)
     record_file.write_text(json.dumps({"key": key, "image": image}))
     return image
+
+
+def pull(image: str) -> None:
+    """Pull an image. If that fails and Docker has a copy, use the copy; otherwise raise CommandFailed."""
+    try:
+        command.read_output(["docker", "pull", "--quiet", image], seconds=_PULL_TIMEOUT_SECONDS)
+    except CommandFailed:
+        try:
+            command.read_output(["docker", "image", "inspect", image])
+        except CommandFailed:
+            pass
+        else:
+            return
+        raise
 
 
 def pushed_reference(repository: str, tag: str) -> str:

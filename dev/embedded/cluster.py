@@ -3,16 +3,15 @@
 Imperative shell around the other modules: the order of start and stop.
 """
 
-import secrets
 import time
 from collections.abc import Mapping
 from pathlib import Path
 
 from dev import environment, go_build, packages, state
-from dev.cluster import live_reload, pod_pids
+from dev.cluster import credentials, live_reload, pod_pids
 from dev.cluster.install import deploy
 from dev.cluster.kube_client import HttpKubeApi, KubeApiError
-from dev.embedded import cgroups, kubelet_access, requirements, sysctls, teardown
+from dev.embedded import cgroups, kubelet_access, replicas, requirements, sysctls, teardown
 from dev.embedded.components import (
     apiserver,
     containerd,
@@ -80,7 +79,8 @@ class EmbeddedCluster:
             network_policy.install_plugins(self._settings)
             cgroups.make()
             built = self._start(size, executor)
-            deploy(self._settings, built, self._progress)
+            self._start_backends()
+            self._deploy(built)
 
     def _start(self, size: int, executor: Path) -> images.ImageReferences:
         settings = self._settings
@@ -88,7 +88,7 @@ class EmbeddedCluster:
             access.key(settings)
             signing.ensure(settings)
             registries = [
-                server.process_spec(settings, self._registry_secret()),
+                server.process_spec(settings, credentials.generated(settings.data / "registry-secret")),
                 token_server.process_spec(settings),
             ]
             started = self._start_all([etcd.process_spec(settings), *registries])
@@ -122,6 +122,24 @@ class EmbeddedCluster:
         images.ensure_pythons(settings, self._inherited, self._progress)
         return built
 
+    def _start_backends(self) -> None:
+        if replicas.enabled(self._settings):
+            specs = replicas.prepare(self._settings, self._progress)
+            with self._progress.step("backends of the replicas") as step:
+                started = self._start_all(specs)
+                step.detail = f"started {', '.join(started)}" if started else "running"
+
+    def _deploy(self, built: images.ImageReferences, checkout: Path | None = None) -> None:
+        settings, kube = self._settings, HttpKubeApi(self._settings.kubeconfig)
+        if replicas.enabled(settings):
+            replicas.ensure_secrets(settings, kube)
+            deploy(settings, built, self._progress, checkout, [replicas.COMPONENT])
+            return
+        deploy(settings, built, self._progress, checkout)
+        replicas.remove_budget(kube)
+        for name in reversed(replicas.NAMES):
+            program.stop(settings, name)
+
     def _start_all(self, specs: list[ProcessSpec]) -> list[str]:
         started = [spec.name for spec in specs if program.start(self._settings, spec)]
         for spec in specs:
@@ -148,24 +166,17 @@ class EmbeddedCluster:
                 )
             time.sleep(0.1)
 
-    def _registry_secret(self) -> str:
-        file = self._settings.data / "registry-secret"
-        if not file.exists():
-            file.touch(mode=0o600)
-            file.write_text(secrets.token_hex(16))
-        return file.read_text()
-
     def deploy(self) -> None:
         """Build the service image if it changed and install it."""
         requirements.check_root()
         with state.locked(self._settings, self._progress):
-            deploy(self._settings, images.recorded(self._settings), self._progress)
+            self._deploy(images.recorded(self._settings))
 
     def develop(self) -> None:
         """Run the service from the checkout and restart it when a file changes, until Ctrl-C."""
         requirements.check_root()
         with state.locked(self._settings, self._progress):
-            deploy(self._settings, images.recorded(self._settings), self._progress, REPOSITORY)
+            self._deploy(images.recorded(self._settings), REPOSITORY)
         live_reload.follow(self._settings, REPOSITORY, self._progress)
 
     def down(self, purge: bool) -> None:
@@ -181,7 +192,7 @@ class EmbeddedCluster:
         with state.locked(self._settings, self._progress):
             with self._progress.step("stopping") as step:
                 state.remove_stale_run_state(self._settings)
-                remaining = teardown.stop(self._settings, NAMES)
+                remaining = teardown.stop(self._settings, (*NAMES, *replicas.NAMES))
                 step.detail = "everything has stopped"
             if remaining:
                 raise DevClusterError(
@@ -198,12 +209,19 @@ class EmbeddedCluster:
 
     def problems(self) -> list[str]:
         """Return the processes that are not running."""
-        return [f"{name} is not running" for name in NAMES if program.running(self._settings, name) is None]
+        return [
+            f"{name} is not running"
+            for name in self._names()
+            if program.running(self._settings, name) is None
+        ]
+
+    def _names(self) -> tuple[str, ...]:
+        return (*NAMES, *replicas.NAMES) if replicas.enabled(self._settings) else NAMES
 
     def status(self) -> str:
         """Return one line per process."""
         lines = []
-        for name in NAMES:
+        for name in self._names():
             record = program.running(self._settings, name)
             run_state = f"running (process {record.pid})" if record else "not running"
             lines.append(f"{name:24} {run_state:26} {program.log_file(self._settings, name)}")

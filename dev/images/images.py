@@ -105,13 +105,23 @@ def base_recipe(environment: Mapping[str, str], python: str = PYTHON) -> ImageRe
 
 def requested_pythons(environment: Mapping[str, str]) -> tuple[str, ...]:
     """Return the Pythons that `up` is to offer. Raises DevClusterError for one that Debian does not have."""
+    return choose_pythons(environment, DEFAULT_PYTHONS, base_image.SUITES, "Debian's releases have")
+
+
+def choose_pythons(
+    environment: Mapping[str, str], default: tuple[str, ...], known: Iterable[str], source: str
+) -> tuple[str, ...]:
+    """Return the Pythons of CREWYARD_PYTHONS, else `default`. Raises DevClusterError for one not in `known`.
+
+    `source` is who has the known ones, with its verb.
+    """
     text = environment.get(PYTHONS_VARIABLE, "").replace(",", " ")
-    versions = tuple(dict.fromkeys((PYTHON, *text.split()))) if text.strip() else DEFAULT_PYTHONS
-    unknown = [version for version in versions if version not in base_image.SUITES]
+    versions = tuple(dict.fromkeys((PYTHON, *text.split()))) if text.strip() else default
+    offered = tuple(known)
+    unknown = [version for version in versions if version not in offered]
     if unknown:
         raise DevClusterError(
-            f"{PYTHONS_VARIABLE} has {', '.join(unknown)}; Debian's releases have "
-            f"{', '.join(base_image.SUITES)}. Name some of those."
+            f"{PYTHONS_VARIABLE} has {', '.join(unknown)}; {source} {', '.join(offered)}. Choose from these."
         )
     return versions
 

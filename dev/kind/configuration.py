@@ -2,8 +2,11 @@
 
 import json
 import re
+from collections.abc import Mapping
 from typing import Any
 
+from dev.cluster import quota
+from dev.errors import DevClusterError
 from dev.settings import HOST_NAME, LOOPBACK, REGISTRY, REGISTRY_HOST, REGISTRY_PORT
 
 VERSION = "0.33.0"
@@ -11,6 +14,11 @@ NODE_IMAGE = "kindest/node:v1.37.0@sha256:a1ed56cfb0e7b93589bdf97c8cd566405a2659
 CLUSTER = "crewyard"
 NODE = f"{CLUSTER}-control-plane"
 NETWORK = "kind"
+CLUSTER_LABEL = "io.x-k8s.kind.cluster"
+"""kind's label of every node's container; its value is the cluster's name."""
+IMAGE_VARIABLE = "CREWYARD_KIND_IMAGE"
+WORKERS_VARIABLE = "CREWYARD_KIND_WORKERS"
+WORKERS_MAX = 8
 REGISTRY_IMAGE = "registry:3.0.0"
 REGISTRY_CONTAINER = "crewyard-registry"
 VOLUME = "crewyard-registry"
@@ -23,8 +31,23 @@ _NODE_PORT = 30080
 _BEGIN, _END = "# crewyard", "# end of crewyard"
 
 
-def cluster() -> dict[str, Any]:
-    """Return kind's configuration: one node, the API server's port on loopback, a process limit per pod.
+def workers(environment: Mapping[str, str]) -> int:
+    """Return how many workers a new cluster gets besides its control plane. Raises DevClusterError."""
+    text = environment.get(WORKERS_VARIABLE, "").strip() or "0"
+    if not text.isascii() or not text.isdigit() or int(text) > WORKERS_MAX:
+        raise DevClusterError(f"{WORKERS_VARIABLE} is {text!r}; set it to a number from 0 to {WORKERS_MAX}.")
+    return int(text)
+
+
+def node_image(environment: Mapping[str, str]) -> str:
+    """Return the image of a new cluster's nodes."""
+    return environment.get(IMAGE_VARIABLE, "").strip() or NODE_IMAGE
+
+
+def cluster(image: str = NODE_IMAGE, workers: int = 0) -> dict[str, Any]:
+    """Return kind's configuration: the API server's port on loopback, and a process limit per pod.
+
+    Without workers, the control plane runs all pods.
 
     Two features need no setting: kind's CNI enforces network policies since 0.24, and containerd reads the
     registry hosts directory since 0.27.
@@ -42,7 +65,7 @@ def cluster() -> dict[str, Any]:
     }
     node = {
         "role": "control-plane",
-        "image": NODE_IMAGE,
+        "image": image,
         "extraPortMappings": [port_mapping],
         "kubeadmConfigPatches": [json.dumps(kubelet)],
     }
@@ -50,7 +73,21 @@ def cluster() -> dict[str, Any]:
         "apiVersion": "kind.x-k8s.io/v1alpha4",
         "kind": "Cluster",
         "name": CLUSTER,
-        "nodes": [node],
+        "kubeadmConfigPatchesJSON6902": [_controller_manager_patch()],
+        "nodes": [node, *({"role": "worker", "image": image} for _ in range(workers))],
+    }
+
+
+def _controller_manager_patch() -> dict[str, str]:
+    add = [
+        {"op": "add", "path": "/controllerManager/extraArgs/-", "value": {"name": name, "value": value}}
+        for name, value in quota.SYNC_PERIOD.items()
+    ]
+    return {
+        "group": "kubeadm.k8s.io",
+        "version": "v1beta4",
+        "kind": "ClusterConfiguration",
+        "patch": json.dumps(add),
     }
 
 

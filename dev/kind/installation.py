@@ -13,6 +13,7 @@ from dev.cluster.credentials import SYSTEM_NAMESPACE
 from dev.cluster.install import MANIFESTS
 from dev.current import image as docker_image
 from dev.current.options import OFFICIAL_IMAGES, PYTHON
+from dev.images import images
 from dev.kind import configuration, docker
 from dev.progress import StepProgress
 from dev.settings import CREWYARD_URL, REGISTRY, Settings
@@ -22,7 +23,7 @@ BASES = {
     version: ("library/python", image.partition(":")[2], image) for version, image in OFFICIAL_IMAGES.items()
 }
 KANIKO = ("crewyard/kaniko", "v1.28.3", "ghcr.io/osscontainertools/kaniko:v1.28.3")
-_PULL_SECONDS = 900
+_PUSH_SECONDS = 900
 
 
 def mirror(image: tuple[str, str, str], progress: StepProgress) -> str:
@@ -30,10 +31,15 @@ def mirror(image: tuple[str, str, str], progress: StepProgress) -> str:
     name, tag, source = image
     repository = f"{configuration.PUSH_REGISTRY}/{name}"
     with progress.step(f"image {source}"):
-        docker.run("pull", "--quiet", source, seconds=_PULL_SECONDS)
+        docker_image.pull(source)
         docker.run("tag", source, f"{repository}:{tag}")
-        docker.run("push", "--quiet", f"{repository}:{tag}", seconds=_PULL_SECONDS)
+        docker.run("push", "--quiet", f"{repository}:{tag}", seconds=_PUSH_SECONDS)
     return cluster_reference(docker_image.pushed_reference(repository, f"{repository}:{tag}"))
+
+
+def offered_pythons(environment: Mapping[str, str]) -> tuple[str, ...]:
+    """Return the Pythons that crews may use: all, or those of CREWYARD_PYTHONS. Raises DevClusterError."""
+    return images.choose_pythons(environment, tuple(BASES), BASES, "kind offers")
 
 
 MODEL = {
@@ -103,7 +109,7 @@ def policy(gateway: str, networks: list[str]) -> dict[str, Any]:
     )
 
 
-def write(own: Settings, gateway: str, progress: StepProgress) -> str:
+def write(own: Settings, environment: Mapping[str, str], gateway: str, progress: StepProgress) -> str:
     """Push all images to the local registry and write the kustomization; return its directory."""
     service = cluster_reference(
         docker_image.build(own, f"{configuration.PUSH_REGISTRY}/crewyard/service", BASES[PYTHON][2], progress)
@@ -111,7 +117,7 @@ def write(own: Settings, gateway: str, progress: StepProgress) -> str:
     networks = configuration.subnets(docker.inspect("network", configuration.NETWORK) or [{}])
     literals = values(
         service,
-        {version: mirror(image, progress) for version, image in BASES.items()},
+        {version: mirror(BASES[version], progress) for version in offered_pythons(environment)},
         mirror(KANIKO, progress),
         gateway,
         networks,

@@ -9,7 +9,7 @@ import shutil
 from collections.abc import Mapping
 
 from dev import state
-from dev.cluster import choice, credentials, live_reload, rollout
+from dev.cluster import choice, credentials, live_reload, quota, rollout
 from dev.cluster.install import delete_unused_config_maps
 from dev.cluster.kubectl import KubectlApi
 from dev.current.context import kubectl_program as kubectl_program
@@ -18,7 +18,6 @@ from dev.kind import configuration, docker, engine, installation, nodes, owner
 from dev.progress import StepProgress
 from dev.settings import CREWYARD_URL, Settings
 
-_CONTAINERS = (configuration.NODE, configuration.REGISTRY_CONTAINER)
 _APPLY = ("apply", "--server-side", "--force-conflicts", "--field-manager=crewyard-deploy", "-k")
 
 
@@ -45,7 +44,9 @@ class KindCluster:
             owner.claim(self._settings.state, self._own.kubeconfig.exists())
             choice.record(self._settings, choice.KIND)
             self._own.logs.mkdir(parents=True, exist_ok=True)
-            nodes.ensure(kind, self._own, self._progress)
+            nodes.ensure(kind, self._own, self._inherited, self._progress)
+            with self._progress.step("kube-apiserver"):
+                nodes.wait_ready(kubectl)
             with self._progress.step("registry and names"):
                 nodes.ensure_registry()
                 nodes.ensure_names(kubectl)
@@ -61,11 +62,12 @@ class KindCluster:
         owner.check(self._settings.state, self._own.kubeconfig.exists())
 
     def _deploy(self, kubectl: KubectlApi) -> None:
-        directory = installation.write(self._own, nodes.gateway(), self._progress)
+        directory = installation.write(self._own, self._inherited, nodes.gateway(), self._progress)
         credentials.ensure(self._own, kubectl, self._progress)
         with self._progress.step("kubectl apply") as step:
             step.detail = f"{len(kubectl.run(*_APPLY, directory, seconds=120).splitlines())} objects"
         rollout.wait_ready(kubectl, self._progress)
+        quota.wait_counted(kubectl, self._progress)
         delete_unused_config_maps(kubectl)
 
     def develop(self) -> None:
@@ -109,7 +111,7 @@ class KindCluster:
         """Return which containers are not running, or why they cannot be checked."""
         try:
             self._check_owner()
-            return [f"container {name} is not running" for name in _CONTAINERS if not docker.running(name)]
+            return [f"container {name} is not running" for name in _containers() if not docker.running(name)]
         except DevClusterError as error:
             return [str(error)]
 
@@ -117,7 +119,11 @@ class KindCluster:
         """Return one line per container. Raises DevClusterError if another state directory owns them."""
         self._check_owner()
         lines = []
-        for name in _CONTAINERS:
+        for name in _containers():
             run_state = {True: "running", False: "stopped", None: "does not exist"}[docker.running(name)]
             lines.append(f"{name:24} {run_state:16} docker logs {name}")
         return "\n".join(lines)
+
+
+def _containers() -> list[str]:
+    return [*nodes.names(), configuration.REGISTRY_CONTAINER]

@@ -2,9 +2,12 @@
 
 import json
 import shutil
+import time
+from collections.abc import Mapping
 from pathlib import Path
 
 from dev import go_build
+from dev.cluster.kube_client import KubeApiError
 from dev.cluster.kubectl import KubectlApi
 from dev.errors import DevClusterError
 from dev.kind import configuration, docker, owner
@@ -13,6 +16,8 @@ from dev.progress import StepProgress
 from dev.settings import Settings
 
 _CREATE_SECONDS = 900
+_READY_TIMEOUT_SECONDS = 180
+_PAUSE_SECONDS = 1.0
 _DNS = "/api/v1/namespaces/kube-system/configmaps/coredns"
 
 
@@ -29,16 +34,23 @@ def program(settings: Settings, progress: StepProgress) -> str:
     return str(go_build.build(settings, go_build.KIND, progress))
 
 
-def ensure(kind: str, own: Settings, progress: StepProgress) -> None:
-    """Create the cluster or start its node, and write its kubeconfig. Raises DevClusterError."""
-    node = docker.running(configuration.NODE)
-    if node is None:
+def names() -> list[str]:
+    """Return the nodes' containers: the control plane, even if it does not exist, then the workers."""
+    label = f"label={configuration.CLUSTER_LABEL}={configuration.CLUSTER}"
+    found = docker.run("ps", "--all", f"--filter={label}", "--format={{.Names}}").split()
+    return [configuration.NODE, *sorted(name for name in found if name != configuration.NODE)]
+
+
+def ensure(kind: str, own: Settings, environment: Mapping[str, str], progress: StepProgress) -> None:
+    """Create the cluster or start its nodes, and write its kubeconfig. Raises DevClusterError."""
+    if docker.running(configuration.NODE) is None:
         # Written last: a node without a kubeconfig is incomplete.
         own.kubeconfig.unlink(missing_ok=True)
         own.configuration.mkdir(parents=True, exist_ok=True)
         file = own.configuration / "cluster.json"
-        file.write_text(json.dumps(configuration.cluster(), indent=2))
-        with progress.step(f"kind cluster ({configuration.NODE_IMAGE.partition('@')[0]})") as step:
+        image, workers = configuration.node_image(environment), configuration.workers(environment)
+        file.write_text(json.dumps(configuration.cluster(image, workers), indent=2))
+        with progress.step(f"kind cluster ({image.partition('@')[0]})") as step:
             unfinished = own.configuration / "unfinished"
             argv = [kind, "create", "cluster", f"--config={file}", f"--kubeconfig={unfinished}"]
             command.run([*argv, "--wait=180s"], step=step, log=own.logs / "kind.log", seconds=_CREATE_SECONDS)
@@ -50,10 +62,27 @@ def ensure(kind: str, own: Settings, progress: StepProgress) -> None:
             f"interrupted, or its state was removed from {own.state}. Remove it and start again: "
             "make down PURGE=1 CREWYARD_CLUSTER=kind, then make up"
         )
-    elif not node:
-        docker.run("start", configuration.NODE)
+    for name in names():
+        if not docker.running(name):
+            docker.run("start", name)
     kubeconfig = command.read_output([kind, "get", "kubeconfig", f"--name={configuration.CLUSTER}"])
     write_private(own.kubeconfig, kubeconfig)
+
+
+def wait_ready(kubectl: KubectlApi) -> None:
+    """Wait until the kube-apiserver of started nodes is ready. Raises DevClusterError after three minutes."""
+    deadline = time.monotonic() + _READY_TIMEOUT_SECONDS
+    while True:
+        try:
+            kubectl.text("/readyz")
+            return
+        except KubeApiError as error:
+            if time.monotonic() > deadline:
+                raise DevClusterError(
+                    f"The kube-apiserver of the kind cluster is not ready: {error}. "
+                    f"See: docker logs {configuration.NODE}"
+                ) from error
+        time.sleep(_PAUSE_SECONDS)
 
 
 def write_private(file: Path, text: str) -> None:
@@ -81,8 +110,9 @@ def ensure_registry() -> None:
     elif not running:
         docker.run("start", configuration.REGISTRY_CONTAINER)
     file = f"{configuration.HOSTS_DIRECTORY}/hosts.toml"
-    docker.run("exec", configuration.NODE, "mkdir", "-p", configuration.HOSTS_DIRECTORY)
-    docker.run("exec", "-i", configuration.NODE, "cp", "/dev/stdin", file, stdin=configuration.hosts_file())
+    for node in names():
+        docker.run("exec", node, "mkdir", "-p", configuration.HOSTS_DIRECTORY)
+        docker.run("exec", "-i", node, "cp", "/dev/stdin", file, stdin=configuration.hosts_file())
 
 
 def ensure_names(kubectl: KubectlApi) -> None:
@@ -104,7 +134,7 @@ def ensure_names(kubectl: KubectlApi) -> None:
 
 def stop() -> None:
     """Stop the containers; their data stays."""
-    for name in (configuration.NODE, configuration.REGISTRY_CONTAINER):
+    for name in (*names(), configuration.REGISTRY_CONTAINER):
         if docker.running(name):
             docker.run("stop", "--time=20", name)
 

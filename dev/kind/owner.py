@@ -10,7 +10,8 @@ from dev.errors import DevClusterError
 from dev.kind import configuration, docker
 
 _REMOVE_COMMANDS = (
-    f"docker rm --force --volumes {configuration.NODE} {configuration.REGISTRY_CONTAINER}; "
+    f"docker rm --force --volumes {configuration.REGISTRY_CONTAINER} "
+    f"$(docker ps --all --quiet --filter label={configuration.CLUSTER_LABEL}={configuration.CLUSTER}); "
     f"docker volume rm {configuration.VOLUME}"
 )
 

@@ -1,5 +1,6 @@
 """kube-controller-manager; each of its controllers uses its own service account."""
 
+from dev.cluster import quota
 from dev.process.probe import HttpProbe
 from dev.process.program import ProcessSpec
 from dev.settings import LOOPBACK, Settings
@@ -27,6 +28,7 @@ def process_spec(settings: Settings) -> ProcessSpec:
         # One node, one replica: leader election would only delay the start.
         "leader-elect": "false",
         "profiling": "false",
+        **quota.SYNC_PERIOD,
     }
     argv = [
         str(settings.bin / "kube-controller-manager"),

@@ -48,6 +48,12 @@ http://{{ include "crewyard.fullname" . }}-api.{{ .Release.Namespace }}.svc:{{ .
 {{- end -}}
 {{- end -}}
 
+{{/* The paths that a gateway or an ingress routes, besides /. Not /metrics, which shows all projects, and not
+/internal, which only pods of crews call. */}}
+{{- define "crewyard.publicPaths" -}}
+/v1 /console /docs /openapi.json /healthz /readyz
+{{- end -}}
+
 {{- define "crewyard.tokenSecret" -}}
 {{ .Values.tokens.existingSecret | default (printf "%s-tokens" (include "crewyard.fullname" .)) }}
 {{- end -}}

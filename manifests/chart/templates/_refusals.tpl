@@ -24,9 +24,12 @@
 {{- if eq .Values.crews.namespace .Release.Namespace -}}
 {{- fail (printf "crews.namespace is %s, which is the release's own: crews must not run in the namespace of the service's Secrets; name another namespace" .Values.crews.namespace) -}}
 {{- end -}}
+{{- if and .Values.signing.verifyImages (not .Values.signing.existingSecret) -}}
+{{- fail "signing.verifyImages is true: name the Secret with the key in signing.existingSecret" -}}
+{{- end -}}
 {{- $secrets := dict "CREWYARD_TOKEN_KEY" "tokens" "CREWYARD_ADMIN_KEYS" "adminKeys" "CREWYARD_DATABASE_URL" "database" -}}
-{{- $secrets = merge $secrets (dict "CREWYARD_RATE_LIMIT_URL" "rateLimit") -}}
-{{- $secrets = merge $secrets (dict "AWS_SECRET_ACCESS_KEY" "bucket" "AWS_SESSION_TOKEN" "bucket") -}}
+{{- $secrets = merge $secrets (dict "CREWYARD_RATE_LIMIT_URL" "rateLimit" "CREWYARD_SIGN_IN_SECRET" "signIn") -}}
+{{- $secrets = merge $secrets (dict "CREWYARD_SIGNING_KEY" "signing" "AWS_SECRET_ACCESS_KEY" "bucket" "AWS_SESSION_TOKEN" "bucket") -}}
 {{- range $name, $place := $secrets -}}
 {{- if hasKey $.Values.settings $name -}}
 {{- fail (printf "settings.%s would be stored in a ConfigMap: use %s.existingSecret" $name $place) -}}

@@ -20,6 +20,7 @@ CREWYARD_REGISTRY_SECRET: {{ .Values.registry.pushSecret | quote }}
 {{- $old := lookup "v1" "ConfigMap" .Release.Namespace (printf "%s-config" $name) }}
 {{- $kept := get ($old.data | default dict) "CREWYARD_SECRET_USE" }}
 CREWYARD_SECRET_USE: {{ .Values.secretUse | default $kept | default (ternary "labelled" "any" (empty $old)) | quote }}
+CREWYARD_VERIFY_IMAGES: {{ .Values.signing.verifyImages | toString | quote }}
 CREWYARD_LEADER_ELECTION: "on"
 CREWYARD_NET_ALLOW: {{ join "," .Values.network.allow | quote }}
 CREWYARD_NET_DENY: {{ join "," .Values.network.deny | quote }}
@@ -70,6 +71,9 @@ CREWYARD_OIDC_ISSUER: {{ . | quote }}
 {{- end }}
 {{- with .Values.identity.oidcAudience }}
 CREWYARD_OIDC_AUDIENCE: {{ . | quote }}
+{{- end }}
+{{- with .Values.signIn.provider }}
+CREWYARD_SIGN_IN: {{ . | toRawJson | quote }}
 {{- end }}
 {{- if .Values.bucket.url }}
 CREWYARD_BLOBS_URL: {{ .Values.bucket.url | quote }}

@@ -6,14 +6,16 @@ from pathlib import Path
 
 import pytest
 
+from dev.current import image
 from dev.errors import DevClusterError
-from dev.kind import configuration, docker, engine, installation
+from dev.kind import configuration, docker, engine, installation, nodes
 from dev.kind.kind import KindCluster
 from dev.progress import StepProgress
 from dev.settings import Settings
 from tests.testbed.stub_programs import StubPrograms, StubResponse
 
 DIGEST = f"sha256:{'c' * 64}"
+WORKER = "crewyard-worker"
 COREFILE = (
     ".:53 {\n    errors\n    forward . /etc/resolv.conf {\n       max_concurrent 1000\n    }\n    reload\n}\n"
 )
@@ -76,6 +78,9 @@ def machine(tmp_path, monkeypatch) -> StubPrograms:
         *container(configuration.NODE, "node"),
         *container(configuration.REGISTRY_CONTAINER, "registry"),
         StubResponse(("network", "inspect", "kind"), json.dumps(NETWORK)),
+        StubResponse(("ps",), f"{WORKER}\n{configuration.NODE}\n", when="two nodes"),
+        StubResponse(("ps",), f"{configuration.NODE}\n"),
+        *container(WORKER, "worker"),
         *volume(tmp_path / "state"),
         *pushed(),
         *(StubResponse((word,)) for word in ("exec", "pull", "tag", "push", "build", "rm")),
@@ -103,6 +108,11 @@ def machine(tmp_path, monkeypatch) -> StubPrograms:
             (*raw, "/apis/apps/v1/namespaces/crewyard-system/deployments"), json.dumps(READY), anywhere=True
         ),
         StubResponse((*raw, "/api/v1/namespaces/crewyard-system/configmaps"), '{"items": []}', anywhere=True),
+        StubResponse(
+            (*raw, "/readyz"), stderr="EOF", code=1, unless="answered", set="answered", anywhere=True
+        ),
+        StubResponse((*raw, "/readyz"), "ok", when="answered", set="ready", anywhere=True),
+        StubResponse((*raw, "/api/v1/namespaces/crews/resourcequotas"), '{"items": []}', anywhere=True),
         StubResponse(raw, stderr="Error from server (NotFound): not there", code=1, anywhere=True),
         StubResponse(("create", "--raw"), "{}", anywhere=True),
         StubResponse(("apply",), "configured\n", anywhere=True),
@@ -162,6 +172,66 @@ def test_down_stops_and_up_starts_again(kind_cluster, machine):
     assert len([call for call in machine.calls("kind") if call[0] == "create"]) == 1
 
 
+def test_a_worker_uses_the_registry_and_stops_and_starts_with_the_cluster(kind_cluster, machine):
+    machine.mark("two nodes")
+    machine.mark("worker runs")
+    kind_cluster.up()
+    for name in (configuration.NODE, WORKER):
+        assert first(machine.calls("docker"), "exec", "-i", name, "cp") >= 0
+    assert kind_cluster.problems() == [] and WORKER in kind_cluster.status()
+    machine.mark("worker is there")
+    kind_cluster.down(purge=False)
+    assert ["stop", "--time=20", WORKER] in machine.calls("docker")
+    assert f"container {WORKER} is not running" in kind_cluster.problems()
+    machine.mark("node is there")
+    machine.mark("registry is there")
+    kind_cluster.up()
+    assert ["start", WORKER] in machine.calls("docker")
+
+
+def test_up_waits_for_the_apiserver_of_started_nodes(kind_cluster, machine, monkeypatch):
+    monkeypatch.setattr(nodes, "_PAUSE_SECONDS", 0)
+    kind_cluster.up()
+    calls = machine.calls("kubectl")
+    ready = [position for position, call in enumerate(calls) if call[-1] == "/readyz"]
+    assert len(ready) == 2 and ready[-1] < next(i for i, call in enumerate(calls) if "coredns" in call[-1])
+    machine.add("kubectl", StubResponse((), stderr="EOF", code=1))
+    monkeypatch.setattr(nodes, "_READY_TIMEOUT_SECONDS", 0)
+    with pytest.raises(DevClusterError, match=r"kube-apiserver of the kind cluster is not ready: .*EOF"):
+        kind_cluster.up()
+
+
+def test_workers_and_image_of_a_new_cluster_are_settings(tmp_path, machine):
+    environment = {"PATH": "/usr/bin", "CREWYARD_KIND_WORKERS": "2", "CREWYARD_KIND_IMAGE": "node:own"}
+    KindCluster(Settings(tmp_path / "state"), environment, StepProgress(io.StringIO())).up()
+    made = json.loads((tmp_path / "state/kind/config/cluster.json").read_text())
+    assert [node["role"] for node in made["nodes"]] == ["control-plane", "worker", "worker"]
+    assert {node["image"] for node in made["nodes"]} == {"node:own"}
+
+
+@pytest.mark.parametrize("text", ["-1", "9", "two", "٢"])
+def test_a_wrong_number_of_workers_is_rejected(text):
+    with pytest.raises(DevClusterError, match=r"CREWYARD_KIND_WORKERS is .* from 0 to 8"):
+        configuration.workers({"CREWYARD_KIND_WORKERS": text})
+
+
+def test_the_offered_pythons_are_a_setting():
+    assert installation.offered_pythons({}) == ("3.11", "3.12", "3.13", "3.14")
+    assert installation.offered_pythons({"CREWYARD_PYTHONS": "3.13,3.12"}) == ("3.11", "3.13", "3.12")
+    with pytest.raises(DevClusterError, match=r"CREWYARD_PYTHONS has 2\.7; kind offers 3\.11, 3\.12"):
+        installation.offered_pythons({"CREWYARD_PYTHONS": "2.7"})
+
+
+def test_an_image_that_docker_has_needs_no_registry(kind_cluster, machine):
+    refused = "Error response from daemon: Get https://registry-1.docker.io/v2/: no route to host"
+    unreachable = StubResponse(("pull",), stderr=refused, code=1)
+    machine.add("docker", unreachable, *machine.responses("docker"))
+    kind_cluster.up()
+    machine.add("docker", unreachable, StubResponse(("image", "inspect"), stderr="No such image", code=1))
+    with pytest.raises(DevClusterError, match="no route to host"):
+        image.pull("python:3.11-slim")
+
+
 def test_purge_removes_everything(kind_cluster, machine, tmp_path):
     kind_cluster.up()
     kind_cluster.down(purge=True)
@@ -173,7 +243,7 @@ def test_purge_removes_everything(kind_cluster, machine, tmp_path):
 
 def changes(machine: StubPrograms) -> list[list[str]]:
     """Return the calls of Docker and kind that change something."""
-    asked = ("info", "container", "network", "volume", "image", "version")
+    asked = ("info", "container", "network", "volume", "image", "version", "ps")
     trial = ["run", "--rm"]
     calls = [*machine.calls("docker"), *machine.calls("kind")]
     return [call for call in calls if call[0] not in asked and call[:2] != trial]

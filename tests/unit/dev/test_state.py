@@ -9,6 +9,7 @@ from dev import state
 from dev.errors import DevClusterError
 from dev.progress import StepProgress
 from dev.settings import Settings
+from tests.lanes import service_lock
 
 
 def test_a_fresh_directory_is_made_for_its_owner_only(tmp_path: Path) -> None:
@@ -36,6 +37,16 @@ def test_remove_keeps_unknown_entries(tmp_path: Path) -> None:
 def test_remove_deletes_a_directory_without_unknown_entries(tmp_path: Path) -> None:
     settings = Settings(tmp_path / "yard")
     state.claim(settings)
+    state.remove(settings)
+    assert not settings.state.exists()
+
+
+def test_remove_deletes_the_locks_of_the_tests(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    settings = Settings(tmp_path / "state")
+    state.claim(settings)
+    monkeypatch.setenv("CREWYARD_STATE", str(settings.state))
+    with service_lock(exclusive=False):
+        pass
     state.remove(settings)
     assert not settings.state.exists()
 

@@ -8,6 +8,7 @@ import pytest
 import yaml
 
 from api.config import parse as api_settings
+from api.openapi.routes import OPERATIONS
 from controller.config import parse as controller_settings
 from egress import ca_bundle
 from tests.unit.manifests import rendering
@@ -52,6 +53,18 @@ def test_monitoring_objects_are_the_same():
     assert {name: ours.get(name) for name in theirs} == theirs
     other = json.dumps(rendering.helm(*turned_on, release="second"))
     assert 'job=\\"second-crewyard-api' in other and 'job=\\"crewyard-api' not in other
+
+
+def test_service_egress_is_the_same_and_takes_further_rules():
+    rule = [{"to": [{"ipBlock": {"cidr": "10.1.2.3/32"}}], "ports": [{"protocol": "TCP", "port": 5432}]}]
+    turned_on = ("networkPolicies.service.enabled=true", f"networkPolicies.service.api={json.dumps(rule)}")
+    ours = rendering.comparable(rendering.helm(*turned_on))
+    theirs = rendering.comparable(rendering.kustomize(rendering.ROOT / "manifests" / "service-egress"))
+    assert {name: ours.get(name) for name in theirs} == theirs
+    [further] = (one for name, one in ours.items() if name.endswith("crewyard-api-egress"))
+    assert further["spec"]["egress"] == rule
+    assert further["spec"]["podSelector"]["matchLabels"]["app.kubernetes.io/component"] == "api"
+    assert set(theirs).isdisjoint(rendering.comparable(rendering.helm()))
 
 
 def test_alerts_link_to_the_documentation_where_it_is_served():
@@ -302,3 +315,26 @@ def test_the_service_accepts_the_settings():
         assert settings.namespace == "crews"
         assert bool(settings.egress.proxies) == bool(settings.placements.plans) == (values == (EVERYTHING,))
         api_settings({**environment, "AWS_ACCESS_KEY_ID": "id", "AWS_SECRET_ACCESS_KEY": "secret"})
+
+
+def test_only_public_paths_are_routed_from_outside():
+    """Metrics are of all projects, and the calls of pods are for pods."""
+    everything = rendering.comparable(rendering.helm(EVERYTHING))
+    [rule] = everything["Ingress crewyard-system/crewyard-api"]["spec"]["rules"]
+    ingress = [(one["pathType"], one["path"]) for one in rule["http"]["paths"]]
+    [rule] = everything["HTTPRoute crewyard-system/crewyard-api"]["spec"]["rules"]
+    route = [(one["path"]["type"], one["path"]["value"]) for one in rule["matches"]]
+
+    def routed(paths, asked):
+        """Return whether a path reaches the API server, by Kubernetes' rule: whole parts of the path."""
+        return any(
+            asked == path or (kind != "Exact" and asked.startswith(f"{path.rstrip('/')}/"))
+            for kind, path in paths
+        )
+
+    for operation in OPERATIONS:
+        for paths in (ingress, route):
+            assert routed(paths, operation.path) is (operation.path != "/metrics"), operation.path
+    for paths in (ingress, route):
+        assert all(routed(paths, path) for path in ("/", "/console", "/console/app.js", "/v1/runs"))
+        assert not any(routed(paths, path) for path in ("/internal/v1/runs/run-a/claim", "/metrics", "/x"))

@@ -20,8 +20,9 @@ IMAGE = f"{REGISTRY}/crewyard/service@sha256:{'a' * 64}"
 
 def test_the_kustomization_pins_image_configuration_and_volume() -> None:
     values = install.config_values(IMAGE, IMAGES, {"3.11": "b@sha256:3"})
-    made = install.kustomization("../../overlay", IMAGE, values, Path("/srv/volume"))
+    made = install.kustomization("../../overlay", ["../../replicas"], IMAGE, values, Path("/srv/volume"))
     assert made["resources"] == ["../../overlay", "registry-push.json"]
+    assert made["components"] == ["../../replicas"]
     assert made["images"] == [
         {
             "name": "crewyard/service",

@@ -14,6 +14,9 @@ from dev.embedded.components import (
     etcd,
     kube_proxy,
     kubelet,
+    object_store,
+    postgresql,
+    redis,
     scheduler,
 )
 from dev.net import dns, pki
@@ -34,6 +37,9 @@ ALL: list[ProcessSpec] = [
     server.process_spec(SETTINGS, "secret"),
     token_server.process_spec(SETTINGS),
     dns.process_spec(SETTINGS),
+    postgresql.process_spec(SETTINGS),
+    redis.process_spec(SETTINGS, "secret"),
+    object_store.process_spec(SETTINGS, Path("/srv/yard/bin/versitygw"), "secret"),
 ]
 
 
