@@ -31,6 +31,7 @@ from bench.runs import (
     post_run,
     print_to_client,
     start,
+    warm,
     writes,
 )
 from bench.sources import poll, push, redeploy, rollback, schedules
@@ -48,6 +49,8 @@ MEASURES: dict[str, Measure] = {
     "F3": requests.apiserver_requests,
     "G3": rollback.measure,
     "L5": first_line.measure,
+    "W1": warm.first_line("langgraph"),
+    "W1crewai": warm.first_line("crewai"),
     "T1": drain.measure,
     "T2": writes.measure,
     "T5": next_run.measure,
@@ -72,9 +75,9 @@ MEASURES: dict[str, Measure] = {
 }
 HOLLOW_MEASURES = ("T1hollow", "T3", "T4")
 """Measurements with their own control plane; they need only the dev cluster's binaries."""
-LONG_MEASURES = ("S2", "B1crewai", "B2", "B4", "B4langgraph", *HOLLOW_MEASURES)
+LONG_MEASURES = ("W1crewai", "S2", "B1crewai", "B2", "B4", "B4langgraph", *HOLLOW_MEASURES)
 """Measurements outside the default selection."""
-MEASURES_WITH_COUNT = ("L1", "T1", "S2", "S3", "G2", "G4", "C1", *HOLLOW_MEASURES)
+MEASURES_WITH_COUNT = ("L1", "W1", "W1crewai", "T1", "S2", "S3", "G2", "G4", "C1", *HOLLOW_MEASURES)
 """Measurements that accept a count."""
 
 

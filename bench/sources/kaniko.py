@@ -1,6 +1,6 @@
 """Peer of builds: a pod with the plain Kaniko executor and its cache in the registry.
 
-Its context is a commit on a git server of this process, as in a pipeline. It has a separate namespace,
+Its context is a commit on a git server of this process, as in a pipeline. Each peer has its own namespace,
 because only the controller may create such pods where crews run.
 """
 
@@ -20,7 +20,6 @@ from tests.e2e.demo import GIT_HOST
 from tests.e2e.testbed import E2eTestbed, eventually
 from tests.testbed.git_server import GitServer, Repository
 
-NAMESPACE = "crewyard-bench"
 _MEMORY_LIMIT = "4Gi"
 _SECRET = "push"
 
@@ -42,29 +41,31 @@ class KanikoPeer:
         self.settings = settings
         self.base = json.loads(settings["CREWYARD_BASE_IMAGES"])["3.11"]
         self.name = f"peer-{secrets.token_hex(3)}"
+        self.namespace = f"crewyard-bench-{self.name}"
         self.server = server
         self.repository: Repository = server.create(self.name)
         self._kube: KubeClient | None = None
 
     async def open(self) -> None:
         """Create the namespace and the push Secret."""
-        await self.testbed.kubectl("create", "namespace", NAMESPACE, check=False)
+        await self.testbed.kubectl("create", "namespace", self.namespace)
         # For the embedded node's registry; a registry without authentication ignores it.
         auth = access.docker_config(from_environment(os.environ), "bench")
         secret = {
             "apiVersion": "v1",
             "kind": "Secret",
-            "metadata": {"name": _SECRET, "namespace": NAMESPACE},
+            "metadata": {"name": _SECRET, "namespace": self.namespace},
             "stringData": {"config.json": auth},
         }
-        await self.testbed.kubectl("-n", NAMESPACE, "apply", "-f", "-", stdin=json.dumps(secret))
-        self._kube = await KubeClient.connect(NAMESPACE, "bench")
+        await self.testbed.kubectl("-n", self.namespace, "apply", "-f", "-", stdin=json.dumps(secret))
+        self._kube = await KubeClient.connect(self.namespace, "bench")
 
     async def close(self) -> None:
         """Delete the namespace with its content."""
         if self._kube is not None:
             await self._kube.close()
-        await self.testbed.kubectl("delete", "namespace", NAMESPACE, "--ignore-not-found", "--wait=false")
+        delete = ("delete", "namespace", self.namespace, "--ignore-not-found", "--wait=false")
+        await self.testbed.kubectl(*delete)
 
     def watch_peak(self) -> AbstractAsyncContextManager[PeakMemory]:
         """Watch the peak memory of its builds; call after `open`."""
@@ -89,7 +90,7 @@ class KanikoPeer:
         )
         seconds = time.monotonic() - started
         if done != "Succeeded":
-            log = await self.testbed.kubectl("-n", NAMESPACE, "logs", name, "--tail=20", check=False)
+            log = await self.testbed.kubectl("-n", self.namespace, "logs", name, "--tail=20", check=False)
             raise RuntimeError(f"the peer's build failed:\n{log}")
         await self._kube.delete(POD, name)
         return seconds
