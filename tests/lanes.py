@@ -53,10 +53,13 @@ ORDER = (
     "actions",
     "security",
     "fuzz",
-    "browser",
     "unit",
+    "browser",
 )
-"""A file of a folder that takes minutes starts before one whose files take seconds."""
+"""A file of a folder that takes minutes starts before one whose files take seconds.
+
+Browser tests come last: Chromium aborts requests when a pod changes the machine's interfaces.
+"""
 
 
 def lane(path: Path) -> str | None:

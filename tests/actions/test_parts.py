@@ -241,6 +241,19 @@ def test_missing_files_and_submodules_are_omitted_with_a_note(checkout):
     assert len(source.notes) == 3 and "vendor is a submodule" in source.notes[0]
 
 
+def test_files_of_a_submodule_that_is_checked_out(checkout, tmp_path):
+    root = checkout(a="x")
+    other = tmp_path / "other"
+    settings = ["-c", "user.name=a", "-c", "user.email=a@example.org", "-c", "protocol.file.allow=always"]
+    subprocess.run(["git", "init", "-q", str(other)], check=True)
+    (other / "tool.py").write_text("1")
+    subprocess.run(["git", "-C", str(other), "add", "."], check=True)
+    subprocess.run(["git", "-C", str(other), *settings, "commit", "-q", "-m", "one"], check=True)
+    subprocess.run(["git", "-C", str(root), *settings, "submodule", "add", "-q", str(other), "v"], check=True)
+    source = select(root, git.tracked_files(root), ExcludePatterns([]))
+    assert list(source.files) == [".gitmodules", "a", "v/tool.py"] and not source.notes
+
+
 @pytest.mark.parametrize("name", ["a\\b", "a\nb", "c:x", ".wh.a"])
 def test_a_name_that_a_build_rejects_is_rejected_before_the_upload(checkout, name):
     with pytest.raises(StepFailed, match="rename it"):

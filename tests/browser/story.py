@@ -51,6 +51,10 @@ trailer<</Root 1 0 R>>
 %%EOF
 """
 SVG = b'<svg xmlns="http://www.w3.org/2000/svg" width="40" height="20"><rect width="40" height="20"/></svg>'
+SCHEDULED = {
+    "schedules": [{"name": "mornings", "expression": "0 7 * * * UTC", "nextTime": "2026-11-22T07:00:00Z"}]
+}
+"""The status of the schedule of `add_receiver`."""
 ARTIFACTS = {
     "report.md": (b"# Tides\n\nThe widest are in **Fundy**.\n", "text/markdown"),
     "harbours.csv": (CSV, "text/csv"),
@@ -69,7 +73,7 @@ ARTIFACTS = {
 
 async def add_project(testbed: ApiTestbed) -> None:
     """Add the project with its active deployment."""
-    await testbed.add_project(PROJECT, SPEC, activeDeployment=DEPLOYMENT)
+    await testbed.add_project(PROJECT, SPEC, activeDeployment=DEPLOYMENT, **SCHEDULED)
     await testbed.add_deployment(DEPLOYMENT, PROJECT)
 
 
@@ -118,7 +122,7 @@ def _time(seconds: float) -> str:
 
 async def add_history(testbed: ApiTestbed) -> None:
     """Add deployments and runs of the last days: three that are superseded, and runs of which some failed."""
-    await testbed.add_project(PROJECT, SPEC, activeDeployment=ACTIVE)
+    await testbed.add_project(PROJECT, SPEC, activeDeployment=ACTIVE, **SCHEDULED)
     for name, message in (
         ("dep-first", "Read tables"),
         ("dep-second", "Add Severn"),
@@ -130,10 +134,22 @@ async def add_history(testbed: ApiTestbed) -> None:
     )
     for number in range(12):
         phase = "Failed" if number in (3, 8) else "Succeeded"
-        await _add_past_run(testbed, f"run-past{number:02}", phase, 4000 + number * 1000)
+        await add_past_run(testbed, f"run-past{number:02}", phase, 4000 + number * 1000)
 
 
-async def _add_past_run(testbed: ApiTestbed, name: str, phase: str, milliseconds: int) -> None:
+async def add_receiver(testbed: ApiTestbed) -> None:
+    """Add a schedule, a receiver of notifications and its pending delivery to the project."""
+    chat = {"name": "chat", "url": "https://hooks.example.com/tides", "secretRef": {"name": "chat"}}
+    await testbed.update_spec(
+        PROJECT,
+        notifications=[{**chat, "events": ["run.failed"]}],
+        schedules=[{"name": "mornings", "cron": "0 7 * * *", "timeZone": "UTC"}],
+    )
+    await testbed.add_delivery("msg_first", PROJECT, RUN)
+
+
+async def add_past_run(testbed: ApiTestbed, name: str, phase: str, milliseconds: int) -> None:
+    """Add a run of the active deployment that ended after some time."""
     raw = await testbed.add_run(name, PROJECT, ACTIVE)
     await testbed.claim_run(raw)
     outcome = {"outcome": "succeeded", "durationMs": milliseconds, "output": "1"}

@@ -11,12 +11,17 @@ PAGES = (
     "#/projects/tides",
     "#/projects/tides/deployments",
     "#/projects/tides/runs",
+    "#/projects/tides/schedules",
+    "#/projects/tides/notifications",
     "#/projects/tides/usage",
     "#/deployments/dep_second",
     "#/runs",
     "#/runs/run_tides",
     "#/runs/run_tides/compare",
-    "#/settings/api-keys",
+    "#/installation",
+    "#/installation/usage",
+    "#/installation/api-keys",
+    "#/installation/audit",
 )
 OVERFLOWS = "() => document.documentElement.scrollWidth > document.documentElement.clientWidth"
 
@@ -32,6 +37,7 @@ async def tides(testbed, console):
     """The console with a project, its history and a run."""
     await story.add_history(testbed)
     await story.add_run(testbed)
+    await story.add_receiver(testbed)
     return console
 
 

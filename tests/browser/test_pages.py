@@ -14,6 +14,9 @@ PAGES = {
     "#/deployments/{deployments}": "{deployments}",
     "#/runs": "Runs",
     "#/runs/{runs}": "{runs}",
+    "#/installation": "Health",
+    "#/installation/usage": "Usage",
+    "#/installation/audit": "Audit log",
     "#/settings/api-keys": "API keys",
 }
 

@@ -1,8 +1,11 @@
 """The page of a project in a browser: its state at a glance, its first steps, rollback with a question."""
 
+import re
+
 import pytest
 from playwright.async_api import expect
 
+from crds import names
 from tests.browser import story
 from tests.unit.api.v1.test_usage import account_all
 
@@ -50,14 +53,92 @@ async def test_rollback_lists_what_it_undoes(testbed, console):
     await expect(dialog).to_have_count(0)
 
 
+async def test_erasing_asks_first(testbed, console):
+    await story.add_history(testbed)
+    page = await console.show("#/deployments/dep_second")
+    await page.get_by_role("button", name="Erase…").click()
+    dialog = page.get_by_role("dialog", name="Erase dep_second?")
+    await expect(dialog).to_contain_text("This cannot be undone.")
+    await dialog.get_by_role("button", name="Keep it").click()
+    await expect(dialog).to_have_count(0)
+    await page.get_by_role("button", name="Erase…").click()
+    await dialog.get_by_role("button", name="Erase").click()
+    # Without a cluster behind the API nothing can change, and the page says so.
+    await expect(dialog.get_by_role("alert")).to_be_visible()
+
+
 async def test_stages_of_a_deployment(testbed, console):
     await story.add_project(testbed)
     await testbed.add_deployment("dep-new", story.PROJECT, "Building", {"message": "Next"})
     page = await console.show(f"#/projects/{story.PROJECT}")
     stages = page.get_by_role("list", name="Stages")
-    await expect(stages.locator("[aria-current=step]")).to_contain_text("Building")
+    await expect(stages.locator("[aria-current=step]")).to_contain_text("Build")
     page = await console.show(f"#/deployments/{story.DEPLOYMENT.replace('-', '_')}")
-    await expect(page.get_by_role("list", name="Stages").locator(".done")).to_have_count(4)
+    await expect(page.get_by_role("list", name="Stages").locator(".done")).to_have_count(3)
+
+
+BUILT = [
+    {"name": "queued", "seconds": 2},
+    {"name": "fetch", "seconds": 0.4},
+    {"name": "plan", "seconds": 0.1},
+]
+
+
+@pytest.mark.parametrize(
+    ("phase", "reason", "badge", "step"),
+    [
+        ("Building", None, "smoke run running", "now"),
+        ("Active", None, "smoke run passed", "done"),
+        ("Failed", "SmokeFailed", "smoke run failed", "failed"),
+    ],
+)
+async def test_smoke_run_is_a_stage_and_a_badge(testbed, console, phase, reason, badge, step):
+    await story.add_project(testbed)
+    plan = {"smoke": {"input": {"topic": "tides"}}}
+    error = {"error": {"reason": reason, "message": "no"}} if reason else {}
+    raw = await testbed.add_deployment("dep-b", story.PROJECT, phase, plan=plan, stages=BUILT, **error)
+    smoke = names.smoke_run(raw["metadata"]["uid"])
+    await testbed.add_run(smoke, story.PROJECT, "dep-b")
+    page = await console.show(f"#/projects/{story.PROJECT}/deployments")
+    await expect(page.get_by_role("link", name=badge)).to_be_visible()
+    await console.show("#/deployments/dep_b")
+    await expect(page.get_by_role("list", name="Stages").locator(f".{step}")).to_contain_text(
+        ["Found", "Waiting", "Fetch", "Plan", "Smoke run", "Active"] if step == "done" else ["Smoke run"]
+    )
+    await page.get_by_role("link", name=badge).click()
+    await expect(page.get_by_role("heading", name=names.id_of(smoke))).to_be_visible()
+    await console.show(f"#/projects/{story.PROJECT}/runs")
+    await expect(page.get_by_role("row").filter(has_text=names.id_of(smoke))).to_contain_text("smoke")
+
+
+async def test_failed_build_shows_its_stages_and_where_it_failed(testbed, console):
+    await story.add_project(testbed)
+    error = {"reason": "DependencyResolution", "message": "no such package"}
+    await testbed.add_deployment("dep-b", story.PROJECT, "Failed", stages=BUILT, error=error)
+    page = await console.show("#/deployments/dep_b")
+    await expect(page.get_by_label("Build log")).to_have_text("No log.")
+    page = await console.show(f"#/projects/{story.PROJECT}")
+    stages = page.get_by_role("list", name="Stages").get_by_role("listitem")
+    await expect(stages).to_have_text(
+        [
+            re.compile("Found"),
+            "Waiting2.0 s",
+            "Fetch400 ms",
+            "Plan100 ms",
+            "DependenciesDependencyResolution",
+            "Active",
+        ]
+    )
+
+
+async def test_page_of_a_deployment_follows_its_stages(testbed, console):
+    await story.add_project(testbed)
+    raw = await testbed.add_deployment("dep-b", story.PROJECT, "Building", stages=BUILT[:2])
+    page = await console.show("#/deployments/dep_b")
+    stages = page.get_by_role("list", name="Stages")
+    await expect(stages.locator(".done")).to_have_count(3)
+    await testbed.change_deployment(raw, stages=BUILT)
+    await expect(stages.locator(".done")).to_have_count(4)
 
 
 @pytest.mark.parametrize(

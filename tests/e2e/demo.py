@@ -104,6 +104,9 @@ class Demo:
         with step("Apply a Project that follows the branch main"):
             git = {"url": self.url, "ref": {"branch": "main"}, "interval": "2s", "suspend": False}
             say(await testbed.apply("Project", self.project, {"plan": "pro", "source": {"git": git}}))
+        with step("Ask for a poll at once: an interrupted demo leaves a back-off"):
+            requested = f"crewyard.dev/requestedAt={datetime.now(UTC).isoformat()}"
+            await self.show("annotate", "--overwrite", "cproj", self.project, requested)
         with step("The commit becomes a Deployment"):
             first = await self.deployment_of(first_sha)
             say(f"{first['id']} {first['status']}")

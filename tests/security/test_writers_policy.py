@@ -5,6 +5,7 @@ import secrets
 from collections.abc import AsyncIterator
 from pathlib import Path
 
+import pytest
 import pytest_asyncio
 import yaml
 
@@ -164,6 +165,58 @@ async def test_controller_writes_network_policies_of_runs_alone(apiserver, testb
     for name, status in (("crewyard-closed", 403), ("crewyard-egress-demo", 200)):
         answer = await apiserver.call("DELETE", f"{path}/{name}", user=CONTROLLER)
         assert answer.status == status, (name, answer)
+
+
+def pod(name: str, **labels: str) -> dict:
+    """A pod that no node takes."""
+    container = {"name": "crew", "image": "registry.invalid/crews/demo:1"}
+    return {
+        "apiVersion": "v1",
+        "kind": "Pod",
+        "metadata": {"name": name, "labels": {"app.kubernetes.io/component": "run", **labels}},
+        "spec": {"containers": [container], "nodeSelector": {"crewyard.dev/none": "here"}},
+    }
+
+
+BINDING = {
+    "metadata": {"labels": {"crewyard.dev/run": "run-a"}, "annotations": {"crewyard.dev/bound-at": "now"}},
+    "spec": {"activeDeadlineSeconds": 60},
+}
+
+
+TOLERATION = [{"op": "add", "path": "/spec/tolerations/-", "value": {"operator": "Exists"}}]
+
+
+@pytest.mark.parametrize(
+    ("labels", "body", "status"),
+    [
+        ({"crewyard.dev/warm": "a"}, BINDING, 200),
+        ({"crewyard.dev/warm": "a", "crewyard.dev/run": "run-b"}, BINDING, 403),
+        ({"crewyard.dev/run": "run-b"}, {"spec": {"activeDeadlineSeconds": 60}}, 403),
+        ({}, {"metadata": {"annotations": {"a": "b"}}}, 403),
+        ({"crewyard.dev/warm": "a"}, {"metadata": {"labels": {"crewyard.dev/warm": "b"}}}, 403),
+        ({"crewyard.dev/warm": "a"}, {"metadata": {"labels": {"crewyard.dev/warm": None}}}, 403),
+        ({"crewyard.dev/warm": "a"}, {"metadata": {"labels": {"a": "b"}}}, 403),
+        ({"crewyard.dev/warm": "a"}, {"spec": {"containers": [{"name": "crew", "image": "other"}]}}, 403),
+        ({"crewyard.dev/warm": "a"}, TOLERATION, 403),
+    ],
+)
+async def test_controller_changes_only_waiting_pods(apiserver, testbed, place, run, labels, body, status):
+    name = f"pod-{secrets.token_hex(4)}"
+    await testbed.kubectl("-n", place, "create", "-f", "-", stdin=json.dumps(pod(name, **labels)))
+    path = f"/api/v1/namespaces/{place}/pods/{name}?dryRun=All"
+    other = {"metadata": {"labels": {"a": "b"}}}
+    # Each policy of the file holds at a time of its own.
+    await eventually(
+        lambda: apiserver.call("PATCH", path, other, user=CONTROLLER),
+        lambda answer: answer.status == 403,
+        60,
+    )
+    kind = "json-patch" if body is TOLERATION else "strategic-merge-patch"
+    headers = {"Content-Type": f"application/{kind}+json"}
+    answer = await apiserver.call("PATCH", path, body, user=CONTROLLER, headers=headers)
+    assert answer.status == status, answer
+    assert status == 200 or "denied request" in answer.text
 
 
 def test_policy_names_every_status_field():

@@ -14,7 +14,7 @@ async def chromium(timeout_milliseconds: float) -> AsyncIterator[Browser]:
     """Open a browser; skip the test where there is none."""
     program = shutil.which("chromium")
     if program is None:
-        pytest.skip("there is no chromium on PATH: `make tools` installs it")
+        pytest.skip("chromium is not on PATH: `make tools` installs it")
     async with async_playwright() as playwright:
         browser = await playwright.chromium.launch(
             executable_path=program, args=["--no-sandbox"], timeout=timeout_milliseconds

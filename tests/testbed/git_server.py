@@ -7,14 +7,17 @@
 
 Bind another address if pods must reach it. With `username` and `password`
 every request needs them (Basic); with `bearer` a token instead. A `certificate`
-(a PEM file with its key) makes it https. `git push` works too.
+(a PEM file with its key) makes it https. `git push` works too. `large_files` are served by the batch API of
+Git LFS, by their SHA-256.
 """
 
 import base64
 import contextlib
 import gzip
+import hashlib
 import hmac
 import http.server
+import json
 import os
 import ssl
 import subprocess
@@ -49,11 +52,13 @@ class Repository:
         branch: str = "main",
         links: Mapping[str, str] | None = None,
         executable: tuple[str, ...] = (),
+        submodules: Mapping[str, str] | None = None,
     ) -> str:
-        """Commit exactly `files` and symbolic `links` to `branch`; return the commit id."""
+        """Commit exactly `files`, symbolic `links` and `submodules` (path → commit); return the commit id."""
         lines = [self._entry(path, data, path in executable) for path, data in files.items()]
         for path, target in (links or {}).items():
             lines.append(f"120000 {self._blob(target.encode())}\t{path}")
+        lines += [f"160000 {sha}\t{path}" for path, sha in (submodules or {}).items()]
         index = self.path / f"index-{branch.replace('/', '-')}"
         index.unlink(missing_ok=True)
         environment = {"GIT_INDEX_FILE": str(index)}
@@ -74,6 +79,17 @@ class Repository:
     def reset(self, sha: str, branch: str = "main") -> None:
         """Point `branch` to `sha`, as a forced push does."""
         self._git("update-ref", f"refs/heads/{branch}", sha)
+
+    def sign(self, commit: str, key: Path | str, style: str = "ssh", home: Path | None = None) -> str:
+        """Point main to a copy of the commit, without parents, that git signed; return its id.
+
+        `home` has the keys of gpg.
+        """
+        settings, keys = ["-c", f"gpg.format={style}"], {"GNUPGHOME": str(home)} if home else {}
+        arguments = [*settings, "commit-tree", f"-S{key}", "-m", "signed", f"{commit}^{{tree}}"]
+        signed = self._git(*arguments, more=keys)
+        self._git("update-ref", "refs/heads/main", signed)
+        return signed
 
     def configure(self, key: str, value: str) -> None:
         """Set a git config value of this repository."""
@@ -113,6 +129,8 @@ class GitServer:
     ) -> None:
         self.root, self.username, self.password, self.bearer = root, username, password, bearer
         self.requests: list[str] = []
+        self.large_files: dict[str, bytes] = {}
+        self.large_files_url = ""
         self._server = _GitHttpServer((address, port), _GitRequestHandler)
         self._server.owner = self
         self.address, self.port = address, int(self._server.server_address[1])
@@ -162,6 +180,23 @@ class GitServer:
         """Return the URL of the repository `name`; `host` overrides the address."""
         return f"{self._scheme}://{host or self.address}:{self.port}/{name}.git"
 
+    def pointer(self, data: bytes) -> str:
+        """Serve a large file; return its pointer."""
+        oid = hashlib.sha256(data).hexdigest()
+        self.large_files[oid] = data
+        return f"version https://git-lfs.github.com/spec/v1\noid sha256:{oid}\nsize {len(data)}\n"
+
+    def large_file_answers(self, wanted: list[dict[str, Any]]) -> list[dict[str, Any]]:
+        """Return the answers of a batch request; `large_files_url` is another server that has the files."""
+        base = self.large_files_url or f"{self._scheme}://{self.address}:{self.port}"
+        missing = {"code": 404, "message": "Object does not exist"}
+        return [
+            {**one, "actions": {"download": {"href": f"{base}/large/{one['oid']}"}}}
+            if one["oid"] in self.large_files
+            else {**one, "error": missing}
+            for one in wanted
+        ]
+
     def is_authorized(self, authorization: str) -> bool:
         """Return whether this Authorization header grants access."""
         if self.bearer:
@@ -203,6 +238,15 @@ class _GitRequestHandler(http.server.BaseHTTPRequestHandler):
             self._respond(401, {"WWW-Authenticate": 'Basic realm="git"'}, b"credentials are needed\n")
             return
         parts = urlsplit(self.path)
+        if parts.path.endswith("/info/lfs/objects/batch"):
+            answers = owner.large_file_answers(json.loads(body)["objects"])
+            content = json.dumps({"transfer": "basic", "objects": answers}).encode()
+            self._respond(200, {"Content-Type": "application/vnd.git-lfs+json"}, content)
+            return
+        if parts.path.startswith("/large/"):
+            found = owner.large_files.get(parts.path.removeprefix("/large/"))
+            self._respond(200 if found is not None else 404, {}, found or b"")
+            return
         environment = {
             **os.environ,
             **_IDENTITY,

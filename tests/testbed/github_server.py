@@ -22,6 +22,8 @@ from crds.times import format_second
 TOKEN = "a token for tests only"
 APP, INSTALLATION = "11", "22"
 REPOSITORY = "team/crew"
+LOGIN = "crewyard-reports"
+"""Account of the token."""
 
 
 @dataclass
@@ -32,11 +34,13 @@ class GitHubServer:
     public_key: str = ""
     statuses: list[dict[str, Any]] = field(default_factory=list)
     deployments: list[dict[str, Any]] = field(default_factory=list)
+    comments: list[dict[str, Any]] = field(default_factory=list)
+    """Comments on all pull requests: id, number, login and body."""
     closed: set[int] = field(default_factory=set)
     failures: list[int] = field(default_factory=list)
     """Statuses of the next responses, one each."""
     missing_permissions: set[str] = field(default_factory=set)
-    """Permissions that no token has: `deployments`, `pulls`."""
+    """Permissions that no token has: `deployments`, `pulls`, `comments`."""
     headers: dict[str, str] = field(default_factory=dict)
     message: str = "no"
     """Message of a refusal."""
@@ -121,6 +125,39 @@ class GitHubServer:
         number = int(request.match_info["number"])
         return web.json_response({"state": "closed" if number in self.closed else "open"})
 
+    async def user(self, request: web.Request) -> web.Response:
+        await self._check_request(request)
+        return web.json_response({"login": LOGIN})
+
+    async def list_comments(self, request: web.Request) -> web.Response:
+        await self._check_request(request)
+        number, page = int(request.match_info["number"]), int(request.query.get("page", "1"))
+        size = int(request.query["per_page"])
+        matches = [
+            {"id": c["id"], "body": c["body"], "user": {"login": c["login"]}}
+            for c in self.comments
+            if c["number"] == number
+        ]
+        following = request.url.update_query(page=page + 1)
+        links = {"Link": f'<{following}>; rel="next"'} if len(matches) > page * size else {}
+        return web.json_response(matches[(page - 1) * size : page * size], headers=links)
+
+    async def create_comment(self, request: web.Request) -> web.Response:
+        await self._check_request(request)
+        body = (await request.json())["body"]
+        self.add_comment(int(request.match_info["number"]), LOGIN, body)
+        return web.json_response(self.comments[-1], status=201)
+
+    async def edit_comment(self, request: web.Request) -> web.Response:
+        await self._check_request(request)
+        comment = next(c for c in self.comments if c["id"] == int(request.match_info["id"]))
+        comment["body"] = (await request.json())["body"]
+        return web.json_response(comment)
+
+    def add_comment(self, number: int, login: str, body: str) -> None:
+        """Add a comment of an account."""
+        self.comments.append({"id": len(self.comments) + 1, "number": number, "login": login, "body": body})
+
     async def create_token(self, request: web.Request) -> web.Response:
         scheme, _, token = request.headers.get("Authorization", "").partition(" ")
         claims = jwt.decode(token, self.public_key, algorithms=["RS256"])
@@ -141,6 +178,10 @@ async def github_server() -> AsyncIterator[GitHubServer]:
     app.router.add_post(f"{repository}/deployments", github.create)
     app.router.add_post(f"{repository}/deployments/{{id}}/statuses", github.deployment_status)
     app.router.add_get(f"{repository}/pulls/{{number}}", github.pull)
+    app.router.add_get(f"{repository}/issues/{{number}}/comments", github.list_comments)
+    app.router.add_post(f"{repository}/issues/{{number}}/comments", github.create_comment)
+    app.router.add_patch(f"{repository}/issues/comments/{{id}}", github.edit_comment)
+    app.router.add_get("/user", github.user)
     app.router.add_post("/app/installations/{id}/access_tokens", github.create_token)
     runner = web.AppRunner(app, access_log=None)
     await runner.setup()

@@ -70,6 +70,13 @@ class StubPrograms:
         file.write_text(text)
         file.chmod(0o755)
 
+    def responses(self, name: str) -> list[StubResponse]:
+        """Return the responses of a program."""
+        return [
+            StubResponse(**{**response, "words": tuple(response["words"])})
+            for response in json.loads((self.directory / f"{name}.json").read_text())
+        ]
+
     def mark(self, name: str) -> None:
         """Set a mark."""
         marks = set(json.loads((self.directory / "marks").read_text()))

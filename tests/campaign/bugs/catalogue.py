@@ -1,12 +1,20 @@
-"""The ten seeded bugs: plausible mistakes, each of which breaks a guarantee.
+"""The thirteen seeded bugs: plausible mistakes, each of which breaks a guarantee.
 
 Each takes away one guard, or two where there is a second one behind the first.
 Called by the tests of seeded bugs.
 """
 
-from tests.campaign.bugs import fake_runner_scenes, pod_scenes, scenes
+from tests.campaign.bugs import fake_runner_scenes, pod_scenes, scenes, warm_scenes
 from tests.campaign.bugs.bug import Bug, Edit
-from tests.campaign.checks.checker import ACTIVE, ARTIFACTS, BACKWARD, CROWDED, DOUBLED, EVENTS, WRONG_END
+from tests.campaign.checks.checker import (
+    ACTIVE,
+    ARTIFACTS,
+    BACKWARD,
+    CROWDED,
+    DOUBLED,
+    EVENTS,
+    WRONG_END,
+)
 
 BUGS = (
     Bug(
@@ -14,8 +22,8 @@ BUGS = (
         (
             Edit(
                 "controller/run/pod.py",
-                '            "name": run.name,\n            "labels"',
-                '            "name": f"{run.name}-{int(now * 1000) % 100000}",\n            "labels"',
+                '        "name": run.name,\n        "labels"',
+                '        "name": f"{run.name}-{int(now * 1000) % 100000}",\n        "labels"',
             ),
         ),
         scenes.plain,
@@ -26,8 +34,8 @@ BUGS = (
         (
             Edit(
                 "controller/run/reconcile.py",
-                "if (_is_final(decision) and observed.run.result is None) or gave_up_waiting",
-                "if gave_up_waiting",
+                "if (_is_final(decision) and observed.run.result is None) or starts_again",
+                "if starts_again",
             ),
             Edit(
                 "controller/runtime/apply.py",
@@ -139,6 +147,48 @@ BUGS = (
         ),
         scenes.rollback,
         frozenset((ACTIVE,)),
+    ),
+    Bug(
+        "a waiting pod is bound twice",
+        (
+            Edit(
+                "controller/run/warm/binding.py",
+                "if one.run is not None or one.deleting or",
+                "if one.deleting or",
+            ),
+            # The apiserver refuses a later deadline.
+            Edit(
+                "controller/run/warm/binding.py",
+                '"activeDeadlineSeconds": seconds + max(0, math.ceil(waited))',
+                '"activeDeadlineSeconds": seconds',
+            ),
+        ),
+        warm_scenes.two_runs,
+        frozenset((DOUBLED,)),
+    ),
+    Bug(
+        "a waiting pod keeps its old variables",
+        (
+            Edit(
+                "controller/run/warm/pod.py",
+                '[metadata.get("uid"), metadata.get("resourceVersion")]',
+                '[metadata.get("uid")]',
+            ),
+        ),
+        warm_scenes.changed_variable,
+        frozenset((warm_scenes.STALE,)),
+    ),
+    Bug(
+        "a run of an old deployment takes a pod of the active one",
+        (
+            Edit(
+                "controller/run/warm/binding.py",
+                "return ready.deployment.uid == source.deployment.uid and imported ==",
+                "return imported ==",
+            ),
+        ),
+        warm_scenes.older_deployment,
+        frozenset((warm_scenes.STALE,)),
     ),
 )  # fmt: skip
 QUICK = (

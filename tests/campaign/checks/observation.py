@@ -5,6 +5,7 @@ import hashlib
 from collections.abc import Mapping
 from typing import Any
 
+from crds import names
 from crds.kinds import DEPLOYMENT, POD, RUN
 from crds.names import id_of, name_of
 from tests.campaign.checks.observed import FAILED, TERMINAL, ApiRunRecord, ObservedEvent
@@ -117,7 +118,10 @@ async def _left(testbed: CampaignTestbed, alike: bool) -> list[str]:
             continue
         if owners & deployments and pod["status"].get("phase") in ("Succeeded", "Failed"):
             continue  # a build pod, kept for diagnosis
-        owner = objects.get(name)
+        labels = pod["metadata"].get("labels") or {}
+        if names.LABEL_WARM in labels and names.LABEL_RUN not in labels:
+            continue  # it waits for a run
+        owner = objects.get(labels[names.LABEL_RUN] if names.LABEL_WARM in labels else name)
         if owner is None or owner["metadata"]["uid"] not in owners:
             found.append(f"pod {name} of no run")
         elif run_status(owner) in TERMINAL and pod["status"].get("phase") not in ("Succeeded", "Failed"):

@@ -36,7 +36,7 @@ class LedgerClient:
 
     def __init__(self, url):
         self._place = urlsplit(url)
-        self._who = {"run": socket.gethostname(), "token": secrets.token_hex(8), "pod": _pod()}
+        self._who = {"run": _run(), "token": secrets.token_hex(8), "pod": _pod()}
         self._number = 0
 
     def put(self, what, **data):
@@ -54,6 +54,11 @@ class LedgerClient:
                 pass
             time.sleep(0.2)
         raise RuntimeError("the ledger does not answer")
+
+
+def _run():
+    """The name of the Run, which a pod that waited for it does not have; a Job's pod has the Job's."""
+    return os.environ.get("CREWYARD_RUN_ID", "").replace("_", "-", 1) or socket.gethostname()
 
 
 def _pod():
@@ -80,7 +85,7 @@ def kickoff(inputs):
         ledger.put("mark", said=number)
         time.sleep(float(inputs.get("pause", 0)))
     if inputs.get("artifact"):
-        data = content(socket.gethostname(), int(inputs["artifact"]))
+        data = content(_run(), int(inputs["artifact"]))
         Path("artifacts", ARTIFACT).write_bytes(data)
         ledger.put("mark", artifact=ARTIFACT, sha256=hashlib.sha256(data).hexdigest())
     time.sleep(float(inputs.get("sleep", 0)))
@@ -90,7 +95,7 @@ def kickoff(inputs):
 
 
 def returns(inputs):
-    return {"run": socket.gethostname()}
+    return {"run": _run(), "tide": os.environ.get("TIDE")}
 
 
 def raises(inputs):
@@ -161,7 +166,7 @@ def fills(inputs):
 def keeps(inputs):
     """Leaves many artifacts of one size, each with bytes of its own."""
     for number in range(int(inputs["count"])):
-        data = content(f"{socket.gethostname()}-{number}", int(inputs["size"]))
+        data = content(f"{_run()}-{number}", int(inputs["size"]))
         Path("artifacts", f"{number:04}.bin").write_bytes(data)
     return "kept"
 

@@ -16,6 +16,7 @@ from tests.campaign import ledger
 from tests.campaign.cuts import cluster_view
 from tests.campaign.cuts.cluster_view import ClusterView
 from tests.campaign.cuts.stage import LINE, OTHER, CutStage
+from tests.campaign.warm import let_pods_wait
 
 
 class Scenario(ABC):
@@ -73,6 +74,30 @@ class SubmittedRun(Scenario):
         return ended and all(finished for _, finished in pods) and (seen["object"] or {}).get("phase") in (
             "Succeeded", "Failed", "Canceled",
         )  # fmt: skip
+
+
+class WarmRun(SubmittedRun):
+    """A run that takes a pod that waits for one, whose place another pod takes."""
+
+    name = "warm run"
+    only_essential = True
+    essential = (
+        "controller: patch pods activeDeadlineSeconds annotations labels ownerReferences",
+        "controller: create pods of a run",
+        "controller: patch runs/status Running",
+        "api: patch runs/status claim",
+    )
+
+    async def act(self, stage: CutStage) -> str:
+        await let_pods_wait(stage.testbed)
+        return await super().act(stage)
+
+    async def view(self, stage: CutStage, subject: str) -> ClusterView:
+        found = await super().view(stage, subject)
+        # A controller that was killed may not have seen the pod wait: the run starts cold then.
+        if found.get("object"):
+            found["object"]["pod"] = None
+        return {**found, "pods": [("", finished) for _, finished in found.get("pods") or ()]}
 
 
 class AppliedRun(SubmittedRun):

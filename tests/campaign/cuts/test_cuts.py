@@ -23,6 +23,7 @@ from tests.campaign.cuts.scenario import (
     RolledBackDeployment,
     Scenario,
     SubmittedRun,
+    WarmRun,
 )
 from tests.campaign.cuts.stage import stage
 from tests.campaign.reports import report as figures
@@ -87,25 +88,36 @@ async def judge(name: str, directory, *stages: tuple[Scenario, ...]) -> None:
 
 
 @pytest.mark.timeout(3600)
-async def test_kills_at_run_writes(tmp_path):
+async def test_kills_at_run_writes(request, tmp_path):
     """Slow: two kills at each write of a run."""
-    await judge("test_kills_at_run_writes", tmp_path, (SubmittedRun(),))
+    await judge(request.node.name, tmp_path, (SubmittedRun(),))
 
 
 @pytest.mark.nightly
 @pytest.mark.timeout(3600)
-async def test_kills_at_deployment_writes(tmp_path):
+async def test_kills_at_deployment_writes(request, tmp_path):
     """Slow: two kills at each write of a deployment that reuses an image, and of one that builds it."""
-    await judge("test_kills_at_deployment_writes", tmp_path, (CommittedDeployment(),), (BuiltDeployment(),))
+    await judge(request.node.name, tmp_path, (CommittedDeployment(),), (BuiltDeployment(),))
 
 
 @pytest.mark.campaign
 @pytest.mark.timeout(3600)
-async def test_kills_at_cancel_rollback_and_pruning_writes(tmp_path):
-    await judge("test_other_cuts", tmp_path, (AppliedRun(), PrunedRun()), (RolledBackDeployment(),))
+async def test_kills_at_the_writes_of_a_run_that_takes_a_waiting_pod(request, tmp_path):
+    await judge(request.node.name, tmp_path, (WarmRun(),))
 
 
 @pytest.mark.campaign
 @pytest.mark.timeout(3600)
-async def test_kills_at_deployment_and_image_deletion_writes(tmp_path):
-    await judge("test_cuts_of_removal", tmp_path, (DeletedImages(),))
+async def test_kills_at_cancel_rollback_and_pruning_writes(request, tmp_path):
+    await judge(
+        request.node.name,
+        tmp_path,
+        (AppliedRun(), PrunedRun()),
+        (RolledBackDeployment(),),
+    )
+
+
+@pytest.mark.campaign
+@pytest.mark.timeout(3600)
+async def test_kills_at_deployment_and_image_deletion_writes(request, tmp_path):
+    await judge(request.node.name, tmp_path, (DeletedImages(),))

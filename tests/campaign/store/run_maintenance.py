@@ -13,9 +13,9 @@ from pathlib import Path
 
 sys.path.insert(0, ".")
 
-from api.maintenance.accounting import account_batch
 from api.maintenance.maintenance_round import MaintenanceRound
 from api.maintenance.orphan_blobs import delete_orphans
+from api.store.accounting import account_batch
 from api.store.store import Store
 
 RECORDS = 30 * 86400.0

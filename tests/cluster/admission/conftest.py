@@ -1,8 +1,9 @@
 """The working tree's admission policy in a test namespace, and the Pod Security profile *restricted*."""
 
 import asyncio
+import contextlib
 import secrets
-from collections.abc import AsyncIterator
+from collections.abc import AsyncIterator, Sequence
 from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
@@ -65,20 +66,21 @@ async def _ready(kube: KubeClient) -> None:
             await asyncio.sleep(0.1)
 
 
-async def _as_controller(kube: KubeClient) -> KubeClient:
-    """Return a client with the controller's account, which may create pods in the test namespace."""
-    namespace, name = ACCOUNT
+async def account_client(
+    kube: KubeClient, account: tuple[str, str], role: str, rules: Sequence[dict[str, Any]]
+) -> KubeClient:
+    """Return a client of a ServiceAccount, given as (namespace, name), with these rules."""
+    namespace, name = account
     created = await kube.call(
         "POST",
         f"/api/v1/namespaces/{namespace}/serviceaccounts/{name}/token",
         body={"apiVersion": "authentication.k8s.io/v1", "kind": "TokenRequest", "spec": {}},
     )
     collection = f"/apis/{RBAC}/v1/namespaces/{kube.namespace}"
-    rule = {"apiGroups": [""], "resources": ["pods"], "verbs": ["create"]}
-    await kube.call("POST", f"{collection}/roles", body={"metadata": {"name": "pods"}, "rules": [rule]})
+    await kube.call("POST", f"{collection}/roles", body={"metadata": {"name": role}, "rules": [*rules]})
     binding = {
-        "metadata": {"name": "pods"},
-        "roleRef": {"apiGroup": RBAC, "kind": "Role", "name": "pods"},
+        "metadata": {"name": role},
+        "roleRef": {"apiGroup": RBAC, "kind": "Role", "name": role},
         "subjects": [{"kind": "ServiceAccount", "name": name, "namespace": namespace}],
     }
     await kube.call("POST", f"{collection}/rolebindings", body=binding)
@@ -90,16 +92,12 @@ async def _as_controller(kube: KubeClient) -> KubeClient:
     return KubeClient(client.ApiClient(settings), kube.namespace)
 
 
-@pytest.fixture
-async def creators(kube: KubeClient) -> AsyncIterator[PodCreators]:
-    name = f"test-{secrets.token_hex(4)}"
-    restricted = KubeClient(kube._api, name)
-    labels = {"pod-security.kubernetes.io/enforce": "restricted"}
-    await kube.call("POST", "/api/v1/namespaces", body={"metadata": {"name": name, "labels": labels}})
+@contextlib.asynccontextmanager
+async def applied_policy(kube: KubeClient, file: Path, name: str) -> AsyncIterator[None]:
+    """Apply the policy of a file under `name`, for the test namespace alone, while the context is open."""
     created = []
-    controller = None
     try:
-        for item in yaml.safe_load_all(FILE.read_text()):
+        for item in yaml.safe_load_all(file.read_text()):
             item["metadata"]["name"] = name
             if item["kind"].endswith("Binding"):
                 item["spec"]["policyName"] = name
@@ -108,18 +106,33 @@ async def creators(kube: KubeClient) -> AsyncIterator[PodCreators]:
             collection = f"{GROUP}/{PLURALS[item['kind']]}"
             await kube.call("POST", collection, body=item)
             created.append(f"{collection}/{name}")
-        await _ready(kube)
-        await _ready(restricted)
-        controller = await _as_controller(kube)
-        refused = pod(securityContext={"seccompProfile": {"type": "RuntimeDefault"}})
-        async with asyncio.timeout(TIMEOUT_SECONDS):
-            # The apiserver applies a new policy, and its authorizer a new role, with a delay.
-            while not await dry_run_error(kube, refused) or await dry_run_error(controller, pod()):
-                await asyncio.sleep(0.1)
-        yield PodCreators(kube, controller, restricted)
+        yield
+    finally:
+        for path in created:
+            await kube.call("DELETE", path)
+
+
+@pytest.fixture
+async def creators(kube: KubeClient) -> AsyncIterator[PodCreators]:
+    name = f"test-{secrets.token_hex(4)}"
+    restricted = KubeClient(kube._api, name)
+    labels = {"pod-security.kubernetes.io/enforce": "restricted"}
+    await kube.call("POST", "/api/v1/namespaces", body={"metadata": {"name": name, "labels": labels}})
+    controller = None
+    try:
+        async with applied_policy(kube, FILE, name):
+            await _ready(kube)
+            await _ready(restricted)
+            # The controller's account may create pods in the test namespace.
+            rule = {"apiGroups": [""], "resources": ["pods"], "verbs": ["create"]}
+            controller = await account_client(kube, ACCOUNT, "pods", [rule])
+            refused = pod(securityContext={"seccompProfile": {"type": "RuntimeDefault"}})
+            async with asyncio.timeout(TIMEOUT_SECONDS):
+                # The apiserver applies a new policy, and its authorizer a new role, with a delay.
+                while not await dry_run_error(kube, refused) or await dry_run_error(controller, pod()):
+                    await asyncio.sleep(0.1)
+            yield PodCreators(kube, controller, restricted)
     finally:
         if controller is not None:
             await controller.close()
-        for path in created:
-            await kube.call("DELETE", path)
         await kube.call("DELETE", f"/api/v1/namespaces/{name}")

@@ -7,13 +7,11 @@ from pathlib import Path
 from typing import Any
 
 import pytest
-import yaml
-from kubernetes.aio import client
 
 from crds.kinds import PROJECT, RUN
 from kube import errors
 from kube.client import KubeClient
-from tests.cluster.admission.conftest import GROUP, PLURALS, RBAC
+from tests.cluster.admission.conftest import account_client, applied_policy
 
 FILE = Path(__file__).parents[3] / "manifests" / "base" / "users.yaml"
 TIMEOUT_SECONDS = 60
@@ -25,57 +23,31 @@ async def account(kube: KubeClient, name: str, *rules: dict[str, Any]) -> KubeCl
     """Return a client of a new ServiceAccount that has these rules in the test namespace."""
     here = f"/api/v1/namespaces/{kube.namespace}/serviceaccounts"
     await kube.call("POST", here, body={"metadata": {"name": name}})
-    body = {"apiVersion": "authentication.k8s.io/v1", "kind": "TokenRequest", "spec": {}}
-    created = await kube.call("POST", f"{here}/{name}/token", body=body)
-    collection = f"/apis/{RBAC}/v1/namespaces/{kube.namespace}"
-    await kube.call("POST", f"{collection}/roles", body={"metadata": {"name": name}, "rules": list(rules)})
-    binding = {
-        "metadata": {"name": name},
-        "roleRef": {"apiGroup": RBAC, "kind": "Role", "name": name},
-        "subjects": [{"kind": "ServiceAccount", "name": name, "namespace": kube.namespace}],
-    }
-    await kube.call("POST", f"{collection}/rolebindings", body=binding)
-    configuration = kube._api.configuration
-    settings = client.Configuration()
-    settings.host, settings.ssl_ca_cert = configuration.host, configuration.ssl_ca_cert
-    settings.api_key = {"authorization": created["status"]["token"]}
-    settings.api_key_prefix = {"authorization": "Bearer"}
-    return KubeClient(client.ApiClient(settings), kube.namespace)
+    return await account_client(kube, (kube.namespace, name), name, rules)
 
 
 @pytest.fixture
 async def clients(kube: KubeClient) -> AsyncIterator[tuple[KubeClient, KubeClient]]:
     """A user who may only write Projects and Runs, and one who may also deploy and read the Secret `mine`."""
-    name, created = f"test-{secrets.token_hex(4)}", []
+    name = f"test-{secrets.token_hex(4)}"
     deploys = {"apiGroups": ["crewyard.dev"], "resources": ["deployments"], "verbs": ["create"]}
     reads = {"apiGroups": [""], "resources": ["secrets"], "resourceNames": ["mine"], "verbs": ["get"]}
     weak, strong = await account(kube, "weak", OWN), await account(kube, "strong", OWN, deploys, reads)
+    code = {"project": "p", "entrypoint": "os:environ.copy"}
     try:
-        for item in yaml.safe_load_all(FILE.read_text()):
-            item["metadata"]["name"] = name
-            if item["kind"].endswith("Binding"):
-                item["spec"]["policyName"] = name
-                here = {"kubernetes.io/metadata.name": kube.namespace}
-                item["spec"]["matchResources"]["namespaceSelector"]["matchLabels"] = here
-            collection = f"{GROUP}/{PLURALS[item['kind']]}"
-            await kube.call("POST", collection, body=item)
-            created.append(f"{collection}/{name}")
-        async with asyncio.timeout(TIMEOUT_SECONDS):
-            # The apiserver applies a new policy, and its authorizer a new role, with a delay.
-            while (
-                await refusal(weak, RUN, "run-0", {"project": "p", "entrypoint": "os:environ.copy"}) != "code"
-            ):
-                await asyncio.sleep(0.1)
-            while await refusal(strong, RUN, "run-0", {"project": "p", "entrypoint": "os:environ.copy"}):
-                await asyncio.sleep(0.1)
-            while await refusal(strong, PROJECT, "p0", {"build": {"secretRef": {"name": "mine"}}}):
-                await asyncio.sleep(0.1)
-        yield weak, strong
+        async with applied_policy(kube, FILE, name):
+            async with asyncio.timeout(TIMEOUT_SECONDS):
+                # The apiserver applies a new policy, and its authorizer a new role, with a delay.
+                while await refusal(weak, RUN, "run-0", code) != "code":
+                    await asyncio.sleep(0.1)
+                while await refusal(strong, RUN, "run-0", code):
+                    await asyncio.sleep(0.1)
+                while await refusal(strong, PROJECT, "p0", {"build": {"secretRef": {"name": "mine"}}}):
+                    await asyncio.sleep(0.1)
+            yield weak, strong
     finally:
         await weak.close()
         await strong.close()
-        for path in created:
-            await kube.call("DELETE", path)
 
 
 async def refusal(kube: KubeClient, kind: Any, name: str, spec: dict[str, Any], method: str = "POST") -> str:

@@ -76,7 +76,7 @@ def test_kubectl_renders_the_manifests(tmp_path, monkeypatch):
     )
     kubectl = shutil.which("kubectl")
     monkeypatch.setenv("PATH", f"{docker.bin}:/usr/bin:/bin")
-    directory = installation.write(Settings(tmp_path / "kind"), "172.18.0.1", StepProgress(io.StringIO()))
+    directory = installation.write(Settings(tmp_path / "kind"), {}, "172.18.0.1", StepProgress(io.StringIO()))
     assert kubectl and MANIFESTS.is_dir()
     made = subprocess.run(
         [kubectl, "kustomize", directory], capture_output=True, text=True, timeout=60, check=True

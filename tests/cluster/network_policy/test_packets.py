@@ -145,6 +145,26 @@ def test_rules_allow_exactly_what_policies_allow():
         assert arrived == expected, sender
 
 
+def test_service_egress_allows_no_private_network_but_the_apiserver():
+    service = list(yaml.safe_load_all((ROOT / "manifests/service-egress/service-egress.yaml").read_text()))
+    own = {"api": API, "controller": CONTROLLER}
+    probes = [one for one in matrix(list(own)) if one["to"] != own[one["from"]]]
+    before = probes_arrived(probes, True, policies())
+    seen = probes_arrived(probes, True, policies(service))
+    for sender in own:
+        arrived, arrived_before = (
+            {
+                one["target"]
+                for one, received in zip(probes, received_list, strict=True)
+                if received and one["from"] == sender
+            }
+            for received_list in (seen, before)
+        )
+        # The kube-apiserver's address is unknown, so https to private networks stays open.
+        assert arrived - {"API server"} == {"apiserver", "internet", "a private network beyond"}, sender
+        assert {"metadata", "kubelet", "etcd, if it listened there", "registry"} <= arrived_before
+
+
 def test_spoofed_source_and_ipv6_are_blocked():
     probes: list[dict[str, Any]] = [
         {"from": "run", "to": API, "port": 8080, "source": "10.213.9.9"},

@@ -61,6 +61,10 @@ async def test_failed_plan(testbed, crew, name):
 
 
 async def test_unsupported_language(crew, unpushable):
+    """The error names the language.
+
+    Slow: waits in the build queue behind the builds of other tests.
+    """
     deployment = await crew.upload_project.deploy({"package.json": "{}", "index.js": ""})
     await failed(crew.upload_project, deployment, "UnsupportedFramework", ["JavaScript"])
 

@@ -4,8 +4,10 @@ import io
 import json
 import secrets
 import stat
+import subprocess
 import tarfile
 import zipfile
+from pathlib import Path
 
 import pytest
 
@@ -100,6 +102,37 @@ async def test_missing_commit(testbed, git_project):
 
     made = await eventually(ask, lambda answer: answer.status == 201, 60)
     await failed(UploadProject(testbed, git_project.project), made.data["id"], "GitNotFound", [absent[:7]])
+
+
+async def test_unsigned_commit(testbed, git_project, tmp_path):
+    """The commit of an allowed signer becomes active, and stays so when an unsigned one follows.
+
+    Slow: builds an image.
+    """
+    key, name = tmp_path / "key", f"{git_project.project}-signers"
+    keygen = ["ssh-keygen", "-q", "-t", "ed25519", "-N", "", "-C", "ann", "-f", str(key)]
+    subprocess.run(keygen, check=True, timeout=60)
+    signers = {"allowed_signers": f"ann@example.com {Path(f'{key}.pub').read_text()}"}
+    metadata = {"name": name, "namespace": NAMESPACE, "labels": {"crewyard.dev/project": git_project.project}}
+    manifest = {"apiVersion": "v1", "kind": "Secret", "metadata": metadata, "stringData": signers}
+    await testbed.kubectl("apply", "-f", "-", stdin=json.dumps(manifest))
+    try:
+        repository = git_project.repository
+        signed = repository.sign(repository.commit(GOOD, "Begin"), key)
+        await git_project.follow(verify={"secretRef": {"name": name}})
+        assert (await git_project.wait_finished(signed))["status"]["phase"] == "Active"
+        unsigned = repository.commit({**GOOD, "more.py": "x = 1\n"}, "Not signed")
+        made = await git_project.wait_finished(unsigned)
+        identity = made["metadata"]["name"].replace("-", "_", 1)
+        upload_project = UploadProject(testbed, git_project.project)
+        await failed(upload_project, identity, "VerificationFailed", ["is not signed", "source.git.verify"])
+        project = await testbed.object("projects", git_project.project)
+        assert (
+            project["status"]["activeDeployment"]
+            == (await git_project.deployment(signed))["metadata"]["name"]
+        )
+    finally:
+        await testbed.kubectl("delete", "secret", name, "--namespace", NAMESPACE)
 
 
 def tar_of(*members: tuple[tarfile.TarInfo, bytes]) -> bytes:

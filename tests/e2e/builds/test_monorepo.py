@@ -1,4 +1,4 @@
-"""A crew in a directory of a repository: its workspace's lock, and a project beside it."""
+"""A crew in a directory of a repository: its workspace's lock, a project beside it, a submodule, Git LFS."""
 
 from tests.e2e.conftest import BuiltCrew
 from tests.testbed.public_index import with_public_index
@@ -31,24 +31,32 @@ FILES = {
     "uv.lock": LOCK,
     "services/crew/pyproject.toml": '[project]\nname = "crew"\nversion = "1"\n'
     'dependencies = ["harbour-charts", "idna>=3"]\n[tool.uv.sources]\nharbour-charts = {workspace = true}\n',
-    "services/crew/main.py": "import charts, idna\n\n\ndef kickoff(inputs):\n"
-    "    return [charts.NAME, idna.__version__]\n",
+    "services/crew/main.py": "import charts, idna\nfrom tools import look\n\n\ndef kickoff(inputs):\n"
+    "    return [charts.NAME, idna.__version__, look.NAME, len(open('table.bin').read())]\n",
+    ".gitmodules": '[submodule "tools"]\n\tpath = services/crew/tools\n\turl = ../{}.git\n',
     "libs/charts/pyproject.toml": f'{SYSTEM}[project]\nname = "harbour-charts"\nversion = "1"\n',
     "libs/charts/charts.py": 'NAME = "of the repository"\n',
 }
 
 
-async def test_a_member_of_a_workspace_is_built_from_its_commit(git_project):
+async def test_a_member_of_a_workspace_is_built_from_its_commit(git_project, git_server):
     """Slow: two builds, each with a dependency image, and two runs."""
-    commit = git_project.repository.commit(FILES, "a workspace")
+    tools = f"{git_project.project}-tools"
+    submodules = {
+        "services/crew/tools": git_server.create(tools).commit({"look.py": "NAME = 'tool'\n"}, "one")
+    }
+    files = {**FILES, "services/crew/table.bin": git_server.pointer(b"x" * 300_000)}
+    files[".gitmodules"] = files[".gitmodules"].format(tools)
+    commit = git_project.repository.commit(files, "a workspace", submodules=submodules)
     await git_project.follow(path="services/crew")
     deployment = await git_project.wait_finished(commit)
     name = deployment["metadata"]["name"].replace("-", "_", 1)
     run = await BuiltCrew(git_project.testbed, git_project.project, name).run("main:kickoff")
-    assert run["output"] == ["of the repository", "3.10"]
+    assert run["output"] == ["of the repository", "3.10", "tool", 300_000]
     # A project beside the path is part of the source.
-    changed = {**FILES, "libs/charts/charts.py": 'NAME = "changed"\n'}
-    deployment = await git_project.wait_finished(git_project.repository.commit(changed, "another chart"))
+    changed = {**files, "libs/charts/charts.py": 'NAME = "changed"\n'}
+    commit = git_project.repository.commit(changed, "another chart", submodules=submodules)
+    deployment = await git_project.wait_finished(commit)
     name = deployment["metadata"]["name"].replace("-", "_", 1)
     run = await BuiltCrew(git_project.testbed, git_project.project, name).run("main:kickoff")
-    assert run["output"] == ["changed", "3.10"]
+    assert run["output"] == ["changed", "3.10", "tool", 300_000]

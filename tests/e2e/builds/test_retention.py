@@ -1,7 +1,7 @@
 """Deletion of unused images: by the controller, its pod and the registry.
 
 One project goes through all of it: of three deployments two are kept, a dependency image was last used
-fifteen days ago, and at last the project itself is deleted.
+fifteen days ago, one of the two is erased, and at last the project itself is deleted.
 """
 
 import asyncio
@@ -91,6 +91,12 @@ async def test_old_images_are_deleted_and_kept_ones_run(testbed, upload_projects
         lambda: testbed.get(f"/v1/runs/{run}"), lambda seen: seen["completed_at"] is not None, 240
     )
     assert (done["status"], done["output"]) == ("succeeded", [2, "3.10"]), done
+
+    # An erased deployment is hidden at once, and its image goes.
+    for path in (f"/v1/runs/{run}", f"/v1/deployments/{second}"):
+        assert (await testbed.call("DELETE", path)).status == 204
+        assert (await testbed.call("GET", path)).status == 404
+    await eventually(there, lambda seen: seen == [False, False, True, False, True], SECONDS, 0.5)
 
     # The project goes, and with it all that is left of it in the registry.
     answer = await testbed.call("DELETE", f"/v1/projects/{upload_project.project}")

@@ -1,4 +1,4 @@
-"""The command line at a real terminal (a pseudo-terminal of this machine). Called by test_terminal."""
+"""The command line at a real terminal (a pseudo-terminal of this machine)."""
 
 import fcntl
 import os
@@ -25,8 +25,7 @@ def environment(home: Path, **more: str) -> dict[str, str]:
         "PYTHONPATH": str(CLIENT),
         "HOME": str(home),
         "LANG": "C.UTF-8",
-        "CREWYARD_URL": os.environ["CREWYARD_URL"],
-        "CREWYARD_API_KEY": os.environ["CREWYARD_API_KEY"],
+        **{name: os.environ[name] for name in ("CREWYARD_URL", "CREWYARD_API_KEY") if name in os.environ},
         **more,
     }
 
@@ -61,7 +60,14 @@ class PseudoTerminal:
         os.kill(self.pid, signal.SIGWINCH)
 
     def press(self, keys: str) -> None:
-        """Type; `\\x03` is Ctrl-C."""
+        """Type once the program waits; `\\x03` is Ctrl-C.
+
+        Python misses a signal between its prompt and its read: the read then waits for another key.
+        """
+        end = time.monotonic() + SECONDS
+        while self._state() != "S":
+            assert time.monotonic() < end, f"it does not wait for a key:\n{self.text}"
+            time.sleep(0.01)
         os.write(self._screen, keys.encode())
 
     def expect(self, words: str) -> None:
@@ -87,6 +93,10 @@ class PseudoTerminal:
             os.kill(self.pid, signal.SIGKILL)
             os.waitpid(self.pid, 0)
             os.close(self._screen)
+
+    def _state(self) -> str:
+        """State of the program's main thread as the kernel names it: S sleeps in a system call."""
+        return Path(f"/proc/{self.pid}/stat").read_text().rpartition(")")[2].split()[0]
 
     def _read(self, end: float) -> bool:
         """More of what is printed; False at the program's end, or at that moment."""

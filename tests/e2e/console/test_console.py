@@ -119,7 +119,7 @@ async def test_ten_thousand_events_are_shown(page, crew):
 
 async def test_key_is_created_shown_once_and_revoked(page):
     name = f"made in a browser {secrets.token_hex(4)}"
-    await sign_in(page, "#/settings/api-keys")
+    await sign_in(page, "#/installation/api-keys")
     await page.get_by_label("Name").fill(name)
     await page.get_by_label("run", exact=True).check()
     await page.get_by_role("button", name="Create API key").click()
@@ -143,7 +143,7 @@ async def test_keyboard_and_narrow_screen(page, crew):
     await page.keyboard.press("Enter")
     await expect(page.get_by_role("heading", name="Runs")).to_be_visible()
     wider = "() => document.documentElement.scrollWidth > document.documentElement.clientWidth"
-    for address in ("#/projects", "#/runs", f"#/deployments/{crew.deployment}", "#/settings/api-keys"):
+    for address in ("#/projects", "#/runs", f"#/deployments/{crew.deployment}", "#/installation/api-keys"):
         await page.goto(f"{URL}/console/{address}")
         await expect(page.get_by_role("heading").first).to_be_visible()
         assert not await page.evaluate(wider), address

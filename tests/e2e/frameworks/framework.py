@@ -52,13 +52,15 @@ class ExampleDeployment:
         )
 
 
-async def build(testbed: E2eTestbed, example: str) -> AsyncIterator[ExampleDeployment]:
-    """An example as it is in the tree; its project is deleted at the end."""
+async def build(
+    testbed: E2eTestbed, example: str, files: Mapping[str, bytes] | None = None
+) -> AsyncIterator[ExampleDeployment]:
+    """An example as it is in the tree, or other files; the project is deleted at the end."""
     project = f"e2e-{example}-{secrets.token_hex(4)}"
     await testbed.post("/v1/projects", {"name": project})
     try:
         upload_project = UploadProject(testbed, project)
-        deployment = await upload_project.deploy(tree(EXAMPLES / example))
+        deployment = await upload_project.deploy(files or tree(EXAMPLES / example))
         done = await upload_project.wait_finished(
             deployment, 900, 0.5
         )  # CrewAI's packages, when nothing is cached

@@ -42,6 +42,13 @@ async def python(testbed) -> AsyncIterator[ExampleDeployment]:
         yield built
 
 
+@pytest_asyncio.fixture(scope="session", loop_scope="session")
+async def agents(testbed) -> AsyncIterator[ExampleDeployment]:
+    model = {f"model/{name}": data for name, data in tree(EXAMPLES / "model").items() if name.endswith(".py")}
+    async for built in build(testbed, "agents", {**tree(CASES / "agents"), **model}):
+        yield built
+
+
 async def test_crewai_crew_emits_agent_and_tool_events(crewai):
     """Slow: builds the many dependencies of CrewAI, which its tests share."""
     run, events = await crewai.run({"harbour": "Hamburg"})
@@ -188,6 +195,31 @@ async def test_langgraph_graph_emits_node_and_tool_events(langgraph):
 
 
 @pytest.mark.nightly
+async def test_crewai_human_input_is_answered(flow):
+    """Slow: builds the packages of CrewAI if it is the first of their tests."""
+    testbed = flow.testbed
+    posted = await testbed.post("/v1/runs", {"deployment": flow.deployment, "entrypoint": "cases:reviewed"})
+    path = f"/v1/runs/{posted['id']}"
+
+    async def answer(value: str, request: str) -> None:
+        await eventually(
+            lambda: testbed.get(path),
+            lambda seen: [one["request_id"] for one in seen.get("input_requests", ())] == [request],
+            120,
+        )
+        sent = await testbed.call("POST", f"{path}/inputs/{request}", {"value": value})
+        assert sent.status == 200, sent.body
+
+    await answer("Name the lights.", "q1")
+    # An empty answer accepts what the agent wrote.
+    await answer("", "q2")
+    done = await eventually(lambda: testbed.get(path), lambda seen: seen["completed_at"] is not None, 120)
+    assert (done["status"], done["output"]) == ("succeeded", "with the lights")
+    asked = events_of(await testbed.events(posted["id"]), "input.")
+    assert [kind for kind, _ in asked] == ["input.requested", "input.received"] * 2
+
+
+@pytest.mark.nightly
 async def test_langgraph_uncompiled_builder(graphs):
     run, events = await graphs.run({"question": "What are harbours?"}, "cases:builder")
     found = "Places where something large is put together from many parts."
@@ -316,3 +348,26 @@ async def test_plain_function_emits_events(python):
     assert events_of(events, "greeting") == [("greeting", {"name": "yard"})]
     assert [data["message"] for _, data in events_of(events, "log")] == ["hello, yard"]
     assert await python.artifact(run, "greeting.txt") == "hello, yard\n"
+
+
+@pytest.mark.nightly
+@pytest.mark.parametrize(
+    "entrypoint", ["sdk:agent", "pydantic_agent:agent", "smol:agent", "autogen_team:team"]
+)
+async def test_agents_with_a_prompt_emit_agent_and_tool_events(agents, entrypoint):
+    """Slow: builds the packages of four frameworks once."""
+    run, events = await agents.run({"prompt": "When is high water?"}, entrypoint)
+    assert run["status"] == "succeeded", run
+    assert run["output"].startswith("A scripted answer to: "), run
+    check_order(run, events)
+    task = None if entrypoint.startswith("pydantic") else "When is high water?"
+    agent, tool = {"agent": "Pilot", "task": task}, {"agent": "Pilot", "tool": "tide_table"}
+    assert events_of(events, "agent.", "tool.") == [
+        ("agent.started", agent),
+        ("tool.called", {**tool, "input": {"harbour": "example"}}),
+        ("tool.result", {**tool, "output": "high water of example at 04:15"}),
+        ("agent.completed", {**agent, "output": run["output"]}),
+    ]
+    usage = [data for _, data in events_of(events, "usage")]
+    assert len(usage) == 2
+    assert all(data["model"] and data["prompt_tokens"] > 0 < data["completion_tokens"] for data in usage)

@@ -1,4 +1,4 @@
-"""Runs that ask a person: answers by API and kubectl, expiry, cancellation, an API server that restarts."""
+"""Runs that ask a person: answers by API and kubectl, expiry, cancellation, restarts."""
 
 import asyncio
 import json
@@ -103,9 +103,10 @@ async def test_waiting_has_a_limit_of_its_own(testbed, crew):
 
 
 @pytest.mark.exclusive
-async def test_an_api_server_that_restarts_while_a_run_waits_loses_nothing(testbed, crew):
+@pytest.mark.parametrize("component", ["api", "controller"])
+async def test_a_restart_while_a_run_waits_loses_nothing(testbed, crew, component):
     run, _ = await asked(testbed, crew, "asks")
-    selector = ("pod", "-n", "crewyard-system", "-l", "app.kubernetes.io/component=api")
+    selector = ("pod", "-n", "crewyard-system", "-l", f"app.kubernetes.io/component={component}")
     ready = "jsonpath={range .items[?(@.status.containerStatuses[0].ready)]}{.metadata.name} {end}"
     before = (await testbed.kubectl("get", *selector, "-o", ready)).split()
     await testbed.kubectl("delete", *selector, "--grace-period=0", "--force", "--wait=false")
@@ -124,3 +125,5 @@ async def test_an_api_server_that_restarts_while_a_run_waits_loses_nothing(testb
     assert await eventually(accepted, lambda status: status in (200, 409), 180)
     done = await crew.wait_finished(run, 180)
     assert (done["status"], done["output"]) == ("succeeded", {"way": "north"})
+    item = await testbed.object("runs", run.replace("_", "-", 1))
+    assert item["status"]["phase"] == "Succeeded" and item["status"]["inputRequests"] == []

@@ -14,7 +14,9 @@ TOKENS = "tests/unit/crds/test_pod_tokens.py"
 BUILDS = "tests/unit/controller/deployment/test_decide.py"
 OWN_IMAGE = f"{BUILDS}::test_image_of_another_repository_is_refused"
 REPORTS = "tests/unit/controller/deployment/test_reported_results.py"
+BINDINGS = "tests/unit/api/store/index/test_key_bindings.py"
 PODS = "tests/unit/api/internal/test_runs.py"
+USERS = "tests/cluster/admission/test_users.py"
 
 HOLES: tuple[Hole, ...] = (
     hole(
@@ -56,13 +58,74 @@ HOLES: tuple[Hole, ...] = (
         "(key.expires_at is None or now < key.expires_at)", "True", f"{BAD_KEY}[expired]",
     ),
     hole(
+        "X2", "a key outlives its project", "api/store/index/deletion/delete_project.py",
+        "    await key_bindings.revoke(connection, namespace, name, uid, now)\n", "",
+        f"{BINDINGS}::test_removed_project_revokes_its_keys",
+    ),
+    hole(
+        "X2", "a key opens the next project of the name", "api/store/index/key_bindings.py",
+        "name not in bound or bound[name] == current.get(name)", "True",
+        f"{BINDINGS}::test_key_is_refused_where_only_the_uid_differs",
+    ),
+    hole(
+        "X2", "a key that was made before its project holds for the next one", "api/store/index/projects.py",
+        "await key_bindings.bind(connection, self._namespace, project.name, project.uid)", "pass",
+        f"{BINDINGS}::test_key_before_its_project_is_bound_to_the_first",
+    ),
+    hole(
+        "X2", "another repository takes the name", "api/auth/oidc.py",
+        "if pinned == workflow.repository_id:", "if True:",
+        f"{WORKFLOWS}::test_first_use_pins_the_repository",
+    ),
+    hole(
+        "X2", "a workflow of any event is let in", "api/auth/workflows.py",
+        "event not in FORK_EVENTS if self.event is None", "True if self.event is None",
+        f"{WORKFLOWS}::test_entry_names_event_repository_and_workflow",
+    ),
+    hole(
+        "X2", "the scope preview deploys to production", "api/v1/deployments/routes.py",
+        '        call.caller.require("deploy", project.name)\n', "        pass\n",
+        f"{WORKFLOWS}::test_preview_scope_deploys_previews_only",
+    ),
+    hole(
+        "X2", "the commit of any upload is reported", "crds/github/proven_commits.py",
+        "expected is not None and hmac.compare_digest(expected.encode(), given.encode())", "True",
+        "tests/unit/controller/github/test_report.py"
+        "::test_unproven_commit_is_reported_where_no_branch_rule_waits",
+    ),
+    hole(
+        "X2", "a workflow proves any commit", "api/v1/deployments/view.py",
+        'known is not None and spec.get("gitSha") == known.commit', "known is not None",
+        "tests/unit/api/v1/test_proven_commits.py::test_other_tokens_prove_nothing",
+    ),
+    hole(
         "X2", "a key bound to projects makes one for all", "api/v1/keys/routes.py",
         "    _check_projects(call)\n", "", "tests/unit/api/v1/test_keys.py",
     ),
     hole(
         "X2", "the deploy scope may name Secrets", "api/v1/projects/view.py",
-        '"image_pull_secrets", "secret_ref", "notifications")', '"image_pull_secrets", "notifications")',
+        '"image_pull_secrets", "secret_ref", "notifications", "verify")',
+        '"image_pull_secrets", "notifications", "verify")',
         f"{PERMISSIONS}::test_fields_that_grant_permissions_need_admin",
+    ),
+    hole(
+        "X2", "a user of kubectl names any code", "manifests/base/users.yaml",
+        "authorizer.group('crewyard.dev').resource('deployments').namespace(request.namespace)"
+        ".check('create').allowed()",
+        "true",
+        f"{USERS}::test_an_entrypoint_that_is_code_needs_the_permission_to_deploy",
+        f"{USERS}::test_a_schedule_names_code_like_a_run",
+    ),
+    hole(
+        "X2", "a user of kubectl names any Secret", "manifests/base/users.yaml",
+        "variables.named.size() == 0 ||", "true ||",
+        f"{USERS}::test_a_secret_needs_the_permission_to_read_it",
+        f"{USERS}::test_what_was_named_stays_usable_but_goes_nowhere_else",
+    ),
+    hole(
+        "X2", "the deploy scope drops the verification of commits", "api/v1/projects/view.py",
+        '        yield "source.git"\n', "        return\n",
+        "tests/unit/api/v1/test_views.py::test_only_an_admin_drops_the_verification_of_commits",
     ),
     hole(
         "X2", "the deploy scope may send a Secret elsewhere", "api/v1/projects/routes.py",
@@ -81,8 +144,8 @@ HOLES: tuple[Hole, ...] = (
         f"{PROJECTS}::test_a_secret_is_never_named_next_to_an_address_that_another_call_set",
     ),
     hole(
-        "X2", "the run scope may choose the entrypoint", "api/v1/runs/routes.py",
-        "    _check_entrypoint(call, deployment)\n", "",
+        "X2", "the run scope may choose the entrypoint", "api/v1/runs/start.py",
+        '    _check_entrypoint(call, deployment, body.get("entrypoint"))\n', "",
         f"{PERMISSIONS}::test_run_scope_cannot_change_the_entrypoint",
     ),
     hole(

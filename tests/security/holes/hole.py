@@ -14,7 +14,7 @@ from pathlib import Path
 from tests.campaign.bugs.bug import PACKAGES, Edit
 
 ROOT = Path(__file__).parents[3]
-BESIDE = ("client", "crds", "tests", "manifests")
+BESIDE = ("client", "crds", "dev", "tests", "manifests")
 """What tests read besides the product."""
 FAILED = 1
 """pytest's exit code where tests failed; any other one says that they did not run."""

@@ -8,7 +8,23 @@ ADDRESSES = "tests/unit/egress/test_addresses.py"
 GATE = "tests/unit/egress/relay/test_http_relay.py"
 FETCH = "tests/unit/api/build_context/test_fetch.py"
 
+SIGNED = "tests/registry/sources/test_signed_commits.py"
+
 HOLES: tuple[Hole, ...] = (
+    hole(
+        "X3", "an unsigned commit is built", "build/source/verify_commit.py",
+        '        raise _refused(commit, "is not signed")\n', '        return "a signer"\n',
+        f"{SIGNED}::test_other_ssh_signatures_are_refused",
+    ),
+    hole(
+        "X3", "any key of OpenPGP signs", "build/source/verify_commit.py",
+        "return good if valid else None", 'return good or "a signer"', f"{SIGNED}::test_openpgp_signatures",
+    ),
+    hole(
+        "X3", "an upload needs no signature", "build/source/fetch.py",
+        "settings.signers is not None and not isinstance", "False and not isinstance",
+        f"{SIGNED}::test_upload_is_refused_where_commits_must_be_signed",
+    ),
     hole("X3", "names climb", "build/source/tree.py", 'if ".." in parts:', "if False:", ARCHIVE),
     hole(
         "X3", "names are absolute", "build/source/tree.py",

@@ -12,7 +12,7 @@ from tests.e2e.docs.pages import REPOSITORY, PageNames, script
 from tests.testbed.documentation import PAGES, ROOT, blocks, name_of
 
 SHELL = {"sh", "bash", "console"}
-KNOWN = SHELL | {"yaml", "json", "toml", "python", "text", "promql", "go", "ts", "typescript", "ini"}
+KNOWN = SHELL | {"yaml", "json", "toml", "python", "text", "promql", "go", "js", "ts", "typescript", "ini"}
 ELSEWHERE = {
     "docs/installation.md",
     "docs/clusters.md",

@@ -17,10 +17,13 @@ KUBERNETES = {
     "RuntimeDefault", "IfNotPresent", "FallbackToLogsOnError", "OnRootMismatch", "InvalidImageName",
     "PodScheduled", "ImagePullBackOff", "ErrImagePull", "ErrImageNeverPull", "DisruptionTarget",
     "RunContainerError", "NodeAffinity", "PodInitializing", "NodeStatusUnknown", "NodeShutdown",
+    "EvictionByEvictionAPI", "PreemptionByScheduler",
     "DeletionByTaintManager", "DeletionByPodGC", "NoExecute", "CreateContainerError",
     "CreateContainerConfigError", "ContainerCreating", "ClientIP", "NoSchedule", "NodePort",
     "ConfigMap", "ServiceAccount", "EmptyDir", "PreferNoSchedule", "DoNotSchedule",
     "ScheduleAnyway", "BestEffort",
+    # The format of SBOMs.
+    "CycloneDX",
 }  # fmt: skip
 EVENTS = {"Building", "Built", "Activated", "Deactivated", "Canceling"}
 
@@ -40,7 +43,8 @@ def reported_by_the_controller():
 
 
 @pytest.mark.parametrize(
-    "word", sorted({*map(str, RunReason), *map(str, BuildReason), *_CODES.values(), "queue_full"})
+    "word",
+    sorted({*map(str, RunReason), *map(str, BuildReason), *_CODES.values(), "queue_full", "budget_exceeded"}),
 )
 def test_every_reason_and_code_has_an_entry_with_an_action(word):
     assert len(ENTRIES[word]) > 40
@@ -64,6 +68,7 @@ def test_no_entry_is_obsolete():
         *map(str, BuildReason),
         *_CODES.values(),
         "queue_full",
+        "budget_exceeded",
         *reported_by_the_controller(),
     }
     current |= {"Queued", "Starting", "Unschedulable", "Assembling", "Activating", "Unreachable"}

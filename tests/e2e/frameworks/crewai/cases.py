@@ -36,7 +36,14 @@ def anchor() -> str:
     raise RuntimeError("no anchorage")
 
 
-def alone(role: str, model: type[ScriptedModel], task: str, *tools) -> Crew:
+class HeedingModel(ScriptedModel):
+    """Writes a draft, and then what a person adds."""
+
+    def call(self, messages, *given, **named):
+        return "Final Answer: " + ("with the lights" if "Name the lights" in str(messages) else "a draft")
+
+
+def alone(role: str, model: type[ScriptedModel], task: str, *tools, asks: bool = False) -> Crew:
     """A crew of one."""
     agent = Agent(
         role=role,
@@ -46,12 +53,18 @@ def alone(role: str, model: type[ScriptedModel], task: str, *tools) -> Crew:
         tools=list(tools),
         max_retry_limit=1,
     )
-    return Crew(agents=[agent], tasks=[Task(description=task, expected_output="A word.", agent=agent)])
+    work = Task(description=task, expected_output="A word.", agent=agent, human_input=asks)
+    return Crew(agents=[agent], tasks=[work])
 
 
 def pilot() -> Crew:
     """Looks a harbour up."""
     return alone("Pilot", ScriptedModel, "Find the tide of {harbour}.", tide_table)
+
+
+def reviewed(inputs):
+    """Asks a person about its answer."""
+    return alone("Pilot", HeedingModel, "Describe the entry.", asks=True).kickoff().raw
 
 
 class Silent(Flow):

@@ -105,6 +105,17 @@ async def test_run_is_followed_live(testbed, console):
     await expect(events).to_contain_text("completed after 18.0 s")
 
 
+async def test_page_of_a_live_run_is_ready_before_the_run_ends(testbed, console):
+    await story.add_project(testbed)
+    await story.add_run(testbed, phase=None)
+    page = console.page
+    await page.goto(f"{console.url}#/runs/{story.RUN_ID}")
+    await page.reload()
+    await expect(page.get_by_role("listbox", name="Events")).to_contain_text("Report writer completed")
+    # Without this mark, the page counts as failed to load and loads itself again.
+    await expect(page.locator("html")).to_have_attribute("data-ready", "yes")
+
+
 @pytest.mark.parametrize(
     ("name", "selector", "text"),
     [

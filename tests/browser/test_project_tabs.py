@@ -1,0 +1,71 @@
+"""The tabs of a project in a browser: notifications with their deliveries, schedules."""
+
+from datetime import timedelta
+
+import pytest
+from playwright.async_api import expect
+
+from api.store.sql.schema import projects
+from tests.browser import story
+
+
+@pytest.fixture
+async def receiver(testbed):
+    """A project with a run, a receiver with a delivery, and a schedule."""
+    await story.add_project(testbed)
+    await story.add_run(testbed)
+    await story.add_receiver(testbed)
+
+
+async def test_delivery_is_sent_again(testbed, receiver, console):
+    page = await console.show(f"#/projects/{story.PROJECT}/notifications")
+    await expect(page.get_by_role("row").filter(has_text="https://hooks.example.com/tides")).to_contain_text(
+        "run.failed"
+    )
+    row = page.get_by_role("row").filter(has_text=story.RUN_ID)
+    await expect(row).to_contain_text("pending")
+    testbed.clock[0] += timedelta(hours=2)
+    await page.get_by_role("button", name="Redeliver msg_first").click()
+    await expect(page.get_by_text("msg_first will be sent again.")).to_be_visible()
+    listed = await testbed.get(f"/v1/projects/{story.PROJECT}/deliveries")
+    assert listed["data"][0]["next_attempt_at"] == testbed.clock[0].isoformat().replace("+00:00", "Z")
+    await row.get_by_role("link").click()
+    await expect(page.get_by_role("heading", name=story.RUN_ID)).to_be_visible()
+
+
+async def test_failing_receiver_is_marked(testbed, receiver, console):
+    row = await testbed.store.projects.get(story.PROJECT)
+    async with testbed.store.database.write() as connection:
+        await connection.execute(
+            projects.update().where(projects.c.uid == row.uid).values(failing_notifications=["chat"])
+        )
+    page = await console.show(f"#/projects/{story.PROJECT}/notifications")
+    await expect(page.get_by_role("row").filter(has_text="https://hooks.example.com/tides")).to_contain_text(
+        "failing"
+    )
+
+
+async def test_schedule_shows_its_next_time_and_is_suspended(receiver, console):
+    page = await console.show(f"#/projects/{story.PROJECT}/schedules")
+    row = page.get_by_role("row").filter(has_text="mornings")
+    await expect(row).to_contain_text("22 Nov 2026")
+    await page.get_by_role("button", name="Suspend mornings").click()
+    # Without a cluster behind the API nothing can change, and the page says so.
+    await expect(page.get_by_role("alert")).to_be_visible()
+
+
+async def test_runs_of_a_status_stay_filtered_on_the_next_page(testbed, console):
+    """The second page keeps the filter.
+
+    Slow: creates 32 Runs in the cluster.
+    """
+    await story.add_project(testbed)
+    for number in range(32):
+        phase = "Failed" if number else "Succeeded"
+        await story.add_past_run(testbed, f"run-past{number:02}", phase, 1000)
+    page = await console.show(f"#/projects/{story.PROJECT}/runs")
+    await page.get_by_label("Status").select_option("failed")
+    await expect(page.get_by_text("page 1, 31 in total")).to_be_visible()
+    await page.get_by_role("link", name="older →").click()
+    await expect(page.get_by_text("page 2, 31 in total")).to_be_visible()
+    await expect(page.get_by_role("row").filter(has_text="run_past")).to_have_count(1)
