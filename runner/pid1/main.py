@@ -12,6 +12,10 @@ import time
 from runner.pid1 import settings
 from runner.pid1.process import launch
 
+TYPE_CHECKING = False
+if TYPE_CHECKING:
+    from runner.pid1.api.http import KeepAliveConnection
+
 EXIT_RUNNER_FAILED = 70
 EXIT_NOT_TAKEN = 79
 _CLOCK_SLACK_SECONDS = 0.01  # the kernel's clock for files is behind by one tick
@@ -50,14 +54,15 @@ def _run(pod_settings: settings.RunnerSettings) -> int:
     # Before the grant: OOM kills from here on are those of the crew.
     cgroup = memory.CgroupMemory(pod_settings.cgroup)
     started = time.time() - _CLOCK_SLACK_SECONDS
+    connection = None
     if pod_settings.warm:
-        failed = _wait_for_run(pod_settings, child)
-        if failed is not None:
-            return failed
+        waited = _wait_for_run(pod_settings, child)
+        if isinstance(waited, int):
+            return waited
+        connection = waited
     nonce = os.urandom(16).hex()
-    client = RunAPIClient(pod_settings, nonce)
+    client = RunAPIClient(pod_settings, nonce, connection)
     outcome = claim(client, now() + pod_settings.start_timeout, signals.stop_requested_within)
-    client.close()
     if isinstance(outcome, ClaimGrant):
         stopped = signals.stop_requested_within(0)
         if stopped:
@@ -72,7 +77,8 @@ def _run(pod_settings: settings.RunnerSettings) -> int:
 
         from runner.pid1.supervise import CrewSupervisor
 
-        return CrewSupervisor(pod_settings, nonce, child, outcome, cgroup, started).run(stopped)
+        return CrewSupervisor(pod_settings, nonce, client, child, outcome, cgroup, started).run(stopped)
+    client.close()
     os.kill(child.pid, 9)
     if isinstance(outcome, ClaimRejected):
         print(f"runner: the claim was denied: {outcome.reason}", file=sys.stderr)
@@ -87,16 +93,21 @@ def _run(pod_settings: settings.RunnerSettings) -> int:
     return 78
 
 
-def _wait_for_run(pod_settings: settings.RunnerSettings, child: launch.CrewProcess) -> int | None:
-    """Let the crew's process import its entrypoint until the pod has a run; else return the exit code."""
-    from runner.pid1 import termination, warm
+def _wait_for_run(
+    pod_settings: settings.RunnerSettings, child: launch.CrewProcess
+) -> KeepAliveConnection | int:
+    """Let the crew's process import its entrypoint until the pod has a run.
+
+    Return the open connection, or the exit code if the pod gets no run.
+    """
+    from runner.pid1 import supervise, termination, warm  # noqa: F401  before the run, which needs supervise
 
     entrypoint = {"entrypoint": pod_settings.entrypoint, "framework": pod_settings.framework}
     launch.send(child, {"prepare": entrypoint})
     outcome = warm.wait(pod_settings, child)
     if isinstance(outcome, warm.AssignedRun):
         pod_settings.bind(outcome.run, outcome.run_uid, outcome.token)
-        return None
+        return outcome.connection
     os.kill(child.pid, 9)
     print(f"runner: no run: {outcome.message}", file=sys.stderr)
     message = termination.compose(

@@ -37,6 +37,7 @@ class CrewSupervisor:
         self,
         settings: RunnerSettings,
         nonce: str,
+        client: RunAPIClient,
         child: CrewProcess,
         granted: ClaimGrant,
         memory_: memory.CgroupMemory,
@@ -53,7 +54,8 @@ class CrewSupervisor:
         self._kill_at = float("inf")
         limits = granted.limits
         self._events = EventQueue()
-        self._sender = EventSender(RunAPIClient(settings, nonce), self._events, self._deadline)
+        # The connection of the claim is open, so the first event waits for no handshake.
+        self._sender = EventSender(client, self._events, self._deadline)
         echo = Echo(sys.stdout.fileno())
         mask = SecretMask(settings.secrets, os.environ)
         self._waiting = WaitingTime(granted.ask_seconds)

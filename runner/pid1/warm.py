@@ -31,12 +31,13 @@ _MAX_PIPE_BYTES = 1 << 20
 
 
 class AssignedRun:
-    """The run that the pod got."""
+    """The run that the pod got, and the open connection of the wait."""
 
-    def __init__(self, run: str, run_uid: str, token: str) -> None:
+    def __init__(self, run: str, run_uid: str, token: str, connection: KeepAliveConnection) -> None:
         self.run = run
         self.run_uid = run_uid
         self.token = token
+        self.connection = connection
 
 
 class NoRun:
@@ -84,7 +85,6 @@ class _Poll(threading.Thread):
                 attempt += 1
             if attempt:
                 self._pause.wait(delay(attempt, jitter()))
-        self._connection.close()
         signals.wake_main_thread()
 
     def _ask(self, attempt: int) -> int:
@@ -98,7 +98,8 @@ class _Poll(threading.Thread):
         answer = json_object(response) if response.status == 200 else {}
         fields = [answer.get(name) for name in ("run", "run_uid", "token")]
         if answer.get("state") == "bound" and all(isinstance(field, str) and field for field in fields):
-            self.outcome = AssignedRun(*map(str, fields))
+            run, run_uid, token = map(str, fields)
+            self.outcome = AssignedRun(run, run_uid, token, self._connection)
             return 0
         return 0 if answer.get("state") == "waiting" else attempt + 1
 

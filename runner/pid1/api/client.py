@@ -29,10 +29,12 @@ class RunLost(Exception):
 
 
 class RunAPIClient:
-    """API client of one worker, with its own connection."""
+    """API client of one worker, with its own connection: a new one, or an open one that no other uses."""
 
-    def __init__(self, settings: RunnerSettings, nonce: str) -> None:
-        self._connection = KeepAliveConnection(settings.url)
+    def __init__(
+        self, settings: RunnerSettings, nonce: str, connection: KeepAliveConnection | None = None
+    ) -> None:
+        self._connection = connection or KeepAliveConnection(settings.url)
         self._path = f"/internal/v1/runs/{settings.run}"
         self._headers = {"Authorization": f"Bearer {settings.token}", "Accept": "application/json"}
         self._identity = {"pod_uid": settings.pod_uid, "nonce": nonce}

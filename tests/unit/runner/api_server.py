@@ -16,6 +16,7 @@ from typing import Any
 from urllib.parse import unquote
 
 from aiohttp import web
+from aiohttp.typedefs import Handler
 
 RUN, RUN_UID, POD_UID, TOKEN = "run-01abc", "uid-of-run", "uid-of-pod", "token-of-run"
 WARM_POD, WARM_TOKEN = "warm-demo-0123", "token-of-warm-pod"
@@ -62,6 +63,7 @@ class FakeRunAPI:
     old: bool = False  # an API that knows no questions
     down: bool = False  # answers 503 to questions
 
+    connections: dict[str, set[int]] = field(default_factory=dict)  # client ports, by last part of the path
     questions: dict[str, dict[str, Any]] = field(default_factory=dict)
     closed: list[str] = field(default_factory=list)
     nonce: str = ""
@@ -80,7 +82,7 @@ class FakeRunAPI:
     _port: int = 0
 
     async def start(self) -> None:
-        app = web.Application(client_max_size=8 << 20)
+        app = web.Application(client_max_size=8 << 20, middlewares=[self._note_connection])
         base = f"/internal/v1/runs/{RUN}"
         app.router.add_post(f"{base}/claim", self._claim)
         app.router.add_post(f"{base}/events", self._events)
@@ -107,6 +109,13 @@ class FakeRunAPI:
             for event in self.events
             if event["type"] == "log" and level in (None, event["data"]["level"])
         ]
+
+    @web.middleware
+    async def _note_connection(self, request: web.Request, handler: Handler) -> web.StreamResponse:
+        assert request.transport is not None
+        port = request.transport.get_extra_info("peername")[1]
+        self.connections.setdefault(request.path.rpartition("/")[2], set()).add(port)
+        return await handler(request)
 
     def _bad(self, message: str) -> web.Response:
         self.violations.append(message)

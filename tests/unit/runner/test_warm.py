@@ -41,6 +41,16 @@ async def test_imports_before_the_run_and_calls_after_the_grant(pod: RunnerPod, 
     assert api.result["output"] == {"run": "run_01abc", "topic": "tea"}
 
 
+async def test_wait_claim_and_events_use_one_connection(pod: RunnerPod, api: Any) -> None:
+    pod.crew(CREW)
+    api.input = {"topic": "tea"}
+    api.bound.set()
+    assert (await pod.run(**WARM)).code == 0
+    used = api.connections
+    assert len(used["wait"]) == 1
+    assert used["wait"] == used["claim"] == used["events"]
+
+
 async def test_a_run_that_arrives_during_the_import_is_claimed_at_once(pod: RunnerPod, api: Any) -> None:
     pod.crew("""
         import os, time

@@ -9,7 +9,7 @@ import pytest
 from aiohttp import web
 
 from controller.observability.metrics import ControllerMetrics
-from controller.run.admission import AdmissionReconciler
+from controller.run.admission import NEXT_WARM_POD_SECONDS, AdmissionReconciler
 from controller.run.outcome import CONTAINER
 from controller.run.warm.pod import template
 from controller.runtime import event_map
@@ -262,6 +262,14 @@ async def test_a_run_that_another_controller_gave_a_pod_gets_no_second(
     await AdmissionReconciler(actor, config).reconcile("demo")
     assert (cluster.made, cluster.patches) == (made, [])
     assert cluster.warm["metadata"]["labels"][LABEL_RUN] == (bound_by_another or "run-a")
+
+
+async def test_next_waiting_pod_starts_a_second_after_a_binding(actor, ahead, config, cluster, waiting_pod):
+    await AdmissionReconciler(actor, config).reconcile("demo")
+    assert await actor.queues.main.get() == event_map.run("run-a")
+    assert actor.queues.main.depth == 0
+    ahead[0] = NEXT_WARM_POD_SECONDS + 0.1
+    assert await actor.queues.main.get() == event_map.warm("demo")
 
 
 async def test_unchanged_queue_is_not_written_again(actor, config, cluster, make):
