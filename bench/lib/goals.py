@@ -106,6 +106,7 @@ GOALS = (
     Goal("L5", "", median_difference, 40, "ms more"),
     Goal("W1", "", median, 0.08, "s"),
     Goal("W1", "langgraph", ratio, 0.15),
+    Goal("W1", "crewai", ratio, 0.03),
     Goal("W2", "langgraph: a waiting", median, 0.2, "% of a core"),
     Goal("T1", "100 Runs", ratio, 1.15, peer="100 Pods"),
     Goal("T1", "100 Runs", ratio, 0.9, peer="100 Jobs"),
