@@ -275,9 +275,10 @@ async def testbed(tmp_path, clock, empty, settings) -> AsyncIterator[ApiTestbed]
     shutil.copy(empty, tmp_path / INDEX)
     store = await Store.open(tmp_path, config.namespace)
     place = kubernetes.Configuration()
-    with socket.socket() as nobody:
-        nobody.bind(("127.0.0.1", 0))
-        place.host = f"http://127.0.0.1:{nobody.getsockname()[1]}"
+    # Bound, not listening, until the end of the test: refuses connections, and no other server gets the port.
+    no_server = socket.socket()
+    no_server.bind(("127.0.0.1", 0))
+    place.host = f"http://127.0.0.1:{no_server.getsockname()[1]}"
     connection = KubeClient(kubernetes.ApiClient(place), config.namespace)
     text, record = key("admin")
     ring = {record.key_id: record}
@@ -287,3 +288,4 @@ async def testbed(tmp_path, clock, empty, settings) -> AsyncIterator[ApiTestbed]
         yield ApiTestbed(client, store, text, ring, clock)
     await connection.close()
     await store.close()
+    no_server.close()
