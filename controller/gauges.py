@@ -26,7 +26,12 @@ _UNFINISHED: tuple[tuple[Kind, tuple[str, ...]], ...] = (
 
 def add_gauges(gauges: Gauges, cache: ObjectCache, queues: Queues, vitals: Callable[[], Vitals]) -> None:
     """Add all gauges; `vitals` returns the state that the probe checks."""
-    work_queues = {"main": queues.main, "sources": queues.sources, "reports": queues.reports}
+    work_queues = {
+        "main": queues.main,
+        "sources": queues.sources,
+        "reports": queues.reports,
+        "attestations": queues.attestations,
+    }
     gauges.add(
         "crewyard_queue_depth",
         "Ready keys.",

@@ -8,6 +8,7 @@ from prometheus_client import CollectorRegistry
 from controller.gauges import add_gauges
 from controller.observability.health import Vitals
 from controller.observability.metrics import Gauges
+from controller.runtime import event_map
 from controller.runtime.cache import ObjectCache
 from controller.runtime.queues import Queues
 from controller.runtime.workqueue import ReconcileKey
@@ -98,10 +99,12 @@ def project(known, name, git, found):
 def test_age_of_an_unprocessed_key_grows(known, clock):
     lanes = Queues(lambda: clock[0])
     lanes.add(ReconcileKey(kinds.RUN.plural, "run-a"))
+    lanes.add(event_map.attestation("dep-a"))
     clock[0] += 90
     value = shown(known, clock, lanes=lanes)
     assert value("crewyard_queue_depth", {"queue": "main"}) == 1
     assert value("crewyard_queue_oldest_seconds", {"queue": "main"}) == 90
+    assert value("crewyard_queue_oldest_seconds", {"queue": "attestations"}) == 90
     assert value("crewyard_queue_oldest_seconds", {"queue": "sources"}) == 0
 
 

@@ -195,6 +195,6 @@ async def test_unresolvable_host_and_refused_connection(servers):
     with socket.socket() as free:
         free.bind((GOOD, 0))
         port = free.getsockname()[1]
-    with pytest.raises(ContextUrlRefused, match="could not be fetched"):
-        hosts = parse_hosts(f"{GOOD}:{port}")
-        await fetch(f"http://{GOOD}:{port}/", io.BytesIO(), hosts, RULES, FetchLimits(9))
+        with pytest.raises(ContextUrlRefused, match="could not be fetched"):
+            hosts = parse_hosts(f"{GOOD}:{port}")
+            await fetch(f"http://{GOOD}:{port}/", io.BytesIO(), hosts, RULES, FetchLimits(9))
