@@ -115,16 +115,17 @@ def build_timeout(project: Project, default_seconds: int, limits: InstallationLi
 
 def warm_pods(project: Project, plans: Plans, limits: InstallationLimits) -> int:
     """Return how many pods of a project wait for a run: at most as many runs as its plan allows at a time."""
-    return min(_warm(project), plans.of(project.plan).concurrent_runs, limits.warm_pods)
+    return min(requested_warm_pods(project), plans.of(project.plan).concurrent_runs, limits.warm_pods)
 
 
 def lowered_warm_pods(project: Project, plans: Plans, limits: InstallationLimits) -> tuple[str, ...]:
     """Return a note if fewer pods of a Project wait for a run than it asks for."""
-    requested, given = _warm(project), warm_pods(project, plans, limits)
+    requested, given = requested_warm_pods(project), warm_pods(project, plans, limits)
     return (f"run.warm: {requested} is lowered to {given}",) if given < requested else ()
 
 
-def _warm(project: Project) -> int:
+def requested_warm_pods(project: Project) -> int:
+    """Return how many pods a Project asks to wait for a run."""
     return int((project.spec.get("run") or {}).get("warm") or 0)
 
 

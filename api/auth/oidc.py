@@ -7,6 +7,7 @@ first workflow that an entry lets in pins the repository's id.
 import hashlib
 import time
 from collections.abc import Callable, Mapping
+from dataclasses import replace
 from datetime import UTC, datetime
 from typing import Any
 
@@ -15,7 +16,8 @@ import structlog
 
 from api.auth import workflows
 from api.auth.jwks import IssuerKeys
-from api.auth.principal import Caller
+from api.auth.principal import Caller, CallerKind
+from api.auth.scopes import Grants
 from api.auth.unverified import UnverifiedClaims
 from api.store.index.workflows import Workflows
 
@@ -64,18 +66,10 @@ class WorkflowTokens:
         grants = workflows.grants(accepted, workflow)
         if grants is None:
             return None
-        return Caller(
-            key_id=workflow.name,
-            grants=grants,
-            plan=None,
-            expires_at=datetime.fromtimestamp(claims["exp"] + LEEWAY_SECONDS, UTC),
-            kind="workflow",
-            # Without the ref: a user with push access can create any number of refs.
-            rate_limit_key=f"workflow:{workflow.repository.lower()}",
-            credential_id=f"token:{hashlib.sha256(text.encode()).hexdigest()}",
-            commit=workflows.proven_commit(claims),
-            token=text,
-        )
+        # Without the ref: a user with push access can create any number of refs.
+        rate_limit_key = f"workflow:{workflow.repository.lower()}"
+        caller = token_caller(text, claims, "workflow", workflow.name, grants, rate_limit_key)
+        return replace(caller, commit=workflows.proven_commit(claims))
 
     async def _is_pinned(
         self, entry: workflows.OidcEntry, workflow: workflows.Workflow, now: datetime
@@ -113,6 +107,22 @@ class WorkflowTokens:
                     entries.setdefault(entry.repository.lower(), []).append(entry)
             self._entries, self._read_mark, self._read_at = entries, mark, started
         return self._entries.get(repository.lower(), [])
+
+
+def token_caller(
+    text: str, claims: Mapping[str, Any], kind: CallerKind, key_id: str, grants: Grants, rate_limit_key: str
+) -> Caller:
+    """Return the caller with a token of these verified claims, until the token expires. Pure."""
+    return Caller(
+        key_id=key_id,
+        grants=grants,
+        plan=None,
+        expires_at=datetime.fromtimestamp(claims["exp"] + LEEWAY_SECONDS, UTC),
+        kind=kind,
+        rate_limit_key=rate_limit_key,
+        credential_id=f"token:{hashlib.sha256(text.encode()).hexdigest()}",
+        token=text,
+    )
 
 
 async def verified_claims(

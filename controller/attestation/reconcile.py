@@ -21,6 +21,7 @@ from controller.runtime import event_map
 from controller.runtime.apply import Applier
 from controller.runtime.decision import ObjectEvent, Patch
 from crds import kinds
+from crds.limits import requested_warm_pods
 from crds.names import ANNOTATION_ATTESTED
 from crds.objects import Deployment, Project
 from crds.times import format_second
@@ -70,19 +71,18 @@ class AttestationReconciler:
         self.reported_problems.pop(name, None)
         # Runs and waiting pods that need a verified image.
         self.applier.queues.add(event_map.admission(deployment.project))
-        if (Project(raw_project).spec.get("run") or {}).get("warm"):
+        if requested_warm_pods(Project(raw_project)):
             self.applier.queues.add(event_map.warm(deployment.project))
 
     async def _attest(self, project: Project, deployment: Deployment, image: str, keys: SigningKeys) -> None:
         repository, _, digest = image.partition("@")
         if repository != self.config.repository(project.name):
             raise AttestationProblem(f"{image} is not in the project's repository")
-        response = await self.registry.request(project, "envelopes", digest)
-        existing = [keys.verified(base64.b64decode(envelope)) for envelope in response["envelopes"]]
+        existing = await self.registry.statements(project, digest, keys)
         present = {
             kind
             for kind in (PROVENANCE_TYPE, SBOM_TYPE)
-            if any(one is not None and is_about(one, image, kind) for one in existing)
+            if any(is_about(one, image, kind) for one in existing)
         }
         # An image that two commits share keeps the provenance of the first.
         missing: list[tuple[str, dict[str, Any]]] = []

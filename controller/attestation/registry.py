@@ -5,6 +5,7 @@ import base64
 from collections.abc import Mapping
 from typing import Any
 
+from controller.attestation.signing import SigningKeys
 from controller.child_process import ChildProcess
 from controller.config import ControllerConfig
 from controller.pods.push_secret import DOCKER_CONFIG_KEY, push_secret
@@ -70,6 +71,12 @@ class ImageRegistry:
         if "problem" in response:
             raise AttestationProblem(str(response["problem"]))
         return response
+
+    async def statements(self, project: Project, digest: str, keys: SigningKeys) -> list[dict[str, Any]]:
+        """Return the statements about an image that one of the keys signed. Raises as `request`."""
+        response = await self.request(project, "envelopes", digest)
+        envelopes = map(base64.b64decode, response["envelopes"])
+        return [statement for statement in map(keys.verified, envelopes) if statement is not None]
 
     async def close(self) -> None:
         """Kill the child process."""

@@ -1,6 +1,5 @@
 """Checks that an image has signed provenance, before its first run. Called by `controller.run.admission`."""
 
-import base64
 from collections import OrderedDict
 
 from controller.attestation.registry import AttestationProblem, ImageRegistry
@@ -28,11 +27,9 @@ class ImageVerifier:
         if repository != self._config.repository(project.name):
             return f"the image {image} is not verified: it is not in the project's repository"
         try:
-            response = await self._registry.request(project, "envelopes", digest)
+            statements = await self._registry.statements(project, digest, keys)
         except AttestationProblem as problem:
             return f"the image {image} is not verified: {problem}"
-        envelopes = [base64.b64decode(envelope) for envelope in response["envelopes"]]
-        statements = [one for one in map(keys.verified, envelopes) if one is not None]
         if why := provenance_problem(statements, image, project.name, self._config):
             return f"the image {image} is not verified: {why}"
         self._verified[image] = None

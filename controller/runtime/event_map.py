@@ -7,6 +7,7 @@ from controller.runtime.cache import ObjectCache
 from controller.runtime.workqueue import ReconcileKey
 from crds import kinds, names
 from crds.kinds import Kind
+from crds.limits import requested_warm_pods
 from crds.objects import Deployment, Pod, Project, Run
 
 ADMISSION = "admission"
@@ -133,7 +134,7 @@ def keys_of(
         yield source(view.name)
         if view.spec.get("schedules") or view.status.get("schedules"):
             yield schedules(view.name)
-        if (view.spec.get("run") or {}).get("warm") or cache.warm_pods(view.name):
+        if requested_warm_pods(view) or cache.warm_pods(view.name):
             yield warm(view.name)
         yield from unbuilt(cache, view.name)
         yield from waiting_runs(cache, project=view.name)

@@ -1,12 +1,11 @@
 """Authentication of users by ID tokens of the OpenID provider. Called by `api.auth.providers`."""
 
-import hashlib
 from collections.abc import Iterable, Mapping
-from datetime import UTC, datetime
+from datetime import datetime
 from typing import Any
 
 from api.auth.jwks import IssuerKeys
-from api.auth.oidc import LEEWAY_SECONDS, verified_claims
+from api.auth.oidc import token_caller, verified_claims
 from api.auth.principal import Caller
 from api.auth.scopes import NO_SCOPES, Grants
 from api.auth.sign_in.settings import GroupEntry, SignInSettings
@@ -42,16 +41,7 @@ class UserTokens:
         granted = grants(self._settings.groups, claims.get(self._settings.groups_claim))
         if granted is None:
             return None
-        return Caller(
-            key_id=f"user:{name}",
-            grants=granted,
-            plan=None,
-            expires_at=datetime.fromtimestamp(claims["exp"] + LEEWAY_SECONDS, UTC),
-            kind="user",
-            rate_limit_key=f"user:{claims['sub']}",
-            credential_id=f"token:{hashlib.sha256(text.encode()).hexdigest()}",
-            token=text,
-        )
+        return token_caller(text, claims, "user", f"user:{name}", granted, f"user:{claims['sub']}")
 
 
 def user_name(claims: Mapping[str, Any]) -> str | None:
