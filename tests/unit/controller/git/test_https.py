@@ -1,6 +1,7 @@
 """Repositories by https: names, passwords and tokens as forges give them, authorities of one's own."""
 
 import base64
+import socket
 import subprocess
 from collections.abc import AsyncIterator, Iterator
 from pathlib import Path
@@ -84,6 +85,12 @@ async def test_private_ca_is_trusted(git, server, authority):
     for text in ("no certificate", "-----BEGIN CERTIFICATE-----\nx\n-----END CERTIFICATE-----", "ä"):
         odd = await refused(git, server, ca=text)
         assert odd.reason == "CertificateInvalid" and "contains no certificate" in odd.message
+
+
+async def test_silent_connection_does_not_stop_others(git, server, authority):
+    ca = (authority / "cert").read_text()
+    with socket.create_connection(("127.0.0.1", server.port)):
+        assert await read(git, server, ca=ca) == "one"
 
 
 @pytest.mark.parametrize(
