@@ -54,8 +54,8 @@ define complete_run
 	@mkdir -p $(REPORTS) && eval "$$($(PYTHON) -m dev env)" && code=0 \
 	  && { $(or $(2),true) || code=$$?; } \
 	  && { $(MAKE) lint types contracts >$(REPORTS)/check.log 2>&1 & check=$$!; } \
-	  && { CREWYARD_COMPLETE_RUN=1 $(BIN)/pytest -n 4 --dist loadscope --durations=25 --durations-min=5 --cache-clear \
-	    --junitxml=$(REPORTS)/$@.xml tests $(1) || { [ $$? = 1 ] && $(BIN)/python -m tests.retry; } || code=$$?; } \
+	  && { CREWYARD_COMPLETE_RUN=1 $(BIN)/pytest -n 4 --dist loadscope --durations=25 --durations-min=5 \
+	    --junitxml=$(REPORTS)/$@.xml tests $(1) || code=$$?; } \
 	  && { wait $$check || { code=$$?; echo "lint, types or contracts failed ($(REPORTS)/check.log):"; cat $(REPORTS)/check.log; }; } \
 	  && $(BIN)/python -m tests.slow $(REPORTS)/$@.xml && exit $$code
 endef

@@ -6,12 +6,14 @@ import os
 import secrets
 import shutil
 import subprocess
+import tempfile
+from collections.abc import Iterator
 from pathlib import Path
 from typing import Any
 
 import pytest
 
-from tests.unit.runner.conftest import wait_until
+from tests.unit.runner.conftest import RunnerPod, wait_until
 
 FAILURES = [
     ("def kickoff():\n    raise ValueError('no tea left')", "CrewError",
@@ -321,11 +323,17 @@ async def test_the_environment_of_the_crews_process(pod: Any, api: Any) -> None:
     )
 
 
+@pytest.fixture
+def public_path() -> Iterator[Path]:
+    """Yield a directory that every user can read. pytest closes the parent of all `tmp_path` to others."""
+    with tempfile.TemporaryDirectory() as directory:
+        Path(directory).chmod(0o755)
+        yield Path(directory)
+
+
 @pytest.mark.skipif(os.getuid() != 0, reason="needs a second user")
-async def test_a_crew_that_is_not_root_cannot_access_process_1(pod: Any, api: Any, tmp_path: Path) -> None:
-    for directory in [tmp_path, *tmp_path.parents]:
-        if directory.stat().st_uid == os.getuid() and str(directory) not in ("/", "/tmp"):
-            directory.chmod(0o755)
+async def test_a_crew_that_is_not_root_cannot_access_process_1(api: Any, public_path: Path) -> None:
+    pod = RunnerPod(public_path, api)
     os.chown(pod.app / "artifacts", 65532, 65532)
     pod.crew(
         """
