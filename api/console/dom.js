@@ -71,7 +71,7 @@ export function pause(milliseconds) {
 export function table(columns, rows, emptyText) {
   if (rows.length === 0) return h("p", { class: "quiet" }, emptyText);
   return h("div", { class: "scroll" }, h("table", {},
-    h("thead", {}, h("tr", {}, columns.map(([title]) => (title ? h("th", { scope: "col" }, title) : h("td"))))),
+    h("thead", {}, h("tr", {}, columns.map(([title, , kind]) => (title ? h("th", { scope: "col", class: kind === "number" ? kind : null }, title) : h("td"))))),
     h("tbody", {}, rows.map((row) => h("tr", {}, columns.map(([, cell, kind]) => h("td", { class: kind }, cell(row) ?? "–")))))));
 }
 

@@ -26,7 +26,7 @@ from api.projection.recover import RECOVER_AFTER, recover_all
 from api.projection.resync import resync
 from api.questions import status_delivery
 from api.questions.answers import OnAnswer
-from api.store.accounting import account_batch
+from api.store.accounting import NEWEST, account_batch, measure_batch
 from api.store.errors import StoreUnavailable
 from api.store.store import Store
 from kube import errors
@@ -197,9 +197,13 @@ def _leader_loops(
             await asyncio.sleep(BUSY_INTERVAL_SECONDS if more else IDEMPOTENCY_EXPIRY_INTERVAL_SECONDS)
 
     async def account_usage() -> None:
+        below: int | None = NEWEST
         while True:
-            if not await account_batch(store):
-                await asyncio.sleep(ACCOUNTING_INTERVAL_SECONDS)
+            if await account_batch(store):
+                continue
+            if below is not None:
+                below = await measure_batch(store, below)
+            await asyncio.sleep(ACCOUNTING_INTERVAL_SECONDS if below is None else BUSY_INTERVAL_SECONDS)
 
     async def record_budgets() -> None:
         recorder = BudgetRecorder(store, kube, config.prices)

@@ -159,7 +159,8 @@ class Dispatcher:
         if run is None:
             return None
         questions = await self._store.input_requests.open_of(run, now)
-        return run_view.detail(run, url, docs_url=docs_url, questions=questions)
+        prices = self._config.prices
+        return run_view.detail(run, url, prices, docs_url=docs_url, questions=questions)
 
 
 def _find(project: ProjectRow | None, row: DeliveryRow) -> Mapping[str, Any] | None:

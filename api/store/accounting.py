@@ -7,6 +7,7 @@ finds every run and build that is not marked as accounted.
 
 import structlog
 
+from api.store.errors import Missing, StoreUnavailable
 from api.store.index.build_times import build_ms, ended_at
 from api.store.index.usage import EndedRun
 from api.store.store import Store
@@ -14,6 +15,8 @@ from api.store.store import Store
 log = structlog.get_logger()
 
 BATCH_SIZE = 100
+NEWEST = 2**63 - 1
+"""An order above all runs."""
 
 
 async def account_batch(store: Store) -> int:
@@ -26,6 +29,23 @@ async def account_batch(store: Store) -> int:
         ended = ended_at(build)
         await store.usage.account_build(build.name, ended, build_ms(build, ended))
     return len(runs) + len(builds)
+
+
+async def measure_batch(store: Store, below: int = NEWEST) -> int | None:
+    """Record what runs used that a version before the columns of usage accounted, the newest first.
+
+    `below` is the result of the last call. None: there are no more. A run whose log cannot be read now is
+    left out until the process starts again. Raises StoreUnavailable.
+    """
+    runs = await store.usage.unmeasured_runs(below, BATCH_SIZE)
+    tokens = dict[str, tuple[int, int]]()
+    for run in runs:
+        try:
+            tokens[run.name] = await _tokens(store, run) if run.claimed else (0, 0)
+        except (StoreUnavailable, Missing):
+            log.exception("log unreadable, usage of the run unknown", run=run.name)
+    await store.usage.record_usage(tokens)
+    return runs[-1].ord if runs else None
 
 
 async def account_run(store: Store, name: str) -> None:

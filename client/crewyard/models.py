@@ -175,6 +175,16 @@ class RunError(TypedDict):
     docs_url: NotRequired[str]
 
 
+class RunUsage(TypedDict):
+    """What a run used; `cost` None: the installation has no prices."""
+
+    prompt_tokens: int
+    completion_tokens: int
+    artifact_bytes: int
+    cost: float | None
+    currency: str | None
+
+
 class RunItem(TypedDict):
     """A run in a list."""
 
@@ -186,6 +196,7 @@ class RunItem(TypedDict):
     labels: dict[str, str]
     completed_at: str | None
     duration_ms: int | None
+    usage: RunUsage | None
     smoke: NotRequired[bool]
 
 
@@ -221,6 +232,7 @@ class RunCreated(TypedDict):
     events_url: str
     completed_at: NotRequired[str | None]
     duration_ms: NotRequired[int | None]
+    usage: NotRequired[RunUsage | None]
     created_by: NotRequired[str | None]
     entrypoint: NotRequired[str | None]
     timeout: NotRequired[str | None]
@@ -246,6 +258,7 @@ class Run(TypedDict):
     events_url: str
     completed_at: str | None
     duration_ms: int | None
+    usage: RunUsage | None
     started_at: str | None
     created_by: str | None
     entrypoint: str | None

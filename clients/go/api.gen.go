@@ -2540,8 +2540,11 @@ type Run struct {
 	Status RunStatus `json:"status"`
 
 	// Timeout The requested timeout, such as 30m, or null.
-	Timeout *string  `json:"timeout"`
-	Waiting *Waiting `json:"waiting,omitempty"`
+	Timeout *string `json:"timeout"`
+
+	// Usage What it used; null until some seconds after its end.
+	Usage   *RunUsage `json:"usage"`
+	Waiting *Waiting  `json:"waiting,omitempty"`
 }
 
 // RunStatus Its status.
@@ -2626,8 +2629,11 @@ type RunCreated struct {
 	Status RunCreatedStatus `json:"status"`
 
 	// Timeout The requested timeout, such as 30m, or null.
-	Timeout *string  `json:"timeout,omitempty"`
-	Waiting *Waiting `json:"waiting,omitempty"`
+	Timeout *string `json:"timeout,omitempty"`
+
+	// Usage What it used; null until some seconds after its end.
+	Usage   *RunUsage `json:"usage,omitempty"`
+	Waiting *Waiting  `json:"waiting,omitempty"`
 }
 
 // RunCreatedStatus Its status.
@@ -2676,6 +2682,9 @@ type RunItem struct {
 
 	// Status Its status.
 	Status RunItemStatus `json:"status"`
+
+	// Usage What it used; null until some seconds after its end.
+	Usage *RunUsage `json:"usage"`
 }
 
 // RunItemStatus Its status.
@@ -2688,6 +2697,24 @@ type RunRerun struct {
 
 	// Input The inputs of the crew, instead of those of the run.
 	Input *map[string]interface{} `json:"input,omitempty"`
+}
+
+// RunUsage defines model for RunUsage.
+type RunUsage struct {
+	// ArtifactBytes Bytes of its artifacts.
+	ArtifactBytes int `json:"artifact_bytes"`
+
+	// CompletionTokens Completion tokens of models, as reported by the crew.
+	CompletionTokens int `json:"completion_tokens"`
+
+	// Cost Its cost by the prices of the installation, without the build of its image; null without prices.
+	Cost *float64 `json:"cost"`
+
+	// Currency The currency of `cost`; null without prices.
+	Currency *string `json:"currency"`
+
+	// PromptTokens Prompt tokens of models, as reported by the crew.
+	PromptTokens int `json:"prompt_tokens"`
 }
 
 // Schedule defines model for Schedule.

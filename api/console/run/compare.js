@@ -2,7 +2,7 @@
 
 import { ApiError, followStream, get, list } from "../api.js";
 import { errorBox, fill, h, statusBadge, table } from "../dom.js";
-import { ago, duration, formatValue } from "../format.js";
+import { ago, duration, formatValue, money } from "../format.js";
 import { linkTo } from "../router.js";
 import { Steps, isLast, rowsOf } from "./steps.js";
 
@@ -35,29 +35,59 @@ async function stepsOf(id, signal) {
 
 function sideBySide(runs, trees) {
   const cells = (title, value) => [title, value(runs[0], trees[0]), value(runs[1], trees[1])];
+  const numbers = (title, value, text) => {
+    const [a, b] = runs.map((run, index) => value(run, trees[index]));
+    return [title, ...[a, b].map((each) => (isNumber(each) ? text(each) : null)), isNumber(a) && isNumber(b) ? signed(b - a, text) : null];
+  };
+  const count = (value) => value.toLocaleString(), currency = runs.map(({ usage }) => usage?.currency).find(Boolean);
   const rows = [
-    cells("Status", (run) => statusBadge(run.status)), cells("Duration", (run) => duration(run.duration_ms)),
-    cells("Tokens in", (_, tree) => tree.run.promptTokens.toLocaleString()), cells("Tokens out", (_, tree) => tree.run.completionTokens.toLocaleString()),
+    cells("Status", (run) => statusBadge(run.status)), numbers("Duration", (run) => run.duration_ms, duration),
+    numbers("Tokens in", (_, tree) => tree.run.promptTokens, count), numbers("Tokens out", (_, tree) => tree.run.completionTokens, count),
+    ...(currency ? [numbers("Cost", ({ usage }) => usage?.cost, (value) => money(value, currency))] : []),
     cells("Created", (run) => ago(run.created_at)),
     cells("Deployment", (run) => run.deployment_id && h("a", { href: linkTo("deployments", run.deployment_id) }, run.deployment_id)),
     cells("Error", (run) => run.error && `${run.error.reason}: ${run.error.message ?? ""}`),
   ];
-  const columns = (title) => [[title, (row) => row[0]], [runs[0].id, (row) => row[1]], [runs[1].id, (row) => row[2]]];
+  const columns = (title) => [[title, (row) => row[0]], [runs[0].id, (row) => row[1]], [runs[1].id, (row) => row[2]], ["Difference", (row) => row[3]]];
   return [
-    table(columns(""), rows, ""), h("h2", {}, "Steps"),
-    table([...columns("Step"), ["Difference", (row) => row[3]]], stepRows(...trees), "No steps."),
+    table(columns(""), rows, ""), h("h2", {}, "Steps"), table(columns("Step"), stepRows(...trees).map(([path, ...texts]) => [path, ...texts.map(lines)]), "No steps."),
     ...["Input", "Output"].map((title) => [h("h2", {}, title), values(runs, title)]),
   ];
 }
 
-/** Return rows `[name, first, second, difference]`: steps of the same path and place among those of that path. Pure. */
+/**
+ * Return rows `[name, first, second, difference]`: steps of the same path and place among those of that path. Each
+ * but the name is a list of texts: the time and, with model calls, the tokens. Pure.
+ */
 export function stepRows(first, second) {
   const [left, right] = [first, second].map(pathsOf);
   return [...new Set([...left.keys(), ...right.keys()])].map((path) => {
-    const [a, b] = [left.get(path), right.get(path)], times = [a, b].map(timeOf);
-    const both = times[0] !== null && times[1] !== null, change = both ? times[1] - times[0] : null;
-    return [path, cell(a), cell(b), both ? `${change < 0 ? "−" : "+"}${duration(Math.abs(change))}` : null];
+    const [a, b] = [left.get(path), right.get(path)], times = [a, b].map(timeOf), tokens = [a, b].map(tokensOf);
+    const change = times[0] === null || times[1] === null ? [] : [signed(times[1] - times[0], duration)];
+    if (a && b && (tokens[0] || tokens[1])) change.push(signed(tokens[1] - tokens[0], tokenText));
+    return [path, cell(a), cell(b), change];
   });
+}
+
+/** Return a difference with its sign. Pure. */
+export function signed(change, text) {
+  return `${change < 0 ? "−" : "+"}${text(Math.abs(change))}`;
+}
+
+function isNumber(value) {
+  return typeof value === "number";
+}
+
+function lines(texts) {
+  return texts.length ? texts.map((text, index) => h("div", { class: index ? "quiet" : null }, text)) : null;
+}
+
+function tokensOf(step) {
+  return step ? step.promptTokens + step.completionTokens : 0;
+}
+
+function tokenText(count) {
+  return `${count.toLocaleString()} tokens`;
 }
 
 function pathsOf(steps) {
@@ -77,7 +107,9 @@ function timeOf(step) {
 }
 
 function cell(step) {
-  return step ? `${duration(timeOf(step))}${step.status === "succeeded" ? "" : `, ${step.status}`}` : null;
+  if (!step) return [];
+  const time = `${duration(timeOf(step))}${step.status === "succeeded" ? "" : `, ${step.status}`}`;
+  return tokensOf(step) ? [time, tokenText(tokensOf(step))] : [time];
 }
 
 function values(runs, title) {

@@ -2,7 +2,7 @@
 
 import { list } from "../api.js";
 import { statusBadge, fill, h, table as rows } from "../dom.js";
-import { ago, duration, queryText } from "../format.js";
+import { ago, duration, money, queryText } from "../format.js";
 import { pages } from "../project/projects.js";
 import { setQuery, linkTo } from "../router.js";
 
@@ -14,9 +14,16 @@ export function table(data, ofProject = false) {
     ["Run", (row) => h("a", { href: linkTo("runs", row.id) }, row.id), "code"],
     ["Status", (row) => [statusBadge(row.status), row.smoke && h("span", { class: "chip", title: "The smoke run of its deployment" }, "smoke")]],
     ...(ofProject ? [] : [["Project", (row) => row.project && h("a", { href: linkTo("projects", row.project) }, row.project)]]),
-    ["Duration", (row) => duration(row.duration_ms)],
+    ["Duration", (row) => duration(row.duration_ms), "number"],
+    ["Tokens", (row) => row.usage && tokensOf(row.usage).toLocaleString(), "number"],
+    ...(data.some(({ usage }) => usage?.currency) ? [["Cost", ({ usage }) => usage && money(usage.cost, usage.currency), "number"]] : []),
     ["Created", (row) => ago(row.created_at)],
   ], data, "No runs.");
+}
+
+/** Return the tokens of a usage, those of prompts and of answers together. */
+export function tokensOf({ prompt_tokens: prompt, completion_tokens: completion }) {
+  return prompt + completion;
 }
 
 /** Create the choice of a status by which runs are filtered. */

@@ -4,19 +4,19 @@ A run and a build count on the day they ended. Each is accounted once: the mark 
 in one transaction.
 """
 
-from collections.abc import Collection
+from collections.abc import Collection, Mapping
 from dataclasses import asdict, dataclass, fields
 from datetime import UTC, date, datetime
 from typing import Any
 
-from sqlalchemy import Table, func, select, update
+from sqlalchemy import ScalarSelect, Table, bindparam, func, select, update
 from sqlalchemy.ext.asyncio import AsyncConnection
 
 from api.store.index.build_times import FINISHED_PHASES, EndedBuild
 from api.store.index.notifications.outbox import ProjectEvent, record_event
 from api.store.index.runs.runs import ENDED
 from api.store.sql.database import Database
-from api.store.sql.schema import artifacts, deployments, projects, runs, usage_days
+from api.store.sql.schema import WITHOUT_USAGE, artifacts, deployments, projects, runs, usage_days
 from api.store.sql.upsert import insert
 
 
@@ -41,6 +41,13 @@ class EndedRun:
 
     name: str
     claimed: bool
+
+
+@dataclass(frozen=True)
+class UnmeasuredRun(EndedRun):
+    """A run that is accounted, but whose row lacks what it used."""
+
+    ord: int
 
 
 class Usage:
@@ -91,23 +98,56 @@ class Usage:
             return [EndedRun(name, started is not None) for name, started in await connection.execute(query)]
 
     async def account_run(self, name: str, prompt_tokens: int, completion_tokens: int) -> None:
-        """Add a run's usage to its project's day and record its end, unless it is accounted already."""
+        """Add a run's usage to its row and its project's day, and record its end, unless it is accounted."""
+        tokens = {"prompt_tokens": prompt_tokens, "completion_tokens": completion_tokens}
         async with self._database.write() as connection:
-            row = await self._mark(connection, runs, name)
+            row = await self._mark(connection, runs, name, **tokens, artifact_bytes=self._artifact_bytes())
             if row is None or row.hidden or row.completed_at is None:
                 return
-            artifact_bytes = select(func.coalesce(func.sum(artifacts.c.size), 0)).where(
-                artifacts.c.namespace == self._namespace, artifacts.c.run == name
-            )
             used = Measures(
-                runs=1,
-                run_ms=row.duration_ms or 0,
-                artifact_bytes=int((await connection.execute(artifact_bytes)).scalar_one()),
-                prompt_tokens=prompt_tokens,
-                completion_tokens=completion_tokens,
+                runs=1, run_ms=row.duration_ms or 0, artifact_bytes=int(row.artifact_bytes), **tokens
             )
             await add_usage(connection, self._namespace, row, row.completed_at, used)
             await self._record(connection, row, ProjectEvent(f"run.{row.status}", name, row.completed_at))
+
+    async def unmeasured_runs(self, below: int, limit: int) -> list[UnmeasuredRun]:
+        """Return up to `limit` accounted runs without their usage in their row, the newest first.
+
+        Only runs that an earlier version accounted; `below` is the order above the first one.
+        """
+        query = (
+            select(runs.c.name, runs.c.started_at, runs.c.ord)
+            .where(runs.c.namespace == self._namespace, runs.c.ord < below, WITHOUT_USAGE)
+            .order_by(runs.c.ord.desc())
+            .limit(limit)
+        )
+        async with self._database.read() as connection:
+            rows = await connection.execute(query)
+            return [UnmeasuredRun(name, started is not None, order) for name, started, order in rows]
+
+    async def record_usage(self, tokens: Mapping[str, tuple[int, int]]) -> None:
+        """Record the prompt and completion tokens, by name, of runs that are accounted already."""
+        changed = (
+            update(runs)
+            .where(runs.c.namespace == self._namespace, runs.c.name == bindparam("of_name"), WITHOUT_USAGE)
+            .values(
+                prompt_tokens=bindparam("prompt"),
+                completion_tokens=bindparam("completion"),
+                artifact_bytes=self._artifact_bytes(),
+            )
+        )
+        values = [{"of_name": name, "prompt": p, "completion": c} for name, (p, c) in tokens.items()]
+        if values:
+            async with self._database.write() as connection:
+                await connection.execute(changed, values)
+
+    def _artifact_bytes(self) -> ScalarSelect[int]:
+        """Return the expression of the bytes of a run's artifacts."""
+        return (
+            select(func.coalesce(func.sum(artifacts.c.size), 0))
+            .where(artifacts.c.namespace == self._namespace, artifacts.c.run == runs.c.name)
+            .scalar_subquery()
+        )
 
     async def ended_builds(self, limit: int) -> list[EndedBuild]:
         """Return up to `limit` deployments with a finished build that is not accounted."""
@@ -136,12 +176,12 @@ class Usage:
         now = datetime.now(UTC)
         await record_event(connection, self._namespace, row.project, row.project_uid, event, now)
 
-    async def _mark(self, connection: AsyncConnection, table: Table, name: str) -> Any:
+    async def _mark(self, connection: AsyncConnection, table: Table, name: str, **changed: Any) -> Any:
         """Mark a row as accounted and return it; None if it was marked before, or is deleted."""
         marked = (
             update(table)
             .where(table.c.namespace == self._namespace, table.c.name == name, table.c.accounted.is_(False))
-            .values(accounted=True)
+            .values(accounted=True, **changed)
             .returning(*table.c)
         )
         return (await connection.execute(marked)).one_or_none()

@@ -17,6 +17,7 @@ from api.store.blobs.blobs import Blobs
 from api.store.errors import StoreUnavailable
 from api.store.index.log_archives import ArchiveRow, LogArchives
 from api.store.logs import gzip_blocks
+from api.store.logs.event_log import count_tokens
 from api.store.logs.event_logs import EventLogs, EventLogWriter
 from api.store.logs.gzip_blocks import BlockPacker, LogBlock
 from api.store.logs.journal import MAX_READ_BYTES, Record, record
@@ -89,8 +90,23 @@ class ArchivedEventLogs(EventLogs):
         await self._logs.delete(run)
 
     async def tokens(self, run: str) -> tuple[int, int]:
-        """Implement `EventLogs.tokens`, for a log without an archive: only accounted logs are sealed."""
-        return await self._logs.tokens(run)
+        """Implement `EventLogs.tokens`."""
+        if await self._find(run) is None:
+            counts = await self._logs.tokens(run)
+            # The log may have been sealed meanwhile.
+            if await self._find(run) is None:
+                return counts
+        prompt_tokens = completion_tokens = after = 0
+        while records := await self._archived(run, after):
+            after += len(records)
+            for each in records:
+                more = count_tokens(each)
+                prompt_tokens, completion_tokens = prompt_tokens + more[0], completion_tokens + more[1]
+        return prompt_tokens, completion_tokens
+
+    async def _archived(self, run: str, after: int) -> list[Record]:
+        archive = await self._find(run)
+        return await self._read_archive(run, archive, after, LINES_PER_READ) if archive else []
 
     async def seal(self, run: str, record_count: int) -> int:
         """Archive an ended run's log of `record_count` events; return the archive's bytes. Idempotent.

@@ -6,6 +6,7 @@ a newer one.
 """
 
 from sqlalchemy import BigInteger, Boolean, Column, Index, MetaData, Table, Text, false
+from sqlalchemy import text as text_clause
 
 from api.store.sql.columns import Moment, integer, json_column, text
 
@@ -82,6 +83,9 @@ deployments = Table(
     Index("deployments_accounted", "namespace", "accounted"),
 )
 
+WITHOUT_USAGE = text_clause("accounted AND prompt_tokens IS NULL")
+"""The condition of the index `runs_without_usage`; SQLite uses it for a query that has the same text."""
+
 runs = Table(
     "runs",
     metadata,
@@ -117,6 +121,10 @@ runs = Table(
     Column("terminal_id", BigInteger),
     Column("accounted", Boolean, nullable=False, default=False, server_default=false()),
     Column("sealed", Boolean, nullable=False, default=False, server_default=false()),
+    # What the run used, since it is accounted.
+    Column("prompt_tokens", BigInteger),
+    Column("completion_tokens", BigInteger),
+    Column("artifact_bytes", BigInteger),
     # `hidden` is in each index: a distant page is found in the index alone.
     Index("runs_ord", "namespace", "hidden", "ord"),
     Index("runs_project_ord", "namespace", "hidden", "project", "ord"),
@@ -126,6 +134,14 @@ runs = Table(
     # Also status and deployment, which filter a page by time.
     Index("runs_created", "namespace", "hidden", "created_at", "ord", "project", "status", "deployment"),
     Index("runs_accounted", "namespace", "accounted"),
+    # Runs that a version without these columns accounted; new ones never enter.
+    Index(
+        "runs_without_usage",
+        "namespace",
+        "ord",
+        sqlite_where=WITHOUT_USAGE,
+        postgresql_where=WITHOUT_USAGE,
+    ),
     # Runs that ended long ago, to prune their object, log and record, without reading the others.
     Index("runs_present", "namespace", "present", "completed_at", "project"),
     Index("runs_sealed", "namespace", "sealed", "completed_at"),

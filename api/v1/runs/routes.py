@@ -86,7 +86,8 @@ async def list_runs(call: EndpointCall) -> web.StreamResponse:
             _moment(query["created_before"], "created_before"),
         ),
     )
-    return responses.page([view.item(row) for row in result.items], result.total, page, result.capped)
+    prices = call.services.config.prices
+    return responses.page([view.item(row, prices) for row in result.items], result.total, page, result.capped)
 
 
 async def get(call: EndpointCall) -> web.StreamResponse:
@@ -95,13 +96,20 @@ async def get(call: EndpointCall) -> web.StreamResponse:
     position = await services.store.run_slots.queue_position(row, services.config.plans)
     questions = await services.store.input_requests.open_of(row, services.now())
     return responses.item(
-        view.detail(row, services.config.public_url, position, services.config.docs_url, questions)
+        view.detail(
+            row,
+            services.config.public_url,
+            services.config.prices,
+            position,
+            services.config.docs_url,
+            questions,
+        )
     )
 
 
 async def cancel(call: EndpointCall) -> web.StreamResponse:
     """Cancel a run. 200 if it is already canceled, 409 if it has succeeded or failed."""
-    row = await lookup.run(call)
+    row, config = await lookup.run(call), call.services.config
     if not row.ended:
         try:
             patch = {"metadata": {"uid": row.uid}, "spec": {"cancel": True}}
@@ -114,10 +122,11 @@ async def cancel(call: EndpointCall) -> web.StreamResponse:
         else:
             # Record the cancellation before responding: later claims of pods are denied.
             await call.services.store.run_writer.observe(Run(raw), call.services.now())
-            return responses.item(view.detail(await lookup.run(call), call.services.config.public_url), 202)
+            row = await lookup.run(call)
+            return responses.item(view.detail(row, config.public_url, config.prices), 202)
     if row.status != "canceled":
         raise errors.conflict(f"the run has already {row.status}", status=row.status)
-    return responses.item(view.detail(row, call.services.config.public_url))
+    return responses.item(view.detail(row, config.public_url, config.prices))
 
 
 async def erase(call: EndpointCall) -> web.StreamResponse:

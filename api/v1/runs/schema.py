@@ -134,6 +134,30 @@ _END: dict[str, Schema] = {
         nullable(COUNT), "Run time of the crew in milliseconds; null before it finishes."
     ),
 }
+_AMOUNT: Schema = {"type": "number", "minimum": 0}
+_USAGE: dict[str, Schema] = {
+    "usage": {
+        **nullable(
+            response_object(
+                "RunUsage",
+                {
+                    "prompt_tokens": described(COUNT, "Prompt tokens of models, as reported by the crew."),
+                    "completion_tokens": described(
+                        COUNT, "Completion tokens of models, as reported by the crew."
+                    ),
+                    "artifact_bytes": described(COUNT, "Bytes of its artifacts."),
+                    "cost": described(
+                        nullable(_AMOUNT),
+                        "Its cost by the prices of the installation, without the build of its image; "
+                        "null without prices.",
+                    ),
+                    "currency": described(nullable(TEXT), "The currency of `cost`; null without prices."),
+                },
+            )
+        ),
+        "description": "What it used; null until some seconds after its end.",
+    }
+}
 _REQUEST: dict[str, Schema] = {
     "input": {"type": "object", "description": "The input of the crew."},
     "events_url": described(URL, "The URL of its event stream."),
@@ -191,7 +215,7 @@ _SMOKE: dict[str, Schema] = {
         "description": "Whether it is the smoke run of its deployment; absent for other runs.",
     }
 }
-ITEM = response_object("RunItem", {**_BASE, **_END, **_SMOKE}, tuple(_SMOKE))
+ITEM = response_object("RunItem", {**_BASE, **_END, **_USAGE, **_SMOKE}, tuple(_SMOKE))
 _STARTED_AT = described(nullable(TIMESTAMP), "When the crew started; null before.")
 _STATE: dict[str, Schema] = {
     "queue_position": {
@@ -221,7 +245,7 @@ _REQUESTED: dict[str, Schema] = {
     "timeout": described(nullable(TEXT), "The requested timeout, such as 30m, or null."),
     "rerun_of": {"anyOf": [ID, {"type": "null"}], "description": "The run that it repeats, or null."},
 }
-_OUTCOME = {**_END, "created_by": CREATED_BY, "started_at": _STARTED_AT, **_REQUESTED, **_STATE}
+_OUTCOME = {**_END, **_USAGE, "created_by": CREATED_BY, "started_at": _STARTED_AT, **_REQUESTED, **_STATE}
 _AWAITED = {name: field for name, field in _OUTCOME.items() if name not in ("input_requests", "smoke")}
 CREATED = response_object("RunCreated", {**_BASE, **_REQUEST, **_AWAITED}, tuple(_AWAITED))
 """With the fields of the outcome only if the request prefers to wait."""
@@ -252,6 +276,13 @@ ITEM_EXAMPLE = {
     "completed_at": "2026-11-21T10:00:05.000000Z",
     "duration_ms": 4210,
     "labels": {"team": "tides"},
+    "usage": {
+        "prompt_tokens": 1200,
+        "completion_tokens": 300,
+        "artifact_bytes": 2048,
+        "cost": 0.0042,
+        "currency": "USD",
+    },
 }
 CREATED_EXAMPLE = {
     "id": EXAMPLE_RUN_ID,

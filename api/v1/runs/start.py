@@ -80,7 +80,7 @@ async def _created_response(call: EndpointCall, row: RunDetail) -> web.Response:
     if seconds is None:
         return responses.item(view.created(row, config.public_url), 201, f"/v1/runs/{identifier}")
     row = await wait_ended(call, identifier, seconds)
-    body = view.detail(row, config.public_url, docs_url=config.docs_url)
+    body = view.detail(row, config.public_url, config.prices, docs_url=config.docs_url)
     response = responses.item(body, 201, f"/v1/runs/{identifier}")
     response.headers[wait.APPLIED_HEADER] = f"wait={seconds}"
     return response

@@ -4,15 +4,17 @@ from collections.abc import Sequence
 from datetime import datetime
 from typing import Any
 
+from api.prices import Prices
 from api.store.index.runs.input_requests import InputRequest
 from api.store.index.runs.runs import RunDetail, RunRow
+from api.store.index.usage import Measures
 from api.v1 import reason_links
 from api.v1.timestamps import timestamp
 from api.v1.waiting import waiting
 from crds import names
 
 
-def item(row: RunRow) -> dict[str, Any]:
+def item(row: RunRow, prices: Prices | None) -> dict[str, Any]:
     """Return a run as a list item; `smoke` only for the smoke run of a deployment."""
     smoke = {"smoke": True} if names.is_smoke_run(row.name) else {}
     return {
@@ -25,12 +27,33 @@ def item(row: RunRow) -> dict[str, Any]:
         "completed_at": timestamp(row.completed_at),
         "duration_ms": row.duration_ms,
         "labels": dict(row.labels or {}),
+        "usage": usage(row, prices),
+    }
+
+
+def usage(row: RunRow, prices: Prices | None) -> dict[str, Any] | None:
+    """Return what a run used, and its cost without the build of its image; None until it is accounted."""
+    if row.prompt_tokens is None:
+        return None
+    used = Measures(
+        runs=1,
+        run_ms=row.duration_ms or 0,
+        artifact_bytes=row.artifact_bytes or 0,
+        prompt_tokens=row.prompt_tokens,
+        completion_tokens=row.completion_tokens or 0,
+    )
+    return {
+        "prompt_tokens": used.prompt_tokens,
+        "completion_tokens": used.completion_tokens,
+        "artifact_bytes": used.artifact_bytes,
+        "cost": prices.cost(used) if prices else None,
+        "currency": prices.currency if prices else None,
     }
 
 
 def created(row: RunDetail, public_url: str) -> dict[str, Any]:
     """Return a run as the response to its creation."""
-    fields = item(row)
+    fields = item(row, None)
     return {
         **{key: fields[key] for key in ("id", "status", "created_at", "deployment_id", "project", "labels")},
         "input": row.input or {},
@@ -41,6 +64,7 @@ def created(row: RunDetail, public_url: str) -> dict[str, Any]:
 def detail(
     row: RunDetail,
     public_url: str,
+    prices: Prices | None,
     position: int | None = None,
     docs_url: str = "",
     questions: Sequence[InputRequest] = (),
@@ -50,7 +74,7 @@ def detail(
     `queue_position` only while it waits for a run slot, from 1; `waiting` only until it has started,
     and while it asks open `questions`; `cancel_requested` only until it has ended.
     """
-    fields = {**item(row), **created(row, public_url), "started_at": timestamp(row.started_at)}
+    fields = {**item(row, prices), **created(row, public_url), "started_at": timestamp(row.started_at)}
     fields["created_by"] = row.created_by
     fields |= {"entrypoint": row.entrypoint, "timeout": row.timeout}
     fields["rerun_of"] = names.id_of(row.rerun_of) if row.rerun_of else None

@@ -197,6 +197,11 @@ def duration(milliseconds: Any) -> str:
     return f"{minutes}m{rest}s" if minutes < 60 else f"{minutes // 60}h{minutes % 60}m"
 
 
+def money(amount: float, currency: str) -> str:
+    """Return an amount as text; below 0.1 with four digits, as a run costs little."""
+    return f"{amount:.{4 if 0 < amount < 0.1 else 2}f} {currency}"
+
+
 def size(count: Any) -> str:
     """Return a number of bytes as text."""
     amount = float(count or 0)

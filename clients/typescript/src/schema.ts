@@ -2251,6 +2251,8 @@ export interface components {
             completed_at: string | null;
             /** @description Run time of the crew in milliseconds; null before it finishes. */
             duration_ms: number | null;
+            /** @description What it used; null until some seconds after its end. */
+            usage: components["schemas"]["RunUsage"] | null;
             /** @description Who created it through the API: `key:<id>`, `kubernetes:<user>`, `user:<name>`, `workflow:…`; null for kubectl, the controller and earlier versions. */
             created_by: string | null;
             /**
@@ -2331,6 +2333,8 @@ export interface components {
             completed_at?: string | null;
             /** @description Run time of the crew in milliseconds; null before it finishes. */
             duration_ms?: number | null;
+            /** @description What it used; null until some seconds after its end. */
+            usage?: components["schemas"]["RunUsage"] | null;
             /** @description Who created it through the API: `key:<id>`, `kubernetes:<user>`, `user:<name>`, `workflow:…`; null for kubectl, the controller and earlier versions. */
             created_by?: string | null;
             /**
@@ -2398,6 +2402,8 @@ export interface components {
             completed_at: string | null;
             /** @description Run time of the crew in milliseconds; null before it finishes. */
             duration_ms: number | null;
+            /** @description What it used; null until some seconds after its end. */
+            usage: components["schemas"]["RunUsage"] | null;
             /** @description Whether it is the smoke run of its deployment; absent for other runs. */
             smoke?: boolean;
         };
@@ -2407,6 +2413,19 @@ export interface components {
             deployment?: string;
             /** @description The inputs of the crew, instead of those of the run. */
             input?: Record<string, never>;
+        };
+        /** RunUsage */
+        RunUsage: {
+            /** @description Prompt tokens of models, as reported by the crew. */
+            prompt_tokens: number;
+            /** @description Completion tokens of models, as reported by the crew. */
+            completion_tokens: number;
+            /** @description Bytes of its artifacts. */
+            artifact_bytes: number;
+            /** @description Its cost by the prices of the installation, without the build of its image; null without prices. */
+            cost: number | null;
+            /** @description The currency of `cost`; null without prices. */
+            currency: string | null;
         };
         /** Schedule */
         Schedule: {

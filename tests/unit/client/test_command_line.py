@@ -14,7 +14,7 @@ from hypothesis import strategies as st
 
 from crewyard.call import Page
 from crewyard.cli import event_lines, output
-from crewyard.cli.commands import env
+from crewyard.cli.commands import env, runs
 from crewyard.cli.main import call
 from crewyard.cli.pack import pack
 from crewyard.cli.pages import items
@@ -224,6 +224,24 @@ def test_events_are_lines(kind, data, line):
 )
 def test_sizes(count, text):
     assert output.size(count) == text
+
+
+@pytest.mark.parametrize(
+    ("usage", "texts"),
+    [
+        ({}, ["-", "-"]),
+        ({"usage": None}, ["-", "-"]),
+        ({"cost": None, "currency": None}, ["1,503", "-"]),
+        ({"cost": 0.01234, "currency": "USD"}, ["1,503", "0.0123 USD"]),
+        ({"cost": 2.5, "currency": "EUR"}, ["1,503", "2.50 EUR"]),
+        ({"cost": 0, "currency": "EUR"}, ["1,503", "0.00 EUR"]),
+    ],
+)
+def test_runs_have_columns_of_tokens_and_cost(usage, texts):
+    tokens = {"prompt_tokens": 1200, "completion_tokens": 303, "artifact_bytes": 0}
+    row = {"usage": {**tokens, **usage}} if "cost" in usage else usage
+    columns = {column.title: column.text for column in runs.COLUMNS}
+    assert [columns[title](row) for title in ("TOKENS", "COST")] == texts
 
 
 def test_init_and_lint_agree(tmp_path, capsys):

@@ -41,6 +41,10 @@ class RunRow:
     completed_at: datetime | None
     duration_ms: int | None
     labels: Mapping[str, str] | None
+    prompt_tokens: int | None
+    """None until the run is accounted, like the two below."""
+    completion_tokens: int | None
+    artifact_bytes: int | None
 
     @property
     def ended(self) -> bool:

@@ -1,6 +1,8 @@
 """`crewyard runs`: list, show, answer, cancel and delete runs."""
 
 import json
+from collections.abc import Mapping
+from typing import Any
 
 import click
 
@@ -9,7 +11,7 @@ from crewyard.call import Page
 from crewyard.cli import label_pairs, questions
 from crewyard.cli.confirmation import confirm, yes_option
 from crewyard.cli.context import CliContext, with_context
-from crewyard.cli.output import Column, age, display, duration, field, waiting
+from crewyard.cli.output import Column, age, display, duration, field, money, waiting
 from crewyard.cli.pages import items
 
 _STATUSES = click.Choice(["pending", "running", "succeeded", "failed", "canceled"])
@@ -19,6 +21,8 @@ COLUMNS = (
     field("project"),
     field("deployment_id", "DEPLOYMENT"),
     Column("TOOK", lambda row: duration(row["duration_ms"])),
+    Column("TOKENS", lambda row: _tokens(row.get("usage"))),
+    Column("COST", lambda row: _cost(row.get("usage"))),
     age("created_at"),
 )
 
@@ -128,6 +132,14 @@ def delete(context: CliContext, run: str, yes: bool) -> None:
     confirm(f"Erase {run} with its input, output, events and artifacts?", yes)
     context.client.erase_run(run)
     context.output.item({"id": run}, f"{run} is erased")
+
+
+def _tokens(usage: Mapping[str, Any] | None) -> str:
+    return "-" if usage is None else f"{usage['prompt_tokens'] + usage['completion_tokens']:,}"
+
+
+def _cost(usage: Mapping[str, Any] | None) -> str:
+    return "-" if usage is None or usage["cost"] is None else money(usage["cost"], usage["currency"])
 
 
 def _output(value: object) -> str:

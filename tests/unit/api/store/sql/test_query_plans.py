@@ -131,6 +131,8 @@ async def test_maintenance_queries_use_indexes(store: Store) -> None:
     await store.expired_records.run_blobs(["run-0000001", "run-0000002"])
     await store.uploads.existing(["upl_1"])
     await store.idempotency.delete_expired(now)
+    await store.usage.unmeasured_runs(COUNT, 9)
+    await store.usage.record_usage({"run-0000001": (1, 2)})
     stop()
     scans = []
     async with store.database.read() as connection:
