@@ -19,6 +19,8 @@ KEPT_UPLOAD_BYTES = "kept_upload_bytes"
 EVENTS = "events"
 MONTH_BUDGET = "month_budget"
 """`spec.budget.month` of a project."""
+RUN_BUDGET = "run_budget"
+"""`spec.budget.run` of a project."""
 COUNTED = (
     QUEUE,
     DEPLOYMENT_QUEUE,
@@ -29,6 +31,7 @@ COUNTED = (
     KEPT_UPLOAD_BYTES,
     EVENTS,
     MONTH_BUDGET,
+    RUN_BUDGET,
 )
 """Limits whose refusals `crewyard_limit_reached_total` counts; a run above `concurrent_runs` waits."""
 OnLimit = Callable[[str, str], None]

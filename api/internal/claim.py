@@ -22,6 +22,7 @@ from api.internal.context import (
     text_field,
 )
 from api.internal.run_pod import find_pod
+from api.prices import Prices
 from api.questions.declared_input import check_declared_input
 from api.store.index.claims.claims import (
     Claimable,
@@ -37,8 +38,9 @@ from crds import entrypoints, names
 from crds.installation_limits import InstallationLimits
 from crds.kinds import DEPLOYMENT, RUN
 from crds.limits import ask_timeout, run_timeout
-from crds.objects import Deployment, Run
+from crds.objects import Deployment, Project, Run
 from crds.reasons import RunReason
+from crds.runs.budget import run_limits
 from crds.times import format_time
 from kube import errors
 
@@ -202,8 +204,18 @@ async def _grant_body(
         "ask_seconds": ask_timeout(project, context.config.limits),
         "deployment_id": names.id_of(deployment.name),
         **{name: value for name in ("config", "context") if (value := getattr(row, name)) is not None},
+        **({"budget": budget} if (budget := _budget(project, context.config.prices)) else {}),
         **({"artifacts": include} if (include := deployment.plan.get("artifacts")) else {}),
     }
+
+
+def _budget(project: Project | None, prices: Prices | None) -> dict[str, Any]:
+    """Return the budget of one run, with the prices if it limits cost; a limit of cost needs prices."""
+    limits = run_limits(project) if project else {}
+    budget = {name: limits[name] for name in ("tokens", "cost") if limits.get(name) is not None}
+    if "cost" in budget and prices is None:
+        del budget["cost"]
+    return {**budget, "prices": prices.as_json()} if "cost" in budget and prices else budget
 
 
 async def _planned_deployment(context: InternalContext, run: RunDetail | Claimable) -> DeploymentRow:

@@ -18,7 +18,9 @@ from api.internal.context import (
     text_field,
 )
 from api.internal.events import RUN_NOT_HELD
+from api.tenant_limits import RUN_BUDGET
 from crds.json_depth import MAX_STORED_DEPTH, too_deep
+from crds.reasons import RunReason
 
 OUTCOMES = ("succeeded", "failed", "stopped")
 WRITE_TIMEOUT_SECONDS = 20.0
@@ -35,6 +37,8 @@ async def report_result(context: InternalContext, request: web.Request) -> web.R
     status = status_result(body, context.config.limits.output_bytes)
     with status_outbox.reserved(context.store, run):
         await _record_and_deliver(context, run, body, status)
+    if status.get("reason") == RunReason.BUDGET_EXCEEDED:
+        context.on_limit(RUN_BUDGET, await context.store.project_storage.project_of(run) or "")
     return web.json_response({})
 
 

@@ -32,7 +32,7 @@ class BudgetRecorder:
 
     async def record_all(self, now: datetime) -> None:
         """Write what has changed. Raises StoreUnavailable."""
-        rows = await self._store.projects.with_budget()
+        rows = [row for row in await self._store.projects.with_budget() if month_limits(row.as_object())]
         self._written = {row.uid: self._written[row.uid] for row in rows if row.uid in self._written}
         uses = await month_uses(self._store, self._prices, [row.uid for row in rows], now) if rows else {}
         for row in rows:

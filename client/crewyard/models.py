@@ -363,6 +363,13 @@ class BudgetUse(TypedDict):
     message: str | None
 
 
+class RunBudget(TypedDict):
+    """The budget of each run, which is stopped above it; None: no limit."""
+
+    tokens: int | None
+    cost: float | None
+
+
 Usage = TypedDict(
     "Usage",
     {
@@ -375,6 +382,7 @@ Usage = TypedDict(
         "total": UsageTotal,
         "limits": list[LimitUse],
         "budget": BudgetUse | None,
+        "run_budget": RunBudget | None,
     },
 )
 

@@ -1458,6 +1458,15 @@ type Project struct {
 			// Tokens Tokens of models, prompt and completion together, as reported by crews.
 			Tokens *int64 `json:"tokens,omitempty"`
 		} `json:"month,omitempty"`
+
+		// Run The budget of each run. A run above it is stopped and fails with BudgetExceeded.
+		Run *struct {
+			// Cost Cost of the run, its time and its tokens by the prices of the installation, in its currency. Has no effect without prices.
+			Cost *float64 `json:"cost,omitempty"`
+
+			// Tokens Tokens of models, prompt and completion together, as the crew reports them.
+			Tokens *int64 `json:"tokens,omitempty"`
+		} `json:"run,omitempty"`
 	} `json:"budget"`
 
 	// Build Limits of this project's builds.
@@ -1795,6 +1804,15 @@ type ProjectChange struct {
 			// Tokens Tokens of models, prompt and completion together, as reported by crews.
 			Tokens *int64 `json:"tokens,omitempty"`
 		} `json:"month,omitempty"`
+
+		// Run The budget of each run. A run above it is stopped and fails with BudgetExceeded.
+		Run *struct {
+			// Cost Cost of the run, its time and its tokens by the prices of the installation, in its currency. Has no effect without prices.
+			Cost *float64 `json:"cost,omitempty"`
+
+			// Tokens Tokens of models, prompt and completion together, as the crew reports them.
+			Tokens *int64 `json:"tokens,omitempty"`
+		} `json:"run,omitempty"`
 	} `json:"budget,omitempty"`
 
 	// Build Limits of this project's builds.
@@ -2116,6 +2134,15 @@ type ProjectCreate struct {
 			// Tokens Tokens of models, prompt and completion together, as reported by crews.
 			Tokens *int64 `json:"tokens,omitempty"`
 		} `json:"month,omitempty"`
+
+		// Run The budget of each run. A run above it is stopped and fails with BudgetExceeded.
+		Run *struct {
+			// Cost Cost of the run, its time and its tokens by the prices of the installation, in its currency. Has no effect without prices.
+			Cost *float64 `json:"cost,omitempty"`
+
+			// Tokens Tokens of models, prompt and completion together, as the crew reports them.
+			Tokens *int64 `json:"tokens,omitempty"`
+		} `json:"run,omitempty"`
 	} `json:"budget,omitempty"`
 
 	// Build Limits of this project's builds.
@@ -2550,6 +2577,15 @@ type Run struct {
 // RunStatus Its status.
 type RunStatus string
 
+// RunBudget defines model for RunBudget.
+type RunBudget struct {
+	// Cost The cost; null: no limit.
+	Cost *float64 `json:"cost"`
+
+	// Tokens Prompt and completion tokens; null: no limit.
+	Tokens *int `json:"tokens"`
+}
+
 // RunCreate defines model for RunCreate.
 type RunCreate struct {
 	// Config The config of a LangGraph graph, for example configurable and tags. Its thread_id defaults to the run's id.
@@ -2871,6 +2907,9 @@ type Usage struct {
 
 	// Project A project's name: lower-case letters, digits and hyphens, for example research-crew.
 	Project ProjectName `json:"project"`
+
+	// RunBudget The budget of each run, which is stopped above it; null without one.
+	RunBudget *RunBudget `json:"run_budget"`
 
 	// To The last day, in UTC, inclusive.
 	To    openapi_types.Date `json:"to"`
@@ -3576,7 +3615,7 @@ type ClientInterface interface {
 	//
 	// Return the usage of a project's runs and builds by the UTC day they ended, as JSON or CSV (Accept).
 	//
-	// The JSON also has the project's limits and its budget, and how much of each it uses now.
+	// The JSON also has the project's limits and its budgets, and how much of each it uses now.
 	//
 	// Corresponds with GET /v1/projects/{name}/usage (the `GetUsage` operationId).
 	GetUsage(ctx context.Context, name ProjectName, params *GetUsageParams, reqEditors ...RequestEditorFn) (*http.Response, error)
@@ -4366,7 +4405,7 @@ func (c *Client) SetSchedule(ctx context.Context, name ProjectName, schedule str
 //
 // Return the usage of a project's runs and builds by the UTC day they ended, as JSON or CSV (Accept).
 //
-// The JSON also has the project's limits and its budget, and how much of each it uses now.
+// The JSON also has the project's limits and its budgets, and how much of each it uses now.
 //
 // Corresponds with GET /v1/projects/{name}/usage (the `GetUsage` operationId).
 func (c *Client) GetUsage(ctx context.Context, name ProjectName, params *GetUsageParams, reqEditors ...RequestEditorFn) (*http.Response, error) {
@@ -7434,7 +7473,7 @@ type ClientWithResponsesInterface interface {
 	//
 	// Return the usage of a project's runs and builds by the UTC day they ended, as JSON or CSV (Accept).
 	//
-	// The JSON also has the project's limits and its budget, and how much of each it uses now.
+	// The JSON also has the project's limits and its budgets, and how much of each it uses now.
 	//
 	// Returns a wrapper object for the known response body format(s).
 	//
@@ -10331,7 +10370,7 @@ func (c *ClientWithResponses) SetScheduleWithResponse(ctx context.Context, name 
 //
 // Return the usage of a project's runs and builds by the UTC day they ended, as JSON or CSV (Accept).
 //
-// The JSON also has the project's limits and its budget, and how much of each it uses now.
+// The JSON also has the project's limits and its budgets, and how much of each it uses now.
 //
 // Returns a wrapper object for the known response body format(s).
 //

@@ -1,7 +1,7 @@
-"""Budget of a Project for a month (UTC): what of it is used, and whether new runs are refused. Pure.
+"""Budgets of a Project: that of a month (UTC), with what of it is used, and that of each run. Pure.
 
-The API server counts the use and records it in an annotation of the Project; the controller reads that for
-Runs of any client. Both refuse in the same words. Use counts when a run or build has ended.
+The API server counts the use of the month and records it in an annotation of the Project; the controller
+reads that for Runs of any client. Both refuse in the same words. Use counts when a run or build has ended.
 """
 
 import json
@@ -50,6 +50,11 @@ def month_of(now: datetime) -> str:
 def month_limits(project: Project) -> Json:
     """Return `spec.budget.month`; empty without a budget."""
     return (project.spec.get("budget") or {}).get("month") or {}
+
+
+def run_limits(project: Project) -> Json:
+    """Return `spec.budget.run`, which the runner enforces; empty without one."""
+    return (project.spec.get("budget") or {}).get("run") or {}
 
 
 def recorded_use(project: Project) -> MonthUse | None:

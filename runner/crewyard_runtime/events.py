@@ -14,7 +14,7 @@ _MIN_CUT_BYTES = 256  # smaller fields are kept or dropped, never cut
 _MAX_ITEMS = MAX_DATA_BYTES // 3  # an item takes at least three bytes, as in "1, "
 _MAX_TRUNCATE_DEPTH = 16
 _RESERVED = ("run_id", "timestamp")
-_RESERVED_TYPES = ("artifact", "input.requested", "input.received")
+_RESERVED_TYPES = ("artifact", "budget.warning", "input.requested", "input.received")
 _ALLOWED = frozenset("abcdefghijklmnopqrstuvwxyzABCDEFGHIJKLMNOPQRSTUVWXYZ0123456789._-")
 
 

@@ -38,6 +38,7 @@ class ClaimGrant:
         granted = limits if isinstance(limits, dict) else {}
         self.config = response.get("config")
         self.context = response.get("context")
+        self.budget = response.get("budget")
         include = response.get("artifacts")
         self.artifacts = [str(item) for item in include] if isinstance(include, list) else []
         self.limits = {

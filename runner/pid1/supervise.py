@@ -5,12 +5,16 @@ from __future__ import annotations
 import _signal as signal  # type: ignore[import-not-found]
 import os
 import sys
+import threading
+import time
 
 from runner.pid1.api.client import RunAPIClient, now
 from runner.pid1.artifacts.outside import WrittenFiles
 from runner.pid1.artifacts.upload import ArtifactUploader
+from runner.pid1.budget import RunBudget
 from runner.pid1.claim import ClaimGrant
 from runner.pid1.deadline import Deadline
+from runner.pid1.output import encode
 from runner.pid1.output.capture import OutputCapture
 from runner.pid1.output.echo import Echo
 from runner.pid1.output.event_queue import EventQueue
@@ -58,6 +62,7 @@ class CrewSupervisor:
         self._sender = EventSender(client, self._events, self._deadline)
         echo = Echo(sys.stdout.fileno())
         mask = SecretMask(settings.secrets, os.environ)
+        self._budget = RunBudget(granted.budget)
         self._waiting = WaitingTime(granted.ask_seconds)
         self._questions = Questions(
             lambda: RunAPIClient(settings, nonce), self._events, mask, child.grant, self._waiting,
@@ -65,7 +70,7 @@ class CrewSupervisor:
         )  # fmt: skip
         self._capture = OutputCapture(
             child, self._events, echo, mask, limits["log_lines"], limits["event_bytes"],
-            self._questions.handle,
+            self._questions.handle, self._count_usage,
         )  # fmt: skip
         self._upload = ArtifactUploader(
             lambda: RunAPIClient(settings, nonce), self._events, self._artifacts_deadline,
@@ -95,15 +100,18 @@ class CrewSupervisor:
         self._capture.stop_by = now() + _DRAIN_SECONDS
 
         def verdict(report: dict[str, object] | None) -> RunVerdict:
+            # All usage is counted by now, also that of a crew which has exited before it could be stopped.
+            over_budget = self._budget.exceeded is not None and self._cause in (None, "late")
             return decide(
                 status,
                 report,
-                self._cause,
+                "budget" if over_budget else self._cause,
                 oom,
                 self._granted.timeout,
                 self._memory.limit,
                 self._storage_message,
                 self._granted.ask_seconds,
+                self._budget.exceeded,
             )
 
         self._limit_time(self._settings.report_seconds)
@@ -140,6 +148,8 @@ class CrewSupervisor:
                     self._stop("late" if returned else "deadline")
                 elif self._questions.expired and not returned:
                     self._stop("question")
+                elif not returned and self._exceeds_budget(now_):
+                    self._stop("budget")
                 elif returned and now_ >= self._capture.final_report_at + EXIT_GRACE_SECONDS:
                     self._stop("late")
             if now_ >= self._kill_at:
@@ -155,11 +165,34 @@ class CrewSupervisor:
                     self._kill("memory")
                     check_at = now_ + 0.05
             # A deadline moves on while a question is open, so it is computed again.
-            wake = min(check_at, self._kill_at, deadline if self._cause is None else check_at)
+            wake = min(check_at, self._kill_at)
+            if self._cause is None:
+                wake = min(wake, deadline, now_ + self._budget.seconds_to_change(self._elapsed(now_)))
             if signals.wait(wake - now_) in signals.STOP:
                 self._stop_requested = True
                 if self._cause in (None, "late"):
                     self._stop("stop")
+
+    def _elapsed(self, at: float) -> float:
+        return at - self._granted.granted_at
+
+    def _count_usage(self, prompt: int, completion: int) -> None:
+        """Count the tokens of a model call; called by the capture."""
+        self._warn_of_budget(self._budget.count(prompt, completion, self._elapsed(now())))
+        if self._budget.exceeded is not None:
+            signals.wake_main_thread()
+
+    def _exceeds_budget(self, at: float) -> bool:
+        if warning := self._budget.check(self._elapsed(at)):
+            # A thread of its own, since a full queue blocks it.
+            threading.Thread(
+                target=self._warn_of_budget, args=(warning,), name="warning", daemon=True
+            ).start()
+        return self._budget.exceeded is not None
+
+    def _warn_of_budget(self, warning: dict[str, object] | None) -> None:
+        if warning is not None:
+            self._events.put(encode.timestamp(time.time_ns()), [("budget.warning", encode.data(warning))])
 
     def _stop(self, cause: str) -> None:
         """Send SIGTERM to the crew's process group; SIGKILL follows after the grace period."""

@@ -30,13 +30,14 @@ def decide(
     limit: int | None,
     storage_message: str | None = None,
     ask_seconds: float = 0.0,
+    budget_message: str | None = None,
 ) -> RunVerdict:
     """Return the verdict on a crew that has exited.
 
     `status` is the wait status of the child, `final_report` its last message, `cause` why the runner stopped
-    the crew (`stop`, `deadline`, `question`, `memory`, `storage`, `late` or None), `oom` whether the kernel
-    killed a process for lack of memory, `storage_message` the message for cause `storage`, `ask_seconds` the
-    limit for cause `question`.
+    the crew (`stop`, `deadline`, `question`, `budget`, `memory`, `storage`, `late` or None), `oom` whether
+    the kernel killed a process for lack of memory, `storage_message` the message for cause `storage`,
+    `ask_seconds` the limit for cause `question`, `budget_message` the message for cause `budget`.
     """
     by_signal = status & 0x7F
     if cause == "deadline":
@@ -51,6 +52,8 @@ def decide(
             f"The crew asked a person, and no one answered within {_duration(ask_seconds)}. Start the run "
             "again and answer, or raise `run.askTimeout` of the project.",
         )  # fmt: skip
+    if cause == "budget":
+        return RunVerdict("failed", "BudgetExceeded", budget_message)
     if final_report is not None and "result" in final_report:
         return RunVerdict("succeeded")
     if cause == "storage":

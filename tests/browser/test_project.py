@@ -39,6 +39,24 @@ async def test_tokens_of_runs_are_in_the_chart(testbed, console):
     await expect(chart).to_be_visible()
 
 
+async def test_budgets_are_shown_with_what_is_used(testbed, console):
+    limits = {"run": {"tokens": 20000, "cost": 2.5}, "month": {"tokens": 9597}}
+    spec = {**story.SPEC, "budget": limits}
+    await testbed.add_project(story.PROJECT, spec, activeDeployment=story.DEPLOYMENT)
+    await testbed.add_deployment(story.DEPLOYMENT, story.PROJECT)
+    page = await console.show(f"#/projects/{story.PROJECT}/usage")
+    await expect(page.get_by_role("row").filter(has_text="Tokens")).to_contain_text("0 of 9,597")
+    await expect(
+        page.get_by_text("20,000 tokens, a cost of 2.5 (no prices). A run above it is stopped.")
+    ).to_be_visible()
+    await story.add_run(testbed)
+    await account_all(testbed)
+    page = await console.show(f"#/projects/{story.PROJECT}")
+    await expect(page.get_by_role("row").filter(has_text="9,597 of 9,597")).to_be_visible()
+    await expect(page.get_by_role("alert")).to_contain_text("BudgetExceeded")
+    await expect(page.get_by_role("alert")).to_contain_text("new runs are refused until 2026-12-01")
+
+
 async def test_rollback_lists_what_it_undoes(testbed, console):
     await story.add_history(testbed)
     page = await console.show("#/deployments/dep_second")

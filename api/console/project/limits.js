@@ -18,8 +18,18 @@ export function limitTable(limits) {
   ], limits, "No limits.");
 }
 
-/** Create the table of a project's budget for this month, with a warning once it is nearly used; null without a budget. */
-export function budgetTable(budget, currency) {
+/** Create the budgets of a project: the one of each run, and that of this month with what is used of it. */
+export function budgets(usage) {
+  return [monthBudget(usage.budget, usage.currency), runBudget(usage.run_budget, usage.currency)];
+}
+
+function runBudget(budget, currency) {
+  if (!budget) return null;
+  const amounts = [budget.tokens !== null && `${budget.tokens.toLocaleString()} tokens`, budget.cost !== null && (currency ? money(budget.cost, currency) : `a cost of ${budget.cost} (no prices)`)];
+  return [h("h2", {}, "Budget of each run"), h("p", {}, `${amounts.filter(Boolean).join(", ")}. A run above it is stopped.`)];
+}
+
+function monthBudget(budget, currency) {
   if (!budget) return null;
   const rows = [["Tokens", budget.tokens, (value) => value.toLocaleString()], ["Cost", budget.cost, (value) => money(value, currency)]]
     .filter(([, { limit }]) => limit !== null);

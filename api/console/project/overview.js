@@ -7,7 +7,7 @@ import { ago, duration, money } from "../format.js";
 import { linkTo } from "../router.js";
 import { stages } from "../deployment/stages.js";
 import { firstSteps } from "./first_steps.js";
-import { budgetTable, limitTable } from "./limits.js";
+import { budgets, limitTable } from "./limits.js";
 import { runStatistics } from "./statistics.js";
 
 const RUNS = 100, STRIP_RUNS = 50, STRIP_WIDTH = 600, STRIP_HEIGHT = 60;
@@ -31,7 +31,7 @@ export async function overview(container, name, _query, signal, details) {
     !isNew && h("div", { class: "charts" }, dayChart("Runs by day", usage.days, [["runs", "runs"]]),
       dayChart("Tokens by day", usage.days, [["prompt_tokens", "in"], ["completion_tokens", "out"]]),
       usage.currency && dayChart("Cost by day", usage.days, [["cost", usage.currency]], (value) => money(value, usage.currency))),
-    budgetTable(usage.budget, usage.currency), h("h2", {}, "Limits"), limited && errorBox(limited.reason, limited.message), limitTable(usage.limits ?? []));
+    budgets(usage), h("h2", {}, "Limits"), limited && errorBox(limited.reason, limited.message), limitTable(usage.limits ?? []));
 }
 
 function activeCard(current) {

@@ -4,7 +4,7 @@ import { get } from "../api.js";
 import { dayChart } from "../chart.js";
 import { definitionList, fill, h } from "../dom.js";
 import { money, size } from "../format.js";
-import { budgetTable, limitTable } from "./limits.js";
+import { budgets, limitTable } from "./limits.js";
 
 export async function usage(container, name, _query, signal) {
   const report = await get(`/v1/projects/${encodeURIComponent(name)}/usage`, {}, signal);
@@ -21,5 +21,5 @@ export async function usage(container, name, _query, signal) {
     dayChart("Run seconds by day", report.days, [["run_seconds", "run seconds"]]),
     dayChart("Build seconds by day", report.days, [["build_seconds", "build seconds"]]),
     dayChart("Tokens by day", report.days, [["prompt_tokens", "in"], ["completion_tokens", "out"]])),
-  budgetTable(report.budget, report.currency), h("h2", {}, "Limits"), limitTable(report.limits ?? []));
+  budgets(report), h("h2", {}, "Limits"), limitTable(report.limits ?? []));
 }

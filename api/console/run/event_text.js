@@ -19,6 +19,7 @@ export function eventLine({ type, data }) {
     case "tool.called": return `${data.tool} ← ${line(data.input)}`;
     case "tool.result": return `${data.tool} → ${line(data.output)}`;
     case "tool.error": return `${data.tool} failed: ${line(data.error)}`;
+    case "budget.warning": return `warning: ${data.message}`;
     case "usage": return `${data.model || "model"}: ${data.prompt_tokens} tokens in, ${data.completion_tokens} out`;
     default: return `${type} ${line(fieldsOf(data))}`;
   }

@@ -24,7 +24,7 @@ _DAY = {"type": "string", "format": "date", "pattern": "^[0-9]{4}-[0-9]{2}-[0-9]
 async def get(call: EndpointCall) -> web.StreamResponse:
     """Return the usage of a project's runs and builds by the UTC day they ended, as JSON or CSV (Accept).
 
-    The JSON also has the project's limits and its budget, and how much of each it uses now.
+    The JSON also has the project's limits and its budgets, and how much of each it uses now.
     """
     project = await lookup.project(call)
     first, last = _day_range(call)
@@ -36,7 +36,8 @@ async def get(call: EndpointCall) -> web.StreamResponse:
     use = await month_use(services.store, services.config.prices, project.uid, now)
     budget = view.budget(project.as_object(), use, now)
     limits = view.limits(await limits_of(services, project))
-    return responses.item({**report, "limits": limits, "budget": budget})
+    budgets = {"budget": budget, "run_budget": view.run_budget(project.as_object())}
+    return responses.item({**report, "limits": limits, **budgets})
 
 
 async def list_usage(call: EndpointCall) -> web.StreamResponse:

@@ -90,6 +90,18 @@ REPORT = response_object(
             ),
             "The project's budget for this month, for all `from` and `to`; null without one.",
         ),
+        "run_budget": described(
+            nullable(
+                response_object(
+                    "RunBudget",
+                    {
+                        "tokens": described(nullable(COUNT), "Prompt and completion tokens; null: no limit."),
+                        "cost": described(nullable(_AMOUNT), "The cost; null: no limit."),
+                    },
+                )
+            ),
+            "The budget of each run, which is stopped above it; null without one.",
+        ),
     },
 )
 PROJECT_USAGE = response_object("ProjectUsage", {**_SUBJECT, **_MEASURES})
@@ -122,6 +134,7 @@ EXAMPLE = {
         "exceeded": False,
         "message": None,
     },
+    "run_budget": {"tokens": 200000, "cost": None},
 }
 PROJECT_EXAMPLE = {
     "project": EXAMPLE_PROJECT_NAME,

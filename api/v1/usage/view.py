@@ -10,7 +10,7 @@ from typing import Any
 from api.prices import Prices
 from api.store.index.usage import Measures
 from crds.objects import Project
-from crds.runs.budget import MonthUse, month_limits, month_problem
+from crds.runs.budget import MonthUse, month_limits, month_problem, run_limits
 
 COLUMNS = (
     "runs",
@@ -75,7 +75,7 @@ def _fields(used: Measures, prices: Prices | None) -> dict[str, Any]:
 
 
 def budget(project: Project, use: MonthUse, now: datetime) -> dict[str, Any] | None:
-    """Return the budget of a project for this month and its use; None without a budget."""
+    """Return the budget of a project for this month and its use; None without one."""
     limits = month_limits(project)
     if not limits:
         return None
@@ -87,6 +87,12 @@ def budget(project: Project, use: MonthUse, now: datetime) -> dict[str, Any] | N
         "exceeded": problem is not None and problem.exceeded,
         "message": problem.message if problem else None,
     }
+
+
+def run_budget(project: Project) -> dict[str, Any] | None:
+    """Return the budget of each run of a project; None without one."""
+    limits = run_limits(project)
+    return {"tokens": limits.get("tokens"), "cost": limits.get("cost")} if limits else None
 
 
 def limits(uses: Iterable[LimitUse]) -> list[dict[str, Any]]:

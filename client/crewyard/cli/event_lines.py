@@ -28,6 +28,8 @@ def line(event: Event) -> str | None:
         return f"+ {data.get('name')} ({size(data.get('size'))}{', partial' if data.get('partial') else ''})"
     if kind == "input.received":
         return f"answered {data.get('request_id')} by {data.get('by')}"
+    if kind == "budget.warning":
+        return f"warning: {data.get('message')}"
     if kind in ("usage", "input.requested"):
         return None
     return _other(kind, data)

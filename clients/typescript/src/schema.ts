@@ -767,7 +767,7 @@ export interface paths {
          * Get a project's usage
          * @description Return the usage of a project's runs and builds by the UTC day they ended, as JSON or CSV (Accept).
          *
-         *     The JSON also has the project's limits and its budget, and how much of each it uses now.
+         *     The JSON also has the project's limits and its budgets, and how much of each it uses now.
          */
         get: operations["get_usage"];
         put?: never;
@@ -1609,6 +1609,16 @@ export interface components {
             } | null;
             /** @description The most that runs may use. Runs beyond it are refused with BudgetExceeded. */
             budget: {
+                /** @description The budget of each run. A run above it is stopped and fails with BudgetExceeded. */
+                run?: {
+                    /**
+                     * Format: int64
+                     * @description Tokens of models, prompt and completion together, as the crew reports them.
+                     */
+                    tokens?: number;
+                    /** @description Cost of the run, its time and its tokens by the prices of the installation, in its currency. Has no effect without prices. */
+                    cost?: number;
+                };
                 /** @description The budget of each calendar month (UTC). Runs and builds count once they have ended. */
                 month?: {
                     /**
@@ -1891,6 +1901,16 @@ export interface components {
             } | null;
             /** @description The most that runs may use. Runs beyond it are refused with BudgetExceeded. */
             budget?: {
+                /** @description The budget of each run. A run above it is stopped and fails with BudgetExceeded. */
+                run?: {
+                    /**
+                     * Format: int64
+                     * @description Tokens of models, prompt and completion together, as the crew reports them.
+                     */
+                    tokens?: number | null;
+                    /** @description Cost of the run, its time and its tokens by the prices of the installation, in its currency. Has no effect without prices. */
+                    cost?: number | null;
+                } | null;
                 /** @description The budget of each calendar month (UTC). Runs and builds count once they have ended. */
                 month?: {
                     /**
@@ -2160,6 +2180,16 @@ export interface components {
             };
             /** @description The most that runs may use. Runs beyond it are refused with BudgetExceeded. */
             budget?: {
+                /** @description The budget of each run. A run above it is stopped and fails with BudgetExceeded. */
+                run?: {
+                    /**
+                     * Format: int64
+                     * @description Tokens of models, prompt and completion together, as the crew reports them.
+                     */
+                    tokens?: number;
+                    /** @description Cost of the run, its time and its tokens by the prices of the installation, in its currency. Has no effect without prices. */
+                    cost?: number;
+                };
                 /** @description The budget of each calendar month (UTC). Runs and builds count once they have ended. */
                 month?: {
                     /**
@@ -2278,6 +2308,13 @@ export interface components {
             error?: components["schemas"]["RunError"];
             /** @description Whether it is the smoke run of its deployment; absent for other runs. */
             smoke?: boolean;
+        };
+        /** RunBudget */
+        RunBudget: {
+            /** @description Prompt and completion tokens; null: no limit. */
+            tokens: number | null;
+            /** @description The cost; null: no limit. */
+            cost: number | null;
         };
         /** RunCreate */
         RunCreate: {
@@ -2567,6 +2604,8 @@ export interface components {
             limits: components["schemas"]["LimitUse"][];
             /** @description The project's budget for this month, for all `from` and `to`; null without one. */
             budget: components["schemas"]["BudgetUse"] | null;
+            /** @description The budget of each run, which is stopped above it; null without one. */
+            run_budget: components["schemas"]["RunBudget"] | null;
         };
         /** UsageDay */
         UsageDay: {

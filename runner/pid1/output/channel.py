@@ -3,11 +3,12 @@
 from __future__ import annotations
 
 from runner.pid1.api.fast_json import loads
+from runner.pid1.budget import tokens_of
 from runner.pid1.output import encode
 from runner.pid1.output.mask import SecretMask
 
 MAX_CHANNEL_LINE_BYTES = 512 * 1024  # an event of 64 KiB of text in the worst case of JSON escapes
-RESERVED_TYPES = ("artifact", "input.requested", "input.received")
+RESERVED_TYPES = ("artifact", "budget.warning", "input.requested", "input.received")
 
 
 class ChannelMessage:
@@ -23,6 +24,7 @@ class ChannelMessage:
         "marked_streams",
         "marker",
         "message",
+        "tokens",
     )
 
     def __init__(self) -> None:
@@ -34,6 +36,7 @@ class ChannelMessage:
         self.ask: dict[str, object] | None = None
         self.error = ""
         self.marker = ""
+        self.tokens: tuple[int, int] | None = None  # of an event `usage`
         self.marked_streams = ""  # "o", "e": the streams that contain the marker
 
 
@@ -93,3 +96,5 @@ def _parse_event(event: dict[str, object], limit: int, message: ChannelMessage, 
             message.error = f"An event of type {kind!r} was dropped: {size} bytes, the limit is {limit}."
             return
         message.kind, message.data = kind, written
+        if kind == "usage":
+            message.tokens = tokens_of(data)

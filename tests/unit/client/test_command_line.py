@@ -321,8 +321,9 @@ def test_set_needs_something_to_set(capsys):
     assert call(["projects", "set", "demo", "--egress", "models", "--no-egress"]) == 2
     assert call(["projects", "set", "demo", "--month-tokens", "5", "--no-budget"]) == 2
     printed = capsys.readouterr().err
-    assert "give --egress, --no-egress, --warm, --month-tokens, --month-cost or --no-budget" in printed
-    assert "give --egress, or --no-egress" in printed and "or --no-budget, not both" in printed
+    assert call(["projects", "set", "demo", "--run-cost", "0", "--no-budget"]) == 2
+    assert "--month-tokens, --month-cost, --run-tokens, --run-cost or --no-budget" in printed
+    assert "give --egress, or --no-egress" in printed and "give --no-budget, or limits" in printed
 
 
 def test_a_missing_address_is_an_error_with_the_next_step(tmp_path, capsys, monkeypatch):

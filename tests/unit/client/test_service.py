@@ -20,13 +20,13 @@ class FaultyService:
     """Responses by method and path as (status, headers, body), the last one repeatedly."""
 
     def __init__(self):
-        self.responses, self.requests = {}, []
+        self.responses, self.requests, self.bodies = {}, [], []
         service = self
 
         class RequestHandler(BaseHTTPRequestHandler):
             def respond(self):
                 length = int(self.headers.get("Content-Length") or 0)
-                self.rfile.read(length)
+                service.bodies.append(self.rfile.read(length))
                 path = self.path.partition("?")[0]
                 service.requests.append((self.command, path, dict(self.headers)))
                 left = service.responses[self.command, path]
@@ -39,7 +39,7 @@ class FaultyService:
                 self.end_headers()
                 self.wfile.write(raw)
 
-            do_GET = do_POST = do_PUT = do_DELETE = respond
+            do_GET = do_POST = do_PUT = do_PATCH = do_DELETE = respond
 
             def log_message(self, *_):
                 pass
@@ -71,6 +71,20 @@ def stream(*events):
         f"id: {number}\nevent: {kind}\ndata: {json.dumps(data)}\n\n" for number, kind, data in events
     )
     return 200, {"Content-Type": "text/event-stream"}, text.encode()
+
+
+@pytest.mark.parametrize(
+    ("arguments", "budget"),
+    [
+        (["--run-tokens", "200"], {"run": {"tokens": 200}}),
+        (["--run-cost", "2.5", "--month-tokens", "0"], {"month": {"tokens": 0}, "run": {"cost": 2.5}}),
+        (["--no-budget"], None),
+    ],
+)
+def test_budgets_of_runs_and_months_are_set_and_removed(service, arguments, budget):
+    service.responses["PATCH", "/v1/projects/demo"] = [(200, {}, {"data": {"name": "demo"}})]
+    assert call(["projects", "set", "demo", *arguments]) == 0
+    assert json.loads(service.bodies[-1]) == {"budget": budget}
 
 
 def test_a_deletion_with_a_lost_response_succeeds(service):

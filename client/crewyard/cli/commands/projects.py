@@ -132,7 +132,9 @@ def create(
 @_warm_option
 @click.option("--month-tokens", type=click.IntRange(0), help="Budget of tokens for each month.")
 @click.option("--month-cost", type=click.FloatRange(0), help="Budget of cost for each month.")
-@click.option("--no-budget", is_flag=True, help="Remove the budget.")
+@click.option("--run-tokens", type=click.IntRange(0), help="Budget of tokens for each run.")
+@click.option("--run-cost", type=click.FloatRange(0), help="Budget of cost for each run.")
+@click.option("--no-budget", is_flag=True, help="Remove all budgets.")
 @with_context
 def set_fields(
     context: CliContext,
@@ -142,23 +144,33 @@ def set_fields(
     warm: int | None,
     month_tokens: int | None,
     month_cost: float | None,
+    run_tokens: int | None,
+    run_cost: float | None,
     no_budget: bool,
 ) -> None:
     """Change a project's settings."""
-    given = {"tokens": month_tokens, "cost": month_cost}
-    month = {field: limit for field, limit in given.items() if limit is not None}
+    given = {
+        "month": {"tokens": month_tokens, "cost": month_cost},
+        "run": {"tokens": run_tokens, "cost": run_cost},
+    }
+    budget = {
+        name: {field: limit for field, limit in limits.items() if limit is not None}
+        for name, limits in given.items()
+        if limits != {"tokens": None, "cost": None}
+    }
     if egress and no_egress:
         raise click.UsageError("give --egress, or --no-egress to remove what it allowed, not both")
-    if month and no_budget:
-        raise click.UsageError("give --month-tokens and --month-cost, or --no-budget, not both")
+    if budget and no_budget:
+        raise click.UsageError("give --no-budget, or limits of tokens and cost, not both")
     run: dict[str, Any] = {"egress": list(egress) or None} if egress or no_egress else {}
     run |= {"warm": warm or None} if warm is not None else {}
     change: dict[str, Any] = {"run": run} if run else {}
-    if month or no_budget:
-        change["budget"] = {"month": month} if month else None
+    if budget or no_budget:
+        change["budget"] = budget or None
     if not change:
         raise click.UsageError(
-            "give --egress, --no-egress, --warm, --month-tokens, --month-cost or --no-budget"
+            "give --egress, --no-egress, --warm, --month-tokens, --month-cost, --run-tokens, --run-cost or "
+            "--no-budget"
         )
     context.client.change_project(name, **change)
     context.output.status(f"The project {name} is changed. What applies: crewyard projects show {name}")

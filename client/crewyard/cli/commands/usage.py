@@ -66,6 +66,9 @@ def usage(context: CliContext, project: str | None, since: str | None, until: st
     # An older API server sends no limits.
     if limits := report.get("limits"):
         context.output.rows(limits, _LIMIT_COLUMNS, "No limits.")
+    if run_budget := report.get("run_budget"):
+        amounts = [f"{amount:,} {name}" for name, amount in run_budget.items() if amount is not None]
+        context.output.status(f"Budget of each run: {', '.join(amounts)}")
     if budget := report.get("budget"):
         month = budget["month"]
         rows: list[Mapping[str, Any]] = [

@@ -12,6 +12,7 @@ from kubernetes.aio import client
 
 from api.config import ApiConfig
 from api.internal import routes
+from api.prices import Prices
 from api.store.store import Store
 from crds import pod_tokens
 from crds.installation_limits import InstallationLimits
@@ -114,12 +115,33 @@ def limits() -> InstallationLimits:
 
 
 @pytest.fixture
+def prices() -> Prices | None:
+    """Prices of the installation; tests parametrize it."""
+    return None
+
+
+@pytest.fixture
+def reached() -> list[tuple[str, str]]:
+    """Return the limits that projects reach, each with its project."""
+    return []
+
+
+@pytest.fixture
 async def pods(
-    store: Store, kube: KubeClient, tmp_path: Path, limits: InstallationLimits
+    store: Store,
+    kube: KubeClient,
+    tmp_path: Path,
+    limits: InstallationLimits,
+    prices: Prices | None,
+    reached: list[tuple[str, str]],
 ) -> AsyncIterator[Pods]:
-    config = ApiConfig("crews", "http://public", "http://internal", KEY, tmp_path, limits=limits)
+    config = ApiConfig(
+        "crews", "http://public", "http://internal", KEY, tmp_path, limits=limits, prices=prices
+    )
     app = web.Application()
-    routes.add_routes(app, config, store, kube)
+    routes.add_routes(
+        app, config, store, kube, on_limit=lambda limit, project: reached.append((limit, project))
+    )
     async with TestClient(UncancelledServer(app)) as opened:
         yield opened
 

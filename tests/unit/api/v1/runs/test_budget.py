@@ -46,7 +46,14 @@ async def test_a_used_budget_refuses_runs_until_it_is_raised(testbed, project):
 
 async def test_a_project_without_a_budget_has_none(testbed):
     await testbed.add_project("crew")
-    assert (await testbed.get("/v1/projects/crew/usage"))["data"]["budget"] is None
+    found = (await testbed.get("/v1/projects/crew/usage"))["data"]
+    assert (found["budget"], found["run_budget"]) == (None, None)
+
+
+async def test_the_usage_has_the_budget_of_each_run(testbed):
+    await testbed.add_project("crew", {"budget": {"run": {"tokens": 200}}})
+    found = (await testbed.get("/v1/projects/crew/usage"))["data"]
+    assert (found["budget"], found["run_budget"]) == (None, {"tokens": 200, "cost": None})
 
 
 async def test_only_admins_set_a_budget(testbed, project):
@@ -81,6 +88,15 @@ async def test_the_use_is_recorded_at_each_percent(testbed, project):
             {"month": "2026-11", "tokens": 302, "cost": 3.02},
             {"month": "2027-01", "tokens": 0, "cost": 0.0},
         ]
+
+
+async def test_a_budget_of_each_run_alone_is_not_recorded(testbed):
+    await testbed.add_project("crew", {"budget": {"run": {"tokens": 250}}})
+    with counted() as statements:
+        # Without a cluster behind the API, a patch would be logged as failed and be tried again.
+        recorder = BudgetRecorder(testbed.store, testbed.client.server.app[SERVICES].kube, PRICES)
+        await recorder.record_all(testbed.clock[0])
+    assert len(statements) == 1 and recorder._written == {}
 
 
 async def test_many_budgets_are_read_by_two_statements(testbed):
