@@ -69,7 +69,7 @@ async def create(call: EndpointCall) -> web.StreamResponse:
         "annotations": {names.ANNOTATION_CREATED_BY: call.caller.principal},
     }
     body = {"metadata": metadata, "spec": view.spec(call.body)}
-    schedule_check.check_project_schedules(call, name, body["spec"])
+    await schedule_check.check_project_schedules(call, name, body["spec"])
     try:
         row = await _record(call, await call.services.kube.create(PROJECT, body))
     except kube_errors.AlreadyExists as error:
@@ -96,7 +96,7 @@ async def update(call: EndpointCall) -> web.StreamResponse:
     # Refused early where the row shows it; `change` decides on the object.
     _require_admin(call, row.name, view.admin_fields(call.body))
     _check_plan(call, row.as_object().plan)
-    schedule_check.check_project_schedules(call, row.name, view.spec(call.body))
+    await schedule_check.check_project_schedules(call, row.name, view.spec(call.body), row)
 
     def change(project: Project) -> dict[str, Any]:
         _require_admin(call, row.name, view.redirected_secrets(call.body, project.spec))

@@ -7,13 +7,29 @@ from typing import Any
 from api import errors
 from api.http import casing
 from api.http.json_encoding import encode
+from api.questions.declared_input import check_declared_input
 from api.routing.endpoint import EndpointCall
+from api.store.index.projects import ProjectRow
 from crds import entrypoints
 from crds.runs import labels as run_labels
 from crds.schedules.cron import CronInvalid
 from crds.schedules.schedule import Schedule
 
 _LABEL_NAME = re.compile(run_labels.USER_NAME_PATTERN, re.ASCII)
+
+
+async def check_input(
+    call: EndpointCall, project: ProjectRow, raw: Mapping[str, Any], path: str = ""
+) -> None:
+    """Raise 400 if the active deployment declares another input, as POST /v1/runs does.
+
+    A suspended schedule, and one that the project already has, may have an input of an earlier deployment.
+    """
+    if raw.get("suspend") or raw in (project.spec.get("schedules") or ()):
+        return
+    active = await call.services.store.deployments.get(project.active) if project.active else None
+    if active is not None:
+        await check_declared_input(active.plan, raw.get("entrypoint"), raw.get("input") or {}, f"{path}input")
 
 
 def check_schedule(call: EndpointCall, project: str, raw: Mapping[str, Any], path: str = "") -> None:
@@ -46,8 +62,13 @@ def check_schedule(call: EndpointCall, project: str, raw: Mapping[str, Any], pat
         )
 
 
-def check_project_schedules(call: EndpointCall, project: str, spec: Mapping[str, Any]) -> None:
-    """Check the schedules in the body of a project; they start runs, so they need the scope run."""
+async def check_project_schedules(
+    call: EndpointCall, project: str, spec: Mapping[str, Any], row: ProjectRow | None = None
+) -> None:
+    """Check the schedules in the body of a project; they start runs, so they need the scope run.
+
+    `row`: the project that is changed.
+    """
     schedules = spec.get("schedules")
     if schedules and not call.caller.may("run", project):
         raise errors.forbidden(
@@ -56,4 +77,7 @@ def check_project_schedules(call: EndpointCall, project: str, spec: Mapping[str,
             required_scope="run",
         )
     for index, raw in enumerate(schedules or ()):
-        check_schedule(call, project, raw, f"schedules[{index}].")
+        path = f"schedules[{index}]."
+        check_schedule(call, project, raw, path)
+        if row is not None:
+            await check_input(call, row, raw, path)

@@ -61,3 +61,40 @@ async def test_an_unknown_input_is_any_object(testbed, add_crew):
         "declared": False,
     }
     assert (await start(testbed, input={"a": 1}))[0] == 503
+
+
+SCHEDULE = {"cron": "0 7 * * *"}
+
+
+@pytest.mark.parametrize("change", [{}, {"input": {"topic": 3}}, {"input": {"topic": "a", "depth": "x"}}])
+async def test_a_schedule_is_refused_in_the_words_of_a_run(testbed, add_crew, change):
+    await add_crew(inputs={"schema": SCHEMA, "declared": True})
+    _, expected = await start(testbed, **change)
+    assert expected["details"]["field"].startswith("input.")
+    status, answer, _ = await testbed.call("PUT", "/v1/projects/crew/schedules/daily", {**SCHEDULE, **change})
+    assert (status, answer["error"]) == (400, expected)
+    schedules = [{"name": "daily", **SCHEDULE, **change}]
+    status, answer, _ = await testbed.call("PATCH", "/v1/projects/crew", {"schedules": schedules})
+    assert status == 400
+    assert answer["error"]["details"]["field"] == f"schedules[0].{expected['details']['field']}"
+    assert answer["error"]["message"] == expected["message"].replace("input", "schedules[0].input", 1)
+
+
+@pytest.mark.parametrize(
+    "change",
+    [
+        {"input": {"topic": "tides"}},
+        {"entrypoint": "other"},
+        # It starts nothing until it is resumed.
+        {"suspend": True},
+        # It is there already: set for an earlier deployment.
+        {"cron": "0 8 * * *"},
+    ],
+)
+async def test_other_schedules_pass(testbed, add_crew, change):
+    await add_crew(inputs={"schema": SCHEMA, "declared": True})
+    await testbed.update_spec("crew", schedules=[{"name": "daily", "cron": "0 8 * * *"}])
+    body = {**SCHEDULE, **change}
+    assert (await testbed.call("PUT", "/v1/projects/crew/schedules/daily", body))[0] == 503
+    change = {"schedules": [{"name": "daily", **body}]}
+    assert (await testbed.call("PATCH", "/v1/projects/crew", change))[0] == 503
