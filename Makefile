@@ -8,6 +8,8 @@ BIN := $(VENV)/bin
 STAMP := $(VENV)/.installed-$(shell sha256sum requirements/dev.txt | cut -c1-12)
 CODE := crds plan kube egress controller build runner api actions client clients dev tests bench
 REPORTS := test-results
+# Python and pytest keep what they compiled, also where the environment forbids it: four workers import 700 modules each.
+export PYTHONDONTWRITEBYTECODE :=
 
 .DEFAULT_GOAL := help
 .PHONY: help up pythons down env status deploy dev demo test test-all check lint types contracts unit cluster e2e campaign bench fuzz fuzz-parsers mutants coverage sbom audit tools cosign clients docs pictures lock format version clean

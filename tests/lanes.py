@@ -6,6 +6,7 @@ each on one worker. All other tests have their own processes and namespaces: eac
 
 import contextlib
 import fcntl
+import functools
 import os
 import tempfile
 from collections.abc import Iterator
@@ -62,6 +63,7 @@ Browser tests come last: Chromium aborts requests when a pod changes the machine
 """
 
 
+@functools.cache
 def lane(path: Path) -> str | None:
     """Return the lane of a test file, or None if it does not use the installed service. Pure."""
     if _is_in(path, FREE):
@@ -69,11 +71,13 @@ def lane(path: Path) -> str | None:
     return next((name for name, parts in LANES.items() if _is_in(path, parts)), None)
 
 
+@functools.cache
 def group(path: Path) -> str:
     """Return the group of a test file: one worker runs it. Pure."""
     return lane(path) or path.relative_to(HERE).as_posix()
 
 
+@functools.cache
 def rank(path: Path) -> int:
     """Return the place of a test file in the order. Pure."""
     if _is_in(path, FREE):

@@ -164,25 +164,33 @@ def zip_of(entries: dict[str, bytes], link: str = "") -> bytes:
 
 MAIN = (tarfile.TarInfo("main.py"), GOOD["main.py"].encode())
 HOSTILE = {
-    "climbs": (tar_of(MAIN, (tarfile.TarInfo("../out.py"), b"x")), "ContextInvalid", ["../out.py"]),
-    "absolute": (tar_of(MAIN, (tarfile.TarInfo("/etc/cron.d/x"), b"x")), "ContextInvalid", ["/etc/cron.d"]),
-    "device": (tar_of(MAIN, (special("null", tarfile.CHRTYPE), b"")), "ContextInvalid", ["null"]),
-    "fifo": (tar_of(MAIN, (special("pipe", tarfile.FIFOTYPE), b"")), "ContextInvalid", ["pipe"]),
-    "zip link": (zip_of({"main.py": b""}, link="passwd"), "ContextInvalid", ["passwd"]),
-    "zip climbs": (zip_of({"main.py": b"", "..\\out.py": b""}), "ContextInvalid", ["out.py"]),
-    "no archive": (b"This is no archive.", "ContextInvalid", [".tar.gz", ".zip"]),
-    "truncated": (archive({"main.py": secrets.token_bytes(20000)})[:15000], "ContextInvalid", ["damaged"]),
-    "duplicate": (tar_of(MAIN, MAIN), "ContextInvalid", ["main.py", "duplicate"]),
-    "empty": (tar_of(), "ContextInvalid", ["no file"]),
-    "bomb": (archive({"main.py": b"", "zeros": bytes(200 << 20)}), "ContextTooLarge", ["100 times"]),
-    "entries": (archive({f"{n}": b"" for n in range(50_001)}), "ContextTooLarge", ["50000"]),
+    "climbs": (lambda: tar_of(MAIN, (tarfile.TarInfo("../out.py"), b"x")), "ContextInvalid", ["../out.py"]),
+    "absolute": (
+        lambda: tar_of(MAIN, (tarfile.TarInfo("/etc/cron.d/x"), b"x")),
+        "ContextInvalid",
+        ["/etc/cron.d"],
+    ),
+    "device": (lambda: tar_of(MAIN, (special("null", tarfile.CHRTYPE), b"")), "ContextInvalid", ["null"]),
+    "fifo": (lambda: tar_of(MAIN, (special("pipe", tarfile.FIFOTYPE), b"")), "ContextInvalid", ["pipe"]),
+    "zip link": (lambda: zip_of({"main.py": b""}, link="passwd"), "ContextInvalid", ["passwd"]),
+    "zip climbs": (lambda: zip_of({"main.py": b"", "..\\out.py": b""}), "ContextInvalid", ["out.py"]),
+    "no archive": (lambda: b"This is no archive.", "ContextInvalid", [".tar.gz", ".zip"]),
+    "truncated": (
+        lambda: archive({"main.py": secrets.token_bytes(20000)})[:15000],
+        "ContextInvalid",
+        ["damaged"],
+    ),
+    "duplicate": (lambda: tar_of(MAIN, MAIN), "ContextInvalid", ["main.py", "duplicate"]),
+    "empty": (lambda: tar_of(), "ContextInvalid", ["no file"]),
+    "bomb": (lambda: archive({"main.py": b"", "zeros": bytes(200 << 20)}), "ContextTooLarge", ["100 times"]),
+    "entries": (lambda: archive({f"{n}": b"" for n in range(50_001)}), "ContextTooLarge", ["50000"]),
 }
 
 
 @pytest.mark.parametrize("name", HOSTILE)
 async def test_refused_archive(testbed, crew, name):
-    content, reason, words = HOSTILE[name]
-    deployment = await crew.upload_project.deploy(content)
+    pack, reason, words = HOSTILE[name]
+    deployment = await crew.upload_project.deploy(pack())
     await failed(crew.upload_project, deployment, reason, words)
     assert (await testbed.get(f"/v1/deployments/{crew.deployment}"))["status"] == "active"
 
