@@ -2,10 +2,13 @@
 
 import secrets
 
+import pytest
+
 from tests.e2e.model_demo import ModelDemo
 from tests.e2e.timeline import Timeline
 
 
+@pytest.mark.nightly
 async def test_a_run_reaches_the_model_that_its_project_names(testbed, capsys):
     """Slow: a build with a package of an index."""
     project = f"e2e-{secrets.token_hex(4)}"

@@ -198,5 +198,3 @@ QUICK = (
     "events that are sent again are stored again",
 )
 """Those that `make test-all` plants; `make campaign` plants all."""
-DAILY = QUICK[::2]
-"""Those that `make test` plants."""

@@ -3,14 +3,13 @@
 A checker that was never seen to fail shows nothing.
 """
 
-from collections.abc import Callable, Collection
+from collections.abc import Callable
 
 import pytest
-from _pytest.mark import ParameterSet
 
 from tests.campaign.bugs import pod_scenes
 from tests.campaign.bugs.bug import Bug, Scene, copied, plant
-from tests.campaign.bugs.catalogue import BUGS, DAILY, QUICK
+from tests.campaign.bugs.catalogue import BUGS, QUICK
 from tests.campaign.reports.report import keep_bug
 from tests.campaign.testbed import ROOT
 
@@ -27,15 +26,8 @@ def _name(thing: Bug | Callable[..., object]) -> str:
     return thing.name if isinstance(thing, Bug) else thing.__name__
 
 
-def daily_first(things: list[Bug] | list[Scene], daily: Collection[Bug | Scene]) -> list[ParameterSet]:
-    """Mark those that are not daily."""
-    marks = {True: [], False: [pytest.mark.nightly]}
-    return [pytest.param(thing, marks=marks[thing in daily], id=_name(thing)) for thing in things]
-
-
-daily = [bug for bug in BUGS if bug.name in DAILY]
-quick = pytest.mark.parametrize("bug", daily_first(OFTEN, daily))
-quick_scenes = pytest.mark.parametrize("scene", daily_first(scenes(OFTEN), scenes(daily)))
+quick = pytest.mark.parametrize("bug", OFTEN, ids=_name)
+quick_scenes = pytest.mark.parametrize("scene", scenes(OFTEN), ids=_name)
 slow = pytest.mark.parametrize("bug", SLOW, ids=_name)
 slow_scenes = pytest.mark.parametrize("scene", [*scenes(SLOW), pod_scenes.second_pod], ids=_name)
 
@@ -56,12 +48,14 @@ async def finds_nothing(directory, scene: Scene) -> None:
     assert await scene(directory, copied(ROOT, directory)) == []
 
 
+@pytest.mark.nightly
 @quick
 async def test_bug_is_caught(tmp_path, bug):
     """Slow: a test bed with a copy of the product."""
     await catches(tmp_path, bug)
 
 
+@pytest.mark.nightly
 @quick_scenes
 async def test_no_violation_without_a_bug(tmp_path, scene):
     """Slow: a test bed with a copy of the product."""

@@ -4,6 +4,7 @@ import secrets
 
 import pytest
 
+from tests.daily import daily
 from tests.e2e.conftest import BuiltCrew
 from tests.e2e.failures import failed
 
@@ -52,15 +53,17 @@ PLANS = {
 }
 
 
-@pytest.mark.parametrize("name", PLANS)
-async def test_failed_plan(testbed, crew, name):
+@pytest.mark.parametrize("name", daily(PLANS, ("misspelt", "no function", "framework")))
+async def test_failed_plan(testbed, crew, unpushable, name):
+    """Starts `unpushable` early, which takes several attempts: test_slow_failures.py waits for its end."""
     files, reason, words = PLANS[name]
     deployment = await crew.upload_project.deploy({**MAIN, **files}, message="Break it")
     await failed(crew.upload_project, deployment, reason, words)
     assert (await testbed.get(f"/v1/deployments/{crew.deployment}"))["status"] == "active"
 
 
-async def test_unsupported_language(crew, unpushable):
+@pytest.mark.nightly
+async def test_unsupported_language(crew):
     """The error names the language.
 
     Slow: waits in the build queue behind the builds of other tests.
@@ -105,7 +108,7 @@ BUILDS = {
 }
 
 
-@pytest.mark.parametrize("name", BUILDS)
+@pytest.mark.parametrize("name", daily(BUILDS, ("own package fails",)))
 async def test_failed_build(testbed, crew, name):
     """Slow: a whole dependency build up to its failure."""
     files, reason, words, line = BUILDS[name]

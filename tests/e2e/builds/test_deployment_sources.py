@@ -11,6 +11,7 @@ from pathlib import Path
 
 import pytest
 
+from tests.daily import daily
 from tests.e2e.demo import GIT_HOST
 from tests.e2e.failures import failed
 from tests.e2e.git_project import GitProject
@@ -187,7 +188,7 @@ HOSTILE = {
 }
 
 
-@pytest.mark.parametrize("name", HOSTILE)
+@pytest.mark.parametrize("name", daily(HOSTILE, ("climbs", "zip link", "bomb")))
 async def test_refused_archive(testbed, crew, name):
     pack, reason, words = HOSTILE[name]
     deployment = await crew.upload_project.deploy(pack())

@@ -2,6 +2,7 @@
 
 import pytest
 
+from tests.daily import daily
 from tests.e2e.conftest import BuiltCrew
 from tests.e2e.failures import failed
 from tests.e2e.registry import RegistryRepository
@@ -17,6 +18,7 @@ OWN = {
 }
 
 
+@pytest.mark.nightly
 async def test_src_layout(crew):
     files = {
         "crew.toml": '[deployment]\nentrypoint = "harbour.crew:kickoff"\n',
@@ -28,6 +30,7 @@ async def test_src_layout(crew):
     assert run["output"] == "/app/src/harbour/crew.py"
 
 
+@pytest.mark.nightly
 async def test_own_package_is_installed(crew):
     """Slow: two builds, each with a dependency image."""
     deployment = await crew.upload_project.deploy_and_wait(OWN, preview={})
@@ -50,6 +53,7 @@ SEVERAL = {
 }
 
 
+@pytest.mark.nightly
 @pytest.mark.parametrize("name", ["tide", "wind"])
 async def test_one_of_several_crews(crew, name):
     deployment = await crew.upload_project.deploy_and_wait(SEVERAL, preview={}, crew=name)
@@ -73,6 +77,7 @@ async def test_a_run_chooses_an_entrypoint(crew):
     assert outputs == ["tide", "wind", {"got": {"depth": 3}}]
 
 
+@pytest.mark.nightly
 async def test_the_only_crew_is_found(crew):
     """Neither a configuration file nor main:kickoff: the class is found by reading."""
     library = "def CrewBase(kind):\n    return kind\n"
@@ -86,6 +91,7 @@ async def test_the_only_crew_is_found(crew):
     assert (await crew.wait_finished(run))["output"] == {"depth": 3}
 
 
+@pytest.mark.nightly
 async def test_unknown_crew_name(crew):
     deployment = await crew.upload_project.deploy(SEVERAL, crew="rain")
     await failed(crew.upload_project, deployment, "ConfigInvalid", ["rain", "tide"])
@@ -108,7 +114,7 @@ FILES = {
 }
 
 
-@pytest.mark.parametrize("name", FILES)
+@pytest.mark.parametrize("name", daily(FILES, ("langgraph.json",)))
 async def test_crew_by_configuration_file(crew, name):
     """crew.toml is that of all others."""
     text, code, output = FILES[name]

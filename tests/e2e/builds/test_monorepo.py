@@ -1,7 +1,11 @@
 """A crew in a directory of a repository: its workspace's lock, a project beside it, a submodule, Git LFS."""
 
+import pytest
+
 from tests.e2e.conftest import BuiltCrew
 from tests.testbed.public_index import with_public_index
+
+pytestmark = pytest.mark.nightly
 
 SYSTEM = '[build-system]\nrequires = ["setuptools"]\nbuild-backend = "setuptools.build_meta"\n'
 LOCK = with_public_index("""\

@@ -1,6 +1,10 @@
 """Crews for another Python than the installation's first one."""
 
+import pytest
+
 from tests.e2e.conftest import BuiltCrew
+
+pytestmark = pytest.mark.nightly
 
 CREW = """\
 import sys

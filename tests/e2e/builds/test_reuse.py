@@ -1,5 +1,7 @@
 """What is built again and what is not: equal content, the same commit, other code, excluded files."""
 
+import pytest
+
 from tests.e2e.registry import RegistryRepository
 from tests.e2e.testbed import eventually
 from tests.e2e.upload_project import UploadProject, archive
@@ -45,6 +47,7 @@ async def test_code_change_reuses_the_dependency_image(testbed, upload_projects)
     assert "idna" in await upload_project.log(first)
 
 
+@pytest.mark.nightly
 async def test_same_commit_has_the_same_digest(testbed, git_project):
     """Its Deployment is deleted and asked for again: it is assembled once more from the repository.
 
@@ -72,6 +75,7 @@ async def test_same_commit_has_the_same_digest(testbed, git_project):
     assert digests[0] == digests[1] != ""
 
 
+@pytest.mark.nightly
 async def test_commit_and_upload_have_the_same_layers(testbed, git_project):
     """By the poll, and by an upload beside it.
 
@@ -90,6 +94,7 @@ async def test_commit_and_upload_have_the_same_layers(testbed, git_project):
     assert layers[0] == layers[1]
 
 
+@pytest.mark.nightly
 async def test_archive_order_does_not_change_the_image(upload_projects):
     upload_project = await upload_projects()
     files = {**CODE, "b.py": "B = 1\n", "a/c.py": "C = 1\n"}
@@ -99,6 +104,7 @@ async def test_archive_order_does_not_change_the_image(upload_projects):
     assert "nothing to push" in await upload_project.log(second)
 
 
+@pytest.mark.nightly
 async def test_excluded_files_do_not_change_the_image(upload_projects):
     upload_project = await upload_projects()
     config = '[build]\nexclude = ["data", "*.csv", "notes/*.md"]\n'

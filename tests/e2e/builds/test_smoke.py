@@ -1,5 +1,7 @@
 """Smoke runs of real builds, seen by API and command line."""
 
+import pytest
+
 from tests.e2e.testbed import eventually
 
 TOML = '[deployment]\nsmoke = {input = {topic = "tides"}, timeout = "2m"}\n'
@@ -32,6 +34,7 @@ async def test_only_a_deployment_whose_smoke_run_succeeds_becomes_active(testbed
     assert (await testbed.get(f"/v1/runs/{failed['smoke_run']}"))["error"]["reason"] == "CrewError"
 
 
+@pytest.mark.nightly
 async def test_canceling_a_deployment_cancels_its_running_smoke_run(testbed, upload_projects):
     upload_project = await upload_projects()
     slow = {**GOOD, "main.py": "import time\ndef kickoff(inputs):\n    time.sleep(110)\n"}

@@ -81,6 +81,7 @@ async def test_run_canceled_elsewhere_has_its_own_exit_code(crew, terminal):
     assert "■ canceled after" in (await asyncio.to_thread(sit)).text
 
 
+@pytest.mark.nightly
 async def test_interrupted_build_continues(testbed, upload_projects, terminal, tmp_path):
     upload_project = await upload_projects()
     # One build at a time: the interrupted one waits behind another and cannot end before the key press.
@@ -101,6 +102,7 @@ async def test_interrupted_build_continues(testbed, upload_projects, terminal, t
     assert (await upload_project.wait_finished(deployment))["status"] == "active"
 
 
+@pytest.mark.nightly
 async def test_resized_narrow_terminal_shows_everything(upload_projects, terminal, tmp_path):
     upload_project = await upload_projects()
     (tmp_path / "crew").mkdir()

@@ -9,6 +9,7 @@ import pytest
 import pytest_asyncio
 from playwright.async_api import Page, expect
 
+from tests.daily import daily
 from tests.testbed.chromium import checked_page, chromium
 
 URL = os.environ.get("CREWYARD_URL", "")
@@ -54,7 +55,7 @@ async def test_key_is_checked_and_kept_in_the_tab_only(page):
     assert await page.evaluate("() => sessionStorage.length") == 0
 
 
-@pytest.mark.parametrize("times", [1, 3, 4])
+@pytest.mark.parametrize("times", daily([1, 3, 4], [3, 4]))
 async def test_page_with_a_missing_file_reloads_three_times(page, times):
     left = [times]
 
@@ -108,6 +109,7 @@ async def test_run_is_canceled(page, crew):
     await expect(page.get_by_label("Events", exact=True)).to_contain_text("canceled after")
 
 
+@pytest.mark.nightly
 async def test_ten_thousand_events_are_shown(page, crew):
     """Slow: a crew prints ten thousand lines."""
     run = await crew.start("lines", input={"count": 10_000})
@@ -133,6 +135,7 @@ async def test_key_is_created_shown_once_and_revoked(page):
     await expect(page.get_by_role("cell", name=name, exact=True)).to_have_count(0)
 
 
+@pytest.mark.nightly
 async def test_keyboard_and_narrow_screen(page, crew):
     await page.set_viewport_size({"width": 360, "height": 700})
     await page.goto(f"{URL}/console/")

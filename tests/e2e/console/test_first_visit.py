@@ -1,10 +1,12 @@
 """From a git repository to a result by the buttons of the console alone, against the installed service."""
 
+import pytest
 from playwright.async_api import expect
 
 from tests.e2e.console.test_console import browser, page, sign_in
 
 __all__ = ["browser", "page"]
+pytestmark = pytest.mark.nightly
 CREW = {
     "main.py": """
 import time

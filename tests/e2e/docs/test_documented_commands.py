@@ -10,18 +10,28 @@ from pathlib import Path
 
 import pytest
 import pytest_asyncio
+from _pytest.mark import ParameterSet
 
+from tests.daily import daily
 from tests.e2e.demo import GIT_HOST
 from tests.e2e.docs.pages import PageNames, script
 from tests.testbed.documentation import PAGES, ROOT, blocks, name_of
 
 SECONDS = 400
+DAILY = ("README.md", "docs/start.md", "docs/run.md")
+"""Pages whose commands `make test` executes."""
 RUN = [page for page in PAGES if any("run" in block.marks for block in blocks(page.read_text()))]
 
 
 def given(page: Path) -> bool:
     """Whether a page takes a deployed project for granted."""
     return any("given" in block.marks for block in blocks(page.read_text()))
+
+
+def pages(with_project: bool) -> list[ParameterSet]:
+    """Return the pages that take a deployed project for granted, or the others."""
+    found = [page for page in RUN if given(page) is with_project]
+    return daily(found, [page for page in found if name_of(page) in DAILY], name_of)
 
 
 _PROGRAM = """#!{python}
@@ -97,7 +107,7 @@ async def deployed(names, environment, tmp_path_factory):
 
 
 @pytest.mark.timeout(SECONDS + 100)
-@pytest.mark.parametrize("page", [page for page in RUN if not given(page)], ids=name_of)
+@pytest.mark.parametrize("page", pages(False))
 async def test_commands_of_page(page, names, environment, tmp_path):
     """Slow: builds and runs what the page describes."""
     directory = ROOT if page.parent == ROOT else tmp_path
@@ -106,7 +116,7 @@ async def test_commands_of_page(page, names, environment, tmp_path):
 
 
 @pytest.mark.timeout(2 * SECONDS + 100)
-@pytest.mark.parametrize("page", [page for page in RUN if given(page)], ids=name_of)
+@pytest.mark.parametrize("page", pages(True))
 async def test_commands_of_page_on_deployed_project(page, deployed, environment):
     """Slow: builds and runs what the page describes."""
     mine, directory = deployed

@@ -9,6 +9,7 @@ from typing import Any
 import pytest
 import pytest_asyncio
 
+from tests.daily import daily
 from tests.e2e.frameworks.framework import CASES, EXAMPLES, ExampleDeployment, build, check_order, events_of
 from tests.e2e.testbed import eventually
 from tests.e2e.upload_project import tree
@@ -77,6 +78,7 @@ async def test_crewai_crew_emits_agent_and_tool_events(crewai):
     assert events_of(events, "log") == []
 
 
+@pytest.mark.nightly
 async def test_crewai_crew_without_input_uses_its_default(crewai):
     run, events = await crewai.run({})
     assert run["output"].startswith("# Bristol"), run
@@ -298,7 +300,7 @@ FACTORIES = {
 }
 
 
-@pytest.mark.parametrize("name", FACTORIES)
+@pytest.mark.parametrize("name", daily(FACTORIES, ("by_config", "entered")))
 async def test_langgraph_config_context_and_factories(graphs, name):
     run, events = await graphs.run({"answer": ""}, f"factories:{name}")
     assert (run["status"], run["output"]) == ("succeeded", {"answer": FACTORIES[name]}), run
@@ -331,7 +333,7 @@ async def test_a_person_answers_the_interrupts_of_a_graph(graphs):
     )
 
 
-@pytest.mark.parametrize(("name", "word"), WAITING)
+@pytest.mark.parametrize(("name", "word"), [WAITING[0], pytest.param(*WAITING[1], marks=pytest.mark.nightly)])
 async def test_langgraph_graph_that_waits_fails(graphs, name, word):
     run, events = await graphs.run({"answer": ""}, f"factories:{name}")
     assert (run["status"], run["error"]["reason"]) == ("failed", "InputRequired"), run

@@ -250,6 +250,7 @@ async def test_every_egress_attempt_is_blocked(
     assert traps.visits() == before
 
 
+@pytest.mark.nightly
 async def test_attempts_succeed_without_restrictions(
     testbed: E2eTestbed, outside: UnrestrictedNamespace, traps: ForbiddenListeners, inputs: dict[str, Any]
 ):

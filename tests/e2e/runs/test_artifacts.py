@@ -2,6 +2,8 @@
 
 from urllib.parse import quote
 
+import pytest
+
 HOSTILE = [
     "plain.txt",
     "-rf",
@@ -20,6 +22,7 @@ HOSTILE = [
 ]
 
 
+@pytest.mark.nightly
 async def test_thousand_files(testbed, crew):
     """Slow: uploads and lists a thousand files."""
     run = await crew.run("files:many", input={"count": 1000}, seconds=180)
@@ -48,6 +51,7 @@ async def test_files_beside_the_artifacts_are_kept_or_named(testbed, crew):
     assert warning.endswith('[artifacts] include = ["/absent.py", "/other.txt"]')
 
 
+@pytest.mark.nightly
 async def test_file_over_the_limit_is_reported(testbed, crew):
     """Slow: uploads files until the limit of a thousand."""
     run = await crew.run("files:too_many", seconds=180)

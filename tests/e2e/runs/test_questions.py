@@ -6,6 +6,7 @@ import json
 import aiohttp
 import pytest
 
+from tests.daily import daily
 from tests.e2e.testbed import eventually
 
 
@@ -103,7 +104,7 @@ async def test_waiting_has_a_limit_of_its_own(testbed, crew):
 
 
 @pytest.mark.exclusive
-@pytest.mark.parametrize("component", ["api", "controller"])
+@pytest.mark.parametrize("component", daily(["api", "controller"], ["api"]))
 async def test_a_restart_while_a_run_waits_loses_nothing(testbed, crew, component):
     run, _ = await asked(testbed, crew, "asks")
     selector = ("pod", "-n", "crewyard-system", "-l", f"app.kubernetes.io/component={component}")

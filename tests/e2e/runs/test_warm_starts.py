@@ -6,6 +6,7 @@ import secrets
 from collections.abc import AsyncIterator
 from datetime import datetime
 
+import pytest
 import pytest_asyncio
 
 from tests.e2e.conftest import LIMITS, BuiltCrew
@@ -115,6 +116,7 @@ async def test_of_two_runs_one_gets_the_pod_and_the_other_starts_cold(testbed, w
     assert taken.count(name) == 1
 
 
+@pytest.mark.nightly
 async def test_a_pod_killed_while_it_waits(testbed, warm):
     (name,) = await wait_for_pods(testbed, warm.project)
     await testbed.kubectl("delete", "pod", name, "--grace-period=0", "--force", "--wait=false")
@@ -152,6 +154,7 @@ async def test_a_run_never_has_old_variables_or_an_old_deployment(testbed, warm)
     assert (run["output"]["version"], run["output"]["color"]) == ("second", "green")
 
 
+@pytest.mark.nightly
 async def test_an_import_that_fails(testbed, warm):
     await wait_for_pods(testbed, warm.project)
     await warm.upload_project.deploy_and_wait({"main.py": BROKEN, "crew.toml": CONFIG})
@@ -168,6 +171,7 @@ async def test_an_import_that_fails(testbed, warm):
     assert text.strip()
 
 
+@pytest.mark.nightly
 async def test_without_the_setting_no_pod_waits(testbed, warm):
     await wait_for_pods(testbed, warm.project)
     answer = await testbed.call("PATCH", f"/v1/projects/{warm.project}", {"run": {"warm": None}})
