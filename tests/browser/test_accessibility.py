@@ -1,6 +1,6 @@
 """Pages of the console against the rules of WCAG 2.2 A and AA, light and dark, and on a phone."""
 
-import pytest
+import pytest_asyncio
 from axe_playwright_python.async_playwright import Axe
 
 from tests.browser import story
@@ -32,7 +32,7 @@ async def violations(page) -> list[str]:
     return [f"{rule['id']}: {node['html'][:200]}" for rule in found for node in rule["nodes"]]
 
 
-@pytest.fixture
+@pytest_asyncio.fixture(loop_scope="session")
 async def tides(testbed, console):
     """The console with a project, its history and a run."""
     await story.add_history(testbed)

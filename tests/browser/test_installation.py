@@ -1,6 +1,6 @@
 """The pages of the installation in a browser, for its administrators only."""
 
-import pytest
+import pytest_asyncio
 from playwright.async_api import expect
 
 from tests.browser import story
@@ -9,7 +9,7 @@ from tests.unit.api.v1.test_installation import QUEUED
 from tests.unit.api.v1.test_usage import account_all
 
 
-@pytest.fixture
+@pytest_asyncio.fixture(loop_scope="session")
 async def tides(testbed):
     """A project with a run, a build that runs and one that waits."""
     await story.add_project(testbed)

@@ -1,12 +1,12 @@
 """The search of the console, the comparison of runs, and a service that goes away, in a browser."""
 
-import pytest
+import pytest_asyncio
 from playwright.async_api import expect
 
 from tests.browser import story
 
 
-@pytest.fixture
+@pytest_asyncio.fixture(loop_scope="session")
 async def tides(testbed, console):
     """The console with a project, its history and a run."""
     await story.add_history(testbed)

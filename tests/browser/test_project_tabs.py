@@ -2,14 +2,14 @@
 
 from datetime import timedelta
 
-import pytest
+import pytest_asyncio
 from playwright.async_api import expect
 
 from api.store.sql.schema import projects
 from tests.browser import story
 
 
-@pytest.fixture
+@pytest_asyncio.fixture(loop_scope="session")
 async def receiver(testbed):
     """A project with a run, a receiver with a delivery, and a schedule."""
     await story.add_project(testbed)

@@ -7,6 +7,7 @@ from datetime import UTC, datetime
 from urllib.parse import parse_qs, urlsplit
 
 import pytest
+import pytest_asyncio
 from playwright.async_api import expect
 
 from tests.browser import story
@@ -56,7 +57,7 @@ def settings(dex):
     }
 
 
-@pytest.fixture
+@pytest_asyncio.fixture(loop_scope="session")
 async def start(testbed, page, dex):
     """Open the console and go to the provider's form; return the URL that the browser was sent to."""
     await story.add_project(testbed)

@@ -34,5 +34,5 @@ async def checked_page(browser: Browser, timeout_milliseconds: float, **context:
     page.on("console", lambda message: errors.append(message.text) if "Security" in message.text else None)
     page.on("requestfailed", lambda request: print("failed:", request.url, request.failure))
     yield page
-    assert errors == []
     await opened.close()
+    assert errors == []

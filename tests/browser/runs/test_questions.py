@@ -2,7 +2,7 @@
 
 from datetime import timedelta
 
-import pytest
+import pytest_asyncio
 from playwright.async_api import expect
 
 from api.store.index.runs.input_requests import Question
@@ -19,7 +19,7 @@ SCHEMA = {
 }
 
 
-@pytest.fixture
+@pytest_asyncio.fixture(loop_scope="session")
 async def ask(testbed):
     """Return a function that lets a running run ask."""
     await testbed.add_project("demo", activeDeployment="dep-a", activatedAt="2026-11-21T10:00:00Z")

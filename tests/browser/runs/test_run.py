@@ -1,12 +1,13 @@
 """The page of a run in a browser: timeline, panel, events with filters, artifacts, the form to run again."""
 
 import pytest
+import pytest_asyncio
 from playwright.async_api import expect
 
 from tests.browser import story
 
 
-@pytest.fixture
+@pytest_asyncio.fixture(loop_scope="session")
 async def run_page(page, testbed, console):
     """The page of the finished run."""
     await story.add_project(testbed)

@@ -3,6 +3,7 @@
 import json
 
 import pytest
+import pytest_asyncio
 from playwright.async_api import expect
 
 from tests.browser import story
@@ -22,7 +23,7 @@ def settings(request):
     return {"CREWYARD_PRICES": json.dumps(PRICES)} if request.param else {}
 
 
-@pytest.fixture
+@pytest_asyncio.fixture(loop_scope="session")
 async def section(testbed, console):
     """The section of tokens and cost on the page of a run."""
     await story.add_project(testbed)

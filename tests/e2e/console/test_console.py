@@ -17,7 +17,7 @@ SECONDS = 120_000
 expect.set_options(timeout=SECONDS)
 
 
-@pytest_asyncio.fixture(loop_scope="session")
+@pytest_asyncio.fixture(scope="session", loop_scope="session")
 async def browser():
     async with chromium(SECONDS) as opened:
         yield opened

@@ -45,18 +45,24 @@ def served(site):
     server.server_close()
 
 
+@pytest_asyncio.fixture(scope="session", loop_scope="session")
+async def browser():
+    async with chromium(SECONDS) as opened:
+        yield opened
+
+
 @pytest_asyncio.fixture(loop_scope="session")
-async def page():
+async def page(browser):
     """A page that fails the test on errors and notes what it asks for."""
-    async with chromium(SECONDS) as browser:
-        found = await browser.new_page(viewport={"width": 390, "height": 800})
-        found.set_default_timeout(SECONDS)
-        wrong, asked = [], []
-        found.on("pageerror", lambda error: wrong.append(str(error)))
-        found.on("request", lambda request: asked.append(request.url))
-        found.asked = asked
-        yield found
-        assert wrong == []
+    found = await browser.new_page(viewport={"width": 390, "height": 800})
+    found.set_default_timeout(SECONDS)
+    wrong, asked = [], []
+    found.on("pageerror", lambda error: wrong.append(str(error)))
+    found.on("request", lambda request: asked.append(request.url))
+    found.asked = asked
+    yield found
+    await found.close()
+    assert wrong == []
 
 
 async def test_pages_load_without_third_party_requests(page, served):

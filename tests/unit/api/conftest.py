@@ -1,5 +1,6 @@
 """The client API over a real store in a temporary directory, without an apiserver."""
 
+import contextlib
 import itertools
 import shutil
 import socket
@@ -264,16 +265,25 @@ def settings() -> dict[str, str]:
 
 @pytest.fixture
 async def testbed(tmp_path, clock, empty, settings) -> AsyncIterator[ApiTestbed]:
+    async with open_testbed(tmp_path, clock, empty, settings) as opened:
+        yield opened
+
+
+@contextlib.asynccontextmanager
+async def open_testbed(
+    directory: Path, clock: list[datetime], empty: Path, settings: dict[str, str]
+) -> AsyncIterator[ApiTestbed]:
+    """Run the client API in this process, with its store in a directory."""
     config = parse(
         {
             "CREWYARD_TOKEN_KEY": "0123456789abcdef0123456789abcdef",
-            "CREWYARD_DATA": str(tmp_path),
+            "CREWYARD_DATA": str(directory),
             "CREWYARD_PUBLIC_URL": "http://crewyard.example",
             **settings,
         }
     )
-    shutil.copy(empty, tmp_path / INDEX)
-    store = await Store.open(tmp_path, config.namespace)
+    shutil.copy(empty, directory / INDEX)
+    store = await Store.open(directory, config.namespace)
     place = kubernetes.Configuration()
     # Bound, not listening, until the end of the test: refuses connections, and no other server gets the port.
     no_server = socket.socket()
