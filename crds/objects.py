@@ -11,7 +11,14 @@ from typing import Any
 
 from crds import conditions
 from crds.kinds import Kind
-from crds.names import ANNOTATION_BOUND_AT, ANNOTATION_CREATED_BY, ANNOTATION_ERASED, LABEL_RUN, LABEL_WARM
+from crds.names import (
+    ANNOTATION_BOUND_AT,
+    ANNOTATION_CREATED_BY,
+    ANNOTATION_ERASED,
+    ANNOTATION_FAILING_NOTIFICATIONS,
+    LABEL_RUN,
+    LABEL_WARM,
+)
 from crds.reasons import TERMINAL_RUN_PHASES
 from crds.times import parse_time
 
@@ -145,6 +152,13 @@ class Project(Object):
     def last_order(self) -> int:
         """The greatest order assigned so far."""
         return int(self.status.get("lastOrder") or 0)
+
+    @property
+    def failing_notifications(self) -> list[str]:
+        """Names of its notifications that the API server has recorded as failing."""
+        recorded = self.annotations.get(ANNOTATION_FAILING_NOTIFICATIONS, "").split(",")
+        known = {str(entry.get("name")) for entry in self.spec.get("notifications") or ()}
+        return sorted(known.intersection(recorded))
 
 
 @dataclass(frozen=True)

@@ -18,6 +18,7 @@ from api.maintenance.maintenance_round import MaintenanceRound
 from api.maintenance.orphan_blobs import delete_orphans
 from api.maintenance.prune_objects import prune_objects
 from api.maintenance.record_budgets import BudgetRecorder
+from api.maintenance.record_failing_notifications import FailingNotificationsRecorder
 from api.notifications import dispatcher
 from api.projection import projections
 from api.projection.kaniko_logs import KanikoLogs
@@ -211,6 +212,12 @@ def _leader_loops(
             await recorder.record_all(datetime.now(UTC))
             await asyncio.sleep(ACCOUNTING_INTERVAL_SECONDS)
 
+    async def record_failing_notifications() -> None:
+        recorder = FailingNotificationsRecorder(store, kube)
+        while True:
+            await recorder.record_all()
+            await asyncio.sleep(ACCOUNTING_INTERVAL_SECONDS)
+
     return {
         "projects": projection_loop(projections.projects(store)),
         "deployments": projection_loop(projections.deployments(store)),
@@ -225,6 +232,7 @@ def _leader_loops(
         "forgetting": expire_idempotency_keys,
         "accounting": account_usage,
         "budgets": record_budgets,
+        "failing notifications": record_failing_notifications,
     }
 
 

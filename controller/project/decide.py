@@ -15,7 +15,12 @@ from controller.images import policy
 from controller.project import activation, coalesce, revision
 from controller.project.coalesce import NO_COALESCING, CoalescingWindow
 from controller.project.phases import phase_patch
-from controller.project.status import budget_condition, conditions_of, limited_condition
+from controller.project.status import (
+    budget_condition,
+    conditions_of,
+    limited_condition,
+    notifications_condition,
+)
 from controller.runtime import event_map
 from controller.runtime.decision import Create, Decision, ObjectEvent, Patch, difference
 from controller.source.observed import ObservedSource
@@ -47,7 +52,11 @@ def decide(
     wait = coalescing.wait(deployments, create, now) if create and resolved and resolved.moved else 0.0
     more = [
         condition
-        for condition in (limited_condition(lowered, refused_egress), budget_condition(project, now))
+        for condition in (
+            limited_condition(lowered, refused_egress),
+            budget_condition(project, now),
+            notifications_condition(project),
+        )
         if condition is not None
     ]
     status, events = _status(project, deployments, current, resolved, orders, now, wait > 0, more)

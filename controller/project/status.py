@@ -21,6 +21,9 @@ RESOLVED = "Resolved"
 ABOVE_CEILING = "AboveCeiling"
 EGRESS_REFUSED = "EgressRefused"
 WARM_POD_FAILED = "WarmPodFailed"
+DELIVERY_FAILED = "DeliveryFailed"
+_TOLD = (conditions.BUDGET_EXCEEDED, conditions.NOTIFICATIONS_FAILING)
+"""Conditions with an Event for each new reason."""
 SKIPPED = "Not built, since newer ones followed: "
 """Stored in status messages and read back after a restart: do not change."""
 
@@ -47,12 +50,10 @@ def conditions_of(
     notes = []
     if new.status is False and old.get("reason") != new.reason:
         notes.append(ObjectEvent(new.reason, new.message, True))
-    budget_reason = (conditions.find(project.conditions, conditions.BUDGET_EXCEEDED) or {}).get("reason")
-    notes.extend(
-        ObjectEvent(one.reason, one.message, True)
-        for one in more
-        if one.type == conditions.BUDGET_EXCEEDED and one.reason != budget_reason
-    )
+    for one in more:
+        if one.type in _TOLD:
+            previous = (conditions.find(project.conditions, one.type) or {}).get("reason")
+            notes.extend([ObjectEvent(one.reason, one.message, True)] if one.reason != previous else ())
     return {
         "observedGeneration": project.generation,
         "conditions": conditions.merge(project.conditions, wanted, project.generation, now),
@@ -91,6 +92,20 @@ def budget_condition(project: Project, now: datetime) -> Condition | None:
     if problem is None:
         return None
     return Condition(conditions.BUDGET_EXCEEDED, problem.exceeded, problem.reason, problem.message)
+
+
+def notifications_condition(project: Project) -> Condition | None:
+    """Return the condition that names the notifications which no receiver takes; None without one."""
+    names = project.failing_notifications
+    if not names:
+        return None
+    return Condition(
+        conditions.NOTIFICATIONS_FAILING,
+        True,
+        DELIVERY_FAILED,
+        f"{', '.join(names)}: the receiver took no message for 24 hours. Correct it; crewyard notifications "
+        f"list -p {project.name} shows its errors, and crewyard notifications redeliver sends a message again.",
+    )
 
 
 def _conditions(

@@ -16,7 +16,7 @@ from api.store.page import RowPage
 from api.store.sql.database import Database, next_ord
 from api.store.sql.notifier import Notifier
 from api.store.sql.schema import deployments, projects
-from crds import objects
+from crds import conditions, objects
 from crds.times import parse_time
 
 
@@ -78,6 +78,16 @@ class Projects:
         """Return the projects that have a budget."""
         query = select(*_COLUMNS).where(
             projects.c.namespace == self._namespace, projects.c.spec["budget"].as_string().is_not(None)
+        )
+        async with self._database.read() as connection:
+            return [ProjectRow(**row._mapping) for row in await connection.execute(query)]
+
+    async def with_failing_notifications(self) -> Sequence[ProjectRow]:
+        """Return the projects with a failing notification, and those whose object still says so."""
+        condition = projects.c.status["conditions"].as_string().contains(conditions.NOTIFICATIONS_FAILING)
+        query = select(*_COLUMNS).where(
+            projects.c.namespace == self._namespace,
+            projects.c.failing_notifications.is_not(None) | condition,
         )
         async with self._database.read() as connection:
             return [ProjectRow(**row._mapping) for row in await connection.execute(query)]

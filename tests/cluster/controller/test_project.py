@@ -10,6 +10,7 @@ import pytest
 
 from crds import kinds
 from crds.deployment_name import git_name
+from crds.names import ANNOTATION_FAILING_NOTIFICATIONS
 from crds.objects import Deployment
 from tests.cluster.controller.conftest import both_triggers, condition
 from tests.testbed.git_server import GitServer
@@ -248,3 +249,15 @@ async def test_retention_deletes_images_then_deployments(testbed):
                 break
             await asyncio.sleep(0.1)
     assert {d.name for d in (await deployments(testbed)).values()} == {"dep-0", "dep-2", "dep-3"}
+
+
+async def test_recorded_failing_notifications_become_a_condition(testbed):
+    secret = {"secretRef": {"name": "hook"}, "events": ["run.failed"]}
+    entry = {"name": "chat", "url": "https://hooks.example.com/in", **secret}
+    await testbed.project(notifications=[entry])
+    for recorded, expected in (("chat,other", ("True", "DeliveryFailed")), (None, None)):
+        annotations = {ANNOTATION_FAILING_NOTIFICATIONS: recorded}
+        await testbed.kube.patch(kinds.PROJECT, "demo", {"metadata": {"annotations": annotations}})
+        await testbed.until(
+            kinds.PROJECT, "demo", lambda o, x=expected: condition(o, "NotificationsFailing") == x
+        )

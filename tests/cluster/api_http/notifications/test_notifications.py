@@ -12,8 +12,9 @@ import pytest
 from aiohttp import web
 from standardwebhooks import Webhook
 
+from api.store.sql.schema import projects
 from crds.kinds import PROJECT, RUN, SECRET
-from crds.names import name_of
+from crds.names import ANNOTATION_FAILING_NOTIFICATIONS, name_of
 from crds.times import format_second
 from tests.cluster.api_http.test_kill import KilledApiServer, RetryingCaller
 from tests.testbed.ports import free_port
@@ -233,3 +234,23 @@ async def test_kills_before_and_during_a_delivery_lose_none(tmp_path, kube, rece
     finally:
         if server.process.returncode is None:
             await server.kill()
+
+
+async def test_the_name_of_a_failing_notification_is_recorded_on_the_project(testbed, receiver):
+    await add_secret(testbed.kube)
+    await testbed.data(
+        "POST", "/v1/projects", {"name": "crew", "notifications": [notification(receiver.url)]}
+    )
+
+    async def recorded() -> str | None:
+        metadata = (await testbed.kube.get(PROJECT, "crew"))["metadata"]
+        return metadata.get("annotations", {}).get(ANNOTATION_FAILING_NOTIFICATIONS)
+
+    failing = {"type": "NotificationsFailing", "reason": "DeliveryFailed", "message": "", "status": "True"}
+    failing["lastTransitionTime"] = "2026-11-21T10:00:00Z"
+    for names, conditions in ((["chat"], [failing]), (None, [])):
+        async with testbed.store.database.write() as connection:
+            await connection.execute(projects.update().values(failing_notifications=names))
+        while await recorded() != ("chat" if names else None):
+            await asyncio.sleep(0.1)
+        await testbed.patch_status(PROJECT, "crew", conditions=conditions)
