@@ -50,7 +50,8 @@ def run(step: str, settings: BuildSettings | PruneSettings, log: BuildLog) -> tu
         else:
             from build.registry.push import push_dependencies
 
-            push_dependencies(settings, log)
+            digest = push_dependencies(settings, log)
+            return {"outcome": "pushed", "key": settings.dependencies_key, "digest": digest}, SUCCEEDED
     except PlanError as error:
         last_lines = log.last()
         log.line(f"failed: {error.reason}: {error.message}")

@@ -39,14 +39,12 @@ def assemble(settings: BuildSettings, log: BuildLog, runner: Path) -> dict[str, 
     runner_layer = make_layer(runner_files(runner), _BASE_DIRECTORIES)
     build = build_key(sourced.tree.hash, planned.plan, key, runner_layer.diff_id)
     # The build key identifies the image; its label names the first commit with that content.
-    existing_digest = repository.digest(f"build-{build}")
-    if existing_digest is not None:
-        result = _result(settings, sourced, build, existing_digest)
+    existing = settings.proven.images.get(build)
+    if existing is not None and repository.digest(existing.image) is not None:
+        result = _result(settings, sourced, build, existing.image, existing.dependencies)
         log.line(f"image {result['image']} already has this content: nothing to push")
         return {**result, "seconds": _seconds(sourced, started)}
-    base = repository.image(f"deps-{key}")
-    if base is None and shared_base.is_shared(settings, key):
-        base = shared_base.take(settings, repository, key, log)
+    base = _dependency_image(settings, repository, key, log)
     if base is None:
         origin = planned.declaration.origin or "none declared"
         log.line(f"dependencies ({origin}): {key[:12]} is not built yet")
@@ -65,6 +63,17 @@ def assemble(settings: BuildSettings, log: BuildLog, runner: Path) -> dict[str, 
     parts = ", ".join(f"{name} {value:.2f} s" for name, value in result["seconds"].items())
     log.line(f"stages: {parts}")
     return result
+
+
+def _dependency_image(
+    settings: BuildSettings, repository: ImageRepository, key: str, log: BuildLog
+) -> ImageManifest | None:
+    """Return the dependency image that a build made for the key, or None: a tag proves nothing."""
+    digest = settings.proven.dependencies.get(key)
+    base = repository.image(digest) if digest else None
+    if base is None and shared_base.is_shared(settings, key):
+        base = shared_base.take(settings, repository, key, log)
+    return base
 
 
 def _build_image(
@@ -90,7 +99,7 @@ def _build_image(
         raise InfrastructureError(f"{settings.repository}:deps-{sourced.key}: {error}") from None
     for name, layer in (("runner", runner_layer), ("source", code_layer)):
         _push(repository, layer, name, log)
-    return _result(settings, sourced, build, repository.push_image(image, f"build-{build}"))
+    return _result(settings, sourced, build, repository.push_image(image, f"build-{build}"), base.digest)
 
 
 def _seconds(sourced: PlannedSource, started: float | None) -> dict[str, float]:
@@ -101,7 +110,9 @@ def _seconds(sourced: PlannedSource, started: float | None) -> dict[str, float]:
     return {name: round(value, 3) for name, value in seconds.items()}
 
 
-def _result(settings: BuildSettings, sourced: PlannedSource, build: str, digest: str) -> dict[str, Any]:
+def _result(
+    settings: BuildSettings, sourced: PlannedSource, build: str, digest: str, dependencies: str
+) -> dict[str, Any]:
     return {
         "outcome": "built",
         "image": f"{settings.repository}@{digest}",
@@ -109,6 +120,7 @@ def _result(settings: BuildSettings, sourced: PlannedSource, build: str, digest:
         "tree": sourced.tree.hash,
         "build_key": build,
         "dependencies_key": sourced.key,
+        "dependencies_digest": dependencies,
     }
 
 

@@ -65,6 +65,26 @@ class FetchNetworks:
 
 
 @dataclass(frozen=True)
+class ProvenImage:
+    """Digests of a crew's image and of its dependency image."""
+
+    image: str
+    dependencies: str
+
+
+@dataclass(frozen=True)
+class ProvenImages:
+    """Images that builds have made, by key; only these are taken from the registry, and by digest.
+
+    `shared` are digests in the repository that all projects share.
+    """
+
+    images: Mapping[str, ProvenImage] = field(default_factory=dict)
+    dependencies: Mapping[str, str] = field(default_factory=dict)
+    shared: Mapping[str, str] = field(default_factory=dict)
+
+
+@dataclass(frozen=True)
 class BuildSettings:
     """All settings. `base_images` maps Python versions to image references, the default version first.
 
@@ -93,6 +113,7 @@ class BuildSettings:
     private_index: str = ""
     index: IndexCredentials = IndexCredentials()
     signers: CommitSigners | None = None
+    proven: ProvenImages = ProvenImages()
 
     @property
     def repository(self) -> str:
@@ -147,6 +168,19 @@ def read_settings(environ: Mapping[str, str]) -> BuildSettings:
         signers=CommitSigners(environ.get("GIT_ALLOWED_SIGNERS", ""), environ.get("GIT_OPENPGP_KEYS", ""))
         if build.values.get("verify")
         else None,
+        proven=_proven(build.object("proven", {})),
+    )
+
+
+def _proven(given: JsonObject) -> ProvenImages:
+    images = given.object("images", {})
+    return ProvenImages(
+        {
+            key: ProvenImage(one.text("image"), one.text("dependencies"))
+            for key, one in ((key, images.object(key)) for key in images.values)
+        },
+        {str(key): str(digest) for key, digest in given.object("dependencies", {}).values.items()},
+        {str(key): str(digest) for key, digest in given.object("shared", {}).values.items()},
     )
 
 

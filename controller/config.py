@@ -75,6 +75,8 @@ class ControllerConfig:
     kaniko_image: str
     base_images: Mapping[str, str]
     registry: str
+    other_token_keys: tuple[str, ...] = field(default=(), repr=False)
+    """Keys whose tokens and proofs are valid too: the earlier or the next `token_key`."""
     controller_url: str = ""
     """URL at which build pods reach this process; if empty, the kubelet alone reports their results."""
     public_url: str = ""
@@ -109,6 +111,11 @@ class ControllerConfig:
     max_builds: int = 2
     max_builds_per_project: int = 1
     timing: Timing = field(default_factory=Timing)
+
+    @property
+    def token_keys(self) -> tuple[str, ...]:
+        """The keys whose tokens and proofs are valid; the first one signs."""
+        return (self.token_key, *self.other_token_keys)
 
     def build_ceiling(self, project: Project) -> int:
         """Return the most builds of a project at a time, by its plan."""

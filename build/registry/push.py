@@ -48,7 +48,7 @@ def push_dependencies(settings: BuildSettings, log: BuildLog, path: Path = IMAGE
             ]
             digest = repository.push_image(image_of_layers(config, layers), tag)
             if shared_base.is_shared(settings, settings.dependencies_key):
-                shared_base.offer(settings, repository, settings.dependencies_key, log)
+                shared_base.offer(settings, repository, settings.dependencies_key, digest, log)
     except ImageFileInvalid as error:
         raise InfrastructureError(f"{path} is not an image in Kaniko's format: {error}") from None
     log.line(f"pushed {settings.repository}:{tag} ({digest}) after {time.monotonic() - started:.2f} s")

@@ -67,7 +67,12 @@ class ImageRepository:
         except ImageInvalid as error:
             raise InfrastructureError(f"{self.name}:{reference}: {error}") from None
         self._expect(config, 200, f"reading the configuration of {self.name}:{reference}")
-        return ImageManifest(kind, manifest, _check_size(config.content))
+        image = ImageManifest(kind, manifest, _check_size(config.content))
+        if image.config_digest != config_digest_in(manifest) or (
+            _DIGEST.fullmatch(reference) and image.digest != reference
+        ):
+            raise InfrastructureError(f"{self.name}:{reference}: the registry returned other content")
+        return image
 
     def digest(self, reference: str) -> str | None:
         """Return the digest of a tag's manifest, or None. Raises BuildRefused or InfrastructureError."""

@@ -29,12 +29,13 @@ def take(
     settings: BuildSettings, repository: ImageRepository, key: str, log: BuildLog
 ) -> ImageManifest | None:
     """Mount the shared image `key` into the project's repository and return it; None where that cannot be."""
-    return _copy(_shared_repository(settings), repository, key, log)
+    digest = settings.proven.shared.get(key)
+    return _copy(_shared_repository(settings), repository, key, digest, log) if digest else None
 
 
-def offer(settings: BuildSettings, repository: ImageRepository, key: str, log: BuildLog) -> None:
+def offer(settings: BuildSettings, repository: ImageRepository, key: str, digest: str, log: BuildLog) -> None:
     """Mount the project's dependency image `key` into the shared repository, if the credential may."""
-    _copy(repository, _shared_repository(settings), key, log)
+    _copy(repository, _shared_repository(settings), key, digest, log)
 
 
 def _shared_repository(settings: BuildSettings) -> ImageRepository:
@@ -42,10 +43,12 @@ def _shared_repository(settings: BuildSettings) -> ImageRepository:
     return ImageRepository(name, settings.registry_insecure, settings.registry_credential)
 
 
-def _copy(source: ImageRepository, target: ImageRepository, key: str, log: BuildLog) -> ImageManifest | None:
+def _copy(
+    source: ImageRepository, target: ImageRepository, key: str, digest: str, log: BuildLog
+) -> ImageManifest | None:
     tag = f"deps-{key}"
     try:
-        image = source.image(tag)
+        image = source.image(digest)
         if image is None:
             return None
         if not all(target.mount_blob(digest, source.path) for digest in layer_digests_in(image.manifest)):

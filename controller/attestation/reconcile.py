@@ -16,6 +16,7 @@ from build.image.distributions import LayerContent, installed
 from controller.attestation.registry import AttestationProblem, ImageRegistry
 from controller.attestation.signing import SigningKeys
 from controller.attestation.statements import PROVENANCE_TYPE, SBOM_TYPE, is_about, provenance, sbom
+from controller.build_proof.proof import proven_pod
 from controller.config import ControllerConfig
 from controller.runtime import event_map
 from controller.runtime.apply import Applier
@@ -58,6 +59,10 @@ class AttestationReconciler:
             self.applier.queues.remove(key)
             return
         image = str(deployment.image)
+        if proven_pod(self.config.token_keys, self.config.namespace, deployment) is None:
+            self._record_problem(deployment, "nothing proves that a build made it; deploy again")
+            self.applier.queues.remove(key)
+            return
         try:
             await self._attest(Project(raw_project), deployment, image, keys)
         except AttestationProblem as problem:

@@ -9,6 +9,8 @@ import asyncio
 from collections.abc import Callable, Mapping
 from dataclasses import dataclass, field
 
+from controller.build_proof.proof import proven_pod
+from controller.build_proof.proven_digests import ProvenDigests, proven_images
 from controller.config import ControllerConfig
 from controller.deployment import queue, reuse, status
 from controller.deployment.queue_view import BuildQueueSnapshot, BuildQueueView
@@ -94,11 +96,15 @@ class BuildAdmission:
         raw = await self.applier.kube.get(kinds.DEPLOYMENT, built.name) if built else None
         if raw is None:
             return None
-        return reuse.find_built(deployment, key, [Deployment(raw)], frozenset())
+        return reuse.find_built(deployment, key, [Deployment(raw)], frozenset(), self._is_proven)
 
     def identical_build_in_progress(self, deployment: Deployment, key: str) -> Deployment | None:
         """Return an earlier unfinished Deployment with that key, or None."""
         return reuse.find_building(deployment, key, self.queue_view.snapshot().deployments)
+
+    def proven_images(self, project: str) -> ProvenDigests:
+        """Return the images that a build of the project may take from the registry."""
+        return proven_images(project, self.queue_view.snapshot().deployments, self.config)
 
     def enqueue_startable(self) -> None:
         """Enqueue the builds that may start after a slot was freed or the queue changed."""
@@ -124,4 +130,8 @@ class BuildAdmission:
 
     def _built_from_same_source(self, deployment: Deployment, key: str) -> Deployment | None:
         going = self.marked_for_deletion(deployment.project) or frozenset()
-        return reuse.find_built(deployment, key, self.queue_view.snapshot().deployments, going)
+        others = self.queue_view.snapshot().deployments
+        return reuse.find_built(deployment, key, others, going, self._is_proven)
+
+    def _is_proven(self, deployment: Deployment) -> bool:
+        return proven_pod(self.config.token_keys, self.config.namespace, deployment) is not None

@@ -4,6 +4,7 @@ Each container gets only what it needs: git credentials never go to `push`, regi
 never to `source`, and Kaniko gets none. Called by `controller.deployment.pod`.
 """
 
+from collections.abc import Mapping
 from typing import Any
 
 from controller.config import ControllerConfig
@@ -45,9 +46,9 @@ def timeout(project: Project, config: ControllerConfig) -> int:
 
 
 def build_request(
-    deployment: Deployment, project: Project, dependencies_key: str | None, config: ControllerConfig
+    deployment: Deployment, project: Project, step: Mapping[str, Any], config: ControllerConfig
 ) -> dict[str, Any]:
-    """Return the content of CREWYARD_BUILD (docs/protocol.md)."""
+    """Return the content of CREWYARD_BUILD (docs/protocol.md); `step` is what only one kind of pod gets."""
     git = deployment.spec["source"].get("git")
     source = {"git": {"path": "", **git}} if git else {"archive": deployment.spec["source"]["archive"]}
     request: dict[str, Any] = {
@@ -66,20 +67,18 @@ def build_request(
         request["private_index"] = index_secret
     if (project.git or {}).get("verify"):
         request["verify"] = True
-    if dependencies_key is not None:
-        request["dependencies"] = {"key": dependencies_key}
-    return request
+    return {**request, **step}
 
 
 def base(
-    deployment: Deployment, project: Project, key: str | None, config: ControllerConfig, now: float
+    deployment: Deployment, project: Project, step: Mapping[str, Any], config: ControllerConfig, now: float
 ) -> list[dict[str, Any]]:
-    """Return variables of every service container; `key` is the dependency image's, `now` dates the token."""
+    """Return variables of every service container; `step` as for `build_request`, `now` dates the token."""
     expires = int(now) + config.timing.unschedulable + timeout(project, config) + TOKEN_MARGIN_SECONDS
     token = pod_tokens.mint(
         config.token_key, "build", config.namespace, deployment.name, deployment.uid, expires
     )
-    request = build_request(deployment, project, key, config)
+    request = build_request(deployment, project, step, config)
     return [
         {"name": "CREWYARD_INTERNAL_URL", "value": config.internal_url},
         {"name": "CREWYARD_DEPLOYMENT", "value": deployment.name},

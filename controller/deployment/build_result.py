@@ -35,6 +35,8 @@ class ImageBuilt:
     tree: str
     build_key: str
     dependencies_key: str = ""
+    dependencies_digest: str = ""
+    """Of its dependency image; empty from pods of an earlier version, which believed tags."""
 
 
 @dataclass(frozen=True)
@@ -47,7 +49,10 @@ class DependenciesMissing:
 
 @dataclass(frozen=True)
 class DependenciesPushed:
-    """Pushed dependency image."""
+    """Pushed dependency image; without key and digest from pods of an earlier version."""
+
+    key: str = ""
+    digest: str = ""
 
 
 @dataclass(frozen=True)
@@ -88,6 +93,7 @@ def of_assemble(
             str(result.get("tree") or ""),
             str(result.get("build_key") or ""),
             str(result.get("dependencies_key") or ""),
+            _digest(result.get("dependencies_digest")),
         )
     if outcome == "dependencies" and result.get("dependencies_key") and result.get("dependencies_image"):
         key, image = str(result["dependencies_key"]), str(result["dependencies_image"])
@@ -114,7 +120,9 @@ def reported_seconds(pod: Pod) -> dict[str, float]:
 def of_dependencies(pod: Pod) -> DependenciesPushed | BuildFailure | BuildPodBroken:
     """Return the result of a finished `dependencies` pod: of its first container that failed."""
     if pod.phase == "Succeeded":
-        return DependenciesPushed()
+        pushed = _termination_result(pod.terminated("push") or {})
+        key, digest = str(pushed.get("key") or ""), _digest(pushed.get("digest"))
+        return DependenciesPushed(key, digest) if _SHA256.fullmatch(key) and digest else DependenciesPushed()
     general = _pod_failure(pod)
     if general:
         return general
@@ -140,6 +148,12 @@ def _is_image_of(repository: str, image: str) -> bool:
     """Return whether it is an image of the repository by digest: a tag could be moved later."""
     name, _, digest = image.partition("@sha256:")
     return name == repository and _SHA256.fullmatch(digest) is not None
+
+
+def _digest(reported: object) -> str:
+    """Return a reported digest; empty if it is none."""
+    algorithm, _, hexadecimal = str(reported or "").partition(":")
+    return str(reported) if algorithm == "sha256" and _SHA256.fullmatch(hexadecimal) else ""
 
 
 def _foreign_image(repository: str, image: object) -> BuildPodBroken:

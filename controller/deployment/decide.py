@@ -6,10 +6,13 @@ failed because of the infrastructure is retried, three attempts in total. Called
 """
 
 from collections.abc import Sequence
-from dataclasses import dataclass, replace
+from dataclasses import dataclass, field, replace
 from datetime import datetime, timedelta
+from typing import Any
 
 from controller import owner
+from controller.build_proof.proof import prove, proven_pod
+from controller.build_proof.proven_digests import ProvenDigests
 from controller.config import ControllerConfig
 from controller.deployment import build_result, deadlines, pod, status
 from controller.deployment.smoke import decide as smoke
@@ -47,7 +50,8 @@ class ObservedDeployment:
 
     Before its build: `wait_reason` states why it must wait, or is empty; `reusable` is the Deployment
     whose image it reuses, `in_progress` one being built from the same source. During the build:
-    `deleted_images` are images being deleted from the registry. After it: `smoke_run` is its smoke run.
+    `deleted_images` are images being deleted from the registry, `proven` those that its pods may take. After
+    it: `smoke_run` is its smoke run.
     """
 
     deployment: Deployment
@@ -58,6 +62,7 @@ class ObservedDeployment:
     reusable: Deployment | None = None
     in_progress: Deployment | None = None
     deleted_images: frozenset[str] = frozenset()
+    proven: ProvenDigests = field(default_factory=ProvenDigests)
     smoke_run: Run | None = None
 
 
@@ -119,7 +124,7 @@ def _decide_build(
         deletion = Delete(kinds.POD, latest.pod.name, latest.pod.uid, 0)
         return _wait_for_deletion(observed, (deletion,), now)
     if isinstance(result, build_result.ImageBuilt):
-        return _succeed(observed, project, result, now)
+        return _succeed(observed, project, result, latest.pod, now, config)
     if isinstance(result, build_result.DependenciesMissing):
         if _count(steps, repository, build_result.DependenciesMissing) > MAX_DEPENDENCY_BUILDS:
             return fail(observed, _dependency_image_vanished(result), now)
@@ -138,7 +143,7 @@ def _before_first_pod(
     deployment, adoption = observed.deployment, owner.adoption(kinds.DEPLOYMENT, observed.deployment, project)
     if observed.reusable is not None and observed.source_key is not None:
         return Decision(
-            status=status.reused(deployment, observed.reusable, observed.source_key, now),
+            status=_reused(observed, observed.reusable, observed.source_key, now, config),
             after=adoption,
             events=(ObjectEvent(status.REUSED, f"Reusing the image of {observed.reusable.name}."),),
             enqueue=(event_map.project(project.name),),
@@ -158,6 +163,17 @@ def _before_first_pod(
     )
 
 
+def _reused(
+    observed: ObservedDeployment, source: Deployment, key: str, now: datetime, config: ControllerConfig
+) -> dict[str, Any]:
+    reused = status.reused(observed.deployment, source, key, now)
+    pod_uid = proven_pod(config.token_keys, config.namespace, source)
+    proof = (
+        prove(config.token_key, config.namespace, observed.deployment, pod_uid, reused) if pod_uid else None
+    )
+    return {**reused, "proof": proof}
+
+
 def _result_of(step: BuildStep, repository: str) -> object:
     if step.pod is None or not step.pod.finished:
         return None
@@ -170,6 +186,16 @@ def _result_of(step: BuildStep, repository: str) -> object:
 
 def _count(steps: BuildSteps, repository: str, kind: type) -> int:
     return sum(isinstance(_result_of(step, repository), kind) for step in steps.present)
+
+
+def _pushed(steps: BuildSteps, repository: str) -> dict[str, str]:
+    """Return the dependency images that pods of this build have pushed: digests by key."""
+    results = (_result_of(step, repository) for step in steps.present)
+    return {
+        pushed.key: pushed.digest
+        for pushed in results
+        if isinstance(pushed, build_result.DependenciesPushed) and pushed.digest
+    }
 
 
 def _dependency_image_vanished(needs: build_result.DependenciesMissing) -> build_result.BuildFailure:
@@ -198,7 +224,10 @@ def _next_pod(
             deployment, project, name, step, needs.key, needs.image, config, now.timestamp()
         )
     else:
-        body = pod.assemble(deployment, project, name, step, config, now.timestamp(), observed.source_key)
+        images = observed.proven.as_request(_pushed(steps, config.repository(project.name)))
+        body = pod.assemble(
+            deployment, project, name, step, config, now.timestamp(), observed.source_key, images
+        )
     reason, message = _STEP_CONDITIONS[kind]
     if steps.latest is None:
         note = ObjectEvent("Building", "The build has started.")
@@ -278,16 +307,30 @@ def _wait_for_deletion(observed: ObservedDeployment, delete: tuple[Delete, ...],
 
 
 def _succeed(
-    observed: ObservedDeployment, project: Project, result: build_result.ImageBuilt, now: datetime
+    observed: ObservedDeployment,
+    project: Project,
+    result: build_result.ImageBuilt,
+    build: Pod,
+    now: datetime,
+    config: ControllerConfig,
 ) -> Decision:
+    deployment = observed.deployment
+    # From the pods, which only the controller makes: many more may write the status.
+    built = {
+        **status.built(deployment, result, now),
+        "sourceKey": pod.source_key_of(observed.pods),
+    }
+    # A pod of an earlier version may have found the image under a tag.
+    proven = bool(result.dependencies_digest)
+    proof = prove(config.token_key, config.namespace, deployment, build.uid, built) if proven else None
     invalid = build_result.BuildFailure(
         BuildReason.CONFIG_INVALID,
         "the configuration has a value that a Deployment cannot store: see its Events",
         "Shorten names and lists in the configuration file.",
     )
     return Decision(
-        status=status.built(observed.deployment, result, now),
-        fallback_status=status.failed(observed.deployment, invalid, now),
+        status={**built, "proof": proof},
+        fallback_status=status.failed(deployment, invalid, now),
         events=(ObjectEvent("Built", f"The image is {result.image}."),),
         enqueue=(event_map.project(project.name),),
     )

@@ -5,7 +5,7 @@ installations in Kaniko, which has no credentials; another container pushes its 
 `controller.deployment.decide`.
 """
 
-from collections.abc import Iterable
+from collections.abc import Iterable, Mapping
 from typing import Any
 
 from controller.config import ControllerConfig
@@ -33,13 +33,14 @@ def assemble(
     config: ControllerConfig,
     now: float,
     key: str | None = None,
+    images: Mapping[str, Any] = {},
 ) -> dict[str, Any]:
     """Return the pod that fetches, checks, plans and, if the dependency image exists, appends and pushes.
 
-    `key` is the Deployment's source key, recorded by the first pod.
+    `key` is the Deployment's source key, recorded by the first pod; `images` are those that it may take.
     """
     env = [
-        *build_pod_env.base(deployment, project, None, config, now),
+        *build_pod_env.base(deployment, project, {"proven": images}, config, now),
         *build_pod_env.git(deployment, project),
         *build_pod_env.signers(project),
         *push_secret.credential(project, config),
@@ -75,7 +76,7 @@ def dependencies(
 ) -> dict[str, Any]:
     """Return the pod that builds and pushes the dependency image `image` of that key."""
     mount = {"volumeMounts": [{"name": "workspace", "mountPath": WORKSPACE}]}
-    env = build_pod_env.base(deployment, project, key, config, now)
+    env = build_pod_env.base(deployment, project, {"dependencies": {"key": key}}, config, now)
     fetching = [
         *env,
         *build_pod_env.git(deployment, project),

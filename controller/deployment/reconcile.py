@@ -89,7 +89,8 @@ class DeploymentReconciler:
         async with self.admission.slot_lock:
             pods = await self._pods(deployment)
             waits = "" if pods else await self.admission.live_wait_reason(deployment)
-            await self._apply(ObservedDeployment(deployment, project, pods, waits, key))
+            proven = self.admission.proven_images(project.name)
+            await self._apply(ObservedDeployment(deployment, project, pods, waits, key, proven=proven))
 
     async def _during_build(self, deployment: Deployment) -> None:
         finished = not queue.occupies_slot(deployment)
@@ -118,7 +119,8 @@ class DeploymentReconciler:
 
     def _observe(self, deployment: Deployment, project: Project, pods: list[Pod]) -> ObservedDeployment:
         removed = self.admission.deleted_images(project.name) or frozenset()
-        return ObservedDeployment(deployment, project, pods, deleted_images=removed)
+        proven = self.admission.proven_images(project.name)
+        return ObservedDeployment(deployment, project, pods, deleted_images=removed, proven=proven)
 
     async def _project(self, deployment: Deployment) -> Project | None:
         raw = await self.applier.kube.get(kinds.PROJECT, deployment.project)

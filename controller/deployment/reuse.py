@@ -3,19 +3,23 @@
 Called by `controller.deployment.build_admission` before a build starts.
 """
 
-from collections.abc import Iterable
+from collections.abc import Callable, Iterable
 
 from crds.objects import Deployment, creation_order
 
 
 def find_built(
-    deployment: Deployment, key: str, others: Iterable[Deployment], marked_for_deletion: frozenset[str]
+    deployment: Deployment,
+    key: str,
+    others: Iterable[Deployment],
+    marked_for_deletion: frozenset[str],
+    is_proven: Callable[[Deployment], bool],
 ) -> Deployment | None:
-    """Return the newest built one whose image is reusable, that is, not being deleted."""
+    """Return the newest built one whose image is reusable: a build made it, and it is not being deleted."""
     candidates = [
         other
         for other in _same_source(deployment, key, others)
-        if other.built and not other.deleting and other.name not in marked_for_deletion
+        if other.built and not other.deleting and other.name not in marked_for_deletion and is_proven(other)
     ]
     return max(candidates, key=creation_order, default=None)
 

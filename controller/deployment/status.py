@@ -79,13 +79,14 @@ def built(deployment: Deployment, result: ImageBuilt, now: datetime) -> dict[str
         "tree": result.tree,
         "buildKey": result.build_key,
         **({"dependenciesKey": result.dependencies_key} if result.dependencies_key else {}),
+        **({"dependenciesDigest": result.dependencies_digest} if result.dependencies_digest else {}),
     }
 
 
 def reused(deployment: Deployment, source: Deployment, key: str, now: datetime) -> dict[str, Any]:
     """Return the status of a Deployment that reuses the image of one with the same source."""
     message = f"Built from the same source as {source.name}: reusing its image {source.image}."
-    copied_fields = ("image", "plan", "tree", "buildKey", "dependenciesKey")
+    copied_fields = ("image", "plan", "tree", "buildKey", "dependenciesKey", "dependenciesDigest")
     return {
         **_with_image(deployment, Condition(conditions.BUILT, True, REUSED, message), source.plan, now),
         **{name: source.status[name] for name in copied_fields if name in source.status},

@@ -8,6 +8,7 @@ import subprocess
 import sys
 import tarfile
 import threading
+from dataclasses import replace
 from pathlib import Path
 from typing import Any
 
@@ -44,6 +45,7 @@ class StepRunner:
     def __init__(self, registry: RunningRegistry, git: GitServer, directory: Path, runner: Path) -> None:
         self.registry, self.git, self.directory, self.runner = registry, git, directory, runner
         self.output = io.StringIO()
+        self.proven: dict[str, dict[str, Any]] = {"images": {}, "dependencies": {}, "shared": {}}
 
     def environment(self, commit: str, key: str | None = None, deployment: str = "dep-one") -> dict[str, str]:
         build = {
@@ -56,7 +58,7 @@ class StepRunner:
             "base_images": {"3.11": "library/python:3.11-slim"},
             "network": {"allow": ["127.0.0.0/8"], "deny": []},
             "limits": {"context_bytes": 1 << 20, "unpacked_bytes": 1 << 20, "entries": 100, "ratio": 100},
-            **({"dependencies": {"key": key}} if key else {}),
+            **({"dependencies": {"key": key}} if key else {"proven": self.proven}),
         }
         return {
             "CREWYARD_INTERNAL_URL": "http://127.0.0.1:9",
@@ -75,6 +77,10 @@ class StepRunner:
         result = assemble(self.settings(commit, **more), BuildLog(out=self.output), self.runner)
         # Two builds of the same differ in nothing else.
         assert {"fetch", "plan"} <= set(result.pop("seconds"))
+        if result["outcome"] == "built":
+            # As the controller proves it.
+            image, dependencies = result["image"].partition("@")[2], result["dependencies_digest"]
+            self.proven["images"][result["build_key"]] = {"image": image, "dependencies": dependencies}
         return result
 
     def make_dependencies(self, commit: str) -> str:
@@ -86,7 +92,8 @@ class StepRunner:
         kaniko_tarball(
             image, {"etc/passwd": b"crew:x:65532:65532::/home/crew:/bin/sh\n", "big": os.urandom(1 << 20)}
         )
-        push_dependencies(self.settings(commit, key), BuildLog(), image)
+        digest = push_dependencies(self.settings(commit, key), BuildLog(), image)
+        self.proven["dependencies"][key] = digest
         return key
 
 
@@ -160,6 +167,29 @@ def test_second_build_of_a_commit_pushes_nothing(pod: StepRunner, demo: GitRepos
     assert pod.output.getvalue().count("nothing to push") == 2
 
 
+def test_images_that_only_a_tag_names_are_not_taken(pod: StepRunner, demo: GitRepository) -> None:
+    """An account that may push to the repository may move its tags; no build takes what they name."""
+    sha = demo.commit(CREW, "first")
+    key = pod.make_dependencies(sha)
+    honest = pod.assemble(sha)
+    repository = ImageRepository(honest["image"].partition("@")[0], insecure=True)
+    forged = repository.image(honest["image"].partition("@")[2])
+    assert forged is not None
+    forged = replace(forged, manifest=forged.manifest + b" ")
+    for tag in (f"build-{honest['build_key']}", f"deps-{key}"):
+        assert repository.push_image(forged, tag) == forged.digest
+    # A tag and no proof: built again, from the dependency image with a proof.
+    pod.proven["images"].clear()
+    assert pod.assemble(sha) == honest
+    assert repository.digest(f"build-{honest['build_key']}") == honest["image"].partition("@")[2]
+    # A proof of an image that the registry no longer has.
+    repository.delete(honest["image"].partition("@")[2])
+    assert pod.assemble(sha) == honest
+    pod.proven["images"].clear()
+    pod.proven["dependencies"].clear()
+    assert pod.assemble(sha)["outcome"] == "dependencies"
+
+
 def test_digest_is_the_same_in_another_registry(
     pod: StepRunner, demo: GitRepository, second_registry: RunningRegistry
 ) -> None:
@@ -167,7 +197,9 @@ def test_digest_is_the_same_in_another_registry(
     pod.make_dependencies(sha)
     first = pod.assemble(sha)
     other = StepRunner(second_registry, pod.git, pod.directory, pod.runner)
-    push_dependencies(other.settings(sha, first["dependencies_key"]), BuildLog(), pod.directory / "image.tar")
+    key = first["dependencies_key"]
+    digest = push_dependencies(other.settings(sha, key), BuildLog(), pod.directory / "image.tar")
+    other.proven["dependencies"][key] = digest
     second = other.assemble(sha)
     assert second["image"].partition("@")[2] == first["image"].partition("@")[2]
     assert second["build_key"] == first["build_key"]

@@ -34,6 +34,7 @@ class ProjectBuild:
             auth,
         )
         self.output = io.StringIO()
+        self.proven: dict[str, dict[str, str]] = {"dependencies": {}, "shared": {}}
         self.runner = directory / "runner"
         self.runner.mkdir(exist_ok=True)
 
@@ -46,7 +47,7 @@ class ProjectBuild:
             "base_images": {"3.11": "library/python:3.11-slim"},
             "network": {"allow": ["127.0.0.0/8"], "deny": []},
             "private_index": private_index,
-            **({"dependencies": {"key": key}} if key else {}),
+            **({"dependencies": {"key": key}} if key else {"proven": self.proven}),
         }
         environment = {
             "CREWYARD_INTERNAL_URL": "http://127.0.0.1:9",
@@ -60,14 +61,18 @@ class ProjectBuild:
     def assemble(self, commit: str, private_index: str = "") -> dict[str, Any]:
         return assemble(self.settings(commit, None, private_index), BuildLog(out=self.output), self.runner)
 
-    def push(self, commit: str) -> str:
-        """Do the work of the dependencies pod; return the key."""
+    def push(self, commit: str, *others: "ProjectBuild") -> str:
+        """Do the work of the dependencies pod; return the key. `others` may take its image."""
         key = str(self.assemble(commit)["dependencies_key"])
         image = self.directory / "image.tar"
         kaniko_tarball(
             image, {"etc/passwd": b"crew:x:65532:65532::/home/crew:/bin/sh\n", "big": os.urandom(99)}
         )
-        push_dependencies(self.settings(commit, key), BuildLog(out=self.output), image)
+        digest = push_dependencies(self.settings(commit, key), BuildLog(out=self.output), image)
+        # As the controller proves it.
+        self.proven["dependencies"][key] = digest
+        for other in others:
+            other.proven["shared"][key] = digest
         return key
 
 
@@ -81,7 +86,7 @@ def test_crews_without_dependencies_are_built_once_for_all_projects(
     commit = demo.commit(CREW, "first")
     first, second = (ProjectBuild(registry.address, git, tmp_path, name) for name in ("one", "two"))
     assert first.assemble(commit)["outcome"] == "dependencies"
-    key = first.push(commit)
+    key = first.push(commit, second)
     # A private index has no part in it, as nothing is installed.
     for private_index in ("", "index"):
         built = second.assemble(commit, private_index)
@@ -107,7 +112,7 @@ def test_images_with_dependencies_are_not_shared(
     }.items():
         first, second = (ProjectBuild(registry.address, git, tmp_path, f"{name}-{end}") for end in "ab")
         commit = demo.commit({**CREW, **more}, name)
-        first.push(commit)
+        first.push(commit, second)
         assert second.assemble(commit)["outcome"] == "dependencies", name
     assert shared(registry.address).tags(10) == []
 
@@ -120,7 +125,7 @@ def test_without_the_shared_image_each_project_builds_its_own(
         ProjectBuild(address, git, tmp_path, name, scoped_registry.auth(f"crews/{name}"))
         for name in ("one", "two")
     )
-    key = one.push(commit)
+    key = one.push(commit, two)
     assert "is not copied to" in one.output.getvalue()
     assert one.assemble(commit)["outcome"] == "built"
     assert two.assemble(commit)["outcome"] == "dependencies"
@@ -134,5 +139,21 @@ def test_a_credential_for_the_shared_repository_shares_with_all(
     commit, address = demo.commit(CREW, "first"), scoped_registry.registry.address
     one = ProjectBuild(address, git, tmp_path, "one", scoped_registry.auth("crews"))
     two = ProjectBuild(address, git, tmp_path, "two", scoped_registry.auth("crews/two"))
-    one.push(commit)
+    one.push(commit, two)
     assert two.assemble(commit)["outcome"] == "built"
+
+
+def test_shared_image_that_only_a_tag_names_is_not_taken(
+    registry: RunningRegistry, git: GitServer, demo: GitRepository, tmp_path: Path
+) -> None:
+    commit = demo.commit(CREW, "first")
+    one, two = (ProjectBuild(registry.address, git, tmp_path, name) for name in ("one", "two"))
+    key = one.push(commit)
+    digest = shared(registry.address).digest(f"deps-{key}")
+    assert digest is not None
+    assert two.assemble(commit)["outcome"] == "dependencies"
+    forged = shared(registry.address).image(digest)
+    assert forged is not None
+    shared(registry.address).push_image(replace(forged, manifest=forged.manifest + b" "), f"deps-{key}")
+    two.proven["shared"][key] = digest
+    assert two.assemble(commit)["dependencies_digest"] == digest

@@ -10,6 +10,7 @@ from typing import Any
 
 import pytest
 
+from controller.build_proof.proof import prove
 from controller.config import ControllerConfig, Timing
 from controller.pods.ceilings import AllowedNodes
 from controller.pods.placement import NodePlacements
@@ -68,17 +69,18 @@ class ControllerTestbed:
         project: str = "demo",
         plan: dict[str, Any] | None = None,
         image: str = IMAGE,
+        proven: bool = True,
         **spec: Any,
     ) -> Deployment:
         """Create a built Deployment."""
         body = {"project": project, "source": {"archive": {"upload": "upl_1"}}, **spec}
         created = await self.kube.create(kinds.DEPLOYMENT, {"metadata": {"name": name}, "spec": body})
-        return Deployment(await self.mark_built(created["metadata"]["name"], plan, image))
+        return Deployment(await self.mark_built(created["metadata"]["name"], plan, image, proven))
 
     async def mark_built(
-        self, name: str, plan: dict[str, Any] | None = None, image: str = IMAGE
+        self, name: str, plan: dict[str, Any] | None = None, image: str = IMAGE, proven: bool = True
     ) -> dict[str, Any]:
-        """Write the status of a finished build."""
+        """Write the status of a finished build; without `proven`, as an account without the key would."""
         now = format_time(datetime.now(UTC))
         built = {
             "type": "Built",
@@ -87,7 +89,11 @@ class ControllerTestbed:
             "message": "",
             "lastTransitionTime": now,
         }
-        status = {"image": image, "plan": plan or {}, "conditions": [built]}
+        status: dict[str, Any] = {"image": image, "plan": plan or {}, "conditions": [built]}
+        if proven:
+            found = Deployment(await self.until(kinds.DEPLOYMENT, name, lambda _: True))
+            whole = {**found.status, **status}
+            status["proof"] = prove(self.config.token_key, self.config.namespace, found, "pod", whole)
         return await self.kube.patch(kinds.DEPLOYMENT, name, {"status": status}, "status")
 
     async def wait_active(self, name: str, project: str = "demo") -> None:

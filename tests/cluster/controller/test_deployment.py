@@ -118,6 +118,17 @@ async def test_image_of_the_same_source_is_reused(idle_builds):
     assert await building(testbed.kube) == {"dep-a", "dep-d"}
 
 
+async def test_image_that_only_a_status_names_is_not_reused(idle_builds):
+    testbed = idle_builds
+    await testbed.project()
+    await create(testbed, "dep-a", source=archive("a"))
+    await testbed.until(kinds.DEPLOYMENT, "dep-a", lambda o: o["status"].get("sourceKey"))
+    await testbed.mark_built("dep-a", proven=False)
+    await testbed.wait_active("dep-a")
+    await create(testbed, "dep-b", source=archive("a"))
+    await testbed.until(kinds.DEPLOYMENT, "dep-b", lambda o: o["status"].get("buildPod"))
+
+
 @both_triggers
 async def test_waiting_build_starts_when_the_other_is_deleted(idle_builds):
     testbed = idle_builds

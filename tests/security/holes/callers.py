@@ -13,6 +13,7 @@ WORKFLOWS = "tests/unit/api/auth/test_workflows.py"
 TOKENS = "tests/unit/crds/test_pod_tokens.py"
 BUILDS = "tests/unit/controller/deployment/test_decide.py"
 OWN_IMAGE = f"{BUILDS}::test_image_of_another_repository_is_refused"
+PROOFS = "tests/unit/controller/build_proof/test_proof.py"
 REPORTS = "tests/unit/controller/deployment/test_reported_results.py"
 BINDINGS = "tests/unit/api/store/index/test_key_bindings.py"
 PODS = "tests/unit/api/internal/test_runs.py"
@@ -228,6 +229,29 @@ HOLES: tuple[Hole, ...] = (
         "X5", "a build needs the dependencies of another project", "controller/deployment/build_result.py",
         "or image != f\"{repository}:deps-{key}\"", "",
         f"{BUILDS}::test_dependency_image_of_another_repository_is_refused",
+    ),
+    hole(
+        "X5", "an image that only a status names is signed", "controller/attestation/reconcile.py",
+        "if proven_pod(self.config.token_keys, self.config.namespace, deployment) is None:", "if False:",
+        "tests/cluster/controller/images/test_attestations.py::test_image_that_only_a_status_names_is_not_signed",
+    ),
+    hole(
+        "X5", "an image that only a status names is reused", "controller/deployment/reuse.py",
+        "        and is_proven(other)\n", "", "tests/unit/controller/deployment/test_queue.py",
+    ),
+    hole(
+        "X5", "a proof holds for another image", "controller/build_proof/proof.py",
+        'PROVEN_FIELDS = ("image", ', "PROVEN_FIELDS = (", PROOFS,
+    ),
+    hole(
+        "X5", "a build takes what a tag names", "build/assemble.py",
+        "digest = settings.proven.dependencies.get(key)", 'digest = f"deps-{key}"',
+        "tests/registry/test_build.py::test_images_that_only_a_tag_names_are_not_taken",
+    ),
+    hole(
+        "X5", "a build takes the shared image that a tag names", "build/registry/shared_base.py",
+        "digest = settings.proven.shared.get(key)", 'digest = f"deps-{key}"',
+        "tests/registry/test_shared_base.py::test_shared_image_that_only_a_tag_names_is_not_taken",
     ),
     hole(
         "X5", "a build answers for another deployment's pod", "controller/deployment/reported_results.py",

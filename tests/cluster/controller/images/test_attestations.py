@@ -42,6 +42,27 @@ async def test_image_is_attested_and_its_run_starts(testbed, registry):  # noqa:
     await until_waiting(testbed, lambda pods: len(pods) == 1)
 
 
+async def test_image_that_only_a_status_names_is_not_signed(testbed, registry):  # noqa: F811
+    """An account that may push and write `deployments/status` cannot have its image signed."""
+    await testbed.project()
+    forged = push_image(registry, extra="forged", namespace=testbed.kube.namespace)
+    await testbed.deployment("dep-a", plan=PLAN, image=forged, proven=False)
+    await testbed.wait_active("dep-a")
+    await testbed.run("run-a", deployment="dep-a")
+    await testbed.until(
+        kinds.RUN, "run-a", lambda o: condition(o, "Admitted") == ("Unknown", "ImageNotVerified")
+    )
+    # One worker attests: when the later one is attested, the forged one has been looked at.
+    image = push_image(registry, namespace=testbed.kube.namespace)
+    await testbed.deployment("dep-b", plan=PLAN, image=image)
+    await testbed.until(
+        kinds.DEPLOYMENT, "dep-b", lambda o: ANNOTATION_ATTESTED in o["metadata"].get("annotations", {})
+    )
+    assert statements(forged, KEYS) == {}
+    deployment = await testbed.kube.get(kinds.DEPLOYMENT, "dep-a")
+    assert ANNOTATION_ATTESTED not in deployment["metadata"].get("annotations", {})
+
+
 async def test_run_of_an_unattested_image_says_so(testbed, registry):  # noqa: F811
     await testbed.project(run={"warm": 1})
     missing = f"{testbed.config.repository('demo')}@sha256:{'0' * 64}"

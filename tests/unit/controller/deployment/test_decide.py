@@ -5,10 +5,16 @@ from datetime import timedelta
 
 import pytest
 
+import build.settings
+from build.settings import read_settings
+from controller.build_proof.proof import prove, proven_pod
+from controller.build_proof.proven_digests import ProvenDigests
 from controller.deployment import status
 from controller.deployment.decide import ObservedDeployment, decide
+from controller.deployment.pod import ANNOTATION_SOURCE_KEY
 from controller.deployment.pod_rejected import pod_refused
 from controller.deployment.steps import ANNOTATION_STEP, build_steps
+from crds.objects import Deployment
 
 KEY = "5c" * 32
 NEEDS = {
@@ -18,12 +24,15 @@ NEEDS = {
     "dependencies_image": f"registry:5000/team/crews/demo:deps-{KEY}",
     "base_image": "b",
 }
+DIGEST = "sha256:" + "de" * 32
 BUILT = {
     "outcome": "built",
     "image": "registry:5000/team/crews/demo@sha256:" + "ab" * 32,
     "plan": {"framework": "python", "timeout": None},
     "tree": "t",
     "build_key": "k",
+    "dependencies_key": KEY,
+    "dependencies_digest": DIGEST,
 }
 
 
@@ -79,6 +88,37 @@ def look(make, config):
     return look
 
 
+@pytest.fixture
+def proven(config):
+    """Return a Deployment with a proof of its status."""
+
+    def proven(deployment):
+        proof = prove(config.token_key, config.namespace, deployment, "uid-pod", deployment.status)
+        return Deployment({**deployment.raw, "status": {**deployment.status, "proof": proof}})
+
+    return proven
+
+
+@pytest.fixture
+def pod_of(make, config):
+    """Return the pod that made the image, by the proof in the status that a decision writes to dep-a."""
+
+    def pod_of(decision, **before):
+        return proven_pod(
+            config.token_keys,
+            config.namespace,
+            make.deployment(built=False, status={**before, **decision.status}),
+        )
+
+    return pod_of
+
+
+def request_of(decision):
+    """Return the request in the environment of the pod that is created."""
+    spec = decision.create[0].body["spec"]
+    return json.loads(next(e["value"] for e in spec["containers"][0]["env"] if e["name"] == "CREWYARD_BUILD"))
+
+
 def created(decision):
     return [child.name for child in decision.create]
 
@@ -116,13 +156,22 @@ def test_a_canceled_build_fails_and_creates_nothing(make, config, steps, project
     assert decision.enqueue == (("projects", "demo"),)
 
 
-def test_image_of_the_same_source_is_reused_without_a_pod(look, make):
-    outputs = {"plan": {"framework": "python"}, "tree": "t", "buildKey": "b", "dependenciesKey": "d"}
-    reusable = make.deployment("dep-b", status={**outputs, "sourceKey": "k", "order": 3})
+def test_image_of_the_same_source_is_reused_without_a_pod(look, make, proven, pod_of):
+    outputs = {
+        "plan": {"framework": "python"},
+        "tree": "t",
+        "buildKey": "b",
+        "dependenciesKey": "d",
+        "dependenciesDigest": DIGEST,
+    }
+    reusable = proven(make.deployment("dep-b", status={**outputs, "sourceKey": "k", "order": 3}))
     decision = look(before={"source_key": "k", "reusable": reusable})
     assert not decision.create and decision.enqueue == (("projects", "demo"),)
     assert {**outputs, "image": reusable.image, "sourceKey": "k"}.items() <= decision.status.items()
     assert "order" not in decision.status
+    # The proof is of the deployment that reuses it, and still names the pod that made the image.
+    assert decision.status["proof"] != reusable.status["proof"]
+    assert pod_of(decision) == "uid-pod"
     built = next(c for c in decision.status["conditions"] if c["type"] == "Built")
     assert (built["status"], built["reason"]) == ("True", "Reused") and "dep-b" in built["message"]
 
@@ -238,16 +287,11 @@ def test_missing_dependency_image_is_built_before_assemble_repeats(look, steps):
     steps.assemble(NEEDS)
     first = look(steps.pods)
     assert created(first) == ["dep-a-d1"]
-    request = json.loads(
-        next(
-            e["value"]
-            for e in first.create[0].body["spec"]["containers"][0]["env"]
-            if e["name"] == "CREWYARD_BUILD"
-        )
-    )
-    assert request["dependencies"] == {"key": KEY}
-    steps.dependencies()
-    assert created(look(steps.pods)) == ["dep-a-a2"]
+    assert request_of(first)["dependencies"] == {"key": KEY}
+    steps.dependencies(message=json.dumps({"outcome": "pushed", "key": KEY, "digest": DIGEST}))
+    again = look(steps.pods)
+    assert created(again) == ["dep-a-a2"]
+    assert request_of(again)["proven"]["dependencies"] == {KEY: DIGEST}
     steps.assemble(BUILT)
     done = look(steps.pods)
     assert done.status["image"] == BUILT["image"]
@@ -255,6 +299,37 @@ def test_missing_dependency_image_is_built_before_assemble_repeats(look, steps):
     assert done.status["phase"] == "Building"
     assert {c["type"]: c["status"] for c in done.status["conditions"]}["Built"] == "True"
     assert done.enqueue == (("projects", "demo"),)
+
+
+def test_accepted_image_has_a_proof_of_its_build(look, steps, pod_of):
+    steps.assemble(BUILT).pods[0].raw["metadata"]["annotations"][ANNOTATION_SOURCE_KEY] = "real"
+    done = look(steps.pods, sourceKey="forged")
+    assert done.status["dependenciesDigest"] == DIGEST
+    # Of the pods: others may write the status.
+    assert done.status["sourceKey"] == "real"
+    assert pod_of(done, sourceKey="forged") == steps.pods[0].uid
+
+
+@pytest.mark.parametrize("digest", [None, "", "latest", "sha256:00", DIGEST + "\n"])
+def test_image_of_a_pod_that_believed_tags_has_no_proof(look, steps, digest):
+    result = {**BUILT, "dependencies_digest": digest}
+    done = look(steps.assemble(result).pods)
+    assert done.status["image"] == BUILT["image"] and done.status["proof"] is None
+    assert "dependenciesDigest" not in done.status
+
+
+def test_build_pod_gets_the_images_that_it_may_take(look):
+    images = ProvenDigests({"b": {"image": DIGEST, "dependencies": DIGEST}}, {"d": DIGEST}, {"s": DIGEST})
+    request = request_of(look(before={"proven": images}))
+    request["source"]["archive"]["sha256"] = "a" * 64
+    environment = {
+        "CREWYARD_INTERNAL_URL": "http://api",
+        "CREWYARD_TOKEN": "t",
+        "CREWYARD_BUILD": json.dumps(request),
+    }
+    assert read_settings(environment).proven == build.settings.ProvenImages(
+        {"b": build.settings.ProvenImage(DIGEST, DIGEST)}, {"d": DIGEST}, {"s": DIGEST}
+    )
 
 
 @pytest.mark.parametrize(

@@ -156,16 +156,20 @@ def test_reusable_deployment_has_the_same_project_and_key(make):
         meta = {"creationTimestamp": make.ago(age), **more.pop("metadata", {})}
         return make.deployment(name, project, built=built, metadata=meta, status={"sourceKey": key}, **more)
 
+    def always(_):
+        return True
+
     mine = candidate("dep-z", built=False, age=1)
     none = [candidate("dep-1", "other"), candidate("dep-2", project="b"), mine]
-    assert find_built(mine, "k", none, frozenset()) is None
+    assert find_built(mine, "k", none, frozenset(), always) is None
     old, new, going = (
         candidate("dep-3", age=90),
         candidate("dep-4", age=80),
         candidate("dep-5", age=70, metadata={"deletionTimestamp": make.ago(1)}),
     )
-    assert find_built(mine, "k", [*none, old, new, going], frozenset()).name == "dep-4"
-    assert find_built(mine, "k", [*none, old, new], frozenset({"dep-4"})).name == "dep-3"
+    assert find_built(mine, "k", [*none, old, new, going], frozenset(), always).name == "dep-4"
+    assert find_built(mine, "k", [*none, old, new], frozenset({"dep-4"}), always).name == "dep-3"
+    assert find_built(mine, "k", [old, new], frozenset(), lambda one: one.name == "dep-3").name == "dep-3"
     unbuilt = [
         candidate("dep-6", built=False, age=50),
         candidate("dep-7", built=False, age=0, phase="Pending"),

@@ -1,0 +1,98 @@
+"""Proofs of builds: of one Deployment and one image, by a key of the installation."""
+
+from dataclasses import replace
+
+import pytest
+
+from controller.build_proof.proof import PROVEN_FIELDS, prove, proven_pod
+from controller.build_proof.proven_digests import MAX_IMAGES, proven_images
+from crds.objects import Deployment
+from plan.keys import dependencies_key
+from plan.packages.dependencies import DependencyDeclaration
+
+DIGEST = "sha256:" + "de" * 32
+
+
+@pytest.fixture
+def proven(make, config):
+    """Return a built Deployment with a proof; `forged` replaces what the proof covers."""
+
+    def proven(name="dep-a", project="demo", key=config.token_key, age=60, forged=(), **status):
+        found = {
+            "tree": "t",
+            "sourceKey": "s",
+            "buildKey": "b",
+            "dependenciesKey": "d",
+            "dependenciesDigest": DIGEST,
+            **status,
+        }
+        meta = {"creationTimestamp": make.ago(age)}
+        made = make.deployment(name, project, status=found, metadata=meta)
+        proof = prove(key, config.namespace, made, "uid-pod", made.status)
+        return Deployment({**made.raw, "status": {**made.status, "proof": proof, **dict(forged)}})
+
+    return proven
+
+
+def test_proof_is_of_the_pod(proven, config):
+    assert proven_pod(config.token_keys, "crews", proven()) == "uid-pod"
+
+
+@pytest.mark.parametrize("name", [*PROVEN_FIELDS, "proof"])
+@pytest.mark.parametrize("value", ["other", "", None])
+def test_changed_status_is_not_proven(proven, config, name, value):
+    assert proven_pod(config.token_keys, "crews", proven(forged={name: value})) is None
+
+
+def test_proof_of_another_pod_or_deployment_does_not_count(proven, make, config):
+    mine = proven()
+    signature = mine.status["proof"].partition(".")[2]
+    moved = [
+        proven(forged={"proof": f"other.{signature}"}),
+        proven(forged={"proof": signature}),
+        make.deployment("dep-b", status=mine.status),
+        make.deployment("dep-a", "other", status=mine.status),
+        make.deployment("dep-a", status=mine.status, metadata={"uid": "later"}),
+    ]
+    assert [proven_pod(config.token_keys, "crews", one) for one in moved] == [None] * len(moved)
+    assert proven_pod(config.token_keys, "other", mine) is None
+    assert proven_pod(("another key",), "crews", mine) is None
+
+
+def test_proof_by_another_key_of_the_ring_counts(proven, config):
+    earlier = proven(key="the earlier key")
+    assert proven_pod(config.token_keys, "crews", earlier) is None
+    rotated = replace(config, other_token_keys=("the earlier key",))
+    assert proven_pod(rotated.token_keys, "crews", earlier) == "uid-pod"
+
+
+def test_builds_may_take_only_proven_images_of_their_project(proven, config):
+    mine, forged = proven("dep-a"), proven("dep-b", forged={"buildKey": "x", "dependenciesKey": "y"}, age=1)
+    other = proven("dep-c", "other", buildKey="z", dependenciesKey="z")
+    found = proven_images("demo", [mine, forged, other], config)
+    image = mine.image.partition("@")[2]
+    assert found.images == {"b": {"image": image, "dependencies": DIGEST}}
+    assert found.dependencies == {"d": DIGEST} and found.shared == {}
+
+
+def test_image_without_dependencies_is_shared_among_projects(proven, config):
+    (base,) = config.base_images.values()
+    key = dependencies_key(DependencyDeclaration(""), "3.11", base, "")
+    old, new = "sha256:" + "01" * 32, "sha256:" + "02" * 32
+    found = proven_images(
+        "demo",
+        [
+            proven("dep-a", "other", dependenciesKey=key, dependenciesDigest=old, age=90),
+            proven("dep-b", "third", dependenciesKey=key, dependenciesDigest=new, age=80),
+            proven("dep-c", "third", dependenciesKey=key, age=70, forged={"dependenciesDigest": "forged"}),
+        ],
+        config,
+    )
+    assert (found.images, found.dependencies, found.shared) == ({}, {}, {key: new})
+
+
+def test_only_the_newest_are_in_the_environment_of_a_pod(proven, config):
+    many = [proven(f"dep-{n}", buildKey=f"b{n}", dependenciesKey=f"d{n}", age=n) for n in range(99)]
+    found = proven_images("demo", many, config)
+    assert set(found.images) == {f"b{n}" for n in range(MAX_IMAGES)}
+    assert set(found.dependencies) == {f"d{n}" for n in range(MAX_IMAGES)}
