@@ -62,7 +62,8 @@ export function queryText(values) {
 /** Format the time of day of a timestamp. */
 export function timeOfDay(text) {
   const time = new Date(text);
-  return Number.isNaN(time.getTime()) ? "" : time.toLocaleTimeString([], { hour12: false });
+  // Far cheaper than toLocaleTimeString, and a list has thousands of them.
+  return Number.isNaN(time.getTime()) ? "" : time.toTimeString().slice(0, 8);
 }
 
 /** Format any value on one line, truncated. */

@@ -12,27 +12,32 @@ export class VirtualList {
    * returns whether it handled another key. `roles` are those of the list and its rows.
    */
   constructor({ label, rowHeight, row, onSelect, onKey = () => false, roles = ["listbox", "option"], follow = false }) {
-    Object.assign(this, { rowHeight, row, onSelect, onKey, follow, role: roles[1], count: 0, active: -1, selected: -1 });
+    Object.assign(this, { rowHeight, row, onSelect, onKey, follow, role: roles[1], count: 0, active: -1, selected: -1, height: 0 });
     created += 1;
     this.prefix = `list-${created}`;
     this.space = h("div", { class: "space", role: "presentation" });
     this.element = h("div", {
       class: "list", role: roles[0], tabindex: 0, "aria-label": label,
-      onscroll: () => this.render(), onkeydown: (event) => this.handleKey(event), onclick: (event) => this.handleClick(event),
+      onscroll: () => this.scrolled(), onkeydown: (event) => this.handleKey(event), onclick: (event) => this.handleClick(event),
     }, this.space);
-    this.resizes = new ResizeObserver(() => this.render());
+    this.resizes = new ResizeObserver(() => {
+      this.height = this.element.clientHeight;
+      this.render();
+    });
     this.resizes.observe(this.element);
   }
 
   /** Show that many rows. A list that follows stays at its end if it was there. */
   setCount(count) {
-    const { element } = this;
-    const atEnd = element.scrollTop + element.clientHeight >= this.count * this.rowHeight - FOLLOW_DISTANCE_PX;
+    const { element } = this, { scrollTop } = element;
+    const atEnd = scrollTop + this.height >= this.count * this.rowHeight - FOLLOW_DISTANCE_PX;
     this.count = count;
     this.active = Math.min(this.active, count - 1);
     this.space.style.height = `${count * this.rowHeight}px`;
-    if (this.follow && atEnd) element.scrollTop = count * this.rowHeight;
-    this.render();
+    const end = Math.max(0, count * this.rowHeight - this.height), top = this.follow && atEnd ? end : Math.min(scrollTop, end);
+    // Read before, written after: between them a read would make the browser lay out the page once more.
+    this.render(top);
+    if (top !== scrollTop) element.scrollTop = top;
   }
 
   /** Mark a row as the selected one. */
@@ -42,10 +47,16 @@ export class VirtualList {
     this.render();
   }
 
-  render() {
+  scrolled() {
+    // The list's own scrolling is rendered already.
+    if (this.element.scrollTop !== this.top) this.render();
+  }
+
+  render(top = this.element.scrollTop) {
     const { element, rowHeight } = this;
-    const from = Math.max(0, Math.floor(element.scrollTop / rowHeight) - ROWS_BEYOND_VIEW);
-    const to = Math.min(this.count, Math.ceil((element.scrollTop + element.clientHeight) / rowHeight) + ROWS_BEYOND_VIEW);
+    this.top = top;
+    const from = Math.max(0, Math.floor(top / rowHeight) - ROWS_BEYOND_VIEW);
+    const to = Math.min(this.count, Math.ceil((top + this.height) / rowHeight) + ROWS_BEYOND_VIEW);
     const rows = [];
     for (let index = from; index < to; index += 1) rows.push(this.place(this.row(index), index));
     this.space.replaceChildren(...rows);

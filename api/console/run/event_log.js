@@ -8,7 +8,8 @@ import { eventLine } from "./event_text.js";
 
 const ROW_HEIGHT_PX = 22;
 const WORK_PER_FRAME_MS = 5;
-const RENDER_INTERVAL_MS = 100;
+// While events arrive faster than they are filtered.
+const RENDER_INTERVAL_MS = 250;
 const SEARCH_DELAY_MS = 200;
 // The page keeps this many; of a longer run the oldest are dropped, the log still has them.
 const MAX_EVENTS = 200000;

@@ -106,6 +106,36 @@ async def test_run_is_followed_live(testbed, console):
     await expect(events).to_contain_text("completed after 18.0 s")
 
 
+async def test_stream_that_breaks_in_the_middle_loses_and_repeats_nothing(testbed, console):
+    await story.add_project(testbed)
+    raw = await testbed.add_run(story.RUN, story.PROJECT, story.DEPLOYMENT)
+    await testbed.claim_run(raw)
+    await testbed.append_log_lines(story.RUN, *(f"line {n}" for n in range(3000)))
+    result = {"outcome": "succeeded", "durationMs": 1, "output": "1"}
+    await testbed.finish_run(raw, "Succeeded", durationMs=1, result=result)
+    page, cuts = console.page, []
+
+    async def cut(route):
+        if cuts:
+            await route.continue_()
+            return
+        response = await route.fetch()
+        whole = await response.body()
+        cuts.append(len(whole) // 2)
+        await route.fulfill(response=response, body=whole[: cuts[0]])
+
+    await page.route("**/events", cut)
+    async with page.expect_request(lambda one: "last-event-id" in one.headers) as second:
+        await console.show(f"#/runs/{story.RUN_ID}")
+    assert 1000 < int((await second.value).headers["last-event-id"]) < 2000
+    await expect(page.get_by_text("3,002 events")).to_be_visible()
+    events = page.get_by_role("listbox", name="Events")
+    await events.evaluate("(list) => { list.scrollTop = 0; }")
+    await expect(events.get_by_text("line 0", exact=True)).to_be_visible()
+    await page.get_by_label("Search the events").fill("line 1500")
+    await expect(events.get_by_role("option")).to_have_count(1)
+
+
 async def test_page_of_a_live_run_is_ready_before_the_run_ends(testbed, console):
     await story.add_project(testbed)
     await story.add_run(testbed, phase=None)

@@ -86,6 +86,46 @@ const PARTS = {
     assert(log.list.space.children.length < 100);
   },
 
+  // Events that have arrived together are handled in short tasks, by a clock that each look at it moves on.
+  async pauses() {
+    globalThis.ResizeObserver = class { observe() {} };
+    const count = 20000, lookMs = 0.05, mostMs = 10;
+    let now = 0, task = 0, longest = 0;
+    globalThis.performance = { now: () => { now += lookMs; return now; } };
+    const begin = () => { task = now; };
+    globalThis.MessageChannel = class {
+      constructor() {
+        this.port1 = { close() {} };
+        this.port2 = { postMessage: () => setImmediate(() => { begin(); this.port1.onmessage(); }) };
+      }
+    };
+    const text = Array.from({ length: count }, (_, index) => `id: ${index + 1}\nevent: log\ndata: {"message": "x"}\n\n`).join("");
+    globalThis.fetch = async () => ({ ok: true, status: 200, body: new ReadableStream({ start(stream) {
+      stream.enqueue(new TextEncoder().encode(`${text}id: ${count + 1}\nevent: run.completed\ndata: {}\n\n`));
+      stream.close();
+    } }) });
+    const { followStream } = await load("api.js");
+    const { EventLog } = await load("run/event_log.js");
+    const log = new EventLog(() => {});
+    log.schedule = () => {};
+    begin();
+    await followStream("/v1/runs/x/events", new AbortController().signal, (message) => {
+      log.add(message);
+      longest = Math.max(longest, now - task);
+    }, ({ type }) => type === "run.completed");
+    assert.equal(log.events.length, count + 1);
+    assert(longest > 0 && longest <= mostMs, `followed ${longest} ms at once`);
+    for (const step of [1, 0.5]) {
+      globalThis.performance = { now: () => { now += step; return now; } };
+      log.setFilter({ text: "x" });
+      const before = now;
+      log.work();
+      assert(log.scanned < log.events.length && now - before <= mostMs, `filtered ${now - before} ms at once`);
+    }
+    while (log.scanned < log.events.length) log.work();
+    assert.equal(log.shown.length, count);
+  },
+
   // Ends without starts, starts without ends, repeated and interleaved steps: no exception, and the tree stays bounded.
   async steps() {
     const { Steps, rowsOf } = await load("run/steps.js");

@@ -48,7 +48,10 @@ def test_no_html_parsing():
         assert b"localStorage" not in file.body
 
 
-PARTS = ("markdown", "silence", "files", "events", "steps", "csv", "statistics", "money", "stages", "address")
+PARTS = (
+    "markdown", "silence", "files", "events", "pauses", "steps", "csv", "statistics", "money", "stages",
+    "address",
+)  # fmt: skip
 
 
 @pytest.mark.parametrize("part", PARTS)
