@@ -228,14 +228,18 @@ def start_run(
 
 
 def rerun(
-    identifier: str, given: Json | None, deployment: str | None, idempotency_key: str | None
+    identifier: str,
+    given: Json | None,
+    deployment: str | None,
+    idempotency_key: str | None,
+    entrypoint: str | None = None,
 ) -> Call[models.RunCreated]:
     """POST /v1/runs/{id}/rerun."""
     return Call(
         "POST",
         f"/v1/runs/{_segment(identifier)}/rerun",
         call.data,
-        body=_given(input=given, deployment=deployment),
+        body=_given(input=given, deployment=deployment, entrypoint=entrypoint),
         headers=_idempotency_header(idempotency_key),
     )
 

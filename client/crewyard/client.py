@@ -246,9 +246,11 @@ class Client:
         given: Mapping[str, Any] | None = None,
         deployment: str | None = None,
         idempotency_key: str | None = None,
+        *,
+        entrypoint: str | None = None,
     ) -> models.RunCreated:
-        """Start a run like an earlier one; `given` replaces its crew inputs, `deployment` its deployment."""
-        return self._send(calls.rerun(run, given, deployment, idempotency_key))
+        """Start a run like an earlier one; `given` replaces its crew inputs, the others what they name."""
+        return self._send(calls.rerun(run, given, deployment, idempotency_key, entrypoint))
 
     def cancel_run(self, run: str) -> models.Run:
         """Request cancellation of a run."""

@@ -2731,6 +2731,9 @@ type RunRerun struct {
 	// Deployment Another deployment's id, or a project's name for its active one.
 	Deployment *string `json:"deployment,omitempty"`
 
+	// Entrypoint What to run instead of the entrypoint of the run; null for that of the deployment.
+	Entrypoint *string `json:"entrypoint,omitempty"`
+
 	// Input The inputs of the crew, instead of those of the run.
 	Input *map[string]interface{} `json:"input,omitempty"`
 }
@@ -3719,7 +3722,7 @@ type ClientInterface interface {
 	//
 	// Start a run like an earlier one: with its input, entrypoint, config, context, timeout and labels.
 	//
-	// `input` and `deployment` replace those of the earlier run; without them it is the same deployment.
+	// `input`, `deployment` and `entrypoint` replace those of the earlier run.
 	//
 	// Takes any type of body and a specified content type.
 	//
@@ -3730,7 +3733,7 @@ type ClientInterface interface {
 	//
 	// Start a run like an earlier one: with its input, entrypoint, config, context, timeout and labels.
 	//
-	// `input` and `deployment` replace those of the earlier run; without them it is the same deployment.
+	// `input`, `deployment` and `entrypoint` replace those of the earlier run.
 	//
 	// Takes a body of the `application/json` content type.
 	//
@@ -4639,7 +4642,7 @@ func (c *Client) ReadRunLog(ctx context.Context, id RunId, reqEditors ...Request
 //
 // Start a run like an earlier one: with its input, entrypoint, config, context, timeout and labels.
 //
-// `input` and `deployment` replace those of the earlier run; without them it is the same deployment.
+// `input`, `deployment` and `entrypoint` replace those of the earlier run.
 //
 // Takes any type of body and a specified content type.
 //
@@ -4660,7 +4663,7 @@ func (c *Client) RunAgainWithBody(ctx context.Context, id RunId, params *RunAgai
 //
 // Start a run like an earlier one: with its input, entrypoint, config, context, timeout and labels.
 //
-// `input` and `deployment` replace those of the earlier run; without them it is the same deployment.
+// `input`, `deployment` and `entrypoint` replace those of the earlier run.
 //
 // Takes a body of the `application/json` content type.
 //
@@ -7595,7 +7598,7 @@ type ClientWithResponsesInterface interface {
 	//
 	// Start a run like an earlier one: with its input, entrypoint, config, context, timeout and labels.
 	//
-	// `input` and `deployment` replace those of the earlier run; without them it is the same deployment.
+	// `input`, `deployment` and `entrypoint` replace those of the earlier run.
 	//
 	// Takes any type of body and a specified content type, and returns a wrapper object for the known response body format(s).
 	//
@@ -7606,7 +7609,7 @@ type ClientWithResponsesInterface interface {
 	//
 	// Start a run like an earlier one: with its input, entrypoint, config, context, timeout and labels.
 	//
-	// `input` and `deployment` replace those of the earlier run; without them it is the same deployment.
+	// `input`, `deployment` and `entrypoint` replace those of the earlier run.
 	//
 	// Takes a body of the `application/json` content type, and returns a wrapper object for the known response body format(s).
 	//
@@ -10570,7 +10573,7 @@ func (c *ClientWithResponses) ReadRunLogWithResponse(ctx context.Context, id Run
 //
 // Start a run like an earlier one: with its input, entrypoint, config, context, timeout and labels.
 //
-// `input` and `deployment` replace those of the earlier run; without them it is the same deployment.
+// `input`, `deployment` and `entrypoint` replace those of the earlier run.
 //
 // Takes any type of body and a specified content type, and returns a wrapper object for the known response body format(s).
 //
@@ -10587,7 +10590,7 @@ func (c *ClientWithResponses) RunAgainWithBodyWithResponse(ctx context.Context, 
 //
 // Start a run like an earlier one: with its input, entrypoint, config, context, timeout and labels.
 //
-// `input` and `deployment` replace those of the earlier run; without them it is the same deployment.
+// `input`, `deployment` and `entrypoint` replace those of the earlier run.
 //
 // Takes a body of the `application/json` content type, and returns a wrapper object for the known response body format(s).
 //

@@ -143,6 +143,5 @@ function summary(details, path, update) {
 function runAgain(details) {
   if (!details.deployment_id) return null;
   const { deployment_id: target, entrypoint, input } = details;
-  // The schema is that of the deployment's own entrypoint.
-  return newRunSection("Run again", { target, deployment: entrypoint ? null : target, input: input ?? {}, path: `/v1/runs/${encodeURIComponent(details.id)}/rerun` });
+  return newRunSection("Run again", { target, deployment: target, entrypoint, input: input ?? {}, path: `/v1/runs/${encodeURIComponent(details.id)}/rerun` });
 }

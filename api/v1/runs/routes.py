@@ -32,7 +32,7 @@ async def create(call: EndpointCall) -> web.StreamResponse:
 async def rerun(call: EndpointCall) -> web.StreamResponse:
     """Start a run like an earlier one: with its input, entrypoint, config, context, timeout and labels.
 
-    `input` and `deployment` replace those of the earlier run; without them it is the same deployment.
+    `input`, `deployment` and `entrypoint` replace those of the earlier run.
     """
     row, use = await lookup.run(call), start.idempotency_use(call)
     if (response := await start.repeated(call, use)) is not None:

@@ -77,20 +77,21 @@ STATUS_FILTER: Schema = {
     "pattern": f"^({_STATUS})(,({_STATUS})){{0,4}}$",
     "description": "A status, or several with commas, such as pending,running.",
 }
+_ENTRYPOINT: Schema = {
+    **casing.request_schema(_SPEC["entrypoint"]),
+    "pattern": entrypoints.PATTERN,
+    "description": (
+        "What to run instead of the deployment's entrypoint: one of its entrypoints by name, "
+        "module:object (for example pkg.crew:MyCrew), or a file of the repository (main.py). "
+        "All but a name need the scope deploy."
+    ),
+}
 CREATE = request_object(
     ["deployment"],
     {
         "deployment": _DEPLOYMENT,
         "input": {"type": "object", "description": "The inputs of the crew."},
-        "entrypoint": {
-            **casing.request_schema(_SPEC["entrypoint"]),
-            "pattern": entrypoints.PATTERN,
-            "description": (
-                "What to run instead of the deployment's entrypoint: one of its entrypoints by name, "
-                "module:object (for example pkg.crew:MyCrew), or a file of the repository (main.py). "
-                "All but a name need the scope deploy."
-            ),
-        },
+        "entrypoint": _ENTRYPOINT,
         "timeout": {
             "type": "string",
             "maxLength": 32,
@@ -110,6 +111,10 @@ RERUN = request_object(
             _DEPLOYMENT, "Another deployment's id, or a project's name for its active one."
         ),
         "input": {"type": "object", "description": "The inputs of the crew, instead of those of the run."},
+        "entrypoint": described(
+            nullable(_ENTRYPOINT),
+            "What to run instead of the entrypoint of the run; null for that of the deployment.",
+        ),
     },
     title="RunRerun",
 )

@@ -501,7 +501,7 @@ export interface paths {
          * Run again
          * @description Start a run like an earlier one: with its input, entrypoint, config, context, timeout and labels.
          *
-         *     `input` and `deployment` replace those of the earlier run; without them it is the same deployment.
+         *     `input`, `deployment` and `entrypoint` replace those of the earlier run.
          */
         post: operations["run_again"];
         delete?: never;
@@ -2450,6 +2450,8 @@ export interface components {
             deployment?: string;
             /** @description The inputs of the crew, instead of those of the run. */
             input?: Record<string, never>;
+            /** @description What to run instead of the entrypoint of the run; null for that of the deployment. */
+            entrypoint?: string | null;
         };
         /** RunUsage */
         RunUsage: {

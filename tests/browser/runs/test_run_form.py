@@ -121,3 +121,55 @@ async def test_schedule_has_the_fields_of_the_active_deployment(testbed, console
         await page.get_by_role("button", name="Set schedule").click()
     made = (await request.value).post_data_json
     assert made["input"] == {"topic": "tides", "pages": 3, "style": "long", "draft": True, "places": []}
+
+
+NAMED = {"entrypoint": "main:run", "entrypoints": {"daily": "main:daily", "weekly": "main:weekly"}}
+
+
+async def body_sent(page):
+    """Start the run; return the body that the page sent."""
+    async with page.expect_request(lambda request: request.method == "POST") as request:
+        await page.get_by_role("button", name="Start run").click()
+    return (await request.value).post_data_json
+
+
+async def test_named_entrypoint_is_chosen_and_keeps_the_input(testbed, console):
+    await testbed.add_project(story.PROJECT, story.SPEC, activeDeployment=story.DEPLOYMENT)
+    plan = {**NAMED, "inputs": {"schema": SCHEMA, "declared": True}}
+    await testbed.add_deployment(story.DEPLOYMENT, story.PROJECT, plan=plan)
+    page = await console.show(f"#/projects/{story.PROJECT}/runs")
+    choice = page.get_by_label("Entrypoint")
+    await expect(choice.get_by_role("option")).to_have_text(["the deployment's own", "daily", "weekly"])
+    await page.get_by_label("topic").fill("moons")
+    await page.get_by_label("places").fill("[]")
+    await choice.select_option("weekly")
+    # The schema is that of the deployment's own entrypoint: another one has the values, without its notes.
+    await expect(page.get_by_label("topic")).to_have_value("moons")
+    await expect(page.get_by_text("What the report is about.")).to_have_count(0)
+    assert await violations(page) == []
+    body = await body_sent(page)
+    assert (body["entrypoint"], body["input"]["topic"]) == ("weekly", "moons")
+    await choice.select_option("the deployment's own")
+    await expect(page.get_by_text("What the report is about.")).to_be_visible()
+    assert "entrypoint" not in await body_sent(page)
+
+
+@pytest.mark.parametrize(
+    ("before", "chosen"), [("daily", "weekly"), ("pkg.crew:other", "daily"), (None, "daily")]
+)
+async def test_run_is_repeated_with_another_entrypoint(testbed, console, before, chosen):
+    await testbed.add_project(story.PROJECT, story.SPEC, activeDeployment=story.DEPLOYMENT)
+    await testbed.add_deployment(story.DEPLOYMENT, story.PROJECT, plan=NAMED)
+    spec = {"entrypoint": before} if before else {}
+    await testbed.add_run(story.RUN, story.PROJECT, story.DEPLOYMENT, spec=spec)
+    page = await console.show(f"#/runs/{story.RUN_ID}")
+    await page.get_by_text("Run again").click()
+    choice = page.get_by_label("Entrypoint")
+    await expect(choice).to_have_value(before or "")
+    assert "entrypoint" not in await body_sent(page)
+    await choice.select_option(chosen)
+    body = await body_sent(page)
+    assert (body["entrypoint"], body["input"]) == (chosen, {"topic": "tides"})
+    if before:
+        await choice.select_option("the deployment's own")
+        assert (await body_sent(page))["entrypoint"] is None

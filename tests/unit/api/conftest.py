@@ -178,12 +178,18 @@ class ApiTestbed:
         await self.store.deployments.observe(objects.Deployment(raw))
 
     async def add_run(
-        self, name: str, project: str, deployment: str = "dep-a", phase: str = "Pending", **status: Any
+        self,
+        name: str,
+        project: str,
+        deployment: str = "dep-a",
+        phase: str = "Pending",
+        spec: Any = None,
+        **status: Any,
     ):
         """Project a Run object; return it."""
         raw = _object(
             name,
-            {"project": project, "deployment": deployment, "input": {"topic": "tides"}},
+            {"project": project, "deployment": deployment, "input": {"topic": "tides"}, **(spec or {})},
             {"phase": phase, "project": project, "deployment": deployment, **status},
         )
         await self.store.run_writer.observe(objects.Run(raw), self.clock[0])

@@ -67,6 +67,7 @@ def run(
     "Other inputs of the crew, a JSON object.", "File with other inputs (- for standard input)."
 )
 @click.option("--deployment", metavar="ID | PROJECT", help="Another deployment, or a project's active one.")
+@click.option("--entrypoint", metavar="NAME | MODULE:OBJECT", help="Another entrypoint.")
 @click.option("--no-wait", is_flag=True, help="Do not follow the run.")
 @click.option("--key", "idempotency_key", metavar="TEXT", help="Idempotency key: start the run only once.")
 @with_context
@@ -76,6 +77,7 @@ def rerun(
     text: str | None,
     input_file: Path | None,
     deployment: str | None,
+    entrypoint: str | None,
     no_wait: bool,
     idempotency_key: str | None,
 ) -> None:
@@ -84,7 +86,7 @@ def rerun(
     It has the input, entrypoint, config, context, timeout and labels of the earlier one.
     """
     inputs = json_object.read_inputs(text, input_file)
-    created = context.client.rerun(run, inputs, deployment, idempotency_key)
+    created = context.client.rerun(run, inputs, deployment, idempotency_key, entrypoint=entrypoint)
     _follow(context, created, no_wait)
 
 

@@ -86,6 +86,25 @@ async def test_input_and_deployment_are_replaced(testbed, created):
     assert (status, answer["data"]["deployment_id"], answer["data"]["input"]) == (201, "dep_b", {})
 
 
+async def test_entrypoint_is_replaced(testbed, created):
+    plan = {"entrypoint": "pkg.crew:main", "entrypoints": {"daily": "pkg.crew:daily"}}
+    await testbed.add_deployment("dep-named", "crew", plan=plan)
+    earlier = await earlier_run(testbed, deployment="dep-named", entrypoint="pkg.crew:other")
+    path, runner = f"/v1/runs/{earlier}/rerun", testbed.create_key("run", "read")
+    found = []
+    for entrypoint in ("daily", None):
+        status, answer, _ = await testbed.call("POST", path, {"entrypoint": entrypoint}, bearer=runner)
+        assert status == 201
+        found.append((await testbed.get(f"/v1/runs/{answer['data']['id']}"))["data"]["entrypoint"])
+    assert found == ["daily", None]
+    assert "entrypoint" not in created[1]["spec"]
+    # The one of the run is code, also where the request does not name it.
+    for body in ({}, {"entrypoint": "os:environ.copy"}):
+        assert (await testbed.call("POST", path, body, bearer=runner))[0] == 403
+    status, answer, _ = await testbed.call("POST", path, {"entrypoint": "weekly"}, bearer=runner)
+    assert (status, answer["error"]["details"]["field"]) == (400, "entrypoint")
+
+
 async def test_idempotency_key_repeats_once(testbed, created):
     earlier, headers = await earlier_run(testbed), {"Idempotency-Key": "once"}
     answers = [await testbed.call("POST", f"/v1/runs/{earlier}/rerun", {}, headers=headers) for _ in range(2)]
