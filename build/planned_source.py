@@ -3,13 +3,14 @@
 import posixpath
 import time
 from collections.abc import Iterable, Mapping
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 
 from build.logs import BuildLog
 from build.settings import BuildSettings
 from build.source.fetch import fetch_source
 from build.source.fetched import FetchedSource
 from build.source.tree import CheckedSourceTree
+from plan.base.images import ImageRules, with_allowed_images
 from plan.errors import join_limited
 from plan.keys import combined_hash, dependencies_key
 from plan.lfs_pointer import pointer_notes
@@ -39,7 +40,10 @@ def fetch_and_plan(settings: BuildSettings, log: BuildLog) -> PlannedSource:
     fetched = fetch_source(settings, log)
     seconds = {"fetch": time.monotonic() - started}
     pythons, private = list(settings.base_images), bool(settings.private_index)
-    planned = make_plan(fetched.tree, settings.crew, pythons, private, fetched.path, fetched.outside)
+    planned = make_plan(
+        fetched.tree, settings.crew, pythons, private, fetched.path, fetched.outside, settings.dockerfile
+    )
+    planned = _with_images(planned, settings)
     tree = fetched.tree.without(planned.excluded)
     count = len(fetched.tree)
     excluded = f" ({count - len(tree)} excluded)" if len(tree) < count else ""
@@ -54,12 +58,26 @@ def fetch_and_plan(settings: BuildSettings, log: BuildLog) -> PlannedSource:
         log.line(f"note: {note}")
     for directory in planned.declaration.projects:
         log.line(f"the project in {directory or '.'} is installed as a package: code changes rebuild it")
-    base_image = settings.base_images[plan.python]
+    own_base = planned.declaration.base
+    base_image = f"the image of {own_base.path}" if own_base else settings.base_images[plan.python]
     index = settings.private_index
     outside = _outside_projects(fetched, planned.declaration.projects)
     installed = combined_hash(tree.hash, {path: project.hash for path, project in outside.items()})
-    key = dependencies_key(planned.declaration, plan.python, base_image, installed, index)
+    copied = tree.only(own_base.copied).hash if own_base and own_base.copied else ""
+    key = dependencies_key(planned.declaration, plan.python, base_image, installed, index, copied)
     return PlannedSource(tree, planned, key, base_image, fetched.path, outside, seconds)
+
+
+def _with_images(planned: Planned, settings: BuildSettings) -> Planned:
+    """Return the plan with the images that the crew's Dockerfile takes. Raises PlanError."""
+    base = planned.declaration.base
+    if base is None:
+        return planned
+    crews = f"{settings.registry_prefix.rstrip('/')}/{settings.namespace}/"
+    rules = ImageRules(settings.base_images, settings.dockerfile_images, crews)
+    resolved = with_allowed_images(base, rules)
+    notes = (*planned.notes, *(note for note in resolved.notes if note not in planned.notes))
+    return replace(planned, declaration=replace(planned.declaration, base=resolved), notes=notes)
 
 
 def _outside_projects(fetched: FetchedSource, projects: Iterable[str]) -> dict[str, CheckedSourceTree]:

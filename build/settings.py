@@ -88,8 +88,9 @@ class ProvenImages:
 class BuildSettings:
     """All settings. `base_images` maps Python versions to image references, the default version first.
 
-    `private_index` is the name of the Secret of the project's package index, or empty. With `signers`, only
-    commits that they signed are built.
+    `private_index` is the name of the Secret of the project's package index, or empty. `dockerfile` is the
+    Dockerfile of the project, or empty, `dockerfile_images` are prefixes of images that one may name. With
+    `signers`, only commits that they signed are built.
     """
 
     internal_url: str
@@ -111,6 +112,8 @@ class BuildSettings:
     git: GitCredentials
     registry_credential: RegistryCredential
     private_index: str = ""
+    dockerfile: str = ""
+    dockerfile_images: tuple[str, ...] = ()
     index: IndexCredentials = IndexCredentials()
     signers: CommitSigners | None = None
     proven: ProvenImages = ProvenImages()
@@ -159,6 +162,8 @@ def read_settings(environ: Mapping[str, str]) -> BuildSettings:
         ),
         registry_credential=RegistryCredential.read(environ, registry),
         private_index=str(build.values.get("private_index") or ""),
+        dockerfile=str(build.values.get("dockerfile") or ""),
+        dockerfile_images=tuple(map(str, build.values.get("dockerfile_images") or ())),
         index=IndexCredentials(
             environ.get("PIP_INDEX_URL", ""),
             environ.get("PIP_EXTRA_INDEX_URL", ""),

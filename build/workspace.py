@@ -11,7 +11,7 @@ from build.logs import BuildLog
 from build.planned_source import PlannedSource, fetch_and_plan
 from build.settings import BuildSettings
 from egress import ca_bundle
-from plan.packages.dockerfile import UV, dockerfile
+from plan.packages.dockerfile import DECLARED, UV, dockerfile
 from plan.packages.own_project import lacks_build_file
 
 WORKSPACE = Path("/workspace")
@@ -21,9 +21,10 @@ _SETUPTOOLS = b'[build-system]\nrequires = ["setuptools"]\nbuild-backend = "setu
 
 
 def write_workspace(settings: BuildSettings, log: BuildLog, workspace: Path = WORKSPACE) -> None:
-    """Fetch the source again and write Dockerfile and requirements to `context`.
+    """Fetch the source again and write `Dockerfile`, and the requirements to `declared`.
 
-    Where needed, also write the source to `tree` and packages to `wheels`. Raises PlanError, or
+    `context` gets the files that a Dockerfile of the crew can copy. Where needed, also write the source to
+    `tree` and packages to `wheels`. Raises PlanError, or
     InfrastructureError where the plan differs from that of `assemble`.
     """
     source = fetch_and_plan(settings, log)
@@ -32,13 +33,16 @@ def write_workspace(settings: BuildSettings, log: BuildLog, workspace: Path = WO
             f"the source needs dependencies {source.key}, not {settings.dependencies_key}"
         )
     declaration = source.planned.declaration
-    context = workspace / "context"
     for name, data in declaration.files().items():
-        _write(context / name, data)
+        _write(workspace / Path(DECLARED).name / name, data)
+    context = workspace / "context"
+    context.mkdir(mode=0o755, parents=True, exist_ok=True)
+    for path in declaration.base.copied if declaration.base else ():
+        _write(context / path, source.tree[path], 0o755 if source.tree.entry(path).executable else 0o644)
     ca_bundle_path = _write_ca_bundle(workspace, os.environ)
     # The dependencies key excludes this path: other CA certificates do not change the image.
-    instructions = dockerfile(source.base_image, declaration, ca_bundle_path)
-    _write(context / "Dockerfile", instructions.encode())
+    instructions = dockerfile(source.base_image, declaration, ca_bundle_path, source.planned.plan.python)
+    _write(workspace / "Dockerfile", instructions.encode())
     if UV in instructions:
         _write(workspace / Path(UV).name, Path(find_uv_bin()).read_bytes(), 0o755)
     if declaration.projects:

@@ -96,6 +96,8 @@ class ControllerConfig:
     net_deny: tuple[str, ...] = ()
     plans: Plans = field(default_factory=Plans)
     limits: InstallationLimits = field(default_factory=InstallationLimits)
+    dockerfile_images: tuple[str, ...] = ()
+    """Prefixes of images that a crew's own Dockerfile may name, beside the base images."""
     run_egress: tuple[EgressTarget, ...] = ()
     """What `run.egress` of Projects may name."""
     placements: NodePlacements = field(default_factory=NodePlacements)
@@ -156,6 +158,7 @@ def parse(environment: Mapping[str, str]) -> ControllerConfig:
         service_image=read("CREWYARD_SERVICE_IMAGE", str, "", required=True),
         kaniko_image=read("CREWYARD_KANIKO_IMAGE", str, "", required=True),
         base_images=read("CREWYARD_BASE_IMAGES", _images, {}, required=True),
+        dockerfile_images=read("CREWYARD_DOCKERFILE_IMAGES", _prefixes, ()),
         registry=read("CREWYARD_REGISTRY", _registry, "", required=True),
         public_url=read("CREWYARD_PUBLIC_URL", _url, ""),
         github_url=read("CREWYARD_GITHUB_URL", _url, "https://api.github.com"),
@@ -230,6 +233,15 @@ def _images(text: str) -> dict[str, str]:
     if not isinstance(images, dict) or not images:
         raise ValueError('must be a JSON object, such as {"3.11": "registry/python:3.11-slim"}')
     return {str(version): str(image) for version, image in images.items()}
+
+
+def _prefixes(text: str) -> tuple[str, ...]:
+    prefixes: Any = json.loads(text)
+    if not isinstance(prefixes, list) or not all(isinstance(each, str) and each for each in prefixes):
+        raise ValueError('must be a JSON list of image prefixes, such as ["ghcr.io/acme/"]')
+    if wrong := next((each for each in prefixes if "://" in each), None):
+        raise ValueError(f"{wrong!r} must not have a scheme; write it like ghcr.io/acme/")
+    return tuple(prefixes)
 
 
 def _destinations(text: str) -> tuple[str, ...]:

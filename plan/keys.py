@@ -13,20 +13,27 @@ from .packages.dockerfile import dockerfile
 
 
 def dependencies_key(
-    declaration: DependencyDeclaration, python: str, base_image: str, tree: str, index: str = ""
+    declaration: DependencyDeclaration,
+    python: str,
+    base_image: str,
+    tree: str,
+    index: str = "",
+    copied: str = "",
 ) -> str:
     """Return the key of the dependency image: 64 hexadecimal digits.
 
     `tree` is the hash of the source, included only where a project of it is installed; `index` is the Secret
-    of the private index, if any.
+    of the private index, if any; `copied` is the hash of the files that the crew's Dockerfile can copy.
     """
     parts: dict[str, object] = {
         "kind": "dependencies",
         "files": {name: data.decode() for name, data in declaration.files().items()},
         "python": python,
         "base": base_image,
-        "dockerfile": dockerfile(base_image, declaration),
+        "dockerfile": dockerfile(base_image, declaration, python=python),
     }
+    if declaration.base and declaration.base.copied:
+        parts["copied"] = copied
     if declaration.projects:
         parts["tree"] = tree
     # An installation shares the image without dependencies.

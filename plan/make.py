@@ -5,7 +5,8 @@ from collections.abc import Collection, Mapping, Sequence
 from dataclasses import dataclass, field, replace
 from typing import Any
 
-from .config.configuration import read_configuration
+from .base.read import BaseDockerfile, read_base_dockerfile
+from .config.configuration import Configuration, read_configuration
 from .config.framework import check_language, framework_of
 from .errors import CONFIG_INVALID, PlanError
 from .exclude import excluded_paths
@@ -18,6 +19,8 @@ from .source import Files, RepositoryFiles, without_paths
 
 # Of the 4096 bytes of a build pod's termination message, which also has image, keys and seconds.
 _MAX_PLAN_BYTES = 3300
+SUPPORTED_PYTHONS = ("3.11", "3.12", "3.13", "3.14")
+"""Versions that the runner supports, which an image of a crew's own Dockerfile may have."""
 
 
 @dataclass(frozen=True)
@@ -27,6 +30,7 @@ class Plan:
     `entrypoints` are the crews or graphs of the configuration by name; `entrypoint` is the default. `smoke`
     has input and timeout of the smoke run, if there is one. `inputs` is the JSON Schema of the input;
     `inputs_declared`: by the configuration, so an input must fit it, else found in the source.
+    `dockerfile` is the path of the crew's own Dockerfile, if it has one.
     """
 
     framework: str
@@ -39,6 +43,7 @@ class Plan:
     smoke: Mapping[str, Any] | None = None
     inputs: Mapping[str, Any] | None = None
     inputs_declared: bool = False
+    dockerfile: str = ""
 
     def as_status(self) -> dict[str, Any]:
         """Return the value of `Deployment.status.plan`; what is not set is omitted."""
@@ -58,6 +63,8 @@ class Plan:
             status["smoke"] = dict(self.smoke)
         if self.inputs is not None:
             status["inputs"] = {"schema": dict(self.inputs), "declared": self.inputs_declared}
+        if self.dockerfile:
+            status["dockerfile"] = self.dockerfile
         return status
 
 
@@ -81,18 +88,25 @@ def make_plan(
     private_index: bool = False,
     base: str = "",
     outside: Files | None = None,
+    dockerfile: str = "",
 ) -> Planned:
     """Return the plan of `crew` (None: the tree's only one) for an installation with these Python versions.
 
     The configuration file is read even where it is excluded. `private_index`: packages are installed from
     wheels that were downloaded before. `base` is the directory of `files` in their repository, `outside` the
-    repository's other files. Raises PlanError.
+    repository's other files. `dockerfile` is the project's Dockerfile, which comes before the configured one.
+    Raises PlanError.
     """
     check_language(files)
     configuration = read_configuration(files, crew)
     excluded = excluded_paths(files, configuration.exclude)
+    source = files
     if excluded:
         files = without_paths(files, excluded)
+    own_base = _own_base(source, files, configuration, dockerfile)
+    if own_base:
+        hinted = (own_base.python,) if own_base.python in SUPPORTED_PYTHONS else ()
+        python_versions = tuple(dict.fromkeys((*hinted, *python_versions, *SUPPORTED_PYTHONS)))
     choice = choose_python(files, configuration, python_versions)
     python = choice.version
     entrypoint, location, notes = locate_entrypoint(files, configuration, python, excluded)
@@ -102,6 +116,7 @@ def make_plan(
     declaration = read_dependencies(
         RepositoryFiles(files, base, outside), configuration, location.project, private_index, python, base
     )
+    declaration = replace(declaration, base=own_base)
     plan = Plan(
         framework=framework_of(configuration.framework, declaration.packages),
         entrypoint=entrypoint,
@@ -113,13 +128,28 @@ def make_plan(
         smoke=configuration.smoke,
         inputs=configuration.inputs,
         inputs_declared=configuration.inputs is not None,
+        dockerfile=own_base.path if own_base else "",
     )
     _check_size(plan)
     if plan.inputs is None:
         found = replace(plan, inputs=find_input_schema(files, entrypoint, location.path, python))
         plan = found if _size(found) <= _MAX_PLAN_BYTES else plan
     notes = (*configuration.notes, *choice.notes, *notes, *named_notes, *declaration.notes)
+    if own_base:
+        notes = (*notes, *own_base.notes)
     return Planned(plan, declaration, excluded, notes)
+
+
+def _own_base(
+    source: Files, files: Files, configuration: Configuration, project: str
+) -> BaseDockerfile | None:
+    """Return the crew's own Dockerfile, that of the Project or of the configuration. Raises PlanError."""
+    if project:
+        return read_base_dockerfile(source, files, project, "spec.build.dockerfile of the Project")
+    if configuration.dockerfile:
+        origin = configuration.dockerfile_origin
+        return read_base_dockerfile(source, files, configuration.dockerfile, origin)
+    return None
 
 
 def _check_size(plan: Plan) -> None:

@@ -73,6 +73,10 @@ class CheckedSourceTree(Mapping[str, bytes]):
             {p: entry for p, entry in self._entries.items() if p not in excluded}, self._store
         )
 
+    def only(self, paths: Collection[str]) -> "CheckedSourceTree":
+        """Return the tree of the files in `paths`."""
+        return CheckedSourceTree({path: self._entries[path] for path in paths}, self._store)
+
     def below(self, directory: str) -> "CheckedSourceTree":
         """Return the tree of the files below `directory`."""
         prefix = f"{directory}/"

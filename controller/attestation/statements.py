@@ -143,7 +143,8 @@ def _resolved(source: Mapping[str, Any]) -> list[dict[str, Any]]:
 
 def _base_image(deployment: Deployment, config: ControllerConfig) -> list[dict[str, Any]]:
     reference = config.base_images.get(str(deployment.plan.get("python") or ""))
-    if reference is None:
+    # The images of a crew's own Dockerfile are named in the source.
+    if reference is None or deployment.plan.get("dockerfile"):
         return []
     name, _, digest = reference.partition("@sha256:")
     known = {"digest": {"sha256": digest}} if digest else {}

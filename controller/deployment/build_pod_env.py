@@ -8,7 +8,7 @@ from collections.abc import Mapping
 from typing import Any
 
 from controller.config import ControllerConfig
-from controller.deployment.source_key import private_index
+from controller.deployment.source_key import own_dockerfile, private_index
 from controller.pods import push_secret
 from controller.pods.env import from_secret, json_env
 from crds import limits, pod_tokens
@@ -65,6 +65,10 @@ def build_request(
     }
     if index_secret := private_index(project):
         request["private_index"] = index_secret
+    if own := own_dockerfile(project):
+        request["dockerfile"] = own
+    if config.dockerfile_images:
+        request["dockerfile_images"] = list(config.dockerfile_images)
     if (project.git or {}).get("verify"):
         request["verify"] = True
     return {**request, **step}

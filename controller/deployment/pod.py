@@ -123,6 +123,7 @@ def kaniko_arguments(image: str, config: ControllerConfig) -> list[str]:
     insecure = [f"--insecure-registry={host}", f"--skip-tls-verify-registry={host}"]
     return [
         f"--context=dir://{WORKSPACE}/context",
+        f"--dockerfile={WORKSPACE}/Dockerfile",
         "--no-push",
         f"--tar-path={WORKSPACE}/image.tar",
         f"--destination={image}",

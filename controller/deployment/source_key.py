@@ -31,6 +31,8 @@ def source_key(
             "service": config.service_image,
             "registry": config.registry,
             "private_index": private_index(project),
+            "dockerfile": own_dockerfile(project),
+            "dockerfile_images": list(config.dockerfile_images),
         }
     )
 
@@ -41,6 +43,11 @@ def private_index(project: Project) -> str:
     The name identifies the index: another one may hold different files of the same names.
     """
     return str(((project.spec.get("build") or {}).get("secretRef") or {}).get("name") or "")
+
+
+def own_dockerfile(project: Project) -> str:
+    """Return the path of the project's Dockerfile; empty where that of the configuration applies."""
+    return str((project.spec.get("build") or {}).get("dockerfile") or "")
 
 
 def recorded_tree(deployment: Deployment, project: Project) -> str | None:

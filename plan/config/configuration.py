@@ -48,11 +48,11 @@ class Configuration:
     declarations, that the file itself names.
     `name` is the name of the entrypoint in the configuration, `named` are the other crews or graphs there.
     `kind` is "crew" or "flow" where the entrypoint is the only one of that kind. `extras` and `groups` are
-    those of pyproject.toml to install, `packages` Debian packages, `dockerfile_lines` instructions for the
-    dependency image. `python_is_wish`: another version may take its place. `lock_is_wish`: a lock that does
-    not fit is ignored. `notes` are lines for the build log, about what has no effect. `smoke` has input and
-    timeout of the smoke run, as far as they are set; None: there is no smoke run. `inputs` is the JSON Schema
-    of the input where it is declared.
+    those of pyproject.toml to install, `packages` Debian packages, `dockerfile` the path of the file whose
+    image is the base, `dockerfile_lines` instructions for the dependency image. `python_is_wish`: another
+    version may take its place. `lock_is_wish`: a lock that does not fit is ignored. `notes` are lines for the
+    build log, about what has no effect. `smoke` has input and timeout of the smoke run, as far as they are
+    set; None: there is no smoke run. `inputs` is the JSON Schema of the input where it is declared.
     """
 
     origin: str
@@ -75,6 +75,8 @@ class Configuration:
     extras: tuple[str, ...] = ()
     groups: tuple[str, ...] = ()
     packages: tuple[str, ...] = ()
+    dockerfile: str | None = None
+    dockerfile_origin: str = ""
     dockerfile_lines: tuple[str, ...] = ()
     smoke: Mapping[str, Any] | None = None
     inputs: Mapping[str, Any] | None = None
@@ -142,6 +144,8 @@ def _read_tables(root: TomlTable, crew: str | None, foreign: bool = False) -> Co
         extras=build.texts_at("extras", "pdf") if build else (),
         groups=build.texts_at("groups", "tools") if build else (),
         packages=_system_packages(build) if build else (),
+        dockerfile=build.text_at("dockerfile", "Dockerfile") if build else None,
+        dockerfile_origin=build.location("dockerfile") if build else "",
         smoke=read_smoke(chosen, _timeout) if chosen else None,
         python_origin=chosen.location("python") if chosen else "",
         name=name,
@@ -221,12 +225,6 @@ def _select_crew(root: TomlTable, crew: str | None) -> tuple[str | None, TomlTab
 
 
 def _system_packages(build: TomlTable) -> tuple[str, ...]:
-    if "dockerfile" in build.values:
-        raise build.error(
-            "dockerfile",
-            "is not supported: a crew's image is built on a base image of the installation",
-            'Use packages = ["ffmpeg"] for Debian packages; an administrator can offer another base image.',
-        )
     packages = build.texts_at("packages", "ffmpeg")
     if problem := package_problem(packages):
         raise build.error("packages", problem, 'For example: packages = ["ffmpeg", "libpq5"].')

@@ -9,6 +9,7 @@ from dataclasses import dataclass, field, replace
 
 from packaging.requirements import InvalidRequirement, Requirement
 
+from ..base.read import BaseDockerfile
 from ..config.configuration import Configuration
 from ..errors import CONFIG_INVALID, DEPENDENCY_RESOLUTION, PlanError, join_limited
 from ..source import Files
@@ -32,7 +33,8 @@ class DependencyDeclaration:
     them needs `build_requires`. `direct` are lines without hashes beside lines with hashes. `locked`: all of
     them are complete, and their own dependencies are not installed. `private_index`: everything is installed
     from wheels that were downloaded before. `notes` are lines for the build log, about what is ignored.
-    `system_packages` are Debian packages, `dockerfile_lines` are instructions after them.
+    `base` is the crew's own Dockerfile, whose image takes the place of the base image; `system_packages` are
+    Debian packages, `dockerfile_lines` are instructions after them.
     """
 
     origin: str
@@ -46,6 +48,7 @@ class DependencyDeclaration:
     notes: tuple[str, ...] = ()
     system_packages: tuple[str, ...] = ()
     dockerfile_lines: tuple[str, ...] = ()
+    base: BaseDockerfile | None = None
 
     @property
     def packages(self) -> frozenset[str]:
@@ -56,7 +59,8 @@ class DependencyDeclaration:
     @property
     def empty(self) -> bool:
         """Whether nothing is installed and nothing is executed."""
-        return not (self.files() or self.projects or self.system_packages or self.dockerfile_lines)
+        executed = self.base or self.system_packages or self.dockerfile_lines
+        return not (self.files() or self.projects or executed)
 
     @property
     def hashed(self) -> bool:

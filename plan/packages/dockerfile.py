@@ -2,9 +2,10 @@
 
 from collections.abc import Iterator
 
+from ..base.render import base_instructions
 from .dependencies import DependencyDeclaration
 from .installer import index_strategy, needs_pip
-from .system_packages import system_instructions
+from .system_packages import APT_SETTINGS, system_instructions
 
 # The user and group of crews, in the image and in the pod.
 CREW_ID = 65532
@@ -23,9 +24,11 @@ RUN set -eu; \\
 ENV HOME=/home/crew TMPDIR=/tmp PYTHONUNBUFFERED=1 PYTHONDONTWRITEBYTECODE=1
 """
 
-# Kaniko mounts the pod's volume at /workspace and excludes it from every layer, whereas files of a COPY stay
-# in its layer. A builder without the volume needs bind mounts of these.
+# Kaniko mounts the pod's volume at /workspace and excludes it from every layer. A builder without the volume
+# needs bind mounts of these.
 TREE, WHEELS, UV = "/workspace/tree", "/workspace/wheels", "/workspace/uv"
+# Not in the build context, which is what the Dockerfile of a crew can copy.
+DECLARED = "/workspace/declared"
 
 # Compiled even where PYTHONDONTWRITEBYTECODE is set: every run then imports langgraph in 0.7 s, not 1.9 s.
 # PIP_BREAK_SYSTEM_PACKAGES: the base may be a distribution whose Python is marked as externally managed.
@@ -62,26 +65,30 @@ USER {id}:{id}
 """
 
 
-def dockerfile(base_image: str, declaration: DependencyDeclaration, ca_bundle: str = "") -> str:
+def dockerfile(
+    base_image: str, declaration: DependencyDeclaration, ca_bundle: str = "", python: str = ""
+) -> str:
     """Return the Dockerfile: the base, the user, the dependencies; no RUN follows the last USER.
 
-    `base_image` is the configured reference; `ca_bundle` is the path, in Kaniko's container, of a CA bundle
-    for pip that replaces the base image's.
+    `base_image` is the configured reference, used where the crew has no Dockerfile; the image of that must
+    have `python`. `ca_bundle` is the path, in Kaniko's container, of a CA bundle for pip that replaces the
+    base image's.
     """
     system = system_instructions(declaration.system_packages, declaration.dockerfile_lines, ca_bundle)
-    parts = [f"FROM {base_image}\n", *system, _SYSTEM.format(id=CREW_ID), *_install(declaration, ca_bundle)]
+    base = declaration.base
+    first = base_instructions(base, python, APT_SETTINGS) if base else [f"FROM {base_image}\n"]
+    parts = [*first, *system, _SYSTEM.format(id=CREW_ID), *_install(declaration, ca_bundle)]
     parts.append(_END.format(id=CREW_ID))
     return "".join(parts)
 
 
 def _install(declaration: DependencyDeclaration, ca_bundle: str) -> Iterator[str]:
-    names = sorted(declaration.files())
     options = ["--no-deps"] if declaration.locked else []
-    if "constraints.txt" in names:
-        options += ["-c /tmp/crewyard/constraints.txt"]
-    first = ["-r /tmp/crewyard/requirements.txt"] if declaration.lines else []
+    if declaration.constraints:
+        options += [f"-c {DECLARED}/constraints.txt"]
+    first = [f"-r {DECLARED}/requirements.txt"] if declaration.lines else []
     # All in one command: what the repository redirects is then taken from it, and never from an index.
-    second = ["-r /tmp/crewyard/direct.txt"] if declaration.direct else []
+    second = [f"-r {DECLARED}/direct.txt"] if declaration.direct else []
     second += [f"{TREE}/{path}".rstrip("/") for path in declaration.projects]
     # Separate commands: hashes do not combine with what has none.
     groups = [[*first, "--require-hashes"], second] if declaration.hashed else [first + second]
@@ -92,9 +99,6 @@ def _install(declaration: DependencyDeclaration, ca_bundle: str) -> Iterator[str
         commands.append(f"({_VERSIONS}; {command})" if with_project else command)
     if not commands:
         return
-    if names:
-        yield f"COPY {' '.join(names)} /tmp/crewyard/\n"
-        commands.append("rm -rf /tmp/crewyard")
     yield from _installer(declaration, ca_bundle)
     yield "    " + " \\\n    && ".join(commands) + "\n"
 

@@ -5,7 +5,8 @@ Called by the controller after Kaniko failed, and by the build pod that download
 
 import re
 
-from ..errors import BUILD_FAILED, DEPENDENCY_RESOLUTION, PlanError
+from ..base.render import WRONG_PYTHON
+from ..errors import BUILD_FAILED, CONFIG_INVALID, DEPENDENCY_RESOLUTION, PlanError
 from .dockerfile import TREE
 
 INDEX_UNREACHABLE = "the package index could not be reached"
@@ -22,6 +23,31 @@ _COMPILER = "The base image has no compiler: choose a version that has a wheel f
 _PATTERNS = tuple(
     (re.compile(pattern), reason, message, hint)
     for pattern, reason, message, hint in (
+        (
+            rf"{WRONG_PYTHON} none, not (?P<what>\S+)",
+            CONFIG_INVALID,
+            "the image of the Dockerfile has no Python, and the crew needs {what}",
+            "Use an image whose PATH has python3, or install it in the Dockerfile.",
+        ),
+        (
+            rf"{WRONG_PYTHON} (?P<what>[^,\s]+), not (?P<more>\S+)",
+            CONFIG_INVALID,
+            "the image of the Dockerfile has Python {what}, and the crew needs {more}",
+            'Write python = "3.x" in the configuration with the version of the image, or change the image.',
+        ),
+        (
+            r"exec /bin/sh: no such file or directory",
+            CONFIG_INVALID,
+            "the image of the Dockerfile has no shell",
+            "Use an image with /bin/sh, such as a slim one instead of a distroless one.",
+        ),
+        (
+            r"GET https?://(?P<what>\S+)/manifests/(?P<more>\S+): "
+            r"(?:MANIFEST_UNKNOWN|NAME_UNKNOWN|UNAUTHORIZED|DENIED)\b",
+            CONFIG_INVALID,
+            "the image {what}:{more} does not exist, or needs a credential, which a build has not",
+            "Correct FROM in the Dockerfile; without one, an administrator corrects CREWYARD_BASE_IMAGES.",
+        ),
         (
             r"\[Errno 28\]|No space left on device",
             BUILD_FAILED,

@@ -13,7 +13,7 @@ _MAX_LINES = 200
 _MAX_LINE_LENGTH = 4096
 
 # The builder may not become another user, which apt does for its downloads.
-_APT_SETTINGS = """\
+APT_SETTINGS = """\
 RUN if [ -d /etc/apt/apt.conf.d ]; then echo 'APT::Sandbox::User "root";' > /etc/apt/apt.conf.d/90crewyard; fi
 """
 _APT = """\
@@ -66,7 +66,7 @@ def system_instructions(
 ) -> Iterator[str]:
     """Yield the instructions that install Debian packages and execute the crew's own lines."""
     if packages or dockerfile_lines:
-        yield _APT_SETTINGS
+        yield APT_SETTINGS
     if packages:
         options = f"-o Acquire::https::CAInfo={ca_bundle} " if ca_bundle else ""
         yield _APT.format(options=options, packages=" ".join(packages))

@@ -29,8 +29,8 @@ def execute(
 ) -> subprocess.CompletedProcess[str]:
     """Execute the installation in the environment `python`, with the repository's files in `tree`."""
     command = dockerfile("base", declaration).rpartition("\nRUN ")[2].partition("\nWORKDIR")[0]
-    context, workspace = directory / "context", directory / "workspace"
-    for root, files in ((context, declaration.files()), (workspace / "tree", tree)):
+    workspace = directory / "workspace"
+    for root, files in ((workspace / "declared", declaration.files()), (workspace / "tree", tree)):
         shutil.rmtree(root, ignore_errors=True)
         root.mkdir(parents=True)
         for name, data in files.items():
@@ -40,11 +40,7 @@ def execute(
     program.unlink(missing_ok=True)
     if uv:
         program.symlink_to(find_uv_bin())
-    for path, here in (
-        ("/workspace", workspace),
-        ("/tmp/crewyard", context),
-        ("HOME=/root", f"HOME={directory}"),
-    ):
+    for path, here in (("/workspace", workspace), ("HOME=/root", f"HOME={directory}")):
         command = command.replace(path, str(here))
     path_variable = f"{python / 'bin'}:{os.environ['PATH']}"
     return subprocess.run(

@@ -23,6 +23,7 @@ from build.registry.push import push_dependencies
 from build.registry.repository import ImageRepository
 from build.settings import BuildSettings, read_settings
 from build.workspace import write_workspace
+from plan.errors import PlanError
 from tests.testbed.git_server import GitServer
 from tests.testbed.git_server import Repository as GitRepository
 
@@ -112,10 +113,11 @@ def test_from_a_commit_to_an_image(pod: StepRunner, demo: GitRepository) -> None
         == f"{pod.registry.address}/crews/demo:deps-{request['dependencies_key']}"
     )
 
-    context = pod.directory / "workspace" / "context"
-    write_workspace(pod.settings(sha, request["dependencies_key"]), BuildLog(), context.parent)
-    assert (context / "requirements.txt").read_text() == "langgraph==1.2.22\n"
-    assert (context / "Dockerfile").read_text().startswith("FROM library/python:3.11-slim\n")
+    workspace = pod.directory / "workspace"
+    write_workspace(pod.settings(sha, request["dependencies_key"]), BuildLog(), workspace)
+    assert (workspace / "declared" / "requirements.txt").read_text() == "langgraph==1.2.22\n"
+    assert (workspace / "Dockerfile").read_text().startswith("FROM library/python:3.11-slim\n")
+    assert not list((workspace / "context").iterdir())
 
     pod.make_dependencies(sha)
     built = pod.assemble(sha)
@@ -227,7 +229,7 @@ def test_installed_project_is_written_for_the_builder(pod: StepRunner, demo: Git
     request = pod.assemble(sha)
     workspace = pod.directory / "workspace"
     write_workspace(pod.settings(sha, request["dependencies_key"]), BuildLog(), workspace)
-    assert "install /workspace/tree)\n" in (workspace / "context" / "Dockerfile").read_text()
+    assert "install /workspace/tree)\n" in (workspace / "Dockerfile").read_text()
     tree = workspace / "tree"
     assert sorted(path.relative_to(tree).as_posix() for path in tree.rglob("*") if path.is_file()) == [
         "crew.toml",
@@ -237,6 +239,45 @@ def test_installed_project_is_written_for_the_builder(pod: StepRunner, demo: Git
     ]
     changed = demo.commit({**crew, "lib/pkg/crew.py": "def go(): return 1\n"}, "second")
     assert pod.assemble(changed)["dependencies_key"] != request["dependencies_key"]
+
+
+def test_context_of_an_own_dockerfile_is_what_it_copies(pod: StepRunner, demo: GitRepository) -> None:
+    crew = {
+        "crew.toml": '[build]\ndockerfile = "docker/Dockerfile"\nexclude = ["docker"]\n',
+        "docker/Dockerfile": "FROM library/python:3.11-slim\nCOPY data bin/tool /srv/\n",
+        "main.py": CREW["main.py"],
+        "data/a": "one",
+        "bin/tool": "#!/bin/sh\n",
+        ".dockerignore": "*.md\n",
+    }
+    sha = demo.commit(crew, "first", executable=("bin/tool",))
+    request = pod.assemble(sha)
+    assert request["outcome"] == "dependencies" and request["plan"]["dockerfile"] == "docker/Dockerfile"
+    workspace = pod.directory / "workspace"
+    write_workspace(pod.settings(sha, request["dependencies_key"]), BuildLog(), workspace)
+    context = workspace / "context"
+    files = {path.relative_to(context).as_posix() for path in context.rglob("*") if path.is_file()}
+    assert files == {"data/a", "bin/tool", ".dockerignore"}
+    assert os.access(context / "bin/tool", os.X_OK) and not os.access(context / "data/a", os.X_OK)
+    assert "COPY data bin/tool /srv/\n" in (workspace / "Dockerfile").read_text()
+
+    def key(**changed: str) -> str:
+        files = {**crew, **{name.replace("__", "/"): text for name, text in changed.items()}}
+        commit = demo.commit(files, "next", executable=("bin/tool",))
+        return str(pod.assemble(commit)["dependencies_key"])
+
+    assert key(data__a="two") != request["dependencies_key"]
+    assert key(docker__Dockerfile="FROM library/python:3.11-slim\n") != request["dependencies_key"]
+    assert key(**{"main.py": "def kickoff(): ...\n"}) == request["dependencies_key"]
+
+
+def test_image_of_another_project_is_no_base(pod: StepRunner, demo: GitRepository) -> None:
+    crew = {**CREW, "crew.toml": '[build]\ndockerfile = "Dockerfile"\n'}
+    for image in (f"{pod.registry.address}/crews/other:deps-1", "ghcr.io/acme/base"):
+        sha = demo.commit({**crew, "Dockerfile": f"FROM {image}\n"}, image)
+        with pytest.raises(PlanError) as raised:
+            pod.assemble(sha)
+        assert f"does not allow the image {image}" in raised.value.message
 
 
 def test_code_change_pushes_one_small_layer(pod: StepRunner, demo: GitRepository) -> None:

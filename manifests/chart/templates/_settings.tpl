@@ -14,6 +14,9 @@ CREWYARD_DATA: /var/lib/crewyard
 CREWYARD_SERVICE_IMAGE: {{ include "crewyard.image" . | quote }}
 CREWYARD_KANIKO_IMAGE: {{ .Values.builds.kanikoImage | quote }}
 CREWYARD_BASE_IMAGES: {{ .Values.builds.baseImages | toRawJson | quote }}
+{{- with .Values.builds.dockerfileImages }}
+CREWYARD_DOCKERFILE_IMAGES: {{ . | toRawJson | quote }}
+{{- end }}
 CREWYARD_REGISTRY: {{ .Values.registry.prefix | quote }}
 CREWYARD_REGISTRY_INSECURE: {{ .Values.registry.insecure | toString | quote }}
 CREWYARD_REGISTRY_SECRET: {{ .Values.registry.pushSecret | quote }}

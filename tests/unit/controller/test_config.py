@@ -40,6 +40,7 @@ def test_all_invalid_settings_are_named_together():
         **GOOD,
         "CREWYARD_TOKEN_KEY": "short",
         "CREWYARD_BASE_IMAGES": "[]",
+        "CREWYARD_DOCKERFILE_IMAGES": '["https://ghcr.io/acme/"]',
         "CREWYARD_REGISTRY": "https://registry",
         "CREWYARD_KOPF": "maybe",
         "CREWYARD_CONTROLLER_PORT": "70000",

@@ -11,10 +11,10 @@ from crewyard.cli.output import Column, field
 from crewyard.cli.source_tree import read_outside, read_tree
 from crewyard.plan.errors import PlanError
 from crewyard.plan.lfs_pointer import pointer_notes
-from crewyard.plan.make import Planned, make_plan
+from crewyard.plan.make import SUPPORTED_PYTHONS, Planned, make_plan
 from crewyard.plan.source import without_paths
 
-PYTHONS = ("3.11", "3.12", "3.13", "3.14")
+PYTHONS = SUPPORTED_PYTHONS
 _NOT_ASKED = (
     f"note: judged for Python {PYTHONS[0]} to {PYTHONS[-1]} without asking the installation; "
     "--python names the versions that it offers"
@@ -56,7 +56,12 @@ def lint(
         pointers = pointer_notes(
             without_paths(tree, planned.excluded), lambda path: tree.file_path(path).stat().st_size
         )
-        notes = (*planned.notes, *pointers, *_outside_notes(planned, base, outside or {}))
+        notes = (
+            *planned.notes,
+            *_image_notes(planned),
+            *pointers,
+            *_outside_notes(planned, base, outside or {}),
+        )
     except PlanError as error:
         if context.as_json:
             context.output.item({"reason": error.reason, "message": error.message, "hint": error.hint}, None)
@@ -69,6 +74,12 @@ def lint(
         for note in notes:
             context.output.status(f"note: {note}", "yellow")
     context.output.details(_row(planned, notes), _FIELDS)
+
+
+def _image_notes(planned: Planned) -> list[str]:
+    """Return a note on the images of a Dockerfile, which the installation allows or not."""
+    base = planned.declaration.base
+    return [f"not checked: whether the installation allows {', '.join(base.images)}"] if base else []
 
 
 def _outside_notes(planned: Planned, base: str, outside: Container[str]) -> list[str]:

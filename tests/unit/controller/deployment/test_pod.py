@@ -200,6 +200,18 @@ def test_only_the_downloading_container_gets_the_private_index(bodies):
     )
 
 
+def test_the_projects_dockerfile_and_its_images_reach_the_build(bodies, config):
+    allowing = replace(config, dockerfile_images=("ghcr.io/acme/",))
+    made = bodies(allowing, build={"dockerfile": "docker/Dockerfile"})
+    for body, container in (("assemble", "assemble"), ("dependencies", "source")):
+        env = {e["name"]: e.get("value") for e in containers(made[body])[container]["env"]}
+        request = json.loads(env["CREWYARD_BUILD"])
+        assert request["dockerfile"] == "docker/Dockerfile"
+        assert request["dockerfile_images"] == ["ghcr.io/acme/"]
+    kaniko = containers(made["dependencies"])["kaniko"]
+    assert {"--context=dir:///workspace/context", "--dockerfile=/workspace/Dockerfile"} <= set(kaniko["args"])
+
+
 def test_kaniko_flags_reduce_memory(bodies):
     flags = containers(bodies()["dependencies"])["kaniko"]["args"]
     assert {"--compressed-caching=false", "--snapshot-mode=redo", "--cache=false"} <= set(flags)

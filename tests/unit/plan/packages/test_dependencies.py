@@ -186,9 +186,9 @@ class TestDockerfile:
         lines = dockerfile("python:3.11-slim", DependencyDeclaration("r", ("a",), ("b",))).splitlines()
         assert lines[0] == "FROM python:3.11-slim"
         assert lines[-2:] == ["WORKDIR /app", "USER 65532:65532"]
-        assert "COPY constraints.txt requirements.txt /tmp/crewyard/" in lines
         assert any(
-            "-r /tmp/crewyard/requirements.txt -c /tmp/crewyard/constraints.txt" in line for line in lines
+            "-r /workspace/declared/requirements.txt -c /workspace/declared/constraints.txt" in line
+            for line in lines
         )
 
     def test_ca_bundle_is_used_but_not_copied(self) -> None:
@@ -225,7 +225,7 @@ class TestDockerfile:
     def test_lines_with_hashes_require_them_and_projects_do_not(self) -> None:
         declaration = DependencyDeclaration("r", ("a==1 --hash=sha256:00",), projects=("x",))
         text = dockerfile("base", declaration)
-        assert "install -r /tmp/crewyard/requirements.txt --require-hashes" in text
+        assert "install -r /workspace/declared/requirements.txt --require-hashes" in text
         assert text.count("--require-hashes") == 1
 
     def test_no_install_without_dependencies(self) -> None:

@@ -46,7 +46,7 @@ def test_local_projects_are_installed_from_the_repository(files: dict[str, str])
     assert set(declaration.lines) == {"six", "click>=8"}
     command = dockerfile("base", declaration)
     assert command.count("install -r") == 1
-    assert "-r /tmp/crewyard/requirements.txt /workspace/tree/libs/shared" in command
+    assert "-r /workspace/declared/requirements.txt /workspace/tree/libs/shared" in command
 
 
 def test_members_of_a_workspace_find_one_another() -> None:

@@ -71,13 +71,6 @@ def test_instructions_that_would_change_the_build_are_refused(line: str, part: s
     assert problem is None if part is None else problem is not None and part in problem
 
 
-def test_an_own_dockerfile_is_refused_with_the_reason() -> None:
-    with pytest.raises(PlanError) as raised:
-        planned(crew__toml='[build]\ndockerfile = "Dockerfile"\n')
-    assert "build.dockerfile is not supported" in raised.value.message
-    assert "packages" in raised.value.hint
-
-
 @pytest.mark.parametrize(
     ("log", "message"),
     [

@@ -1,0 +1,1 @@
+"""A crew's own Dockerfile, whose image is the base of its dependency image."""
