@@ -22,12 +22,12 @@ from api.store.blobs.presign import UrlSigner, parse_signer
 from api.store.sql.postgres.engine import parse_url
 from crds.installation_limits import InstallationLimits, read_limits
 from crds.limits import Plans, parse_plans
+from crds.pod_tokens import MIN_TOKEN_KEY_LENGTH, parse_other_keys
 from crds.secrets.use import SecretUse, parse_secret_use
 from crds.times import parse_time
 from egress.addresses import AddressRules
 
 LOG_LEVELS = ("debug", "info", "warning", "error")
-MIN_TOKEN_KEY_LENGTH = 16
 DEFAULT_KEPT_UPLOADS_BYTES = 5 * 1024**3
 
 
@@ -86,6 +86,13 @@ class ApiConfig:
     """Networks of the proxies whose X-Forwarded-For is believed."""
     docs_url: str = ""
     """Base URL of the documentation site that errors link to; empty: no links."""
+    other_token_keys: tuple[str, ...] = field(default=(), repr=False)
+    """Keys whose tokens are valid too: the earlier or the next `token_key`."""
+
+    @property
+    def token_keys(self) -> tuple[str, ...]:
+        """The keys whose tokens are valid; the first one signs."""
+        return (self.token_key, *self.other_token_keys)
 
 
 def parse(environ: Mapping[str, str]) -> ApiConfig:
@@ -101,6 +108,11 @@ def parse(environ: Mapping[str, str]) -> ApiConfig:
             f"CREWYARD_TOKEN_KEY: needs at least {MIN_TOKEN_KEY_LENGTH} characters, the same for api and "
             "controller (Secret crewyard-tokens, key `key`)"
         )
+    other_token_keys: tuple[str, ...] = ()
+    try:
+        other_token_keys = parse_other_keys(environ.get("CREWYARD_OTHER_TOKEN_KEYS", ""))
+    except ValueError as error:
+        wrong.append(f"CREWYARD_OTHER_TOKEN_KEYS: {error}")
     level = environ.get("CREWYARD_LOG_LEVEL", "info").lower()
     if level not in LOG_LEVELS:
         wrong.append(f"CREWYARD_LOG_LEVEL: must be one of {', '.join(LOG_LEVELS)}")
@@ -136,6 +148,7 @@ def parse(environ: Mapping[str, str]) -> ApiConfig:
             environ, "CREWYARD_INTERNAL_URL", "http://crewyard-api.crewyard-system.svc:8080", wrong
         ),
         token_key=token_key,
+        other_token_keys=other_token_keys,
         data=Path(environ.get("CREWYARD_DATA", "/var/lib/crewyard")),
         plans=plans,
         net_allow=_destinations(environ, wrong),

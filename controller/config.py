@@ -22,6 +22,7 @@ from controller.pods.run_egress import EgressTarget, parse_targets
 from crds.installation_limits import InstallationLimits, read_limits
 from crds.limits import Plans, parse_plans
 from crds.objects import Project
+from crds.pod_tokens import MIN_TOKEN_KEY_LENGTH, parse_other_keys
 from crds.secrets.use import SecretUse, parse_secret_use
 from egress.addresses import AddressRules
 
@@ -155,6 +156,7 @@ def parse(environment: Mapping[str, str]) -> ControllerConfig:
         internal_url=read("CREWYARD_INTERNAL_URL", _url, "", required=True),
         controller_url=read("CREWYARD_CONTROLLER_URL", _url, ""),
         token_key=read("CREWYARD_TOKEN_KEY", _secret, "", required=True),
+        other_token_keys=read("CREWYARD_OTHER_TOKEN_KEYS", parse_other_keys, tuple[str, ...]()),
         service_image=read("CREWYARD_SERVICE_IMAGE", str, "", required=True),
         kaniko_image=read("CREWYARD_KANIKO_IMAGE", str, "", required=True),
         base_images=read("CREWYARD_BASE_IMAGES", _images, {}, required=True),
@@ -198,8 +200,8 @@ def _url(text: str) -> str:
 
 
 def _secret(text: str) -> str:
-    if len(text) < 16:
-        raise ValueError("at least 16 characters are required; generate them at random")
+    if len(text) < MIN_TOKEN_KEY_LENGTH:
+        raise ValueError(f"at least {MIN_TOKEN_KEY_LENGTH} characters are required; generate them at random")
     return text
 
 

@@ -197,7 +197,7 @@ class ControllerProcess:
         """Start the HTTP server for kubelet, Prometheus and build pods; the caller cleans up."""
         config = self.config
         build_routes = routes(
-            self._reported_results, config.token_key, config.namespace, self.queues.add, self._is_active
+            self._reported_results, config.token_keys, config.namespace, self.queues.add, self._is_active
         )
         app = application(self.vitals, self.metrics.registry, build_routes)
         runner = web.AppRunner(app, access_log=None)

@@ -2,7 +2,7 @@
 
 A token contains one object (namespace, name, uid), its purpose and its expiry, signed with HMAC-SHA256 by a
 key that API and controller share. It is stateless, and it authorizes only the calls of docs/protocol.md for
-that object. Standard library only.
+that object. It names no key: while the key is changed, each valid one is tried. Standard library only.
 """
 
 import base64
@@ -14,6 +14,8 @@ from typing import Literal
 
 TokenKind = Literal["run", "build", "upload", "warm"]
 MAX_TOKEN_LENGTH = 2048
+MIN_TOKEN_KEY_LENGTH = 16
+MAX_OTHER_TOKEN_KEYS = 3
 
 
 class TokenInvalid(Exception):
@@ -29,6 +31,16 @@ class PodToken:
     name: str
     uid: str
     expires: int
+
+
+def parse_other_keys(text: str) -> tuple[str, ...]:
+    """Return the keys of CREWYARD_OTHER_TOKEN_KEYS, separated by white space. Raises ValueError."""
+    keys = tuple(text.split())
+    if len(keys) > MAX_OTHER_TOKEN_KEYS:
+        raise ValueError(f"at most {MAX_OTHER_TOKEN_KEYS} keys are allowed; remove the oldest")
+    if any(len(key) < MIN_TOKEN_KEY_LENGTH for key in keys):
+        raise ValueError(f"each key needs at least {MIN_TOKEN_KEY_LENGTH} characters")
+    return keys
 
 
 def _encode(data: bytes) -> str:
@@ -51,13 +63,14 @@ def mint(key: str, kind: TokenKind, namespace: str, name: str, uid: str, expires
     return f"{body}.{_encode(_sign(key, body))}"
 
 
-def verify(key: str, text: str, now: float) -> PodToken:
-    """Return the claims of `text`, signed by `key` and not expired at `now`. Raises TokenInvalid."""
+def verify(keys: tuple[str, ...], text: str, now: float) -> PodToken:
+    """Return the claims of `text`, signed by one of the keys, not expired at `now`. Raises TokenInvalid."""
     body, separator, signature = text.partition(".")
-    if not key or not separator or len(text) > MAX_TOKEN_LENGTH or not text.isascii():
+    if not all(keys) or not separator or len(text) > MAX_TOKEN_LENGTH or not text.isascii():
         raise TokenInvalid("malformed")
     # Compared as text: decoding would accept several spellings of one signature.
-    if not hmac.compare_digest(signature.encode(), _encode(_sign(key, body)).encode()):
+    valid = [hmac.compare_digest(signature.encode(), _encode(_sign(key, body)).encode()) for key in keys]
+    if not any(valid):
         raise TokenInvalid("signature")
     kind, namespace, name, uid, expires = json.loads(_decode(body))
     if now >= expires:

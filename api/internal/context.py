@@ -84,7 +84,7 @@ def authenticate(context: InternalContext, request: web.Request, kind: str) -> p
     try:
         if scheme.lower() != "bearer":
             raise pod_tokens.TokenInvalid("no bearer token")
-        token = pod_tokens.verify(context.config.token_key, credential.strip(), time.time())
+        token = pod_tokens.verify(context.config.token_keys, credential.strip(), time.time())
     except (pod_tokens.TokenInvalid, ValueError) as error:
         raise PodApiError(401, "the token is not valid for this call") from error
     if (token.kind, token.namespace) != (kind, context.config.namespace):

@@ -61,7 +61,7 @@ class ReportedResults:
 
 def routes(
     results: ReportedResults,
-    token_key: str,
+    token_keys: tuple[str, ...],
     namespace: str,
     add: Callable[[ReconcileKey], None],
     is_active: Callable[[], bool],
@@ -75,7 +75,7 @@ def routes(
         name = request.match_info["deployment"]
         bearer = request.headers.get("Authorization", "").removeprefix("Bearer ")
         try:
-            token = pod_tokens.verify(token_key, bearer, time.time())
+            token = pod_tokens.verify(token_keys, bearer, time.time())
         except pod_tokens.TokenInvalid:
             return web.json_response({"error": "the token is invalid or has expired"}, status=401)
         if (token.kind, token.namespace, token.name) != ("build", namespace, name):

@@ -87,7 +87,7 @@ class GitHubReconciler:
             self.applier.queues.remove(key)
             return
         now = datetime.now(UTC)
-        desired = report(project, deployment, self.config.public_url, self.config.token_key, now)
+        desired = report(project, deployment, self.config.public_url, self.config.token_keys, now)
         if desired is None:
             self.memory.remove(name)
             return

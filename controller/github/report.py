@@ -91,14 +91,14 @@ def annotation(report: DeploymentReport, deployment: int) -> str:
 
 
 def report(
-    project: Project, deployment: Deployment, public_url: str, token_key: str, now: datetime
+    project: Project, deployment: Deployment, public_url: str, token_keys: tuple[str, ...], now: datetime
 ) -> DeploymentReport | None:
     """Return the report, or None if the project has no GitHub settings or the Deployment no commit."""
     github = project.spec.get("github")
     if github is None:
         return None
     repository, is_reported = str(github["repository"]), last_report(deployment) is not None
-    proven = _is_proven(deployment, repository, _commit(deployment), token_key)
+    proven = _is_proven(deployment, repository, _commit(deployment), token_keys)
     return commit_report(project, deployment, repository, is_reported, public_url, now, proven)
 
 
@@ -147,12 +147,12 @@ def _commit(deployment: Deployment) -> str:
     return str(_git(deployment).get("commit") or deployment.spec.get("gitSha") or "")
 
 
-def _is_proven(deployment: Deployment, repository: str, commit: str, token_key: str) -> bool:
+def _is_proven(deployment: Deployment, repository: str, commit: str, token_keys: tuple[str, ...]) -> bool:
     """Return whether the build fetched the commit itself, or the creator's token named it."""
     if _git(deployment):
         return True
     given = deployment.annotations.get(ANNOTATION_PROVEN_COMMIT, "")
-    return proven_commits.is_proven(token_key, deployment.spec, repository, commit, given)
+    return proven_commits.is_proven(token_keys, deployment.spec, repository, commit, given)
 
 
 def environment(project: str, deployment: Deployment) -> str:

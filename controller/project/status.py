@@ -104,7 +104,8 @@ def notifications_condition(project: Project) -> Condition | None:
         True,
         DELIVERY_FAILED,
         f"{', '.join(names)}: the receiver took no message for 24 hours. Correct it; crewyard notifications "
-        f"list -p {project.name} shows its errors, and crewyard notifications redeliver sends a message again.",
+        f"list -p {project.name} shows its errors, and crewyard notifications redeliver sends a message "
+        "again.",
     )
 
 

@@ -25,7 +25,9 @@ def proof(key: str, spec: Mapping[str, Any], repository: str, commit: str) -> st
     return hmac.new(key.encode(), body.encode(), hashlib.sha256).hexdigest()
 
 
-def is_proven(key: str, spec: Mapping[str, Any], repository: str, commit: str, given: str) -> bool:
-    """Return whether `given` is the proof."""
-    expected = proof(key, spec, repository, commit)
-    return expected is not None and hmac.compare_digest(expected.encode(), given.encode())
+def is_proven(
+    keys: tuple[str, ...], spec: Mapping[str, Any], repository: str, commit: str, given: str
+) -> bool:
+    """Return whether `given` is the proof by one of the keys."""
+    expected = [proof(key, spec, repository, commit) for key in keys]
+    return any(one is not None and hmac.compare_digest(one.encode(), given.encode()) for one in expected)

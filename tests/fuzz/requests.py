@@ -67,7 +67,7 @@ def credentials(data: bytes) -> None:
     if found is not None:
         found.expired(NOW)
     try:
-        pod_tokens.verify("k" * 32, text, NOW.timestamp())
+        pod_tokens.verify(("k" * 32,), text, NOW.timestamp())
     except pod_tokens.TokenInvalid:
         return
     assert text in (seed.decode() for seed in credential_seeds())

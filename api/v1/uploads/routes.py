@@ -76,7 +76,7 @@ async def put_content(request: web.Request) -> web.StreamResponse:
     services, upload = request.app[SERVICES], request.match_info["id"]
     now = services.now()
     try:
-        token = pod_tokens.verify(services.config.token_key, request.query.get("token", ""), now.timestamp())
+        token = pod_tokens.verify(services.config.token_keys, request.query.get("token", ""), now.timestamp())
     except (pod_tokens.TokenInvalid, ValueError) as error:
         raise _invalid_url_error() from error
     if (token.kind, token.namespace, token.name) != ("upload", services.config.namespace, upload):

@@ -61,7 +61,7 @@ async def test_a_pod_gets_its_run_and_claims_it(testbed: StoreTestbed, pods: Pod
     assert answer["run_uid"] == run["metadata"]["uid"]
     # A pod that lost the answer asks again.
     assert (await wait(testbed, pods, pod))[1] == answer
-    token = pod_tokens.verify(KEY, answer["token"], 0)
+    token = pod_tokens.verify((KEY,), answer["token"], 0)
     assert (token.kind, token.name, token.uid) == ("run", "run-a", run["metadata"]["uid"])
     assert token.expires == int(parse_time("2026-11-21T10:00:00Z").timestamp()) + 3600 + 60
     # The controller has not resolved this run's deployment yet: the pod's label has it.

@@ -37,6 +37,7 @@ def test_all_settings() -> None:
     [
         ("CREWYARD_NAMESPACE", "a b"),
         ("CREWYARD_TOKEN_KEY", "short"),
+        ("CREWYARD_OTHER_TOKEN_KEYS", f"{'k' * 16} short"),
         ("CREWYARD_PUBLIC_URL", "crews.example.com"),
         ("CREWYARD_INTERNAL_URL", "ftp://x"),
         ("CREWYARD_NET_ALLOW", "everything"),

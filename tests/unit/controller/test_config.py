@@ -39,6 +39,7 @@ def test_all_invalid_settings_are_named_together():
     wrong = {
         **GOOD,
         "CREWYARD_TOKEN_KEY": "short",
+        "CREWYARD_OTHER_TOKEN_KEYS": "short",
         "CREWYARD_BASE_IMAGES": "[]",
         "CREWYARD_DOCKERFILE_IMAGES": '["https://ghcr.io/acme/"]',
         "CREWYARD_REGISTRY": "https://registry",

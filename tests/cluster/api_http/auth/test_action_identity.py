@@ -150,4 +150,4 @@ async def test_only_the_commit_of_the_workflow_is_proven(testbed, issuer, sha):
     stored = await testbed.kube.get(DEPLOYMENT, names.name_of(made["id"]))
     given = stored["metadata"]["annotations"].get(names.ANNOTATION_PROVEN_COMMIT, "")
     key = testbed.client.server.app[SERVICES].config.token_key
-    assert proven_commits.is_proven(key, stored["spec"], "Octo/Tides", sha, given) is (sha == "a" * 40)
+    assert proven_commits.is_proven((key,), stored["spec"], "Octo/Tides", sha, given) is (sha == "a" * 40)

@@ -19,6 +19,7 @@ from crds.installation_limits import InstallationLimits
 from kube.client import KubeClient
 
 KEY = "a key that is only used here"
+EARLIER_KEY = "the key of pods from before"
 Pods = TestClient[web.Request, web.Application]
 Mint = Callable[..., dict[str, str]]
 
@@ -136,7 +137,14 @@ async def pods(
     reached: list[tuple[str, str]],
 ) -> AsyncIterator[Pods]:
     config = ApiConfig(
-        "crews", "http://public", "http://internal", KEY, tmp_path, limits=limits, prices=prices
+        "crews",
+        "http://public",
+        "http://internal",
+        KEY,
+        tmp_path,
+        limits=limits,
+        prices=prices,
+        other_token_keys=(EARLIER_KEY,),
     )
     app = web.Application()
     routes.add_routes(

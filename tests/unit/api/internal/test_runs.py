@@ -15,7 +15,7 @@ from api.store.store import Store
 from crds.installation_limits import InstallationLimits
 from runner.crewyard_runtime.events import check
 from tests.testbed import hostile_file_names
-from tests.unit.api.internal.conftest import FakeObjects, Mint, Pods
+from tests.unit.api.internal.conftest import EARLIER_KEY, FakeObjects, Mint, Pods
 from tests.unit.api.store import builders
 from tests.unit.api.store.blobs.test_blobs import read_all
 
@@ -169,6 +169,13 @@ async def test_token_is_valid_only_for_its_run(
         assert (await call_api(pods, run, call, body, headers))[0] == 401
         assert (await call_api(pods, run, call, body, {}))[0] == 401
     assert (await put_artifact(pods, run, "a", b"x", headers))[0] == 401
+
+
+async def test_token_by_the_earlier_key_is_valid(pods: Pods, store: Store, bearer: Mint) -> None:
+    await builders.add_demo_project(store)
+    run = await builders.create_run(store)
+    answer = await call_api(pods, run, "claim", CLAIM, bearer(run, key=EARLIER_KEY))
+    assert (answer[0], answer[1]["state"]) == (200, "granted")
 
 
 async def test_token_of_earlier_run_with_same_name_is_refused(pods: Pods, store: Store, bearer: Mint) -> None:

@@ -26,9 +26,9 @@ def written(spec=UPLOAD, **claims):
 def test_workflow_proves_the_commit_it_runs_for():
     given = written()
     assert given is not None
-    assert proven_commits.is_proven(KEY, UPLOAD, "octo/tides", SHA, given)
-    assert not proven_commits.is_proven(KEY, UPLOAD, "octo/other", SHA, given)
-    assert not proven_commits.is_proven(KEY, UPLOAD, "octo/tides", "b" * 40, given)
+    assert proven_commits.is_proven((KEY,), UPLOAD, "octo/tides", SHA, given)
+    assert not proven_commits.is_proven((KEY,), UPLOAD, "octo/other", SHA, given)
+    assert not proven_commits.is_proven((KEY,), UPLOAD, "octo/tides", "b" * 40, given)
 
 
 @pytest.mark.parametrize(

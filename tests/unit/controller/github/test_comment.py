@@ -13,7 +13,7 @@ def of(make, github=None, url=URL, **more):
     settings = {"repository": "team/crew", "secretRef": {"name": "github"}, "comment": True}
     project = make.project(github=settings if github is None else github)
     deployment = make.deployment("dep-a", **{"gitSha": SHA, "preview": {"pullRequest": 7}, **more})
-    return comment(project, deployment, report(project, deployment, url, "", make.now))
+    return comment(project, deployment, report(project, deployment, url, (), make.now))
 
 
 def test_a_built_preview_has_its_command_and_its_link(make):

@@ -21,7 +21,7 @@ def project(make):
 
 def of(make, **more):
     more = {"source": COMMIT_SOURCE, **more}
-    return report(project(make), make.deployment("dep-a", **more), URL, KEY, make.now)
+    return report(project(make), make.deployment("dep-a", **more), URL, (KEY,), make.now)
 
 
 def uploaded(make, proof, **more):
@@ -108,14 +108,14 @@ def test_built_preview_succeeds_in_its_own_environment(make, preview, environmen
 def test_erased_preview_is_inactive(make):
     preview = make.deployment("dep-a", source=COMMIT_SOURCE, preview={"pullRequest": 7}, phase="Superseded")
     preview.raw["metadata"]["annotations"] = {ANNOTATION_ERASED: "true"}
-    assert report(project(make), preview, URL, KEY, make.now).state == "inactive"
+    assert report(project(make), preview, URL, (KEY,), make.now).state == "inactive"
 
 
 def test_preview_of_a_closed_pull_request_is_inactive(make):
     def closed(**more):
         deployment = make.deployment("dep-a", source=COMMIT_SOURCE, preview={"pullRequest": 7}, **more)
         deployment.raw["metadata"]["annotations"] = {ANNOTATION_CLOSED: "pull request 7"}
-        return report(project(make), deployment, URL, KEY, make.now)
+        return report(project(make), deployment, URL, (KEY,), make.now)
 
     assert (closed(phase="Superseded").state, closed(phase="Superseded").commit_state) == (
         "inactive",
@@ -131,7 +131,7 @@ def test_deployment_without_a_commit_is_not_reported(make, sha):
 
 
 def test_project_without_github_reports_nothing(make):
-    assert report(make.project(), make.deployment(source=COMMIT_SOURCE), URL, KEY, make.now) is None
+    assert report(make.project(), make.deployment(source=COMMIT_SOURCE), URL, (KEY,), make.now) is None
 
 
 def test_old_deployment_is_not_reported(make):

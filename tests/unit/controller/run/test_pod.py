@@ -47,7 +47,7 @@ def test_pod_has_one_container_without_volume_token_or_privilege(make, config):
 
 def test_token_is_for_this_run_and_outlives_it(make, config):
     body = built(make, config, timeout="2h", deployment=None)
-    token = pod_tokens.verify(config.token_key, env_of(body)["CREWYARD_TOKEN"], NOW)
+    token = pod_tokens.verify(config.token_keys, env_of(body)["CREWYARD_TOKEN"], NOW)
     assert (token.kind, token.namespace, token.name, token.uid) == ("run", "crews", "run-a", "uid-run-a")
     assert token.expires > NOW + body["spec"]["activeDeadlineSeconds"] + 3600
     assert body["spec"]["activeDeadlineSeconds"] == 300 + 7200 + 60 + 86400
@@ -63,7 +63,7 @@ def test_installation_timeouts_reach_the_pod(make, config):
         assert env_of(body)["CREWYARD_START_TIMEOUT"] == "7"
         assert body["spec"]["activeDeadlineSeconds"] == 7 + seconds + 50 + GRACE_SECONDS + FLUSH_SECONDS
         assert body["metadata"]["annotations"]["crewyard.dev/ask-seconds"] == "50"
-        token = pod_tokens.verify(config.token_key, env_of(body)["CREWYARD_TOKEN"], NOW)
+        token = pod_tokens.verify(config.token_keys, env_of(body)["CREWYARD_TOKEN"], NOW)
         assert token.expires >= NOW + 11 + body["spec"]["activeDeadlineSeconds"]
 
 

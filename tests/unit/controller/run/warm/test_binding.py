@@ -187,7 +187,7 @@ def test_the_token_of_a_waiting_pod_is_not_a_runs(make, ready, source, config):
 
     body = build(source, "warm-demo-1", config, make.now.timestamp())
     env = {one["name"]: one.get("value") for one in body["spec"]["containers"][0]["env"]}
-    token = pod_tokens.verify(config.token_key, env["CREWYARD_TOKEN"], make.now.timestamp())
+    token = pod_tokens.verify(config.token_keys, env["CREWYARD_TOKEN"], make.now.timestamp())
     assert (token.kind, token.name, token.uid) == ("warm", "warm-demo-1", "uid-demo")
     assert "CREWYARD_RUN" not in env and "CREWYARD_RUN_UID" not in env
     assert Pod(body).run is None and Pod(body).warm
