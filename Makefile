@@ -8,7 +8,7 @@ BIN := $(VENV)/bin
 STAMP := $(VENV)/.installed-$(shell sha256sum requirements/dev.txt | cut -c1-12)
 CODE := crds plan kube egress controller build runner api actions client clients dev tests bench
 REPORTS := test-results
-# Python and pytest keep what they compiled, also where the environment forbids it: four workers import 700 modules each.
+# Python and pytest keep what they compiled, also where the environment forbids it: each worker imports 700 modules.
 export PYTHONDONTWRITEBYTECODE :=
 
 .DEFAULT_GOAL := help
@@ -50,13 +50,13 @@ demo: up $(STAMP) ## demo on the dev cluster: a commit becomes a deployment, a r
 	@eval "$$($(PYTHON) -m dev env)" && $(BIN)/python -m tests.e2e.$(if $(MODEL),model_demo,demo)
 
 # Lint, types and contracts run beside the tests. A failure of one fails the target after the tests.
-# Half of the tests' time is waiting: four workers keep two cores busy.
+# Half of the tests' time is waiting: five workers keep two cores busy.
 # $(1): arguments of pytest; $(2): a command that runs before, alone.
 define complete_run
 	@mkdir -p $(REPORTS) && eval "$$($(PYTHON) -m dev env)" && code=0 \
 	  && { $(or $(2),true) || code=$$?; } \
 	  && { $(MAKE) lint types contracts >$(REPORTS)/check.log 2>&1 & check=$$!; } \
-	  && { CREWYARD_COMPLETE_RUN=1 $(BIN)/pytest -n 4 --dist loadscope --durations=25 --durations-min=5 \
+	  && { CREWYARD_COMPLETE_RUN=1 $(BIN)/pytest -n 5 --dist loadscope --durations=25 --durations-min=5 \
 	    --junitxml=$(REPORTS)/$@.xml tests $(1) || code=$$?; } \
 	  && { wait $$check || { code=$$?; echo "lint, types or contracts failed ($(REPORTS)/check.log):"; cat $(REPORTS)/check.log; }; } \
 	  && $(BIN)/python -m tests.slow $(REPORTS)/$@.xml && exit $$code

@@ -1,7 +1,8 @@
 """Groups of test files for parallel pytest workers, and the lock between tests of the installed service.
 
-Called by tests/conftest.py. Tests of the installed service share it and its node: they run in two sequences,
-each on one worker. All other tests have their own processes and namespaces: each file is a group of its own.
+Called by tests/conftest.py. Tests of the installed service share it and its node: they run in three
+sequences, each on one worker. All other tests have their own processes and namespaces: each file is a group
+of its own, or a folder whose files share a costly fixture.
 """
 
 import contextlib
@@ -17,34 +18,28 @@ FREE = ("e2e/docs/test_documentation_site.py",)
 """Files in the folders of a lane that use nothing of the service."""
 LANES = {
     "node": (
-        "e2e/isolation/test_fences.py",
-        "e2e/isolation/test_hostile.py",
-        "e2e/isolation/test_hostile_build.py",
+        "e2e/isolation",
         "e2e/nodes/test_node_lost.py",
-        "e2e/docs/test_documented_commands.py",
-        "e2e/docs/test_documented_objects.py",
-        "e2e/docs/test_demo.py",
-        "e2e/frameworks/test_frameworks.py",
-        "e2e/git/test_git_access.py",
         "security/test_names.py",
         "security/test_rights.py",
         "security/test_writers_policy.py",
-        "actions/test_real.py",
         "monitoring/test_scrape.py",
         "e2e/builds/test_build_queue.py",
         "e2e/nodes/test_outage.py",
         "security/test_canary.py",
     ),
-    "service": ("e2e", "clients/test_whole.py"),
+    "builds": ("e2e/builds", "e2e/frameworks", "e2e/git", "actions/test_real.py"),
+    "runs": ("e2e", "clients/test_whole.py"),
 }
 """Lane -> its files and folders, in their order.
 
 The attacks on the node listen on the same addresses, so one lane has them all. Exclusive tests come last,
-when the other lane has ended.
+when the other lanes have ended.
 """
+SHARED = ("clients",)
+"""Folders whose files share a fixture that takes longer than their tests."""
 ORDER = (
-    *LANES["node"],
-    *LANES["service"],
+    *(part for parts in LANES.values() for part in parts),
     "campaign",
     "cluster",
     "heavy",
@@ -74,14 +69,15 @@ def lane(path: Path) -> str | None:
 @functools.cache
 def group(path: Path) -> str:
     """Return the group of a test file: one worker runs it. Pure."""
-    return lane(path) or path.relative_to(HERE).as_posix()
+    folder = next((name for name in SHARED if _is_in(path, (name,))), None)
+    return lane(path) or folder or path.relative_to(HERE).as_posix()
 
 
 @functools.cache
 def rank(path: Path) -> int:
     """Return the place of a test file in the order. Pure."""
     if _is_in(path, FREE):
-        return len(LANES["node"]) + len(LANES["service"])
+        return sum(map(len, LANES.values()))
     return next((place for place, part in enumerate(ORDER) if _is_in(path, (part,))), len(ORDER))
 
 

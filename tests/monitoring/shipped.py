@@ -1,5 +1,6 @@
 """What manifests/monitoring ships, and the programs that judge it. Called by the tests of this folder."""
 
+import functools
 import json
 import os
 import re
@@ -18,9 +19,19 @@ PLACE = ROOT / "manifests" / "monitoring"
 _PATH = os.pathsep.join([os.environ.get("PATH", ""), "/usr/bin"])
 
 
+@functools.cache
 def groups() -> list[dict]:
     """The groups of rules, as a plain Prometheus takes them."""
     return yaml.safe_load((PLACE / "rules.yaml").read_text())["spec"]["groups"]
+
+
+def groups_of(alert: str) -> list[dict]:
+    """The groups with the rule of one alert, and with all rules that record."""
+    kept = [
+        {**group, "rules": [rule for rule in group["rules"] if rule.get("alert", alert) == alert]}
+        for group in groups()
+    ]
+    return [group for group in kept if group["rules"]]
 
 
 def rules() -> list[dict]:

@@ -54,8 +54,8 @@ PLANS = {
 
 
 @pytest.mark.parametrize("name", daily(PLANS, ("misspelt", "no function", "framework")))
-async def test_failed_plan(testbed, crew, unpushable, name):
-    """Starts `unpushable` early, which takes several attempts: test_slow_failures.py waits for its end."""
+async def test_failed_plan(testbed, crew, unpushable, unpullable, name):
+    """Starts the two early that take several attempts: test_slow_failures.py waits for their end."""
     files, reason, words = PLANS[name]
     deployment = await crew.upload_project.deploy({**MAIN, **files}, message="Break it")
     await failed(crew.upload_project, deployment, reason, words)

@@ -32,7 +32,7 @@ async def back(testbed) -> None:
 @pytest.mark.exclusive
 async def test_api_outage_while_crews_work(testbed, crew):
     """Slow: the outage itself."""
-    long = await crew.start("lines", input={"count": 200, "pause": 0.2})
+    long = await crew.start("lines", input={"count": 120, "pause": 0.2})
     short = await crew.start("lines", input={"count": 50, "pause": 0.2})
     resting = await crew.start("sleeps", input={"seconds": OUTAGE_SECONDS / 2})
     for run, line in ((long, "line 3"), (short, "line 3"), (resting, "asleep")):
@@ -43,7 +43,7 @@ async def test_api_outage_while_crews_work(testbed, crew):
         returned = time.time()
     finally:
         await back(testbed)
-    for run, count in ((long, 200), (short, 50)):
+    for run, count in ((long, 120), (short, 50)):
         done = await crew.wait_finished(run)
         assert (done["status"], done["output"]) == ("succeeded", count), done
         events = await testbed.events(run)

@@ -6,7 +6,6 @@ import json
 import aiohttp
 import pytest
 
-from tests.daily import daily
 from tests.e2e.testbed import eventually
 
 
@@ -104,7 +103,8 @@ async def test_waiting_has_a_limit_of_its_own(testbed, crew):
 
 
 @pytest.mark.exclusive
-@pytest.mark.parametrize("component", daily(["api", "controller"], ["api"]))
+@pytest.mark.nightly
+@pytest.mark.parametrize("component", ["api", "controller"])
 async def test_a_restart_while_a_run_waits_loses_nothing(testbed, crew, component):
     run, _ = await asked(testbed, crew, "asks")
     selector = ("pod", "-n", "crewyard-system", "-l", f"app.kubernetes.io/component={component}")

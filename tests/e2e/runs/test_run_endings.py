@@ -30,8 +30,8 @@ ENDINGS = {
 
 
 @pytest_asyncio.fixture(scope="session", loop_scope="session")
-async def begun(crew, unpullable) -> dict[str, str]:
-    """All of ENDINGS, started; and a run whose image was deleted, which takes longest."""
+async def begun(crew) -> dict[str, str]:
+    """All of ENDINGS, started."""
     return {entrypoint: await crew.start(entrypoint) for entrypoint in ENDINGS}
 
 

@@ -12,15 +12,19 @@ from tests.lanes import FREE, HERE, LANES, ORDER, group, lane, rank, service_loc
 @pytest.mark.parametrize(
     ("name", "expected"),
     [
-        ("e2e/runs/test_runs.py", "service"),
+        ("e2e/runs/test_runs.py", "runs"),
+        ("e2e/docs/test_demo.py", "runs"),
+        ("e2e/builds/test_reuse.py", "builds"),
+        ("e2e/builds/test_build_queue.py", "node"),
         ("e2e/isolation/test_hostile.py", "node"),
         ("security/test_canary.py", "node"),
         ("security/test_search.py", "security/test_search.py"),
         ("e2e/docs/test_documentation_site.py", "e2e/docs/test_documentation_site.py"),
         ("cluster/api/test_accept.py", "cluster/api/test_accept.py"),
+        ("clients/test_receiver.py", "clients"),
     ],
 )
-def test_tests_of_the_service_run_in_two_lanes_and_others_by_file(name: str, expected: str) -> None:
+def test_tests_of_the_service_run_in_lanes_and_others_by_file(name: str, expected: str) -> None:
     assert group(HERE / name) == expected
 
 
