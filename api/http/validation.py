@@ -23,6 +23,12 @@ _TYPE_NAMES = {
     "boolean": "true or false",
     "null": "null",
 }
+_FORMS = {
+    "date": "a day such as 2026-11-21",
+    "date-time": "a time such as 2026-11-21T10:00:00Z",
+    "uri": "a URL such as https://host/path",
+}
+"""Texts for formats, with an example."""
 
 
 def _pattern(_: Any, pattern: str, value: Any, schema: Any) -> Iterator[ValidationError]:
@@ -86,8 +92,10 @@ def _unknown_field(error: ValidationError, path: list[str]) -> errors.HttpApiErr
     properties = list((error.schema.get("properties") or {}) if isinstance(error.schema, dict) else ())
     name = next(str(key) for key in error.instance if key not in properties)
     matches = get_close_matches(name, properties, 1)
-    hint = f"did you mean {matches[0]}?" if matches else "the fields are " + ", ".join(sorted(properties))
     field = ".".join([*path, name])
+    hint = "there are none here" if not properties else "the fields are " + ", ".join(sorted(properties))
+    if matches:
+        hint = f"did you mean {matches[0]}?"
     return errors.invalid(f"there is no field {field[:200]!r}; {hint}", field[:200])
 
 
@@ -110,7 +118,10 @@ def describe(error: ValidationError) -> str:
             return f"must be at most {expected}"
         case "oneOf" | "anyOf":
             return "matches none of the allowed forms"
-    meaning = str(error.schema.get("description") or "") if isinstance(error.schema, dict) else ""
+    schema = error.schema if isinstance(error.schema, dict) else {}
+    if (form := _FORMS.get(str(schema.get("format")))) is not None:
+        return f"must be {form}"
+    meaning = str(schema.get("description") or "")
     return (
         f"does not have the expected form: {_first_sentence(meaning)}"
         if meaning

@@ -56,7 +56,6 @@ class Store:
         self.namespace = namespace
         self.database = database
         self._backend = backend
-        self.projects = Projects(database, namespace, backend.object_notifier)
         self.deployments = Deployments(database, namespace, backend.object_notifier)
         self.runs = Runs(database, namespace)
         self.claims = Claims(database, namespace, self.limits.input_object_bytes)
@@ -75,6 +74,9 @@ class Store:
         self.project_storage = ProjectStorage(database, namespace)
         self.storage_meter = StorageMeter(database, namespace)
         self.events = Events(database, namespace, self.event_logs, backend.run_notifier)
+        self.projects = Projects(
+            database, namespace, backend.object_notifier, self.events.notify_state_changed
+        )
         self.run_writer = RunWriter(database, namespace, self.events, self.limits.input_object_bytes)
         self.input_requests = InputRequests(database, namespace, backend.run_notifier)
         self.blobs = blobs

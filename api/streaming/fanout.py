@@ -10,11 +10,12 @@ never blocks other streams, and no events are queued for it.
 
 import asyncio
 from collections.abc import Callable
+from datetime import UTC, datetime
 
 import structlog
 
-from api.store.errors import StoreRefused, StoreUnavailable
-from api.store.logs.events import EventPage, Events
+from api.store.errors import Missing, StoreRefused, StoreUnavailable
+from api.store.logs.events import EventPage, Events, RunEvent
 from api.streaming import connection, run_events, sse
 
 PAGE_EVENTS = 500
@@ -82,6 +83,9 @@ class _RunFeed:
                 page = await self._store.read(self._run, self.position, PAGE_EVENTS)
                 self._publish(page)
                 self._read_again = self._read_again or bool(page.events)
+        except Missing:
+            # Its project was deleted: there is nothing left to read, and each stream has a terminal event.
+            self._publish_end(run_events.removed(self._run, self.position + 1, datetime.now(UTC)))
         except (StoreUnavailable, StoreRefused) as error:
             _log.info("feed_ended", run=self._run, error=str(error))
             self._release_all(finished=True)
@@ -93,6 +97,9 @@ class _RunFeed:
             self.polled_at = asyncio.get_running_loop().time()
             if not self.subscribers:
                 self._remove(self._run)
+
+    def _publish_end(self, event: RunEvent) -> None:
+        self._publish(EventPage((event,), True, 0, event.id))
 
     def _publish(self, page: EventPage) -> None:
         now = asyncio.get_running_loop().time()

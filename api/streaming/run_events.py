@@ -1,10 +1,13 @@
 """Run events as JSON, SSE frames and text. Pure. Called by the events routes and `api.streaming.fanout`."""
 
 from collections.abc import Iterable, Iterator
+from datetime import datetime
 from typing import Any
 
 from api.store.logs.events import RunEvent
 from api.streaming.sse import frame
+from crds import names
+from crds.times import format_time
 
 
 def item(event: RunEvent) -> dict[str, Any]:
@@ -15,6 +18,12 @@ def item(event: RunEvent) -> dict[str, Any]:
 def frames(events: Iterable[RunEvent]) -> Iterator[bytes]:
     """Yield each event as an SSE frame, encoded lazily."""
     return (frame(event.type, event.data, event.id) for event in events)
+
+
+def removed(run: str, number: int, now: datetime) -> RunEvent:
+    """Return the terminal event of a run whose record was deleted before its end, with its project."""
+    data = {"run_id": names.id_of(run), "timestamp": format_time(now), "reason": "Deleted"}
+    return RunEvent(number, "run.canceled", data)
 
 
 def lines(events: Iterable[RunEvent]) -> str:

@@ -1,6 +1,6 @@
 """Table of projects, which follow their objects. Called by the projector and the routes of projects."""
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, fields
 from datetime import UTC, datetime
 from typing import Any
@@ -10,7 +10,13 @@ from sqlalchemy.ext.asyncio import AsyncConnection
 
 from api.store.errors import StoreUnavailable
 from api.store.index import key_bindings
-from api.store.index.deletion.delete_project import delete_project, delete_run_batch, is_removed
+from api.store.index.deletion.delete_project import (
+    RUNS_PER_TRANSACTION,
+    delete_earlier_runs,
+    delete_project,
+    delete_run_batch,
+    is_removed,
+)
 from api.store.index.notifications import outbox
 from api.store.page import RowPage
 from api.store.sql.database import Database, next_ord
@@ -48,12 +54,19 @@ _BY_NAME = select(*_COLUMNS).where(
 
 
 class Projects:
-    """The projects of one namespace. `notifier` fires at every change."""
+    """The projects of one namespace. `notifier` fires at every change, `on_removed` for each deleted run."""
 
-    def __init__(self, database: Database, namespace: str, notifier: Notifier) -> None:
+    def __init__(
+        self,
+        database: Database,
+        namespace: str,
+        notifier: Notifier,
+        on_removed: Callable[[str], None] = lambda run: None,
+    ) -> None:
         self._database = database
         self._namespace = namespace
         self._notifier = notifier
+        self._on_removed = on_removed
 
     async def get(self, name: str) -> ProjectRow | None:
         """Return one project, or None."""
@@ -120,6 +133,8 @@ class Projects:
             row = await self._newer(connection, project)
         if row and row.uid not in (None, project.uid):
             await self.remove(project.name, row.uid, datetime.now(UTC))
+        if row and row.uid is None:
+            await self._delete_earlier_runs(project)
         async with self._database.write() as connection:
             row = await self._newer(connection, project)
             if row is None:
@@ -168,10 +183,25 @@ class Projects:
             async with self._database.write() as connection:
                 if await is_removed(connection, self._namespace, uid):
                     return
-                done = await delete_run_batch(connection, self._namespace, name, uid, now)
+                removed = await delete_run_batch(connection, self._namespace, name, uid, now)
+                done = len(removed) < RUNS_PER_TRANSACTION
                 if done:
                     await delete_project(connection, self._namespace, name, uid, now)
+            for run in removed:
+                self._on_removed(run)
         self._notifier.notify("deployments")
+
+    async def _delete_earlier_runs(self, project: objects.Project) -> None:
+        """Delete the runs that failed because there was no project of that name: they are not of this one."""
+        done = False
+        while not done:
+            async with self._database.write() as connection:
+                removed = await delete_earlier_runs(
+                    connection, self._namespace, project.name, project.created, datetime.now(UTC)
+                )
+            done = len(removed) < RUNS_PER_TRANSACTION
+            for run in removed:
+                self._on_removed(run)
 
     async def _newer(self, connection: AsyncConnection, project: objects.Project) -> Any:
         """Return what is stored under the name, uid None if nothing; None if the object is not newer."""

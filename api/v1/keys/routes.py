@@ -11,6 +11,7 @@ from api.http.operation import empty_response, item_response, page_response
 from api.routing.endpoint import Endpoint, EndpointCall
 from api.store.index.api_keys import KeyRow
 from api.store.index.audit.change import describe
+from api.v1 import plans
 from api.v1.keys import schema, view
 from crds import api_keys
 
@@ -41,9 +42,7 @@ async def create(call: EndpointCall) -> web.StreamResponse:
     """Create an API key. The key is returned only once; the service stores its hash."""
     services, body, now = call.services, call.body, call.services.now()
     _check_projects(call)
-    if body.get("plan") is not None and body["plan"] not in services.config.plans.by_name:
-        plan_names = ", ".join(sorted(services.config.plans.by_name))
-        raise errors.invalid(f"plan must be one of {plan_names}", "plan")
+    plans.check_known(call)
     await _check_plan(call)
     api_key = api_keys.generate()
     try:
@@ -82,11 +81,11 @@ def _check_projects(call: EndpointCall) -> None:
 
 async def _check_plan(call: EndpointCall) -> None:
     """Raise 403 for a plan above that of a caller who is not an admin of all projects."""
-    plan, plans = call.body.get("plan"), call.services.config.plans
+    plan, known = call.body.get("plan"), call.services.config.plans
     if plan is None or call.caller.grants.projects_with("admin") is None:
         return
     own = call.caller.plan or await call.services.best_plan.of(call.caller, time.monotonic())
-    if not plans.of(plan).is_within(plans.of(own)):
+    if not known.of(plan).is_within(known.of(own)):
         raise errors.forbidden(
             f"a key that is bound to projects cannot create one with a plan above its own, {own}; "
             "leave plan out, or ask the operator",

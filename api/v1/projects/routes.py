@@ -11,7 +11,7 @@ from api.http.operation import empty_response, item_response, page_response
 from api.routing.endpoint import Endpoint, EndpointCall
 from api.store.index.audit.change import describe
 from api.store.index.projects import ProjectRow
-from api.v1 import lookup
+from api.v1 import lookup, plans
 from api.v1.projects import schema, view
 from api.v1.projects.spec_patch import patch_spec
 from api.v1.schedules import check as schedule_check
@@ -61,6 +61,7 @@ async def create(call: EndpointCall) -> web.StreamResponse:
     name = call.body["name"]
     call.caller.require_project(name, "name", call.scope)
     _require_admin(call, name, view.admin_fields(call.body))
+    plans.check_known(call)
     _check_plan(call, DEFAULT_PLAN)
     describe(name, name)
     metadata = {
@@ -95,6 +96,7 @@ async def update(call: EndpointCall) -> web.StreamResponse:
     row = await lookup.project(call)
     # Refused early where the row shows it; `change` decides on the object.
     _require_admin(call, row.name, view.admin_fields(call.body))
+    plans.check_known(call, row.as_object().plan)
     _check_plan(call, row.as_object().plan)
     await schedule_check.check_project_schedules(call, row.name, view.spec(call.body), row)
 

@@ -87,6 +87,28 @@ def test_budgets_of_runs_and_months_are_set_and_removed(service, arguments, budg
     assert json.loads(service.bodies[-1]) == {"budget": budget}
 
 
+NOT_FOUND = 404, {}, {"error": {"code": "not_found", "message": "project 'typo' not found", "details": {}}}
+
+
+@pytest.mark.parametrize("kind", ["deployments", "runs"])
+def test_an_empty_list_of_a_project_that_does_not_exist_is_an_error(service, capsys, kind):
+    service.responses["GET", f"/v1/{kind}"] = [(200, {}, {"data": [], "pagination": {**PAGE, "total": 0}})]
+    service.responses["GET", "/v1/projects/typo"] = [NOT_FOUND]
+    assert call([kind, "list", "-p", "typo"]) != 0
+    assert "project 'typo' not found" in capsys.readouterr().err
+
+
+def test_a_key_for_a_project_that_does_not_exist_is_made_with_a_warning(service, capsys):
+    service.responses["POST", "/v1/api-keys"] = [
+        (201, {}, {"data": {"id": "a", "projects": ["typo"], "key": "crw_a"}})
+    ]
+    service.responses["GET", "/v1/projects/typo"] = [NOT_FOUND]
+    service.responses["GET", "/v1/projects/demo"] = [(200, {}, {"data": {"name": "demo"}})]
+    assert call(["keys", "create", "ci", "--scope", "run", "--for", "typo", "--for", "demo"]) == 0
+    printed = " ".join(capsys.readouterr().err.split())
+    assert "There is no project typo yet" in printed and "project demo" not in printed
+
+
 def test_a_deletion_with_a_lost_response_succeeds(service):
     path = "/v1/projects/demo"
     service.responses["DELETE", path] = [failure(503), failure(404)]

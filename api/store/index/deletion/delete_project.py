@@ -10,6 +10,7 @@ from sqlalchemy.ext.asyncio import AsyncConnection
 
 from api.store.index import key_bindings
 from api.store.index.deletion import tombstones
+from api.store.index.runs.runs import ENDED
 from api.store.sql.schema import (
     deliveries,
     deployments,
@@ -29,8 +30,11 @@ RUNS_PER_TRANSACTION = 50
 
 async def delete_run_batch(
     connection: AsyncConnection, namespace: str, name: str, uid: str, now: datetime
-) -> bool:
-    """Delete a batch of the runs of a Project; return whether they were the last."""
+) -> list[str]:
+    """Delete a batch of the runs of a Project; return their names.
+
+    Fewer than RUNS_PER_TRANSACTION are the last.
+    """
     query = (
         select(runs.c.name)
         .where(
@@ -40,9 +44,29 @@ async def delete_run_batch(
         )
         .limit(RUNS_PER_TRANSACTION)
     )
-    names = (await connection.execute(query)).scalars().all()
+    names = list((await connection.execute(query)).scalars())
     await tombstones.delete_runs(connection, namespace, names, now)
-    return len(names) < RUNS_PER_TRANSACTION
+    return names
+
+
+async def delete_earlier_runs(
+    connection: AsyncConnection, namespace: str, name: str, created: datetime, now: datetime
+) -> list[str]:
+    """Delete a batch of the ended runs that named a project before it was created; return their names."""
+    query = (
+        select(runs.c.name)
+        .where(
+            runs.c.namespace == namespace,
+            runs.c.project == name,
+            runs.c.project_uid.is_(None),
+            runs.c.status.in_(ENDED),
+            runs.c.created_at < created,
+        )
+        .limit(RUNS_PER_TRANSACTION)
+    )
+    names = list((await connection.execute(query)).scalars())
+    await tombstones.delete_runs(connection, namespace, names, now)
+    return names
 
 
 async def delete_project(

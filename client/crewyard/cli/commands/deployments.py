@@ -33,7 +33,9 @@ def deployments() -> None:
 def list_deployments(context: CliContext, project: str | None, status: str | None, limit: int) -> None:
     """List a project's deployments, newest first."""
     name = context.named_project(project)
-    rows = items(lambda page, size: context.client.list_deployments(name, status, page, size), limit)
+    rows = list(items(lambda page, size: context.client.list_deployments(name, status, page, size), limit))
+    if not rows:
+        context.client.get_project(name)  # fails if there is none
     context.output.rows(rows, COLUMNS, f"No deployments found. Create one: crewyard deploy --project {name}")
 
 

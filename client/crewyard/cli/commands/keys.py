@@ -5,6 +5,7 @@ import click
 from crewyard.cli.context import CliContext, with_context
 from crewyard.cli.output import Column, age, display, field
 from crewyard.cli.pages import items
+from crewyard.errors import NotFound
 
 _COLUMNS = (
     field("id"),
@@ -63,6 +64,11 @@ def create(
     created = context.client.create_key(name, list(scopes), **fields)  # type: ignore[arg-type]
     context.output.details(created, (*_COLUMNS, field("key")))
     context.output.status("Save the key now: it is not shown again.")
+    for project in projects:
+        try:
+            context.client.get_project(project)
+        except NotFound:
+            context.output.status(f"There is no project {project} yet. The key is for it once it is created.")
 
 
 @keys.command("revoke")

@@ -59,7 +59,9 @@ def list_runs(
             project, deployment, chosen, page, size, label=label, created_after=since, created_before=until
         )
 
-    rows = items(read, limit)
+    rows = list(items(read, limit))
+    if not rows and project:
+        context.client.get_project(project)  # fails if there is none
     context.output.rows(rows, COLUMNS, "No runs found. Start one: crewyard run PROJECT")
 
 

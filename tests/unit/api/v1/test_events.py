@@ -81,6 +81,22 @@ async def test_live_events(testbed):
         assert await response.content.read() == b""
 
 
+async def test_a_followed_run_ends_with_its_project(testbed):
+    uid = await testbed.add_project("crew")
+    raw = await testbed.add_run("run-a", "crew")
+    await testbed.claim_run(raw)
+    await testbed.append_log_lines("run-a", "line")
+    headers = {"Authorization": f"Bearer {testbed.admin}"}
+    async with testbed.client.get("/v1/runs/run_a/events", headers=headers) as response, asyncio.timeout(60):
+        for _ in range(3):
+            await response.content.readuntil(b"\n\n")
+        await testbed.store.projects.remove("crew", uid, testbed.clock[0])
+        (last,) = messages(await response.content.readuntil(b"\n\n"))
+        assert (last["id"], last["event"], last["data"]["reason"]) == ("3", "run.canceled", "Deleted")
+        assert await response.content.read() == b""
+    assert (await testbed.call("GET", "/v1/runs/run_a/events"))[0] == 404
+
+
 async def test_idle_stream_sends_keepalive(testbed, monkeypatch):
     monkeypatch.setattr(connection, "KEEPALIVE_SECONDS", 0.05)
     await testbed.add_project("crew")

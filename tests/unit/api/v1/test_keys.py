@@ -183,6 +183,21 @@ async def test_invalid_key_body_names_field(testbed, body, field):
     assert (status, response["error"]["details"]["field"]) == (400, field)
 
 
+async def test_an_unknown_plan_of_a_project_is_refused_with_the_names(testbed):
+    await testbed.add_project("crew", {"plan": "bronze"})
+    for method, path, body in (
+        ("POST", "/v1/projects", {"name": "new"}),
+        ("PATCH", "/v1/projects/crew", {}),
+        ("POST", "/v1/api-keys", {"name": "a", "scopes": ["read"]}),
+    ):
+        status, response, _ = await testbed.call(method, path, {**body, "plan": "platinum"})
+        assert (status, response["error"]["details"]["field"]) == (400, "plan")
+        assert response["error"]["message"] == "plan must be one of enterprise, free, pro"
+    # What kubectl has set can stay. Without a cluster behind the API what passes is a 503.
+    for plan in ("bronze", "pro"):
+        assert (await testbed.call("PATCH", "/v1/projects/crew", {"plan": plan}))[0] == 503
+
+
 @pytest.fixture
 def settings(issuer):
     return {"CREWYARD_OIDC_ISSUER": issuer.url}

@@ -176,6 +176,8 @@ async def test_invalid_date_range_names_field(testbed, query, field):
     await testbed.add_project("crew")
     status, body, _ = await testbed.call("GET", f"/v1/projects/crew/usage?{query}")
     assert (status, body["error"]["details"]["field"]) == (400, field)
+    if "yesterday" in query:
+        assert body["error"]["message"] == "from must be a day such as 2026-11-21"
 
 
 @pytest.mark.parametrize("query", ["to=0001-01-01", "to=9999-12-31", "from=2025-11-21&to=2026-11-21"])

@@ -148,3 +148,23 @@ async def test_change_between_read_and_wait_wakes(store: Store) -> None:
     await asyncio.sleep(0)
     await store.deployments.observe(builders.deployment("dep-b"))
     await asyncio.wait_for(waiting, 20)
+
+
+async def test_a_run_that_named_a_project_before_there_was_one_is_not_of_it(store: Store) -> None:
+    failed, later = (
+        builders.run(name, "Failed", spec={"project": "demo"}) for name in ("run-early", "run-later")
+    )
+    other = builders.run("run-other", "Failed", spec={"project": "other"}, project="other")
+    failed.raw["metadata"]["creationTimestamp"] = "2026-11-21T09:59:59Z"
+    for run in (failed, later, other):
+        del run.raw["metadata"]["ownerReferences"], run.raw["status"]["deployment"]
+        await store.run_writer.observe(run, builders.NOW)
+    assert (await store.runs.page(0, 10, project="demo")).total == 2
+    await store.projects.observe(builders.project())
+    listed = await store.runs.page(0, 10, project="demo")
+    assert ([row.name for row in listed.items], listed.total) == (["run-later"], 1)
+    # Its object is still there for some minutes.
+    failed.raw["metadata"]["resourceVersion"] = "99999"
+    await store.run_writer.observe(failed, builders.NOW)
+    assert await store.runs.get("run-early") is None
+    assert (await store.runs.page(0, 10, project="other")).total == 1

@@ -173,6 +173,7 @@ async def test_ended_run_is_not_canceled(testbed, crew):
         assert status == expected
     status, body, _ = await testbed.call("POST", "/v1/runs/run_a/cancel", {"force": True})
     assert (status, body["error"]["details"]["field"]) == (400, "force")
+    assert body["error"]["message"] == "there is no field 'force'; there are none here"
 
 
 async def test_head_is_get_without_body(testbed, crew):
