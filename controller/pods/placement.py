@@ -24,6 +24,7 @@ Json = dict[str, Any]
 _MAPS = ("nodeSelector",)
 _LISTS = ("tolerations", "imagePullSecrets")
 _TEXTS = ("runtimeClassName",)
+_FLAGS = ("hostUsers",)
 
 
 @dataclass(frozen=True)
@@ -39,6 +40,8 @@ class NodePlacement:
     """The greatest amounts that a Project may set; for a resource that is missing, the default."""
     build_max: Mapping[str, Any] = field(default_factory=dict)
     """The same for the builds of a plan's projects."""
+    host_users: bool | None = None
+    """False: in a user namespace, the pod's users are others of the node; None: as Kubernetes does."""
 
     def merged_over(self, below: "NodePlacement") -> "NodePlacement":
         """Return both merged; this placement wins."""
@@ -49,6 +52,7 @@ class NodePlacement:
             self.runtime_class or below.runtime_class,
             merge_resources(below.resources, self.resources),
             {**below.max, **self.max},
+            host_users=below.host_users if self.host_users is None else self.host_users,
         )
 
     def ceilings(self) -> dict[str, Any]:
@@ -66,7 +70,8 @@ class NodePlacement:
             "tolerations": [*self.tolerations, *(own.get("tolerations") or ())],
             "runtimeClassName": self.runtime_class,
         }
-        return {name: value for name, value in fields.items() if value}
+        users = {} if self.host_users is None else {"hostUsers": self.host_users}
+        return {**{name: value for name, value in fields.items() if value}, **users}
 
 
 @dataclass(frozen=True)
@@ -172,7 +177,7 @@ def _check_fields(value: Any, names: tuple[str, ...], where: str) -> None:
 
 def _placement(settings: Any, where: str, sized: bool = True, of_plan: bool = False) -> NodePlacement:
     sizes = ("max", *(("resources",) if sized else ()), *(("buildMax",) if of_plan else ()))
-    _check_fields(settings, (*_MAPS, *_LISTS, *_TEXTS, *sizes), where)
+    _check_fields(settings, (*_MAPS, *_LISTS, *_TEXTS, *_FLAGS, *sizes), where)
     for name in _MAPS:
         if not _is_string_map(settings.get(name, {})):
             raise ValueError(f"{where}.{name} must be an object of strings")
@@ -184,6 +189,8 @@ def _placement(settings: Any, where: str, sized: bool = True, of_plan: bool = Fa
         raise ValueError(f"{where}.imagePullSecrets must be a list of objects with a name")
     if not isinstance(settings.get("runtimeClassName", ""), str):
         raise ValueError(f"{where}.runtimeClassName must be the name of a RuntimeClass")
+    if not isinstance(settings.get("hostUsers"), bool | None):
+        raise ValueError(f"{where}.hostUsers must be true or false")
     return NodePlacement(
         settings.get("nodeSelector", {}),
         tuple(settings.get("tolerations", [])),
@@ -192,6 +199,7 @@ def _placement(settings: Any, where: str, sized: bool = True, of_plan: bool = Fa
         _resources(settings.get("resources", {}), f"{where}.resources"),
         _ceilings(settings.get("max", {}), f"{where}.max"),
         _ceilings(settings.get("buildMax", {}), f"{where}.buildMax"),
+        settings.get("hostUsers"),
     )
 
 

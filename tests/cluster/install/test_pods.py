@@ -14,7 +14,11 @@ from tests.cluster.install.installation import CommandError, kubectl, until
 
 PLACEMENTS = {
     "run": {"runtimeClassName": "", "imagePullSecrets": [{"name": "pull"}]},
-    "build": {"nodeSelector": {"pool": "builds"}, "tolerations": [{"key": "builds", "operator": "Exists"}]},
+    "build": {
+        "hostUsers": False,
+        "nodeSelector": {"pool": "builds"},
+        "tolerations": [{"key": "builds", "operator": "Exists"}],
+    },
     "plans": {
         "pro": {
             "nodeSelector": {"accelerator": "nvidia"},
@@ -71,7 +75,7 @@ def dry_run(namespace, body):
 
 
 def test_run_pod_with_gpu_and_runtime_class_is_restricted(namespace):
-    placements = {**PLACEMENTS, "run": {"runtimeClassName": namespace}}
+    placements = {**PLACEMENTS, "run": {"runtimeClassName": namespace, "hostUsers": False}}
     project = make_object(Project, "demo", namespace, {"plan": "pro"})
     deployment = make_object(
         Deployment, "dep-a", namespace, {"project": "demo"}, image=f"r/x@sha256:{'0' * 64}"
@@ -79,7 +83,7 @@ def test_run_pod_with_gpu_and_runtime_class_is_restricted(namespace):
     run = make_object(Run, "run-a", namespace, {"project": "demo"})
     body = run_pod.build(run, project, deployment, frozenset(), config(namespace, placements), 1_800_000_000)
     spec = dry_run(namespace, body)["spec"]
-    assert spec["runtimeClassName"] == namespace
+    assert (spec["runtimeClassName"], spec["hostUsers"]) == (namespace, False)
     assert spec["nodeSelector"] == {"accelerator": "nvidia"}
     resources = spec["containers"][0]["resources"]
     # Requests of a device equal its limits.
@@ -95,5 +99,5 @@ def test_assemble_pod_with_placement_is_restricted(namespace):
     )
     body = build_pod.assemble(deployment, project, "dep-a-1", 1, config(namespace, PLACEMENTS), 1_800_000_000)
     spec = dry_run(namespace, body)["spec"]
-    assert spec["nodeSelector"] == {"pool": "builds"}
+    assert (spec["nodeSelector"], spec["hostUsers"]) == ({"pool": "builds"}, False)
     assert {"key": "builds", "operator": "Exists"} in spec["tolerations"]

@@ -61,6 +61,18 @@ def test_run_gets_the_placement_of_all_runs(make, config):
     assert spec["containers"][0]["resources"]["limits"]["memory"] == "2Gi"
 
 
+def test_installation_and_plan_choose_a_user_namespace():
+    places = parse_placements(
+        '{"run": {"hostUsers": false}, "plans": {"pro": {"hostUsers": true}, "free": {}}}'
+    )
+    assert [places.for_run(plan).spec()["hostUsers"] for plan in ("free", "pro", "other")] == [
+        False,
+        True,
+        False,
+    ]
+    assert "hostUsers" not in places.build.spec()
+
+
 def test_plan_adds_a_gpu(make, config):
     spec = built(make, config, plan="pro")
     assert spec["nodeSelector"] == {"pool": "crews", "accelerator": "nvidia"}
@@ -100,6 +112,7 @@ def test_project_sets_resources_but_not_isolation(make, config):
         ({"run": {"tolerations": {}}}, "run.tolerations"),
         ({"run": {"imagePullSecrets": [{}]}}, "run.imagePullSecrets"),
         ({"run": {"runtimeClassName": 1}}, "run.runtimeClassName"),
+        ({"run": {"hostUsers": "no"}}, "run.hostUsers"),
         ({"build": {"resources": {}}}, "'resources'"),
         ({"run": {"max": {"cpu": "many"}}}, "run.max.cpu"),
         ({"run": {"max": []}}, "run.max"),
