@@ -1,5 +1,6 @@
 """A project with a run of two agents, for tests and pictures of the console."""
 
+import base64
 from datetime import timedelta
 from typing import Any
 
@@ -55,8 +56,13 @@ SCHEDULED = {
     "schedules": [{"name": "mornings", "expression": "0 7 * * * UTC", "nextTime": "2026-11-22T07:00:00Z"}]
 }
 """The status of the schedule of `add_receiver`."""
+REPORT = b"# Tides\n\nThe widest are in **Fundy**.\n\n| harbour | range |\n|---|--:|\n| Fundy | 16.3 |\n"
+PNG = base64.b64decode(
+    "iVBORw0KGgoAAAANSUhEUgAAACgAAAAUCAIAAABwJOjsAAAAJElEQVR42mPgL8sbEMQwavGoxaMWj1o8"
+    "avGoxaMWj1o8ciwGAO6Q938fsSnRAAAAAElFTkSuQmCC"
+)
 ARTIFACTS = {
-    "report.md": (b"# Tides\n\nThe widest are in **Fundy**.\n", "text/markdown"),
+    "report.md": (REPORT, "text/markdown"),
     "harbours.csv": (CSV, "text/csv"),
     "harbours.json": (
         b'[{"harbour": "Fundy", "range": 16.3}, {"harbour": "Severn", "range": 15}]',
@@ -66,7 +72,10 @@ ARTIFACTS = {
         SVG,
         "image/svg+xml",
     ),
+    "photo.png": (PNG, "image/png"),
     "report.pdf": (PDF, "application/pdf"),
+    "depths.jsonl": (b'{"depth": 4}\n{"depth": 7}\n', "application/octet-stream"),
+    "settings.json": (b'{"units":"m"}', "application/json"),
     "notes.txt": (b"Ask the harbour master.\n", "text/plain"),
 }
 

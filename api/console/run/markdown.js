@@ -1,4 +1,5 @@
-// Renders a subset of Markdown as elements: headings, paragraphs, lists, quotes, code, emphasis. Links show their URL.
+// Renders a subset of Markdown as elements: headings, paragraphs, lists, tables, quotes, code, emphasis, rules. Links
+// show their URL.
 
 // Every regular expression runs in linear time: a hostile text must not block the page.
 
@@ -6,6 +7,7 @@ import { h } from "../dom.js";
 
 const MAX_PARTS = 2000;
 const MAX_BLOCKS = 5000;
+const MAX_COLUMNS = 50;
 
 /** Return the elements of a text. */
 export function markdown(text) {
@@ -23,6 +25,13 @@ export function markdown(text) {
     } else if (heading) {
       elements.push(h(`h${Math.min(6, heading[1].length + 2)}`, {}, inline(heading[2])));
       index += 1;
+    } else if (isRule(line)) {
+      elements.push(h("hr"));
+      index += 1;
+    } else if (line.includes("|") && isTableRule(lines[index + 1])) {
+      const rows = takeWhile((next) => (budget -= 1) > 0 && next.includes("|"));
+      if (rows.length === 0) break;
+      elements.push(table(rows));
     } else if (/^\s*([-*+]|\d+[.)])\s+/.test(line)) {
       const items = takeWhile((next) => (budget -= 1) > 0 && (/^\s*([-*+]|\d+[.)])\s+/.test(next) || /^\s+\S/.test(next)));
       if (items.length === 0) break;
@@ -32,7 +41,7 @@ export function markdown(text) {
     } else if (/^\s*$/.test(line)) {
       index += 1;
     } else {
-      const paragraph = takeWhile((next) => next.trim() !== "" && !/^(#{1,6}\s|```|>|\s*([-*+]|\d+[.)])\s+)/.test(next));
+      const paragraph = takeWhile((next) => next.trim() !== "" && !/^(#{1,6}\s|```|>|\s*([-*+]|\d+[.)])\s+)/.test(next) && !isRule(next));
       // A line that only starts like another block is plain text; without this the loop would not advance.
       if (paragraph.length === 0) { paragraph.push(line); index += 1; }
       elements.push(h("p", {}, inline(paragraph.join(" "))));
@@ -41,6 +50,27 @@ export function markdown(text) {
   // Show the remainder of a long text unformatted.
   if (index < lines.length) elements.push(h("pre", {}, lines.slice(index).join("\n")));
   return elements;
+}
+
+function isRule(line) {
+  return /^(-{3,}|\*{3,}|_{3,})$/.test(line.trim());
+}
+
+/** Return whether a line is that between the heads and the rows of a table: cells of dashes. */
+function isTableRule(line) {
+  return line !== undefined && line.includes("|") && cellsOf(line).every((cell) => /^:?-+:?$/.test(cell));
+}
+
+function cellsOf(line) {
+  const text = line.trim(), from = text.startsWith("|") ? 1 : 0, to = text.length > 1 && text.endsWith("|") ? -1 : undefined;
+  return text.slice(from, to).split("|", MAX_COLUMNS).map((cell) => cell.trim());
+}
+
+function table([heads, , ...rows]) {
+  const names = cellsOf(heads);
+  return h("div", { class: "scroll", tabindex: 0, role: "region", "aria-label": "Table" }, h("table", {},
+    h("thead", {}, h("tr", {}, names.map((name) => h("th", { scope: "col" }, inline(name))))),
+    h("tbody", {}, rows.map(cellsOf).map((cells) => h("tr", {}, names.map((_, index) => h("td", {}, inline(cells[index] ?? ""))))))));
 }
 
 function listItems(lines) {

@@ -1,6 +1,5 @@
 """The page of a run in a browser: timeline, panel, events with filters, artifacts, the form to run again."""
 
-import pytest
 import pytest_asyncio
 from playwright.async_api import expect
 
@@ -145,24 +144,6 @@ async def test_page_of_a_live_run_is_ready_before_the_run_ends(testbed, console)
     await expect(page.get_by_role("listbox", name="Events")).to_contain_text("Report writer completed")
     # Without this mark, the page counts as failed to load and loads itself again.
     await expect(page.locator("html")).to_have_attribute("data-ready", "yes")
-
-
-@pytest.mark.parametrize(
-    ("name", "selector", "text"),
-    [
-        ("report.md", ".preview h3", "Tides"),
-        ("harbours.csv", ".preview td", "tables, 2026"),
-        ("harbours.json", ".preview td", "16.3"),
-        ("chart.svg", ".preview img", ""),
-        ("report.pdf", ".preview iframe", ""),
-        ("notes.txt", ".preview pre", "Ask the harbour master."),
-    ],
-)
-async def test_artifacts_have_previews(run_page, name, selector, text):
-    page = run_page
-    await page.get_by_role("button", name=f"Preview {name}").click()
-    shown = page.locator(selector).filter(has_text=text).first
-    await expect(shown).to_be_visible()
 
 
 async def test_form_to_run_again_has_the_input(run_page):

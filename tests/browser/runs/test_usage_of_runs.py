@@ -3,6 +3,7 @@
 import json
 
 import pytest
+import pytest_asyncio
 from playwright.async_api import expect
 
 from tests.browser import story
@@ -16,7 +17,7 @@ def settings(request):
     return {"CREWYARD_PRICES": json.dumps(PRICES)} if getattr(request, "param", True) else {}
 
 
-@pytest.fixture
+@pytest_asyncio.fixture(loop_scope="session")
 async def two_runs(testbed):
     """Two runs of the story; the second reported one model call more, after its last task."""
     await story.add_project(testbed)

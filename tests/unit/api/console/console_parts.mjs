@@ -27,13 +27,17 @@ const PARTS = {
   async markdown() {
     const { markdown } = await load("run/markdown.js");
     const many = 500000;
-    const texts = ["*", "[", "`", "_", "[a](", "`a`", "# a\n", "- a\n", "> a\n", "- ", "1", "**a", "![", "|"].map((text) => text.repeat(many));
+    const texts = ["|-", "|-\n", "-", "- -", "a|\n-|\n", "*", "[", "`", "_", "[a](", "`a`", "# a\n", "- a\n", "> a\n", "- ", "1", "**a", "![", "|"].map((text) => text.repeat(many));
     texts.push(`# ${" ".repeat(many)}\u2028x\u2028y`, `- ${" ".repeat(many)}\u2028x\u2028y`, `${" ".repeat(many)}x`);
     for (const text of texts) assert(markdown(text).length > 0);
     const text = (element) => (typeof element === "string" ? element : element.children.map(text).join(""));
     const lists = markdown("- a\n- b\n  c\n\n1. d\n\nsee [e](https://f) and **g**\n");
     assert.deepEqual(lists.map((element) => [element.tag, text(element)]),
       [["ul", "ab c"], ["ol", "d"], ["p", "see e (https://f) and g"]]);
+    const tags = (element) => (typeof element === "string" ? element : `${element.tag}(${element.children.map(tags).join("")})`);
+    const [one, rule, two] = markdown("| a | **b** |\n|:---|---:|\n| 1 | 2 | 3 |\n| 4 |\n\n---\n\nx | y\nno | rule\n");
+    assert.equal(tags(one.children[0]), "table(thead(tr(th(a)th(b(b))))tbody(tr(td(1)td(2))tr(td(4)td())))");
+    assert.deepEqual([rule.tag, two.tag, text(two)], ["hr", "p", "x | y no | rule"]);
   },
 
   // A silent connection is closed, and the next one resumes after the last message.
