@@ -10,8 +10,8 @@ CREW, FLOW, GRAPH, AGENT = "crew", "flow", "graph", "agent"
 
 _GRAPH_NAMES = ("graph", "app", "agent", "workflow")
 _AGENT_BUILDER_ENDS = ("agent", "graph", "supervisor", "swarm")
-_AGENT_NAMES = (*_GRAPH_NAMES, "team")
-# Classes whose objects take a prompt, by package: the OpenAI Agents SDK, Pydantic AI, smolagents, AutoGen.
+_AGENT_NAMES = (*_GRAPH_NAMES, "root_agent", "team")
+# Classes whose objects take a prompt, by package: OpenAI Agents SDK, Pydantic AI, smolagents, AutoGen, ADK.
 _AGENT_CLASSES = {
     "agents": ("Agent",),
     "pydantic_ai": ("Agent",),
@@ -24,6 +24,14 @@ _AGENT_CLASSES = {
         "SelectorGroupChat",
         "Swarm",
     ),
+    "google.adk": ("Agent",),
+    "google.adk.agents": ("Agent", "LlmAgent", "LoopAgent", "ParallelAgent", "SequentialAgent"),
+    "google.adk.agents.llm_agent": ("Agent", "LlmAgent"),
+    "google.adk.agents.loop_agent": ("LoopAgent",),
+    "google.adk.agents.parallel_agent": ("ParallelAgent",),
+    "google.adk.agents.sequential_agent": ("SequentialAgent",),
+    "google.adk.apps": ("App",),
+    "google.adk.apps.app": ("App",),
 }
 _STATE_GRAPHS = ("StateGraph", "MessageGraph")
 

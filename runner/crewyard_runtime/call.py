@@ -13,7 +13,7 @@ if TYPE_CHECKING:
     from collections.abc import Callable
     from typing import Any
 
-_AGENT_PACKAGES = ("agents", "pydantic_ai", "smolagents", "autogen_agentchat")
+_AGENT_PACKAGES = ("agents", "pydantic_ai", "smolagents", "autogen_agentchat", "google.adk")
 _MAX_FACTORY_STEPS = 3  # such as a class that returns a crew that returns a graph
 
 

@@ -33,6 +33,8 @@ _HOOKED_MODULES = {
     "smolagents.agents": "smolagents",
     "autogen_agentchat.agents._base_chat_agent": "autogen_agents",
     "autogen_core.tools._base": "autogen_tools",
+    "google.adk.agents.base_agent": "adk_agents",
+    "google.adk.plugins.plugin_manager": "adk_plugins",
 }
 # Frameworks that read variables when they are imported.
 _PREPARED_MODULES = ("crewai", "agents", "smolagents")
@@ -112,6 +114,14 @@ def _install(name: str, module: ModuleType) -> None:
                 from .agents import autogen_agents
 
                 autogen_agents.wrap_tools(module)
+            case "adk_agents":
+                from .agents import adk_agents
+
+                adk_agents.wrap_agents(module)
+            case "adk_plugins":
+                from .agents import adk_agents
+
+                adk_agents.install_plugin(module)
             case _:
                 from .agents import pydantic_ai_spans
 

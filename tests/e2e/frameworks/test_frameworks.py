@@ -354,10 +354,10 @@ async def test_plain_function_emits_events(python):
 
 @pytest.mark.nightly
 @pytest.mark.parametrize(
-    "entrypoint", ["sdk:agent", "pydantic_agent:agent", "smol:agent", "autogen_team:team"]
+    "entrypoint", ["sdk:agent", "pydantic_agent:agent", "smol:agent", "autogen_team:team", "adk_agent:agent"]
 )
 async def test_agents_with_a_prompt_emit_agent_and_tool_events(agents, entrypoint):
-    """Slow: builds the packages of four frameworks once."""
+    """Slow: builds the packages of five frameworks once."""
     run, events = await agents.run({"prompt": "When is high water?"}, entrypoint)
     assert run["status"] == "succeeded", run
     assert run["output"].startswith("A scripted answer to: "), run

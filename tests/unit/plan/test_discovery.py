@@ -12,6 +12,8 @@ GRAPH = "from langgraph.graph import StateGraph\nbuilder = StateGraph(State)\ngr
 AGENT = "from {} import Agent\nagent = Agent(name='Pilot')\n"
 SMOL = "from smolagents import CodeAgent\nagent = CodeAgent(tools=[])\n"
 TEAM = "from autogen_agentchat.teams import RoundRobinGroupChat as Team\nteam = Team([])  # GroupChat(\n"
+ADK = "from google.adk.agents.llm_agent import Agent\nroot_agent = Agent(name='Pilot')\n"
+ADK_APP = ADK + "from google.adk.apps import App\napp = App(name='tides', root_agent=root_agent)\n"
 SCRIPT = "def main(): ...\nif __name__ == '__main__':\n    main()\n"
 GUARD = "if __name__ == '__main__':\n    main()\n"
 AGENT_SCRIPT = "from agents import Agent\nasync def main(): Agent()\n" + GUARD
@@ -97,6 +99,8 @@ def failure(files: dict[str, str]) -> PlanError:
         ({"main.py": SCRIPT, "app.py": SCRIPT}, "main.py"),
         ({"src/tides/main.py": SCRIPT}, "src/tides/main.py"),
         ({"report.py": "from crewai import Crew\ncrew = Crew()\nprint(crew.kickoff())\n"}, "report.py"),
+        ({"pilot/agent.py": ADK, "pilot/__init__.py": "from . import agent\n"}, "pilot.agent:root_agent"),
+        ({"pilot/agent.py": ADK_APP}, "pilot.agent:app"),
         ({"hello.py": AGENT_SCRIPT, "setup_data.py": SCRIPT}, "hello.py"),
         ({"hello.py": AGENT_SCRIPT.replace(GUARD, "") + "asyncio.run(main())\n"}, "hello.py"),
         ({"hello.py": "import autogen\na = autogen.Agent()\na.initiate_chat(b)\n"}, "hello.py"),

@@ -1,4 +1,4 @@
-"""Agents that take a prompt: of the OpenAI Agents SDK, Pydantic AI, smolagents and AutoGen.
+"""Agents that take a prompt: of the OpenAI Agents SDK, Pydantic AI, smolagents, AutoGen and Google's ADK.
 
 Called by `call` and `crew`.
 """
@@ -15,7 +15,7 @@ if TYPE_CHECKING:
 
 _PROMPT_KEYS = ("prompt", "input")
 # Loaded by `import_watch` when the crew imports the framework.
-_MODULES = ("openai_agents", "pydantic_ai_spans", "smolagents_steps", "autogen_agents")
+_MODULES = ("openai_agents", "pydantic_ai_spans", "smolagents_steps", "autogen_agents", "adk_agents")
 # The package and class of a result, and the module that reads it.
 _RESULTS = (
     ("pydantic_ai.", "AgentRunResult", "pydantic_ai_spans"),
