@@ -11,7 +11,7 @@ from ..errors import PlanError
 from ..packages.own_project import is_project
 from ..source import Files
 from .import_effects import is_script, line_of_run_on_import
-from .module_objects import AGENT, CREW, FLOW, GRAPH, runnable_objects
+from .module_objects import AGENT, CREW, FLOW, GRAPH, graph_builders, runnable_objects
 
 _MAX_FILES = 400
 _SKIPPED_DIRECTORIES = frozenset({"tests", "test", "docs", "site-packages", ".venv", "venv", "node_modules"})
@@ -66,13 +66,14 @@ class SourceScan:
     """`candidates` by rank; `scripts` do their work when they are run, the most usual first.
 
     `usual_scripts` are those of them at the most usual place. `agent_scripts` are in the root and import a
-    framework, including those that start a server.
+    framework, including those that start a server. `builders` are functions that make a graph.
     """
 
     candidates: tuple[EntrypointCandidate, ...]
     scripts: tuple[str, ...]
     usual_scripts: tuple[str, ...]
     agent_scripts: tuple[str, ...]
+    builders: tuple[str, ...]
 
 
 def scan_source(files: Files, python: str, kinds: tuple[str, ...] = ALL_KINDS) -> SourceScan:
@@ -81,6 +82,7 @@ def scan_source(files: Files, python: str, kinds: tuple[str, ...] = ALL_KINDS) -
     `python` is the crew's version.
     """
     candidates, scripts, agent_scripts = {*_definitions(files, kinds)}, [], []
+    builders: list[str] = []
     for path, tree in _modules(files, python):
         imported = _imported_packages(tree)
         if is_script(tree):
@@ -90,8 +92,11 @@ def scan_source(files: Files, python: str, kinds: tuple[str, ...] = ALL_KINDS) -
                 scripts.append(path)
         if line_of_run_on_import(tree) is not None:
             continue  # imported, it would run before the run calls it
+        module = _module_name(files, path)
+        if module and GRAPH in kinds:
+            builders += [f"{module}:{name}" for name in graph_builders(tree)]
         for found in runnable_objects(tree):
-            if found.kind in kinds and (module := _module_name(files, path)):
+            if module and found.kind in kinds:
                 candidates.add(EntrypointCandidate(_rank(path, found.kind), path, f"{module}:{found.name}"))
     scripts.sort(key=_script_rank)
     usual = [path for path in scripts if _SCRIPT.fullmatch(path)]
@@ -100,6 +105,7 @@ def scan_source(files: Files, python: str, kinds: tuple[str, ...] = ALL_KINDS) -
         tuple(scripts),
         tuple(path for path in usual if _script_rank(path) == _script_rank(usual[0])),
         tuple(agent_scripts),
+        tuple(builders),
     )
 
 

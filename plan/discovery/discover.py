@@ -28,10 +28,11 @@ def discover_entrypoint(
 ) -> str:
     """Return the entrypoint of the only crew, flow, graph or agent at the most usual place.
 
-    Else what `crewai run` calls, else the only script at a usual place or of an agent. `python` is the crew's
-    version. `find` returns the location of an entrypoint and raises PlanError where the plan would refuse it.
-    Raises PlanError(EntrypointNotFound): with the candidates if there are several; if there is none,
-    `default_error` (the reason why the default entrypoint does not apply) with the next step.
+    Else what `crewai run` calls, else the only script at a usual place or of an agent, else the only function
+    that builds a graph. `python` is the crew's version. `find` returns the location of an entrypoint and
+    raises PlanError where the plan would refuse it. Raises PlanError(EntrypointNotFound): with the candidates
+    if there are several; if there is none, `default_error` (the reason why the default entrypoint does not
+    apply) with the next step.
     """
     scan = scan_source(files, python, _kinds(configuration))
     accepted = [
@@ -51,6 +52,8 @@ def discover_entrypoint(
     scripts = scan.usual_scripts or _without_servers(scan)
     if len(scripts) == 1 and _is_accepted(scripts[0], find):
         return scripts[0]
+    if len(scan.builders) == 1 and _is_accepted(scan.builders[0], find):
+        return scan.builders[0]
     error = default_error or _kind_missing(configuration)
     raise PlanError(error.reason, error.message, _script_hint(scan) or error.hint)
 

@@ -33,6 +33,8 @@ _AGENT_CLASSES = {
     "google.adk.apps": ("App",),
     "google.adk.apps.app": ("App",),
 }
+_BUILDER_STARTS = ("build_", "compile_", "create_", "get_", "make_")
+_MAX_ALIASES = 5
 _STATE_GRAPHS = ("StateGraph", "MessageGraph")
 
 
@@ -64,6 +66,7 @@ def runnable_objects(tree: ast.Module) -> Iterator[RunnableObject]:
                 values[name] = value
             case ast.AnnAssign(target=ast.Name(id=name), value=ast.expr() as value):
                 values[name] = value
+    values = {name: _resolved(value, values) for name, value in values.items()}
     if last_name(values.get("crew")) == "Crew":
         yield RunnableObject(CREW, "crew")
     graphs = [name for name in _GRAPH_NAMES if _is_graph(values.get(name), builders)]
@@ -72,6 +75,22 @@ def runnable_objects(tree: ast.Module) -> Iterator[RunnableObject]:
         yield RunnableObject(GRAPH, graphs[0])
     elif agents := [name for name in _AGENT_NAMES if _is_agent(values.get(name), agent_classes)]:
         yield RunnableObject(AGENT, agents[0])
+
+
+def graph_builders(tree: ast.Module) -> Iterator[str]:
+    """Yield the functions that return a compiled graph, need no arguments, and are named so."""
+    for node in tree.body:
+        if isinstance(node, ast.FunctionDef) and node.name.startswith(_BUILDER_STARTS) and _compiles(node):
+            yield node.name
+
+
+def _resolved(value: ast.expr, values: dict[str, ast.expr]) -> ast.expr:
+    """Return the value that a name stands for, as in `root_agent = pilot`."""
+    for _ in range(_MAX_ALIASES):
+        if not isinstance(value, ast.Name) or value.id not in values:
+            break
+        value = values[value.id]
+    return value
 
 
 def _class_kind(node: ast.ClassDef) -> str | None:

@@ -14,6 +14,7 @@ SMOL = "from smolagents import CodeAgent\nagent = CodeAgent(tools=[])\n"
 TEAM = "from autogen_agentchat.teams import RoundRobinGroupChat as Team\nteam = Team([])  # GroupChat(\n"
 ADK = "from google.adk.agents.llm_agent import Agent\nroot_agent = Agent(name='Pilot')\n"
 ADK_APP = ADK + "from google.adk.apps import App\napp = App(name='tides', root_agent=root_agent)\n"
+BUILDER = "def build_graph(saver=None):\n    return StateGraph(State).compile(checkpointer=saver)\n"
 SCRIPT = "def main(): ...\nif __name__ == '__main__':\n    main()\n"
 GUARD = "if __name__ == '__main__':\n    main()\n"
 AGENT_SCRIPT = "from agents import Agent\nasync def main(): Agent()\n" + GUARD
@@ -100,6 +101,11 @@ def failure(files: dict[str, str]) -> PlanError:
         ({"src/tides/main.py": SCRIPT}, "src/tides/main.py"),
         ({"report.py": "from crewai import Crew\ncrew = Crew()\nprint(crew.kickoff())\n"}, "report.py"),
         ({"pilot/agent.py": ADK, "pilot/__init__.py": "from . import agent\n"}, "pilot.agent:root_agent"),
+        ({"pilot/agent.py": ADK.replace("root_agent", "a") + "root_agent = a\n"}, "pilot.agent:root_agent"),
+        ({"src/tides.py": BUILDER}, "tides:build_graph"),
+        ({"src/tides.py": BUILDER, "agent.py": GRAPH}, "agent:graph"),
+        ({"src/tides.py": BUILDER, "main.py": SCRIPT}, "main.py"),
+        ({"agent.py": GRAPH.replace("graph =", "compiled =") + "graph = compiled\n"}, "agent:graph"),
         ({"pilot/agent.py": ADK_APP}, "pilot.agent:app"),
         ({"hello.py": AGENT_SCRIPT, "setup_data.py": SCRIPT}, "hello.py"),
         ({"hello.py": AGENT_SCRIPT.replace(GUARD, "") + "asyncio.run(main())\n"}, "hello.py"),
@@ -142,6 +148,10 @@ def test_several_are_proposed() -> None:
         {"crew.py": "@CrewBase\nclass Tides:\n    def __init__(self, *, topic): ...\n"},
         {"app.py": "app = FastAPI()\n"},
         {"agent.py": "from mine import Agent\nagent = Agent()\n"},
+        {"agent.py": "from agents import Agent\nagent = other\nother = agent\n"},
+        {"a.py": BUILDER, "b.py": BUILDER},
+        {"a.py": BUILDER.replace("=None", "")},
+        {"a.py": "import re\ndef build_pattern():\n    return re.compile('x')\n"},
         {"agent.py": "import re\nagent = re.compile('x')\n"},
         {"main.py": "def build(path):\n    return StateGraph(S).compile()\ngraph = build('x')\n"},
         {"my-crew/crew.py": CREW},
