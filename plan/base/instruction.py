@@ -60,7 +60,8 @@ def instructions(text: str) -> Iterator[Instruction]:
             continue
         yield _parsed(pending + line, first)
         pending = ""
-    if pending:
+    # The line after it is not the crew's.
+    if pending := pending.rstrip("\\ "):
         yield _parsed(pending, first)
 
 

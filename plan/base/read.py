@@ -52,8 +52,14 @@ class BaseDockerfile:
     @property
     def python(self) -> str | None:
         """The Python version that the tag of its last image names, such as python:3.12-slim; else None."""
-        last = next((each for each in reversed(self.instructions) if each.word == "FROM"), None)
-        match = _PYTHON_TAG.search(last.image) if last else None
+        image, images = "", dict[str, str]()
+        for each in self.instructions:
+            if each.word == "FROM":
+                # A stage begins with an image, or with an earlier stage.
+                words = each.arguments.split() or [""]
+                image = each.image or images.get(words[0], "")
+                images[words[-1]] = image
+        match = _PYTHON_TAG.search(image)
         return (match[1] or match[2]) if match else None
 
 

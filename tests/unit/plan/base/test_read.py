@@ -57,6 +57,7 @@ def test_its_image_is_the_base_of_the_dependency_image() -> None:
         ("FROM ghcr.io/acme/python:3.12.4-bookworm", "", "3.12"),
         ("FROM debian:12 AS one\nFROM python:3.9", "", "3.11"),
         ("FROM debian:12", "", "3.11"),
+        ("FROM python:3.13 AS base\nFROM debian AS more\nFROM Base AS last\nFROM last", "", "3.13"),
         ("FROM debian:12", '[deployment]\npython = "3.14"\n', "3.14"),
         ("FROM python:3.13", '[deployment]\npython = "3.12"\n', "3.12"),
     ],
@@ -155,6 +156,12 @@ def test_instructions_without_effect_are_noted() -> None:
 )
 def test_what_a_build_cannot_honour_is_refused_with_its_line(text: str, message: str) -> None:
     assert message in refusal(text).message
+
+
+def test_the_last_line_does_not_continue_in_ours() -> None:
+    for end in ("\\", "\\\\", "\\ \n\\", "\\\n# a comment"):
+        lines = generated(planned(f"FROM one\nRUN true {end}"))
+        assert lines[lines.index("RUN true") + 1] == 'SHELL ["/bin/sh", "-c"]'
 
 
 def test_a_cache_is_left_out_without_another_result() -> None:
