@@ -164,7 +164,7 @@ def from_kube_error(error: kube_errors.KubeError) -> HttpApiError | None:
         ]
         return invalid("; ".join(messages)[:2000], fields[0] if fields else None)
     if isinstance(error, kube_errors.AlreadyExists):
-        return conflict("an object of this name exists already; choose another name")
+        return conflict("an object of this name already exists; choose another name")
     if isinstance(error, kube_errors.KubeConflict):
         return conflict("the object was changed by another client; read it again and repeat the request")
     if isinstance(error, kube_errors.KubeNotFound):

@@ -6,7 +6,7 @@ Called by `controller.process`. Labels hold kinds, phases and queues, never name
 from collections.abc import Callable, Iterator
 from datetime import UTC, datetime
 
-from controller.observability.health import Vitals
+from controller.observability.health import HealthReadings
 from controller.observability.metrics import Gauges, Sample
 from controller.runtime.cache import ObjectCache
 from controller.runtime.kopf_watch import WATCHED
@@ -24,8 +24,10 @@ _UNFINISHED: tuple[tuple[Kind, tuple[str, ...]], ...] = (
 """Unfinished phases by kind."""
 
 
-def add_gauges(gauges: Gauges, cache: ObjectCache, queues: Queues, vitals: Callable[[], Vitals]) -> None:
-    """Add all gauges; `vitals` returns the state that the probe checks."""
+def add_gauges(
+    gauges: Gauges, cache: ObjectCache, queues: Queues, readings: Callable[[], HealthReadings]
+) -> None:
+    """Add all gauges; `readings` returns the state that the probe checks."""
     work_queues = {
         "main": queues.main,
         "sources": queues.sources,
@@ -54,15 +56,15 @@ def add_gauges(gauges: Gauges, cache: ObjectCache, queues: Queues, vitals: Calla
         "crewyard_resync_age_seconds",
         "Seconds since the last complete resync, or since the start before the first.",
         (),
-        lambda: [Sample((), _resync_age(vitals()))],
+        lambda: [Sample((), _resync_age(readings()))],
     )
     gauges.add(
         "crewyard_controller_active",
         "1 if this controller leads, 0 for a standby.",
         (),
-        lambda: [Sample((), float(vitals().active))],
+        lambda: [Sample((), float(readings().active))],
     )
-    gauges.add("crewyard_watches", "Whether a kind is watched.", ("kind",), lambda: _watches(vitals()))
+    gauges.add("crewyard_watches", "Whether a kind is watched.", ("kind",), lambda: _watches(readings()))
     gauges.add(
         "crewyard_unfinished",
         "Unfinished Deployments and Runs.",
@@ -140,11 +142,11 @@ def _age(since: list[str], now: datetime) -> float:
     return max(0.0, (now - parse_time(first)).total_seconds()) if first else 0.0
 
 
-def _resync_age(vitals: Vitals) -> float:
-    return vitals.uptime if vitals.resync_age is None else vitals.resync_age
+def _resync_age(readings: HealthReadings) -> float:
+    return readings.uptime if readings.resync_age is None else readings.resync_age
 
 
-def _watches(vitals: Vitals) -> list[Sample]:
-    if not vitals.active:
+def _watches(readings: HealthReadings) -> list[Sample]:
+    if not readings.active:
         return []
-    return [Sample((kind.plural,), float(kind.plural not in vitals.missing_watchers)) for kind in WATCHED]
+    return [Sample((kind.plural,), float(kind.plural not in readings.missing_watchers)) for kind in WATCHED]

@@ -26,7 +26,7 @@ from controller.github.client import GitHub
 from controller.github.reconcile import GitHubReconciler
 from controller.images.reconcile import ImageCollector
 from controller.leader_election import LeaderElection
-from controller.observability.health import Vitals, application
+from controller.observability.health import HealthReadings, application
 from controller.observability.metrics import ControllerMetrics
 from controller.project.reconcile import ProjectReconciler
 from controller.run.admission import AdmissionReconciler
@@ -125,12 +125,12 @@ class ControllerProcess:
             },
             self.metrics,
         )
-        add_gauges(self.metrics.gauges, self.cache, self.queues, self.vitals)
+        add_gauges(self.metrics.gauges, self.cache, self.queues, self.readings)
 
-    def vitals(self) -> Vitals:
+    def readings(self) -> HealthReadings:
         """Return the state that the liveness probe checks."""
         now = time.monotonic()
-        return Vitals(
+        return HealthReadings(
             resync_age=None if self.resync.last is None else now - self.resync.last,
             resync_problem=self.resync.problem,
             oldest_ready=max(self.queues.main.oldest_ready(), self.queues.sources.oldest_ready()),
@@ -199,7 +199,7 @@ class ControllerProcess:
         build_routes = routes(
             self._reported_results, config.token_keys, config.namespace, self.queues.add, self._is_active
         )
-        app = application(self.vitals, self.metrics.registry, build_routes)
+        app = application(self.readings, self.metrics.registry, build_routes)
         runner = web.AppRunner(app, access_log=None)
         await runner.setup()
         await web.TCPSite(runner, host, self.config.port).start()

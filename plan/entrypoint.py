@@ -124,7 +124,7 @@ def _module_missing(
             f"the source has no Python file (looking for {entrypoint}, {origin})",
             "Notebooks are not run: export one with jupyter nbconvert --to script."
             if any(path.endswith(".ipynb") for path in files)
-            else "Check the source's path.",
+            else "Check spec.source.git.path of the Project, or the directory that you deploy.",
         )
     suggestion = _module_with_object(files, closest_match(module, modules), entrypoint)
     return PlanError(

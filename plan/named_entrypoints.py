@@ -42,5 +42,7 @@ def check_named_entrypoints(
         else:
             found[named.name] = named.entrypoint
             continue
-        notes.append(f"{named.name} is left out: {problem}; name it as the source's crew")
+        notes.append(
+            f"{named.name} is left out: {problem}; to run it, set spec.source.git.crew or deploy with --crew"
+        )
     return found, tuple(notes)

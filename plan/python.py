@@ -11,8 +11,8 @@ from .packages.poetry_table import pep440
 from .source import Files
 
 _POETRY_KEY = "python"
-_OFFER_HINT = "An administrator can offer more (CREWYARD_BASE_IMAGES; installation.md, Offer another Python)."
-_WISH = re.compile(r"3\.(\d{1,2})(?=\.|$)")
+_OFFER_HINT = "The operator of the service can offer more (CREWYARD_BASE_IMAGES)."
+_PREFERENCE = re.compile(r"3\.(\d{1,2})(?=\.|$)")
 _CLAUSE = re.compile(r"(~=|===?|!=|<=|>=|<|>)\s*v?(\d+)(?:\.(\d+))?((?:\.\d+)*)(\.\*)?")
 
 
@@ -27,32 +27,34 @@ class PythonChoice:
 def choose_python(files: Files, configuration: Configuration, python_versions: Sequence[str]) -> PythonChoice:
     """Return the configured version, else the first offered one that pyproject's `requires-python` allows.
 
-    A version that is only a wish gives the nearest allowed one. Raises PlanError(ConfigInvalid) with the
-    offered versions where none matches.
+    A version that is only a preference gives the nearest allowed one. Raises PlanError(ConfigInvalid) with
+    the offered versions where none matches.
     """
     if not python_versions:
         raise PlanError(
             CONFIG_INVALID,
             "this installation offers no Python version",
-            "Ask an administrator to set CREWYARD_BASE_IMAGES.",
+            "Ask the operator to set CREWYARD_BASE_IMAGES.",
         )
     declared, origin = configuration.python, configuration.python_origin
-    if declared is not None and declared in python_versions and not configuration.python_is_wish:
+    if declared is not None and declared in python_versions and not configuration.python_is_preference:
         return PythonChoice(declared)
-    wish = _WISH.match(declared) if declared is not None and configuration.python_is_wish else None
-    if declared is not None and wish is None:
+    preference = (
+        _PREFERENCE.match(declared) if declared is not None and configuration.python_is_preference else None
+    )
+    if declared is not None and preference is None:
         raise PlanError(
             CONFIG_INVALID,
             f"{origin} is {declared!r}; offered here: {join_limited(list(python_versions))}",
             f"Choose one of those, or omit it. {_OFFER_HINT}",
         )
     allowed = _allowed(files, python_versions)
-    if wish is None:
+    if preference is None:
         return PythonChoice(allowed[0])
-    nearest = _nearest(int(wish[1]), allowed)
-    if nearest == wish[0]:
+    nearest = _nearest(int(preference[1]), allowed)
+    if nearest == preference[0]:
         return PythonChoice(nearest)
-    if wish[0] in python_versions:
+    if preference[0] in python_versions:
         note = f"{origin} is {declared!r}, which pyproject.toml does not allow: built for {nearest}"
     else:
         note = f"{origin} is {declared!r}, not offered here: built for the nearest, {nearest}. {_OFFER_HINT}"

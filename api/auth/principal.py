@@ -73,5 +73,8 @@ class Caller:
         Raises the 403 of `require` if the project is accessible but the scope is missing.
         """
         if not self.can_see(project):
-            raise errors.forbidden(f"this key is not for the project {project}", field=field)
+            raise errors.forbidden(
+                f"this key is not for the project {project}; use a key for it, or one for all projects",
+                field=field,
+            )
         self.require(scope, project)

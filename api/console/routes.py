@@ -23,8 +23,6 @@ PUBLIC_OPERATIONS = (
         head=True,
     ),
 )
-NON_OPERATION_PATHS = frozenset({"/", "/console", "/console/sign-in", "/console/{file}"})
-"""Paths that are not API operations: redirects to the page, its sign-in, and its files."""
 _HEADERS = {
     "Content-Security-Policy": console.POLICY,
     "Cache-Control": "no-cache",

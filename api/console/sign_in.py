@@ -79,7 +79,7 @@ async def _exchange_code(request: web.Request, exchange: CodeExchange) -> web.St
     assert unverified is not None and users is not None
     if await users.caller(token, unverified, now) is None:
         raise errors.forbidden(
-            "you are in none of the groups that may sign in; ask an administrator of the service"
+            "you are in none of the groups that may sign in; ask the operator of the service"
         )
     return web.json_response({"data": {"token": token}}, headers=_NO_STORE)
 

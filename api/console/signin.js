@@ -24,7 +24,7 @@ export function signIn(done, failure) {
     } catch (error) {
       const isInvalidKey = error instanceof ApiError && error.status === 401;
       fill(errorArea, errorBox(isInvalidKey ? "Invalid API key." : error.message,
-        isInvalidKey ? "It is unknown, expired or revoked; ask an administrator for a new one." : null));
+        isInvalidKey ? "It is unknown, expired or revoked; ask the operator for a new one." : null));
     } finally {
       button.disabled = false;
     }

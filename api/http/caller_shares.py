@@ -24,7 +24,7 @@ class CallerSlots:
         """Take a slot. Raises a 429 if the caller has all of its own, a 503 if all are taken."""
         headers = {"Retry-After": str(errors.RETRY_SECONDS)}
         if self._taken[caller] >= self._per_caller:
-            message = f"this key has {self._per_caller} downloads in progress; end some of them first"
+            message = f"this key has {self._per_caller} downloads in progress; wait until one has ended"
             raise errors.HttpApiError(429, message, {"limit": self._per_caller}, headers)
         if self._taken.total() >= self._total:
             raise errors.unavailable("too many downloads are in progress; try again shortly")
@@ -60,7 +60,8 @@ class ByteBudget:
                 raise errors.unavailable("too many bodies are being read; try again shortly") from error
             raise errors.HttpApiError(
                 429,
-                f"this key is sending bodies of {self._held[caller]} bytes already; send fewer at a time",
+                f"this key has request bodies of {self._held[caller]} bytes in progress, and may have "
+                f"{self._per_caller}; send fewer requests at a time",
                 {"limit_bytes": self._per_caller},
                 {"Retry-After": str(errors.RETRY_SECONDS)},
             ) from error

@@ -109,9 +109,9 @@ def describe(error: ValidationError) -> str:
         case "enum":
             return "must be one of " + ", ".join(str(choice) for choice in expected)
         case "minLength" | "minItems" | "minProperties":
-            return "must not be empty" if expected == 1 else f"must be at least {expected} long"
+            return "must not be empty" if expected == 1 else f"must have at least {_counted(error)}"
         case "maxLength" | "maxItems" | "maxProperties":
-            return f"must be at most {expected} long"
+            return f"must have at most {_counted(error)}"
         case "minimum":
             return f"must be at least {expected}"
         case "maximum":
@@ -127,6 +127,12 @@ def describe(error: ValidationError) -> str:
         if meaning
         else "does not have the expected form"
     )
+
+
+def _counted(error: ValidationError) -> str:
+    """Return a limit of length with its unit, such as `63 characters`."""
+    unit = {"Length": "character", "Items": "item", "Properties": "field"}[str(error.validator)[3:]]
+    return f"{error.validator_value} {unit}{'' if error.validator_value == 1 else 's'}"
 
 
 def _first_sentence(text: str) -> str:

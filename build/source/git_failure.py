@@ -12,9 +12,9 @@ _SECRET = "the Secret named by the project's source.git.secretRef"
 class GitFetchFailed(Exception):
     """A failed fetch: the classified `failure`, and libgit2's message in printable form."""
 
-    def __init__(self, trouble: GitFailure, text: str = "") -> None:
+    def __init__(self, failure: GitFailure, text: str = "") -> None:
         super().__init__(text)
-        self.failure = trouble
+        self.failure = failure
 
     @property
     def transient(self) -> bool:
@@ -35,7 +35,7 @@ def build_error(
             return BuildRefused(
                 GIT_NOT_FOUND,
                 f"{repository}: {detail}, and this installation does not fetch from it",
-                "Use another address, or ask an administrator to allow it (CREWYARD_NET_ALLOW).",
+                "Use another address, or ask the operator to allow it (CREWYARD_NET_ALLOW).",
             )
         case GitErrorKind.CERTIFICATE:
             hint = "Put the certificate of its CA into the Secret as ca.crt (source.git.secretRef)."

@@ -163,7 +163,11 @@ class TreeBuilder:
     def finish(self) -> CheckedSourceTree:
         """Return the tree. Raises BuildRefused(ContextInvalid) where it is empty."""
         if not self._entries:
-            raise BuildRefused(CONTEXT_INVALID, "the source has no files", "Check the source's path.")
+            raise BuildRefused(
+                CONTEXT_INVALID,
+                "the source has no files",
+                "Check spec.source.git.path of the Project, or the directory that you deploy.",
+            )
         return CheckedSourceTree(self._entries, self._store)
 
     def _count_name(self, path: str) -> None:

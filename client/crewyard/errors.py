@@ -95,7 +95,10 @@ def error_for_response(status: int, headers: Mapping[str, str], body: Any) -> Ap
     error = field if isinstance(field, dict) else {}
     after = headers.get("Retry-After", "")
     kind = _BY_STATUS.get(status, Unavailable if status >= 500 else ApiError)
-    message = error.get("message") or f"the service answered {status}"
+    message = (
+        error.get("message")
+        or f"the service responded {status} without a message; repeat the request, or check CREWYARD_URL"
+    )
     if 300 <= status < 400 and headers.get("Location"):
         # Do not follow the redirect: the key is valid for the configured address only.
         message = (

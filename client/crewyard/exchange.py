@@ -97,7 +97,7 @@ def result(call: Call[T], response: httpx.Response, retried: bool) -> T:
         return call.read(response.json())
     except (ValueError, KeyError, TypeError):
         raise errors.CrewyardError(
-            f"{response.request.url.host} did not respond like Crewyard; is the address right?"
+            f"{response.request.url.host} did not respond like Crewyard; check CREWYARD_URL"
         ) from None
 
 
@@ -117,7 +117,7 @@ def check_stream(response: httpx.Response) -> None:
     kind = response.headers.get("Content-Type", "")
     if kind.partition(";")[0].strip().lower() != "text/event-stream":
         raise errors.CrewyardError(
-            f"{response.request.url.host} did not send an event stream, but {kind}; is the address right?"
+            f"{response.request.url.host} did not send an event stream, but {kind}; check CREWYARD_URL"
         )
 
 
@@ -126,7 +126,7 @@ def check_text(response: httpx.Response) -> None:
     kind = response.headers.get("Content-Type", "")
     if kind.partition(";")[0].strip().lower() != "text/plain":
         raise errors.CrewyardError(
-            f"{response.request.url.host} did not send plain text, but {kind}; is the address right?"
+            f"{response.request.url.host} did not send plain text, but {kind}; check CREWYARD_URL"
         )
 
 
@@ -144,7 +144,9 @@ def retry_delay(failure: Exception, failures: int, repeatable: bool) -> float:
 def connection_failed(error: httpx.HTTPError, settings: Settings) -> errors.ConnectionFailed:
     """Return the ConnectionFailed for an httpx error."""
     reason = str(error) or type(error).__name__
-    return errors.ConnectionFailed(f"{settings.url} cannot be reached: {reason}")
+    return errors.ConnectionFailed(
+        f"{settings.url} cannot be reached: {reason}; check CREWYARD_URL and the network"
+    )
 
 
 def stream_closed(settings: Settings) -> errors.ConnectionFailed:
@@ -158,7 +160,7 @@ def event(message: SSEMessage) -> Event:
         return {"id": int(message.id), "type": message.type, "data": json.loads(message.data)}
     except ValueError:
         raise errors.CrewyardError(
-            "the stream has a message that is not an event; is the address right?"
+            "the stream has a message that is not an event; check CREWYARD_URL"
         ) from None
 
 

@@ -12,7 +12,6 @@ from urllib.parse import quote
 from controller.github.report import DeploymentReport
 
 GITLAB = "gitlab"
-GITEA = "gitea"
 PASSING_STATUSES = (408, 425, 429)
 DEFAULT_PAUSE_SECONDS = 60.0
 """Pause after 429 without Retry-After."""

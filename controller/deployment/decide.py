@@ -201,7 +201,7 @@ def _pushed(steps: BuildSteps, repository: str) -> dict[str, str]:
 def _dependency_image_vanished(needs: build_result.DependenciesMissing) -> build_result.BuildFailure:
     return build_result.BuildFailure(
         BuildReason.REGISTRY_PUSH,
-        f"the dependency image {needs.image} was pushed and is missing",
+        f"the dependency image {needs.image} was pushed but is not in the registry",
         "Check the registry: it may be full, or delete pushed images.",
     )
 

@@ -69,10 +69,10 @@ class DeploymentReconciler:
         key = self.admission.source_key(deployment, project)
         if key is not None:
             async with self.admission.image_lock:
-                twin = await self.admission.reusable_build(deployment, key)
-                if twin is not None:
+                reusable = await self.admission.reusable_build(deployment, key)
+                if reusable is not None:
                     await self._apply(
-                        ObservedDeployment(deployment, project, (), source_key=key, reusable=twin)
+                        ObservedDeployment(deployment, project, (), source_key=key, reusable=reusable)
                     )
                     return
             same = self.admission.identical_build_in_progress(deployment, key)

@@ -16,20 +16,20 @@ _SECRET = "the Secret of spec.source.git.secretRef"
 _COMMIT = re.compile(r"[0-9a-f]{40}")
 
 
-def problem_of(trouble: GitFailure, remote: Remote, seconds: float) -> GitProblem:
+def problem_of(failure: GitFailure, remote: Remote, seconds: float) -> GitProblem:
     """Return the problem of a failed connection to a remote. Pure."""
     host, url = remote.host, display_url(remote.url)
-    match trouble.kind:
+    match failure.kind:
         case GitErrorKind.TIMEOUT:
             return too_slow(remote, seconds)
         case GitErrorKind.ADDRESS_REFUSED:
             hint = "use another address, or ask the operator to add it to CREWYARD_NET_ALLOW"
-            return GitProblem("AddressRefused", f"{printable(trouble.detail)}; {hint}")
+            return GitProblem("AddressRefused", f"{printable(failure.detail)}; {hint}")
         case GitErrorKind.CERTIFICATE:
             hint = f"put its issuer into ca.crt of {_SECRET}"
-            return GitProblem("CertificateInvalid", f"the certificate of {printable(trouble.detail)}; {hint}")
+            return GitProblem("CertificateInvalid", f"the certificate of {printable(failure.detail)}; {hint}")
         case GitErrorKind.HOST_KEY_UNKNOWN | GitErrorKind.HOST_KEY_CHANGED:
-            return _host_key(trouble, remote)
+            return _host_key(failure, remote)
         case GitErrorKind.HOST_NOT_FOUND:
             return GitProblem("GitNotFound", f"host {host} does not exist; correct spec.source.git.url")
         case GitErrorKind.IDENTITY:
@@ -110,14 +110,14 @@ def check(remote: Remote, ref: Mapping[str, str]) -> None:
         )
 
 
-def _host_key(trouble: GitFailure, remote: Remote) -> GitProblem:
-    changed = trouble.kind is GitErrorKind.HOST_KEY_CHANGED
+def _host_key(failure: GitFailure, remote: Remote) -> GitProblem:
+    changed = failure.kind is GitErrorKind.HOST_KEY_CHANGED
     reason = "HostKeyMismatch" if changed else "HostKeyUnknown"
     relation = "which is not the one in" if changed else "and there is none in"
     return GitProblem(
         reason,
-        f"{remote.host} showed the host key {trouble.detail}, {relation} known_hosts of {_SECRET}; compare "
-        f"it with the key that its operator publishes, then put the "
+        f"{remote.host} presented the host key {failure.detail}, {relation} known_hosts of {_SECRET}; "
+        f"compare it with the key that its operator publishes, then put the "
         f"output of `{keyscan_command(remote.url)}` there",
     )
 
@@ -132,6 +132,9 @@ def _auth(remote: Remote) -> GitProblem:
     elif remote.access.authenticates:
         hint = f"check {_SECRET}"
     else:
-        hint = "name a Secret with username and password in spec.source.git.secretRef, if it exists at all"
+        hint = (
+            "check that the repository exists; if it is private, name a Secret with username and password in "
+            "spec.source.git.secretRef"
+        )
     problem = "did not take the key" if remote.ssh and remote.identity else "refused access to the repository"
     return GitProblem("GitAuthFailed", f"{remote.host} {problem}; {hint}")

@@ -17,7 +17,7 @@ MAX_BODY_BYTES = 16384
 
 
 @dataclass(frozen=True)
-class Vitals:
+class HealthReadings:
     """State that the probe checks; times in seconds. `resync_age` is None before the first resync.
 
     A standby, which waits for the Lease, is not `active`: it has no uptime, and nothing to be late with.
@@ -31,27 +31,29 @@ class Vitals:
     active: bool = True
 
 
-def problems(vitals: Vitals) -> list[str]:
+def problems(readings: HealthReadings) -> list[str]:
     """Return problems as texts; empty if healthy. Pure. The first minute is for starting."""
     texts = []
-    age = vitals.uptime if vitals.resync_age is None else vitals.resync_age
+    age = readings.uptime if readings.resync_age is None else readings.resync_age
     if age > MAX_SILENCE_SECONDS:
-        why = vitals.resync_problem or "the list takes too long"
+        why = readings.resync_problem or "the list takes too long"
         texts.append(f"the last complete resync was {age:.0f} s ago: {why}")
-    if vitals.oldest_ready > MAX_SILENCE_SECONDS:
-        texts.append(f"a key has been waiting for {vitals.oldest_ready:.0f} s: workers are stuck")
-    if vitals.missing_watchers and vitals.uptime > MAX_SILENCE_SECONDS:
-        texts.append(f"no watch of {', '.join(vitals.missing_watchers)}: restart the controller")
+    if readings.oldest_ready > MAX_SILENCE_SECONDS:
+        texts.append(f"a key has been waiting for {readings.oldest_ready:.0f} s: workers are stuck")
+    if readings.missing_watchers and readings.uptime > MAX_SILENCE_SECONDS:
+        texts.append(f"no watch of {', '.join(readings.missing_watchers)}: restart the controller")
     return texts
 
 
 def application(
-    vitals: Callable[[], Vitals], registry: CollectorRegistry, extra_routes: Iterable[web.RouteDef] = ()
+    readings: Callable[[], HealthReadings],
+    registry: CollectorRegistry,
+    extra_routes: Iterable[web.RouteDef] = (),
 ) -> web.Application:
     """Return the web application with both routes and `extra_routes`."""
 
     async def healthz(_: web.Request) -> web.Response:
-        found = problems(vitals())
+        found = problems(readings())
         return web.json_response({"healthy": not found, "problems": found}, status=503 if found else 200)
 
     async def metrics(_: web.Request) -> web.Response:

@@ -160,11 +160,11 @@ def _status(
 ) -> tuple[dict[str, Any], list[ObjectEvent]]:
     status: dict[str, Any] = {}
     events: list[ObjectEvent] = []
-    winner = activation.active_deployment(deployments, orders)
-    if winner is not None and winner.name != project.active:
-        status |= {"activeDeployment": winner.name, "activatedAt": format_time(now)}
-        events.append(ObjectEvent("Activated", _activation_message(winner, project.active, orders)))
-    elif winner is None and project.active is not None:
+    active = activation.active_deployment(deployments, orders)
+    if active is not None and active.name != project.active:
+        status |= {"activeDeployment": active.name, "activatedAt": format_time(now)}
+        events.append(ObjectEvent("Activated", _activation_message(active, project.active, orders)))
+    elif active is None and project.active is not None:
         status |= {"activeDeployment": None, "activatedAt": None}
         events.append(
             ObjectEvent("Deactivated", f"{project.active} was deleted; no deployment is active.", True)

@@ -81,7 +81,8 @@ def limited_condition(lowered: Sequence[str], refused_egress: Sequence[str]) -> 
 
 def _warm_condition(failure: Mapping[str, Any]) -> Condition:
     advice = (
-        "Runs start without a waiting pod; they report an error of the import. Another pod is tried later."
+        "Until then each run starts in a new pod, and reports the error of the import itself. "
+        "The controller tries another waiting pod later."
     )
     return Condition(conditions.WARM_PODS_FAILING, True, WARM_POD_FAILED, f"{failure['message']} {advice}")
 
@@ -146,7 +147,7 @@ def _head_message(project: Project, observed: ObservedSource, coalescing: bool) 
         else f"At {observed.commit}."
     )
     if coalescing:
-        message = f"{message} Waiting out the coalescing window before deploying."
+        message = f"{message} Waiting a moment for further commits before deploying it."
     if observed.skipped:
         return f"{message} {SKIPPED}{short_commits(observed.skipped)}."
     previous = str((conditions.find(project.conditions, conditions.READY) or {}).get("message", ""))

@@ -12,7 +12,7 @@ from typing import Any
 from controller import owner
 from controller.config import ControllerConfig
 from controller.run import pod_ref, requeue, resolve, startup, status
-from controller.run.outcome import CANCELED, Outcome, failed, of_pod, of_pod_reason, of_result
+from controller.run.outcome import CANCELED, RETRY_HINT, Outcome, failed, of_pod, of_pod_reason, of_result
 from controller.run.pod import ANNOTATION_ASK, deadline
 from controller.run.warm.binding import waited_seconds
 from controller.runtime import event_map
@@ -177,7 +177,10 @@ def _stopping(run: Run, pod: Pod, now: datetime, node_lost_after: float) -> Deci
     desired = status.running(run, pod, now) if run.claim else None
     if left > 0:
         return Decision(status=desired, requeue_after=left)
-    lost = failed(RunReason.NODE_LOST, "the pod did not stop after its deletion: the node does not respond")
+    lost = failed(
+        RunReason.NODE_LOST,
+        f"the pod did not stop after its deletion: the node does not respond; {RETRY_HINT}",
+    )
     forced = Delete(kinds.POD, pod.name, pod.uid, grace_seconds=0)
     return finish(run, CANCELED if run.cancel else lost, now, (forced,), pod)
 
@@ -204,8 +207,13 @@ def _time_left(observed: ObservedRun, now: datetime, config: ControllerConfig) -
 def _overdue(pod: Pod) -> Outcome:
     ready = conditions.find(pod.conditions, "Ready") or {}
     if ready.get("reason") == "NodeStatusUnknown" or ready.get("status") == "Unknown":
-        return failed(RunReason.NODE_LOST, "the node does not respond and the run's deadline has passed")
-    return failed(RunReason.DEADLINE_EXCEEDED, "the run exceeded its timeout and did not stop")
+        return failed(
+            RunReason.NODE_LOST, f"the node does not respond and the run's deadline has passed; {RETRY_HINT}"
+        )
+    return failed(
+        RunReason.DEADLINE_EXCEEDED,
+        "the run exceeded its timeout and did not stop; raise spec.timeout of the Run",
+    )
 
 
 def _delete(pod: Pod) -> Delete:

@@ -71,7 +71,7 @@ def of_pod(run: Run, pod: Pod | None) -> Outcome:
             )
         return failed(
             RunReason.RUNNER_LOST,
-            f"the pod ended without a terminated container: {_pod_message(pod)}; {RETRY_HINT}",
+            f"the pod ended without an exit code of the runner: {_pod_message(pod)}; {RETRY_HINT}",
         )
     if terminated.get("reason") == "OOMKilled":
         return failed(

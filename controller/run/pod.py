@@ -95,7 +95,7 @@ def template(
         for entry in extra.get("env") or ()
         if entry["name"] not in variables
     ]
-    whole_env = [
+    env = [
         *plain,
         {"name": "CREWYARD_INTERNAL_URL", "value": config.internal_url},
         *env,
@@ -110,14 +110,14 @@ def template(
     ]
     if variables:
         # The runner redacts the values of these variables in the crew's output.
-        whole_env.append({"name": "CREWYARD_SECRETS", "value": ",".join(sorted(variables))})
+        env.append({"name": "CREWYARD_SECRETS", "value": ",".join(sorted(variables))})
     container = {
         "name": CONTAINER,
         "image": deployment.image,
         "imagePullPolicy": "IfNotPresent",
         "command": list(COMMAND),
         "workingDir": "/app",
-        "env": whole_env,
+        "env": env,
         "envFrom": [{"secretRef": {"name": names.env_secret(project.name), "optional": True}}],
         "resources": security.resources(size, REQUESTS, LIMITS),
         "securityContext": security.restricted_container(),

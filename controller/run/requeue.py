@@ -27,7 +27,7 @@ WAITED = "the facade let this run wait for a place"
 TAKEN_WITHIN_SECONDS = 3600.0
 """A pod created later than this after its Run is not replaced when the cluster takes it away."""
 # Not TerminationByKubelet: where a node lacks memory or disk, another pod could meet the same again.
-_TAKEN = (
+_DISRUPTION_REASONS = (
     "EvictionByEvictionAPI",
     "PreemptionByScheduler",
     "DeletionByTaintManager",
@@ -44,7 +44,7 @@ def starts_again(run: Run, pod: Pod | None) -> bool:
         return False
     if pod.warm:
         return True
-    if _taken(pod) is not None:
+    if _disruption(pod) is not None:
         return (pod.created - run.created).total_seconds() < TAKEN_WITHIN_SECONDS
     return _waited(pod)
 
@@ -56,9 +56,9 @@ def _waited(pod: Pod) -> bool:
     return WAITED in str(termination_message(terminated).get("message") or "")
 
 
-def _taken(pod: Pod) -> str | None:
+def _disruption(pod: Pod) -> str | None:
     disruption = conditions.find(pod.conditions, "DisruptionTarget") or {}
-    if disruption.get("status") != "True" or disruption.get("reason") not in _TAKEN:
+    if disruption.get("status") != "True" or disruption.get("reason") not in _DISRUPTION_REASONS:
         return None
     return str(disruption.get("message") or disruption["reason"])
 
@@ -69,7 +69,7 @@ def requeue(run: Run, pod: Pod, key: ReconcileKey, now: datetime) -> Decision:
     In this order, since a recorded pod that is gone counts as lost.
     """
     if run.pod is not None:
-        taken = _taken(pod)
+        taken = _disruption(pod)
         cause = (
             f"ended before its crew started ({taken})"
             if taken is not None

@@ -87,7 +87,7 @@ def resolve(run: Run, project: Project | None, deployment: Deployment | None, no
         return RunRefused(
             RunReason.DEPLOYMENT_FAILED,
             f"deployment {deployment.name} failed ({error.get('reason', 'unknown')}): "
-            f"{error.get('message', 'see its status')}",
+            f"{error.get('message', 'see its status')}; run another deployment, or deploy a corrected crew",
         )
     if not deployment.built and not _is_smoke_run(run, deployment):
         return RunWaiting(f"deployment {deployment.name} is still being built", project, deployment)
@@ -130,6 +130,6 @@ def missing_variable(ready: RunReady, variables: frozenset[str]) -> RunRefused |
     )
     return RunRefused(
         RunReason.MISSING_VARIABLE,
-        f"the crew needs {named}; set it with PUT /v1/projects/{ready.project.name}/env/"
-        f"{missing[0]} or in the Secret {env_secret(ready.project.name)}, then create a new Run",
+        f"the crew needs {named}; set it with crewyard env set -p {ready.project.name} {missing[0]} or in "
+        f"the Secret {env_secret(ready.project.name)}, then create a new Run",
     )

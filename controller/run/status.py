@@ -107,7 +107,7 @@ def _question(run: Run) -> str:
     refusal = f" The last answer was not accepted: {first['refusal']}." if first.get("refusal") else ""
     return (
         f"The crew asks {first['prompt']!r}{others}. Append {{request: {first['request']}, value: …}} to "
-        f"spec.answers until {first['expirationTime']}.{refusal}"
+        f"spec.answers before {first['expirationTime']}.{refusal}"
     )
 
 

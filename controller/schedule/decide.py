@@ -28,7 +28,7 @@ Entry = Mapping[str, Any]
 
 
 @dataclass(frozen=True)
-class Surroundings:
+class ScheduleContext:
     """What else decides: the unfinished Runs of the schedule, and whether the project's queue is full."""
 
     unfinished: Sequence[str] = ()
@@ -58,7 +58,7 @@ def first_tick(schedule: Schedule, before: Entry, now: datetime) -> datetime | N
 
 
 def is_due(schedule: Schedule, before: Entry, now: datetime) -> bool:
-    """Return whether a tick has to be handled; only then do the surroundings matter."""
+    """Return whether a tick has to be handled; only then does the context matter."""
     try:
         first = first_tick(schedule, before, now)
     except CronInvalid:
@@ -67,7 +67,7 @@ def is_due(schedule: Schedule, before: Entry, now: datetime) -> bool:
 
 
 def decide(
-    project_uid: str, schedule: Schedule, before: Entry, now: datetime, surroundings: Surroundings
+    project_uid: str, schedule: Schedule, before: Entry, now: datetime, context: ScheduleContext
 ) -> ScheduleDecision:
     """Return the decision about a schedule with the status entry `before`."""
     entry = {"name": schedule.name, **{key: before[key] for key in ("lastTime", "lastRun") if key in before}}
@@ -83,7 +83,7 @@ def decide(
     if missed is None:
         kept = {} if schedule.suspended or "message" not in before else {"message": before["message"]}
         return ScheduleDecision({**entry, **kept}, wake=None if schedule.suspended else first)
-    return _decide_due(project_uid, schedule, before, entry, missed, now, surroundings)
+    return _decide_due(project_uid, schedule, before, entry, missed, now, context)
 
 
 def _decide_due(
@@ -93,14 +93,14 @@ def _decide_due(
     entry: dict[str, Any],
     missed: MissedTicks,
     now: datetime,
-    surroundings: Surroundings,
+    context: ScheduleContext,
 ) -> ScheduleDecision:
     tick, earlier = missed.newest, missed.count - 1
     following = schedule.ticks().next_after(tick)
     handled = {**entry, "nextTime": format_second(following)} if following else _without_next(entry)
     name = run_name(project_uid, schedule.name, tick)
-    unfinished = tuple(run for run in surroundings.unfinished if run != name)
-    started_before = name in surroundings.unfinished
+    unfinished = tuple(run for run in context.unfinished if run != name)
+    started_before = name in context.unfinished
     deadline = schedule.deadline_seconds
     if deadline is not None and (now - tick).total_seconds() > deadline and not started_before:
         message = (
@@ -125,7 +125,7 @@ def _decide_due(
             events=(*late, *_changed(before, WAITING, message)),
             outcomes=outcomes,
         )
-    if surroundings.queue_full and not started_before:
+    if context.queue_full and not started_before:
         message = (
             f"schedule {schedule.name}: no run for {format_second(tick)}: the project's queue is full; "
             "wait until runs have started, or ask the operator for a larger plan"
@@ -157,7 +157,7 @@ def _earlier_missed(schedule: Schedule, missed: MissedTicks, earlier: int) -> tu
         return ()
     message = (
         f"schedule {schedule.name}: {_times(missed, earlier)} before {format_second(missed.newest)} missed; "
-        "of several only the newest starts a run"
+        "only the newest missed time starts a run"
     )
     return (ObjectEvent(MISSED, message, True),)
 

@@ -15,7 +15,7 @@ from controller.runtime import event_map
 from controller.runtime.apply import Applier
 from controller.runtime.decision import Create, Decision, ObjectEvent, Patch
 from controller.runtime.errors import Retry
-from controller.schedule.decide import Entry, ScheduleDecision, Surroundings, decide, is_due
+from controller.schedule.decide import Entry, ScheduleContext, ScheduleDecision, decide, is_due
 from controller.schedule.run_object import run_object
 from crds import kinds, names
 from crds.objects import Project, Run
@@ -52,11 +52,11 @@ class ScheduleReconciler:
             (one, entries.get(one.name, {})) for one in map(Schedule, project.spec.get("schedules") or ())
         ]
         due = any(is_due(schedule, before, now) for schedule, before in schedules)
-        surroundings = self._surroundings(project.name) if due else {}
+        contexts = self._contexts(project.name) if due else {}
         decisions = []
         for schedule, before in schedules:
-            around = surroundings.get(schedule.name, surroundings.get("", Surroundings()))
-            decision = decide(project.uid, schedule, before, now, around)
+            context = contexts.get(schedule.name, contexts.get("", ScheduleContext()))
+            decision = decide(project.uid, schedule, before, now, context)
             decisions.append(await self._start(project, schedule, before, decision, now))
         await self.applier.apply(kinds.PROJECT, raw, key, self._combine(decisions, now))
         for decision in decisions:
@@ -79,7 +79,7 @@ class ScheduleReconciler:
         self.applier.metrics.schedule_delay.observe(max(0.0, delay))
         return decision
 
-    def _surroundings(self, project: str) -> dict[str, Surroundings]:
+    def _contexts(self, project: str) -> dict[str, ScheduleContext]:
         """Return the unfinished Runs by schedule, and whether the queue is full; "" stands for no Run."""
         unfinished: dict[str, list[str]] = {"": []}
         queued = 0
@@ -92,7 +92,7 @@ class ScheduleReconciler:
             if schedule and not run.deleting:
                 unfinished.setdefault(schedule, []).append(run.name)
         full = queued >= self.config.limits.queue
-        return {schedule: Surroundings(tuple(sorted(runs)), full) for schedule, runs in unfinished.items()}
+        return {schedule: ScheduleContext(tuple(sorted(runs)), full) for schedule, runs in unfinished.items()}
 
     def _combine(self, decisions: list[ScheduleDecision], now: datetime) -> Decision:
         waits = [(one.wake - now).total_seconds() for one in decisions if one.wake is not None]

@@ -99,12 +99,13 @@ def parse(text: str, time_zone: str = DEFAULT_TIME_ZONE) -> Cron:
         zone = ZoneInfo(time_zone)
     except (OSError, ValueError, KeyError):
         raise CronInvalid(
-            "timeZone", f"{time_zone[:64]!r} is no known time zone; use a name such as Europe/Berlin or UTC"
+            "timeZone",
+            f"{time_zone[:64]!r} is not a known time zone; use a name such as Europe/Berlin or UTC",
         ) from None
     expression = _MACROS.get(text, text)
     advice = "use minute, hour, day of the month, month and day of the week, for example 0 7 * * MON-FRI"
     if len(expression.split()) != 5:
-        raise CronInvalid("cron", f"{text[:128]!r} has not five fields; {advice}")
+        raise CronInvalid("cron", f"{text[:128]!r} does not have five fields; {advice}")
     try:
         cron = Cron(expression, zone)
         never = cron.next_after(datetime(2024, 1, 1, tzinfo=UTC)) is None
@@ -112,5 +113,5 @@ def parse(text: str, time_zone: str = DEFAULT_TIME_ZONE) -> Cron:
         problem = str(error)[:1].lower() + str(error)[1:]
         raise CronInvalid("cron", f"{text[:128]!r} is invalid ({problem}); {advice}") from None
     if never:
-        raise CronInvalid("cron", f"{text[:128]!r} names no date that exists; {advice}")
+        raise CronInvalid("cron", f"{text[:128]!r} matches no date; {advice}")
     return cron

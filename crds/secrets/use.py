@@ -153,8 +153,8 @@ def _is_for(secret: Secret, project: Project, use: SecretUse) -> bool:
 def _holds_variables(secret: Secret, name: str, use: SecretUse) -> bool:
     if not name.endswith(ENV_SUFFIX):
         return False
-    made_here = _metadata(secret, "labels").get(names.LABEL_MANAGED_BY) == names.MANAGED_BY
-    return use is SecretUse.LABELLED or made_here or bool(_project_owners(secret))
+    managed = _metadata(secret, "labels").get(names.LABEL_MANAGED_BY) == names.MANAGED_BY
+    return use is SecretUse.LABELLED or managed or bool(_project_owners(secret))
 
 
 def _project_owners(secret: Secret) -> frozenset[str]:

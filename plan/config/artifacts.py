@@ -13,7 +13,7 @@ _MAX_PATTERNS = 20
 _MAX_CHARACTERS = 512
 
 
-def stands_alone(root: TomlTable) -> bool:
+def has_only_artifacts(root: TomlTable) -> bool:
     """Return whether the file or table configures nothing but artifacts."""
     return set(root.values) == {TABLE}
 

@@ -66,8 +66,8 @@ class Configuration:
     requires: tuple[str, ...] = ()
     directories: tuple[str, ...] = ()
     python_origin: str = ""
-    python_is_wish: bool = False
-    lock_is_wish: bool = False
+    python_is_preference: bool = False
+    lock_is_optional: bool = False
     kind: str | None = None
     name: str | None = None
     named: tuple[NamedEntrypoint, ...] = ()
@@ -88,7 +88,7 @@ def read_configuration(files: Files, crew: str | None) -> Configuration:
 
 
 def _read_first(files: Files, crew: str | None) -> Configuration:
-    if "crew.toml" in files and not artifacts.stands_alone(own := read_toml(files, "crew.toml")):
+    if "crew.toml" in files and not artifacts.has_only_artifacts(own := read_toml(files, "crew.toml")):
         return _read_tables(own, crew)
     if "crewship.toml" in files:
         return _read_tables(read_toml(files, "crewship.toml"), crew, foreign=True)
@@ -99,7 +99,7 @@ def _read_first(files: Files, crew: str | None) -> Configuration:
     if "pyproject.toml" in files:
         tool = read_toml(files, "pyproject.toml").table("tool")
         table = tool.table("crewyard") if tool else None
-        if table and not artifacts.stands_alone(table):
+        if table and not artifacts.has_only_artifacts(table):
             return _read_tables(table, crew)
         crewai_table = tool.table("crewai") if tool else None
         if crewai_table:
@@ -131,7 +131,7 @@ def _read_tables(root: TomlTable, crew: str | None, foreign: bool = False) -> Co
     python = chosen.text_at("python", "3.11") if chosen else None
     named, notes = _named_crews(root, name, python, foreign)
     if unknown:
-        notes = (f"{root.file}: no effect here: {join_limited(unknown)}", *notes)
+        notes = (f"{root.file}: ignored keys: {join_limited(unknown)}", *notes)
     return Configuration(
         origin=_origin(chosen) if chosen else f"the default of {root.file}",
         framework=framework,
@@ -194,7 +194,7 @@ def _check_profile(table: TomlTable) -> None:
             "profile",
             f"is {profile!r}, an image with more than Python; crews are built on the plain images of this "
             "installation",
-            f'Write profile = "{_SLIM_PROFILE}"; an administrator can offer another base image '
+            f'Write profile = "{_SLIM_PROFILE}"; the operator can offer another base image '
             "(CREWYARD_BASE_IMAGES).",
         )
 
@@ -219,7 +219,7 @@ def _select_crew(root: TomlTable, crew: str | None) -> tuple[str | None, TomlTab
         raise PlanError(
             CONFIG_INVALID,
             f"{root.file} has no [deployments.{crew}]; it has {join_limited(names) or 'none'}",
-            "Name one of those as the source's crew.",
+            "Set spec.source.git.crew of the Project to one of those, or deploy with --crew NAME.",
         )
     return crew, deployments.table(crew)
 

@@ -30,5 +30,5 @@ def read_crewai(table: TomlTable, crew: str | None) -> Configuration:
         framework="crewai",
         entrypoint=definition,
         kind=kind,
-        notes=(f"{table.file}: no effect here: {join_limited(unknown)}",) if unknown else (),
+        notes=(f"{table.file}: ignored keys: {join_limited(unknown)}",) if unknown else (),
     )

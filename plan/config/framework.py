@@ -49,7 +49,8 @@ def check_language(files: Files) -> None:
         raise PlanError(
             UNSUPPORTED_FRAMEWORK,
             f"found {marker} but no Python file: this looks like {_OTHER_LANGUAGES[marker]}",
-            f"{ONLY_PYTHON_HINT} Check the source's path.",
+            f"{ONLY_PYTHON_HINT} Check spec.source.git.path of the Project, or the directory that you "
+            "deploy.",
         )
 
 

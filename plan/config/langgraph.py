@@ -28,7 +28,8 @@ def read_langgraph(files: Files, crew: str | None) -> Configuration:
         raise _error("graphs must be a non-empty object", 'For example: {"agent": "./agent.py:graph"}.')
     if crew is not None and crew not in graphs:
         raise _error(
-            f"graphs has no {crew!r}; it has {join_limited(tuple(graphs))}", "Name one as the source's crew."
+            f"graphs has no {crew!r}; it has {join_limited(tuple(graphs))}",
+            "Set spec.source.git.crew of the Project to one of those, or deploy with --crew NAME.",
         )
     python = values.get("python_version")
     if python is not None and not isinstance(python, str):
@@ -49,8 +50,8 @@ def read_langgraph(files: Files, crew: str | None) -> Configuration:
         requires=tuple(item for item in dependencies if not item.startswith((".", "/"))),
         directories=local,
         python_origin=f"{_FILE}: python_version",
-        python_is_wish=True,
-        lock_is_wish=True,  # LangGraph's tools install what is declared, and read no lock
+        python_is_preference=True,
+        lock_is_optional=True,  # LangGraph's tools install what is declared, and read no lock
         name=named[0].name,
         named=named[1:],
         notes=(*read_keys(_FILE, values), *notes),

@@ -27,7 +27,7 @@ _REFUSED = {
     ),
     "base_image": (
         "names an image; crews are built on the images of this installation",
-        "Remove it; an administrator can offer another base image (CREWYARD_BASE_IMAGES).",
+        "Remove it; the operator can offer another base image (CREWYARD_BASE_IMAGES).",
     ),
 }
 # Images of LangGraph's server, in whose place the runner calls the graph.
@@ -45,4 +45,4 @@ def read_keys(file: str, values: Mapping[str, Any]) -> tuple[str, ...]:
             problem, hint = _REFUSED[key]
             raise PlanError(CONFIG_INVALID, f"{file}: {key} {problem}", hint)
         unused.append(key)
-    return (f"{file}: no effect here: {join_limited(unused)}",) if unused else ()
+    return (f"{file}: ignored keys: {join_limited(unused)}",) if unused else ()

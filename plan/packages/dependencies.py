@@ -168,7 +168,7 @@ def _collect(
         try:
             _collect_pins(files, lock, read_lock(files, lock, request), collected)
         except StaleLockError as error:
-            if not chosen.configuration.lock_is_wish:
+            if not chosen.configuration.lock_is_optional:
                 raise
             collected.notes.append(error.message)
         else:

@@ -84,7 +84,7 @@ _PATTERNS = tuple(
             r"the base image has no apt-get",
             DEPENDENCY_RESOLUTION,
             "the base image is not of Debian, so it can install no packages",
-            "Remove packages from [build], or ask an administrator for a base image of Debian.",
+            "Remove packages from [build], or ask the operator for a base image of Debian.",
         ),
         (
             r"E: (?:Failed to fetch|Could not connect|Unable to connect|Some index files failed)",

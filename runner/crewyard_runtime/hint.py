@@ -36,8 +36,8 @@ def hint(error: BaseException, app: str) -> str:
         if any(_is_connect_timeout(item) for item in chain):
             return (
                 "The connection timed out. Runs reach the internet, but no private network and nothing in "
-                "the cluster: a network policy blocks it. For a model or service in the cluster, see "
-                "docs/environment.md."
+                "the cluster: a network policy blocks it. For a model or service in the cluster, "
+                "see spec.run.egress of the Project."
             )
     except Exception:  # an exception whose attributes fail
         return ""

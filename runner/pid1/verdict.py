@@ -50,7 +50,7 @@ def decide(
         return RunVerdict(
             "failed", "InputTimeout",
             f"The crew asked a person, and no one answered within {_duration(ask_seconds)}. Start the run "
-            "again and answer, or raise `run.askTimeout` of the project.",
+            "again and answer, or raise `spec.run.askTimeout` of the project.",
         )  # fmt: skip
     if cause == "budget":
         return RunVerdict("failed", "BudgetExceeded", budget_message)
@@ -62,8 +62,8 @@ def decide(
         size = f" of {limit // (1 << 20)} MiB" if limit else ""
         return RunVerdict(
             "failed", "OOMKilled",
-            f"The crew reached the memory limit{size} and was killed. Raise `run.resources.limits.memory` of "
-            "the project, or use less memory.",
+            f"The crew reached the memory limit{size} and was killed. Raise "
+            "`spec.run.resources.limits.memory` of the project, or use less memory.",
         )  # fmt: skip
     failure = final_report.get("failure") if final_report is not None else None
     if isinstance(failure, dict):

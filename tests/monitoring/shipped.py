@@ -73,13 +73,13 @@ def exported() -> dict[str, str]:
     from prometheus_client import CollectorRegistry
 
     from controller.gauges import add_gauges
-    from controller.observability.health import Vitals
+    from controller.observability.health import HealthReadings
     from controller.runtime.cache import ObjectCache
     from controller.runtime.queues import Queues
 
     api, controller = OfApi(), OfController()
-    vitals = Vitals(0.0, "", 0.0, (), 0.0)
-    add_gauges(controller.gauges, ObjectCache(), Queues(lambda: 0.0), lambda: vitals)
+    readings = HealthReadings(0.0, "", 0.0, (), 0.0)
+    add_gauges(controller.gauges, ObjectCache(), Queues(lambda: 0.0), lambda: readings)
     suffixes = {"histogram": ("_bucket", "_count", "_sum"), "counter": ("_total",)}
     found = {"up": "up"}
     for registry in (api.registry, controller.registry):

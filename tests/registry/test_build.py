@@ -146,7 +146,7 @@ def test_from_a_commit_to_an_image(pod: StepRunner, demo: GitRepository) -> None
 
 def test_keys_without_effect_are_in_the_build_log(pod: StepRunner, demo: GitRepository) -> None:
     pod.assemble(demo.commit({**CREW, "crewship.toml": '[deployment]\nregion = "eu"\n'}, "first"))
-    assert "note: crewship.toml: no effect here: deployment.region" in pod.output.getvalue()
+    assert "note: crewship.toml: ignored keys: deployment.region" in pod.output.getvalue()
 
 
 def _content(layer: tarfile.TarFile, name: str) -> str:

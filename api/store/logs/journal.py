@@ -107,11 +107,11 @@ class Journal:
         """Read the records as bytes on disk."""
         lines: list[bytes] = []
         # In this order: after a concurrent `remove`, the files are missing rather than the numbers.
-        firsts, last, room = self._firsts, self.last, MAX_READ_BYTES
+        segment_starts, last, room = self._firsts, self.last, MAX_READ_BYTES
         number = after + 1
         while number <= last and len(lines) < limit and room > 0:
-            first = firsts[bisect_right(firsts, number) - 1]
-            next_first = next((other for other in firsts if other > first), last + 1)
+            first = segment_starts[bisect_right(segment_starts, number) - 1]
+            next_first = next((other for other in segment_starts if other > first), last + 1)
             stop = min(last, next_first - 1, after + limit)
             with self._path(first).open("rb") as file:
                 positions = self._positions(first)
@@ -132,9 +132,9 @@ class Journal:
 
         The other lines are not parsed.
         """
-        last, firsts = self.last, list(self._firsts)
-        for index, first in enumerate(firsts):
-            stop = firsts[index + 1] if index + 1 < len(firsts) else last + 1
+        last, segment_starts = self.last, list(self._firsts)
+        for index, first in enumerate(segment_starts):
+            stop = segment_starts[index + 1] if index + 1 < len(segment_starts) else last + 1
             with self._path(first).open("rb") as file:
                 for _ in range(first, stop):
                     line = file.readline()

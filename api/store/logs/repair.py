@@ -14,8 +14,8 @@ from typing import Any
 from api.store.logs.journal import Record, is_record
 from crds import names
 
-LOST_TEXT = "… a piece of the build log cannot be read any more: its place on the disk is damaged\n"
-LOST = "an event that was here cannot be read any more: its place on the disk is damaged"
+LOST_TEXT = "… a part of the build log is lost: the disk is damaged\n"
+LOST = "an event is lost here: the disk is damaged"
 
 
 @dataclass

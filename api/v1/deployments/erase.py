@@ -29,7 +29,7 @@ async def erase(call: EndpointCall) -> web.StreamResponse:
     for status in ("pending", "running"):
         runs = await services.store.runs.page(0, 0, deployment=row.name, statuses=[status])
         if runs.total:
-            message = f"{runs.total} of its runs are {status}; wait for their end or cancel them"
+            message = f"the deployment has {status} runs ({runs.total}); wait for their end or cancel them"
             raise errors.conflict(message, status=row.status)
     # An activation meanwhile changes the version.
     patch = {
@@ -52,7 +52,7 @@ def find_obstacle(deployment: Deployment, project: Project) -> str | None:
     head = (project.status.get("source") or {}).get("commit")
     if head is not None and commit == head and not deployment.preview:
         return (
-            "the deployment is of the commit that the project follows, and would be built again; "
+            "this is the commit that the project follows, so it would be built again; "
             "push another commit or change the project's source first"
         )
     return None

@@ -16,7 +16,7 @@ from kube import errors as kube_errors
 CHECK_TIMEOUT_SECONDS = 3.0
 MAX_RENEWAL_AGE_SECONDS = 30.0
 """A controller renews its Lease every second; the clocks of two nodes may differ by seconds."""
-NO_LEADER = "no controller leads; look at the pods of the controller"
+NO_LEADER = "no controller is the leader; check the pods of the controller"
 NOT_ANSWERING = "the kube-apiserver does not answer"
 
 

@@ -20,7 +20,7 @@ async def answer(call: EndpointCall) -> web.StreamResponse:
     if request is None:
         raise _unknown(call)
     if row.ended:
-        raise errors.conflict(f"the run has already {row.status}", status=row.status)
+        raise errors.conflict(f"the run has already ended ({row.status})", status=row.status)
     if not request.is_open(call.services.now()):
         raise _closed(request)
     value = call.body["value"]
@@ -45,8 +45,8 @@ async def _refusal(call: EndpointCall, row: RunDetail, request: InputRequest) ->
 
 def _unknown(call: EndpointCall) -> errors.HttpApiError:
     return errors.not_found(
-        f"the run asks no question {call.path('request_id')[:100]!r}; GET /v1/runs/{{id}} lists its "
-        "input_requests"
+        f"the run has no question {call.path('request_id')[:100]!r}; its questions are in input_requests of "
+        f"GET /v1/runs/{call.path('run_id')[:64]}"
     )
 
 

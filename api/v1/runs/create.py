@@ -50,7 +50,10 @@ async def create_run(
             withdraw.withdraw_later(store, generated_name, now)
         raise
     if row is None:
-        raise Missing("the run created with this Idempotency-Key no longer exists", "Idempotency-Key")
+        raise Missing(
+            "the run created with this Idempotency-Key no longer exists; use a new key to start another run",
+            "Idempotency-Key",
+        )
     if row.uid is not None:
         return row
     try:
@@ -89,7 +92,7 @@ async def ensure_object(
     if project_uid is None:
         project = await store.projects.get(row.project)
         if project is None:
-            raise Missing(f"project {row.project} not found", "deployment")
+            raise Missing(f"project {row.project} not found; create it with POST /v1/projects", "deployment")
         project_uid = project.uid
     body = manifest(row, project_uid, store.limits.input_inline_bytes)
     try:

@@ -125,7 +125,7 @@ async def cancel(call: EndpointCall) -> web.StreamResponse:
             row = await lookup.run(call)
             return responses.item(view.detail(row, config.public_url, config.prices), 202)
     if row.status != "canceled":
-        raise errors.conflict(f"the run has already {row.status}", status=row.status)
+        raise errors.conflict(f"the run has already ended ({row.status})", status=row.status)
     return responses.item(view.detail(row, config.public_url, config.prices))
 
 

@@ -10,6 +10,6 @@ yes_option = click.option("--yes", is_flag=True, help="Do not ask for confirmati
 def confirm(question: str, yes: bool) -> None:
     """Ask the question, unless `yes`. Raises `click.Abort` for a no."""
     if not yes and not sys.stdin.isatty():
-        raise click.UsageError("cannot ask for confirmation: standard input is not a terminal; give --yes")
+        raise click.UsageError("cannot ask for confirmation: standard input is not a terminal; pass --yes")
     if not yes:
         click.confirm(question, abort=True, err=True)

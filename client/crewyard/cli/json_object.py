@@ -27,7 +27,7 @@ def input_options(
 def read_inputs(text: str | None, file: Path | None) -> dict[str, Any] | None:
     """Return the inputs of --input or --input-file as an object. Raises UsageError."""
     if text is not None and file is not None:
-        raise click.UsageError("give one of --input and --input-file")
+        raise click.UsageError("pass only one of --input and --input-file")
     source = "--input"
     if file is not None:
         source = "standard input" if str(file) == "-" else str(file)

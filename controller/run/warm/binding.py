@@ -35,23 +35,23 @@ def assign(
     The oldest pod first: it has most probably imported the entrypoint.
     """
     waiting = sorted(
-        (one for one in pods if _is_waiting(one, source, now, max_age)),
-        key=lambda one: (one.created, one.name),
+        (pod for pod in pods if _is_waiting(pod, source, now, max_age)),
+        key=lambda pod: (pod.created, pod.name),
     )
-    suited = (run for run, ready in runs if _suits(run, ready, source))
-    return {run.name: one for run, one in zip(suited, waiting, strict=False)}
+    eligible = (run for run, ready in runs if _suits(run, ready, source))
+    return {run.name: pod for run, pod in zip(eligible, waiting, strict=False)}
 
 
-def _is_waiting(one: Pod, source: WarmTemplate, now: datetime, max_age: float) -> bool:
+def _is_waiting(pod: Pod, source: WarmTemplate, now: datetime, max_age: float) -> bool:
     """Return whether a pod was made from `source`, executes its runner and has no run."""
-    if one.run is not None or one.deleting or one.phase != "Running":
+    if pod.run is not None or pod.deleting or pod.phase != "Running":
         return False
-    if one.labels.get(names.LABEL_COMPONENT) != names.COMPONENT_RUN:
+    if pod.labels.get(names.LABEL_COMPONENT) != names.COMPONENT_RUN:
         # An admission policy reserves this label for the controller: anyone else may set the others.
         return False
-    state = next((c.get("state") or {} for c in one.containers if c.get("name") == CONTAINER), {})
-    is_young = (now - one.created).total_seconds() < max_age
-    return "running" in state and is_young and one.labels.get(names.LABEL_WARM) == source.fingerprint
+    state = next((c.get("state") or {} for c in pod.containers if c.get("name") == CONTAINER), {})
+    is_young = (now - pod.created).total_seconds() < max_age
+    return "running" in state and is_young and pod.labels.get(names.LABEL_WARM) == source.fingerprint
 
 
 def still_waits(current: Pod, seen: Pod) -> bool:

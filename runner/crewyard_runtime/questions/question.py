@@ -66,7 +66,8 @@ def impossible(question: object, why: str = "") -> str:
     text = str(question).strip()[:_MAX_QUESTION_CHARS]
     asked = f"asked a person {text!r}" if text else "asked a person"
     reason = (
-        why or "the project or the installation gives runs no time for answers (run.askTimeout, ask_seconds)"
+        why
+        or "the project or the installation gives runs no time for answers (spec.run.askTimeout, ask_seconds)"
     )
     return (
         f"The crew {asked}, but it cannot: {reason}. Pass the answer in the run's input, or "

@@ -275,7 +275,7 @@ def test_lint_notes_keys_without_effect(tmp_path, capsys):
         tmp_path,
         **{"crewship.toml": '[deployment]\nregion = "eu"\n', "main.py": "def kickoff(): pass"},
     )
-    note = "crewship.toml: no effect here: deployment.region"
+    note = "crewship.toml: ignored keys: deployment.region"
     assert call(["lint", str(tmp_path)]) == 0
     assert f"note: {note}" in capsys.readouterr().err
     assert call(["lint", str(tmp_path), "--json"]) == 0
@@ -307,7 +307,7 @@ def test_lint_names_the_assumed_pythons(tmp_path, capsys):
     assert call(["lint", str(tmp_path), "--python", "3.11"]) == 1
     printed = capsys.readouterr().err
     assert "without asking" not in printed
-    assert "'3.14'; offered here: 3.11" in printed and "administrator can offer more" in printed
+    assert "'3.14'; offered here: 3.11" in printed and "operator of the service can offer more" in printed
 
 
 @pytest.mark.parametrize("text", [":80", "/ollama", "models/ollama:http", "models:80;81"])

@@ -158,7 +158,7 @@ def test_html_instead_of_json_or_a_log_is_an_error(service):
     page = [(200, {"Content-Type": "text/html; charset=utf-8"}, b"<html>Sign in</html>")]
     service.responses = {("GET", path): page for path in ("/v1/runs", "/v1/runs/run_a/logs")}
     with Client() as client:
-        with pytest.raises(CrewyardError, match="is the address right"):
+        with pytest.raises(CrewyardError, match="check CREWYARD_URL"):
             client.list_runs()
         with pytest.raises(CrewyardError, match="text/html"):
             client.read_run_log("run_a")

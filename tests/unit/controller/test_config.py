@@ -6,7 +6,7 @@ import pytest
 
 from api.config import parse as api_settings
 from controller.config import ConfigError, parse
-from controller.observability.health import Vitals, problems
+from controller.observability.health import HealthReadings, problems
 
 GOOD = {
     "CREWYARD_INTERNAL_URL": "http://crewyard-api.crewyard-system.svc:8080/",
@@ -85,7 +85,7 @@ def test_kopf_can_be_switched_off(text, on):
     ],
 )
 def test_health_requires_watching_and_working(change, words):
-    vitals = Vitals(
+    readings = HealthReadings(
         **{
             "resync_age": 3.0,
             "resync_problem": "",
@@ -95,6 +95,6 @@ def test_health_requires_watching_and_working(change, words):
             **change,
         }
     )
-    found = problems(vitals)
+    found = problems(readings)
     assert (words is None) == (found == [])
     assert words is None or words in found[0]

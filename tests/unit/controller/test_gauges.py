@@ -6,7 +6,7 @@ import pytest
 from prometheus_client import CollectorRegistry
 
 from controller.gauges import add_gauges
-from controller.observability.health import Vitals
+from controller.observability.health import HealthReadings
 from controller.observability.metrics import Gauges
 from controller.runtime import event_map
 from controller.runtime.cache import ObjectCache
@@ -15,7 +15,7 @@ from controller.runtime.workqueue import ReconcileKey
 from crds import kinds
 from crds.times import format_second
 
-CALM = Vitals(resync_age=3.0, resync_problem="", oldest_ready=0.0, missing_watchers=(), uptime=100.0)
+CALM = HealthReadings(resync_age=3.0, resync_problem="", oldest_ready=0.0, missing_watchers=(), uptime=100.0)
 
 
 @pytest.fixture
@@ -28,10 +28,10 @@ def clock():
     return [1000.0]
 
 
-def shown(known, clock, vitals=CALM, lanes=None):
+def shown(known, clock, readings=CALM, lanes=None):
     gauges, registry = Gauges(), CollectorRegistry()
     registry.register(gauges)
-    add_gauges(gauges, known, lanes or Queues(lambda: clock[0]), lambda: vitals)
+    add_gauges(gauges, known, lanes or Queues(lambda: clock[0]), lambda: readings)
     return registry.get_sample_value
 
 
@@ -110,17 +110,17 @@ def test_age_of_an_unprocessed_key_grows(known, clock):
 
 @pytest.mark.parametrize(("age", "seen"), [(3.0, 3.0), (None, 100.0)])
 def test_list_age_counts_from_the_process_start(known, clock, age, seen):
-    vitals = Vitals(age, "", 0.0, (), 100.0)
-    assert shown(known, clock, vitals)("crewyard_resync_age_seconds") == seen
+    readings = HealthReadings(age, "", 0.0, (), 100.0)
+    assert shown(known, clock, readings)("crewyard_resync_age_seconds") == seen
 
 
 def test_standby_reports_no_watches(known, clock):
-    value = shown(known, clock, Vitals(None, "", 0.0, ("runs",), 0.0, active=False))
+    value = shown(known, clock, HealthReadings(None, "", 0.0, ("runs",), 0.0, active=False))
     assert value("crewyard_controller_active") == 0
     assert value("crewyard_watches", {"kind": "pods"}) is None
 
 
 def test_ended_watch_is_visible(known, clock):
-    value = shown(known, clock, Vitals(3.0, "", 0.0, ("runs",), 100.0))
+    value = shown(known, clock, HealthReadings(3.0, "", 0.0, ("runs",), 100.0))
     assert value("crewyard_watches", {"kind": "runs"}) == 0
     assert value("crewyard_watches", {"kind": "pods"}) == 1

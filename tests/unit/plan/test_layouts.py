@@ -211,7 +211,7 @@ def test_errors_in_langgraph_json(values: dict[str, object], part: str) -> None:
 
 
 @pytest.mark.parametrize(
-    ("wish", "requires", "version", "noted"),
+    ("preference", "requires", "version", "noted"),
     [
         ("3.12", "", "3.12", False),
         ("3.13", "", "3.12", True),
@@ -220,24 +220,26 @@ def test_errors_in_langgraph_json(values: dict[str, object], part: str) -> None:
         ("3.13", "<3.12", "3.11", True),
     ],
 )
-def test_python_version_of_langgraph_json_is_a_wish(
-    wish: str, requires: str, version: str, noted: bool
+def test_python_version_of_langgraph_json_is_a_preference(
+    preference: str, requires: str, version: str, noted: bool
 ) -> None:
-    files = {"langgraph.json": langgraph(python_version=wish), "src/agent.py": GRAPH}
+    files = {"langgraph.json": langgraph(python_version=preference), "src/agent.py": GRAPH}
     planned = plan(
         {**files, "pyproject.toml": f'[project]\nrequires-python = "{requires}"\n'} if requires else files
     )
     assert planned.plan.python == version
-    nearest = [note for note in planned.notes if f"python_version is '{wish}'" in note and "nearest" in note]
+    nearest = [
+        note for note in planned.notes if f"python_version is '{preference}'" in note and "nearest" in note
+    ]
     assert bool(nearest) == noted
-    assert all("administrator can offer more" in note for note in nearest)
+    assert all("operator of the service can offer more" in note for note in nearest)
 
 
 @pytest.mark.parametrize(
     "pyproject",
     ["[project]\nrequires-python = '>=3.12'\n", "[tool.poetry.dependencies]\npython = '^3.12'\n"],
 )
-def test_a_wish_that_the_project_does_not_allow_gives_way(pyproject: str) -> None:
+def test_a_preference_that_the_project_does_not_allow_gives_way(pyproject: str) -> None:
     files = {"langgraph.json": langgraph(python_version="3.11"), "src/agent.py": GRAPH}
     planned = plan({**files, "pyproject.toml": pyproject})
     assert planned.plan.python == "3.12"
@@ -279,7 +281,7 @@ def test_error_lists_the_offered_versions() -> None:
         "pyproject.toml line 2: project.requires-python is '>=3.13'; offered here: 3.11, 3.12"
         in raised.value.message
     )
-    assert "administrator can offer more" in raised.value.hint
+    assert "operator of the service can offer more" in raised.value.hint
     configured = {**files, "crew.toml": '[deployment]\npython = "3.12"\n'}
     assert plan(configured).plan.python == "3.12"
 

@@ -68,9 +68,9 @@ def no_input(max_bytes: int) -> str:
     """Return why no pod can claim a run whose object gives no input; an input has at most `max_bytes`."""
     size = f"{max_bytes >> 10} KiB" if max_bytes % 1024 == 0 else f"{max_bytes} bytes"
     return (
-        f"the Run's input is not stored by the service: spec.input has more than {size} or "
-        f"{MAX_STORED_DEPTH} levels, spec.config or spec.context more than {CONFIG_BYTES >> 10} KiB, or "
-        "spec.inputRef names an input that did not come through the API; "
+        f"the Run has no usable input: spec.input is larger than {size} or deeper than "
+        f"{MAX_STORED_DEPTH} levels, spec.config or spec.context is larger than {CONFIG_BYTES >> 10} KiB, or "
+        "spec.inputRef names an input that the API did not create; "
         f"put at most {size} into spec.input, or use POST /v1/runs"
     )
 

@@ -60,7 +60,7 @@ def _link_statement(columns: tuple[str, ...]) -> ReturningUpdate[tuple[str]]:
         removed_projects.c.uid == bindparam("of_owner"),
     )
     # Another project or deployment would move the counters.
-    unmoved = [
+    same_parent = [
         runs.c[column] == bindparam(column) for column in ("project", "deployment") if column in columns
     ]
     here = and_(
@@ -70,7 +70,7 @@ def _link_statement(columns: tuple[str, ...]) -> ReturningUpdate[tuple[str]]:
         runs.c.status == "pending",
         runs.c.hidden.is_(False),
         ~removed,
-        *unmoved,
+        *same_parent,
     )
     parameters: dict[str, Any] = {column: bindparam(column) for column in columns}
     return update(runs).where(here).values(parameters).returning(runs.c.name)

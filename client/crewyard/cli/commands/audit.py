@@ -59,7 +59,7 @@ def audit(
             raise click.UsageError("--verify checks the whole log; leave the filters and --export out")
         return _verify(context, known, file)
     if known or file:
-        raise click.UsageError("--known and --file belong to --verify")
+        raise click.UsageError("--known and --file require --verify")
     if export:
         for line in context.client.export_audit(project, actor, since, until):
             click.echo(line)

@@ -111,7 +111,10 @@ def _print_result(context: CliContext, deployment: Deployment) -> None:
     output = context.output
     output.details(deployment, COLUMNS)
     if deployment["status"] in ("pending", "building"):
-        raise CrewyardError(f"the build log ended, but {deployment['id']} is {deployment['status']}")
+        raise CrewyardError(
+            f"the build log ended, but {deployment['id']} is still {deployment['status']}; "
+            f"see crewyard deployments show {deployment['id']}"
+        )
     if deployment["status"] != "failed":
         output.status(f"Run it: crewyard run {deployment['project']}")
         return

@@ -30,9 +30,13 @@ def inputs(context: CliContext, deployment: str) -> None:
     schema = found["schema"]
     required = schema.get("required", ())
     rows = [_row(name, field, name in required) for name, field in schema.get("properties", {}).items()]
-    context.output.rows(rows, _COLUMNS, "Configuration and source tell nothing about the input.")
+    context.output.rows(
+        rows,
+        _COLUMNS,
+        "Neither the configuration nor the source describes the input; declare it in [run.inputs].",
+    )
     if rows and not found["declared"]:
-        context.output.status("Found in the source; other inputs are not refused.")
+        context.output.status("Inferred from the source; other fields are accepted too.")
 
 
 def _deployment_id(context: CliContext, given: str) -> str:

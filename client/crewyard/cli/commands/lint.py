@@ -16,8 +16,8 @@ from crewyard.plan.source import without_paths
 
 PYTHONS = SUPPORTED_PYTHONS
 _NOT_ASKED = (
-    f"note: judged for Python {PYTHONS[0]} to {PYTHONS[-1]} without asking the installation; "
-    "--python names the versions that it offers"
+    f"note: checked for Python {PYTHONS[0]} to {PYTHONS[-1]}; "
+    "pass --python for each version that your installation offers"
 )
 _FIELDS = (
     field("framework"),

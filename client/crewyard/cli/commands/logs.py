@@ -15,9 +15,9 @@ from crewyard.cli.output import waiting
 def logs(context: CliContext, target: str, follow: bool, all_events: bool) -> None:
     """Show the log of a run (run_…) or the build log of a deployment (dep_…)."""
     client, output = context.client, context.output
-    if target.startswith("dep_"):
+    if target.startswith(("dep_", "dep-")):
         if all_events:
-            raise click.UsageError("--events is for runs")
+            raise click.UsageError("--events works for runs only")
         pieces = client.follow_build_log(target) if follow else [client.read_build_log(target)]
         for piece in pieces:
             if context.as_json:

@@ -128,7 +128,7 @@ def create(
 @projects.command("set")
 @click.argument("name")
 @_egress_option
-@click.option("--no-egress", is_flag=True, help="Remove all that --egress allowed.")
+@click.option("--no-egress", is_flag=True, help="Remove all destinations that --egress set.")
 @_warm_option
 @click.option("--month-tokens", type=click.IntRange(0), help="Budget of tokens for each month.")
 @click.option("--month-cost", type=click.FloatRange(0), help="Budget of cost for each month.")
@@ -173,7 +173,7 @@ def set_fields(
             "--no-budget"
         )
     context.client.change_project(name, **change)
-    context.output.status(f"The project {name} is changed. What applies: crewyard projects show {name}")
+    context.output.status(f"Changed project {name}. Values in effect: crewyard projects show {name}")
 
 
 @projects.command("delete")

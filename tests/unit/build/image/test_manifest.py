@@ -1,15 +1,10 @@
-"""Build pods: settings, log, termination message, image configuration."""
+"""Manifest and configuration of an image: appended layers, labels."""
 
 import io
 import json
-import threading
-from typing import Any
 
 import pytest
-from hypothesis import given, settings
-from hypothesis import strategies as st
 
-from build.api_client import InternalApiClient
 from build.assemble import _labels
 from build.errors import BuildRefused
 from build.image.layers import LayerFile, make_layer
@@ -22,160 +17,13 @@ from build.image.manifest import (
     append_layers,
     image_of_layers,
 )
-from build.json_object import BuildSettingsInvalid
-from build.logs import BuildLog, api_sender
 from build.registry.credential import RegistryCredential
-from build.settings import ArchiveSource, GitSource, SourceLimits, read_settings
+from build.settings import SourceLimits, read_settings
 from build.source.tree import TreeBuilder
 from build.termination import termination_message
 from plan.errors import PlanError
 from plan.make import make_plan
-
-BUILD: dict[str, Any] = {
-    "namespace": "crews",
-    "project": "demo",
-    "deployment": "dep-a",
-    "source": {"git": {"url": "https://git.example.org/x", "commit": "c" * 40, "path": ""}},
-    "crew": None,
-    "registry": {"prefix": "registry:5000/", "insecure": True},
-    "base_images": {"3.12": "b", "3.11": "a"},
-    "network": {"allow": ["10.0.0.0/8"], "deny": []},
-    "limits": {"context_bytes": 5, "entries": 7},
-}
-
-
-def environment(build: object = BUILD) -> dict[str, str]:
-    return {
-        "CREWYARD_INTERNAL_URL": "http://api:8080/",
-        "CREWYARD_DEPLOYMENT": "dep-a",
-        "CREWYARD_TOKEN": "very-secret",
-        "CREWYARD_BUILD": build if isinstance(build, str) else json.dumps(build),
-        "GIT_PASSWORD": "very-secret",
-        "GIT_IDENTITY": "very-secret",
-        "REGISTRY_AUTH": "very-secret",
-    }
-
-
-class TestSettings:
-    def test_all_settings(self) -> None:
-        settings = read_settings(environment())
-        assert settings.repository == "registry:5000/crews/demo"
-        assert settings.internal_url == "http://api:8080"
-        assert settings.source == GitSource("https://git.example.org/x", "c" * 40, "")
-        assert list(settings.base_images) == ["3.12", "3.11"]
-        assert (settings.limits.context_bytes, settings.limits.entries, settings.limits.ratio) == (5, 7, 100)
-        assert settings.dependencies_key is None
-
-    def test_upload(self) -> None:
-        source = {"archive": {"upload": "upl_1", "sha256": "a" * 64}}
-        assert read_settings(environment({**BUILD, "source": source})).source == ArchiveSource(
-            "upl_1", "a" * 64
-        )
-
-    def test_repr_hides_secrets(self) -> None:
-        assert "very-secret" not in repr(read_settings(environment()))
-
-    @pytest.mark.parametrize(
-        ("build", "part"),
-        [
-            ("{", "not JSON"),
-            ("[]", "must be a JSON object"),
-            ({**BUILD, "project": ""}, "CREWYARD_BUILD.project"),
-            ({**BUILD, "registry": {}}, "CREWYARD_BUILD.registry.prefix"),
-            ({**BUILD, "source": {"git": {"url": "x"}}}, "CREWYARD_BUILD.source.git.commit"),
-            ({**BUILD, "source": {}}, "CREWYARD_BUILD.source.archive"),
-        ],
-    )
-    def test_error_names_the_missing_key(self, build: object, part: str) -> None:
-        with pytest.raises(BuildSettingsInvalid, match=part.replace(".", r"\.")):
-            read_settings(environment(build))
-
-
-class TestTermination:
-    @settings(deadline=None)
-    @given(st.text(max_size=6000), st.text(max_size=6000))
-    def test_message_is_json_within_the_limit(self, message: str, hint: str) -> None:
-        result = {"outcome": "failed", "reason": "ConfigInvalid", "message": message, "hint": hint}
-        text = termination_message(result)
-        assert len(text.encode()) <= 4096
-        assert json.loads(text)["reason"] == "ConfigInvalid"
-
-    @settings(deadline=None)
-    @given(st.text(max_size=5000), st.text(max_size=3000))
-    def test_log_is_truncated_before_the_message(self, log: str, message: str) -> None:
-        text = termination_message({"reason": "X", "message": message, "log": log})
-        assert len(text.encode()) <= 4096
-        kept = json.loads(text)
-        if kept["message"] != message:
-            assert kept["log"] == ""
-        assert log.endswith(kept["log"].removeprefix("…"))
-
-    def test_short_message_is_unchanged(self) -> None:
-        result = {"outcome": "built", "image": "x@sha256:1", "message": "é" * 100}
-        assert json.loads(termination_message(result)) == result
-
-    def test_start_of_a_long_message_remains(self) -> None:
-        text = termination_message({"message": "begin " + "\n" * 9000, "hint": "do it"})
-        assert json.loads(text)["message"].startswith("begin ")
-        assert json.loads(text)["hint"] == "do it"
-
-
-class TestLog:
-    def test_chunks_are_numbered_without_gaps_and_complete(self) -> None:
-        sent: list[tuple[int, str]] = []
-        log = BuildLog(lambda number, text: sent.append((number, text)) is None, io.StringIO())
-        lines = [f"line {number}" for number in range(5000)]
-        for line in lines:
-            log.line(line)
-        log.close()
-        assert [number for number, _ in sent] == list(range(1, len(sent) + 1))
-        assert "".join(text for _, text in sent).splitlines() == lines
-
-    def test_chunk_is_retried(self) -> None:
-        calls: list[tuple[int, str]] = []
-
-        def send(number: int, text: str) -> bool:
-            calls.append((number, text))
-            return len(calls) > 2
-
-        log = BuildLog(send, io.StringIO())
-        log.line("once")
-        log.close()
-        assert calls == [(1, "once\n")] * 3
-
-    def test_unavailable_api_loses_only_the_oldest_lines(self) -> None:
-        available = threading.Event()
-        sent: list[str] = []
-
-        def send(number: int, text: str) -> bool:
-            if available.is_set():
-                sent.append(text)
-            return available.is_set()
-
-        out = io.StringIO()
-        log = BuildLog(send, out)
-        for number in range(3000):
-            log.line(f"{number} {'x' * 1000}")
-        available.set()
-        log.close(10)
-        text = "".join(sent)
-        assert "lines were lost while the API was unavailable]" in text
-        assert text.splitlines()[-1].startswith("2999 ")
-        assert len(text) < 1_300_000
-        assert len(out.getvalue().splitlines()) == 3000
-
-    def test_unreachable_api_does_not_delay_the_exit(self) -> None:
-        sender = api_sender(
-            InternalApiClient("http://127.0.0.1:9", "token", timeout=1), "dep-a", "pod", "assemble"
-        )
-        log = BuildLog(sender, io.StringIO())
-        log.line("hello")
-        log.close(timeout=0.3)
-
-    def test_control_characters_are_replaced(self) -> None:
-        out = io.StringIO()
-        BuildLog(None, out).line("a\r\nb\x1b[31m\u2028c")
-        assert out.getvalue() == "a\ufffd\ufffdb\ufffd[31m\ufffdc\n"
+from tests.unit.build.environment import BUILD, environment
 
 
 def base(media_type: str = DOCKER_MANIFEST) -> ImageManifest:

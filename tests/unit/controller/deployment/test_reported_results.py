@@ -15,7 +15,7 @@ from controller.deployment.reported_results import (
     as_ended,
     routes,
 )
-from controller.observability.health import Vitals, application
+from controller.observability.health import HealthReadings, application
 from controller.observability.metrics import ControllerMetrics
 from controller.runtime import event_map
 from crds import pod_tokens
@@ -73,7 +73,7 @@ async def caller():
     answers, looked, active = ReportedResults(), [], asyncio.Event()
     active.set()
     app = application(
-        lambda: Vitals(0.0, "", 0.0, (), 0.0),
+        lambda: HealthReadings(0.0, "", 0.0, (), 0.0),
         ControllerMetrics().registry,
         routes(answers, (KEY,), "crews", looked.append, active.is_set),
     )

@@ -50,7 +50,7 @@ def test_head_waits_while_the_last_deployment_is_new(make, age, waits):
     decision = decide(project, deployments, look_at(2), NOW, TEN)
     assert bool(decision.create) is not waits
     assert (decision.requeue_after is not None) is waits
-    assert ("coalescing window" in ready(decision)) is waits
+    assert ("Waiting a moment for further commits" in ready(decision)) is waits
     # It is not handled yet, so the next reconcile sees it as new too.
     assert not any("source" in patch.body["status"] for patch in decision.before)
 

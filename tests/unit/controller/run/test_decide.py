@@ -106,7 +106,7 @@ def test_required_variables_are_checked_before_the_pod(make, look, names, missin
     assert (decision.status is not None) == missing
     if missing:
         assert decision.status["error"]["reason"] == "MissingVariable"
-        assert "PUT /v1/projects/demo/env/KEY" in decision.status["error"]["message"]
+        assert "crewyard env set -p demo KEY" in decision.status["error"]["message"]
 
 
 def test_plain_variable_of_the_project_counts(make, look):

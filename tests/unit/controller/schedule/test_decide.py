@@ -4,14 +4,14 @@ from datetime import UTC, datetime, timedelta
 
 import pytest
 
-from controller.schedule.decide import Surroundings, decide, is_due
+from controller.schedule.decide import ScheduleContext, decide, is_due
 from controller.schedule.run_object import run_name, run_object
 from crds.objects import Project
 from crds.schedules.schedule import Schedule
 from crds.times import format_second
 
 SEVEN = datetime(2026, 11, 23, 7, tzinfo=UTC)
-NONE = Surroundings()
+NONE = ScheduleContext()
 
 
 def schedule(**more):
@@ -61,7 +61,7 @@ def test_deciding_again_before_the_status_is_written_gives_the_same_run():
     later = SEVEN + timedelta(minutes=20)
     first, second = ask(schedule(), entry(), SEVEN), ask(schedule(), entry(), later)
     assert first.entry == second.entry
-    around = Surroundings((name(SEVEN),), queue_full=True)
+    around = ScheduleContext((name(SEVEN),), queue_full=True)
     for policy in ("Forbid", "Replace", "Allow"):
         again = ask(schedule(concurrencyPolicy=policy, startingDeadline="5m"), entry(), later, around)
         assert (again.entry["lastRun"], again.cancel) == (name(SEVEN), ())
@@ -105,12 +105,12 @@ def test_the_message_of_a_missed_tick_stays_until_a_run_starts():
 
 def test_forbid_waits_for_the_previous_run_and_then_starts():
     one = schedule(concurrencyPolicy="Forbid")
-    waiting = ask(one, entry(), SEVEN, Surroundings(("run-before",)))
+    waiting = ask(one, entry(), SEVEN, ScheduleContext(("run-before",)))
     assert waiting.tick is None
     assert reasons(waiting) == ["ScheduleWaiting"]
     assert "waits until run-before ends" in waiting.entry["message"]
     assert waiting.wake == SEVEN + timedelta(hours=1)
-    same = ask(one, waiting.entry, SEVEN + timedelta(minutes=1), Surroundings(("run-before",)))
+    same = ask(one, waiting.entry, SEVEN + timedelta(minutes=1), ScheduleContext(("run-before",)))
     assert (same.entry, same.events) == (waiting.entry, ())
     ended = ask(one, waiting.entry, SEVEN + timedelta(minutes=2))
     assert ended.tick == SEVEN
@@ -118,7 +118,7 @@ def test_forbid_waits_for_the_previous_run_and_then_starts():
 
 
 def test_forbid_leaves_out_the_ticks_that_pass_while_it_waits():
-    one, around = schedule(concurrencyPolicy="Forbid"), Surroundings(("run-before",))
+    one, around = schedule(concurrencyPolicy="Forbid"), ScheduleContext(("run-before",))
     waiting = ask(one, entry(), SEVEN, around)
     next_tick = SEVEN + timedelta(hours=1)
     still = ask(one, waiting.entry, next_tick, around)
@@ -131,24 +131,24 @@ def test_forbid_leaves_out_the_ticks_that_pass_while_it_waits():
 
 def test_forbid_skips_the_tick_when_the_previous_run_exceeds_the_deadline():
     one = schedule(concurrencyPolicy="Forbid", startingDeadline="5m")
-    waiting = ask(one, entry(), SEVEN, Surroundings(("run-before",)))
+    waiting = ask(one, entry(), SEVEN, ScheduleContext(("run-before",)))
     ended = ask(one, waiting.entry, SEVEN + timedelta(minutes=6))
     assert ended.tick is None
     assert reasons(ended) == ["ScheduleMissed"]
 
 
 def test_replace_cancels_the_previous_runs_and_starts():
-    decision = ask(schedule(concurrencyPolicy="Replace"), entry(), SEVEN, Surroundings(("run-a", "run-b")))
+    decision = ask(schedule(concurrencyPolicy="Replace"), entry(), SEVEN, ScheduleContext(("run-a", "run-b")))
     assert (decision.tick, decision.cancel) == (SEVEN, ("run-a", "run-b"))
 
 
 def test_allow_starts_beside_the_previous_run():
-    decision = ask(schedule(), entry(), SEVEN, Surroundings(("run-before",)))
+    decision = ask(schedule(), entry(), SEVEN, ScheduleContext(("run-before",)))
     assert (decision.tick, decision.cancel) == (SEVEN, ())
 
 
 def test_a_full_queue_leaves_the_tick_out_with_an_event():
-    decision = ask(schedule(), entry(), SEVEN, Surroundings((), queue_full=True))
+    decision = ask(schedule(), entry(), SEVEN, ScheduleContext((), queue_full=True))
     assert decision.tick is None
     assert reasons(decision) == ["ScheduleQueueFull"]
     assert decision.entry["nextTime"] == "2026-11-23T08:00:00Z"

@@ -39,22 +39,22 @@ def tool_crewai(keys: str) -> dict[str, str]:
         (crewship('profile = "slim"'), ()),
         (
             crewship('profile = "slim"\nregion = "eu"', "[build]\ncache = true\n[scaling]\nmax = 3\n"),
-            ("crewship.toml: no effect here: scaling, build.cache, deployment.region",),
+            ("crewship.toml: ignored keys: scaling, build.cache, deployment.region",),
         ),
         (langgraph(), ()),
         (langgraph(dockerfile_lines=[], pip_config_file=None, node_version="20"), ()),
         (
             langgraph(image_distro="wolfi", store={"index": {}}, api_version="0.4", http={"app": "x:y"}),
-            ("langgraph.json: no effect here: image_distro, store, api_version, http",),
+            ("langgraph.json: ignored keys: image_distro, store, api_version, http",),
         ),
         (
             langgraph(base_image="langchain/langgraph-api:3.11"),
-            ("langgraph.json: no effect here: base_image",),
+            ("langgraph.json: ignored keys: base_image",),
         ),
         (
             tool_crewai("version = 2"),
             (
-                "pyproject.toml: no effect here: tool.crewai.version",
+                "pyproject.toml: ignored keys: tool.crewai.version",
                 "no entrypoint is configured; found tides.crew:Tides",
             ),
         ),
@@ -85,8 +85,13 @@ def test_keys_without_effect_are_noted(files: dict[str, str], notes: tuple[str, 
             "found package.json but no Python file: this looks like JavaScript",
             "crewai, langgraph, python",
         ),
-        ({"package.json": "{}", "index.js": ""}, "UnsupportedFramework", "JavaScript", "source's path"),
-        ({"go.mod": "", "main.go": ""}, "UnsupportedFramework", "Go", "source's path"),
+        (
+            {"package.json": "{}", "index.js": ""},
+            "UnsupportedFramework",
+            "JavaScript",
+            "spec.source.git.path",
+        ),
+        ({"go.mod": "", "main.go": ""}, "UnsupportedFramework", "Go", "spec.source.git.path"),
         (
             langgraph(graphs={"agent": "./src/graph.ts:graph"}),
             "UnsupportedFramework",

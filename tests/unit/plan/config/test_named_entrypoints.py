@@ -80,7 +80,7 @@ def test_all_named_entrypoints_are_kept(
             langgraph({"one": "./a.py:graph", "two.five": "./b.py:other"}),
             {"one": "a:graph"},
             "two.five is left out: a run cannot name it; use letters, digits, _ and -; "
-            "name it as the source's crew",
+            "to run it, set spec.source.git.crew or deploy with --crew",
         ),
         (
             langgraph({"x" * 63: "./a.py:graph", **{f"{n}{'y' * 60}": "./b.py:graph" for n in range(20)}}),
@@ -102,7 +102,8 @@ def test_all_named_entrypoints_are_kept(
                 "libs/src/lib/two.py": "graph = build()\n",
             },
             {"one": "a:graph"},
-            "two is left out: the project in libs is not installed for a:graph; name it as the source's crew",
+            "two is left out: the project in libs is not installed for a:graph; "
+            "to run it, set spec.source.git.crew or deploy with --crew",
         ),
     ],
 )

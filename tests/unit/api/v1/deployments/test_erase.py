@@ -98,7 +98,7 @@ async def test_a_deployment_that_runs_need_is_kept(testbed, objects):
     objects["dep-a"] = await testbed.add_deployment("dep-a", "crew", "Superseded")
     await testbed.add_run("run-a", "crew", "dep-a")
     status, found, _ = await testbed.call("DELETE", "/v1/deployments/dep_a")
-    assert status == 409 and "1 of its runs are pending" in found["error"]["message"]
+    assert status == 409 and "pending runs (1)" in found["error"]["message"]
     assert "annotations" not in objects["dep-a"]["metadata"]
 
 

@@ -27,9 +27,9 @@ async def add_run(testbed, **labels):
         ({"-team": "x"}, "letters, digits"),
         ({"a" * 64: "x"}, "letters, digits"),
         ({"team": "no spaces"}, "at most 63 letters"),
-        ({"team": "a" * 64}, "must be at most 63 long"),
+        ({"team": "a" * 64}, "must have at most 63 characters"),
         ({"team": 7}, "must be a string"),
-        ({f"label-{number}": "x" for number in range(17)}, "must be at most 16 long"),
+        ({f"label-{number}": "x" for number in range(17)}, "must have at most 16 fields"),
     ],
 )
 async def test_labels_that_kubernetes_refuses(testbed, crew, labels, message):
