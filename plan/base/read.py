@@ -85,7 +85,9 @@ def read_base_dockerfile(files: Files, copyable: Files, path: str, origin: str) 
     if not any(each.word == "FROM" for each in executed):
         raise _refused(path, 1, "there is no FROM", "Start with an image that has Python.")
     notes = (
-        (f"{path}: no effect here: {join_limited(tuple(left_out))}; a run calls the crew as its own user",)
+        (
+            f"{path}: ignored instructions: {join_limited(tuple(left_out))}; a run calls the crew as its own user",
+        )
         if left_out
         else ()
     )

@@ -48,7 +48,7 @@ async def test_the_image_of_a_dockerfile_is_the_base(crew):
     }
     deployment = await crew.upload_project.deploy_and_wait(files, preview={})
     log = await crew.upload_project.log(deployment)
-    assert "no effect here: USER, CMD" in log
+    assert "ignored instructions: USER, CMD" in log
     built = BuiltCrew(crew.testbed, crew.project, deployment)
     run = await built.run("main:kickoff")
     assert run["output"] == ["spring", "full", "uid=0(root)", "/opt/own", True, 65532, []]

@@ -123,7 +123,7 @@ def test_instructions_without_effect_are_noted() -> None:
     base = found.declaration.base
     assert base is not None and [each.word for each in base.instructions] == ["FROM", "RUN"]
     (note,) = base.notes
-    assert "Dockerfile: no effect here: USER, CMD, HEALTHCHECK, VOLUME" in note
+    assert "Dockerfile: ignored instructions: USER, CMD, HEALTHCHECK, VOLUME" in note
 
 
 @pytest.mark.parametrize(
