@@ -9,7 +9,7 @@ from controller.attestation.signing import SigningKeys
 from controller.child_process import ChildProcess
 from controller.config import ControllerConfig
 from controller.pods.push_secret import DOCKER_CONFIG_KEY, push_secret
-from controller.pods.secret_check import find_problem
+from controller.pods.secret_check import SecretRefused, read_secret
 from crds import kinds
 from crds.objects import Project
 from crds.secrets.use import build_references
@@ -95,11 +95,14 @@ class ImageRegistry:
     async def _credential(self, project: Project) -> tuple[str, str]:
         """Return name and content of the Secret that pushes the project's images; empty if there is none."""
         config = self._config
-        references = build_references(project, config.registry)
-        problem = await find_problem(self._kube, project, references, config.secret_use)
-        if problem:
-            raise AttestationProblem(problem)
-        name = push_secret(project, config)
-        secret = await self._kube.get(kinds.SECRET, name) if name else None
+        name, references = push_secret(project, config), build_references(project, config.registry)
+        own = next((one for one in references if one.name == name), None)
+        try:
+            if own is not None:
+                secret = await read_secret(self._kube, project, own, config.secret_use)
+            else:
+                secret = await self._kube.get(kinds.SECRET, name) if name else None
+        except SecretRefused as problem:
+            raise AttestationProblem(str(problem)) from None
         encoded = ((secret or {}).get("data") or {}).get(DOCKER_CONFIG_KEY) or ""
         return name, base64.b64decode(encoded).decode("utf-8", "replace")

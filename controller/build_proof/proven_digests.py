@@ -43,7 +43,12 @@ def proven_images(project: str, deployments: Iterable[Deployment], config: Contr
     images: dict[str, dict[str, str]] = {}
     dependencies: dict[str, str] = {}
     shared: dict[str, str] = {}
-    for one in sorted(deployments, key=creation_order, reverse=True):
+    candidates = [
+        one
+        for one in deployments
+        if one.project == project or one.status.get("dependenciesKey") in shared_keys
+    ]
+    for one in sorted(candidates, key=creation_order, reverse=True):
         key, build = (str(one.status.get(name) or "") for name in ("dependenciesKey", "buildKey"))
         own = one.project == project
         wanted = [

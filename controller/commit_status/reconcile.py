@@ -13,7 +13,9 @@ from datetime import UTC, datetime
 from controller.commit_status.host import StatusHost
 from controller.commit_status.request import GITLAB, StatusProblem, read_token, state_of, status_request
 from controller.config import ControllerConfig
+from controller.github.pauses import RequestPauses
 from controller.github.report import DeploymentReport, commit_report
+from controller.pods.secret_check import SecretRefused, read_secret
 from controller.runtime import event_map
 from controller.runtime.apply import Applier
 from controller.runtime.decision import ObjectEvent, Patch
@@ -21,13 +23,12 @@ from controller.runtime.workqueue import backoff
 from crds import kinds
 from crds.names import ANNOTATION_COMMIT_STATUS
 from crds.objects import Deployment, Project
-from crds.secrets.use import commit_status_reference, credential_problem
+from crds.secrets.use import commit_status_reference
 
 REFUSED_RETRY_SECONDS = 600.0
 """Retry interval after a refusal: a user may have fixed the settings."""
 BACKOFF_FACTOR = 40.0
 """Multiple of the work queue's back-off if the host is unavailable: 2 s, 4 s, … up to twenty minutes."""
-MAX_RETRY_SECONDS = 7200.0
 
 
 @dataclass(frozen=True)
@@ -39,6 +40,7 @@ class CommitStatusReconciler:
     host: StatusHost
     failures: dict[str, int] = field(default_factory=dict)
     problems: dict[str, str] = field(default_factory=dict)
+    pauses: RequestPauses = field(default_factory=RequestPauses)
 
     async def reconcile(self, name: str) -> None:
         """Report the status of one Deployment if its state changed. Raises `kube.errors`."""
@@ -57,11 +59,14 @@ class CommitStatusReconciler:
         record = f"{provider} {desired.repository} {state_of(provider, desired)}"
         if deployment.annotations.get(ANNOTATION_COMMIT_STATUS) == record:
             return
+        if wait := self.pauses.left(project.name, self._url(provider), datetime.now(UTC)):
+            self.applier.queues.add(key, wait)
+            return
         try:
             token = await self._token(project, provider)
             await self.host.send(provider, status_request(provider, self._url(provider), token, desired))
         except StatusProblem as problem:
-            self._record_failure(deployment, problem)
+            self._record_failure(deployment, self._url(provider), problem)
             return
         self.failures.pop(name, None)
         # With a resourceVersion, since the state may have changed meanwhile.
@@ -84,20 +89,20 @@ class CommitStatusReconciler:
         return self.config.gitlab_url if provider == GITLAB else self.config.gitea_url
 
     async def _token(self, project: Project, provider: str) -> str:
-        name = str(project.spec["commitStatus"]["secretRef"]["name"])
-        secret = await self.applier.kube.get(kinds.SECRET, name)
         reference = commit_status_reference(project, self._url(provider))
-        if reference is not None and (
-            problem := credential_problem(secret, reference, project, self.config.secret_use)
-        ):
-            raise StatusProblem(problem, False)
+        if reference is None:
+            raise StatusProblem("spec.commitStatus.secretRef names no Secret", False)
+        try:
+            secret = await read_secret(self.applier.kube, project, reference, self.config.secret_use)
+        except SecretRefused as problem:
+            raise StatusProblem(str(problem), False) from None
         try:
             value = base64.b64decode(((secret or {}).get("data") or {}).get("token") or "")
         except binascii.Error:
             value = None
-        return read_token(secret, name, value)
+        return read_token(secret, reference.name, value)
 
-    def _record_failure(self, deployment: Deployment, problem: StatusProblem) -> None:
+    def _record_failure(self, deployment: Deployment, host: str, problem: StatusProblem) -> None:
         name = deployment.name
         count = self.failures[name] = self.failures.get(name, 0) + 1
         if not problem.passing and self.problems.get(name) != str(problem):
@@ -105,7 +110,8 @@ class CommitStatusReconciler:
             note = ObjectEvent("CommitStatusRefused", str(problem), True)
             self.applier.recorder.record(kinds.DEPLOYMENT, deployment.raw, note, datetime.now(UTC))
         self.applier.metrics.commit_statuses.labels("passing" if problem.passing else "refused").inc()
-        wait = max(min(problem.retry_after, MAX_RETRY_SECONDS), BACKOFF_FACTOR * backoff(count))
-        self.applier.queues.add(
-            event_map.commit_status(name), wait if problem.passing else REFUSED_RETRY_SECONDS
-        )
+        if problem.retry_after:
+            # The next reconcile waits until its end.
+            self.pauses.pause(deployment.project, host, problem.retry_after, datetime.now(UTC))
+        wait = BACKOFF_FACTOR * backoff(count) if problem.passing else REFUSED_RETRY_SECONDS
+        self.applier.queues.add(event_map.commit_status(name), wait)

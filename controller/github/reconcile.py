@@ -6,13 +6,15 @@ Called by `controller.runtime.worker` under the key `github/<deployment>`.
 """
 
 from dataclasses import dataclass, field
-from datetime import UTC, datetime, timedelta
+from datetime import UTC, datetime
 
 from controller.config import ControllerConfig
 from controller.github.client import GitHub, GitHubProblem
 from controller.github.comment import comment
 from controller.github.credentials import Credentials, CredentialsProblem, of_secret
+from controller.github.pauses import RequestPauses
 from controller.github.report import DeploymentReport, annotation, last_report, pull_request, report
+from controller.pods.secret_check import SecretRefused, read_secret
 from controller.runtime import event_map
 from controller.runtime.apply import Applier
 from controller.runtime.decision import ObjectEvent, Patch
@@ -20,14 +22,12 @@ from controller.runtime.workqueue import backoff
 from crds import kinds
 from crds.names import ANNOTATION_CLOSED, ANNOTATION_GITHUB
 from crds.objects import Deployment, Project
-from crds.secrets.use import credential_problem, github_reference
+from crds.secrets.use import github_reference
 
 REFUSED_RETRY_SECONDS = 600.0
 """Retry interval after a refusal: a user may have fixed the settings."""
 BACKOFF_FACTOR = 40.0
 """Multiple of the work queue's back-off if GitHub is unavailable: 2 s, 4 s, … up to twenty minutes."""
-MAX_RETRY_SECONDS = 7200.0
-"""Upper bound of a pause; GitHub's limits are counted by the hour."""
 PULL_REQUEST_POLL_SECONDS = 300.0
 """Poll interval for the pull request of a preview."""
 
@@ -36,8 +36,7 @@ PULL_REQUEST_POLL_SECONDS = 300.0
 class ReportMemory:
     """State of this process by Deployment: consecutive failures, reported problems and commit statuses.
 
-    `unrecorded` are Deployments whose report could not be recorded; `paused_until` is by project: the end of
-    a pause that GitHub requested.
+    `unrecorded` are Deployments whose report could not be recorded.
     """
 
     failures: dict[str, int] = field(default_factory=dict)
@@ -45,25 +44,12 @@ class ReportMemory:
     pull_requests_polled: dict[str, datetime] = field(default_factory=dict)
     commit_statuses: dict[str, tuple[str, str]] = field(default_factory=dict)
     unrecorded: set[str] = field(default_factory=set)
-    paused_until: dict[str, datetime] = field(default_factory=dict)
 
     def remove(self, name: str) -> None:
         """Remove a deleted Deployment."""
         for table in (self.failures, self.reported_problems, self.pull_requests_polled, self.commit_statuses):
             table.pop(name, None)
         self.unrecorded.discard(name)
-
-    def pause(self, project: str, until: datetime) -> None:
-        """Pause reports of this project until then, as GitHub requested."""
-        self.paused_until[project] = max(until, self.paused_until.get(project, until))
-
-    def pause_left(self, project: str, now: datetime) -> float:
-        """Return the remaining seconds of the pause; 0 if there is none."""
-        until = self.paused_until.get(project)
-        if until is None or until <= now:
-            self.paused_until.pop(project, None)
-            return 0.0
-        return (until - now).total_seconds()
 
 
 @dataclass(frozen=True)
@@ -74,6 +60,7 @@ class GitHubReconciler:
     config: ControllerConfig
     github: GitHub
     memory: ReportMemory = field(default_factory=ReportMemory)
+    pauses: RequestPauses = field(default_factory=RequestPauses)
 
     async def reconcile(self, name: str) -> None:
         """Report one Deployment to GitHub if its state changed. Raises `kube.errors`."""
@@ -91,7 +78,7 @@ class GitHubReconciler:
         if desired is None:
             self.memory.remove(name)
             return
-        if wait := self.memory.pause_left(project.name, now):
+        if wait := self.pauses.left(project.name, self.config.github_url, now):
             self.applier.queues.add(key, wait)
             return
         try:
@@ -181,14 +168,14 @@ class GitHubReconciler:
         )
 
     async def _credentials(self, project: Project) -> Credentials:
-        name = str(project.spec["github"]["secretRef"]["name"])
-        secret = await self.applier.kube.get(kinds.SECRET, name)
         reference = github_reference(project, self.config.github_url)
-        if reference is not None:
-            problem = credential_problem(secret, reference, project, self.config.secret_use)
-            if problem:
-                raise CredentialsProblem(problem)
-        return of_secret(secret, name)
+        if reference is None:
+            raise CredentialsProblem("spec.github.secretRef names no Secret")
+        try:
+            secret = await read_secret(self.applier.kube, project, reference, self.config.secret_use)
+        except SecretRefused as problem:
+            raise CredentialsProblem(str(problem)) from None
+        return of_secret(secret, reference.name)
 
     def _record_failure(self, deployment: Deployment, problem: GitHubProblem | CredentialsProblem) -> None:
         name = deployment.name
@@ -198,12 +185,13 @@ class GitHubReconciler:
         if not passing:
             self._record_refusal(deployment, problem)
         self.applier.metrics.github.labels("passing" if passing else "refused").inc()
-        after = min(problem.retry_after, MAX_RETRY_SECONDS) if isinstance(problem, GitHubProblem) else 0.0
-        if after:
-            self.memory.pause(deployment.project, datetime.now(UTC) + timedelta(seconds=after))
+        if isinstance(problem, GitHubProblem) and problem.retry_after:
+            # The next reconcile waits until its end.
+            self.pauses.pause(
+                deployment.project, self.config.github_url, problem.retry_after, datetime.now(UTC)
+            )
         self.applier.queues.add(
-            event_map.github(name),
-            max(after, BACKOFF_FACTOR * backoff(count)) if passing else REFUSED_RETRY_SECONDS,
+            event_map.github(name), BACKOFF_FACTOR * backoff(count) if passing else REFUSED_RETRY_SECONDS
         )
 
     def _record_refusal(self, deployment: Deployment, problem: GitHubProblem | CredentialsProblem) -> None:

@@ -1,6 +1,7 @@
 """Reads the Secrets that a Project names, and checks that they allow it. Called before each use."""
 
-from collections.abc import Iterable
+from collections.abc import Iterable, Mapping
+from typing import Any
 
 from crds import kinds
 from crds.objects import Project
@@ -8,13 +9,27 @@ from crds.secrets.use import SecretReference, SecretUse, credential_problem
 from kube.client import KubeClient
 
 
+class SecretRefused(Exception):
+    """The Project may not use the Secret; the text says why, and the next step."""
+
+
+async def read_secret(
+    kube: KubeClient, project: Project, reference: SecretReference, use: SecretUse
+) -> Mapping[str, Any] | None:
+    """Return the Secret, or None if there is none. Raises SecretRefused and `kube.errors`."""
+    secret = await kube.get(kinds.SECRET, reference.name)
+    if (problem := credential_problem(secret, reference, project, use)) is not None:
+        raise SecretRefused(problem)
+    return secret
+
+
 async def find_problem(
     kube: KubeClient, project: Project, references: Iterable[SecretReference], use: SecretUse
 ) -> str | None:
     """Return why the Project may not use one of the Secrets; None if it may. Raises `kube.errors`."""
-    for reference in references:
-        secret = await kube.get(kinds.SECRET, reference.name)
-        problem = credential_problem(secret, reference, project, use)
-        if problem:
-            return problem
+    try:
+        for reference in references:
+            await read_secret(kube, project, reference, use)
+    except SecretRefused as problem:
+        return str(problem)
     return None

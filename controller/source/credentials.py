@@ -3,9 +3,9 @@
 import base64
 
 from controller.git.repository import GitProblem, Remote
-from crds import kinds
+from controller.pods.secret_check import SecretRefused, read_secret
 from crds.objects import Project
-from crds.secrets.use import SecretUse, credential_problem, git_reference
+from crds.secrets.use import SecretUse, git_reference
 from kube.client import KubeClient
 
 
@@ -15,13 +15,14 @@ async def remote_of(kube: KubeClient, project: Project, use: SecretUse) -> Remot
     if reference is None:
         return Remote(url)
     name = reference.name
-    secret = await kube.get(kinds.SECRET, name)
+    try:
+        secret = await read_secret(kube, project, reference, use)
+    except SecretRefused as problem:
+        raise GitProblem("SecretNotAllowed", str(problem)) from None
     if secret is None:
         raise GitProblem(
             "SecretNotFound", f"Secret {name} does not exist; create it, or correct spec.source.git.secretRef"
         )
-    if (problem := credential_problem(secret, reference, project, use)) is not None:
-        raise GitProblem("SecretNotAllowed", problem)
     data = {
         key: base64.b64decode(value).decode(errors="replace").strip()
         for key, value in (secret.get("data") or {}).items()

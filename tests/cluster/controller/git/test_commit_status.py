@@ -3,6 +3,7 @@
 import asyncio
 import base64
 import json
+import time
 from contextlib import asynccontextmanager
 from itertools import pairwise
 
@@ -12,6 +13,7 @@ from aiohttp.test_utils import TestServer
 
 from controller.commit_status import reconcile
 from controller.commit_status import request as request_module
+from controller.runtime import event_map
 from crds import kinds
 from crds.names import ANNOTATION_COMMIT_STATUS
 from tests.cluster.controller.conftest import ControllerTestbed, controller, settings
@@ -123,6 +125,28 @@ async def test_a_deployment_is_reported_through_an_outage(testbed, host):
     assert last["target_url"] == "https://crews.example.org/console/#/deployments/dep_a"
     states = [body["state"] for body in host.accepted]
     assert all(before != after for before, after in pairwise(states))
+
+
+async def test_a_pause_holds_for_all_deployments_of_a_project(testbed, host, monkeypatch):
+    monkeypatch.setattr(request_module, "DEFAULT_PAUSE_SECONDS", 3600)
+    host.failures += [429]
+    await put_secret(testbed, TOKEN)
+    await add_project(testbed, host)
+    await testbed.deployment("dep-a", source=COMMIT)
+    async with asyncio.timeout(90):
+        while host.failures:
+            await asyncio.sleep(0.05)
+    await testbed.deployment("dep-b", source=COMMIT)
+    await testbed.wait_active("dep-b")
+    # Both changed their state since, and both reports wait for the end of the pause.
+    delayed, keys = (
+        testbed.process.queues.reports._due,
+        [event_map.commit_status(f"dep-{one}") for one in "ab"],
+    )
+    async with asyncio.timeout(90):
+        while any(delayed.get(key, 0) < time.monotonic() + 60 for key in keys):
+            await asyncio.sleep(0.05)
+    assert host.accepted == []
 
 
 async def test_a_refused_token_is_an_event_and_tried_again(testbed, host):

@@ -11,7 +11,7 @@ from controller.github import client
 from controller.github.client import GitHub, GitHubProblem
 from controller.github.comment import PullRequestComment
 from controller.github.credentials import GitHubApp, GitHubToken
-from controller.github.reconcile import ReportMemory
+from controller.github.pauses import MAX_RETRY_SECONDS, RequestPauses
 from controller.github.report import DeploymentReport
 from tests.testbed.github_server import APP, INSTALLATION, LOGIN, REPOSITORY, TOKEN, github_server
 
@@ -90,10 +90,13 @@ async def test_the_account_is_asked_for_once_despite_many_markers(github, hub):
     assert github.request_count == 3
 
 
-def test_report_pause_keeps_the_longest_and_expires():
-    memory, now = ReportMemory(), datetime.now(UTC)
-    memory.pause("demo", now + timedelta(seconds=60))
-    memory.pause("demo", now + timedelta(seconds=5))
-    assert (memory.pause_left("demo", now), memory.pause_left("other", now)) == (60, 0)
-    assert memory.pause_left("demo", now + timedelta(seconds=60)) == 0
-    assert not memory.paused_until
+def test_pause_keeps_the_longest_and_expires():
+    pauses, now, host = RequestPauses(), datetime.now(UTC), "https://api.github.com"
+    pauses.pause("demo", host, 60, now)
+    pauses.pause("demo", host, 5, now)
+    assert (pauses.left("demo", host, now), pauses.left("other", host, now)) == (60, 0)
+    assert pauses.left("demo", "https://git.example.com", now) == 0
+    assert pauses.left("demo", host, now + timedelta(seconds=60)) == 0
+    assert not pauses.until
+    pauses.pause("demo", host, 1e9, now)
+    assert pauses.left("demo", host, now) == MAX_RETRY_SECONDS
