@@ -31,6 +31,7 @@ from bench.runs import (
     post_run,
     print_to_client,
     start,
+    tenants,
     warm,
     writes,
 )
@@ -58,6 +59,7 @@ MEASURES: dict[str, Measure] = {
     "S2": million_lines.measure,
     "S3": streams.measure,
     "S4": streams.catch_up,
+    "X11": tenants.measure,
     "A1": artifact.measure,
     "C1": console.measure,
     "G1": push.measure,
@@ -75,7 +77,7 @@ MEASURES: dict[str, Measure] = {
 }
 HOLLOW_MEASURES = ("T1hollow", "T3", "T4")
 """Measurements with their own control plane; they need only the dev cluster's binaries."""
-LONG_MEASURES = ("W1crewai", "S2", "B1crewai", "B2", "B4", "B4langgraph", *HOLLOW_MEASURES)
+LONG_MEASURES = ("W1crewai", "S2", "X11", "B1crewai", "B2", "B4", "B4langgraph", *HOLLOW_MEASURES)
 """Measurements outside the default selection."""
 MEASURES_WITH_COUNT = ("L1", "W1", "W1crewai", "T1", "S2", "S3", "G2", "G4", "C1", *HOLLOW_MEASURES)
 """Measurements that accept a count."""

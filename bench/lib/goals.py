@@ -134,6 +134,8 @@ GOALS = (
         "S3", "5000 streams, a message a second each, ours", fact_number(r"([\d.]+) KiB"), 40, "KiB a stream"
     ),
     Goal("S4", "", median, 500, "ms"),
+    Goal("X11", "L4", ratio, 1.25),
+    Goal("X11", "S1", ratio, 1.25),
     Goal("B1", "langgraph: code-only", ratio, 0.167, "(six times as fast)"),
     Goal("B1", "langgraph: code-only", median, 1.2, "s"),
     Goal("B1", "crewai: code-only", ratio, 0.05, "(twenty times as fast)"),

@@ -1,0 +1,168 @@
+"""X11: what one tenant at its limits costs another one: L4 and S1 of the other, without and with the first.
+
+The greedy project uses up its plan in every way at once: runs that print as fast as they can, runs that wait,
+builds, and requests beyond the rate of its key. The quiet project's runs of L4 only wait too: runs that sleep
+have its slots, so that accepting a run is measured and not its pod.
+"""
+
+import asyncio
+import contextlib
+import secrets
+import time
+from collections import Counter
+from collections.abc import AsyncIterator, Awaitable, Callable, Mapping
+
+from bench.lib.finding import Finding
+from bench.lib.installation import CODE, MeasuredInstallation
+from bench.lib.statistics import Pair
+from bench.runs.print_to_client import CODE as PRINTING
+from crds.kinds import POD, RUN
+from tests.e2e.testbed import ApiResponse, TestbedError, eventually
+from tests.e2e.upload_project import UploadProject, archive, upload
+
+ROUND_COUNT = 3
+POST_COUNT = 41
+LINE_COUNT = 120
+WARMUP_LINES = 20
+"""First lines of a run, which do not count: a client may still be connecting."""
+PAUSE_SECONDS = 0.05
+SETTLE_SECONDS = 5.0
+REQUEST_LOOPS = 4
+PRINTING_RUNS = 2
+"""The slots of the plan `free`."""
+WAITING_RUNS = 1100
+"""More than may wait in a project."""
+CLEANUP_SECONDS = 300
+LINES_A_SECOND = 20_000
+FLOOD_SECONDS = 600
+"""More than a round takes; the runs end with their project."""
+REFUSED_PAUSE_SECONDS = 0.05
+
+
+async def measure(installation: MeasuredInstallation) -> list[Finding]:
+    """Measure X11: three rounds, each without the greedy project and then with it."""
+    quiet, printing = await installation.project("free"), await installation.project()
+    waiting = await quiet.deploy_and_wait({"main.py": CODE})
+    printer = await printing.deploy_and_wait({"main.py": PRINTING})
+    for _ in range(PRINTING_RUNS):
+        rest = {"deployment": waiting, "entrypoint": "main:rests", "input": {"seconds": 3600}}
+        await installation.testbed.post("/v1/runs", rest)
+    posts: list[Pair] = []
+    ages: list[Pair] = []
+    answers: Counter[str] = Counter()
+    for _ in range(ROUND_COUNT):
+        alone = await _post_times(installation, waiting), await _line_ages(installation, printer)
+        async with _flood(installation, answers):
+            await asyncio.sleep(SETTLE_SECONDS)
+            beside = await _post_times(installation, waiting), await _line_ages(installation, printer)
+        posts += zip(alone[0], beside[0], strict=True)
+        ages += zip(alone[1], beside[1], strict=True)
+    peer = "without the other tenant"
+    fact = ", ".join(f"{answer}: {count}" for answer, count in sorted(answers.items()))
+    return [
+        Finding("X11", "L4, POST /v1/runs → 201, beside a tenant at its limits", "ms", posts, peer=peer),
+        Finding("X11", "S1, print → client, beside a tenant at its limits", "ms", ages, peer=peer),
+        Finding("X11", "what the tenant at its limits was answered", fact=fact),
+    ]
+
+
+async def _post_times(installation: MeasuredInstallation, deployment: str) -> list[float]:
+    """Return the milliseconds of each request; the runs are canceled, as the queue is bounded."""
+    body = {"deployment": deployment, "entrypoint": "main:rests", "input": {"seconds": 0}}
+    times: list[float] = []
+    runs: list[str] = []
+    for _ in range(POST_COUNT):
+        started = time.perf_counter()
+        run = await installation.testbed.post("/v1/runs", body)
+        times.append((time.perf_counter() - started) * 1000)
+        runs.append(run["id"])
+        await asyncio.sleep(PAUSE_SECONDS)
+    for name in runs:
+        await installation.testbed.post(f"/v1/runs/{name}/cancel", {})
+    return times
+
+
+async def _line_ages(installation: MeasuredInstallation, deployment: str) -> list[float]:
+    """Return the age in milliseconds of each line at its arrival. Raises ValueError if one was lost."""
+    body = {"deployment": deployment, "input": {"count": LINE_COUNT}}
+    run = (await installation.testbed.post("/v1/runs", body))["id"]
+    ages = [
+        (time.time_ns() - int(message.data["message"])) / 1e6
+        async for message in installation.testbed.stream(f"/v1/runs/{run}/events", seconds=300)
+        if message.event == "log"
+    ]
+    if len(ages) != LINE_COUNT:
+        raise ValueError(f"{len(ages)} of {LINE_COUNT} lines of {run} arrived")
+    return ages[WARMUP_LINES:]
+
+
+@contextlib.asynccontextmanager
+async def _flood(installation: MeasuredInstallation, answers: Counter[str]) -> AsyncIterator[None]:
+    """Keep a new project at its limits; delete it, with its pods, at the end. Count what it is answered."""
+    greedy = await installation.project("free")
+    deployment = await greedy.deploy_and_wait({"main.py": CODE})
+    key = {"name": greedy.project, "scopes": ["run", "deploy"], "projects": [greedy.project], "plan": "free"}
+    created = await installation.testbed.post("/v1/api-keys", key)
+    lines = {"count": LINES_A_SECOND * FLOOD_SECONDS, "pace": LINES_A_SECOND}
+    body = {"deployment": deployment, "entrypoint": "main:lines", "input": lines}
+    for _ in range(PRINTING_RUNS + WAITING_RUNS):
+        _count(answers, "runs", await installation.testbed.call("POST", "/v1/runs", body))
+
+    async def request() -> ApiResponse:
+        return await installation.testbed.call("GET", "/v1/runs", key=created["key"])
+
+    async def build() -> ApiResponse:
+        source = {"main.py": f"{CODE}\n# {secrets.token_hex(8)}\n"}
+        return await _deploy(installation, greedy, source)
+
+    loops = [
+        *(asyncio.ensure_future(_repeat(answers, "requests", request)) for _ in range(REQUEST_LOOPS)),
+        asyncio.ensure_future(_repeat(answers, "builds", build)),
+    ]
+    try:
+        yield
+        for loop in loops:
+            if loop.done():
+                loop.result()
+    finally:
+        for loop in loops:
+            loop.cancel()
+        await asyncio.gather(*loops, return_exceptions=True)
+        await installation.testbed.call("DELETE", f"/v1/api-keys/{created['id']}")
+        await installation.testbed.kubectl("delete", "cproj", greedy.project, "--wait=false")
+        # The next round begins without them.
+        await eventually(
+            lambda: _left(installation, greedy.project), lambda left: left == 0, CLEANUP_SECONDS, 1
+        )
+
+
+async def _left(installation: MeasuredInstallation, project: str) -> int:
+    """Return how many runs and pods of the project are left."""
+    runs = (await installation.kube.list(RUN)).items
+    pods = (await installation.kube.list(POD, f"crewyard.dev/project={project}")).items
+    own = [run for run in runs if (run.get("spec") or {}).get("project") == project]
+    return len(pods) + len(own)
+
+
+async def _deploy(
+    installation: MeasuredInstallation, greedy: UploadProject, source: Mapping[str, bytes | str]
+) -> ApiResponse:
+    context = await upload(installation.testbed, greedy.project, archive(source))
+    body = {"project": greedy.project, "build_context_url": context}
+    return await installation.testbed.call("POST", "/v1/deployments", body)
+
+
+async def _repeat(answers: Counter[str], what: str, call: Callable[[], Awaitable[ApiResponse]]) -> None:
+    """Call without end, one after the other, with a short pause after a refusal."""
+    while True:
+        try:
+            if _count(answers, what, await call()) < 400:
+                continue
+        except TestbedError:
+            answers[f"{what} without an upload"] += 1
+        await asyncio.sleep(REFUSED_PAUSE_SECONDS)
+
+
+def _count(answers: Counter[str], what: str, answer: ApiResponse) -> int:
+    answers[f"{what} {answer.status}"] += 1
+    return answer.status
