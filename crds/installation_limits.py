@@ -68,6 +68,8 @@ class InstallationLimits:
     retained_run_seconds: int = _limit(7 * _DAY, 1, 3650 * _DAY)
     retained_record_seconds: int = _limit(3650 * _DAY, 1, 3650 * _DAY)
     project_keys: int = _limit(1000, 1, 10_000)
+    key_seconds: int = _limit(0, 0, 3650 * _DAY)
+    """0: an API key needs no expiry."""
     warm_pods: int = _limit(10, 0, 100)
     """0: no pod waits for a run."""
     warm_seconds: int = _limit(3600, 60, _DAY)

@@ -2,6 +2,8 @@
 
 import re
 import time
+from dataclasses import replace
+from datetime import datetime, timedelta
 
 from aiohttp import web
 
@@ -53,11 +55,26 @@ async def create(call: EndpointCall) -> web.StreamResponse:
         ) from error
     if row.expires_at is not None and row.expires_at <= now:
         raise errors.invalid("expires_at must be in the future", "expires_at")
+    row = _with_expiry(row, now, services.config.limits.key_seconds)
     await _check_counts(call)
     describe(_only_project(row), row.id)
     await services.store.keys.put(row)
     response_body = {**view.item(row), "key": api_key.text}
     return responses.item(response_body, 201, f"/v1/api-keys/{row.id}")
+
+
+def _with_expiry(row: KeyRow, now: datetime, seconds: int) -> KeyRow:
+    """Return the row, which expires after so many seconds at the latest; 0: never. Raise 400 beyond."""
+    if not seconds:
+        return row
+    latest = now + timedelta(seconds=seconds)
+    if row.expires_at is not None and row.expires_at > latest:
+        raise errors.invalid(
+            f"expires_at must be {latest:%Y-%m-%dT%H:%M:%SZ} at the latest: the installation limits the life "
+            "of keys (key_seconds)",
+            "expires_at",
+        )
+    return row if row.expires_at is not None else replace(row, expires_at=latest)
 
 
 def _only_project(row: KeyRow) -> str | None:

@@ -33,7 +33,10 @@ def _require_admin(call: EndpointCall, project: str, fields: Iterable[str]) -> N
 
 
 def _check_plan(call: EndpointCall, plan: str) -> None:
-    """Raise 403 if the body changes the plan, unless the caller is an admin of all projects."""
+    """Raise 400 for an unknown new plan, and 403 for any unless the caller is an admin of all projects."""
+    requested, known = call.body.get("plan"), call.services.config.plans.by_name
+    if requested is not None and requested != plan and requested not in known:
+        raise errors.invalid(f"plan must be one of {', '.join(sorted(known))}", "plan")
     if call.caller.grants.projects_with("admin") is not None and call.body.get("plan", plan) != plan:
         raise errors.forbidden(
             "plan needs a key with the scope admin for all projects: leave it out, or ask the operator",

@@ -41,6 +41,16 @@ async def test_project_is_created_changed_and_deleted(testbed):
     assert await testbed.kube.get(PROJECT, "crew") is None
 
 
+async def test_unknown_plan_is_refused(testbed):
+    await testbed.data("POST", "/v1/projects", {"name": "crew"})
+    for method, path in (("POST", "/v1/projects"), ("PATCH", "/v1/projects/crew")):
+        body = {"plan": "gold", **({"name": "gold"} if method == "POST" else {})}
+        status, response = (await testbed.call(method, path, body))[:2]
+        assert (status, response["error"]["details"]["field"]) == (400, "plan")
+        assert "enterprise, free, pro" in response["error"]["message"]
+    assert (await testbed.data("GET", "/v1/projects/crew"))["plan"] == "free"
+
+
 async def test_project_that_the_watch_has_not_reported_takes_a_deployment(testbed, monkeypatch):
     reported, apply = asyncio.Event(), list_watch._apply
 

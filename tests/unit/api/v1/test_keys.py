@@ -11,6 +11,7 @@ from api.ratelimit.best_plan import CACHE_SECONDS, BestPlan
 from api.streaming.registry import StreamRegistry
 from crds import api_keys
 from crds.limits import Plans
+from crds.times import format_second
 from tests.unit.api.conftest import NOW
 from tests.unit.api.conftest import key as make_key
 
@@ -199,8 +200,20 @@ async def test_an_unknown_plan_of_a_project_is_refused_with_the_names(testbed):
 
 
 @pytest.fixture
-def settings(issuer):
-    return {"CREWYARD_OIDC_ISSUER": issuer.url}
+def settings(request, issuer):
+    return {"CREWYARD_OIDC_ISSUER": issuer.url, **getattr(request, "param", {})}
+
+
+@pytest.mark.parametrize("settings", [{"CREWYARD_LIMITS": '{"key_seconds": 3600}'}], indirect=True)
+async def test_life_of_keys_is_limited(testbed):
+    latest = NOW + timedelta(hours=1)
+    assert (await create_key(testbed))["expires_at"] == format_second(latest)
+    shorter = format_second(latest - timedelta(minutes=5))
+    assert (await create_key(testbed, expires_at=shorter))["expires_at"] == shorter
+    body = {"name": "a", "scopes": ["read"], "expires_at": format_second(latest + timedelta(seconds=1))}
+    status, response, _ = await testbed.call("POST", "/v1/api-keys", body)
+    assert (status, response["error"]["details"]["field"]) == (400, "expires_at")
+    assert format_second(latest) in response["error"]["message"]
 
 
 async def test_bad_keys_have_equal_cost(testbed, issuer, monkeypatch):
