@@ -51,13 +51,15 @@ async def test_code_change_reuses_the_dependency_image(testbed, upload_projects)
 async def test_same_commit_has_the_same_digest(testbed, git_project):
     """Its Deployment is deleted and asked for again: it is assembled once more from the repository.
 
-    Slow: two builds of one commit, with a deletion between.
+    A later commit keeps the proof of the dependency image. Slow: three builds, with a deletion between.
     """
     sha = git_project.repository.commit(CODE, "Begin")
     await git_project.follow()
     first = await git_project.wait_finished(sha)
     assert first["status"]["phase"] == "Active"
     name = first["metadata"]["name"]
+    later = git_project.repository.commit({**CODE, "more.py": "MORE = 1\n"}, "Go on")
+    assert (await git_project.wait_finished(later))["status"]["phase"] == "Active"
     await testbed.kubectl("delete", "cdep", name, "--wait=true")
     await eventually(
         lambda: testbed.call("GET", f"/v1/deployments/{name.replace('-', '_', 1)}"),
