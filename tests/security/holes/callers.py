@@ -90,7 +90,7 @@ HOLES: tuple[Hole, ...] = (
     ),
     hole(
         "X2", "the commit of any upload is reported", "crds/github/proven_commits.py",
-        "expected is not None and hmac.compare_digest(expected.encode(), given.encode())", "True",
+        "return any(one is not None and hmac.", "return True or any(one is not None and hmac.",
         "tests/unit/controller/github/test_report.py"
         "::test_unproven_commit_is_reported_where_no_branch_rule_waits",
     ),
@@ -186,7 +186,7 @@ HOLES: tuple[Hole, ...] = (
     ),
     hole(
         "X2", "an unsigned token is accepted", "crds/pod_tokens.py",
-        "if not hmac.compare_digest(signature.encode(), _encode(_sign(key, body)).encode()):", "if False:",
+        "if not any(valid):", "if False:",
         TOKENS,
     ),
     hole("X2", "a token never expires", "crds/pod_tokens.py", "if now >= expires:", "if False:", TOKENS),
@@ -237,7 +237,7 @@ HOLES: tuple[Hole, ...] = (
     ),
     hole(
         "X5", "an image that only a status names is reused", "controller/deployment/reuse.py",
-        "        and is_proven(other)\n", "", "tests/unit/controller/deployment/test_queue.py",
+        " and is_proven(other)\n", "\n", "tests/unit/controller/deployment/test_queue.py",
     ),
     hole(
         "X5", "a proof holds for another image", "controller/build_proof/proof.py",

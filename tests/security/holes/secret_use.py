@@ -34,7 +34,7 @@ HOLES: tuple[Hole, ...] = (
         f"{FOREIGN}::test_a_run_waits_until_the_secret_names_its_project",
     ),
     hole(
-        "X11", "a poll sends a foreign Secret", "controller/source/credentials.py",
+        "X11", "a poll sends a foreign Secret", "controller/pods/secret_check.py",
         "if (problem := credential_problem(secret, reference, project, use)) is not None:",
         "if problem := None:", f"{FOREIGN}::test_a_poll_sends_no_foreign_secret",
     ),

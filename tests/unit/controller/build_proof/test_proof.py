@@ -4,13 +4,14 @@ from dataclasses import replace
 
 import pytest
 
-from controller.build_proof.proof import PROVEN_FIELDS, prove, proven_pod
+from controller.build_proof.proof import prove, proven_pod
 from controller.build_proof.proven_digests import MAX_IMAGES, proven_images
 from crds.objects import Deployment
 from plan.keys import dependencies_key
 from plan.packages.dependencies import DependencyDeclaration
 
 DIGEST = "sha256:" + "de" * 32
+FIELDS = ("image", "dependenciesDigest", "tree", "sourceKey", "buildKey", "dependenciesKey")
 
 
 @pytest.fixture
@@ -38,7 +39,7 @@ def test_proof_is_of_the_pod(proven, config):
     assert proven_pod(config.token_keys, "crews", proven()) == "uid-pod"
 
 
-@pytest.mark.parametrize("name", [*PROVEN_FIELDS, "proof"])
+@pytest.mark.parametrize("name", [*FIELDS, "proof"])
 @pytest.mark.parametrize("value", ["other", "", None])
 def test_changed_status_is_not_proven(proven, config, name, value):
     assert proven_pod(config.token_keys, "crews", proven(forged={name: value})) is None
