@@ -17,6 +17,8 @@ from .instruction import Instruction, instructions
 
 MAX_BYTES = 64 << 10
 MAX_INSTRUCTIONS = 500
+MAX_PATH_LENGTH = 256
+"""As of `spec.build.dockerfile`; it is in the plan, which must fit into a termination message."""
 _EXECUTED = ("FROM", "RUN", "COPY", "ADD", "ENV", "ARG", "LABEL", "WORKDIR", "SHELL")
 # A run calls the crew as the crews' user, without a volume, and nothing is built on its image.
 _WITHOUT_EFFECT = (
@@ -68,6 +70,10 @@ def read_base_dockerfile(files: Files, copyable: Files, path: str, origin: str) 
 
     `origin` is where `path` is configured, for messages. Raises PlanError(ConfigInvalid).
     """
+    if len(path) > MAX_PATH_LENGTH:
+        raise PlanError(
+            CONFIG_INVALID, f"{origin} has {len(path)} characters", f"Use at most {MAX_PATH_LENGTH}."
+        )
     if posixpath.normpath(path) != path or path.startswith(("/", "../")) or path not in files:
         raise PlanError(
             CONFIG_INVALID,
@@ -79,7 +85,9 @@ def read_base_dockerfile(files: Files, copyable: Files, path: str, origin: str) 
         raise _refused(path, 1, "another escape character is not supported", r"Use \ and remove that line.")
     found = list(instructions(text))
     if len(found) > MAX_INSTRUCTIONS:
-        raise _refused(path, found[MAX_INSTRUCTIONS].line, f"more than {MAX_INSTRUCTIONS} instructions", "")
+        raise _refused(
+            path, found[MAX_INSTRUCTIONS].line, f"more than {MAX_INSTRUCTIONS} instructions", "Join some."
+        )
     left_out = dict.fromkeys(each.word for each in found if each.word in _WITHOUT_EFFECT)
     executed = tuple(_executed(path, found))
     if not any(each.word == "FROM" for each in executed):

@@ -2,6 +2,9 @@
 
 import json
 
+from plan.base.images import ImageRules, with_allowed_images
+from plan.base.read import read_base_dockerfile
+from plan.base.render import base_instructions
 from plan.errors import PlanError
 from plan.exclude import excluded_paths
 from plan.make import make_plan
@@ -42,6 +45,24 @@ def plan(data: bytes) -> None:
             assert len(json.dumps(planned.plan.as_status())) < _LONGEST_STATUS
 
 
+def own_dockerfile(data: bytes) -> None:
+    """A Dockerfile: what is executed has allowed images only, and no line that continues in ours."""
+    files = {"Dockerfile": data, "data/a.txt": b"", "main.py": b""}
+    try:
+        base = read_base_dockerfile(files, files, "Dockerfile", "crew.toml: build.dockerfile")
+        base = with_allowed_images(base, _RULES)
+    except PlanError as error:
+        assert error.reason and error.message and error.hint and len(error.message) < 10_000
+        return
+    stages = {"scratch"}
+    for line in "".join(base_instructions(base, "3.11", "")).splitlines():
+        assert not line.startswith(("RUN", "FROM", "COPY")) or not line.endswith("\\") or "found=" in line
+        if line.startswith("FROM "):
+            image, *name = line.split()[1:]
+            assert image in stages or _RULES.resolve(image) is not None
+            stages |= set(name[1:])
+
+
 def exclude(data: bytes) -> None:
     """Patterns over paths."""
     patterns, paths = (part.decode("utf-8", "replace").split("\n") for part in parts(data, 2))
@@ -57,6 +78,9 @@ def pip_log(data: bytes) -> None:
     """Any output of an installation becomes a reason, a message and a next step."""
     error = dependency_failure(data.decode("utf-8", "replace"))
     assert error.reason and error.message and error.hint and len(error.message) < 10_000
+
+
+_RULES = ImageRules({"3.11": "python:3.11-slim"}, ("ghcr.io/acme/",), "registry.test/crews/")
 
 
 def _file(name: str, text: str) -> bytes:
@@ -92,6 +116,16 @@ def plans() -> list[bytes]:
     return [b"\xff".join(tree) for tree in trees]
 
 
+def dockerfiles() -> list[bytes]:
+    """Dockerfiles of each form."""
+    return words(
+        "ARG V=3.11\nFROM python:${V}-slim AS one\nRUN --mount=type=cache,target=/x a \\\n # b\n && c\n"
+        'FROM one\nCOPY --from=one --chown=1 ["/a", "/b"]\nADD data/*.txt main.py /x/\nUSER 1\nCMD x\n',
+        "FROM scratch\nFROM ghcr.io/acme/x@sha256:" + "0" * 64 + "\nCOPY --from=ghcr.io/acme/y /a /b\n",
+        '# escape=`\nFROM ${A:-b}\nRUN <<EOF\nid\nEOF\nWORKDIR /workspace\nSHELL ["/bin/sh"]\n',
+    )
+
+
 def excludes() -> list[bytes]:
     """Patterns of each form."""
     return [b"tests\n*.md\n/a/**/b\n!keep\nx[a-z]?\\ \xfftests/a.py\na/b\na/x/y/b\nkeep\nxa1"]
@@ -113,6 +147,7 @@ def logs() -> list[bytes]:
 
 TARGETS = (
     FuzzTarget("plan", ("plan",), plan, plans, 4096),
+    FuzzTarget("dockerfile", ("plan",), own_dockerfile, dockerfiles, 2048),
     FuzzTarget("exclude", ("plan",), exclude, excludes, 512),
     FuzzTarget("pip-log", ("plan",), pip_log, logs, 4096),
 )

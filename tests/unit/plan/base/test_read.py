@@ -98,6 +98,11 @@ def test_a_path_that_is_no_file_is_refused(path: str) -> None:
         planned("FROM one", crew=f'[build]\ndockerfile = "{path}"\n')
 
 
+def test_a_long_path_is_refused() -> None:
+    with pytest.raises(PlanError, match="has 300 characters"):
+        planned("FROM one", project="d" * 300)
+
+
 def test_variables_of_from_are_resolved() -> None:
     text = 'ARG A=3.12 B="slim"\nFROM --platform=$BUILDPLATFORM python:$A-${B} AS Build\n'
     text += "FROM build\nFROM x:${C:-1}"
