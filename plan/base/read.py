@@ -92,13 +92,8 @@ def read_base_dockerfile(files: Files, copyable: Files, path: str, origin: str) 
     executed = tuple(_executed(path, found))
     if not any(each.word == "FROM" for each in executed):
         raise _refused(path, 1, "there is no FROM", "Start with an image that has Python.")
-    notes = (
-        (
-            f"{path}: ignored instructions: {join_limited(tuple(left_out))}; a run calls the crew as its own user",
-        )
-        if left_out
-        else ()
-    )
+    ignored = f"{path}: ignored instructions: {join_limited(tuple(left_out))}"
+    notes = (f"{ignored}; a run calls the crew as its own user",) if left_out else ()
     return BaseDockerfile(path, executed, copied_paths(copyable, path, executed), notes)
 
 

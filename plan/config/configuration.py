@@ -49,10 +49,11 @@ class Configuration:
     `name` is the name of the entrypoint in the configuration, `named` are the other crews or graphs there.
     `kind` is "crew" or "flow" where the entrypoint is the only one of that kind. `extras` and `groups` are
     those of pyproject.toml to install, `packages` Debian packages, `dockerfile` the path of the file whose
-    image is the base, `dockerfile_lines` instructions for the dependency image. `python_is_preference`: another
-    version may take its place. `lock_is_optional`: a lock that does not fit is ignored. `notes` are lines for the
-    build log, about what has no effect. `smoke` has input and timeout of the smoke run, as far as they are
-    set; None: there is no smoke run. `inputs` is the JSON Schema of the input where it is declared.
+    image is the base, `dockerfile_lines` instructions for the dependency image. `python_is_preference`:
+    another version may take its place. `lock_is_optional`: a lock that does not fit is ignored. `notes` are
+    lines for the build log, about what has no effect. `smoke` has input and timeout of the smoke run, as far
+    as they are set; None: there is no smoke run. `inputs` is the JSON Schema of the input where it is
+    declared.
     """
 
     origin: str

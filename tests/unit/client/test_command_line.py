@@ -303,10 +303,10 @@ def test_lint_of_a_directory_sees_its_repository(tmp_path, capsys):
 def test_lint_names_the_assumed_pythons(tmp_path, capsys):
     tree_of(tmp_path, **{"crew.toml": '[deployment]\npython = "3.14"\n', "main.py": "def kickoff(): pass"})
     assert call(["lint", str(tmp_path)]) == 0
-    assert "3.11 to 3.14 without asking the installation" in capsys.readouterr().err
+    assert "checked for Python 3.11 to 3.14; pass --python" in capsys.readouterr().err
     assert call(["lint", str(tmp_path), "--python", "3.11"]) == 1
     printed = capsys.readouterr().err
-    assert "without asking" not in printed
+    assert "pass --python" not in printed
     assert "'3.14'; offered here: 3.11" in printed and "operator of the service can offer more" in printed
 
 
