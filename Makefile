@@ -49,13 +49,13 @@ $(STAMP): requirements/dev.txt
 demo: up $(STAMP) ## demo on the dev cluster: a commit becomes a deployment, a run, events and an artifact; MODEL=1: a crew with a scripted model
 	@eval "$$($(PYTHON) -m dev env)" && $(BIN)/python -m tests.e2e.$(if $(MODEL),model_demo,demo)
 
-# Lint, types and contracts run beside the tests. A failure of one fails the target after the tests.
+# Lint, types and contracts run beside the tests, of which the conventions are a part. A failure of one fails the target after the tests.
 # Half of the tests' time is waiting: five workers keep two cores busy.
 # $(1): arguments of pytest; $(2): a command that runs before, alone.
 define complete_run
 	@mkdir -p $(REPORTS) && eval "$$($(PYTHON) -m dev env)" && code=0 \
 	  && { $(or $(2),true) || code=$$?; } \
-	  && { $(MAKE) lint types contracts >$(REPORTS)/check.log 2>&1 & check=$$!; } \
+	  && { $(MAKE) lint types contracts WITH_UNIT_TESTS=1 >$(REPORTS)/check.log 2>&1 & check=$$!; } \
 	  && { CREWYARD_COMPLETE_RUN=1 $(BIN)/pytest -n 5 --dist loadscope --durations=25 --durations-min=5 \
 	    --junitxml=$(REPORTS)/$@.xml tests $(1) || code=$$?; } \
 	  && { wait $$check || { code=$$?; echo "lint, types or contracts failed ($(REPORTS)/check.log):"; cat $(REPORTS)/check.log; }; } \
@@ -73,13 +73,13 @@ test-all: ## all tests but the campaign: also those marked `nightly`
 	$(call complete_run,-m "not campaign and not alone",CREWYARD_NODE_FAULTS=1 CREWYARD_COMPLETE_RUN=1 $(BIN)/pytest -q tests/campaign/node -m "alone and not campaign")
 
 check: $(STAMP) ## run the quick checks side by side: lint, types, contracts, unit tests
-	@$(MAKE) -j2 --output-sync=target lint types contracts unit
+	@$(MAKE) -j2 --output-sync=target lint types contracts unit WITH_UNIT_TESTS=1
 
 lint: $(STAMP) ## ruff, codespell, and the conventions of names and prose
 	@$(BIN)/ruff check $(CODE)
 	@$(BIN)/ruff format --check $(CODE)
 	@$(BIN)/codespell docs manifests $(filter-out tests,$(CODE)) *.md
-	@$(BIN)/pytest -q -p no:cacheprovider tests/unit/conventions
+	@$(if $(WITH_UNIT_TESTS),,$(BIN)/pytest -q -p no:cacheprovider tests/unit/conventions)
 
 types: $(STAMP) ## mypy --strict
 	@$(BIN)/mypy

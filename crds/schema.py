@@ -14,13 +14,16 @@ from jsonschema import Draft202012Validator, FormatChecker
 from crds import names
 from crds.kinds import DEPLOYMENT, PROJECT, RUN, Kind
 
+_LOADER = getattr(yaml, "CSafeLoader", yaml.SafeLoader)
+"""The parser of libyaml if PyYAML has it: ten times as fast, at each start of the API server."""
 _FILES = {PROJECT.plural: "project.yaml", DEPLOYMENT.plural: "deployment.yaml", RUN.plural: "run.yaml"}
 
 
 @cache
 def definition(kind: Kind) -> dict[str, Any]:
     """Return the CustomResourceDefinition of a kind, as it is applied."""
-    crd: dict[str, Any] = yaml.safe_load((Path(__file__).parent / _FILES[kind.plural]).read_text())
+    text = (Path(__file__).parent / _FILES[kind.plural]).read_text()
+    crd: dict[str, Any] = yaml.load(text, Loader=_LOADER)
     return crd
 
 

@@ -7,6 +7,7 @@ from typing import Any
 
 import hypothesis
 import pytest
+import structlog
 
 from tests import complete, lanes
 from tests.lanes import HERE
@@ -22,6 +23,15 @@ hypothesis.settings.register_profile(
     "unhurried", deadline=None, suppress_health_check=[hypothesis.HealthCheck.too_slow]
 )
 hypothesis.settings.load_profile("unhurried")
+
+
+# The default renders an exception with the variables of all frames, which takes a second.
+structlog.configure(
+    processors=[
+        *structlog.get_config()["processors"][:-1],
+        structlog.dev.ConsoleRenderer(exception_formatter=structlog.dev.plain_traceback),
+    ]
+)
 
 
 def pytest_configure(config: pytest.Config) -> None:

@@ -1,5 +1,6 @@
 """Serves the OpenAPI document at /openapi.json and as a page at /docs. Called by `api.app`."""
 
+import functools
 import hashlib
 
 from aiohttp import web
@@ -55,9 +56,14 @@ PUBLIC_OPERATIONS = (
 OPERATIONS = (*ENDPOINTS, *PUBLIC_OPERATIONS)
 
 
+@functools.lru_cache(maxsize=4)
+def _encoded_document(public_url: str) -> bytes:
+    return encode(document(OPERATIONS, public_url))
+
+
 def mount(app: web.Application, public_url: str) -> None:
-    """Generate the document once; add the routes of the document and its page."""
-    body = encode(document(OPERATIONS, public_url))
+    """Add the routes of the document and its page."""
+    body = _encoded_document(public_url)
     etag = f'"{hashlib.sha256(body).hexdigest()[:32]}"'
 
     async def get(request: web.Request) -> web.StreamResponse:

@@ -1,6 +1,7 @@
 """An apiserver stub with given routes and a client of it, for tests of refusals and broken connections."""
 
 import contextlib
+import functools
 from collections.abc import AsyncIterator, Iterable
 
 from aiohttp import web
@@ -8,6 +9,21 @@ from aiohttp.test_utils import TestServer
 from kubernetes.aio import client
 
 from kube.client import KubeClient
+from tests.testbed.certificates import certificate
+
+
+@functools.cache
+def _authority() -> str:
+    return certificate("apiserver").text
+
+
+def plain_client(host: str, namespace: str = "crews") -> KubeClient:
+    """Return a client of a server without TLS.
+
+    It trusts one authority: to load the authorities of the machine takes longer than most tests.
+    """
+    configuration = client.Configuration(host=host, ca_cert_data=_authority())
+    return KubeClient(client.ApiClient(configuration), namespace)
 
 
 @contextlib.asynccontextmanager
@@ -17,6 +33,6 @@ async def serving(routes: Iterable[web.RouteDef]) -> AsyncIterator[KubeClient]:
     app.add_routes(routes)
     async with TestServer(app) as server:
         host = str(server.make_url("")).rstrip("/")
-        kube = KubeClient(client.ApiClient(client.Configuration(host=host)), "crews")
+        kube = plain_client(host)
         yield kube
         await kube.close()

@@ -212,7 +212,6 @@ async def prune_pods(testbed):
     return [pod for pod in found if not pod["spec"].get("schedulingGates")]
 
 
-@both_triggers
 async def test_retention_deletes_images_then_deployments(testbed):
     await testbed.project(retention={"deployments": 2})
     for index in range(2):

@@ -23,7 +23,8 @@ def names(kind: str, namespace: str) -> set[str]:
     return set(kubectl("-n", namespace, "get", kind, "-o", "name").split())
 
 
-# Takes minutes on an idle machine; the timeouts are for a busy one.
+# Takes minutes on an idle machine; the timeouts are for a busy one. `make test` checks the rendered objects.
+@pytest.mark.nightly
 def test_install_use_upgrade_and_uninstall(installation):
     """Slow: installs, upgrades and uninstalls the chart, with a build and runs."""
     notes = installation.install()

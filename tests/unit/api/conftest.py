@@ -12,7 +12,6 @@ from urllib.parse import urlsplit
 
 import pytest
 from aiohttp.test_utils import TestClient, TestServer
-from kubernetes.aio import client as kubernetes
 
 from api import app
 from api.auth.api_keys import StoredKey
@@ -30,7 +29,7 @@ from api.v1 import path_parameters
 from api.v1.projects.schema import SPEC_EXAMPLE
 from crds import api_keys, objects
 from crds.times import format_second
-from kube.client import KubeClient
+from tests.testbed.apiserver import plain_client
 from tests.unit.api.auth.issuer import Issuer
 from tests.unit.api.described import DESCRIPTION
 
@@ -290,12 +289,10 @@ async def open_testbed(
     )
     shutil.copy(empty, directory / INDEX)
     store = await Store.open(directory, config.namespace)
-    place = kubernetes.Configuration()
     # Bound, not listening, until the end of the test: refuses connections, and no other server gets the port.
     no_server = socket.socket()
     no_server.bind(("127.0.0.1", 0))
-    place.host = f"http://127.0.0.1:{no_server.getsockname()[1]}"
-    connection = KubeClient(kubernetes.ApiClient(place), config.namespace)
+    connection = plain_client(f"http://127.0.0.1:{no_server.getsockname()[1]}", config.namespace)
     text, record = key("admin")
     ring = {record.key_id: record}
     application = app.make_client_app(config, store, connection, ring, lambda: clock[0])

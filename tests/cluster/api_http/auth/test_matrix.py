@@ -8,15 +8,14 @@ import dataclasses
 
 import pytest
 from aiohttp.test_utils import TestClient, TestServer
-from kubernetes.aio import client as kubernetes
 
 from api.app import make_client_app
 from api.auth.providers import TokenProviders
 from api.config import parse
 from api.services import SERVICES
 from api.store.store import Store
-from kube.client import KubeClient
 from tests.cluster.api_http.auth.accounts import ACCOUNT, account, token
+from tests.testbed.apiserver import plain_client
 from tests.unit.api.auth.test_matrix import FOREIGN, OPERATIONS, OWN, call_all_operations, foreign, request
 from tests.unit.api.conftest import NOW, ApiTestbed, key
 
@@ -34,9 +33,7 @@ async def row_testbed(tmp_path, kube):
         }
     )
     store = await Store.open(tmp_path, "crews")
-    unreachable_host = kubernetes.Configuration()
-    unreachable_host.host = "http://127.0.0.1:1"
-    unreachable = KubeClient(kubernetes.ApiClient(unreachable_host), "crews")
+    unreachable = plain_client("http://127.0.0.1:1")
     text, record = key("admin")
     app = make_client_app(config, store, unreachable, {record.key_id: record}, lambda: NOW)
     tokens = TokenProviders.from_settings(config.identity, kube, store.workflows)

@@ -1,5 +1,6 @@
 """The internal API over a real store, and an apiserver that serves Runs and takes writes only on request."""
 
+import shutil
 import time
 from collections.abc import AsyncIterator, Callable
 from pathlib import Path
@@ -8,15 +9,16 @@ from typing import Any
 import pytest
 from aiohttp import web
 from aiohttp.test_utils import TestClient, TestServer
-from kubernetes.aio import client
 
 from api.config import ApiConfig
 from api.internal import routes
 from api.prices import Prices
+from api.store.backend import INDEX
 from api.store.store import Store
 from crds import pod_tokens
 from crds.installation_limits import InstallationLimits
 from kube.client import KubeClient
+from tests.testbed.apiserver import plain_client
 
 KEY = "a key that is only used here"
 EARLIER_KEY = "the key of pods from before"
@@ -32,7 +34,9 @@ class UncancelledServer(TestServer):
 
 
 @pytest.fixture
-async def store(tmp_path: Path) -> AsyncIterator[Store]:
+async def store(tmp_path: Path, empty: Path) -> AsyncIterator[Store]:
+    (tmp_path / "data").mkdir()
+    shutil.copy(empty, tmp_path / "data" / INDEX)
     opened = await Store.open(tmp_path / "data", "crews")
     yield opened
     await opened.close()
@@ -104,7 +108,7 @@ async def apiserver(objects: FakeObjects) -> AsyncIterator[str]:
 
 @pytest.fixture
 async def kube(apiserver: str) -> AsyncIterator[KubeClient]:
-    opened = KubeClient(client.ApiClient(client.Configuration(host=apiserver)), "crews")
+    opened = plain_client(apiserver)
     yield opened
     await opened.close()
 

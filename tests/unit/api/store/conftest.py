@@ -1,11 +1,13 @@
 """Fixtures of a real store, with SQLite in a temporary directory and with PostgreSQL."""
 
 import asyncio
+import shutil
 from collections.abc import AsyncIterator, Iterator
 from pathlib import Path
 
 import pytest
 
+from api.store.backend import INDEX
 from api.store.sql import sqlite, sqlite_driver
 from api.store.sql.migrate import migrate_postgres
 from api.store.sql.postgres import database, engine
@@ -61,7 +63,10 @@ def empty_database(request: pytest.FixtureRequest) -> str | None:
 
 
 @pytest.fixture
-async def store(tmp_path: Path, database_url: str | None) -> AsyncIterator[Store]:
+async def store(tmp_path: Path, database_url: str | None, empty: Path) -> AsyncIterator[Store]:
+    if database_url is None:
+        (tmp_path / "data").mkdir()
+        shutil.copy(empty, tmp_path / "data" / INDEX)
     opened = await Store.open(tmp_path / "data", "crews", database_url)
     yield opened
     await opened.close()

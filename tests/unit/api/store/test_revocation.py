@@ -8,7 +8,6 @@ from datetime import UTC, datetime
 import pytest
 from aiohttp import ClientResponse
 from aiohttp.test_utils import TestClient, TestServer
-from kubernetes.aio import client as kubernetes
 
 from api.app import make_client_app
 from api.auth.api_keys import StoredKey
@@ -20,7 +19,7 @@ from api.store.index.api_keys import KeyRow
 from api.store.store import Store
 from api.streaming.registry import StreamRegistry
 from crds import api_keys
-from kube.client import KubeClient
+from tests.testbed.apiserver import plain_client
 from tests.unit.api.store import builders
 from tests.unit.api.store.postgres_server import PostgresServer
 
@@ -36,9 +35,7 @@ async def replicas(tmp_path, postgres: PostgresServer) -> AsyncIterator[list[Tes
         for number in range(2):
             store = await Store.open(tmp_path / str(number), "crews", url)
             stack.push_async_callback(store.close)
-            nowhere = KubeClient(
-                kubernetes.ApiClient(kubernetes.Configuration(host="http://127.0.0.1:1")), "crews"
-            )
+            nowhere = plain_client("http://127.0.0.1:1")
             stack.push_async_callback(nowhere.close)
             app = make_client_app(config, store, nowhere, fixed)
             headers = {"Authorization": f"Bearer {admin.text}"}

@@ -5,13 +5,13 @@ from collections.abc import AsyncIterator
 from pathlib import Path
 
 import pytest
-from kubernetes.aio import client
 
 from api.store.errors import StoreUnavailable
 from api.store.index.runs.runs import RunRequest
 from api.store.store import Store
 from api.v1.runs.create import create_run
 from kube.client import KubeClient
+from tests.testbed.apiserver import plain_client
 from tests.unit.api.store import builders
 from tests.unit.api.store.postgres_server import PostgresServer
 
@@ -70,7 +70,7 @@ class CommitCutter:
 @pytest.fixture
 async def kube() -> AsyncIterator[KubeClient]:
     """Return a client of an unreachable apiserver."""
-    made = KubeClient(client.ApiClient(client.Configuration(host="http://127.0.0.1:9")), "crews")
+    made = plain_client("http://127.0.0.1:9")
     yield made
     await made.close()
 
