@@ -8,10 +8,10 @@ from typing import Any
 
 from sqlalchemy import insert
 
-from api.store.sql.schema import run_counts, runs, sequences
+from api.store.sql.schema import run_counts, run_labels, runs, sequences
 from api.store.store import Store
 
-PROJECTS, DEPLOYMENTS = 10, 50
+PROJECTS, DEPLOYMENTS, TEAMS = 10, 50, 7
 STATUSES = ("succeeded", "succeeded", "succeeded", "failed", "canceled")
 ROWS_PER_INSERT = 2000
 
@@ -36,6 +36,7 @@ def row(namespace: str, number: int, now: datetime) -> dict[str, Any]:
         "started_at": created,
         "completed_at": created + timedelta(seconds=5),
         "duration_ms": 5000,
+        "labels": {"team": f"t{number % TEAMS}", "stage": "test"},
         "input": {"topic": "tides"},
         "cancel": False,
         "output": {"answer": number},
@@ -45,8 +46,14 @@ def row(namespace: str, number: int, now: datetime) -> dict[str, Any]:
     }
 
 
+def label_rows(run_row: dict[str, Any]) -> list[dict[str, Any]]:
+    """Return the rows of the labels of a run's row."""
+    copied = {name: run_row[name] for name in ("namespace", "project", "created_at", "ord")}
+    return [{**copied, "label": f"{key}={value}"} for key, value in run_row["labels"].items()]
+
+
 async def fill(store: Store, count: int) -> None:
-    """Insert `count` runs and their counters."""
+    """Insert `count` runs with their labels and counters."""
     now, counts = datetime.now(UTC), dict[tuple[str, str, str], int]()
     for first in range(1, count + 1, ROWS_PER_INSERT):
         rows = [row(store.namespace, n, now) for n in range(first, min(first + ROWS_PER_INSERT, count + 1))]
@@ -55,6 +62,8 @@ async def fill(store: Store, count: int) -> None:
             counts[key] = counts.get(key, 0) + 1
         async with store.database.write() as connection:
             await connection.execute(insert(runs), rows)
+            labels = [label for run_row in rows for label in label_rows(run_row)]
+            await connection.execute(insert(run_labels), labels)
     values = [
         {"namespace": store.namespace, "project": p, "deployment": d, "status": s, "count": n}
         for (p, d, s), n in counts.items()

@@ -4,7 +4,7 @@ from datetime import timedelta
 from typing import Any
 
 import pytest
-from sqlalchemy import func, select
+from sqlalchemy import Engine, event, func, select
 
 from api.store.index.runs import filtered_listing
 from api.store.index.runs.filtered_listing import RunSelection
@@ -155,3 +155,39 @@ async def test_withdrawn_and_deleted_runs_have_no_labels(store: Store) -> None:
 )
 def test_start_where_fewest_runs_match(label_counts: list[int], matching: int | None, start: str) -> None:
     assert filtered_listing.choose(label_counts, matching) == start
+
+
+@pytest.mark.parametrize(
+    "start", [filtered_listing.LABEL, filtered_listing.CREATED, filtered_listing.COLUMNS]
+)
+async def test_every_start_reads_an_index(store: Store, monkeypatch: pytest.MonkeyPatch, start: str) -> None:
+    await builders.add_demo_project(store)
+    for number in range(3):
+        await add_run(store, number, team="t3", stage="test")
+    labels = () if start == filtered_listing.CREATED else ("team=t3", "stage=test")
+    monkeypatch.setattr(filtered_listing, "choose", lambda counts, matching: start)
+    asked: list[tuple[str, Any]] = []
+
+    def note(_c: object, _cursor: object, statement: str, parameters: Any, *_: object) -> None:
+        asked.append((statement, parameters))
+
+    event.listen(Engine, "before_cursor_execute", note)
+    filters = {"created_after": builders.NOW, "statuses": ["pending"], "project": "demo"}
+    names, _ = await find(store, *labels, **filters)
+    event.remove(Engine, "before_cursor_execute", note)
+    assert len(names) == 3
+    selects = [one for one in asked if "run" in one[0] and one[0].lstrip().startswith(("SELECT", "WITH"))]
+    assert len(selects) >= 2
+    async with store.database.read() as connection:
+        is_sqlite = connection.dialect.name == "sqlite"
+        if not is_sqlite:
+            # The planner would scan an almost empty table, unless that is disabled.
+            await connection.exec_driver_sql("SET enable_seqscan = off")
+        for statement, parameters in selects:
+            explain = "EXPLAIN QUERY PLAN " if is_sqlite else "EXPLAIN "
+            plan = (await connection.exec_driver_sql(explain + statement, tuple(parameters))).all()
+            text = "\n".join(str(step) for step in plan)
+            # What is scanned is the list of candidates or of orders that the statement has made itself.
+            scans = [line for line in text.splitlines() if "SCAN " in line or "Seq Scan" in line]
+            assert not [line for line in scans if " runs" in line or "run_labels" in line], text
+            assert "(namespace=?)" not in text, text
