@@ -13,7 +13,7 @@ from api.build_context.upload import ContextFetcher
 from api.config import ApiConfig
 from api.console import routes as console
 from api.console import sign_in
-from api.http import request_body, server
+from api.http import cors, request_body, server
 from api.http.caller_shares import ByteBudget, CallerSlots
 from api.internal import routes as internal
 from api.maintenance import loops
@@ -107,8 +107,9 @@ def make_client_app(
             revoked=row.revoked_at is not None,
         )
 
+    preflights = [cors.preflight(config.cors_origins)] if config.cors_origins else []
     app = web.Application(
-        middlewares=[middleware.observe, middleware.admit],
+        middlewares=[middleware.observe, *preflights, middleware.admit],
         client_max_size=request_body.max_body_bytes(config.limits.input_bytes),
     )
     feeds = RunFeeds(store.events)
@@ -144,6 +145,8 @@ def make_client_app(
         now=now,
     )
     app.on_response_prepare.append(middleware.add_headers)
+    if config.cors_origins:
+        app.on_response_prepare.append(cors.add_headers(config.cors_origins))
     health.mount(app)
     for endpoint in ENDPOINTS:
         endpoint.mount(app)

@@ -15,6 +15,7 @@ from api.auth.settings import IdentitySettings, is_issuer, parse_identity
 from api.auth.sign_in.settings import SignInSettings, parse_sign_in
 from api.build_context.url import parse_hosts
 from api.http.client_address import Networks, parse_proxies
+from api.http.cors import parse_origins
 from api.prices import Prices, parse_prices
 from api.ratelimit import counters
 from api.store.blobs.backends import check_url
@@ -71,6 +72,8 @@ class ApiConfig:
     blobs_url: str | None = None
     """Bucket URL; None: files in `data`."""
     context_hosts: str = ""
+    cors_origins: frozenset[str] = frozenset()
+    """Origins of web pages of others that may call the API."""
     """External hosts from which build contexts are fetched; empty: uploads only."""
     signer: UrlSigner | None = None
     """Signs bucket URLs for direct client access; None: the API server proxies all bytes."""
@@ -162,6 +165,7 @@ def parse(environ: Mapping[str, str]) -> ApiConfig:
         upload_ttl=_positive(environ, "CREWYARD_UPLOAD_TTL", 3600.0, wrong),
         prices=prices,
         context_hosts=_hosts(environ, wrong),
+        cors_origins=_origins(environ, wrong),
         database_url=_database(environ, wrong),
         blobs_url=_bucket(environ, wrong),
         signer=parse_signer(environ, wrong),
@@ -202,6 +206,14 @@ def _database(environ: Mapping[str, str], wrong: list[str]) -> str | None:
     except ValueError as error:
         wrong.append(f"CREWYARD_DATABASE_URL: {error}")
     return text
+
+
+def _origins(environ: Mapping[str, str], wrong: list[str]) -> frozenset[str]:
+    try:
+        return parse_origins(environ.get("CREWYARD_CORS_ORIGINS", ""))
+    except ValueError as error:
+        wrong.append(f"CREWYARD_CORS_ORIGINS: {error}")
+        return frozenset()
 
 
 def _hosts(environ: Mapping[str, str], wrong: list[str]) -> str:

@@ -36,6 +36,9 @@ CREWYARD_TRUSTED_PROXIES: {{ join "," . | quote }}
 {{- with .Values.network.contextHosts }}
 CREWYARD_CONTEXT_HOSTS: {{ join "," . | quote }}
 {{- end }}
+{{- with .Values.network.corsOrigins }}
+CREWYARD_CORS_ORIGINS: {{ join "," . | quote }}
+{{- end }}
 {{- with .Values.network.runEgress }}
 CREWYARD_RUN_EGRESS: {{ . | toRawJson | quote }}
 {{- end }}
