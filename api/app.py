@@ -4,8 +4,9 @@ from collections.abc import Callable, Mapping
 from datetime import UTC, datetime
 
 from aiohttp import web
+from aiohttp.typedefs import Middleware
 
-from api import health
+from api import cors, health
 from api.auth.api_keys import Keyring, StoredKey
 from api.auth.providers import TokenProviders
 from api.auth.revocation import RevocationWatcher
@@ -13,7 +14,7 @@ from api.build_context.upload import ContextFetcher
 from api.config import ApiConfig
 from api.console import routes as console
 from api.console import sign_in
-from api.http import cors, request_body, server
+from api.http import request_body, server
 from api.http.caller_shares import ByteBudget, CallerSlots
 from api.internal import routes as internal
 from api.maintenance import loops
@@ -107,9 +108,11 @@ def make_client_app(
             revoked=row.revoked_at is not None,
         )
 
-    preflights = [cors.preflight(config.cors_origins)] if config.cors_origins else []
+    middlewares: list[Middleware] = [middleware.observe, middleware.admit]
+    if config.cors_origins:
+        middlewares.insert(1, cors.preflight(config.cors_origins))
     app = web.Application(
-        middlewares=[middleware.observe, *preflights, middleware.admit],
+        middlewares=middlewares,
         client_max_size=request_body.max_body_bytes(config.limits.input_bytes),
     )
     feeds = RunFeeds(store.events)

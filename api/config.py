@@ -14,8 +14,8 @@ from urllib.parse import urlsplit
 from api.auth.settings import IdentitySettings, is_issuer, parse_identity
 from api.auth.sign_in.settings import SignInSettings, parse_sign_in
 from api.build_context.url import parse_hosts
+from api.cors import parse_origins
 from api.http.client_address import Networks, parse_proxies
-from api.http.cors import parse_origins
 from api.prices import Prices, parse_prices
 from api.ratelimit import counters
 from api.store.blobs.backends import check_url

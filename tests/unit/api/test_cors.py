@@ -2,7 +2,7 @@
 
 import pytest
 
-from api.http.cors import parse_origins
+from api.cors import parse_origins
 
 PAGE, OTHER_PAGE = "https://app.example.com", "http://localhost:3000"
 PREFLIGHT = {"Access-Control-Request-Method": "POST", "Access-Control-Request-Headers": "authorization"}

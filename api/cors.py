@@ -1,13 +1,14 @@
 """Cross-origin requests of browsers (CORS), from the origins of the setting. Installed by `api.app`.
 
-An API key in the header Authorization stays the permission: no response allows credentials, so a browser
-sends no cookie of the console's sign-in from another origin.
+The bearer in the header Authorization stays the permission: the service has no cookies, and no response
+allows credentials.
 """
 
 import re
 from collections.abc import Awaitable, Callable
 
 from aiohttp import hdrs, web
+from aiohttp.typedefs import Handler, Middleware
 
 _PATHS = ("/v1/", "/openapi.json")
 _METHODS = "GET, HEAD, POST, PUT, PATCH, DELETE"
@@ -16,10 +17,6 @@ _REQUEST_HEADERS = (
 )
 _PREFLIGHT_SECONDS = 600
 _HOST = re.compile(r"[a-z0-9.-]+(:[0-9]{1,5})?|\[[0-9a-f:]+\](:[0-9]{1,5})?", re.ASCII)
-
-Middleware = Callable[
-    [web.Request, Callable[[web.Request], Awaitable[web.StreamResponse]]], Awaitable[web.StreamResponse]
-]
 
 
 def parse_origins(text: str) -> frozenset[str]:
@@ -39,9 +36,7 @@ def preflight(origins: frozenset[str]) -> Middleware:
     """Return the middleware that answers the preflight requests of these origins, without authentication."""
 
     @web.middleware
-    async def answer(
-        request: web.Request, handler: Callable[[web.Request], Awaitable[web.StreamResponse]]
-    ) -> web.StreamResponse:
+    async def answer(request: web.Request, handler: Handler) -> web.StreamResponse:
         asks = request.method == hdrs.METH_OPTIONS and hdrs.ACCESS_CONTROL_REQUEST_METHOD in request.headers
         if not asks or _allowed_origin(request, origins) is None:
             return await handler(request)
