@@ -238,7 +238,9 @@ class Client:
             if found["status"] in exchange.ENDED:
                 return found
             if exchange.is_over(deadline):
-                raise TimeoutError(f"{run} is {found['status']} after {timeout:g} s")
+                raise TimeoutError(
+                    f"{run} has not ended after {timeout:g} s ({found['status']}); wait longer, or cancel it"
+                )
 
     def rerun(
         self,

@@ -105,15 +105,15 @@ def test_a_member_finds_its_workspace(fetches: Fetches, tmp_path: Path) -> None:
     write_workspace(fetches.settings(MONOREPO, "services/crew"), BuildLog(out=io.StringIO()), tmp_path)
     written = {str(path.relative_to(tmp_path)) for path in tmp_path.rglob("*") if path.is_file()}
     assert written == {
-        "context/Dockerfile",
-        "context/requirements.txt",
+        "Dockerfile",
+        "declared/requirements.txt",
         "uv",
         "tree/services/crew/main.py",
         "tree/services/crew/pyproject.toml",
         "tree/libs/shared/pyproject.toml",
         "tree/libs/shared/src/shared/__init__.py",
     }
-    assert "/workspace/tree/libs/shared" in (tmp_path / "context/Dockerfile").read_text()
+    assert "/workspace/tree/libs/shared" in (tmp_path / "Dockerfile").read_text()
 
 
 def test_the_dependency_image_covers_what_it_installs(fetches: Fetches) -> None:

@@ -103,7 +103,7 @@ def test_wheels_for_the_crews_python_without_leaking_the_credential(
     downloaded = {path.name.removesuffix("-py3-none-any.whl") for path in (workspace / "wheels").iterdir()}
     assert downloaded == wheels
     assert "house_tools-1.2" in output.getvalue()
-    dockerfile = (workspace / "context" / "Dockerfile").read_text()
+    dockerfile = (workspace / "Dockerfile").read_text()
     assert "PIP_NO_INDEX=1 PIP_FIND_LINKS=/workspace/wheels" in dockerfile
     written = all_bytes(workspace) + output.getvalue().encode() + "".join(index.commands).encode()
     assert [secret for secret in index.secrets() if secret in written] == []
@@ -121,7 +121,7 @@ def test_wheels_for_the_crews_python_without_leaking_the_credential(
             "-q",
             *options,
             "-r",
-            f"{workspace}/context/requirements.txt",
+            f"{workspace}/declared/requirements.txt",
         ],
         env={"PIP_NO_INDEX": "1", "PIP_FIND_LINKS": str(workspace / "wheels"), "PATH": "/usr/bin:/bin"},
         check=True,

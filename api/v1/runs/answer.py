@@ -46,7 +46,7 @@ async def _refusal(call: EndpointCall, row: RunDetail, request: InputRequest) ->
 def _unknown(call: EndpointCall) -> errors.HttpApiError:
     return errors.not_found(
         f"the run has no question {call.path('request_id')[:100]!r}; its questions are in input_requests of "
-        f"GET /v1/runs/{call.path('run_id')[:64]}"
+        f"GET /v1/runs/{call.path('id')[:64]}"
     )
 
 

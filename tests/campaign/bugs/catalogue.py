@@ -153,8 +153,8 @@ BUGS = (
         (
             Edit(
                 "controller/run/warm/binding.py",
-                "if one.run is not None or one.deleting or",
-                "if one.deleting or",
+                "if pod.run is not None or pod.deleting or",
+                "if pod.deleting or",
             ),
             # The apiserver refuses a later deadline.
             Edit(

@@ -34,6 +34,11 @@ async def has_status(testbed: StoreTestbed, run: str, expected: str) -> bool:
     return row is not None and row.status == expected
 
 
+async def is_accounted(testbed: StoreTestbed, run: str) -> bool:
+    row = await testbed.store.runs.get(run)
+    return row is not None and row.status == "succeeded" and row.prompt_tokens is not None
+
+
 async def test_rows_follow_a_cluster_that_is_rolled_back(testbed: StoreTestbed, work: Start) -> None:
     ended, deleted, live = (
         await create_accepted_run(testbed),
@@ -59,7 +64,7 @@ async def test_reported_end_stays(testbed: StoreTestbed, work: Start) -> None:
     run = await create_accepted_run(testbed)
     await testbed.end_run(run)
     await work()
-    await until(lambda: has_status(testbed, run, "succeeded"))
+    await until(lambda: is_accounted(testbed, run))
     row = await testbed.store.runs.get(run)
     await roll_back(testbed)
     await testbed.kube.delete(RUN, run)

@@ -33,8 +33,11 @@ class ClusterApiTestbed:
             return response.status, content, response.headers
 
     async def data(self, method: str, path: str, body: Any = None, **kwargs: Any) -> Any:
-        """Return the data of a successful call."""
-        status, content, _ = await self.call(method, path, body, **kwargs)
+        """Return the data of a successful call. Like the clients, call again after a 503 of a slow disk."""
+        for _ in range(3):
+            status, content, _ = await self.call(method, path, body, **kwargs)
+            if status != 503:
+                break
         assert status < 300, content
         return content["data"]
 

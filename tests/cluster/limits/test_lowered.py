@@ -108,7 +108,7 @@ async def requests_and_objects_that_are_refused(testbed):
     await until_visible(testbed, id_of(name))
     run_view = await until(testbed, id_of(name), "succeeded", "failed")
     assert (run_view["status"], run_view["error"]["reason"]) == ("failed", "InputTooLarge")
-    assert "more than 4 KiB" in run_view["error"]["message"]
+    assert "spec.input is larger than 4 KiB" in run_view["error"]["message"]
     assert not [entry for entry in testbed.ledger.entries() if entry.run == name]
 
 

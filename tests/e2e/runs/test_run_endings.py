@@ -10,7 +10,7 @@ import pytest
 import pytest_asyncio
 
 from tests.e2e.conftest import CREW, BuiltCrew
-from tests.e2e.testbed import NAMESPACE
+from tests.e2e.testbed import NAMESPACE, eventually
 from tests.e2e.upload_project import tree
 
 ENDINGS = {
@@ -123,13 +123,14 @@ async def test_run_name_executes_once(testbed, crew):
     name = f"run-{secrets.token_hex(6)}"
     spec = {"deployment": crew.deployment.replace("_", "-", 1), "entrypoint": "main:kickoff"}
     await testbed.apply("Run", name, spec, "create")
-    first = await crew.wait_finished(f"run_{name[4:]}")
-    assert first["status"] == "succeeded"
+    path = f"/v1/runs/run_{name[4:]}"
+    assert (await crew.wait_finished(path.removeprefix("/v1/runs/")))["status"] == "succeeded"
+    first = await eventually(lambda: testbed.get(path), lambda seen: seen["usage"] is not None)
     await testbed.kubectl("delete", "crun", name, "--timeout=120s")
     await testbed.apply("Run", name, spec, "create")
     await testbed.kubectl("wait", f"crun/{name}", "--for=condition=Complete", "--timeout=120s")
     assert (await testbed.object("runs", name))["status"]["error"]["reason"] == "AlreadyExecuted"
-    assert await testbed.get(f"/v1/runs/{first['id']}") == first
+    assert await testbed.get(path) == first
 
 
 @pytest.mark.parametrize(

@@ -86,7 +86,7 @@ async def test_kubectl_input_at_and_above_the_limit(testbed, crew):
     fits, above = ends.values()
     assert (fits["status"], fits["output"]["bytes"]) == ("succeeded", 256 * KIB), fits.get("error")
     assert (above["status"], above["error"]["reason"]) == ("failed", "InputTooLarge")
-    assert "spec.input has more than 256 KiB" in above["error"]["message"]
+    assert "spec.input is larger than 256 KiB" in above["error"]["message"]
     assert above["started_at"] is None
     events = [message.event for message in await testbed.events(above["id"])]
     assert events == ["run.failed"]

@@ -34,7 +34,7 @@ FAILURES = [
     ("def kickoff():\n    raise ValueError('Missing credentials. Set OPENAI_API_KEY or pass api_key')",
      "CrewError", ["`crewyard env set -p PROJECT OPENAI_API_KEY`"]),
     ("def kickoff():\n    raise TimeoutError(110, 'Connection timed out')", "CrewError",
-     ["a network policy blocks it", "docs/environment.md"]),
+     ["a network policy blocks it", "spec.run.egress"]),
     ("import socket\ndef kickoff():\n    socket.getaddrinfo('no.such.host.invalid', 443)", "CrewError",
      ["A host name has no address", "line 3"]),
     ("class ConnectTimeoutError(Exception): pass\ndef kickoff():\n"

@@ -6,7 +6,8 @@ import pytest
 
 from api.http.pagination import PageRequest
 
-RUN = {"id", "deployment_id", "project", "status", "created_at", "completed_at", "duration_ms", "labels"}
+RUN = {"id", "deployment_id", "project", "status", "created_at", "completed_at", "duration_ms"}
+RUN |= {"labels", "usage"}
 DEPLOYMENT = {"id", "project", "status", "message", "created_at", "activated_at"}
 
 

@@ -8,12 +8,22 @@ from aiohttp import web
 from api.services import SERVICES
 from crds.kinds import RUN
 from tests.testbed.apiserver import serving
-from tests.unit.api.internal.conftest import apiserver, bearer, kube, limits, objects, pods, store
+from tests.unit.api.internal.conftest import (
+    apiserver,
+    bearer,
+    kube,
+    limits,
+    objects,
+    pods,
+    prices,
+    reached,
+    store,
+)
 from tests.unit.api.internal.test_runs import CLAIM, call_api
 from tests.unit.api.store import builders
 from tests.unit.api.store.statements import counted
 
-__all__ = ["apiserver", "bearer", "kube", "limits", "objects", "pods", "store"]
+__all__ = ["apiserver", "bearer", "kube", "limits", "objects", "pods", "prices", "reached", "store"]
 
 MAX_STATEMENTS_PER_POST = 9
 """Two are of the audit log, in the transaction of the row."""

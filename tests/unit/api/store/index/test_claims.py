@@ -226,7 +226,7 @@ async def test_object_with_a_config_above_the_limit_is_unclaimable(store: Store)
     await store.run_writer.observe(builders.run("run-a", spec=spec), builders.NOW)
     answer = await store.claims.grant("run-a", ClaimRequest("run-uid", "pod", "nonce"), ANSWER, builders.NOW)
     assert isinstance(answer, ClaimDenied) and answer.unclaimable
-    assert "spec.config or spec.context more than 16 KiB" in answer.reason
+    assert "spec.config or spec.context is larger than 16 KiB" in answer.reason
 
 
 async def test_object_with_other_input_ref(store: Store) -> None:

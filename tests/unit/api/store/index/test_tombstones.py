@@ -7,6 +7,7 @@ from unittest.mock import ANY
 import pytest
 from sqlalchemy import select, text
 
+from api.store.index import projects
 from api.store.index.claims.claims import ClaimDenied, ClaimRequest, ClaimUnknown
 from api.store.index.deletion import delete_project
 from api.store.index.deletion.tombstones import delete_runs
@@ -23,8 +24,14 @@ async def rows(store: Store, table, *columns) -> list[tuple]:
         return [tuple(row) for row in found]
 
 
+def limit_batches(monkeypatch: pytest.MonkeyPatch, runs: int) -> None:
+    """Delete at most `runs` runs per transaction."""
+    for module in (delete_project, projects):
+        monkeypatch.setattr(module, "RUNS_PER_TRANSACTION", runs)
+
+
 async def test_removed_project_leaves_tombstones_in_batches(store: Store, monkeypatch) -> None:
-    monkeypatch.setattr(delete_project, "RUNS_PER_TRANSACTION", 3)
+    limit_batches(monkeypatch, 3)
     await builders.add_demo_project(store)
     names = sorted([await builders.claim_run(store)] + [await builders.create_run(store) for _ in range(6)])
     await store.run_writer.observe(builders.run(names[2], "Failed"), builders.NOW)
@@ -92,7 +99,7 @@ async def test_hidden_rows_of_old_schema_become_tombstones(
 
 
 async def test_interrupted_removal_is_resumed(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(delete_project, "RUNS_PER_TRANSACTION", 2)
+    limit_batches(monkeypatch, 2)
     for after in range(1, 9):
         store = await Store.open(tmp_path / str(after), "crews")
         await builders.add_demo_project(store)
