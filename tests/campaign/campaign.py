@@ -13,10 +13,20 @@ import time
 from collections import Counter
 from collections.abc import AsyncIterator, Awaitable, Iterable
 
+from crds.names import id_of
+from tests.campaign.answers import RunAnswers
 from tests.campaign.checks import checker, observation
-from tests.campaign.checks.observed import CANCELED, SUCCEEDED, CampaignPlan, Observations, StreamRead
+from tests.campaign.checks.observed import (
+    CANCELED,
+    SUCCEEDED,
+    CampaignPlan,
+    Observations,
+    ReceivedMessage,
+    StreamRead,
+)
 from tests.campaign.ledger import LedgerEntry
 from tests.campaign.reader import EventReaders
+from tests.campaign.receiver import NotificationReceiver
 from tests.campaign.reports.report import CampaignReport, ReportColumn
 from tests.campaign.store.snapshot import in_directory
 from tests.campaign.testbed import ApiAway, CampaignTestbed
@@ -25,6 +35,8 @@ from tests.campaign.workload import Workload
 
 END_SECONDS = 300.0
 """Until all that was asked for has ended, after the last fault, on a slow machine."""
+MESSAGE_SECONDS = 120.0
+"""Until the messages about the ends of all runs have arrived."""
 GONE_SECONDS = 60.0
 """For Jobs of which some are lost permanently."""
 
@@ -51,6 +63,8 @@ class Campaign:
         self.more: list[checker.Violation] = []
         """Violations that the test itself found."""
         self.readers = EventReaders(testbed)
+        self.answers = RunAnswers(testbed, seed)
+        self.receiver: NotificationReceiver | None = None
         self._reads: list[StreamRead] = []
         self.watcher = StatusWatcher(testbed)
         self.job_watcher = StatusWatcher(testbed, jobs=True)
@@ -94,8 +108,16 @@ class Campaign:
         of_jobs = {one.run for one in self.jobs.requested}
         mine = [entry for entry in entries if entry.run not in of_jobs]
         sights = [sight for sight in self.watcher.sights if sight.source == "list" or not self._rewound]
+        self.answers.check()
         seen = Observations(
-            runs, tuple(sights), tuple(self._settled()), (*left, *kept), missing, (*self._reads, *reads)
+            runs,
+            tuple(sights),
+            tuple(self._settled()),
+            (*left, *kept),
+            missing,
+            (*self._reads, *reads),
+            tuple(self.answers.sent),
+            await self._messages(runs),
         )
         asked = self.work.requested
         if self._rewound:
@@ -112,12 +134,23 @@ class Campaign:
                 ReportColumn("Jobs", len(jobs), tuple(of_them), self._recovery(self.job_watcher, theirs))
             )
         notes = [*self.notes, *([self.readers.note] if reads else [])]
+        if self.answers.sent:
+            accepted = sum(one.accepted for one in self.answers.sent)
+            notes.append(f"{accepted} of {len(self.answers.sent)} answers to questions were accepted")
+        if seen.messages is not None:
+            notes.append(f"{len(seen.messages)} messages of a notification arrived")
         if any(one.tolerant for one in asked):
             succeeded = sum(run.status == SUCCEEDED for run in runs.values())
             notes.append(f"{succeeded} of {len(runs)} runs succeeded; the others may fail for infrastructure")
         if not in_directory(testbed.api):
             notes.append("rows and bytes are not compared: the store is not in the API server's directory")
         self.report = CampaignReport(self.name, self.faults, tuple(columns), self.seed, tuple(notes))
+
+    async def _messages(self, runs: Iterable[str]) -> tuple[ReceivedMessage, ...] | None:
+        if self.receiver is None:
+            return None
+        await self.receiver.wait_ended([id_of(run) for run in runs], MESSAGE_SECONDS)
+        return tuple(self.receiver.messages)
 
     def _settled(self) -> Iterable[int]:
         """The counts from the first active deployment on."""
@@ -160,6 +193,11 @@ async def campaign(
     evidence, and lost Runs may end as canceled.
     """
     found = Campaign(name, testbed, concurrency, seed, tolerant, rewound)
-    async with found.watcher.watching(), found.job_watcher.watching(), found.readers.reading():
+    async with (
+        found.watcher.watching(),
+        found.job_watcher.watching(),
+        found.readers.reading(),
+        found.answers.answering(),
+    ):
         yield found
         await found.judge()

@@ -9,7 +9,13 @@ from collections.abc import Iterable, Iterator, Mapping
 from dataclasses import dataclass
 
 from tests.campaign import ledger
-from tests.campaign.checks.content_checks import artifacts, events, reader_problems
+from tests.campaign.checks.content_checks import (
+    answers,
+    artifacts,
+    events,
+    message_problems,
+    reader_problems,
+)
 from tests.campaign.checks.observed import (
     CANCELED,
     FAILED,
@@ -29,7 +35,20 @@ LOST, DOUBLED, WRONG_END, BACKWARD = "lost", "doubled", "wrong end", "backward"
 EVENTS, ARTIFACTS, CROWDED, ACTIVE, ORPHAN = "events", "artifacts", "crowded", "active", "orphan"
 MANY = 5
 """Runs of which not all may fail for infrastructure."""
-KINDS = (LOST, DOUBLED, WRONG_END, BACKWARD, EVENTS, ARTIFACTS, CROWDED, ACTIVE, ORPHAN)
+ANSWERS, MESSAGES = "answers", "messages"
+KINDS = (
+    LOST,
+    DOUBLED,
+    WRONG_END,
+    BACKWARD,
+    EVENTS,
+    ARTIFACTS,
+    CROWDED,
+    ACTIVE,
+    ORPHAN,
+    ANSWERS,
+    MESSAGES,
+)
 
 
 @dataclass(frozen=True)
@@ -46,6 +65,9 @@ def check(observed: Observations, entries: Iterable[LedgerEntry], plan: Campaign
     lines = list(entries)
     found = list(_of_runs(observed, lines, plan))
     found += [Violation(EVENTS, run, text) for run, text in reader_problems(observed.reads, observed.runs)]
+    if observed.messages is not None:
+        of_messages = message_problems(observed.messages, observed.runs)
+        found += [Violation(MESSAGES, run, text) for run, text in of_messages]
     found += _forward(observed.sights, observed.runs)
     if plan.concurrency:
         found += _crowded(lines, plan.concurrency)
@@ -81,7 +103,12 @@ def _of_runs(observed: Observations, lines: list[LedgerEntry], plan: CampaignPla
                 yield Violation(ORPHAN, name, f"{seen.status} permanently, without an acknowledged request")
             continue
         # A request without a response may have created it all the same: it is a run like others.
-        yield from _end(one or scripts[0], seen, mine, len(tokens), plan)
+        requested = one or scripts[0]
+        yield from _end(requested, seen, mine, len(tokens), plan)
+        sent = [answer for answer in observed.answers if answer.run == name]
+        questions = int(requested.script.get("questions", 0))
+        for text in answers(seen, mine, sent, questions):
+            yield Violation(ANSWERS, name, text)
 
 
 def _useless(runs: Mapping[str, ApiRunRecord], plan: CampaignPlan) -> Iterator[Violation]:

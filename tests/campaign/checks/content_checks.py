@@ -1,13 +1,23 @@
 """Comparison of a run's events and artifacts with the ledger. Pure; called by the checker."""
 
-from collections.abc import Iterable, Iterator, Mapping
+from collections import Counter
+from collections.abc import Collection, Iterable, Iterator, Mapping, Sequence
 
+from crds.names import id_of
 from tests.campaign import ledger
-from tests.campaign.checks.observed import ApiRunRecord, StreamRead
+from tests.campaign.checks.observed import (
+    SUCCEEDED,
+    TERMINAL,
+    ApiRunRecord,
+    ReceivedMessage,
+    SentAnswer,
+    StreamRead,
+)
 from tests.campaign.ledger import LedgerEntry
 
 STARTED = "run.started"
 STEP = "campaign.step"
+REQUESTED, WAITING = "input.requested", "run.waiting"
 LAST = {"succeeded": "run.completed", "failed": "run.failed", "canceled": "run.canceled"}
 
 
@@ -60,6 +70,51 @@ def artifacts(seen: ApiRunRecord, mine: Iterable[LedgerEntry], broken: bool) -> 
                 yield f"{name} is lost"
         elif stored != sha256:
             yield f"{name} has the sha256 {stored}, not {sha256}"
+
+
+def answers(
+    seen: ApiRunRecord, mine: Iterable[LedgerEntry], sent: Sequence[SentAnswer], questions: int
+) -> Iterator[str]:
+    """What is wrong with the answers of an ended run whose script has this many questions.
+
+    An answer may be accepted whose response was lost: then none of those that were sent is known as accepted.
+    """
+    got = [(str(line.data["request"]), line.data["answer"]) for line in mine if "answer" in line.data]
+    if len(got) < questions and seen.status == SUCCEEDED:
+        yield f"succeeded with {len(got)} of {questions} answers"
+    for request, count in Counter(request for request, _ in got).items():
+        if count > 1:
+            yield f"the crew got {count} answers to {request}"
+    for request in sorted({answer.request for answer in sent} | {request for request, _ in got}):
+        to_it = [answer for answer in sent if answer.request == request]
+        accepted = [answer.value for answer in to_it if answer.accepted]
+        if len(accepted) > 1:
+            yield f"{len(accepted)} answers to {request} were accepted"
+        possible = accepted or [answer.value for answer in to_it]
+        if wrong := [value for name, value in got if name == request and value not in possible]:
+            yield f"the crew got {wrong} as answer to {request}, not one of {possible}"
+    for kind in (REQUESTED, "input.received"):
+        counts = Counter(event.data.get("request_id") for event in seen.events if event.type == kind)
+        if repeated := sorted(str(request) for request, count in counts.items() if count > 1):
+            yield f"{kind} is repeated for {', '.join(repeated)}"
+
+
+def message_problems(
+    messages: Collection[ReceivedMessage], runs: Mapping[str, ApiRunRecord]
+) -> Iterator[tuple[str, str]]:
+    """Yield runs whose end was not announced at least once, with one id, and as it was."""
+    for name, seen in runs.items():
+        if seen.status not in TERMINAL:
+            continue
+        mine = [one for one in messages if one.run == id_of(name)]
+        ends = {(one.id, one.type) for one in mine if one.type != WAITING}
+        if [kind for _, kind in ends] != [f"run.{seen.status}"]:
+            kinds = ", ".join(sorted(kind for _, kind in ends))
+            yield name, f"{len(ends)} messages about its end ({kinds or 'none'}) where it is {seen.status}"
+        asked = sum(event.type == REQUESTED for event in seen.events)
+        waiting = {one.id for one in mine if one.type == WAITING}
+        if len(waiting) > asked:
+            yield name, f"{len(waiting)} messages about {asked} questions"
 
 
 def _short(numbers: list[int]) -> str:

@@ -75,6 +75,25 @@ class StreamRead:
 
 
 @dataclass(frozen=True)
+class SentAnswer:
+    """One answer to a question of a run; `accepted`: the API said that it is the answer."""
+
+    run: str
+    request: str
+    value: Any
+    accepted: bool
+
+
+@dataclass(frozen=True)
+class ReceivedMessage:
+    """One message of a notification; `id` is the same in every repetition, `run` is the API's id."""
+
+    id: str
+    type: str
+    run: str
+
+
+@dataclass(frozen=True)
 class Observations:
     """All observations. `active` has the number of active deployments of a project at each poll;
     `left` names what is there after all and should not be, `missing` what should be and is not.
@@ -86,6 +105,9 @@ class Observations:
     left: tuple[str, ...] = ()
     missing: tuple[str, ...] = ()
     reads: tuple[StreamRead, ...] = ()
+    answers: tuple[SentAnswer, ...] = ()
+    messages: tuple[ReceivedMessage, ...] | None = None
+    """What the receiver of notifications got; None: there is no receiver."""
 
 
 @dataclass(frozen=True)

@@ -20,8 +20,8 @@ from pathlib import Path
 from urllib.parse import urlsplit
 
 try:
-    from crewyard_runtime import emit
-except ImportError:  # a Job has no runner
+    from crewyard_runtime import ask, emit
+except ImportError:  # a Job has no runner, and asks nothing
 
     def emit(type, **data):
         print(json.dumps({"type": type, **data}), flush=True)
@@ -84,6 +84,9 @@ def kickoff(inputs):
         emit("campaign.step", number=number)
         ledger.put("mark", said=number)
         time.sleep(float(inputs.get("pause", 0)))
+    for number in range(1, int(inputs.get("questions", 0)) + 1):
+        answer = ask(f"Depth {number}?", schema={"type": "integer"})
+        ledger.put("mark", request=f"q{number}", answer=answer)
     if inputs.get("artifact"):
         data = content(_run(), int(inputs["artifact"]))
         Path("artifacts", ARTIFACT).write_bytes(data)

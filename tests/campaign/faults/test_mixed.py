@@ -13,6 +13,7 @@ from tests.campaign.campaign import Campaign, campaign
 from tests.campaign.checks.checker import ACTIVE, Violation
 from tests.campaign.ledger import END
 from tests.campaign.pods import kill_runner
+from tests.campaign.receiver import NotificationReceiver
 from tests.campaign.reports.report import CampaignReport, require_good
 from tests.campaign.schedule import ScheduledFault
 from tests.campaign.testbed import CampaignTestbed, open_testbed
@@ -117,17 +118,19 @@ async def mixed(name: str, place, each: int, seconds: float, runs: int, seed: in
     print(schedule.text(seed, faults, name))
     async with open_testbed(place, concurrency=CONCURRENCY, start=False) as testbed:
         await testbed.api.start()
-        await testbed.create_project()
-        await testbed.deploy(OTHER)
-        await testbed.controller.start()
-        await testbed.wait_active(OTHER)
-        report = await _mixed(name, testbed, faults, seconds, runs, seed)
+        async with NotificationReceiver(testbed.host).listening() as receiver:
+            await testbed.create_project(notifications=[await receiver.create_secret(testbed)])
+            await testbed.deploy(OTHER)
+            await testbed.controller.start()
+            await testbed.wait_active(OTHER)
+            report = await _mixed(name, testbed, receiver, faults, seconds, runs, seed)
     require_good(report)
 
 
 async def _mixed(
     name: str,
     testbed: CampaignTestbed,
+    receiver: NotificationReceiver,
     faults: tuple[ScheduledFault, ...],
     seconds: float,
     runs: int,
@@ -135,17 +138,20 @@ async def _mixed(
 ) -> CampaignReport:
     async with campaign(name, testbed, CONCURRENCY, seed) as found:
         chance = random.Random(seed)
+        found.receiver = receiver
         mixture = Mixture(found, random.Random(seed + 1))
         loop = asyncio.get_running_loop()
         begun = loop.time()
 
         async def work() -> None:
             for number in range(runs):
-                script = {**draw(chance), "exit": "returns"}
+                script = {**draw(chance), "exit": "returns", "questions": 2 if number % 4 == 1 else 0}
                 if number % 2:
                     [run] = await found.work.apply([script])
                 else:
                     run = await found.work.post(script)
+                if script["questions"]:
+                    found.answers.follow(run)
                 if number % 3 == 0:
                     found.readers.follow(run)
                     uploads.create_task(found.work.upload(chance.randint(1, 1 << 20)))

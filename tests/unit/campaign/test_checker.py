@@ -10,7 +10,9 @@ from tests.campaign.checks.observed import (
     CampaignPlan,
     Observations,
     ObservedEvent,
+    ReceivedMessage,
     RequestedRun,
+    SentAnswer,
     StatusObservation,
     StreamRead,
 )
@@ -31,7 +33,9 @@ def lines(run: str, at: float, token: str = "t1", steps: int = 2, end: bool = Tr
 def stream(*types: str) -> tuple[ObservedEvent, ...]:
     steps = iter(range(1, 100))
     return tuple(
-        ObservedEvent(number, kind, {"number": next(steps)} if kind == "campaign.step" else {})
+        ObservedEvent(
+            number, kind, {"number": next(steps)} if kind == "campaign.step" else {"request_id": "q1"}
+        )
         for number, kind in enumerate(types, 1)
     )
 
@@ -66,8 +70,59 @@ def events(*types: str) -> Observations:
     return seen(replace(ONE, events=stream(*types)))
 
 
+MESSAGES = (
+    ReceivedMessage("msg_1", "run.succeeded", "run_a"),
+    ReceivedMessage("msg_2", "run.failed", "run_b"),
+    ReceivedMessage("msg_2", "run.failed", "run_b"),
+)
+ASKING = CampaignPlan((RequestedRun("run-a", {"questions": 1}), PLAN.requested[1]), concurrency=1)
+
+
+def received(*messages: ReceivedMessage) -> Observations:
+    return replace(GOOD, messages=messages)
+
+
+def got(*answers: int) -> list[LedgerEntry]:
+    return [
+        *ENTRIES,
+        *(
+            LedgerEntry("run-a", "t1", "mark", 8, 1.6, data={"request": "q1", "answer": one})
+            for one in answers
+        ),
+    ]
+
+
+def answered(*accepted: bool) -> Observations:
+    """Two people answer q1 with 1, 2, …; `accepted` says to whom the API gave a 200."""
+    sent = tuple(SentAnswer("run-a", "q1", value, yes) for value, yes in enumerate(accepted, 1))
+    return replace(GOOD, answers=sent)
+
+
 def test_no_violation_in_a_correct_history():
     assert check(GOOD, ENTRIES, PLAN) == []
+    assert check(received(*MESSAGES), ENTRIES, PLAN) == []
+
+
+@pytest.mark.parametrize(
+    ("observed", "answer"), [(answered(False, True), 2), (answered(False, False), 1), (answered(True), 1)]
+)
+def test_a_crew_gets_the_accepted_answer_or_one_whose_response_was_lost(observed, answer):
+    assert check(observed, got(answer), ASKING) == []
+
+
+@pytest.mark.parametrize(
+    ("observed", "answers"),
+    [
+        (answered(True, False), [2]),
+        (answered(True, True), [1]),
+        (answered(False, False), [3]),
+        (answered(True), [1, 1]),
+        (answered(True), []),
+        (replace(answered(True), runs=events(*["input.requested"] * 2).runs), [1]),
+    ],
+)
+def test_a_wrong_answer_is_found(observed, answers):
+    assert ("answers", "run-a") in {(one.kind, one.run) for one in check(observed, got(*answers), ASKING)}
 
 
 BROKEN = [
@@ -105,6 +160,11 @@ BROKEN = [
     ("active", "", replace(GOOD, active=(1, 2)), ENTRIES),
     ("orphan", "", replace(GOOD, left=("pod run-z",)), ENTRIES),
     ("lost", "", replace(GOOD, missing=("a.bin of run-a has a row and no blob",)), ENTRIES),
+    ("answers", "run-a", answered(True, True), got(1)),
+    ("messages", "run-a", received(*MESSAGES[1:]), ENTRIES),
+    ("messages", "run-a", received(*MESSAGES, ReceivedMessage("msg_3", "run.succeeded", "run_a")), ENTRIES),
+    ("messages", "run-b", received(MESSAGES[0], ReceivedMessage("msg_2", "run.canceled", "run_b")), ENTRIES),
+    ("messages", "run-a", received(*MESSAGES, ReceivedMessage("msg_3", "run.waiting", "run_a")), ENTRIES),
 ]
 
 
