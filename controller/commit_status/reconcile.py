@@ -105,13 +105,13 @@ class CommitStatusReconciler:
     def _record_failure(self, deployment: Deployment, host: str, problem: StatusProblem) -> None:
         name = deployment.name
         count = self.failures[name] = self.failures.get(name, 0) + 1
-        if not problem.passing and self.problems.get(name) != str(problem):
+        if not problem.transient and self.problems.get(name) != str(problem):
             self.problems[name] = str(problem)
             note = ObjectEvent("CommitStatusRefused", str(problem), True)
             self.applier.recorder.record(kinds.DEPLOYMENT, deployment.raw, note, datetime.now(UTC))
-        self.applier.metrics.commit_statuses.labels("passing" if problem.passing else "refused").inc()
+        self.applier.metrics.commit_statuses.labels("passing" if problem.transient else "refused").inc()
         if problem.retry_after:
             # The next reconcile waits until its end.
             self.pauses.pause(deployment.project, host, problem.retry_after, datetime.now(UTC))
-        wait = BACKOFF_FACTOR * backoff(count) if problem.passing else REFUSED_RETRY_SECONDS
+        wait = BACKOFF_FACTOR * backoff(count) if problem.transient else REFUSED_RETRY_SECONDS
         self.applier.queues.add(event_map.commit_status(name), wait)

@@ -32,11 +32,11 @@ _HINTS = {
 
 
 class StatusProblem(Exception):
-    """Failed call. `passing` if a retry may help, after `retry_after` seconds at the earliest."""
+    """Failed call. `transient` if a retry may help, after `retry_after` seconds at the earliest."""
 
-    def __init__(self, message: str, passing: bool, retry_after: float = 0.0) -> None:
+    def __init__(self, message: str, transient: bool, retry_after: float = 0.0) -> None:
         super().__init__(message)
-        self.passing = passing
+        self.transient = transient
         self.retry_after = retry_after
 
 

@@ -4,12 +4,12 @@ A `BuildFailure` is final: building the same source again would not help. `Build
 infrastructure error; another pod may succeed.
 """
 
-import json
 import re
 from collections.abc import Mapping
 from dataclasses import dataclass
 from typing import Any
 
+from controller.pods.termination import termination_message
 from crds.objects import Pod
 from crds.reasons import BuildReason
 from plan.packages.pip_log import INDEX_UNREACHABLE, dependency_failure
@@ -82,7 +82,7 @@ def of_assemble(
     if general:
         return general
     ended = pod.terminated("assemble") or {}
-    result = _termination_result(ended)
+    result = termination_message(ended)
     outcome = result.get("outcome")
     if outcome == "built" and result.get("image"):
         if not _is_image_of(repository, str(result["image"])):
@@ -107,7 +107,7 @@ def of_assemble(
 
 def reported_seconds(pod: Pod) -> dict[str, float]:
     """Return the seconds that a finished `assemble` pod reported, by stage."""
-    reported = _termination_result(pod.terminated("assemble") or {}).get("seconds")
+    reported = termination_message(pod.terminated("assemble") or {}).get("seconds")
     if not isinstance(reported, dict):
         return {}
     return {
@@ -120,7 +120,7 @@ def reported_seconds(pod: Pod) -> dict[str, float]:
 def of_dependencies(pod: Pod) -> DependenciesPushed | BuildFailure | BuildPodBroken:
     """Return the result of a finished `dependencies` pod: of its first container that failed."""
     if pod.phase == "Succeeded":
-        pushed = _termination_result(pod.terminated("push") or {})
+        pushed = termination_message(pod.terminated("push") or {})
         key, digest = str(pushed.get("key") or ""), _digest(pushed.get("digest"))
         return DependenciesPushed(key, digest) if _SHA256.fullmatch(key) and digest else DependenciesPushed()
     general = _pod_failure(pod)
@@ -134,7 +134,7 @@ def of_dependencies(pod: Pod) -> DependenciesPushed | BuildFailure | BuildPodBro
             )
         if int(ended.get("exitCode") or 0) == 0:
             continue
-        result = _termination_result(ended)
+        result = termination_message(ended)
         if result.get("outcome") == "failed":
             return _failure(result)
         if container == "kaniko":
@@ -195,7 +195,7 @@ def _log_tail(pod: Pod) -> str:
     """
     states = [(str(status.get("name")), status.get("state") or {}) for status in pod.containers]
     ends = [(name, state.get("terminated") or {}) for name, state in states if "waiting" not in state]
-    with_output = [ended for _, ended in ends if ended.get("message") and not _termination_result(ended)]
+    with_output = [ended for _, ended in ends if ended.get("message") and not termination_message(ended)]
     if with_output:
         return _log(with_output[-1]["message"])
     unfinished = [name for name, ended in ends if ended.get("exitCode") != 0]
@@ -223,8 +223,8 @@ def _kaniko_failure(ended: Mapping[str, Any]) -> BuildFailure | BuildPodBroken:
             return BuildFailure(BuildReason.BUILD_FAILED, "the build ran out of disk space", hint, log)
         return _out_of_memory("kaniko", log)
     error = dependency_failure(log)
-    passing = error.message == INDEX_UNREACHABLE or _NETWORK_ERROR.search(log)
-    if error.reason == BuildReason.BUILD_FAILED and passing:
+    transient = error.message == INDEX_UNREACHABLE or _NETWORK_ERROR.search(log)
+    if error.reason == BuildReason.BUILD_FAILED and transient:
         return BuildPodBroken(error.message, BuildReason.BUILD_FAILED, log)
     return BuildFailure(error.reason, error.message, error.hint, log)
 
@@ -242,7 +242,7 @@ def _failure(result: Mapping[str, Any]) -> BuildFailure:
 def _broken(
     container: str, ended: Mapping[str, Any], reason: str = BuildReason.BUILD_FAILED
 ) -> BuildPodBroken:
-    result = _termination_result(ended)
+    result = termination_message(ended)
     # A message of our containers is readable text; otherwise it is the end of the log.
     log = _log(result.get("log") if result else ended.get("message"))
     code, why = ended.get("exitCode"), str(result.get("message") or ended.get("reason") or "no reason given")
@@ -259,11 +259,3 @@ def _broken(
 def _log(text: object) -> str:
     """Return the end of a log, without ANSI colours."""
     return _ANSI_COLOURS.sub("", str(text or ""))[-_MAX_LOG_LENGTH:]
-
-
-def _termination_result(ended: Mapping[str, Any]) -> Mapping[str, Any]:
-    try:
-        result = json.loads(str(ended.get("message") or ""))
-    except (ValueError, RecursionError):  # code in the container may have written anything
-        return {}
-    return result if isinstance(result, dict) else {}

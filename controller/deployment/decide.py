@@ -264,9 +264,9 @@ def _retry(
         return Decision(requeue_after=left)
     needs = next(
         (
-            said
-            for said in (_result_of(step, repository) for step in reversed(steps.present))
-            if isinstance(said, build_result.DependenciesMissing)
+            result
+            for result in (_result_of(step, repository) for step in reversed(steps.present))
+            if isinstance(result, build_result.DependenciesMissing)
         ),
         None,
     )

@@ -3,7 +3,7 @@
 It unpacks untrusted input, which can exhaust only this process: memory, time and files are limited
 before the first byte is read. A request is one line of JSON on stdin, with the secrets; the
 response on stdout is one line: `{"head": {"name", "commit"}}`, `{"subject", "tree"}` or
-`{"problem": {"reason", "message", "passing"}}`. Another listing may follow a listing; a fetch is
+`{"problem": {"reason", "message", "transient"}}`. Another listing may follow a listing; a fetch is
 the last request. Started by `controller.git.process`.
 """
 
@@ -73,7 +73,7 @@ def handle(request: dict[str, Any]) -> dict[str, Any]:
         problem = error
     except (ListingTooLong, MemoryError):
         problem = too_many() if listing else too_large(int(request["most"]))
-    return {"problem": {"reason": problem.reason, "message": problem.message, "passing": problem.passing}}
+    return {"problem": {"reason": problem.reason, "message": problem.message, "transient": problem.transient}}
 
 
 def main() -> int:

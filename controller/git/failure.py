@@ -44,20 +44,20 @@ def problem_of(failure: GitFailure, remote: Remote, seconds: float) -> GitProble
             return GitProblem("GitNotFound", message)
         case GitErrorKind.COMMIT_NOT_FOUND:
             return GitProblem(
-                "Unreachable", f"{host} no longer has the commit it listed; will retry", passing=True
+                "Unreachable", f"{host} no longer has the commit it listed; will retry", transient=True
             )
         case GitErrorKind.SHA256:
             hint = "use a sha1 repository (commit ids of 40 digits)"
             return GitProblem(
                 "UnsupportedRepository", f"{url} is a sha256 repository, which is not supported; {hint}"
             )
-    return GitProblem("Unreachable", f"{host} could not be read; will retry", passing=True)
+    return GitProblem("Unreachable", f"{host} could not be read; will retry", transient=True)
 
 
 def too_slow(remote: Remote, seconds: float) -> GitProblem:
     """Return the problem of a remote that timed out."""
     message = f"{remote.host} did not respond within {seconds:.0f} s; will retry"
-    return GitProblem("Unreachable", message, passing=True)
+    return GitProblem("Unreachable", message, transient=True)
 
 
 def too_large(max_bytes: int) -> GitProblem:
@@ -83,7 +83,7 @@ def no_commit(remote: Remote, head: RemoteHead) -> GitProblem:
     """Return the problem of a commit that is missing, or that the server does not serve by id."""
     if head.name != head.commit:
         message = f"{printable(head.name)} moved while it was read; will retry"
-        return GitProblem("Unreachable", message, passing=True)
+        return GitProblem("Unreachable", message, transient=True)
     return GitProblem(
         "GitNotFound",
         f"{display_url(remote.url)} has no commit {head.commit}, or does not serve it by id: it was never "

@@ -38,7 +38,7 @@ class GitChild(ChildProcess):
                 await asyncio.wait_for(self.process.wait(), _EXIT_WAIT_SECONDS)
             raise exit_problem(self.process.returncode or 0, remote, body.get("most"))
         if problem := response.get("problem"):
-            raise GitProblem(str(problem["reason"]), str(problem["message"]), bool(problem["passing"]))
+            raise GitProblem(str(problem["reason"]), str(problem["message"]), bool(problem["transient"]))
         return response
 
 
@@ -57,4 +57,4 @@ def exit_problem(code: int, remote: Remote, max_bytes: int | None) -> GitProblem
     if code in (-signal.SIGKILL, -signal.SIGXCPU, -signal.SIGSEGV, -signal.SIGABRT, -signal.SIGBUS):
         return too_many() if max_bytes is None else too_large(max_bytes)
     message = f"connection to {remote.host} lost; will retry"
-    return GitProblem("Unreachable", message, passing=True)
+    return GitProblem("Unreachable", message, transient=True)

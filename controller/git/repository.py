@@ -14,13 +14,13 @@ MAX_SUBJECT_LENGTH = 500
 
 
 class GitProblem(Exception):
-    """Failed poll. `reason` is a stable word; `passing` if a retry may help."""
+    """Failed poll. `reason` is a stable word; `transient` if a retry may help."""
 
-    def __init__(self, reason: str, message: str, passing: bool = False) -> None:
+    def __init__(self, reason: str, message: str, transient: bool = False) -> None:
         super().__init__(message)
         self.reason = reason
         self.message = message
-        self.passing = passing
+        self.transient = transient
 
 
 @dataclass(frozen=True)

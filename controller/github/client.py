@@ -37,15 +37,15 @@ RATE_LIMIT_SECONDS = 60.0
 
 
 class GitHubProblem(Exception):
-    """Failed call. `passing` if a retry may help, after `retry_after` seconds at the earliest.
+    """Failed call. `transient` if a retry may help, after `retry_after` seconds at the earliest.
 
     `status` is the HTTP status, 0 without a response.
     """
 
-    def __init__(self, message: str, passing: bool, after: float = 0.0, status: int = 0) -> None:
+    def __init__(self, message: str, transient: bool, after: float = 0.0, status: int = 0) -> None:
         super().__init__(message)
         self.message = message
-        self.passing = passing
+        self.transient = transient
         self.retry_after = after
         self.status = status
 

@@ -125,7 +125,7 @@ class GitHubReconciler:
         try:
             await self.github.put_comment(credentials, text)
         except GitHubProblem as problem:
-            if problem.passing:
+            if problem.transient:
                 raise
             self._record_refusal(deployment, problem)
 
@@ -181,17 +181,17 @@ class GitHubReconciler:
         name = deployment.name
         count = self.memory.failures.get(name, 0) + 1
         self.memory.failures[name] = count
-        passing = isinstance(problem, GitHubProblem) and problem.passing
-        if not passing:
+        transient = isinstance(problem, GitHubProblem) and problem.transient
+        if not transient:
             self._record_refusal(deployment, problem)
-        self.applier.metrics.github.labels("passing" if passing else "refused").inc()
+        self.applier.metrics.github.labels("passing" if transient else "refused").inc()
         if isinstance(problem, GitHubProblem) and problem.retry_after:
             # The next reconcile waits until its end.
             self.pauses.pause(
                 deployment.project, self.config.github_url, problem.retry_after, datetime.now(UTC)
             )
         self.applier.queues.add(
-            event_map.github(name), BACKOFF_FACTOR * backoff(count) if passing else REFUSED_RETRY_SECONDS
+            event_map.github(name), BACKOFF_FACTOR * backoff(count) if transient else REFUSED_RETRY_SECONDS
         )
 
     def _record_refusal(self, deployment: Deployment, problem: GitHubProblem | CredentialsProblem) -> None:

@@ -5,7 +5,13 @@ from typing import Any
 
 from crds import kinds
 from crds.objects import Project
-from crds.secrets.use import SecretReference, SecretUse, credential_problem
+from crds.secrets.use import (
+    SecretReference,
+    SecretUse,
+    credential_problem,
+    pull_references,
+    variables_problem,
+)
 from kube.client import KubeClient
 
 
@@ -33,3 +39,15 @@ async def find_problem(
     except SecretRefused as problem:
         return str(problem)
     return None
+
+
+async def find_run_problem(
+    kube: KubeClient, project: Project, variables: Mapping[str, Any] | None, use: SecretUse
+) -> str | None:
+    """Return why the Project's runs may not get the Secret `variables`, or another one; None if they may.
+
+    Raises `kube.errors`.
+    """
+    return variables_problem(variables, project, use) or await find_problem(
+        kube, project, pull_references(project), use
+    )

@@ -131,7 +131,7 @@ def _conditions(
             Condition(conditions.SOURCE_RESOLVED, True, RESOLVED, message),
         ]
     problem = observed.problem
-    kind = conditions.RECONCILING if problem.passing else conditions.STALLED
+    kind = conditions.RECONCILING if problem.transient else conditions.STALLED
     return [
         Condition(conditions.READY, False, problem.reason, problem.message),
         Condition(conditions.SOURCE_RESOLVED, False, problem.reason, problem.message),

@@ -17,7 +17,7 @@ import structlog
 from controller.attestation.verify import ImageVerifier
 from controller.config import ControllerConfig
 from controller.owner import adoption
-from controller.pods.secret_check import find_problem
+from controller.pods.secret_check import find_run_problem
 from controller.run import pod, pod_ref, quota, resolve, status
 from controller.run.decide import finish
 from controller.run.observe import RunReader
@@ -32,7 +32,6 @@ from crds import kinds, names
 from crds.limits import warm_pods
 from crds.objects import Deployment, Pod, Project, Run
 from crds.reasons import TERMINAL_RUN_PHASES, RunReason
-from crds.secrets.use import pull_references, variables_problem
 from kube import errors
 
 LOG = structlog.get_logger("admission")
@@ -63,7 +62,7 @@ class AdmissionReconciler:
             return
         live, secret = await asyncio.gather(self._live_pods(name, ready), reader.env_secret(name))
         variables = resolve.variable_names(secret)
-        refused = await self._secret_problem(project, secret)
+        refused = await find_run_problem(self.applier.kube, project, secret, self.config.secret_use)
         limit = self.config.plans.of(project.plan).concurrent_runs
         admitted = quota.admit([run for run, _ in ready.values()], live, limit)
         waiting: dict[str, Pod] = {}
@@ -199,13 +198,6 @@ class AdmissionReconciler:
         """Return whether the Run has ended or has reported a result: its slot is free."""
         raw = self.applier.cache.get(kinds.RUN, name)
         return raw is not None and (Run(raw).ended or Run(raw).result is not None)
-
-    async def _secret_problem(self, project: Project, variables: Mapping[str, Any] | None) -> str | None:
-        """Return why the Project may not use its `variables`, or another Secret that its pods would get."""
-        use = self.config.secret_use
-        return variables_problem(variables, project, use) or await find_problem(
-            self.applier.kube, project, pull_references(project), use
-        )
 
     async def _create_pod(
         self, run: Run, ready: resolve.RunReady, variables: frozenset[str], refused: str | None

@@ -4,11 +4,11 @@ Pure. Called by `controller.run.decide`. Without a result the caller has just re
 the apiserver, so an outcome is never derived from a stale cache.
 """
 
-import json
 from collections.abc import Mapping
 from dataclasses import dataclass
 from typing import Any
 
+from controller.pods.termination import termination_message
 from crds import conditions
 from crds.objects import Pod, Run
 from crds.reasons import RunPhase, RunReason
@@ -160,15 +160,6 @@ def _of_exit(run: Run, terminated: Mapping[str, Any]) -> Outcome:
     }
     message = messages.get(code, f"the runner ended with exit code {code}")
     return failed(RunReason.RUNNER_LOST, f"{message}{detail}; {RETRY_HINT}")
-
-
-def termination_message(terminated: Mapping[str, Any]) -> Mapping[str, Any]:
-    """Return the runner's termination message; {} if missing or unreadable."""
-    try:
-        message = json.loads(str(terminated.get("message") or ""))
-    except (ValueError, RecursionError):  # the crew may have written anything
-        return {}
-    return message if isinstance(message, dict) else {}
 
 
 def _pod_message(pod: Pod) -> str:

@@ -11,8 +11,9 @@ A claim that is still on its way makes the next pod end without starting the cre
 
 from datetime import datetime
 
+from controller.pods.termination import termination_message
 from controller.run import status
-from controller.run.outcome import CONTAINER, EXIT_UNAVAILABLE, termination_message
+from controller.run.outcome import CONTAINER, EXIT_UNAVAILABLE
 from controller.runtime.decision import Decision, Delete, ObjectEvent
 from controller.runtime.workqueue import ReconcileKey
 from crds import conditions, kinds

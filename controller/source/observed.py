@@ -15,11 +15,11 @@ MAX_SKIPPED_COMMITS = 20
 
 @dataclass(frozen=True)
 class SourceProblem:
-    """Why a repository could not be read; `passing` if a retry may help."""
+    """Why a repository could not be read; `transient` if a retry may help."""
 
     reason: str
     message: str
-    passing: bool
+    transient: bool
 
 
 @dataclass(frozen=True)

@@ -137,15 +137,15 @@ class SourceReconciler:
                     commit_key, 0.0, lambda: self.git.commit(remote, head, path), problem_ttls
                 )
         except GitProblem as problem:
-            result = "unreachable" if problem.passing else "refused"
+            result = "unreachable" if problem.transient else "refused"
             self.applier.metrics.polls.labels(result).inc()
-            if problem.passing and listed:
+            if problem.transient and listed:
                 self.backoff.record_unread_commit(url, project.name, time.monotonic())
-            elif problem.passing:
+            elif problem.transient:
                 self.backoff.record_failure(url, host, project.name, time.monotonic())
             elif remote is not None:
                 self.backoff.record_success(url, host, project.name, time.monotonic() - now)
-            source_problem = SourceProblem(problem.reason, problem.message, problem.passing)
+            source_problem = SourceProblem(problem.reason, problem.message, problem.transient)
             return replace(desired, problem=source_problem), now
         self.backoff.record_success(url, host, project.name, time.monotonic() - now)
         same = before is not None and before.commit == head.commit

@@ -15,7 +15,8 @@ from datetime import datetime, timedelta
 from typing import Any
 
 from controller.config import ControllerConfig
-from controller.run.outcome import CONTAINER, of_pod_reason, termination_message
+from controller.pods.termination import termination_message
+from controller.run.outcome import CONTAINER, of_pod_reason
 from controller.run.warm.pod import WarmTemplate, build
 from controller.runtime.decision import Create, Decision, Delete, ObjectEvent
 from crds import kinds, names
@@ -138,8 +139,8 @@ def _failure(
 
 def _message(pod: Pod) -> str:
     terminated = pod.terminated(CONTAINER) or {}
-    said = termination_message(terminated).get("message") or terminated.get("reason") or "no reason given"
-    return f"Pod {pod.name} failed while it waited for a run: {said}"
+    reason = termination_message(terminated).get("message") or terminated.get("reason") or "no reason given"
+    return f"Pod {pod.name} failed while it waited for a run: {reason}"
 
 
 def _running_seconds(pod: Pod, now: datetime) -> float:

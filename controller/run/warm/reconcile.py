@@ -6,11 +6,10 @@ A Project without `run.warm` costs nothing: its key is enqueued only while it ha
 import secrets
 from dataclasses import dataclass
 from datetime import UTC, datetime
-from typing import Any
 
 from controller.attestation.verify import ImageVerifier
 from controller.config import ControllerConfig
-from controller.pods.secret_check import find_problem
+from controller.pods.secret_check import find_run_problem
 from controller.run import resolve
 from controller.run.observe import RunReader
 from controller.run.warm.decide import WarmPool, decide, refused
@@ -20,7 +19,6 @@ from controller.runtime.apply import Applier
 from crds import kinds, names
 from crds.limits import warm_pods
 from crds.objects import Pod, Project
-from crds.secrets.use import pull_references, variables_problem
 from kube import errors
 
 SUFFIX_BYTES = 5
@@ -67,16 +65,11 @@ class WarmReconciler:
         if active is None or not active.built or active.deleting:
             return None
         secret = await reader.env_secret(project.name)
-        if await self._secret_problem(project, secret) is not None:
+        use = self.config.secret_use
+        if await find_run_problem(self.applier.kube, project, secret, use) is not None:
             return None
         if self.verifier is not None and await self.verifier.problem(project, active) is not None:
             return None
         source = template(project, active, secret, self.config)
         ready = resolve.RunReady(project, active)
         return source if resolve.missing_variable(ready, source.variables) is None else None
-
-    async def _secret_problem(self, project: Project, variables: dict[str, Any] | None) -> str | None:
-        use = self.config.secret_use
-        return variables_problem(variables, project, use) or await find_problem(
-            self.applier.kube, project, pull_references(project), use
-        )

@@ -59,7 +59,7 @@ def test_an_upload_is_reported_where_no_rule_waits(make):
 
 
 @pytest.mark.parametrize(
-    ("provider", "status", "headers", "text", "passing", "pause"),
+    ("provider", "status", "headers", "text", "transient", "pause"),
     [
         ("gitlab", 201, {}, "{}", None, 0),
         ("gitlab", 400, {}, "Cannot transition status via :enqueue from :pending", None, 0),
@@ -72,9 +72,9 @@ def test_an_upload_is_reported_where_no_rule_waits(make):
         ("gitea", 503, {"Retry-After": "soon"}, "", True, 0),
     ],
 )
-def test_responses(provider, status, headers, text, passing, pause):
+def test_responses(provider, status, headers, text, transient, pause):
     problem = problem_of(provider, status, headers, text)
-    assert (problem and problem.passing) == passing
+    assert (problem and problem.transient) == transient
     assert (problem.retry_after if problem else 0) == pause
 
 

@@ -33,7 +33,7 @@ async def test_branches_change_and_tags_resolve_to_commits(git, server):
     assert (await git.commit(remote, await git.head(remote, {"tag": "v1"}), "")).subject == "one"
     repository._git("update-ref", "-d", "refs/heads/next/one")
     gone = await problem(git, server.url("crew"), {"branch": "next/one"})
-    assert gone.reason == "BranchNotFound" and "(branches: main)" in gone.message and not gone.passing
+    assert gone.reason == "BranchNotFound" and "(branches: main)" in gone.message and not gone.transient
     assert (await problem(git, server.url("crew"), {"tag": "v3"})).reason == "TagNotFound"
     repository._git("symbolic-ref", "HEAD", "refs/heads/trunk")
     assert "no default branch" in (await problem(git, server.url("crew"), {})).message
@@ -69,7 +69,7 @@ async def test_head_that_moves_during_a_read_is_retried(git, server):
     repository.reset(repository.commit({"a": "2"}, "other", branch="other"))
     with pytest.raises(GitProblem) as raised:
         await git.commit(Remote(server.url("moving")), RemoteHead("refs/heads/main", old), "")
-    assert (raised.value.reason, raised.value.passing) == ("Unreachable", True)
+    assert (raised.value.reason, raised.value.transient) == ("Unreachable", True)
 
 
 async def test_shallow_server_repository_is_refused(git, server):
@@ -111,7 +111,7 @@ async def test_dumb_http_and_its_alternates_are_not_followed(git, server, tmp_pa
 
         with listening(treatment=serve) as dumb:
             found = await problem(git, f"http://127.0.0.1:{dumb.port}/dumb.git", {})
-            assert found.reason == "GitNotFound" and not found.passing
+            assert found.reason == "GitNotFound" and not found.transient
             assert dumb.visits == 1
         assert other.visits == 0
 

@@ -83,7 +83,7 @@ SECRET = "the Secret of spec.source.git.secretRef"
 )
 def test_failure_names_the_next_step(failure, remote, reason, words):
     problem = problem_of(failure, remote, 60)
-    assert (problem.reason, problem.passing) == (reason, reason == "Unreachable")
+    assert (problem.reason, problem.transient) == (reason, reason == "Unreachable")
     assert [word for word in words if word not in problem.message] == []
     assert "hunter2" not in problem.message and len(problem.message) < 800
 
@@ -106,7 +106,7 @@ def test_every_failure_kind_has_a_message():
 def test_invalid_source_is_rejected_without_a_request(url, ref, reason):
     with pytest.raises(GitProblem) as error:
         check(Remote(url), ref)
-    assert error.value.reason == reason and not error.value.passing
+    assert error.value.reason == reason and not error.value.transient
     check(HTTPS, {"commit": "a" * 40})
 
 

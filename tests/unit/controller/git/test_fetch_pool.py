@@ -160,7 +160,7 @@ async def test_delta_bomb_kills_only_its_process(fetches):
         remote = Remote(f"http://127.0.0.1:{server.server_address[1]}/x.git")
         with pytest.raises(GitProblem) as error:
             await fetches.commit(remote, RemoteHead("refs/heads/main", Bomber.commit), "", 90)
-        assert (error.value.reason, error.value.passing) == ("RepositoryTooLarge", False)
+        assert (error.value.reason, error.value.transient) == ("RepositoryTooLarge", False)
     finally:
         server.shutdown()
         server.server_close()
@@ -184,7 +184,7 @@ async def test_child_is_killed_at_the_deadline(fetches, tmp_path, monkeypatch):
         remote = Remote(f"http://127.0.0.1:{server.server_address[1]}/x.git")
         with pytest.raises(GitProblem) as error:
             await fetches.commit(remote, RemoteHead("refs/heads/main", "1" * 40), "", 0.5)
-        assert (error.value.reason, error.value.passing) == ("Unreachable", True)
+        assert (error.value.reason, error.value.transient) == ("Unreachable", True)
         assert list(tmp_path.glob("git-*")) == []
     finally:
         SilentGitHandler.over.set()
@@ -204,7 +204,7 @@ async def test_dead_idle_child_is_replaced(fetches, tmp_path):
 
 
 @pytest.mark.parametrize(
-    ("code", "reason", "passing"),
+    ("code", "reason", "transient"),
     [
         (-signal.SIGKILL, "RepositoryTooLarge", False),
         (-signal.SIGXCPU, "RepositoryTooLarge", False),
@@ -213,10 +213,10 @@ async def test_dead_idle_child_is_replaced(fetches, tmp_path):
         (0, "Unreachable", True),
     ],
 )
-def test_exit_of_a_child_is_classified(code, reason, passing):
+def test_exit_of_a_child_is_classified(code, reason, transient):
     problem = exit_problem(code, Remote("https://git.example.org/x"), 150 << 20)
-    assert (problem.reason, problem.passing) == (reason, passing)
-    assert ("150 MiB" in problem.message) is not passing
+    assert (problem.reason, problem.transient) == (reason, transient)
+    assert ("150 MiB" in problem.message) is not transient
 
 
 async def test_idle_child_is_stopped_after_a_timeout(fetches, tmp_path, monkeypatch):

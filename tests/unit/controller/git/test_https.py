@@ -70,7 +70,7 @@ async def read(git: Git, server: GitServer, host: str = "localhost", **access: s
 async def refused(git: Git, server: GitServer, host: str = "localhost", **access: str) -> GitProblem:
     with pytest.raises(GitProblem) as raised:
         await read(git, server, host, **access)
-    assert not raised.value.passing
+    assert not raised.value.transient
     return raised.value
 
 

@@ -39,7 +39,7 @@ def test_missing_reference_error_lists_existing_ones(heads, ref, reason, words):
         choose_head(heads, ref)
     assert problem.value.reason == reason
     assert words in problem.value.message
-    assert not problem.value.passing
+    assert not problem.value.transient
 
 
 def test_subject_is_one_printable_line():

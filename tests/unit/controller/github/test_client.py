@@ -35,7 +35,7 @@ async def hub(github):
 
 
 @pytest.mark.parametrize(
-    ("status", "headers", "message", "passing", "after"),
+    ("status", "headers", "message", "transient", "after"),
     [
         (403, {}, "Resource not accessible by integration", False, 0),
         (403, {"Retry-After": "7"}, SECONDARY, True, 7),
@@ -46,12 +46,12 @@ async def hub(github):
     ],
 )
 async def test_github_error_is_classified_with_its_retry_delay(
-    github, hub, status, headers, message, passing, after
+    github, hub, status, headers, message, transient, after
 ):
     github.failures, github.headers, github.message = [status], headers, message
     with pytest.raises(GitHubProblem) as found:
         await hub.set_commit_status(GitHubToken(TOKEN), REPORT)
-    assert (found.value.passing, found.value.retry_after, found.value.status) == (passing, after, status)
+    assert (found.value.transient, found.value.retry_after, found.value.status) == (transient, after, status)
 
 
 async def test_expired_installation_token_is_renewed(github, hub):

@@ -79,7 +79,7 @@ async def test_cancelled_caller_does_not_affect_others():
 
 
 async def test_failure_reaches_waiting_callers_and_is_not_cached():
-    outcomes = [GitProblem("Unreachable", "away", passing=True), 7]
+    outcomes = [GitProblem("Unreachable", "away", transient=True), 7]
 
     async def make():
         await asyncio.sleep(0)
@@ -382,7 +382,7 @@ async def test_unreadable_commit_does_not_delay_the_host(sources, tmp_path):
         good.commit({"main.py": "1"}, "A commit")
         for name in ("evil1", "evil2"):
             sources.follow(name, server.url(name), ref={"tag": "blob"})
-            assert (await sources.seen(name)).problem.passing
+            assert (await sources.seen(name)).problem.transient
         host = Remote(server.url("good")).host
         assert sources.backoff.retry_at(server.url("good"), host, "good", 5.0) == 0.0
         sources.follow("good", server.url("good"))
