@@ -97,14 +97,13 @@ def talks(call):
     return not call.watches
 
 
-FAULTS: dict[str, Fault] = {
+STALE: dict[str, Fault] = {"watches half open": half_open, "lists of before the restart": behind}
+LOSSY: dict[str, Fault] = {
     "events late by 3 s": ruled(lambda: DelayEvents(3.0)),
     "every event dropped": ruled(DropEvents),
-    "watches half open": half_open,
     "every 2nd watch too old": ruled(
         lambda: ExpiredWatch(2), lambda: CutBeforeRequest(lambda call: call.watches, 3)
     ),
-    "lists of before the restart": behind,
 }
 STORMS: dict[str, Fault] = {
     "every 2nd event dropped": ruled(lambda: DropEvents(2)),
@@ -172,9 +171,15 @@ async def through(directory, name: str, faults: dict[str, Fault]) -> None:
     assert late == {}
 
 
-async def test_bad_watches(tmp_path):
-    """Slow: five faults of watches, each with a recovery."""
-    await through(tmp_path, "test_bad_watches", FAULTS)
+async def test_stale_watches(tmp_path):
+    """Slow: two faults of watches, each with a recovery."""
+    await through(tmp_path, "test_stale_watches", STALE)
+
+
+@pytest.mark.nightly
+async def test_lossy_watches(tmp_path):
+    """Slow: three faults of watches, each with a recovery."""
+    await through(tmp_path, "test_lossy_watches", LOSSY)
 
 
 @pytest.mark.campaign
