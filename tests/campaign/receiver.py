@@ -20,7 +20,7 @@ from tests.campaign.testbed import CampaignTestbed
 
 EVENTS = ("run.succeeded", "run.failed", "run.canceled", "run.waiting")
 REFUSED_SHARE = 5
-"""Every fifth message gets the status 503 and comes again."""
+"""Every fifth new message gets the status 503 once, and comes again."""
 _NAME = "campaign-receiver"
 
 
@@ -31,7 +31,7 @@ class NotificationReceiver:
         self.messages: list[ReceivedMessage] = []
         self.key = "whsec_" + base64.b64encode(secrets.token_bytes(32)).decode()
         self.url = ""
-        self._address, self._count = address, 0
+        self._address, self._known = address, set[str]()
 
     @contextlib.asynccontextmanager
     async def listening(self) -> AsyncIterator["NotificationReceiver"]:
@@ -64,9 +64,10 @@ class NotificationReceiver:
     async def _receive(self, request: web.Request) -> web.Response:
         content = await request.read()
         event = Webhook(self.key).verify(content, dict(request.headers))
-        self._count += 1
-        if self._count % REFUSED_SHARE == 0:
-            return web.Response(status=503)
         message_id = request.headers["webhook-id"]
+        is_new = message_id not in self._known
+        self._known.add(message_id)
+        if is_new and len(self._known) % REFUSED_SHARE == 0:
+            return web.Response(status=503)
         self.messages.append(ReceivedMessage(message_id, event["type"], event["data"]["id"]))
         return web.Response(status=204)
