@@ -78,6 +78,7 @@ def make_app(
             lambda work: failed.labels(work).inc(),
             lambda: metrics.questions.labels("answered").inc(),
             lambda status: metrics.notification_attempts.labels(status).inc(),
+            lambda result, count: metrics.trace_exports.labels(result).inc(count),
         )
     )
     return app
@@ -125,6 +126,8 @@ def make_client_app(
     metrics.watch_storage(store.storage_meter)
     store.audit.count = lambda outcome: metrics.audit_records.labels(outcome).inc()
     kube.before_write = store.audit.record_ahead
+    store.trace_exports.enabled = config.telemetry is not None
+    metrics.traces_waiting.set_function(lambda: store.trace_exports.waiting)
     metrics.notifications_pending.set_function(lambda: store.deliveries.pending)
     metrics.notifications_failing.set_function(lambda: store.deliveries.failing)
     local = config.database_url is None or config.blobs_url is None

@@ -21,6 +21,7 @@ from api.ratelimit import counters
 from api.store.blobs.backends import check_url
 from api.store.blobs.presign import UrlSigner, parse_signer
 from api.store.sql.postgres.engine import parse_url
+from api.telemetry.settings import TelemetrySettings, parse_telemetry
 from crds.installation_limits import InstallationLimits, read_limits
 from crds.limits import Plans, parse_plans
 from crds.pod_tokens import MIN_TOKEN_KEY_LENGTH, parse_other_keys
@@ -87,6 +88,8 @@ class ApiConfig:
     """Redis or Valkey URL with its password, shared by replicas; None: each replica counts on its own."""
     trusted_proxies: Networks = ()
     """Networks of the proxies whose X-Forwarded-For is believed."""
+    telemetry: TelemetrySettings | None = None
+    """The collector that gets the spans of ended runs and builds; None: they are not exported."""
     docs_url: str = ""
     """Base URL of the documentation site that errors link to; empty: no links."""
     other_token_keys: tuple[str, ...] = field(default=(), repr=False)
@@ -146,6 +149,7 @@ def parse(environ: Mapping[str, str]) -> ApiConfig:
         sign_in=_sign_in(environ, wrong),
         rate_limit_url=_counters(environ, wrong),
         docs_url=_documentation(environ, wrong),
+        telemetry=_telemetry(environ, wrong),
         trusted_proxies=_proxies(environ, wrong),
         internal_url=_url(
             environ, "CREWYARD_INTERNAL_URL", "http://crewyard-api.crewyard-system.svc:8080", wrong
@@ -195,6 +199,15 @@ def _url(environ: Mapping[str, str], name: str, default: str, wrong: list[str]) 
 def _documentation(environ: Mapping[str, str], wrong: list[str]) -> str:
     name = "CREWYARD_DOCS_URL"
     return _url(environ, name, "https://docs.example.com", wrong) if environ.get(name) else ""
+
+
+def _telemetry(environ: Mapping[str, str], wrong: list[str]) -> TelemetrySettings | None:
+    names = ("CREWYARD_OTLP_ENDPOINT", "CREWYARD_OTLP_HEADERS", "CREWYARD_OTLP_CONTENT")
+    try:
+        return parse_telemetry(*(environ.get(name, "").strip() for name in names))
+    except ValueError as error:
+        wrong.append(str(error))
+        return None
 
 
 def _database(environ: Mapping[str, str], wrong: list[str]) -> str | None:

@@ -14,6 +14,7 @@ from prometheus_client.process_collector import ProcessCollector
 from api import tenant_limits
 from api.store.index.audit.audit_log import ACCEPTED, FAILED, PRUNED
 from api.store.index.storage_stats import BYTES, ROWS, StorageMeter
+from api.telemetry.attempt import ExportResult
 from crds import kinds
 
 _SECONDS = (0.001, 0.0025, 0.005, 0.01, 0.025, 0.05, 0.1, 0.25, 0.5, 1.0, 2.5, 5.0, 10.0)
@@ -82,6 +83,19 @@ class ApiMetrics:
         self.notifications_failing = Gauge(
             "crewyard_notifications_failing",
             "Receivers of notifications whose last delivery was given up, as last counted by the leader.",
+            registry=self.registry,
+        )
+        self.trace_exports = Counter(
+            "crewyard_trace_exports_total",
+            "Attempts to export the trace of a run or build; expired: given up.",
+            ("result",),
+            registry=self.registry,
+        )
+        for result in ExportResult:
+            self.trace_exports.labels(result)
+        self.traces_waiting = Gauge(
+            "crewyard_traces_waiting",
+            "Ended runs and builds whose trace is not exported yet, as last counted by the leader.",
             registry=self.registry,
         )
         self._limits_reached = Counter(

@@ -61,6 +61,9 @@ ANNOTATION_PROVEN_COMMIT = f"{GROUP}/proven-commit"
 ANNOTATION_RERUN_OF = f"{GROUP}/rerun-of"
 """On a Run: the name of the Run that it repeats."""
 
+ANNOTATION_TRACEPARENT = f"{GROUP}/traceparent"
+"""On a Run: the span of its caller, as in a header `traceparent`; the run's spans are below it."""
+
 ANNOTATION_BOUND_AT = f"{GROUP}/bound-at"
 """On a pod that was started before its run: when it got the run."""
 

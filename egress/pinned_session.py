@@ -1,6 +1,6 @@
 """HTTP session that knows one host, at addresses that were checked before.
 
-Called by `api.build_context.fetch` and `api.notifications.sender`: a later change of the name has no effect.
+Called by `api.build_context.fetch` and `api.outbound.guarded_post`: a later change of the name has no effect.
 """
 
 import socket

@@ -40,6 +40,7 @@ from crds.kinds import DEPLOYMENT, RUN
 from crds.limits import ask_timeout, run_timeout
 from crds.objects import Deployment, Project, Run
 from crds.reasons import RunReason
+from crds.runs import trace_context
 from crds.runs.budget import run_limits
 from crds.times import format_time
 from kube import errors
@@ -90,7 +91,7 @@ async def _claim(context: InternalContext, request: web.Request) -> dict[str, An
         if (problem := await _input_problem(deployment, row)) is not None:
             await _fail(context, run, claim_request, RunReason.INPUT_INVALID, problem)
             return _refused(problem)
-        grant = await _grant_body(context, row, deployment)
+        grant = await _grant_body(context, row, deployment, claim_request.run_uid)
         decision = await context.store.claims.grant(run, claim_request, grant, now, context.config.plans)
     if isinstance(decision, ClaimDenied):
         if decision.unclaimable:
@@ -187,8 +188,10 @@ async def _resolve_from_pod(context: InternalContext, run: str, claim_request: C
 
 
 async def _grant_body(
-    context: InternalContext, row: RunDetail | Claimable, deployment: DeploymentRow
+    context: InternalContext, row: RunDetail | Claimable, deployment: DeploymentRow, uid: str
 ) -> dict[str, Any]:
+    exported = context.config.telemetry is not None
+    traceparent = trace_context.crew_context(row.traceparent, uid, exported)
     project_row = await context.store.projects.get(row.project)
     project = project_row.as_object() if project_row else None
     seconds = run_timeout(
@@ -205,6 +208,7 @@ async def _grant_body(
         "deployment_id": names.id_of(deployment.name),
         **{name: value for name in ("config", "context") if (value := getattr(row, name)) is not None},
         **({"budget": budget} if (budget := _budget(project, context.config.prices)) else {}),
+        **({"traceparent": traceparent} if traceparent else {}),
         **({"artifacts": include} if (include := deployment.plan.get("artifacts")) else {}),
     }
 

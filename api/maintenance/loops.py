@@ -30,6 +30,7 @@ from api.questions.answers import OnAnswer
 from api.store.accounting import NEWEST, account_batch, measure_batch
 from api.store.errors import StoreUnavailable
 from api.store.store import Store
+from api.telemetry import exporter
 from kube import errors
 from kube.client import KubeClient
 
@@ -84,11 +85,13 @@ def cleanup_context(
     on_failure: Callable[[str], None] = lambda work: None,
     on_answer: OnAnswer = lambda: None,
     on_delivery: dispatcher.OnAttempt = lambda status: None,
+    on_export: exporter.OnExport = lambda result, count: None,
 ) -> Callable[[web.Application], AsyncIterator[None]]:
     """Return a cleanup context for `app.cleanup_ctx` that runs all loops until the application stops.
 
     Call `on_failure` with the name of each loop that fails and is restarted, `on_answer` for each answer that
-    a Run object gives, and `on_delivery` for each attempt to deliver a notification.
+    a Run object gives, `on_delivery` for each attempt to deliver a notification, and `on_export` for exports
+    of traces.
     """
     projection_progress = progress or ProjectionProgress()
     projection_progress.is_follower = lambda: store.leader.other_leader_seen
@@ -97,6 +100,7 @@ def cleanup_context(
         logs = KanikoLogs(store, kube)
         loops = _leader_loops(config, store, kube, projection_progress, logs, on_answer)
         loops["notifications"] = lambda: dispatcher.deliver_all(store, kube, config, on_delivery)
+        loops["traces"] = lambda: exporter.export_all(store, config, on_export)
         tasks = _start(loops, on_failure)
         try:
             await asyncio.wait(tasks)

@@ -28,6 +28,7 @@ from api.store.index.runs.input_requests import InputRequests
 from api.store.index.runs.run_writer import RunWriter
 from api.store.index.runs.runs import Runs
 from api.store.index.storage_stats import StorageMeter
+from api.store.index.trace_exports import TraceExports
 from api.store.index.uploads import UploadRow, Uploads
 from api.store.index.usage import Usage
 from api.store.index.workflows import Workflows
@@ -65,7 +66,8 @@ class Store:
         self.keys = ApiKeys(database, namespace, backend.object_notifier)
         self.workflows = Workflows(database, namespace, backend.object_notifier)
         self.audit = AuditLog(database, namespace)
-        self.usage = Usage(database, namespace)
+        self.trace_exports = TraceExports(database, namespace)
+        self.usage = Usage(database, namespace, self.trace_exports)
         self.deliveries = Deliveries(database, namespace)
         self.idempotency = IdempotencyKeys(database, namespace)
         self.archives = LogArchives(database, namespace)

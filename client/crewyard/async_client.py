@@ -194,15 +194,26 @@ class AsyncClient:
         context: Mapping[str, Any] | None = None,
         wait: int | None = None,
         labels: Mapping[str, str] | None = None,
+        traceparent: str | None = None,
     ) -> models.RunCreated:
         """Start a run of a deployment (by id) or of a project's active one, with `given` as crew inputs.
 
         `config` and `context` are those of a LangGraph graph. With `wait`, return once the run has ended,
-        with its outcome, or after `wait` seconds (at most 60).
+        with its outcome, or after `wait` seconds (at most 60). `traceparent` is the span of the caller (W3C
+        Trace Context), the parent of the run's.
         """
         return await self._send(
             calls.start_run(
-                deployment, given, entrypoint, timeout, idempotency_key, config, context, wait, labels
+                deployment,
+                given,
+                entrypoint,
+                timeout,
+                idempotency_key,
+                config,
+                context,
+                wait,
+                labels,
+                traceparent,
             )
         )
 

@@ -211,6 +211,7 @@ def start_run(
     context: Json | None = None,
     wait: int | None = None,
     labels: Mapping[str, str] | None = None,
+    traceparent: str | None = None,
 ) -> Call[models.RunCreated]:
     """POST /v1/runs."""
     body = _given(
@@ -224,6 +225,7 @@ def start_run(
     )
     headers = _idempotency_header(idempotency_key)
     headers |= {} if wait is None else {"Prefer": f"wait={wait}"}
+    headers |= {} if traceparent is None else {"traceparent": traceparent}
     return Call("POST", "/v1/runs", call.data, body=body, headers=headers, wait_seconds=wait or 0)
 
 

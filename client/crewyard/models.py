@@ -228,6 +228,7 @@ class RunCreated(TypedDict):
     deployment_id: str | None
     project: str
     labels: dict[str, str]
+    trace_id: str | None
     input: dict[str, Any]
     events_url: str
     completed_at: NotRequired[str | None]
@@ -254,6 +255,7 @@ class Run(TypedDict):
     deployment_id: str | None
     project: str
     labels: dict[str, str]
+    trace_id: str | None
     input: dict[str, Any]
     events_url: str
     completed_at: str | None

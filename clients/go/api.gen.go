@@ -1471,6 +1471,9 @@ type Project struct {
 
 	// Build Limits of this project's builds.
 	Build *struct {
+		// Dockerfile The path, in the source, of a Dockerfile whose image is the base of the crew's image. It comes before [build] dockerfile of the configuration file.
+		Dockerfile *string `json:"dockerfile,omitempty"`
+
 		// Push Access to the registry for pushing and deleting this project's images.
 		Push *struct {
 			// SecretRef A Secret of type kubernetes.io/dockerconfigjson in the same namespace with a credential for this project's repository. Defaults to the installation's credential.
@@ -1817,6 +1820,9 @@ type ProjectChange struct {
 
 	// Build Limits of this project's builds.
 	Build *struct {
+		// Dockerfile The path, in the source, of a Dockerfile whose image is the base of the crew's image. It comes before [build] dockerfile of the configuration file.
+		Dockerfile *string `json:"dockerfile,omitempty"`
+
 		// Push Access to the registry for pushing and deleting this project's images.
 		Push *struct {
 			// SecretRef A Secret of type kubernetes.io/dockerconfigjson in the same namespace with a credential for this project's repository. Defaults to the installation's credential.
@@ -2147,6 +2153,9 @@ type ProjectCreate struct {
 
 	// Build Limits of this project's builds.
 	Build *struct {
+		// Dockerfile The path, in the source, of a Dockerfile whose image is the base of the crew's image. It comes before [build] dockerfile of the configuration file.
+		Dockerfile *string `json:"dockerfile,omitempty"`
+
 		// Push Access to the registry for pushing and deleting this project's images.
 		Push *struct {
 			// SecretRef A Secret of type kubernetes.io/dockerconfigjson in the same namespace with a credential for this project's repository. Defaults to the installation's credential.
@@ -2569,6 +2578,9 @@ type Run struct {
 	// Timeout The requested timeout, such as 30m, or null.
 	Timeout *string `json:"timeout"`
 
+	// TraceId The id of its trace: that of the header traceparent, else its own.
+	TraceId *string `json:"trace_id"`
+
 	// Usage What it used; null until some seconds after its end.
 	Usage   *RunUsage `json:"usage"`
 	Waiting *Waiting  `json:"waiting,omitempty"`
@@ -2666,6 +2678,9 @@ type RunCreated struct {
 
 	// Timeout The requested timeout, such as 30m, or null.
 	Timeout *string `json:"timeout,omitempty"`
+
+	// TraceId The id of its trace: that of the header traceparent, else its own.
+	TraceId *string `json:"trace_id"`
 
 	// Usage What it used; null until some seconds after its end.
 	Usage   *RunUsage `json:"usage,omitempty"`
@@ -3164,6 +3179,9 @@ type StartRunParams struct {
 
 	// Prefer `wait=SECONDS` (RFC 7240, at most 60): respond once the run has ended, with its outcome; else after these seconds as it is then.
 	Prefer *string `json:"Prefer,omitempty"`
+
+	// Traceparent The caller's span (W3C Trace Context), parent of the run's; ignored if it is not valid.
+	Traceparent *string `json:"traceparent,omitempty"`
 }
 
 // GetRunParams defines parameters for GetRun.
@@ -3209,6 +3227,9 @@ type RunAgainParams struct {
 
 	// Prefer `wait=SECONDS` (RFC 7240, at most 60): respond once the run has ended, with its outcome; else after these seconds as it is then.
 	Prefer *string `json:"Prefer,omitempty"`
+
+	// Traceparent The caller's span (W3C Trace Context), parent of the run's; ignored if it is not valid.
+	Traceparent *string `json:"traceparent,omitempty"`
 }
 
 // ListUsageProjectsParams defines parameters for ListUsageProjects.
@@ -6429,6 +6450,17 @@ func NewStartRunRequestWithBody(server string, params *StartRunParams, contentTy
 			req.Header.Set("Prefer", headerParam1)
 		}
 
+		if params.Traceparent != nil {
+			var headerParam2 string
+
+			headerParam2, err = runtime.StyleParamWithOptions("simple", false, "traceparent", *params.Traceparent, runtime.StyleParamOptions{ParamLocation: runtime.ParamLocationHeader, Type: "string", Format: ""})
+			if err != nil {
+				return nil, err
+			}
+
+			req.Header.Set("traceparent", headerParam2)
+		}
+
 	}
 
 	return req, nil
@@ -6941,6 +6973,17 @@ func NewRunAgainRequestWithBody(server string, id RunId, params *RunAgainParams,
 			}
 
 			req.Header.Set("Prefer", headerParam1)
+		}
+
+		if params.Traceparent != nil {
+			var headerParam2 string
+
+			headerParam2, err = runtime.StyleParamWithOptions("simple", false, "traceparent", *params.Traceparent, runtime.StyleParamOptions{ParamLocation: runtime.ParamLocationHeader, Type: "string", Format: ""})
+			if err != nil {
+				return nil, err
+			}
+
+			req.Header.Set("traceparent", headerParam2)
 		}
 
 	}

@@ -34,6 +34,9 @@ def main(here: str) -> int:
             if (task := _task()) is None:
                 return 0
             os.environ["CREWYARD_RUN_ID"] = str(task.get("run_id") or "")
+        if traceparent := task.get("traceparent"):
+            # Libraries of OpenTelemetry take it as the parent of the crew's own spans.
+            os.environ["TRACEPARENT"] = str(traceparent)
         _open_questions(task)
         if prepared is None:
             _set_up_interpreter(app, here)

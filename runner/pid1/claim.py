@@ -39,6 +39,7 @@ class ClaimGrant:
         self.config = response.get("config")
         self.context = response.get("context")
         self.budget = response.get("budget")
+        self.traceparent = str(response.get("traceparent") or "")
         include = response.get("artifacts")
         self.artifacts = [str(item) for item in include] if isinstance(include, list) else []
         self.limits = {

@@ -72,6 +72,7 @@ def _run(pod_settings: settings.RunnerSettings) -> int:
             task |= {"config": outcome.config, "context": outcome.context}
             task |= {"ask": outcome.ask_seconds > 0}
             task |= {"run_id": pod_settings.run_id, "limits": outcome.limits}
+            task |= {"traceparent": outcome.traceparent}
             grant = launch.grant_in_thread if pod_settings.warm else launch.grant
             grant(child, task, keep_open=outcome.ask_seconds > 0)
 

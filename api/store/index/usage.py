@@ -15,6 +15,7 @@ from sqlalchemy.ext.asyncio import AsyncConnection
 from api.store.index.build_times import FINISHED_PHASES, EndedBuild
 from api.store.index.notifications.outbox import ProjectEvent, record_event
 from api.store.index.runs.runs import ENDED
+from api.store.index.trace_exports import BUILD, RUN, TraceExports
 from api.store.sql.database import Database
 from api.store.sql.schema import WITHOUT_USAGE, artifacts, deployments, projects, runs, usage_days
 from api.store.sql.upsert import insert
@@ -53,9 +54,10 @@ class UnmeasuredRun(EndedRun):
 class Usage:
     """The usage of one namespace."""
 
-    def __init__(self, database: Database, namespace: str) -> None:
+    def __init__(self, database: Database, namespace: str, traces: TraceExports) -> None:
         self._database = database
         self._namespace = namespace
+        self._traces = traces
 
     async def days(self, project_uid: str, first: date, last: date) -> dict[date, Measures]:
         """Return the usage on each day of a range, without the days that have none."""
@@ -108,7 +110,11 @@ class Usage:
                 runs=1, run_ms=row.duration_ms or 0, artifact_bytes=int(row.artifact_bytes), **tokens
             )
             await add_usage(connection, self._namespace, row, row.completed_at, used)
-            await self._record(connection, row, ProjectEvent(f"run.{row.status}", name, row.completed_at))
+            now = datetime.now(UTC)
+            await self._record(
+                connection, row, ProjectEvent(f"run.{row.status}", name, row.completed_at), now
+            )
+            await self._traces.add(connection, RUN, name, row.completed_at, now)
 
     async def unmeasured_runs(self, below: int, limit: int) -> list[UnmeasuredRun]:
         """Return up to `limit` accounted runs without their usage in their row, the newest first.
@@ -168,12 +174,17 @@ class Usage:
         async with self._database.write() as connection:
             row = await self._mark(connection, deployments, name)
             if row is not None:
+                now = datetime.now(UTC)
                 await add_usage(connection, self._namespace, row, ended_at, Measures(build_ms=build_ms))
+                await self._traces.add(connection, BUILD, name, ended_at, now)
                 if row.phase == "failed":
-                    await self._record(connection, row, ProjectEvent("deployment.failed", name, ended_at))
+                    await self._record(
+                        connection, row, ProjectEvent("deployment.failed", name, ended_at), now
+                    )
 
-    async def _record(self, connection: AsyncConnection, row: Any, event: ProjectEvent) -> None:
-        now = datetime.now(UTC)
+    async def _record(
+        self, connection: AsyncConnection, row: Any, event: ProjectEvent, now: datetime
+    ) -> None:
         await record_event(connection, self._namespace, row.project, row.project_uid, event, now)
 
     async def _mark(self, connection: AsyncConnection, table: Table, name: str, **changed: Any) -> Any:

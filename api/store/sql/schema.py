@@ -113,6 +113,8 @@ runs = Table(
     Column("context", json_column()),
     Column("labels", json_column()),
     Column("rerun_of", text()),
+    Column("traceparent", text()),
+    Column("admitted_at", Moment),
     Column("cancel", Boolean, nullable=False),
     Column("output", json_column()),
     Column("error", json_column()),
@@ -250,6 +252,19 @@ deliveries = Table(
     Index("deliveries_due", "namespace", "status", "next_at"),
     Index("deliveries_project", "namespace", "project_uid", "id"),
     Index("deliveries_created", "namespace", "created_at"),
+)
+
+trace_exports = Table(
+    "trace_exports",
+    metadata,
+    # Ended runs and builds whose spans the collector does not have yet.
+    _key("namespace"),
+    _key("kind"),
+    _key("name"),
+    Column("queued_at", Moment, nullable=False),
+    Column("next_at", Moment, nullable=False),
+    Index("trace_exports_due", "namespace", "next_at"),
+    Index("trace_exports_queued", "namespace", "queued_at"),
 )
 
 artifacts = Table(

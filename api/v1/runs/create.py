@@ -121,7 +121,11 @@ def manifest(row: RunDetail, project_uid: str, max_inline_bytes: int) -> dict[st
     for field, value in (("config", row.config), ("context", row.context)):
         if value is not None:
             spec[field] = dict(value)
-    known = {names.ANNOTATION_CREATED_BY: row.created_by, names.ANNOTATION_RERUN_OF: row.rerun_of}
+    known = {
+        names.ANNOTATION_CREATED_BY: row.created_by,
+        names.ANNOTATION_RERUN_OF: row.rerun_of,
+        names.ANNOTATION_TRACEPARENT: row.traceparent,
+    }
     annotations = {name: value for name, value in known.items() if value}
     return {
         "metadata": {

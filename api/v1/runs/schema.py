@@ -164,6 +164,10 @@ _USAGE: dict[str, Schema] = {
     }
 }
 _REQUEST: dict[str, Schema] = {
+    "trace_id": {
+        "anyOf": [{"type": "string", "pattern": "^[0-9a-f]{32}$"}, {"type": "null"}],
+        "description": "The id of its trace: that of the header traceparent, else its own.",
+    },
     "input": {"type": "object", "description": "The input of the crew."},
     "events_url": described(URL, "The URL of its event stream."),
 }
@@ -296,6 +300,7 @@ CREATED_EXAMPLE = {
     "deployment_id": EXAMPLE_DEPLOYMENT_ID,
     "project": EXAMPLE_PROJECT_NAME,
     "labels": {"team": "tides"},
+    "trace_id": "4bf92f3577b34da6a3ce929d0e0e4736",
     "input": {"topic": "tides"},
     "events_url": f"{EXAMPLE_URL}/runs/{EXAMPLE_RUN_ID}/events",
 }

@@ -9,6 +9,7 @@ from api import errors, tenant_limits
 from api.budgets import month_use
 from api.http import responses
 from api.http.json_encoding import encode
+from api.http.query import Parameter
 from api.questions.declared_input import check_declared_input
 from api.routing.endpoint import EndpointCall
 from api.store.index.deployments import DeploymentRow
@@ -19,9 +20,14 @@ from api.v1.runs import create as run_creation
 from api.v1.runs import view
 from crds import durations, entrypoints, names
 from crds.limits import CONFIG_BYTES
-from crds.runs import budget
+from crds.runs import budget, trace_context
 
 QUEUE_RETRY_SECONDS = 10
+TRACEPARENT = Parameter(
+    trace_context.HEADER,
+    {"type": "string"},
+    description="The caller's span (W3C Trace Context), parent of the run's; ignored if it is not valid.",
+)
 Body = Mapping[str, Any]
 
 
@@ -69,9 +75,17 @@ async def start(
         created_by=call.caller.principal,
         labels=body.get("labels"),
         rerun_of=rerun_of,
+        traceparent=_traceparent(call),
     )
     row = await run_creation.create_run(services.store, services.kube, request, services.now(), use)
     return await _created_response(call, row)
+
+
+def _traceparent(call: EndpointCall) -> str | None:
+    """Return the caller's span; None if the request names none, or several, or an invalid one."""
+    given = call.request.headers.getall(trace_context.HEADER, [])
+    parent = trace_context.parse(given[0]) if len(given) == 1 else None
+    return parent.text if parent else None
 
 
 async def _created_response(call: EndpointCall, row: RunDetail) -> web.Response:

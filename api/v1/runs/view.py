@@ -12,6 +12,7 @@ from api.v1 import reason_links
 from api.v1.timestamps import timestamp
 from api.v1.waiting import waiting
 from crds import names
+from crds.runs import trace_context
 
 
 def item(row: RunRow, prices: Prices | None) -> dict[str, Any]:
@@ -56,6 +57,7 @@ def created(row: RunDetail, public_url: str) -> dict[str, Any]:
     fields = item(row, None)
     return {
         **{key: fields[key] for key in ("id", "status", "created_at", "deployment_id", "project", "labels")},
+        "trace_id": trace_context.trace_id(row.traceparent, row.uid) if row.uid else None,
         "input": row.input or {},
         "events_url": f"{public_url}/v1/runs/{fields['id']}/events",
     }

@@ -1456,6 +1456,8 @@ export interface components {
                     /** @description The name of the Secret. */
                     name: string;
                 };
+                /** @description The path, in the source, of a Dockerfile whose image is the base of the crew's image. It comes before [build] dockerfile of the configuration file. */
+                dockerfile?: string;
                 /** @description Access to the registry for pushing and deleting this project's images. */
                 push?: {
                     /** @description A Secret of type kubernetes.io/dockerconfigjson in the same namespace with a credential for this project's repository. Defaults to the installation's credential. */
@@ -1748,6 +1750,8 @@ export interface components {
                     /** @description The name of the Secret. */
                     name?: string | null;
                 } | null;
+                /** @description The path, in the source, of a Dockerfile whose image is the base of the crew's image. It comes before [build] dockerfile of the configuration file. */
+                dockerfile?: string | null;
                 /** @description Access to the registry for pushing and deleting this project's images. */
                 push?: {
                     /** @description A Secret of type kubernetes.io/dockerconfigjson in the same namespace with a credential for this project's repository. Defaults to the installation's credential. */
@@ -2027,6 +2031,8 @@ export interface components {
                     /** @description The name of the Secret. */
                     name: string;
                 };
+                /** @description The path, in the source, of a Dockerfile whose image is the base of the crew's image. It comes before [build] dockerfile of the configuration file. */
+                dockerfile?: string;
                 /** @description Access to the registry for pushing and deleting this project's images. */
                 push?: {
                     /** @description A Secret of type kubernetes.io/dockerconfigjson in the same namespace with a credential for this project's repository. Defaults to the installation's credential. */
@@ -2267,6 +2273,8 @@ export interface components {
             labels: {
                 [key: string]: string;
             };
+            /** @description The id of its trace: that of the header traceparent, else its own. */
+            trace_id: string | null;
             /** @description The input of the crew. */
             input: Record<string, never>;
             /**
@@ -2356,6 +2364,8 @@ export interface components {
             labels: {
                 [key: string]: string;
             };
+            /** @description The id of its trace: that of the header traceparent, else its own. */
+            trace_id: string | null;
             /** @description The input of the crew. */
             input: Record<string, never>;
             /**
@@ -3750,6 +3760,8 @@ export interface operations {
                 "Idempotency-Key"?: string;
                 /** @description `wait=SECONDS` (RFC 7240, at most 60): respond once the run has ended, with its outcome; else after these seconds as it is then. */
                 Prefer?: string;
+                /** @description The caller's span (W3C Trace Context), parent of the run's; ignored if it is not valid. */
+                traceparent?: string;
             };
             path?: never;
             cookie?: never;
@@ -3872,6 +3884,8 @@ export interface operations {
                 "Idempotency-Key"?: string;
                 /** @description `wait=SECONDS` (RFC 7240, at most 60): respond once the run has ended, with its outcome; else after these seconds as it is then. */
                 Prefer?: string;
+                /** @description The caller's span (W3C Trace Context), parent of the run's; ignored if it is not valid. */
+                traceparent?: string;
             };
             path: {
                 /**

@@ -67,7 +67,7 @@ priorityClassName: {{ . }}
 change. A tool that only renders cannot read them and gets the same hash each time. */}}
 {{- define "crewyard.secrets" -}}
 {{- $found := list (include "crewyard.tokenKey" .) -}}
-{{- range list .Values.tokens.existingSecret .Values.adminKeys.existingSecret .Values.signing.existingSecret .Values.database.existingSecret .Values.rateLimit.existingSecret .Values.signIn.existingSecret .Values.bucket.existingSecret .Values.ca.secret -}}
+{{- range list .Values.tokens.existingSecret .Values.adminKeys.existingSecret .Values.signing.existingSecret .Values.database.existingSecret .Values.rateLimit.existingSecret .Values.telemetry.otlp.existingSecret .Values.signIn.existingSecret .Values.bucket.existingSecret .Values.ca.secret -}}
 {{- with . }}{{ $found = append $found ((lookup "v1" "Secret" $.Release.Namespace .).data | default dict | toJson) }}{{ end -}}
 {{- end -}}
 {{- with .Values.ca.configMap -}}

@@ -28,7 +28,7 @@
 {{- fail "signing.verifyImages is true: name the Secret with the key in signing.existingSecret" -}}
 {{- end -}}
 {{- $secrets := dict "CREWYARD_TOKEN_KEY" "tokens" "CREWYARD_OTHER_TOKEN_KEYS" "tokens" "CREWYARD_ADMIN_KEYS" "adminKeys" "CREWYARD_DATABASE_URL" "database" -}}
-{{- $secrets = merge $secrets (dict "CREWYARD_RATE_LIMIT_URL" "rateLimit" "CREWYARD_SIGN_IN_SECRET" "signIn") -}}
+{{- $secrets = merge $secrets (dict "CREWYARD_RATE_LIMIT_URL" "rateLimit" "CREWYARD_SIGN_IN_SECRET" "signIn" "CREWYARD_OTLP_HEADERS" "telemetry.otlp") -}}
 {{- $secrets = merge $secrets (dict "CREWYARD_SIGNING_KEY" "signing" "AWS_SECRET_ACCESS_KEY" "bucket" "AWS_SESSION_TOKEN" "bucket") -}}
 {{- range $name, $place := $secrets -}}
 {{- if hasKey $.Values.settings $name -}}

@@ -45,6 +45,12 @@ CREWYARD_RUN_EGRESS: {{ . | toRawJson | quote }}
 {{- with .Values.docsUrl }}
 CREWYARD_DOCS_URL: {{ . | quote }}
 {{- end }}
+{{- with .Values.telemetry.otlp.endpoint }}
+CREWYARD_OTLP_ENDPOINT: {{ . | quote }}
+{{- end }}
+{{- if .Values.telemetry.otlp.content }}
+CREWYARD_OTLP_CONTENT: "on"
+{{- end }}
 {{- with .Values.prices }}
 CREWYARD_PRICES: {{ . | toRawJson | quote }}
 {{- end }}

@@ -210,6 +210,7 @@ def test_releases_with_different_names_share_no_object():
         (['settings={"CREWYARD_TOKEN_KEY": "0123456789abcdef"}'], ["tokens.existingSecret"]),
         (['settings={"CREWYARD_DATABASE_URL": "postgresql://"}'], ["database.existingSecret"]),
         (['settings={"CREWYARD_RATE_LIMIT_URL": "redis://:x@h"}'], ["rateLimit.existingSecret"]),
+        (['settings={"CREWYARD_OTLP_HEADERS": "a=b"}'], ["telemetry.otlp.existingSecret"]),
         (['settings={"CREWYARD_ADMIN_KEYS": "[]"}'], ["adminKeys.existingSecret"]),
         (['settings={"AWS_SECRET_ACCESS_KEY": "x"}'], ["bucket.existingSecret"]),
         (['settings={"AWS_SESSION_TOKEN": "x"}'], ["bucket.existingSecret"]),

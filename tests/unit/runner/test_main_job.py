@@ -37,3 +37,16 @@ async def test_a_crew_runs_and_all_its_output_arrives(pod: Any, api: Any) -> Non
     )
     assert set(ended.stdout.splitlines()) == {b"first line", b"to stderr"}
     assert ended.termination == {"outcome": "succeeded", "reason": None, "message": None, "reported": True}
+
+
+async def test_the_crew_gets_the_trace_of_its_run(pod: Any, api: Any) -> None:
+    pod.crew("import os\ndef kickoff(inputs): return os.environ.get('TRACEPARENT')")
+    api.settings = {"traceparent": "00-4bf92f3577b34da6a3ce929d0e0e4736-00f067aa0ba902b7-01"}
+    assert (await pod.run()).code == 0
+    assert api.result["output"] == api.settings["traceparent"]
+
+
+async def test_without_a_trace_the_crew_gets_none(pod: Any, api: Any) -> None:
+    pod.crew("import os\ndef kickoff(inputs): return 'TRACEPARENT' in os.environ")
+    assert (await pod.run()).code == 0
+    assert api.result["output"] is False

@@ -41,6 +41,14 @@ async def test_imports_before_the_run_and_calls_after_the_grant(pod: RunnerPod, 
     assert api.result["output"] == {"run": "run_01abc", "topic": "tea"}
 
 
+async def test_the_crew_gets_the_trace_of_its_run(pod: RunnerPod, api: Any) -> None:
+    pod.crew("import os\ndef kickoff(inputs): return os.environ.get('TRACEPARENT')")
+    api.settings = {"traceparent": "00-4bf92f3577b34da6a3ce929d0e0e4736-00f067aa0ba902b7-01"}
+    api.bound.set()
+    assert (await pod.run(**WARM)).code == 0
+    assert api.result["output"] == api.settings["traceparent"]
+
+
 async def test_wait_claim_and_events_use_one_connection(pod: RunnerPod, api: Any) -> None:
     pod.crew(CREW)
     api.input = {"topic": "tea"}

@@ -57,6 +57,7 @@ class Claimable:
     timeout: str | None
     config: Mapping[str, Any] | None
     context: Mapping[str, Any] | None
+    traceparent: str | None = None
 
 
 @dataclass(frozen=True)

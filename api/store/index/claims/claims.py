@@ -62,6 +62,7 @@ _RUN = select(
     runs.c.timeout,
     runs.c.config,
     runs.c.context,
+    runs.c.traceparent,
 ).where(runs.c.namespace == bindparam("namespace"), runs.c.name == bindparam("run"))
 _HOLDS = (
     select(claims.c.run)
@@ -185,6 +186,7 @@ class Claims:
             row.timeout,
             row.config,
             row.context,
+            row.traceparent,
         )
 
     async def holds(self, run: str, pod_uid: str, nonce: str) -> bool:

@@ -17,6 +17,7 @@ from crds.json_depth import too_deep
 from crds.limits import CONFIG_BYTES
 from crds.objects import Run
 from crds.reasons import STATUS_OF_PHASE
+from crds.runs import trace_context
 from crds.times import format_time, parse_time
 
 DELETED = {"reason": "Deleted", "message": "the Run object was deleted before the run had ended"}
@@ -34,6 +35,9 @@ def observed_columns(run: Run, started_at: datetime | None, now: datetime) -> di
         "started_at": started_at or _moment(run.status.get("startTime")),
         "waiting": None if run.ended else waiting_reason(run),
     }
+    admitted = conditions.find(run.conditions, conditions.ADMITTED)
+    if admitted and admitted.get("status") == "True":
+        columns["admitted_at"] = _moment(admitted.get("lastTransitionTime"))
     if run.deployment:
         columns["deployment"] = run.deployment
     if run.project:
@@ -64,6 +68,7 @@ def initial_columns(run: Run, max_input_bytes: int) -> dict[str, Any]:
         "entrypoint": run.spec.get("entrypoint"),
         "timeout": run.spec.get("timeout"),
         "rerun_of": _rerun_of(run),
+        "traceparent": _traceparent(run),
         **settings,
     }
 
@@ -71,6 +76,11 @@ def initial_columns(run: Run, max_input_bytes: int) -> dict[str, Any]:
 def _rerun_of(run: Run) -> str | None:
     name = run.annotations.get(names.ANNOTATION_RERUN_OF, "")
     return name if _RUN_NAME.fullmatch(name) and len(name) <= names.MAX_NAME else None
+
+
+def _traceparent(run: Run) -> str | None:
+    given = trace_context.parse(run.annotations.get(names.ANNOTATION_TRACEPARENT))
+    return given.text if given else None
 
 
 def output(run: Run) -> Any:

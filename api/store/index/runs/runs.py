@@ -66,6 +66,10 @@ class RunDetail(RunRow):
     context: Mapping[str, Any] | None
     rerun_of: str | None
     """The object name of the run that it repeats."""
+    traceparent: str | None
+    """The span of its caller, checked."""
+    admitted_at: datetime | None
+    """When it got its slot, in whole seconds; None if no object said so."""
     cancel: bool
     output: Any
     error: Mapping[str, Any] | None
@@ -87,6 +91,7 @@ class RunRequest:
     created_by: str | None = None
     labels: Mapping[str, str] | None = None
     rerun_of: str | None = None
+    traceparent: str | None = None
 
 
 @dataclass(frozen=True)
@@ -130,6 +135,7 @@ _NEW = (
                     "context",
                     "labels",
                     "rerun_of",
+                    "traceparent",
                 )
             },
             "project_uid": select(projects_table.c.uid)
@@ -283,6 +289,7 @@ class Runs:
                 "context": request.context,
                 "labels": request.labels or None,
                 "rerun_of": request.rerun_of,
+                "traceparent": request.traceparent,
             }
             inserted = dict((await connection.execute(_NEW, values)).one()._mapping)
             await labels.add(

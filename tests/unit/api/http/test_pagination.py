@@ -29,6 +29,7 @@ async def test_run_has_exactly_the_specified_keys(testbed):
         "entrypoint",
         "timeout",
         "rerun_of",
+        "trace_id",
     }
     assert single["id"] == "run_a" and single["deployment_id"] == "dep_a"
     assert single["input"] == {"topic": "tides"}

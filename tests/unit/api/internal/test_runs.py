@@ -38,6 +38,17 @@ async def put_artifact(
         return response.status, await response.json()
 
 
+async def test_a_grant_has_the_callers_span_without_a_collector(
+    pods: Pods, store: Store, bearer: Mint
+) -> None:
+    await builders.add_demo_project(store)
+    parent = "00-4bf92f3577b34da6a3ce929d0e0e4736-00f067aa0ba902b7-01"
+    run = await builders.create_run(store, traceparent=parent)
+    for _ in range(2):
+        _, response = await call_api(pods, run, "claim", CLAIM, bearer(run))
+        assert response["traceparent"] == parent
+
+
 async def test_granted_claim_has_all_fields(pods: Pods, store: Store, bearer: Mint) -> None:
     await builders.add_demo_project(store)
     run = await builders.create_run(store, input={"topic": "ants"}, timeout="90s")

@@ -222,3 +222,16 @@ async def test_pages_from_both_ends(store: Store, count: int) -> None:
             page = await store.runs.page(offset, limit, project="demo")
             assert [row.name for row in page.items] == newest_first[offset : offset + limit]
             assert page.total == count
+
+
+async def test_a_run_of_kubectl_has_the_trace_and_the_admission_of_its_object(store):
+    await builders.add_demo_project(store)
+    parent = "00-4bf92f3577b34da6a3ce929d0e0e4736-00f067aa0ba902b7-01"
+    for name, annotation, expected in (("run-a", parent, parent), ("run-b", "wrong", None)):
+        admitted = {"type": "Admitted", "status": "True", "lastTransitionTime": "2026-11-21T10:00:07Z"}
+        seen = builders.run(name, uid=f"uid-of-{name}", conditions=[admitted])
+        seen.metadata["annotations"] = {"crewyard.dev/traceparent": annotation}
+        await store.run_writer.observe(seen, builders.NOW)
+        row = await store.runs.get(name)
+        assert row is not None
+        assert (row.traceparent, row.admitted_at) == (expected, builders.NOW.replace(second=7, microsecond=0))

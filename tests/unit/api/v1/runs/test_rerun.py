@@ -4,11 +4,13 @@ import dataclasses
 
 import pytest
 from aiohttp import web
+from multidict import CIMultiDict
 
 from api.services import SERVICES
 from api.store.index.runs.runs import RunRequest
 from crds import names
 from crds.kinds import RUN
+from crds.runs import trace_context
 from tests.testbed.apiserver import serving
 from tests.unit.api.conftest import NOW
 
@@ -133,3 +135,32 @@ async def test_rerun_has_the_limits_of_a_run(testbed, created):
         status, answer, _ = await testbed.call("POST", f"/v1/runs/{earlier}/rerun", body)
         assert status == expected, answer
     assert created == []
+
+
+TRACEPARENT = "00-4bf92f3577b34da6a3ce929d0e0e4736-00f067aa0ba902b7-01"
+
+
+@pytest.mark.parametrize("path", ["/v1/runs", "rerun"])
+async def test_a_run_is_part_of_the_callers_trace(testbed, created, path):
+    if path == "rerun":
+        path = f"/v1/runs/{await earlier_run(testbed, traceparent=TRACEPARENT.replace('4', '5'))}/rerun"
+    body = {"deployment": "crew"}
+    status, answer, _ = await testbed.call("POST", path, body, headers={"traceparent": TRACEPARENT})
+    assert (status, answer["data"]["trace_id"]) == (201, TRACEPARENT[3:35])
+    assert created[0]["metadata"]["annotations"][names.ANNOTATION_TRACEPARENT] == TRACEPARENT
+    shown = (await testbed.get(f"/v1/runs/{answer['data']['id']}"))["data"]
+    assert shown["trace_id"] == TRACEPARENT[3:35]
+
+
+@pytest.mark.parametrize(
+    "given", [[], ["wrong"], [TRACEPARENT.upper()], [TRACEPARENT, TRACEPARENT], ["\u00e9"]]
+)
+async def test_without_a_valid_header_it_has_its_own_trace(testbed, created, given):
+    headers = CIMultiDict({"Authorization": f"Bearer {testbed.admin}"})
+    for text in given:
+        headers.add("traceparent", text)
+    async with testbed.client.post("/v1/runs", json={"deployment": "crew"}, headers=headers) as response:
+        assert response.status == 201
+        found = (await response.json())["data"]["trace_id"]
+    assert found == trace_context.trace_id(None, "uid-0")
+    assert names.ANNOTATION_TRACEPARENT not in created[0]["metadata"]["annotations"]

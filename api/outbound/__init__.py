@@ -1,0 +1,1 @@
+"""Requests to servers that the installation or a project names."""

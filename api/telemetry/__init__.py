@@ -1,0 +1,1 @@
+"""Export of ended runs and builds as traces, by OTLP over HTTP."""

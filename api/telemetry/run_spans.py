@@ -1,0 +1,192 @@
+"""The spans of an ended run, by the conventions for generative AI. Pure. Called by `exporter`.
+
+`run` has the whole time; below it are `queue`, `pod start`, and the crew (`invoke_workflow`) with its agents,
+tools and model calls. The ids follow from the run's uid and the ids of its events: a repeated export is the
+same spans.
+"""
+
+import json
+from collections.abc import Iterator, Mapping
+from dataclasses import dataclass
+from datetime import datetime, timedelta
+from typing import Any
+
+from api.store.index.runs.runs import RunDetail
+from api.telemetry.span import MAX_MESSAGE_CHARACTERS, AttributeValue, Span, cut, without_none
+from api.telemetry.steps import MAX_CONTENT_CHARACTERS, RunStep, StepKind, StepReader, StepStatus, text_of
+from crds import names
+from crds.runs import trace_context
+from crds.runs.trace_context import CREW_PART, RUN_PART
+
+UNKNOWN_PROVIDER = "unknown"
+PROVIDERS = ("anthropic", "cohere", "deepseek", "groq", "mistral_ai", "openai", "perplexity", "x_ai")
+"""Names of providers in the conventions that a model's name may begin with, as in `openai/gpt-5`."""
+_OPERATION, _ERROR_TYPE = "gen_ai.operation.name", "error.type"
+_OTHER_ERROR = "_OTHER"
+
+
+@dataclass(frozen=True)
+class _RunTimes:
+    """When a run was created, got its slot, began and ended; `admitted` and `started` None: it did not."""
+
+    created: datetime
+    admitted: datetime | None
+    started: datetime | None
+    ended: datetime
+
+
+def run_spans(row: RunDetail, reader: StepReader, content: bool) -> Iterator[Span]:
+    """Return the spans of an ended run, the root first. `content`: also its input and its output."""
+    if row.uid is None:
+        return
+    times, trace = _times(row), trace_context.trace_id(row.traceparent, row.uid)
+    parent = trace_context.parse(row.traceparent)
+    root = trace_context.span_id(row.uid, RUN_PART)
+    failure = _failure(row)
+    identity = _identity(row)
+    yield Span(
+        trace, root, parent.span_id if parent else None, f"run {row.project}", times.created, times.ended,
+        without_none({**identity, **_outcome(row), _ERROR_TYPE: _error_type(row)}), failure,
+    )  # fmt: skip
+    queue_end = times.admitted or times.started or times.ended
+    yield Span(
+        trace, trace_context.span_id(row.uid, "queue"), root, "queue", times.created, queue_end, identity
+    )
+    if times.admitted is not None:
+        start_failed = failure if times.started is None else None
+        yield Span(
+            trace, trace_context.span_id(row.uid, "pod start"), root, "pod start", times.admitted,
+            times.started or times.ended,
+            without_none({**identity, _ERROR_TYPE: _error_type(row) if start_failed else None}), start_failed,
+        )  # fmt: skip
+    if times.started is None:
+        return
+    crew = trace_context.span_id(row.uid, CREW_PART)
+    steps = reader.finish(times.ended)
+    workflow: dict[str, AttributeValue | None] = {
+        _OPERATION: "invoke_workflow",
+        "gen_ai.workflow.name": row.project,
+        "crewyard.dropped_steps": reader.dropped or None,
+        _ERROR_TYPE: _error_type(row),
+    }
+    if content:
+        workflow |= _messages(row.input, row.output)
+    yield Span(
+        trace, crew, root, f"invoke_workflow {row.project}", times.started, times.ended,
+        without_none({**identity, **workflow}), failure,
+    )  # fmt: skip
+    for step in steps:
+        yield _step_span(trace, crew, row.uid, step, identity)
+
+
+def _times(row: RunDetail) -> _RunTimes:
+    """Return the times of an ended run, in their order: some are in whole seconds."""
+    created, started = row.created_at, row.started_at
+    ended = row.completed_at or created
+    if started is not None:
+        started = max(created, started)
+        # The duration is exact, the time of the end is in whole seconds.
+        ended = (
+            started + timedelta(milliseconds=row.duration_ms or 0) if row.duration_ms is not None else ended
+        )
+    ended = max(ended, started or created)
+    admitted = row.admitted_at
+    if admitted is not None:
+        admitted = min(max(created, admitted), started or ended)
+    return _RunTimes(created, admitted, started, ended)
+
+
+def _identity(row: RunDetail) -> dict[str, AttributeValue]:
+    return without_none(
+        {
+            "crewyard.run.id": names.id_of(row.name),
+            "crewyard.project": row.project,
+            "crewyard.deployment.id": names.id_of(row.deployment) if row.deployment else None,
+        }
+    )
+
+
+def _outcome(row: RunDetail) -> dict[str, AttributeValue | None]:
+    return {
+        "crewyard.run.status": row.status,
+        "crewyard.run.reason": (row.error or {}).get("reason"),
+        "crewyard.run.entrypoint": row.entrypoint,
+        "crewyard.run.rerun_of": names.id_of(row.rerun_of) if row.rerun_of else None,
+        "crewyard.run.smoke": True if names.is_smoke_run(row.name) else None,
+        **{f"crewyard.run.label.{name}": value for name, value in (row.labels or {}).items()},
+    }
+
+
+def _failure(row: RunDetail) -> str | None:
+    if row.status != "failed":
+        return None
+    return cut(str((row.error or {}).get("message") or row.status), MAX_MESSAGE_CHARACTERS)
+
+
+def _error_type(row: RunDetail) -> str | None:
+    return str((row.error or {}).get("reason") or _OTHER_ERROR) if row.status == "failed" else None
+
+
+def _step_span(
+    trace: str, crew: str, uid: str, step: RunStep, identity: Mapping[str, AttributeValue]
+) -> Span:
+    name = " ".join(filter(None, (step.kind, step.name)))
+    failed = step.status is StepStatus.FAILED
+    attributes: dict[str, AttributeValue | None] = {
+        **identity,
+        _OPERATION: str(step.kind),
+        "gen_ai.agent.name": step.agent,
+        "crewyard.step.status": str(step.status),
+        _ERROR_TYPE: _OTHER_ERROR if failed else None,
+    }
+    match step.kind:
+        case StepKind.TOOL:
+            attributes["gen_ai.tool.name"] = step.name
+            attributes["gen_ai.tool.call.arguments"] = step.input
+            attributes["gen_ai.tool.call.result"] = step.output
+        case StepKind.MODEL:
+            attributes |= _model(step)
+        case StepKind.AGENT:
+            attributes |= _messages(step.input, step.output)
+    return Span(
+        trace,
+        _step_id(uid, step.number),
+        crew if step.parent is None else _step_id(uid, step.parent),
+        name,
+        step.start,
+        step.end or step.start,
+        without_none(attributes),
+        step.error,
+        is_client=step.kind is StepKind.MODEL,
+    )
+
+
+def _step_id(uid: str, number: int) -> str:
+    return trace_context.span_id(uid, f"event {number}")
+
+
+def _model(step: RunStep) -> dict[str, AttributeValue | None]:
+    prefix = step.name.partition("/")[0]
+    return {
+        "gen_ai.provider.name": prefix if prefix in PROVIDERS else UNKNOWN_PROVIDER,
+        "gen_ai.request.model": step.name or None,
+        "gen_ai.usage.input_tokens": step.prompt_tokens,
+        "gen_ai.usage.output_tokens": step.completion_tokens,
+    }
+
+
+def _messages(given: Any, returned: Any) -> dict[str, AttributeValue | None]:
+    """Return what was given and returned, as messages of the conventions."""
+    return {
+        "gen_ai.input.messages": _message("user", given),
+        "gen_ai.output.messages": _message("assistant", returned),
+    }
+
+
+def _message(role: str, value: Any) -> str | None:
+    text = text_of(value)
+    if text is None:
+        return None
+    # Cut before encoding: the attribute stays JSON.
+    part = {"type": "text", "content": cut(text, MAX_CONTENT_CHARACTERS)}
+    return json.dumps([{"role": role, "parts": [part]}], ensure_ascii=False)
