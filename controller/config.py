@@ -108,6 +108,8 @@ class ControllerConfig:
     kopf: bool = True
     leader_election: bool = False
     """Whether to wait for a Lease; off for installations whose role has no rights to Leases yet."""
+    traces: bool = False
+    """Whether the API server exports traces: run times then have the trace of a run as exemplar."""
     log_level: str = "info"
     port: int = 9090
     workers: int = 16
@@ -186,6 +188,7 @@ def parse(environment: Mapping[str, str]) -> ControllerConfig:
         port=read("CREWYARD_CONTROLLER_PORT", _port, 9090),
         max_builds=read("CREWYARD_MAX_BUILDS", _count, 2),
         max_builds_per_project=read("CREWYARD_MAX_BUILDS_PER_PROJECT", _count, 1),
+        traces=read("CREWYARD_OTLP_ENDPOINT", bool, False),
         log_level=read("CREWYARD_LOG_LEVEL", _level, "info"),
     )
     if problems:

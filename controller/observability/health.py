@@ -8,7 +8,8 @@ from collections.abc import Callable, Iterable
 from dataclasses import dataclass
 
 from aiohttp import web
-from prometheus_client import CONTENT_TYPE_LATEST, CollectorRegistry, generate_latest
+from prometheus_client import CollectorRegistry
+from prometheus_client.exposition import choose_encoder
 
 MAX_SILENCE_SECONDS = 60.0
 """Maximum age of the last resync and of a ready key."""
@@ -56,8 +57,10 @@ def application(
         found = problems(readings())
         return web.json_response({"healthy": not found, "problems": found}, status=503 if found else 200)
 
-    async def metrics(_: web.Request) -> web.Response:
-        return web.Response(body=generate_latest(registry), headers={"Content-Type": CONTENT_TYPE_LATEST})
+    async def metrics(request: web.Request) -> web.Response:
+        # Exemplars need the format of OpenMetrics, which Prometheus asks for.
+        encode, content_type = choose_encoder(request.headers.get("Accept", ""))
+        return web.Response(body=encode(registry), headers={"Content-Type": content_type})
 
     app = web.Application(client_max_size=MAX_BODY_BYTES)
     app.add_routes([web.get("/healthz", healthz), web.get("/metrics", metrics), *extra_routes])

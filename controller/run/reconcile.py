@@ -10,8 +10,10 @@ from controller.run.requeue import starts_again
 from controller.runtime import event_map
 from controller.runtime.apply import Applier
 from controller.runtime.decision import Decision
-from crds import kinds
+from crds import kinds, names
+from crds.objects import Run
 from crds.reasons import TERMINAL_RUN_PHASES
+from crds.runs import trace_context
 
 
 @dataclass(frozen=True)
@@ -45,12 +47,18 @@ class RunReconciler:
         status = decision.status or {}
         seconds = int(status.get("durationMs") or 0) / 1000
         result = str(status["phase"]).lower()
-        self.applier.metrics.runs.labels(result).observe(seconds)
+        exemplar = exemplar_of(observed.run) if self.config.traces else None
+        self.applier.metrics.runs.labels(result).observe(seconds, exemplar)
         # The reason is always one of `RunReason`: see `controller.run.outcome`.
         self.applier.metrics.run_ends.labels(result, (status.get("error") or {}).get("reason", "")).inc()
         self.applier.queues.remove(event_map.run(observed.run.name))
         if observed.pod is not None and observed.pod.finished:
             self.applier.cache.remove(kinds.POD, observed.pod.name)
+
+
+def exemplar_of(run: Run) -> dict[str, str]:
+    """Return the trace of a run, as the API server exports it."""
+    return {"trace_id": trace_context.trace_id(run.annotations.get(names.ANNOTATION_TRACEPARENT), run.uid)}
 
 
 def _is_final(decision: Decision) -> bool:
