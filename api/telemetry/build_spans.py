@@ -71,6 +71,9 @@ def _failure(row: DeploymentRow) -> str | None:
     error = row.error or {}
     if row.status != "failed" or error.get("reason") in NO_FAILURES:
         return None
+    if error.get("reason") == BuildReason.SMOKE_FAILED:
+        # The message has that of the crew; the trace of the smoke run says more, if content is exported.
+        return str(error["reason"])
     return cut(str(error.get("message") or row.status), MAX_MESSAGE_CHARACTERS)
 
 

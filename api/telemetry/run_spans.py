@@ -36,13 +36,13 @@ class _RunTimes:
 
 
 def run_spans(row: RunDetail, reader: StepReader, content: bool) -> Iterator[Span]:
-    """Return the spans of an ended run, the root first. `content`: also its input and its output."""
+    """Return the spans of an ended run, the root first. `content`: also input, output and message."""
     if row.uid is None:
         return
     times, trace = _times(row), trace_context.trace_id(row.traceparent, row.uid)
     parent = trace_context.parse(row.traceparent)
     root = trace_context.span_id(row.uid, RUN_PART)
-    failure = _failure(row)
+    failure = _failure(row, content)
     identity = _identity(row)
     yield Span(
         trace, root, parent.span_id if parent else None, f"run {row.project}", times.created, times.ended,
@@ -117,10 +117,13 @@ def _outcome(row: RunDetail) -> dict[str, AttributeValue | None]:
     }
 
 
-def _failure(row: RunDetail) -> str | None:
+def _failure(row: RunDetail, content: bool) -> str | None:
+    """Return why a run failed: the message only with content, as an exception may repeat input."""
     if row.status != "failed":
         return None
-    return cut(str((row.error or {}).get("message") or row.status), MAX_MESSAGE_CHARACTERS)
+    error = row.error or {}
+    why = (error.get("message") if content else None) or error.get("reason") or row.status
+    return cut(str(why), MAX_MESSAGE_CHARACTERS)
 
 
 def _error_type(row: RunDetail) -> str | None:

@@ -43,7 +43,7 @@ class StepStatus(StrEnum):
 class RunStep:
     """A step. `number` is the id of the event that began it, `parent` that of its parent's, None for the run.
 
-    `input` and `output` are None if content is not read.
+    `input` and `output` are None if content is not read; `error` then only says that it failed.
     """
 
     kind: StepKind
@@ -158,7 +158,9 @@ class StepReader:
         step.end = max(step.start, moment)
         step.status = StepStatus.FAILED if failed else StepStatus.SUCCEEDED
         step.output = self._content(data.get("output"))
-        step.error = cut(str(data.get("error")), MAX_MESSAGE_CHARACTERS) if failed else None
+        if failed:
+            # An exception often repeats what the tool got.
+            step.error = cut(self._content(data.get("error")) or step.status, MAX_MESSAGE_CHARACTERS)
 
     def _content(self, value: Any) -> str | None:
         if value is None or not self._content_left:

@@ -52,7 +52,7 @@ async def test_the_trace_of_a_run_reaches_a_receiver_that_was_away(testbed, rece
     root = receiver.requests[1].resource_spans[0].scope_spans[0].spans[0]
     shown = await testbed.data("GET", "/v1/runs/run_a")
     assert root.trace_id.hex() == shown["trace_id"]
-    assert (root.status.code, root.status.message) == (2, "It failed.")
+    assert (root.status.code, root.status.message) == (2, "CrewFailed")
     _, text, _ = await testbed.call("GET", "/metrics")
     metrics = text.decode() if isinstance(text, bytes) else str(text)
     assert 'crewyard_trace_exports_total{result="exported"} 1.0' in metrics

@@ -51,7 +51,7 @@ def test_a_run_has_its_queue_its_start_and_its_crew():
         ("pod start", "run demo", 1.75, 5, None),
         ("invoke_workflow demo", "run demo", 5, 65, None),
         ("invoke_agent writer", "invoke_workflow demo", 6, 60, None),
-        ("execute_tool search", "invoke_agent writer", 7, 8, "no network"),
+        ("execute_tool search", "invoke_agent writer", 7, 8, "failed"),
         ("chat openai/gpt-5", "invoke_agent writer", 9, 9, None),
     ]
     identity = {"crewyard.run.id": "run_a", "crewyard.project": "demo", "crewyard.deployment.id": "dep_a"}
@@ -83,10 +83,10 @@ def test_a_run_has_its_queue_its_start_and_its_crew():
         (
             {"status": "failed", "error": {"reason": "CrewError", "message": "ValueError: no tide"}},
             [
-                ("run demo", None, 0, 65, "ValueError: no tide"),
+                ("run demo", None, 0, 65, "CrewError"),
                 ("queue", "run demo", 0, 1.75, None),
                 ("pod start", "run demo", 1.75, 5, None),
-                ("invoke_workflow demo", "run demo", 5, 65, "ValueError: no tide"),
+                ("invoke_workflow demo", "run demo", 5, 65, "CrewError"),
             ],
         ),
         (
@@ -96,9 +96,9 @@ def test_a_run_has_its_queue_its_start_and_its_crew():
         (
             {"status": "failed", "started_at": None, "error": {"reason": "StartTimeout", "message": "late"}},
             [
-                ("run demo", None, 0, 64.75, "late"),
+                ("run demo", None, 0, 64.75, "StartTimeout"),
                 ("queue", "run demo", 0, 1.75, None),
-                ("pod start", "run demo", 1.75, 64.75, "late"),
+                ("pod start", "run demo", 1.75, 64.75, "StartTimeout"),
             ],
         ),
         # Whole seconds before the exact time of creation and after that of the start.
@@ -119,6 +119,18 @@ def test_endings(fields, expected):
     assert outline(found) == expected
     for span in found:
         assert ("error.type" in span.attributes) == (span.error is not None)
+
+
+@pytest.mark.parametrize(
+    ("content", "expected"),
+    [(False, ["CrewError", "CrewError", "failed"]), (True, ["no ant@example.com"] * 3)],
+)
+def test_messages_of_errors_are_content(content, expected):
+    message = "no ant@example.com"
+    row = run_row(status="failed", error={"reason": "CrewError", "message": message})
+    found = spans(row, ("tool.error", stamp(8, tool="search", error=message)), content=content)
+    assert [span.error for span in found if span.error] == expected
+    assert content or message not in repr(found)
 
 
 def test_the_callers_span_is_the_parent():
