@@ -44,12 +44,16 @@ MAX_MESSAGE = 8192
 
 @dataclass(frozen=True)
 class Condition:
-    """One condition without its transition time."""
+    """One condition without its transition time.
+
+    `since`: when it got its status, if that is written later; None: now.
+    """
 
     type: str
     status: bool | None
     reason: str
     message: str
+    since: datetime | None = None
 
     @property
     def status_text(self) -> str:
@@ -72,13 +76,14 @@ def merge(
         unchanged = previous.get("status") == condition.status_text and not str(
             previous.get("lastTransitionTime", "1970")
         ).startswith("1970")
+        changed_at = format_second(condition.since or now)
         merged.append(
             {
                 "type": condition.type,
                 "status": condition.status_text,
                 "reason": condition.reason,
                 "message": condition.message[:MAX_MESSAGE],
-                "lastTransitionTime": previous["lastTransitionTime"] if unchanged else format_second(now),
+                "lastTransitionTime": previous["lastTransitionTime"] if unchanged else changed_at,
                 "observedGeneration": generation,
             }
         )

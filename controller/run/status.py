@@ -30,7 +30,9 @@ def _status(run: Run, phase: RunPhase, wanted: list[Condition], now: datetime) -
 
 def _admitted(run: Run, pod: Pod | None) -> list[Condition]:
     if pod is not None or pod_ref.pod_uid(run):
-        return [Condition(conditions.ADMITTED, True, "Admitted", "The run has a free slot.")]
+        # Written long after the pod's creation: see docs/decisions/0006-the-pods-record-comes-late.md.
+        since = pod.assigned if pod is not None else None
+        return [Condition(conditions.ADMITTED, True, "Admitted", "The run has a free slot.", since)]
     admitted = conditions.find(run.conditions, conditions.ADMITTED)
     if admitted is None:
         return []

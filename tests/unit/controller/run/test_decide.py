@@ -138,6 +138,9 @@ def test_start_writes_no_status_until_claimed_or_late(make, look):
     assert condition(late, "Admitted") == ("True", "Admitted")
     assert late.status["pod"] == {"name": "run-a", "uid": "uid-run-a"}
     assert (late.status["project"], late.status["deployment"]) == ("demo", "dep-a")
+    # The slot was given when the pod was created, not when that is written.
+    admitted = next(one for one in late.status["conditions"] if one["type"] == "Admitted")
+    assert admitted["lastTransitionTime"] == make.ago(15)
     waiting = [{"name": "crew", "state": {"waiting": {"reason": "ErrImagePull", "message": "m"}}}]
     assert at(2, containerStatuses=waiting).status is None
     assert condition(at(4, containerStatuses=waiting), "Succeeded") == ("Unknown", "ImagePull")
