@@ -6,7 +6,15 @@ from typing import Any
 
 from api.store.index.build_times import EndedBuild, ended_at
 from api.store.index.deployments import DeploymentRow
-from api.telemetry.span import MAX_MESSAGE_CHARACTERS, AttributeValue, Span, cut, without_none
+from api.telemetry.span import (
+    CHAIN,
+    MAX_MESSAGE_CHARACTERS,
+    VIEWER_KIND,
+    AttributeValue,
+    Span,
+    cut,
+    without_none,
+)
 from crds import names
 from crds.reasons import BuildReason
 from crds.runs import trace_context
@@ -38,7 +46,11 @@ def build_spans(row: DeploymentRow) -> Iterator[Span]:
     reason = (row.error or {}).get("reason") if row.status == "failed" else None
     failure = _failure(row)
     error_type = str(reason or "_OTHER") if failure is not None else None
-    identity = {"crewyard.deployment.id": names.id_of(row.name), "crewyard.project": row.project}
+    identity = {
+        VIEWER_KIND: CHAIN,
+        "crewyard.deployment.id": names.id_of(row.name),
+        "crewyard.project": row.project,
+    }
     attributes: Mapping[str, AttributeValue | None] = {
         **identity,
         "crewyard.deployment.status": "failed" if row.status == "failed" else "built",

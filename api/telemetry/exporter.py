@@ -19,7 +19,7 @@ from api.telemetry.attempt import ExportAttempt, ExportResult, of_status, pause_
 from api.telemetry.build_spans import build_spans
 from api.telemetry.run_spans import run_spans
 from api.telemetry.settings import TelemetrySettings
-from api.telemetry.span import Span
+from api.telemetry.span import Attributes, Span
 from api.telemetry.steps import StepReader
 from crds.runs import trace_context
 from egress.addresses import AddressRules
@@ -119,8 +119,8 @@ class TraceExporter:
     async def _export(self, export: TraceExport, now: datetime) -> ExportAttempt:
         """Send the spans of one run or build; more than one request if there are many."""
         try:
-            spans = await self._spans(export)
-            return await self._send(spans, now)
+            project, spans = await self._spans(export)
+            return await self._send(spans, self._resource(project), now)
         except StoreUnavailable as error:
             return ExportAttempt(ExportResult.RETRIED, str(error))
         except PostFailed as error:
@@ -129,13 +129,13 @@ class TraceExporter:
             log.exception("trace not exported", kind=export.kind, name=export.name)
             return ExportAttempt(ExportResult.REJECTED, "internal error")
 
-    async def _send(self, spans: Iterable[Span], now: datetime) -> ExportAttempt:
+    async def _send(self, spans: Iterable[Span], resource: Attributes, now: datetime) -> ExportAttempt:
         # Here and not above: only an installation with a collector pays for it.
         from api.telemetry import otlp
 
         headers = {**self._settings.headers, "Content-Type": otlp.CONTENT_TYPE, "User-Agent": "crewyard"}
         problem = ""
-        for body in otlp.requests(spans, self._resource()):
+        for body in otlp.requests(spans, resource):
             response = await self._poster.post(self._settings.url, body, headers, MAX_RESPONSE_BYTES)
             attempt = of_status(response.status, response.problem, response.retry_after, now)
             if attempt.result is not ExportResult.EXPORTED:
@@ -146,27 +146,32 @@ class TraceExporter:
         # Spans that were rejected alone are not sent again, as OTLP says.
         return ExportAttempt(ExportResult.REJECTED if problem else ExportResult.EXPORTED, problem)
 
-    def _resource(self) -> dict[str, str]:
-        return {"service.name": "crewyard", "k8s.namespace.name": self._store.namespace}
+    def _resource(self, project: str) -> Attributes:
+        # Viewers that know OpenInference show the traces of each project by themselves.
+        named = {"openinference.project.name": project}
+        return {"service.name": "crewyard", "k8s.namespace.name": self._store.namespace, **named}
 
-    async def _spans(self, export: TraceExport) -> Iterable[Span]:
-        """Return the spans of one; none if it was deleted meanwhile, or its caller does not record it."""
+    async def _spans(self, export: TraceExport) -> tuple[str, Iterable[Span]]:
+        """Return project and spans of one.
+
+        None if it was deleted meanwhile, or its caller does not record it.
+        """
         if export.kind != RUN:
             deployment = await self._store.deployments.get(export.name)
-            return [] if deployment is None else build_spans(deployment)
+            return ("", []) if deployment is None else (deployment.project, build_spans(deployment))
         row = await self._store.runs.get(export.name)
         parent = trace_context.parse(row.traceparent) if row else None
         if row is None or not row.ended or (parent and not parent.sampled):
-            return []
+            return "", []
         reader, position = StepReader(self._settings.content), 0
         while row.started_at is not None:
             try:
                 page = await self._store.events.read(export.name, position, EVENTS_PER_READ)
             except Missing:
-                return []
+                return "", []
             for event in page.events:
                 reader.add(event.type, event.id, event.data)
             if page.ended or not page.events:
                 break
             position = page.events[-1].id
-        return run_spans(row, reader, self._settings.content)
+        return row.project, run_spans(row, reader, self._settings.content)

@@ -12,7 +12,17 @@ from datetime import datetime, timedelta
 from typing import Any
 
 from api.store.index.runs.runs import RunDetail
-from api.telemetry.span import MAX_MESSAGE_CHARACTERS, AttributeValue, Span, cut, without_none
+from api.telemetry.span import (
+    CHAIN,
+    MAX_MESSAGE_CHARACTERS,
+    VIEWER_INPUT,
+    VIEWER_KIND,
+    VIEWER_OUTPUT,
+    AttributeValue,
+    Span,
+    cut,
+    without_none,
+)
 from api.telemetry.steps import MAX_CONTENT_CHARACTERS, RunStep, StepKind, StepReader, StepStatus, text_of
 from crds import names
 from crds.runs import trace_context
@@ -21,6 +31,7 @@ from crds.runs.trace_context import CREW_PART, RUN_PART
 UNKNOWN_PROVIDER = "unknown"
 PROVIDERS = ("anthropic", "cohere", "deepseek", "groq", "mistral_ai", "openai", "perplexity", "x_ai")
 """Names of providers in the conventions that a model's name may begin with, as in `openai/gpt-5`."""
+VIEWER_KINDS = {StepKind.AGENT: "AGENT", StepKind.TOOL: "TOOL", StepKind.MODEL: "LLM"}
 _OPERATION, _ERROR_TYPE = "gen_ai.operation.name", "error.type"
 _OTHER_ERROR = "_OTHER"
 
@@ -44,9 +55,10 @@ def run_spans(row: RunDetail, reader: StepReader, content: bool) -> Iterator[Spa
     root = trace_context.span_id(row.uid, RUN_PART)
     failure = _failure(row, content)
     identity = _identity(row)
+    viewed = _viewed(row.input, row.output) if content else {}
     yield Span(
         trace, root, parent.span_id if parent else None, f"run {row.project}", times.created, times.ended,
-        without_none({**identity, **_outcome(row), _ERROR_TYPE: _error_type(row)}), failure,
+        without_none({**identity, **_outcome(row), _ERROR_TYPE: _error_type(row), **viewed}), failure,
     )  # fmt: skip
     queue_end = times.admitted or times.started or times.ended
     yield Span(
@@ -70,7 +82,7 @@ def run_spans(row: RunDetail, reader: StepReader, content: bool) -> Iterator[Spa
         _ERROR_TYPE: _error_type(row),
     }
     if content:
-        workflow |= _messages(row.input, row.output)
+        workflow |= {**_messages(row.input, row.output), **viewed}
     yield Span(
         trace, crew, root, f"invoke_workflow {row.project}", times.started, times.ended,
         without_none({**identity, **workflow}), failure,
@@ -99,6 +111,7 @@ def _times(row: RunDetail) -> _RunTimes:
 def _identity(row: RunDetail) -> dict[str, AttributeValue]:
     return without_none(
         {
+            VIEWER_KIND: CHAIN,
             "crewyard.run.id": names.id_of(row.name),
             "crewyard.project": row.project,
             "crewyard.deployment.id": names.id_of(row.deployment) if row.deployment else None,
@@ -137,6 +150,8 @@ def _step_span(
     failed = step.status is StepStatus.FAILED
     attributes: dict[str, AttributeValue | None] = {
         **identity,
+        **_viewed(step.input, step.output),
+        VIEWER_KIND: VIEWER_KINDS[step.kind],
         _OPERATION: str(step.kind),
         "gen_ai.agent.name": step.agent,
         "crewyard.step.status": str(step.status),
@@ -181,15 +196,23 @@ def _model(step: RunStep) -> dict[str, AttributeValue | None]:
 def _messages(given: Any, returned: Any) -> dict[str, AttributeValue | None]:
     """Return what was given and returned, as messages of the conventions."""
     return {
-        "gen_ai.input.messages": _message("user", given),
-        "gen_ai.output.messages": _message("assistant", returned),
+        "gen_ai.input.messages": _message(given, role="user"),
+        # Required of output messages, and "stop" is what agents and crews end with.
+        "gen_ai.output.messages": _message(returned, role="assistant", finish_reason="stop"),
     }
 
 
-def _message(role: str, value: Any) -> str | None:
-    text = text_of(value)
-    if text is None:
-        return None
+def _message(value: Any, **fields: str) -> str | None:
     # Cut before encoding: the attribute stays JSON.
-    part = {"type": "text", "content": cut(text, MAX_CONTENT_CHARACTERS)}
-    return json.dumps([{"role": role, "parts": [part]}], ensure_ascii=False)
+    text = _text(value)
+    parts = [{"type": "text", "content": text}]
+    return None if text is None else json.dumps([{**fields, "parts": parts}], ensure_ascii=False)
+
+
+def _viewed(given: Any, returned: Any) -> dict[str, AttributeValue | None]:
+    return {VIEWER_INPUT: _text(given), VIEWER_OUTPUT: _text(returned)}
+
+
+def _text(value: Any) -> str | None:
+    text = text_of(value)
+    return None if text is None else cut(text, MAX_CONTENT_CHARACTERS)

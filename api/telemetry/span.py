@@ -10,6 +10,10 @@ MAX_TEXT_CHARACTERS = 8192
 """Of an attribute; longer ones are cut."""
 MAX_MESSAGE_CHARACTERS = 1000
 _CUT = "…"
+VIEWER_KIND, VIEWER_INPUT, VIEWER_OUTPUT = "openinference.span.kind", "input.value", "output.value"
+"""Of OpenInference: what viewers for models show as the kind, the input and the output of a span."""
+CHAIN = "CHAIN"
+"""The kind of what is neither an agent nor a tool nor a model."""
 
 
 @dataclass(frozen=True)

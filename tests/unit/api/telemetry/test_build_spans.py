@@ -35,6 +35,7 @@ def test_a_build_has_its_stages_one_after_the_other():
     assert {span.parent_id for span in found[1:]} == {found[0].span_id}
     assert found == list(build_spans(build_row(status="superseded")))
     assert dict(found[0].attributes) == {
+        "openinference.span.kind": "CHAIN",
         "crewyard.deployment.id": "dep_a",
         "crewyard.project": "demo",
         "crewyard.deployment.status": "built",

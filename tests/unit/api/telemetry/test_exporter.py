@@ -99,6 +99,7 @@ async def test_a_run_is_exported_once_with_its_spans(testbed, receiver):
     assert {item.key: item.value.string_value for item in resource.attributes} == {
         "service.name": "crewyard",
         "k8s.namespace.name": "crews",
+        "openinference.project.name": "demo",
     }
     root = receiver.requests[0].resource_spans[0].scope_spans[0].spans[0]
     assert (root.trace_id.hex(), root.parent_span_id.hex()) == (PARENT[3:35], PARENT[36:52])

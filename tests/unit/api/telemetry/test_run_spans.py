@@ -1,5 +1,6 @@
 """The spans of runs: a table, and what holds for any events."""
 
+import json
 from datetime import datetime
 
 import pytest
@@ -55,7 +56,9 @@ def test_a_run_has_its_queue_its_start_and_its_crew():
         ("chat openai/gpt-5", "invoke_agent writer", 9, 9, None),
     ]
     identity = {"crewyard.run.id": "run_a", "crewyard.project": "demo", "crewyard.deployment.id": "dep_a"}
-    root, _, _, crew, agent, tool, chat = (dict(span.attributes) for span in found)
+    root, _, _, crew, agent, tool, chat = shown = [dict(span.attributes) for span in found]
+    kinds = [attributes.pop("openinference.span.kind") for attributes in shown]
+    assert kinds == ["CHAIN"] * 4 + ["AGENT", "TOOL", "LLM"]
     assert root == {**identity, "crewyard.run.status": "succeeded", "crewyard.run.label.team": "tides"}
     assert crew == {
         **identity, "gen_ai.operation.name": "invoke_workflow", "gen_ai.workflow.name": "demo",
@@ -148,10 +151,18 @@ def test_content_is_in_the_spans_only_if_wanted():
         ("agent.completed", stamp(7, agent="writer", task="write", output={"text": "done"})),
     ]
     assert "tides" not in str([span.attributes for span in spans(run_row(labels=None), *events)])
-    crew, agent = spans(run_row(), *events, content=True)[-2:]
+    run, *_, crew, agent = spans(run_row(), *events, content=True)
     text = '[{"role": "user", "parts": [{"type": "text", "content": "{\\"topic\\": \\"tides\\"}"}]}]'
     assert crew.attributes["gen_ai.input.messages"] == text
-    assert "Two a day." in str(crew.attributes["gen_ai.output.messages"])
+    [answer] = json.loads(str(crew.attributes["gen_ai.output.messages"]))
+    part = {"type": "text", "content": '{"report": "Two a day."}'}
+    # The conventions' schema asks for a reason: viewers ignore messages without.
+    assert answer == {"role": "assistant", "finish_reason": "stop", "parts": [part]}
+    for span in (run, crew):
+        assert span.attributes["input.value"] == '{"topic": "tides"}'
+        assert span.attributes["output.value"] == '{"report": "Two a day."}'
+    assert agent.attributes["input.value"] == "write"
+    assert agent.attributes["output.value"] == '{"text": "done"}'
     assert '"content": "write"' in str(agent.attributes["gen_ai.input.messages"])
 
 
