@@ -1,8 +1,9 @@
 """The index in a SQLite file: one writer, separate readers. Opened by `api.store.store`.
 
 SQLite allows one writer at a time: with one connection behind a lock, writers queue here, fair and bounded,
-and `database is locked` only comes from other processes. Readers see the last commit and never wait for the
-writer (WAL). How statements reach SQLite: `api.store.sql.sqlite_driver`.
+and `database is locked` only comes from other processes. Writers that wait at the same time share one commit.
+Readers see the last commit and never wait for the writer (WAL). How statements reach SQLite:
+`api.store.sql.sqlite_driver`.
 """
 
 import asyncio
@@ -17,6 +18,7 @@ from sqlalchemy.ext.asyncio import AsyncConnection, AsyncEngine, create_async_en
 from api.store.errors import StoreUnavailable
 from api.store.sql.database import Database, hold_write_lock
 from api.store.sql.sqlite_driver import SqliteConnection, connect
+from api.store.sql.transaction_group import TransactionGroup
 
 CONNECTION_TIMEOUT_SECONDS = 3.0
 """Wait for a connection: with LOCK_TIMEOUT_SECONDS below the 5 s that clients are promised."""
@@ -30,6 +32,9 @@ class SqliteDatabase(Database):
         self._writer = _engine(path, True, 1)
         self._readers = _engine(path, False, READER_CONNECTIONS)
         self._write_lock = asyncio.Lock()
+        self._queued = 0
+        self._group: TransactionGroup | None = None
+        self._committing: asyncio.Task[None] | None = None
         self._generation = 0
 
     @asynccontextmanager
@@ -58,17 +63,55 @@ class SqliteDatabase(Database):
 
     @asynccontextmanager
     async def _write(self, brief: bool, durable: bool = True) -> AsyncIterator[AsyncConnection]:
-        async with (
-            hold_write_lock(self._write_lock, CONNECTION_TIMEOUT_SECONDS),
-            _translated(),
-        ):
-            committed = None
-            try:
-                async with _transaction(self._writer, brief, durable) as connection:
+        async with self._turn(), _translated():
+            if self._group is None:
+                group = await TransactionGroup.open(self._writer, brief, durable)
+                try:
+                    yield group.connection
+                    committed = await self._add_to_commit(group.connection) if durable else None
+                except BaseException:
+                    self._generation += 1
+                    await group.roll_back()
+                    raise
+                await self._end_first(group, durable)
+            else:
+                group = self._group
+                async with group.join(brief) as connection:
                     yield connection
                     committed = await self._add_to_commit(connection) if durable else None
-                if committed is not None:
-                    committed()
+        await group.wait()
+        if committed is not None:
+            committed()
+
+    @asynccontextmanager
+    async def _turn(self) -> AsyncIterator[None]:
+        """Hold the write lock, and count who waits for it."""
+        self._queued += 1
+        waits = True
+        try:
+            async with hold_write_lock(self._write_lock, CONNECTION_TIMEOUT_SECONDS):
+                self._queued -= 1
+                waits = False
+                yield
+        finally:
+            self._queued -= waits
+
+    async def _end_first(self, group: TransactionGroup, durable: bool) -> None:
+        """Commit now, or after those who wait already: the lock is fair, so the task comes after them."""
+        if durable and self._queued and group.keep_open():
+            self._group = group
+            self._committing = asyncio.create_task(self._commit(group), name="group commit")
+            return
+        try:
+            await group.commit_first()
+        finally:
+            self._generation += 1
+
+    async def _commit(self, group: TransactionGroup) -> None:
+        async with self._write_lock:
+            self._group = None
+            try:
+                await group.commit_all()
             finally:
                 self._generation += 1
 
@@ -79,6 +122,8 @@ class SqliteDatabase(Database):
 
     async def close(self) -> None:
         """Implement `Database.close`."""
+        if self._committing is not None:
+            await asyncio.gather(self._committing, return_exceptions=True)
         await self._writer.dispose()
         await self._readers.dispose()
 
@@ -92,12 +137,10 @@ async def _translated() -> AsyncIterator[None]:
 
 
 @asynccontextmanager
-async def _transaction(
-    engine: AsyncEngine, brief: bool, durable: bool = True
-) -> AsyncIterator[AsyncConnection]:
+async def _transaction(engine: AsyncEngine, brief: bool) -> AsyncIterator[AsyncConnection]:
     async with engine.connect() as connection:
         raw: Any = (await connection.get_raw_connection()).driver_connection
-        raw.brief, raw.durable = brief, durable
+        raw.brief = brief
         async with connection.begin():
             yield connection
 

@@ -60,14 +60,16 @@ class SqliteCursor:
 class SqliteConnection:
     """One connection. Every statement runs in a transaction; one that only reads sees a single state.
 
-    `brief` and `durable` apply to the next transaction: whether each of its statements touches few rows, and
+    `brief` applies to the next statements: whether each touches few rows; `durable` to the next transaction:
     whether its commit waits for the disk. A commit that is not durable survives the end of the process, but
     maybe not a power failure; a durable commit takes all earlier ones to the disk.
+    `transaction_number` counts the writing transactions.
     The dialect reads `isolation_level` and `_connection`.
     """
 
     def __init__(self, path: Path, writes: bool, pragmas: Mapping[str, str]) -> None:
         self.brief, self.durable = False, True
+        self.transaction_number = 0
         self.isolation_level = None
         self._writes, self._synchronous_full = writes, True
         self._raw = self._connection = sqlite3.connect(
@@ -78,6 +80,11 @@ class SqliteConnection:
             self._raw.execute(f"PRAGMA {name} = {value}")
         if writes:
             self._raw.execute("PRAGMA busy_timeout = 0")
+
+    @property
+    def in_transaction(self) -> bool:
+        """Whether a transaction is open."""
+        return self._raw.in_transaction
 
     def cursor(self) -> SqliteCursor:
         """Return a cursor for one statement."""
@@ -132,6 +139,7 @@ class SqliteConnection:
         while True:
             try:
                 self._raw.execute("BEGIN IMMEDIATE")
+                self.transaction_number += 1
                 return
             except sqlite3.OperationalError as error:
                 if error.sqlite_errorcode != sqlite3.SQLITE_BUSY or time.monotonic() > deadline:
