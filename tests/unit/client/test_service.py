@@ -87,6 +87,23 @@ def test_budgets_of_runs_and_months_are_set_and_removed(service, arguments, budg
     assert json.loads(service.bodies[-1]) == {"budget": budget}
 
 
+@pytest.mark.parametrize(
+    ("path", "arguments", "result"),
+    [
+        ("projects/demo", ["projects", "delete", "demo", "--yes"], {"name": "demo"}),
+        ("api-keys/k1", ["keys", "revoke", "k1"], {"id": "k1"}),
+        ("projects/demo/env/A", ["env", "rm", "A", "-p", "demo"], {"name": "A"}),
+        ("projects/demo/schedules/s", ["schedules", "rm", "s", "-p", "demo"], {"name": "s"}),
+    ],
+)
+def test_a_removal_prints_its_result(service, capsys, path, arguments, result):
+    service.responses["DELETE", f"/v1/{path}"] = [(204, {}, b"")]
+    assert call(["--json", *arguments]) == 0
+    assert json.loads(capsys.readouterr().out) == result
+    assert call(arguments) == 0
+    assert next(iter(result.values())) in capsys.readouterr().out
+
+
 NOT_FOUND = 404, {}, {"error": {"code": "not_found", "message": "project 'typo' not found", "details": {}}}
 
 
@@ -329,7 +346,7 @@ def test_a_run_is_awaited_until_it_has_ended(service):
 
 def test_waiting_for_a_run_ends_after_the_timeout(service):
     service.responses["GET", "/v1/runs/run_a"] = [(200, {}, {"data": {"id": "run_a", "status": "running"}})]
-    with Client() as crewyard, pytest.raises(TimeoutError, match="run_a is running after 0 s"):
+    with Client() as crewyard, pytest.raises(TimeoutError, match="run_a has not ended after 0 s"):
         crewyard.runs.wait("run_a", timeout=0)
 
 

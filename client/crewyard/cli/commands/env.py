@@ -62,7 +62,7 @@ def remove(context: CliContext, names: tuple[str, ...], project: str | None) -> 
     name = context.named_project(project)
     for variable in names:
         context.client.remove_variable(name, variable)
-        context.output.status(f"{variable} is removed")
+        context.output.item({"name": variable}, f"{variable} is removed")
 
 
 @env.command("import")

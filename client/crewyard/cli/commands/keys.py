@@ -77,4 +77,4 @@ def create(
 def revoke(context: CliContext, key: str) -> None:
     """Revoke an API key (by its id) immediately."""
     context.client.revoke_key(key)
-    context.output.status(f"The key {key} is revoked.")
+    context.output.item({"id": key}, f"{key} is revoked")

@@ -172,8 +172,8 @@ def set_fields(
             "give --egress, --no-egress, --warm, --month-tokens, --month-cost, --run-tokens, --run-cost or "
             "--no-budget"
         )
-    context.client.change_project(name, **change)
-    context.output.status(f"Changed project {name}. Values in effect: crewyard projects show {name}")
+    changed = context.client.change_project(name, **change)
+    context.output.item(changed, f"{name} is changed; values in effect: crewyard projects show {name}")
 
 
 @projects.command("delete")
@@ -184,4 +184,4 @@ def delete(context: CliContext, name: str, yes: bool) -> None:
     """Delete a project with its deployments, runs and variables."""
     confirm(f"Delete the project {name} with its deployments, runs and variables?", yes)
     context.client.delete_project(name)
-    context.output.status(f"The project {name} is deleted.")
+    context.output.item({"name": name}, f"{name} is deleted")

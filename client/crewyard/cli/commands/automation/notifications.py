@@ -44,4 +44,4 @@ def redeliver(context: CliContext, deliveries: tuple[str, ...], project: str | N
     name = context.named_project(project)
     for delivery in deliveries:
         context.client.redeliver(name, delivery)
-        context.output.status(f"{delivery} will be sent again")
+        context.output.item({"id": delivery}, f"{delivery} will be sent again")

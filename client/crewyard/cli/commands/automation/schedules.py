@@ -137,7 +137,7 @@ def remove(context: CliContext, names: tuple[str, ...], project: str | None) -> 
     project_name = context.named_project(project)
     for name in names:
         context.client.remove_schedule(project_name, name)
-        context.output.status(f"{name} is removed")
+        context.output.item({"name": name}, f"{name} is removed")
 
 
 def _listed(context: CliContext, project: str) -> dict[str, models.Schedule]:
