@@ -1050,7 +1050,7 @@ type DeploymentCreate struct {
 	// BuildContextUrl The build_context_url of an upload, or an archive's URL on an allowed host.
 	BuildContextUrl *string `json:"build_context_url,omitempty"`
 
-	// Crew The [deployments.<name>] table of the configuration file to build.
+	// Crew What to build: the name of a [deployments.<name>] table or graph of the configuration file, or the entrypoint itself, module:object or a file, instead of the configured one.
 	Crew *string `json:"crew,omitempty"`
 
 	// GitSha A commit's id: 7 to 64 lower-case hexadecimal digits.
@@ -1717,7 +1717,7 @@ type Project struct {
 	Source *struct {
 		// Git A git repository to poll and deploy.
 		Git *struct {
-			// Crew The [deployments.<name>] table of the configuration file to deploy.
+			// Crew What to deploy: the name of a [deployments.<name>] table or graph of the configuration file, or the entrypoint itself, module:object or a file, instead of the configured one.
 			Crew *string `json:"crew,omitempty"`
 
 			// Interval The poll interval, for example 60s or 5m. Defaults to 60s.
@@ -2050,7 +2050,7 @@ type ProjectChange struct {
 	Source *struct {
 		// Git A git repository to poll and deploy.
 		Git *struct {
-			// Crew The [deployments.<name>] table of the configuration file to deploy.
+			// Crew What to deploy: the name of a [deployments.<name>] table or graph of the configuration file, or the entrypoint itself, module:object or a file, instead of the configured one.
 			Crew *string `json:"crew,omitempty"`
 
 			// Interval The poll interval, for example 60s or 5m. Defaults to 60s.
@@ -2386,7 +2386,7 @@ type ProjectCreate struct {
 	Source *struct {
 		// Git A git repository to poll and deploy.
 		Git *struct {
-			// Crew The [deployments.<name>] table of the configuration file to deploy.
+			// Crew What to deploy: the name of a [deployments.<name>] table or graph of the configuration file, or the entrypoint itself, module:object or a file, instead of the configured one.
 			Crew *string `json:"crew,omitempty"`
 
 			// Interval The poll interval, for example 60s or 5m. Defaults to 60s.

@@ -10,6 +10,7 @@ from dataclasses import dataclass, replace
 from typing import Any
 
 from ..errors import CONFIG_INVALID, PlanError, join_limited
+from ..file_entrypoint import is_file_entrypoint
 from ..packages.system_packages import package_problem
 from ..source import Files
 from . import artifacts
@@ -84,8 +85,42 @@ class Configuration:
 
 
 def read_configuration(files: Files, crew: str | None) -> Configuration:
-    """Return the configuration; the entrypoint is that of `crew` (None: the first). Raises PlanError."""
-    return replace(_read_first(files, crew), artifacts=artifacts.read_include(files))
+    """Return the configuration; the entrypoint is that of `crew` (None: the first). Raises PlanError.
+
+    `crew` is a name of the configuration, or the entrypoint itself.
+    """
+    if crew is not None and is_entrypoint(crew):
+        configuration = with_entrypoint(_read_first(files, None), crew)
+    else:
+        configuration = _read_first(files, crew)
+    return replace(configuration, artifacts=artifacts.read_include(files))
+
+
+def is_entrypoint(crew: str) -> bool:
+    """Return whether a requested crew is the entrypoint itself: `module:object` or a file, never a name."""
+    return ":" in crew or is_file_entrypoint(crew)
+
+
+def with_entrypoint(configuration: Configuration, entrypoint: str) -> Configuration:
+    """Return the configuration for this entrypoint; the configured one keeps its name, for runs to choose.
+
+    What belongs to the configured entrypoint alone does not apply: framework, smoke run and inputs.
+    """
+    named = configuration.named
+    if configuration.name is not None:
+        configured = configuration.entrypoint or DEFAULT_ENTRYPOINT
+        named = (NamedEntrypoint(configuration.name, configured, configuration.origin), *named)
+    return replace(
+        configuration,
+        origin="the requested crew",
+        entrypoint=entrypoint,
+        framework=None,
+        kind=None,
+        name=None,
+        named=named,
+        smoke=None,
+        inputs=None,
+    )
 
 
 def _read_first(files: Files, crew: str | None) -> Configuration:

@@ -15,6 +15,8 @@ from .module_objects import AGENT, CREW, FLOW, GRAPH, graph_builders, runnable_o
 
 _MAX_FILES = 400
 _SKIPPED_DIRECTORIES = frozenset({"tests", "test", "docs", "site-packages", ".venv", "venv", "node_modules"})
+# Files that test runners collect.
+_TEST_FILE = re.compile(r"(.*/)?(test_[^/]*|[^/]*_test|conftest)\.py")
 _HINTS = (b"Crew", b"Flow", b"compile", b"create_", b"Agent(", b"Agent[", b"GroupChat(", b"Swarm(")
 _DIRECTORIES = r"(src/)?([^/]+/)?"
 # The places that the frameworks' tools and examples use. A flow contains crews, so it comes first.
@@ -65,8 +67,8 @@ class EntrypointCandidate:
 class SourceScan:
     """`candidates` by rank; `scripts` do their work when they are run, the most usual first.
 
-    `usual_scripts` are those of them at the most usual place. `agent_scripts` are in the root and import a
-    framework, including those that start a server. `builders` are functions that make a graph.
+    `usual_scripts` are those of them at the most usual place. `agent_scripts` are in the root or in src and
+    import a framework, including those that start a server. `builders` are functions that make a graph.
     """
 
     candidates: tuple[EntrypointCandidate, ...]
@@ -86,7 +88,7 @@ def scan_source(files: Files, python: str, kinds: tuple[str, ...] = ALL_KINDS) -
     for path, tree in _modules(files, python):
         imported = _imported_packages(tree)
         if is_script(tree):
-            if "/" not in path and any(map(_is_framework, imported)):
+            if _is_at_top(path) and any(map(_is_framework, imported)):
                 agent_scripts.append(path)
             if _SERVERS.isdisjoint(imported):
                 scripts.append(path)
@@ -118,17 +120,28 @@ def _definitions(files: Files, kinds: tuple[str, ...]) -> Iterator[EntrypointCan
 
 
 def _modules(files: Files, python: str) -> Iterator[tuple[str, ast.Module]]:
-    paths = [path for path in files if path.endswith(".py") and not _SKIPPED_DIRECTORIES & {*path.split("/")}]
+    paths = [path for path in files if path.endswith(".py") and not _is_skipped(path)]
     paths.sort(key=lambda path: (path.count("/"), path))
     for path in paths[:_MAX_FILES]:
         data = files[path]
-        if not any(hint in data for hint in _HINTS) and not _SCRIPT.fullmatch(path):
+        hinted = any(hint in data for hint in _HINTS) or _SCRIPT.fullmatch(path)
+        if not hinted and not (_is_at_top(path) and b"__main__" in data):
             continue
         try:
             tree = parse_module(path, data, python)
         except PlanError:
             continue  # reported where the module is the entrypoint
-        yield path, parse_outline(data) if tree is None else tree
+        tree = parse_outline(data) if tree is None else tree
+        if hinted or any(map(_is_framework, _imported_packages(tree))):
+            yield path, tree
+
+
+def _is_skipped(path: str) -> bool:
+    return not _SKIPPED_DIRECTORIES.isdisjoint(path.split("/")) or _TEST_FILE.fullmatch(path) is not None
+
+
+def _is_at_top(path: str) -> bool:
+    return "/" not in path.removeprefix("src/")
 
 
 def _is_framework(package: str) -> bool:

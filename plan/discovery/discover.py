@@ -47,7 +47,7 @@ def discover_entrypoint(
         raise PlanError(
             ENTRYPOINT_NOT_FOUND,
             f"the configuration names no entrypoint, and there are several: {join_limited(names)}",
-            f'Name one in crew.toml: [deployment] entrypoint = "{names[0]}".',
+            how_to_name(names[0]),
         )
     scripts = scan.usual_scripts or _without_servers(scan)
     if len(scripts) == 1 and _is_accepted(scripts[0], find):
@@ -55,7 +55,15 @@ def discover_entrypoint(
     if len(scan.builders) == 1 and _is_accepted(scan.builders[0], find):
         return scan.builders[0]
     error = default_error or _kind_missing(configuration)
-    raise PlanError(error.reason, error.message, _script_hint(scan) or error.hint)
+    raise PlanError(error.reason, error.message, _script_hint(scan, find) or error.hint)
+
+
+def how_to_name(entrypoint: str) -> str:
+    """Return how to deploy this entrypoint: without a change of the source, and with one."""
+    return (
+        f"Name one: crewyard deploy --crew {entrypoint}, spec.source.git.crew of the Project, "
+        f'or in crew.toml [deployment] entrypoint = "{entrypoint}".'
+    )
 
 
 def _without_servers(scan: SourceScan) -> tuple[str, ...]:
@@ -98,8 +106,11 @@ def _crewai_command(files: Files) -> str | None:
     return next((name for key in _CREWAI_COMMANDS if isinstance(name := declared.get(key), str)), None)
 
 
-def _script_hint(scan: SourceScan) -> str:
-    if not scan.scripts:
+def _script_hint(scan: SourceScan, find: Callable[[str], EntrypointLocation]) -> str:
+    path = next((path for path in scan.scripts if _is_accepted(path, find)), None)
+    if path is None:
         return ""
-    path = scan.scripts[0]
-    return f'{path} is a script; to run it as one, add crew.toml with [deployment] entrypoint = "{path}".'
+    return (
+        f"{path} is a script; to run it as one: crewyard deploy --crew {path}, spec.source.git.crew of the "
+        f'Project, or in crew.toml [deployment] entrypoint = "{path}".'
+    )

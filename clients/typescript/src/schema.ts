@@ -1023,7 +1023,7 @@ export interface components {
                     commit: string;
                 };
             };
-            /** @description The [deployments.<name>] table of the configuration file to build. */
+            /** @description What to build: the name of a [deployments.<name>] table or graph of the configuration file, or the entrypoint itself, module:object or a file, instead of the configured one. */
             crew?: string;
             /** @description What changed, like the subject of a commit message. */
             message?: string;
@@ -1374,7 +1374,7 @@ export interface components {
                     };
                     /** @description The directory of the crew in the repository. Defaults to the root. */
                     path?: string;
-                    /** @description The [deployments.<name>] table of the configuration file to deploy. */
+                    /** @description What to deploy: the name of a [deployments.<name>] table or graph of the configuration file, or the entrypoint itself, module:object or a file, instead of the configured one. */
                     crew?: string;
                     /** @description The poll interval, for example 60s or 5m. Defaults to 60s. */
                     interval?: string;
@@ -1668,7 +1668,7 @@ export interface components {
                     } | null;
                     /** @description The directory of the crew in the repository. Defaults to the root. */
                     path?: string | null;
-                    /** @description The [deployments.<name>] table of the configuration file to deploy. */
+                    /** @description What to deploy: the name of a [deployments.<name>] table or graph of the configuration file, or the entrypoint itself, module:object or a file, instead of the configured one. */
                     crew?: string | null;
                     /** @description The poll interval, for example 60s or 5m. Defaults to 60s. */
                     interval?: string | null;
@@ -1949,7 +1949,7 @@ export interface components {
                     };
                     /** @description The directory of the crew in the repository. Defaults to the root. */
                     path?: string;
-                    /** @description The [deployments.<name>] table of the configuration file to deploy. */
+                    /** @description What to deploy: the name of a [deployments.<name>] table or graph of the configuration file, or the entrypoint itself, module:object or a file, instead of the configured one. */
                     crew?: string;
                     /** @description The poll interval, for example 60s or 5m. Defaults to 60s. */
                     interval?: string;

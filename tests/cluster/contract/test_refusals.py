@@ -30,6 +30,8 @@ def project(**git):
         (PROJECT, "p", project(ref={"branch": "--upload-pack=x"}), "is not a branch name"),
         (PROJECT, "p", project(path="a/../../b"), "must not contain '..'"),
         (PROJECT, "p", project(interval="soon"), "for example 90s"),
+        (PROJECT, "p", project(crew="main:kick off"), "spec.source.git.crew"),
+        (PROJECT, "p", project(crew="../main.py"), "spec.source.git.crew"),
         (PROJECT, "p", {"run": {"timeout": "0s"}}, "above zero"),
         (PROJECT, "p", {"pod": {"env": [{"name": "PATH", "value": "x"}]}}, "set by the service"),
         (PROJECT, "p", {"pod": {"env": [{"name": "CREWYARD_TOKEN", "value": "x"}]}}, "set by the service"),
@@ -63,6 +65,14 @@ async def refused(call, words):
     with pytest.raises(errors.Invalid) as error:
         await call
     assert words in error.value.message
+
+
+@pytest.mark.parametrize("crew", ["writer", "agents.hello:agent", "1_hello.py", "crews/a/crew.jsonc"])
+async def test_a_name_and_an_entrypoint_are_accepted_as_crew(kube, crew):
+    await kube.create(PROJECT, {"metadata": {"name": "p"}, "spec": project(crew=crew)})
+    spec = {"project": "p", "source": SOURCE, "crew": crew}
+    created = await kube.create(DEPLOYMENT, {"metadata": {"name": "dep-a"}, "spec": spec})
+    assert created["spec"]["crew"] == crew
 
 
 async def test_deployment_is_immutable_but_for_activation(kube):

@@ -110,6 +110,10 @@ def failure(files: dict[str, str]) -> PlanError:
         ({"hello.py": AGENT_SCRIPT, "setup_data.py": SCRIPT}, "hello.py"),
         ({"hello.py": AGENT_SCRIPT.replace(GUARD, "") + "asyncio.run(main())\n"}, "hello.py"),
         ({"hello.py": "import autogen\na = autogen.Agent()\na.initiate_chat(b)\n"}, "hello.py"),
+        ({"ask.py": "from agents import Runner\nfrom a import pilot\n" + SCRIPT, "b.py": SCRIPT}, "ask.py"),
+        ({"src/hello.py": AGENT_SCRIPT, "src/tools.py": SCRIPT}, "src/hello.py"),
+        ({"test_hello.py": AGENT.format("agents"), "b/hello_test.py": AGENT.format("agents"),
+          "hello.py": AGENT.format("agents")}, "hello:agent"),
     ],
 )  # fmt: skip
 def test_the_only_one_is_found(files: dict[str, str], entrypoint: str) -> None:
@@ -138,7 +142,10 @@ def test_the_module_of_the_entrypoint_is_parsed_once(files: dict[str, str]) -> N
 def test_several_are_proposed() -> None:
     error = failure({**CREWAI, "a/crew.py": CREW, "b/crew.py": CREW, "c/deep/crew.py": CREW})
     assert error.message.endswith("there are several: a.crew:Tides, b.crew:Tides")
-    assert error.hint == 'Name one in crew.toml: [deployment] entrypoint = "a.crew:Tides".'
+    assert error.hint == (
+        "Name one: crewyard deploy --crew a.crew:Tides, spec.source.git.crew of the Project, "
+        'or in crew.toml [deployment] entrypoint = "a.crew:Tides".'
+    )
 
 
 @pytest.mark.parametrize(
@@ -183,10 +190,13 @@ def test_of_two_modules_with_one_name_only_the_importable_one_counts() -> None:
     [
         ({"a/main.py": SCRIPT, "b/main.py": SCRIPT}, "a/main.py"),
         ({"jobs/report.py": "from crewai import Crew\ncrew = Crew()\ncrew.kickoff()\n"}, "jobs/report.py"),
+        ({"1 - jobs/a.py": AGENT_SCRIPT, "jobs/b.py": AGENT_SCRIPT}, "jobs/b.py"),
     ],
 )
 def test_a_script_is_named_in_the_hint_and_then_accepted(files: dict[str, str], path: str) -> None:
-    assert failure(files).hint.endswith(f'[deployment] entrypoint = "{path}".')
+    hint = failure(files).hint
+    assert hint.endswith(f'[deployment] entrypoint = "{path}".')
+    assert f"crewyard deploy --crew {path}," in hint
     named = {**files, "crew.toml": f'[deployment]\nentrypoint = "./{path}"\n'}
     assert planned(named).plan.entrypoint == path
 

@@ -25,7 +25,11 @@ _IN_MEMORY = 8 << 20
 @click.command()
 @click.argument("directory", type=click.Path(path_type=Path, exists=True, file_okay=False), default=".")
 @project_option
-@click.option("--crew", metavar="NAME", help="The [deployments.<name>] of crew.toml to deploy.")
+@click.option(
+    "--crew",
+    metavar="NAME",
+    help="The crew or graph of the configuration to deploy; also module:object or a file.",
+)
 @click.option("--message", "-m", metavar="TEXT", help="Description (default: the commit's subject).")
 @click.option("--preview", is_flag=True, help="Build a deployment to run by its id; it never becomes active.")
 @click.option("--override", is_flag=True, help="Deploy even if the project follows a git repository.")

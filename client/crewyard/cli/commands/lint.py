@@ -33,7 +33,11 @@ _FIELDS = (
 
 @click.command()
 @click.argument("directory", type=click.Path(path_type=Path, exists=True, file_okay=False), default=".")
-@click.option("--crew", metavar="NAME", help="The crew or graph of the configuration that is the default.")
+@click.option(
+    "--crew",
+    metavar="NAME",
+    help="The crew or graph of the configuration that is the default; also module:object or a file.",
+)
 @click.option(
     "--python",
     "pythons",

@@ -133,3 +133,46 @@ def test_the_default_and_our_own_keys_must_be_right(
     with pytest.raises(PlanError) as raised:
         planned(files, crew)
     assert raised.value.reason == reason
+
+
+COLLECTION = {"one.py": "from agents import Agent\nagent = Agent()\n", "two.py": "print('a script')\n"}
+
+
+@pytest.mark.parametrize(
+    ("files", "crew", "named"),
+    [
+        (COLLECTION, "one:agent", {}),
+        (COLLECTION, "two.py", {}),
+        ({**CODE, "pyproject.toml": "[tool.crewai]\ntype = 'flow'\n"}, "b:other", {}),
+        (langgraph({"one": "./a.py:graph"}), "b:other", {"one": "a:graph"}),
+        (langgraph({"gone": "./gone.py:graph"}), "b:other", {}),
+        (
+            crew_toml("[deployments.one]\nentrypoint = 'a:graph'\n[deployments.two]\n"),
+            "b:other",
+            {"one": "a:graph", "two": "main:kickoff"},
+        ),
+        (crew_toml("[deployments.one]\n"), "b:other", {"one": "main:kickoff"}),
+        (crew_toml("[deployment]\nentrypoint = 'gone:graph'\n"), "b:other", {}),
+    ],
+)
+def test_a_requested_entrypoint_takes_the_place_of_the_configured_one(
+    files: dict[str, str], crew: str, named: dict[str, str]
+) -> None:
+    plan = planned(files, crew).plan
+    assert (plan.entrypoint, plan.entrypoints) == (crew, named)
+
+
+def test_settings_of_the_configured_entrypoint_do_not_apply_to_another() -> None:
+    files = crew_toml(
+        "[deployment]\nframework = 'crewai'\nsmoke = {}\n[run]\ntimeout = '5m'\n"
+        "[run.inputs]\ntopic = 'string'\n"
+    )
+    plan = planned(files, "b:other").plan
+    assert (plan.framework, plan.smoke, plan.inputs_declared, plan.timeout) == ("python", None, False, "5m")
+
+
+@pytest.mark.parametrize("crew", ["gone:graph", "gone.py", "b:gone"])
+def test_a_requested_entrypoint_must_exist(crew: str) -> None:
+    with pytest.raises(PlanError, match=r"the requested crew") as raised:
+        planned(COLLECTION if crew != "b:gone" else CODE, crew)
+    assert raised.value.reason == "EntrypointNotFound"
