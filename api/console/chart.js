@@ -2,30 +2,30 @@
 
 import { h, svg } from "./dom.js";
 
-const WIDTH = 600, HEIGHT = 120, FOOT = 16;
+const WIDTH = 600, HEIGHT = 100;
 
 /** Create stacked bars of `days`; `series` are [field, title]. */
 export function dayChart(title, days, series, format = (value) => Math.round(value).toLocaleString()) {
   const totals = days.map((day) => series.reduce((sum, [field]) => sum + (day[field] ?? 0), 0));
-  const max = Math.max(1, ...totals), step = WIDTH / Math.max(1, days.length), height = HEIGHT - FOOT;
+  const max = Math.max(0, ...totals) || 1, step = WIDTH / Math.max(1, days.length);
   const words = days.map((day, index) => totals[index] && `${day.date}: ${textOf(day, series, format)}`).filter(Boolean).join("; ");
-  const chart = svg("svg", { class: "bars", viewBox: `0 0 ${WIDTH} ${HEIGHT}`, role: "img", "aria-label": `${title}. ${words || "None in this time."}` });
+  const chart = svg("svg", { class: "bars", viewBox: `0 0 ${WIDTH} ${HEIGHT}`, preserveAspectRatio: "none", role: "img", "aria-label": `${title}. ${words || "None in this time."}` });
   days.forEach((day, index) => {
-    let top = height;
+    let top = HEIGHT;
     const group = svg("g", {}, svg("title", {}, `${day.date}: ${textOf(day, series, format)}`));
     // The whole column shows the title, also of a day without a bar.
-    group.append(svg("rect", { class: "column", x: index * step, y: 0, width: step, height }));
+    group.append(svg("rect", { class: "column", x: index * step, y: 0, width: step, height: HEIGHT }));
     series.forEach(([field], number) => {
-      const size = ((day[field] ?? 0) / max) * height;
+      const size = ((day[field] ?? 0) / max) * HEIGHT;
       top -= size;
       group.append(svg("rect", { class: `part-${number}`, x: index * step + 1, y: top, width: Math.max(1, step - 2), height: size }));
     });
     chart.append(group);
-    if (index % Math.ceil(days.length / 5) === 0) chart.append(svg("text", { x: index * step, y: HEIGHT - 3 }, day.date.slice(5)));
   });
   const legend = series.length > 1 && h("span", { class: "legend" }, series.map(([, name], number) => [h("i", { class: `part-${number}`, "aria-hidden": "true" }), name]));
   const sum = totals.reduce((a, b) => a + b, 0);
-  return h("figure", { class: "chart" }, h("figcaption", { class: "spread" }, h("b", {}, title), h("span", { class: "quiet" }, legend, ` ${format(sum)}`)), chart);
+  return h("figure", { class: "chart" }, h("figcaption", { class: "spread" }, h("b", {}, title), h("span", { class: "quiet" }, legend, ` ${format(sum)}`)), chart,
+    days.length > 0 && h("div", { class: "spread quiet ticks", "aria-hidden": "true" }, h("span", {}, days[0].date), h("span", {}, days.at(-1).date)));
 }
 
 function textOf(day, series, format) {

@@ -67,18 +67,18 @@ export function pause(milliseconds) {
   return new Promise((done) => { setTimeout(done, milliseconds); });
 }
 
-/** Create a table of rows; `columns` are [heading, row → child, class?]. */
+/** Create a table of rows; `columns` are [heading, row → child, class?]: code, number, wide (not on a phone). */
 export function table(columns, rows, emptyText) {
   if (rows.length === 0) return h("p", { class: "quiet" }, emptyText);
   return h("div", { class: "scroll" }, h("table", {},
-    h("thead", {}, h("tr", {}, columns.map(([title, , kind]) => (title ? h("th", { scope: "col", class: kind === "number" ? kind : null }, title) : h("td"))))),
+    h("thead", {}, h("tr", {}, columns.map(([title, , kind]) => (title ? h("th", { scope: "col", class: kind === "code" ? null : kind }, title) : h("td"))))),
     h("tbody", {}, rows.map((row) => h("tr", {}, columns.map(([, cell, kind]) => h("td", { class: kind }, cell(row) ?? "–")))))));
 }
 
 /** Create a definition list from [[name, child]]. */
 export function definitionList(pairs) {
   return h("dl", { class: "facts" }, pairs.filter(([, value]) => value !== null && value !== undefined)
-    .map(([name, value]) => [h("dt", {}, name), h("dd", {}, value)]));
+    .map(([name, value]) => h("div", {}, h("dt", {}, name), h("dd", {}, value))));
 }
 
 /** Create a card with a title, a value and lines below it. */

@@ -145,6 +145,7 @@ class DeploymentItem(DeploymentCreated):
     activated_at: str | None
     error: NotRequired[BuildError]
     smoke_run: NotRequired[str]
+    is_preview: NotRequired[bool]
 
 
 class Deployment(DeploymentItem):

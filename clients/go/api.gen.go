@@ -1022,6 +1022,9 @@ type Deployment struct {
 	// Id A deployment's id, for example dep_ab12.
 	Id DeploymentId `json:"id"`
 
+	// IsPreview Whether it is a preview, which never becomes active; absent for others.
+	IsPreview *bool `json:"is_preview,omitempty"`
+
 	// Message Its purpose: the subject of the commit, or the message given at creation.
 	Message string `json:"message"`
 
@@ -1126,6 +1129,9 @@ type DeploymentItem struct {
 
 	// Id A deployment's id, for example dep_ab12.
 	Id DeploymentId `json:"id"`
+
+	// IsPreview Whether it is a preview, which never becomes active; absent for others.
+	IsPreview *bool `json:"is_preview,omitempty"`
 
 	// Message Its purpose: the subject of the commit, or the message given at creation.
 	Message string `json:"message"`

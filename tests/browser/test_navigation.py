@@ -45,7 +45,7 @@ async def test_two_runs_are_compared(testbed, tides):
     page = await tides.show(f"#/runs/{story.RUN_ID}/compare?with=run_other")
     row = page.get_by_role("row").filter(has_text="Report writer: Write the report")
     await expect(row.get_by_role("cell")).to_have_text(
-        ["Report writer: Write the report", "4.8 s4,025 tokens", "4.8 s4,025 tokens", "+0 ms+0 tokens"]
+        ["Report writer: Write the report", "4.8 s4,025 tokens", "4.8 s4,025 tokens", "same"]
     )
     await page.get_by_label("Compare with").select_option(label=None, index=0)
     await expect(page.get_by_role("row").filter(has_text="Duration")).to_contain_text("16.2 s")

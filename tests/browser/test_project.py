@@ -176,3 +176,29 @@ async def test_next_step_of_a_new_project(testbed, console, state, heading):
         await testbed.add_deployment("dep-a", "new", state.capitalize(), **error)
     page = await console.show("#/projects/new")
     await expect(page.get_by_role("heading", name=heading)).to_be_visible()
+
+
+async def test_preview_is_marked_and_never_rolled_back_to(testbed, console):
+    await story.add_history(testbed)
+    spec = {"message": "Pull request 7", "preview": {"pullRequest": 7}}
+    await testbed.add_deployment("dep-preview", story.PROJECT, "Superseded", spec)
+    page = await console.show(f"#/projects/{story.PROJECT}/deployments")
+    await expect(page.get_by_role("row").filter(has_text="Pull request 7")).to_contain_text("builtpreview")
+    await page.get_by_role("link", name="dep_preview").click()
+    await expect(page.get_by_text("New run")).to_be_visible()
+    await expect(page.get_by_role("list", name="Stages").get_by_role("listitem").last).to_have_text("Ready")
+    await expect(page.get_by_role("button", name="Roll back…")).to_have_count(0)
+    await console.show("#/deployments/dep_second")
+    await expect(page.get_by_role("button", name="Roll back…")).to_be_visible()
+
+
+async def test_build_is_canceled_by_its_button(testbed, console):
+    await story.add_project(testbed)
+    await testbed.add_deployment("dep-b", story.PROJECT, "Building")
+    page = await console.show("#/deployments/dep_b")
+    async with page.expect_request(lambda request: request.method == "POST") as sent:
+        await page.get_by_role("button", name="Cancel").click()
+    assert (await sent.value).url.endswith("/v1/deployments/dep_b/cancel")
+    # Without a cluster behind the API nothing can change, and the page says so.
+    await expect(page.locator("#notification")).not_to_be_empty()
+    await expect(page.get_by_role("button", name="Cancel")).to_be_enabled()

@@ -54,6 +54,14 @@ async def test_schedule_shows_its_next_time_and_is_suspended(receiver, console):
     await expect(page.get_by_role("alert")).to_be_visible()
 
 
+async def test_schedule_is_removed_after_a_question(receiver, console):
+    page = await console.show(f"#/projects/{story.PROJECT}/schedules")
+    page.on("dialog", lambda dialog: dialog.accept())
+    async with page.expect_request(lambda request: request.method == "DELETE") as sent:
+        await page.get_by_role("button", name="Remove mornings").click()
+    assert (await sent.value).url.endswith(f"/v1/projects/{story.PROJECT}/schedules/mornings")
+
+
 async def test_runs_of_a_status_stay_filtered_on_the_next_page(testbed, console):
     """The second page keeps the filter.
 

@@ -7,7 +7,7 @@ import { ago, waitingText } from "../format.js";
 import { linkTo } from "../router.js";
 import { newRunSection } from "../run/new_run.js";
 import { askRollback } from "./rollback.js";
-import { smokeBadge, stages } from "./stages.js";
+import { previewBadge, smokeBadge, stages } from "./stages.js";
 
 const REFRESH_MS = 3000;
 const UNFINISHED = ["pending", "building"];
@@ -64,8 +64,8 @@ function summary(details, path, update, watched) {
     await update();
   }, { disabled: details.cancel_requested });
   return [
-    h("div", { class: "spread" }, h("h1", {}, details.id), h("div", { class: "row" }, statusBadge(status), details.smoke_run && smokeBadge(details),
-      status === "superseded" && rollbackButton, (status === "superseded" || status === "failed") && eraseButton, UNFINISHED.includes(status) && cancelButton)),
+    h("div", { class: "spread" }, h("h1", {}, details.id), h("div", { class: "row" }, statusBadge(details.is_preview && status === "superseded" ? "built" : status), previewBadge(details), details.smoke_run && smokeBadge(details),
+      status === "superseded" && !details.is_preview && rollbackButton, (status === "superseded" || status === "failed") && eraseButton, UNFINISHED.includes(status) && cancelButton)),
     stages(details),
     definitionList([
       ["Project", h("a", { href: linkTo("projects", details.project) }, details.project)],

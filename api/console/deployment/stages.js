@@ -25,7 +25,13 @@ export function stagesOf(details) {
   const row = [{ title: "Found", state: "done", note: ago(details.created_at) }, ...(status === "pending" ? queue(details) : build(details, built || Boolean(run)))];
   if (run) row.push({ title: "Smoke run", run, note: smokeResult(details), state: built ? "done" : "now" });
   if (status === "failed") fail(row, details);
+  if (details.is_preview) return [...row, { title: "Ready", state: built ? "done" : "next", note: "" }];
   return [...row, { title: "Active", state: built ? "done" : "next", note: built && activated ? ago(activated) : "" }];
+}
+
+/** Create the badge of a preview, which is built and can be run but never becomes active; null for others. */
+export function previewBadge({ is_preview: isPreview }) {
+  return isPreview ? h("span", { class: "chip quiet", title: "Never becomes active; run it by its id" }, "preview") : null;
 }
 
 /** Create the badge of a deployment's smoke run, a link to it. */

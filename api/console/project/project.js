@@ -3,7 +3,7 @@
 import { get, list } from "../api.js";
 import { statusBadge, fill, h, errorBox, pause, table } from "../dom.js";
 import { ago, queryText } from "../format.js";
-import { smokeBadge } from "../deployment/stages.js";
+import { previewBadge, smokeBadge } from "../deployment/stages.js";
 import { overview } from "./overview.js";
 import { pages, ready } from "./projects.js";
 import { linkTo, setQuery } from "../router.js";
@@ -57,7 +57,7 @@ async function deployments(container, name, query, signal) {
   const { data, pagination } = await list("/v1/deployments", { project: name, page: query.page, per_page: 30 }, signal);
   fill(container, table([
     ["Deployment", (row) => h("a", { href: linkTo("deployments", row.id) }, row.id), "code"],
-    ["Status", (row) => [statusBadge(row.status), row.smoke_run && smokeBadge(row)]],
+    ["Status", (row) => [statusBadge(row.is_preview && row.status === "superseded" ? "built" : row.status), previewBadge(row), row.smoke_run && smokeBadge(row)]],
     ["Message", (row) => row.message],
     ["Created", (row) => ago(row.created_at)],
     ["Active since", (row) => (row.activated_at ? ago(row.activated_at) : null)],

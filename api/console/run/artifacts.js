@@ -29,8 +29,8 @@ export async function artifacts(container, path, signal) {
   };
   fill(container, table([
     ["Name", (row) => row.name, "code"],
-    ["Size", (row) => size(row.size)],
-    ["Type", (row) => row.content_type.split(";")[0]],
+    ["Size", (row) => size(row.size), "number"],
+    ["Type", (row) => row.content_type.split(";")[0], "wide"],
     ["", (row) => h("span", { class: "row" }, canPreview(row) && h("button", { "aria-label": `Preview ${row.name}`, onclick: () => showPreview(row) }, "Preview"),
       h("button", { "aria-label": `Download ${row.name}`, onclick: () => download(row) }, "Download"))],
     ["", (row) => (row.partial ? h("span", { class: "canceled" }, "partial") : "")],

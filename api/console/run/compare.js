@@ -64,13 +64,14 @@ export function stepRows(first, second) {
   return [...new Set([...left.keys(), ...right.keys()])].map((path) => {
     const [a, b] = [left.get(path), right.get(path)], times = [a, b].map(timeOf), tokens = [a, b].map(tokensOf);
     const change = times[0] === null || times[1] === null ? [] : [signed(times[1] - times[0], duration)];
-    if (a && b && (tokens[0] || tokens[1])) change.push(signed(tokens[1] - tokens[0], tokenText));
+    if (a && b && tokens[0] !== tokens[1]) change.push(signed(tokens[1] - tokens[0], tokenText));
     return [path, cell(a), cell(b), change];
   });
 }
 
 /** Return a difference with its sign. Pure. */
 export function signed(change, text) {
+  if (change === 0) return "same";
   return `${change < 0 ? "−" : "+"}${text(Math.abs(change))}`;
 }
 

@@ -23,10 +23,10 @@ export function costs(details, steps, prices) {
   return h("section", { "aria-label": "Tokens and cost" }, h("h3", {}, "Tokens and cost"),
     models.length > 0 && table([
       ["Model", (row) => row.name, "code"],
-      ["Calls", (row) => row.calls.toLocaleString()],
-      ["In", (row) => row.promptTokens.toLocaleString()],
-      ["Out", (row) => row.completionTokens.toLocaleString()],
-      ...(prices ? [["Cost", (row) => money(costOfTokens(row, prices), prices.currency)]] : []),
+      ["Calls", (row) => row.calls.toLocaleString(), "number"],
+      ["In", (row) => row.promptTokens.toLocaleString(), "number"],
+      ["Out", (row) => row.completionTokens.toLocaleString(), "number"],
+      ...(prices ? [["Cost", (row) => money(costOfTokens(row, prices), prices.currency), "number"]] : []),
     ], models.length > 1 ? [...models, { name: "all", calls: run.modelCalls, promptTokens: run.promptTokens, completionTokens: run.completionTokens }] : models, ""),
     cost !== null && h("p", {}, `The run cost ${money(cost, prices.currency)}, `, h("span", { class: "quiet" }, "with its time, without artifacts and build.")));
 }

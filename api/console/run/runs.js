@@ -13,10 +13,10 @@ export function table(data, ofProject = false) {
   return rows([
     ["Run", (row) => h("a", { href: linkTo("runs", row.id) }, row.id), "code"],
     ["Status", (row) => [statusBadge(row.status), row.smoke && h("span", { class: "chip", title: "The smoke run of its deployment" }, "smoke")]],
-    ...(ofProject ? [] : [["Project", (row) => row.project && h("a", { href: linkTo("projects", row.project) }, row.project)]]),
+    ...(ofProject ? [] : [["Project", (row) => row.project && h("a", { href: linkTo("projects", row.project) }, row.project), "wide"]]),
     ["Duration", (row) => duration(row.duration_ms), "number"],
     ["Tokens", (row) => row.usage && tokensOf(row.usage).toLocaleString(), "number"],
-    ...(data.some(({ usage }) => usage?.currency) ? [["Cost", ({ usage }) => usage && money(usage.cost, usage.currency), "number"]] : []),
+    ...(data.some(({ usage }) => usage?.currency) ? [["Cost", ({ usage }) => usage && money(usage.cost, usage.currency), "number wide"]] : []),
     ["Created", (row) => ago(row.created_at)],
   ], data, "No runs.");
 }
@@ -35,7 +35,7 @@ export function statusChoice(chosen, onchange) {
 export async function runs(container, _parameters, query, signal) {
   document.title = "Runs · Crewyard";
   const { data, pagination } = await list("/v1/runs", { ...query, per_page: 50 }, signal);
-  const project = h("input", { id: "project", value: query.project ?? "", placeholder: "all", "aria-label": "Project" });
+  const project = h("input", { id: "project", value: query.project ?? "", placeholder: "project", "aria-label": "Project" });
   const status = statusChoice(query.status, () => filter());
   const label = h("input", { id: "label", value: query.label ?? "", placeholder: "label, such as team=tides", "aria-label": "Label" });
   const filter = () => setQuery({ project: project.value.trim(), status: status.value, label: label.value.trim() });

@@ -96,9 +96,13 @@ _ITEM: dict[str, Schema] = {
             "configuration has one and its image is built."
         ),
     },
+    "is_preview": {
+        "type": "boolean",
+        "description": "Whether it is a preview, which never becomes active; absent for others.",
+    },
 }
 CREATED = response_object("DeploymentCreated", _CREATED)
-ITEM = response_object("DeploymentItem", _ITEM, ("error", "smoke_run"))
+ITEM = response_object("DeploymentItem", _ITEM, ("error", "smoke_run", "is_preview"))
 DETAIL = response_object(
     "Deployment",
     {
@@ -126,8 +130,11 @@ DETAIL = response_object(
             ),
         },
     },
-    ("queue_position", "waiting", "cancel_requested", "stages", "entrypoints", "smoke_run", "error"),
-)
+    (
+        "queue_position", "waiting", "cancel_requested", "stages", "entrypoints", "smoke_run", "is_preview",
+        "error",
+    ),
+)  # fmt: skip
 
 INPUTS = response_object(
     "DeploymentInputs",

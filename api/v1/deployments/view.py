@@ -13,7 +13,10 @@ from crds.github import proven_commits
 
 
 def item(row: DeploymentRow) -> dict[str, Any]:
-    """Return a deployment as a list item; `error` only if it failed, `smoke_run` only if its plan has one."""
+    """Return a deployment as a list item.
+
+    `error` only if it failed, `smoke_run` only if its plan has one, `is_preview` only for a preview.
+    """
     fields = {
         "id": names.id_of(row.name),
         "project": row.project,
@@ -22,6 +25,7 @@ def item(row: DeploymentRow) -> dict[str, Any]:
         "created_at": timestamp(row.created_at),
         "activated_at": timestamp(row.activated_at),
         **({"smoke_run": names.id_of(names.smoke_run(row.uid))} if "smoke" in row.plan else {}),
+        **({"is_preview": True} if row.preview else {}),
     }
     return {**fields, "error": dict(row.error or {})} if row.status == "failed" else fields
 

@@ -992,6 +992,8 @@ export interface components {
             error?: components["schemas"]["BuildError"];
             /** @description The id of its smoke run, which must succeed before it becomes active; only if its configuration has one and its image is built. */
             smoke_run?: string;
+            /** @description Whether it is a preview, which never becomes active; absent for others. */
+            is_preview?: boolean;
             /** @description Who created it through the API: `key:<id>`, `kubernetes:<user>`, `user:<name>`, `workflow:…`; null for kubectl, the controller and earlier versions. */
             created_by: string | null;
             /** @description The commit it was built from; null without one. */
@@ -1093,6 +1095,8 @@ export interface components {
             error?: components["schemas"]["BuildError"];
             /** @description The id of its smoke run, which must succeed before it becomes active; only if its configuration has one and its image is built. */
             smoke_run?: string;
+            /** @description Whether it is a preview, which never becomes active; absent for others. */
+            is_preview?: boolean;
         };
         /** Error */
         Error: {
