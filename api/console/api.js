@@ -1,6 +1,7 @@
 // API client. Errors are ApiError; a 401 ends the session.
 
 import { setConnected } from "./connection.js";
+import { pause } from "./dom.js";
 import { queryText } from "./format.js";
 import { removeKey, key } from "./session.js";
 import { messages } from "./stream.js";
@@ -31,9 +32,23 @@ async function request(method, path, { body, headers, signal, accept = "applicat
   throw new ApiError(response.status, errorBody);
 }
 
+const READ_PAUSES_MS = [200, 1000];
+
+/** Return the body of a GET; try again if the connection fails, as it does when a laptop changes its network. */
+async function read(path, values, signal) {
+  for (let failures = 0; ; failures += 1) {
+    try {
+      return await (await request("GET", path + queryText(values), { signal })).json();
+    } catch (error) {
+      if (!(error instanceof TypeError) || signal?.aborted || failures >= READ_PAUSES_MS.length) throw error;
+    }
+    await pause(READ_PAUSES_MS[failures]);
+  }
+}
+
 /** Return the `data` of a GET. */
 export async function get(path, values = {}, signal) {
-  return (await (await request("GET", path + queryText(values), { signal })).json()).data;
+  return (await read(path, values, signal)).data;
 }
 
 /** Return if the key is valid, else throw ApiError. */
@@ -48,7 +63,7 @@ export async function callWithoutKey(method, path, body) {
 
 /** Return a page of a list: {data, pagination}. */
 export async function list(path, values = {}, signal) {
-  return (await request("GET", path + queryText(values), { signal })).json();
+  return read(path, values, signal);
 }
 
 /** Return the `data` of a POST, PUT, PATCH or DELETE; null after 204. */
