@@ -24,7 +24,7 @@ export function dayChart(title, days, series, format = (value) => Math.round(val
   });
   const legend = series.length > 1 && h("span", { class: "legend" }, series.map(([, name], number) => [h("i", { class: `part-${number}`, "aria-hidden": "true" }), name]));
   const sum = totals.reduce((a, b) => a + b, 0);
-  return h("figure", { class: "chart" }, h("figcaption", { class: "spread" }, h("b", {}, title), h("span", { class: "quiet" }, legend, ` ${format(sum)}`)), chart,
+  return h("figure", { class: "chart" }, h("figcaption", { class: "spread" }, h("b", {}, title), h("span", { class: "quiet" }, legend, `${legend ? " · total " : ""}${format(sum)}`)), chart,
     days.length > 0 && h("div", { class: "spread quiet ticks", "aria-hidden": "true" }, h("span", {}, days[0].date), h("span", {}, days.at(-1).date)));
 }
 

@@ -1,5 +1,7 @@
 // Creates elements from text only: no data of the service or a crew is parsed as HTML.
 
+import { ago } from "./format.js";
+
 /** Create an element with properties (`on…` are listeners, others attributes) and children (texts, elements, lists). */
 export function h(tag, properties = {}, ...children) {
   const element = document.createElement(tag);
@@ -84,6 +86,11 @@ export function definitionList(pairs) {
 /** Create a card with a title, a value and lines below it. */
 export function card(title, value, ...more) {
   return h("div", { class: "card" }, h("div", { class: "quiet" }, title), h("div", { class: "value" }, value), ...more.map((line) => line && h("div", { class: "quiet" }, line)));
+}
+
+/** Create the time since a timestamp of the API; its title is the time itself. */
+export function when(text) {
+  return text ? h("time", { datetime: text, title: new Date(text).toLocaleString() }, ago(text)) : "–";
 }
 
 /** Create the badge of a status. */

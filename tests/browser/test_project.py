@@ -202,3 +202,32 @@ async def test_build_is_canceled_by_its_button(testbed, console):
     # Without a cluster behind the API nothing can change, and the page says so.
     await expect(page.locator("#notification")).not_to_be_empty()
     await expect(page.get_by_role("button", name="Cancel")).to_be_enabled()
+
+
+async def test_new_run_is_two_clicks_from_each_tab(testbed, console):
+    await story.add_history(testbed)
+    page = await console.show(f"#/projects/{story.PROJECT}/deployments")
+    await page.get_by_role("link", name="New run").click()
+    await expect(page.get_by_role("button", name="Start run")).to_be_visible()
+    await expect(page.get_by_role("link", name="New run")).to_have_count(0)
+    # The list of runs alone has the form closed.
+    await page.get_by_role("link", name="Runs", exact=True).last.click()
+    await expect(page.get_by_text("New run")).to_be_visible()
+    await expect(page.get_by_role("button", name="Start run")).to_have_count(0)
+
+
+async def test_time_of_a_row_is_its_title(testbed, console):
+    await story.add_history(testbed)
+    page = await console.show(f"#/projects/{story.PROJECT}/deployments")
+    time = page.get_by_role("row").filter(has_text="dep_second").locator("time")
+    made = await time.get_attribute("datetime")
+    shown = await page.evaluate("(text) => new Date(text).toLocaleString()", made)
+    assert await time.get_attribute("title") == shown
+
+
+async def test_failed_newest_deployment_says_why_on_the_overview(testbed, console):
+    await story.add_history(testbed)
+    error = {"reason": "DependencyResolution", "message": "no such package"}
+    await testbed.add_deployment("dep-bad", story.PROJECT, "Failed", error=error)
+    page = await console.show(f"#/projects/{story.PROJECT}")
+    await expect(page.get_by_role("alert")).to_contain_text("no such package")

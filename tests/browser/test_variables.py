@@ -63,7 +63,8 @@ async def test_variable_is_set_replaced_and_removed(stored, console):
     for value in ("first-value", "second-value"):
         await page.get_by_label("Name").fill("MODEL_KEY")
         await page.get_by_label("Value").fill(value)
-        await page.get_by_role("button", name="Set variable").click()
+        async with page.expect_response(lambda response: response.request.method == "PUT"):
+            await page.get_by_role("button", name="Set variable").click()
         await expect(page.get_by_text("MODEL_KEY is set.")).to_be_visible()
         row = page.get_by_role("row").filter(has_text="MODEL_KEY")
         await expect(row).to_have_count(1)

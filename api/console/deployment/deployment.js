@@ -1,9 +1,9 @@
 // A deployment: its status, its live build log, cancellation and rollback.
 
 import { change, followStream, get } from "../api.js";
-import { actionButton, statusBadge, definitionList, fill, h, errorBox, docsLink } from "../dom.js";
+import { actionButton, statusBadge, definitionList, fill, h, errorBox, docsLink, when } from "../dom.js";
 import { askErase } from "../erase.js";
-import { ago, waitingText } from "../format.js";
+import { waitingText } from "../format.js";
 import { linkTo } from "../router.js";
 import { newRunSection } from "../run/new_run.js";
 import { askRollback } from "./rollback.js";
@@ -71,8 +71,8 @@ function summary(details, path, update, watched) {
       ["Project", h("a", { href: linkTo("projects", details.project) }, details.project)],
       ["Message", details.message || null],
       ["Commit", details.git_sha && h("code", {}, details.git_sha)],
-      ["Created", ago(details.created_at)],
-      ["Active since", details.activated_at && ago(details.activated_at)],
+      ["Created", when(details.created_at)],
+      ["Active since", details.activated_at && when(details.activated_at)],
       ["Queue position", details.queue_position],
       ["Waiting", waitingText(details.waiting)],
       ["Cancel", details.cancel_requested && "requested"],

@@ -21,11 +21,11 @@ export async function audit(container, query, signal) {
     ["Time", ({ time }) => h("time", { datetime: time, title: time }, new Date(time).toLocaleString())],
     ["Actor", (row) => row.actor, "code"],
     ["Call", (row) => `${row.method} ${row.path}`, "code"],
-    ["Project", (row) => row.project],
+    ["Project", (row) => row.project, "wide"],
     ["Object", (row) => row.target, "code"],
     ["Outcome", (row) => (row.outcome === "failed" ? h("span", { class: "failed" }, `failed: ${row.code}`) : row.outcome)],
-    ["Address", (row) => row.remote, "code"],
-    ["Number", (row) => String(row.number)],
+    ["Address", (row) => row.remote, "code wide"],
+    ["Number", (row) => String(row.number), "number wide"],
   ], data, "No changes."), pages(pagination, `#/installation/audit${queryText(filters)}`));
 }
 

@@ -1,8 +1,7 @@
 // Whether the parts of the installation work, and what waits and runs now; refreshed while the page is visible.
 
 import { get } from "../api.js";
-import { card, fill, h, statusBadge, table } from "../dom.js";
-import { ago } from "../format.js";
+import { card, fill, h, statusBadge, table, when } from "../dom.js";
 import { linkTo } from "../router.js";
 
 const REFRESH_MS = 10000;
@@ -25,7 +24,7 @@ function view({ components, leading, runs, builds, notifications }) {
     table([
       ["Part", (row) => row.name],
       ["State", ({ ready }) => h("span", { class: `chip ${STATES[ready][0]}` }, STATES[ready][1])],
-      ["", (row) => row.message],
+      ["", (row) => row.message ?? ""],
     ], [server, ...components], ""),
     h("div", { class: "cards" },
       card("Runs", `${runs.running} running`, `${runs.pending} waiting`),
@@ -37,7 +36,7 @@ function view({ components, leading, runs, builds, notifications }) {
       ["Project", (row) => h("a", { href: linkTo("projects", row.project) }, row.project)],
       ["Status", (row) => statusBadge(row.status)],
       ["Message", (row) => row.message],
-      ["Created", (row) => ago(row.created_at)],
+      ["Created", (row) => when(row.created_at), "wide"],
     ], builds.deployments, "No build waits or runs."),
   ];
 }

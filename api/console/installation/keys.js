@@ -1,8 +1,7 @@
 // API keys: list, create (shown once), revoke.
 
 import { change, list } from "../api.js";
-import { fill, h, errorBox, notify, table } from "../dom.js";
-import { ago } from "../format.js";
+import { fill, h, errorBox, notify, table, when } from "../dom.js";
 import { pages } from "../project/projects.js";
 
 const SCOPES = ["read", "run", "preview", "deploy", "admin"];
@@ -16,7 +15,7 @@ export async function keys(container, query, signal, createdKey = null) {
     ["Id", (row) => row.id, "code"],
     ["Scopes", (row) => row.scopes.join(", ")],
     ["Projects", (row) => row.projects?.join(", ") ?? "all"],
-    ["Last used", (row) => (row.last_used_at ? ago(row.last_used_at) : "never")],
+    ["Last used", (row) => (row.last_used_at ? when(row.last_used_at) : "never")],
     ["Expires", (row) => row.expires_at ?? "never"],
     ["", (row) => h("button", { class: "danger", "aria-label": `Revoke ${row.name}`, onclick: async () => {
       if (!confirm(`Revoke ${row.name}? Clients that use it stop working immediately.`)) return;

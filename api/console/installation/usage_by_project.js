@@ -18,13 +18,13 @@ export async function usageByProject(container, query, signal) {
     setQuery({ from: from.value, to: to.value });
   } }, h("label", { for: "from" }, "From (UTC)"), from, h("label", { for: "to" }, "to"), to, h("button", {}, "Show")), table([
     ["Project", (row) => h("a", { href: linkTo("projects", row.project, "usage") }, row.project)],
-    ["Runs", number("runs")],
-    ["Run seconds", (row) => Math.round(row.run_seconds).toLocaleString()],
-    ["Build seconds", (row) => Math.round(row.build_seconds).toLocaleString()],
-    ["Artifacts", (row) => size(row.artifact_bytes)],
-    ["Tokens in", number("prompt_tokens")],
-    ["Tokens out", number("completion_tokens")],
-    ...(data.some((row) => row.cost !== null) ? [["Cost", (row) => money(row.cost, row.currency)]] : []),
+    ["Runs", number("runs"), "number"],
+    ["Run seconds", (row) => Math.round(row.run_seconds).toLocaleString(), "number wide"],
+    ["Build seconds", (row) => Math.round(row.build_seconds).toLocaleString(), "number wide"],
+    ["Artifacts", (row) => size(row.artifact_bytes), "number wide"],
+    ["Tokens in", number("prompt_tokens"), "number"],
+    ["Tokens out", number("completion_tokens"), "number"],
+    ...(data.some((row) => row.cost !== null) ? [["Cost", (row) => money(row.cost, row.currency), "number"]] : []),
   ], byUse(data), "No projects."), pages(pagination, `#/installation/usage${queryText({ from: query.from, to: query.to })}`));
 }
 

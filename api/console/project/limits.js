@@ -11,11 +11,11 @@ const NEARLY_FULL = 0.8;
 
 /** Create the table of limits of a usage report. */
 export function limitTable(limits) {
-  return table([
+  return h("div", { class: "limits" }, table([
     ["Limit", ({ name }) => NAMES[name] ?? name],
     ["Used", (use) => textOf(use)],
     ["", (use) => use.limit !== null && meter(use)],
-  ], limits, "No limits.");
+  ], limits, "No limits."));
 }
 
 /** Create the budgets of a project: the one of each run, and that of this month with what is used of it. */

@@ -1,8 +1,8 @@
 // The notifications of a project: receivers and deliveries, each of which can be sent again.
 
 import { change, list } from "../api.js";
-import { attempts, fill, h, statusBadge, table } from "../dom.js";
-import { ago, until } from "../format.js";
+import { attempts, fill, h, statusBadge, table, when } from "../dom.js";
+import { until } from "../format.js";
 import { pages } from "./projects.js";
 import { linkTo } from "../router.js";
 
@@ -22,12 +22,12 @@ export async function notifications(container, name, query, signal, { notificati
   h("h2", {}, "Deliveries"), errorArea, table([
     ["Event", (row) => row.type],
     ["Of", (row) => h("a", { href: linkTo(VIEWS[row.type.split(".")[0]], row.object_id) }, row.object_id), "code"],
-    ["Receiver", (row) => row.notification, "code"],
+    ["Receiver", (row) => row.notification, "code wide"],
     ["Status", (row) => statusBadge(row.status)],
-    ["Attempts", (row) => String(row.attempts)],
+    ["Attempts", (row) => String(row.attempts), "number wide"],
     ["Response", (row) => [row.response_status, row.error].filter(Boolean).join(": ")],
-    ["Created", (row) => ago(row.created_at)],
-    ["Next attempt", (row) => row.next_attempt_at && until(row.next_attempt_at)],
+    ["Created", (row) => when(row.created_at), "wide"],
+    ["Next attempt", (row) => row.next_attempt_at && until(row.next_attempt_at), "wide"],
     ["", (row) => h("button", { "aria-label": `Redeliver ${row.id}`, onclick: () =>
       attempt(() => change("POST", `${path}/${encodeURIComponent(row.id)}/redeliver`), `${row.id} will be sent again.`) }, "Redeliver")],
   ], data, "No deliveries in the last seven days."), pages(pagination, linkTo("projects", name, "notifications")));

@@ -2,7 +2,7 @@
 
 import { get, list } from "../api.js";
 import { dayChart } from "../chart.js";
-import { card, errorBox, fill, h, statusBadge, svg } from "../dom.js";
+import { card, docsLink, errorBox, fill, h, statusBadge, svg, when } from "../dom.js";
 import { ago, duration, money } from "../format.js";
 import { linkTo } from "../router.js";
 import { stages } from "../deployment/stages.js";
@@ -26,7 +26,8 @@ export async function overview(container, name, _query, signal, details) {
     firstSteps(details, current, last, runs.data.filter((run) => !run.smoke).length),
     !isNew && h("div", { class: "cards" }, activeCard(current), ...runCards(runs.data, usage)),
     newest && h("section", {}, h("h2", {}, "Newest deployment"), h("p", { class: "row" },
-      h("a", { href: linkTo("deployments", newest.id) }, newest.id), statusBadge(newest.status), newest.message), stages(newest)),
+      h("a", { href: linkTo("deployments", newest.id) }, newest.id), statusBadge(newest.status), newest.message), stages(newest),
+      newest.error && errorBox(newest.error.reason, newest.error.message, newest.error.hint, docsLink(newest.error))),
     runs.data.length > 0 && [h("h2", {}, "Last runs"), strip(runs.data.slice(0, STRIP_RUNS).reverse())],
     !isNew && h("div", { class: "charts" }, dayChart("Runs by day", usage.days, [["runs", "runs"]]),
       dayChart("Tokens by day", usage.days, [["prompt_tokens", "in"], ["completion_tokens", "out"]]),
@@ -37,7 +38,7 @@ export async function overview(container, name, _query, signal, details) {
 function activeCard(current) {
   if (!current) return card("Active deployment", "none yet");
   const link = h("a", { href: linkTo("deployments", current.id) }, current.message || current.id);
-  return card("Active deployment", link, [current.git_sha ? h("code", {}, current.git_sha.slice(0, 12)) : current.id, current.activated_at && ` since ${ago(current.activated_at)}`]);
+  return card("Active deployment", link, [current.git_sha ? h("code", {}, current.git_sha.slice(0, 12)) : current.id, current.activated_at && [" since ", when(current.activated_at)]]);
 }
 
 function runCards(runs, usage) {

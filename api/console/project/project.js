@@ -1,14 +1,14 @@
 // A project: its state at a glance, deployments, runs, schedules, variables, notifications and usage.
 
 import { get, list } from "../api.js";
-import { statusBadge, fill, h, errorBox, pause, table } from "../dom.js";
-import { ago, queryText } from "../format.js";
+import { definitionList, statusBadge, fill, h, errorBox, pause, table, when } from "../dom.js";
+import { queryText } from "../format.js";
 import { previewBadge, smokeBadge } from "../deployment/stages.js";
 import { overview } from "./overview.js";
 import { pages, ready } from "./projects.js";
 import { linkTo, setQuery } from "../router.js";
 import { notifications } from "./notifications.js";
-import { newRun } from "../run/new_run.js";
+import { newRunSection } from "../run/new_run.js";
 import { statusChoice, table as runTable } from "../run/runs.js";
 import { schedules } from "./schedules.js";
 import { usage } from "./usage.js";
@@ -44,8 +44,10 @@ async function followFirst(container, name, query, signal) {
 async function show(container, name, tab, query, signal, details) {
   const body = h("div");
   const active = details.active_deployment_id;
-  fill(container, h("h1", {}, name), h("p", { class: "row quiet" }, h("span", {}, details.plan), "·", h("span", {}, ready(details)), "·",
-    active ? h("a", { href: linkTo("deployments", active) }, active) : "no active deployment yet"),
+  fill(container, h("div", { class: "spread" }, h("h1", {}, name),
+    active && tab !== "runs" && h("a", { class: "button", href: `${linkTo("projects", name, "runs")}?new=yes` }, "New run")),
+    definitionList([["Source", ready(details)], ["Plan", details.plan],
+      ["Active deployment", active ? h("a", { href: linkTo("deployments", active) }, active) : h("span", { class: "quiet" }, "none yet")]]),
     details.ready.status === false && errorBox(details.ready.reason, details.ready.message),
     h("nav", { class: "tabs", "aria-label": "Project" }, TABS.map(([id, title]) =>
       h("a", { href: linkTo("projects", name, id), "aria-current": id === tab ? "page" : null }, title))), body);
@@ -59,14 +61,14 @@ async function deployments(container, name, query, signal) {
     ["Deployment", (row) => h("a", { href: linkTo("deployments", row.id) }, row.id), "code"],
     ["Status", (row) => [statusBadge(row.is_preview && row.status === "superseded" ? "built" : row.status), previewBadge(row), row.smoke_run && smokeBadge(row)]],
     ["Message", (row) => row.message],
-    ["Created", (row) => ago(row.created_at)],
-    ["Active since", (row) => (row.activated_at ? ago(row.activated_at) : null)],
+    ["Created", (row) => when(row.created_at)],
+    ["Active since", (row) => row.activated_at && when(row.activated_at), "wide"],
   ], data, "No deployments yet. Push a commit, or run: crewyard deploy"), pages(pagination, linkTo("projects", name, "deployments")));
 }
 
 async function runs(container, name, query, signal, { active_deployment_id: active }) {
   const { data, pagination } = await list("/v1/runs", { project: name, status: query.status, page: query.page, per_page: 30 }, signal);
   const status = statusChoice(query.status, () => setQuery({ status: status.value }));
-  fill(container, active ? newRun({ target: name, deployment: active }) : null, h("p", { class: "row" }, status), runTable(data, true),
+  fill(container, active && newRunSection("New run", { target: name, deployment: active }, query.new === "yes"), h("p", { class: "row" }, status), runTable(data, true),
     pages(pagination, linkTo("projects", name, "runs") + queryText({ status: query.status })));
 }

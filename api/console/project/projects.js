@@ -1,8 +1,7 @@
 // The list of projects, and the form that creates one.
 
 import { change, list } from "../api.js";
-import { fill, h, errorBox, notify, table } from "../dom.js";
-import { ago } from "../format.js";
+import { fill, h, errorBox, notify, table, when } from "../dom.js";
 import { walk } from "./first_steps.js";
 import { linkTo } from "../router.js";
 
@@ -15,11 +14,11 @@ export async function projects(container, _parameters, query, signal) {
     h("pre", { tabindex: 0 }, "crewyard init tides\ncrewyard projects create tides\ncrewyard deploy tides -p tides"));
   fill(container, h("h1", {}, "Projects"), first || table([
     ["Name", (row) => h("a", { href: linkTo("projects", row.name) }, row.name)],
-    ["Plan", (row) => row.plan],
+    ["Plan", (row) => row.plan, "wide"],
     ["Active deployment", (row) => row.active_deployment_id
       ? h("a", { href: linkTo("deployments", row.active_deployment_id) }, row.active_deployment_id) : h("span", { class: "quiet" }, "none yet"), "code"],
-    ["Source", (row) => ready(row)],
-    ["Created", (row) => ago(row.created_at)],
+    ["Source", (row) => ready(row), "code"],
+    ["Created", (row) => when(row.created_at), "wide"],
   ], data, "No projects."), pages(pagination, "#/projects"), createForm());
 }
 

@@ -21,8 +21,8 @@ export async function schedules(container, name, query, signal, project) {
     ["Name", (row) => row.name, "code"],
     ["When", (row) => `${row.cron} ${row.time_zone}`, "code"],
     ["Next", (row) => (row.suspend ? "suspended" : row.next_time && `${time(row.next_time)}, ${until(row.next_time)}`)],
-    ["Last run", (row) => row.last_run_id && h("a", { href: linkTo("runs", row.last_run_id) }, time(row.last_time))],
-    ["", (row) => row.message],
+    ["Last run", (row) => row.last_run_id && h("a", { href: linkTo("runs", row.last_run_id) }, time(row.last_time)), "wide"],
+    ["", (row) => row.message ?? ""],
     ["", (row) => h("div", { class: "row" },
       h("button", { "aria-label": `${row.suspend ? "Resume" : "Suspend"} ${row.name}`, onclick: () =>
         attempt(() => put(row, { suspend: !row.suspend }), `${row.name} is ${row.suspend ? "resumed" : "suspended"}.`) },
@@ -43,7 +43,7 @@ function form(attempt, put, schema, errorArea) {
     const input = editor.attempt(() => editor.read());
     if (input === undefined) return;
     attempt(() => put({ name: name.value }, { cron: cron.value, time_zone: zone.value || "UTC", input }), `${name.value} is set.`);
-  } }, h("label", { for: "schedule" }, "Name"), name,
+  } }, h("h2", {}, "Set a schedule"), h("label", { for: "schedule" }, "Name"), name,
     h("label", { for: "cron" }, "Minute, hour, day, month, weekday"), cron,
     h("label", { for: "zone" }, "Time zone"), zone,
     editor.element, h("p", { class: "row" }, h("button", { class: "main" }, "Set schedule"), editor.switchButton), errorArea);

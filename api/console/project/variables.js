@@ -1,8 +1,7 @@
 // The environment variables of a project. Values are write-only.
 
 import { change, list } from "../api.js";
-import { attempts, fill, h, table } from "../dom.js";
-import { ago } from "../format.js";
+import { attempts, fill, h, table, when } from "../dom.js";
 
 export async function variables(container, name, query, signal) {
   const path = `/v1/projects/${encodeURIComponent(name)}/env`;
@@ -14,7 +13,7 @@ export async function variables(container, name, query, signal) {
   const value = h("input", { id: "value", type: "password", autocomplete: "off" });
   fill(container, table([
     ["Name", (row) => row.name, "code"],
-    ["Updated", (row) => ago(row.updated_at)],
+    ["Updated", (row) => when(row.updated_at)],
     ["", (row) => h("button", { class: "danger", "aria-label": `Remove ${row.name}`, onclick: () => {
       if (confirm(`Remove ${row.name}?`)) attempt(() => change("DELETE", `${path}/${encodeURIComponent(row.name)}`), `${row.name} was removed.`);
     } }, "Remove")],

@@ -1,12 +1,12 @@
 // Two runs of a project side by side: status, durations, tokens, steps, input and output.
 
 import { ApiError, followStream, get, list } from "../api.js";
-import { errorBox, fill, h, statusBadge, table } from "../dom.js";
+import { errorBox, fill, h, statusBadge, table, when } from "../dom.js";
 import { ago, duration, formatValue, money } from "../format.js";
 import { linkTo } from "../router.js";
 import { Steps, isLast, rowsOf } from "./steps.js";
 
-const CHOICES = 50;
+const CHOICES = 50, SEPARATOR = " › ";
 
 export async function compare(container, { id }, query, signal) {
   document.title = `Compare ${id} · Crewyard`;
@@ -34,7 +34,7 @@ async function stepsOf(id, signal) {
 }
 
 function sideBySide(runs, trees) {
-  const cells = (title, value) => [title, value(runs[0], trees[0]), value(runs[1], trees[1])];
+  const cells = (title, value) => [title, value(runs[0], trees[0]), value(runs[1], trees[1]), ""];
   const numbers = (title, value, text) => {
     const [a, b] = runs.map((run, index) => value(run, trees[index]));
     return [title, ...[a, b].map((each) => (isNumber(each) ? text(each) : null)), isNumber(a) && isNumber(b) ? signed(b - a, text) : null];
@@ -44,13 +44,13 @@ function sideBySide(runs, trees) {
     cells("Status", (run) => statusBadge(run.status)), numbers("Duration", (run) => run.duration_ms, duration),
     numbers("Tokens in", (_, tree) => tree.run.promptTokens, count), numbers("Tokens out", (_, tree) => tree.run.completionTokens, count),
     ...(currency ? [numbers("Cost", ({ usage }) => usage?.cost, (value) => money(value, currency))] : []),
-    cells("Created", (run) => ago(run.created_at)),
+    cells("Created", (run) => when(run.created_at)),
     cells("Deployment", (run) => run.deployment_id && h("a", { href: linkTo("deployments", run.deployment_id) }, run.deployment_id)),
-    cells("Error", (run) => run.error && `${run.error.reason}: ${run.error.message ?? ""}`),
+    ...(runs.some(({ error }) => error) ? [cells("Error", (run) => run.error && `${run.error.reason}: ${run.error.message ?? ""}`)] : []),
   ];
   const columns = (title) => [[title, (row) => row[0]], [runs[0].id, (row) => row[1]], [runs[1].id, (row) => row[2]], ["Difference", (row) => row[3]]];
   return [
-    table(columns(""), rows, ""), h("h2", {}, "Steps"), table(columns("Step"), stepRows(...trees).map(([path, ...texts]) => [path, ...texts.map(lines)]), "No steps."),
+    table(columns(""), rows, ""), h("h2", {}, "Steps"), table(columns("Step"), stepRows(...trees).map(([path, ...texts]) => [pathCell(path), ...texts.map(lines)]), "No steps."),
     ...["Input", "Output"].map((title) => [h("h2", {}, title), values(runs, title)]),
   ];
 }
@@ -79,6 +79,12 @@ function isNumber(value) {
   return typeof value === "number";
 }
 
+/** Create a path: the steps around the last one are quiet. */
+function pathCell(path) {
+  const parts = path.split(SEPARATOR), name = parts.pop();
+  return [h("span", { class: "quiet" }, parts.map((part) => part + SEPARATOR)), name];
+}
+
 function lines(texts) {
   return texts.length ? texts.map((text, index) => h("div", { class: index ? "quiet" : null }, text)) : null;
 }
@@ -96,7 +102,7 @@ function pathsOf(steps) {
   for (const { step, level, name, text } of rowsOf(steps.run)) {
     names.length = level - 1;
     names.push(text ? `${name}: ${text}` : name);
-    const path = names.slice(level > 1 ? 1 : 0).join(" › "), count = (counts.get(path) ?? 0) + 1;
+    const path = names.slice(level > 1 ? 1 : 0).join(SEPARATOR), count = (counts.get(path) ?? 0) + 1;
     counts.set(path, count);
     paths.set(count > 1 ? `${path} (${count})` : path, step);
   }

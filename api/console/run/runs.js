@@ -1,8 +1,8 @@
 // The list of runs of all projects, with filters.
 
 import { list } from "../api.js";
-import { statusBadge, fill, h, table as rows } from "../dom.js";
-import { ago, duration, money, queryText } from "../format.js";
+import { statusBadge, fill, h, table as rows, when } from "../dom.js";
+import { duration, money, queryText } from "../format.js";
 import { pages } from "../project/projects.js";
 import { setQuery, linkTo } from "../router.js";
 
@@ -15,9 +15,9 @@ export function table(data, ofProject = false) {
     ["Status", (row) => [statusBadge(row.status), row.smoke && h("span", { class: "chip", title: "The smoke run of its deployment" }, "smoke")]],
     ...(ofProject ? [] : [["Project", (row) => row.project && h("a", { href: linkTo("projects", row.project) }, row.project), "wide"]]),
     ["Duration", (row) => duration(row.duration_ms), "number"],
-    ["Tokens", (row) => row.usage && tokensOf(row.usage).toLocaleString(), "number"],
+    ["Tokens", (row) => row.usage && tokensOf(row.usage).toLocaleString(), "number wide"],
     ...(data.some(({ usage }) => usage?.currency) ? [["Cost", ({ usage }) => usage && money(usage.cost, usage.currency), "number wide"]] : []),
-    ["Created", (row) => ago(row.created_at)],
+    ["Created", (row) => when(row.created_at)],
   ], data, "No runs.");
 }
 

@@ -62,6 +62,6 @@ async def test_pages_format_a_cost_alike(testbed, console):
     await expect(page.locator(".card").filter(has_text="Tokens in 30 days")).to_contain_text("0.0416 USD")
     await expect(page.get_by_role("figure").filter(has_text="Cost by day")).to_contain_text("0.0416 USD")
     await console.show(f"#/projects/{story.PROJECT}/usage")
-    await expect(page.get_by_text("0.0416 USD", exact=True)).to_be_visible()
+    await expect(page.get_by_role("definition").filter(has_text="0.0416 USD")).to_be_visible()
     await console.show("#/installation/usage?from=2026-11-21&to=2026-11-21")
     await expect(page.get_by_role("cell", name="0.0416 USD")).to_be_visible()

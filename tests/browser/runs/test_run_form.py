@@ -44,7 +44,7 @@ def beside(page, label):
 
 async def test_form_has_a_field_for_each_part_with_its_default(testbed, console):
     await add(testbed, SCHEMA)
-    page = await console.show(f"#/projects/{story.PROJECT}/runs")
+    page = await console.show(f"#/projects/{story.PROJECT}/runs?new=yes")
     await expect(beside(page, "topic")).to_contain_text("What the report is about.")
     await expect(page.get_by_label("pages")).to_have_value("3")
     await expect(page.get_by_label("style")).to_have_value("1")
@@ -61,7 +61,7 @@ async def test_form_has_a_field_for_each_part_with_its_default(testbed, console)
 
 async def test_error_is_beside_its_field(testbed, console):
     await add(testbed, SCHEMA)
-    page = await console.show(f"#/projects/{story.PROJECT}/runs")
+    page = await console.show(f"#/projects/{story.PROJECT}/runs?new=yes")
     places = page.get_by_label("places")
     await places.fill("[Fundy")
     await page.get_by_role("button", name="Start run").click()
@@ -137,7 +137,7 @@ async def test_named_entrypoint_is_chosen_and_keeps_the_input(testbed, console):
     await testbed.add_project(story.PROJECT, story.SPEC, activeDeployment=story.DEPLOYMENT)
     plan = {**NAMED, "inputs": {"schema": SCHEMA, "declared": True}}
     await testbed.add_deployment(story.DEPLOYMENT, story.PROJECT, plan=plan)
-    page = await console.show(f"#/projects/{story.PROJECT}/runs")
+    page = await console.show(f"#/projects/{story.PROJECT}/runs?new=yes")
     choice = page.get_by_label("Entrypoint")
     await expect(choice.get_by_role("option")).to_have_text(["the deployment's own", "daily", "weekly"])
     await page.get_by_label("topic").fill("moons")
