@@ -8,8 +8,9 @@ from ..bindings import last_name
 _RUN_METHODS = frozenset(
     {"kickoff", "kickoff_async", "kickoff_for_each", "invoke", "ainvoke", "run_sync", "initiate_chat"}
 )
-# Their method `run` runs an agent; that of other objects may do anything.
-_AGENT_CLASS_ENDS = ("Agent", "GroupChat")
+# These methods of an agent or graph run it; those of other objects may do anything.
+_OWN_RUN_METHODS = frozenset({"run", "run_stream", "stream", "astream"})
+_AGENT_CALL_ENDS = ("Agent", "GroupChat", "_agent", "compile")
 
 
 def line_of_run_on_import(tree: ast.Module) -> int | None:
@@ -17,7 +18,7 @@ def line_of_run_on_import(tree: ast.Module) -> int | None:
     agents = {
         target.id
         for node in tree.body
-        if isinstance(node, ast.Assign) and (last_name(node.value) or "").endswith(_AGENT_CLASS_ENDS)
+        if isinstance(node, ast.Assign) and (last_name(node.value) or "").endswith(_AGENT_CALL_ENDS)
         for target in node.targets
         if isinstance(target, ast.Name)
     }
@@ -29,7 +30,9 @@ def line_of_run_on_import(tree: ast.Module) -> int | None:
         if isinstance(node, ast.Call) and isinstance(node.func, ast.Attribute):
             owner = node.func.value
             runs = (
-                node.func.attr == "run" and isinstance(owner, ast.Name) and owner.id in {*agents, "asyncio"}
+                node.func.attr in _OWN_RUN_METHODS
+                and isinstance(owner, ast.Name)
+                and owner.id in {*agents, "asyncio"}
             )
             if runs or node.func.attr in _RUN_METHODS:
                 return node.lineno
