@@ -39,6 +39,8 @@ RECONCILING = "Reconciling"
 STALLED = "Stalled"
 """Present (and True) only where the controller cannot make progress without a change (kstatus)."""
 
+NAME_TAKEN = "NameTaken"
+"""Reason of Ready: a Project in another namespace has the name; the API does not show this one."""
 MAX_MESSAGE = 8192
 
 

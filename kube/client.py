@@ -6,6 +6,7 @@ connections). Called by the reconcilers and the API. Each call has a timeout and
 """
 
 import asyncio
+import copy
 from collections.abc import AsyncIterator, Awaitable, Callable, Mapping
 from dataclasses import dataclass
 from typing import Any
@@ -21,6 +22,7 @@ from kube.decoding import decode, status_of_error
 
 REQUEST_TIMEOUT_SECONDS = 30.0
 CONNECT_TIMEOUT_SECONDS = 5.0
+MAX_CONNECTIONS = 64
 PAGE_SIZE = 200
 """Objects per list page; bounds the memory of callers that process objects one by one."""
 MAX_CREATE_ATTEMPTS = 5
@@ -56,10 +58,13 @@ class KubeClient:
         """Called before each request that may change something; an error of it prevents the request."""
 
     @classmethod
-    async def connect(cls, namespace: str, field_manager: str | None = None) -> "KubeClient":
+    async def connect(
+        cls, namespace: str, field_manager: str | None = None, extra_connections: int = 0
+    ) -> "KubeClient":
         """Return a client that uses the pod's service account, or else the current kubeconfig context.
 
-        `field_manager` is the manager of our writes in managedFields.
+        `field_manager` is the manager of our writes in managedFields. `extra_connections` are in
+        addition to MAX_CONNECTIONS, for watches that keep one each.
         Raises `kubernetes.aio.config.ConfigException` where there is neither.
         """
         settings = client.Configuration()
@@ -67,13 +72,21 @@ class KubeClient:
             config.load_incluster_config(client_configuration=settings)
         except config.ConfigException:
             await config.load_kube_config(client_configuration=settings)
-        settings.connection_pool_maxsize = 64
+        settings.connection_pool_maxsize = MAX_CONNECTIONS + extra_connections
         # Otherwise aiohttp reads ~/.netrc and the environment on each call, in another thread.
         settings.client_session_kwargs = {"trust_env": bool(getproxies_environment())}
         return cls(client.ApiClient(settings), namespace, field_manager)
 
+    def at(self, namespace: str | None) -> "KubeClient":
+        """Return a client of that namespace on the same connections; this one for None."""
+        if namespace in (None, self.namespace):
+            return self
+        other = copy.copy(self)
+        other.namespace = str(namespace)
+        return other
+
     async def close(self) -> None:
-        """Close the connections."""
+        """Close the connections, also those of the clients from `at`."""
         await self._api.close()
 
     async def _open(

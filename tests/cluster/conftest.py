@@ -34,16 +34,13 @@ async def _account(kube: KubeClient) -> None:
             await asyncio.sleep(0.02)
 
 
-@pytest.fixture
-async def kube() -> AsyncIterator[KubeClient]:
-    """A client bound to a new namespace with the pod security labels of `crews`."""
-    name = f"test-{secrets.token_hex(4)}"
-    connection = await _connect(name)
+async def _create_namespace(connection: KubeClient) -> None:
+    """Create the client's namespace with the pod security labels of `crews`."""
     body = {
         "apiVersion": "v1",
         "kind": "Namespace",
         "metadata": {
-            "name": name,
+            "name": connection.namespace,
             "labels": {
                 "pod-security.kubernetes.io/enforce": "baseline",
                 "pod-security.kubernetes.io/warn": "restricted",
@@ -51,9 +48,29 @@ async def kube() -> AsyncIterator[KubeClient]:
         },
     }
     await connection.call("POST", "/api/v1/namespaces", body=body)
+
+
+@pytest.fixture
+async def kube() -> AsyncIterator[KubeClient]:
+    """A client bound to a new namespace with the pod security labels of `crews`."""
+    name = f"test-{secrets.token_hex(4)}"
+    connection = await _connect(name)
+    await _create_namespace(connection)
     try:
         await _account(connection)
         yield connection
     finally:
         await connection.call("DELETE", f"/api/v1/namespaces/{name}")
         await connection.close()
+
+
+@pytest.fixture
+async def team(kube: KubeClient) -> AsyncIterator[KubeClient]:
+    """A client bound to a second namespace, that of a team."""
+    other = kube.at(f"{kube.namespace}-team")
+    await _create_namespace(other)
+    try:
+        await _account(other)
+        yield other
+    finally:
+        await other.call("DELETE", f"/api/v1/namespaces/{other.namespace}")

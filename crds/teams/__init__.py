@@ -1,0 +1,1 @@
+"""Namespaces of teams."""
