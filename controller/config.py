@@ -5,7 +5,7 @@ Called by `controller.__main__`. All other modules take the frozen ControllerCon
 
 import json
 from collections.abc import Callable, Mapping
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 from typing import Any, TypeVar
 
 from securesystemslib.signer import SSlibKey
@@ -24,6 +24,7 @@ from crds.limits import Plans, parse_plans
 from crds.objects import Project
 from crds.pod_tokens import MIN_TOKEN_KEY_LENGTH, parse_other_keys
 from crds.secrets.use import SecretUse, parse_secret_use
+from crds.teams.namespaces import DEFAULT_NAMESPACE, parse_namespaces, served
 from egress.addresses import AddressRules
 
 T = TypeVar("T")
@@ -70,6 +71,7 @@ class ControllerConfig:
     """Settings of one controller."""
 
     namespace: str
+    """The namespace whose objects these settings are for."""
     internal_url: str
     token_key: str = field(repr=False)
     service_image: str
@@ -105,6 +107,8 @@ class ControllerConfig:
     """Scheduling and resources of the pods of crews."""
     egress: PodEgress = field(default_factory=PodEgress)
     """Proxies and CA certificates of build pods."""
+    namespaces: tuple[str, ...] = ()
+    """More namespaces, of teams. Each has settings of its own by `of_namespace`."""
     kopf: bool = True
     leader_election: bool = False
     """Whether to wait for a Lease; off for installations whose role has no rights to Leases yet."""
@@ -121,6 +125,15 @@ class ControllerConfig:
     def token_keys(self) -> tuple[str, ...]:
         """The keys whose tokens and proofs are valid; the first one signs."""
         return (self.token_key, *self.other_token_keys)
+
+    @property
+    def served_namespaces(self) -> tuple[str, ...]:
+        """The namespaces that the installation serves, its own first."""
+        return served(self.namespace, self.namespaces)
+
+    def of_namespace(self, namespace: str) -> "ControllerConfig":
+        """Return the settings for the objects of a served namespace."""
+        return self if namespace == self.namespace else replace(self, namespace=namespace, namespaces=())
 
     def build_ceiling(self, project: Project) -> int:
         """Return the most builds of a project at a time, by its plan."""
@@ -154,7 +167,8 @@ def parse(environment: Mapping[str, str]) -> ControllerConfig:
     if verify_images and not environment.get("CREWYARD_SIGNING_KEY", "").strip():
         problems.append("CREWYARD_VERIFY_IMAGES is on without CREWYARD_SIGNING_KEY: no run would start")
     config = ControllerConfig(
-        namespace=read("CREWYARD_NAMESPACE", str, "crews"),
+        namespace=read("CREWYARD_NAMESPACE", str, DEFAULT_NAMESPACE),
+        namespaces=read("CREWYARD_NAMESPACES", parse_namespaces, ()),
         internal_url=read("CREWYARD_INTERNAL_URL", _url, "", required=True),
         controller_url=read("CREWYARD_CONTROLLER_URL", _url, ""),
         token_key=read("CREWYARD_TOKEN_KEY", _secret, "", required=True),

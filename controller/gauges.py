@@ -3,8 +3,10 @@
 Called by `controller.process`. Labels hold kinds, phases and queues, never names.
 """
 
-from collections.abc import Callable, Iterator
+from collections.abc import Callable, Iterator, Sequence
 from datetime import UTC, datetime
+from itertools import chain
+from typing import Any
 
 from controller.observability.health import HealthReadings
 from controller.observability.metrics import Gauges, Sample
@@ -25,32 +27,40 @@ _UNFINISHED: tuple[tuple[Kind, tuple[str, ...]], ...] = (
 
 
 def add_gauges(
-    gauges: Gauges, cache: ObjectCache, queues: Queues, readings: Callable[[], HealthReadings]
+    gauges: Gauges,
+    caches: Sequence[ObjectCache],
+    queues: Sequence[Queues],
+    readings: Callable[[], HealthReadings],
 ) -> None:
-    """Add all gauges; `readings` returns the state that the probe checks."""
+    """Add all gauges, of the caches and queues of all namespaces; `readings` is the state of the probe."""
     work_queues = {
-        "main": queues.main,
-        "sources": queues.sources,
-        "reports": queues.reports,
-        "attestations": queues.attestations,
+        "main": [each.main for each in queues],
+        "sources": [each.sources for each in queues],
+        "reports": [each.reports for each in queues],
+        "attestations": [each.attestations for each in queues],
     }
     gauges.add(
         "crewyard_queue_depth",
         "Ready keys.",
         ("queue",),
-        lambda: [Sample((name,), queue.depth) for name, queue in work_queues.items()],
+        lambda: [Sample((name,), sum(one.depth for one in alike)) for name, alike in work_queues.items()],
     )
     gauges.add(
         "crewyard_queue_oldest_seconds",
         "Seconds since the oldest ready key became ready.",
         ("queue",),
-        lambda: [Sample((name,), queue.oldest_ready()) for name, queue in work_queues.items()],
+        lambda: [
+            Sample((name,), max(one.oldest_ready() for one in alike)) for name, alike in work_queues.items()
+        ],
     )
     gauges.add(
         "crewyard_known_objects",
         "Cached objects.",
         ("kind",),
-        lambda: [Sample((kind.plural,), cache.count(kind)) for kind in (*kinds.OWN_KINDS, kinds.POD)],
+        lambda: [
+            Sample((kind.plural,), sum(cache.count(kind) for cache in caches))
+            for kind in (*kinds.OWN_KINDS, kinds.POD)
+        ],
     )
     gauges.add(
         "crewyard_resync_age_seconds",
@@ -69,36 +79,36 @@ def add_gauges(
         "crewyard_unfinished",
         "Unfinished Deployments and Runs.",
         ("kind", "phase"),
-        lambda: [Sample(labels, len(since)) for labels, since in unfinished(cache)],
+        lambda: [Sample(labels, len(since)) for labels, since in unfinished(caches)],
     )
     gauges.add(
         "crewyard_unfinished_oldest_seconds",
         "Seconds since the oldest unfinished object was created (running: started); 0 if there is none.",
         ("kind", "phase"),
-        lambda: [Sample(labels, _age(since, datetime.now(UTC))) for labels, since in unfinished(cache)],
+        lambda: [Sample(labels, _age(since, datetime.now(UTC))) for labels, since in unfinished(caches)],
     )
     gauges.add(
         "crewyard_warm_pods",
         "Pods that wait for a run, by the state of their container.",
         ("state",),
-        lambda: [Sample((state,), count) for state, count in warm_pods(cache).items()],
+        lambda: [Sample((state,), count) for state, count in warm_pods(caches).items()],
     )
     gauges.add(
         "crewyard_sources",
         "Projects with a polled git source, by the result of the last poll.",
         ("state",),
-        lambda: [Sample((state,), count) for state, count in sources(cache).items()],
+        lambda: [Sample((state,), count) for state, count in sources(caches).items()],
     )
 
 
-def unfinished(cache: ObjectCache) -> Iterator[tuple[tuple[str, str], list[str]]]:
+def unfinished(caches: Sequence[ObjectCache]) -> Iterator[tuple[tuple[str, str], list[str]]]:
     """Yield kind and phase with the start times of unfinished objects, in the apiserver's format.
 
     The start is the creation; for a running Run it is its start time, since it may have been queued for long.
     """
     for kind, phases in _UNFINISHED:
         since: dict[str, list[str]] = {phase: [] for phase in phases}
-        for raw in cache.all(kind):
+        for raw in _all(caches, kind):
             status = raw.get("status") or {}
             # No status: not reconciled yet.
             phase = status.get("phase") or phases[0]
@@ -109,20 +119,20 @@ def unfinished(cache: ObjectCache) -> Iterator[tuple[tuple[str, str], list[str]]
             yield (kind.plural, phase.lower()), since[phase]
 
 
-def warm_pods(cache: ObjectCache) -> dict[str, int]:
+def warm_pods(caches: Sequence[ObjectCache]) -> dict[str, int]:
     """Count the pods that wait for a run: running, starting, or ended without one."""
     counts = dict.fromkeys(("running", "starting", "ended"), 0)
-    for raw in cache.warm_pods():
+    for raw in chain.from_iterable(cache.warm_pods() for cache in caches):
         pod = Pod(raw)
         if pod.run is None:
             counts["ended" if pod.finished else "running" if pod.phase == "Running" else "starting"] += 1
     return counts
 
 
-def sources(cache: ObjectCache) -> dict[str, int]:
+def sources(caches: Sequence[ObjectCache]) -> dict[str, int]:
     """Count Projects with a git source by state."""
     counts = dict.fromkeys(("resolved", "unreachable", "refused", "new"), 0)
-    for raw in cache.all(kinds.PROJECT):
+    for raw in _all(caches, kinds.PROJECT):
         project = Project(raw)
         if project.git is None or project.git.get("suspend"):
             continue
@@ -134,6 +144,10 @@ def sources(cache: ObjectCache) -> dict[str, int]:
         else:
             counts["unreachable" if conditions.RECONCILING in true_types else "new"] += 1
     return counts
+
+
+def _all(caches: Sequence[ObjectCache], kind: Kind) -> Iterator[dict[str, Any]]:
+    return chain.from_iterable(cache.all(kind) for cache in caches)
 
 
 def _age(since: list[str], now: datetime) -> float:

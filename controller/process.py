@@ -1,4 +1,4 @@
-"""Controller process: cache, queues, workers, resync and watch. Called by `__main__` and tests."""
+"""Controller process: all namespaces, election, watch and pages. Called by `__main__` and tests."""
 
 import asyncio
 import contextlib
@@ -7,56 +7,30 @@ import time
 from collections.abc import Coroutine
 from typing import Any
 
-import structlog
 from aiohttp import web
 
-from controller.attestation.reconcile import AttestationReconciler
-from controller.attestation.registry import ImageRegistry
-from controller.attestation.verify import ImageVerifier
+from controller.attestation.registry import RegistryProcess
 from controller.commit_status.host import StatusHost
-from controller.commit_status.reconcile import CommitStatusReconciler
 from controller.config import ControllerConfig
-from controller.deployment.build_admission import BuildAdmission
-from controller.deployment.queue_view import BuildQueueView
-from controller.deployment.reconcile import DeploymentReconciler
 from controller.deployment.reported_results import ReportedResults, routes
 from controller.gauges import add_gauges
 from controller.git.client import Git
 from controller.github.client import GitHub
-from controller.github.reconcile import GitHubReconciler
-from controller.images.reconcile import ImageCollector
 from controller.leader_election import LeaderElection
+from controller.namespace import NamespaceController, SharedServices
 from controller.observability.health import HealthReadings, application
 from controller.observability.metrics import ControllerMetrics
-from controller.project.reconcile import ProjectReconciler
-from controller.run.admission import AdmissionReconciler
-from controller.run.reconcile import RunReconciler
-from controller.run.warm.reconcile import WarmReconciler
-from controller.runtime import event_map, kopf_watch
-from controller.runtime.apply import Applier
-from controller.runtime.cache import ObjectCache
-from controller.runtime.event_handlers import EventHandlers
-from controller.runtime.queues import Queues
-from controller.runtime.recorder import Recorder
-from controller.runtime.resync import Resync
-from controller.runtime.worker import Worker
-from controller.schedule.reconcile import ScheduleReconciler
-from controller.source.observed import ObservedSources
-from controller.source.poller import SourceReconciler
-from crds import kinds
+from controller.project_names import ProjectNames
+from controller.runtime import kopf_watch
 from kube.client import KubeClient
 
-LOG = structlog.get_logger("controller")
-SOURCE_WORKERS = 128
-"""More than `host_limits.MAX_PARALLEL_POLLS`: /healthz fails when a key waits a minute for a worker."""
-REPORT_WORKERS = 4
 KOPF_EXIT_SECONDS = 5.0
 MAX_JSON_DEPTH = 40_000
 """The apiserver accepts objects nested 10,000 deep; one unreadable object would break every list."""
 
 
 class ControllerProcess:
-    """Controller of one namespace; with an `election`, a standby until it leads.
+    """Controllers of all namespaces; with an `election`, a standby until it leads.
 
     Two may run in parallel, since every write has a precondition.
     """
@@ -67,77 +41,65 @@ class ControllerProcess:
         self.config = config
         self._election = election
         self.metrics = ControllerMetrics()
-        self.cache = ObjectCache()
-        self.queues = Queues(time.monotonic)
-        self.handlers = EventHandlers(self.cache, self.queues)
-        self.resync = Resync(kube, self.cache, self.handlers, time.monotonic)
-        self.recorder = Recorder(kube, self.metrics)
-        self._git = Git(config)
-        self._github = GitHub(config.github_url)
-        self._status_host = StatusHost()
         self._active_since: float | None = None
-        self.applier = applier = Applier(
-            kube, self.cache, self.handlers, self.queues, self.recorder, self.metrics
-        )
-        observed_sources = ObservedSources()
-        self._reported_results = ReportedResults()
-        # Two processes: an image with large layers does not delay the verification of others.
-        self._registries = [ImageRegistry(kube, config), ImageRegistry(kube, config)]
-        verifier = ImageVerifier(self._registries[0], config)
-        image_collector = ImageCollector(applier, config)
-        build_admission = BuildAdmission(
-            applier,
-            config,
-            BuildQueueView(self.cache, config),
-            observed_sources.tree_of,
-            lambda: self.resync.last is not None,
-            image_collector.marked_for_deletion,
-            image_collector.deleted_images,
-            image_collector.lock,
+        self.shared = SharedServices(
+            self.metrics,
+            Git(config),
+            GitHub(config.github_url),
+            StatusHost(),
+            ReportedResults(),
+            ProjectNames(config.served_namespaces),
+            RegistryProcess(),
+            RegistryProcess(),
         )
         sys.setrecursionlimit(max(sys.getrecursionlimit(), MAX_JSON_DEPTH))
-        self._worker = Worker(
-            {
-                kinds.RUN.plural: RunReconciler(applier, config).reconcile,
-                event_map.ADMISSION: AdmissionReconciler(applier, config, verifier).reconcile,
-                kinds.DEPLOYMENT.plural: DeploymentReconciler(
-                    applier, config, build_admission, self._reported_results
-                ).reconcile,
-                kinds.PROJECT.plural: ProjectReconciler(
-                    applier,
-                    observed_sources,
-                    image_collector,
-                    config.timing.coalescing_window,
-                    build_admission.source_key,
-                    config.placements,
-                    config.limits,
-                    config.plans,
-                    config.run_egress,
-                ).reconcile,
-                event_map.WARM: WarmReconciler(applier, config, verifier).reconcile,
-                event_map.SCHEDULES: ScheduleReconciler(
-                    applier, config, lambda: self.resync.last is not None
-                ).reconcile,
-                event_map.GITHUB: GitHubReconciler(applier, config, self._github).reconcile,
-                event_map.COMMIT_STATUS: CommitStatusReconciler(applier, config, self._status_host).reconcile,
-                event_map.ATTESTATION: AttestationReconciler(applier, config, self._registries[1]).reconcile,
-                event_map.SOURCE: SourceReconciler(applier, config, self._git, observed_sources).reconcile,
-            },
-            self.metrics,
+        self.namespaces = {
+            name: NamespaceController(kube.at(name), config.of_namespace(name), self.shared)
+            for name in config.served_namespaces
+        }
+        self._watched = list(self.namespaces)
+        controllers = list(self.namespaces.values())
+        add_gauges(
+            self.metrics.gauges,
+            [controller.cache for controller in controllers],
+            [controller.queues for controller in controllers],
+            self.readings,
         )
-        add_gauges(self.metrics.gauges, self.cache, self.queues, self.readings)
+
+    @property
+    def own(self) -> NamespaceController:
+        """The controller of the installation's own namespace."""
+        return self.namespaces[self.config.namespace]
 
     def readings(self) -> HealthReadings:
-        """Return the state that the liveness probe checks."""
+        """Return the state that the liveness probe checks, of the namespace that is worst.
+
+        A namespace that may not be read counts only if no other may: a restart would not help it.
+        """
         now = time.monotonic()
+        served = [self.namespaces[name] for name in self._readable()]
+        never = next((each for each in served if each.resync.last is None), None)
+        oldest = never or min(served, key=lambda each: each.resync.last or 0.0)
+        last = oldest.resync.last
         return HealthReadings(
-            resync_age=None if self.resync.last is None else now - self.resync.last,
-            resync_problem=self.resync.problem,
-            oldest_ready=max(self.queues.main.oldest_ready(), self.queues.sources.oldest_ready()),
-            missing_watchers=tuple(kopf_watch.missing_watchers()) if self.config.kopf else (),
+            resync_age=None if last is None else now - last,
+            resync_problem=oldest.resync.problem,
+            oldest_ready=max(
+                max(each.queues.main.oldest_ready(), each.queues.sources.oldest_ready()) for each in served
+            ),
+            missing_watchers=tuple(kopf_watch.missing_watchers(self._watched)) if self.config.kopf else (),
             uptime=0.0 if self._active_since is None else now - self._active_since,
             active=self._is_active(),
         )
+
+    def _readable(self) -> list[str]:
+        """Return the namespaces whose lists are not forbidden; all if all are."""
+        readable = [name for name, each in self.namespaces.items() if not each.resync.forbidden]
+        return readable or list(self.namespaces)
+
+    def _choose_watched(self) -> list[str]:
+        self._watched = self._readable()
+        return self._watched
 
     async def run(self, stop: asyncio.Event) -> None:
         """Run until `stop` is set. Re-raises the error of a failed task; restart the process then."""
@@ -147,28 +109,20 @@ class ControllerProcess:
                 await self._lead(stop, stopping)
         finally:
             stopping.cancel()
-            await self._git.close()
-            await self._github.close()
-            await self._status_host.close()
-            for registry in self._registries:
-                await registry.close()
+            await self.shared.close()
 
     async def _lead(self, stop: asyncio.Event, stopping: asyncio.Task[bool]) -> None:
         """Run all loops until `stopping` is done, then free the Lease."""
         self._active_since = time.monotonic()
         loops: list[Coroutine[Any, Any, None]] = [
-            self.resync.run(self.config.timing.resync),
             *([self._election.keep()] if self._election is not None else []),
-            self.recorder.run(),
-            *(self.queues.main.run_worker(self._worker.handle) for _ in range(self.config.workers)),
-            *(self.queues.sources.run_worker(self._worker.handle) for _ in range(SOURCE_WORKERS)),
-            *(self.queues.reports.run_worker(self._worker.handle) for _ in range(REPORT_WORKERS)),
-            self.queues.attestations.run_worker(self._worker.handle),
+            *(loop for controller in self.namespaces.values() for loop in controller.loops()),
         ]
         tasks = [asyncio.create_task(loop) for loop in loops]
         kopf_stop = asyncio.Event()
+        handlers = {name: controller.handlers for name, controller in self.namespaces.items()}
         watcher = (
-            asyncio.create_task(kopf_watch.watch(self.handlers, self.config.namespace, kopf_stop, stop))
+            asyncio.create_task(kopf_watch.watch(handlers, self._choose_watched, kopf_stop, stop))
             if self.config.kopf
             else None
         )
@@ -195,9 +149,11 @@ class ControllerProcess:
 
     async def serve(self, host: str = "0.0.0.0") -> web.AppRunner:
         """Start the HTTP server for kubelet, Prometheus and build pods; the caller cleans up."""
-        config = self.config
         build_routes = routes(
-            self._reported_results, config.token_keys, config.namespace, self.queues.add, self._is_active
+            self.shared.reported_results,
+            self.config.token_keys,
+            {name: controller.queues.add for name, controller in self.namespaces.items()},
+            self._is_active,
         )
         app = application(self.readings, self.metrics.registry, build_routes)
         runner = web.AppRunner(app, access_log=None)

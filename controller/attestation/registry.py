@@ -31,13 +31,53 @@ class RegistryChild(ChildProcess):
     MAX_RESPONSE_BYTES = 64 << 20
 
 
-class ImageRegistry:
-    """Requests about images of Projects, one at a time; the child process starts with the first."""
+class RegistryProcess:
+    """Requests to registries, one at a time; the child process starts with the first."""
 
-    def __init__(self, kube: KubeClient, config: ControllerConfig) -> None:
-        self._kube, self._config = kube, config
+    def __init__(self) -> None:
         self._child: RegistryChild | None = None
         self._lock = asyncio.Lock()
+
+    async def request(self, body: dict[str, Any], seconds: float) -> dict[str, Any]:
+        """Return the response. Raises AttestationProblem."""
+        async with self._lock:
+            try:
+                async with asyncio.timeout(seconds):
+                    response = await self._exchange(body)
+            except TimeoutError:
+                response = {"problem": f"the registry did not answer within {seconds:g} s"}
+                await self.close()
+            if response is None:
+                response = {"problem": "the process that asks the registry ended"}
+                await self.close()
+        if "problem" in response:
+            raise AttestationProblem(str(response["problem"]))
+        return response
+
+    async def close(self) -> None:
+        """Kill the child process."""
+        child, self._child = self._child, None
+        if child is not None:
+            await child.end()
+
+    async def _exchange(self, body: dict[str, Any]) -> dict[str, Any] | None:
+        if self._child is None or not self._child.alive:
+            try:
+                self._child = await RegistryChild.start()
+            except OSError:
+                return None
+        return await self._child.exchange(body)
+
+
+class ImageRegistry:
+    """Requests about the images of one namespace's Projects."""
+
+    def __init__(
+        self, kube: KubeClient, config: ControllerConfig, process: RegistryProcess | None = None
+    ) -> None:
+        """`process` may be that of several namespaces; by default it is one of its own."""
+        self._kube, self._config = kube, config
+        self._process = process or RegistryProcess()
 
     async def request(
         self,
@@ -58,19 +98,7 @@ class ImageRegistry:
             "digest": digest,
             **more,
         }
-        async with self._lock:
-            try:
-                async with asyncio.timeout(seconds):
-                    response = await self._exchange(body)
-            except TimeoutError:
-                response = {"problem": f"the registry did not answer within {seconds:g} s"}
-                await self.close()
-            if response is None:
-                response = {"problem": "the process that asks the registry ended"}
-                await self.close()
-        if "problem" in response:
-            raise AttestationProblem(str(response["problem"]))
-        return response
+        return await self._process.request(body, seconds)
 
     async def statements(self, project: Project, digest: str, keys: SigningKeys) -> list[dict[str, Any]]:
         """Return the statements about an image that one of the keys signed. Raises as `request`."""
@@ -80,17 +108,7 @@ class ImageRegistry:
 
     async def close(self) -> None:
         """Kill the child process."""
-        child, self._child = self._child, None
-        if child is not None:
-            await child.end()
-
-    async def _exchange(self, body: dict[str, Any]) -> dict[str, Any] | None:
-        if self._child is None or not self._child.alive:
-            try:
-                self._child = await RegistryChild.start()
-            except OSError:
-                return None
-        return await self._child.exchange(body)
+        await self._process.close()
 
     async def _credential(self, project: Project) -> tuple[str, str]:
         """Return name and content of the Secret that pushes the project's images; empty if there is none."""

@@ -55,7 +55,9 @@ class BuildAdmission:
         deployment = Deployment(raw) if raw else None
         if deployment is None or not queue.is_queued(deployment) or not self.ready():
             return False
-        if self.applier.cache.get(kinds.PROJECT, deployment.project) is None:
+        if self.applier.cache.get(kinds.PROJECT, deployment.project) is None or self.applier.is_hidden(
+            kinds.PROJECT, deployment.project
+        ):
             return False
         ready = conditions.find(deployment.conditions, conditions.READY) or {}
         if ready.get("reason") != status.QUEUED or deployment.generation != ready.get("observedGeneration"):

@@ -123,6 +123,8 @@ class DeploymentReconciler:
         return ObservedDeployment(deployment, project, pods, deleted_images=removed, proven=proven)
 
     async def _project(self, deployment: Deployment) -> Project | None:
+        if self.applier.is_hidden(kinds.PROJECT, deployment.project):
+            return None
         raw = await self.applier.kube.get(kinds.PROJECT, deployment.project)
         project = Project(raw) if raw else None
         return None if project is None or project.deleting else project

@@ -62,11 +62,12 @@ class ReportedResults:
 def routes(
     results: ReportedResults,
     token_keys: tuple[str, ...],
-    namespace: str,
-    add: Callable[[ReconcileKey], None],
+    add: Mapping[str, Callable[[ReconcileKey], None]],
     is_active: Callable[[], bool],
 ) -> list[web.RouteDef]:
     """Return the route for results, authorised by the build token of the deployment in the path.
+
+    `add` enqueues keys, by namespace.
 
     A standby answers 503: the pod asks the Service again, which may choose the leader.
     """
@@ -78,7 +79,7 @@ def routes(
             token = pod_tokens.verify(token_keys, bearer, time.time())
         except pod_tokens.TokenInvalid:
             return web.json_response({"error": "the token is invalid or has expired"}, status=401)
-        if (token.kind, token.namespace, token.name) != ("build", namespace, name):
+        if (token.kind, token.name) != ("build", name) or token.namespace not in add:
             return web.json_response({"error": "the token is not for this deployment"}, status=401)
         if not is_active():
             return web.json_response({"error": "this controller is a standby"}, status=503)
@@ -90,7 +91,7 @@ def routes(
             return web.json_response({"error": "pod_uid, container and words are required"}, status=400)
         if not results.put(token.uid, pod_uid, result):
             return web.json_response({"error": "this deployment has reported for too many pods"}, status=429)
-        add(event_map.deployment(name))
+        add[token.namespace](event_map.deployment(name))
         return web.json_response({})
 
     return [web.post(PATH, answer)]

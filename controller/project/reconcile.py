@@ -8,7 +8,7 @@ from datetime import UTC, datetime
 from controller.images.reconcile import ImageCollector
 from controller.pods.placement import NodePlacements
 from controller.pods.run_egress import EgressTarget, allowed_rules
-from controller.project import activation, egress_policy, revision
+from controller.project import activation, egress_policy, name_taken, revision
 from controller.project.coalesce import CoalescingWindow
 from controller.project.decide import decide
 from controller.runtime import event_map
@@ -42,6 +42,7 @@ class ProjectReconciler:
         raw = await self.applier.kube.get(kinds.PROJECT, name)
         if raw is None:
             self.applier.cache.remove(kinds.PROJECT, name)
+            self.applier.project_names.forget(name)
             self.observed_sources.remove(name)
             self.applier.queues.remove(event_map.project(name))
             await self.image_collector.collect_deleted_project(name)
@@ -50,6 +51,10 @@ class ProjectReconciler:
         self.applier.handlers.on_change(kinds.PROJECT, raw, event_map.project(name))
         project = Project(raw)
         if project.deleting:
+            return
+        if self.applier.is_hidden(kinds.PROJECT, name):
+            taken = name_taken.decide(project, datetime.now(UTC))
+            await self.applier.apply(kinds.PROJECT, raw, event_map.project(name), taken)
             return
         listing, policy = await asyncio.gather(
             self.applier.kube.list(kinds.DEPLOYMENT, fields=f"spec.project={name}"),

@@ -110,6 +110,8 @@ class RunReader:
         return next((pod for pod in pods if pod_ref.is_pod_of(run, pod)), None)
 
     async def _read(self, kind: Kind, name: str, live: bool) -> dict[str, object] | None:
+        if self.applier.is_hidden(kind, name):
+            return None
         cached = None if live else self.applier.cache.get(kind, name)
         if cached is not None:
             return cached

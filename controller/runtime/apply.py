@@ -14,6 +14,7 @@ from datetime import UTC, datetime
 from typing import Any
 
 from controller.observability.metrics import ControllerMetrics
+from controller.project_names import UNSHARED, NamespaceProjectNames
 from controller.runtime import event_map
 from controller.runtime.cache import ObjectCache
 from controller.runtime.decision import Create, Decision, Delete, ObjectEvent, Patch, difference
@@ -34,7 +35,7 @@ _WATCHED = (*kinds.OWN_KINDS, kinds.POD)
 
 @dataclass(frozen=True)
 class Applier:
-    """Reads from cache or apiserver and applies Decisions; one per controller."""
+    """Reads from cache or apiserver and applies Decisions; one per namespace."""
 
     kube: KubeClient
     cache: ObjectCache
@@ -42,16 +43,23 @@ class Applier:
     queues: Queues
     recorder: Recorder
     metrics: ControllerMetrics
+    project_names: NamespaceProjectNames = UNSHARED
 
     async def get(self, kind: Kind, name: str, by: ReconcileKey) -> dict[str, Any] | None:
-        """Return an object from the cache, else from the apiserver, or None.
+        """Return an object from the cache, else from the apiserver, or None; no Project whose name is taken.
 
         After a conflict the cache has no version. `by` is the key being reconciled.
         """
+        if self.is_hidden(kind, name):
+            return None
         obj = self.cache.get(kind, name)
         if obj is None and (obj := await self.kube.get(kind, name)) is not None:
             self.handlers.on_change(kind, obj, by)
         return obj
+
+    def is_hidden(self, kind: Kind, name: str) -> bool:
+        """Return whether this is a Project whose name another namespace has: it is treated as absent."""
+        return kind == kinds.PROJECT and self.project_names.is_taken(name)
 
     async def create(self, child: Create, owner_uid: str) -> dict[str, Any]:
         """Create a child or adopt an existing one. Raises Retry while another object has its name."""

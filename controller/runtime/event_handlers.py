@@ -3,6 +3,7 @@
 from collections.abc import Iterable, Mapping
 from typing import Any
 
+from controller.project_names import UNSHARED, NamespaceProjectNames
 from controller.runtime import event_map
 from controller.runtime.cache import ObjectCache
 from controller.runtime.queues import Queues
@@ -12,11 +13,14 @@ from crds.kinds import Kind
 
 
 class EventHandlers:
-    """Feeds the object cache and the queues."""
+    """Feeds the object cache, the project names and the queues."""
 
-    def __init__(self, cache: ObjectCache, queues: Queues) -> None:
+    def __init__(
+        self, cache: ObjectCache, queues: Queues, project_names: NamespaceProjectNames = UNSHARED
+    ) -> None:
         self._cache = cache
         self._queues = queues
+        self._project_names = project_names
 
     def on_change(self, kind: Kind, obj: Mapping[str, Any], by: ReconcileKey | None = None) -> None:
         """Handle a version of an object; ignore a version that is cached already.
@@ -26,6 +30,8 @@ class EventHandlers:
         before = self._cache.get(kind, obj["metadata"]["name"]) if kind == kinds.PROJECT else None
         if not self._cache.put(kind, obj):
             return
+        if kind == kinds.PROJECT:
+            self._project_names.see(obj)
         if event_map.is_schedule_record(before, obj):
             if (key := event_map.schedules(obj["metadata"]["name"])) != by:
                 self._queues.add(key)
@@ -38,7 +44,15 @@ class EventHandlers:
         # Its last version may state why it was deleted.
         self._cache.put(kind, obj)
         self._cache.remove(kind, metadata["name"], metadata.get("uid"))
+        if kind == kinds.PROJECT:
+            self._project_names.forget(metadata["name"], metadata.get("uid"))
         self._enqueue(kind, obj, deleted=True)
+
+    def on_name_change(self, project: str) -> None:
+        """Reconcile all of a Project: another namespace may have taken or freed its name."""
+        obj = self._cache.get(kinds.PROJECT, project)
+        if obj is not None:
+            self._enqueue(kinds.PROJECT, obj)
 
     def _enqueue(
         self, kind: Kind, obj: Mapping[str, Any], by: ReconcileKey | None = None, deleted: bool = False

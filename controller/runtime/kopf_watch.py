@@ -9,7 +9,7 @@ import contextlib
 import logging
 import threading
 import time
-from collections.abc import Collection, Iterator
+from collections.abc import Callable, Collection, Iterator, Mapping
 from pathlib import Path
 from typing import Any
 
@@ -25,6 +25,8 @@ from crds.kinds import Kind
 
 LOG = structlog.get_logger("watch")
 WATCHED = (*kinds.OWN_KINDS, kinds.POD)
+WATCHER = "watcher for "
+"""What the names of Kopf's tasks begin with; then `PLURAL.VERSION.GROUP@NAMESPACE`."""
 MIN_RESTART_SECONDS = 0.25
 MAX_RESTART_SECONDS = 5.0
 STABLE_SECONDS = 60.0
@@ -80,8 +82,8 @@ def settings() -> kopf.OperatorSettings:
     return kopf_settings
 
 
-def registry(handlers: EventHandlers) -> kopf.OperatorRegistry:
-    """Return a registry with one handler per kind that passes objects to `handlers`."""
+def registry(handlers: Mapping[str, EventHandlers]) -> kopf.OperatorRegistry:
+    """Return a registry with one handler per kind; it passes objects to the `handlers` of their namespace."""
     kopf_registry = kopf.OperatorRegistry()
     kopf.on.login(registry=kopf_registry)(_login)
     for kind in WATCHED:
@@ -92,12 +94,13 @@ def registry(handlers: EventHandlers) -> kopf.OperatorRegistry:
     return kopf_registry
 
 
-def _handler(kind: Kind, handlers: EventHandlers) -> Any:
+def _handler(kind: Kind, handlers: Mapping[str, EventHandlers]) -> Any:
     async def on_event(event: Any, **_: Any) -> None:
+        obj = event["object"]
         if event["type"] == "DELETED":
-            handlers.on_delete(kind, event["object"])
+            handlers[obj["metadata"]["namespace"]].on_delete(kind, obj)
         else:
-            handlers.on_change(kind, event["object"])
+            handlers[obj["metadata"]["namespace"]].on_change(kind, obj)
 
     return on_event
 
@@ -107,10 +110,15 @@ def _login(**kwargs: Any) -> kopf.ConnectionInfo | None:
 
 
 async def watch(
-    handlers: EventHandlers, namespace: str, stop: asyncio.Event, process_stop: asyncio.Event
+    handlers: Mapping[str, EventHandlers],
+    readable: Callable[[], list[str]],
+    stop: asyncio.Event,
+    process_stop: asyncio.Event,
 ) -> None:
     """Run Kopf until `stop` is set; restart it with increasing delay if it exits.
 
+    `handlers` are by namespace; `readable` returns the namespaces to watch: a forbidden one would end all
+    watches. The others are left to the resync until the next restart.
     Signals set `process_stop`. Kopf exits, with all its watches, at any unexpected response to a watch, such
     as a 410 in place of a stream. The resync covers changes missed meanwhile, and /healthz reports missing
     watches.
@@ -120,7 +128,7 @@ async def watch(
     while not stop.is_set():
         began = time.monotonic()
         try:
-            await _run_kopf(handlers, namespace, stop, process_stop)
+            await _run_kopf(handlers, readable(), stop, process_stop)
             problem = "Kopf exited without an error"
         except Exception as error:
             problem = f"{type(error).__name__}: {error}"[:MAX_PROBLEM_LENGTH]
@@ -138,13 +146,16 @@ async def watch(
 
 
 async def _run_kopf(
-    handlers: EventHandlers, namespace: str, stop: asyncio.Event, process_stop: asyncio.Event
+    handlers: Mapping[str, EventHandlers],
+    namespaces: list[str],
+    stop: asyncio.Event,
+    process_stop: asyncio.Event,
 ) -> None:
     tasks = await kopf.spawn_tasks(
         registry=registry(handlers),
         settings=settings(),
         standalone=True,
-        namespaces=[namespace],
+        namespaces=namespaces,
         stop_flag=stop,
     )
     # In the main thread Kopf has installed its signal handlers: only Kopf would stop, and be restarted.
@@ -153,11 +164,11 @@ async def _run_kopf(
     await kopf.run_tasks(tasks, ignored=NonKopfTasks())
 
 
-def missing_watchers() -> list[str]:
-    """Return the kinds without a live watcher in this process: Kopf does not restart an ended one."""
-    tasks = {task.get_name() for task in asyncio.all_tasks() if not task.done()}
-    return [
-        kind.plural
-        for kind in WATCHED
-        if not any(name.startswith(f"watcher for {kind.plural}.") for name in tasks)
-    ]
+def missing_watchers(namespaces: Collection[str]) -> list[str]:
+    """Return the kinds that lack a live watcher of a namespace: Kopf does not restart an ended one."""
+    watched: dict[str, set[str]] = {}
+    for task in asyncio.all_tasks():
+        if not task.done() and (name := task.get_name()).startswith(WATCHER):
+            plural, _, namespace = name.removeprefix(WATCHER).partition(".")
+            watched.setdefault(plural, set()).add(namespace.rpartition("@")[2])
+    return [kind.plural for kind in WATCHED if not watched.get(kind.plural, set()).issuperset(namespaces)]

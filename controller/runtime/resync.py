@@ -56,15 +56,24 @@ class Resync:
     """Lists periodically. `last` is the clock time of the last complete resync, None before the first."""
 
     def __init__(
-        self, kube: KubeClient, cache: ObjectCache, handlers: EventHandlers, clock: Callable[[], float]
+        self,
+        kube: KubeClient,
+        cache: ObjectCache,
+        handlers: EventHandlers,
+        clock: Callable[[], float],
+        on_listed: Callable[[], None] = lambda: None,
     ) -> None:
+        """`on_listed` is called after each complete list, and after each one that is forbidden."""
         self._kube = kube
         self._cache = cache
         self._handlers = handlers
         self._clock = clock
+        self._on_listed = on_listed
         self.last: float | None = None
         self._stale_lists = 0
         self.problem = "the first list has not been read yet"
+        self.forbidden = False
+        """Whether the last list was forbidden: roles or namespace are missing."""
 
     async def list_all(self) -> None:
         """List everything once. Raises `kube.errors` and StateRolledBack."""
@@ -74,6 +83,8 @@ class Resync:
         self._evict_finished()
         self.last = self._clock()
         self.problem = ""
+        self.forbidden = False
+        self._on_listed()
 
     async def run(self, period: float) -> None:
         """List every `period` seconds until cancelled; after an error, retry after a second.
@@ -87,11 +98,15 @@ class Resync:
             except errors.KubeNotFound as error:
                 self.problem = f"{names.GROUP} is not installed; apply the CRDs: {error.message}"
                 pause = 1.0
+            except errors.KubeForbidden as error:
+                self.problem, self.forbidden = str(error), True
+                self._on_listed()
+                pause = 1.0
             except errors.KubeError as error:
                 self.problem = str(error)
                 pause = 1.0
             if self.problem:
-                LOG.warning("resync failed", problem=self.problem)
+                LOG.warning("resync failed", namespace=self._kube.namespace, problem=self.problem)
             await asyncio.sleep(pause)
 
     async def _list(self, lookup: ResyncList) -> None:

@@ -79,7 +79,7 @@ def exported() -> dict[str, str]:
 
     api, controller = OfApi(), OfController()
     readings = HealthReadings(0.0, "", 0.0, (), 0.0)
-    add_gauges(controller.gauges, ObjectCache(), Queues(lambda: 0.0), lambda: readings)
+    add_gauges(controller.gauges, [ObjectCache()], [Queues(lambda: 0.0)], lambda: readings)
     suffixes = {"histogram": ("_bucket", "_count", "_sum"), "counter": ("_total",)}
     found = {"up": "up"}
     for registry in (api.registry, controller.registry):

@@ -409,8 +409,8 @@ async def test_cancellation_that_races_with_success_has_one_outcome(kube):
 
             async def succeed() -> None:
                 result = ReportedResult("assemble", built, datetime.now(UTC).timestamp())
-                process._reported_results.put(found["metadata"]["uid"], pod.uid, result)
-                process.queues.add(event_map.deployment(name))
+                process.shared.reported_results.put(found["metadata"]["uid"], pod.uid, result)
+                process.own.queues.add(event_map.deployment(name))
 
             order = (cancel(kube, name), succeed()) if number % 2 else (succeed(), cancel(kube, name))
             accepted = await asyncio.gather(*order)

@@ -149,10 +149,10 @@ async def test_cluster_rollback_stops_the_controller(kube):
     process, stop = ControllerProcess(own_client, config), asyncio.Event()
     work = asyncio.create_task(process.run(stop))
     try:
-        while process.resync.last is None:
+        while process.own.resync.last is None:
             await asyncio.sleep(0.05)
         newer = {**project.raw, "metadata": {**project.metadata, "resourceVersion": str(10**12)}}
-        process.cache.put(kinds.PROJECT, newer)
+        process.own.cache.put(kinds.PROJECT, newer)
         with pytest.raises(StateRolledBack):
             await asyncio.wait_for(work, 60)
     finally:

@@ -164,7 +164,7 @@ async def test_nothing_is_reported_twice_after_a_restart(testbed, kube, github):
     await wait_reported(testbed, "dep-a", "success")
     before = (len(github.statuses), len(github.deployments))
     async with controller(kube, replace(testbed.config, kopf=False)) as second:
-        await until(lambda: second.resync.last is not None)
+        await until(lambda: second.own.resync.last is not None)
         await asyncio.sleep(1)
     assert (len(github.statuses), len(github.deployments)) == before
 

@@ -22,7 +22,8 @@ UGLY = "a\x00b\x1b[31m\x07" + "x" * 9000
 @pytest.fixture
 def applier(kube):
     """The applier of Decisions, without a running controller."""
-    return ControllerProcess(kube, settings(kube.namespace, kopf=False)).applier
+    process = ControllerProcess(kube, settings(kube.namespace, kopf=False))
+    return process.own.applier
 
 
 @pytest.mark.parametrize("reason", ["CrewError", "no such word!", "\x00", LONG])

@@ -55,10 +55,10 @@ async def report_image(testbed, process, name, plan):
     image = f"{testbed.config.repository('demo')}@sha256:{'ab' * 32}"
     built = {"outcome": "built", "image": image, "plan": plan, "tree": "t", "build_key": "k"}
     uid = (await testbed.kube.get(kinds.DEPLOYMENT, name))["metadata"]["uid"]
-    process._reported_results.put(
+    process.shared.reported_results.put(
         uid, pod.uid, ReportedResult("assemble", built, datetime.now(UTC).timestamp())
     )
-    process.queues.add(event_map.deployment(name))
+    process.own.queues.add(event_map.deployment(name))
 
 
 async def deploy(testbed, name, plan=PLAN, **spec):
@@ -197,7 +197,7 @@ CUTS = (
 
 def cut(process, where):
     """Stop the controller at one write without end, as a kill does; return the event that it is there."""
-    kube, reached = process.applier.kube, asyncio.Event()
+    kube, reached = process.own.applier.kube, asyncio.Event()
     create, patch = kube.create, kube.patch
     moment, _, step = where.partition(" ")
 

@@ -27,6 +27,20 @@ def test_minimal_settings_are_accepted():
     assert "0123456789abcdef" not in repr(config)
 
 
+def test_both_processes_read_the_same_namespaces():
+    variables = {**GOOD, "CREWYARD_NAMESPACES": "team-a, crews,team-b"}
+    config = parse(variables)
+    assert (
+        config.served_namespaces == ("crews", "team-a", "team-b") == api_settings(variables).served_namespaces
+    )
+    of_team = config.of_namespace("team-a")
+    assert (of_team.namespace, of_team.served_namespaces) == ("team-a", ("team-a",))
+    assert of_team.repository("demo").endswith("/team-a/demo")
+    assert config.of_namespace("crews") is config and parse(GOOD).served_namespaces == ("crews",)
+    with pytest.raises(ConfigError, match="CREWYARD_NAMESPACES: 'Team_B' is not the name of a namespace"):
+        parse({**GOOD, "CREWYARD_NAMESPACES": "Team_B"})
+
+
 def test_api_server_and_controller_strip_a_secret_alike():
     place = "postgresql+asyncpg://u:p@h/crewyard"
     variables = {**GOOD, "CREWYARD_TOKEN_KEY": "0123456789abcdef\n", "CREWYARD_DATABASE_URL": f"{place}\n"}

@@ -31,7 +31,7 @@ def clock():
 def shown(known, clock, readings=CALM, lanes=None):
     gauges, registry = Gauges(), CollectorRegistry()
     registry.register(gauges)
-    add_gauges(gauges, known, lanes or Queues(lambda: clock[0]), lambda: readings)
+    add_gauges(gauges, [known], [lanes or Queues(lambda: clock[0])], lambda: readings)
     return registry.get_sample_value
 
 

@@ -140,7 +140,7 @@ async def test_a_pause_holds_for_all_deployments_of_a_project(testbed, host, mon
     await testbed.wait_active("dep-b")
     # Both changed their state since, and both reports wait for the end of the pause.
     delayed, keys = (
-        testbed.process.queues.reports._due,
+        testbed.process.own.queues.reports._due,
         [event_map.commit_status(f"dep-{one}") for one in "ab"],
     )
     async with asyncio.timeout(90):

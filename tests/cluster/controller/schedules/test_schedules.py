@@ -65,7 +65,7 @@ CUTS = ("before create", "after create", "before status", "after status")
 
 def cut(process: ControllerProcess, where: str) -> asyncio.Event:
     """Stop the controller at one write without end, as a kill does; set the event when it is there."""
-    kube, reached = process.applier.kube, asyncio.Event()
+    kube, reached = process.own.applier.kube, asyncio.Event()
     create, patch = kube.create, kube.patch
 
     async def stop():

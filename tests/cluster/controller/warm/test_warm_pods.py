@@ -65,7 +65,7 @@ async def start(testbed, *pods, processes=()):
 
 
 def is_running(process, pod):
-    seen = process.cache.get(kinds.POD, pod.name)
+    seen = process.own.cache.get(kinds.POD, pod.name)
     return seen is not None and Pod(seen).phase == "Running"
 
 
@@ -205,7 +205,7 @@ async def test_a_pod_is_not_deleted_once_it_has_a_run(testbed, monkeypatch):
     await until_bound(testbed, "run-a", pod)
     stale = warm_decide.decide(warm_decide.WarmPool(0, None, [pod]), [], pod.created, testbed.config)
     for deletion in stale.delete:
-        await testbed.process.applier.delete(deletion)
+        await testbed.process.own.applier.delete(deletion)
     assert [one.deleting for one in await bound(testbed, "run-a")] == [False]
 
 

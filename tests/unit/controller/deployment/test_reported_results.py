@@ -75,7 +75,7 @@ async def caller():
     app = application(
         lambda: HealthReadings(0.0, "", 0.0, (), 0.0),
         ControllerMetrics().registry,
-        routes(answers, (KEY,), "crews", looked.append, active.is_set),
+        routes(answers, (KEY,), {"crews": looked.append}, active.is_set),
     )
     async with TestClient(TestServer(app)) as client:
         client.answers, client.looked, client.active = answers, looked, active

@@ -13,8 +13,8 @@ from hypothesis import strategies as st
 from controller.config import Timing
 from controller.git.client import Git
 from controller.git.repository import GitProblem, Remote
+from controller.namespace import SOURCE_WORKERS
 from controller.observability.metrics import ControllerMetrics
-from controller.process import SOURCE_WORKERS
 from controller.runtime import event_map
 from controller.runtime.apply import Applier
 from controller.runtime.cache import ObjectCache
