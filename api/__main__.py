@@ -18,6 +18,7 @@ from api.app import make_app
 from api.auth.api_keys import StoredKey, parse_fixed
 from api.http import server
 from api.maintenance import backup
+from api.maintenance.loops import WATCHES_PER_NAMESPACE
 from api.store.errors import StoreUnavailable
 from api.store.store import Store
 from api.v1.keys import bootstrap_key
@@ -70,7 +71,11 @@ async def serve(config: settings.ApiConfig, keys: dict[str, StoredKey]) -> web.A
     store = await Store.open(
         config.data, config.namespace, config.database_url, config.blobs_url, config.limits
     )
-    kube = await KubeClient.connect(config.namespace, field_manager="crewyard-api")
+    kube = await KubeClient.connect(
+        config.namespace,
+        field_manager="crewyard-api",
+        extra_connections=WATCHES_PER_NAMESPACE * len(config.namespaces),
+    )
     app = make_app(config, store, kube, keys)
 
     async def close(_: web.Application) -> None:

@@ -118,7 +118,14 @@ def make_client_app(
     )
     feeds = RunFeeds(store.events)
     streams = StreamRegistry(feeds.poll, server.max_connections() * 9 // 10)
-    tokens = TokenProviders.from_settings(config.identity, kube, store.workflows, config.sign_in)
+    tokens = TokenProviders.from_settings(
+        config.identity,
+        kube,
+        store.workflows,
+        config.sign_in,
+        config.served_namespaces,
+        store.projects.places if config.namespaces else None,
+    )
     revocation = RevocationWatcher(streams, store.keys, tokens, now)
     limiter = RateLimiter(config.rate_limit_url)
     metrics = ApiMetrics()

@@ -26,6 +26,7 @@ from crds.installation_limits import InstallationLimits, read_limits
 from crds.limits import Plans, parse_plans
 from crds.pod_tokens import MIN_TOKEN_KEY_LENGTH, parse_other_keys
 from crds.secrets.use import SecretUse, parse_secret_use
+from crds.teams.namespaces import DEFAULT_NAMESPACE, parse_namespaces, served
 from crds.times import parse_time
 from egress.addresses import AddressRules
 
@@ -42,6 +43,7 @@ class ApiConfig:
     """Settings of an installation. URLs have no trailing slash; durations are in seconds."""
 
     namespace: str
+    """The installation's own namespace: objects are in it, and its index is stored under this name."""
     public_url: str
     internal_url: str
     token_key: str = field(repr=False)
@@ -90,6 +92,8 @@ class ApiConfig:
     """Networks of the proxies whose X-Forwarded-For is believed."""
     telemetry: TelemetrySettings | None = None
     """The collector that gets the spans of ended runs and builds; None: they are not exported."""
+    namespaces: tuple[str, ...] = ()
+    """More namespaces, of teams."""
     docs_url: str = ""
     """Base URL of the documentation site that errors link to; empty: no links."""
     other_token_keys: tuple[str, ...] = field(default=(), repr=False)
@@ -100,13 +104,23 @@ class ApiConfig:
         """The keys whose tokens are valid; the first one signs."""
         return (self.token_key, *self.other_token_keys)
 
+    @property
+    def served_namespaces(self) -> tuple[str, ...]:
+        """The namespaces that the installation serves, its own first."""
+        return served(self.namespace, self.namespaces)
+
 
 def parse(environ: Mapping[str, str]) -> ApiConfig:
     """Parse the settings. Raises ApiConfigError that names every invalid variable."""
     wrong: list[str] = []
-    namespace = environ.get("CREWYARD_NAMESPACE", "crews")
+    namespace = environ.get("CREWYARD_NAMESPACE", DEFAULT_NAMESPACE)
     if not namespace or len(namespace) > 63 or not namespace.replace("-", "").isalnum():
         wrong.append("CREWYARD_NAMESPACE: must be the name of a namespace, for example crews")
+    namespaces: tuple[str, ...] = ()
+    try:
+        namespaces = parse_namespaces(environ.get("CREWYARD_NAMESPACES", ""))
+    except ValueError as error:
+        wrong.append(f"CREWYARD_NAMESPACES: {error}")
     # Stripped, as in the controller: a Secret made from a file ends with a line break.
     token_key = environ.get("CREWYARD_TOKEN_KEY", "").strip()
     if len(token_key) < MIN_TOKEN_KEY_LENGTH:
@@ -144,6 +158,7 @@ def parse(environ: Mapping[str, str]) -> ApiConfig:
     public_url = _url(environ, "CREWYARD_PUBLIC_URL", "http://127.0.0.1:8080", wrong)
     config = ApiConfig(
         namespace=namespace,
+        namespaces=namespaces,
         public_url=public_url,
         identity=parse_identity(environ, public_url, wrong),
         sign_in=_sign_in(environ, wrong),

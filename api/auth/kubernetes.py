@@ -2,12 +2,13 @@
 
 A token must be issued for the audience of this service (`kubectl create token NAME --audience
 crewyard`), so clients never send a token that is valid at the apiserver. The scopes follow from
-the RBAC permissions of its user in the namespace. Called by `api.auth.providers`.
+the RBAC permissions of its user in each served namespace. Called by `api.auth.providers`.
 """
 
 import asyncio
 import hashlib
-from collections.abc import Mapping
+from collections.abc import Awaitable, Callable, Mapping
+from dataclasses import replace
 from datetime import UTC, datetime
 from typing import Any
 
@@ -27,6 +28,8 @@ MAX_CACHED_TOKENS = 10_000
 REVIEW_TIMEOUT_SECONDS = 4.0
 """Deadline for the apiserver; the API promises a response within 5 s."""
 MAX_PARALLEL_REVIEWS = 8
+MAX_PARALLEL_ACCESS_REVIEWS = 32
+"""Of all tokens together: with many namespaces a token needs hundreds."""
 MAX_PENDING_REVIEWS = 64
 """Tokens in review or waiting for one; more are rejected immediately."""
 REQUIRED_ACCESS: Mapping[Scope, tuple[str, str]] = {
@@ -36,6 +39,8 @@ REQUIRED_ACCESS: Mapping[Scope, tuple[str, str]] = {
     "admin": ("*", "projects"),
 }
 """Scope → verb and resource that the user must be allowed in the namespace. `deploy` includes `preview`."""
+Places = Callable[[], Awaitable[Mapping[str, str | None]]]
+"""Returns the namespace of each project, None for the installation's own."""
 _TOKEN_REVIEWS = "/apis/authentication.k8s.io/v1/tokenreviews"
 _ACCESS_REVIEWS = "/apis/authorization.k8s.io/v1/subjectaccessreviews"
 _log = structlog.get_logger("api")
@@ -44,11 +49,21 @@ _log = structlog.get_logger("api")
 class KubernetesTokens:
     """Authenticates callers with Kubernetes tokens."""
 
-    def __init__(self, kube: KubeClient, audience: str) -> None:
+    def __init__(
+        self,
+        kube: KubeClient,
+        audience: str,
+        namespaces: tuple[str, ...] = (),
+        places: Places | None = None,
+    ) -> None:
+        """`namespaces`: all served ones if there are several; `places` are their projects."""
         self._kube = kube
         self._audience = audience
+        self._namespaces = namespaces or (kube.namespace,)
+        self._places = places
         self._cache = TtlCache[Caller](CACHE_SECONDS, MAX_CACHED_TOKENS)
         self._slots = asyncio.Semaphore(MAX_PARALLEL_REVIEWS)
+        self._access_slots = asyncio.Semaphore(MAX_PARALLEL_ACCESS_REVIEWS)
         self._pending = 0
 
     def needs_review(self, text: str, claims: UnverifiedClaims, now: datetime) -> bool:
@@ -71,7 +86,17 @@ class KubernetesTokens:
             return None
         caller = await self._cache.get(_digest(text), lambda: self._review_bounded(text, claims))
         # A cached token may have expired since.
-        return None if caller is None or (caller.expires_at and now >= caller.expires_at) else caller
+        if caller is None or (caller.expires_at and now >= caller.expires_at):
+            return None
+        return caller if self._places is None else await self._confined(caller, self._places)
+
+    async def _confined(self, caller: Caller, places: Places) -> Caller:
+        """Return the caller with its scopes in the projects of each namespace: projects come and go."""
+        scopes, own = caller.namespaces or {}, self._kube.namespace
+        everywhere = frozenset.intersection(*(scopes[name] for name in self._namespaces))
+        by_project = {project: scopes.get(place or own) for project, place in (await places()).items()}
+        granted = {project: found for project, found in by_project.items() if found}
+        return replace(caller, grants=Grants(everywhere or None, granted))
 
     def _accepts(self, claims: UnverifiedClaims, now: datetime) -> bool:
         return self._audience in claims.audiences and not claims.expired(now)
@@ -100,16 +125,13 @@ class KubernetesTokens:
         if status.get("authenticated") is not True or self._audience not in (status.get("audiences") or ()):
             return None
         user = status["user"]
-        allowed_access = await asyncio.gather(
-            *(self._access_allowed(user, *access) for access in REQUIRED_ACCESS.values())
-        )
-        scopes = frozenset(
-            scope for scope, allowed in zip(REQUIRED_ACCESS, allowed_access, strict=True) if allowed
-        )
+        found = await asyncio.gather(*(self._scopes(user, namespace) for namespace in self._namespaces))
+        by_namespace = dict(zip(self._namespaces, found, strict=True))
         name = f"kubernetes:{user['username']}"
         return Caller(
             key_id=name,
-            grants=Grants(scopes),
+            grants=Grants(found[0]),
+            namespaces=None if self._places is None else by_namespace,
             plan=None,
             expires_at=_timestamp(claims.expires),
             kind="kubernetes",
@@ -118,19 +140,34 @@ class KubernetesTokens:
             token=text,
         )
 
-    async def _access_allowed(self, user: Mapping[str, Any], verb: str, resource: str) -> bool:
-        status = await self._post_review(
-            _ACCESS_REVIEWS, "authorization.k8s.io/v1", "SubjectAccessReview",
-            {
-                "user": user["username"],
-                "uid": user.get("uid") or "",
-                "groups": user.get("groups") or [],
-                "extra": user.get("extra") or {},
-                "resourceAttributes": {
-                    "namespace": self._kube.namespace, "group": GROUP, "resource": resource, "verb": verb,
-                },
+    async def _scopes(self, user: Mapping[str, Any], namespace: str) -> frozenset[Scope]:
+        """Return the scopes of a user in a namespace."""
+        allowed_access = await asyncio.gather(
+            *(self._access_allowed(user, namespace, *access) for access in REQUIRED_ACCESS.values())
+        )
+        return frozenset(
+            scope for scope, allowed in zip(REQUIRED_ACCESS, allowed_access, strict=True) if allowed
+        )
+
+    async def _access_allowed(
+        self, user: Mapping[str, Any], namespace: str, verb: str, resource: str
+    ) -> bool:
+        spec = {
+            "user": user["username"],
+            "uid": user.get("uid") or "",
+            "groups": user.get("groups") or [],
+            "extra": user.get("extra") or {},
+            "resourceAttributes": {
+                "namespace": namespace,
+                "group": GROUP,
+                "resource": resource,
+                "verb": verb,
             },
-        )  # fmt: skip
+        }
+        async with self._access_slots:
+            status = await self._post_review(
+                _ACCESS_REVIEWS, "authorization.k8s.io/v1", "SubjectAccessReview", spec
+            )
         return status.get("allowed") is True
 
     async def _post_review(

@@ -1,5 +1,6 @@
 """The authenticated caller. Created by `api.auth`, checked by `api.routing.endpoint` and the routes."""
 
+from collections.abc import Mapping
 from dataclasses import dataclass, field
 from datetime import datetime
 from typing import Literal
@@ -36,6 +37,8 @@ class Caller:
     rate_limit_key: str
     credential_id: str
     commit: ProvenCommit | None = None
+    namespaces: Mapping[str, frozenset[Scope]] | None = None
+    """The scopes by namespace, for a caller whose access follows from rights in several namespaces."""
     token: str = field(default="", repr=False)
 
     @property
@@ -49,12 +52,28 @@ class Caller:
         return f"key:{self.key_id}" if self.kind == "key" else self.key_id
 
     def may(self, scope: Scope, project: str | None = None) -> bool:
-        """Return whether the caller has the scope in this project; without a project, in any project."""
-        return self.grants.may(scope, project)
+        """Return whether the caller has the scope in this project; without a project, in any project.
+
+        Without a project, rights in a namespace without projects count too.
+        """
+        if self.grants.may(scope, project):
+            return True
+        return project is None and any(Grants(each).may(scope) for each in (self.namespaces or {}).values())
 
     def can_see(self, project: str) -> bool:
         """Return whether the caller has access to this project."""
         return self.grants.scopes_in(project) is not None
+
+    def may_create_in(self, namespace: str | None, scope: Scope) -> bool:
+        """Return whether the caller may create projects in a namespace; None for the one of a call without.
+
+        With rights by namespace, those decide; without, another namespace than that one needs the scope
+        admin for all projects.
+        """
+        if self.namespaces is not None:
+            granted = self.namespaces.get(namespace or next(iter(self.namespaces)), frozenset())
+            return Grants(granted).may(scope)
+        return namespace is None or self.grants.projects_with("admin") is None
 
     def require(self, scope: Scope, project: str | None = None) -> None:
         """Raise a 403 that names the missing scope, in this project or in all."""

@@ -7,7 +7,7 @@ from collections.abc import Awaitable, Callable
 from datetime import datetime
 
 from api.auth.jwks import IssuerKeys
-from api.auth.kubernetes import KubernetesTokens
+from api.auth.kubernetes import KubernetesTokens, Places
 from api.auth.oidc import WorkflowTokens
 from api.auth.principal import Caller
 from api.auth.settings import IdentitySettings
@@ -40,11 +40,13 @@ class TokenProviders:
         kube: KubeClient,
         projects: Workflows,
         sign_in: SignInSettings | None = None,
+        namespaces: tuple[str, ...] = (),
+        places: Places | None = None,
     ) -> "TokenProviders":
-        """Create the providers from the settings."""
+        """Create the providers from the settings; `namespaces` and `places` if several are served."""
         audience, issuer = identity.kubernetes_audience, identity.oidc_issuer
         return TokenProviders(
-            None if audience is None else KubernetesTokens(kube, audience),
+            None if audience is None else KubernetesTokens(kube, audience, namespaces, places),
             None
             if issuer is None
             else WorkflowTokens(issuer, identity.oidc_audience, IssuerKeys(issuer), projects),

@@ -18,9 +18,11 @@ from api.internal.context import (
 )
 from api.routing import download
 from api.store.index.deployments import DeploymentRow
+from api.store.index.uploads import UploadRow
 from api.store.logs.build_logs import Chunk
 from crds.kinds import DEPLOYMENT
 from crds.objects import Deployment
+from crds.pod_tokens import PodToken
 
 MAX_CHUNKS_PER_CALL = 500
 MAX_CHUNK_CHARACTERS = 256 * 1024
@@ -32,7 +34,8 @@ async def append_logs(context: InternalContext, request: web.Request) -> web.Res
     404 if the Deployment is deleted: its log is deleted too, including chunks that arrive late.
     """
     deployment = request.match_info["deployment"]
-    uid = authenticate_object(context, request, "build", deployment).uid
+    token = authenticate_object(context, request, "build", deployment)
+    uid = token.uid
     body = await read_json(request)
     pod, container = text_field(body, "pod"), text_field(body, "container")
     logs, chunks = context.store.build_logs, _chunks(body)
@@ -40,8 +43,8 @@ async def append_logs(context: InternalContext, request: web.Request) -> web.Res
     context.store.volume.check_room()
     acknowledged = await logs.append(key, pod, container, chunks)
     # Check after the append: deleting the Deployment from here on deletes its log too.
-    row = await _row(context, deployment, uid)
-    if row is None or row.uid != uid:
+    row = await _row(context, token)
+    if row is None:
         await context.store.expired_records.note_build_log(key)
         raise PodApiError(404, "the deployment was deleted")
     return web.json_response({"acknowledged": acknowledged})
@@ -50,11 +53,11 @@ async def append_logs(context: InternalContext, request: web.Request) -> web.Res
 async def download_upload(context: InternalContext, request: web.Request) -> web.StreamResponse:
     """Handle `GET /internal/v1/uploads/{upload}`: send the archive to builds from it."""
     name = request.match_info["upload"]
-    deployment = authenticate(context, request, "build").name
-    if await _source_upload(context, deployment) != name:
+    deployment = await _row(context, authenticate(context, request, "build"))
+    if deployment is None or _source_upload(deployment) != name:
         raise PodApiError(404, "the deployment's source is another upload")
     row = await context.store.uploads.get(name)
-    if row is None or row.stored_at is None:
+    if row is None or row.stored_at is None or not await _is_in_reach(context, row, deployment):
         raise PodApiError(404, "upload not found")
     response = web.StreamResponse(headers={"X-Crewyard-Sha256": row.sha256 or ""})
     response.content_type = "application/octet-stream"
@@ -78,19 +81,25 @@ def _chunks(body: dict[str, Any]) -> list[Chunk]:
     return chunks
 
 
-async def _source_upload(context: InternalContext, deployment: str) -> str | None:
-    row = await _row(context, deployment)
-    archive: dict[str, Any] = ((row.spec if row else {}).get("source") or {}).get("archive") or {}
+def _source_upload(deployment: DeploymentRow) -> str | None:
+    archive: dict[str, Any] = (deployment.spec.get("source") or {}).get("archive") or {}
     return archive.get("upload")
 
 
-async def _row(context: InternalContext, deployment: str, uid: str | None = None) -> DeploymentRow | None:
-    """Return the Deployment's row (with that uid). Without one, read the object, which may be newer."""
-    row = await context.store.deployments.get(deployment)
-    if row is not None and uid in (None, row.uid):
-        return row
-    manifest = await context.kube.get(DEPLOYMENT, deployment)
-    if manifest is None:
-        return None
-    await context.store.deployments.observe(Deployment(manifest))
-    return await context.store.deployments.get(deployment)
+async def _is_in_reach(context: InternalContext, upload: UploadRow, deployment: DeploymentRow) -> bool:
+    """Return whether the upload's project is in the namespace of the deployment, or is deleted."""
+    project = await context.store.projects.get(upload.project)
+    return project is None or project.object_namespace == deployment.object_namespace
+
+
+async def _row(context: InternalContext, token: PodToken) -> DeploymentRow | None:
+    """Return the row of the token's Deployment. Without one, read the object, which may be newer."""
+    deployments = context.store.deployments
+    row = await deployments.get(token.name)
+    if row is None or row.uid != token.uid:
+        manifest = await context.kube_of(token).get(DEPLOYMENT, token.name)
+        if manifest is None:
+            return None
+        await deployments.observe(Deployment(manifest))
+        row = await deployments.get(token.name)
+    return row if row is not None and row.uid == token.uid else None

@@ -42,8 +42,10 @@ from crds.objects import Deployment, Project, Run
 from crds.reasons import RunReason
 from crds.runs import trace_context
 from crds.runs.budget import run_limits
+from crds.teams.namespaces import place_of
 from crds.times import format_time
 from kube import errors
+from kube.client import KubeClient
 
 PROTOCOLS = (1,)
 RETRY_SECONDS_RANGE = (0.1, 0.5)
@@ -76,26 +78,28 @@ async def _claim(context: InternalContext, request: web.Request) -> dict[str, An
     # Earlier decisions and waiting pods need only the rows, no apiserver call.
     decision = await context.store.claims.peek(run, claim_request, context.config.plans)
     if isinstance(decision, Claimable | ClaimUnknown):
-        live = await _live_run(context, run, claim_request)
+        kube = context.kube_of(token)
+        live = await _live_run(kube, run, claim_request)
         if live.cancel or live.ended:
             return _refused("the run was canceled" if live.cancel else "the run has ended")
-        denial = await restored_index.denial_reason(context, live, claim_request)
+        denial = await restored_index.denial_reason(context, kube, live, claim_request)
         if denial is not None:
             return _refused(denial)
         row: RunDetail | Claimable
         if isinstance(decision, Claimable) and decision.deployment is not None:
             row = decision
         else:
-            row = await _sync_row(context, live, claim_request, now)
-        deployment = await _planned_deployment(context, row)
+            row = await _sync_row(context, kube, live, claim_request, now)
+        deployment = await _planned_deployment(context, kube, row)
         if (problem := await _input_problem(deployment, row)) is not None:
-            await _fail(context, run, claim_request, RunReason.INPUT_INVALID, problem)
+            await _fail(kube, run, claim_request, RunReason.INPUT_INVALID, problem)
             return _refused(problem)
         grant = await _grant_body(context, row, deployment, claim_request.run_uid)
         decision = await context.store.claims.grant(run, claim_request, grant, now, context.config.plans)
     if isinstance(decision, ClaimDenied):
         if decision.unclaimable:
-            await _fail(context, run, claim_request, RunReason.INPUT_TOO_LARGE, decision.reason)
+            kube = context.kube_of(token)
+            await _fail(kube, run, claim_request, RunReason.INPUT_TOO_LARGE, decision.reason)
         return _refused(decision.reason)
     if isinstance(decision, ClaimWait):
         retry_after = round(random.uniform(*RETRY_SECONDS_RANGE), 3)
@@ -133,25 +137,25 @@ async def _input_problem(deployment: DeploymentRow, row: RunDetail | Claimable) 
 
 
 async def _fail(
-    context: InternalContext, run: str, claim_request: ClaimRequest, reason: RunReason, message: str
+    kube: KubeClient, run: str, claim_request: ClaimRequest, reason: RunReason, message: str
 ) -> None:
     """Write the failed result of a run that no pod can claim. Raises Unavailable: the pod retries."""
     result = {"outcome": "failed", "reason": reason, "message": message, "durationMs": 0}
     with suppress(errors.KubeNotFound, errors.KubeConflict, errors.Invalid):
         # The object is deleted, has ended, or already has the result.
-        await context.kube.patch(
+        await kube.patch(
             RUN, run, {"metadata": {"uid": claim_request.run_uid}, "status": {"result": result}}, "status"
         )
 
 
-async def _live_run(context: InternalContext, run: str, claim_request: ClaimRequest) -> Run:
+async def _live_run(kube: KubeClient, run: str, claim_request: ClaimRequest) -> Run:
     """Read the Run from the apiserver: a cancellation by kubectl counts before the watch reports it.
 
     Raises PodApiError: 404 if the object is deleted, 503 if the apiserver is slow; the pod retries.
     """
     try:
         async with asyncio.timeout(LIVE_READ_TIMEOUT_SECONDS):
-            manifest = await context.kube.get(RUN, run)
+            manifest = await kube.get(RUN, run)
     except TimeoutError as error:
         raise PodApiError(503, "the apiserver does not respond; try again") from error
     if (
@@ -164,21 +168,23 @@ async def _live_run(context: InternalContext, run: str, claim_request: ClaimRequ
 
 
 async def _sync_row(
-    context: InternalContext, live: Run, claim_request: ClaimRequest, now: datetime
+    context: InternalContext, kube: KubeClient, live: Run, claim_request: ClaimRequest, now: datetime
 ) -> RunDetail:
     """Update the row from the object and return it: the pod was faster than the watch."""
     await context.store.run_writer.observe(live, now)
     if live.deployment is None:
-        await _resolve_from_pod(context, live.name, claim_request)
+        await _resolve_from_pod(context, kube, live.name, claim_request)
     row = await context.store.runs.get(live.name)
     if row is None:
         raise PodApiError(404, "the run was withdrawn")
     return row
 
 
-async def _resolve_from_pod(context: InternalContext, run: str, claim_request: ClaimRequest) -> None:
+async def _resolve_from_pod(
+    context: InternalContext, kube: KubeClient, run: str, claim_request: ClaimRequest
+) -> None:
     """Record the deployment from the pod's labels, which only the controller writes, if none is recorded."""
-    pod = await find_pod(context.kube, run, claim_request.pod_uid)
+    pod = await find_pod(kube, run, claim_request.pod_uid)
     if pod is None:
         return
     deployment = pod.labels.get(names.LABEL_DEPLOYMENT)
@@ -222,16 +228,20 @@ def _budget(project: Project | None, prices: Prices | None) -> dict[str, Any]:
     return {**budget, "prices": prices.as_json()} if "cost" in budget and prices else budget
 
 
-async def _planned_deployment(context: InternalContext, run: RunDetail | Claimable) -> DeploymentRow:
+async def _planned_deployment(
+    context: InternalContext, kube: KubeClient, run: RunDetail | Claimable
+) -> DeploymentRow:
+    """Return the run's deployment, of the client's namespace."""
     name = run.deployment
     if name is None:
         raise PodApiError(503, "the run has no deployment yet; try again")
     row = await context.store.deployments.get(name)
     if row is None or not row.plan.get("entrypoint"):
-        manifest = await context.kube.get(DEPLOYMENT, name)
+        manifest = await kube.get(DEPLOYMENT, name)
         if manifest is not None:
             await context.store.deployments.observe(Deployment(manifest))
             row = await context.store.deployments.get(name)
-    if row is None or not row.plan.get("entrypoint"):
+    place = place_of(kube.namespace, context.config.namespace)
+    if row is None or row.object_namespace != place or not row.plan.get("entrypoint"):
         raise PodApiError(503, f"the deployment {name} has no plan yet; try again")
     return row

@@ -7,7 +7,7 @@ A transient error is 503, after which every pod retries.
 import asyncio
 import json
 import time
-from collections.abc import Awaitable, Callable
+from collections.abc import Awaitable, Callable, Mapping
 from dataclasses import dataclass, field
 from typing import Any
 
@@ -45,12 +45,18 @@ class InternalContext:
     """Called when a project has reached a limit."""
     on_question: Callable[[str], None] = lambda state: None
     """Called when a question was asked, or closed unanswered."""
-    warm_pods: WarmPods = field(init=False)
+    warm_pods: Mapping[str, WarmPods] = field(init=False)
+    """By namespace."""
     arriving_files: dict[str, list[tuple[str, int]]] = field(default_factory=dict)
     """Names and sizes of the files that runs are sending."""
 
     def __post_init__(self) -> None:
-        object.__setattr__(self, "warm_pods", WarmPods(self.kube))
+        pods = {name: WarmPods(self.kube.at(name)) for name in self.config.served_namespaces}
+        object.__setattr__(self, "warm_pods", pods)
+
+    def kube_of(self, token: pod_tokens.PodToken) -> KubeClient:
+        """Return the client of the namespace of a verified token's object."""
+        return self.kube.at(token.namespace)
 
 
 class PodApiError(Exception):
@@ -87,7 +93,7 @@ def authenticate(context: InternalContext, request: web.Request, kind: str) -> p
         token = pod_tokens.verify(context.config.token_keys, credential.strip(), time.time())
     except (pod_tokens.TokenInvalid, ValueError) as error:
         raise PodApiError(401, "the token is not valid for this call") from error
-    if (token.kind, token.namespace) != (kind, context.config.namespace):
+    if token.kind != kind or token.namespace not in context.config.served_namespaces:
         raise PodApiError(401, "the token is not valid for this call")
     return token
 

@@ -9,12 +9,15 @@ from api.internal.context import InternalContext
 from api.internal.run_pod import find_pod
 from api.store.index.claims.claims import ClaimRequest
 from crds.objects import Run
+from kube.client import KubeClient
 
 CLAIMED_BEFORE_LOSS = "a pod claimed the run before the service's index was lost or restored"
 POD_OLDER_THAN_INDEX = "the pod is older than the restored index of the service; create a new Run"
 
 
-async def denial_reason(context: InternalContext, live: Run, claim_request: ClaimRequest) -> str | None:
+async def denial_reason(
+    context: InternalContext, kube: KubeClient, live: Run, claim_request: ClaimRequest
+) -> str | None:
     """Return why a run without a claim in the index is denied, or None if it is not.
 
     `live` is the object just read from the apiserver. Raises Unavailable: the pod retries.
@@ -25,7 +28,7 @@ async def denial_reason(context: InternalContext, live: Run, claim_request: Clai
     limit = context.config.claims_not_before
     if limit is None:
         return None
-    pod = await find_pod(context.kube, live.name, claim_request.pod_uid)
+    pod = await find_pod(kube, live.name, claim_request.pod_uid)
     if pod is None or pod.assigned < limit:
         return POD_OLDER_THAN_INDEX
     return None

@@ -38,10 +38,12 @@ def add_routes(
         return handle_errors(handler)
 
     async def close_waits(_: web.Application) -> None:
-        context.warm_pods.close()
+        for pods in context.warm_pods.values():
+            pods.close()
 
     app.on_shutdown.append(close_waits)
-    app.cleanup_ctx.append(context.warm_pods.run)
+    for pods in context.warm_pods.values():
+        app.cleanup_ctx.append(pods.run)
     runs = "/internal/v1/runs/{run}"
     app.router.add_post(f"{runs}/claim", bind(claim.claim))
     app.router.add_post(f"{runs}/events", bind(events.append_events))

@@ -57,6 +57,7 @@ def is_coalescing(claim: ClaimRow, now: datetime) -> bool:
 
 async def deliver(store: Store, kube: KubeClient, claim: ClaimRow) -> None:
     """Write a claim into its object, once. Raises StoreUnavailable, KubeError: the caller retries."""
+    kube = kube.at(claim.object_namespace)
     try:
         await kube.patch(RUN, claim.run, status_patch(claim), "status")
     except errors.KubeNotFound:

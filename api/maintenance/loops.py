@@ -5,9 +5,10 @@ Started by `api.app` as a cleanup context.
 
 import asyncio
 import time
-from collections.abc import AsyncIterator, Awaitable, Callable
+from collections.abc import AsyncIterator, Awaitable, Callable, Mapping
 from dataclasses import dataclass, field
 from datetime import UTC, datetime
+from functools import partial
 
 import structlog
 from aiohttp import web
@@ -31,6 +32,7 @@ from api.store.accounting import NEWEST, account_batch, measure_batch
 from api.store.errors import StoreUnavailable
 from api.store.store import Store
 from api.telemetry import exporter
+from crds.teams.namespaces import place_of
 from kube import errors
 from kube.client import KubeClient
 
@@ -53,12 +55,17 @@ CANCEL_TIMEOUTS_SECONDS = (5.0, 5.0)
 HEALTHY_AFTER_SECONDS = 60.0
 """Seconds after which a loop that ran counts as healthy again."""
 
+WATCHES_PER_NAMESPACE = 5
+"""Of the projections, the build logs, and the pods that wait for a run. Each keeps a connection."""
 LoopBody = Callable[[], Awaitable[None]]
 
 
 @dataclass
 class ProjectionProgress:
-    """Progress of the projection, for the readiness probe: time of the last full list by kind."""
+    """Progress of the projection, for the readiness probe: time of the last full list by kind.
+
+    Kinds in the namespace of a team are separate, as `runs@team-a`.
+    """
 
     listed_at: dict[str, float] = field(default_factory=dict)
     last_event_at: dict[str, float] = field(default_factory=dict)
@@ -69,12 +76,18 @@ class ProjectionProgress:
 
     @property
     def ready(self) -> bool:
-        """Whether all kinds have been listed once."""
-        return len(self.listed_at) == 3 or self.is_follower()
+        """Whether all kinds of the installation's own namespace have been listed once."""
+        return self.is_follower() or sum("@" not in kind for kind in self.listed_at) == 3
 
     def silent_seconds(self, kind: str, now: float) -> float:
-        """Return the seconds since the last event of a kind; 0 if another replica watches."""
-        return 0.0 if self.is_follower() else max(0.0, now - self.last_event_at.get(kind, self.started_at))
+        """Return the seconds since the last event of a kind; 0 if another replica watches.
+
+        Of several namespaces, the one that is silent longest counts, unless it could never be read.
+        """
+        if self.is_follower():
+            return 0.0
+        times = [time for key, time in self.last_event_at.items() if key.startswith(f"{kind}@")]
+        return max(0.0, now - min(self.last_event_at.get(kind, self.started_at), *times, now))
 
 
 def cleanup_context(
@@ -97,7 +110,7 @@ def cleanup_context(
     projection_progress.is_follower = lambda: store.leader.other_leader_seen
 
     async def lead() -> None:
-        logs = KanikoLogs(store, kube)
+        logs = {name: KanikoLogs(store, kube.at(name)) for name in config.served_namespaces}
         loops = _leader_loops(config, store, kube, projection_progress, logs, on_answer)
         loops["notifications"] = lambda: dispatcher.deliver_all(store, kube, config, on_delivery)
         loops["traces"] = lambda: exporter.export_all(store, config, on_export)
@@ -106,7 +119,8 @@ def cleanup_context(
             await asyncio.wait(tasks)
         finally:
             await cancel_all(tasks)
-            await logs.close()
+            for each in logs.values():
+                await each.close()
 
     async def run(_app: web.Application) -> AsyncIterator[None]:
         tasks = _start(
@@ -144,19 +158,21 @@ def _leader_loops(
     store: Store,
     kube: KubeClient,
     progress: ProjectionProgress,
-    logs: KanikoLogs,
+    logs: Mapping[str, KanikoLogs],
     on_answer: OnAnswer,
 ) -> dict[str, LoopBody]:
     """Return the loops of the leader; two leaders for a moment do no harm."""
 
-    def projection_loop(projection: Projection) -> LoopBody:
+    def projection_loop(projection: Projection, client: KubeClient) -> LoopBody:
+        suffix = _suffix(config, client.namespace)
+
         def on_listed() -> None:
-            progress.listed_at[projection.kind.plural] = time.monotonic()
+            progress.listed_at[projection.kind.plural + suffix] = time.monotonic()
 
         def on_event() -> None:
-            progress.last_event_at[projection.kind.plural] = time.monotonic()
+            progress.last_event_at[projection.kind.plural + suffix] = time.monotonic()
 
-        return lambda: list_and_watch(kube, projection, on_listed, on_event)
+        return lambda: list_and_watch(client, projection, on_listed, on_event)
 
     async def recover_runs() -> None:
         accepted_before = datetime.now(UTC)
@@ -168,10 +184,11 @@ def _leader_loops(
     async def resync_objects() -> None:
         while True:
             await asyncio.sleep(RESYNC_INTERVAL_SECONDS)
-            try:
-                await resync(store, kube)
-            except (errors.KubeError, StoreUnavailable) as error:
-                log.warning("resync failed", error=str(error))
+            for name in config.served_namespaces:
+                try:
+                    await resync(store, kube.at(name))
+                except (errors.KubeError, StoreUnavailable) as error:
+                    log.warning("resync failed", namespace=name, error=str(error))
 
     async def prune_runs() -> None:
         while True:
@@ -222,11 +239,18 @@ def _leader_loops(
             await recorder.record_all()
             await asyncio.sleep(ACCOUNTING_INTERVAL_SECONDS)
 
+    watches: dict[str, LoopBody] = {}
+    for name in config.served_namespaces:
+        client, place = kube.at(name), place_of(name, config.namespace)
+        of_namespace: dict[str, LoopBody] = {
+            "projects": projection_loop(projections.projects(store, place), client),
+            "deployments": projection_loop(projections.deployments(store, place), client),
+            "runs": projection_loop(projections.runs(store, on_answer, place), client),
+            "build logs": partial(list_and_watch, client, logs[name].projection, lambda: None),
+        }
+        watches |= {work + _suffix(config, name): body for work, body in of_namespace.items()}
     return {
-        "projects": projection_loop(projections.projects(store)),
-        "deployments": projection_loop(projections.deployments(store)),
-        "runs": projection_loop(projections.runs(store, on_answer)),
-        "build logs": lambda: list_and_watch(kube, logs.projection, lambda: None),
+        **watches,
         "completion": recover_runs,
         "resync": resync_objects,
         "pruning": prune_runs,
@@ -238,6 +262,11 @@ def _leader_loops(
         "budgets": record_budgets,
         "failing notifications": record_failing_notifications,
     }
+
+
+def _suffix(config: ApiConfig, namespace: str) -> str:
+    """Return what the names of a namespace's loops end with: nothing in the installation's own one."""
+    return "" if namespace == config.namespace else f"@{namespace}"
 
 
 async def cancel_all(tasks: list[asyncio.Task[None]]) -> None:
@@ -265,7 +294,8 @@ async def run_forever(name: str, body: LoopBody, on_failure: Callable[[str], Non
             await body()
         except Exception:
             log.exception("background work failed", work=name)
-            on_failure(name)
+            # A metric's label: it names no namespace.
+            on_failure(name.partition("@")[0])
         backoff = (
             0.5
             if time.monotonic() - started > HEALTHY_AFTER_SECONDS

@@ -33,15 +33,15 @@ async def prune_objects(
     return await _delete(store, kube, expired)
 
 
-async def _delete(store: Store, kube: KubeClient, expired: list[tuple[str, str, int]]) -> int:
+async def _delete(store: Store, kube: KubeClient, expired: list[tuple[str, str, int, str | None]]) -> int:
     deleted = 0
-    for name, uid, version in expired:
+    for name, uid, version, namespace in expired:
         try:
-            if await kube.delete(RUN, name, uid=uid, resource_version=str(version)):
+            if await kube.at(namespace).delete(RUN, name, uid=uid, resource_version=str(version)):
                 deleted += 1
         except errors.KubeConflict:
             # The object changed: record it; the next round tries again.
-            manifest = await kube.get(RUN, name)
+            manifest = await kube.at(namespace).get(RUN, name)
             if manifest is not None and manifest["metadata"]["uid"] == uid:
                 await store.run_writer.observe(Run(manifest), datetime.now(UTC))
                 continue

@@ -42,7 +42,7 @@ class BudgetRecorder:
                 continue
             annotations = {ANNOTATION_MONTH_USE: use.to_json()}
             try:
-                await self._kube.patch(
+                await self._kube.at(row.object_namespace).patch(
                     PROJECT, row.name, {"metadata": {"uid": row.uid, "annotations": annotations}}
                 )
             except (errors.KubeNotFound, errors.KubeConflict):

@@ -33,7 +33,7 @@ class FailingNotificationsRecorder:
                 continue
             annotations = {ANNOTATION_FAILING_NOTIFICATIONS: text or None}
             try:
-                await self._kube.patch(
+                await self._kube.at(row.object_namespace).patch(
                     PROJECT, row.name, {"metadata": {"uid": row.uid, "annotations": annotations}}
                 )
             except (errors.KubeNotFound, errors.KubeConflict):

@@ -136,7 +136,7 @@ class Dispatcher:
         if reference is None:
             return Attempt(error="the notification has no secretRef; set it")
         try:
-            secret = await self._kube.get(SECRET, reference.name)
+            secret = await self._kube.at(project.object_namespace).get(SECRET, reference.name)
         except KubeError as error:
             return Attempt(error=f"the Secret {reference.name} cannot be read: {type(error).__name__}")
         use = self._config.secret_use

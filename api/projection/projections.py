@@ -18,8 +18,11 @@ from crds.objects import Deployment, Project, Run
 from kube.client import Object
 
 
-def projects(store: Store) -> Projection:
-    """Return the projection of Projects. Deleting one deletes its records too."""
+def projects(store: Store, place: str | None = None) -> Projection:
+    """Return the projection of the Projects of a namespace, None for the installation's own.
+
+    Deleting one deletes its records too.
+    """
 
     async def apply(item: Object) -> None:
         await store.projects.observe(Project(item))
@@ -31,13 +34,13 @@ def projects(store: Store) -> Projection:
         PROJECT,
         apply,
         delete,
-        store.projects.resource_versions,
+        lambda: store.projects.resource_versions(place),
         invalidate=_version_invalidator(store, schema.projects),
     )
 
 
-def deployments(store: Store) -> Projection:
-    """Return the projection of Deployments."""
+def deployments(store: Store, place: str | None = None) -> Projection:
+    """Return the projection of the Deployments of a namespace."""
 
     async def apply(item: Object) -> None:
         await store.deployments.observe(Deployment(item))
@@ -46,13 +49,13 @@ def deployments(store: Store) -> Projection:
         DEPLOYMENT,
         apply,
         store.deployments.remove,
-        store.deployments.resource_versions,
+        lambda: store.deployments.resource_versions(place),
         invalidate=_version_invalidator(store, schema.deployments),
     )
 
 
-def runs(store: Store, on_answer: OnAnswer = lambda: None) -> Projection:
-    """Return the projection of Runs. A live run whose object is deleted ends as canceled.
+def runs(store: Store, on_answer: OnAnswer = lambda: None, place: str | None = None) -> Projection:
+    """Return the projection of the Runs of a namespace. A live run whose object is deleted ends as canceled.
 
     Answers in an object are stored, with a call of `on_answer` for each.
     """
@@ -65,7 +68,11 @@ def runs(store: Store, on_answer: OnAnswer = lambda: None) -> Projection:
         await store.run_writer.mark_deleted(name, uid, datetime.now(UTC))
 
     return Projection(
-        RUN, apply, delete, store.run_writer.present, invalidate=_version_invalidator(store, schema.runs)
+        RUN,
+        apply,
+        delete,
+        lambda: store.run_writer.present(place),
+        invalidate=_version_invalidator(store, schema.runs),
     )
 
 

@@ -34,9 +34,9 @@ async def recover_all(store: Store, kube: KubeClient, accepted_before: datetime)
         except (errors.KubeError, Missing) as error:
             log.warning("accepted run withdrawn", run=row.name, error=str(error))
             await store.runs.withdraw(row.name, now, object_absent=True)
-    for name, created_at in withdrawn:
-        manifest = await kube.get(RUN, name)
+    for name, created_at, namespace in withdrawn:
+        manifest = await kube.at(namespace).get(RUN, name)
         if manifest is not None:
-            await kube.delete(RUN, name, uid=manifest["metadata"]["uid"])
+            await kube.at(namespace).delete(RUN, name, uid=manifest["metadata"]["uid"])
         elif now - created_at > LATE_CREATE_WINDOW:
             await store.runs.mark_object_absent(name)

@@ -13,17 +13,22 @@ from api.projection.list_watch import apply_list
 from api.store.store import Store
 from crds.kinds import RUN
 from crds.reasons import TERMINAL_RUN_PHASES
+from crds.teams.namespaces import place_of
 from kube.client import KubeClient, Listing
 
 UNFINISHED_RUNS_SELECTOR = ",".join(f"status.phase!={phase}" for phase in sorted(TERMINAL_RUN_PHASES))
 
 
 async def resync(store: Store, kube: KubeClient) -> None:
-    """List and apply all kinds once. Raises KubeError and StoreUnavailable: the caller retries."""
-    for projection in (projections.projects(store), projections.deployments(store)):
+    """List and apply all kinds of the client's namespace once.
+
+    Raises KubeError and StoreUnavailable: the caller retries.
+    """
+    place = place_of(kube.namespace, store.namespace)
+    for projection in (projections.projects(store, place), projections.deployments(store, place)):
         await apply_list(projection, await kube.list(projection.kind))
     listing = await kube.list(RUN, fields=UNFINISHED_RUNS_SELECTOR)
-    runs = projections.runs(store)
+    runs = projections.runs(store, place=place)
 
     async def check_missing(name: str, uid: str) -> None:
         manifest = await kube.get(RUN, name)
@@ -34,4 +39,5 @@ async def resync(store: Store, kube: KubeClient) -> None:
         single = Listing([manifest] if manifest else [], listing.resource_version)
         await apply_list(replace(runs, indexed=indexed), single)
 
-    await apply_list(replace(runs, indexed=store.run_writer.live, delete=check_missing), listing)
+    indexed_runs = replace(runs, indexed=lambda: store.run_writer.live(place), delete=check_missing)
+    await apply_list(indexed_runs, listing)

@@ -63,6 +63,7 @@ async def deliver(store: Store, kube: KubeClient, run: str) -> bool:
     row = await store.runs.get(run)
     shown = await store.input_requests.unanswered(run)
     if row is not None and not row.ended and row.uid is not None:
+        kube = kube.at(row.object_namespace)
         try:
             try:
                 await kube.patch(RUN, run, status_patch(row.uid, shown), "status")

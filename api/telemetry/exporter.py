@@ -13,6 +13,8 @@ import structlog
 from api.config import ApiConfig
 from api.outbound.guarded_post import GuardedPoster, PostFailed
 from api.store.errors import Missing, StoreUnavailable
+from api.store.index.deployments import DeploymentRow
+from api.store.index.runs.runs import RunDetail
 from api.store.index.trace_exports import RUN, TraceExport
 from api.store.store import Store
 from api.telemetry.attempt import ExportAttempt, ExportResult, of_status, pause_seconds
@@ -119,8 +121,8 @@ class TraceExporter:
     async def _export(self, export: TraceExport, now: datetime) -> ExportAttempt:
         """Send the spans of one run or build; more than one request if there are many."""
         try:
-            project, spans = await self._spans(export)
-            return await self._send(spans, self._resource(project), now)
+            resource, spans = await self._spans(export)
+            return await self._send(spans, resource, now)
         except StoreUnavailable as error:
             return ExportAttempt(ExportResult.RETRIED, str(error))
         except PostFailed as error:
@@ -146,32 +148,33 @@ class TraceExporter:
         # Spans that were rejected alone are not sent again, as OTLP says.
         return ExportAttempt(ExportResult.REJECTED if problem else ExportResult.EXPORTED, problem)
 
-    def _resource(self, project: str) -> Attributes:
+    def _resource(self, row: RunDetail | DeploymentRow) -> Attributes:
         # Viewers that know OpenInference show the traces of each project by themselves.
-        named = {"openinference.project.name": project}
-        return {"service.name": "crewyard", "k8s.namespace.name": self._store.namespace, **named}
+        named = {"openinference.project.name": row.project}
+        namespace = row.object_namespace or self._store.namespace
+        return {"service.name": "crewyard", "k8s.namespace.name": namespace, **named}
 
-    async def _spans(self, export: TraceExport) -> tuple[str, Iterable[Span]]:
-        """Return project and spans of one.
+    async def _spans(self, export: TraceExport) -> tuple[Attributes, Iterable[Span]]:
+        """Return resource and spans of one.
 
-        None if it was deleted meanwhile, or its caller does not record it.
+        No spans if it was deleted meanwhile, or its caller does not record it.
         """
         if export.kind != RUN:
             deployment = await self._store.deployments.get(export.name)
-            return ("", []) if deployment is None else (deployment.project, build_spans(deployment))
+            return ({}, []) if deployment is None else (self._resource(deployment), build_spans(deployment))
         row = await self._store.runs.get(export.name)
         parent = trace_context.parse(row.traceparent) if row else None
         if row is None or not row.ended or (parent and not parent.sampled):
-            return "", []
+            return {}, []
         reader, position = StepReader(self._settings.content), 0
         while row.started_at is not None:
             try:
                 page = await self._store.events.read(export.name, position, EVENTS_PER_READ)
             except Missing:
-                return "", []
+                return {}, []
             for event in page.events:
                 reader.add(event.type, event.id, event.data)
             if page.ended or not page.events:
                 break
             position = page.events[-1].id
-        return row.project, run_spans(row, reader, self._settings.content)
+        return self._resource(row), run_spans(row, reader, self._settings.content)

@@ -16,6 +16,7 @@ from api.v1.fields import NAME_PATTERN
 from crds import names
 from crds.kinds import PROJECT
 from crds.objects import Project
+from kube import errors as kube_errors
 
 _ID = re.compile(r"(?:run|dep)[-_][a-z0-9](?:[-a-z0-9]{0,46}[a-z0-9])?", re.ASCII)
 _NAME = re.compile(NAME_PATTERN.rstrip("$") + r"\Z", re.ASCII)
@@ -72,6 +73,21 @@ async def project(call: EndpointCall) -> ProjectRow:
     return row
 
 
+async def _unseen(call: EndpointCall, name: str) -> list[Project]:
+    """Return the Projects of that name, in all served namespaces that can be read."""
+    services, found = call.services, []
+    for namespace in services.config.served_namespaces:
+        try:
+            manifest = await services.kube.at(namespace).get(PROJECT, name)
+        except kube_errors.KubeForbidden:
+            if namespace == services.config.namespace:
+                raise
+            continue
+        if manifest is not None:
+            found.append(Project(manifest))
+    return found
+
+
 async def named_project(call: EndpointCall, name: str, field: str) -> ProjectRow:
     """Return the project that a body names. Raises 403 without access to it, else 404 if missing.
 
@@ -81,8 +97,9 @@ async def named_project(call: EndpointCall, name: str, field: str) -> ProjectRow
     call.caller.require_project(name, field, call.scope)
     projects = call.services.store.projects
     row = await projects.get(name)
-    if row is None and (manifest := await call.services.kube.get(PROJECT, name)):
-        await projects.observe(Project(manifest))
+    if row is None:
+        for project in await _unseen(call, name):
+            await projects.observe(project)
         row = await projects.get(name)
     if row is None:
         raise errors.not_found(f"project {name} not found; create it with POST /v1/projects", field=field)

@@ -12,6 +12,7 @@ from api.http import expect_continue, responses
 from api.http.operation import PublicOperation, item_response
 from api.http.query import Parameter
 from api.services import SERVICES, ApiServices
+from api.store.index.deployments import DeploymentRow
 from api.store.index.projects import ProjectRow
 from api.webhooks import delivery, outcome, replay_protection, schema, signature
 from api.webhooks.body import MAX_PARSED_BYTES, DeliveryReader
@@ -65,7 +66,7 @@ async def deliver(request: web.Request) -> web.StreamResponse:
     if allowance.exceeded:
         raise allowance.error(time.time())
     if decision.effect == "look":
-        await _annotate(services, PROJECT, project.name, project.uid, ANNOTATION_PUSHED_AT, format_time(now))
+        await _annotate(services, PROJECT, project, ANNOTATION_PUSHED_AT, format_time(now))
     else:
         await _close(services, project, parsed)
     await processed.add(keys, now)
@@ -82,15 +83,16 @@ async def _close(services: ApiServices, project: ProjectRow, closed: Delivery) -
     for row in rows:
         if row.preview and (row.spec.get("preview") or {}).get("pullRequest") == closed.number:
             value = f"pull request {closed.number}"
-            await _annotate(services, DEPLOYMENT, row.name, row.uid, ANNOTATION_CLOSED, value)
+            await _annotate(services, DEPLOYMENT, row, ANNOTATION_CLOSED, value)
 
 
 async def _annotate(
-    services: ApiServices, kind: Kind, name: str, uid: str, annotation: str, value: str
+    services: ApiServices, kind: Kind, row: ProjectRow | DeploymentRow, annotation: str, value: str
 ) -> None:
     """Write an annotation, which GitOps tools do not revert."""
+    metadata = {"uid": row.uid, "annotations": {annotation: value}}
     try:
-        await services.kube.patch(kind, name, {"metadata": {"uid": uid, "annotations": {annotation: value}}})
+        await services.kube.at(row.object_namespace).patch(kind, row.name, {"metadata": metadata})
     except (kube_errors.KubeNotFound, kube_errors.KubeConflict):
         return
 

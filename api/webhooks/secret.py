@@ -22,18 +22,18 @@ class WebhookSecrets:
         self._kube = kube
         self._clock = clock
         self._use = use
-        self._cache: OrderedDict[tuple[str, str], tuple[float, str]] = OrderedDict()
+        self._cache: OrderedDict[tuple[str, str, str], tuple[float, str]] = OrderedDict()
 
     async def of(self, project: Project) -> str:
         """Return the webhook secret of a Project; empty if it may use none. Raises `kube.errors`."""
         reference = webhook_reference(project)
         if reference is None:
             return ""
-        key = (project.name, reference.name)
+        key = (project.namespace, project.name, reference.name)
         cached = self._cache.get(key)
         if cached is not None and self._clock() - cached[0] < CACHE_SECONDS:
             return cached[1]
-        secret = await self._kube.get(SECRET, reference.name)
+        secret = await self._kube.at(project.namespace or None).get(SECRET, reference.name)
         text = "" if credential_problem(secret, reference, project, self._use) else _token(secret)
         self._cache[key] = (self._clock(), text)
         self._cache.move_to_end(key)

@@ -30,6 +30,7 @@ class Project(TypedDict):
     """A named container for the deployments of one crew."""
 
     name: str
+    namespace: str | None
     created_by: str | None
     plan: str
     source: dict[str, Any] | None

@@ -1553,6 +1553,9 @@ type Project struct {
 	// Name A project's name: lower-case letters, digits and hyphens, for example research-crew.
 	Name ProjectName `json:"name"`
 
+	// Namespace The namespace of its objects; null for the installation's own one.
+	Namespace *string `json:"namespace"`
+
 	// Notifications Receivers of events, as webhooks of the Standard Webhooks specification.
 	Notifications *[]struct {
 		// Events The events that are sent.
@@ -2222,6 +2225,9 @@ type ProjectCreate struct {
 
 	// Name A project's name: lower-case letters, digits and hyphens, for example research-crew.
 	Name ProjectName `json:"name"`
+
+	// Namespace The namespace of its objects, one of those that the installation serves; without, its own one.
+	Namespace *string `json:"namespace,omitempty"`
 
 	// Notifications Receivers of events, as webhooks of the Standard Webhooks specification.
 	Notifications *[]struct {

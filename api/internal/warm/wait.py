@@ -24,15 +24,15 @@ MAX_WAIT_SECONDS = 20
 async def wait(context: InternalContext, request: web.Request) -> web.Response:
     """Respond with the run of the pod as soon as it has one, else with waiting; the pod then asks again."""
     name = request.match_info["pod"]
-    authenticate_object(context, request, "warm", name)
+    namespace = authenticate_object(context, request, "warm", name).namespace
     body = await read_json(request)
     if int_field(body, "protocol") not in PROTOCOLS:
         raise PodApiError(400, f"protocol must be one of {PROTOCOLS}")
     seconds = min(int_field(body, "wait_seconds"), MAX_WAIT_SECONDS)
-    bound = await context.warm_pods.bound_run(name, text_field(body, "pod_uid"), seconds)
+    bound = await context.warm_pods[namespace].bound_run(name, text_field(body, "pod_uid"), seconds)
     if bound is None:
         return web.json_response({"state": "waiting"})
     token = pod_tokens.mint(
-        context.config.token_key, "run", context.config.namespace, bound.run, bound.run_uid, bound.expires
+        context.config.token_key, "run", namespace, bound.run, bound.run_uid, bound.expires
     )
     return web.json_response({"state": "bound", "run": bound.run, "run_uid": bound.run_uid, "token": token})

@@ -18,6 +18,7 @@ from crds import conditions, objects
 from crds.kinds import PROJECT
 from crds.queues.build_order import QueuedBuild, fair_order
 from crds.reasons import STATUS_OF_PHASE, BuildReason
+from crds.teams.namespaces import place_of
 from crds.times import parse_time
 
 QUEUED = "Queued"
@@ -50,6 +51,8 @@ class DeploymentRow:
     stages: tuple[Mapping[str, Any], ...] = ()
     budget: Mapping[str, Any] | None = None
     """The budget of its project."""
+    object_namespace: str | None = None
+    """The namespace of the object; None for the installation's own."""
 
     @property
     def message(self) -> str | None:
@@ -114,7 +117,8 @@ _COLUMNS = [
     for field in fields(DeploymentRow)
 ]
 
-# Deployments of an earlier project of the same name are hidden, even before they are garbage collected.
+# Deployments of an earlier project of the same name are hidden, even before they are garbage collected, and
+# those that name a project of another namespace.
 _VISIBLE = (
     select(*_COLUMNS)
     .select_from(
@@ -129,6 +133,10 @@ _VISIBLE = (
             projects.c.uid.is_(None),
             deployments.c.project_uid.is_(None),
             deployments.c.project_uid == projects.c.uid,
+        ),
+        or_(
+            projects.c.uid.is_(None),
+            deployments.c.object_namespace.is_not_distinct_from(projects.c.object_namespace),
         ),
     )
 )
@@ -147,7 +155,7 @@ def _row(row: Row[Any]) -> DeploymentRow:
 
 
 class Deployments:
-    """The deployments of one namespace. `notifier` fires at every change."""
+    """The deployments of an installation. `notifier` fires at every change."""
 
     def __init__(self, database: Database, namespace: str, notifier: Notifier) -> None:
         self._database = database
@@ -219,27 +227,33 @@ class Deployments:
             rows = (await connection.execute(found, here)).all()
         return BuildQueue(int(waiting_count), int(running_count), tuple(_row(row) for row in rows))
 
-    async def resource_versions(self) -> dict[str, tuple[str, int]]:
-        """Return uid and last seen resourceVersion, by name, of all rows."""
+    async def resource_versions(self, place: str | None = None) -> dict[str, tuple[str, int]]:
+        """Return uid and last seen resourceVersion, by name, of the rows of one namespace."""
         query = select(deployments.c.name, deployments.c.uid, deployments.c.version).where(
-            deployments.c.namespace == self._namespace
+            deployments.c.namespace == self._namespace,
+            deployments.c.object_namespace.is_not_distinct_from(place),
         )
         async with self._database.read() as connection:
             return {row.name: (row.uid, row.version) for row in await connection.execute(query)}
 
     async def observe(self, deployment: objects.Deployment) -> None:
-        """Update the row from the object, unless the row is newer; delete the row of an erased object."""
+        """Update the row from the object, unless the row is newer; delete the row of an erased object.
+
+        Of two namespaces with a deployment of this name, the first that was seen is stored.
+        """
         if deployment.erased:
             await self.remove(deployment.name, deployment.uid)
             return
         version = int(deployment.resource_version or 0)
+        place = place_of(deployment.namespace, self._namespace)
         owner = deployment.owner_uid(PROJECT)
         values = _values(deployment, version, owner)
         async with self._database.write() as connection:
             here = and_(deployments.c.namespace == self._namespace, deployments.c.name == deployment.name)
-            row = (
-                await connection.execute(select(deployments.c.uid, deployments.c.version).where(here))
-            ).one_or_none()
+            stored = select(deployments.c.uid, deployments.c.version, deployments.c.object_namespace)
+            row = (await connection.execute(stored.where(here))).one_or_none()
+            if row and row.object_namespace != place:
+                return
             if (row and row.version >= version) or await is_removed(connection, self._namespace, owner):
                 return
             if row and row.uid != deployment.uid:
@@ -259,6 +273,7 @@ class Deployments:
                         namespace=self._namespace,
                         name=deployment.name,
                         ord=await next_ord(connection, self._namespace),
+                        object_namespace=place,
                         **values,
                     )
                 )

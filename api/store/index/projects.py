@@ -18,11 +18,13 @@ from api.store.index.deletion.delete_project import (
     is_removed,
 )
 from api.store.index.notifications import outbox
+from api.store.index.runs import hide
 from api.store.page import RowPage
 from api.store.sql.database import Database, next_ord
 from api.store.sql.notifier import Notifier
 from api.store.sql.schema import deployments, projects
 from crds import conditions, objects
+from crds.teams.namespaces import place_of
 from crds.times import parse_time
 
 
@@ -41,10 +43,16 @@ class ProjectRow:
     status: Mapping[str, Any]
     failing_notifications: Sequence[str] | None = None
     """Names of notifications whose last delivery was given up."""
+    object_namespace: str | None = None
+    """The namespace of the object; None for the installation's own."""
 
     def as_object(self) -> objects.Project:
-        """Return the Project with its name, uid and spec, for rules that take an object."""
-        return objects.Project({"metadata": {"name": self.name, "uid": self.uid}, "spec": self.spec})
+        """Return the Project with its name, uid and spec, for rules that take an object.
+
+        Its namespace is empty in the installation's own one.
+        """
+        metadata = {"name": self.name, "uid": self.uid, "namespace": self.object_namespace or ""}
+        return objects.Project({"metadata": metadata, "spec": self.spec})
 
 
 _COLUMNS = [projects.c[field.name] for field in fields(ProjectRow)]
@@ -54,7 +62,7 @@ _BY_NAME = select(*_COLUMNS).where(
 
 
 class Projects:
-    """The projects of one namespace. `notifier` fires at every change, `on_removed` for each deleted run."""
+    """The projects of an installation. `notifier` fires at every change, `on_removed` at each deleted run."""
 
     def __init__(
         self,
@@ -114,10 +122,18 @@ class Projects:
             plans = (await connection.execute(query.distinct())).scalars().all()
         return frozenset(plan or objects.DEFAULT_PLAN for plan in plans)
 
-    async def resource_versions(self) -> dict[str, tuple[str, int]]:
-        """Return uid and last seen resourceVersion, by name, of all rows."""
-        query = select(projects.c.name, projects.c.uid, projects.c.version).where(
+    async def places(self) -> dict[str, str | None]:
+        """Return the namespace of each project, None for the installation's own."""
+        query = select(projects.c.name, projects.c.object_namespace).where(
             projects.c.namespace == self._namespace
+        )
+        async with self._database.brief_read() as connection:
+            return {row.name: row.object_namespace for row in await connection.execute(query)}
+
+    async def resource_versions(self, place: str | None = None) -> dict[str, tuple[str, int]]:
+        """Return uid and last seen resourceVersion, by name, of the rows of one namespace."""
+        query = select(projects.c.name, projects.c.uid, projects.c.version).where(
+            projects.c.namespace == self._namespace, projects.c.object_namespace.is_not_distinct_from(place)
         )
         async with self._database.read() as connection:
             return {row.name: (row.uid, row.version) for row in await connection.execute(query)}
@@ -126,15 +142,20 @@ class Projects:
         """Update the row from the object, unless the row is newer.
 
         Call it with the apiserver's response to a create or patch: the next reader then sees the change. An
-        object of another uid under the same name first deletes everything that belonged to the old one.
+        object of another uid under the same name first deletes everything that belonged to the old one. Of
+        two namespaces with a project of this name, the older project is stored.
         """
         version = int(project.resource_version or 0)
+        place = place_of(project.namespace, self._namespace)
         async with self._database.read() as connection:
             row = await self._newer(connection, project)
         if row and row.uid not in (None, project.uid):
-            await self.remove(project.name, row.uid, datetime.now(UTC))
+            await self.remove(
+                project.name, row.uid, datetime.now(UTC), lost_name=row.object_namespace != place
+            )
         if row and row.uid is None:
             await self._delete_earlier_runs(project)
+            await self._hide_runs_elsewhere(project.name, place)
         async with self._database.write() as connection:
             row = await self._newer(connection, project)
             if row is None:
@@ -159,8 +180,12 @@ class Projects:
                     update(projects).where(*(projects.c[k] == v for k, v in key.items())).values(**values)
                 )
             else:
+                # Those that were observed meanwhile.
+                await hide.hide_batch(connection, self._namespace, project.name, place)
                 order = await next_ord(connection, self._namespace)
-                await connection.execute(projects.insert().values(**key, **values, ord=order))
+                await connection.execute(
+                    projects.insert().values(**key, **values, ord=order, object_namespace=place)
+                )
                 await key_bindings.bind(connection, self._namespace, project.name, project.uid)
             if project.active and activated_at:
                 await self._set_activated_at(connection, project.active, activated_at)
@@ -171,8 +196,10 @@ class Projects:
                     )
         self._notifier.notify("deployments")
 
-    async def remove(self, name: str, uid: str, now: datetime) -> None:
+    async def remove(self, name: str, uid: str, now: datetime, lost_name: bool = False) -> None:
         """Delete the row of a deleted object with its deployments; its runs leave only tombstones.
+
+        `lost_name`: the object exists, and is stored again once it gets its name back.
 
         The row is deleted last, with the last of the runs: after a crash it is found again, and no other
         project of that name is shown until then. A repeated call changes nothing: rows without an owner, and
@@ -183,10 +210,12 @@ class Projects:
             async with self._database.write() as connection:
                 if await is_removed(connection, self._namespace, uid):
                     return
+                if lost_name and (await self._stored(connection, name)).uid != uid:
+                    return
                 removed = await delete_run_batch(connection, self._namespace, name, uid, now)
                 done = len(removed) < RUNS_PER_TRANSACTION
                 if done:
-                    await delete_project(connection, self._namespace, name, uid, now)
+                    await delete_project(connection, self._namespace, name, uid, now, lost_name)
             for run in removed:
                 self._on_removed(run)
         self._notifier.notify("deployments")
@@ -203,18 +232,38 @@ class Projects:
             for run in removed:
                 self._on_removed(run)
 
+    async def _hide_runs_elsewhere(self, name: str, place: str | None) -> None:
+        """Hide the runs in other namespaces that named a project before it existed."""
+        done = False
+        while not done:
+            async with self._database.write() as connection:
+                hidden = await hide.hide_batch(connection, self._namespace, name, place)
+            done = hidden < hide.RUNS_PER_TRANSACTION
+
     async def _newer(self, connection: AsyncConnection, project: objects.Project) -> Any:
-        """Return what is stored under the name, uid None if nothing; None if the object is not newer."""
+        """Return what is stored under the name, uid None if nothing.
+
+        None if the object is not newer, or its name belongs to a project of another namespace.
+        """
         if await is_removed(connection, self._namespace, project.uid):
             return None
-        version = int(project.resource_version or 0)
+        row = await self._stored(connection, project.name)
+        if row.uid is not None and row.object_namespace != place_of(project.namespace, self._namespace):
+            return row if (project.created, project.uid) < (row.created_at, row.uid) else None
+        ready = conditions.find(project.conditions, conditions.READY) or {}
+        if row.uid is None and ready.get("reason") == conditions.NAME_TAKEN:
+            return None
+        return row if row.version < int(project.resource_version or 0) else None
+
+    async def _stored(self, connection: AsyncConnection, name: str) -> Any:
         query = select(
             func.max(projects.c.uid).label("uid"),
             func.coalesce(func.max(projects.c.version), -1).label("version"),
             func.max(projects.c.active).label("active"),
-        ).where(projects.c.namespace == self._namespace, projects.c.name == project.name)
-        row = (await connection.execute(query)).one()
-        return row if row.version < version else None
+            func.max(projects.c.created_at).label("created_at"),
+            func.max(projects.c.object_namespace).label("object_namespace"),
+        ).where(projects.c.namespace == self._namespace, projects.c.name == name)
+        return (await connection.execute(query)).one()
 
     async def _set_activated_at(
         self, connection: AsyncConnection, deployment: str, activated_at: Any

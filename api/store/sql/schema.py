@@ -1,8 +1,8 @@
 """Current tables of the index; `api.store.sql.migrations` upgrades older files.
 
-The namespace is part of every key. `ord` is the order of acceptance, a unique integer, since times are not
-unique. `version` is the object's resourceVersion, which grows over all objects: an older view never replaces
-a newer one.
+The installation's namespace is part of every key; `object_namespace` is that of an object elsewhere. `ord`
+is the order of acceptance, a unique integer, since times are not unique. `version` is the object's
+resourceVersion, which grows over all objects: an older view never replaces a newer one.
 """
 
 from sqlalchemy import BigInteger, Boolean, Column, Index, MetaData, Table, Text, false
@@ -33,6 +33,8 @@ projects = Table(
     Column("status", json_column(), nullable=False),
     # Names of notifications whose last delivery was given up.
     Column("failing_notifications", json_column()),
+    # None: in the namespace of the first column.
+    Column("object_namespace", text()),
     Index("projects_ord", "namespace", "ord"),
 )
 
@@ -78,6 +80,7 @@ deployments = Table(
     Column("conditions", json_column(), nullable=False),
     Column("stages", json_column()),
     Column("building_at", Moment),
+    Column("object_namespace", text()),
     Column("accounted", Boolean, nullable=False, default=False, server_default=false()),
     Index("deployments_project_ord", "namespace", "project", "ord"),
     Index("deployments_accounted", "namespace", "accounted"),
@@ -121,6 +124,7 @@ runs = Table(
     Column("waiting", json_column()),
     Column("terminal", json_column()),
     Column("terminal_id", BigInteger),
+    Column("object_namespace", text()),
     Column("accounted", Boolean, nullable=False, default=False, server_default=false()),
     Column("sealed", Boolean, nullable=False, default=False, server_default=false()),
     # What the run used, since it is accounted.

@@ -17,12 +17,13 @@ from crds.times import format_time
 async def erase(call: EndpointCall) -> web.StreamResponse:
     """Erase a deployment with its image. 409 while it is being built, active or needed by runs."""
     row, services = await lookup.deployment(call), call.services
-    manifest = await services.kube.get(DEPLOYMENT, row.name)
+    kube = services.kube.at(row.object_namespace)
+    manifest = await kube.get(DEPLOYMENT, row.name)
     if manifest is None or manifest["metadata"]["uid"] != row.uid:
         await services.store.deployments.remove(row.name, row.uid)
         return web.Response(status=204)
     live = Deployment(manifest)
-    project = await services.kube.get(PROJECT, row.project)
+    project = await kube.get(PROJECT, row.project)
     obstacle = find_obstacle(live, Project(project or {}))
     if obstacle is not None:
         raise errors.conflict(obstacle, status=row.status)
@@ -37,7 +38,7 @@ async def erase(call: EndpointCall) -> web.StreamResponse:
         "resourceVersion": live.resource_version,
         "annotations": {ANNOTATION_ERASED: format_time(services.now())},
     }
-    marked = await services.kube.patch(DEPLOYMENT, row.name, {"metadata": patch})
+    marked = await kube.patch(DEPLOYMENT, row.name, {"metadata": patch})
     await services.store.deployments.observe(Deployment(marked))
     return web.Response(status=204)
 

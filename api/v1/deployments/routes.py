@@ -138,7 +138,7 @@ async def _create_from_commit(call: EndpointCall, project: ProjectRow) -> Deploy
 async def _is_object_deleted(call: EndpointCall, row: DeploymentRow) -> bool:
     """Return whether the object was deleted, which the row may not show yet. False if the apiserver fails."""
     try:
-        manifest = await call.services.kube.get(DEPLOYMENT, row.name)
+        manifest = await call.services.kube.at(row.object_namespace).get(DEPLOYMENT, row.name)
     except kube_errors.KubeError:
         return False
     return manifest is None or manifest["metadata"]["uid"] != row.uid
@@ -149,7 +149,7 @@ async def _pin(call: EndpointCall, row: DeploymentRow) -> bool:
     if row.status != "pending":
         return True
     patch = {"metadata": {"uid": row.uid, "annotations": {names.ANNOTATION_POLLED: None}}}
-    manifest = await call.services.kube.patch(DEPLOYMENT, row.name, patch)
+    manifest = await call.services.kube.at(row.object_namespace).patch(DEPLOYMENT, row.name, patch)
     await call.services.store.deployments.observe(Deployment(manifest))
     return not Deployment(manifest).failed
 
@@ -158,7 +158,7 @@ async def _ensure_object(
     call: EndpointCall, project: ProjectRow, name: str, spec: Mapping[str, Any]
 ) -> DeploymentRow:
     """Create the object of that name if it does not exist and return its row."""
-    services = call.services
+    services, kube = call.services, call.services.kube.at(project.object_namespace)
     describe(project.name, names.id_of(name))
     body = {
         "metadata": {
@@ -178,9 +178,9 @@ async def _ensure_object(
         "spec": dict(spec),
     }
     try:
-        manifest: dict[str, Any] | None = await services.kube.create(DEPLOYMENT, body)
+        manifest: dict[str, Any] | None = await kube.create(DEPLOYMENT, body)
     except kube_errors.AlreadyExists:
-        manifest = await services.kube.get(DEPLOYMENT, name)
+        manifest = await kube.get(DEPLOYMENT, name)
     if manifest is None:
         raise errors.unavailable()
     if Deployment(manifest).erased:
@@ -231,7 +231,7 @@ async def rollback(call: EndpointCall) -> web.StreamResponse:
             f"cannot roll back to this deployment: it is {row.status} and was never built; "
             "choose an active or superseded one"
         )
-    manifest = await call.services.kube.patch(
+    manifest = await call.services.kube.at(row.object_namespace).patch(
         DEPLOYMENT, row.name, {"metadata": {"uid": row.uid}, "spec": {"activation": row.activation + 1}}
     )
     await call.services.store.deployments.observe(Deployment(manifest))
@@ -247,7 +247,7 @@ async def cancel(call: EndpointCall) -> web.StreamResponse:
     if not row.ended:
         patch = {"metadata": {"uid": row.uid}, "spec": {"cancel": True}}
         try:
-            raw = await services.kube.patch(DEPLOYMENT, row.name, patch)
+            raw = await services.kube.at(row.object_namespace).patch(DEPLOYMENT, row.name, patch)
         except (kube_errors.Invalid, kube_errors.KubeNotFound):
             # The build ended meanwhile or the object was deleted; the row shows it once the end is recorded.
             row = await lookup.deployment(call)

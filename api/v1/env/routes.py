@@ -26,7 +26,7 @@ Secret = dict[str, Any]
 async def _read(call: EndpointCall, project: ProjectRow) -> Secret | None:
     """Return the Secret of the project's variables. 409 if it is not the project's."""
     services = call.services
-    secret = await services.kube.get(SECRET, names.env_secret(project.name))
+    secret = await services.kube.at(project.object_namespace).get(SECRET, names.env_secret(project.name))
     problem = variables_problem(secret, project.as_object(), services.config.secret_use)
     if problem is not None:
         raise errors.conflict(problem)
@@ -37,7 +37,7 @@ async def _write(
     call: EndpointCall, project: ProjectRow, make: Callable[[], Secret], patch: Callable[[Secret], Secret]
 ) -> Secret:
     """Create or patch the Secret; retry after a concurrent change."""
-    kube, name = call.services.kube, names.env_secret(project.name)
+    kube, name = call.services.kube.at(project.object_namespace), names.env_secret(project.name)
     for attempt in range(_MAX_WRITE_ATTEMPTS):
         secret = await _read(call, project)
         try:

@@ -40,7 +40,7 @@ async def get(call: EndpointCall) -> web.StreamResponse:
             "builds": {
                 "waiting": builds.waiting,
                 "running": builds.running,
-                "slots": services.config.max_builds,
+                "slots": services.config.max_builds * len(services.config.served_namespaces),
                 "deployments": [deployments.item(row) for row in builds.rows],
             },
             "notifications": {"pending": store.deliveries.pending, "failing": store.deliveries.failing},

@@ -18,6 +18,7 @@ from api.v1.schedules import check as schedule_check
 from crds import names
 from crds.kinds import PROJECT
 from crds.objects import DEFAULT_PLAN, Project
+from crds.teams.namespaces import place_of
 from kube import errors as kube_errors
 
 
@@ -59,11 +60,34 @@ async def _stored(call: EndpointCall, name: str) -> ProjectRow:
     return row
 
 
+def _place(call: EndpointCall) -> str | None:
+    """Return the namespace that the body names, None for the installation's own.
+
+    Raises 403 if the caller may create no project there, 400 if it is not served.
+    """
+    config, namespace = call.services.config, call.body.get("namespace")
+    place = None if namespace is None else place_of(namespace, config.namespace)
+    if not call.caller.may_create_in(place, call.scope):
+        raise errors.forbidden(
+            f"you may create no projects in the namespace {namespace or config.namespace}; name one of your "
+            "team, or use a key with the scope admin for all projects",
+            field="namespace",
+        )
+    if place is not None and place not in config.namespaces:
+        raise errors.invalid(
+            f"the namespace {place} is not served; ask the operator to add it to CREWYARD_NAMESPACES",
+            "namespace",
+        )
+    return place
+
+
 async def create(call: EndpointCall) -> web.StreamResponse:
     """Create a project."""
-    name = call.body["name"]
-    call.caller.require_project(name, "name", call.scope)
-    _require_admin(call, name, view.admin_fields(call.body))
+    name, place = call.body["name"], _place(call)
+    if call.caller.namespaces is None:
+        call.caller.require_project(name, "name", call.scope)
+    if call.caller.namespaces is None or not call.caller.may_create_in(place, "admin"):
+        _require_admin(call, name, view.admin_fields(call.body))
     plans.check_known(call)
     _check_plan(call, DEFAULT_PLAN)
     describe(name, name)
@@ -74,12 +98,19 @@ async def create(call: EndpointCall) -> web.StreamResponse:
     }
     body = {"metadata": metadata, "spec": view.spec(call.body)}
     await schedule_check.check_project_schedules(call, name, body["spec"])
+    taken = errors.conflict(f"a project named {name} already exists; choose another name", field="name")
+    kube, projects = call.services.kube.at(place), call.services.store.projects
+    if call.services.config.namespaces and await projects.get(name) is not None:
+        # The kube-apiserver refuses a name only within its namespace.
+        raise taken
     try:
-        row = await _record(call, await call.services.kube.create(PROJECT, body))
+        manifest = await kube.create(PROJECT, body)
     except kube_errors.AlreadyExists as error:
-        raise errors.conflict(
-            f"a project named {name} already exists; choose another name", field="name"
-        ) from error
+        raise taken from error
+    row = await _record(call, manifest)
+    if row.uid != (uid := manifest["metadata"]["uid"]) and row.object_namespace != place:
+        await kube.delete(PROJECT, name, uid=uid)
+        raise taken
     return responses.item(view.item(row), 201, f"/v1/projects/{name}")
 
 
@@ -116,7 +147,7 @@ async def update(call: EndpointCall) -> web.StreamResponse:
 async def delete(call: EndpointCall) -> web.StreamResponse:
     """Delete a project with everything that belongs to it and stop its runs."""
     row = await lookup.project(call)
-    await call.services.kube.delete(PROJECT, row.name, uid=row.uid)
+    await call.services.kube.at(row.object_namespace).delete(PROJECT, row.name, uid=row.uid)
     await call.services.store.projects.remove(row.name, row.uid, call.services.now())
     return web.Response(status=204)
 

@@ -26,7 +26,19 @@ from crds.kinds import PROJECT
 SPEC = schema.openapi(PROJECT)["properties"]["spec"]
 _CREATE_SPEC: Schema = casing.request_schema(SPEC)["properties"]
 
-CREATE = request_object(["name"], {"name": PROJECT_NAME, **_CREATE_SPEC}, title="ProjectCreate")
+_NAMESPACE: Schema = {"type": "string", "maxLength": 63, "pattern": "^[a-z0-9]([-a-z0-9]*[a-z0-9])?$"}
+CREATE = request_object(
+    ["name"],
+    {
+        "name": PROJECT_NAME,
+        "namespace": described(
+            _NAMESPACE,
+            "The namespace of its objects, one of those that the installation serves; without, its own one.",
+        ),
+        **_CREATE_SPEC,
+    },
+    title="ProjectCreate",
+)
 PATCH = request_object(
     [], casing.request_schema(SPEC, merge=True)["properties"], minProperties=1, title="ProjectChange"
 )
@@ -34,6 +46,9 @@ DETAIL = response_object(
     "Project",
     {
         "name": PROJECT_NAME,
+        "namespace": described(
+            nullable(_NAMESPACE), "The namespace of its objects; null for the installation's own one."
+        ),
         **{name: field if name == "plan" else nullable(field) for name, field in _CREATE_SPEC.items()},
         "created_at": CREATED_AT,
         "created_by": CREATED_BY,
@@ -73,6 +88,7 @@ CREATE_EXAMPLE = {"name": EXAMPLE_PROJECT_NAME, **SPEC_EXAMPLE}
 PATCH_EXAMPLE = {"run": {"timeout": "30m"}}
 EXAMPLE: dict[str, Any] = {
     "name": EXAMPLE_PROJECT_NAME,
+    "namespace": None,
     "plan": "free",
     "source": SPEC_EXAMPLE["source"],
     "run": {"timeout": "30m"},

@@ -24,9 +24,9 @@ async def patch_spec(
 
     The row may be older than the object. Raises 404 if the project was deleted, and what `change` raises.
     """
-    services = call.services
+    services, kube = call.services, call.services.kube.at(row.object_namespace)
     for attempt in range(1, MAX_WRITE_ATTEMPTS + 1):
-        manifest = await services.kube.get(PROJECT, row.name)
+        manifest = await kube.get(PROJECT, row.name)
         if manifest is None or manifest["metadata"]["uid"] != row.uid:
             raise errors.not_found(f"the project {row.name} was deleted meanwhile")
         spec = change(Project(manifest))
@@ -34,7 +34,7 @@ async def patch_spec(
             return Project(manifest)
         version = {"uid": row.uid, "resourceVersion": manifest["metadata"]["resourceVersion"]}
         try:
-            changed = await services.kube.patch(PROJECT, row.name, {"metadata": version, "spec": spec})
+            changed = await kube.patch(PROJECT, row.name, {"metadata": version, "spec": spec})
         except kube_errors.KubeConflict:
             if attempt == MAX_WRITE_ATTEMPTS:
                 raise

@@ -19,6 +19,7 @@ def item(row: ProjectRow) -> dict[str, Any]:
     limited = conditions.find(found, conditions.LIMITED)
     return {
         "name": row.name,
+        "namespace": row.object_namespace,
         "plan": spec.get("plan") or DEFAULT_PLAN,
         **{field: spec.get(field) for field in map(casing.snake, SPEC["properties"]) if field != "plan"},
         "created_at": timestamp(row.created_at),
@@ -36,7 +37,8 @@ def item(row: ProjectRow) -> dict[str, Any]:
 
 def spec(body: Mapping[str, Any]) -> dict[str, Any]:
     """Return the spec, or its merge patch, for a validated body."""
-    result: dict[str, Any] = casing.to_camel(SPEC, {k: v for k, v in body.items() if k != "name"})
+    fields = {name: value for name, value in body.items() if name not in ("name", "namespace")}
+    result: dict[str, Any] = casing.to_camel(SPEC, fields)
     return result
 
 

@@ -94,6 +94,7 @@ async def ensure_object(
         if project is None:
             raise Missing(f"project {row.project} not found; create it with POST /v1/projects", "deployment")
         project_uid = project.uid
+    kube = kube.at(row.object_namespace)
     body = manifest(row, project_uid, store.limits.input_inline_bytes)
     try:
         created = await _create_with_retry(kube, body)

@@ -113,7 +113,7 @@ async def cancel(call: EndpointCall) -> web.StreamResponse:
     if not row.ended:
         try:
             patch = {"metadata": {"uid": row.uid}, "spec": {"cancel": True}}
-            raw = await call.services.kube.patch(RUN, row.name, patch)
+            raw = await call.services.kube.at(row.object_namespace).patch(RUN, row.name, patch)
         except (kube_errors.Invalid, kube_errors.KubeNotFound):
             # The run ended meanwhile or was deleted; the row shows it once the end is recorded.
             row = await lookup.run(call)
@@ -137,7 +137,7 @@ async def erase(call: EndpointCall) -> web.StreamResponse:
     store = services.store
     # Its usage stays: the project has spent it.
     await accounting.account_run(store, row.name)
-    await services.kube.delete(RUN, row.name, uid=row.uid)
+    await services.kube.at(row.object_namespace).delete(RUN, row.name, uid=row.uid)
     # A late event of the watch changes nothing: the tombstone keeps the name.
     await store.expired_records.delete_run(row.name, services.now())
     return web.Response(status=204)

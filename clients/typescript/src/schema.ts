@@ -1359,6 +1359,8 @@ export interface components {
         /** Project */
         Project: {
             name: components["schemas"]["ProjectName"];
+            /** @description The namespace of its objects; null for the installation's own one. */
+            namespace: string | null;
             /** @description The plan, which sets the requests per minute and the concurrent runs, such as free, pro or enterprise. Defaults to free. */
             plan: string;
             /** @description The source of the project's code. If omitted, deployments are uploaded. */
@@ -1934,6 +1936,8 @@ export interface components {
         /** ProjectCreate */
         ProjectCreate: {
             name: components["schemas"]["ProjectName"];
+            /** @description The namespace of its objects, one of those that the installation serves; without, its own one. */
+            namespace?: string;
             /** @description The plan, which sets the requests per minute and the concurrent runs, such as free, pro or enterprise. Defaults to free. */
             plan?: string;
             /** @description The source of the project's code. If omitted, deployments are uploaded. */

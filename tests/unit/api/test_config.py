@@ -36,6 +36,7 @@ def test_all_settings() -> None:
     ("name", "value"),
     [
         ("CREWYARD_NAMESPACE", "a b"),
+        ("CREWYARD_NAMESPACES", "team-a,Team_B"),
         ("CREWYARD_TOKEN_KEY", "short"),
         ("CREWYARD_OTHER_TOKEN_KEYS", f"{'k' * 16} short"),
         ("CREWYARD_PUBLIC_URL", "crews.example.com"),

@@ -86,6 +86,8 @@ class ClaimRow:
     pod_uid: str
     granted_at: datetime
     result: Mapping[str, Any] | None
+    object_namespace: str | None = None
+    """The namespace of the object; None for the installation's own."""
 
 
 class Claims:
@@ -255,6 +257,16 @@ class Claims:
             await connection.execute(update(claims).where(*here).values(**values))
 
     def _select(self) -> Any:
-        return select(
-            claims.c.run, claims.c.run_uid, claims.c.pod_uid, claims.c.granted_at, claims.c.result
-        ).where(claims.c.namespace == self._namespace)
+        of_run = (runs.c.namespace == claims.c.namespace) & (runs.c.name == claims.c.run)
+        return (
+            select(
+                claims.c.run,
+                claims.c.run_uid,
+                claims.c.pod_uid,
+                claims.c.granted_at,
+                claims.c.result,
+                runs.c.object_namespace,
+            )
+            .select_from(claims.outerjoin(runs, of_run))
+            .where(claims.c.namespace == self._namespace)
+        )

@@ -35,10 +35,12 @@ async def delete_run_batch(
 
     Fewer than RUNS_PER_TRANSACTION are the last.
     """
+    place = await _place(connection, namespace, name, uid)
     query = (
         select(runs.c.name)
         .where(
             runs.c.namespace == namespace,
+            runs.c.object_namespace.is_not_distinct_from(place),
             runs.c.project == name,
             or_(runs.c.project_uid == uid, runs.c.project_uid.is_(None)),
         )
@@ -70,13 +72,23 @@ async def delete_earlier_runs(
 
 
 async def delete_project(
-    connection: AsyncConnection, namespace: str, name: str, uid: str, now: datetime
+    connection: AsyncConnection,
+    namespace: str,
+    name: str,
+    uid: str,
+    now: datetime,
+    may_return: bool = False,
 ) -> None:
-    """Delete everything that belongs to the Project of this uid, except its runs. Idempotent."""
-    removal = insert(connection, removed_projects).values(
-        namespace=namespace, uid=uid, name=name, removed_at=now
-    )
-    await connection.execute(removal.on_conflict_do_nothing())
+    """Delete everything that belongs to the Project of this uid, except its runs. Idempotent.
+
+    `may_return`: the Project exists, without a right to its name at present.
+    """
+    place = await _place(connection, namespace, name, uid)
+    if not may_return:
+        removal = insert(connection, removed_projects).values(
+            namespace=namespace, uid=uid, name=name, removed_at=now
+        )
+        await connection.execute(removal.on_conflict_do_nothing())
     await connection.execute(
         delete(projects).where(
             projects.c.namespace == namespace, projects.c.name == name, projects.c.uid == uid
@@ -84,6 +96,7 @@ async def delete_project(
     )
     belong = (
         deployments.c.namespace == namespace,
+        deployments.c.object_namespace.is_not_distinct_from(place),
         deployments.c.project == name,
         or_(deployments.c.project_uid == uid, deployments.c.project_uid.is_(None)),
     )
@@ -111,6 +124,14 @@ async def delete_project(
         .where(uploads.c.namespace == namespace, uploads.c.project == name)
         .values(expires_at=tombstones.LONG_AGO, stored_at=None)
     )
+
+
+async def _place(connection: AsyncConnection, namespace: str, name: str, uid: str) -> str | None:
+    """Return the namespace of a Project: what names it elsewhere is not its own."""
+    here = (projects.c.namespace == namespace, projects.c.name == name, projects.c.uid == uid)
+    query = select(projects.c.object_namespace).where(*here)
+    found: str | None = (await connection.execute(query)).scalar_one_or_none()
+    return found
 
 
 async def is_removed(connection: AsyncConnection, namespace: str, uid: str | None) -> bool:

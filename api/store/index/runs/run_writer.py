@@ -28,6 +28,7 @@ from crds import names
 from crds.kinds import PROJECT
 from crds.objects import Run
 from crds.runs import labels as run_labels
+from crds.teams.namespaces import place_of
 from crds.times import parse_time
 
 _ROW = select(
@@ -42,6 +43,7 @@ _ROW = select(
     runs.c.created_at,
     runs.c.ord,
     runs.c.labels,
+    runs.c.object_namespace,
 ).where(runs.c.namespace == bindparam("namespace"), runs.c.name == bindparam("name"))
 
 
@@ -77,7 +79,7 @@ def _link_statement(columns: tuple[str, ...]) -> ReturningUpdate[tuple[str]]:
 
 
 class RunWriter:
-    """The writer of one namespace's run rows."""
+    """The writer of an installation's run rows."""
 
     def __init__(self, database: Database, namespace: str, events: Events, max_input_bytes: int) -> None:
         """`max_input_bytes`: limit of an input in an object that other clients create."""
@@ -138,17 +140,25 @@ class RunWriter:
                 await self._update(connection, row, values)
             self._events.notify_state_changed(name)
 
-    async def present(self) -> dict[str, tuple[str, int]]:
-        """Return uid and resourceVersion, by name, of all runs whose object is believed to exist."""
-        return await self._versions(runs.c.present.is_(True))
+    async def present(self, place: str | None = None) -> dict[str, tuple[str, int]]:
+        """Return uid and resourceVersion, by name, of the runs of one namespace.
 
-    async def live(self) -> dict[str, tuple[str, int]]:
+        All runs whose object is believed to exist.
+        """
+        return await self._versions(runs.c.present.is_(True), place)
+
+    async def live(self, place: str | None = None) -> dict[str, tuple[str, int]]:
         """Return the same for all runs that have not ended."""
-        return await self._versions(runs.c.status.in_(LIVE))
+        return await self._versions(runs.c.status.in_(LIVE), place)
 
-    async def _versions(self, condition: ColumnElement[bool]) -> dict[str, tuple[str, int]]:
+    async def _versions(
+        self, condition: ColumnElement[bool], place: str | None
+    ) -> dict[str, tuple[str, int]]:
         query = select(runs.c.name, runs.c.uid, runs.c.version).where(
-            runs.c.namespace == self._namespace, condition, runs.c.uid.is_not(None)
+            runs.c.namespace == self._namespace,
+            condition,
+            runs.c.uid.is_not(None),
+            runs.c.object_namespace.is_not_distinct_from(place),
         )
         async with self._database.read() as connection:
             return {row.name: (row.uid, row.version) for row in await connection.execute(query)}
@@ -165,6 +175,9 @@ class RunWriter:
             row = await self._row(connection, run.name)
             if row is None:
                 return False
+        elif row.object_namespace != place_of(run.namespace, self._namespace):
+            # Another namespace has a run of this name.
+            return False
         elif row.uid not in (None, run.uid) or (row.uid and row.version >= int(run.resource_version or 0)):
             return False
         values = run_columns.observed_columns(run, row.started_at, now)
@@ -197,10 +210,14 @@ class RunWriter:
                 deployments.c.namespace == self._namespace, deployments.c.name == run.deployment
             )
             project = (await connection.execute(query)).scalar_one_or_none()
-        query = select(projects.c.uid).where(
+        place = place_of(run.namespace, self._namespace)
+        query = select(projects.c.uid, projects.c.object_namespace).where(
             projects.c.namespace == self._namespace, projects.c.name == project
         )
-        hidden = await is_removed(connection, self._namespace, owner)
+        project_row = (await connection.execute(query)).one_or_none()
+        # A project of another namespace is not the one that the Run means.
+        is_stranger = project_row is not None and project_row.object_namespace != place
+        hidden = is_stranger or await is_removed(connection, self._namespace, owner)
         order, shown = await next_ord(connection, self._namespace), run_labels.shown(run.labels)
         if not hidden:
             await labels.add(connection, self._namespace, shown, project or "", run.created, order)
@@ -213,7 +230,8 @@ class RunWriter:
                 labels=shown,
                 version=0,
                 project=project or "",
-                project_uid=owner or (await connection.execute(query)).scalar_one_or_none(),
+                project_uid=owner or (None if project_row is None or is_stranger else project_row.uid),
+                object_namespace=place,
                 deployment=run.deployment,
                 status="pending",
                 hidden=hidden,

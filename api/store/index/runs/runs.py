@@ -5,7 +5,7 @@ from dataclasses import dataclass, fields
 from datetime import datetime
 from typing import Any
 
-from sqlalchemy import Row, Select, bindparam, delete, select, update
+from sqlalchemy import ColumnElement, Row, ScalarSelect, Select, bindparam, delete, select, update
 from sqlalchemy.ext.asyncio import AsyncConnection
 
 from api.store import ulid
@@ -75,6 +75,8 @@ class RunDetail(RunRow):
     error: Mapping[str, Any] | None
     waiting: Mapping[str, Any] | None
     """Why the run is pending: the condition Admitted or Succeeded, `{reason, message, since}`."""
+    object_namespace: str | None = None
+    """The namespace of the object; None for the installation's own."""
 
 
 @dataclass(frozen=True)
@@ -114,6 +116,18 @@ def new_name() -> str:
     return names.RUN_PREFIX + ulid.new()
 
 
+def _of_project(column: ColumnElement[Any]) -> ScalarSelect[Any]:
+    # Separate names: PostgreSQL gives a parameter one type, and the insert's have another.
+    return (
+        select(column)
+        .where(
+            projects_table.c.namespace == bindparam("of_namespace"),
+            projects_table.c.name == bindparam("of_project"),
+        )
+        .scalar_subquery()
+    )
+
+
 _NEW = (
     runs.insert()
     .values(
@@ -138,13 +152,8 @@ _NEW = (
                     "traceparent",
                 )
             },
-            "project_uid": select(projects_table.c.uid)
-            .where(
-                # Separate names: PostgreSQL gives a parameter one type, and the insert's have another.
-                projects_table.c.namespace == bindparam("of_namespace"),
-                projects_table.c.name == bindparam("of_project"),
-            )
-            .scalar_subquery(),
+            "project_uid": _of_project(projects_table.c.uid),
+            "object_namespace": _of_project(projects_table.c.object_namespace),
             "version": 0,
             "status": "pending",
             "hidden": False,
@@ -162,7 +171,7 @@ def _detail(row: Row[Any]) -> RunDetail:
 
 
 class Runs:
-    """The runs of one namespace."""
+    """The runs of an installation."""
 
     def __init__(self, database: Database, namespace: str) -> None:
         self._database = database
@@ -337,9 +346,9 @@ class Runs:
 
     async def unsettled(
         self, accepted_before: datetime
-    ) -> tuple[list[tuple[str, datetime]], list[RunDetail]]:
-        """Return unfinished creations: withdrawn runs that may have an object (name and time of acceptance),
-        and rows whose object is not created yet.
+    ) -> tuple[list[tuple[str, datetime, str | None]], list[RunDetail]]:
+        """Return unfinished creations: withdrawn runs that may have an object (name, time of acceptance,
+        namespace of the object), and rows whose object is not created yet.
         """
         query = (
             select(*_COLUMNS, runs.c.withdrawn)
@@ -354,7 +363,9 @@ class Runs:
         async with self._database.read() as connection:
             rows = [dict(row._mapping) for row in await connection.execute(query)]
         rows.sort(key=lambda row: int(row["ord"]))
-        withdrawn = [(row["name"], row["created_at"]) for row in rows if row["withdrawn"]]
+        withdrawn = [
+            (row["name"], row["created_at"], row["object_namespace"]) for row in rows if row["withdrawn"]
+        ]
         accepted = [row for row in rows if not row.pop("withdrawn")]
         return withdrawn, [RunDetail(**row) for row in accepted]
 
@@ -364,13 +375,13 @@ class Runs:
         limit: int,
         project: str | None = None,
         excluded_projects: Collection[str] = (),
-    ) -> tuple[tuple[str, str, int], ...]:
-        """Return name, uid and last seen resourceVersion of ended runs whose object still exists.
+    ) -> tuple[tuple[str, str, int, str | None], ...]:
+        """Return name, uid, last seen resourceVersion and namespace of ended runs whose object still exists.
 
         Oldest first; of one project, or of all except `excluded_projects`.
         """
         query = (
-            select(runs.c.name, runs.c.uid, runs.c.version)
+            select(runs.c.name, runs.c.uid, runs.c.version, runs.c.object_namespace)
             .where(
                 runs.c.namespace == self._namespace,
                 runs.c.present.is_(True),
@@ -387,7 +398,8 @@ class Runs:
         if excluded_projects:
             query = query.where(runs.c.project.not_in(excluded_projects))
         async with self._database.read() as connection:
-            return tuple((row.name, row.uid, row.version) for row in await connection.execute(query))
+            rows = await connection.execute(query)
+            return tuple((row.name, row.uid, row.version, row.object_namespace) for row in rows)
 
     async def mark_object_absent(self, name: str) -> None:
         """Record that a withdrawn run has no object."""

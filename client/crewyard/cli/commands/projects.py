@@ -95,6 +95,7 @@ def show(context: CliContext, name: str) -> None:
 
 @projects.command("create")
 @click.argument("name")
+@click.option("--namespace", help="The namespace of its team (default: the installation's own one).")
 @click.option("--plan", help="The plan, such as free or pro.")
 @click.option("--git", "url", metavar="URL", help="Git repository to deploy new commits from.")
 @click.option("--branch", help="Branch to follow (default: the repository's default branch).")
@@ -105,6 +106,7 @@ def show(context: CliContext, name: str) -> None:
 def create(
     context: CliContext,
     name: str,
+    namespace: str | None,
     plan: str | None,
     url: str | None,
     branch: str | None,
@@ -118,6 +120,7 @@ def create(
     git = {"url": url, **({"ref": {"branch": branch}} if branch else {}), **({"path": path} if path else {})}
     spec: dict[str, Any] = {"source": {"git": git}} if url else {}
     spec |= {"plan": plan} if plan else {}
+    spec |= {"namespace": namespace} if namespace else {}
     if run := ({"egress": list(egress)} if egress else {}) | ({"warm": warm} if warm else {}):
         spec["run"] = run
     context.output.details(context.client.create_project(name, **spec), _COLUMNS)

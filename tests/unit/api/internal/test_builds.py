@@ -88,7 +88,7 @@ async def test_build_downloads_only_its_own_archive(pods: Pods, store: Store, be
     await store.deployments.observe(
         Deployment({**deployment.raw, "spec": {"project": "demo", "source": source}})
     )
-    token = bearer("dep-a", kind="build")
+    token = bearer("dep-a", kind="build", uid=deployment.uid)
     async with pods.get(f"/internal/v1/uploads/{mine.id}", headers=token) as response:
         assert (response.status, await response.read()) == (200, data)
         assert response.headers["X-Crewyard-Sha256"] == hashlib.sha256(data).hexdigest()
@@ -97,3 +97,36 @@ async def test_build_downloads_only_its_own_archive(pods: Pods, store: Store, be
         assert response.status == 404
     async with pods.get(f"/internal/v1/uploads/{mine.id}", headers=bearer("dep-a")) as response:
         assert response.status == 401
+
+
+async def test_build_downloads_no_archive_of_another_namespace(
+    pods: Pods, store: Store, bearer: Mint
+) -> None:
+    theirs = builders.project("theirs", "project-2")
+    theirs.raw["metadata"]["namespace"] = "team-a"
+    await store.projects.observe(theirs)
+    await store.projects.observe(builders.project())
+    uploads = {}
+    for project in ("demo", "theirs"):
+        row = await store.uploads.create(project, 5, None, builders.NOW, builders.later(60))
+        await store.receive(row.id, chunks(b"bytes"), builders.NOW)
+        uploads[project] = row.id
+        deployment = builders.deployment(f"dep-{project}")
+        spec = {"project": "demo", "source": {"archive": {"upload": row.id}}}
+        await store.deployments.observe(Deployment({**deployment.raw, "spec": spec}))
+    for project, status in (("demo", 200), ("theirs", 404)):
+        token = bearer(f"dep-{project}", kind="build", uid=f"uid-of-dep-{project}")
+        async with pods.get(f"/internal/v1/uploads/{uploads[project]}", headers=token) as response:
+            assert response.status == status
+
+
+async def test_another_deployment_of_the_name_gets_no_archive(pods: Pods, store: Store, bearer: Mint) -> None:
+    await builders.add_demo_project(store)
+    row = await store.uploads.create("demo", 5, None, builders.NOW, builders.later(60))
+    await store.receive(row.id, chunks(b"bytes"), builders.NOW)
+    deployment = builders.deployment("dep-b")
+    spec = {"project": "demo", "source": {"archive": {"upload": row.id}}}
+    await store.deployments.observe(Deployment({**deployment.raw, "spec": spec}))
+    token = bearer("dep-b", kind="build", uid="another uid")
+    async with pods.get(f"/internal/v1/uploads/{row.id}", headers=token) as response:
+        assert response.status == 404

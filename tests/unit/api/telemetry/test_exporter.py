@@ -121,6 +121,22 @@ async def test_a_build_is_exported(testbed, receiver):
     assert [span for span, _ in receiver.ids()] == ["build demo", "queued", "fetch"]
 
 
+async def test_the_resource_has_the_namespace_of_a_team(testbed, receiver):
+    await receiver.start()
+    theirs = builders.project("theirs", "project-2")
+    theirs.raw["metadata"]["namespace"] = "team-a"
+    await testbed.store.projects.observe(theirs)
+    built = {"type": "Built", "status": "True", "lastTransitionTime": format_time(datetime.now(UTC))}
+    owned = builders.deployment("dep-b", "Active", "project-2", "theirs", conditions=[built])
+    owned.raw["metadata"]["namespace"] = "team-a"
+    await testbed.store.deployments.observe(owned)
+    await account_batch(testbed.store)
+    await testbed.turn()
+    [request] = receiver.requests
+    attributes = request.resource_spans[0].resource.attributes
+    assert {item.key: item.value.string_value for item in attributes}["k8s.namespace.name"] == "team-a"
+
+
 async def test_nothing_is_queued_without_a_collector_or_long_after_the_end(testbed):
     testbed.store.trace_exports.enabled = False
     await end_run(testbed.store)

@@ -76,5 +76,5 @@ async def test_withdrawn_run_stays_withdrawn_and_its_object_is_found(store: Stor
     await store.run_writer.link(builders.run(name), builders.NOW)
     assert await store.runs.get(name) is None
     withdrawn, _ = await store.runs.unsettled(builders.later(60))
-    assert [run for run, _ in withdrawn] == [name]
+    assert [run for run, *_ in withdrawn] == [name]
     assert (await store.runs.page(0, 10, project="demo")).total == 0
