@@ -1,6 +1,6 @@
 {{/* A file of manifests for this release: its names, its namespaces, its labels. What an installation changes
 in none but these is written down once, there; call with a list of the root and the file's name
-below files/. */}}
+below files/. An object in the namespace of the crews is repeated for each one of crews.teams. */}}
 {{- define "crewyard.base" -}}
 {{- $root := index . 0 }}
 {{- $name := include "crewyard.fullname" $root }}
@@ -19,9 +19,24 @@ below files/. */}}
 {{- if eq $found.metadata.name "crewyard" }}{{ $_ := set $found.metadata "name" $name }}{{ end }}
 {{- $more := ternary $root.Values.monitoring.labels dict (hasPrefix "monitoring.coreos.com/" $found.apiVersion) }}
 {{- $_ := set $found.metadata "labels" (merge (include "crewyard.labels" $root | fromYaml) ($found.metadata.labels | default dict) $more) }}
+{{- if eq (printf "%s %s" $found.kind $found.metadata.name) (printf "NetworkPolicy %s-controller" $name) }}
+{{- $builds := index $found.spec.ingress 0 "from" 0 }}
+{{- range $root.Values.crews.teams }}
+{{- $selector := dict "matchLabels" (dict "kubernetes.io/metadata.name" .) }}
+{{- $rule := index $found.spec.ingress 0 }}
+{{- $_ := set $rule "from" (append $rule.from (dict "namespaceSelector" $selector "podSelector" $builds.podSelector)) }}
+{{- end }}
+{{- end }}
 {{- if or $root.Values.identity.kubernetesTokens (not (hasPrefix "ClusterRole" $found.kind)) }}
 ---
 {{ toYaml $found }}
+{{- end }}
+{{- if eq ($found.metadata.namespace | default "") $crews }}
+{{- range $root.Values.crews.teams }}
+{{- $_ := set $found.metadata "namespace" . }}
+---
+{{ toYaml $found }}
+{{- end }}
 {{- end }}
 {{- end }}
 {{- end -}}

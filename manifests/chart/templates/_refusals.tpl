@@ -24,6 +24,11 @@
 {{- if eq .Values.crews.namespace .Release.Namespace -}}
 {{- fail (printf "crews.namespace is %s, which is the release's own: crews must not run in the namespace of the service's Secrets; name another namespace" .Values.crews.namespace) -}}
 {{- end -}}
+{{- range .Values.crews.teams -}}
+{{- if or (eq . $.Release.Namespace) (eq . $.Values.crews.namespace) -}}
+{{- fail (printf "crews.teams has %s, which is the namespace of the release or crews.namespace: name others only" .) -}}
+{{- end -}}
+{{- end -}}
 {{- if and .Values.signing.verifyImages (not .Values.signing.existingSecret) -}}
 {{- fail "signing.verifyImages is true: name the Secret with the key in signing.existingSecret" -}}
 {{- end -}}

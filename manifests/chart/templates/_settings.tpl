@@ -30,6 +30,9 @@ CREWYARD_NET_DENY: {{ join "," .Values.network.deny | quote }}
 CREWYARD_PLANS: {{ .Values.plans | toRawJson | quote }}
 CREWYARD_LIMITS: {{ .Values.limits | toRawJson | quote }}
 CREWYARD_LOG_LEVEL: {{ .Values.logLevel | quote }}
+{{- with .Values.crews.teams }}
+CREWYARD_NAMESPACES: {{ join "," . | quote }}
+{{- end }}
 {{- with .Values.network.trustedProxies }}
 CREWYARD_TRUSTED_PROXIES: {{ join "," . | quote }}
 {{- end }}

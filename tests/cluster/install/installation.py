@@ -91,6 +91,11 @@ class Installation:
         return f"{self.name}-crews"
 
     @property
+    def team(self) -> str:
+        """Namespace of a team, in installations that serve one."""
+        return f"{self.name}-team"
+
+    @property
     def prefix(self) -> str:
         """Name prefix of its objects."""
         return f"{self.name}-crewyard"
@@ -158,16 +163,16 @@ class Installation:
             output = command(*argv, stdin=json.dumps(self.values()))
         except CommandError as error:
             raise CommandError(f"{error}\n{self.diagnostics()}") from error
-        kubectl("apply", "-f", "-", stdin=json.dumps(self.push_secret()))
+        kubectl("apply", "-f", "-", stdin=json.dumps(self.push_secret(self.crews)))
         return output
 
-    def push_secret(self) -> dict[str, Any]:
-        """Return the Secret that permits pushes below its prefix of the registry."""
+    def push_secret(self, namespace: str) -> dict[str, Any]:
+        """Return the Secret of a namespace that permits pushes below its prefix of the registry."""
         return {
             "apiVersion": "v1",
             "kind": "Secret",
             "type": "kubernetes.io/dockerconfigjson",
-            "metadata": {"name": PUSH_SECRET, "namespace": self.crews},
+            "metadata": {"name": PUSH_SECRET, "namespace": namespace},
             "stringData": {".dockerconfigjson": access.docker_config(dev_settings(), self.name)},
         }
 
@@ -209,7 +214,7 @@ class Installation:
             ["helm", "uninstall", self.name, "-n", self.namespace, "--ignore-not-found"],
             capture_output=True, timeout=COMMAND_TIMEOUT_SECONDS,
         )  # fmt: skip
-        for namespace in (self.crews, self.namespace):
+        for namespace in (self.crews, self.team, self.namespace):
             kubectl("delete", "namespace", namespace, "--ignore-not-found", DELETE_TIMEOUT)
         kubectl("delete", "pv", self.name, "--ignore-not-found", "--timeout=60s")
         shutil.rmtree(self.directory, ignore_errors=True)

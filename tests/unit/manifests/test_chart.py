@@ -206,6 +206,9 @@ def test_releases_with_different_names_share_no_object():
         (["gateway.enabled=true"], ["gateway.parentRefs"]),
         (['crews.namespace="crewyard-system"'], ["crews.namespace", "the release's own"]),
         (['crews.namespace="No_Name"'], ["/crews/namespace"]),
+        (['crews.teams=["crews"]'], ["crews.teams", "name others only"]),
+        (['crews.teams=["team-a", "crewyard-system"]'], ["crews.teams", "name others only"]),
+        (['crews.teams=["No_Name"]'], ["/crews/teams/0"]),
         (['settings={"OTHER": "x"}'], ["/settings", "OTHER"]),
         (['settings={"CREWYARD_TOKEN_KEY": "0123456789abcdef"}'], ["tokens.existingSecret"]),
         (['settings={"CREWYARD_DATABASE_URL": "postgresql://"}'], ["database.existingSecret"]),
@@ -282,6 +285,34 @@ def test_everything_enabled():
     assert int(ingress["metadata"]["annotations"]["nginx.ingress.kubernetes.io/proxy-read-timeout"]) >= 3600
     route = objects["HTTPRoute crewyard-system/crewyard-api"]
     assert route["spec"]["rules"][0]["timeouts"] == {"request": "0s", "backendRequest": "0s"}
+
+
+def test_each_team_gets_what_the_namespace_of_the_crews_has():
+    rules = 'networkPolicies={"runs": [{"ports": [{"port": 443}]}]}'
+    before = rendering.comparable(rendering.helm(rules, 'tokens={"existingSecret": "key"}'))
+    teams = ('crews.teams=["team-a", "team-b"]', rules, 'tokens={"existingSecret": "key"}')
+    after = rendering.comparable(rendering.helm(*teams))
+    own = {name for name in before if " crews/" in name}
+    kinds = {name.split(" ")[0] for name in own}
+    assert {"Role", "RoleBinding", "NetworkPolicy", "LimitRange", "ResourceQuota"} <= kinds
+    for team in ("team-a", "team-b"):
+        for name in own:
+            of_team = after[name.replace(" crews/", f" {team}/")]
+            assert json.dumps(of_team).replace(team, "crews") == json.dumps(before[name]), name
+        labels = after[f"Namespace /{team}"]["metadata"]["labels"]
+        assert (labels["crewyard.dev/pods"], labels["crewyard.dev/crews"]) == ("crews", "true")
+    changed = {name for name in before if after.get(name) != before[name]}
+    restarted = {"Deployment crewyard-system/crewyard-api", "Deployment crewyard-system/crewyard-controller"}
+    answers = "NetworkPolicy crewyard-system/crewyard-controller"
+    assert changed - restarted == {"ConfigMap crewyard-system/crewyard-config", answers}
+    names = [
+        source["namespaceSelector"]["matchLabels"].get("kubernetes.io/metadata.name")
+        for source in after[answers]["spec"]["ingress"][0]["from"]
+    ]
+    assert names == ["crews", None, "team-a", "team-b"]
+    config = after["ConfigMap crewyard-system/crewyard-config"]["data"]
+    assert config["CREWYARD_NAMESPACES"] == "team-a,team-b"
+    assert api_settings({"CREWYARD_TOKEN_KEY": "x" * 16, **config}).namespaces == ("team-a", "team-b")
 
 
 def test_values_override_the_charts_entries():
