@@ -76,7 +76,7 @@ async function show(failure) {
   }
 }
 
-addEventListener("hashchange", () => { scrollTo(0, 0); show().then(() => main.focus({ preventScroll: true })); });
+addEventListener("hashchange", () => { document.querySelector("dialog[open]")?.close(); scrollTo(0, 0); show().then(() => main.focus({ preventScroll: true })); });
 addEventListener("signed-out", () => show());
 watchShortcut();
 // A view may last as long as its run: the page is ready before.

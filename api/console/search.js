@@ -61,6 +61,8 @@ export function matching(rows, text) {
 }
 
 function move(event, dialog) {
+  // A browser would only empty the field at the first Escape.
+  if (event.key === "Escape") dialog.close();
   const step = { ArrowDown: 1, ArrowUp: -1 }[event.key];
   if (!step) return;
   const places = [...dialog.querySelectorAll("input, a")], next = places.indexOf(document.activeElement) + step;

@@ -32,6 +32,22 @@ async def test_search_opens_by_key_and_finds_names_and_ids(tides):
     await expect(dialog).to_have_count(0)
 
 
+async def test_search_closes_at_escape_and_with_its_page(tides):
+    page = await tides.show("#/runs")
+    dialog = page.get_by_role("dialog", name="Search")
+    await page.keyboard.press("Control+k")
+    await page.keyboard.type("past")
+    await expect(dialog.get_by_role("link").first).to_be_visible()
+    await page.keyboard.press("Escape")
+    await expect(dialog).to_have_count(0)
+    await tides.show("#/projects")
+    await page.keyboard.press("Control+k")
+    await expect(dialog).to_be_visible()
+    await page.go_back()
+    await expect(page.get_by_role("heading", name="Runs")).to_be_visible()
+    await expect(dialog).to_have_count(0)
+
+
 async def test_id_that_is_not_listed_is_opened(tides):
     page = await tides.show("#/runs")
     await page.get_by_role("button", name="Search").click()
