@@ -4,6 +4,7 @@ import json
 import secrets
 import shutil
 import subprocess
+from contextlib import contextmanager
 
 import pytest
 
@@ -39,18 +40,31 @@ def schemas(tmp_path_factory):
     return openapi.write(document, tmp_path_factory.mktemp("schemas"))
 
 
+@contextmanager
+def created(*names):
+    """Create empty namespaces; delete them at the end."""
+    try:
+        for name in names:
+            kubectl("create", "namespace", name)
+        yield names
+    finally:
+        for name in names:
+            kubectl("delete", "namespace", name, "--ignore-not-found", "--wait=false")
+
+
 @pytest.fixture
 def namespaces():
     """Two empty namespaces: for the service and for crews."""
     name = f"install-{secrets.token_hex(3)}"
-    created = (f"{name}-system", f"{name}-crews")
-    try:
-        for namespace in created:
-            kubectl("create", "namespace", namespace)
-        yield created
-    finally:
-        for namespace in created:
-            kubectl("delete", "namespace", namespace, "--ignore-not-found", "--wait=false")
+    with created(f"{name}-system", f"{name}-crews") as names:
+        yield names
+
+
+@pytest.fixture
+def team():
+    """An empty namespace for a team."""
+    with created(f"install-{secrets.token_hex(3)}-team") as (name,):
+        yield name
 
 
 @pytest.mark.parametrize("values", VALUES.values(), ids=VALUES)
@@ -142,10 +156,11 @@ def test_upgrade_keeps_key_and_restarts_on_changed_secret(namespaces):
 
 
 @pytest.mark.parametrize("values", VALUES.values(), ids=VALUES)
-def test_apiserver_accepts_all_chart_objects(namespaces, values):
+def test_apiserver_accepts_all_chart_objects(namespaces, team, values):
     system, crews = namespaces
+    teams = ["--set", f"crews.teams={{{team}}}"] if EVERYTHING in values else []
     off = ["--set", "gateway.enabled=false,monitoring.scrape=false,monitoring.rules=false"]
-    objects = render(values, "--set", f"crews.namespace={crews}", *off, namespace=system)
+    objects = render(values, "--set", f"crews.namespace={crews}", *teams, *off, namespace=system)
     output = kubectl(
         "apply", "--server-side", "--force-conflicts", "--field-manager=install-test", "--dry-run=server",
         "--validate=strict", "-f", "-", stdin=objects,
