@@ -69,6 +69,7 @@ async def test_dialogs_and_sign_in_break_no_rule(tides):
 
 
 async def test_pages_fit_a_phone(testbed, tides):
+    """Slow: shows each page."""
     page = tides.page
     await page.set_viewport_size({"width": 360, "height": 700})
     wide = []
