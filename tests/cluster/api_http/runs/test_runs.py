@@ -41,6 +41,7 @@ async def test_run_of_a_projects_active_deployment(testbed, project):
         "input",
         "labels",
         "events_url",
+        "trace_id",
     }
     assert (made["status"], made["deployment_id"], made["project"]) == ("pending", "dep_a", "crew")
     assert made["input"] == {"topic": "tides"}
