@@ -82,6 +82,18 @@ CASES = (
         },
     ),
     AlertCase(
+        "CrewyardTracesNotExported",
+        65,
+        {
+            one("crewyard_traces_waiting"): "5x80",
+            one("crewyard_trace_exports_total", 'result="exported"'): "3x80",
+        },
+        {
+            one("crewyard_traces_waiting"): "5x80",
+            one("crewyard_trace_exports_total", 'result="exported"'): "3+1x80",
+        },
+    ),
+    AlertCase(
         "CrewyardProjectionSilent",
         10,
         {one("crewyard_projection_age_seconds", 'kind="runs"'): "0+60x20"},

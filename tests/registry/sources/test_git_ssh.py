@@ -109,7 +109,7 @@ async def test_refusals_have_a_next_step(server, commit, listings, changes, reas
     access = {"identity": server.identity(), "known_hosts": server.known_hosts(), **changed}
     with pytest.raises(GitProblem) as problem:
         await listings.head(Remote(server.url("crew"), **access), {}, 30)
-    assert (problem.value.reason, problem.value.passing) == (reason, False)
+    assert (problem.value.reason, problem.value.transient) == (reason, False)
     assert [word for word in words if word not in problem.value.message] == []
     error = refusal(server.url("crew"), commit, GitCredentials(**access))
     assert error.reason == "GitAuthFailed"
@@ -181,5 +181,5 @@ async def test_timeout_ends_the_child_process(tmp_path, listings):
         remote = Remote(server.url("x"), identity=server.identity(), known_hosts=server.known_hosts())
         with pytest.raises(GitProblem) as problem:
             await listings.head(remote, {}, 2)
-        assert (problem.value.reason, problem.value.passing) == ("Unreachable", True)
+        assert (problem.value.reason, problem.value.transient) == ("Unreachable", True)
         assert listings._idle == {}

@@ -197,8 +197,8 @@ HOLES: tuple[Hole, ...] = (
     ),
     hole(
         "X2", "a build's token opens runs", "api/internal/context.py",
-        "if (token.kind, token.namespace) != (kind, context.config.namespace):",
-        "if token.namespace != context.config.namespace:", PODS,
+        "if token.kind != kind or token.namespace not in",
+        "if token.namespace not in", PODS,
     ),
     hole(
         "X2", "a run's token opens other runs", "api/internal/context.py",

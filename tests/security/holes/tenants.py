@@ -89,7 +89,7 @@ HOLES: tuple[Hole, ...] = (
     Hole(
         "X11", "an unreadable commit counts for its host",
         (
-            Edit("controller/source/poller.py", "if problem.passing and listed:", "if False:"),
+            Edit("controller/source/poller.py", "if problem.transient and listed:", "if False:"),
             # There is a second guard: a listing ends the rest of its host.
             Edit(
                 "controller/source/poller.py", "            self.backoff.record_listing(url, host)\n", "",
