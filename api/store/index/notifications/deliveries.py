@@ -1,10 +1,12 @@
 """Table of deliveries of notifications. Called by the loop that delivers, and by the routes of deliveries."""
 
+import functools
 from collections.abc import Sequence
 from dataclasses import dataclass, fields
 from datetime import datetime, timedelta
+from typing import Any
 
-from sqlalchemy import delete, func, select, update
+from sqlalchemy import Integer, Select, bindparam, delete, func, select, update
 from sqlalchemy.ext.asyncio import AsyncConnection
 
 from api.store.index.notifications.outbox import DELIVERED, FAILED, GIVE_UP_AFTER, PENDING
@@ -56,6 +58,28 @@ class DeliveryUpdate:
 _COLUMNS = [table.c[field.name] for field in fields(DeliveryRow)]
 
 
+@functools.cache
+def _due() -> Select[Any]:
+    """Return the query of due deliveries, made once: it is asked every two seconds."""
+    order = (table.c.next_at, table.c.id)
+    rank = func.row_number().over(partition_by=table.c.project_uid, order_by=order)
+    ranked = (
+        select(*_COLUMNS, rank.label("rank"))
+        .where(
+            table.c.namespace == bindparam("namespace"),
+            table.c.status == PENDING,
+            table.c.next_at <= bindparam("now"),
+        )
+        .subquery()
+    )
+    return (
+        select(*[ranked.c[field.name] for field in fields(DeliveryRow)])
+        .where(ranked.c.rank <= bindparam("per_project"))
+        .order_by(ranked.c.rank, ranked.c.next_at, ranked.c.id)
+        .limit(bindparam("most", type_=Integer))
+    )
+
+
 class Deliveries:
     """The deliveries of one namespace."""
 
@@ -69,21 +93,9 @@ class Deliveries:
 
     async def due(self, now: datetime, per_project: int, limit: int) -> list[DeliveryRow]:
         """Return due deliveries, at most `per_project` of each, the first of every project first."""
-        order = (table.c.next_at, table.c.id)
-        rank = func.row_number().over(partition_by=table.c.project_uid, order_by=order)
-        ranked = (
-            select(*_COLUMNS, rank.label("rank"))
-            .where(table.c.namespace == self._namespace, table.c.status == PENDING, table.c.next_at <= now)
-            .subquery()
-        )
-        query = (
-            select(*[ranked.c[field.name] for field in fields(DeliveryRow)])
-            .where(ranked.c.rank <= per_project)
-            .order_by(ranked.c.rank, ranked.c.next_at, ranked.c.id)
-            .limit(limit)
-        )
+        values = {"namespace": self._namespace, "now": now, "per_project": per_project, "most": limit}
         async with self._database.read() as connection:
-            return [DeliveryRow(**row._mapping) for row in await connection.execute(query)]
+            return [DeliveryRow(**row._mapping) for row in await connection.execute(_due(), values)]
 
     async def record_attempt(self, row: DeliveryRow, change: DeliveryUpdate) -> None:
         """Record an attempt. If a power failure loses this, the receiver gets the delivery again."""
