@@ -3,12 +3,11 @@
 from dataclasses import dataclass
 from datetime import datetime, timedelta
 
+from api.outbound.backoff import backoff_seconds
 from api.store.index.notifications.deliveries import DeliveryRow, DeliveryUpdate
 from api.store.index.notifications.outbox import DELIVERED, FAILED, PENDING
 
-FIRST_BACKOFF_SECONDS, MAX_BACKOFF_SECONDS = 5.0, 1800.0
-JITTER_RATIO = 0.2
-"""Share of a back-off that is random, up and down."""
+MAX_BACKOFF_SECONDS = 1800.0
 MAX_ERROR_CHARACTERS = 500
 
 
@@ -24,17 +23,10 @@ class Attempt:
     final: bool = False
 
 
-def backoff_seconds(attempts: int, random: float) -> float:
-    """Return the delay after this many failed attempts; `random` from 0 to 1 spreads it."""
-    # The exponent is bounded: a float overflows.
-    base = min(FIRST_BACKOFF_SECONDS * 2.0 ** min(attempts - 1, 16), MAX_BACKOFF_SECONDS)
-    return base * (1 + JITTER_RATIO * (2 * random - 1))
-
-
 def decide(row: DeliveryRow, attempt: Attempt, now: datetime, random: float) -> DeliveryUpdate:
     """Return what the attempt changes: delivered, to be repeated, or given up."""
     attempts = row.attempts + 1
-    next_at = now + timedelta(seconds=backoff_seconds(attempts, random))
+    next_at = now + timedelta(seconds=backoff_seconds(attempts, MAX_BACKOFF_SECONDS, random))
     if attempt.error is None:
         status, failing = DELIVERED, False
     elif attempt.final:

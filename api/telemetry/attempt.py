@@ -5,10 +5,10 @@ from datetime import datetime
 from email.utils import parsedate_to_datetime
 from enum import StrEnum
 
-FIRST_BACKOFF_SECONDS, MAX_BACKOFF_SECONDS = 5.0, 300.0
+from api.outbound.backoff import backoff_seconds
+
+MAX_BACKOFF_SECONDS = 300.0
 MAX_RETRY_AFTER_SECONDS = 3600.0
-JITTER_RATIO = 0.2
-"""Share of a back-off that is random, up and down."""
 _REPEATED = (401, 403, 404, 408, 429, 502, 503, 504)
 """Those that OTLP repeats, and those of a wrong setting, which an operator may correct."""
 
@@ -55,6 +55,4 @@ def retry_after_seconds(text: str, now: datetime) -> float | None:
 
 def pause_seconds(failures: int, retry_after: float | None, random: float) -> float:
     """Return the pause after this many failures in a row; `random` from 0 to 1 spreads it."""
-    # The exponent is bounded: a float overflows.
-    base = min(FIRST_BACKOFF_SECONDS * 2.0 ** min(failures - 1, 16), MAX_BACKOFF_SECONDS)
-    return max(base * (1 + JITTER_RATIO * (2 * random - 1)), retry_after or 0.0)
+    return max(backoff_seconds(failures, MAX_BACKOFF_SECONDS, random), retry_after or 0.0)

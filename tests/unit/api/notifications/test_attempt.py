@@ -6,7 +6,8 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from api.notifications.attempt import JITTER_RATIO, MAX_BACKOFF_SECONDS, Attempt, backoff_seconds, decide
+from api.notifications.attempt import MAX_BACKOFF_SECONDS, Attempt, decide
+from api.outbound.backoff import JITTER_RATIO, backoff_seconds
 from api.store.index.notifications.deliveries import DeliveryRow
 from api.store.index.notifications.outbox import GIVE_UP_AFTER, ProjectEvent, receivers
 
@@ -52,8 +53,8 @@ def test_a_failed_attempt_is_repeated_with_growing_delays():
 
 @given(st.integers(1, 10**6), st.floats(0, 1))
 def test_a_delay_is_bounded_and_spread(attempts, random):
-    delay = backoff_seconds(attempts, random)
-    base = backoff_seconds(attempts, 0.5)
+    delay = backoff_seconds(attempts, MAX_BACKOFF_SECONDS, random)
+    base = backoff_seconds(attempts, MAX_BACKOFF_SECONDS, 0.5)
     assert (
         base * (1 - JITTER_RATIO)
         <= delay
