@@ -9,6 +9,7 @@ from sqlalchemy import Row, and_, bindparam, case, func, or_, select, update
 
 from api.store.index.deletion.delete_deployment import delete_deployment
 from api.store.index.deletion.delete_project import is_removed
+from api.store.index.object_versions import read_versions
 from api.store.page import RowPage
 from api.store.sql.columns import moment
 from api.store.sql.database import Database, next_ord
@@ -229,12 +230,7 @@ class Deployments:
 
     async def resource_versions(self, place: str | None = None) -> dict[str, tuple[str, int]]:
         """Return uid and last seen resourceVersion, by name, of the rows of one namespace."""
-        query = select(deployments.c.name, deployments.c.uid, deployments.c.version).where(
-            deployments.c.namespace == self._namespace,
-            deployments.c.object_namespace.is_not_distinct_from(place),
-        )
-        async with self._database.read() as connection:
-            return {row.name: (row.uid, row.version) for row in await connection.execute(query)}
+        return await read_versions(self._database, self._namespace, deployments, place)
 
     async def observe(self, deployment: objects.Deployment) -> None:
         """Update the row from the object, unless the row is newer; delete the row of an erased object.

@@ -18,6 +18,7 @@ from api.store.index.deletion.delete_project import (
     is_removed,
 )
 from api.store.index.notifications import outbox
+from api.store.index.object_versions import read_versions
 from api.store.index.runs import hide
 from api.store.page import RowPage
 from api.store.sql.database import Database, next_ord
@@ -132,11 +133,7 @@ class Projects:
 
     async def resource_versions(self, place: str | None = None) -> dict[str, tuple[str, int]]:
         """Return uid and last seen resourceVersion, by name, of the rows of one namespace."""
-        query = select(projects.c.name, projects.c.uid, projects.c.version).where(
-            projects.c.namespace == self._namespace, projects.c.object_namespace.is_not_distinct_from(place)
-        )
-        async with self._database.read() as connection:
-            return {row.name: (row.uid, row.version) for row in await connection.execute(query)}
+        return await read_versions(self._database, self._namespace, projects, place)
 
     async def observe(self, project: objects.Project) -> None:
         """Update the row from the object, unless the row is newer.

@@ -16,6 +16,7 @@ from sqlalchemy.sql.dml import ReturningUpdate
 
 from api.store.index.deletion.delete_project import is_removed
 from api.store.index.deletion.tombstones import has_tombstone
+from api.store.index.object_versions import read_versions
 from api.store.index.runs import counts, inputs, labels, run_columns
 from api.store.index.runs.counts import CountKey
 from api.store.index.runs.runs import ENDED, LIVE
@@ -154,14 +155,8 @@ class RunWriter:
     async def _versions(
         self, condition: ColumnElement[bool], place: str | None
     ) -> dict[str, tuple[str, int]]:
-        query = select(runs.c.name, runs.c.uid, runs.c.version).where(
-            runs.c.namespace == self._namespace,
-            condition,
-            runs.c.uid.is_not(None),
-            runs.c.object_namespace.is_not_distinct_from(place),
-        )
-        async with self._database.read() as connection:
-            return {row.name: (row.uid, row.version) for row in await connection.execute(query)}
+        found = runs.c.uid.is_not(None)
+        return await read_versions(self._database, self._namespace, runs, place, condition, found)
 
     async def _observe(
         self, connection: AsyncConnection, run: Run, log: EventLogWriter | None, now: datetime
