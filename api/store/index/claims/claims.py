@@ -10,7 +10,7 @@ from dataclasses import dataclass, replace
 from datetime import datetime
 from typing import Any
 
-from sqlalchemy import bindparam, select, update
+from sqlalchemy import Integer, bindparam, select, update
 from sqlalchemy.ext.asyncio import AsyncConnection
 
 from api.store.index.claims.claim_decision import (
@@ -47,6 +47,7 @@ __all__ = [
 RUNNING = "running"
 MAX_CACHED_HOLDERS = 10_000
 """Pods cached as holding their run."""
+_OF_CLAIM = (runs.c.namespace == claims.c.namespace) & (runs.c.name == claims.c.run)
 _HERE = (claims.c.namespace == bindparam("namespace"), claims.c.run == bindparam("run"))
 _CLAIM = select(claims).where(*_HERE)
 _RUN = select(
@@ -66,7 +67,7 @@ _RUN = select(
 ).where(runs.c.namespace == bindparam("namespace"), runs.c.name == bindparam("run"))
 _HOLDS = (
     select(claims.c.run)
-    .join(runs, (runs.c.namespace == claims.c.namespace) & (runs.c.name == claims.c.run))
+    .join(runs, _OF_CLAIM)
     .where(
         *_HERE,
         claims.c.pod_uid == bindparam("pod_uid"),
@@ -74,6 +75,21 @@ _HOLDS = (
         runs.c.hidden.is_(False),
         runs.c.status.not_in(ENDED),
     )
+)
+
+_ROWS = select(
+    claims.c.run,
+    claims.c.run_uid,
+    claims.c.pod_uid,
+    claims.c.granted_at,
+    claims.c.result,
+    runs.c.object_namespace,
+).select_from(claims.outerjoin(runs, _OF_CLAIM))
+_BY_RUN = _ROWS.where(*_HERE)
+_UNWRITTEN = (
+    _ROWS.where(claims.c.namespace == bindparam("namespace"), claims.c.written.is_(False))
+    .order_by(claims.c.granted_at)
+    .limit(bindparam("most", type_=Integer))
 )
 
 
@@ -231,16 +247,16 @@ class Claims:
 
     async def get(self, run: str) -> ClaimRow | None:
         """Return a run's claim, or None."""
-        query = self._select().where(claims.c.run == run)
+        here = {"namespace": self._namespace, "run": run}
         async with self._database.brief_read() as connection:
-            row = (await connection.execute(query)).one_or_none()
+            row = (await connection.execute(_BY_RUN, here)).one_or_none()
         return ClaimRow(**row._mapping) if row else None
 
     async def unwritten(self, limit: int) -> tuple[ClaimRow, ...]:
         """Return claims and results that are not in their objects yet, oldest first."""
-        query = self._select().where(claims.c.written.is_(False)).order_by(claims.c.granted_at).limit(limit)
+        values = {"namespace": self._namespace, "most": limit}
         async with self._database.read() as connection:
-            return tuple(ClaimRow(**row._mapping) for row in await connection.execute(query))
+            return tuple(ClaimRow(**row._mapping) for row in await connection.execute(_UNWRITTEN, values))
 
     async def mark_written(self, run: str, result: bool) -> None:
         """Record that the object has the claim, and with `result` the result (or can no longer take them).
@@ -255,18 +271,3 @@ class Claims:
         # If a power failure loses this, the object is written again, which changes nothing.
         async with self._database.brief_write(durable=False) as connection:
             await connection.execute(update(claims).where(*here).values(**values))
-
-    def _select(self) -> Any:
-        of_run = (runs.c.namespace == claims.c.namespace) & (runs.c.name == claims.c.run)
-        return (
-            select(
-                claims.c.run,
-                claims.c.run_uid,
-                claims.c.pod_uid,
-                claims.c.granted_at,
-                claims.c.result,
-                runs.c.object_namespace,
-            )
-            .select_from(claims.outerjoin(runs, of_run))
-            .where(claims.c.namespace == self._namespace)
-        )
