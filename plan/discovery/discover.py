@@ -47,7 +47,7 @@ def discover_entrypoint(
         raise PlanError(
             ENTRYPOINT_NOT_FOUND,
             f"the configuration names no entrypoint, and there are several: {join_limited(names)}",
-            how_to_name(names[0]),
+            f"Name one: {_ways_to_deploy(names[0])}",
         )
     scripts = scan.usual_scripts or _without_servers(scan)
     if len(scripts) == 1 and _is_accepted(scripts[0], find):
@@ -58,10 +58,10 @@ def discover_entrypoint(
     raise PlanError(error.reason, error.message, _script_hint(scan, find) or error.hint)
 
 
-def how_to_name(entrypoint: str) -> str:
+def _ways_to_deploy(entrypoint: str) -> str:
     """Return how to deploy this entrypoint: without a change of the source, and with one."""
     return (
-        f"Name one: crewyard deploy --crew {entrypoint}, spec.source.git.crew of the Project, "
+        f"crewyard deploy --crew {entrypoint}, spec.source.git.crew of the Project, "
         f'or in crew.toml [deployment] entrypoint = "{entrypoint}".'
     )
 
@@ -110,7 +110,4 @@ def _script_hint(scan: SourceScan, find: Callable[[str], EntrypointLocation]) ->
     path = next((path for path in scan.scripts if _is_accepted(path, find)), None)
     if path is None:
         return ""
-    return (
-        f"{path} is a script; to run it as one: crewyard deploy --crew {path}, spec.source.git.crew of the "
-        f'Project, or in crew.toml [deployment] entrypoint = "{path}".'
-    )
+    return f"{path} is a script; to run it as one: {_ways_to_deploy(path)}"
