@@ -1,13 +1,13 @@
 // A deployment: its status, its live build log, cancellation and rollback.
 
 import { change, followStream, get } from "../api.js";
-import { actionButton, statusBadge, definitionList, fill, h, errorBox, docsLink, when } from "../dom.js";
+import { actionButton, definitionList, fill, h, errorBox, docsLink, when } from "../dom.js";
 import { askErase } from "../erase.js";
 import { waitingText } from "../format.js";
 import { linkTo } from "../router.js";
 import { newRunSection } from "../run/new_run.js";
 import { askRollback } from "./rollback.js";
-import { previewBadge, smokeBadge, stages } from "./stages.js";
+import { deploymentBadges, smokeBadge, stages } from "./stages.js";
 
 const REFRESH_MS = 3000;
 const UNFINISHED = ["pending", "building"];
@@ -64,7 +64,7 @@ function summary(details, path, update, watched) {
     await update();
   }, { disabled: details.cancel_requested });
   return [
-    h("div", { class: "spread" }, h("h1", {}, details.id), h("div", { class: "row" }, statusBadge(details.is_preview && status === "superseded" ? "built" : status), previewBadge(details), details.smoke_run && smokeBadge(details),
+    h("div", { class: "spread" }, h("h1", {}, details.id), h("div", { class: "row" }, deploymentBadges(details), details.smoke_run && smokeBadge(details),
       status === "superseded" && !details.is_preview && rollbackButton, (status === "superseded" || status === "failed") && eraseButton, UNFINISHED.includes(status) && cancelButton)),
     stages(details),
     definitionList([

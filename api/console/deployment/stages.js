@@ -1,6 +1,6 @@
 // The way of a deployment from its commit to active, as a row of stages: found, those of the build, the smoke run.
 
-import { h } from "../dom.js";
+import { h, statusBadge } from "../dom.js";
 import { ago, duration, waitingText } from "../format.js";
 import { linkTo } from "../router.js";
 
@@ -29,9 +29,10 @@ export function stagesOf(details) {
   return [...row, { title: "Active", state: built ? "done" : "next", note: built && activated ? ago(activated) : "" }];
 }
 
-/** Create the badge of a preview, which is built and can be run but never becomes active; null for others. */
-export function previewBadge({ is_preview: isPreview }) {
-  return isPreview ? h("span", { class: "chip quiet", title: "Never becomes active; run it by its id" }, "preview") : null;
+/** Create the badges of a deployment's status; a preview is built and can be run, but never becomes active. */
+export function deploymentBadges({ status, is_preview: isPreview }) {
+  if (!isPreview) return statusBadge(status);
+  return [statusBadge(status === "superseded" ? "built" : status), h("span", { class: "chip quiet", title: "Never becomes active; run it by its id" }, "preview")];
 }
 
 /** Create the badge of a deployment's smoke run, a link to it. */

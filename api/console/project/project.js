@@ -1,9 +1,9 @@
 // A project: its state at a glance, deployments, runs, schedules, variables, notifications and usage.
 
 import { get, list } from "../api.js";
-import { definitionList, statusBadge, fill, h, errorBox, pause, table, when } from "../dom.js";
+import { definitionList, fill, h, errorBox, pause, table, when } from "../dom.js";
 import { queryText } from "../format.js";
-import { previewBadge, smokeBadge } from "../deployment/stages.js";
+import { deploymentBadges, smokeBadge } from "../deployment/stages.js";
 import { overview } from "./overview.js";
 import { pages, ready } from "./projects.js";
 import { linkTo, setQuery } from "../router.js";
@@ -59,7 +59,7 @@ async function deployments(container, name, query, signal) {
   const { data, pagination } = await list("/v1/deployments", { project: name, page: query.page, per_page: 30 }, signal);
   fill(container, table([
     ["Deployment", (row) => h("a", { href: linkTo("deployments", row.id) }, row.id), "code"],
-    ["Status", (row) => [statusBadge(row.is_preview && row.status === "superseded" ? "built" : row.status), previewBadge(row), row.smoke_run && smokeBadge(row)]],
+    ["Status", (row) => [deploymentBadges(row), row.smoke_run && smokeBadge(row)]],
     ["Message", (row) => row.message],
     ["Created", (row) => when(row.created_at)],
     ["Active since", (row) => row.activated_at && when(row.activated_at), "wide"],
