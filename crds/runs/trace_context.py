@@ -39,7 +39,7 @@ class TraceContext:
 def parse(text: str | None) -> TraceContext | None:
     """Return the context of a header `traceparent`; None if there is none, or it is not valid.
 
-    A newer version may append fields. An invalid one is no error for the client: it begins a new trace.
+    A newer version may append fields. The run of a client that sends an invalid one begins a new trace.
     """
     match = _TRACEPARENT.fullmatch(text or "")
     if match is None or match["version"] == "ff" or (match["version"] == "00" and match["more"]):

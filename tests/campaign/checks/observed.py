@@ -107,7 +107,7 @@ class Observations:
     reads: tuple[StreamRead, ...] = ()
     answers: tuple[SentAnswer, ...] = ()
     messages: tuple[ReceivedMessage, ...] | None = None
-    """What the receiver of notifications got; None: there is no receiver."""
+    """What the receiver of notifications got; None without a receiver."""
 
 
 @dataclass(frozen=True)
