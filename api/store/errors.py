@@ -5,6 +5,11 @@ class StoreUnavailable(Exception):
     """The store cannot answer now (locked, disk full, closed): 503 with Retry-After. Nothing was changed."""
 
 
+def cannot_answer(error: Exception) -> StoreUnavailable:
+    """Return the error of a store whose engine raised `error`."""
+    return StoreUnavailable(f"the index cannot answer: {type(error).__name__}: {error}")
+
+
 class StoreRefused(Exception):
     """The store rejects the request permanently. `field` names the wrong field, if it is a single one."""
 

@@ -15,7 +15,7 @@ from typing import Any
 from sqlalchemy import exc
 from sqlalchemy.ext.asyncio import AsyncConnection, AsyncEngine, create_async_engine
 
-from api.store.errors import StoreUnavailable
+from api.store.errors import cannot_answer
 from api.store.sql.database import Database, hold_write_lock
 from api.store.sql.sqlite_driver import SqliteConnection, connect
 from api.store.sql.transaction_group import TransactionGroup
@@ -133,7 +133,7 @@ async def _translated() -> AsyncIterator[None]:
     try:
         yield
     except (exc.OperationalError, exc.TimeoutError, exc.InterfaceError, OSError) as error:
-        raise StoreUnavailable(f"the index cannot answer: {error.__class__.__name__}: {error}") from error
+        raise cannot_answer(error) from error
 
 
 @asynccontextmanager

@@ -12,7 +12,7 @@ from contextlib import AsyncExitStack, asynccontextmanager
 
 from sqlalchemy.ext.asyncio import AsyncConnection, AsyncEngine
 
-from api.store.errors import StoreUnavailable
+from api.store.errors import StoreUnavailable, cannot_answer
 from api.store.sql.sqlite_driver import SqliteConnection
 
 
@@ -72,7 +72,7 @@ class TransactionGroup:
         except StoreUnavailable as problem:
             error = problem
         except Exception as problem:
-            error = StoreUnavailable(f"the index cannot answer: {type(problem).__name__}: {problem}")
+            error = cannot_answer(problem)
         finally:
             self._error.set_result(error)
 
