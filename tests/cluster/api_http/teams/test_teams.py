@@ -132,8 +132,10 @@ async def test_a_name_exists_once_and_the_younger_project_is_not_shown(testbed, 
     await team.create(RUN, {"metadata": {"name": "run-hidden"}, "spec": {"project": "demo"}})
     await team.create(RUN, {"metadata": {"name": "run-marker"}, "spec": {"project": "marker"}})
 
+    # A watch per kind: none waits for the others.
     async def is_marker_shown():
-        return (await testbed.call("GET", "/v1/runs/run_marker"))[0] == 200
+        paths = ("/v1/runs/run_marker", "/v1/projects/marker")
+        return [(await testbed.call("GET", path))[0] for path in paths] == [200, 200]
 
     await until(is_marker_shown)
     assert await testbed.data("GET", "/v1/projects/demo") == own

@@ -27,7 +27,7 @@ def patient_databases(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(database, "TRANSACTION_TIMEOUT_SECONDS", PATIENT_SECONDS)
     for name in ("CONNECT_SECONDS", "COMMAND_TIMEOUT_SECONDS", "POOL_SECONDS"):
         monkeypatch.setattr(engine, name, PATIENT_SECONDS)
-    for name in ("statement_timeout", "lock_timeout"):
+    for name in ("statement_timeout", "lock_timeout", "idle_in_transaction_session_timeout"):
         monkeypatch.setitem(engine._TIMEOUT_SETTINGS, name, str(int(1000 * PATIENT_SECONDS)))
     monkeypatch.setattr(sqlite, "CONNECTION_TIMEOUT_SECONDS", PATIENT_SECONDS)
     monkeypatch.setattr(sqlite_driver, "LOCK_TIMEOUT_SECONDS", PATIENT_SECONDS)
