@@ -17,6 +17,7 @@ from crds.kinds import POD, RUN, Kind
 from crds.objects import Run
 
 PARALLEL_CREATES = 8
+DELETION_TIMEOUT_SECONDS = 600.0
 ROUND_COUNT = 3
 SINGLE_ROUND_COUNT = 500
 """From this count on, one round: it takes a quarter of an hour, so a warm-up does not matter."""
@@ -58,12 +59,15 @@ async def _drain(
 
 
 async def _delete(installation: MeasuredInstallation, kind: Kind, bodies: list[dict[str, Any]]) -> None:
-    for body in bodies:
-        await installation.kube.delete(kind, body["metadata"]["name"])
-    while any(
-        pod["metadata"]["name"].startswith("bench-") for pod in (await installation.kube.list(POD)).items
-    ):
-        await asyncio.sleep(1)
+    """Delete what a drain has created, and wait for the end of its pods: they cost the node."""
+    names = tuple(body["metadata"]["name"] for body in bodies)
+    for name in names:
+        await installation.kube.delete(kind, name)
+    async with asyncio.timeout(DELETION_TIMEOUT_SECONDS):
+        while any(
+            pod["metadata"]["name"].startswith(names) for pod in (await installation.kube.list(POD)).items
+        ):
+            await asyncio.sleep(1)
 
 
 def _run_ended(raw: dict[str, Any]) -> bool:
