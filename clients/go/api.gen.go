@@ -3660,7 +3660,7 @@ type ClientInterface interface {
 	//
 	// List runs, filtered by project, deployment, status, label and time of creation.
 	//
-	// With `label`, `created_after` or `created_before`, the newest creation comes first, and about 1,000 runs
+	// With `label`, `created_after` or `created_before`, the newest creation comes first, and about 100 runs
 	// are counted; with `total_capped` at least `total` match.
 	//
 	// Corresponds with GET /v1/runs (the `ListRuns` operationId).
@@ -4460,7 +4460,7 @@ func (c *Client) GetUsage(ctx context.Context, name ProjectName, params *GetUsag
 //
 // List runs, filtered by project, deployment, status, label and time of creation.
 //
-// With `label`, `created_after` or `created_before`, the newest creation comes first, and about 1,000 runs
+// With `label`, `created_after` or `created_before`, the newest creation comes first, and about 100 runs
 // are counted; with `total_capped` at least `total` match.
 //
 // Corresponds with GET /v1/runs (the `ListRuns` operationId).
@@ -7542,7 +7542,7 @@ type ClientWithResponsesInterface interface {
 	//
 	// List runs, filtered by project, deployment, status, label and time of creation.
 	//
-	// With `label`, `created_after` or `created_before`, the newest creation comes first, and about 1,000 runs
+	// With `label`, `created_after` or `created_before`, the newest creation comes first, and about 100 runs
 	// are counted; with `total_capped` at least `total` match.
 	//
 	// Returns a wrapper object for the known response body format(s).
@@ -10445,7 +10445,7 @@ func (c *ClientWithResponses) GetUsageWithResponse(ctx context.Context, name Pro
 //
 // List runs, filtered by project, deployment, status, label and time of creation.
 //
-// With `label`, `created_after` or `created_before`, the newest creation comes first, and about 1,000 runs
+// With `label`, `created_after` or `created_before`, the newest creation comes first, and about 100 runs
 // are counted; with `total_capped` at least `total` match.
 //
 // Returns a wrapper object for the known response body format(s).

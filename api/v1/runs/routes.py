@@ -67,7 +67,7 @@ def _moment(text: str | None, field: str) -> datetime | None:
 async def list_runs(call: EndpointCall) -> web.StreamResponse:
     """List runs, filtered by project, deployment, status, label and time of creation.
 
-    With `label`, `created_after` or `created_before`, the newest creation comes first, and about 1,000 runs
+    With `label`, `created_after` or `created_before`, the newest creation comes first, and about 100 runs
     are counted; with `total_capped` at least `total` match.
     """
     query, page = call.query, call.page

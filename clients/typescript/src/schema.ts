@@ -436,7 +436,7 @@ export interface paths {
          * List runs
          * @description List runs, filtered by project, deployment, status, label and time of creation.
          *
-         *     With `label`, `created_after` or `created_before`, the newest creation comes first, and about 1,000 runs
+         *     With `label`, `created_after` or `created_before`, the newest creation comes first, and about 100 runs
          *     are counted; with `total_capped` at least `total` match.
          */
         get: operations["list_runs"];

@@ -15,10 +15,10 @@ from sqlalchemy import BigInteger, ColumnElement, Select, bindparam, func, liter
 
 from api.store.sql.schema import run_labels, runs
 
-MAX_TOTAL = 1000
+MAX_TOTAL = 100
 """Runs that are counted; more only as far as the page needs it."""
-MAX_ESTIMATE = 25_000
-"""Runs that are counted to find where to start."""
+MAX_ESTIMATE = 10_000
+"""Runs of a label that are counted to find where to start."""
 LABEL = "label"
 CREATED = "created"
 COLUMNS = "columns"
@@ -54,13 +54,21 @@ class Shape:
     label_count: int
 
 
-def choose(label_counts: Sequence[int], matching: int | None) -> str:
-    """Return where to start. `label_counts`: up to `MAX_ESTIMATE` each; `matching`: runs by the columns."""
-    # The index of times has the columns: only a few runs are found faster by the columns alone.
-    fewest = min(label_counts, default=_COLUMN_COST * MAX_TOTAL)
-    if matching is not None and matching * _COLUMN_COST < fewest:
-        return COLUMNS
-    return LABEL if label_counts else CREATED
+def choose(label_counts: Sequence[int], matching: int | None, total: int) -> str:
+    """Return where to start.
+
+    `label_counts`: up to `MAX_ESTIMATE` each; `matching`: runs by the columns, None without such a filter;
+    `total`: about all runs. A statement that starts at a label or a time reads the newest runs there until
+    `MAX_TOTAL` match the columns.
+    """
+    start = LABEL if label_counts else CREATED
+    if matching is None:
+        return start
+    reads = MAX_TOTAL * total // max(1, matching)
+    fewest = min(label_counts, default=MAX_ESTIMATE)
+    if fewest < MAX_ESTIMATE:
+        reads = min(reads, fewest)
+    return COLUMNS if matching * _COLUMN_COST < reads else start
 
 
 @lru_cache(maxsize=4)
@@ -72,6 +80,17 @@ def label_count(times: frozenset[str]) -> Select[Any]:
         *_within(times, run_labels.c.created_at),
     )
     return select(func.count()).select_from(rows.limit(MAX_ESTIMATE).subquery())
+
+
+@lru_cache(maxsize=1)
+def span() -> Select[Any]:
+    """Return the statement of about the number of runs: the newest order less the oldest."""
+    ends = (
+        select(runs.c.ord).where(*_visible(runs)).order_by(order).limit(1).scalar_subquery()
+        for order in (runs.c.ord.desc(), runs.c.ord.asc())
+    )
+    newest, oldest = ends
+    return select(func.coalesce(newest - oldest + 1, 0))
 
 
 @lru_cache(maxsize=128)

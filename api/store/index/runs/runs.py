@@ -255,17 +255,19 @@ class Runs:
     ) -> tuple[Sequence[str], str]:
         """Return the labels, the rarest first, and where the statement of a page starts."""
         if not names and len(selection.labels) < 2:
-            return selection.labels, filtered_listing.choose([1] * len(selection.labels), None)
+            return selection.labels, filtered_listing.choose([1] * len(selection.labels), None, 0)
         query = filtered_listing.label_count(frozenset(selection.times))
         counted = {}
         for label in selection.labels:
             here = {"namespace": self._namespace, "label": label, **selection.times}
             counted[label] = int((await connection.execute(query, here)).scalar_one())
-        matching = None
+        matching, total = None, 0
         if names:
             matching = int((await connection.execute(listing.total(names), values)).scalar_one())
+            here = {"namespace": self._namespace}
+            total = int((await connection.execute(filtered_listing.span(), here)).scalar_one())
         labels = sorted(counted, key=lambda label: counted[label])
-        return labels, filtered_listing.choose(list(counted.values()), matching)
+        return labels, filtered_listing.choose(list(counted.values()), matching, total)
 
     async def create(
         self, request: RunRequest, now: datetime, idempotency: Idempotency | None, name: str | None = None

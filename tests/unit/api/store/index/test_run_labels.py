@@ -142,19 +142,27 @@ async def test_withdrawn_and_deleted_runs_have_no_labels(store: Store) -> None:
 
 
 @pytest.mark.parametrize(
-    ("label_counts", "matching", "start"),
+    ("label_counts", "matching", "total", "start"),
     [
-        ([], None, filtered_listing.CREATED),
-        ([], 999, filtered_listing.COLUMNS),
-        ([], 1000, filtered_listing.CREATED),
-        ([7, 25_000], None, filtered_listing.LABEL),
-        ([25_000], 12_499, filtered_listing.COLUMNS),
-        ([25_000], 12_500, filtered_listing.LABEL),
-        ([3, 25_000], 2, filtered_listing.LABEL),
+        ([], None, 0, filtered_listing.CREATED),
+        ([7, 10_000], None, 0, filtered_listing.LABEL),
+        # One run in 50 matches: 100 of them are among the newest 5,000.
+        ([], 2000, 100_000, filtered_listing.COLUMNS),
+        ([], 2500, 100_000, filtered_listing.CREATED),
+        ([10_000], 2000, 100_000, filtered_listing.COLUMNS),
+        ([10_000], 2500, 100_000, filtered_listing.LABEL),
+        # The label itself has fewer.
+        ([4000], 2000, 100_000, filtered_listing.LABEL),
+        ([4001, 10_000], 2000, 100_000, filtered_listing.COLUMNS),
+        ([3, 10_000], 2, 100_000, filtered_listing.LABEL),
+        ([10_000], 0, 0, filtered_listing.LABEL),
+        ([10_000], 0, 100_000, filtered_listing.COLUMNS),
     ],
 )
-def test_start_where_fewest_runs_match(label_counts: list[int], matching: int | None, start: str) -> None:
-    assert filtered_listing.choose(label_counts, matching) == start
+def test_start_where_fewest_runs_are_read(
+    label_counts: list[int], matching: int | None, total: int, start: str
+) -> None:
+    assert filtered_listing.choose(label_counts, matching, total) == start
 
 
 @pytest.mark.parametrize(
@@ -165,7 +173,7 @@ async def test_every_start_reads_an_index(store: Store, monkeypatch: pytest.Monk
     for number in range(3):
         await add_run(store, number, team="t3", stage="test")
     labels = () if start == filtered_listing.CREATED else ("team=t3", "stage=test")
-    monkeypatch.setattr(filtered_listing, "choose", lambda counts, matching: start)
+    monkeypatch.setattr(filtered_listing, "choose", lambda *_: start)
     asked: list[tuple[str, Any]] = []
 
     def note(_c: object, _cursor: object, statement: str, parameters: Any, *_: object) -> None:
