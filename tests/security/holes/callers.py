@@ -236,6 +236,16 @@ HOLES: tuple[Hole, ...] = (
         "tests/cluster/controller/images/test_attestations.py::test_image_that_only_a_status_names_is_not_signed",
     ),
     hole(
+        "X5", "an image without provenance runs", "controller/attestation/verify.py",
+        "if why := provenance_problem(statements, image, project.name, self._config):", 'if why := "":',
+        "tests/cluster/controller/images/test_attestations.py::test_run_of_an_unattested_image_says_so",
+    ),
+    hole(
+        "X5", "a signature of any key is taken for the installation's", "controller/attestation/signing.py",
+        "            signed.verify(list(self.accepted), 1)\n", "",
+        "tests/registry/test_attestations.py::test_signature_of_another_key_counts_for_nothing",
+    ),
+    hole(
         "X5", "an image that only a status names is reused", "controller/deployment/reuse.py",
         " and is_proven(other)\n", "\n", "tests/unit/controller/deployment/test_queue.py",
     ),
