@@ -98,7 +98,7 @@ cluster: ## tests of controller and API server against the kube-apiserver
 e2e: $(STAMP) up tools ## end-to-end tests
 	@eval "$$($(PYTHON) -m dev env)" && $(BIN)/pytest tests/e2e
 
-campaign: ## two hours of fault injection, Runs compared with Jobs, and a report (reproduce: SEED=number ONLY=test)
+campaign: ## two hours of fault injection, Runs compared with Jobs, and a report (reproduce: SEED=number ONLY=test; HA=1: also two replicas)
 	@$(PYTHON) -m dev fit campaign
 	@$(MAKE) up $(STAMP) tools
 	@eval "$$($(PYTHON) -m dev env)" && CREWYARD_NODE_FAULTS=1 CREWYARD_CAMPAIGN_SEED="$(SEED)" \

@@ -142,7 +142,7 @@ class Campaign:
         if any(one.tolerant for one in asked):
             succeeded = sum(run.status == SUCCEEDED for run in runs.values())
             notes.append(f"{succeeded} of {len(runs)} runs succeeded; the others may fail for infrastructure")
-        if not in_directory(testbed.api):
+        if testbed.read_store is None and not in_directory(testbed.api):
             notes.append("rows and bytes are not compared: the store is not in the API server's directory")
         self.report = CampaignReport(self.name, self.faults, tuple(columns), self.seed, tuple(notes))
 

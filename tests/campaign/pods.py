@@ -1,12 +1,14 @@
-"""The processes of pods, where the node is this machine. Called by tests that kill a runner."""
+"""The processes of pods, where the node is this machine. Called by tests that kill a runner or a service."""
 
 import os
 import signal
 from pathlib import Path
 
+RUNNER = b"/opt/crewyard/runner"
 
-def runner_of(uid: str) -> int | None:
-    """The process of this machine that is process 1 of a run pod; None where there is none."""
+
+def first_process_of(uid: str, argument: bytes) -> int | None:
+    """The process of this machine that is process 1 of a pod and has this argument; None without one."""
     marks = (uid, uid.replace("-", "_"))
     for entry in Path("/proc").iterdir():
         if not entry.name.isdigit():
@@ -16,15 +18,20 @@ def runner_of(uid: str) -> int | None:
             command = (entry / "cmdline").read_bytes().split(b"\0")
         except OSError:
             continue
-        if any(mark in group for mark in marks) and b"/opt/crewyard/runner" in command:
+        if any(mark in group for mark in marks) and argument in command:
             return int(entry.name)
     return None
 
 
-def kill_runner(uid: str, number: signal.Signals = signal.SIGKILL) -> bool:
-    """A signal to the runner of a pod; whether there was one."""
-    pid = runner_of(uid)
+def kill(uid: str, argument: bytes, number: signal.Signals = signal.SIGKILL) -> bool:
+    """A signal to that process; whether there was one."""
+    pid = first_process_of(uid, argument)
     if pid is None:
         return False
     os.kill(pid, number)
     return True
+
+
+def kill_runner(uid: str, number: signal.Signals = signal.SIGKILL) -> bool:
+    """A signal to the runner of a pod; whether there was one."""
+    return kill(uid, RUNNER, number)

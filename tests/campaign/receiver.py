@@ -50,9 +50,10 @@ class NotificationReceiver:
 
     async def create_secret(self, testbed: CampaignTestbed) -> dict[str, Any]:
         """Create the Secret with the shared key; return the entry of a Project's `notifications`."""
-        metadata = {"name": _NAME, "labels": {LABEL_PROJECT: testbed.project}}
+        secret = f"{testbed.project}-receiver"
+        metadata = {"name": secret, "labels": {LABEL_PROJECT: testbed.project}}
         await testbed.kube.create(SECRET, {"metadata": metadata, "stringData": {"secret": self.key}})
-        return {"name": _NAME, "url": self.url, "secret_ref": {"name": _NAME}, "events": list(EVENTS)}
+        return {"name": _NAME, "url": self.url, "secret_ref": {"name": secret}, "events": list(EVENTS)}
 
     async def wait_ended(self, ids: Collection[str], seconds: float) -> None:
         """Wait until there is a message about the end of each run, for at most `seconds`."""

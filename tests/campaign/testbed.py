@@ -12,7 +12,7 @@ import contextlib
 import json
 import os
 import secrets
-from collections.abc import AsyncIterator, Mapping
+from collections.abc import AsyncIterator, Awaitable, Callable, Mapping
 from dataclasses import dataclass, field
 from datetime import UTC, datetime
 from pathlib import Path
@@ -23,12 +23,14 @@ import pytest
 
 from crds import api_keys
 from crds.kinds import DEPLOYMENT, PROJECT
+from crds.names import LABEL_PROJECT
 from crds.times import format_time
 from kube import errors
 from kube.client import KubeClient
 from tests.campaign import image, installed_service
 from tests.campaign.child import Child
 from tests.campaign.ledger import Ledger
+from tests.campaign.store.contents import StoreContents
 from tests.testbed.ports import free_port
 
 TREE = "CREWYARD_CAMPAIGN_TREE"
@@ -60,6 +62,20 @@ class CampaignTestbed:
     project: str = "crew"
     deployment: str = "dep-campaign"
     children: list[Child] = field(default_factory=list)
+    is_shared: bool = False
+    """Whether other projects are there too: then only the objects of this one count."""
+    read_store: Callable[[], Awaitable[StoreContents]] | None = None
+    """Reads rows and bytes of a store that is not in the API server's directory."""
+
+    def counts(self, raw: Mapping[str, Any]) -> bool:
+        """Whether a Run, a Deployment or a pod is one of this campaign."""
+        labels = raw["metadata"].get("labels") or {}
+        return not self.is_shared or self.project in (raw["spec"].get("project"), labels.get(LABEL_PROJECT))
+
+    def runs_page(self, page: int, size: int) -> str:
+        """The path of one page of the campaign's runs."""
+        only = f"&project={self.project}" if self.is_shared else ""
+        return f"/v1/runs?per_page={size}&page={page}{only}"
 
     async def call(self, method: str, path: str, body: Any = None, **headers: str) -> tuple[int, Any]:
         """Status and body of one call with the admin key. Raises aiohttp's errors while the api is away."""

@@ -81,6 +81,8 @@ class StatusWatcher:
                 await asyncio.sleep(PAUSE)
 
     def _object(self, raw: dict[str, Any]) -> None:
+        if not self._jobs and not self._testbed.counts(raw):
+            return
         self.record("object", raw["metadata"]["name"], self._status(raw))
 
     async def _lists(self) -> None:
@@ -98,7 +100,7 @@ class StatusWatcher:
             self.active.append(sum(item["status"] == "active" for item in found["data"]))
         page = 1
         while True:
-            status, found = await testbed.call("GET", f"/v1/runs?per_page={PAGE}&page={page}")
+            status, found = await testbed.call("GET", testbed.runs_page(page, PAGE))
             if status != 200:
                 return
             for one in found["data"]:

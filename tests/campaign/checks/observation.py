@@ -26,12 +26,12 @@ async def runs(testbed: CampaignTestbed) -> dict[str, ApiRunRecord]:
     listed: set[str] = set()
     page = 1
     while True:
-        found = await testbed.ask("GET", f"/v1/runs?per_page={PAGE}&page={page}")
+        found = await testbed.ask("GET", testbed.runs_page(page, PAGE))
         listed |= {name_of(one["id"]) for one in found}
         if len(found) < PAGE:
             break
         page += 1
-    objects = {raw["metadata"]["name"]: raw for raw in (await testbed.kube.list(RUN)).items}
+    objects = await _objects(testbed)
     places = asyncio.Semaphore(AT_ONCE)
 
     async def one(name: str) -> ApiRunRecord:
@@ -40,6 +40,11 @@ async def runs(testbed: CampaignTestbed) -> dict[str, ApiRunRecord]:
 
     gathered = await asyncio.gather(*(one(name) for name in sorted(listed | objects.keys())))
     return {seen.run: seen for seen in gathered}
+
+
+async def _objects(testbed: CampaignTestbed) -> dict[str, dict[str, Any]]:
+    listed = (await testbed.kube.list(RUN)).items
+    return {raw["metadata"]["name"]: raw for raw in filter(testbed.counts, listed)}
 
 
 async def events(testbed: CampaignTestbed, name: str, seconds: float = 120) -> tuple[ObservedEvent, ...]:
@@ -84,6 +89,9 @@ async def stored(
 
     `uploads` were answered for: their sha256 by their id.
     """
+    if testbed.read_store is not None:
+        now = await testbed.read_store()
+        return tuple(dict.fromkeys((*verdict.missing_blobs(now), *verdict.missing_uploads(now, uploads)))), ()
     found = await stores(testbed.api, testbed.namespace)
     if found is None:
         return (), ()
@@ -108,10 +116,10 @@ async def left(
 
 
 async def _left(testbed: CampaignTestbed, alike: bool) -> list[str]:
-    objects = {raw["metadata"]["name"]: raw for raw in (await testbed.kube.list(RUN)).items}
+    objects = await _objects(testbed)
     deployments = {raw["metadata"]["uid"] for raw in (await testbed.kube.list(DEPLOYMENT)).items}
     found = []
-    for pod in (await testbed.kube.list(POD)).items:
+    for pod in filter(testbed.counts, (await testbed.kube.list(POD)).items):
         name = pod["metadata"]["name"]
         owners = {owner["uid"] for owner in pod["metadata"].get("ownerReferences") or ()}
         if any(owner["kind"] == "Job" for owner in pod["metadata"].get("ownerReferences") or ()):

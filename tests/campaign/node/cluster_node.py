@@ -11,6 +11,7 @@ import subprocess
 import sys
 import time
 from collections.abc import Callable
+from functools import cached_property
 from pathlib import Path
 from typing import Any
 
@@ -18,7 +19,7 @@ import pytest
 
 from dev import state
 from dev.cluster.kube_client import HttpKubeApi, KubeApiError
-from dev.embedded import cgroups, cluster, host_cleanup, teardown
+from dev.embedded import cgroups, cluster, host_cleanup, replicas, teardown
 from dev.embedded.components import apiserver, containerd, controller_manager, etcd, kubelet, scheduler
 from dev.images import images
 from dev.net import bridge
@@ -26,7 +27,7 @@ from dev.process import process, program
 from dev.process.program import ProcessSpec
 from dev.progress import StepProgress
 from dev.registry import server
-from dev.settings import NODE, REPOSITORY, Settings, from_environment
+from dev.settings import BRIDGE_ADDRESS, NODE, REPOSITORY, Settings, from_environment
 
 ALLOWED = "CREWYARD_NODE_FAULTS"
 PROGRAMS = (
@@ -51,6 +52,16 @@ class ClusterNode:
         self._settings = settings
         self._progress = StepProgress()
         self._kube = HttpKubeApi(settings.kubeconfig)
+
+    @property
+    def settings(self) -> Settings:
+        """The directories of the dev cluster."""
+        return self._settings
+
+    @property
+    def address(self) -> str:
+        """Where pods reach this machine."""
+        return BRIDGE_ADDRESS
 
     @classmethod
     def open(cls) -> "ClusterNode":
@@ -87,6 +98,16 @@ class ClusterNode:
             assert time.monotonic() < end, f"{names} outlived SIGKILL"
             time.sleep(0.02)
 
+    def crash(self, name: str) -> None:
+        """Kill a program with its children, such as PostgreSQL's, and wait for the exit of all."""
+        record = program.running(self._settings, name)
+        assert record is not None, f"{name} does not run"
+        listed = Path(f"/proc/{record.pid}/task/{record.pid}/children").read_text()
+        children = [one for pid in listed.split() if (one := process.identity_of(int(pid))) is not None]
+        self.kill(name)
+        for child in children:
+            assert process.stop(child, grace=0), f"a child of {name} outlived SIGKILL"
+
     def start(self, *names: str) -> None:
         """Start programs as `make up` would, one after the other, each ready before the next."""
         with state.locked(self._settings, self._progress):
@@ -97,6 +118,8 @@ class ClusterNode:
 
     def _program(self, name: str) -> ProcessSpec:
         settings = self._settings
+        if name in replicas.NAMES:
+            return self._backends[name]
         makers: dict[str, Callable[[], ProcessSpec]] = {
             "etcd": lambda: etcd.process_spec(settings),
             "registry": lambda: server.process_spec(
@@ -111,6 +134,10 @@ class ClusterNode:
             "kubelet": lambda: kubelet.process_spec(settings),
         }
         return makers[name]()
+
+    @cached_property
+    def _backends(self) -> dict[str, ProcessSpec]:
+        return {one.name: one for one in replicas.prepare(self._settings, self._progress)}
 
     def copy_store(self, to: Path) -> None:
         """A copy of etcd's files as they are at one moment."""
@@ -167,7 +194,8 @@ class ClusterNode:
 
     def mend(self) -> None:
         """Continue stopped processes and start killed ones after a test."""
-        for name in PROGRAMS:
+        names = (*PROGRAMS, *replicas.NAMES) if replicas.enabled(self._settings) else PROGRAMS
+        for name in names:
             if program.running(self._settings, name):
                 self.send(name, signal.SIGCONT)
             else:
