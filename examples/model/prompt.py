@@ -1,4 +1,4 @@
-"""What a request asks for, whichever of the three APIs it came by, and the scripted answer to it."""
+"""What a request asks for, whichever of the APIs it came by, and the scripted answer to it."""
 
 import json
 import os

@@ -1,4 +1,4 @@
-"""A scripted model with the HTTP API of OpenAI, and Anthropic's messages; no key, no network, the same answers always.
+"""A scripted model with the HTTP API of OpenAI, Anthropic and Gemini; no key, no network, the same answers always.
 
 python server.py [PORT]
 """
@@ -10,11 +10,14 @@ from typing import Any
 
 import chat
 import embeddings
+import gemini
 import messages
 import responses
 from prompt import answer
 
 APIS = {"/chat/completions": chat, "/responses": responses, "/messages": messages}
+# Gemini's paths end with the method; the model before it is of no concern.
+GEMINI_METHODS = (":generateContent", ":streamGenerateContent")
 MODELS = ("scripted", "gpt-4o", "gpt-4o-mini")
 MAX_BODY_BYTES = 64 * 1024 * 1024
 
@@ -41,16 +44,17 @@ class ModelRequestHandler(BaseHTTPRequestHandler):
             if path == "/embeddings":
                 self._send(200, embeddings.whole(body))
                 return
-            api = APIS.get(path)
+            api = gemini if path.endswith(GEMINI_METHODS) else APIS.get(path)
             if api is None:
-                self._send(404, _error(f"{self.path} is not one of /v1{', /v1'.join((*APIS, '/embeddings'))}"))
+                known = ", ".join([*(f"/v1{name}" for name in (*APIS, "/embeddings")), *GEMINI_METHODS])
+                self._send(404, _error(f"{self.path} is not one of {known}"))
                 return
             prompt = api.read(body)
         except (ValueError, TypeError, KeyError, AttributeError) as error:
             self._send(400, _error(f"the body is not a request of {self.path}: {error!r}"))
             return
         said = answer(prompt)
-        if body.get("stream"):
+        if body.get("stream") or path.endswith(":streamGenerateContent"):
             self._stream(api.stream(body, prompt, said))
         else:
             self._send(200, api.whole(body, prompt, said))

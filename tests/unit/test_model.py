@@ -182,6 +182,34 @@ def test_messages_of_anthropic_are_answered(url: str) -> None:
     assert ANSWER in text and text.rstrip().endswith('{"type": "message_stop"}')
 
 
+def test_contents_of_gemini_are_answered(url: str) -> None:
+    base = f"{url.removesuffix('/v1')}/v1beta/models/gemini-2.5-flash"
+    contents: Any = [{"role": "user", "parts": [{"text": "How high is the tide?"}]}]
+    status, text = post(f"{base}:generateContent", {"contents": contents})
+    said = json.loads(text)["candidates"][0]["content"]
+    assert (status, said) == (200, {"role": "model", "parts": [{"text": ANSWER}]})
+    in_capitals = json.loads(
+        json.dumps(WEATHER).replace('"string"', '"STRING"').replace('"object"', '"OBJECT"')
+    )
+    tools = [{"functionDeclarations": [{"name": "weather", "parameters": in_capitals}]}, {"googleSearch": {}}]
+    _, text = post(f"{base}:generateContent", {"contents": contents, "tools": tools})
+    called = json.loads(text)["candidates"][0]["content"]
+    assert called["parts"] == [{"functionCall": {"name": "weather", "args": CALLED}}]
+    result = {
+        "role": "user",
+        "parts": [{"functionResponse": {"name": "weather", "response": {"high": "2 m"}}}],
+    }
+    again = {"contents": [*contents, called, result], "tools": tools}
+    _, text = post(f"{base}:streamGenerateContent?alt=sse", again)
+    assert json.loads(text.removeprefix("data: "))["candidates"][0]["content"] == said
+    form = {"responseMimeType": "application/json", "responseJsonSchema": PLAN}
+    _, text = post(f"{base}:generateContent", {"contents": contents, "generationConfig": form})
+    jsonschema.validate(json.loads(json.loads(text)["candidates"][0]["content"]["parts"][0]["text"]), PLAN)
+    forced = {"functionCallingConfig": {"mode": "ANY", "allowedFunctionNames": ["weather"]}}
+    _, text = post(f"{base}:generateContent", {**again, "toolConfig": forced})
+    assert "functionCall" in json.loads(text)["candidates"][0]["content"]["parts"][0]
+
+
 @pytest.mark.parametrize(("path", "status"), [("/nothing", 404), ("/chat/completions", 400)])
 def test_what_it_cannot_read_is_named(url: str, path: str, status: int) -> None:
     found, text = post(url + path, ["no", "object"])
