@@ -11,6 +11,9 @@ from .hint import hint
 
 MAX_FAILURE_BYTES = 2048
 _MAX_FRAMES = 6
+# What parsers of a command line exit with if it lacks an argument.
+_USAGE_ERROR = 2
+_PARSERS = frozenset({"argparse", "click", "typer"})
 _RUNTIME_DIRECTORY = os.path.dirname(os.path.abspath(__file__)) + os.sep
 
 
@@ -21,6 +24,8 @@ def failure(reason: str, error: BaseException, app: str) -> dict[str, object]:
             f"The crew called sys.exit({error.code!r}). Return from the entrypoint to succeed, "
             "raise an exception to fail."
         )
+        if error.code == _USAGE_ERROR and _PARSERS & _modules_of(error.__traceback__):
+            text += "\nThe log says which arguments it expects; give them as a list: args of the run's input."
         text += _crew_frames(error, app)
     else:
         text = message(error, app, reason)
@@ -55,6 +60,12 @@ def print_traceback(error: BaseException) -> None:
 def raised_by_import(error: BaseException) -> bool:
     """Return whether the exception comes from our import itself, not from code of the imported module."""
     return _without_runtime_frames(error.__traceback__) is None
+
+
+def _modules_of(frames: TracebackType | None) -> set[str]:
+    """Return the packages whose functions were executing."""
+    named = (str(frame.f_globals.get("__name__")) for frame, _ in traceback.walk_tb(frames))
+    return {name.partition(".")[0] for name in named}
 
 
 def _crew_frames(error: BaseException, app: str) -> str:

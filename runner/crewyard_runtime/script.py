@@ -1,7 +1,8 @@
 """Runs an entrypoint that is a script, as `python main.py` would. Called by `crew`.
 
-The script gets the input as one line of JSON on standard input, and in CREWYARD_INPUT up to 64 KiB. Its
-output is the last line that it prints, if that is a JSON object or array, else null.
+The script gets the input as one line of JSON on standard input, and in CREWYARD_INPUT up to 64 KiB, and the
+list `args` of the input as its arguments. Its output is the last line that it prints, if that is a JSON object
+or array, else null.
 """
 
 from __future__ import annotations
@@ -29,7 +30,7 @@ def run_script(path: str, inputs: dict[str, object]) -> object:
     _provide_input(text)
     if len(text.encode()) <= _MAX_VARIABLE_BYTES:
         os.environ[INPUT_VARIABLE] = text
-    sys.argv = [path]
+    sys.argv = [path, *_arguments(inputs)]
     sys.path.insert(0, os.path.dirname(os.path.abspath(path)))
     output = _LastLineOutput(sys.stdout.detach())  # type: ignore[union-attr]
     sys.stdout = sys.__stdout__ = output  # type: ignore[misc]
@@ -40,6 +41,14 @@ def run_script(path: str, inputs: dict[str, object]) -> object:
             raise
     _join_threads()
     return output.value()
+
+
+def _arguments(inputs: dict[str, object]) -> list[str]:
+    """Return the arguments of the command line: `args` of the input, if that is a list of texts or numbers."""
+    given = inputs.get("args")
+    if not isinstance(given, list) or not all(isinstance(item, (str, int, float)) for item in given):
+        return []
+    return [json.dumps(item) if isinstance(item, bool) else str(item) for item in given]
 
 
 def _provide_input(text: str) -> None:

@@ -56,6 +56,31 @@ async def test_input_and_output_of_a_script(pod: Any, api: Any, script: str, out
     assert api.result["output"] == output
 
 
+ARGUMENTS = """
+import argparse, json
+parser = argparse.ArgumentParser()
+parser.add_argument("topic")
+parser.add_argument("--depth", type=int, default=1)
+print(json.dumps(vars(parser.parse_args())))
+"""
+
+
+async def test_args_of_the_input_are_the_arguments_of_a_script(pod: Any, api: Any) -> None:
+    api.entrypoint, api.input = "report.py", {"args": ["spring tides", "--depth", 3]}
+    pod.crew(ARGUMENTS, "report.py")
+    await pod.run()
+    assert api.result["output"] == {"topic": "spring tides", "depth": 3}, api.result
+
+
+async def test_a_script_without_its_arguments_says_how_to_give_them(pod: Any, api: Any) -> None:
+    api.entrypoint, api.input = "report.py", {"args": "spring tides"}
+    pod.crew(ARGUMENTS, "report.py")
+    ended = await pod.run()
+    assert api.result["outcome"] == "failed"
+    assert "args of the run's input" in api.result["message"]
+    assert b"the following arguments are required: topic" in ended.stdout
+
+
 @pytest.mark.parametrize(
     ("script", "reason", "words"),
     [
