@@ -12,6 +12,7 @@ from ..packages.own_project import is_project
 from ..source import Files
 from .import_effects import is_script, line_of_run_on_import
 from .module_objects import AGENT, CREW, FLOW, GRAPH, graph_builders, runnable_objects
+from .relative_imports import leaves_root
 
 _MAX_FILES = 400
 _SKIPPED_DIRECTORIES = frozenset({"tests", "test", "docs", "site-packages", ".venv", "venv", "node_modules"})
@@ -94,7 +95,7 @@ def scan_source(files: Files, python: str, kinds: tuple[str, ...] = ALL_KINDS) -
                 scripts.append(path)
         if line_of_run_on_import(tree) is not None:
             continue  # imported, it would run before the run calls it
-        module = _module_name(files, path)
+        module = _module_name(files, path, python)
         if module and GRAPH in kinds:
             builders += [f"{module}:{name}" for name in graph_builders(tree)]
         for found in runnable_objects(tree):
@@ -172,12 +173,14 @@ def _rank(path: str, kind: str) -> int:
     return len(_USUAL_PATHS) + ALL_KINDS.index(kind)
 
 
-def _module_name(files: Files, path: str) -> str | None:
+def _module_name(files: Files, path: str, python: str) -> str | None:
     """Return the module's name from /app, /app/src or the installed project; None if it has none."""
     directory = posixpath.dirname(path)
     while directory and not is_project(files, directory):
         directory = posixpath.dirname(directory)
     inner = path.removeprefix(f"{directory}/") if directory else path
-    inner = inner.removeprefix("src/").removesuffix(".py").removesuffix("/__init__")
+    if inner.startswith("src/") and (directory or not leaves_root(files, path, "src", python)):
+        inner = inner.removeprefix("src/")
+    inner = inner.removesuffix(".py").removesuffix("/__init__")
     parts = inner.split("/")
     return ".".join(parts) if all(part.isidentifier() for part in parts) else None

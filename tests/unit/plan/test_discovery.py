@@ -45,6 +45,24 @@ def failure(files: dict[str, str]) -> PlanError:
         ({**CREWAI, "src/tides/crew.py": CREW, "src/tides/main.py": SCRIPT}, "tides.crew:Tides"),
         ({**CREWAI, "tides/crew.py": CREW, "tides/__init__.py": ""}, "tides.crew:Tides"),
         ({**CREWAI, "crew.py": CREW, "main.py": SCRIPT}, "crew:Tides"),
+        # src is a package here: another module of it is imported relatively, directly or by a neighbour.
+        (
+            {**LANGGRAPH, "src/flows/tide.py": "from ..state import State\n" + GRAPH, "src/state.py": ""},
+            "src.flows.tide:graph",
+        ),
+        (
+            {
+                **LANGGRAPH,
+                "src/flows/graph.py": "from .nodes import node\n" + GRAPH,
+                "src/flows/nodes.py": "from ..state import State\n",
+            },
+            "src.flows.graph:graph",
+        ),
+        (
+            {**LANGGRAPH, "src/flows/graph.py": "from . import nodes\n" + GRAPH, "src/flows/nodes.py": ""},
+            "flows.graph:graph",
+        ),
+        ({**LANGGRAPH, "src/graph.py": "from .state import State\n" + GRAPH}, "src.graph:graph"),
         ({**CREWAI, "src/tides/teams/writers.py": CREW}, "tides.teams.writers:Tides"),
         (
             {**CREWAI, "src/tides/main.py": FLOW, "src/tides/crews/poem/poem.py": CREW},

@@ -1,0 +1,47 @@
+"""Relative imports that need a package above the module. Called by .candidates."""
+
+import ast
+import posixpath
+from collections.abc import Iterator
+
+from ..bindings import parse_module
+from ..errors import PlanError
+from ..source import Files
+
+_MAX_MODULES = 50
+
+
+def leaves_root(files: Files, path: str, root: str, python: str) -> bool:
+    """Return whether the module, or one that it imports relatively, imports from the directory `root` itself.
+
+    Such a module cannot be imported with `root` on the path, only with the directory above it. `python` is the
+    crew's version.
+    """
+    pending, seen = [path], {path}
+    while pending and len(seen) <= _MAX_MODULES:
+        current = pending.pop()
+        try:
+            tree = parse_module(current, files[current], python)
+        except PlanError:
+            continue  # reported where the module is the entrypoint
+        for package, names in _relative_imports(tree, current) if tree else ():
+            if not package.startswith(f"{root}/"):
+                return True
+            for name in names:
+                found = next((each for each in (f"{name}.py", f"{name}/__init__.py") if each in files), None)
+                if found and found not in seen:
+                    seen.add(found)
+                    pending.append(found)
+    return False
+
+
+def _relative_imports(tree: ast.Module, path: str) -> Iterator[tuple[str, list[str]]]:
+    """Yield the package that each import starts from, and the paths of the modules that it may name."""
+    for node in ast.walk(tree):
+        if not isinstance(node, ast.ImportFrom) or not node.level:
+            continue
+        package = posixpath.dirname(path)
+        for _ in range(node.level - 1):
+            package = posixpath.dirname(package)
+        module = posixpath.join(package, (node.module or "").replace(".", "/")).rstrip("/")
+        yield package, [module, *(f"{module}/{alias.name}" for alias in node.names)]
