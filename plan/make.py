@@ -10,10 +10,12 @@ from .config.configuration import Configuration, read_configuration
 from .config.framework import check_language, framework_of
 from .errors import CONFIG_INVALID, PlanError
 from .exclude import excluded_paths
+from .file_entrypoint import SCRIPT_SUFFIX
 from .inputs.find import find_input_schema
 from .locate import locate_entrypoint
 from .named_entrypoints import check_named_entrypoints
 from .packages.dependencies import DependencyDeclaration, read_dependencies
+from .packages.inline_metadata import read_inline_metadata
 from .python import choose_python
 from .source import Files, RepositoryFiles, without_paths
 
@@ -108,13 +110,22 @@ def make_plan(
         hinted = (own_base.python,) if own_base.python in SUPPORTED_PYTHONS else ()
         python_versions = tuple(dict.fromkeys((*hinted, *python_versions, *SUPPORTED_PYTHONS)))
     choice = choose_python(files, configuration, python_versions)
+    entrypoint, location, notes = locate_entrypoint(files, configuration, choice.version, excluded)
+    inline = read_inline_metadata(files, location.path) if entrypoint.endswith(SCRIPT_SUFFIX) else None
+    if inline:
+        choice = choose_python(files, configuration, python_versions, inline)
     python = choice.version
-    entrypoint, location, notes = locate_entrypoint(files, configuration, python, excluded)
     entrypoints, named_notes = check_named_entrypoints(
         files, configuration, (entrypoint, location), python, excluded
     )
     declaration = read_dependencies(
-        RepositoryFiles(files, base, outside), configuration, location.project, private_index, python, base
+        RepositoryFiles(files, base, outside),
+        configuration,
+        location.project,
+        private_index,
+        python,
+        base,
+        inline,
     )
     declaration = replace(declaration, base=own_base)
     plan = Plan(

@@ -11,6 +11,7 @@ from .packages.poetry_table import pep440
 from .source import Files
 
 _POETRY_KEY = "python"
+_PROJECT_KEY = "requires-python"
 _OFFER_HINT = "The operator of the service can offer more (CREWYARD_BASE_IMAGES)."
 _PREFERENCE = re.compile(r"3\.(\d{1,2})(?=\.|$)")
 _CLAUSE = re.compile(r"(~=|===?|!=|<=|>=|<|>)\s*v?(\d+)(?:\.(\d+))?((?:\.\d+)*)(\.\*)?")
@@ -24,11 +25,17 @@ class PythonChoice:
     notes: tuple[str, ...] = ()
 
 
-def choose_python(files: Files, configuration: Configuration, python_versions: Sequence[str]) -> PythonChoice:
-    """Return the configured version, else the first offered one that pyproject's `requires-python` allows.
+def choose_python(
+    files: Files,
+    configuration: Configuration,
+    python_versions: Sequence[str],
+    inline: TomlTable | None = None,
+) -> PythonChoice:
+    """Return the configured version, else the first offered one that `requires-python` allows.
 
-    A version that is only a preference gives the nearest allowed one. Raises PlanError(ConfigInvalid) with
-    the offered versions where none matches.
+    That is the key of the script's metadata `inline` or of pyproject.toml. A version that is only a
+    preference gives the nearest allowed one. Raises PlanError(ConfigInvalid) with the offered versions where
+    none matches.
     """
     if not python_versions:
         raise PlanError(
@@ -48,7 +55,7 @@ def choose_python(files: Files, configuration: Configuration, python_versions: S
             f"{origin} is {declared!r}; offered here: {join_limited(list(python_versions))}",
             f"Choose one of those, or omit it. {_OFFER_HINT}",
         )
-    allowed = _allowed(files, python_versions)
+    allowed = _allowed(files, python_versions, inline)
     if preference is None:
         return PythonChoice(allowed[0])
     nearest = _nearest(int(preference[1]), allowed)
@@ -61,9 +68,11 @@ def choose_python(files: Files, configuration: Configuration, python_versions: S
     return PythonChoice(nearest, (note,))
 
 
-def _allowed(files: Files, python_versions: Sequence[str]) -> list[str]:
-    """Return the offered versions that the project allows. Raises PlanError(ConfigInvalid)."""
+def _allowed(files: Files, python_versions: Sequence[str], inline: TomlTable | None) -> list[str]:
+    """Return the offered versions that the script or project allows. Raises PlanError(ConfigInvalid)."""
     table, key = _required_python(files)
+    if inline and _PROJECT_KEY in inline.values:
+        table, key = inline, _PROJECT_KEY
     required = table.text_at(key, ">=3.11") if table else None
     if table is None or required is None:
         return list(python_versions)
@@ -93,8 +102,8 @@ def _required_python(files: Files) -> tuple[TomlTable | None, str]:
         return None, ""
     root = read_toml(files, "pyproject.toml")
     project, table = root.table("project"), root
-    if project and "requires-python" in project.values:
-        return project, "requires-python"
+    if project and _PROJECT_KEY in project.values:
+        return project, _PROJECT_KEY
     for name in ("tool", "poetry", "dependencies"):
         found = table.table(name)
         if found is None:

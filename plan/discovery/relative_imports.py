@@ -14,8 +14,8 @@ _MAX_MODULES = 50
 def leaves_root(files: Files, path: str, root: str, python: str) -> bool:
     """Return whether the module, or one that it imports relatively, imports from the directory `root` itself.
 
-    Such a module cannot be imported with `root` on the path, only with the directory above it. `python` is the
-    crew's version.
+    Such a module cannot be imported with `root` on the path, only with the directory above it. `python` is
+    the crew's version.
     """
     pending, seen = [path], {path}
     while pending and len(seen) <= _MAX_MODULES:

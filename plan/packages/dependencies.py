@@ -1,4 +1,4 @@
-"""Dependencies of a crew: requirements.txt, else a lock, else the dependencies of pyproject.toml.
+"""Dependencies of a crew: those of a script in itself, requirements.txt, a lock, or pyproject.toml.
 
 Called by plan.make; the dependencies pod writes the result to files.
 """
@@ -11,9 +11,11 @@ from packaging.requirements import InvalidRequirement, Requirement
 
 from ..base.read import BaseDockerfile
 from ..config.configuration import Configuration
+from ..config.toml_tables import TomlTable
 from ..errors import CONFIG_INVALID, DEPENDENCY_RESOLUTION, PlanError, join_limited
 from ..source import Files
 from . import local_projects
+from .inline_metadata import inline_requirements
 from .locks.lock import LOCKS, UV_LOCK, LockedPins, LockRequest, StaleLockError, read_lock
 from .own_project import build_requires, checked_directory, is_project
 from .private_index import check_lines
@@ -23,6 +25,10 @@ from .workspace import find_workspace
 
 # Declarations of tools that this build does not read.
 _IGNORED = ("Pipfile", "Pipfile.lock", "environment.yml", "environment.yaml", "conda-lock.yml", "pixi.lock")
+
+
+# What a script with dependencies of its own does not use.
+_REPLACED = ("requirements.txt", "pyproject.toml")
 
 
 @dataclass(frozen=True)
@@ -96,17 +102,23 @@ def read_dependencies(
     private_index: bool = False,
     python: str = "3.11",
     base: str = "",
+    inline: TomlTable | None = None,
 ) -> DependencyDeclaration:
     """Return the declaration of the crew in the directory `base` of the repository `files`.
 
-    `project` is the directory of the project with the entrypoint, `python` the crew's version. Raises
-    PlanError(ConfigInvalid, DependencyResolution).
+    `project` is the directory of the project with the entrypoint, `python` the crew's version. `inline` is
+    the metadata in the entrypoint, if that is a script; dependencies there take the place of all others.
+    Raises PlanError(ConfigInvalid, DependencyResolution).
     """
     named = [_join(base, path) for path in configuration.directories]
     projects = _projects(files, base, named, None if project is None else _join(base, project))
     collected = _Collected(projects=[*projects])
     chosen = _ChosenParts(configuration)
-    for directory in dict.fromkeys((base, *named, *projects)):
+    own_lines = inline_requirements(inline) if inline else None
+    if inline and own_lines is not None:
+        collected.origins.append(_join(base, inline.file))
+        collected.lines += own_lines
+    for directory in dict.fromkeys((base, *named, *projects)) if own_lines is None else ():
         # pip itself resolves dependencies of an installed project that cannot be read statically.
         readable = private_index or directory not in projects
         _collect(files, directory, chosen, python, readable, collected)
@@ -115,7 +127,7 @@ def read_dependencies(
     ignored = [
         path
         for directory in dict.fromkeys((base, *named))
-        for name in (*LOCKS, *_IGNORED)
+        for name in (*LOCKS, *_IGNORED, *(_REPLACED if own_lines is not None else ()))
         if (path := posixpath.join(directory, name)) in files and path not in collected.origins
     ]
     if ignored:
