@@ -1,7 +1,7 @@
 """Runs an entrypoint that is a script, as `python main.py` would. Called by `crew`.
 
-The script gets the input as one line of JSON on standard input, and in CREWYARD_INPUT up to 64 KiB, and the
-list `args` of the input as its arguments. Its output is the last line that it prints, if that is a JSON object
+The script gets the input as one line of JSON on standard input, and in CREWYARD_INPUT up to 64 KiB; the list
+`args` of the input gives its arguments. Its output is the last line that it prints, if that is a JSON object
 or array, else null.
 """
 
@@ -44,7 +44,7 @@ def run_script(path: str, inputs: dict[str, object]) -> object:
 
 
 def _arguments(inputs: dict[str, object]) -> list[str]:
-    """Return the arguments of the command line: `args` of the input, if that is a list of texts or numbers."""
+    """Return the arguments of the command line: `args` of the input, if it lists texts or numbers."""
     given = inputs.get("args")
     if not isinstance(given, list) or not all(isinstance(item, (str, int, float)) for item in given):
         return []
