@@ -9,6 +9,7 @@ from collections.abc import Mapping
 from datetime import datetime
 from typing import Any
 
+from api import usage_event
 from api.internal.context import PodApiError, int_field
 from api.store.logs.event_log import NewEvent
 from crds import names
@@ -25,7 +26,8 @@ _RESERVED_FIELDS = frozenset({"run_id", "timestamp"})
 def parse_events(run: str, body: Mapping[str, Any], now: datetime, max_bytes: int) -> list[NewEvent]:
     """Return the events of a call with `run_id` and `timestamp` in their data. Raises PodApiError 400.
 
-    An event with more than `max_bytes` bytes is replaced by a warning.
+    An event with more than `max_bytes` bytes is replaced by a warning. What is no duration of a model call is
+    left out of its event.
     """
     items = body.get("events")
     if not isinstance(items, list) or len(items) > MAX_EVENTS_PER_CALL:
@@ -44,6 +46,8 @@ def _event(run: str, item: Any, now: datetime, max_bytes: int) -> NewEvent:
     if problem:
         return NewEvent(seq, "log", {**head, "level": "warning", "message": problem})
     fields = {key: value for key, value in data.items() if key not in _RESERVED_FIELDS} if data else {}
+    if type_ == usage_event.TYPE and usage_event.duration_ms(fields) is None:
+        fields.pop(usage_event.DURATION, None)
     return NewEvent(seq, str(type_), {**head, **fields})
 
 

@@ -74,7 +74,7 @@ def run_spans(row: RunDetail, reader: StepReader, content: bool) -> Iterator[Spa
     if times.started is None:
         return
     crew = trace_context.span_id(row.uid, CREW_PART)
-    steps = reader.finish(times.ended)
+    steps = reader.finish(times.started, times.ended)
     workflow: dict[str, AttributeValue | None] = {
         _OPERATION: "invoke_workflow",
         "gen_ai.workflow.name": row.project,

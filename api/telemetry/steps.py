@@ -6,10 +6,11 @@ Called by `run_spans`. The rules are those of the console's timeline (`api/conso
 import json
 from collections.abc import Mapping
 from dataclasses import dataclass
-from datetime import datetime
+from datetime import datetime, timedelta
 from enum import StrEnum
 from typing import Any
 
+from api import usage_event
 from api.telemetry.span import MAX_MESSAGE_CHARACTERS, cut
 from crds.times import parse_time
 
@@ -17,10 +18,10 @@ MAX_STEPS = 20_000
 """Further ones are counted only."""
 MAX_OPEN_STEPS = 1000
 """Of agents, and of tools; the end of an older one is not recognized."""
+MAX_TOKENS = 2**63 - 1
 MAX_NAME_CHARACTERS, MAX_CONTENT_CHARACTERS = 200, 4000
 MAX_TOTAL_CONTENT_CHARACTERS = 4_000_000
 """Of one run; the content of further steps is left out."""
-MAX_TOKENS = 2**63 - 1
 
 
 class StepKind(StrEnum):
@@ -60,6 +61,8 @@ class RunStep:
     error: str | None = None
     prompt_tokens: int | None = None
     completion_tokens: int | None = None
+    duration: timedelta | None = None
+    """Of a model call: its only event is at its end."""
 
 
 class StepReader:
@@ -91,11 +94,14 @@ class StepReader:
             case "usage":
                 self._add_model_call(number, moment, data)
 
-    def finish(self, end: datetime) -> list[RunStep]:
-        """Return all steps; those that are still open end with the run."""
+    def finish(self, start: datetime, end: datetime) -> list[RunStep]:
+        """Return all steps of a crew that ran in this time; those that are still open end with it."""
         for step in self.steps:
             if step.end is None:
                 step.end = max(step.start, end)
+            elif step.duration is not None:
+                # Subtracted only from a later time: a pod may send one from the year 1.
+                step.start = step.end - max(timedelta(), min(step.duration, step.end - start))
         self._open_tools, self._open_tasks = [], []
         return self.steps
 
@@ -145,6 +151,8 @@ class StepReader:
             call.agent = task.agent if task else None
             call.prompt_tokens = _count(data.get("prompt_tokens"))
             call.completion_tokens = _count(data.get("completion_tokens"))
+            took = usage_event.duration_ms(data)
+            call.duration = None if took is None else timedelta(milliseconds=took)
             self._end(call, moment, {}, False)
 
     def _parent_of_tool(self, agent: object) -> int | None:

@@ -1156,7 +1156,7 @@ type Error struct {
 
 // Event defines model for Event.
 type Event struct {
-	// Data The data of this type, with `run_id` and `timestamp`.
+	// Data The data of this type, with `run_id` and `timestamp`. A `usage` event has `model`, `prompt_tokens`, `completion_tokens` and, if it is known, the call's `duration_ms`, an integer from 0 to 604800000.
 	Data map[string]interface{} `json:"data"`
 
 	// Id Its sequence number in the run: from 1, without gaps.

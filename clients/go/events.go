@@ -34,8 +34,9 @@ type EventData struct {
 	Timestamp time.Time `json:"timestamp"`
 
 	DeploymentID string `json:"deployment_id"`
-	DurationMs   int64  `json:"duration_ms"`
-	Output       any    `json:"output"`
+	// DurationMs is that of an ended run, or of the call of a model, if it is known.
+	DurationMs int64 `json:"duration_ms"`
+	Output     any   `json:"output"`
 	// Error is an object with reason and message in run.failed.
 	Error any `json:"error"`
 

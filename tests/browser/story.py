@@ -20,7 +20,11 @@ FIND, READ, WRITE = (
 STORY: tuple[tuple[float, str, dict[str, Any]], ...] = (
     (0.1, "log", {"message": "Reading the tables of 2026", "level": "info"}),
     (0.2, "agent.started", {"agent": RESEARCHER, "task": FIND}),
-    (1.4, "usage", {"model": "mistral-small", "prompt_tokens": 812, "completion_tokens": 96}),
+    (
+        1.4,
+        "usage",
+        {"model": "mistral-small", "prompt_tokens": 812, "completion_tokens": 96, "duration_ms": 1150},
+    ),
     (1.5, "tool.called", {"agent": RESEARCHER, "tool": "search", "input": {"query": "widest tides"}}),
     (3.2, "tool.result", {"agent": RESEARCHER, "tool": "search", "output": ["Fundy", "Severn", "Granville"]}),
     (4.1, "tool.called", {"agent": RESEARCHER, "tool": "read_table", "input": {"harbour": "Severn"}}),
@@ -35,7 +39,11 @@ STORY: tuple[tuple[float, str, dict[str, Any]], ...] = (
     (11.1, "agent.completed", {"agent": RESEARCHER, "task": READ, "output": "705 rows"}),
     (11.2, "agent.started", {"agent": WRITER, "task": WRITE}),
     (12.0, "log", {"message": "Retrying the model after 429", "level": "error"}),
-    (15.8, "usage", {"model": "mistral-large", "prompt_tokens": 3120, "completion_tokens": 905}),
+    (
+        15.8,
+        "usage",
+        {"model": "mistral-large", "prompt_tokens": 3120, "completion_tokens": 905, "duration_ms": 3600},
+    ),
     (
         16.0,
         "agent.completed",

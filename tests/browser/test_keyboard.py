@@ -36,7 +36,7 @@ async def test_a_step_is_reached_from_the_sign_in(testbed, page):
     await tab_to(page, page.get_by_role("tree", name="Timeline"))
     failed = page.get_by_role("treeitem", name="tool read_table , failed")
     await page.keyboard.press("Home")
-    for _ in range(4):
+    for _ in range(5):
         await page.keyboard.press("ArrowDown")
     await page.keyboard.press("Enter")
     await expect(failed).to_have_attribute("aria-selected", "true")

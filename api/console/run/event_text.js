@@ -1,6 +1,7 @@
 // Events of a run as text: one line for the list, all of it for the panel.
 
 import { duration, shorten, size } from "../format.js";
+import { callDuration } from "./steps.js";
 
 const MAX_LINE_LENGTH = 600;
 
@@ -20,9 +21,14 @@ export function eventLine({ type, data }) {
     case "tool.result": return `${data.tool} → ${line(data.output)}`;
     case "tool.error": return `${data.tool} failed: ${line(data.error)}`;
     case "budget.warning": return `warning: ${data.message}`;
-    case "usage": return `${data.model || "model"}: ${data.prompt_tokens} tokens in, ${data.completion_tokens} out`;
+    case "usage": return usageLine(data);
     default: return `${type} ${line(fieldsOf(data))}`;
   }
+}
+
+function usageLine(data) {
+  const took = callDuration(data), tokens = `${data.model || "model"}: ${data.prompt_tokens} tokens in, ${data.completion_tokens} out`;
+  return took === null ? tokens : `${tokens}, ${duration(took)}`;
 }
 
 /** Return the data of an event without the fields that each event has. */

@@ -24,7 +24,7 @@ export function showStep(panel, step, onFilter) {
       ["Started", step.start === null ? null : timeOfDay(step.start)],
       ["Duration", step.start === null || step.end === null ? null : duration(step.end - step.start)],
       ["Tasks", step.kind === "agent" ? String(step.children.length) : null],
-      ["Model calls", step.modelCalls ? `${step.modelCalls} (${[...step.models].join(", ") || "unknown model"})` : null],
+      ["Model calls", step.modelCalls && step.kind !== "model" ? `${step.modelCalls} (${[...step.models].join(", ") || "unknown model"})` : null],
       ["Tokens", tokens],
     ]),
     step.error !== undefined && errorBox("Error", h("pre", {}, formatValue(step.error))),

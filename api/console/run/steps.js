@@ -1,7 +1,13 @@
-// The steps of a run as a tree: its agents, their tasks and their tools. Made from the run's events, in their order.
+// The steps of a run as a tree: its agents, their tasks, their tools and timed model calls. Made from the run's events, in their order.
 
 const MAX_STEPS = 20000;
+const MAX_CALL_MS = 7 * 24 * 3.6e6;
 const ENDS = { "run.completed": "succeeded", "run.failed": "failed", "run.canceled": "canceled" };
+
+/** Return how long the model call of a `usage` event took in ms; null if that is not said, or is not such a number. Pure. */
+export function callDuration({ duration_ms: took }) {
+  return Number.isInteger(took) && took >= 0 && took <= MAX_CALL_MS ? took : null;
+}
 
 /** Return whether an event is the last of its run. */
 export const isLast = ({ type }) => type in ENDS;
@@ -28,7 +34,7 @@ export class Steps {
     else if (type === "agent.completed" || type === "agent.error") this.endTask(data, at, number, type === "agent.error");
     else if (type === "tool.called") this.startTool(data, at, number);
     else if (type === "tool.result" || type === "tool.error") this.endTool(data, at, number, type === "tool.error");
-    else if (type === "usage") this.addTokens(data);
+    else if (type === "usage") this.addCall(data, at, number);
     else return false;
     return true;
   }
@@ -92,20 +98,31 @@ export class Steps {
     finish(tool, at, number, failed ? "failed" : "succeeded");
   }
 
-  /** Count tokens for the run, and for the task if only one is open: the event does not name its agent. */
-  addTokens(data) {
+  /** Add a model call to the run, or to the task if only one is open: the event does not name its agent. It has a row if its event has a duration. */
+  addCall(data, at, number) {
     const name = String(data.model ?? "unknown model"), model = this.models.get(name) ?? { name, calls: 0, promptTokens: 0, completionTokens: 0 };
     model.calls += 1;
     model.promptTokens += data.prompt_tokens || 0;
     model.completionTokens += data.completion_tokens || 0;
     this.models.set(name, model);
-    const counted = [this.run, ...(this.openTasks.length === 1 ? [this.openTasks[0], this.openTasks[0].parent] : [])];
+    const owner = this.openTasks.length === 1 ? this.openTasks[0] : null, call = this.timedCall(owner ?? this.run, data, at, number);
+    const counted = [this.run, ...(owner ? [owner, owner.parent] : []), ...(call ? [call] : [])];
     for (const step of counted) {
       step.promptTokens += data.prompt_tokens || 0;
       step.completionTokens += data.completion_tokens || 0;
       step.modelCalls += 1;
       if (data.model) step.models.add(String(data.model));
     }
+  }
+
+  /** Create the row of a model call; null without a duration. Its only event is at its end. */
+  timedCall(parent, data, at, number) {
+    const took = callDuration(data);
+    if (took === null) return null;
+    const start = Math.min(at, Math.max(at - took, this.run.start ?? -Infinity));
+    const call = this.child(parent, "model", data.model || "model", start, number);
+    if (call) finish(call, at, number, "succeeded");
+    return call;
   }
 
   agentOf(text) {

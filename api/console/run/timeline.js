@@ -1,4 +1,4 @@
-// The timeline of a run: a row per agent, task and tool with its bar, duration and tokens, live.
+// The timeline of a run: a row per agent, task, tool and timed model call with its bar, duration and tokens, live.
 
 import { h } from "../dom.js";
 import { duration, shorten } from "../format.js";
@@ -7,7 +7,7 @@ import { rowsOf } from "./steps.js";
 
 const ROW_HEIGHT_PX = 30;
 const MIN_BAR_PERCENT = 0.4;
-const KIND_ICONS = { run: "▸", agent: "◆", task: "☰", tool: "⚙" };
+const KIND_ICONS = { run: "▸", agent: "◆", task: "☰", tool: "⚙", model: "∑" };
 
 export class Timeline {
   /** `onSelect(step)` is called with the step that the user picks. */

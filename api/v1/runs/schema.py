@@ -1,6 +1,7 @@
 """JSON Schemas and examples of runs and their events. Pure. Limits of the kind are read from its CRD."""
 
 from api.http import casing
+from api.usage_event import MAX_CALL_MS
 from api.v1.fields import (
     COUNT,
     CREATED_AT,
@@ -270,7 +271,9 @@ EVENT = response_object(
         "type": described(TEXT, "The type of the event, such as `log` or `tool.called`."),
         "data": {
             "type": "object",
-            "description": "The data of this type, with `run_id` and `timestamp`.",
+            "description": "The data of this type, with `run_id` and `timestamp`. A `usage` event has "
+            "`model`, `prompt_tokens`, `completion_tokens` and, if it is known, the call's `duration_ms`, an "
+            f"integer from 0 to {MAX_CALL_MS}.",
         },
     },
 )

@@ -18,7 +18,7 @@ export interface EventData {
   "tool.called": { agent: string | null; tool: string; input: unknown };
   "tool.result": { agent: string | null; tool: string; output: unknown };
   "tool.error": { agent: string | null; tool: string; error: unknown };
-  usage: { model: string; prompt_tokens: number; completion_tokens: number };
+  usage: { model: string; prompt_tokens: number; completion_tokens: number; duration_ms?: number };
 }
 
 export type EventType = keyof EventData;

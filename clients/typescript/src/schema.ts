@@ -1108,7 +1108,7 @@ export interface components {
             id: number;
             /** @description The type of the event, such as `log` or `tool.called`. */
             type: string;
-            /** @description The data of this type, with `run_id` and `timestamp`. */
+            /** @description The data of this type, with `run_id` and `timestamp`. A `usage` event has `model`, `prompt_tokens`, `completion_tokens` and, if it is known, the call's `duration_ms`, an integer from 0 to 604800000. */
             data: Record<string, never>;
         };
         /** Failure */

@@ -10,6 +10,7 @@ import functools
 from _thread import allocate_lock
 
 from ..events import report
+from .call_times import CallTimes
 from .crewai_values import output_file, translate
 
 TYPE_CHECKING = False
@@ -38,7 +39,7 @@ def hook_event_bus(module: ModuleType) -> None:
     emit = bus.emit
     if hasattr(emit, _MARK):
         return
-    tracker = AgentTracker()
+    tracker, times = AgentTracker(), CallTimes()
 
     @functools.wraps(emit)
     def report_and_emit(self: Any, source: Any, *args: Any, **kwargs: Any) -> Any:
@@ -46,15 +47,24 @@ def hook_event_bus(module: ModuleType) -> None:
             event = args[0] if args else kwargs.get("event")
             if (path := output_file(event)) and len(declared_files) < _MAX_DECLARED_FILES:
                 declared_files[path[:_MAX_PATH_CHARS]] = None
-            run_event = translate(event)
+            run_event, took = translate(event), call_duration(event, times)
             if run_event is not None and tracker.admits(*run_event):
-                report(*run_event)
+                type, data = run_event
+                report(type, {**data, **took})
         except Exception:  # skip an event of an unknown version
             pass
         return emit(self, source, *args, **kwargs)
 
     setattr(report_and_emit, _MARK, True)
     bus.emit = report_and_emit
+
+
+def call_duration(event: Any, times: CallTimes) -> dict[str, object]:
+    """Return the duration of the model call that the event ends; none without an id, as in old versions."""
+    kind, call = getattr(event, "type", None), getattr(event, "call_id", None)
+    if kind == "llm_call_started" and call is not None:
+        times.begin(call)
+    return times.end(call) if kind in ("llm_call_completed", "llm_call_failed") else {}
 
 
 class AgentTracker:

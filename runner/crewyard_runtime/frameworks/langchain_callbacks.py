@@ -10,6 +10,7 @@ from __future__ import annotations
 import sys
 
 from ..events import error_text, report
+from .call_times import CallTimes
 from .langchain_values import (
     interruption,
     last_question,
@@ -57,6 +58,7 @@ class LangChainHandler:
     def __init__(self) -> None:
         self._open: dict[object, dict[str, object]] = {}
         self._names: dict[object, str] = {}
+        self._call_times = CallTimes()
 
     def on_chain_start(
         self, serialized: Any, inputs: Any, *, run_id: Any, parent_run_id: Any = None, tags: Any = None,
@@ -125,24 +127,26 @@ class LangChainHandler:
     def on_chat_model_start(
         self, serialized: Any, messages: Any, *, run_id: Any, metadata: Any = None, **more: Any
     ) -> None:
-        """Remember the name of the model."""
+        """Remember the name of the model, and when the call began."""
         fields = metadata if isinstance(metadata, dict) else {}
         invocation = more.get("invocation_params")
         params = invocation if isinstance(invocation, dict) else {}
         model = fields.get("ls_model_name") or params.get("model") or params.get("model_name")
         _remember(self._names, run_id, str(model or ""))
+        self._call_times.begin(run_id)
 
     on_llm_start = on_chat_model_start
 
     def on_llm_end(self, response: Any, *, run_id: Any, **_: Any) -> None:
         """Report token usage, if the model reports it."""
-        model = self._names.pop(run_id, "")
+        model, took = self._names.pop(run_id, ""), self._call_times.end(run_id)
         if (used := token_usage(response, model)) is not None:
-            report("usage", used)
+            report("usage", {**used, **took})
 
     def on_llm_error(self, error: BaseException, *, run_id: Any, **_: Any) -> None:
         """Forget the call; the failing node or crew reports the error."""
         self._names.pop(run_id, None)
+        self._call_times.end(run_id)
 
 
 def _remember(description: dict[object, Any], run_id: object, value: Any) -> None:

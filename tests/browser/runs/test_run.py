@@ -13,7 +13,7 @@ async def run_page(page, testbed, console):
     await story.add_run(testbed)
     await console.show(f"#/runs/{story.RUN_ID}")
     await expect(page.get_by_role("listbox", name="Events")).to_contain_text("completed after 16.2 s")
-    await expect(page.get_by_role("treeitem")).to_have_count(8)
+    await expect(page.get_by_role("treeitem")).to_have_count(10)
     return page
 
 
@@ -30,11 +30,13 @@ async def test_timeline_nests_agents_tasks_and_tools(run_page):
         ["1", "run Run , succeeded, 16.2 s, 9597 tokens"],
         ["2", "agent Harbour researcher , succeeded, 10.9 s, 5572 tokens"],
         ["3", f"task {story.FIND} , succeeded, 6.8 s, 3052 tokens"],
+        ["4", "model mistral-small , succeeded, 1.1 s, 908 tokens"],
         ["4", "tool search , succeeded, 1.7 s"],
         ["4", "tool read_table , failed, 1.3 s"],
         ["3", f"task {story.READ} , succeeded, 4.0 s, 2520 tokens"],
         ["4", "tool read_table , succeeded, 2.5 s"],
         ["2", f"agent Report writer {story.WRITE}, succeeded, 4.8 s, 4025 tokens"],
+        ["3", "model mistral-large , succeeded, 3.6 s, 4025 tokens"],
     ]
 
 
@@ -47,6 +49,10 @@ async def test_click_shows_input_output_and_error_of_a_step(run_page):
     await expect(panel).to_contain_text("Granville")
     await step(page, "tool read_table , failed").click()
     await expect(panel.get_by_role("alert")).to_contain_text("no rows after 2026-03-31")
+    await step(page, "model mistral-large").click()
+    terms = panel.get_by_role("definition")
+    await expect(terms.nth(1)).to_have_text("3.6 s")
+    await expect(terms.nth(2)).to_have_text("3,120 in, 905 out")
     await step(page, "run Run").click()
     await expect(panel).to_contain_text('"topic": "tides"')
 
@@ -59,8 +65,8 @@ async def test_timeline_is_used_by_keyboard(run_page):
     await expect(step(page, "tool search")).to_have_count(0)
     await page.keyboard.press("ArrowRight")
     await expect(step(page, "tool search")).to_have_count(1)
-    await page.keyboard.press("End")
-    await page.keyboard.press("Enter")
+    for key in ("End", "ArrowUp", "Enter"):
+        await page.keyboard.press(key)
     panel = page.get_by_role("complementary", name="Details")
     await expect(panel).to_contain_text("The widest are in Fundy")
 

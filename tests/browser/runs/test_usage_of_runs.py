@@ -78,15 +78,10 @@ async def test_compared_runs_show_tokens_and_cost_with_the_difference(testbed, t
     for title, texts in rows.items():
         row = page.get_by_role("row").filter(has=page.get_by_role("cell", name=title, exact=True))
         await expect(row.get_by_role("cell")).to_have_text([title, *texts])
-    row = page.get_by_role("row").filter(has_text=f"{story.WRITER}: {story.WRITE}")
-    await expect(row.get_by_role("cell")).to_have_text(
-        [
-            f"{story.WRITER}: {story.WRITE}",
-            "4.8 s4,025 tokens",
-            "4.8 s4,025 tokens",
-            "same",
-        ]
-    )
+    task = f"{story.WRITER}: {story.WRITE}"
+    for step, text in ((task, "4.8 s4,025 tokens"), (f"{task} › mistral-large", "3.6 s4,025 tokens")):
+        row = page.get_by_role("row").filter(has=page.get_by_role("cell", name=step, exact=True))
+        await expect(row.get_by_role("cell")).to_have_text([step, text, text, "same"])
     row = page.get_by_role("row").filter(has=page.get_by_role("cell", name="Run", exact=True))
     await expect(row.get_by_role("cell").nth(3)).to_have_text("−4.2 s+1,500 tokens")
     assert await violations(page) == []

@@ -72,6 +72,7 @@ async def test_crewai_crew_emits_agent_and_tool_events(crewai):
     usage = [data for _, data in events_of(events, "usage")]
     assert [data["model"] for data in usage] == ["scripted"] * 3
     assert all(data["prompt_tokens"] > 0 < data["completion_tokens"] for data in usage)
+    assert all(data["duration_ms"] >= 0 for data in usage)
     assert [data["name"] for _, data in events_of(events, "artifact")] == ["report.md"]
     assert await crewai.artifact(run, "report.md") == text
     # No question to a terminal, no telemetry, no warning.
@@ -184,6 +185,7 @@ async def test_langgraph_graph_emits_node_and_tool_events(langgraph):
         *("agent.started", "agent.completed"),
     ]
     assert seen[1][1]["model"] == "scripted"
+    assert seen[1][1]["duration_ms"] >= 0
     assert seen[0][1] == step("plan", 1)
     assert seen[2][1] == {**step("plan", 1), "output": {"topic": "harbours", "questions": questions}}
     tool = {"agent": "research", "tool": "look_up"}
@@ -373,3 +375,6 @@ async def test_agents_with_a_prompt_emit_agent_and_tool_events(agents, entrypoin
     usage = [data for _, data in events_of(events, "usage")]
     assert len(usage) == 2
     assert all(data["model"] and data["prompt_tokens"] > 0 < data["completion_tokens"] for data in usage)
+    # smolagents and AutoGen do not say when a call starts.
+    is_timed = not entrypoint.startswith(("smol", "autogen"))
+    assert [data.get("duration_ms", -1) >= 0 for data in usage] == [is_timed] * 2

@@ -11,6 +11,7 @@ import json
 import sys
 
 from ...events import error_text, report
+from ..call_times import CallTimes
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:
@@ -145,6 +146,7 @@ class ReportingPlugin:
     def __init__(self, name: str) -> None:
         super().__init__(name=name)  # type: ignore[call-arg]
         self._calls: dict[int, dict[str, object]] = {}
+        self._call_times = CallTimes()
 
     async def before_tool_callback(self, *, tool: Any, tool_args: Any, tool_context: Any) -> None:
         """Handle the call of a tool."""
@@ -167,16 +169,34 @@ class ReportingPlugin:
             report("tool.called", {**called, "input": tool_args})
         report("tool.error", {**called, "error": error_text(error)})
 
+    async def before_model_callback(self, *, callback_context: Any, llm_request: Any) -> None:
+        """Handle the start of a model's call."""
+        self._call_times.begin(_call_key(callback_context))
+
+    async def on_model_error_callback(
+        self, *, callback_context: Any, llm_request: Any, error: BaseException
+    ) -> None:
+        """Forget the call; the failing agent reports the error."""
+        self._call_times.end(_call_key(callback_context))
+
     async def after_model_callback(self, *, callback_context: Any, llm_response: Any) -> None:
         """Report token usage, if the model reports it; parts of a streamed answer have none of their own."""
+        if getattr(llm_response, "partial", None):
+            return
+        took = self._call_times.end(_call_key(callback_context))
         usage = getattr(llm_response, "usage_metadata", None)
-        if usage is None or getattr(llm_response, "partial", None):
+        if usage is None:
             return
         prompt, total = usage.prompt_token_count or 0, usage.total_token_count or 0
         completion = usage.candidates_token_count or max(0, total - prompt)
         if prompt or completion:
             tokens = {"prompt_tokens": prompt, "completion_tokens": completion}
-            report("usage", {"model": _model(callback_context, llm_response), **tokens})
+            report("usage", {"model": _model(callback_context, llm_response), **tokens, **took})
+
+
+def _call_key(context: Any) -> tuple[object, object]:
+    """Return what an agent's calls of its model have in common: it makes one at a time."""
+    return getattr(context, "invocation_id", None), getattr(context, "agent_name", None)
 
 
 def _model(context: Any, response: Any) -> str:

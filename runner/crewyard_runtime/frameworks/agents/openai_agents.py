@@ -10,6 +10,7 @@ import json
 import sys
 
 from ...events import error_text, report
+from ..call_times import CallTimes
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:
@@ -93,6 +94,7 @@ class ReportingHooks:
         self._task = _last_text(given)
         self._agents: dict[str, dict[str, object]] = {}
         self._tools: dict[tuple[str, str], dict[str, object]] = {}
+        self._call_times = CallTimes()
 
     def fail(self, error: BaseException) -> None:
         """Report the error of what has not ended."""
@@ -131,15 +133,17 @@ class ReportingHooks:
         await self._call_own("on_tool_end", context, agent, tool, result)
 
     async def on_llm_start(self, context: Any, agent: Any, system_prompt: Any, input_items: Any) -> None:
-        """Call the crew's hook."""
+        """Handle the start of a model's call, after the crew's hook."""
         await self._call_own("on_llm_start", context, agent, system_prompt, input_items)
+        self._call_times.begin(agent.name)
 
     async def on_llm_end(self, context: Any, agent: Any, response: Any) -> None:
         """Report token usage, if the model reports it."""
+        took = self._call_times.end(agent.name)
         usage: Any = getattr(response, "usage", None)
         if getattr(usage, "total_tokens", 0):
             tokens = {"prompt_tokens": usage.input_tokens, "completion_tokens": usage.output_tokens}
-            report("usage", {"model": _model(agent), **tokens})
+            report("usage", {"model": _model(agent), **tokens, **took})
         await self._call_own("on_llm_end", context, agent, response)
 
     def _complete(self, agent: Any, output: object) -> None:

@@ -11,12 +11,15 @@ from contextlib import contextmanager
 from importlib import import_module
 
 from ...events import error_text, report
+from ..call_times import CallTimes
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:
     from collections.abc import Iterator, Mapping
     from types import ModuleType
     from typing import Any
+
+_call_times = CallTimes()
 
 
 def install_tracer(module: ModuleType) -> None:
@@ -98,12 +101,14 @@ class ReportingSpan:
             self._subject = {"agent": agent, "tool": self._first("gen_ai.tool.name")}
             given = self._first("gen_ai.tool.call.arguments", "tool_arguments")
             report("tool.called", {**self._subject, "input": _from_json(given)})
+        elif self._kind == "model":
+            _call_times.begin(self)
 
     def end(self, end_time: int | None = None) -> None:
         """Report the end, once."""
         kind, self._kind = self._kind, ""
         if kind == "model":
-            self._report_usage()
+            self._report_usage(_call_times.end(self))
         elif kind and self._error:
             report(f"{kind}.error", {**self._subject, "error": self._error})
         elif kind:
@@ -144,12 +149,12 @@ class ReportingSpan:
     def _first(self, *names: str) -> object:
         return next((self._attributes[name] for name in names if name in self._attributes), None)
 
-    def _report_usage(self) -> None:
+    def _report_usage(self, took: dict[str, object]) -> None:
         prompt, completion = (self._first(f"gen_ai.usage.{name}_tokens") for name in ("input", "output"))
         if isinstance(prompt, int) or isinstance(completion, int):
             tokens = {"prompt_tokens": prompt or 0, "completion_tokens": completion or 0}
             model = self._first("gen_ai.response.model", "gen_ai.request.model")
-            report("usage", {"model": str(model or ""), **tokens})
+            report("usage", {"model": str(model or ""), **tokens, **took})
 
 
 def _kind(name: str, attributes: Mapping[str, object]) -> str:

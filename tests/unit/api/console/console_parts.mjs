@@ -144,10 +144,24 @@ const PARTS = {
     [[1, "Run", "failed"], [2, "a", "succeeded"], [2, "x", "failed"], [2, "b", "canceled"], [3, "y", "canceled"]]);
     assert.deepEqual(tree([["run.started", {}], ["tool.called", { agent: "a", tool: "x" }], ["tool.called", { agent: "a", tool: "x" }],
       ["tool.result", { agent: "a", tool: "x" }]]), [[1, "Run", "running"], [2, "x", "succeeded"], [2, "x", "running"]]);
+    // Only a model call with a valid duration has a row: it begins that time before its event, in the run.
+    const calls = (...durations) => {
+      const steps = new Steps();
+      steps.add({ type: "run.started", id: "1", data: { timestamp: at(0) } });
+      durations.forEach((took, index) => steps.add({ type: "usage", id: String(index + 2), data: { timestamp: at(10), model: "m", prompt_tokens: 3, completion_tokens: 4, duration_ms: took } }));
+      assert.equal(steps.run.promptTokens, 3 * durations.length);
+      return steps.run.children.map(({ kind, name, start, end, status, promptTokens, last }) => [kind, name, end - start, status, promptTokens, last]);
+    };
+    assert.deepEqual(calls(2500, 0), [["model", "m", 2500, "succeeded", 3, 2], ["model", "m", 0, "succeeded", 3, 3]]);
+    assert.deepEqual(calls(undefined, null, -1, 1.5, "2500", true, [], NaN, 7 * 24 * 3.6e6 + 1, 1e300), []);
+    assert.deepEqual(calls(7 * 24 * 3.6e6).map(([, , took]) => took), [10000]);
+    const { eventLine } = await load("run/event_text.js");
+    const said = { model: "m", prompt_tokens: 3, completion_tokens: 4 };
+    assert.deepEqual([2500, -1].map((took) => eventLine({ type: "usage", data: { ...said, duration_ms: took } })), ["m: 3 tokens in, 4 out, 2.5 s", "m: 3 tokens in, 4 out"]);
     const types = ["agent.started", "agent.completed", "agent.error", "tool.called", "tool.result", "tool.error", "usage", "run.started", "run.failed", "log"];
     const many = new Steps();
     for (let number = 0; number < 60000; number += 1) {
-      const data = { timestamp: at(number), agent: [null, "a", "b"][number % 3], task: number % 5 ? "t" : undefined, tool: "x" };
+      const data = { timestamp: at(number), agent: [null, "a", "b"][number % 3], task: number % 5 ? "t" : undefined, tool: "x", duration_ms: number % 2 ? 10 : undefined };
       many.add({ type: types[(number * 7 + (number >> 3)) % types.length], id: String(number), data });
     }
     assert(rowsOf(many.run).length <= 20001);

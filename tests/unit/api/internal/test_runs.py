@@ -301,6 +301,33 @@ async def test_invalid_event_becomes_warning_with_its_number(
     assert (stored.data["run_id"], stored.data["x"]) == (run.replace("-", "_", 1), "\ud800\x00 ")
 
 
+@pytest.mark.parametrize(
+    ("said", "stored"),
+    [
+        (1500, {"duration_ms": 1500}),
+        *((value, {}) for value in (-1, 7 * 24 * 3_600_000 + 1, 2**64, 1.5, "1500", True, None, {"ms": 1})),
+    ],
+)
+async def test_only_a_valid_duration_of_a_model_call_is_stored(
+    pods: Pods, store: Store, bearer: Mint, said: Any, stored: dict[str, Any]
+) -> None:
+    await builders.add_demo_project(store)
+    run = await builders.claim_run(store)
+    tokens = {"model": "small", "prompt_tokens": 7, "completion_tokens": 2}
+    events = [
+        make_event(1, "usage", **tokens, duration_ms=said),
+        make_event(2, "progress", duration_ms=said),
+    ]
+    status, response = await call_api(pods, run, "events", {**HOLDER, "events": events}, bearer(run))
+    assert (status, response) == (200, {"acknowledged": 2})
+    usage, own = [dict(event.data) for event in (await store.events.read(run, 1, 10)).events]
+    for data in (usage, own):
+        del data["run_id"], data["timestamp"]
+    assert usage == {**tokens, **stored}
+    # What a type of the crew's own means by the name is its own.
+    assert own == {"duration_ms": said}
+
+
 async def test_too_deep_event_becomes_warning(pods: Pods, store: Store, bearer: Mint) -> None:
     await builders.add_demo_project(store)
     run = await builders.claim_run(store)

@@ -43,7 +43,10 @@ def test_a_run_has_its_queue_its_start_and_its_crew():
         ("agent.started", stamp(6, agent="writer", task="write")),
         ("tool.called", stamp(7, agent="writer", tool="search", input={"q": "tides"})),
         ("tool.error", stamp(8, agent="writer", tool="search", error="no network")),
-        ("usage", stamp(9, model="openai/gpt-5", prompt_tokens=70, completion_tokens=9)),
+        (
+            "usage",
+            stamp(9, model="openai/gpt-5", prompt_tokens=70, completion_tokens=9, duration_ms=750),
+        ),
         ("agent.completed", stamp(60, agent="writer", task="write", output="Two a day.")),
     )
     assert outline(found) == [
@@ -53,7 +56,7 @@ def test_a_run_has_its_queue_its_start_and_its_crew():
         ("invoke_workflow demo", "run demo", 5, 65, None),
         ("invoke_agent writer", "invoke_workflow demo", 6, 60, None),
         ("execute_tool search", "invoke_agent writer", 7, 8, "failed"),
-        ("chat openai/gpt-5", "invoke_agent writer", 9, 9, None),
+        ("chat openai/gpt-5", "invoke_agent writer", 8.25, 9, None),
     ]
     identity = {"crewyard.run.id": "run_a", "crewyard.project": "demo", "crewyard.deployment.id": "dep_a"}
     root, _, _, crew, agent, tool, chat = shown = [dict(span.attributes) for span in found]
@@ -190,6 +193,7 @@ _EVENTS = st.lists(
             task=st.sampled_from(["write", {"a": 1}, None]),
             output=st.text(max_size=5),
             prompt_tokens=st.integers(),
+            duration_ms=st.one_of(st.integers(), st.integers(0, 200_000), st.text(max_size=2)),
         ),
     ),
     max_size=40,

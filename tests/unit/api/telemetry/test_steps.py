@@ -1,6 +1,6 @@
 """Events become steps as in the console's timeline."""
 
-from datetime import datetime
+from datetime import UTC, datetime
 
 import pytest
 
@@ -14,7 +14,7 @@ def read(*events: tuple[str, dict], content: bool = False) -> list[tuple]:
     reader = StepReader(content)
     for number, (type, data) in enumerate(events, 2):
         reader.add(type, number, data)
-    found = reader.finish(at(100))
+    found = reader.finish(at(0), at(100))
     return [
         (step.kind, step.number, step.parent, step.name, seconds(step.start), seconds(step.end), step.status)
         for step in found
@@ -67,6 +67,14 @@ AGENT = ("invoke_agent", 2, None, "writer", 1, 9, "succeeded")
                 ("chat", 5, 2, "small", 4, 4, "succeeded"),
             ],
         ),
+        # A model call with a duration begins before its event.
+        (
+            [started(1), usage(4, duration_ms=1500), completed(9)],
+            [AGENT, ("chat", 3, 2, "small", 2.5, 4, "succeeded")],
+        ),
+        # One that is longer than the crew ran begins with it, and none begins after its end.
+        ([usage(4, duration_ms=60_000)], [("chat", 2, None, "small", 0, 4, "succeeded")]),
+        ([usage(-4, duration_ms=60_000)], [("chat", 2, None, "small", -4, -4, "succeeded")]),
         # With two open tasks a model call belongs to the run: the event does not name its agent.
         (
             [started(1), started(1, "editor"), usage(4), completed(9), completed(9, "editor")],
@@ -128,13 +136,13 @@ def test_content_is_read_only_if_wanted_and_bounded(monkeypatch):
         reader = StepReader(content)
         for number, (type, data) in enumerate(events, 2):
             reader.add(type, number, data)
-        [step] = reader.finish(at(9))
+        [step] = reader.finish(at(0), at(9))
         assert (step.input, step.output) == expected
     monkeypatch.setattr(steps_module, "MAX_TOTAL_CONTENT_CHARACTERS", 16)
     reader = StepReader(True)
     for number in range(2, 9):
         reader.add("tool.result", number, stamp(1, agent="writer", tool="search", output="0123456789"))
-    assert [len(step.output or "") for step in reader.finish(at(9))] == [10, 6, 0, 0, 0, 0, 0]
+    assert [len(step.output or "") for step in reader.finish(at(0), at(9))] == [10, 6, 0, 0, 0, 0, 0]
 
 
 def test_steps_and_open_steps_are_bounded(monkeypatch):
@@ -144,15 +152,27 @@ def test_steps_and_open_steps_are_bounded(monkeypatch):
     for number in range(2, 12):
         reader.add("tool.called", number, stamp(number, tool=f"tool-{number}"))
     reader.add("tool.result", 12, stamp(20, tool="tool-6"))
-    found = reader.finish(at(50))
+    found = reader.finish(at(0), at(50))
     assert [step.name for step in found] == ["tool-2", "tool-3", "tool-4", "tool-5", "tool-6"]
     assert [step.status for step in found] == ["canceled"] * 4 + ["succeeded"]
     assert reader.dropped == 5
+
+
+@pytest.mark.parametrize("value", [-1, 7 * 24 * 3_600_000 + 1, 2**70, 1.5, "1500", True, None, [1500]])
+def test_what_is_no_duration_changes_nothing(value):
+    assert read(usage(4, duration_ms=value)) == read(usage(4))
+
+
+def test_a_time_of_the_first_year_is_the_start_and_the_end():
+    reader = StepReader()
+    reader.add("usage", 2, {"timestamp": "0001-01-01T00:00:00Z", "duration_ms": 60_000})
+    [step] = reader.finish(at(0), at(9))
+    assert step.start == step.end == datetime.min.replace(tzinfo=UTC)
 
 
 @pytest.mark.parametrize("count", [-1, 2**63, "7", True, 1.5, None])
 def test_counts_that_are_none_are_left_out(count):
     reader = StepReader()
     reader.add(*("usage", 2, usage(1, prompt_tokens=count)[1]))
-    [step] = reader.finish(at(9))
+    [step] = reader.finish(at(0), at(9))
     assert (step.prompt_tokens, step.completion_tokens) == (None, 2)

@@ -6,6 +6,8 @@ from typing import Any
 
 import pytest
 
+from tests.unit.runner.runtime.measured import MEASURED, with_measured
+
 KIT = {
     "google/genai/types.py": """
 class Part:
@@ -44,6 +46,8 @@ class LlmAgent(BaseAgent):
         asked = context.user_content.parts[0].text
         plugins = context.plugins
         usage = Some(prompt_token_count=2, candidates_token_count=1, total_token_count=3)
+        for plugin in plugins:
+            await plugin.before_model_callback(callback_context=context, llm_request=None)
         for partial in (True, False):
             response = Some(usage_metadata=usage, partial=partial, model_version="scripted")
             for plugin in plugins:
@@ -84,6 +88,7 @@ class BasePlugin:
     async def before_tool_callback(self, **named): pass
     async def after_tool_callback(self, **named): pass
     async def on_tool_error_callback(self, **named): pass
+    async def before_model_callback(self, **named): pass
     async def after_model_callback(self, **named): pass
 """,
     "google/adk/plugins/plugin_manager.py": """
@@ -130,7 +135,8 @@ def plugins():
     first = PluginManager([BasePlugin("own")])
     return [[plugin.name for plugin in PluginManager(given).plugins] for given in ([], first.plugins)]
 """
-USAGE = ("usage", {"model": "scripted", "prompt_tokens": 2, "completion_tokens": 1})
+TOKENS = {"model": "scripted", "prompt_tokens": 2, "completion_tokens": 1}
+USAGE = ("usage", {**TOKENS, "duration_ms": MEASURED})
 PILOT = {"agent": "Pilot", "task": "Ahoy"}
 
 
@@ -140,7 +146,7 @@ async def run(pod: Any, api: Any, entrypoint: str) -> list[tuple[str, Any]]:
     pod.crew(CREW)
     api.entrypoint, api.input = f"main:{entrypoint}", {"prompt": "Ahoy"}
     await pod.run()
-    return [(event["type"], event["data"]) for event in api.events if event["type"] != "log"]
+    return with_measured([(event["type"], event["data"]) for event in api.events if event["type"] != "log"])
 
 
 @pytest.mark.parametrize("entrypoint", ["root_agent", "app"])

@@ -10,6 +10,7 @@ from typing import Any
 import pytest
 
 from runner.crewyard_runtime.frameworks.agents.prompts import prompt_of
+from tests.unit.runner.runtime.measured import MEASURED, with_measured
 
 SDK = {
     "agents/__init__.py": "from .agent import Agent\nfrom .run import Runner\n",
@@ -277,7 +278,7 @@ AUTOGEN_CREW = CREW[: CREW.index("pilot =")].replace(
 
 
 def reported(api: Any) -> list[tuple[str, Any]]:
-    return [(event["type"], event["data"]) for event in api.events if event["type"] != "log"]
+    return with_measured([(event["type"], event["data"]) for event in api.events if event["type"] != "log"])
 
 
 def lay(pod: Any, packages: dict[str, str], crew: str) -> None:
@@ -286,7 +287,8 @@ def lay(pod: Any, packages: dict[str, str], crew: str) -> None:
     pod.crew(crew)
 
 
-USAGE = ("usage", {"model": "scripted", "prompt_tokens": 2, "completion_tokens": 1})
+UNTIMED = ("usage", {"model": "scripted", "prompt_tokens": 2, "completion_tokens": 1})
+TIMED = ("usage", {**UNTIMED[1], "duration_ms": MEASURED})
 TOOL = {"agent": "Pilot", "tool": "tide"}
 
 
@@ -294,7 +296,7 @@ def sdk_events(task: str) -> list[tuple[str, Any]]:
     pilot, mate = ({"agent": name, "task": task} for name in ("Pilot", "Mate"))
     return [
         ("agent.started", pilot),
-        USAGE,
+        TIMED,
         ("tool.called", {**TOOL, "input": {"x": 1}}),
         ("tool.result", {**TOOL, "output": "04:15"}),
         ("agent.completed", {**pilot, "output": {"handoff": "Mate"}}),
@@ -329,15 +331,17 @@ async def test_hooks_of_the_crew_are_called_too(pod: Any, api: Any) -> None:
 
 
 @pytest.mark.parametrize(
-    ("packages", "crew", "task"),
+    ("packages", "crew", "task", "usage"),
     [
-        (SDK, CREW, "Hi"),
-        (PYDANTIC_AI, PYDANTIC_CREW, None),
-        (SMOLAGENTS, SMOLAGENTS_CREW, "Hi"),
-        (AUTOGEN, AUTOGEN_CREW, "Hi"),
+        (SDK, CREW, "Hi", TIMED),
+        (PYDANTIC_AI, PYDANTIC_CREW, None, TIMED),
+        (SMOLAGENTS, SMOLAGENTS_CREW, "Hi", UNTIMED),
+        (AUTOGEN, AUTOGEN_CREW, "Hi", UNTIMED),
     ],
 )
-async def test_a_failing_tool_ends_its_agent(pod: Any, api: Any, packages: Any, crew: str, task: Any) -> None:
+async def test_a_failing_tool_ends_its_agent(
+    pod: Any, api: Any, packages: Any, crew: str, task: Any, usage: Any
+) -> None:
     lay(pod, packages, crew)
     api.entrypoint, api.input = "main:failing", {"question": "Hi"}
     await pod.run()
@@ -349,7 +353,7 @@ async def test_a_failing_tool_ends_its_agent(pod: Any, api: Any, packages: Any, 
     )
     assert reported(api) == [
         ("agent.started", agent),
-        USAGE,
+        usage,
         ("tool.called", {**tool, "input": {"x": 1}}),
         ("tool.error", {**tool, "error": error}),
         ("agent.error", {**agent, "error": error}),
@@ -371,15 +375,15 @@ async def test_an_exception_without_a_readable_text(pod: Any, api: Any, packages
 
 @pytest.mark.parametrize("entrypoint", ["main:pilot", "main:kickoff"])
 @pytest.mark.parametrize(
-    ("packages", "crew", "task"),
+    ("packages", "crew", "task", "usage"),
     [
-        (PYDANTIC_AI, PYDANTIC_CREW, None),
-        (SMOLAGENTS, SMOLAGENTS_CREW, "Ahoy"),
-        (AUTOGEN, AUTOGEN_CREW, "Ahoy"),
+        (PYDANTIC_AI, PYDANTIC_CREW, None, TIMED),
+        (SMOLAGENTS, SMOLAGENTS_CREW, "Ahoy", UNTIMED),
+        (AUTOGEN, AUTOGEN_CREW, "Ahoy", UNTIMED),
     ],
 )
 async def test_an_agent_of_another_framework(
-    pod: Any, api: Any, packages: Any, crew: str, task: Any, entrypoint: str
+    pod: Any, api: Any, packages: Any, crew: str, task: Any, usage: Any, entrypoint: str
 ) -> None:
     lay(pod, packages, crew)
     api.entrypoint, api.input = entrypoint, {"prompt": "Ahoy"}
@@ -388,7 +392,7 @@ async def test_an_agent_of_another_framework(
     agent = {"agent": "Pilot", "task": task}
     assert reported(api) == [
         ("agent.started", agent),
-        USAGE,
+        usage,
         ("tool.called", {**TOOL, "input": {"x": 1}}),
         ("tool.result", {**TOOL, "output": "04:15"}),
         ("agent.completed", {**agent, "output": "Ahoy!"}),

@@ -2,12 +2,14 @@
 
 from __future__ import annotations
 
+import itertools
 from types import SimpleNamespace as Event
 from typing import Any
 
 import pytest
 
-from runner.crewyard_runtime.frameworks.crewai_events import AgentTracker
+from runner.crewyard_runtime.frameworks.call_times import CallTimes
+from runner.crewyard_runtime.frameworks.crewai_events import AgentTracker, call_duration
 from runner.crewyard_runtime.frameworks.crewai_values import missing_inputs, outcome, translate
 
 COOK = Event(role="Cook\n")
@@ -76,6 +78,24 @@ TRANSLATIONS: list[tuple[dict[str, Any], Any]] = [
 @pytest.mark.parametrize(("fields", "expected"), TRANSLATIONS, ids=range(len(TRANSLATIONS)))
 def test_events_are_translated(fields: dict[str, Any], expected: Any) -> None:
     assert translate(Event(**fields)) == expected
+
+
+def test_a_model_call_is_measured_by_its_id() -> None:
+    times = CallTimes(itertools.count(0, 1_000_000).__next__)
+    events = [
+        *(("llm_call_started", "a"), ("llm_call_started", "b"), ("llm_stream_chunk", "a")),
+        *(("llm_call_completed", "a"), ("llm_call_completed", "a"), ("llm_call_failed", "b")),
+    ]
+    took = [call_duration(Event(type=kind, call_id=call), times) for kind, call in events]
+    assert took == [{}, {}, {}, {"duration_ms": 2}, {}, {"duration_ms": 2}]
+
+
+@pytest.mark.parametrize("call", [{}, {"call_id": None}])
+def test_model_calls_without_an_id_have_no_duration(call: dict[str, Any]) -> None:
+    times = CallTimes()
+    assert [
+        call_duration(Event(type=kind, **call), times) for kind in ("llm_call_started", "llm_call_completed")
+    ] == [{}, {}]
 
 
 def test_each_start_has_one_end() -> None:

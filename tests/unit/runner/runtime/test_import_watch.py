@@ -6,6 +6,8 @@ from typing import Any
 
 import pytest
 
+from tests.unit.runner.runtime.measured import MEASURED, with_measured
+
 BUS = """
 class CrewAIEventsBus:
     def __init__(self):
@@ -26,13 +28,17 @@ class Task:
     description = "make tea"
 def start(): return Event("agent_execution_started", agent=Agent(), task=Task())
 def end(): return Event("agent_execution_completed", agent=Agent(), task=Task(), output="tea")
+def asked(): return Event("llm_call_started", call_id="1", model="m")
+def answered(): return Event("llm_call_completed", call_id="1", model="m", usage={"prompt_tokens": 2})
 """
 LAZY = """
 def kickoff():
     print("before")
     import os
     from crewai.events.event_bus import crewai_event_bus as bus
-    from happenings import end, start
+    from happenings import answered, asked, end, start
+    for event in (asked(), answered()):
+        bus.emit(None, event)
     futures = [bus.emit(None, start()), bus.emit(None, event=end()), bus.emit(None, end()), bus.emit(None, 5)]
     defaults = {name: value for name, value in os.environ.items() if name.startswith("CREWAI_")}
     return {"futures": futures, "seen": len(bus.seen), "defaults": defaults}
@@ -54,10 +60,13 @@ async def test_crewai_is_hooked_wherever_it_is_imported(pod: Any, api: Any, path
     await pod.run()
     agent = {"agent": "Cook", "task": "make tea"}
     # The second end has no start, and 5 is not an event: both reach the bus, neither is reported.
-    assert reported(api) == [("agent.started", agent), ("agent.completed", {**agent, "output": "tea"})]
+    usage, *agents = reported(api)
+    assert agents == [("agent.started", agent), ("agent.completed", {**agent, "output": "tea"})]
+    tokens = {"model": "m", "prompt_tokens": 2, "completion_tokens": 0}
+    assert with_measured([usage]) == [("usage", {**tokens, "duration_ms": MEASURED})]
     assert api.result["output"] == {
         "futures": ["future"] * 4,
-        "seen": 4,
+        "seen": 6,
         "defaults": {
             "CREWAI_DISABLE_TELEMETRY": "true",
             "CREWAI_TRACING_ENABLED": "true",  # as the project says

@@ -2,12 +2,14 @@
 
 from __future__ import annotations
 
+import itertools
 from types import SimpleNamespace as Message
 from typing import Any
 
 import pytest
 
 from runner.crewyard_runtime.frameworks import langchain_callbacks
+from runner.crewyard_runtime.frameworks.call_times import CallTimes
 from runner.crewyard_runtime.frameworks.langchain_values import (
     interruption,
     last_question,
@@ -82,13 +84,23 @@ def test_tools_are_reported_with_the_calling_node(reported: Any) -> None:
     ]
 
 
-def test_usage_names_the_model_of_the_call(reported: Any) -> None:
+def test_usage_names_the_model_and_the_duration_of_the_call(
+    reported: Any, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    clock = itertools.count(0, 2_500_000_000)
+    monkeypatch.setattr(langchain_callbacks, "CallTimes", lambda: CallTimes(clock.__next__))
     handler = langchain_callbacks.LangChainHandler()
     handler.on_chat_model_start({}, [[]], run_id=1, metadata={"ls_model_name": "m"})
     handler.on_llm_end(response_with({"input_tokens": 3, "output_tokens": 4}), run_id=1)
     handler.on_llm_start({}, ["prompt"], run_id=2, invocation_params={"model_name": "n"})
     handler.on_llm_error(ValueError(), run_id=2)
-    assert reported == [("usage", {"model": "m", "prompt_tokens": 3, "completion_tokens": 4})]
+    assert reported == [
+        ("usage", {"model": "m", "prompt_tokens": 3, "completion_tokens": 4, "duration_ms": 2500})
+    ]
+    # The failed call is over, and one whose start was not seen has no duration.
+    for call in (2, 3):
+        handler.on_llm_end(response_with({"input_tokens": 3, "output_tokens": 4}), run_id=call)
+    assert [data.get("duration_ms") for _, data in reported] == [2500, None, None]
 
 
 def test_calls_that_never_end_are_evicted(reported: Any, monkeypatch: pytest.MonkeyPatch) -> None:
