@@ -56,7 +56,8 @@ def answer(prompt: Prompt) -> Answer:
     if chosen is None and prompt.tools and prompt.choice == "auto" and not prompt.called:
         chosen = prompt.tools[0]
     if chosen is not None:
-        return Answer(calls=[(chosen.name, sample(chosen.schema))])
+        # A function without parameters may have no schema.
+        return Answer(calls=[(chosen.name, sample(chosen.schema) if chosen.schema else {})])
     if prompt.schema is not None:
         return Answer(json.dumps(sample(prompt.schema)))
     words = " ".join(prompt.question.split())[:80]

@@ -210,6 +210,16 @@ def test_contents_of_gemini_are_answered(url: str) -> None:
     assert "functionCall" in json.loads(text)["candidates"][0]["content"]["parts"][0]
 
 
+def test_a_tool_without_parameters_is_called_with_none(client: OpenAI, url: str) -> None:
+    tool: Any = {"type": "function", "function": {"name": "now"}}
+    asked: Any = client.chat.completions.create(model="m", messages=USER, tools=[tool]).choices[0].message
+    assert asked.tool_calls[0].function.arguments == "{}"
+    body = {"contents": [{"parts": [{"text": "?"}]}], "tools": [{"functionDeclarations": [{"name": "now"}]}]}
+    _, text = post(f"{url.removesuffix('/v1')}/v1beta/models/m:generateContent", body)
+    call = json.loads(text)["candidates"][0]["content"]["parts"]
+    assert call == [{"functionCall": {"name": "now", "args": {}}}]
+
+
 @pytest.mark.parametrize(("path", "status"), [("/nothing", 404), ("/chat/completions", 400)])
 def test_what_it_cannot_read_is_named(url: str, path: str, status: int) -> None:
     found, text = post(url + path, ["no", "object"])
