@@ -8,6 +8,7 @@ from collections.abc import Iterable
 from dataclasses import dataclass, field, replace
 
 from packaging.requirements import InvalidRequirement, Requirement
+from packaging.utils import canonicalize_name
 
 from ..base.read import BaseDockerfile
 from ..config.configuration import Configuration
@@ -27,6 +28,8 @@ from .workspace import find_workspace
 _IGNORED = ("Pipfile", "Pipfile.lock", "environment.yml", "environment.yaml", "conda-lock.yml", "pixi.lock")
 
 
+# Packages for Windows only. `pip freeze` there lists them, because other packages ask for them there.
+_WINDOWS_PACKAGES = frozenset({"pypiwin32", "pywin32", "pywinpty"})
 # What a script with dependencies of its own does not use.
 _REPLACED = ("requirements.txt", "pyproject.toml")
 
@@ -169,7 +172,11 @@ def _collect(
     extras, groups = chosen.of(project) if project else ((), ())
     if requirements in files:
         collected.origins.append(requirements)
-        _collect_requirements(files, directory, read_requirements(files, requirements), collected)
+        found = read_requirements(files, requirements)
+        _collect_requirements(files, directory, found, collected)
+        if project and (missing := _not_required(project, found)):
+            lacking = join_limited(missing)
+            collected.notes.append(f"{requirements} comes before {pyproject}, and lacks {lacking} of it")
         return
     lock = _lock_of(files, directory, project)
     if lock is not None:
@@ -200,6 +207,17 @@ def _collect(
     collected.projects += resolved.directories
 
 
+def _not_required(project: ProjectTable, requirements: Requirements) -> list[str]:
+    """Return the project's dependencies that a requirements.txt without any local path does not name."""
+    if requirements.local or not project.declares():
+        return []
+    named = {package_name(line) for line in requirements.lines}
+    declared = dict.fromkeys(
+        canonicalize_name(each.name) for each in project.requirements() if each.marker is None
+    )
+    return [name for name in declared if name not in named]
+
+
 def _collect_pins(files: Files, lock: str, pins: LockedPins, collected: _Collected) -> None:
     root = posixpath.dirname(lock)
     collected.origins.append(lock)
@@ -216,7 +234,9 @@ def _collect_requirements(
     redirects = local_projects.redirects_of(files, directory)
     for line in requirements.lines:
         # A direct reference says where the package comes from.
-        if package_name(line) in redirects and " @ " not in line:
+        if package_name(line) in _WINDOWS_PACKAGES and ";" not in line:
+            collected.notes.append(f"left out: {line.partition(' --')[0]}, which is for Windows only")
+        elif package_name(line) in redirects and " @ " not in line:
             wanted = _parse_line(line)
             resolved = local_projects.resolve(files, directory, [wanted])
             collected.lines += resolved.lines

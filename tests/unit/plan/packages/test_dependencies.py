@@ -32,6 +32,27 @@ def test_requirements_take_precedence_over_pyproject() -> None:
     assert declared({}) == DependencyDeclaration("")
 
 
+def test_dependencies_that_requirements_lack_are_noted() -> None:
+    files: dict[str, str | bytes] = {
+        "requirements.txt": "LangGraph==1.2\n",
+        "pyproject.toml": "[project]\ndependencies = ['langgraph>=1', 'Pydantic_AI', 'rich', "
+        "'x; os_name == \"nt\"']\n",
+    }
+    assert declared(files).notes == (
+        "requirements.txt comes before pyproject.toml, and lacks pydantic-ai, rich of it",
+    )
+    files["requirements.txt"] = "pydantic.ai\nrich>=14\nlanggraph\n"
+    assert declared(files).notes == ()
+    files["requirements.txt"] = "-e .\n"
+    assert declared(files).notes == ()
+
+
+def test_packages_of_windows_are_left_out() -> None:
+    declaration = declared({"requirements.txt": "PyWin32==308\nrich\npywin32 ; sys_platform == 'win32'\n"})
+    assert declaration.lines == ("rich", "pywin32 ; sys_platform == 'win32'")
+    assert declaration.notes == ("left out: PyWin32==308, which is for Windows only",)
+
+
 def test_requirements_are_parsed_like_pip() -> None:
     text = "# all\n\nlanggraph==1.2 \\\n    --hash=sha256:aa \\\n    --hash=sha256:bb  # two\nurl#egg @ https://x/#a\n"
     assert declared({"requirements.txt": text}).lines == (
