@@ -1,6 +1,7 @@
 """Complete plan of a source tree. Called by the build pods and by `crewyard lint`."""
 
 import json
+import posixpath
 from collections.abc import Collection, Mapping, Sequence
 from dataclasses import dataclass, field, replace
 from typing import Any
@@ -8,12 +9,15 @@ from typing import Any
 from .base.read import BaseDockerfile, read_base_dockerfile
 from .config.configuration import Configuration, read_configuration
 from .config.framework import check_language, framework_of
+from .config.toml_tables import TomlTable, read_toml
+from .entrypoint import EntrypointLocation
 from .errors import CONFIG_INVALID, PlanError
 from .exclude import excluded_paths
 from .file_entrypoint import SCRIPT_SUFFIX
 from .inputs.find import find_input_schema
 from .locate import locate_entrypoint
 from .named_entrypoints import check_named_entrypoints
+from .packages.declaring import declares, declaring_directory
 from .packages.dependencies import DependencyDeclaration, read_dependencies
 from .packages.inline_metadata import read_inline_metadata
 from .python import choose_python
@@ -112,8 +116,9 @@ def make_plan(
     choice = choose_python(files, configuration, python_versions)
     entrypoint, location, notes = locate_entrypoint(files, configuration, choice.version, excluded)
     inline = read_inline_metadata(files, location.path) if entrypoint.endswith(SCRIPT_SUFFIX) else None
-    if inline:
-        choice = choose_python(files, configuration, python_versions, inline)
+    directory = _declaring_directory(files, configuration, location)
+    if own_table := inline or _project_of(files, directory):
+        choice = choose_python(files, configuration, python_versions, own_table)
     python = choice.version
     entrypoints, named_notes = check_named_entrypoints(
         files, configuration, (entrypoint, location), python, excluded
@@ -126,6 +131,7 @@ def make_plan(
         python,
         base,
         inline,
+        directory,
     )
     declaration = replace(declaration, base=own_base)
     plan = Plan(
@@ -149,6 +155,18 @@ def make_plan(
     if own_base:
         notes = (*notes, *own_base.notes)
     return Planned(plan, declaration, excluded, notes)
+
+
+def _declaring_directory(files: Files, configuration: Configuration, location: EntrypointLocation) -> str:
+    """Return the directory whose dependencies the entrypoint needs if the root declares none; else empty."""
+    if location.project is not None or configuration.directories or declares(files, ""):
+        return ""
+    return declaring_directory(files, location.path)
+
+
+def _project_of(files: Files, directory: str) -> TomlTable | None:
+    pyproject = posixpath.join(directory, "pyproject.toml")
+    return read_toml(files, pyproject).table("project") if directory and pyproject in files else None
 
 
 def _own_base(

@@ -6,6 +6,7 @@ from ..config.configuration import Configuration
 from ..config.toml_tables import read_toml
 from ..entrypoint import EntrypointLocation
 from ..errors import ENTRYPOINT_NOT_FOUND, PlanError, join_limited
+from ..packages.declaring import declares, declaring_directory
 from ..source import Files
 from .candidates import ALL_KINDS, SourceScan, scan_source
 from .module_objects import AGENT, CREW, FLOW, GRAPH
@@ -55,7 +56,7 @@ def discover_entrypoint(
     if len(scan.builders) == 1 and _is_accepted(scan.builders[0], find):
         return scan.builders[0]
     error = default_error or _kind_missing(configuration)
-    raise PlanError(error.reason, error.message, _script_hint(scan, find) or error.hint)
+    raise PlanError(error.reason, error.message, _script_hint(files, scan, find) or error.hint)
 
 
 def _ways_to_deploy(entrypoint: str) -> str:
@@ -106,8 +107,15 @@ def _crewai_command(files: Files) -> str | None:
     return next((name for key in _CREWAI_COMMANDS if isinstance(name := declared.get(key), str)), None)
 
 
-def _script_hint(scan: SourceScan, find: Callable[[str], EntrypointLocation]) -> str:
+def _script_hint(files: Files, scan: SourceScan, find: Callable[[str], EntrypointLocation]) -> str:
     path = next((path for path in scan.scripts if _is_accepted(path, find)), None)
     if path is None:
         return ""
+    directory = declaring_directory(files, path)
+    if directory and declares(files, ""):
+        # Deployed from the root it would get the dependencies of the root.
+        return (
+            f"{path} is a script with dependencies of its own; deploy its directory: "
+            f"crewyard deploy {directory}, or spec.source.git.path of the Project."
+        )
     return f"{path} is a script; to run it as one: {_ways_to_deploy(path)}"

@@ -106,32 +106,35 @@ def read_dependencies(
     python: str = "3.11",
     base: str = "",
     inline: TomlTable | None = None,
+    directory: str = "",
 ) -> DependencyDeclaration:
     """Return the declaration of the crew in the directory `base` of the repository `files`.
 
     `project` is the directory of the project with the entrypoint, `python` the crew's version. `inline` is
     the metadata in the entrypoint, if that is a script; dependencies there take the place of all others.
-    Raises PlanError(ConfigInvalid, DependencyResolution).
+    `directory` is the one of the entrypoint that declares them, where the crew's own declares none. Raises
+    PlanError(ConfigInvalid, DependencyResolution).
     """
     named = [_join(base, path) for path in configuration.directories]
     projects = _projects(files, base, named, None if project is None else _join(base, project))
+    directories = dict.fromkeys((base, *([_join(base, directory)] if directory else ()), *named))
     collected = _Collected(projects=[*projects])
     chosen = _ChosenParts(configuration)
     own_lines = inline_requirements(inline) if inline else None
     if inline and own_lines is not None:
         collected.origins.append(_join(base, inline.file))
         collected.lines += own_lines
-    for directory in dict.fromkeys((base, *named, *projects)) if own_lines is None else ():
+    for each in dict.fromkeys((*directories, *projects)) if own_lines is None else ():
         # pip itself resolves dependencies of an installed project that cannot be read statically.
-        readable = private_index or directory not in projects
-        _collect(files, directory, chosen, python, readable, collected)
+        readable = private_index or each not in projects
+        _collect(files, each, chosen, python, readable, collected)
     chosen.check()
     declaration = _declaration(files, configuration, collected, private_index)
     ignored = [
         path
-        for directory in dict.fromkeys((base, *named))
+        for each in directories
         for name in (*LOCKS, *_IGNORED, *(_REPLACED if own_lines is not None else ()))
-        if (path := posixpath.join(directory, name)) in files and path not in collected.origins
+        if (path := posixpath.join(each, name)) in files and path not in collected.origins
     ]
     if ignored:
         read = declaration.origin or "no file; add a requirements.txt or a pyproject.toml"

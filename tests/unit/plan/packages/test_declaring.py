@@ -1,0 +1,55 @@
+"""A collection: each directory declares its own dependencies, the root declares none."""
+
+import pytest
+
+from plan.errors import PlanError
+from plan.make import Planned, make_plan
+
+SCRIPT = "from agents import Agent\nif __name__ == '__main__':\n    Agent()\n"
+OBJECT = "from pydantic_ai import Agent\nagent = Agent('m')\n"
+PROJECT = "[project]\nname = 'x'\nrequires-python = '>=3.13'\ndependencies = ['rich']\n"
+COLLECTION = {
+    "pyproject.toml": "[tool.ruff]\nline-length = 100\n",
+    "hello/main.py": SCRIPT,
+    "hello/tools/search.py": SCRIPT,
+    "hello/pyproject.toml": PROJECT,
+    "trip/agent.py": OBJECT,
+    "trip/requirements.txt": "pydantic-ai\n",
+}
+
+
+def planned(crew: str | None, files: dict[str, str]) -> Planned:
+    return make_plan({path: text.encode() for path, text in files.items()}, crew, ["3.11", "3.13"])
+
+
+@pytest.mark.parametrize(
+    ("crew", "origin", "lines", "python"),
+    [
+        ("hello/main.py", "hello/pyproject.toml", ("rich",), "3.13"),
+        ("hello/tools/search.py", "hello/pyproject.toml", ("rich",), "3.13"),
+        ("trip.agent:agent", "trip/requirements.txt", ("pydantic-ai",), "3.11"),
+    ],
+)
+def test_the_directory_of_the_entrypoint_declares(
+    crew: str, origin: str, lines: tuple[str, ...], python: str
+) -> None:
+    found = planned(crew, COLLECTION)
+    declaration = found.declaration
+    assert (declaration.origin, declaration.lines, declaration.projects) == (origin, lines, ())
+    assert found.plan.python == python
+
+
+def test_what_the_root_declares_comes_first() -> None:
+    files = {**COLLECTION, "requirements.txt": "openai-agents\n"}
+    found = planned("hello/main.py", files)
+    assert (found.declaration.origin, found.plan.python) == ("requirements.txt", "3.11")
+
+
+def test_a_script_with_other_dependencies_than_the_root_is_proposed_with_its_directory() -> None:
+    files = {"requirements.txt": "rich\n", "hello/main.py": SCRIPT, "hello/pyproject.toml": PROJECT}
+    with pytest.raises(PlanError) as raised:
+        planned(None, {**files, "trip/main.py": SCRIPT})
+    assert raised.value.hint == (
+        "hello/main.py is a script with dependencies of its own; deploy its directory: "
+        "crewyard deploy hello, or spec.source.git.path of the Project."
+    )
