@@ -25,6 +25,10 @@ from .source import Files, RepositoryFiles, without_paths
 
 # Of the 4096 bytes of a build pod's termination message, which also has image, keys and seconds.
 _MAX_PLAN_BYTES = 3300
+_DOCKERFILE = "Dockerfile"
+_DOCKERFILE_STEP = (
+    'to build on its image, set spec.build.dockerfile of the Project, or [build] dockerfile = "Dockerfile"'
+)
 SUPPORTED_PYTHONS = ("3.11", "3.12", "3.13", "3.14")
 """Versions that the runner supports, which an image of a crew's own Dockerfile may have."""
 
@@ -154,6 +158,8 @@ def make_plan(
     notes = (*configuration.notes, *choice.notes, *notes, *named_notes, *declaration.notes)
     if own_base:
         notes = (*notes, *own_base.notes)
+    elif _DOCKERFILE in files:
+        notes = (*notes, f"{_DOCKERFILE} is not used; {_DOCKERFILE_STEP}")
     return Planned(plan, declaration, excluded, notes)
 
 

@@ -146,9 +146,18 @@ def _read_first(files: Files, crew: str | None) -> Configuration:
         raise PlanError(
             CONFIG_INVALID,
             f"crew {crew!r} is requested, but there is no configuration file",
-            f"Add a crew.toml with [deployments.{crew}], or omit the crew's name.",
+            _agent_directory_hint(files, crew)
+            or f"Add a crew.toml with [deployments.{crew}], or omit the crew's name.",
         )
     return Configuration(origin="the default without a configuration file")
+
+
+def _agent_directory_hint(files: Files, crew: str) -> str:
+    """Return how to name an agent of the Agent Development Kit, which that names by its directory."""
+    directory = crew.rstrip("/")
+    if b"root_agent" not in files.get(f"{directory}/agent.py", b""):
+        return ""
+    return f"{directory} has an agent; name it as {directory.replace('/', '.')}.agent:root_agent."
 
 
 def _read_tables(root: TomlTable, crew: str | None, foreign: bool = False) -> Configuration:

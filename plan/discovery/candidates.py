@@ -38,13 +38,17 @@ _SCRIPT = re.compile(rf"{_DIRECTORIES}(main|run|app)\.py")
 _SERVERS = frozenset(
     {"chainlit", "django", "fastapi", "flask", "gradio", "sanic", "starlette", "streamlit", "uvicorn"}
 )
+# A package in a namespace that other libraries share.
+_ADK = "google.adk"
 _FRAMEWORKS = frozenset(
     {
+        "ag2",
         "agents",
         "anthropic",
         "autogen",
         "autogen_agentchat",
         "crewai",
+        _ADK,
         "langchain",
         "langgraph",
         "langmem",
@@ -158,7 +162,7 @@ def _imported_packages(tree: ast.Module) -> set[str]:
             case ast.Import(names=names):
                 imported |= {alias.name.partition(".")[0] for alias in names}
             case ast.ImportFrom(module=str(module), level=0):
-                imported.add(module.partition(".")[0])
+                imported.add(_ADK if f"{module}.".startswith(f"{_ADK}.") else module.partition(".")[0])
     return imported
 
 

@@ -130,6 +130,13 @@ def failure(files: dict[str, str]) -> PlanError:
         ({"hello.py": "import autogen\na = autogen.Agent()\na.initiate_chat(b)\n"}, "hello.py"),
         ({"ask.py": "from agents import Runner\nfrom a import pilot\n" + SCRIPT, "b.py": SCRIPT}, "ask.py"),
         ({"src/hello.py": AGENT_SCRIPT, "src/tools.py": SCRIPT}, "src/hello.py"),
+        (
+            {
+                "hello.py": AGENT_SCRIPT.replace("agents", "google.adk.agents"),
+                "store.py": "from google.cloud import storage\n" + AGENT_SCRIPT.partition("\n")[2],
+            },
+            "hello.py",
+        ),
         ({"test_hello.py": AGENT.format("agents"), "b/hello_test.py": AGENT.format("agents"),
           "hello.py": AGENT.format("agents")}, "hello:agent"),
     ],
@@ -280,6 +287,7 @@ def test_a_module_that_only_a_newer_python_parses_is_searched(code: str, entrypo
         ("/main.py", "ConfigInvalid", "not a path below", "main.py"),
         ("a b.py", "ConfigInvalid", "not a path below", "main.py"),
         ("names.py", "EntrypointNotFound", "does nothing when it is run", "module:object"),
+        ("tide/agent.py", "EntrypointNotFound", "only defines names", "agent: tide.agent:root_agent."),
         ("broken.py", "EntrypointNotFound", "broken.py line 1: syntax error", "py_compile"),
     ],
 )  # fmt: skip
@@ -287,6 +295,7 @@ def test_files_that_cannot_be_run(entrypoint: str, reason: str, message: str, hi
     files = {
         "crew.toml": f'[deployment]\nentrypoint = "{entrypoint}"\n',
         "main.py": SCRIPT,
+        "tide/agent.py": ADK,
         "names.py": '"""Names."""\nimport os\nX = 1\nclass A: ...\n',
         "broken.py": "def broken(:\n",
     }
@@ -295,6 +304,16 @@ def test_files_that_cannot_be_run(entrypoint: str, reason: str, message: str, hi
     assert raised.value.reason == reason
     assert message in raised.value.message
     assert hint in raised.value.hint
+
+
+def test_an_agent_directory_of_the_kit_is_named_by_its_object() -> None:
+    """`adk run tides/pilot` names a directory; the hint can be followed."""
+    files = {"tides/pilot/agent.py": ADK.encode(), "tides/pilot/__init__.py": b"from . import agent\n"}
+    for crew in ("tides/pilot", "tides/pilot/"):
+        with pytest.raises(PlanError) as raised:
+            make_plan(files, crew, ["3.11"])
+        assert raised.value.hint == "tides/pilot has an agent; name it as tides.pilot.agent:root_agent."
+    assert make_plan(files, "tides.pilot.agent:root_agent", ["3.11"]).plan.framework == "python"
 
 
 @pytest.mark.parametrize(

@@ -215,3 +215,13 @@ def test_the_key_has_the_text_the_python_and_the_files() -> None:
     assert len({one, key("FROM one\nCOPY data /x\n", "b"), key("FROM two\nCOPY data /x\n", "a")}) == 3
     assert key("FROM one\nCOPY data /x\n", "a", "3.12") != one
     assert key("FROM one\nRUN true\n", "a") == key("FROM one\nRUN true\n", "b")
+
+
+def test_a_dockerfile_that_nothing_names_is_noted() -> None:
+    notes = planned("FROM python:3.11-slim", crew="").notes
+    assert notes == (
+        "Dockerfile is not used; to build on its image, set spec.build.dockerfile of the Project, "
+        'or [build] dockerfile = "Dockerfile"',
+    )
+    for used in ({"crew": CREW}, {"crew": "", "project": "Dockerfile"}):
+        assert not any("is not used" in note for note in planned("FROM python:3.11-slim", **used).notes)
