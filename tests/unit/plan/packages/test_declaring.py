@@ -45,7 +45,7 @@ def test_what_the_root_declares_comes_first() -> None:
     assert (found.declaration.origin, found.plan.python) == ("requirements.txt", "3.11")
 
 
-def test_a_script_with_other_dependencies_than_the_root_is_proposed_with_its_directory() -> None:
+def test_the_directory_of_a_script_is_proposed() -> None:
     files = {"requirements.txt": "rich\n", "hello/main.py": SCRIPT, "hello/pyproject.toml": PROJECT}
     with pytest.raises(PlanError) as raised:
         planned(None, {**files, "trip/main.py": SCRIPT})
