@@ -3,7 +3,7 @@
 import asyncio
 import os
 import time
-from collections.abc import Callable
+from collections.abc import Callable, Iterable
 from functools import partial
 from pathlib import Path
 
@@ -43,87 +43,68 @@ class ApiMetrics:
         Gauge(
             "crewyard_tasks", "Tasks of the event loop at scrape time.", registry=self.registry
         ).set_function(_tasks)
-        self.streams = Gauge("crewyard_sse_clients", "Open event streams.", registry=self.registry)
-        self.claims_given_up = Gauge(
+        self.streams = self._gauge("crewyard_sse_clients", "Open event streams.")
+        self.claims_given_up = self._gauge(
             "crewyard_claims_given_up",
             "Claims and results that were permanently rejected for their Runs, since the start.",
-            registry=self.registry,
         )
 
-        self.claims = Counter(
+        self.claims = self._counter(
             "crewyard_claims_total",
             "Responses to claims of pods, by state; a waiting pod claims again.",
-            ("state",),
-            registry=self.registry,
+            "state",
+            ("granted", "wait", "refused"),
         )
-        for state in ("granted", "wait", "refused"):
-            # Create the series now: a series that appears with 1 shows no increase.
-            self.claims.labels(state)
-        self.questions = Counter(
+        self.questions = self._counter(
             "crewyard_questions_total",
             "Questions of runs to a person, by what became of them.",
-            ("state",),
-            registry=self.registry,
+            "state",
+            ("asked", "answered", "unanswered"),
         )
-        for state in ("asked", "answered", "unanswered"):
-            self.questions.labels(state)
-        self.notification_attempts = Counter(
+        self.notification_attempts = self._counter(
             "crewyard_notification_attempts_total",
             "Attempts to deliver notifications, by the status of the delivery after them.",
-            ("status",),
-            registry=self.registry,
+            "status",
+            ("delivered", "pending", "failed"),
         )
-        for state in ("delivered", "pending", "failed"):
-            self.notification_attempts.labels(state)
-        self.notifications_pending = Gauge(
+        self.notifications_pending = self._gauge(
             "crewyard_notifications_pending",
             "Deliveries of notifications that are pending, as last counted by the leader.",
-            registry=self.registry,
         )
-        self.notifications_failing = Gauge(
+        self.notifications_failing = self._gauge(
             "crewyard_notifications_failing",
             "Receivers of notifications whose last delivery was given up, as last counted by the leader.",
-            registry=self.registry,
         )
-        self.trace_exports = Counter(
+        self.trace_exports = self._counter(
             "crewyard_trace_exports_total",
             "Attempts to export the trace of a run or build; expired: given up.",
-            ("result",),
-            registry=self.registry,
+            "result",
+            ExportResult,
         )
-        for result in ExportResult:
-            self.trace_exports.labels(result)
-        self.traces_waiting = Gauge(
+        self.traces_waiting = self._gauge(
             "crewyard_traces_waiting",
             "Ended runs and builds whose trace is not exported yet, as last counted by the leader.",
-            registry=self.registry,
         )
-        self._limits_reached = Counter(
+        self._limits_reached = self._counter(
             "crewyard_limit_reached_total",
             "Requests refused, and run logs closed, since a project had reached a limit.",
-            ("limit",),
-            registry=self.registry,
+            "limit",
+            tenant_limits.COUNTED,
         )
-        for limit in tenant_limits.COUNTED:
-            self._limits_reached.labels(limit)
-        self.audit_records = Counter(
+        self.audit_records = self._counter(
             "crewyard_audit_records_total",
             "Records added to the audit log, by outcome: accepted, failed, pruned.",
-            ("outcome",),
-            registry=self.registry,
+            "outcome",
+            (ACCEPTED, FAILED, PRUNED),
         )
-        for outcome in (ACCEPTED, FAILED, PRUNED):
-            self.audit_records.labels(outcome)
         self.background_failures = Counter(
             "crewyard_background_failures_total",
             "Failures of background loops; each loop is restarted.",
             ("work",),
             registry=self.registry,
         )
-        self.leader = Gauge(
-            "crewyard_leader",
-            "1 if this replica is the leader: it watches the cluster, prunes and accounts.",
-            registry=self.registry,
+        self.leader = self._gauge(
+            "crewyard_leader", "1 if this replica is the leader: it watches the cluster, prunes and accounts."
         )
         self.projection_age = Gauge(
             "crewyard_projection_age_seconds",
@@ -131,15 +112,11 @@ class ApiMetrics:
             ("kind",),
             registry=self.registry,
         )
-        self.data_size = Gauge(
-            "crewyard_data_size_bytes",
-            "Size of the volume with index, logs and blobs; 0 if none is used.",
-            registry=self.registry,
+        self.data_size = self._gauge(
+            "crewyard_data_size_bytes", "Size of the volume with index, logs and blobs; 0 if none is used."
         )
-        self.data_free = Gauge(
-            "crewyard_data_free_bytes",
-            "Free bytes of that volume; 0 if none is used.",
-            registry=self.registry,
+        self.data_free = self._gauge(
+            "crewyard_data_free_bytes", "Free bytes of that volume; 0 if none is used."
         )
 
         self.records = Gauge(
@@ -154,11 +131,20 @@ class ApiMetrics:
             ("kind",),
             registry=self.registry,
         )
-        self.oldest_unsealed = Gauge(
+        self.oldest_unsealed = self._gauge(
             "crewyard_oldest_unsealed_seconds",
             "Seconds since the end of the oldest finished run whose events are not sealed.",
-            registry=self.registry,
         )
+
+    def _gauge(self, name: str, text: str) -> Gauge:
+        return Gauge(name, text, registry=self.registry)
+
+    def _counter(self, name: str, text: str, label: str, values: Iterable[str]) -> Counter:
+        """Return a counter with the series of these values: one that appears with 1 shows no increase."""
+        counter = Counter(name, text, (label,), registry=self.registry)
+        for value in values:
+            counter.labels(value)
+        return counter
 
     def limit_reached(self, limit: str, project: str) -> None:
         """Record that a project reached a limit."""

@@ -23,7 +23,7 @@ from api.maintenance.record_failing_notifications import FailingNotificationsRec
 from api.notifications import dispatcher
 from api.projection import projections
 from api.projection.kaniko_logs import KanikoLogs
-from api.projection.list_watch import Projection, list_and_watch
+from api.projection.list_watch import list_and_watch
 from api.projection.recover import RECOVER_AFTER, recover_all
 from api.projection.resync import resync
 from api.questions import status_delivery
@@ -141,15 +141,10 @@ def _start(bodies: dict[str, LoopBody], on_failure: Callable[[str], None]) -> li
 def _replica_loops(store: Store, kube: KubeClient) -> dict[str, LoopBody]:
     """Return the loops of every replica: each writes its own claims and its own key uses."""
 
-    async def write_key_uses() -> None:
-        while True:
-            await store.keys.flush_uses()
-            await asyncio.sleep(KEY_USES_INTERVAL_SECONDS)
-
     return {
         "outbox": lambda: status_outbox.deliver_all(store, kube),
         "questions": lambda: status_delivery.deliver_all(store, kube),
-        "uses of keys": write_key_uses,
+        "uses of keys": partial(_repeat, store.keys.flush_uses, KEY_USES_INTERVAL_SECONDS),
     }
 
 
@@ -162,17 +157,51 @@ def _leader_loops(
     on_answer: OnAnswer,
 ) -> dict[str, LoopBody]:
     """Return the loops of the leader; two leaders for a moment do no harm."""
+    return {
+        **_watch_loops(config, store, kube, progress, logs, on_answer),
+        **_store_loops(config, store),
+        **_object_loops(config, store, kube),
+    }
 
-    def projection_loop(projection: Projection, client: KubeClient) -> LoopBody:
-        suffix = _suffix(config, client.namespace)
 
-        def on_listed() -> None:
-            progress.listed_at[projection.kind.plural + suffix] = time.monotonic()
+def _watch_loops(
+    config: ApiConfig,
+    store: Store,
+    kube: KubeClient,
+    progress: ProjectionProgress,
+    logs: Mapping[str, KanikoLogs],
+    on_answer: OnAnswer,
+) -> dict[str, LoopBody]:
+    """Return the loops that watch the objects of each namespace."""
+    loops: dict[str, LoopBody] = {}
+    for name in config.served_namespaces:
+        client, place, suffix = kube.at(name), place_of(name, config.namespace), _suffix(config, name)
+        watched = {
+            "projects": projections.projects(store, place),
+            "deployments": projections.deployments(store, place),
+            "runs": projections.runs(store, on_answer, place),
+        }
+        for work, projection in watched.items():
+            key = projection.kind.plural + suffix
+            loops[work + suffix] = partial(
+                list_and_watch,
+                client,
+                projection,
+                partial(_note_time, progress.listed_at, key),
+                partial(_note_time, progress.last_event_at, key),
+            )
+        loops["build logs" + suffix] = partial(list_and_watch, client, logs[name].projection, lambda: None)
+    return loops
 
-        def on_event() -> None:
-            progress.last_event_at[projection.kind.plural + suffix] = time.monotonic()
 
-        return lambda: list_and_watch(client, projection, on_listed, on_event)
+def _note_time(times: dict[str, float], key: str) -> None:
+    times[key] = time.monotonic()
+
+
+def _object_loops(config: ApiConfig, store: Store, kube: KubeClient) -> dict[str, LoopBody]:
+    """Return the loops that compare objects with the index, or write and delete them."""
+    budgets = BudgetRecorder(store, kube, config.prices)
+    notifications = FailingNotificationsRecorder(store, kube)
 
     async def recover_runs() -> None:
         accepted_before = datetime.now(UTC)
@@ -190,33 +219,23 @@ def _leader_loops(
                 except (errors.KubeError, StoreUnavailable) as error:
                     log.warning("resync failed", namespace=name, error=str(error))
 
-    async def prune_runs() -> None:
-        while True:
-            await prune_objects(store, kube, datetime.now(UTC), config.run_ttl, config.record_ttl)
-            await asyncio.sleep(min(PRUNE_INTERVAL_SECONDS, config.run_ttl))
+    async def prune() -> None:
+        await prune_objects(store, kube, datetime.now(UTC), config.run_ttl, config.record_ttl)
 
-    async def run_maintenance() -> None:
-        maintenance = MaintenanceRound(store, config.record_ttl, config.seal_after)
-        while True:
-            busy = await maintenance.run_once(datetime.now(UTC))
-            await asyncio.sleep(
-                BUSY_INTERVAL_SECONDS if busy else min(ROUND_INTERVAL_SECONDS, config.seal_after)
-            )
+    return {
+        "completion": recover_runs,
+        "resync": resync_objects,
+        "pruning": partial(_repeat, prune, min(PRUNE_INTERVAL_SECONDS, config.run_ttl)),
+        "budgets": partial(
+            _repeat, lambda: budgets.record_all(datetime.now(UTC)), ACCOUNTING_INTERVAL_SECONDS
+        ),
+        "failing notifications": partial(_repeat, notifications.record_all, ACCOUNTING_INTERVAL_SECONDS),
+    }
 
-    async def update_storage_stats() -> None:
-        while True:
-            await store.storage_meter.measure(datetime.now(UTC))
-            await asyncio.sleep(STORAGE_STATS_INTERVAL_SECONDS)
 
-    async def sweep_orphans() -> None:
-        while True:
-            await delete_orphans(store, datetime.now(UTC))
-            await asyncio.sleep(ORPHAN_SWEEP_INTERVAL_SECONDS)
-
-    async def expire_idempotency_keys() -> None:
-        while True:
-            more = await store.idempotency.delete_expired(datetime.now(UTC))
-            await asyncio.sleep(BUSY_INTERVAL_SECONDS if more else IDEMPOTENCY_EXPIRY_INTERVAL_SECONDS)
+def _store_loops(config: ApiConfig, store: Store) -> dict[str, LoopBody]:
+    """Return the loops that keep the store."""
+    maintenance = MaintenanceRound(store, config.record_ttl, config.seal_after)
 
     async def account_usage() -> None:
         below: int | None = NEWEST
@@ -227,41 +246,39 @@ def _leader_loops(
                 below = await measure_batch(store, below)
             await asyncio.sleep(ACCOUNTING_INTERVAL_SECONDS if below is None else BUSY_INTERVAL_SECONDS)
 
-    async def record_budgets() -> None:
-        recorder = BudgetRecorder(store, kube, config.prices)
-        while True:
-            await recorder.record_all(datetime.now(UTC))
-            await asyncio.sleep(ACCOUNTING_INTERVAL_SECONDS)
-
-    async def record_failing_notifications() -> None:
-        recorder = FailingNotificationsRecorder(store, kube)
-        while True:
-            await recorder.record_all()
-            await asyncio.sleep(ACCOUNTING_INTERVAL_SECONDS)
-
-    watches: dict[str, LoopBody] = {}
-    for name in config.served_namespaces:
-        client, place = kube.at(name), place_of(name, config.namespace)
-        of_namespace: dict[str, LoopBody] = {
-            "projects": projection_loop(projections.projects(store, place), client),
-            "deployments": projection_loop(projections.deployments(store, place), client),
-            "runs": projection_loop(projections.runs(store, on_answer, place), client),
-            "build logs": partial(list_and_watch, client, logs[name].projection, lambda: None),
-        }
-        watches |= {work + _suffix(config, name): body for work, body in of_namespace.items()}
     return {
-        **watches,
-        "completion": recover_runs,
-        "resync": resync_objects,
-        "pruning": prune_runs,
-        "keeping": run_maintenance,
-        "measuring": update_storage_stats,
-        "sweeping": sweep_orphans,
-        "forgetting": expire_idempotency_keys,
+        "keeping": partial(
+            _repeat_batches,
+            lambda: maintenance.run_once(datetime.now(UTC)),
+            min(ROUND_INTERVAL_SECONDS, config.seal_after),
+        ),
+        "measuring": partial(
+            _repeat, lambda: store.storage_meter.measure(datetime.now(UTC)), STORAGE_STATS_INTERVAL_SECONDS
+        ),
+        "sweeping": partial(
+            _repeat, lambda: delete_orphans(store, datetime.now(UTC)), ORPHAN_SWEEP_INTERVAL_SECONDS
+        ),
+        "forgetting": partial(
+            _repeat_batches,
+            lambda: store.idempotency.delete_expired(datetime.now(UTC)),
+            IDEMPOTENCY_EXPIRY_INTERVAL_SECONDS,
+        ),
         "accounting": account_usage,
-        "budgets": record_budgets,
-        "failing notifications": record_failing_notifications,
     }
+
+
+async def _repeat(work: Callable[[], Awaitable[object]], interval: float) -> None:
+    """Do the work every `interval` seconds."""
+    while True:
+        await work()
+        await asyncio.sleep(interval)
+
+
+async def _repeat_batches(work: Callable[[], Awaitable[int]], interval: float) -> None:
+    """Do the work every `interval` seconds, and soon again while it returns that there is more."""
+    while True:
+        more = await work()
+        await asyncio.sleep(BUSY_INTERVAL_SECONDS if more else interval)
 
 
 def _suffix(config: ApiConfig, namespace: str) -> str:
