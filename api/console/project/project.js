@@ -46,7 +46,7 @@ async function show(container, name, tab, query, signal, details) {
   const active = details.active_deployment_id;
   fill(container, h("div", { class: "spread" }, h("h1", {}, name),
     active && tab !== "runs" && h("a", { class: "button", href: `${linkTo("projects", name, "runs")}?new=yes` }, "New run")),
-    definitionList([["Source", ready(details)], ["Plan", details.plan],
+    definitionList([["Namespace", details.namespace], ["Source", ready(details)], ["Plan", details.plan],
       ["Active deployment", active ? h("a", { href: linkTo("deployments", active) }, active) : h("span", { class: "quiet" }, "none yet")]]),
     details.ready.status === false && errorBox(details.ready.reason, details.ready.message),
     h("nav", { class: "tabs", "aria-label": "Project" }, TABS.map(([id, title]) =>

@@ -14,6 +14,7 @@ export async function projects(container, _parameters, query, signal) {
     h("pre", { tabindex: 0 }, "crewyard init tides\ncrewyard projects create tides\ncrewyard deploy tides -p tides"));
   fill(container, h("h1", {}, "Projects"), first || table([
     ["Name", (row) => h("a", { href: linkTo("projects", row.name) }, row.name)],
+    ...(data.some((row) => row.namespace) ? [["Namespace", (row) => row.namespace, "wide"]] : []),
     ["Plan", (row) => row.plan, "wide"],
     ["Active deployment", (row) => row.active_deployment_id
       ? h("a", { href: linkTo("deployments", row.active_deployment_id) }, row.active_deployment_id) : h("span", { class: "quiet" }, "none yet"), "code"],
@@ -41,10 +42,12 @@ function createForm() {
   const errorArea = h("div");
   const name = h("input", { id: "name", required: true, pattern: "[a-z0-9]([-a-z0-9]*[a-z0-9])?", maxlength: 52, placeholder: "research" });
   const url = h("input", { id: "url", type: "url", placeholder: "https://git.example.com/team/crew.git", size: 40 });
+  const namespace = h("input", { id: "namespace", pattern: "[a-z0-9]([-a-z0-9]*[a-z0-9])?", maxlength: 63, placeholder: "its namespace" });
   return h("form", { class: "box", onsubmit: async (event) => {
     event.preventDefault();
     try {
-      const project = await change("POST", "/v1/projects", { name: name.value, ...(url.value ? { source: { git: { url: url.value } } } : {}) });
+      const project = await change("POST", "/v1/projects", { name: name.value, ...(url.value ? { source: { git: { url: url.value } } } : {}),
+        ...(namespace.value ? { namespace: namespace.value } : {}) });
       notify(`Project ${project.name} was created.`);
       location.hash = linkTo("projects", project.name);
     } catch (error) {
@@ -52,5 +55,6 @@ function createForm() {
     }
   } }, h("h2", {}, "New project"), h("label", { for: "name" }, "Name"), name,
     h("label", { for: "url" }, "Git repository whose commits are deployed (optional)"), url,
+    h("label", { for: "namespace" }, "Team (optional)"), namespace,
     h("p", {}, h("button", { class: "main" }, "Create project")), errorArea);
 }

@@ -22,6 +22,7 @@ _COLUMNS = (
     Column("READY", lambda row: display(row["ready"]["status"])),
     age("created_at"),
 )
+_NAMESPACE = field("namespace")
 
 
 def _parse_egress(
@@ -89,7 +90,7 @@ def show(context: CliContext, name: str) -> None:
     )
     limited = Column("LIMITED", lambda row: display((row.get("limited") or {}).get("message")))
     warm = Column("WARM", lambda row: display((row["run"] or {}).get("warm")))
-    columns = (*_COLUMNS, source, message, egress, warm, limited)
+    columns = (*_COLUMNS, _NAMESPACE, source, message, egress, warm, limited)
     context.output.details(context.client.get_project(name), columns)
 
 
@@ -123,7 +124,8 @@ def create(
     spec |= {"namespace": namespace} if namespace else {}
     if run := ({"egress": list(egress)} if egress else {}) | ({"warm": warm} if warm else {}):
         spec["run"] = run
-    context.output.details(context.client.create_project(name, **spec), _COLUMNS)
+    columns = (*_COLUMNS, _NAMESPACE) if namespace else _COLUMNS
+    context.output.details(context.client.create_project(name, **spec), columns)
     if not url:
         context.output.status(f"Deploy a crew to it: crewyard deploy --project {name}")
 
