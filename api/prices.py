@@ -1,6 +1,6 @@
 """Prices of an installation and the cost of usage. Pure.
 
-Called by `api.config`, which reads the table, and by `api.v1.usage.view`.
+Called by `api.config`, which reads the table, and by what shows a cost.
 """
 
 import json
@@ -20,6 +20,7 @@ UNITS: Mapping[str, tuple[str, int]] = {
     "per_million_completion_tokens": ("completion_tokens", 1_000_000),
 }
 """Price → the measure and how much of it the price is for."""
+_TOKEN_PRICES = {"per_million_prompt_tokens", "per_million_completion_tokens"}
 _MAX_RATE = Decimal(10) ** 9
 _COST_PRECISION = Decimal("0.000001")
 
@@ -42,6 +43,12 @@ class Prices:
             measure, unit = UNITS[name]
             total += rate * getattr(measures, measure) / unit
         return float(total.quantize(_COST_PRECISION))
+
+    def cost_of_tokens(self, prompt_tokens: int, completion_tokens: int) -> float | None:
+        """Return the cost of a call of a model; None if tokens have no price."""
+        if not self.rates.keys() & _TOKEN_PRICES:
+            return None
+        return self.cost(Measures(prompt_tokens=prompt_tokens, completion_tokens=completion_tokens))
 
 
 def parse_prices(text: str) -> Prices | None:

@@ -12,6 +12,7 @@ import structlog
 
 from api.config import ApiConfig
 from api.outbound.guarded_post import GuardedPoster, PostFailed
+from api.prices import Prices
 from api.store.errors import Missing, StoreUnavailable
 from api.store.index.deployments import DeploymentRow
 from api.store.index.runs.runs import RunDetail
@@ -48,7 +49,7 @@ async def export_all(
         return
     poster = GuardedPoster(AddressRules.parse(config.net_allow, config.net_deny))
     try:
-        await TraceExporter(store, config.telemetry, poster, on_export).run()
+        await TraceExporter(store, config.telemetry, poster, on_export, config.prices).run()
     finally:
         poster.close()
 
@@ -62,9 +63,10 @@ class TraceExporter:
         settings: TelemetrySettings,
         poster: GuardedPoster,
         on_export: OnExport = lambda result, count: None,
+        prices: Prices | None = None,
     ) -> None:
         self._store, self._settings, self._poster = store, settings, poster
-        self._on_export = on_export
+        self._on_export, self._prices = on_export, prices
         self._failures = 0
 
     async def run(self) -> None:
@@ -177,4 +179,4 @@ class TraceExporter:
             if page.ended or not page.events:
                 break
             position = page.events[-1].id
-        return self._resource(row), run_spans(row, reader, self._settings.content)
+        return self._resource(row), run_spans(row, reader, self._settings.content, self._prices)

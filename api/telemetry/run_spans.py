@@ -11,7 +11,9 @@ from dataclasses import dataclass
 from datetime import datetime, timedelta
 from typing import Any
 
+from api.prices import Prices
 from api.store.index.runs.runs import RunDetail
+from api.store.index.usage import used_by
 from api.telemetry.span import (
     CHAIN,
     MAX_MESSAGE_CHARACTERS,
@@ -46,7 +48,9 @@ class _RunTimes:
     ended: datetime
 
 
-def run_spans(row: RunDetail, reader: StepReader, content: bool) -> Iterator[Span]:
+def run_spans(
+    row: RunDetail, reader: StepReader, content: bool, prices: Prices | None = None
+) -> Iterator[Span]:
     """Return the spans of an ended run, the root first. `content`: also input, output and message."""
     if row.uid is None:
         return
@@ -58,7 +62,9 @@ def run_spans(row: RunDetail, reader: StepReader, content: bool) -> Iterator[Spa
     viewed = _viewed(row.input, row.output) if content else {}
     yield Span(
         trace, root, parent.span_id if parent else None, f"run {row.project}", times.created, times.ended,
-        without_none({**identity, **_outcome(row), _ERROR_TYPE: _error_type(row), **viewed}), failure,
+        without_none(
+            {**identity, **_outcome(row), **_run_cost(row, prices), _ERROR_TYPE: _error_type(row), **viewed}
+        ), failure,
     )  # fmt: skip
     queue_end = times.admitted or times.started or times.ended
     yield Span(
@@ -88,7 +94,7 @@ def run_spans(row: RunDetail, reader: StepReader, content: bool) -> Iterator[Spa
         without_none({**identity, **workflow}), failure,
     )  # fmt: skip
     for step in steps:
-        yield _step_span(trace, crew, row.uid, step, identity)
+        yield _step_span(trace, crew, row.uid, step, identity, prices)
 
 
 def _times(row: RunDetail) -> _RunTimes:
@@ -130,6 +136,24 @@ def _outcome(row: RunDetail) -> dict[str, AttributeValue | None]:
     }
 
 
+def _run_cost(row: RunDetail, prices: Prices | None) -> dict[str, AttributeValue | None]:
+    used = used_by(row)
+    return _cost("run", prices, prices.cost(used) if prices and used else None)
+
+
+def _call_cost(step: RunStep, prices: Prices | None) -> dict[str, AttributeValue | None]:
+    tokens = step.prompt_tokens, step.completion_tokens
+    if prices is None or tokens == (None, None):
+        return {}
+    return _cost("step", prices, prices.cost_of_tokens(*(count or 0 for count in tokens)))
+
+
+def _cost(subject: str, prices: Prices | None, amount: float | None) -> dict[str, AttributeValue | None]:
+    if prices is None or amount is None:
+        return {}
+    return {f"crewyard.{subject}.cost": amount, f"crewyard.{subject}.currency": prices.currency}
+
+
 def _failure(row: RunDetail, content: bool) -> str | None:
     """Return why a run failed: the message only with content, as an exception may repeat input."""
     if row.status != "failed":
@@ -144,7 +168,12 @@ def _error_type(row: RunDetail) -> str | None:
 
 
 def _step_span(
-    trace: str, crew: str, uid: str, step: RunStep, identity: Mapping[str, AttributeValue]
+    trace: str,
+    crew: str,
+    uid: str,
+    step: RunStep,
+    identity: Mapping[str, AttributeValue],
+    prices: Prices | None,
 ) -> Span:
     name = " ".join(filter(None, (step.kind, step.name)))
     failed = step.status is StepStatus.FAILED
@@ -163,7 +192,7 @@ def _step_span(
             attributes["gen_ai.tool.call.arguments"] = step.input
             attributes["gen_ai.tool.call.result"] = step.output
         case StepKind.MODEL:
-            attributes |= _model(step)
+            attributes |= {**_model(step), **_call_cost(step, prices)}
         case StepKind.AGENT:
             attributes |= _messages(step.input, step.output)
     return Span(

@@ -11,6 +11,7 @@ from enum import StrEnum
 from typing import Any
 
 from api import usage_event
+from api.store.logs.event_log import MAX_TOKENS
 from api.telemetry.span import MAX_MESSAGE_CHARACTERS, cut
 from crds.times import parse_time
 
@@ -18,7 +19,6 @@ MAX_STEPS = 20_000
 """Further ones are counted only."""
 MAX_OPEN_STEPS = 1000
 """Of agents, and of tools; the end of an older one is not recognized."""
-MAX_TOKENS = 2**63 - 1
 MAX_NAME_CHARACTERS, MAX_CONTENT_CHARACTERS = 200, 4000
 MAX_TOTAL_CONTENT_CHARACTERS = 4_000_000
 """Of one run; the content of further steps is left out."""

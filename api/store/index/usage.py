@@ -14,7 +14,7 @@ from sqlalchemy.ext.asyncio import AsyncConnection
 
 from api.store.index.build_times import FINISHED_PHASES, EndedBuild
 from api.store.index.notifications.outbox import ProjectEvent, record_event
-from api.store.index.runs.runs import ENDED
+from api.store.index.runs.runs import ENDED, RunRow
 from api.store.index.trace_exports import BUILD, RUN, TraceExports
 from api.store.sql.database import Database
 from api.store.sql.schema import WITHOUT_USAGE, artifacts, deployments, projects, runs, usage_days
@@ -49,6 +49,19 @@ class UnmeasuredRun(EndedRun):
     """A run that is accounted, but whose row lacks what it used."""
 
     ord: int
+
+
+def used_by(row: RunRow) -> Measures | None:
+    """Return what a run used, without the build of its image; None until it is accounted."""
+    if row.prompt_tokens is None:
+        return None
+    return Measures(
+        runs=1,
+        run_ms=row.duration_ms or 0,
+        artifact_bytes=row.artifact_bytes or 0,
+        prompt_tokens=row.prompt_tokens,
+        completion_tokens=row.completion_tokens or 0,
+    )
 
 
 class Usage:

@@ -7,7 +7,7 @@ from typing import Any
 from api.prices import Prices
 from api.store.index.runs.input_requests import InputRequest
 from api.store.index.runs.runs import RunDetail, RunRow
-from api.store.index.usage import Measures
+from api.store.index.usage import used_by
 from api.v1 import reason_links
 from api.v1.timestamps import timestamp
 from api.v1.waiting import waiting
@@ -34,15 +34,9 @@ def item(row: RunRow, prices: Prices | None) -> dict[str, Any]:
 
 def usage(row: RunRow, prices: Prices | None) -> dict[str, Any] | None:
     """Return what a run used, and its cost without the build of its image; None until it is accounted."""
-    if row.prompt_tokens is None:
+    used = used_by(row)
+    if used is None:
         return None
-    used = Measures(
-        runs=1,
-        run_ms=row.duration_ms or 0,
-        artifact_bytes=row.artifact_bytes or 0,
-        prompt_tokens=row.prompt_tokens,
-        completion_tokens=row.completion_tokens or 0,
-    )
     return {
         "prompt_tokens": used.prompt_tokens,
         "completion_tokens": used.completion_tokens,

@@ -25,7 +25,12 @@ def port() -> int:
 
 @pytest.fixture
 def settings(port) -> dict[str, str]:
-    return {"CREWYARD_NET_ALLOW": f"{GOOD}:{port}", "CREWYARD_OTLP_ENDPOINT": f"http://{GOOD}:{port}"}
+    prices = {"CREWYARD_PRICES": '{"currency": "EUR", "per_run": 2.5}'}
+    return {
+        "CREWYARD_NET_ALLOW": f"{GOOD}:{port}",
+        "CREWYARD_OTLP_ENDPOINT": f"http://{GOOD}:{port}",
+        **prices,
+    }
 
 
 @pytest.fixture
@@ -51,6 +56,9 @@ async def test_the_trace_of_a_run_reaches_a_receiver_that_was_away(testbed, rece
     assert [name for name, _ in receiver.ids()] == ["run crew", "queue"]
     root = receiver.requests[1].resource_spans[0].scope_spans[0].spans[0]
     shown = await testbed.data("GET", "/v1/runs/run_a")
+    values = {item.key: item.value for item in root.attributes}
+    assert values["crewyard.run.cost"].double_value == shown["usage"]["cost"] == 2.5
+    assert values["crewyard.run.currency"].string_value == "EUR"
     assert root.trace_id.hex() == shown["trace_id"]
     assert (root.status.code, root.status.message) == (2, "CrewFailed")
     _, text, _ = await testbed.call("GET", "/metrics")

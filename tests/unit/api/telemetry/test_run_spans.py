@@ -7,21 +7,23 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
+from api.prices import Prices, parse_prices
 from api.telemetry import otlp
 from api.telemetry.run_spans import run_spans
 from api.telemetry.span import Span
 from api.telemetry.steps import StepReader
+from api.v1.runs import view
 from crds.runs import trace_context
 from tests.unit.api.telemetry.trace_rows import at, run_row, stamp
 
 PARENT = "00-4bf92f3577b34da6a3ce929d0e0e4736-00f067aa0ba902b7-01"
 
 
-def spans(row, *events: tuple[str, dict], content: bool = False) -> list[Span]:
+def spans(row, *events: tuple[str, dict], content: bool = False, prices: Prices | None = None) -> list[Span]:
     reader = StepReader(content)
     for number, (type, data) in enumerate(events, 2):
         reader.add(type, number, data)
-    return list(run_spans(row, reader, content))
+    return list(run_spans(row, reader, content, prices))
 
 
 def seconds(moment: datetime) -> float:
@@ -125,6 +127,48 @@ def test_endings(fields, expected):
     assert outline(found) == expected
     for span in found:
         assert ("error.type" in span.attributes) == (span.error is not None)
+
+
+def costs(found: list[Span]) -> dict[str, dict]:
+    """Return the attributes of costs by the span's name."""
+    wanted = ("cost", "currency")
+    cost = {
+        span.name: {key: value for key, value in span.attributes.items() if key.endswith(wanted)}
+        for span in found
+    }
+    return {name: attributes for name, attributes in cost.items() if attributes}
+
+
+CALL = ("usage", stamp(9, model="gpt-5", prompt_tokens=1_000_000, completion_tokens=1000))
+PRICES = '{"currency": "EUR", "per_run_hour": 0.6, "per_million_prompt_tokens": 2, "per_artifact_gib": 1}'
+
+
+def test_costs_are_those_of_the_api():
+    row = run_row(prompt_tokens=1_000_000, completion_tokens=1000, artifact_bytes=1 << 29)
+    prices = parse_prices(PRICES)
+    found = costs(spans(row, CALL, ("usage", stamp(10, model="free")), prices=prices))
+    assert found == {
+        "run demo": {"crewyard.run.cost": 2.51, "crewyard.run.currency": "EUR"},
+        "chat gpt-5": {"crewyard.step.cost": 2.0, "crewyard.step.currency": "EUR"},
+    }
+    shown = view.usage(row, prices)
+    assert shown is not None and shown["cost"] == found["run demo"]["crewyard.run.cost"]
+
+
+@pytest.mark.parametrize(
+    ("prices", "tokens", "expected"),
+    [("", 7, []), (PRICES, None, ["chat gpt-5"]), ('{"currency": "EUR", "per_run": 1}', 7, ["run demo"])],
+)
+def test_what_has_no_price_or_no_numbers_has_no_cost(prices, tokens, expected):
+    row = run_row(prompt_tokens=tokens, completion_tokens=tokens)
+    assert list(costs(spans(row, CALL, prices=parse_prices(prices)))) == expected
+
+
+@pytest.mark.parametrize("count", [10**9 + 1, 2**63 - 1, -1, "7"])
+def test_tokens_that_the_usage_does_not_count_cost_nothing(count):
+    call = ("usage", stamp(9, model="gpt-5", prompt_tokens=count, completion_tokens=0))
+    found = costs(spans(run_row(), call, prices=parse_prices(PRICES)))
+    assert found["chat gpt-5"]["crewyard.step.cost"] == 0
 
 
 @pytest.mark.parametrize(
