@@ -33,6 +33,14 @@ declared_files: dict[str, None] = {}
 """The files that tasks write their outputs to; kept as artifacts."""
 
 
+def skip_first_traces(module: ModuleType) -> None:
+    """Let no execution be the first of a user, whose traces CrewAI collects unasked and then offers to show.
+
+    Its question waits 20 s for a terminal, in many versions whatever the variables say.
+    """
+    module.is_first_execution = lambda: False  # type: ignore[attr-defined]
+
+
 def hook_event_bus(module: ModuleType) -> None:
     """Report the events of CrewAI's bus from now on; a second call has no effect."""
     bus = module.CrewAIEventsBus

@@ -27,6 +27,7 @@ def start() -> None:
 _HOOKED_MODULES = {
     "crewai.events.event_bus": "crewai",
     "crewai.utilities.events.crewai_event_bus": "crewai",
+    "crewai.events.listeners.tracing.utils": "crewai_traces",
     "langchain_core.callbacks.manager": "langchain",
     "agents.run": "openai_agents",
     "pydantic_ai": "pydantic_ai",
@@ -94,6 +95,10 @@ def _install(name: str, module: ModuleType) -> None:
                 from . import crewai_events
 
                 crewai_events.hook_event_bus(module)
+            case "crewai_traces":
+                from . import crewai_events
+
+                crewai_events.skip_first_traces(module)
             case "langchain":
                 from . import langchain_callbacks
 

@@ -75,6 +75,29 @@ async def test_crewai_is_hooked_wherever_it_is_imported(pod: Any, api: Any, path
     }
 
 
+async def test_no_run_of_crewai_is_the_first_of_a_user(pod: Any, api: Any) -> None:
+    """CrewAI asks after the first execution whether it may show its traces; a run's home is always new."""
+    pod.crew(
+        """
+        def is_first_execution():
+            return True
+        def should_auto_collect_first_time_traces():
+            return is_first_execution()
+        """,
+        "crewai/events/listeners/tracing/utils.py",
+    )
+    pod.crew(
+        """
+        from crewai.events.listeners.tracing.utils import should_auto_collect_first_time_traces
+
+        def kickoff():
+            return {"asks": should_auto_collect_first_time_traces()}
+        """
+    )
+    await pod.run()
+    assert api.result["output"] == {"asks": False}
+
+
 async def test_the_result_of_a_crew_is_the_output(pod: Any, api: Any) -> None:
     pod.crew(BUS, "crewai/events/event_bus.py")
     pod.crew(
