@@ -15,7 +15,7 @@ INDEX_UNREACHABLE = "the package index could not be reached"
 _SETUP_FAILED = "the setup of a package failed: {what}"
 _OWN_SETUP_FAILED = "the setup of the crew's own project failed: {what}"
 _OWN_SETUP_HINT = "Try pip install . in an empty environment; the build log has its output."
-_PIN = "Correct the version; it must exist for the crew's Python."
+_PIN = "Correct the version, which must exist for the crew's Python; if a lock pins it, lock again."
 _LOOSEN = "Relax one of the version constraints until pip install works in an empty environment."
 _COMPILER = "The base image has no compiler: choose a version that has a wheel for the crew's Python."
 

@@ -36,7 +36,7 @@ declared_files: dict[str, None] = {}
 def skip_first_traces(module: ModuleType) -> None:
     """Let no execution be the first of a user, whose traces CrewAI collects unasked and then offers to show.
 
-    Its question waits 20 s for a terminal, in many versions whatever the variables say.
+    Its question waits 20 s for a terminal, in many versions in spite of the variables.
     """
     module.is_first_execution = lambda: False  # type: ignore[attr-defined]
 
