@@ -7,6 +7,9 @@ import subprocess
 
 import pytest
 import yaml
+from grafana_foundation_sdk.cog.encoder import JSONEncoder
+from grafana_foundation_sdk.cog.plugins import register_default_plugins
+from grafana_foundation_sdk.models.dashboard import Dashboard
 
 from tests.monitoring import shipped
 
@@ -46,6 +49,41 @@ def test_every_panel_has_description_and_unit():
         assert {target["datasource"]["uid"] for target in panel["targets"]} == {"${datasource}"}
     titles = [(panel["title"], panel["gridPos"]["y"]) for panel in shipped.panels()]
     assert len(titles) == len(set(titles))
+
+
+def unknown_to_grafana(board):
+    """Return the paths of a dashboard that the schema of Grafana does not have; it adds defaults."""
+    register_default_plugins()
+    return list(lost(board, json.loads(json.dumps(Dashboard.from_json(board), cls=JSONEncoder)), ""))
+
+
+def lost(ours, theirs, path):
+    """Yield the paths of what one JSON value has and the other has not."""
+    if isinstance(ours, dict) and isinstance(theirs, dict):
+        for name, value in ours.items():
+            yield from lost(value, theirs.get(name), f"{path}.{name}")
+    elif isinstance(ours, list) and isinstance(theirs, list) and len(ours) == len(theirs):
+        for one, other in zip(ours, theirs, strict=True):
+            yield from lost(one, other, path)
+    elif ours != theirs:
+        yield path
+
+
+def test_grafana_knows_every_field_of_the_dashboard():
+    assert unknown_to_grafana(shipped.dashboard()) == []
+
+
+@pytest.mark.parametrize(
+    "path",
+    [("titel",), ("options", "legned"), ("fieldConfig", "defaults", "custom", "fill"), ("targets", "exp")],
+)
+def test_a_field_that_grafana_does_not_know_is_found(path):
+    board = shipped.dashboard()
+    place = next(panel for panel in board["panels"] if panel["type"] == "timeseries")
+    for name in path[:-1]:
+        place = place[name][0] if name == "targets" else place[name]
+    place[path[-1]] = "x"
+    assert unknown_to_grafana(board) == [".panels." + ".".join(path)]
 
 
 def test_dashboard_is_complete():
