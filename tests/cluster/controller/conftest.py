@@ -59,6 +59,11 @@ class ControllerTestbed:
                     await asyncio.sleep(0.05)
         raise AssertionError(f"{kind.name} {name} stayed {json.dumps((obj or {}).get('status'), indent=1)}")
 
+    async def settle(self) -> None:
+        """Wait until the controller has reconciled all objects as they are now, and what follows."""
+        assert self.process is not None
+        await settle(self.process)
+
     async def project(self, name: str = "demo", **spec: Any) -> Project:
         """Create a Project."""
         return Project(await self.kube.create(kinds.PROJECT, {"metadata": {"name": name}, "spec": spec}))
@@ -170,6 +175,17 @@ async def controller(kube: KubeClient, config: ControllerConfig) -> AsyncIterato
         stop.set()
         await asyncio.wait_for(work, 120)
         await own_client.close()
+
+
+async def settle(process: ControllerProcess) -> None:
+    """List all objects and wait until no key is ready or active; twice, for what the first has written."""
+    own = process.own
+    queues = (own.queues.main, own.queues.sources, own.queues.reports, own.queues.attestations)
+    async with asyncio.timeout(120):
+        for _ in range(2):
+            await own.resync.list_all()
+            while any(queue._ready or queue._active for queue in queues):
+                await asyncio.sleep(0.01)
 
 
 both_triggers = pytest.mark.parametrize("trigger", ["kopf", "resync"], indirect=True)

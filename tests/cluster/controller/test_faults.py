@@ -93,7 +93,7 @@ async def test_run_waits_while_another_pod_has_its_name(testbed):
     }
     await testbed.kube.create(kinds.POD, foreign)
     await testbed.run("run-a", deployment="dep-a")
-    await asyncio.sleep(2)
+    await testbed.settle()
     assert "pod" not in (await testbed.kube.get(kinds.RUN, "run-a"))["status"]
     await testbed.kube.delete(kinds.POD, "run-a", grace_seconds=0)
     found = Run(await testbed.until(kinds.RUN, "run-a", lambda o: o["status"].get("pod")))

@@ -5,8 +5,15 @@ import contextlib
 
 import pytest
 
-from controller.leader_election import LEASE_NAME, LeaderElection, LeadershipLost
+from controller.leader_election import (
+    LEASE_NAME,
+    LEASE_SECONDS,
+    RENEW_SECONDS,
+    LeaderElection,
+    LeadershipLost,
+)
 from crds.kinds import LEASE
+from crds.times import parse_time
 from kube import errors
 
 
@@ -21,7 +28,11 @@ async def test_standby_leads_once_the_leader_released(kube):
     assert first.leading and await holder(kube) == "a"
     waiting, renewing = asyncio.create_task(second.acquire()), asyncio.create_task(first.keep())
     # Longer than the Lease lasts: the leader renews it.
-    await asyncio.sleep(5)
+    acquired = renewed = parse_time((await kube.get(LEASE, LEASE_NAME))["spec"]["renewTime"])
+    async with asyncio.timeout(60):
+        while (renewed - acquired).total_seconds() <= LEASE_SECONDS:
+            await asyncio.sleep(0.1)
+            renewed = parse_time((await kube.get(LEASE, LEASE_NAME))["spec"]["renewTime"])
     assert not waiting.done() and not second.leading
     renewing.cancel()
     await first.release()
@@ -67,10 +78,11 @@ class Unreachable:
     """A client whose calls fail while it is `away`."""
 
     def __init__(self, kube):
-        self._kube, self.away = kube, False
+        self._kube, self.away, self.refused = kube, False, 0
 
     def __getattr__(self, name):
         if self.away:
+            self.refused += 1
             raise errors.KubeUnavailable(0, "Unreachable", "the apiserver cannot be reached")
         return getattr(self._kube, name)
 
@@ -81,7 +93,9 @@ async def test_leader_without_apiserver_leads_until_another_one_does(kube):
     await election.acquire()
     renewing = asyncio.create_task(election.keep())
     client.away = True
-    await asyncio.sleep(5)
+    async with asyncio.timeout(60):
+        while client.refused * RENEW_SECONDS <= LEASE_SECONDS:
+            await asyncio.sleep(0.1)
     client.away = False
     before = (await kube.get(LEASE, LEASE_NAME))["spec"]["renewTime"]
     async with asyncio.timeout(60):

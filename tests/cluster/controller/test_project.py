@@ -34,6 +34,19 @@ async def wait_deployment(testbed, commit, seconds=90):
     return found[commit]
 
 
+async def settle_polls(testbed, server, count):
+    """Wait until the controller has looked at git `count` times from now, and has reconciled what it saw."""
+    expected = len(reads(server)) + count
+    async with asyncio.timeout(90):
+        while len(reads(server)) < expected:
+            await asyncio.sleep(0.05)
+    await testbed.settle()
+
+
+def reads(server):
+    return [line for line in server.requests if line.startswith("GET ")]
+
+
 def status_of(o):
     return o["status"].get("phase")
 
@@ -76,7 +89,7 @@ async def test_rollback_stays_until_the_branch_moves(testbed, server):
     await testbed.kube.patch(kinds.DEPLOYMENT, names[0], {"spec": {"activation": 1}})
     await testbed.wait_active(names[0])
     await testbed.until(kinds.DEPLOYMENT, names[1], lambda o: status_of(o) == "Superseded")
-    await asyncio.sleep(2.5)
+    await settle_polls(testbed, server, 2)
     assert (await testbed.kube.get(kinds.PROJECT, "demo"))["status"]["activeDeployment"] == names[0]
     third = await wait_deployment(testbed, repository.commit({"main.py": "3"}, "Commit 3"))
     await testbed.mark_built(third.name)
@@ -95,9 +108,9 @@ async def test_idle_project_is_never_written(testbed, server):
         "demo",
         lambda o: condition(o, "Ready") == ("True", "Resolved") and o["status"]["source"]["commit"] == commit,
     )
-    await asyncio.sleep(1)
+    await testbed.settle()
     before = await testbed.kube.get(kinds.PROJECT, "demo")
-    await asyncio.sleep(4)
+    await settle_polls(testbed, server, 3)
     after = await testbed.kube.get(kinds.PROJECT, "demo")
     assert before["metadata"]["resourceVersion"] == after["metadata"]["resourceVersion"]
     outside = repository.commit({"crew/main.py": "1", "README": "2"}, "Outside the path")
@@ -166,7 +179,7 @@ async def test_failed_revision_is_retried_on_request(testbed, server):
     project = await testbed.project(source={"git": {"url": server.url("crew")}})
     one = await wait_deployment(testbed, commit)
     await testbed.until(kinds.DEPLOYMENT, one.name, lambda o: status_of(o) == "Failed", 300)
-    await asyncio.sleep(2.5)
+    await settle_polls(testbed, server, 2)
     assert len((await testbed.kube.list(kinds.DEPLOYMENT)).items) == 1
     request = {"metadata": {"annotations": {"crewyard.dev/requestedAt": "2999-01-01T00:00:00Z"}}}
     await testbed.kube.patch(kinds.PROJECT, "demo", request)
@@ -189,8 +202,12 @@ async def test_push_polls_now_and_skips_failed_commits(testbed, server):
     one = await wait_deployment(testbed, first)
     failed = {"phase": "Failed", "error": {"reason": "BuildFailed", "message": "played"}}
     await testbed.kube.patch(kinds.DEPLOYMENT, one.name, {"status": failed}, "status")
+    seen = len(reads(server))
     await mark_pushed(testbed, "2999-01-01T00:00:00Z")
-    await asyncio.sleep(1.5)
+    async with asyncio.timeout(90):
+        while len(reads(server)) == seen:
+            await asyncio.sleep(0.05)
+    await testbed.settle()
     assert len((await testbed.kube.list(kinds.DEPLOYMENT)).items) == 1
     second = repository.commit({"main.py": "2"}, "Another one")
     await mark_pushed(testbed, "2999-01-01T00:00:01Z")
@@ -230,7 +247,7 @@ async def test_retention_deletes_images_then_deployments(testbed):
     assert await testbed.kube.get(kinds.DEPLOYMENT, "dep-1")
     # Its image is being deleted: a rollback to it has no effect.
     await testbed.kube.patch(kinds.DEPLOYMENT, "dep-1", {"spec": {"activation": 1}})
-    await asyncio.sleep(2)
+    await testbed.settle()
     assert (await testbed.kube.get(kinds.PROJECT, "demo"))["status"]["activeDeployment"] == "dep-3"
     # The test image has no `build` module; the test writes the status of a successful pod.
     name = pods[0]["metadata"]["name"]

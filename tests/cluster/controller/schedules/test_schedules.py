@@ -10,7 +10,7 @@ from crds import kinds, names
 from crds.objects import Run
 from crds.times import format_second
 from kube import errors
-from tests.cluster.controller.conftest import ControllerTestbed, controller, settings
+from tests.cluster.controller.conftest import ControllerTestbed, controller, settings, settle
 
 NO_IMAGE = "registry.crewyard.internal:5000/library/none:1"
 YEARLY = "0 0 1 1 *"
@@ -103,7 +103,7 @@ async def test_a_controller_killed_around_the_tick_gives_exactly_one_run(kube, w
         reached = cut(first, where)
         async with asyncio.timeout(60):
             await reached.wait()
-    async with controller(kube, testbed.config):
+    async with controller(kube, testbed.config) as second:
         done = await testbed.until(kinds.PROJECT, "demo", lambda o: entry(o).get("lastRun"))
         runs = await scheduled_runs(kube)
         assert [run.name for run in runs] == [entry(done)["lastRun"]]
@@ -111,7 +111,7 @@ async def test_a_controller_killed_around_the_tick_gives_exactly_one_run(kube, w
         await testbed.wait_ended(runs[0].name)
         await kube.delete(kinds.RUN, runs[0].name)
         await kube.patch(kinds.PROJECT, "demo", {"metadata": {"annotations": {f"{names.GROUP}/x": "1"}}})
-        await asyncio.sleep(2)
+        await settle(second)
         assert await scheduled_runs(kube) == []
 
 
