@@ -171,7 +171,7 @@ async def test_free_slot_is_taken_without_writing_waiters(idle_builds):
     await testbed.until(kinds.DEPLOYMENT, "dep-2", lambda o: o["status"].get("buildPod"), soon)
     await testbed.mark_built("dep-3")
     await testbed.until(kinds.DEPLOYMENT, "dep-4", lambda o: o["status"].get("buildPod"), soon)
-    await asyncio.sleep(1.5)
+    await testbed.settle()
     after = await written(testbed.kube)
     assert {name for name in queued if after[name] != versions[name]} == {"dep-2", "dep-4"}
 

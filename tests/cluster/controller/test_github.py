@@ -11,7 +11,7 @@ from cryptography.hazmat.primitives.asymmetric import rsa
 from controller.github import reconcile
 from crds import kinds
 from crds.names import ANNOTATION_CLOSED, ANNOTATION_GITHUB
-from tests.cluster.controller.conftest import ControllerTestbed, controller, settings
+from tests.cluster.controller.conftest import ControllerTestbed, controller, settings, settle
 from tests.testbed.github_server import APP, INSTALLATION, LOGIN, REPOSITORY, TOKEN, github_server
 
 SHA, OTHER = "a" * 40, "b" * 40
@@ -164,8 +164,7 @@ async def test_nothing_is_reported_twice_after_a_restart(testbed, kube, github):
     await wait_reported(testbed, "dep-a", "success")
     before = (len(github.statuses), len(github.deployments))
     async with controller(kube, replace(testbed.config, kopf=False)) as second:
-        await until(lambda: second.own.resync.last is not None)
-        await asyncio.sleep(1)
+        await settle(second)
     assert (len(github.statuses), len(github.deployments)) == before
 
 
@@ -276,6 +275,6 @@ async def test_retry_after_applies_to_the_whole_project(testbed, github):
     await testbed.deployment("dep-a", source=commit(SHA))
     await until(lambda: github.request_count == 1)
     await testbed.deployment("dep-b", source=commit(OTHER))
-    await asyncio.sleep(1)
+    await testbed.settle()
     assert github.request_count == 1
     await wait_reported(testbed, "dep-b", "success")

@@ -1,6 +1,5 @@
 """Health of real objects in each state, by Flux (kstatus) and Argo CD (its script, in a Lua interpreter)."""
 
-import asyncio
 import json
 import os
 import shutil
@@ -156,6 +155,6 @@ async def test_reapplied_finished_run_keeps_its_outcome(testbed):
     first = await testbed.wait_ended("run-a")
     manifest = {"metadata": {"labels": {"applied": "again"}}, "spec": {"project": "demo"}}
     await testbed.kube.patch(kinds.RUN, "run-a", manifest)
-    await asyncio.sleep(1.5)
+    await testbed.settle()
     again = Run(await testbed.kube.get(kinds.RUN, "run-a"))
     assert (again.phase, again.uid, again.claim) == ("Succeeded", first.uid, first.claim)

@@ -273,7 +273,7 @@ async def test_deleted_pod_fails_the_run_for_good(testbed):
     await testbed.kube.delete(kinds.POD, "run-a", grace_seconds=0)
     run = await testbed.wait_ended("run-a")
     assert (run.phase, run.error["reason"]) == ("Failed", "PodDeleted")
-    await asyncio.sleep(1.5)
+    await testbed.settle()
     assert await testbed.kube.get(kinds.POD, "run-a") is None
 
 

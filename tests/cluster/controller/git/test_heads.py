@@ -122,7 +122,7 @@ async def test_suspend_stops_polling_and_request_polls_now(testbed):
     second = repository.commit({"main.py": "2"}, "Two")
     request = {"metadata": {"annotations": {"crewyard.dev/requestedAt": "2999-01-01T00:00:00Z"}}}
     await testbed.controller.kube.patch(kinds.PROJECT, "demo", request)
-    await asyncio.sleep(1.2)
+    await testbed.controller.settle()
     assert len(await testbed.deployments()) == 1
     await testbed.patch_source(suspend=False)
     await testbed.wait_deployed(second)
