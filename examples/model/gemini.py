@@ -1,6 +1,7 @@
 """`/v1beta/models/{model}:generateContent`, Gemini's API: requests as prompts, and answers as candidates."""
 
 import json
+import re
 from collections.abc import Iterator
 from typing import Any
 
@@ -20,17 +21,20 @@ def read(body: Json) -> Prompt:
     last = users[-1] if users else 0
     calls = [call for content in contents[last:] for call in _of_parts(content, "functionCall")]
     tools = [
-        Tool(function["name"], _schema(function.get("parametersJsonSchema") or function.get("parameters")))
+        Tool(
+            function["name"],
+            _schema(_field(function, "parametersJsonSchema") or function.get("parameters")),
+        )
         for tool in body.get("tools") or ()
-        for function in tool.get("functionDeclarations") or ()
+        for function in _field(tool, "functionDeclarations") or ()
     ]
-    calling = (body.get("toolConfig") or {}).get("functionCallingConfig") or {}
-    allowed = calling.get("allowedFunctionNames") or []
+    calling = _field(_field(body, "toolConfig") or {}, "functionCallingConfig") or {}
+    allowed = _field(calling, "allowedFunctionNames") or []
     mode = {"ANY": "required", "NONE": "none"}.get(calling.get("mode") or "", "auto")
-    form = body.get("generationConfig") or {}
-    schema = form.get("responseJsonSchema") or form.get("responseSchema")
+    form = _field(body, "generationConfig") or {}
+    schema = _field(form, "responseJsonSchema") or _field(form, "responseSchema")
     return Prompt(
-        "\n".join([_text(body.get("systemInstruction") or {}), *map(_text, contents)]),
+        "\n".join([_text(_field(body, "systemInstruction") or {}), *map(_text, contents)]),
         _text(contents[last]) if contents else "",
         frozenset(str(call["name"]) for call in calls),
         tuple(tools),
@@ -39,8 +43,14 @@ def read(body: Json) -> Prompt:
     )
 
 
+def _field(values: Json, name: str) -> Any:
+    """Return the field of this name, or of the name with underscores: the API reads both."""
+    return values.get(name, values.get(re.sub("[A-Z]", lambda capital: f"_{capital[0].lower()}", name)))
+
+
 def _of_parts(content: Json, kind: str) -> list[Any]:
-    return [part[kind] for part in content.get("parts") or () if kind in part]
+    parts = content.get("parts") or ()
+    return [found for part in parts if (found := _field(part, kind)) is not None]
 
 
 def _text(content: Json) -> str:

@@ -16,6 +16,10 @@ _ABOUT_VARIABLES = re.compile(
     re.IGNORECASE,
 )
 _UNKNOWN_NAME = ("Name or service not known", "Temporary failure in name resolution")  # of the C library
+_LIBRARY = re.compile(
+    r"(?P<name>lib[\w.+-]+?)\.so(?:\.(?P<version>\d+))?[\d.]*: cannot open shared object file"
+)
+_GLIB, _GLIB_NAMES = "libglib2.0-0", ("libglib-2.0", "libgobject-2.0", "libgthread-2.0")
 _TIMEOUTS = ("ConnectTimeout", "ConnectTimeoutError", "ConnectionTimeout", "ConnectionTimeoutError")
 
 
@@ -26,6 +30,9 @@ def hint(error: BaseException, app: str) -> str:
         for item in chain:
             if name := _missing_variable(item):
                 return _set_variable(name, app)
+        for item in chain:
+            if what := _missing_in_image(item):
+                return what
         # First: urllib3 calls a name without an address a timeout, too.
         if any(_is_unknown_name(item) for item in chain):
             return (
@@ -55,6 +62,39 @@ def _missing_variable(error: BaseException) -> str | None:
     if not _ABOUT_VARIABLES.search(text):
         return None
     return next((name for name in _NAME.findall(text) if name not in os.environ), None)
+
+
+def _missing_in_image(error: BaseException) -> str:
+    """Return how to get a shared library or a program that the image lacks, else an empty text."""
+    text = str(error)[:2000]
+    if isinstance(error, (OSError, ImportError)) and (library := _LIBRARY.search(text)):
+        name, version = library["name"], library["version"]
+        package = _GLIB if name in _GLIB_NAMES else _debian_package(name, version)
+        return (
+            f"The image lacks the library {library[0].partition(':')[0]}. Its Debian package is probably "
+            f'{package}: add [build] packages = ["{package}"] to crew.toml.'
+        )
+    if isinstance(error, FileNotFoundError) and "/" not in str(error.filename) and _started_by(error):
+        return (
+            f"The image has no program {error.filename}. Name its Debian package in crew.toml, "
+            "[build] packages, or build on an image that has it ([build] dockerfile)."
+        )
+    return ""
+
+
+def _debian_package(name: str, version: str | None) -> str:
+    """Return the package of a library by Debian's rule: libX.so.5 is in libx5, libX2.so.5 in libx2-5."""
+    lower = name.lower().replace("_", "-")
+    dash = "-" if version and lower[-1].isdigit() else ""
+    return f"{lower}{dash}{version or ''}"
+
+
+def _started_by(error: BaseException) -> bool:
+    """Return whether the start of a program raised it."""
+    trace = error.__traceback__
+    while trace is not None and trace.tb_next is not None:
+        trace = trace.tb_next
+    return trace is not None and trace.tb_frame.f_globals.get("__name__") == "subprocess"
 
 
 def _set_variable(name: str, app: str) -> str:

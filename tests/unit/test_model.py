@@ -205,6 +205,9 @@ def test_contents_of_gemini_are_answered(url: str) -> None:
     form = {"responseMimeType": "application/json", "responseJsonSchema": PLAN}
     _, text = post(f"{base}:generateContent", {"contents": contents, "generationConfig": form})
     jsonschema.validate(json.loads(json.loads(text)["candidates"][0]["content"]["parts"][0]["text"]), PLAN)
+    declared = [{"function_declarations": [{"name": "weather", "parameters_json_schema": WEATHER}]}]
+    _, text = post(f"{base}:generateContent", {"contents": contents, "tools": declared})
+    assert json.loads(text)["candidates"][0]["content"] == called
     forced = {"functionCallingConfig": {"mode": "ANY", "allowedFunctionNames": ["weather"]}}
     _, text = post(f"{base}:generateContent", {**again, "toolConfig": forced})
     assert "functionCall" in json.loads(text)["candidates"][0]["content"]["parts"][0]

@@ -40,6 +40,13 @@ FAILURES = [
     ("class ConnectTimeoutError(Exception): pass\ndef kickoff():\n"
      "    raise ConnectTimeoutError('[Errno -2] Name or service not known')", "CrewError",
      ["A host name has no address"]),
+    ("import ctypes\nctypes.CDLL('libtides2.so.1')", "CrewError",
+     ["lacks the library libtides2.so.1", 'packages = ["libtides2-1"]']),
+    ("raise ImportError('libGL.so.1: cannot open shared object file: No such file')", "ImportError",
+     ["lacks the library libGL.so.1", 'packages = ["libgl1"]']),
+    ("import subprocess\ndef kickoff():\n    subprocess.run(['no-such-program'])", "CrewError",
+     ["no program no-such-program", "[build] packages", "line 3"]),
+    ("def kickoff():\n    open('tides.csv')", "CrewError", ["No such file or directory: 'tides.csv'\n"]),
     ("def kickoff():\n    return {'rows': [1, object()]}", "CrewError",
      ["of type object at ['rows'][1], which has no JSON form", "dataclasses"]),
     ("def kickoff():\n    return kickoff", "CrewError",
