@@ -1,5 +1,6 @@
 """The entrypoint of a source whose configuration names none. Called by plan.make."""
 
+import re
 from collections.abc import Callable, Mapping
 
 from ..config.configuration import Configuration
@@ -56,7 +57,11 @@ def discover_entrypoint(
     if len(scan.builders) == 1 and _is_accepted(scan.builders[0], find):
         return scan.builders[0]
     error = default_error or _kind_missing(configuration)
-    raise PlanError(error.reason, error.message, _script_hint(files, scan, find) or error.hint)
+    raise PlanError(
+        error.reason,
+        error.message,
+        _script_hint(files, scan, find) or _command_hint(files, find) or error.hint,
+    )
 
 
 def _ways_to_deploy(entrypoint: str) -> str:
@@ -99,12 +104,33 @@ def _is_accepted(entrypoint: str, find: Callable[[str], EntrypointLocation], pat
 
 
 def _crewai_command(files: Files) -> str | None:
+    commands = _commands(files)
+    return next((commands[name] for name in _CREWAI_COMMANDS if name in commands), None)
+
+
+def _commands(files: Files) -> dict[str, str]:
+    """Return the commands of [project.scripts] with their functions."""
     if "pyproject.toml" not in files:
-        return None
+        return {}
     project = read_toml(files, "pyproject.toml").table("project")
     scripts = project.table("scripts") if project else None
     declared = scripts.values if scripts else {}
-    return next((name for key in _CREWAI_COMMANDS if isinstance(name := declared.get(key), str)), None)
+    return {name: function for name, function in declared.items() if isinstance(function, str)}
+
+
+def _defines_function(module: bytes, entrypoint: str) -> bool:
+    """Return whether the module defines a function of this name: a run cannot call a Typer of typer."""
+    name = entrypoint.partition(":")[2]
+    return re.search(rf"^(async )?def {re.escape(name)}\(".encode(), module, re.MULTILINE) is not None
+
+
+def _command_hint(files: Files, find: Callable[[str], EntrypointLocation]) -> str:
+    for name, function in _commands(files).items():
+        if _is_accepted(function, find) and _defines_function(files[find(function).path], function):
+            return (
+                f"The command {name} of pyproject.toml is {function}; to run it: {_ways_to_deploy(function)}"
+            )
+    return ""
 
 
 def _script_hint(files: Files, scan: SourceScan, find: Callable[[str], EntrypointLocation]) -> str:

@@ -306,6 +306,17 @@ def test_files_that_cannot_be_run(entrypoint: str, reason: str, message: str, hi
     assert hint in raised.value.hint
 
 
+def test_a_command_of_the_project_is_proposed() -> None:
+    files = {
+        "pyproject.toml": PROJECT.format("typer")
+        + "[project.scripts]\na = 'x:y'\nb = 'tides.cli:app'\nc = 'tides.cli:start'\n",
+        "src/tides/cli.py": "import typer\napp = typer.Typer()\ndef start():\n    app()\n",
+    }
+    assert failure(files).hint.startswith(
+        "The command c of pyproject.toml is tides.cli:start; to run it: crewyard deploy --crew tides.cli:"
+    )
+
+
 def test_an_agent_directory_of_the_kit_is_named_by_its_object() -> None:
     """`adk run tides/pilot` names a directory; the hint can be followed."""
     files = {"tides/pilot/agent.py": ADK.encode(), "tides/pilot/__init__.py": b"from . import agent\n"}
