@@ -122,7 +122,7 @@ def arguments(
 ) -> tuple[list[object], dict[str, object]]:
     """Return the arguments for `function`: inputs=…, one positional argument, or none, and those `given`.
 
-    Raises EntrypointNotFound if it requires several more.
+    A function that requires several gets them by name. Raises EntrypointNotFound if the input lacks one.
     """
     accepted = accepted_arguments(function)
     if accepted is None:
@@ -136,10 +136,13 @@ def arguments(
     if accepted.named or "inputs" in accepted.names:
         return [], {"inputs": inputs}
     if len(accepted.required) > 1:
+        missing = [name for name in accepted.required if name not in inputs or name not in accepted.names]
+        if not missing:
+            return [], {name: inputs[name] for name in accepted.names if name in inputs}
         name = getattr(function, "__qualname__", repr(function))
-        required = ", ".join(accepted.required)
         raise EntrypointNotFound(
-            f"{name} requires {required}: an entrypoint takes `inputs`, one argument, or none."
+            f"{name} requires {', '.join(accepted.required)}; the run's input lacks {', '.join(missing)}. An "
+            "entrypoint takes `inputs`, one argument, none, or several that the input has by their names."
         )
     if (
         len(accepted.positional) == 1

@@ -221,6 +221,23 @@ def test_an_entrypoint_that_cannot_be_called_is_an_error(entrypoint: Any) -> Non
         call(entrypoint, {})
 
 
+def several(topic: Any, depth: Any, style: Any = "short", /, *, place: Any, more: Any = None) -> Any:
+    return topic, depth, style, place, more
+
+
+def by_name(topic: Any, depth: Any = 1, *, place: Any, style: Any = "short") -> Any:
+    return topic, depth, place, style
+
+
+def test_several_required_arguments_are_given_by_name() -> None:
+    given = {"topic": "tides", "place": "Ely", "style": "long", "other": 1}
+    assert call(by_name, given) == ("tides", 1, "Ely", "long")
+    with pytest.raises(EntrypointNotFound, match="the run's input lacks place"):
+        call(by_name, {"topic": "tides"})
+    with pytest.raises(EntrypointNotFound, match="lacks topic, depth"):  # which cannot be given by name
+        call(several, {"topic": "tides", "depth": 1, "place": "Ely"})
+
+
 class Recorder:
     """A graph that returns what it was invoked with."""
 
