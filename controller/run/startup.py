@@ -46,9 +46,11 @@ def check(pod: Pod, now: datetime, timing: Timing) -> StartupState:
         )
         return _state(since, limit, now, status.IMAGE_PULL, f"Pulling the image: {message}", outcome)
     limit = timing.start_timeout
-    if "running" in state:
-        # The runner counts from its own start, after the image pull.
-        since = pod.bound_at or _running_since(state["running"]) or since
+    started = state.get("running", state.get("terminated"))
+    if started is not None:
+        # The runner counts from its own start, after the image pull. It may have ended at its timeout, with the
+        # reason, in a pod whose phase follows a moment later.
+        since = pod.bound_at or _running_since(started) or since
         limit += RUNNING_MARGIN_SECONDS
     why = f" ({reason}: {message})" if message else ""
     outcome = failed(

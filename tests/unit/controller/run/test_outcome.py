@@ -155,6 +155,9 @@ def test_pod_deleted_before_its_start_is_reported(make):
         (301, {"waiting": {"reason": "ContainerCreating"}}, "Starting", "StartTimeout"),
         (310, {"running": {}}, "Starting", None),
         (331, {"running": {}}, "Starting", "StartTimeout"),
+        # The kubelet writes this before the pod's phase, and the runner's message says more.
+        (310, {"terminated": {"exitCode": 78}}, "Starting", None),
+        (331, {"terminated": {"exitCode": 78}}, "Starting", "StartTimeout"),
         (5, {"waiting": {"reason": "ErrImagePull", "message": "m"}}, "ImagePull", None),
         (91, {"waiting": {"reason": "ImagePullBackOff", "message": "m"}}, "ImagePull", "ImagePullFailed"),
         (0, {"waiting": {"reason": "InvalidImageName", "message": "m"}}, "ImagePull", "ImagePullFailed"),
