@@ -8,6 +8,7 @@ import logging
 import os
 import signal
 import sys
+from collections.abc import Callable
 
 import structlog
 from aiohttp import web
@@ -19,8 +20,11 @@ from api.auth.api_keys import StoredKey, parse_fixed
 from api.http import server
 from api.maintenance import backup
 from api.maintenance.loops import WATCHES_PER_NAMESPACE
+from api.services import SERVICES
 from api.store.errors import StoreUnavailable
 from api.store.store import Store
+from api.tls.certificate import CertificateFiles
+from api.tls.site import TlsSite
 from api.v1.keys import bootstrap_key
 from kube import python_gc
 from kube.client import KubeClient
@@ -92,7 +96,21 @@ async def run(config: settings.ApiConfig, keys: dict[str, StoredKey]) -> None:
     stop, loop = asyncio.Event(), asyncio.get_running_loop()
     for number in (signal.SIGTERM, signal.SIGINT):
         loop.add_signal_handler(number, stop.set)
-    await server.serve(serve(config, keys), "0.0.0.0", config.port, SHUTDOWN_TIMEOUT_SECONDS, stop.wait)
+    tls = tls_site(config) if config.pod_tls.directory is not None else None
+    await server.serve(serve(config, keys), "0.0.0.0", config.port, SHUTDOWN_TIMEOUT_SECONDS, stop.wait, tls)
+
+
+def tls_site(
+    config: settings.ApiConfig,
+) -> Callable[[web.AppRunner, server.ClientConnections], web.BaseSite]:
+    """Return what makes the listener of the TLS port for pods."""
+
+    def make(runner: web.AppRunner, connections: server.ClientConnections) -> web.BaseSite:
+        assert config.pod_tls.directory is not None
+        files, metrics = CertificateFiles(config.pod_tls.directory), runner.app[SERVICES].metrics
+        return TlsSite(runner, "0.0.0.0", config.pod_tls.port, connections, files, metrics)
+
+    return make
 
 
 def main() -> None:

@@ -22,7 +22,7 @@ from api.metrics import ApiMetrics
 from api.openapi import routes as openapi
 from api.ratelimit.best_plan import BestPlan
 from api.ratelimit.limiter import RateLimiter
-from api.routing import middleware
+from api.routing import middleware, pod_calls
 from api.services import SERVICES, ApiServices
 from api.store.store import Store
 from api.streaming.fanout import RunFeeds
@@ -110,6 +110,8 @@ def make_client_app(
         )
 
     middlewares: list[Middleware] = [middleware.observe, middleware.admit]
+    if config.pod_tls.directory is not None:
+        middlewares.insert(1, pod_calls.separate(config.pod_tls.plain))
     if config.cors_origins:
         middlewares.insert(1, cors.preflight(config.cors_origins))
     app = web.Application(

@@ -22,6 +22,7 @@ from api.store.blobs.backends import check_url
 from api.store.blobs.presign import UrlSigner, parse_signer
 from api.store.sql.postgres.engine import parse_url
 from api.telemetry.settings import TelemetrySettings, parse_telemetry
+from api.tls.settings import PodTlsSettings, parse_pod_tls
 from crds.installation_limits import InstallationLimits, read_limits
 from crds.limits import Plans, parse_plans
 from crds.pod_tokens import MIN_TOKEN_KEY_LENGTH, parse_other_keys
@@ -53,6 +54,8 @@ class ApiConfig:
     net_deny: tuple[str, ...] = ()
     log_level: str = "info"
     port: int = 8080
+    pod_tls: PodTlsSettings = field(default_factory=PodTlsSettings)
+    """The port on which pods reach the API server by TLS."""
     run_ttl: float = 600.0
     """Time for which a finished Run object stays in the cluster."""
     record_ttl: float = 30 * 24 * 3600.0
@@ -156,6 +159,7 @@ def parse(environ: Mapping[str, str]) -> ApiConfig:
     limits = read_limits(environ, wrong)
     kept_least = max(DEFAULT_KEPT_UPLOADS_BYTES, limits.context_bytes)
     public_url = _url(environ, "CREWYARD_PUBLIC_URL", "http://127.0.0.1:8080", wrong)
+    port = int(_positive(environ, "CREWYARD_PORT", 8080, wrong))
     config = ApiConfig(
         namespace=namespace,
         namespaces=namespaces,
@@ -176,7 +180,8 @@ def parse(environ: Mapping[str, str]) -> ApiConfig:
         net_allow=_destinations(environ, wrong),
         net_deny=_networks(environ, "CREWYARD_NET_DENY", wrong),
         log_level=level,
-        port=int(_positive(environ, "CREWYARD_PORT", 8080, wrong)),
+        port=port,
+        pod_tls=parse_pod_tls(environ, port, wrong),
         run_ttl=_positive(environ, "CREWYARD_RUN_TTL", 600.0, wrong),
         record_ttl=_positive(environ, "CREWYARD_RECORD_TTL", 30 * 24 * 3600.0, wrong),
         seal_after=_positive(environ, "CREWYARD_SEAL_AFTER", 300.0, wrong),

@@ -97,6 +97,20 @@ class ApiMetrics:
             "outcome",
             (ACCEPTED, FAILED, PRUNED),
         )
+        self.tls_handshakes = self._counter(
+            "crewyard_tls_handshakes_total",
+            "TLS handshakes of pods; failed: most often the pod does not accept the certificate.",
+            "result",
+            ("done", "failed"),
+        )
+        self.tls_expiry = self._gauge(
+            "crewyard_tls_certificate_expiry_timestamp_seconds",
+            "When the certificate of the TLS port for pods expires; 0 without such a port.",
+        )
+        self.tls_certificate_rejected = self._gauge(
+            "crewyard_tls_certificate_rejected",
+            "1 if the files of that certificate are invalid: the API server still serves the one before.",
+        )
         self.background_failures = Counter(
             "crewyard_background_failures_total",
             "Failures of background loops; each loop is restarted.",

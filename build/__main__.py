@@ -100,7 +100,7 @@ def main(arguments: list[str]) -> int:
 
 
 def _api_log(settings: BuildSettings, step: str) -> BuildLog:
-    api = InternalApiClient(settings.internal_url, settings.token, timeout=10.0)
+    api = InternalApiClient(settings.internal_url, settings.token, 10.0, settings.internal_ca)
     return BuildLog(api_sender(api, settings.deployment, settings.pod, step))
 
 

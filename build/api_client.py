@@ -2,18 +2,26 @@
 
 import http.client
 import json
+import ssl
 from collections.abc import Mapping
 from typing import Any
 from urllib.parse import quote, urlsplit
 
 
 class InternalApiClient:
-    """Client for the internal API at `base_url`; `timeout` (seconds) bounds every wait."""
+    """Client for the internal API at `base_url`; `timeout` (seconds) bounds every wait.
 
-    def __init__(self, base_url: str, token: str, timeout: float = 30.0) -> None:
+    With `authorities` (PEM), it accepts a certificate of theirs only.
+    """
+
+    def __init__(self, base_url: str, token: str, timeout: float = 30.0, authorities: str = "") -> None:
         self._parts = urlsplit(base_url)
         self._headers = {"Authorization": f"Bearer {token}"}
         self._timeout = timeout
+        self._context: ssl.SSLContext | None = None
+        if authorities:
+            self._context = ssl.SSLContext(ssl.PROTOCOL_TLS_CLIENT)
+            self._context.load_verify_locations(cadata=authorities)
 
     def post(self, path: str, body: Mapping[str, Any]) -> tuple[int, bytes]:
         """POST JSON; return status and body. Raises OSError or http.client.HTTPException."""
@@ -33,9 +41,10 @@ class InternalApiClient:
         return connection.getresponse()
 
     def _connection(self) -> http.client.HTTPConnection:
-        secure = self._parts.scheme == "https"
-        kind = http.client.HTTPSConnection if secure else http.client.HTTPConnection
-        return kind(self._parts.hostname or "", self._parts.port, timeout=self._timeout)
+        host, port = self._parts.hostname or "", self._parts.port
+        if self._parts.scheme == "https":
+            return http.client.HTTPSConnection(host, port, timeout=self._timeout, context=self._context)
+        return http.client.HTTPConnection(host, port, timeout=self._timeout)
 
     def _path(self, path: str) -> str:
         return self._parts.path.rstrip("/") + quote(path)

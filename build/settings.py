@@ -117,6 +117,8 @@ class BuildSettings:
     index: IndexCredentials = IndexCredentials()
     signers: CommitSigners | None = None
     proven: ProvenImages = ProvenImages()
+    internal_ca: str = ""
+    """The only authorities whose certificate of the API server is accepted; empty: those of the system."""
 
     @property
     def repository(self) -> str:
@@ -135,6 +137,7 @@ def read_settings(environ: Mapping[str, str]) -> BuildSettings:
     dependencies = build.object("dependencies", {})
     return BuildSettings(
         internal_url=variable(environ, "CREWYARD_INTERNAL_URL").rstrip("/"),
+        internal_ca=environ.get("CREWYARD_INTERNAL_CA", ""),
         token=variable(environ, "CREWYARD_TOKEN"),
         pod=environ.get("CREWYARD_POD", ""),
         pod_uid=environ.get("CREWYARD_POD_UID", ""),

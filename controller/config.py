@@ -16,6 +16,14 @@ from controller.attestation.signing import (
     parse_public_keys,
     signing_keys,
 )
+from controller.pods.api_address import (
+    ApiAddress,
+    api_address_problem,
+    parse_tls_url,
+)
+from controller.pods.api_address import (
+    parse_authorities as parse_api_authorities,
+)
 from controller.pods.egress import PodEgress, parse_authorities, parse_proxies
 from controller.pods.placement import NodePlacements, parse_placements
 from controller.pods.run_egress import EgressTarget, parse_targets
@@ -73,6 +81,7 @@ class ControllerConfig:
     namespace: str
     """The namespace whose objects these settings are for."""
     internal_url: str
+    """URL of the API server for pods, without TLS."""
     token_key: str = field(repr=False)
     service_image: str
     kaniko_image: str
@@ -80,6 +89,12 @@ class ControllerConfig:
     registry: str
     other_token_keys: tuple[str, ...] = field(default=(), repr=False)
     """Keys whose tokens and proofs are valid too: the earlier or the next `token_key`."""
+    internal_tls_url: str = ""
+    """URL of the API server for pods by TLS; empty without such a port."""
+    internal_ca: str = field(default="", repr=False)
+    """The authorities whose certificate at `internal_tls_url` pods accept, PEM."""
+    internal_plain: bool = True
+    """Whether pods may use `internal_url` beside `internal_tls_url`."""
     controller_url: str = ""
     """URL at which build pods reach this process; if empty, the kubelet alone reports their results."""
     public_url: str = ""
@@ -120,6 +135,11 @@ class ControllerConfig:
     max_builds: int = 2
     max_builds_per_project: int = 1
     timing: Timing = field(default_factory=Timing)
+
+    @property
+    def api_address(self) -> ApiAddress:
+        """How pods reach the API server."""
+        return ApiAddress(self.internal_url, self.internal_tls_url, self.internal_ca, self.internal_plain)
 
     @property
     def token_keys(self) -> tuple[str, ...]:
@@ -170,6 +190,9 @@ def parse(environment: Mapping[str, str]) -> ControllerConfig:
         namespace=read("CREWYARD_NAMESPACE", str, DEFAULT_NAMESPACE),
         namespaces=read("CREWYARD_NAMESPACES", parse_namespaces, ()),
         internal_url=read("CREWYARD_INTERNAL_URL", _url, "", required=True),
+        internal_tls_url=read("CREWYARD_INTERNAL_TLS_URL", parse_tls_url, ""),
+        internal_ca=read("CREWYARD_INTERNAL_CA", parse_api_authorities, ""),
+        internal_plain=read("CREWYARD_INTERNAL_PLAIN", _flag, True),
         controller_url=read("CREWYARD_CONTROLLER_URL", _url, ""),
         token_key=read("CREWYARD_TOKEN_KEY", _secret, "", required=True),
         other_token_keys=read("CREWYARD_OTHER_TOKEN_KEYS", parse_other_keys, tuple[str, ...]()),
@@ -205,6 +228,8 @@ def parse(environment: Mapping[str, str]) -> ControllerConfig:
         traces=read("CREWYARD_OTLP_ENDPOINT", bool, False),
         log_level=read("CREWYARD_LOG_LEVEL", _level, "info"),
     )
+    if address_problem := api_address_problem(config.api_address):
+        problems.append(address_problem)
     if problems:
         raise ConfigError("the controller cannot start:\n" + "\n".join(f"- {line}" for line in problems))
     return config

@@ -182,12 +182,19 @@ async def serve(
     port: int,
     shutdown_seconds: float,
     wait_for_stop: Callable[[], Awaitable[object]],
+    other_site: Callable[[web.AppRunner, ClientConnections], web.BaseSite] | None = None,
 ) -> None:
-    """Run an application until `wait_for_stop` returns; then grant open requests `shutdown_seconds`."""
+    """Run an application until `wait_for_stop` returns; then grant open requests `shutdown_seconds`.
+
+    `other_site` makes one more listener, whose connections count with those of the first.
+    """
     runner = web.AppRunner(await application, access_log=None, shutdown_timeout=shutdown_seconds)
     try:
         await runner.setup()
-        await BoundedSite(runner, host, port, raise_file_limit()).start()
+        site = BoundedSite(runner, host, port, raise_file_limit())
+        await site.start()
+        if other_site is not None:
+            await other_site(runner, site.connections).start()
         await wait_for_stop()
     finally:
         await runner.cleanup()

@@ -22,5 +22,5 @@ def fetch_source(settings: BuildSettings, log: BuildLog) -> FetchedSource:
         return fetch_git(
             settings.source, settings.git, settings.network, settings.limits, log, settings.signers
         )
-    api = InternalApiClient(settings.internal_url, settings.token)
+    api = InternalApiClient(settings.internal_url, settings.token, authorities=settings.internal_ca)
     return FetchedSource(fetch_archive(settings.source, api, settings.limits, log))

@@ -84,7 +84,7 @@ def base(
     )
     request = build_request(deployment, project, step, config)
     return [
-        {"name": "CREWYARD_INTERNAL_URL", "value": config.internal_url},
+        *config.api_address.build_env(),
         {"name": "CREWYARD_DEPLOYMENT", "value": deployment.name},
         {"name": "CREWYARD_TOKEN", "value": token},
         {"name": "CREWYARD_CONTROLLER_URL", "value": config.controller_url},

@@ -97,7 +97,7 @@ def template(
     ]
     env = [
         *plain,
-        {"name": "CREWYARD_INTERNAL_URL", "value": config.internal_url},
+        *config.api_address.run_env(),
         *env,
         {"name": "CREWYARD_POD_UID", "valueFrom": {"fieldRef": {"fieldPath": "metadata.uid"}}},
         {"name": "CREWYARD_START_TIMEOUT", "value": str(config.timing.start_timeout)},

@@ -48,8 +48,8 @@ def check(pod: Pod, now: datetime, timing: Timing) -> StartupState:
     limit = timing.start_timeout
     started = state.get("running", state.get("terminated"))
     if started is not None:
-        # The runner counts from its own start, after the image pull. It may have ended at its timeout, with the
-        # reason, in a pod whose phase follows a moment later.
+        # The runner counts from its own start, after the image pull. If it has ended at its timeout, with the
+        # reason, the phase of the pod follows a moment later.
         since = pod.bound_at or _running_since(started) or since
         limit += RUNNING_MARGIN_SECONDS
     why = f" ({reason}: {message})" if message else ""

@@ -17,14 +17,17 @@ class RunnerSettings:
     """Settings of one run pod. Times are in seconds."""
 
     __slots__ = (
-        "app", "cgroup", "entrypoint", "flush_grace", "framework", "pod_uid", "report_seconds", "run",
-        "run_uid", "scan_seconds", "scratch", "secrets", "start_timeout", "stop_grace", "storage_limit",
-        "termination_log", "token", "url", "warm",
+        "app", "authorities", "cgroup", "entrypoint", "flush_grace", "framework", "pod_uid", "report_seconds",
+        "run", "run_uid", "scan_seconds", "scratch", "secrets", "start_timeout", "stop_grace",
+        "storage_limit", "termination_log", "token", "url", "warm",
     )  # fmt: skip
 
     def __init__(self, variables: Mapping[str, str]) -> None:
         """Read the variables. Raises RunnerSettingsInvalid that names the variable."""
-        self.url = _text(variables, "INTERNAL_URL")
+        # Runners of earlier versions know the second one only.
+        self.url = variables.get(PREFIX + "INTERNAL_TLS_URL", "") or _text(variables, "INTERNAL_URL")
+        # The only authorities whose certificate of the API server is accepted.
+        self.authorities = variables.get(PREFIX + "INTERNAL_CA", "")
         # The name of a pod that was started before its run; it gets run, uid and token later.
         self.warm = variables.get(PREFIX + "WARM", "")
         self.entrypoint = variables.get(PREFIX + "ENTRYPOINT", "")

@@ -67,7 +67,7 @@ class _Poll(threading.Thread):
 
     def __init__(self, settings: RunnerSettings) -> None:
         super().__init__(name="wait", daemon=True)
-        self._connection = KeepAliveConnection(settings.url)
+        self._connection = KeepAliveConnection(settings.url, settings.authorities)
         self._path = f"/internal/v1/warm/{settings.warm}/wait"
         self._headers = {"Authorization": f"Bearer {settings.token}", "Content-Type": "application/json"}
         question = {"protocol": PROTOCOL_VERSION, "pod_uid": settings.pod_uid, "wait_seconds": _WAIT_SECONDS}

@@ -156,6 +156,19 @@ CASES = (
         {one("crewyard_background_failures_total", 'work="pruning"'): "1 2 2x30"},
     ),
     AlertCase(
+        "CrewyardPodCertificate",
+        20,
+        {one("crewyard_tls_certificate_expiry_timestamp_seconds"): "80000x30"},
+        # 0: there is no such port.
+        {one("crewyard_tls_certificate_expiry_timestamp_seconds"): "0x10 90000x20"},
+    ),
+    AlertCase(
+        "CrewyardPodCertificate",
+        20,
+        {one("crewyard_tls_certificate_rejected"): "0 1x30"},
+        {one("crewyard_tls_certificate_rejected"): "0 0 1 1 0x30"},
+    ),
+    AlertCase(
         "CrewyardFilesRunOut",
         10,
         {f"process_open_fds{API}": "950x20", f"process_max_fds{API}": "1000x20"},

@@ -38,6 +38,11 @@ app.kubernetes.io/component: {{ . }}
 http://{{ include "crewyard.fullname" . }}-api.{{ .Release.Namespace }}.svc:{{ .Values.api.service.port }}
 {{- end -}}
 
+{{/* Where the API server has the certificate of its TLS port for pods. */}}
+{{- define "crewyard.tlsDirectory" -}}
+/etc/crewyard/internal-tls
+{{- end -}}
+
 {{- define "crewyard.publicUrl" -}}
 {{- if .Values.publicUrl -}}
 {{ .Values.publicUrl }}

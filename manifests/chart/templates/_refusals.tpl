@@ -9,6 +9,12 @@
 {{- if and .Values.network.runEgress (not .Values.networkPolicies.enabled) -}}
 {{- fail "network.runEgress is set, but networkPolicies.enabled is false: a policy that allows one connection would block all others of those runs; set networkPolicies.enabled to true, or network.runEgress to []" -}}
 {{- end -}}
+{{- if and (not .Values.internalTls.plain) (not .Values.internalTls.existingSecret) -}}
+{{- fail "internalTls.plain is false, but no pod could reach the API server: name the Secret with its certificate in internalTls.existingSecret" -}}
+{{- end -}}
+{{- if and .Values.internalTls.caConfigMap (not .Values.internalTls.existingSecret) -}}
+{{- fail "internalTls.caConfigMap is set: name the Secret with the certificate of the API server in internalTls.existingSecret" -}}
+{{- end -}}
 {{- if and .Values.ca.configMap .Values.ca.secret -}}
 {{- fail "ca.configMap and ca.secret are both set: name one of them" -}}
 {{- end -}}

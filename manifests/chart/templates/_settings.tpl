@@ -14,6 +14,13 @@ CREWYARD_DATA: /var/lib/crewyard
 CREWYARD_SERVICE_IMAGE: {{ include "crewyard.image" . | quote }}
 CREWYARD_KANIKO_IMAGE: {{ .Values.builds.kanikoImage | quote }}
 CREWYARD_BASE_IMAGES: {{ .Values.builds.baseImages | toRawJson | quote }}
+{{- if .Values.internalTls.existingSecret }}
+CREWYARD_INTERNAL_TLS_DIR: {{ include "crewyard.tlsDirectory" . | quote }}
+CREWYARD_INTERNAL_TLS_URL: {{ printf "https://%s-api.%s.svc:8443" $name .Release.Namespace | quote }}
+{{- end }}
+{{- if not .Values.internalTls.plain }}
+CREWYARD_INTERNAL_PLAIN: "off"
+{{- end }}
 {{- with .Values.builds.dockerfileImages }}
 CREWYARD_DOCKERFILE_IMAGES: {{ . | toRawJson | quote }}
 {{- end }}

@@ -34,7 +34,7 @@ class RunAPIClient:
     def __init__(
         self, settings: RunnerSettings, nonce: str, connection: KeepAliveConnection | None = None
     ) -> None:
-        self._connection = connection or KeepAliveConnection(settings.url)
+        self._connection = connection or KeepAliveConnection(settings.url, settings.authorities)
         self._path = f"/internal/v1/runs/{settings.run}"
         self._headers = {"Authorization": f"Bearer {settings.token}", "Accept": "application/json"}
         self._identity = {"pod_uid": settings.pod_uid, "nonce": nonce}

@@ -33,8 +33,11 @@ class HTTPResponse:
 class KeepAliveConnection:
     """A connection opened on demand and kept between calls. Not thread-safe."""
 
-    def __init__(self, url: str) -> None:
-        """Parse the URL. Raises ValueError if it is not http or https."""
+    def __init__(self, url: str, authorities: str = "") -> None:
+        """Parse the URL. Raises ValueError if it is not http or https.
+
+        With `authorities` (PEM), accept a certificate of theirs only; else, of those of the system.
+        """
         scheme, _, rest = url.partition("://")
         host, _, path = rest.partition("/")
         name, colon, port = host.rpartition(":")
@@ -51,6 +54,7 @@ class KeepAliveConnection:
         except UnicodeEncodeError:
             self._address = self._name
         self._tls = scheme == "https"
+        self._authorities = authorities
         self._host = host
         self._base = "/" + path.rstrip("/") if path.rstrip("/") else ""
         self._socket: _socket.socket | None = None
@@ -114,15 +118,33 @@ class KeepAliveConnection:
             opened = self._connect(timeout)
             opened.setsockopt(_socket.IPPROTO_TCP, _socket.TCP_NODELAY, 1)
             if self._tls:
-                import socket
-                import ssl
-
-                whole = socket.socket(fileno=opened.detach())
-                whole.settimeout(timeout)
-                opened = ssl.create_default_context().wrap_socket(whole, server_hostname=self._name)
+                opened = self._shake_hands(opened, timeout)
             self._socket, self._buffer = opened, b""
         self._socket.settimeout(timeout)
         return self._socket
+
+    def _shake_hands(self, opened: _socket.socket, timeout: float) -> _socket.socket:
+        """Return the TLS connection on an open one."""
+        import socket
+        import ssl
+
+        whole = socket.socket(fileno=opened.detach())
+        try:
+            whole.settimeout(timeout)
+            if self._authorities:
+                context = ssl.SSLContext(ssl.PROTOCOL_TLS_CLIENT)
+                context.load_verify_locations(cadata=self._authorities)
+            else:
+                context = ssl.create_default_context()
+            return context.wrap_socket(whole, server_hostname=self._name)
+        except ssl.SSLCertVerificationError as error:
+            whole.close()
+            raise HTTPConnectionError(
+                f"the certificate of {self._host} is not accepted: {error.verify_message}"
+            ) from error
+        except BaseException:
+            whole.close()
+            raise
 
     def _connect(self, timeout: float) -> _socket.socket:
         """Return a socket connected to the first reachable address of the host."""

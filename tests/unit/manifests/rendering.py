@@ -98,11 +98,12 @@ def comparable(objects: Objects) -> dict[str, Any]:
                 metadata.pop(kind, None)
                 if own:
                     metadata[kind] = own
-        for list_field in ("env", "envFrom", "volumeMounts"):
-            for container in item.get("spec", {}).get("template", {}).get("spec", {}).get("containers", []):
-                if list_field in container:
-                    container[list_field] = sorted(
-                        container[list_field], key=lambda entry: json.dumps(entry, sort_keys=True)
+        pod = item.get("spec", {}).get("template", {}).get("spec", {})
+        for owner in (pod, *pod.get("containers", [])):
+            for list_field in ("env", "envFrom", "ports", "volumeMounts", "volumes"):
+                if list_field in owner:
+                    owner[list_field] = sorted(
+                        owner[list_field], key=lambda entry: json.dumps(entry, sort_keys=True)
                     )
         by_name[name(item)] = _folded(item)
     return by_name

@@ -1,6 +1,7 @@
 """The chart: equal to the kustomize manifests, and its values work."""
 
 import json
+import os
 import subprocess
 import tomllib
 
@@ -11,6 +12,7 @@ from api.config import parse as api_settings
 from api.openapi.routes import OPERATIONS
 from controller.config import parse as controller_settings
 from egress import ca_bundle
+from tests.testbed.certificates import TestAuthority, store
 from tests.unit.manifests import rendering
 
 ONLY_KUSTOMIZE = {"Namespace /crewyard-system"}
@@ -39,6 +41,55 @@ def test_helm_and_kustomize_install_the_same(directory, values):
     assert set(theirs) - set(ours) == ONLY_KUSTOMIZE
     for name in sorted(set(ours) & set(theirs)):
         assert ours[name] == theirs[name], name
+
+
+def test_helm_and_kustomize_install_the_same_tls(tmp_path):
+    def resources(*parts):
+        return [os.path.relpath(rendering.ROOT / "manifests" / part, tmp_path) for part in parts]
+
+    overlay = {"resources": resources("base"), "components": resources("components/internal-tls")}
+    (tmp_path / "kustomization.yaml").write_text(yaml.safe_dump(overlay))
+    theirs = rendering.comparable(rendering.kustomize(tmp_path))
+    turned_on = ('secretUse="any"', 'internalTls.existingSecret="crewyard-internal-tls"')
+    ours = rendering.comparable(rendering.helm(*turned_on))
+    assert set(ours) ^ set(theirs) == ONLY_HELM | ONLY_KUSTOMIZE
+    for name in sorted(set(ours) & set(theirs)):
+        assert ours[name] == theirs[name], name
+
+
+def test_pods_reach_the_tls_port_and_accept_the_authority_of_its_secret():
+    values = ('internalTls.existingSecret="served"', "internalTls.plain=false", 'crews.teams=["team-a"]')
+    objects = {rendering.name(one): one for one in rendering.helm(*values)}
+    api = objects["Deployment crewyard-system/crewyard-api"]["spec"]["template"]["spec"]
+    [mount] = [one for one in api["containers"][0]["volumeMounts"] if one["name"] == "internal-tls"]
+    [volume] = [one for one in api["volumes"] if one["name"] == "internal-tls"]
+    assert volume["secret"] == {"secretName": "served", "defaultMode": 0o440}
+    settings = objects["ConfigMap crewyard-system/crewyard-config"]["data"]
+    assert settings["CREWYARD_INTERNAL_TLS_DIR"] == mount["mountPath"]
+    assert settings["CREWYARD_INTERNAL_TLS_URL"] == "https://crewyard-api.crewyard-system.svc:8443"
+    assert settings["CREWYARD_INTERNAL_PLAIN"] == "off"
+    ports = objects["Service crewyard-system/crewyard-api"]["spec"]["ports"]
+    assert [port["port"] for port in ports] == [8080, 8443]
+    controller = objects["Deployment crewyard-system/crewyard-controller"]["spec"]["template"]["spec"]
+    [entry] = [one for one in controller["containers"][0]["env"] if one["name"] == "CREWYARD_INTERNAL_CA"]
+    assert entry["valueFrom"] == {"secretKeyRef": {"name": "served", "key": "ca.crt"}}
+    for namespace in ("crews", "team-a"):
+        rules = objects[f"NetworkPolicy {namespace}/crewyard-facade-tls"]["spec"]["egress"]
+        assert rules[0]["ports"] == [{"protocol": "TCP", "port": 8443}]
+    [rule] = objects["NetworkPolicy crewyard-system/crewyard-api-tls"]["spec"]["ingress"]
+    assert rule["from"][0]["namespaceSelector"] == {"matchLabels": {"crewyard.dev/pods": "crews"}}
+
+
+@pytest.mark.parametrize(
+    ("value", "named"),
+    [
+        ("internalTls.plain=false", r"internalTls\.existingSecret"),
+        ('internalTls.caConfigMap="a"', r"internalTls\.existingSecret"),
+    ],
+)
+def test_tls_without_a_certificate_is_refused(value, named):
+    with pytest.raises(rendering.RenderError, match=named):
+        rendering.helm(value)
 
 
 def test_new_release_refuses_secrets_without_a_label():
@@ -338,11 +389,18 @@ def test_values_override_the_charts_entries():
     assert labels["pod-security.kubernetes.io/warn"] == "baseline" and labels["team"] == "research"
 
 
-def test_the_service_accepts_the_settings():
+def test_the_service_accepts_the_settings(tmp_path):
+    authority = TestAuthority()
+    store(tmp_path, authority.issue("crewyard-api.crewyard-system.svc"))
     for values in ((), (EVERYTHING,), (REPLICAS,)):
         objects = {rendering.name(one): one for one in rendering.helm(*values)}
         config = objects["ConfigMap crewyard-system/crewyard-config"]["data"]
         environment = {**config, "CREWYARD_TOKEN_KEY": "k" * 32}
+        if values == (EVERYTHING,):
+            environment |= {
+                "CREWYARD_INTERNAL_TLS_DIR": str(tmp_path),
+                "CREWYARD_INTERNAL_CA": authority.text,
+            }
         settings = controller_settings(environment)
         assert settings.namespace == "crews"
         assert bool(settings.egress.proxies) == bool(settings.placements.plans) == (values == (EVERYTHING,))

@@ -1,0 +1,1 @@
+"""The port on which pods of crews reach the API server by TLS."""
