@@ -32,6 +32,10 @@ HOLES: tuple[Hole, ...] = (
         "if plain or not path.startswith(_PREFIX):", "if True:", PORTS,
     ),
     hole(
+        "X6", "the application serves everything on both ports", "api/app.py",
+        "        middlewares.insert(1, pod_calls.separate(config.pod_tls.plain))\n", "        pass\n", PORTS,
+    ),
+    hole(
         "X6", "the port of pods serves the whole API", "api/routing/pod_calls.py",
         "        if path.startswith(_PREFIX):", "        if True:", PORTS,
     ),
