@@ -92,6 +92,9 @@ async def mix(
 
     async def work() -> None:
         for number in range(runs):
+            # While a server is away a caller waits; the next runs then make up for it.
+            due = begun + (number + chance.random()) * seconds / runs
+            await asyncio.sleep(max(0.0, due - loop.time()))
             script = {**draw(chance), "exit": "returns", "questions": 2 if number % 4 == 1 else 0}
             if number % 2:
                 [run] = await found.work.apply([script])
@@ -102,12 +105,12 @@ async def mix(
             if number % 3 == 0:
                 found.readers.follow(run)
                 uploads.create_task(found.work.upload(chance.randint(1, 1 << 20)))
-            await asyncio.sleep(chance.uniform(0, 2 * seconds / runs))
 
     async def inject() -> None:
         for fault in faults:
             await asyncio.sleep(max(0.0, begun + fault.at - loop.time()))
             await mixture.do(fault)
+        found.notes.append(f"{len(found.work.requested)} runs were requested until the last fault was over")
 
     over = asyncio.Event()
     flipping = asyncio.create_task(_flip(found, flips, other, over))
