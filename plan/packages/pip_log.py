@@ -12,6 +12,7 @@ from .dockerfile import TREE
 INDEX_UNREACHABLE = "the package index could not be reached"
 """The message of the only transient failure."""
 
+_REPETITIONS = ("error building image:", "hint:")
 _SETUP_FAILED = "the setup of a package failed: {what}"
 _OWN_SETUP_FAILED = "the setup of the crew's own project failed: {what}"
 _OWN_SETUP_HINT = "Try pip install . in an empty environment; the build log has its output."
@@ -203,6 +204,12 @@ _PATTERNS = tuple(
             _COMPILER,
         ),
         (
+            r"Unsupported compiler -- at least (?P<what>C\+\+)\d+ support is needed",
+            DEPENDENCY_RESOLUTION,
+            "a package must be compiled, but a compiler of {what} is missing",
+            _COMPILER,
+        ),
+        (
             r"(?P<what>Python\.h): No such file|can't find (?P<more>Rust) compiler",
             DEPENDENCY_RESOLUTION,
             "a package must be compiled, but {what}{more} is missing",
@@ -247,6 +254,8 @@ def dependency_failure(log: str) -> PlanError:
                 return PlanError(BUILD_FAILED, _OWN_SETUP_FAILED.format(**groups), _OWN_SETUP_HINT)
             return PlanError(reason, message.format(**groups), hint)
     lines = [line.strip() for line in log.splitlines() if line.strip()]
+    # The builder repeats that its command failed.
+    lines = [line for line in lines if not line.startswith(_REPETITIONS)] or lines
     last_line = lines[-1][:300] if lines else "the builder printed nothing"
     return PlanError(BUILD_FAILED, f"building the dependency image failed: {last_line}", "See the build log.")
 

@@ -234,6 +234,18 @@ hint: Build failures usually indicate a problem with the package or the build en
         ),
         ("", "BuildFailed", "the builder printed nothing"),
         ("something else\n\n", "BuildFailed", "something else"),
+        (
+            "the cause\n\nhint: Build failures usually indicate a problem\n"
+            "error building image: error building stage: failed to execute command: exit status 1\n",
+            "BuildFailed",
+            "failed: the cause",
+        ),
+        ("error building image: no space\n", "BuildFailed", "error building image: no space"),
+        (
+            "RuntimeError: Unsupported compiler -- at least C++11 support is needed!\n\nhint: Build\n",
+            "DependencyResolution",
+            "a package must be compiled, but a compiler of C++ is missing",
+        ),
     ],
 )
 def test_dependency_failure(log: str, reason: str, message: str) -> None:
