@@ -120,6 +120,7 @@ GOALS = (
     Goal("T4", "sustained", ratio, 0.8, least=True),
     Goal("T5", "a Run's end", median, 30, "ms"),
     Goal("F1", "GET", fact_number(r"ratio ([\d.]+)"), 1.2, "(p99)"),
+    Goal("F1", "by label", fact_number(r"ratio ([\d.]+)"), 1.2, "(p99)"),
     Goal("F1", "its deepest", p99, 25, "ms (p99)"),
     Goal("F2", "GET /v1/runs of 100000, nothing", ratio, 0.5, least=True),
     Goal("F3", "", fact_number(r"^(\d+) during"), 0),

@@ -1,7 +1,9 @@
 """Reconcile of one Deployment: observe, decide, apply. Called by `controller.runtime.worker`."""
 
+from collections.abc import Mapping
 from dataclasses import dataclass, field, replace
 from datetime import UTC, datetime
+from typing import Any
 
 from controller.config import ControllerConfig
 from controller.deployment import build_pod_env, queue
@@ -16,6 +18,7 @@ from controller.runtime import event_map
 from controller.runtime.apply import Applier
 from controller.runtime.decision import Decision, Delete
 from controller.runtime.errors import Retry
+from controller.runtime.workqueue import ReconcileKey
 from crds import kinds, names
 from crds.objects import Deployment, Pod, Project, Run
 from crds.secrets.use import build_references, git_reference
@@ -39,16 +42,13 @@ class DeploymentReconciler:
         if self.admission.still_queued(name):
             self.applier.queues.add(key, WAIT_RETRY_SECONDS)
             return
-        raw = await self.applier.kube.get(kinds.DEPLOYMENT, name)
-        if raw is None:
+        deployment = await self._deployment(name, key)
+        if deployment is None:
             self.applier.queues.remove(key)
             self.applier.cache.remove(kinds.DEPLOYMENT, name)
             await self._stop_orphans(name)
             self.admission.enqueue_startable()
             return
-        # Through the event handlers: a version first seen here must enqueue other keys too.
-        self.applier.handlers.on_change(kinds.DEPLOYMENT, raw, key)
-        deployment = Deployment(raw)
         if not queue.is_waiting(deployment):
             await self._during_build(deployment)
         elif not self.admission.ready():
@@ -57,8 +57,19 @@ class DeploymentReconciler:
         else:
             await self._before_build(deployment)
 
+    async def _deployment(self, name: str, key: ReconcileKey) -> Deployment | None:
+        """Return the Deployment, from the cache unless its build may start; patches have a precondition."""
+        raw = await self.applier.get(kinds.DEPLOYMENT, name, key)
+        if raw is None or not queue.is_waiting(Deployment(raw)):
+            return Deployment(raw) if raw else None
+        raw = await self.applier.kube.get(kinds.DEPLOYMENT, name)
+        if raw is not None:
+            # Through the event handlers: a version first seen here must enqueue other keys too.
+            self.applier.handlers.on_change(kinds.DEPLOYMENT, raw, key)
+        return Deployment(raw) if raw else None
+
     async def _before_build(self, deployment: Deployment) -> None:
-        project = await self._project(deployment)
+        project = await self._live_project(deployment)
         if project is None:
             await self._apply(ObservedDeployment(deployment, None, ()))
             return
@@ -94,7 +105,7 @@ class DeploymentReconciler:
 
     async def _during_build(self, deployment: Deployment) -> None:
         finished = not queue.occupies_slot(deployment)
-        project, pods = await self._project(deployment), await self._pods(deployment)
+        project, pods = await self._cached_project(deployment), await self._pods(deployment)
         if finished or project is None:
             run = await self._smoke_run(deployment)
             await self._apply(ObservedDeployment(deployment, project, pods, smoke_run=run))
@@ -122,12 +133,14 @@ class DeploymentReconciler:
         proven = self.admission.proven_images(project.name)
         return ObservedDeployment(deployment, project, pods, deleted_images=removed, proven=proven)
 
-    async def _project(self, deployment: Deployment) -> Project | None:
+    async def _live_project(self, deployment: Deployment) -> Project | None:
         if self.applier.is_hidden(kinds.PROJECT, deployment.project):
             return None
-        raw = await self.applier.kube.get(kinds.PROJECT, deployment.project)
-        project = Project(raw) if raw else None
-        return None if project is None or project.deleting else project
+        return _present(await self.applier.kube.get(kinds.PROJECT, deployment.project))
+
+    async def _cached_project(self, deployment: Deployment) -> Project | None:
+        by = event_map.deployment(deployment.name)
+        return _present(await self.applier.get(kinds.PROJECT, deployment.project, by))
 
     async def _pods(self, deployment: Deployment) -> list[Pod]:
         """Return the build pods; stop those of an earlier Deployment of this name."""
@@ -214,3 +227,9 @@ class DeploymentReconciler:
         begins = bool(decision.create) and not had_started
         if build_ended or ended or gives_up or begins:
             self.admission.enqueue_startable()
+
+
+def _present(raw: Mapping[str, Any] | None) -> Project | None:
+    """Return the Project unless it is missing or being deleted."""
+    project = Project(raw) if raw else None
+    return None if project is None or project.deleting else project

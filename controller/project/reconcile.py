@@ -36,6 +36,8 @@ class ProjectReconciler:
     plans: Plans = field(default_factory=Plans)
     egress_targets: tuple[EgressTarget, ...] = ()
     """What `run.egress` of Projects may name."""
+    without_policy: set[str] = field(default_factory=set)
+    """Names of Projects that were seen to need and to have no NetworkPolicy."""
 
     async def reconcile(self, name: str) -> None:
         """Reconcile one Project. Raises `kube.errors`; the worker then retries."""
@@ -44,6 +46,7 @@ class ProjectReconciler:
             self.applier.cache.remove(kinds.PROJECT, name)
             self.applier.project_names.forget(name)
             self.observed_sources.remove(name)
+            self.without_policy.discard(name)
             self.applier.queues.remove(event_map.project(name))
             await self.image_collector.collect_deleted_project(name)
             return
@@ -56,12 +59,10 @@ class ProjectReconciler:
             taken = name_taken.decide(project, datetime.now(UTC))
             await self.applier.apply(kinds.PROJECT, raw, event_map.project(name), taken)
             return
-        listing, policy = await asyncio.gather(
+        listing, _ = await asyncio.gather(
             self.applier.kube.list(kinds.DEPLOYMENT, fields=f"spec.project={name}"),
-            self.applier.kube.get(kinds.NETWORK_POLICY, egress_policy.policy_name(name)),
+            self._apply_egress(project),
         )
-        egress = egress_policy.decide(project, Object(policy) if policy else None, self.egress_targets)
-        await self.applier.apply(kinds.PROJECT, raw, event_map.project(name), egress)
         all_deployments = [Deployment(item) for item in listing.items]
         # A Deployment whose image is being deleted counts as deleted: no rollback to it.
         marked = await self.image_collector.refresh(name)
@@ -86,6 +87,19 @@ class ProjectReconciler:
         await self.applier.apply(kinds.PROJECT, raw, event_map.project(name), decision)
         self._request_poll(project, deployments, observed)
         await self.image_collector.collect(project, all_deployments)
+
+    async def _apply_egress(self, project: Project) -> None:
+        """Create, change or delete the NetworkPolicy of the Project's runs."""
+        needed = bool(allowed_rules(project, self.egress_targets)[0])
+        if not needed and project.name in self.without_policy:
+            return
+        policy = await self.applier.kube.get(kinds.NETWORK_POLICY, egress_policy.policy_name(project.name))
+        egress = egress_policy.decide(project, Object(policy) if policy else None, self.egress_targets)
+        await self.applier.apply(kinds.PROJECT, project.raw, event_map.project(project.name), egress)
+        if needed or policy is not None:
+            self.without_policy.discard(project.name)
+        else:
+            self.without_policy.add(project.name)
 
     def _coalescing(self, project: Project, deployments: list[Deployment]) -> CoalescingWindow:
         keys = {deployment.status.get("sourceKey") for deployment in deployments if deployment.built}

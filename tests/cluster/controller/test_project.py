@@ -3,6 +3,7 @@
 import asyncio
 import itertools
 import json
+from collections import Counter
 from collections.abc import Iterator
 from pathlib import Path
 
@@ -12,8 +13,16 @@ from crds import kinds
 from crds.deployment_name import git_name
 from crds.names import ANNOTATION_FAILING_NOTIFICATIONS
 from crds.objects import Deployment
-from tests.cluster.controller.conftest import both_triggers, condition
+from tests.cluster.controller.conftest import (
+    ControllerTestbed,
+    both_triggers,
+    condition,
+    controller,
+    settings,
+)
 from tests.testbed.git_server import GitServer
+
+MAX_READS_OF_A_COMMIT = 12
 
 
 @pytest.fixture
@@ -277,3 +286,35 @@ async def test_recorded_failing_notifications_become_a_condition(testbed):
         await testbed.until(
             kinds.PROJECT, "demo", lambda o, x=expected: condition(o, "NotificationsFailing") == x
         )
+
+
+async def test_a_commit_costs_few_live_reads(kube, server):
+    """From the push until the Deployment is active; the test plays the build."""
+    repository = server.create("crew")
+    first = repository.commit({"main.py": "1"}, "One")
+    config = settings(kube.namespace)
+    async with controller(kube, config) as process:
+        testbed = ControllerTestbed(kube, config, process)
+        await testbed.project(source={"git": {"url": server.url("crew"), "interval": "1h"}})
+        name = (await wait_deployment(testbed, first)).name
+        await testbed.mark_built(name)
+        await testbed.wait_active(name)
+        await testbed.settle()
+        reads: Counter[str] = Counter()
+        client = process.own.recorder._kube
+        read = client.get
+
+        async def get(kind, name):
+            reads[kind.name] += 1
+            return await read(kind, name)
+
+        client.get = get
+        second = repository.commit({"main.py": "2"}, "Two")
+        await mark_pushed(testbed, "2999-01-01T00:00:00Z")
+        name = (await wait_deployment(testbed, second)).name
+        await testbed.mark_built(name)
+        await testbed.wait_active(name)
+        await testbed.until(kinds.PROJECT, "demo", lambda o: o["status"]["source"]["commit"] == second)
+        # What follows from the activation is counted too.
+        await testbed.settle()
+    assert 0 < sum(reads.values()) <= MAX_READS_OF_A_COMMIT, reads
