@@ -173,6 +173,7 @@ async def test_certificate_is_rotated_while_a_run_streams_events(
     assert api.artifacts["last.txt"][0].body == str(lines).encode()
 
 
+@pytest.mark.filterwarnings("ignore:ssl.TLSVersion")
 async def test_server_speaks_no_version_before_1_2(tls: TlsRunAPI) -> None:
     context = ssl.SSLContext(ssl.PROTOCOL_TLS_CLIENT)
     context.load_verify_locations(cadata=tls.authority.text)
