@@ -22,9 +22,15 @@ PATIENT_SECONDS = 60.0
 def patient_databases(monkeypatch: pytest.MonkeyPatch) -> None:
     """Raise the timeouts of databases: on a busy machine a statement may take longer than the product allows.
 
-    tests/unit/api/store/sql tests the timeouts and keeps them.
+    Most of tests/unit/api/store/sql tests the timeouts and keeps them.
     """
-    monkeypatch.setattr(database, "TRANSACTION_TIMEOUT_SECONDS", PATIENT_SECONDS)
+    raise_timeouts(monkeypatch)
+
+
+def raise_timeouts(monkeypatch: pytest.MonkeyPatch) -> None:
+    """Raise the timeouts of both databases."""
+    for name in ("TRANSACTION_TIMEOUT_SECONDS", "COMMIT_CHECK_SECONDS"):
+        monkeypatch.setattr(database, name, PATIENT_SECONDS)
     for name in ("CONNECT_SECONDS", "COMMAND_TIMEOUT_SECONDS", "POOL_SECONDS"):
         monkeypatch.setattr(engine, name, PATIENT_SECONDS)
     for name in ("statement_timeout", "lock_timeout", "idle_in_transaction_session_timeout"):
