@@ -184,7 +184,10 @@ class Applier:
         before = newest.get((patch.kind, patch.name))
         if before is not None:
             patch = replace(patch, resource_version=Object(before).resource_version)
-        newest[patch.kind, patch.name] = await self.patch(patch, by)
+        try:
+            newest[patch.kind, patch.name] = await self.patch(patch, by)
+        except errors.KubeNotFound as error:
+            raise Retry(f"{patch.kind.name} {patch.name} was deleted before its patch") from error
 
     def _observe(self, kind: Kind, obj: Mapping[str, Any], by: ReconcileKey | None = None) -> None:
         # Same as a watch event, which is then a duplicate: other keys may wait for this change.

@@ -13,6 +13,7 @@ from controller.runtime import event_map
 from controller.runtime.apply import Applier
 from controller.runtime.cache import ObjectCache
 from controller.runtime.decision import Create, Decision, ObjectEvent, Patch
+from controller.runtime.errors import Retry, is_expected
 from controller.runtime.event_handlers import EventHandlers
 from controller.runtime.queues import Queues
 from controller.runtime.recorder import Recorder
@@ -24,10 +25,11 @@ OURS = "/apis/crewyard.dev/v1alpha1/namespaces/crews"
 
 
 class RecordingApiserver:
-    """Takes everything but status patches of the objects named in `changed`."""
+    """Takes everything but status patches of the objects named in `changed` and in `deleted`."""
 
     def __init__(self) -> None:
         self.changed: set[str] = set()
+        self.deleted: set[str] = set()
         self.recorded: list[str] = []
 
     def routes(self) -> list[web.RouteDef]:
@@ -44,6 +46,8 @@ class RecordingApiserver:
     async def patch(self, request: web.Request) -> web.Response:
         if request.match_info["name"] in self.changed:
             return web.json_response({"reason": "Conflict", "message": "it has changed"}, status=409)
+        if request.match_info["name"] in self.deleted:
+            return web.json_response({"reason": "NotFound", "message": "it is gone"}, status=404)
         return web.json_response(await self._stored(request, "8"))
 
     async def tell(self, request: web.Request) -> web.Response:
@@ -114,3 +118,17 @@ async def test_events_are_recorded_only_after_a_write(make, kube, cluster, chang
             await asyncio.sleep(0.01)
     telling.cancel()
     assert cluster.recorded == [*recorded, "Last"]
+
+
+async def test_an_object_that_was_deleted_before_its_patch_is_no_error(make, kube, cluster):
+    """The retry then reads that it is gone; an alert counts errors."""
+    cluster.deleted = {"demo"}
+    known, lanes, metrics = ObjectCache(), Queues(time.monotonic), ControllerMetrics()
+    actor = Applier(kube, known, EventHandlers(known, lanes), lanes, Recorder(kube, metrics), metrics)
+    project = make.project("demo").raw
+    known.put(kinds.PROJECT, project)
+    with pytest.raises(Retry, match="Project demo was deleted") as caught:
+        decision = Decision(status={"activeDeployment": "dep-1"})
+        await actor.apply(kinds.PROJECT, project, event_map.project("demo"), decision)
+    assert is_expected(caught.value)
+    assert known.get(kinds.PROJECT, "demo") is None
