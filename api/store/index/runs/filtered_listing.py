@@ -17,8 +17,8 @@ from api.store.sql.schema import run_labels, runs
 
 MAX_TOTAL = 100
 """Runs that are counted; more only as far as the page needs it."""
-MAX_ESTIMATE = 10_000
-"""Runs of a label that are counted to find where to start."""
+SAMPLE_SIZE = 500
+"""Newest runs of a label whose orders tell how many runs have it."""
 LABEL = "label"
 CREATED = "created"
 COLUMNS = "columns"
@@ -57,40 +57,49 @@ class Shape:
 def choose(label_counts: Sequence[int], matching: int | None, total: int) -> str:
     """Return where to start.
 
-    `label_counts`: up to `MAX_ESTIMATE` each; `matching`: runs by the columns, None without such a filter;
+    `label_counts`: about the runs of each label; `matching`: runs by the columns, None without such a filter;
     `total`: about all runs. A statement that starts at a label or a time reads the newest runs there until
     `MAX_TOTAL` match the columns.
     """
     start = LABEL if label_counts else CREATED
     if matching is None:
         return start
-    reads = MAX_TOTAL * total // max(1, matching)
-    fewest = min(label_counts, default=MAX_ESTIMATE)
-    if fewest < MAX_ESTIMATE:
-        reads = min(reads, fewest)
+    reads = min(MAX_TOTAL * total // max(1, matching), *label_counts, total)
     return COLUMNS if matching * _COLUMN_COST < reads else start
 
 
+def estimate(sampled: int, oldest_sampled: int, newest: int, total: int) -> int:
+    """Return about the number of runs of a label: its newest `sampled` ones go down to an order."""
+    if sampled < SAMPLE_SIZE:
+        return sampled
+    return sampled * total // max(1, newest - oldest_sampled + 1)
+
+
 @lru_cache(maxsize=4)
-def label_count(times: frozenset[str]) -> Select[Any]:
-    """Return the statement that counts the runs of `label` within the times, up to `MAX_ESTIMATE`."""
-    rows = select(run_labels.c.ord).where(
-        run_labels.c.namespace == bindparam("namespace"),
-        run_labels.c.label == bindparam("label"),
-        *_within(times, run_labels.c.created_at),
+def label_sample(times: frozenset[str]) -> Select[Any]:
+    """Return the statement of number and least order of the newest runs of `label`, up to `SAMPLE_SIZE`."""
+    newest = (
+        select(run_labels.c.ord)
+        .where(
+            run_labels.c.namespace == bindparam("namespace"),
+            run_labels.c.label == bindparam("label"),
+            *_within(times, run_labels.c.created_at),
+        )
+        .order_by(run_labels.c.created_at.desc(), run_labels.c.ord.desc())
+        .limit(SAMPLE_SIZE)
+        .subquery()
     )
-    return select(func.count()).select_from(rows.limit(MAX_ESTIMATE).subquery())
+    return select(func.count(), func.coalesce(func.min(newest.c.ord), 0)).select_from(newest)
 
 
 @lru_cache(maxsize=1)
-def span() -> Select[Any]:
-    """Return the statement of about the number of runs: the newest order less the oldest."""
-    ends = (
+def ends() -> Select[Any]:
+    """Return the statement of the newest and the oldest order, 0 without runs."""
+    newest, oldest = (
         select(runs.c.ord).where(*_visible(runs)).order_by(order).limit(1).scalar_subquery()
         for order in (runs.c.ord.desc(), runs.c.ord.asc())
     )
-    newest, oldest = ends
-    return select(func.coalesce(newest - oldest + 1, 0))
+    return select(func.coalesce(newest, 0), func.coalesce(oldest, 0))
 
 
 @lru_cache(maxsize=128)
@@ -156,8 +165,12 @@ def _has_label(number: int, source: Any) -> ColumnElement[bool]:
 
 
 def _exists(*conditions: ColumnElement[bool]) -> ColumnElement[bool]:
-    """Return whether a row matches; no column of it is read, so an index is enough."""
-    return select(literal_column("1")).where(*conditions).exists()
+    """Return whether a row matches; no column of it is read, so an index is enough.
+
+    A scalar subquery, since PostgreSQL turns EXISTS into a join that reads all runs before the first match.
+    """
+    row = select(literal_column("1")).where(*conditions).limit(1)
+    return row.scalar_subquery().is_not(None)
 
 
 def _matching(filters: frozenset[str], **columns: Any) -> Iterator[ColumnElement[bool]]:

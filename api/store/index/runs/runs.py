@@ -256,18 +256,19 @@ class Runs:
         """Return the labels, the rarest first, and where the statement of a page starts."""
         if not names and len(selection.labels) < 2:
             return selection.labels, filtered_listing.choose([1] * len(selection.labels), None, 0)
-        query = filtered_listing.label_count(frozenset(selection.times))
-        counted = {}
+        here = {"namespace": self._namespace}
+        newest, oldest = (await connection.execute(filtered_listing.ends(), here)).one()
+        total = newest - oldest + 1
+        query = filtered_listing.label_sample(frozenset(selection.times))
+        counts = {}
         for label in selection.labels:
-            here = {"namespace": self._namespace, "label": label, **selection.times}
-            counted[label] = int((await connection.execute(query, here)).scalar_one())
-        matching, total = None, 0
+            sample = (await connection.execute(query, {**here, "label": label, **selection.times})).one()
+            counts[label] = filtered_listing.estimate(*sample, newest, total)
+        matching = None
         if names:
             matching = int((await connection.execute(listing.total(names), values)).scalar_one())
-            here = {"namespace": self._namespace}
-            total = int((await connection.execute(filtered_listing.span(), here)).scalar_one())
-        labels = sorted(counted, key=lambda label: counted[label])
-        return labels, filtered_listing.choose(list(counted.values()), matching, total)
+        labels = sorted(counts, key=lambda label: counts[label])
+        return labels, filtered_listing.choose(list(counts.values()), matching, total)
 
     async def create(
         self, request: RunRequest, now: datetime, idempotency: Idempotency | None, name: str | None = None

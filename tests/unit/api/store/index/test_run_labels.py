@@ -155,14 +155,32 @@ async def test_withdrawn_and_deleted_runs_have_no_labels(store: Store) -> None:
         ([4000], 2000, 100_000, filtered_listing.LABEL),
         ([4001, 10_000], 2000, 100_000, filtered_listing.COLUMNS),
         ([3, 10_000], 2, 100_000, filtered_listing.LABEL),
-        ([10_000], 0, 0, filtered_listing.LABEL),
-        ([10_000], 0, 100_000, filtered_listing.COLUMNS),
+        ([1], 0, 1, filtered_listing.COLUMNS),
+        ([0], 0, 1, filtered_listing.LABEL),
+        ([], 0, 1, filtered_listing.COLUMNS),
     ],
 )
 def test_start_where_fewest_runs_are_read(
     label_counts: list[int], matching: int | None, total: int, start: str
 ) -> None:
     assert filtered_listing.choose(label_counts, matching, total) == start
+
+
+@pytest.mark.parametrize(
+    ("sampled", "oldest_sampled", "count"),
+    [
+        (0, 0, 0),
+        (499, 1, 499),
+        (500, 9501, 10_000),
+        (500, 9001, 5000),
+        (500, 1, 500),
+        (500, 10_001, 5_000_000),
+    ],
+)
+def test_number_of_runs_of_a_label_follows_from_its_newest(
+    sampled: int, oldest_sampled: int, count: int
+) -> None:
+    assert filtered_listing.estimate(sampled, oldest_sampled, newest=10_000, total=10_000) == count
 
 
 @pytest.mark.parametrize(
