@@ -169,7 +169,7 @@ def _exists(*conditions: ColumnElement[bool]) -> ColumnElement[bool]:
 
     A scalar subquery, since PostgreSQL turns EXISTS into a join that reads all runs before the first match.
     """
-    row = select(literal_column("1")).where(*conditions).limit(1)
+    row: Select[Any] = select(literal_column("1")).where(*conditions).limit(1)
     return row.scalar_subquery().is_not(None)
 
 

@@ -262,8 +262,9 @@ class Runs:
         query = filtered_listing.label_sample(frozenset(selection.times))
         counts = {}
         for label in selection.labels:
-            sample = (await connection.execute(query, {**here, "label": label, **selection.times})).one()
-            counts[label] = filtered_listing.estimate(*sample, newest, total)
+            result = await connection.execute(query, {**here, "label": label, **selection.times})
+            sampled, oldest_sampled = result.one()
+            counts[label] = filtered_listing.estimate(sampled, oldest_sampled, newest, total)
         matching = None
         if names:
             matching = int((await connection.execute(listing.total(names), values)).scalar_one())
