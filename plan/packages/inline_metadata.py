@@ -1,7 +1,7 @@
 """Inline metadata of a script (PEP 723): its dependencies in a comment. Called by plan.make."""
 
-import re
 import tomllib
+from collections.abc import Iterator, Sequence
 
 from packaging.requirements import InvalidRequirement, Requirement
 
@@ -10,9 +10,7 @@ from ..errors import CONFIG_INVALID, DEPENDENCY_RESOLUTION, PlanError, join_limi
 from ..source import Files, text_of
 from .project_table import uv_redirects
 
-# The expression of the specification.
-_BLOCK = re.compile(r"(?m)^# /// (?P<type>[a-zA-Z0-9-]+)$\s(?P<content>(^#(| .*)$\s)+)^# ///$")
-_SCRIPT = "script"
+_BEGIN, _END = "# /// script", "# ///"
 
 
 def read_inline_metadata(files: Files, path: str) -> TomlTable | None:
@@ -20,16 +18,16 @@ def read_inline_metadata(files: Files, path: str) -> TomlTable | None:
 
     Its lines have the numbers that they have in the file. Raises PlanError(ConfigInvalid).
     """
-    if b"# /// script" not in files[path]:
+    if _BEGIN.encode() not in files[path]:
         return None
-    text = text_of(files, path).replace("\r\n", "\n")
-    blocks = [match for match in _BLOCK.finditer(text) if match["type"] == _SCRIPT]
+    text = text_of(files, path).replace("\r\n", "\n").split("\n")
+    blocks = list(_blocks(text))
     if not blocks:
         return None
     if len(blocks) > 1:
         raise PlanError(CONFIG_INVALID, f"{path} has several blocks /// script", "Keep one of them.")
-    lines = [line[2:] if line.startswith("# ") else line[1:] for line in blocks[0]["content"].splitlines()]
-    content = "\n" * text[: blocks[0].start("content")].count("\n") + "\n".join(lines)
+    ((begin, end),) = blocks
+    content = "\n" * begin + "\n".join(line[2:] for line in text[begin:end])
     try:
         values = tomllib.loads(content)
     except (tomllib.TOMLDecodeError, RecursionError) as error:
@@ -37,6 +35,22 @@ def read_inline_metadata(files: Files, path: str) -> TomlTable | None:
             CONFIG_INVALID, f"{path}: the block /// script is not valid TOML: {error}", "Correct it there."
         ) from None
     return TomlTable(path, "", values, content)
+
+
+def _blocks(lines: Sequence[str]) -> Iterator[tuple[int, int]]:
+    """Yield the first line of each block's content, counted from 0, and the line after it."""
+    index = 0
+    while index < len(lines):
+        index += 1
+        if lines[index - 1] != _BEGIN:
+            continue
+        # The last end mark of the comment counts: the content may have such a line.
+        begin, end = index, None
+        while index < len(lines) and (lines[index] == "#" or lines[index].startswith("# ")):
+            end = index if lines[index] == _END else end
+            index += 1
+        if end is not None:
+            yield begin, end
 
 
 def inline_requirements(block: TomlTable) -> tuple[str, ...] | None:
