@@ -3,7 +3,7 @@
 
 (() => {
   const RELOADS_KEY = "loaded-again";
-  const RELOAD_PAUSES_MS = [0, 1000, 3000, 5000, 10000, 20000];
+  const RELOAD_PAUSES_MS = [0, 1000, 3000, 5000, 10000, 20000, 30000, 30000];
   const SILENT_RELOADS = 3;
   const LOAD_TIMEOUT_MS = 15000;
   let handled = false, message = null;

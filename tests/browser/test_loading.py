@@ -31,12 +31,13 @@ async def test_page_with_a_missing_file_reloads(testbed, page, times):
         await expect(page.get_by_role("alert")).to_contain_text("It is loaded again in some seconds.")
     await expect(page.get_by_label("API key")).to_be_visible()
     await expect(page.get_by_role("alert")).to_have_count(0)
-    assert len(requests) == times + 1
+    # More if the network changes meanwhile.
+    assert len(requests) > times
     assert await page.evaluate("() => sessionStorage.length") == 0
 
 
 async def test_error_stays_after_the_last_reload(testbed, page):
-    await count_reloads(page, 6)
+    await count_reloads(page, 8)
     requests = await lose(page, "**/dom.js", 1)
     await page.goto(str(testbed.client.make_url("/console/")))
     await expect(page.get_by_role("alert")).to_contain_text("Reload it; if that does not help")
@@ -46,7 +47,7 @@ async def test_error_stays_after_the_last_reload(testbed, page):
 
 
 async def test_page_reloads_when_the_network_is_back(testbed, page):
-    await count_reloads(page, 6)
+    await count_reloads(page, 8)
     await lose(page, "**/dom.js", 1)
     await page.goto(str(testbed.client.make_url("/console/")))
     await expect(page.get_by_role("alert")).to_be_visible()

@@ -9,11 +9,11 @@ import pytest
 import pytest_asyncio
 from playwright.async_api import Page, expect
 
-from tests.daily import daily
 from tests.testbed.chromium import checked_page, chromium
 
 URL = os.environ.get("CREWYARD_URL", "")
 SECONDS = 120_000
+RELOADS_TIMEOUT_MS = 300_000
 expect.set_options(timeout=SECONDS)
 
 
@@ -55,13 +55,12 @@ async def test_key_is_checked_and_kept_in_the_tab_only(page):
     assert await page.evaluate("() => sessionStorage.length") == 0
 
 
-@pytest.mark.parametrize("times", daily([1, 3, 4], [3, 4]))
-async def test_page_with_a_missing_file_reloads(page, times):
+async def test_page_with_a_missing_file_reloads(page):
     """The page reloads more often: Chromium also drops requests while interfaces of pods come and go.
 
-    Slow: from the fourth reload on the page waits for some seconds.
+    Slow: from the fourth reload on the page waits for some seconds, up to 99 in all.
     """
-    left = [times]
+    left = [3]
 
     async def lose(route):
         left[0] -= 1
@@ -69,9 +68,8 @@ async def test_page_with_a_missing_file_reloads(page, times):
 
     await page.route("**/dom.js", lose)
     await page.goto(f"{URL}/console/")
-    if times > 3:
-        await expect(page.get_by_role("alert")).to_contain_text("failed to load")
-    await expect(page.get_by_label("API key")).to_be_visible()
+    await expect(page.get_by_label("API key")).to_be_visible(timeout=RELOADS_TIMEOUT_MS)
+    assert left[0] < 0
     assert await page.evaluate("() => sessionStorage.length") == 0
 
 
