@@ -11,23 +11,43 @@ from ..errors import PlanError
 from ..packages.own_project import is_project
 from ..source import Files
 from .import_effects import is_script, line_of_run_on_import
-from .module_objects import AGENT, CREW, FLOW, GRAPH, graph_builders, runnable_objects
+from .module_objects import (
+    AGENT,
+    CREW,
+    FLOW,
+    GRAPH,
+    WORKFLOW,
+    graph_builders,
+    runnable_objects,
+    workflow_classes,
+)
 from .relative_imports import leaves_root
 
 _MAX_FILES = 400
 _SKIPPED_DIRECTORIES = frozenset({"tests", "test", "docs", "site-packages", ".venv", "venv", "node_modules"})
 # Files that test runners collect.
 _TEST_FILE = re.compile(r"(.*/)?(test_[^/]*|[^/]*_test|conftest)\.py")
-_HINTS = (b"Crew", b"Flow", b"compile", b"create_", b"Agent(", b"Agent[", b"GroupChat(", b"Swarm(")
+_HINTS = (
+    b"Crew",
+    b"Flow",
+    b"compile",
+    b"create_",
+    b"Agent(",
+    b"Agent[",
+    b"GroupChat(",
+    b"Swarm(",
+    b"Workflow",
+)
 _DIRECTORIES = r"(src/)?([^/]+/)?"
 # The places that the frameworks' tools and examples use. A flow contains crews, so it comes first.
 _USUAL_PATHS = (
     (FLOW, re.compile(rf"{_DIRECTORIES}(main|flow)\.py")),
     (CREW, re.compile(rf"{_DIRECTORIES}(crew|main)\.py")),
     (GRAPH, re.compile(rf"{_DIRECTORIES}([^/]+/)?(graph|agent|app|main|workflow)\.py")),
+    (WORKFLOW, re.compile(rf"{_DIRECTORIES}([^/]+/)?(workflow|agent|app|main)\.py")),
     (AGENT, re.compile(rf"{_DIRECTORIES}([^/]+/)?(agent|team|app|main)\.py")),
 )
-ALL_KINDS = (FLOW, CREW, GRAPH, AGENT)
+ALL_KINDS = (FLOW, CREW, GRAPH, WORKFLOW, AGENT)
 # Files of declarative crews and flows, with what such a file contains.
 _DEFINITIONS = (
     (FLOW, re.compile(rf"{_DIRECTORIES}flow\.ya?ml"), b"crewai.flow/"),
@@ -73,7 +93,8 @@ class SourceScan:
     """`candidates` by rank; `scripts` do their work when they are run, the most usual first.
 
     `usual_scripts` are those of them at the most usual place. `agent_scripts` are in the root or in src and
-    import a framework, including those that start a server. `builders` are functions that make a graph.
+    import a framework, including those that start a server. `builders` are functions that make a graph,
+    `workflows` are classes of LlamaIndex workflows.
     """
 
     candidates: tuple[EntrypointCandidate, ...]
@@ -81,6 +102,7 @@ class SourceScan:
     usual_scripts: tuple[str, ...]
     agent_scripts: tuple[str, ...]
     builders: tuple[str, ...]
+    workflows: tuple[str, ...]
 
 
 def scan_source(files: Files, python: str, kinds: tuple[str, ...] = ALL_KINDS) -> SourceScan:
@@ -90,6 +112,7 @@ def scan_source(files: Files, python: str, kinds: tuple[str, ...] = ALL_KINDS) -
     """
     candidates, scripts, agent_scripts = {*_definitions(files, kinds)}, [], []
     builders: list[str] = []
+    workflows: list[str] = []
     for path, tree in _modules(files, python):
         imported = _imported_packages(tree)
         if is_script(tree):
@@ -102,6 +125,8 @@ def scan_source(files: Files, python: str, kinds: tuple[str, ...] = ALL_KINDS) -
         module = _module_name(files, path, python)
         if module and GRAPH in kinds:
             builders += [f"{module}:{name}" for name in graph_builders(tree)]
+        if module and WORKFLOW in kinds:
+            workflows += [f"{module}:{name}" for name in workflow_classes(tree)]
         for found in runnable_objects(tree):
             if module and found.kind in kinds:
                 candidates.add(EntrypointCandidate(_rank(path, found.kind), path, f"{module}:{found.name}"))
@@ -113,6 +138,7 @@ def scan_source(files: Files, python: str, kinds: tuple[str, ...] = ALL_KINDS) -
         tuple(path for path in usual if _script_rank(path) == _script_rank(usual[0])),
         tuple(agent_scripts),
         tuple(builders),
+        tuple(workflows),
     )
 
 

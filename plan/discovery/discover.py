@@ -10,12 +10,12 @@ from ..errors import ENTRYPOINT_NOT_FOUND, PlanError, join_limited
 from ..packages.declaring import declares, declaring_directory
 from ..source import Files
 from .candidates import ALL_KINDS, SourceScan, scan_source
-from .module_objects import AGENT, CREW, FLOW, GRAPH
+from .module_objects import AGENT, CREW, FLOW, GRAPH, WORKFLOW
 
 _KINDS_BY_FRAMEWORK: Mapping[str, tuple[str, ...]] = {
     "crewai": (FLOW, CREW),
     "langgraph": (GRAPH,),
-    "python": (AGENT,),
+    "python": (WORKFLOW, AGENT),
 }
 # Functions of [project.scripts] that the command `crewai run` calls.
 _CREWAI_COMMANDS = ("kickoff", "run_crew")
@@ -28,13 +28,13 @@ def discover_entrypoint(
     find: Callable[[str], EntrypointLocation],
     default_error: PlanError | None,
 ) -> str:
-    """Return the entrypoint of the only crew, flow, graph or agent at the most usual place.
+    """Return the entrypoint of the only crew, flow, graph, workflow or agent at the most usual place.
 
     Else what `crewai run` calls, else the only script at a usual place or of an agent, else the only function
-    that builds a graph. `python` is the crew's version. `find` returns the location of an entrypoint and
-    raises PlanError where the plan would refuse it. Raises PlanError(EntrypointNotFound): with the candidates
-    if there are several; if there is none, `default_error` (the reason why the default entrypoint does not
-    apply) with the next step.
+    that builds a graph, or the only class of a workflow. `python` is the crew's version. `find` returns the
+    location of an entrypoint and raises PlanError where the plan would refuse it. Raises
+    PlanError(EntrypointNotFound): with the candidates if there are several; if there is none, `default_error`
+    (the reason why the default entrypoint does not apply) with the next step.
     """
     scan = scan_source(files, python, _kinds(configuration))
     accepted = [
@@ -54,13 +54,14 @@ def discover_entrypoint(
     scripts = scan.usual_scripts or _without_servers(scan)
     if len(scripts) == 1 and _is_accepted(scripts[0], find):
         return scripts[0]
-    if len(scan.builders) == 1 and _is_accepted(scan.builders[0], find):
-        return scan.builders[0]
+    for only in (scan.builders, scan.workflows):
+        if len(only) == 1 and _is_accepted(only[0], find):
+            return only[0]
     error = default_error or _kind_missing(configuration)
     raise PlanError(
         error.reason,
         error.message,
-        _script_hint(files, scan, find) or _command_hint(files, find) or error.hint,
+        _script_hint(files, scan, find) or _workflow_hint(scan) or _command_hint(files, find) or error.hint,
     )
 
 
@@ -131,6 +132,15 @@ def _command_hint(files: Files, find: Callable[[str], EntrypointLocation]) -> st
                 f"The command {name} of pyproject.toml is {function}; to run it: {_ways_to_deploy(function)}"
             )
     return ""
+
+
+def _workflow_hint(scan: SourceScan) -> str:
+    if not scan.workflows:
+        return ""
+    named = join_limited(scan.workflows)
+    return (
+        f"There are several classes of workflows, {named}; to run one: {_ways_to_deploy(scan.workflows[0])}"
+    )
 
 
 def _script_hint(files: Files, scan: SourceScan, find: Callable[[str], EntrypointLocation]) -> str:

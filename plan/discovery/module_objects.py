@@ -1,17 +1,19 @@
-"""Crews, flows, graphs and agents that a module defines. Called by plan.discovery.candidates."""
+"""Crews, flows, graphs, workflows and agents that a module defines. Called by plan.discovery.candidates."""
 
 import ast
-from collections.abc import Iterator
+from collections.abc import Iterator, Mapping
 from dataclasses import dataclass
 
 from ..bindings import last_name
 
-CREW, FLOW, GRAPH, AGENT = "crew", "flow", "graph", "agent"
+CREW, FLOW, GRAPH, WORKFLOW, AGENT = "crew", "flow", "graph", "workflow", "agent"
 
 _GRAPH_NAMES = ("graph", "app", "agent", "workflow")
 _AGENT_BUILDER_ENDS = ("agent", "graph", "supervisor", "swarm")
 _AGENT_NAMES = (*_GRAPH_NAMES, "root_agent", "team")
-# Classes whose objects take a prompt, by package: OpenAI Agents SDK, Pydantic AI, smolagents, AutoGen, ADK.
+_LLAMA_INDEX_AGENTS = ("CodeActAgent", "FunctionAgent", "ReActAgent")
+# Classes whose objects take a prompt, by package: OpenAI Agents SDK, Pydantic AI, smolagents, AutoGen, ADK,
+# LlamaIndex.
 _AGENT_CLASSES = {
     "agents": ("Agent",),
     "pydantic_ai": ("Agent",),
@@ -32,7 +34,17 @@ _AGENT_CLASSES = {
     "google.adk.agents.sequential_agent": ("SequentialAgent",),
     "google.adk.apps": ("App",),
     "google.adk.apps.app": ("App",),
+    "llama_index.core.agent": _LLAMA_INDEX_AGENTS,
+    "llama_index.core.agent.workflow": _LLAMA_INDEX_AGENTS,
 }
+# Workflows of LlamaIndex: the base of a crew's own, and a class that is one.
+_WORKFLOW_CLASSES = {
+    "llama_index.core.agent": ("AgentWorkflow",),
+    "llama_index.core.agent.workflow": ("AgentWorkflow",),
+    "llama_index.core.workflow": ("Workflow",),
+    "workflows": ("Workflow",),
+}
+_WORKFLOW_NAMES = (*_AGENT_NAMES, "agent_workflow")
 _BUILDER_STARTS = ("build_", "compile_", "create_", "get_", "make_")
 _MAX_ALIASES = 5
 _STATE_GRAPHS = ("StateGraph", "MessageGraph")
@@ -40,17 +52,16 @@ _STATE_GRAPHS = ("StateGraph", "MessageGraph")
 
 @dataclass(frozen=True)
 class RunnableObject:
-    """An object that a run can call; `kind` is CREW, FLOW, GRAPH or AGENT."""
+    """An object that a run can call; `kind` is CREW, FLOW, GRAPH, WORKFLOW or AGENT."""
 
     kind: str
     name: str
 
 
 def runnable_objects(tree: ast.Module) -> Iterator[RunnableObject]:
-    """Yield the classes of crews and flows, a Crew object, and the module's graph or agent."""
+    """Yield the classes of crews and flows, a Crew object, and the module's graph, workflow or agent."""
     values: dict[str, ast.expr] = {}
     builders: set[str] = set()
-    agent_classes: set[str] = set()
     for node in tree.body:
         match node:
             case ast.ClassDef():
@@ -59,9 +70,6 @@ def runnable_objects(tree: ast.Module) -> Iterator[RunnableObject]:
             case ast.FunctionDef():
                 if _compiles(node):
                     builders.add(node.name)
-            case ast.ImportFrom(module=str(module), names=names, level=0):
-                known = _AGENT_CLASSES.get(module, ())
-                agent_classes |= {alias.asname or alias.name for alias in names if alias.name in known}
             case ast.Assign(targets=[ast.Name(id=name)], value=value):
                 values[name] = value
             case ast.AnnAssign(target=ast.Name(id=name), value=ast.expr() as value):
@@ -71,9 +79,13 @@ def runnable_objects(tree: ast.Module) -> Iterator[RunnableObject]:
         yield RunnableObject(CREW, "crew")
     graphs = [name for name in _GRAPH_NAMES if _is_graph(values.get(name), builders)]
     graphs += [name for name in _GRAPH_NAMES if last_name(values.get(name)) in _STATE_GRAPHS]
+    workflow_kinds = {*_imported(tree, _WORKFLOW_CLASSES), *(node.name for node in _own_workflows(tree))}
+    agent_kinds = _imported(tree, _AGENT_CLASSES)
     if graphs:
         yield RunnableObject(GRAPH, graphs[0])
-    elif agents := [name for name in _AGENT_NAMES if _is_agent(values.get(name), agent_classes)]:
+    elif workflows := [name for name in _WORKFLOW_NAMES if _is_workflow(values.get(name), workflow_kinds)]:
+        yield RunnableObject(WORKFLOW, workflows[0])
+    elif agents := [name for name in _AGENT_NAMES if _is_agent(values.get(name), agent_kinds)]:
         yield RunnableObject(AGENT, agents[0])
 
 
@@ -82,6 +94,35 @@ def graph_builders(tree: ast.Module) -> Iterator[str]:
     for node in tree.body:
         if isinstance(node, ast.FunctionDef) and node.name.startswith(_BUILDER_STARTS) and _compiles(node):
             yield node.name
+
+
+def workflow_classes(tree: ast.Module) -> Iterator[str]:
+    """Yield the classes of LlamaIndex workflows that have steps and need no arguments."""
+    for node in _own_workflows(tree):
+        if not _requires_arguments(node) and _has_steps(node):
+            yield node.name
+
+
+def _own_workflows(tree: ast.Module) -> list[ast.ClassDef]:
+    """Return the classes derived from LlamaIndex's Workflow, directly or from each other."""
+    bases = _imported(tree, _WORKFLOW_CLASSES)
+    found = []
+    for node in tree.body:
+        if isinstance(node, ast.ClassDef) and any(last_name(base) in bases for base in node.bases):
+            bases.add(node.name)
+            found.append(node)
+    return found
+
+
+def _imported(tree: ast.Module, classes: Mapping[str, tuple[str, ...]]) -> set[str]:
+    """Return the names that the module gives the classes, which are listed by package."""
+    return {
+        alias.asname or alias.name
+        for node in tree.body
+        if isinstance(node, ast.ImportFrom) and not node.level
+        for alias in node.names
+        if alias.name in classes.get(node.module or "", ())
+    }
 
 
 def _resolved(value: ast.expr, values: dict[str, ast.expr]) -> ast.expr:
@@ -123,6 +164,20 @@ def _is_graph(value: ast.expr | None, builders: set[str]) -> bool:
 
 def _is_agent(value: ast.expr | None, classes: set[str]) -> bool:
     return isinstance(value, ast.Call) and last_name(value) in classes
+
+
+def _is_workflow(value: ast.expr | None, classes: set[str]) -> bool:
+    """Return whether the value is an object of these classes, or made by a method of one of them."""
+    if not isinstance(value, ast.Call):
+        return False
+    owner = value.func.value if isinstance(value.func, ast.Attribute) else None
+    return last_name(value) in classes or last_name(owner) in classes
+
+
+def _has_steps(node: ast.ClassDef) -> bool:
+    """Return whether a method is a step of a workflow."""
+    methods = [each for each in node.body if isinstance(each, ast.FunctionDef | ast.AsyncFunctionDef)]
+    return any(last_name(mark) == "step" for method in methods for mark in method.decorator_list)
 
 
 def _compiles(function: ast.FunctionDef) -> bool:

@@ -19,7 +19,8 @@ def find_input_schema(files: Files, entrypoint: str, path: str, python: str) -> 
     """Return the schema of the input of `entrypoint` in the file `path`; None if the source tells none.
 
     A function: the annotation of the parameter that gets the input. A graph: the state of the only StateGraph
-    of the file. A flow: its state. Otherwise: the placeholders of CrewAI's YAML files.
+    of the file. A flow: its state. A workflow: the only StartEvent of the file. Otherwise: the placeholders
+    of CrewAI's YAML files.
     """
     if not path.endswith(".py"):
         return None
@@ -38,8 +39,10 @@ def find_input_schema(files: Files, entrypoint: str, path: str, python: str) -> 
                     _of_function(node, classes) or _of_graph(tree, classes) or _of_placeholders(files, path)
                 )
             case ast.ClassDef(name=found) if found == name:
-                return _of_flow(node, classes) or _of_placeholders(files, path)
-    return _of_graph(tree, classes) or _of_placeholders(files, path)
+                return (
+                    _of_flow(node, classes) or _of_start_event(tree, classes) or _of_placeholders(files, path)
+                )
+    return _of_graph(tree, classes) or _of_start_event(tree, classes) or _of_placeholders(files, path)
 
 
 def _of_function(node: ast.FunctionDef | ast.AsyncFunctionDef, classes: ClassTable) -> dict[str, Any] | None:
@@ -54,6 +57,15 @@ def _of_flow(node: ast.ClassDef, classes: ClassTable) -> dict[str, Any] | None:
         if isinstance(base, ast.Subscript) and last_name(base) == "Flow":
             return class_schema(last_name(base.slice), classes, partial=True)
     return None
+
+
+def _of_start_event(tree: ast.Module, classes: ClassTable) -> dict[str, Any] | None:
+    events = [
+        node.name
+        for node in tree.body
+        if isinstance(node, ast.ClassDef) and "StartEvent" in map(last_name, node.bases)
+    ]
+    return class_schema(events[0], classes) if len(events) == 1 else None
 
 
 def _of_graph(tree: ast.Module, classes: ClassTable) -> dict[str, Any] | None:

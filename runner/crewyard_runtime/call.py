@@ -13,7 +13,15 @@ if TYPE_CHECKING:
     from collections.abc import Callable
     from typing import Any
 
-_AGENT_PACKAGES = ("agents", "pydantic_ai", "smolagents", "autogen_agentchat", "google.adk")
+_AGENT_PACKAGES = (
+    "agents",
+    "pydantic_ai",
+    "smolagents",
+    "autogen_agentchat",
+    "google.adk",
+    "llama_index_instrumentation",
+    "llama_index.core.instrumentation",
+)
 _MAX_FACTORY_STEPS = 3  # such as a class that returns a crew that returns a graph
 
 
@@ -31,7 +39,7 @@ def _call(target: Any, inputs: dict[str, object], options: CallOptions, steps: i
             return _call_graph(target, inputs, options)
         runner = _callable_for(target, options)
         if runner is None:
-            target = target() if isinstance(target, type) else _build(target)
+            target = _new_instance(target) if isinstance(target, type) else _build(target)
             continue
         _refuse_options(target, options)
         value: Any = runner(inputs)
@@ -200,6 +208,12 @@ def _prompts_module() -> Any:
     from .frameworks.agents import prompts
 
     return prompts
+
+
+def _new_instance(kind: type) -> object:
+    workflows: Any = sys.modules.get(f"{__package__}.frameworks.agents.llama_index_workflows")
+    instance: object = workflows.new_instance(kind) if workflows else kind()
+    return instance
 
 
 def _is_flow(target: object) -> bool:

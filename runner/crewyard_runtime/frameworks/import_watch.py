@@ -36,6 +36,8 @@ _HOOKED_MODULES = {
     "autogen_core.tools._base": "autogen_tools",
     "google.adk.agents.base_agent": "adk_agents",
     "google.adk.plugins.plugin_manager": "adk_plugins",
+    "llama_index_instrumentation": "llama_index",
+    "llama_index.core.instrumentation": "llama_index",  # before 0.13
 }
 # Frameworks that read variables when they are imported.
 _PREPARED_MODULES = ("crewai", "agents", "smolagents")
@@ -127,6 +129,10 @@ def _install(name: str, module: ModuleType) -> None:
                 from .agents import adk_agents
 
                 adk_agents.install_plugin(module)
+            case "llama_index":
+                from .agents import llama_index_events
+
+                llama_index_events.install_handler(module)
             case _:
                 from .agents import pydantic_ai_spans
 

@@ -43,10 +43,20 @@ async def python(testbed) -> AsyncIterator[ExampleDeployment]:
         yield built
 
 
+def model_files() -> dict[str, bytes]:
+    return {f"model/{name}": data for name, data in tree(EXAMPLES / "model").items() if name.endswith(".py")}
+
+
 @pytest_asyncio.fixture(scope="session", loop_scope="session")
 async def agents(testbed) -> AsyncIterator[ExampleDeployment]:
-    model = {f"model/{name}": data for name, data in tree(EXAMPLES / "model").items() if name.endswith(".py")}
-    async for built in build(testbed, "agents", {**tree(CASES / "agents"), **model}):
+    async for built in build(testbed, "agents", {**tree(CASES / "agents"), **model_files()}):
+        yield built
+
+
+@pytest_asyncio.fixture(scope="session", loop_scope="session")
+async def llama_index(testbed) -> AsyncIterator[ExampleDeployment]:
+    shared = {"scripted.py": tree(CASES / "agents")["scripted.py"], **model_files()}
+    async for built in build(testbed, "llama-index", {**tree(CASES / "llama_index"), **shared}):
         yield built
 
 
@@ -356,7 +366,8 @@ async def test_plain_function_emits_events(python):
 
 @pytest.mark.nightly
 @pytest.mark.parametrize(
-    "entrypoint", ["sdk:agent", "pydantic_agent:agent", "smol:agent", "autogen_team:team", "adk_agent:agent"]
+    "entrypoint",
+    ["sdk:agent", "pydantic_agent:agent", "smol:agent", "autogen_team:team", "adk_agent:agent"],
 )
 async def test_agents_with_a_prompt_emit_agent_and_tool_events(agents, entrypoint):
     """Slow: builds the packages of five frameworks once."""
@@ -378,3 +389,33 @@ async def test_agents_with_a_prompt_emit_agent_and_tool_events(agents, entrypoin
     # smolagents and AutoGen do not say when a call starts.
     is_timed = not entrypoint.startswith(("smol", "autogen"))
     assert [data.get("duration_ms", -1) >= 0 for data in usage] == [is_timed] * 2
+
+
+LLAMA_QUESTION = "When is high water of Kiel?"
+
+
+@pytest.mark.nightly
+@pytest.mark.parametrize("entrypoint", ["tides:agent", "tides:Tides"])
+async def test_llama_index_agent_and_workflow(llama_index, entrypoint):
+    """Slow: builds the packages of LlamaIndex."""
+    of_workflow = entrypoint == "tides:Tides"
+    given = {"harbour": "Kiel"} if of_workflow else {"prompt": LLAMA_QUESTION}
+    run, events = await llama_index.run(given, entrypoint)
+    answer = f"A scripted answer to: {LLAMA_QUESTION}"
+    assert (run["status"], run["output"]) == ("succeeded", {"answer": answer} if of_workflow else answer), run
+    check_order(run, events)
+    step, agent = {"agent": "look", "task": "StartEvent"}, {"agent": "Pilot", "task": LLAMA_QUESTION}
+    tool = {"agent": "Pilot", "tool": "tide_table"}
+    expected = [
+        ("agent.started", agent),
+        ("tool.called", {**tool, "input": {"harbour": "example"}}),
+        ("tool.result", {**tool, "output": "high water of example at 04:15"}),
+        ("agent.completed", {**agent, "output": answer}),
+    ]
+    if of_workflow:
+        ended = ("agent.completed", {**step, "output": {"answer": answer}})
+        expected = [("agent.started", step), *expected, ended]
+    assert events_of(events, "agent.", "tool.") == expected
+    usage = [data for _, data in events_of(events, "usage")]
+    assert [data["model"] for data in usage] == ["gpt-4o-mini"] * 2
+    assert all(data["prompt_tokens"] > 0 <= data["duration_ms"] for data in usage)

@@ -14,6 +14,12 @@ SMOL = "from smolagents import CodeAgent\nagent = CodeAgent(tools=[])\n"
 TEAM = "from autogen_agentchat.teams import RoundRobinGroupChat as Team\nteam = Team([])  # GroupChat(\n"
 ADK = "from google.adk.agents.llm_agent import Agent\nroot_agent = Agent(name='Pilot')\n"
 ADK_APP = ADK + "from google.adk.apps import App\napp = App(name='tides', root_agent=root_agent)\n"
+WORKFLOW = (
+    "from llama_index.core.workflow import StartEvent, StopEvent, Workflow, step\n"
+    "class Tides(Workflow):\n    @step\n    async def look(self, ev: StartEvent) -> StopEvent: ...\n"
+)
+LLAMA = "from llama_index.core.agent.workflow import AgentWorkflow, FunctionAgent\n{}\n"
+LLAMA_AGENT, LLAMA_TEAM = "agent = FunctionAgent()", "team = AgentWorkflow(agents=[agent])"
 BUILDER = "def build_graph(saver=None):\n    return StateGraph(State).compile(checkpointer=saver)\n"
 SCRIPT = "def main(): ...\nif __name__ == '__main__':\n    main()\n"
 GUARD = "if __name__ == '__main__':\n    main()\n"
@@ -137,6 +143,21 @@ def failure(files: dict[str, str]) -> PlanError:
             },
             "hello.py",
         ),
+        # A class of a workflow comes last: what makes it and runs it knows its arguments.
+        ({"tides.py": WORKFLOW}, "tides:Tides"),
+        ({"tides.py": WORKFLOW.replace("llama_index.core.workflow", "workflows")}, "tides:Tides"),
+        ({"tides.py": WORKFLOW + "class Own(Workflow): ...\n"}, "tides:Tides"),
+        ({"tides.py": WORKFLOW + "class More(Tides):\n    def __init__(self, a): ...\n"}, "tides:Tides"),
+        ({"tides.py": WORKFLOW, "main.py": SCRIPT}, "main.py"),
+        ({"main.py": WORKFLOW + SCRIPT}, "main.py"),
+        ({"tides.py": WORKFLOW + "workflow = Tides(timeout=None)\n", "main.py": SCRIPT}, "tides:workflow"),
+        ({"src/tides/workflow.py": WORKFLOW + "app = Tides()\n", "tides.py": SMOL}, "tides.workflow:app"),
+        ({"agent.py": LLAMA.format(LLAMA_AGENT)}, "agent:agent"),
+        ({"agent.py": LLAMA.format(f"{LLAMA_AGENT}\n{LLAMA_TEAM}")}, "agent:team"),
+        (
+            {"bot.py": LLAMA.format("workflow = AgentWorkflow.from_tools_or_functions([f], llm=llm)")},
+            "bot:workflow",
+        ),
         ({"test_hello.py": AGENT.format("agents"), "b/hello_test.py": AGENT.format("agents"),
           "hello.py": AGENT.format("agents")}, "hello:agent"),
     ],
@@ -186,6 +207,8 @@ def test_several_are_proposed() -> None:
         {"a.py": "import re\ndef build_pattern():\n    return re.compile('x')\n"},
         {"agent.py": "import re\nagent = re.compile('x')\n"},
         {"main.py": "def build(path):\n    return StateGraph(S).compile()\ngraph = build('x')\n"},
+        {"flow.py": WORKFLOW.replace("llama_index.core.workflow", "mine")},
+        {"flow.py": WORKFLOW + "    def __init__(self, llm): ...\n"},
         {"my-crew/crew.py": CREW},
         {"tests/crew.py": CREW},
         {"crew.py": CREW + "def broken(:\n"},
@@ -224,6 +247,11 @@ def test_a_script_is_named_in_the_hint_and_then_accepted(files: dict[str, str], 
     assert f"crewyard deploy --crew {path}," in hint
     named = {**files, "crew.toml": f'[deployment]\nentrypoint = "./{path}"\n'}
     assert planned(named).plan.entrypoint == path
+
+
+def test_several_classes_of_workflows_are_named() -> None:
+    hint = failure({"a.py": WORKFLOW, "b.py": WORKFLOW}).hint
+    assert hint.startswith("There are several classes of workflows, a:Tides, b:Tides; to run one: crewyard")
 
 
 @pytest.mark.parametrize("line", ["import streamlit", "import uvicorn.config", "from fastapi import FastAPI"])

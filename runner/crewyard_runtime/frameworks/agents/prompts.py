@@ -1,6 +1,6 @@
 """Agents that take a prompt: of the OpenAI Agents SDK, Pydantic AI, smolagents, AutoGen and Google's ADK.
 
-Called by `call` and `crew`.
+Also workflows of LlamaIndex. Called by `call` and `crew`.
 """
 
 from __future__ import annotations
@@ -21,11 +21,15 @@ _RESULTS = (
     ("pydantic_ai.", "AgentRunResult", "pydantic_ai_spans"),
     ("smolagents.", "RunResult", "smolagents_steps"),
     ("autogen_agentchat.", "TaskResult", "autogen_agents"),
+    ("llama_index.", "AgentOutput", "llama_index_workflows"),
 )
 
 
 def runner_of(target: Any) -> Callable[[dict[str, object]], object] | None:
     """Return a function that runs the agent with the run's input; None for another target."""
+    workflows: Any = sys.modules.get(f"{__package__}.llama_index_workflows")
+    if workflows is not None and workflows.is_workflow(target):
+        return lambda inputs: workflows.run_workflow(target, inputs, prompt_of(inputs))
     for name in _MODULES:
         module: Any = sys.modules.get(f"{__package__}.{name}")
         if module is not None and module.is_agent(target):

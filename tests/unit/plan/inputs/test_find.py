@@ -119,6 +119,23 @@ def test_the_state_of_a_flow():
     assert found(text, "main:Story")["properties"] == {"topic": {"type": "string", "default": ""}}
 
 
+EVENT = "class Ask(StartEvent):\n    topic: str\n    depth: int = 3\n"
+
+
+@pytest.mark.parametrize(
+    ("text", "entrypoint", "fields"),
+    [
+        (EVENT + "class Tides(Workflow):\n    ...\n", "main:Tides", ["topic", "depth"]),
+        (EVENT + "workflow = Tides()\n", "main:workflow", ["topic", "depth"]),
+        (EVENT + EVENT.replace("Ask", "More") + "workflow = Tides()\n", "main:workflow", None),
+    ],
+)
+def test_the_only_start_event_of_a_workflow(text, entrypoint, fields):
+    schema = found(text, entrypoint)
+    assert (schema and list(schema["properties"])) == fields
+    assert schema is None or schema["required"] == ["topic"]
+
+
 def test_placeholders_of_a_crew():
     text = "@CrewBase\nclass Research:\n    pass\n"
     agents = 'role: "{topic} expert"\n# {comment}\ngoal: "a {{literal}} and {n-1}"\n'
