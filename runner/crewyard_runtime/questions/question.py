@@ -9,6 +9,10 @@ from __future__ import annotations
 import builtins
 import sys
 
+TYPE_CHECKING = False
+if TYPE_CHECKING:
+    from types import FrameType
+
 _MAX_QUESTION_CHARS = 300
 _UNSUPPORTED = (
     "the entrypoint returned before the answer, and only a graph that the runner itself calls goes on"
@@ -35,6 +39,8 @@ def install() -> None:
                 from ..frameworks.crewai_question import prompt_of
 
                 text = prompt_of(caller, text)
+            elif "click/" in caller.f_code.co_filename and len(text) <= 1:
+                return _ask_for_click(caller, text)
             return _ask_for_package(text)
         try:
             line = read_line()
@@ -59,6 +65,14 @@ def _ask_for_package(prompt: str) -> str:
         if not _from_packages:
             _from_packages.append(str(error))
         raise
+
+
+def _ask_for_click(caller: FrameType, rest: str) -> str:
+    """Ask what click and typer print themselves, but for its last character, and end that line."""
+    printed = caller.f_locals.get("text") or caller.f_locals.get("prompt")
+    answer = _ask_for_package(printed if isinstance(printed, str) else rest)
+    sys.stdout.write("\n")
+    return answer
 
 
 def impossible(question: object, why: str = "") -> str:

@@ -131,6 +131,32 @@ async def test_input_of_crewai_shows_the_result_that_it_asks_about(pod: Any, api
     assert api.questions["q1"]["prompt"].startswith("Two tides a day.\n\nGive feedback")
 
 
+async def test_a_prompt_that_typer_prints_itself_is_the_question(pod: Any, api: Any) -> None:
+    pod.crew(
+        """
+        import sys
+        def confirm(prompt):
+            sys.stdout.write(prompt[:-1])
+            return input(prompt[-1:])
+        """,
+        "lib/site-packages/typer/_click/termui.py",
+    )
+    pod.crew(
+        """
+        import sys
+        sys.path.append("lib/site-packages")
+        from typer._click.termui import confirm
+        print([confirm("Which tide? ")])
+        print('["low"]')
+        """
+    )
+    api.entrypoint, api.answers = "main.py", {"q1": "high"}
+    await pod.run()
+    assert api.questions["q1"]["prompt"] == "Which tide?"
+    assert api.result["output"] == ["low"]
+    assert [data["message"] for _, data in told(api, "log")] == ["Which tide?", "['high']", '["low"]']
+
+
 async def test_waiting_does_not_count_against_the_timeout(pod: Any, api: Any) -> None:
     api.timeout = 1.5
     pod.crew("from crewyard_runtime import ask\ndef kickoff():\n    return ask('?')")
