@@ -5,6 +5,7 @@ import posixpath
 import re
 
 from .bindings import parse_module
+from .discovery.command_lines import command_lines
 from .discovery.module_objects import runnable_objects
 from .errors import CONFIG_INVALID, ENTRYPOINT_NOT_FOUND, PlanError, closest_match, join_limited
 from .source import Files
@@ -59,12 +60,13 @@ def check_file_entrypoint(files: Files, entrypoint: str, origin: str, python: st
 
 
 def _object_hint(tree: ast.Module, path: str) -> str:
-    """Return how to name the crew, graph or agent of a file that only defines it."""
+    """Return how to name the crew, graph, agent or command line of a file that only defines it."""
     module = path.removesuffix(SCRIPT_SUFFIX).removeprefix("src/").replace("/", ".")
-    found = next(runnable_objects(tree), None)
-    if found is None:
-        return "Name one of them as module:object, or call it in that file."
-    return f"Name its {found.kind}: {module}:{found.name}."
+    if found := next(runnable_objects(tree), None):
+        return f"Name its {found.kind}: {module}:{found.name}."
+    if command := next(command_lines(tree), None):
+        return f"Name its command line: {module}:{command}."
+    return "Name one of them as module:object, or call it in that file."
 
 
 def _accepted(files: Files, path: str | None, python: str) -> str | None:

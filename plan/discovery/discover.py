@@ -1,8 +1,9 @@
 """The entrypoint of a source whose configuration names none. Called by plan.make."""
 
-import re
+import ast
 from collections.abc import Callable, Mapping
 
+from ..bindings import parse_module
 from ..config.configuration import Configuration
 from ..config.toml_tables import read_toml
 from ..entrypoint import EntrypointLocation
@@ -10,6 +11,7 @@ from ..errors import ENTRYPOINT_NOT_FOUND, PlanError, join_limited
 from ..packages.declaring import declares, declaring_directory
 from ..source import Files
 from .candidates import ALL_KINDS, SourceScan, scan_source
+from .command_lines import command_lines
 from .module_objects import AGENT, CREW, FLOW, GRAPH, WORKFLOW
 
 _KINDS_BY_FRAMEWORK: Mapping[str, tuple[str, ...]] = {
@@ -61,7 +63,10 @@ def discover_entrypoint(
     raise PlanError(
         error.reason,
         error.message,
-        _script_hint(files, scan, find) or _workflow_hint(scan) or _command_hint(files, find) or error.hint,
+        _script_hint(files, scan, find)
+        or _workflow_hint(scan)
+        or _command_hint(files, python, find)
+        or error.hint,
     )
 
 
@@ -119,15 +124,22 @@ def _commands(files: Files) -> dict[str, str]:
     return {name: function for name, function in declared.items() if isinstance(function, str)}
 
 
-def _defines_function(module: bytes, entrypoint: str) -> bool:
-    """Return whether the module defines a function of this name: a run cannot call a Typer of typer."""
-    name = entrypoint.partition(":")[2]
-    return re.search(rf"^(async )?def {re.escape(name)}\(".encode(), module, re.MULTILINE) is not None
+def _defines_command(path: str, data: bytes, python: str, name: str) -> bool:
+    """Return whether the module defines a function or a command line of this name."""
+    tree = parse_module(path, data, python)
+    functions = ast.FunctionDef | ast.AsyncFunctionDef
+    return tree is not None and (
+        name in command_lines(tree)
+        or any(isinstance(node, functions) and node.name == name for node in tree.body)
+    )
 
 
-def _command_hint(files: Files, find: Callable[[str], EntrypointLocation]) -> str:
+def _command_hint(files: Files, python: str, find: Callable[[str], EntrypointLocation]) -> str:
     for name, function in _commands(files).items():
-        if _is_accepted(function, find) and _defines_function(files[find(function).path], function):
+        if not _is_accepted(function, find):
+            continue
+        path = find(function).path
+        if _defines_command(path, files[path], python, function.partition(":")[2]):
             return (
                 f"The command {name} of pyproject.toml is {function}; to run it: {_ways_to_deploy(function)}"
             )

@@ -104,12 +104,22 @@ def _call_graph(graph: Any, inputs: dict[str, object], options: CallOptions) -> 
 
 
 def _is_graph(target: Any) -> bool:
-    """Return whether the target is a graph of LangGraph or another object with `invoke`."""
+    """Return whether the target is a graph of LangGraph or another object with `invoke`, but a command."""
     return (
         not isinstance(target, type)
+        and not _is_command_line(target)
         and not callable(getattr(target, "kickoff", None))
         and callable(getattr(target, "invoke", None))
     )
+
+
+def _is_command_line(target: Any) -> bool:
+    """Return whether the target is a command line of click or typer, if the crew imported one of them."""
+    if "click" not in sys.modules and "typer" not in sys.modules:
+        return False
+    from .script import is_command_line
+
+    return is_command_line(target)
 
 
 def _is_runnable(value: Any) -> bool:
@@ -179,9 +189,27 @@ def _callable_for(target: Any, options: CallOptions) -> Callable[[dict[str, obje
 
     def function(inputs: dict[str, object]) -> object:
         positional, named = arguments(target, inputs, _factory_arguments(target, options))
-        return target(*positional, **named)
+        if positional or named:
+            return target(*positional, **named)
+        return _call_without_arguments(target, inputs)
 
     return function
+
+
+def _call_without_arguments(function: Callable[[], object], inputs: dict[str, object]) -> object:
+    """Call a function that may parse the command line: its arguments are those of the input."""
+    if "args" in inputs:
+        from .script import set_arguments
+
+        set_arguments(getattr(function, "__name__", "crew"), inputs)
+    try:
+        return function()
+    except SystemExit as error:
+        from .script import is_success
+
+        if not is_success(error):
+            raise
+        return None
 
 
 def _object_runner(target: Any) -> Callable[[dict[str, object]], object] | None:
@@ -197,6 +225,10 @@ def _object_runner(target: Any) -> Callable[[dict[str, object]], object] | None:
             return kickoff(*positional, **named)
 
         return start
+    if _is_command_line(target):
+        from .script import run_command_line
+
+        return lambda inputs: run_command_line(target, inputs)
     prompts = _prompts_module()
     return prompts.runner_of(target) if prompts else None
 

@@ -24,7 +24,7 @@ def failure(reason: str, error: BaseException, app: str) -> dict[str, object]:
             f"The crew called sys.exit({error.code!r}). Return from the entrypoint to succeed, "
             "raise an exception to fail."
         )
-        if error.code == _USAGE_ERROR and _PARSERS & _modules_of(error.__traceback__):
+        if error.code == _USAGE_ERROR and _PARSERS & modules_of(error.__traceback__):
             text += "\nThe log says which arguments it expects; give them as a list: args of the run's input."
         text += _crew_frames(error, app)
     else:
@@ -62,7 +62,7 @@ def raised_by_import(error: BaseException) -> bool:
     return _without_runtime_frames(error.__traceback__) is None
 
 
-def _modules_of(frames: TracebackType | None) -> set[str]:
+def modules_of(frames: TracebackType | None) -> set[str]:
     """Return the packages whose functions were executing."""
     named = (str(frame.f_globals.get("__name__")) for frame, _ in traceback.walk_tb(frames))
     return {name.partition(".")[0] for name in named}

@@ -1,8 +1,8 @@
-"""Runs an entrypoint that is a script, as `python main.py` would. Called by `crew`.
+"""Runs an entrypoint that is a program: a script, as `python main.py` would, or a command of click or typer.
 
-The script gets the input as one line of JSON on standard input, and in CREWYARD_INPUT up to 64 KiB; the list
+The program gets the input as one line of JSON on standard input, and in CREWYARD_INPUT up to 64 KiB; the list
 `args` of the input gives its arguments. Its output is the last line that it prints, if that is a JSON object
-or array, else null.
+or array, else null. Called by `crew` and `call`.
 """
 
 from __future__ import annotations
@@ -15,6 +15,7 @@ import sys
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:
+    from collections.abc import Callable
     from typing import Any
 
 INPUT_VARIABLE = "CREWYARD_INPUT"
@@ -24,18 +25,52 @@ _MAX_VARIABLE_BYTES = 65536
 _MAX_LINE_CHARACTERS = 1 << 20
 
 
+# Classes of command lines; typer has a copy of click inside.
+_COMMAND_PACKAGES = frozenset({"click", "typer"})
+_COMMAND_CLASSES = ("BaseCommand", "Command", "Typer")
+
+
 def run_script(path: str, inputs: dict[str, object]) -> object:
     """Run the script and return its output. Raises what the script raises, but sys.exit(0) is success."""
+    sys.path.insert(0, os.path.dirname(os.path.abspath(path)))
+    return _run_program(path, inputs, lambda: runpy.run_path(path, run_name="__main__"))
+
+
+def is_command_line(target: object) -> bool:
+    """Return whether the target is a command of click, or a Typer."""
+    return any(
+        kind.__name__ in _COMMAND_CLASSES and kind.__module__.partition(".")[0] in _COMMAND_PACKAGES
+        for kind in type(target).__mro__
+    )
+
+
+def run_command_line(command: Any, inputs: dict[str, object]) -> object:
+    """Run the command line as a script; its name in messages is the command's."""
+    return _run_program(str(getattr(command, "name", None) or "crew"), inputs, command)
+
+
+def set_arguments(name: str, inputs: dict[str, object]) -> None:
+    """Give a function without parameters, such as the command of a project, the arguments in the input."""
+    sys.argv = [name, *_arguments(inputs)]
+
+
+def is_success(error: SystemExit) -> bool:
+    """Return whether this is how a command line ends that has done its work."""
+    from .failure import modules_of
+
+    return error.code in (None, 0) and not _COMMAND_PACKAGES.isdisjoint(modules_of(error.__traceback__))
+
+
+def _run_program(name: str, inputs: dict[str, object], main: Callable[[], object]) -> object:
     text = json.dumps(inputs, ensure_ascii=False)
     _provide_input(text)
     if len(text.encode()) <= _MAX_VARIABLE_BYTES:
         os.environ[INPUT_VARIABLE] = text
-    sys.argv = [path, *_arguments(inputs)]
-    sys.path.insert(0, os.path.dirname(os.path.abspath(path)))
+    sys.argv = [name, *_arguments(inputs)]
     output = _LastLineOutput(sys.stdout.detach())  # type: ignore[union-attr]
     sys.stdout = sys.__stdout__ = output  # type: ignore[misc]
     try:
-        runpy.run_path(path, run_name="__main__")
+        main()
     except SystemExit as error:
         if error.code not in (None, 0):
             raise

@@ -334,15 +334,43 @@ def test_files_that_cannot_be_run(entrypoint: str, reason: str, message: str, hi
     assert hint in raised.value.hint
 
 
-def test_a_command_of_the_project_is_proposed() -> None:
+COMMAND_LINES = {
+    "tides.cli:app": "import typer\napp = typer.Typer()\n",
+    "tides.cli:start": "app = make()\ndef start():\n    app()\n",
+    "tides.cli:cli": "import click\n@click.group()\ndef cli(): ...\n",
+}
+
+
+@pytest.mark.parametrize("command", COMMAND_LINES)
+def test_a_command_of_the_project_is_proposed(command: str) -> None:
     files = {
         "pyproject.toml": PROJECT.format("typer")
-        + "[project.scripts]\na = 'x:y'\nb = 'tides.cli:app'\nc = 'tides.cli:start'\n",
-        "src/tides/cli.py": "import typer\napp = typer.Typer()\ndef start():\n    app()\n",
+        + f"[project.scripts]\na = 'x:y'\nb = 'tides.cli:made'\nc = '{command}'\n",
+        "src/tides/cli.py": COMMAND_LINES[command] + "made = make()\n",
     }
     assert failure(files).hint.startswith(
-        "The command c of pyproject.toml is tides.cli:start; to run it: crewyard deploy --crew tides.cli:"
+        f"The command c of pyproject.toml is {command}; to run it: crewyard deploy --crew {command}, "
     )
+    named = {**files, "crew.toml": f"[deployment]\nentrypoint = '{command}'\n"}
+    assert planned(named).plan.entrypoint == command
+
+
+@pytest.mark.parametrize(
+    ("code", "hint"),
+    [
+        (
+            "import typer\napp = typer.Typer()\n@app.command()\ndef run(): ...\n",
+            "Name its command line: ask:app.",
+        ),
+        ("from click import command\n@command\ndef run(): ...\n", "Name its command line: ask:run."),
+        ("import rich_click as click\n@click.command()\ndef run(): ...\n", "Name its command line: ask:run."),
+        ("from mine import command, Typer\n@command\ndef run(): ...\napp = Typer()\n", "Name one of them"),
+    ],
+)
+def test_a_command_line_in_a_file_that_only_defines_it_is_named(code: str, hint: str) -> None:
+    with pytest.raises(PlanError) as raised:
+        planned({"crew.toml": "[deployment]\nentrypoint = 'ask.py'\n", "ask.py": code})
+    assert raised.value.hint.startswith(hint)
 
 
 def test_an_agent_directory_of_the_kit_is_named_by_its_object() -> None:

@@ -81,6 +81,73 @@ async def test_a_script_without_its_arguments_says_how_to_give_them(pod: Any, ap
     assert b"the following arguments are required: topic" in ended.stdout
 
 
+COMMAND_LINES = """
+import argparse, json, os, sys
+import click
+from typer import Typer
+@click.group()
+def cli(): ...
+@cli.command()
+@click.argument("topic")
+@click.option("--depth", default=1)
+def find(topic, depth):
+    given = json.loads(sys.stdin.readline())["args"]
+    print("working")
+    print(json.dumps({"topic": topic, "depth": depth, "given": len(given)}))
+def start():
+    cli()
+def parse():
+    parser = argparse.ArgumentParser()
+    parser.add_argument("topic")
+    return vars(parser.parse_args())
+def fail():
+    sys.exit(0)
+def make():
+    return cli
+app = Typer(find)
+"""
+# As typer's: a Typer makes a command of its copy of click, and calls it.
+TYPER = """
+class Typer:
+    def __init__(self, command): self.command = command
+    def __call__(self): self.command()
+"""
+
+
+@pytest.mark.parametrize(
+    ("entrypoint", "arguments", "output"),
+    [
+        ("cli", ["find", "tides", "--depth", 3], {"topic": "tides", "depth": 3, "given": 4}),
+        ("find", ["tides"], {"topic": "tides", "depth": 1, "given": 1}),
+        ("app", ["tides"], {"topic": "tides", "depth": 1, "given": 1}),
+        ("make", ["find", "tides"], {"topic": "tides", "depth": 1, "given": 2}),
+        ("parse", ["tides"], {"topic": "tides"}),
+        ("start", ["--help"], None),
+    ],
+)
+async def test_command_lines(
+    pod: Any, api: Any, entrypoint: str, arguments: list[object], output: object
+) -> None:
+    api.entrypoint, api.input = f"crew:{entrypoint}", {"args": arguments}
+    pod.crew(COMMAND_LINES, "crew.py")
+    pod.crew("from .main import Typer", "typer/__init__.py")
+    pod.crew(TYPER, "typer/main.py")
+    await pod.run()
+    assert (api.result["outcome"], api.result["output"]) == ("succeeded", output), api.result
+
+
+@pytest.mark.parametrize(
+    ("entrypoint", "words"), [("find", "args of the run's input"), ("fail", "sys.exit(0)")]
+)
+async def test_failures_of_command_lines(pod: Any, api: Any, entrypoint: str, words: str) -> None:
+    api.entrypoint = f"crew:{entrypoint}"
+    pod.crew(COMMAND_LINES, "crew.py")
+    pod.crew("from .main import Typer", "typer/__init__.py")
+    pod.crew(TYPER, "typer/main.py")
+    await pod.run()
+    assert api.result["reason"] == "CrewError" and words in api.result["message"], api.result
+
+
 @pytest.mark.parametrize(
     ("script", "reason", "words"),
     [
