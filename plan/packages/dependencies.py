@@ -120,10 +120,9 @@ def read_dependencies(
     directories = dict.fromkeys((base, *([_join(base, directory)] if directory else ()), *named))
     collected = _Collected(projects=[*projects])
     chosen = _ChosenParts(configuration)
-    own_lines = inline_requirements(inline) if inline else None
-    if inline and own_lines is not None:
-        collected.origins.append(_join(base, inline.file))
-        collected.lines += own_lines
+    own_lines = (
+        _collect_inline(files, _join(base, inline.file), inline, python, collected) if inline else None
+    )
     for each in dict.fromkeys((*directories, *projects)) if own_lines is None else ():
         # pip itself resolves dependencies of an installed project that cannot be read statically.
         readable = private_index or each not in projects
@@ -164,6 +163,23 @@ class _ChosenParts:
                 f"{self.configuration.origin}: build names {name!r}, no extra or group of pyproject.toml",
                 "Correct extras and groups in [build]; with a requirements.txt they have no effect.",
             )
+
+
+def _collect_inline(
+    files: Files, script: str, inline: TomlTable, python: str, collected: _Collected
+) -> tuple[str, ...] | None:
+    """Return the dependencies in the script; collect them, or what the lock beside the script pins."""
+    lock = f"{script}.lock"
+    lines = inline_requirements(inline, lock in files)
+    if lines is None:
+        return None
+    if lock in files:
+        request = LockRequest("", script, tuple(map(Requirement, lines)), (), (), python)
+        _collect_pins(files, lock, read_lock(files, lock, request), collected)
+    else:
+        collected.origins.append(script)
+        collected.lines += lines
+    return lines
 
 
 def _collect(

@@ -53,19 +53,20 @@ def _blocks(lines: Sequence[str]) -> Iterator[tuple[int, int]]:
             yield begin, end
 
 
-def inline_requirements(block: TomlTable) -> tuple[str, ...] | None:
+def inline_requirements(block: TomlTable, is_locked: bool = False) -> tuple[str, ...] | None:
     """Return the lines of `dependencies`, None if the block has none.
 
-    Raises PlanError: ConfigInvalid, DependencyResolution for a source that cannot be applied.
+    Raises PlanError: ConfigInvalid, DependencyResolution for a source that cannot be applied, unless a lock
+    has it.
     """
     if "dependencies" not in block.values:
         return None
     lines = block.texts_at("dependencies", "langgraph>=1")
-    if redirected := uv_redirects(block):
+    if not is_locked and (redirected := uv_redirects(block)):
         raise PlanError(
             DEPENDENCY_RESOLUTION,
             f"{block.file}: [tool.uv.sources] of a script is not read; it has {join_limited([*redirected])}",
-            'Write where it comes from into dependencies: "name @ git+https://…".',
+            f"Lock it with uv lock --script {block.file}, and commit the lock.",
         )
     for line in lines:
         try:

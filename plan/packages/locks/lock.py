@@ -21,6 +21,8 @@ from .uv_lock import is_public_index, read_uv_lock, uv_roots
 
 UV_LOCK = "uv.lock"
 LOCKS = (UV_LOCK, "pylock.toml", "poetry.lock", "pdm.lock")
+# Beside a script with inline metadata: main.py.lock.
+SCRIPT_LOCK_SUFFIX = ".py.lock"
 _LOCK_COMMANDS = {
     UV_LOCK: "uv lock",
     "pylock.toml": "the tool that wrote it, for example uv export --format pylock.toml -o pylock.toml",
@@ -36,7 +38,8 @@ _URL = re.compile(r"(git\+)?(https?|ssh)://[^\s;'\"]+")
 class LockRequest:
     """What a lock is asked for: the project in `member` (relative to the lock), for `python`.
 
-    `requirements` are those of `pyproject`, including those of the extras and groups.
+    `requirements` are those of `pyproject`, including those of the extras and groups. `pyproject` may be a
+    script; then `member` is empty.
     """
 
     member: str
@@ -67,13 +70,17 @@ class StaleLockError(PlanError):
 def read_lock(files: Files, path: str, request: LockRequest) -> LockedPins:
     """Return the pins of the lock `path`. Raises PlanError(DependencyResolution), StaleLockError too."""
     kind = posixpath.basename(path)
-    hint = f"Lock again with {_LOCK_COMMANDS[kind]}, and commit {kind}."
+    is_script = kind.endswith(SCRIPT_LOCK_SUFFIX)
+    command = f"uv lock --script {request.pyproject}" if is_script else _LOCK_COMMANDS[kind]
+    hint = f"Lock again with {command}, and commit {kind}."
     try:
         values = tomllib.loads(text_of(files, path, _MAX_LOCK_BYTES))
         python = values.get("requires-python", "")
-        if kind == UV_LOCK and not allows(str(python), request.python):
+        if (is_script or kind == UV_LOCK) and not allows(str(python), request.python):
             raise LockMismatch(f"it is for Python {python}, not for {request.python}")
-        selected = _READERS[kind](values, request)
+        selected = (
+            _select_from(read_uv_lock(values), request) if is_script else _READERS[kind](values, request)
+        )
         _check_requirements(selected, request)
         return _pins(selected, request.member, path)
     except LockMismatch as error:

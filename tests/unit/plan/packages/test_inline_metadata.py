@@ -1,9 +1,18 @@
-"""A script that has its dependencies in a comment gets exactly these, as from `uv run`."""
+"""A script that has its dependencies in a comment gets exactly these, as from `uv run`.
+
+`lock_files/script` was written by `uv lock --script`.
+"""
+
+import shutil
+import subprocess
+import sys
+from pathlib import Path
 
 import pytest
 
 from plan.errors import PlanError
 from plan.make import Planned, make_plan
+from tests.testbed.public_index import with_public_index
 
 HEAD = "#!/usr/bin/env -S uv run\n"
 BLOCK = """# /// script
@@ -18,6 +27,11 @@ CODE = "from pydantic_ai import Agent\nprint(Agent('m').run_sync('?').output)\n"
 PROJECT = "[project]\nname = 'tides'\nrequires-python = '>=3.11,<3.13'\ndependencies = ['langgraph']\n"
 BESIDE = {"pyproject.toml": PROJECT, "requirements.txt": "crewai\n", "uv.lock": "damaged"}
 
+UV = Path(sys.executable).with_name("uv")
+SCRIPT = Path(__file__).parent / "lock_files" / "script"
+LOCKED = (SCRIPT / "ask.py").read_text()
+LOCK = {"ask.py.lock": with_public_index((SCRIPT / "ask.py.lock").read_text())}
+
 
 def planned(script: str, files: dict[str, str] | None = None) -> Planned:
     tree = {**(files or {}), "ask.py": script}
@@ -25,9 +39,9 @@ def planned(script: str, files: dict[str, str] | None = None) -> Planned:
     return make_plan(sources, "ask.py", ["3.11", "3.13"])
 
 
-def failure(script: str) -> PlanError:
+def failure(script: str, files: dict[str, str] | None = None) -> PlanError:
     with pytest.raises(PlanError) as raised:
-        planned(script)
+        planned(script, files)
     return raised.value
 
 
@@ -83,7 +97,7 @@ def test_a_module_of_an_object_has_no_metadata() -> None:
             '# /// script\n# dependencies = ["a"]\n# [tool.uv.sources]\n# a = {path = "../a"}\n# ///\n',
             "DependencyResolution",
             "ask.py: [tool.uv.sources] of a script is not read; it has a",
-            "git+https",
+            "uv lock --script ask.py",
         ),
     ],
 )
@@ -92,3 +106,60 @@ def test_what_cannot_be_applied_is_refused(script: str, reason: str, message: st
     assert error.reason == reason
     assert message in error.message
     assert hint in (error.hint or "")
+
+
+@pytest.mark.skipif(shutil.which(UV) is None, reason="uv is not installed (make .venv)")
+def test_a_lock_beside_the_script_gives_what_uv_exports() -> None:
+    command = [
+        str(UV),
+        "export",
+        "--frozen",
+        "--offline",
+        "--no-header",
+        "--no-annotate",
+        "--script",
+        "ask.py",
+    ]
+    done = subprocess.run(command, cwd=SCRIPT, capture_output=True, text=True, check=True)
+    expected = {" ".join(line.split()) for line in done.stdout.replace("\\\n", "").splitlines()}
+    declaration = planned(LOCKED, {**LOCK, "requirements.txt": "crewai\n"}).declaration
+    found = {" ".join(line.split()) for line in declaration.lines}
+    assert {" ".join(sorted(line.split())) for line in found} == {
+        " ".join(sorted(line.split())) for line in expected
+    }
+    assert declaration.origin == "ask.py.lock" and declaration.locked
+    assert declaration.notes == ("ignored: requirements.txt; the dependencies come from ask.py.lock",)
+
+
+@pytest.mark.parametrize(
+    ("script", "lock", "message"),
+    [
+        (LOCKED.replace(">=3,<5", ">=5"), LOCK["ask.py.lock"], "it has markdown-it-py 4.3.0, not >=5"),
+        (
+            LOCKED.replace("six", "rich"),
+            LOCK["ask.py.lock"],
+            "ask.py.lock does not fit ask.py: it has no rich",
+        ),
+        (LOCKED, 'requires-python = ">=3.14"', "it is for Python >=3.14, not for 3.11"),
+        (LOCKED, "[[package]]\nname = 'six'\n", "ask.py.lock is damaged: 'source' is missing"),
+    ],
+)
+def test_a_lock_that_does_not_fit_says_how_to_lock_again(script: str, lock: str, message: str) -> None:
+    error = failure(script, {"ask.py.lock": lock})
+    assert error.reason == "DependencyResolution" and message in error.message
+    assert error.hint == "Lock again with uv lock --script ask.py, and commit ask.py.lock."
+
+
+def test_sources_of_a_locked_script_are_those_of_the_lock() -> None:
+    source = 'source = { git = "https://github.com/pallets/click?rev=8.1.0#0123456" }\n'
+    lock = f'[[package]]\nname = "click"\nversion = "8.1.0"\n{source}'
+    script = (
+        '# /// script\n# dependencies = ["click"]\n# [tool.uv.sources]\n'
+        '# click = { git = "https://github.com/pallets/click", rev = "8.1.0" }\n# ///\nprint()\n'
+    )
+    found = planned(script, {"ask.py.lock": lock}).declaration
+    assert found.direct == ("click @ https://github.com/pallets/click/archive/0123456.tar.gz",)
+
+
+def test_a_lock_without_metadata_in_the_script_is_not_read() -> None:
+    assert planned("print()\n", {**LOCK, "requirements.txt": "six\n"}).declaration.lines == ("six",)
