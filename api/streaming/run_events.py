@@ -4,8 +4,10 @@ from collections.abc import Iterable, Iterator
 from datetime import datetime
 from typing import Any
 
+from api.http.json_encoding import encode
 from api.store.logs.events import RunEvent
-from api.streaming.sse import frame
+from api.store.logs.stored_event import StoredEvent
+from api.streaming.sse import encoded_frame
 from crds import names
 from crds.times import format_time
 
@@ -17,13 +19,18 @@ def item(event: RunEvent) -> dict[str, Any]:
 
 def frames(events: Iterable[RunEvent]) -> Iterator[bytes]:
     """Yield each event as an SSE frame, encoded lazily."""
-    return (frame(event.type, event.data, event.id) for event in events)
+    return (encoded_frame(event.type, _utf8(event.stored), event.id) for event in events)
+
+
+def _utf8(event: StoredEvent) -> bytes:
+    """Return the data as `encode` writes it. Stored JSON differs from that in escapes, which are rare."""
+    return encode(event.data) if b"\\u" in event.json else event.json
 
 
 def removed(run: str, number: int, now: datetime) -> RunEvent:
     """Return the terminal event of a run whose record was deleted before its end, with its project."""
     data = {"run_id": names.id_of(run), "timestamp": format_time(now), "reason": "Deleted"}
-    return RunEvent(number, "run.canceled", data)
+    return RunEvent(number, StoredEvent("run.canceled", data))
 
 
 def lines(events: Iterable[RunEvent]) -> str:

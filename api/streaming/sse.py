@@ -20,8 +20,13 @@ def frame(event: str, data: Mapping[str, Any], identifier: int | str | None = No
 
     JSON escapes control characters, so data cannot contain a line break.
     """
+    return encoded_frame(event, encode(data), identifier)
+
+
+def encoded_frame(event: str, line: bytes, identifier: int | str | None = None) -> bytes:
+    """Return the message whose data is a line of JSON."""
     prefix = f"event: {event}\n" if identifier is None else f"id: {identifier}\nevent: {event}\n"
-    return prefix.encode() + b"data: " + encode(data) + b"\n\n"
+    return prefix.encode() + b"data: " + line + b"\n\n"
 
 
 @dataclass(frozen=True, slots=True)

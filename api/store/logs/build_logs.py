@@ -10,7 +10,7 @@ from pathlib import Path
 
 import structlog
 
-from api.store.logs.journal import Journal, JournalDamaged, Record
+from api.store.logs.journal import Journal, JournalDamaged, Record, encode_record
 from api.store.logs.open_journals import OpenJournals, run_in_thread
 from api.store.logs.repair import BuildLogRepair, repair_files
 from api.store.sql.notifier import Notifier
@@ -119,7 +119,8 @@ class FileBuildLogs(BuildLogs):
             stored = build.last.get((pod, container), 0)
             last, fresh = new_chunks(pod, container, chunks, stored, MAX_RECORDS - build.journal.last)
             if fresh:
-                await run_in_thread(lambda: build.journal.append(fresh))
+                lines = [encode_record(chunk) for chunk in fresh]
+                await run_in_thread(lambda: build.journal.append(lines))
             build.last[pod, container] = last
         if fresh:
             self._notifier.notify(deployment)

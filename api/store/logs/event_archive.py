@@ -20,8 +20,9 @@ from api.store.logs import gzip_blocks
 from api.store.logs.event_log import count_tokens
 from api.store.logs.event_logs import EventLogs, EventLogWriter
 from api.store.logs.gzip_blocks import BlockPacker, LogBlock
-from api.store.logs.journal import MAX_READ_BYTES, Record, record
+from api.store.logs.journal import MAX_READ_BYTES
 from api.store.logs.repair import LogRepair
+from api.store.logs.stored_event import StoredEvent
 
 logger = structlog.get_logger()
 
@@ -55,7 +56,7 @@ class ArchivedEventLogs(EventLogs):
 
     async def read(
         self, run: str, after: int, limit: int, record_count: int | None
-    ) -> tuple[int, list[Record]]:
+    ) -> tuple[int, list[StoredEvent]]:
         """Implement `EventLogs.read`."""
         if record_count is None:
             return await self._logs.read(run, after, limit, None)
@@ -97,14 +98,14 @@ class ArchivedEventLogs(EventLogs):
             if await self._find(run) is None:
                 return counts
         prompt_tokens = completion_tokens = after = 0
-        while records := await self._archived(run, after):
-            after += len(records)
-            for each in records:
-                more = count_tokens(each)
+        while events := await self._archived(run, after):
+            after += len(events)
+            for event in events:
+                more = count_tokens(event.type, event.data)
                 prompt_tokens, completion_tokens = prompt_tokens + more[0], completion_tokens + more[1]
         return prompt_tokens, completion_tokens
 
-    async def _archived(self, run: str, after: int) -> list[Record]:
+    async def _archived(self, run: str, after: int) -> list[StoredEvent]:
         archive = await self._find(run)
         return await self._read_archive(run, archive, after, LINES_PER_READ) if archive else []
 
@@ -166,24 +167,22 @@ class ArchivedEventLogs(EventLogs):
                 self._cached_rows.popitem(last=False)
         return row
 
-    async def _read_archive(self, run: str, archive: ArchiveRow, after: int, count: int) -> list[Record]:
-        records: list[Record] = []
+    async def _read_archive(self, run: str, archive: ArchiveRow, after: int, count: int) -> list[StoredEvent]:
+        events: list[StoredEvent] = []
         room = MAX_READ_BYTES
         for span in gzip_blocks.spans(archive.blocks, after):
-            if len(records) >= count or room <= 0:
+            if len(events) >= count or room <= 0:
                 break
             data = b"".join([part async for part in self._blobs.read(archive.blob, span.start, span.end)])
             skip = max(0, after - span.before)
             try:
-                lines = (await asyncio.to_thread(gzip_blocks.unpack, data))[
-                    skip : skip + count - len(records)
-                ]
+                lines = (await asyncio.to_thread(gzip_blocks.unpack, data))[skip : skip + count - len(events)]
             except ValueError as error:
                 raise StoreUnavailable(f"{archive.blob} cannot be read: {error}") from error
             for line in lines:
                 room -= len(line)
-                records.append(record(line))
-        return records
+                events.append(StoredEvent.split(line))
+        return events
 
 
 def folder(namespace: str, run: str) -> str:

@@ -5,12 +5,12 @@ notice is the last of the runner's records in it and marks the log as full, also
 opens it. Called by the event logs.
 """
 
-import json
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from typing import Any
 
-Record = dict[str, Any]
+from api.store.logs.journal import encode_record
+
 MAX_EXPANSION = 6
 """JSON writes a byte as six at most."""
 
@@ -32,18 +32,19 @@ NO_BUDGET = EventBudget(1 << 62, 1 << 62)
 
 
 def fit(
-    records: Sequence[Record], count: int, size: int, budget: EventBudget, head: Mapping[str, Any]
-) -> tuple[list[Record], bool]:
-    """Return the records that fit into a log with `count` records and `size` bytes, and whether it is full.
+    lines: Sequence[bytes], seq: int, count: int, size: int, budget: EventBudget, head: Mapping[str, Any]
+) -> tuple[list[bytes], bool]:
+    """Return the lines that fit into a log with `count` records and `size` bytes, and whether it is full.
 
-    The first one that does not fit becomes the notice; `head` are its run and time.
+    `seq` is the number before the first of them. The first one that does not fit becomes the notice; `head`
+    are its run and time.
     """
-    kept: list[Record] = []
-    for record in records:
-        size += len(json.dumps(record, separators=(",", ":"))) + 1
+    kept: list[bytes] = []
+    for number, line in enumerate(lines, seq + 1):
+        size += len(line) + 1
         if count + len(kept) >= budget.events or size > budget.bytes:
             message = f"{budget.notice}; later events of this run are not stored"
             data = {**head, "level": "warning", "message": message}
-            return [*kept, {"s": record["s"], "t": "log", "d": data, "full": True}], True
-        kept.append(record)
+            return [*kept, encode_record({"s": number, "t": "log", "d": data, "full": True})], True
+        kept.append(line)
     return kept, False

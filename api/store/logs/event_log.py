@@ -7,13 +7,14 @@ at a time.
 
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field
+from functools import cached_property
 from pathlib import Path
 from typing import Any
 
 import structlog
 
 from api.store.logs.event_budget import NO_BUDGET, EventBudget, fit
-from api.store.logs.journal import Journal, JournalDamaged, Record
+from api.store.logs.journal import Journal, JournalDamaged, encode_record
 from api.store.logs.repair import repair_files
 
 logger = structlog.get_logger()
@@ -32,6 +33,11 @@ class NewEvent:
     seq: int
     type: str
     data: Mapping[str, Any]
+
+    @cached_property
+    def line(self) -> bytes:
+        """The record of the log that stores it."""
+        return encode_record({"s": self.seq, "t": self.type, "d": dict(self.data)})
 
 
 @dataclass
@@ -111,7 +117,7 @@ class EventLog:
         """
         if self.full:
             return max(self.seq, events[-1].seq) if events else self.seq
-        fresh, full = fitting_records(events, self.seq, self.last, self.size_bytes, budget, text_bytes)
+        fresh, full = fitting_lines(events, self.seq, self.last, self.size_bytes, budget, text_bytes)
         self._journal.append(fresh)
         self.seq += len(fresh)
         self.full = full
@@ -120,26 +126,22 @@ class EventLog:
     def append_artifact(self, version: int, data: Mapping[str, Any]) -> None:
         """Append the event of an artifact's version, unless the log contains it or is full."""
         if version not in self._versions and not self.full:
-            self._journal.append([{"v": version, "t": "artifact", "d": dict(data)}])
+            self._journal.append([artifact_line(version, data)])
             self._versions.add(version)
 
-    def read(self, after: int, limit: int) -> list[Record]:
-        """Return up to `limit` records after the first `after` ones. Raises JournalDamaged."""
-        return self._journal.read(after, limit)
-
-    def recent(self, after: int, limit: int) -> list[Record] | None:
-        """Read without blocking; return None if the records are not in memory."""
+    def recent(self, after: int, limit: int) -> Sequence[bytes] | None:
+        """Read lines without blocking; return None if they are not in memory."""
         return self._journal.recent(after, limit)
 
     def lines(self, after: int, limit: int) -> list[bytes]:
-        """Read the records as bytes on disk."""
+        """Return up to `limit` lines after the first `after` ones. Raises JournalDamaged."""
         return self._journal.lines(after, limit)
 
     def tokens(self) -> tuple[int, int]:
         """Return the prompt and completion tokens of all `usage` events."""
         prompt = completion = 0
         for record in self._journal.records_containing(b'"t":"usage"'):
-            more = count_tokens(record)
+            more = count_tokens(record["t"], record["d"])
             prompt, completion = prompt + more[0], completion + more[1]
         return prompt, completion
 
@@ -150,36 +152,41 @@ class EventLog:
         self._journal.remove()
 
 
-def fitting_records(
+def artifact_line(version: int, data: Mapping[str, Any]) -> bytes:
+    """Return the record of an artifact's version."""
+    return encode_record({"v": version, "t": "artifact", "d": dict(data)})
+
+
+def fitting_lines(
     events: Sequence[NewEvent], seq: int, count: int, size: int, budget: EventBudget, text_bytes: int
-) -> tuple[list[Record], bool]:
-    """Return the records of new events that fit into a log, and whether it is full with them.
+) -> tuple[list[bytes], bool]:
+    """Return the lines of new events that fit into a log, and whether it is full with them.
 
     The log has the number `seq`, `count` records and `size` bytes; `text_bytes` are the most of the events.
     """
-    fresh = new_records(events, seq)
+    fresh = new_lines(events, seq)
     if not fresh or not budget.may_exceed(count, size, len(fresh), text_bytes):
         return fresh, False
     first = events[0].data
     head = {key: first[key] for key in ("run_id", "timestamp") if key in first}
-    return fit(fresh, count, size, budget, head)
+    return fit(fresh, seq, count, size, budget, head)
 
 
-def new_records(events: Sequence[NewEvent], seq: int) -> list[Record]:
-    """Return records for the events that follow the number `seq` without a gap."""
-    fresh: list[Record] = []
+def new_lines(events: Sequence[NewEvent], seq: int) -> list[bytes]:
+    """Return the lines of the events that follow the number `seq` without a gap."""
+    fresh: list[bytes] = []
     for event in events:
         if event.seq == seq + 1:
             seq = event.seq
-            fresh.append({"s": seq, "t": event.type, "d": dict(event.data)})
+            fresh.append(event.line)
     return fresh
 
 
-def count_tokens(record: Record) -> tuple[int, int]:
+def count_tokens(type_: str, data: Mapping[str, Any]) -> tuple[int, int]:
     """Return the prompt and completion tokens of a `usage` event; 0 for other events and invalid counts."""
-    if record["t"] != "usage":
+    if type_ != "usage":
         return 0, 0
-    return _count(record["d"].get("prompt_tokens")), _count(record["d"].get("completion_tokens"))
+    return _count(data.get("prompt_tokens")), _count(data.get("completion_tokens"))
 
 
 def _count(value: Any) -> int:

@@ -15,9 +15,10 @@ from sqlalchemy.ext.asyncio import AsyncConnection
 from api.store.errors import StoreUnavailable
 from api.store.logs.event_budget import NO_BUDGET, EventBudget
 from api.store.logs.event_log import EventLog, NewEvent
-from api.store.logs.journal import JournalDamaged, Record, record
+from api.store.logs.journal import JournalDamaged, record
 from api.store.logs.open_journals import OpenJournals, run_in_thread
 from api.store.logs.repair import repair_files
+from api.store.logs.stored_event import StoredEvent
 
 UNBOUNDED_SEQ = 1 << 62
 """Above every number: nothing that a full log lacks is missing."""
@@ -79,8 +80,8 @@ class EventLogs(ABC):
     @abstractmethod
     async def read(
         self, run: str, after: int, limit: int, record_count: int | None
-    ) -> tuple[int, list[Record]]:
-        """Return the number of records, and up to `limit` of them after the first `after` ones.
+    ) -> tuple[int, list[StoredEvent]]:
+        """Return the number of records, and the events of up to `limit` of them after the first `after` ones.
 
         `record_count`: the number of records, if it is known because the run has ended.
         """
@@ -150,7 +151,7 @@ class FileEventLogs(EventLogs):
 
     async def read(
         self, run: str, after: int, limit: int, record_count: int | None
-    ) -> tuple[int, list[Record]]:
+    ) -> tuple[int, list[StoredEvent]]:
         """Implement `EventLogs.read`."""
         log = await self._journals.open(run)
         last = log.last if record_count is None else record_count
@@ -158,9 +159,11 @@ class FileEventLogs(EventLogs):
         if count <= 0:
             return last, []
         recent = log.recent(after, count)
-        if recent is None:
-            recent = await self._with_repair(run, lambda log: log.read(after, count))
-        return last, recent
+        if recent is not None:
+            return last, [StoredEvent.split(line) for line in recent]
+        return last, await self._with_repair(
+            run, lambda log: [StoredEvent.check(line) for line in log.lines(after, count)]
+        )
 
     async def lines(self, run: str, after: int, limit: int) -> list[bytes]:
         """Implement `EventLogs.lines`."""

@@ -15,7 +15,7 @@ from sqlalchemy import select
 
 from api.store.errors import Missing
 from api.store.logs.event_logs import EventLogs, EventLogWriter
-from api.store.logs.journal import Record
+from api.store.logs.stored_event import StoredEvent
 from api.store.sql.database import Database
 from api.store.sql.notifier import Notifier
 from api.store.sql.schema import claims, runs
@@ -27,11 +27,20 @@ MAX_CACHED_BOUNDS = 1000
 
 @dataclass(frozen=True)
 class RunEvent:
-    """One event. `data` includes `run_id` and `timestamp`; `id` counts from 1 without gaps."""
+    """One event. `id` counts from 1 without gaps."""
 
     id: int
-    type: str
-    data: Mapping[str, Any]
+    stored: StoredEvent
+
+    @property
+    def type(self) -> str:
+        """The event's type."""
+        return self.stored.type
+
+    @property
+    def data(self) -> Mapping[str, Any]:
+        """The event's data, which includes `run_id` and `timestamp`."""
+        return self.stored.data
 
 
 @dataclass(frozen=True)
@@ -55,16 +64,14 @@ class EventBounds:
     terminal: RunEvent | None
 
 
-def replay(bounds: EventBounds, records: list[Record], after: int, limit: int) -> list[RunEvent]:
-    """Return at most `limit` events with ids above `after`; `records` start after `records_before(after)`."""
+def replay(bounds: EventBounds, logged: list[StoredEvent], after: int, limit: int) -> list[RunEvent]:
+    """Return at most `limit` events with ids above `after`; `logged` start after `records_before(after)`."""
     events: list[RunEvent] = []
     if bounds.started:
         if after == 0:
             events.append(bounds.started)
         first = max(after, 1) + 1
-        events.extend(
-            RunEvent(first + index, record["t"], record["d"]) for index, record in enumerate(records)
-        )
+        events.extend(RunEvent(identifier, event) for identifier, event in enumerate(logged, first))
     reached = events[-1].id if events else after
     if bounds.terminal and reached == bounds.terminal.id - 1:
         events.append(bounds.terminal)
@@ -101,12 +108,12 @@ class Events:
         bounds = await self._read_bounds(run, mark)
         if bounds.started is None:
             total = 0
-            records: list[Record] = []
+            logged: list[StoredEvent] = []
         else:
             final_count = bounds.terminal.id - 2 if bounds.terminal else None
-            record_count, records = await self._logs.read(run, records_before(after), limit, final_count)
+            record_count, logged = await self._logs.read(run, records_before(after), limit, final_count)
             total = 1 + record_count
-        events = replay(bounds, records, after, limit)
+        events = replay(bounds, logged, after, limit)
         if bounds.terminal:
             total = bounds.terminal.id
         last = events[-1].id if events else after
@@ -162,7 +169,7 @@ class Events:
             started=None if row.granted_at is None else started(run, row.granted_at, row.answer),
             terminal=None
             if row.terminal is None
-            else RunEvent(row.terminal_id, row.terminal["type"], row.terminal["data"]),
+            else RunEvent(row.terminal_id, StoredEvent(row.terminal["type"], row.terminal["data"])),
         )
         # Not cached if it changed during the read, or if another replica may change it.
         if (self._notifier.single_process or bounds.terminal) and not self._notifier.changed_since(
@@ -195,4 +202,4 @@ def started(run: str, granted_at: datetime, answer: Mapping[str, Any]) -> RunEve
         "timestamp": format_time(granted_at),
         "deployment_id": answer.get("deployment_id"),
     }
-    return RunEvent(1, "run.started", data)
+    return RunEvent(1, StoredEvent("run.started", data))

@@ -49,9 +49,9 @@ class Journal:
             self._index[self._firsts[-1]] = starts[::INDEX_STRIDE]
             self._size = names[-1].stat().st_size
 
-    def append(self, records: Sequence[Record]) -> int:
-        """Append all records, or none on failure; return the last number once they are on disk."""
-        if not records:
+    def append(self, lines: Sequence[bytes]) -> int:
+        """Append all encoded records, or none on failure; return the last number once they are on disk."""
+        if not lines:
             return self.last
         new_segment = not self._firsts or self._size >= self._segment_bytes
         if new_segment:
@@ -61,7 +61,6 @@ class Journal:
             self._earlier_bytes += self._size
             self._size = 0
         first = self._firsts[-1]
-        lines = [json.dumps(record, separators=(",", ":")).encode() for record in records]
         try:
             with self._path(first).open("ab") as file:
                 file.write(b"".join(line + b"\n" for line in lines))
@@ -86,15 +85,15 @@ class Journal:
         """The bytes of all records on disk."""
         return self._earlier_bytes + self._size
 
-    def recent(self, after: int, limit: int) -> list[Record] | None:
-        """Read from memory without blocking; return None if it would have to read the file.
+    def recent(self, after: int, limit: int) -> Sequence[bytes] | None:
+        """Read lines from memory without blocking; return None if it would have to read the file.
 
         Followers of a run read the last append: a thread for that costs more than everything else.
         """
         before, lines = self._recent
         if not before <= after < before + len(lines):
             return None
-        return [record(line) for line in lines[after - before :][:limit]]
+        return lines[after - before :][:limit]
 
     def read(self, after: int, limit: int) -> list[Record]:
         """Return up to `limit` records with numbers above `after`, in order; fewer if they are large.
@@ -193,6 +192,11 @@ def _whole_lines(path: Path) -> list[int]:
             starts.append(position)
             position += len(line)
     return starts
+
+
+def encode_record(record: Record) -> bytes:
+    """Return a record as one line of JSON, in ASCII and without the newline."""
+    return json.dumps(record, separators=(",", ":")).encode()
 
 
 def record(line: bytes) -> Record:

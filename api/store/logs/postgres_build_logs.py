@@ -3,8 +3,8 @@
 from collections.abc import Sequence
 
 from api.store.logs.build_logs import MAX_RECORDS, BuildLogs, Chunk, new_chunks
-from api.store.logs.journal import Record
-from api.store.logs.postgres_journals import JournalTables, encode_record
+from api.store.logs.journal import Record, encode_record
+from api.store.logs.postgres_journals import JournalTables
 from api.store.sql.notifier import Notifier
 from api.store.sql.postgres.database import PostgresDatabase
 

@@ -7,10 +7,10 @@ from typing import Any
 from sqlalchemy.ext.asyncio import AsyncConnection
 
 from api.store.logs.event_budget import NO_BUDGET, EventBudget
-from api.store.logs.event_log import ArtifactVersions, NewEvent, count_tokens, fitting_records
+from api.store.logs.event_log import ArtifactVersions, NewEvent, artifact_line, count_tokens, fitting_lines
 from api.store.logs.event_logs import UNBOUNDED_SEQ, EventLogs, EventLogWriter
-from api.store.logs.journal import Record
-from api.store.logs.postgres_journals import JournalHead, JournalTables, encode_record
+from api.store.logs.postgres_journals import JournalHead, JournalTables
+from api.store.logs.stored_event import StoredEvent
 from api.store.sql.postgres.database import PostgresDatabase
 
 RECORDS_PER_BATCH = 1000
@@ -46,7 +46,7 @@ class _PostgresEventLogWriter(EventLogWriter):
     ) -> int:
         if self.full:
             return max(self.seq, events[-1].seq) if events else self.seq
-        fresh, full = fitting_records(events, self.seq, self._count, self.size_bytes, budget, text_bytes)
+        fresh, full = fitting_lines(events, self.seq, self._count, self.size_bytes, budget, text_bytes)
         if fresh:
             state = {**self._state, "s": self.seq + len(fresh), **({"full": 1} if full else {})}
             await self._append(fresh, state)
@@ -60,18 +60,17 @@ class _PostgresEventLogWriter(EventLogWriter):
                 "v": self._versions.last,
                 **{f"v{version}": version for version in self._versions.missing},
             }
-            await self._append([{"v": version, "t": "artifact", "d": dict(data)}], state)
+            await self._append([artifact_line(version, data)], state)
 
     async def seal(self, connection: AsyncConnection) -> int:
         # In the transaction that ends the run: the seal holds even if the lock of this log is lost.
         return await self._tables.seal(connection, self._run)
 
-    async def _append(self, records: Sequence[Record], state: Mapping[str, int]) -> None:
-        lines = [encode_record(record) for record in records]
+    async def _append(self, lines: Sequence[bytes], state: Mapping[str, int]) -> None:
         state = {**state, "b": self.size_bytes + sum(len(line) + 1 for line in lines)}
         await self._tables.append(self._connection, self._run, lines, state)
         self._state = state
-        self._count += len(records)
+        self._count += len(lines)
 
 
 class PostgresEventLogs(EventLogs):
@@ -98,11 +97,12 @@ class PostgresEventLogs(EventLogs):
 
     async def read(
         self, run: str, after: int, limit: int, record_count: int | None
-    ) -> tuple[int, list[Record]]:
+    ) -> tuple[int, list[StoredEvent]]:
         """Implement `EventLogs.read`."""
         async with self._database.read() as connection:
             last = (await self._tables.head(connection, run)).last if record_count is None else record_count
-            return last, await self._tables.read(connection, run, after, min(limit, last - after))
+            texts = await self._tables.texts(connection, run, after, min(limit, last - after))
+        return last, [StoredEvent.split(text.encode()) for text in texts]
 
     async def lines(self, run: str, after: int, limit: int) -> list[bytes]:
         """Implement `EventLogs.lines`."""
@@ -132,7 +132,7 @@ class PostgresEventLogs(EventLogs):
                     connection, run, '"t":"usage"', after, RECORDS_PER_BATCH
                 )
             for number, record in rows:
-                after, counts = number, count_tokens(record)
+                after, counts = number, count_tokens(record["t"], record["d"])
                 prompt, completion = prompt + counts[0], completion + counts[1]
             if len(rows) < RECORDS_PER_BATCH:
                 return prompt, completion

@@ -40,7 +40,7 @@ class JournalTables:
         return JournalHead(**row._mapping) if row else JournalHead()
 
     async def append(
-        self, connection: AsyncConnection, name: str, lines: Sequence[str], state: Mapping[str, int]
+        self, connection: AsyncConnection, name: str, lines: Sequence[bytes], state: Mapping[str, int]
     ) -> None:
         """Append encoded records after the last. Raises StoreUnavailable if the journal is sealed."""
         first = insert(connection, journals).values(
@@ -59,7 +59,7 @@ class JournalTables:
             await connection.execute(
                 journal_records.insert(),
                 [
-                    {**self._key, "name": name, "number": number, "record": line}
+                    {**self._key, "name": name, "number": number, "record": line.decode()}
                     for number, line in enumerate(lines, first_number)
                 ],
             )
@@ -137,8 +137,3 @@ class JournalTables:
 
     def _records(self, name: str) -> ColumnElement[bool]:
         return and_(*(journal_records.c[key] == value for key, value in {**self._key, "name": name}.items()))
-
-
-def encode_record(record: Record) -> str:
-    """Return a record as one line of JSON."""
-    return json.dumps(record, separators=(",", ":"))

@@ -166,7 +166,7 @@ async def test_read_during_deletion_keeps_numbers(
     async with logs[0].open_writer(run) as log:
         await log.append([NewEvent(number, "log", {"message": str(number)}) for number in range(1, 1201)])
     reader = await logs[1].read(run, 900, 200, 1200)
-    assert [record["s"] for record in reader[1]] == list(range(901, 1101))
+    assert [event.data["message"] for event in reader[1]] == [str(number) for number in range(901, 1101)]
     # Sealed, and the first part deleted, after the reader found no archive.
     assert not await logs[0].clear(run)
     assert await logs[1].read(run, 900, 200, 1200) == (1200, [])

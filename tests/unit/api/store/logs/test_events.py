@@ -10,10 +10,12 @@ from hypothesis import strategies as st
 from api.store.errors import Missing
 from api.store.logs.event_log import EventLog, NewEvent
 from api.store.logs.events import EventBounds, RunEvent, records_before, replay
+from api.store.logs.journal import record
+from api.store.logs.stored_event import StoredEvent
 from api.store.store import Store
 from tests.unit.api.store import builders
 
-STARTED = RunEvent(1, "run.started", {})
+STARTED = RunEvent(1, StoredEvent("run.started", {}))
 
 
 @given(
@@ -25,12 +27,12 @@ STARTED = RunEvent(1, "run.started", {})
 )
 def test_replay_pages(record_count: int, claimed: bool, ended: bool, after: int, limit: int) -> None:
     record_count = record_count if claimed else 0
-    terminal = RunEvent(record_count + 2 if claimed else 1, "run.completed", {})
+    terminal = RunEvent(record_count + 2 if claimed else 1, StoredEvent("run.completed", {}))
     head = EventBounds(STARTED if claimed else None, terminal if ended else None)
-    records = [{"t": "log", "d": {"n": number}} for number in range(1, record_count + 1)]
-    part = records[records_before(after) :][:limit]
+    logged = [StoredEvent("log", {"n": number}) for number in range(1, record_count + 1)]
+    part = logged[records_before(after) :][:limit]
     events = replay(head, part, after, limit)
-    whole = ([STARTED] if claimed else []) + [RunEvent(r["d"]["n"] + 1, "log", r["d"]) for r in records]
+    whole = ([STARTED] if claimed else []) + [RunEvent(event.data["n"] + 1, event) for event in logged]
     whole += [terminal] if ended else []
     assert events == whole[after : after + limit]
 
@@ -47,7 +49,7 @@ def test_repeated_appends_are_idempotent(
             stored = max(stored, first + count - 1)
         assert log.append([NewEvent(first + n, "log", {"n": first + n}) for n in range(count)]) == stored
         log = EventLog(directory)
-    assert [record["d"]["n"] for record in log.read(0, 1000)] == list(range(1, stored + 1))
+    assert [record(line)["d"]["n"] for line in log.lines(0, 1000)] == list(range(1, stored + 1))
 
 
 def test_artifact_marker_in_event_data(tmp_path: Path) -> None:
@@ -68,7 +70,12 @@ def test_artifact_event_is_idempotent(
     log = EventLog(directory)
     log.append_artifact(1, {"name": "a"})
     log.append_artifact(2, {"name": "a"})
-    assert [(r["t"], r.get("v")) for r in log.read(0, 9)] == [("artifact", 1), ("log", None), ("artifact", 2)]
+    records = [record(line) for line in log.lines(0, 9)]
+    assert [(each["t"], each.get("v")) for each in records] == [
+        ("artifact", 1),
+        ("log", None),
+        ("artifact", 2),
+    ]
 
 
 async def test_parallel_artifacts_after_crash(tmp_path: Path, database_url: str | None) -> None:

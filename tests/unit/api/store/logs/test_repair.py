@@ -10,7 +10,7 @@ from hypothesis import strategies as st
 from api.store.backend import INDEX
 from api.store.logs.build_logs import Chunk, FileBuildLogs
 from api.store.logs.event_log import EventLog, NewEvent
-from api.store.logs.journal import Journal, JournalDamaged
+from api.store.logs.journal import Journal, JournalDamaged, Record, encode_record, record
 from api.store.logs.repair import LOST, repair_files
 from api.store.sql.notifier import Notifier
 from api.store.store import Store
@@ -19,6 +19,11 @@ from tests.unit.api.store import builders
 
 def new_event(number: int) -> NewEvent:
     return NewEvent(number, "log", {"timestamp": f"2026-11-21T10:00:{number:02}Z", "message": "x" * 30})
+
+
+def read(log: EventLog) -> list[Record]:
+    """Return the records of a log with fewer than 100. Raises JournalDamaged."""
+    return [record(line) for line in log.lines(0, 100)]
 
 
 def segments(directory: Path) -> list[Path]:
@@ -37,7 +42,7 @@ def test_readable_records_keep_their_numbers(
     directory = tmp_path_factory.mktemp("log") / "run-a"
     journal = Journal(directory, size)
     for number in range(1, 21):
-        journal.append([{"s": number, "t": "log", "d": dict(new_event(number).data)}])
+        journal.append([new_event(number).line])
     file = data.draw(st.sampled_from(segments(directory)))
     whole = file.read_bytes()
     start = data.draw(st.integers(0, len(whole) - 1))
@@ -47,11 +52,11 @@ def test_readable_records_keep_their_numbers(
     if log.last:
         with pytest.MonkeyPatch.context():
             try:
-                records = log.read(0, 100)
+                records = read(log)
             except JournalDamaged:
                 repair_files(directory)
                 log = EventLog(directory)
-                records = log.read(0, 100)
+                records = read(log)
     else:
         records = []
     numbers = [record["s"] for record in records]
@@ -68,12 +73,12 @@ def test_lost_artifact_event_leaves_a_gap(tmp_path: Path) -> None:
     journal = Journal(tmp_path / "run-a", segment_bytes=200)
     for number in range(1, 9):
         sort = {"v": number, "t": "artifact"} if number % 2 else {"s": number // 2, "t": "log"}
-        journal.append([{**sort, "d": {"n": number, "text": "x" * 60}}])
+        journal.append([encode_record({**sort, "d": {"n": number, "text": "x" * 60}})])
     first = segments(tmp_path / "run-a")[0]
     lines = first.read_bytes().splitlines(keepends=True)
     first.write_bytes(b"\0" * (len(lines[0]) - 1) + b"\n" + b"".join(lines[1:]))
     repair_files(tmp_path / "run-a")
-    records = EventLog(tmp_path / "run-a").read(0, 99)
+    records = read(EventLog(tmp_path / "run-a"))
     assert [record["d"].get("n") for record in records] == [None, *range(2, 9)]
     assert records[0]["d"]["message"] == LOST
 
