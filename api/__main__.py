@@ -28,6 +28,7 @@ from api.tls.site import TlsSite
 from api.v1.keys import bootstrap_key
 from kube import python_gc
 from kube.client import KubeClient
+from kube.owned_directory import own_temporary_directory
 
 SHUTDOWN_TIMEOUT_SECONDS = 10.0
 """Grace period for requests in flight after SIGTERM; the pod has 20 s."""
@@ -133,7 +134,8 @@ def main() -> None:
         sys.exit(bootstrap_key.main(config.data, config.namespace, config.database_url, sys.argv[2:]))
     configure_logging(config.log_level)
     try:
-        asyncio.run(run(config, keys))
+        with own_temporary_directory():
+            asyncio.run(run(config, keys))
     except StoreUnavailable as error:
         sys.exit(str(error))
 

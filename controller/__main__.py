@@ -15,6 +15,7 @@ from controller.runtime.recorder import COMPONENT
 from controller.signals import stop_on_signal
 from kube import python_gc
 from kube.client import KubeClient
+from kube.owned_directory import own_temporary_directory
 
 
 def _logging(level: str) -> None:
@@ -56,7 +57,8 @@ def main() -> int:
         sys.stderr.write(f"{error}\n")
         return 2
     _logging(config.log_level)
-    asyncio.run(_run(config))
+    with own_temporary_directory():
+        asyncio.run(_run(config))
     return 0
 
 

@@ -7,7 +7,6 @@ replaced version of an artifact, a sealed log. Blocking; called by `api.__main__
 
 import sqlite3
 import sys
-import tempfile
 from collections.abc import Iterator
 from contextlib import closing
 from dataclasses import dataclass, field
@@ -15,9 +14,12 @@ from pathlib import Path
 
 from api.maintenance.backup_target import BackupTarget, open_target
 from api.store.backend import INDEX
+from kube.owned_directory import owned_directory
 
 FOLDERS = ("blobs", "events", "buildlogs")
 MAX_ATTEMPTS = 5
+SCRATCH_PREFIX = "backup-"
+"""Of the directory beside the store where the index is copied to."""
 
 
 class BackupFailed(Exception):
@@ -47,8 +49,8 @@ def backup(data: Path, target: BackupTarget, blobs: bool = True) -> CopiedFiles:
         )
     copied = CopiedFiles()
     _copy(data, target, copied)
-    with tempfile.TemporaryDirectory(prefix="backup-", dir=data) as scratch:
-        index = Path(scratch) / INDEX
+    with owned_directory(data, SCRATCH_PREFIX) as scratch:
+        index = scratch / INDEX
         for _ in range(MAX_ATTEMPTS):
             _snapshot(data / INDEX, index)
             _copy(data, target, copied)

@@ -107,6 +107,8 @@ async def test_command_during_service(tmp_path: Path) -> None:
         "CREWYARD_DATA": str(tmp_path / "data"),
         "CREWYARD_TOKEN_KEY": "k" * 32,
     }
+    # Of a backup that was killed.
+    (tmp_path / "data" / "backup-left").mkdir()
     made = await asyncio.to_thread(
         lambda: subprocess.run(
             [sys.executable, "-m", "api", "backup", "-"],
@@ -121,7 +123,7 @@ async def test_command_during_service(tmp_path: Path) -> None:
     (tmp_path / "made.tar").write_bytes(made.stdout)
     with tarfile.open(tmp_path / "made.tar") as archive:
         archive.extractall(tmp_path / "restored", filter="data")
-    assert not list((tmp_path / "data").glob("backup-*"))
+    assert not list((tmp_path / "data").glob("*backup-*"))
     await store.close()
     await check(tmp_path / "restored", {run})
 
