@@ -41,7 +41,14 @@ def fetch_and_plan(settings: BuildSettings, log: BuildLog) -> PlannedSource:
     seconds = {"fetch": time.monotonic() - started}
     pythons, private = list(settings.base_images), bool(settings.private_index)
     planned = make_plan(
-        fetched.tree, settings.crew, pythons, private, fetched.path, fetched.outside, settings.dockerfile
+        fetched.tree,
+        settings.crew,
+        pythons,
+        private,
+        fetched.path,
+        fetched.outside,
+        settings.dockerfile,
+        settings.requirements,
     )
     planned = _with_images(planned, settings)
     tree = fetched.tree.without(planned.excluded)

@@ -89,8 +89,9 @@ class BuildSettings:
     """All settings. `base_images` maps Python versions to image references, the default version first.
 
     `private_index` is the name of the Secret of the project's package index, or empty. `dockerfile` is the
-    Dockerfile of the project, or empty, `dockerfile_images` are prefixes of images that one may name. With
-    `signers`, only commits that they signed are built.
+    Dockerfile of the project, or empty, `dockerfile_images` are prefixes of images that one may name.
+    `requirements` are packages that the project adds. With `signers`, only commits that they signed are
+    built.
     """
 
     internal_url: str
@@ -114,6 +115,7 @@ class BuildSettings:
     private_index: str = ""
     dockerfile: str = ""
     dockerfile_images: tuple[str, ...] = ()
+    requirements: tuple[str, ...] = ()
     index: IndexCredentials = IndexCredentials()
     signers: CommitSigners | None = None
     proven: ProvenImages = ProvenImages()
@@ -167,6 +169,7 @@ def read_settings(environ: Mapping[str, str]) -> BuildSettings:
         private_index=str(build.values.get("private_index") or ""),
         dockerfile=str(build.values.get("dockerfile") or ""),
         dockerfile_images=tuple(map(str, build.values.get("dockerfile_images") or ())),
+        requirements=tuple(map(str, build.values.get("requirements") or ())),
         index=IndexCredentials(
             environ.get("PIP_INDEX_URL", ""),
             environ.get("PIP_EXTRA_INDEX_URL", ""),

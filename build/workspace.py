@@ -50,12 +50,14 @@ def write_workspace(settings: BuildSettings, log: BuildLog, workspace: Path = WO
     if declaration.private_index:
         # uv needs the directory, even where nothing is downloaded.
         (workspace / "wheels").mkdir(mode=0o755, parents=True, exist_ok=True)
-    if declaration.private_index and (declaration.lines or declaration.direct or declaration.build_requires):
+    downloaded = (declaration.lines, declaration.direct, declaration.added, declaration.build_requires)
+    if declaration.private_index and any(downloaded):
         from build.wheels.download import download_wheels  # most projects have no private index
 
         download_wheels(declaration, source.planned.plan.python, settings.index, workspace / "wheels", log)
     origin = declaration.origin or "none declared"
-    log.line(f"dependencies ({origin}): {len(declaration.lines)} lines, on {source.base_image}")
+    count = len(declaration.lines) + len(declaration.added)
+    log.line(f"dependencies ({origin}): {count} lines, on {source.base_image}")
 
 
 def _write_ca_bundle(workspace: Path, environ: Mapping[str, str]) -> str:

@@ -99,13 +99,14 @@ def make_plan(
     base: str = "",
     outside: Files | None = None,
     dockerfile: str = "",
+    requirements: Sequence[str] = (),
 ) -> Planned:
     """Return the plan of `crew` (None: the tree's only one) for an installation with these Python versions.
 
     The configuration file is read even where it is excluded. `private_index`: packages are installed from
     wheels that were downloaded before. `base` is the directory of `files` in their repository, `outside` the
-    repository's other files. `dockerfile` is the project's Dockerfile, which comes before the configured one.
-    Raises PlanError.
+    repository's other files. `dockerfile` is the project's Dockerfile, which comes before the configured one;
+    `requirements` are packages that the project adds. Raises PlanError.
     """
     check_language(files)
     configuration = read_configuration(files, crew)
@@ -136,6 +137,7 @@ def make_plan(
         base,
         inline,
         directory,
+        requirements,
     )
     declaration = replace(declaration, base=own_base)
     plan = Plan(

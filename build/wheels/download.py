@@ -63,9 +63,13 @@ def download_wheels(
     with tempfile.TemporaryDirectory(prefix="pip-") as home:
         environment = pip_environment(index, Path(home), os.environ) | {"PIP_RETRIES": str(retries)}
         required = (*declaration.lines, *declaration.direct)
-        for name, lines in (("requirements", required), ("build", declaration.build_requires)):
+        for name, lines, complete in (
+            ("requirements", required, declaration.locked),
+            ("added", declaration.added, False),
+            ("build", declaration.build_requires, False),
+        ):
             if lines:
-                arguments = _arguments(declaration, lines, python, Path(home) / name, target)
+                arguments = _arguments(declaration, lines, complete, python, Path(home) / name, target)
                 log.line(f"downloading wheels for {len(lines)} lines, Python {python}")
                 _run(arguments, environment, mask, log, timeout)
     for path in target.iterdir():
@@ -116,13 +120,19 @@ def _with_credentials(index: IndexCredentials) -> str:
 
 
 def _arguments(
-    declaration: DependencyDeclaration, lines: tuple[str, ...], python: str, directory: Path, target: Path
+    declaration: DependencyDeclaration,
+    lines: tuple[str, ...],
+    complete: bool,
+    python: str,
+    directory: Path,
+    target: Path,
 ) -> list[str]:
+    """Return pip's arguments; `complete`: the lines have the dependencies of their packages, too."""
     directory.mkdir()
     (directory / "requirements.txt").write_text("".join(f"{line}\n" for line in lines))
     arguments = [python, "download", "--only-binary=:all:", "--python-version", python, "--dest", str(target)]
     arguments += ["--find-links", str(target), "-r", str(directory / "requirements.txt")]
-    if declaration.locked and lines is not declaration.build_requires:
+    if complete:
         arguments.append("--no-deps")
     if declaration.constraints:
         (directory / "constraints.txt").write_text("".join(f"{line}\n" for line in declaration.constraints))

@@ -1489,6 +1489,9 @@ type Project struct {
 			} `json:"secret_ref"`
 		} `json:"push,omitempty"`
 
+		// Requirements Packages that are installed after the dependencies of the source, as lines of a requirements.txt: for what the source imports but does not declare. They apply from the next deployment on.
+		Requirements *[]string `json:"requirements,omitempty"`
+
 		// Resources Requests and limits of cpu, memory and ephemeral-storage of the pod.
 		Resources *struct {
 			// Limits The maximum resources of the pod.
@@ -1841,6 +1844,9 @@ type ProjectChange struct {
 			} `json:"secret_ref,omitempty"`
 		} `json:"push,omitempty"`
 
+		// Requirements Packages that are installed after the dependencies of the source, as lines of a requirements.txt: for what the source imports but does not declare. They apply from the next deployment on.
+		Requirements *[]string `json:"requirements,omitempty"`
+
 		// Resources Requests and limits of cpu, memory and ephemeral-storage of the pod.
 		Resources *struct {
 			// Limits The maximum resources of the pod.
@@ -2173,6 +2179,9 @@ type ProjectCreate struct {
 				Name string `json:"name"`
 			} `json:"secret_ref"`
 		} `json:"push,omitempty"`
+
+		// Requirements Packages that are installed after the dependencies of the source, as lines of a requirements.txt: for what the source imports but does not declare. They apply from the next deployment on.
+		Requirements *[]string `json:"requirements,omitempty"`
 
 		// Resources Requests and limits of cpu, memory and ephemeral-storage of the pod.
 		Resources *struct {

@@ -8,7 +8,7 @@ from collections.abc import Mapping
 from typing import Any
 
 from controller.config import ControllerConfig
-from controller.deployment.source_key import own_dockerfile, private_index
+from controller.deployment.source_key import own_dockerfile, own_requirements, private_index
 from controller.pods import push_secret
 from controller.pods.env import from_secret, json_env
 from crds import limits, pod_tokens
@@ -69,6 +69,8 @@ def build_request(
         request["dockerfile"] = own
     if config.dockerfile_images:
         request["dockerfile_images"] = list(config.dockerfile_images)
+    if added := own_requirements(project):
+        request["requirements"] = added
     if (project.git or {}).get("verify"):
         request["verify"] = True
     return {**request, **step}

@@ -33,6 +33,7 @@ def source_key(
             "private_index": private_index(project),
             "dockerfile": own_dockerfile(project),
             "dockerfile_images": list(config.dockerfile_images),
+            "requirements": own_requirements(project),
         }
     )
 
@@ -48,6 +49,11 @@ def private_index(project: Project) -> str:
 def own_dockerfile(project: Project) -> str:
     """Return the path of the project's Dockerfile; empty where that of the configuration applies."""
     return str((project.spec.get("build") or {}).get("dockerfile") or "")
+
+
+def own_requirements(project: Project) -> list[str]:
+    """Return the packages that the project adds to the declared dependencies."""
+    return [str(line) for line in (project.spec.get("build") or {}).get("requirements") or ()]
 
 
 def recorded_tree(deployment: Deployment, project: Project) -> str | None:

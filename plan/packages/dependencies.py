@@ -4,7 +4,7 @@ Called by plan.make; the dependencies pod writes the result to files.
 """
 
 import posixpath
-from collections.abc import Iterable
+from collections.abc import Iterable, Sequence
 from dataclasses import dataclass, field, replace
 
 from packaging.requirements import InvalidRequirement, Requirement
@@ -21,7 +21,7 @@ from .locks.lock import LOCKS, UV_LOCK, LockedPins, LockRequest, StaleLockError,
 from .own_project import build_requires, checked_directory, is_project
 from .private_index import check_lines
 from .project_table import ProjectTable, read_project_table
-from .requirements import Requirements, package_name, read_requirements
+from .requirements import Requirements, check_added, package_name, read_requirements
 from .workspace import find_workspace
 
 # Declarations of tools that this build does not read.
@@ -41,7 +41,8 @@ class DependencyDeclaration:
     `projects` are directories or archives of the repository (`""`: its root) to install as packages; building
     them needs `build_requires`. `direct` are lines without hashes beside lines with hashes. `locked`: all of
     them are complete, and their own dependencies are not installed. `private_index`: everything is installed
-    from wheels that were downloaded before. `notes` are lines for the build log, about what is ignored.
+    from wheels that were downloaded before. `added` are lines that are installed after all others, with what
+    they need. `notes` are lines for the build log, about what is ignored.
     `base` is the crew's own Dockerfile, whose image takes the place of the base image; `system_packages` are
     Debian packages, `dockerfile_lines` are instructions after them.
     """
@@ -54,6 +55,7 @@ class DependencyDeclaration:
     private_index: bool = False
     direct: tuple[str, ...] = ()
     locked: bool = False
+    added: tuple[str, ...] = ()
     notes: tuple[str, ...] = ()
     system_packages: tuple[str, ...] = ()
     dockerfile_lines: tuple[str, ...] = ()
@@ -62,7 +64,7 @@ class DependencyDeclaration:
     @property
     def packages(self) -> frozenset[str]:
         """The normalized names of the required packages."""
-        lines = (*self.lines, *self.direct)
+        lines = (*self.lines, *self.direct, *self.added)
         return frozenset(name for line in lines if (name := package_name(line)))
 
     @property
@@ -82,6 +84,7 @@ class DependencyDeclaration:
             "requirements.txt": self.lines,
             "constraints.txt": self.constraints,
             "direct.txt": self.direct,
+            "added.txt": self.added,
         }
         return {name: _text(lines) for name, lines in named.items() if lines}
 
@@ -107,13 +110,14 @@ def read_dependencies(
     base: str = "",
     inline: TomlTable | None = None,
     directory: str = "",
+    requirements: Sequence[str] = (),
 ) -> DependencyDeclaration:
     """Return the declaration of the crew in the directory `base` of the repository `files`.
 
     `project` is the directory of the project with the entrypoint, `python` the crew's version. `inline` is
     the metadata in the entrypoint, if that is a script; dependencies there take the place of all others.
-    `directory` is the one of the entrypoint that declares them, where the crew's own declares none. Raises
-    PlanError(ConfigInvalid, DependencyResolution).
+    `directory` is the one of the entrypoint that declares them, where the crew's own declares none.
+    `requirements` are packages that the project adds. Raises PlanError(ConfigInvalid, DependencyResolution).
     """
     named = [_join(base, path) for path in configuration.directories]
     projects = _projects(files, base, named, None if project is None else _join(base, project))
@@ -138,7 +142,14 @@ def read_dependencies(
     if ignored:
         read = declaration.origin or "no file; add a requirements.txt or a pyproject.toml"
         collected.notes.append(f"ignored: {join_limited(ignored)}; the dependencies come from {read}")
-    return replace(declaration, notes=tuple(collected.notes))
+    if requirements:
+        own = local_projects.local_names(files, (base, *declaration.projects))
+        check_added(requirements, {*own, *local_projects.redirects_of(files, base)})
+        if private_index:
+            check_lines(requirements)
+        added = join_limited(list(requirements))
+        collected.notes.append(f"spec.build.requirements of the Project adds: {added}")
+    return replace(declaration, added=tuple(requirements), notes=tuple(collected.notes))
 
 
 class _ChosenParts:

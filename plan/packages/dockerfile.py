@@ -92,11 +92,14 @@ def _install(declaration: DependencyDeclaration, ca_bundle: str) -> Iterator[str
     second += [f"{TREE}/{path}".rstrip("/") for path in declaration.projects]
     # Separate commands: hashes do not combine with what has none.
     groups = [[*first, "--require-hashes"], second] if declaration.hashed else [first + second]
-    commands = []
+    commands: list[str] = []
     for arguments in filter(None, groups):
         command = " ".join(["install", *arguments, *options])
         with_project = declaration.projects and arguments[-1].startswith(TREE)
         commands.append(f"({_VERSIONS}; {command})" if with_project else command)
+    if declaration.added:
+        constraints = [option for option in options if option != "--no-deps"]
+        commands.append(" ".join(["install", f"-r {DECLARED}/added.txt", *constraints]))
     if not commands:
         return
     yield from _installer(declaration, ca_bundle)
@@ -109,7 +112,7 @@ def _installer(declaration: DependencyDeclaration, ca_bundle: str) -> Iterator[s
     if ca_bundle:
         more += f" PIP_CERT={ca_bundle} SSL_CERT_FILE={ca_bundle}"
     yield _ENVIRONMENT.format(more=more)
-    if needs_pip((*declaration.lines, *declaration.direct)):
+    if needs_pip((*declaration.lines, *declaration.direct, *declaration.added)):
         yield f'    install() {{ {_PIP} "$@"; }}; \\\n'
         return
     if not declaration.private_index:

@@ -6,7 +6,11 @@ only the declaration itself reaches the build.
 
 import posixpath
 import re
+from collections.abc import Collection, Iterable
 from dataclasses import dataclass, field
+
+from packaging.requirements import InvalidRequirement, Requirement
+from packaging.utils import canonicalize_name
 
 from ..errors import CONFIG_INVALID, PlanError
 from ..source import Files, text_of
@@ -19,6 +23,7 @@ _LOCAL = re.compile(
     r"(?:\[(?P<extras>[^\]]*)\])?(?P<marker>\s*;.*)?$"
 )
 _MAX_FILES = 32
+_ADDED_URLS = ("https://", "git+https://")
 
 
 @dataclass(frozen=True)
@@ -100,6 +105,29 @@ def package_name(line: str) -> str | None:
     """Return the normalized package name of a requirement, or None for an option or URL."""
     match = re.match(r"([A-Za-z0-9](?:[A-Za-z0-9._-]*[A-Za-z0-9])?)\s*(?:$|[\[<>=!~;@,(\s])", line)
     return re.sub(r"[-_.]+", "-", match[1]).lower() if match else None
+
+
+def check_added(lines: Iterable[str], local_names: Collection[str]) -> None:
+    """Raise PlanError(ConfigInvalid) for a line of a Project that is no package or one of the repository.
+
+    An index could have another package with the name of a project of the repository.
+    """
+    field_name = "spec.build.requirements of the Project"
+    for line in lines:
+        try:
+            requirement = Requirement(line)
+        except InvalidRequirement:
+            requirement = None
+        if requirement is None or not (requirement.url or _ADDED_URLS[0]).startswith(_ADDED_URLS):
+            problem, hint = f"has {line[:200]!r}, which is not a package", "Write it as in requirements.txt."
+        elif canonicalize_name(requirement.name) in local_names:
+            problem, hint = (
+                f"has {requirement.name}, which is a project of the repository",
+                "Remove it there.",
+            )
+        else:
+            continue
+        raise PlanError(CONFIG_INVALID, f"{field_name} {problem}", hint)
 
 
 def _resolve_nested(files: Files, current: str, number: int, target: str) -> str:

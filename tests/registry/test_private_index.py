@@ -58,7 +58,12 @@ def index(tmp_path: Path) -> Iterator[PackageIndex]:
 
 
 def settings(
-    index: PackageIndex, git: GitServer, commit: str, python: str = "3.11", **more: Any
+    index: PackageIndex,
+    git: GitServer,
+    commit: str,
+    python: str = "3.11",
+    added: tuple[str, ...] = (),
+    **more: Any,
 ) -> BuildSettings:
     build = {
         "namespace": "crews",
@@ -68,6 +73,7 @@ def settings(
         "base_images": {python: f"library/python:{python}-slim"},
         "network": {"allow": ["127.0.0.0/8"]},
         "private_index": "house-index",
+        "requirements": [*added],
     }
     return read_settings(
         {
@@ -128,6 +134,17 @@ def test_wheels_for_the_crews_python_without_leaking_the_credential(
         timeout=120,
     )
     assert (installed / "house_tools.py").exists()
+
+
+def test_packages_of_the_project_come_from_the_index_too(
+    index: PackageIndex, git: GitServer, demo: GitRepository, tmp_path: Path
+) -> None:
+    sha = demo.commit(CREW, "first")
+    added = settings(index, git, sha, added=("house-tools==1.2",))
+    write_workspace(added, BuildLog(out=io.StringIO()), tmp_path)
+    downloaded = {path.name.removesuffix("-py3-none-any.whl") for path in (tmp_path / "wheels").iterdir()}
+    assert downloaded == {"house_base-1.0", "house_tools-1.2"}
+    assert (tmp_path / "declared" / "added.txt").read_text() == "house-tools==1.2\n"
 
 
 @pytest.mark.parametrize(

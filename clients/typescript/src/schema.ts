@@ -1464,6 +1464,8 @@ export interface components {
                 };
                 /** @description The path, in the source, of a Dockerfile whose image is the base of the crew's image. It comes before [build] dockerfile of the configuration file. */
                 dockerfile?: string;
+                /** @description Packages that are installed after the dependencies of the source, as lines of a requirements.txt: for what the source imports but does not declare. They apply from the next deployment on. */
+                requirements?: string[];
                 /** @description Access to the registry for pushing and deleting this project's images. */
                 push?: {
                     /** @description A Secret of type kubernetes.io/dockerconfigjson in the same namespace with a credential for this project's repository. Defaults to the installation's credential. */
@@ -1758,6 +1760,8 @@ export interface components {
                 } | null;
                 /** @description The path, in the source, of a Dockerfile whose image is the base of the crew's image. It comes before [build] dockerfile of the configuration file. */
                 dockerfile?: string | null;
+                /** @description Packages that are installed after the dependencies of the source, as lines of a requirements.txt: for what the source imports but does not declare. They apply from the next deployment on. */
+                requirements?: string[] | null;
                 /** @description Access to the registry for pushing and deleting this project's images. */
                 push?: {
                     /** @description A Secret of type kubernetes.io/dockerconfigjson in the same namespace with a credential for this project's repository. Defaults to the installation's credential. */
@@ -2041,6 +2045,8 @@ export interface components {
                 };
                 /** @description The path, in the source, of a Dockerfile whose image is the base of the crew's image. It comes before [build] dockerfile of the configuration file. */
                 dockerfile?: string;
+                /** @description Packages that are installed after the dependencies of the source, as lines of a requirements.txt: for what the source imports but does not declare. They apply from the next deployment on. */
+                requirements?: string[];
                 /** @description Access to the registry for pushing and deleting this project's images. */
                 push?: {
                     /** @description A Secret of type kubernetes.io/dockerconfigjson in the same namespace with a credential for this project's repository. Defaults to the installation's credential. */

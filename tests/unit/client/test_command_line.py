@@ -323,6 +323,8 @@ def test_set_needs_something_to_set(capsys):
     printed = capsys.readouterr().err
     assert call(["projects", "set", "demo", "--run-cost", "0", "--no-budget"]) == 2
     assert "--month-tokens, --month-cost, --run-tokens, --run-cost or --no-budget" in printed
+    assert call(["projects", "set", "demo", "--requirement", "lxml", "--no-requirements"]) == 2
+    assert "give --requirement, or --no-requirements" in capsys.readouterr().err
     assert "give --egress, or --no-egress" in printed and "give --no-budget, or limits" in printed
 
 

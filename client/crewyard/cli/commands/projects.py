@@ -90,8 +90,21 @@ def show(context: CliContext, name: str) -> None:
     )
     limited = Column("LIMITED", lambda row: display((row.get("limited") or {}).get("message")))
     warm = Column("WARM", lambda row: display((row["run"] or {}).get("warm")))
-    columns = (*_COLUMNS, _NAMESPACE, source, message, egress, warm, limited)
+    added = Column(
+        "REQUIREMENTS", lambda row: display(", ".join((row["build"] or {}).get("requirements") or ()))
+    )
+    columns = (*_COLUMNS, _NAMESPACE, source, message, added, egress, warm, limited)
     context.output.details(context.client.get_project(name), columns)
+
+
+_requirement_option = click.option(
+    "--requirement",
+    "requirements",
+    metavar="LINE",
+    multiple=True,
+    help="Package that the source imports but does not declare, as in requirements.txt; from the next "
+    "deployment on. Repeatable.",
+)
 
 
 @projects.command("create")
@@ -101,6 +114,7 @@ def show(context: CliContext, name: str) -> None:
 @click.option("--git", "url", metavar="URL", help="Git repository to deploy new commits from.")
 @click.option("--branch", help="Branch to follow (default: the repository's default branch).")
 @click.option("--path", help="Directory of the crew in the repository.")
+@_requirement_option
 @_egress_option
 @_warm_option
 @with_context
@@ -112,6 +126,7 @@ def create(
     url: str | None,
     branch: str | None,
     path: str | None,
+    requirements: tuple[str, ...],
     egress: tuple[dict[str, Any], ...],
     warm: int | None,
 ) -> None:
@@ -122,6 +137,7 @@ def create(
     spec: dict[str, Any] = {"source": {"git": git}} if url else {}
     spec |= {"plan": plan} if plan else {}
     spec |= {"namespace": namespace} if namespace else {}
+    spec |= {"build": {"requirements": list(requirements)}} if requirements else {}
     if run := ({"egress": list(egress)} if egress else {}) | ({"warm": warm} if warm else {}):
         spec["run"] = run
     columns = (*_COLUMNS, _NAMESPACE) if namespace else _COLUMNS
@@ -132,6 +148,8 @@ def create(
 
 @projects.command("set")
 @click.argument("name")
+@_requirement_option
+@click.option("--no-requirements", is_flag=True, help="Remove all packages that --requirement set.")
 @_egress_option
 @click.option("--no-egress", is_flag=True, help="Remove all destinations that --egress set.")
 @_warm_option
@@ -144,6 +162,8 @@ def create(
 def set_fields(
     context: CliContext,
     name: str,
+    requirements: tuple[str, ...],
+    no_requirements: bool,
     egress: tuple[dict[str, Any], ...],
     no_egress: bool,
     warm: int | None,
@@ -165,17 +185,21 @@ def set_fields(
     }
     if egress and no_egress:
         raise click.UsageError("give --egress, or --no-egress to remove what it allowed, not both")
+    if requirements and no_requirements:
+        raise click.UsageError("give --requirement, or --no-requirements to remove all of them, not both")
     if budget and no_budget:
         raise click.UsageError("give --no-budget, or limits of tokens and cost, not both")
     run: dict[str, Any] = {"egress": list(egress) or None} if egress or no_egress else {}
     run |= {"warm": warm or None} if warm is not None else {}
     change: dict[str, Any] = {"run": run} if run else {}
+    if requirements or no_requirements:
+        change["build"] = {"requirements": list(requirements) or None}
     if budget or no_budget:
         change["budget"] = budget or None
     if not change:
         raise click.UsageError(
-            "give --egress, --no-egress, --warm, --month-tokens, --month-cost, --run-tokens, --run-cost or "
-            "--no-budget"
+            "give --requirement, --no-requirements, --egress, --no-egress, --warm, --month-tokens, "
+            "--month-cost, --run-tokens, --run-cost or --no-budget"
         )
     changed = context.client.change_project(name, **change)
     context.output.item(changed, f"{name} is changed; values in effect: crewyard projects show {name}")

@@ -212,6 +212,15 @@ def test_the_projects_dockerfile_and_its_images_reach_the_build(bodies, config):
     assert {"--context=dir:///workspace/context", "--dockerfile=/workspace/Dockerfile"} <= set(kaniko["args"])
 
 
+def test_packages_that_the_project_adds_reach_the_build(bodies):
+    made = bodies(build={"requirements": ["beautifulsoup4>=4", "lxml"]})
+    for body, container in (("assemble", "assemble"), ("dependencies", "source")):
+        env = {e["name"]: e.get("value") for e in containers(made[body])[container]["env"]}
+        assert json.loads(env["CREWYARD_BUILD"])["requirements"] == ["beautifulsoup4>=4", "lxml"]
+    env = {e["name"]: e.get("value") for e in containers(bodies()["assemble"])["assemble"]["env"]}
+    assert "requirements" not in json.loads(env["CREWYARD_BUILD"])
+
+
 def test_kaniko_flags_reduce_memory(bodies):
     flags = containers(bodies()["dependencies"])["kaniko"]["args"]
     assert {"--compressed-caching=false", "--snapshot-mode=redo", "--cache=false"} <= set(flags)

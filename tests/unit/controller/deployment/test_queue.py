@@ -193,6 +193,8 @@ def test_source_key_covers_every_input_of_an_image(make, config):
         source_key(make.deployment(source=archive, crew="x"), project, None, config),
         source_key(one, make.project(build={"secretRef": {"name": "index"}}), None, config),
         source_key(one, make.project(build={"dockerfile": "Dockerfile"}), None, config),
+        source_key(one, make.project(build={"requirements": ["lxml"]}), None, config),
+        source_key(one, make.project(build={"requirements": ["lxml>=5"]}), None, config),
         source_key(one, make.project(build={"secretRef": {"name": "other"}}), None, config),
         source_key(one, project, None, replace(config, service_image="another")),
         source_key(one, project, None, replace(config, base_images={"3.11": "another"})),
