@@ -5,6 +5,7 @@ from __future__ import annotations
 import errno
 import os
 import re
+import sys
 
 _MAX_CHAIN = 10
 _MAX_NAMES = 10
@@ -20,6 +21,34 @@ _LIBRARY = re.compile(
     r"(?P<name>lib[\w.+-]+?)\.so(?:\.(?P<version>\d+))?[\d.]*: cannot open shared object file"
 )
 _GLIB, _GLIB_NAMES = "libglib2.0-0", ("libglib-2.0", "libgobject-2.0", "libgthread-2.0")
+_MAX_DIRECTORIES = 5000
+_SET_REQUIREMENT = "crewyard projects set PROJECT --requirement"
+# Modules whose package has another name, or a name of a family.
+_PACKAGES = {
+    "Crypto": "pycryptodome",
+    "PIL": "pillow",
+    "bs4": "beautifulsoup4",
+    "crewai_tools": "crewai-tools",
+    "cv2": "opencv-python-headless",
+    "dateutil": "python-dateutil",
+    "distutils": "setuptools",
+    "docx": "python-docx",
+    "dotenv": "python-dotenv",
+    "faiss": "faiss-cpu",
+    "fitz": "pymupdf",
+    "github": "PyGithub",
+    "googleapiclient": "google-api-python-client",
+    "jose": "python-jose",
+    "jwt": "PyJWT",
+    "newspaper": "newspaper4k",
+    "pptx": "python-pptx",
+    "serpapi": "google-search-results",
+    "sklearn": "scikit-learn",
+    "slack_sdk": "slack-sdk",
+    "tavily": "tavily-python",
+    "yaml": "PyYAML",
+}
+_SAME_NAME = ("langchain", "langgraph", "autogen_", "pydantic_ai", "crewai", "openai", "anthropic")
 _TIMEOUTS = ("ConnectTimeout", "ConnectTimeoutError", "ConnectionTimeout", "ConnectionTimeoutError")
 
 
@@ -46,6 +75,9 @@ def hint(error: BaseException, app: str) -> str:
                 "the cluster: a network policy blocks it. For a model or service in the cluster, "
                 "see spec.run.egress of the Project."
             )
+        for item in chain:
+            if isinstance(item, ImportError) and (what := _missing_module(item, app)):
+                return what
     except Exception:  # an exception whose attributes fail
         return ""
     return ""
@@ -80,6 +112,60 @@ def _missing_in_image(error: BaseException) -> str:
             "[build] packages, or build on an image that has it ([build] dockerfile)."
         )
     return ""
+
+
+def _missing_module(error: ImportError, app: str) -> str:
+    """Return how to get the package of a missing module, or another version; else an empty text."""
+    module = error.name or ""
+    top = module.partition(".")[0]
+    if file := _file_of_installed(top):
+        if "/site-packages/" not in file:
+            return ""
+        return (
+            f"{_installed(top)} does not have it: the source needs another version. Ask for it in the crew's "
+            f'dependencies or in the project ({_SET_REQUIREMENT} "NAME<VERSION"), and deploy again.'
+        )
+    if not module or not isinstance(error, ModuleNotFoundError) or _is_in_source(top, app):
+        return ""
+    package = _package_of(module)
+    return (
+        f"No installed package has the module {module}. Add {package or 'the package that has it'} to the "
+        f"crew's dependencies or to the project ({_SET_REQUIREMENT} {package or 'NAME'}), and deploy again."
+    )
+
+
+def _file_of_installed(top: str) -> str:
+    """Return the file of an imported package; empty for a namespace, which any package may extend."""
+    return str(getattr(sys.modules.get(top), "__file__", None) or "")
+
+
+def _installed(top: str) -> str:
+    """Return the package of an installed module with its version."""
+    from importlib import metadata
+
+    names = metadata.packages_distributions().get(top) or ()
+    return f"{names[0]} {metadata.version(names[0])}" if names else f"The installed {top}"
+
+
+def _is_in_source(top: str, app: str) -> bool:
+    """Return whether the source has a module of this name, which a package index may have, too."""
+    names = {top, f"{top}.py"}
+    for number, (_, directories, files) in enumerate(os.walk(app)):
+        if number > _MAX_DIRECTORIES or not names.isdisjoint({*directories, *files}):
+            return True
+    return False
+
+
+def _package_of(module: str) -> str:
+    """Return the package that has the module, if it is known."""
+    parts = module.split(".")
+    if parts[0] in _PACKAGES:
+        return _PACKAGES[parts[0]]
+    if parts[0] == "llama_index":
+        return "-".join(parts[: 2 if parts[1:2] == ["core"] else 3]).replace("_", "-")
+    if parts[0] == "google" and len(parts) > 1:
+        return "-".join(parts[: 3 if parts[1] == "cloud" else 2])
+    return parts[0].replace("_", "-") if parts[0].startswith(_SAME_NAME) else ""
 
 
 def _debian_package(name: str, version: str | None) -> str:

@@ -13,6 +13,7 @@ from typing import Any
 
 import pytest
 
+from runner.crewyard_runtime.hint import hint
 from tests.unit.runner.conftest import RunnerPod, wait_until
 
 FAILURES = [
@@ -25,7 +26,14 @@ FAILURES = [
     ("import os\ndef kickoff():\n    os.kill(os.getpid(), 9)", "CrewError", ["killed by SIGKILL"]),
     ("import os\ndef kickoff():\n    os.abort()", "CrewError", ["killed by SIGABRT"]),
     ("import nothing_like_it\ndef kickoff(): pass", "ImportError",
-     ["No module named 'nothing_like_it'", "main.py"]),
+     ["No module named 'nothing_like_it'", "main.py", "Add the package that has it", "--requirement NAME)"]),
+    ("import bs4.element\ndef kickoff(): pass", "ImportError",
+     ["Add beautifulsoup4 to the crew's", "projects set PROJECT --requirement beautifulsoup4)"]),
+    ("import click.nothing\ndef kickoff(): pass", "ImportError",
+     ["click 8.", "does not have it: the source needs another version"]),
+    ("def kickoff():\n    from click import Nothing", "CrewError", ["click 8.", "another version"]),
+    ("try:\n    import bs4\nexcept ImportError:\n    raise RuntimeError('no soup')", "CrewError",
+     ["no soup", "Add beautifulsoup4 to"]),
     ("def kickoff(:", "ImportError", ["SyntaxError"]),
     ("import os\nkey = os.environ['NO_SUCH_KEY']", "CrewError",
      ["KeyError: 'NO_SUCH_KEY'", "`crewyard env set -p PROJECT NO_SUCH_KEY`", "line 2"]),
@@ -65,6 +73,32 @@ FAILURES = [
     ("def kickoff(a, b): pass", "EntrypointNotFound", ["requires a, b"]),
     ("import settings\ndef kickoff(): pass", "ImportError", ["No module named 'settings'"]),
 ]  # fmt: skip
+
+
+@pytest.mark.parametrize(
+    ("module", "package"),
+    [
+        ("llama_index.readers.file.docs", "llama-index-readers-file"),
+        ("llama_index", "llama-index"),
+        ("llama_index.core.agent", "llama-index-core"),
+        ("google.genai.types", "google-genai"),
+        ("google.cloud.storage.blob", "google-cloud-storage"),
+        ("langchain_openai.chat", "langchain-openai"),
+        ("yaml", "PyYAML"),
+        ("harbour", "the package that has it"),
+    ],
+)
+def test_the_package_of_a_missing_module(tmp_path: Path, module: str, package: str) -> None:
+    error = ModuleNotFoundError(f"No module named {module!r}", name=module)
+    assert f" Add {package} to the crew's dependencies" in hint(error, str(tmp_path))
+
+
+async def test_a_module_of_the_source_is_not_looked_for_in_an_index(pod: Any, api: Any) -> None:
+    pod.crew("X = 1\n", "crews/tides/settings.py")
+    pod.crew("import settings\ndef kickoff(): pass")
+    await pod.run()
+    assert "No module named 'settings'" in api.result["message"]
+    assert "--requirement" not in api.result["message"]
 
 
 @pytest.mark.parametrize(("crew", "reason", "words"), FAILURES, ids=range(len(FAILURES)))
