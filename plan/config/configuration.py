@@ -1,7 +1,7 @@
 """Selection and parsing of the configuration file. Called by plan.make.
 
-The first existing one applies, without merging: crew.toml, crewship.toml, langgraph.json, [tool.crewyard] or
-[tool.crewai] in pyproject.toml. Without any, the entrypoint is main:kickoff.
+The first existing one applies, without merging: crew.toml, crewship.toml, langgraph.json, [tool.crewyard],
+[tool.crewai] or [tool.llamadeploy] in pyproject.toml. Without any, the entrypoint is main:kickoff.
 """
 
 import re
@@ -142,6 +142,11 @@ def _read_first(files: Files, crew: str | None) -> Configuration:
             from .crewai import read_crewai
 
             return read_crewai(crewai_table, crew)
+        llama_table = tool.table("llamadeploy") if tool else None
+        if llama_table and (workflows := llama_table.table("workflows")):
+            from .llama_agents import read_llama_agents
+
+            return read_llama_agents(llama_table, workflows, crew)
     if crew is not None:
         raise PlanError(
             CONFIG_INVALID,

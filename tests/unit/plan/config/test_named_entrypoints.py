@@ -18,6 +18,13 @@ def langgraph(graphs: dict[str, object], **values: object) -> dict[str, str]:
     return {**CODE, "langgraph.json": json.dumps({"graphs": graphs, **values})}
 
 
+def llamadeploy(text: str) -> dict[str, str]:
+    return {**CODE, "pyproject.toml": f"[project]\nname = 'x'\n{text}"}
+
+
+LLAMA_WORKFLOWS = "[tool.llamadeploy.workflows]\none-two = 'a:graph'\nthree = 'b:other'\n"
+
+
 def crew_toml(text: str) -> dict[str, str]:
     return {**CODE, "main.py": "def kickoff(): ...\n", "crew.toml": text}
 
@@ -51,6 +58,8 @@ def crew_toml(text: str) -> dict[str, str]:
             {"two": "b.py", "one": "a:graph"},
         ),
         (crew_toml("[deployment]\nentrypoint = 'a:graph'\n"), None, "a:graph", {}),
+        (llamadeploy(LLAMA_WORKFLOWS), None, "a:graph", {"one-two": "a:graph", "three": "b:other"}),
+        (llamadeploy(LLAMA_WORKFLOWS), "three", "b:other", {"three": "b:other", "one-two": "a:graph"}),
         ({"crew.py": "@CrewBase\nclass Tides: ...\n"}, None, "crew:Tides", {}),
     ],
 )
@@ -176,3 +185,25 @@ def test_a_requested_entrypoint_must_exist(crew: str) -> None:
     with pytest.raises(PlanError, match=r"the requested crew") as raised:
         planned(COLLECTION if crew != "b:gone" else CODE, crew)
     assert raised.value.reason == "EntrypointNotFound"
+
+
+def test_other_keys_of_llamadeploy_are_noted() -> None:
+    more = (
+        "[tool.llamadeploy]\nname = 'tides'\nenv_files = ['.env']\n[tool.llamadeploy.ui]\ndirectory = 'ui'\n"
+    )
+    notes = planned(llamadeploy(more + LLAMA_WORKFLOWS)).notes
+    assert notes[0] == "pyproject.toml: ignored keys: tool.llamadeploy.env_files, tool.llamadeploy.ui"
+
+
+@pytest.mark.parametrize(
+    ("text", "crew", "message"),
+    [
+        (LLAMA_WORKFLOWS, "four", "[tool.llamadeploy.workflows] has no four; it has one-two, three"),
+        ("[tool.llamadeploy.workflows]\n", None, "has no workflow; it has none"),
+        ("[tool.llamadeploy.workflows]\na = 1\n", None, "line 4: tool.llamadeploy.workflows.a"),
+    ],
+)
+def test_a_wrong_workflow_of_llamadeploy_is_refused(text: str, crew: str | None, message: str) -> None:
+    with pytest.raises(PlanError) as raised:
+        planned(llamadeploy(text), crew)
+    assert raised.value.reason == "ConfigInvalid" and message in raised.value.message
