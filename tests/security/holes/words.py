@@ -45,9 +45,9 @@ HOLES: tuple[Hole, ...] = (
         "forms |= {part, *(text[1:-1] for text in written)}", "forms |= {part}", MASK,
     ),
     hole(
-        "X8", "a line of a stream is not JSON", "api/streaming/sse.py",
-        'b"data: " + encode(data) + b"\\n\\n"',
-        'b"data: " + str(data.get("message", "")).encode() + b"\\n\\n"', READER,
+        "X8", "a line of a stream is not JSON", "api/streaming/run_events.py",
+        'return encode(event.data) if b"\\\\u" in event.json else event.json',
+        'return str(event.data.get("message", "")).encode()', READER,
     ),
     hole(
         "X8", "an artifact's name climbs", "plan/file_names.py",
