@@ -4,14 +4,14 @@ Parsed once by `python -m api`; all other code takes the frozen ApiConfig.
 """
 
 import ipaddress
-import json
-from collections.abc import Mapping
+from collections.abc import Callable, Iterator, Mapping
 from dataclasses import dataclass, field
 from datetime import datetime
 from pathlib import Path
+from typing import TypeVar
 from urllib.parse import urlsplit
 
-from api.auth.settings import IdentitySettings, is_issuer, parse_identity
+from api.auth.settings import IdentitySettings, parse_identity
 from api.auth.sign_in.settings import SignInSettings, parse_sign_in
 from api.build_context.url import parse_hosts
 from api.cors import parse_origins
@@ -31,6 +31,7 @@ from crds.teams.namespaces import DEFAULT_NAMESPACE, parse_namespaces, served
 from crds.times import parse_time
 from egress.addresses import AddressRules
 
+T = TypeVar("T")
 LOG_LEVELS = ("debug", "info", "warning", "error")
 DEFAULT_KEPT_UPLOADS_BYTES = 5 * 1024**3
 
@@ -78,9 +79,9 @@ class ApiConfig:
     blobs_url: str | None = None
     """Bucket URL; None: files in `data`."""
     context_hosts: str = ""
+    """External hosts from which build contexts are fetched; empty: uploads only."""
     cors_origins: frozenset[str] = frozenset()
     """Origins of web pages of others that may call the API."""
-    """External hosts from which build contexts are fetched; empty: uploads only."""
     signer: UrlSigner | None = None
     """Signs bucket URLs for direct client access; None: the API server proxies all bytes."""
     prices: Prices | None = None
@@ -115,236 +116,170 @@ class ApiConfig:
 
 def parse(environ: Mapping[str, str]) -> ApiConfig:
     """Parse the settings. Raises ApiConfigError that names every invalid variable."""
-    wrong: list[str] = []
-    namespace = environ.get("CREWYARD_NAMESPACE", DEFAULT_NAMESPACE)
-    if not namespace or len(namespace) > 63 or not namespace.replace("-", "").isalnum():
-        wrong.append("CREWYARD_NAMESPACE: must be the name of a namespace, for example crews")
-    namespaces: tuple[str, ...] = ()
-    try:
-        namespaces = parse_namespaces(environ.get("CREWYARD_NAMESPACES", ""))
-    except ValueError as error:
-        wrong.append(f"CREWYARD_NAMESPACES: {error}")
-    # Stripped, as in the controller: a Secret made from a file ends with a line break.
-    token_key = environ.get("CREWYARD_TOKEN_KEY", "").strip()
-    if len(token_key) < MIN_TOKEN_KEY_LENGTH:
-        wrong.append(
-            f"CREWYARD_TOKEN_KEY: needs at least {MIN_TOKEN_KEY_LENGTH} characters, the same for api and "
-            "controller (Secret crewyard-tokens, key `key`)"
-        )
-    other_token_keys: tuple[str, ...] = ()
-    try:
-        other_token_keys = parse_other_keys(environ.get("CREWYARD_OTHER_TOKEN_KEYS", ""))
-    except ValueError as error:
-        wrong.append(f"CREWYARD_OTHER_TOKEN_KEYS: {error}")
-    level = environ.get("CREWYARD_LOG_LEVEL", "info").lower()
-    if level not in LOG_LEVELS:
-        wrong.append(f"CREWYARD_LOG_LEVEL: must be one of {', '.join(LOG_LEVELS)}")
-    plans = Plans()
-    try:
-        plans = parse_plans(environ.get("CREWYARD_PLANS", ""))
-    except (json.JSONDecodeError, AttributeError):
-        wrong.append("CREWYARD_PLANS: must be a JSON object of plans")
-    except ValueError as error:
-        wrong.append(str(error))
-    prices = None
-    try:
-        prices = parse_prices(environ.get("CREWYARD_PRICES", ""))
-    except ValueError as error:
-        wrong.append(str(error))
-    secret_use = SecretUse.ANY
-    try:
-        secret_use = parse_secret_use(environ.get("CREWYARD_SECRET_USE", "").strip() or SecretUse.ANY)
-    except ValueError as error:
-        wrong.append(f"CREWYARD_SECRET_USE: {error}")
-    limits = read_limits(environ, wrong)
+    problems: list[str] = []
+
+    def read(name: str, convert: Callable[[str], T], fallback: T) -> T:
+        text = environ.get(name, "").strip()
+        try:
+            return convert(text) if text else fallback
+        except ValueError as error:
+            problems.append(f"{name}: {error}")
+            return fallback
+
+    limits = read_limits(environ, problems)
     kept_least = max(DEFAULT_KEPT_UPLOADS_BYTES, limits.context_bytes)
-    public_url = _url(environ, "CREWYARD_PUBLIC_URL", "http://127.0.0.1:8080", wrong)
-    port = int(_positive(environ, "CREWYARD_PORT", 8080, wrong))
+    public_url = read("CREWYARD_PUBLIC_URL", _url, "http://127.0.0.1:8080")
+    port = read("CREWYARD_PORT", _whole_number, 8080)
+    client_secret = environ.get("CREWYARD_SIGN_IN_SECRET", "").strip()
     config = ApiConfig(
-        namespace=namespace,
-        namespaces=namespaces,
+        namespace=read("CREWYARD_NAMESPACE", _namespace, DEFAULT_NAMESPACE),
+        namespaces=read("CREWYARD_NAMESPACES", parse_namespaces, ()),
         public_url=public_url,
-        identity=parse_identity(environ, public_url, wrong),
-        sign_in=_sign_in(environ, wrong),
-        rate_limit_url=_counters(environ, wrong),
-        docs_url=_documentation(environ, wrong),
-        telemetry=_telemetry(environ, wrong),
-        trusted_proxies=_proxies(environ, wrong),
-        internal_url=_url(
-            environ, "CREWYARD_INTERNAL_URL", "http://crewyard-api.crewyard-system.svc:8080", wrong
-        ),
-        token_key=token_key,
-        other_token_keys=other_token_keys,
-        data=Path(environ.get("CREWYARD_DATA", "/var/lib/crewyard")),
-        plans=plans,
-        net_allow=_destinations(environ, wrong),
-        net_deny=_networks(environ, "CREWYARD_NET_DENY", wrong),
-        log_level=level,
+        identity=parse_identity(environ, public_url, problems),
+        sign_in=read("CREWYARD_SIGN_IN", lambda text: parse_sign_in(text, client_secret), None),
+        rate_limit_url=read("CREWYARD_RATE_LIMIT_URL", _checked(counters.check_url), None),
+        docs_url=read("CREWYARD_DOCS_URL", _url, ""),
+        telemetry=_telemetry(environ, problems),
+        trusted_proxies=read("CREWYARD_TRUSTED_PROXIES", parse_proxies, ()),
+        internal_url=read("CREWYARD_INTERNAL_URL", _url, "http://crewyard-api.crewyard-system.svc:8080"),
+        # Stripped, as in the controller: a Secret made from a file ends with a line break.
+        token_key=environ.get("CREWYARD_TOKEN_KEY", "").strip(),
+        other_token_keys=read("CREWYARD_OTHER_TOKEN_KEYS", parse_other_keys, ()),
+        data=read("CREWYARD_DATA", Path, Path("/var/lib/crewyard")),
+        plans=read("CREWYARD_PLANS", parse_plans, Plans()),
+        net_allow=read("CREWYARD_NET_ALLOW", _destinations, ()),
+        net_deny=read("CREWYARD_NET_DENY", _networks, ()),
+        log_level=read("CREWYARD_LOG_LEVEL", _level, "info"),
         port=port,
-        pod_tls=parse_pod_tls(environ, port, wrong),
-        run_ttl=_positive(environ, "CREWYARD_RUN_TTL", 600.0, wrong),
-        record_ttl=_positive(environ, "CREWYARD_RECORD_TTL", 30 * 24 * 3600.0, wrong),
-        seal_after=_positive(environ, "CREWYARD_SEAL_AFTER", 300.0, wrong),
-        claims_not_before=_timestamp(environ, "CREWYARD_CLAIMS_NOT_BEFORE", wrong),
-        upload_ttl=_positive(environ, "CREWYARD_UPLOAD_TTL", 3600.0, wrong),
-        prices=prices,
-        context_hosts=_hosts(environ, wrong),
-        cors_origins=_origins(environ, wrong),
-        database_url=_database(environ, wrong),
-        blobs_url=_bucket(environ, wrong),
-        signer=parse_signer(environ, wrong),
-        secret_use=secret_use,
+        pod_tls=parse_pod_tls(environ, port, problems),
+        run_ttl=read("CREWYARD_RUN_TTL", _positive, 600.0),
+        record_ttl=read("CREWYARD_RECORD_TTL", _positive, 30 * 24 * 3600.0),
+        seal_after=read("CREWYARD_SEAL_AFTER", _positive, 300.0),
+        claims_not_before=read("CREWYARD_CLAIMS_NOT_BEFORE", _time, None),
+        upload_ttl=read("CREWYARD_UPLOAD_TTL", _positive, 3600.0),
+        prices=read("CREWYARD_PRICES", parse_prices, None),
+        context_hosts=read("CREWYARD_CONTEXT_HOSTS", _checked(parse_hosts), ""),
+        cors_origins=read("CREWYARD_CORS_ORIGINS", parse_origins, frozenset()),
+        database_url=read("CREWYARD_DATABASE_URL", _checked(parse_url), None),
+        blobs_url=read("CREWYARD_BLOBS_URL", _bucket, None),
+        signer=parse_signer(environ, problems),
+        secret_use=read("CREWYARD_SECRET_USE", parse_secret_use, SecretUse.ANY),
         limits=limits,
-        max_builds=int(_positive(environ, "CREWYARD_MAX_BUILDS", 2, wrong)),
-        kept_uploads=int(_positive(environ, "CREWYARD_KEPT_UPLOADS", kept_least, wrong)),
+        max_builds=read("CREWYARD_MAX_BUILDS", _whole_number, 2),
+        kept_uploads=read("CREWYARD_KEPT_UPLOADS", _whole_number, kept_least),
     )
-    if config.kept_uploads < limits.context_bytes:
-        wrong.append(
-            f"CREWYARD_KEPT_UPLOADS: must be at least {limits.context_bytes}, the limit context_bytes, "
-            "or no upload of that size fits"
-        )
-    if wrong:
-        raise ApiConfigError("wrong settings:\n" + "\n".join(f"- {line}" for line in wrong))
+    problems += _contradictions(config)
+    if problems:
+        raise ApiConfigError("wrong settings:\n" + "\n".join(f"- {line}" for line in problems))
     return config
 
 
-def _url(environ: Mapping[str, str], name: str, default: str, wrong: list[str]) -> str:
-    text = environ.get(name, default).rstrip("/")
-    parts = urlsplit(text)
-    if parts.scheme not in ("http", "https") or not parts.hostname or parts.query or parts.fragment:
-        wrong.append(f"{name}: must be an http:// or https:// URL without query, for example {default}")
-    return text
+def _contradictions(config: ApiConfig) -> Iterator[str]:
+    """Yield what is wrong although each variable alone is valid."""
+    if len(config.token_key) < MIN_TOKEN_KEY_LENGTH:
+        yield (
+            f"CREWYARD_TOKEN_KEY: needs at least {MIN_TOKEN_KEY_LENGTH} characters, the same for api and "
+            "controller (Secret crewyard-tokens, key `key`)"
+        )
+    if config.sign_in is not None and config.sign_in.issuer == config.identity.oidc_issuer:
+        yield (
+            "CREWYARD_SIGN_IN: issuer must be another one than CREWYARD_OIDC_ISSUER, whose tokens are of "
+            "workflows"
+        )
+    if config.kept_uploads < config.limits.context_bytes:
+        yield (
+            f"CREWYARD_KEPT_UPLOADS: must be at least {config.limits.context_bytes}, the limit "
+            "context_bytes, or no upload of that size fits"
+        )
 
 
-def _documentation(environ: Mapping[str, str], wrong: list[str]) -> str:
-    name = "CREWYARD_DOCS_URL"
-    return _url(environ, name, "https://docs.example.com", wrong) if environ.get(name) else ""
-
-
-def _telemetry(environ: Mapping[str, str], wrong: list[str]) -> TelemetrySettings | None:
+def _telemetry(environ: Mapping[str, str], problems: list[str]) -> TelemetrySettings | None:
     names = ("CREWYARD_OTLP_ENDPOINT", "CREWYARD_OTLP_HEADERS", "CREWYARD_OTLP_CONTENT")
     try:
         return parse_telemetry(*(environ.get(name, "").strip() for name in names))
     except ValueError as error:
-        wrong.append(str(error))
+        problems.append(str(error))
         return None
 
 
-def _database(environ: Mapping[str, str], wrong: list[str]) -> str | None:
-    text = environ.get("CREWYARD_DATABASE_URL", "").strip()
-    if not text:
-        return None
-    try:
-        parse_url(text)
-    except ValueError as error:
-        wrong.append(f"CREWYARD_DATABASE_URL: {error}")
+def _checked(check: Callable[[str], object]) -> Callable[[str], str]:
+    """Return a parser that returns the text if `check` accepts it."""
+
+    def parse(text: str) -> str:
+        check(text)
+        return text
+
+    return parse
+
+
+def _bucket(text: str) -> str:
+    return _checked(check_url)(text.rstrip("/"))
+
+
+def _namespace(text: str) -> str:
+    if len(text) > 63 or not text.replace("-", "").isalnum():
+        raise ValueError("must be the name of a namespace, for example crews")
     return text
 
 
-def _origins(environ: Mapping[str, str], wrong: list[str]) -> frozenset[str]:
-    try:
-        return parse_origins(environ.get("CREWYARD_CORS_ORIGINS", ""))
-    except ValueError as error:
-        wrong.append(f"CREWYARD_CORS_ORIGINS: {error}")
-        return frozenset()
-
-
-def _hosts(environ: Mapping[str, str], wrong: list[str]) -> str:
-    text = environ.get("CREWYARD_CONTEXT_HOSTS", "")
-    try:
-        parse_hosts(text)
-    except ValueError as error:
-        wrong.append(f"CREWYARD_CONTEXT_HOSTS: {error}")
-    return text
-
-
-def _bucket(environ: Mapping[str, str], wrong: list[str]) -> str | None:
-    text = environ.get("CREWYARD_BLOBS_URL", "").rstrip("/")
-    if not text:
-        return None
-    try:
-        check_url(text)
-    except ValueError as error:
-        wrong.append(f"CREWYARD_BLOBS_URL: {error}")
-    return text
-
-
-def _sign_in(environ: Mapping[str, str], wrong: list[str]) -> SignInSettings | None:
-    name = "CREWYARD_SIGN_IN"
-    try:
-        found = parse_sign_in(environ.get(name, ""), environ.get("CREWYARD_SIGN_IN_SECRET", "").strip())
-    except ValueError as error:
-        wrong.append(f"{name}: {error}")
-        return None
-    if found is not None and not is_issuer(found.issuer):
-        wrong.append(f"{name}: issuer must be an https:// URL equal to the iss claim of its tokens")
-    if found is not None and found.issuer == environ.get("CREWYARD_OIDC_ISSUER"):
-        wrong.append(
-            f"{name}: issuer must be another one than CREWYARD_OIDC_ISSUER, whose tokens are of workflows"
+def _url(text: str) -> str:
+    parts = urlsplit(text)
+    if parts.scheme not in ("http", "https") or not parts.hostname or parts.query or parts.fragment:
+        raise ValueError(
+            "must be an http:// or https:// URL without query, for example https://crews.example.com"
         )
-    return found
+    return text.rstrip("/")
 
 
-def _counters(environ: Mapping[str, str], wrong: list[str]) -> str | None:
-    text = environ.get("CREWYARD_RATE_LIMIT_URL", "").strip()
-    if not text:
-        return None
-    try:
-        counters.check_url(text)
-    except ValueError as error:
-        wrong.append(f"CREWYARD_RATE_LIMIT_URL: {error}")
-    return text
+def _level(text: str) -> str:
+    if text.lower() not in LOG_LEVELS:
+        raise ValueError(f"must be one of {', '.join(LOG_LEVELS)}")
+    return text.lower()
 
 
-def _destinations(environ: Mapping[str, str], wrong: list[str]) -> tuple[str, ...]:
-    texts = _list(environ, "CREWYARD_NET_ALLOW")
-    for text in texts:
+def _destinations(text: str) -> tuple[str, ...]:
+    destinations = _list(text)
+    for each in destinations:
         try:
-            AddressRules.parse([text], [])
-        except ValueError:
-            wrong.append(
-                f"CREWYARD_NET_ALLOW: {text!r} is neither a network nor an address with a port; "
+            AddressRules.parse([each], [])
+        except ValueError as error:
+            raise ValueError(
+                f"{each!r} is neither a network nor an address with a port; "
                 "write for example 10.0.0.0/8,10.1.2.3:8418,[fd00::7]:20000-30000"
-            )
-    return texts
+            ) from error
+    return destinations
 
 
-def _proxies(environ: Mapping[str, str], wrong: list[str]) -> Networks:
-    try:
-        return parse_proxies(environ.get("CREWYARD_TRUSTED_PROXIES", ""))
-    except ValueError as error:
-        wrong.append(f"CREWYARD_TRUSTED_PROXIES: {error}; write networks, for example 10.1.2.0/24,fd00::7")
-        return ()
-
-
-def _networks(environ: Mapping[str, str], name: str, wrong: list[str]) -> tuple[str, ...]:
-    networks = _list(environ, name)
-    for part in networks:
+def _networks(text: str) -> tuple[str, ...]:
+    networks = _list(text)
+    for each in networks:
         try:
-            ipaddress.ip_network(part)
-        except ValueError:
-            wrong.append(f"{name}: {part!r} is not a network; write for example 10.0.0.0/8,fd00::/8")
+            ipaddress.ip_network(each)
+        except ValueError as error:
+            raise ValueError(f"{each!r} is not a network; write for example 10.0.0.0/8,fd00::/8") from error
     return networks
 
 
-def _list(environ: Mapping[str, str], name: str) -> tuple[str, ...]:
-    return tuple(part.strip() for part in environ.get(name, "").split(",") if part.strip())
+def _list(text: str) -> tuple[str, ...]:
+    return tuple(part.strip() for part in text.split(",") if part.strip())
 
 
-def _timestamp(environ: Mapping[str, str], name: str, wrong: list[str]) -> datetime | None:
-    text = environ.get(name, "")
+def _time(text: str) -> datetime:
     try:
-        return parse_time(text) if text else None
-    except ValueError:
-        wrong.append(f"{name}: must be a time with its zone, for example 2026-11-21T10:00:00Z")
-        return None
+        return parse_time(text)
+    except ValueError as error:
+        raise ValueError("must be a time with its zone, for example 2026-11-21T10:00:00Z") from error
 
 
-def _positive(environ: Mapping[str, str], name: str, default: float, wrong: list[str]) -> float:
+def _positive(text: str) -> float:
     try:
-        value = float(environ.get(name) or default)
+        value = float(text)
     except ValueError:
         value = 0
     if not 0 < value < 1e12:
-        wrong.append(f"{name}: must be a number above zero, for example {default:g}")
+        raise ValueError(f"must be a number above zero, not {text[:40]!r}")
     return value
+
+
+def _whole_number(text: str) -> int:
+    return int(_positive(text))

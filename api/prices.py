@@ -58,11 +58,9 @@ def parse_prices(text: str) -> Prices | None:
     try:
         table = json.loads(text, parse_float=Decimal)
     except ValueError as error:
-        raise ValueError("CREWYARD_PRICES: must be a JSON object") from error
+        raise ValueError("must be a JSON object") from error
     if not isinstance(table, dict) or not isinstance(table.get("currency"), str) or not table["currency"]:
-        raise ValueError(
-            'CREWYARD_PRICES: needs a currency, for example {"currency": "USD", "per_run_hour": 0.05}'
-        )
+        raise ValueError('needs a currency, for example {"currency": "USD", "per_run_hour": 0.05}')
     return Prices(
         table["currency"], {name: _rate(name, v) for name, v in table.items() if name != "currency"}
     )
@@ -70,11 +68,11 @@ def parse_prices(text: str) -> Prices | None:
 
 def _rate(name: str, value: Any) -> Decimal:
     if name not in UNITS:
-        raise ValueError(f"CREWYARD_PRICES: unknown field {name!r}; use currency, " + ", ".join(UNITS))
+        raise ValueError(f"unknown field {name!r}; use currency, " + ", ".join(UNITS))
     try:
         rate = Decimal(value) if isinstance(value, int | Decimal) and not isinstance(value, bool) else None
     except InvalidOperation:
         rate = None
     if rate is None or not rate.is_finite() or not 0 <= rate <= _MAX_RATE:
-        raise ValueError(f"CREWYARD_PRICES: {name} must be a number from 0 to {_MAX_RATE}")
+        raise ValueError(f"{name} must be a number from 0 to {_MAX_RATE}")
     return rate

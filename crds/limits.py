@@ -71,7 +71,12 @@ class Plans:
 def parse_plans(text: str) -> Plans:
     """Parse CREWYARD_PLANS on top of the built-in plans. Raises ValueError naming the plan and the key."""
     plans = dict(Plans().by_name)
-    configured = json.loads(text) if text.strip() else {}
+    try:
+        configured = json.loads(text) if text.strip() else {}
+    except ValueError as error:
+        raise ValueError(f"must be a JSON object of plans: {error}") from error
+    if not isinstance(configured, dict):
+        raise ValueError("must be a JSON object of plans")
     for name, limits in configured.items():
         try:
             plans[name] = PlanLimits(
@@ -83,7 +88,7 @@ def parse_plans(text: str) -> Plans:
             )
         except (AttributeError, KeyError, TypeError, ValueError) as error:
             raise ValueError(
-                f"CREWYARD_PLANS: plan {name!r} needs the integers requests_per_minute and concurrent_runs"
+                f"plan {name!r} needs the integers requests_per_minute and concurrent_runs"
             ) from error
     return Plans(plans)
 

@@ -13,8 +13,11 @@ MAX_HOPS = 16
 
 
 def parse_proxies(text: str) -> Networks:
-    """Parse comma-separated networks. Raises ValueError."""
-    return tuple(ipaddress.ip_network(part.strip()) for part in text.split(",") if part.strip())
+    """Parse comma-separated networks. Raises ValueError with the correct form."""
+    try:
+        return tuple(ipaddress.ip_network(part.strip()) for part in text.split(",") if part.strip())
+    except ValueError as error:
+        raise ValueError(f"{error}; write networks, for example 10.1.2.0/24,fd00::7") from error
 
 
 def client_address(remote: str | None, forwarded_for: Iterable[str], trusted: Networks) -> str:

@@ -6,6 +6,7 @@ from dataclasses import dataclass, field
 from typing import Any
 
 from api.auth.scopes import SCOPES
+from api.auth.settings import is_issuer
 
 DEFAULT_SCOPES = "openid profile email groups"
 DEFAULT_CLAIM = "groups"
@@ -50,8 +51,11 @@ def parse_sign_in(text: str, client_secret: str = "") -> SignInSettings | None:
     groups = found.get("groups")
     if not isinstance(groups, list) or not groups:
         raise ValueError(f"groups must list groups with their scopes, such as {_EXAMPLE}")
+    issuer = _text(found, "issuer")
+    if not is_issuer(issuer):
+        raise ValueError("issuer must be an https:// URL equal to the iss claim of its tokens")
     return SignInSettings(
-        issuer=_text(found, "issuer"),
+        issuer=issuer,
         client_id=_text(found, "client_id"),
         groups=tuple(_entry(index, entry) for index, entry in enumerate(groups)),
         groups_claim=_text(found, "groups_claim", DEFAULT_CLAIM),

@@ -59,6 +59,39 @@ def test_invalid_variable_is_named(name: str, value: str) -> None:
 
 def test_all_invalid_variables_are_named_together() -> None:
     with pytest.raises(ApiConfigError) as error:
-        parse({"CREWYARD_NAMESPACE": "", "CREWYARD_PORT": "x"})
+        parse({"CREWYARD_NAMESPACE": "a b", "CREWYARD_PORT": "x"})
     named = ("CREWYARD_NAMESPACE", "CREWYARD_TOKEN_KEY", "CREWYARD_PORT")
     assert all(name in str(error.value) for name in named)
+
+
+def test_an_empty_variable_counts_as_not_set() -> None:
+    names = ("NAMESPACE", "PUBLIC_URL", "PLANS", "PORT", "RUN_TTL", "CLAIMS_NOT_BEFORE", "PRICES", "DATA")
+    assert parse({**KEY, **{f"CREWYARD_{name}": " " for name in names}}) == parse(KEY)
+
+
+@pytest.mark.parametrize(
+    ("variables", "problem"),
+    [
+        ({"CREWYARD_PLANS": "["}, "CREWYARD_PLANS: must be a JSON object of plans"),
+        ({"CREWYARD_PLANS": '{"x": {}}'}, "CREWYARD_PLANS: plan 'x' needs the integers"),
+        ({"CREWYARD_PRICES": "{}"}, "CREWYARD_PRICES: needs a currency"),
+        (
+            {"CREWYARD_TRUSTED_PROXIES": "x"},
+            "CREWYARD_TRUSTED_PROXIES: 'x' does not appear .*; write networks",
+        ),
+        ({"CREWYARD_BLOBS_URL": "file:///x/"}, "CREWYARD_BLOBS_URL: must be s3://"),
+        ({"CREWYARD_DATABASE_URL": "mysql://h/x"}, "CREWYARD_DATABASE_URL: must be postgresql"),
+        (
+            {"CREWYARD_CLAIMS_NOT_BEFORE": "monday"},
+            "CREWYARD_CLAIMS_NOT_BEFORE: must be a time with its zone",
+        ),
+        (
+            {"CREWYARD_KEPT_UPLOADS": "1"},
+            "CREWYARD_KEPT_UPLOADS: must be at least .*, the limit context_bytes",
+        ),
+    ],
+)
+def test_a_problem_is_described_once(variables: dict[str, str], problem: str) -> None:
+    with pytest.raises(ApiConfigError, match=f"^wrong settings:\\n- {problem}") as error:
+        parse({**KEY, **variables})
+    assert str(error.value).count("CREWYARD_") == 1
