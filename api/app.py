@@ -24,6 +24,7 @@ from api.ratelimit.best_plan import BestPlan
 from api.ratelimit.limiter import RateLimiter
 from api.routing import middleware, pod_calls
 from api.services import SERVICES, ApiServices
+from api.store.index.api_keys import KeyRow
 from api.store.store import Store
 from api.streaming.fanout import RunFeeds
 from api.streaming.registry import StreamRegistry
@@ -93,31 +94,42 @@ def make_client_app(
     caught_up: Callable[[], bool] = lambda: True,
 ) -> web.Application:
     """Return an application with the client routes only; it starts no background loops."""
-
-    async def find_key(key_id: str) -> StoredKey | None:
-        row = await store.keys.get(key_id)
-        if row is None:
-            return None
-        return StoredKey(
-            key_id=row.id,
-            hash=row.hash,
-            name=row.name,
-            scopes=row.scopes,
-            projects=row.projects,
-            plan=row.plan,
-            expires_at=row.expires_at,
-            revoked=row.revoked_at is not None,
-        )
-
-    middlewares: list[Middleware] = [middleware.observe, middleware.admit]
-    if config.pod_tls.directory is not None:
-        middlewares.insert(1, pod_calls.separate(config.pod_tls.plain))
-    if config.cors_origins:
-        middlewares.insert(1, cors.preflight(config.cors_origins))
+    services = _services(config, store, kube, fixed_keys or {}, now, caught_up)
+    _observe(services)
     app = web.Application(
-        middlewares=middlewares,
+        middlewares=_middlewares(config),
         client_max_size=request_body.max_body_bytes(config.limits.input_bytes),
     )
+    app[SERVICES] = services
+    app.on_response_prepare.append(middleware.add_headers)
+    if config.cors_origins:
+        app.on_response_prepare.append(cors.add_headers(config.cors_origins))
+    _mount_routes(app, config)
+
+    async def close_streams(_: web.Application) -> None:
+        services.streams.close()
+
+    async def close(_: web.Application) -> None:
+        await services.limiter.close()
+
+    app.on_shutdown.append(close_streams)
+    app.on_cleanup.append(close)
+    app.cleanup_ctx.append(services.revocation.run)
+    return app
+
+
+def _services(
+    config: ApiConfig,
+    store: Store,
+    kube: KubeClient,
+    fixed_keys: Mapping[str, StoredKey],
+    now: Callable[[], datetime],
+    caught_up: Callable[[], bool],
+) -> ApiServices:
+    async def find_key(key_id: str) -> StoredKey | None:
+        row = await store.keys.get(key_id)
+        return None if row is None else _stored_key(row)
+
     feeds = RunFeeds(store.events)
     streams = StreamRegistry(feeds.poll, server.max_connections() * 9 // 10)
     tokens = TokenProviders.from_settings(
@@ -128,28 +140,15 @@ def make_client_app(
         config.served_namespaces,
         store.projects.places if config.namespaces else None,
     )
-    revocation = RevocationWatcher(streams, store.keys, tokens, now)
-    limiter = RateLimiter(config.rate_limit_url)
-    metrics = ApiMetrics()
-    metrics.claims_given_up.set_function(lambda: store.claims.failed_writes)
-    metrics.watch_storage(store.storage_meter)
-    store.audit.count = lambda outcome: metrics.audit_records.labels(outcome).inc()
-    kube.before_write = store.audit.record_ahead
-    store.trace_exports.enabled = config.telemetry is not None
-    metrics.traces_waiting.set_function(lambda: store.trace_exports.waiting)
-    metrics.notifications_pending.set_function(lambda: store.deliveries.pending)
-    metrics.notifications_failing.set_function(lambda: store.deliveries.failing)
-    local = config.database_url is None or config.blobs_url is None
-    metrics.watch_volume(config.data if local else None)
-    app[SERVICES] = ApiServices(
+    return ApiServices(
         config=config,
         store=store,
         kube=kube,
-        keyring=Keyring(fixed_keys or {}, find_key, lambda: store.database.generation),
+        keyring=Keyring(fixed_keys, find_key, lambda: store.database.generation),
         tokens=tokens,
-        revocation=revocation,
-        limiter=limiter,
-        metrics=metrics,
+        revocation=RevocationWatcher(streams, store.keys, tokens, now),
+        limiter=RateLimiter(config.rate_limit_url),
+        metrics=ApiMetrics(),
         streams=streams,
         feeds=feeds,
         best_plan=BestPlan(store.projects.plans, config.plans),
@@ -159,9 +158,47 @@ def make_client_app(
         caught_up=caught_up,
         now=now,
     )
-    app.on_response_prepare.append(middleware.add_headers)
-    if config.cors_origins:
-        app.on_response_prepare.append(cors.add_headers(config.cors_origins))
+
+
+def _stored_key(row: KeyRow) -> StoredKey:
+    return StoredKey(
+        key_id=row.id,
+        hash=row.hash,
+        name=row.name,
+        scopes=row.scopes,
+        projects=row.projects,
+        plan=row.plan,
+        expires_at=row.expires_at,
+        revoked=row.revoked_at is not None,
+    )
+
+
+def _observe(services: ApiServices) -> None:
+    """Connect the metrics and the audit log with what they record."""
+    config, store, metrics = services.config, services.store, services.metrics
+    metrics.claims_given_up.set_function(lambda: store.claims.failed_writes)
+    metrics.watch_storage(store.storage_meter)
+    metrics.traces_waiting.set_function(lambda: store.trace_exports.waiting)
+    metrics.notifications_pending.set_function(lambda: store.deliveries.pending)
+    metrics.notifications_failing.set_function(lambda: store.deliveries.failing)
+    local = config.database_url is None or config.blobs_url is None
+    metrics.watch_volume(config.data if local else None)
+    store.audit.count = lambda outcome: metrics.audit_records.labels(outcome).inc()
+    services.kube.before_write = store.audit.record_ahead
+    store.trace_exports.enabled = config.telemetry is not None
+
+
+def _middlewares(config: ApiConfig) -> list[Middleware]:
+    """Return the middlewares, the outermost first."""
+    return [
+        middleware.observe,
+        *([cors.preflight(config.cors_origins)] if config.cors_origins else []),
+        *([pod_calls.separate(config.pod_tls.plain)] if config.pod_tls.directory is not None else []),
+        middleware.admit,
+    ]
+
+
+def _mount_routes(app: web.Application, config: ApiConfig) -> None:
     health.mount(app)
     for endpoint in ENDPOINTS:
         endpoint.mount(app)
@@ -170,14 +207,3 @@ def make_client_app(
     openapi.mount(app, config.public_url)
     sign_in.add_routes(app)
     console.add_routes(app)
-
-    async def close_streams(_: web.Application) -> None:
-        streams.close()
-
-    async def close(_: web.Application) -> None:
-        await limiter.close()
-
-    app.on_shutdown.append(close_streams)
-    app.on_cleanup.append(close)
-    app.cleanup_ctx.append(revocation.run)
-    return app

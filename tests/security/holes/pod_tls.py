@@ -33,7 +33,7 @@ HOLES: tuple[Hole, ...] = (
     ),
     hole(
         "X6", "the application serves everything on both ports", "api/app.py",
-        "        middlewares.insert(1, pod_calls.separate(config.pod_tls.plain))\n", "        pass\n", PORTS,
+        "([pod_calls.separate(config.pod_tls.plain)] if", "([] if", PORTS,
     ),
     hole(
         "X6", "the port of pods serves the whole API", "api/routing/pod_calls.py",
