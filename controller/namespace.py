@@ -36,7 +36,7 @@ from controller.runtime.event_handlers import EventHandlers
 from controller.runtime.queues import Queues
 from controller.runtime.recorder import Recorder
 from controller.runtime.resync import Resync
-from controller.runtime.worker import Worker
+from controller.runtime.worker import Reconcile, Worker
 from controller.runtime.workqueue import WorkQueue
 from controller.schedule.reconcile import ScheduleReconciler
 from controller.source.observed import ObservedSources
@@ -88,55 +88,45 @@ class NamespaceController:
             lambda: shared.project_names.mark_listed(config.namespace),
         )
         self.recorder = Recorder(kube, shared.metrics)
-        self.applier = applier = Applier(
+        self.applier = Applier(
             kube, self.cache, self.handlers, self.queues, self.recorder, shared.metrics, names
         )
+        self._worker = Worker(self._reconcilers(kube, shared), shared.metrics)
+
+    def _reconcilers(self, kube: KubeClient, shared: SharedServices) -> dict[str, Reconcile]:
+        """Return the reconcile function of each kind of key."""
+        applier, config = self.applier, self.config
         observed_sources = ObservedSources()
+        images = ImageCollector(applier, config)
         verifier = ImageVerifier(ImageRegistry(kube, config, shared.verifications), config)
-        image_collector = ImageCollector(applier, config)
-        build_admission = BuildAdmission(
+        builds = BuildAdmission(
             applier,
             config,
             BuildQueueView(self.cache, config),
             observed_sources.tree_of,
-            lambda: self.resync.last is not None,
-            image_collector.marked_for_deletion,
-            image_collector.deleted_images,
-            image_collector.lock,
+            self._has_resynced,
+            images.marked_for_deletion,
+            images.deleted_images,
+            images.lock,
         )
-        self._worker = Worker(
-            {
-                kinds.RUN.plural: RunReconciler(applier, config).reconcile,
-                event_map.ADMISSION: AdmissionReconciler(applier, config, verifier).reconcile,
-                kinds.DEPLOYMENT.plural: DeploymentReconciler(
-                    applier, config, build_admission, shared.reported_results
-                ).reconcile,
-                kinds.PROJECT.plural: ProjectReconciler(
-                    applier,
-                    observed_sources,
-                    image_collector,
-                    config.timing.coalescing_window,
-                    build_admission.source_key,
-                    config.placements,
-                    config.limits,
-                    config.plans,
-                    config.run_egress,
-                ).reconcile,
-                event_map.WARM: WarmReconciler(applier, config, verifier).reconcile,
-                event_map.SCHEDULES: ScheduleReconciler(
-                    applier, config, lambda: self.resync.last is not None
-                ).reconcile,
-                event_map.GITHUB: GitHubReconciler(applier, config, shared.github).reconcile,
-                event_map.COMMIT_STATUS: CommitStatusReconciler(
-                    applier, config, shared.status_host
-                ).reconcile,
-                event_map.ATTESTATION: AttestationReconciler(
-                    applier, config, ImageRegistry(kube, config, shared.attestations)
-                ).reconcile,
-                event_map.SOURCE: SourceReconciler(applier, config, shared.git, observed_sources).reconcile,
-            },
-            shared.metrics,
-        )
+        projects = ProjectReconciler(applier, config, observed_sources, images, builds.source_key)
+        deployments = DeploymentReconciler(applier, config, builds, shared.reported_results)
+        attestations = ImageRegistry(kube, config, shared.attestations)
+        return {
+            kinds.PROJECT.plural: projects.reconcile,
+            kinds.DEPLOYMENT.plural: deployments.reconcile,
+            kinds.RUN.plural: RunReconciler(applier, config).reconcile,
+            event_map.ADMISSION: AdmissionReconciler(applier, config, verifier).reconcile,
+            event_map.WARM: WarmReconciler(applier, config, verifier).reconcile,
+            event_map.SCHEDULES: ScheduleReconciler(applier, config, self._has_resynced).reconcile,
+            event_map.GITHUB: GitHubReconciler(applier, config, shared.github).reconcile,
+            event_map.COMMIT_STATUS: CommitStatusReconciler(applier, config, shared.status_host).reconcile,
+            event_map.ATTESTATION: AttestationReconciler(applier, config, attestations).reconcile,
+            event_map.SOURCE: SourceReconciler(applier, config, shared.git, observed_sources).reconcile,
+        }
+
+    def _has_resynced(self) -> bool:
+        return self.resync.last is not None
 
     def loops(self) -> list[Coroutine[Any, Any, None]]:
         """Return the loops of this namespace; none of them ends."""

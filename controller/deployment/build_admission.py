@@ -37,11 +37,11 @@ class BuildAdmission:
     applier: Applier
     config: ControllerConfig
     queue_view: BuildQueueView
-    tree_of: Callable[[Deployment], str | None] = lambda _: None
-    ready: Callable[[], bool] = lambda: True
-    marked_for_deletion: Callable[[str], frozenset[str] | None] = lambda _: frozenset()
-    deleted_images: Callable[[str], frozenset[str] | None] = lambda _: frozenset()
-    image_lock: asyncio.Lock = field(default_factory=asyncio.Lock)
+    tree_of: Callable[[Deployment], str | None]
+    ready: Callable[[], bool]
+    marked_for_deletion: Callable[[str], frozenset[str] | None]
+    deleted_images: Callable[[str], frozenset[str] | None]
+    image_lock: asyncio.Lock
     slot_lock: asyncio.Lock = field(default_factory=asyncio.Lock)
 
     def source_key(self, deployment: Deployment, project: Project) -> str | None:

@@ -5,9 +5,9 @@ from collections.abc import Callable
 from dataclasses import dataclass, field
 from datetime import UTC, datetime
 
+from controller.config import ControllerConfig
 from controller.images.reconcile import ImageCollector
-from controller.pods.placement import NodePlacements
-from controller.pods.run_egress import EgressTarget, allowed_rules
+from controller.pods.run_egress import allowed_rules
 from controller.project import activation, egress_policy, name_taken, revision
 from controller.project.coalesce import CoalescingWindow
 from controller.project.decide import decide
@@ -16,8 +16,7 @@ from controller.runtime.apply import Applier
 from controller.runtime.decision import Create
 from controller.source.observed import ObservedSource, ObservedSources
 from crds import kinds
-from crds.installation_limits import InstallationLimits
-from crds.limits import Plans, lowered_timeouts, lowered_warm_pods
+from crds.limits import lowered_timeouts, lowered_warm_pods
 from crds.objects import Deployment, Object, Project
 
 
@@ -26,16 +25,10 @@ class ProjectReconciler:
     """Reconciler of the kind Project."""
 
     applier: Applier
+    config: ControllerConfig
     observed_sources: ObservedSources
     image_collector: ImageCollector
-    coalescing_seconds: float = 0.0
-    """Minimum seconds between two builds that commits start."""
-    source_key: Callable[[Deployment, Project], str | None] = lambda *_: None
-    placements: NodePlacements = field(default_factory=NodePlacements)
-    limits: InstallationLimits = field(default_factory=InstallationLimits)
-    plans: Plans = field(default_factory=Plans)
-    egress_targets: tuple[EgressTarget, ...] = ()
-    """What `run.egress` of Projects may name."""
+    source_key: Callable[[Deployment, Project], str | None]
     without_policy: set[str] = field(default_factory=set)
     """Names of Projects that were seen to need and to have no NetworkPolicy."""
 
@@ -75,11 +68,11 @@ class ProjectReconciler:
             datetime.now(UTC),
             self._coalescing(project, deployments),
             (
-                *self.placements.notes(project),
-                *lowered_timeouts(project, self.limits),
-                *lowered_warm_pods(project, self.plans, self.limits),
+                *self.config.placements.notes(project),
+                *lowered_timeouts(project, self.config.limits),
+                *lowered_warm_pods(project, self.config.plans, self.config.limits),
             ),
-            allowed_rules(project, self.egress_targets)[1],
+            allowed_rules(project, self.config.run_egress)[1],
         )
         # Before any await: every head seen from now on follows this one.
         if observed is not None and observed.commit and not decision.requeue_after:
@@ -90,11 +83,11 @@ class ProjectReconciler:
 
     async def _apply_egress(self, project: Project) -> None:
         """Create, change or delete the NetworkPolicy of the Project's runs."""
-        needed = bool(allowed_rules(project, self.egress_targets)[0])
+        needed = bool(allowed_rules(project, self.config.run_egress)[0])
         if not needed and project.name in self.without_policy:
             return
         policy = await self.applier.kube.get(kinds.NETWORK_POLICY, egress_policy.policy_name(project.name))
-        egress = egress_policy.decide(project, Object(policy) if policy else None, self.egress_targets)
+        egress = egress_policy.decide(project, Object(policy) if policy else None, self.config.run_egress)
         await self.applier.apply(kinds.PROJECT, project.raw, event_map.project(project.name), egress)
         if needed or policy is not None:
             self.without_policy.discard(project.name)
@@ -107,7 +100,7 @@ class ProjectReconciler:
         def has_image(create: Create) -> bool:
             return self.source_key(Deployment(create.body), project) in keys - {None}
 
-        return CoalescingWindow(self.coalescing_seconds, has_image)
+        return CoalescingWindow(self.config.timing.coalescing_window, has_image)
 
     def _request_poll(
         self, project: Project, deployments: list[Deployment], observed: ObservedSource | None
