@@ -1,192 +1,22 @@
-"""Routes of deployments: create, list, get, roll back, cancel, erase."""
-
-import asyncio
-from collections.abc import Callable, Mapping
-from typing import Any
+"""Routes of deployments: list, get, roll back, cancel; creation and erasure are in `create` and `erase`."""
 
 from aiohttp import web
 
-from api import errors, tenant_limits
+from api import errors
 from api.http import pagination, responses
 from api.http.operation import empty_response, item_response, page_response
 from api.http.query import Parameter
 from api.routing.endpoint import Endpoint, EndpointCall
-from api.store import ulid
-from api.store.blobs.direct_upload import import_upload
-from api.store.index.audit.change import describe
-from api.store.index.deployments import DeploymentRow
-from api.store.index.projects import ProjectRow
-from api.store.index.uploads import UploadRow
 from api.v1 import idempotency, lookup, wait
-from api.v1.deployments import erase, schema, source, view
+from api.v1.deployments import create, erase, schema, view
+from api.v1.deployments.status_wait import wait_until
 from api.v1.fields import EXAMPLE_PROJECT_NAME, PROJECT_NAME
-from crds import conditions, names
-from crds.deployment_name import git_name
 from crds.kinds import DEPLOYMENT
 from crds.objects import Deployment
 from kube import errors as kube_errors
 
-FIRST_STATUS_TIMEOUT_SECONDS = 2.0
 ROLLBACK_TIMEOUT_SECONDS = 5.0
 UNFINISHED = ("pending", "building")
-MAX_ATTEMPTS = 100
-QUEUE_RETRY_SECONDS = 30
-
-
-async def _wait_until(
-    call: EndpointCall, row: DeploymentRow, condition: Callable[[DeploymentRow], bool], seconds: float
-) -> DeploymentRow:
-    """Return the row once it meets `condition`, or as it is after `seconds`. Raises 404 if it is deleted."""
-    store, loop = call.services.store, asyncio.get_running_loop()
-    deadline = loop.time() + seconds
-    while True:
-        # Take the mark before the read, so a change after the read ends the wait immediately.
-        mark = store.deployments.mark()
-        row = await lookup.deployment(call, names.id_of(row.name))
-        remaining = deadline - loop.time()
-        if condition(row) or remaining <= 0:
-            return row
-        await store.deployments.wait(mark, remaining)
-
-
-def _is_observed(row: DeploymentRow) -> bool:
-    """Return whether the controller has reported a status."""
-    ready = conditions.find(row.conditions, conditions.READY)
-    return row.status != "pending" or (ready is not None and ready.get("reason") != "Pending")
-
-
-async def create(call: EndpointCall) -> web.StreamResponse:
-    """Create a deployment and wait briefly for its first status.
-
-    A preview needs the scope preview, any other one deploy.
-    """
-    body, services = call.body, call.services
-    project = await lookup.named_project(call, body["project"], "project")
-    if "preview" not in body:
-        call.caller.require("deploy", project.name)
-    if ("source" in body) == ("build_context_url" in body):
-        raise errors.invalid("set exactly one of build_context_url and source", "build_context_url")
-    idempotency_key = idempotency.parse_header(
-        call.request.headers.get(idempotency.HEADER), call.caller.key_id, call.request.path, body
-    )
-    existing_name = (
-        None
-        if idempotency_key is None
-        else await services.store.idempotency.find(idempotency_key, services.now())
-    )
-    existing = None if existing_name is None else await services.store.deployments.get(existing_name)
-    if existing is not None:
-        row = existing
-    elif "source" in body:
-        await _check_queue(call, project)
-        row = await _create_from_commit(call, project)
-        if idempotency_key is not None:
-            await services.store.idempotency.put(idempotency_key, row.name, services.now())
-    else:
-        await _check_queue(call, project)
-        resolved_source = source.upload_source(await _find_upload(call, project), project, services.now())
-        name = f"{names.DEPLOYMENT_PREFIX}{ulid.new()}"
-        if idempotency_key is not None:
-            name = await services.store.idempotency.put(idempotency_key, name, services.now())
-        row = await _ensure_object(call, project, name, view.spec(body, resolved_source))
-    row = await _wait_until(call, row, _is_observed, FIRST_STATUS_TIMEOUT_SECONDS)
-    return responses.item(view.created(row), 201, f"/v1/deployments/{names.id_of(row.name)}")
-
-
-async def _check_queue(call: EndpointCall, project: ProjectRow) -> None:
-    """Raise 429 if too many deployments of the project wait for their build."""
-    limit = call.services.config.limits.deployment_queue
-    waiting = (await call.services.store.deployments.page(project.name, 0, 0, "pending")).total
-    if waiting >= limit:
-        call.services.metrics.limit_reached(tenant_limits.DEPLOYMENT_QUEUE, project.name)
-        message = (
-            f"{waiting} deployments of the project {project.name} already wait for their build; try again "
-            "after some have started"
-        )
-        raise errors.queue_full(message, project.name, limit, QUEUE_RETRY_SECONDS)
-
-
-async def _find_upload(call: EndpointCall, project: ProjectRow) -> UploadRow | None:
-    """Return the upload that the body names; fetch the archive if it is on another server."""
-    services, now = call.services, call.services.now()
-    upload = source.upload_id(call.body, project, services.config.public_url)
-    if upload is None:
-        return await services.context_fetcher.fetch_as_upload(
-            call.body["build_context_url"], project.name, now
-        )
-    row = await services.store.uploads.get(upload)
-    if row is None or row.project != project.name or services.config.signer is None:
-        return row
-    return await import_upload(services.store.uploads, services.store.blobs, row, now)
-
-
-async def _create_from_commit(call: EndpointCall, project: ProjectRow) -> DeploymentRow:
-    """Return the deployment of a commit, also one created by polling; after a failure, a new attempt."""
-    commit = call.body["source"]["git"]["commit"]
-    spec = view.spec(call.body, source.commit_source(project, commit))
-    spec = {**source.commit_spec_defaults(project, commit), **spec}
-    for attempt in range(1, MAX_ATTEMPTS + 1):
-        name = git_name(project.uid, spec, attempt)
-        row = await call.services.store.deployments.get(name)
-        if row is None or (row.status != "failed" and await _is_object_deleted(call, row)):
-            return await _ensure_object(call, project, name, {**spec, "attempt": attempt})
-        if row.status != "failed" and await _pin(call, row):
-            return await lookup.deployment(call, names.id_of(name))
-    raise errors.conflict(f"deploying this commit failed {MAX_ATTEMPTS} times; push another commit")
-
-
-async def _is_object_deleted(call: EndpointCall, row: DeploymentRow) -> bool:
-    """Return whether the object was deleted, which the row may not show yet. False if the apiserver fails."""
-    try:
-        manifest = await call.services.kube.at(row.object_namespace).get(DEPLOYMENT, row.name)
-    except kube_errors.KubeError:
-        return False
-    return manifest is None or manifest["metadata"]["uid"] != row.uid
-
-
-async def _pin(call: EndpointCall, row: DeploymentRow) -> bool:
-    """Keep a newer commit from superseding the deployment. Return False if one already has."""
-    if row.status != "pending":
-        return True
-    patch = {"metadata": {"uid": row.uid, "annotations": {names.ANNOTATION_POLLED: None}}}
-    manifest = await call.services.kube.at(row.object_namespace).patch(DEPLOYMENT, row.name, patch)
-    await call.services.store.deployments.observe(Deployment(manifest))
-    return not Deployment(manifest).failed
-
-
-async def _ensure_object(
-    call: EndpointCall, project: ProjectRow, name: str, spec: Mapping[str, Any]
-) -> DeploymentRow:
-    """Create the object of that name if it does not exist and return its row."""
-    services, kube = call.services, call.services.kube.at(project.object_namespace)
-    describe(project.name, names.id_of(name))
-    body = {
-        "metadata": {
-            "name": name,
-            "labels": {names.LABEL_PROJECT: project.name},
-            "annotations": view.annotations(call.caller, spec, services.config.token_key),
-            "ownerReferences": [
-                {
-                    "apiVersion": names.API_VERSION,
-                    "kind": "Project",
-                    "name": project.name,
-                    "uid": project.uid,
-                    "blockOwnerDeletion": False,
-                }
-            ],
-        },
-        "spec": dict(spec),
-    }
-    try:
-        manifest: dict[str, Any] | None = await kube.create(DEPLOYMENT, body)
-    except kube_errors.AlreadyExists:
-        manifest = await kube.get(DEPLOYMENT, name)
-    if manifest is None:
-        raise errors.unavailable()
-    if Deployment(manifest).erased:
-        raise errors.conflict("this deployment is being erased; repeat the request in a few minutes")
-    await services.store.deployments.observe(Deployment(manifest))
-    return await lookup.deployment(call, names.id_of(name))
 
 
 async def list_deployments(call: EndpointCall) -> web.StreamResponse:
@@ -235,7 +65,7 @@ async def rollback(call: EndpointCall) -> web.StreamResponse:
         DEPLOYMENT, row.name, {"metadata": {"uid": row.uid}, "spec": {"activation": row.activation + 1}}
     )
     await call.services.store.deployments.observe(Deployment(manifest))
-    row = await _wait_until(call, row, lambda current: current.status == "active", ROLLBACK_TIMEOUT_SECONDS)
+    row = await wait_until(call, row, lambda current: current.status == "active", ROLLBACK_TIMEOUT_SECONDS)
     if row.status != "active":
         raise errors.unavailable("the rollback has started but is not finished; repeat the request to check")
     return responses.item(view.detail(row, call.services.config.public_url))
@@ -291,7 +121,7 @@ ENDPOINTS = (
     Endpoint(
         "POST",
         "/v1/deployments",
-        create,
+        create.create,
         "preview",
         body=schema.CREATE,
         headers=(idempotency.PARAMETER,),

@@ -1,6 +1,6 @@
 """The source of a new deployment, resolved before any object is created. Pure.
 
-Called by `api.v1.deployments.routes` for `POST /v1/deployments`.
+Called by `api.v1.deployments.create`.
 """
 
 from collections.abc import Mapping

@@ -52,7 +52,7 @@ async def test_upload_becomes_a_deployment(testbed, project):
 
 async def test_response_waits_for_the_first_status(testbed, project, monkeypatch):
     # The test checks that the request waits, not the latency of the simulated controller.
-    monkeypatch.setattr("api.v1.deployments.routes.FIRST_STATUS_TIMEOUT_SECONDS", 60.0)
+    monkeypatch.setattr("api.v1.deployments.create.FIRST_STATUS_TIMEOUT_SECONDS", 60.0)
     ticket = await upload(testbed, project)
 
     async def set_building():

@@ -84,7 +84,7 @@ HOLES: tuple[Hole, ...] = (
         f"{WORKFLOWS}::test_entry_names_event_repository_and_workflow",
     ),
     hole(
-        "X2", "the scope preview deploys to production", "api/v1/deployments/routes.py",
+        "X2", "the scope preview deploys to production", "api/v1/deployments/create.py",
         '        call.caller.require("deploy", project.name)\n', "        pass\n",
         f"{WORKFLOWS}::test_preview_scope_deploys_previews_only",
     ),

@@ -79,7 +79,7 @@ HOLES: tuple[Hole, ...] = (
         "size = sum(dict(context.arriving_files.get(run, ())).values())", "size = 0", STORAGE,
     ),
     hole(
-        "X11", "deployments wait without end", "api/v1/deployments/routes.py",
+        "X11", "deployments wait without end", "api/v1/deployments/create.py",
         "if waiting >= limit:", "if False:", TENANTS,
     ),
     hole(
