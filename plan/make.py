@@ -1,7 +1,6 @@
 """Complete plan of a source tree. Called by the build pods and by `crewyard lint`."""
 
 import json
-import posixpath
 from collections.abc import Collection, Mapping, Sequence
 from dataclasses import dataclass, field, replace
 from typing import Any
@@ -9,7 +8,6 @@ from typing import Any
 from .base.read import BaseDockerfile, read_base_dockerfile
 from .config.configuration import Configuration, read_configuration
 from .config.framework import check_language, framework_of
-from .config.toml_tables import TomlTable, read_toml
 from .entrypoint import EntrypointLocation
 from .errors import CONFIG_INVALID, PlanError
 from .exclude import excluded_paths
@@ -122,8 +120,9 @@ def make_plan(
     entrypoint, location, notes = locate_entrypoint(files, configuration, choice.version, excluded)
     inline = read_inline_metadata(files, location.path) if entrypoint.endswith(SCRIPT_SUFFIX) else None
     directory = _declaring_directory(files, configuration, location)
-    if own_table := inline or _project_of(files, directory):
-        choice = choose_python(files, configuration, python_versions, own_table)
+    own = dict.fromkeys((directory, location.project or "", *configuration.directories))
+    if inline or any(own):
+        choice = choose_python(files, configuration, python_versions, inline, tuple(filter(None, own)))
     python = choice.version
     entrypoints, named_notes = check_named_entrypoints(
         files, configuration, (entrypoint, location), python, excluded
@@ -170,11 +169,6 @@ def _declaring_directory(files: Files, configuration: Configuration, location: E
     if location.project is not None or configuration.directories or declares(files, ""):
         return ""
     return declaring_directory(files, location.path)
-
-
-def _project_of(files: Files, directory: str) -> TomlTable | None:
-    pyproject = posixpath.join(directory, "pyproject.toml")
-    return read_toml(files, pyproject).table("project") if directory and pyproject in files else None
 
 
 def _own_base(

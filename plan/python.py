@@ -1,5 +1,6 @@
 """Choice of a crew's Python version. Called by plan.make."""
 
+import posixpath
 import re
 from collections.abc import Sequence
 from dataclasses import dataclass
@@ -30,12 +31,13 @@ def choose_python(
     configuration: Configuration,
     python_versions: Sequence[str],
     inline: TomlTable | None = None,
+    directories: Sequence[str] = (),
 ) -> PythonChoice:
     """Return the configured version, else the first offered one that `requires-python` allows.
 
-    That is the key of the script's metadata `inline` or of pyproject.toml. A version that is only a
-    preference gives the nearest allowed one. Raises PlanError(ConfigInvalid) with the offered versions where
-    none matches.
+    That is the key of the script's metadata `inline`, else of the first pyproject.toml that has it, in
+    `directories` and then in the root. A version that is only a preference gives the nearest allowed one.
+    Raises PlanError(ConfigInvalid) with the offered versions where none matches.
     """
     if not python_versions:
         raise PlanError(
@@ -55,7 +57,7 @@ def choose_python(
             f"{origin} is {declared!r}; offered here: {join_limited(list(python_versions))}",
             f"Choose one of those, or omit it. {_OFFER_HINT}",
         )
-    allowed = _allowed(files, python_versions, inline)
+    allowed = _allowed(files, python_versions, inline, directories)
     if preference is None:
         return PythonChoice(allowed[0])
     nearest = _nearest(int(preference[1]), allowed)
@@ -68,9 +70,12 @@ def choose_python(
     return PythonChoice(nearest, (note,))
 
 
-def _allowed(files: Files, python_versions: Sequence[str], inline: TomlTable | None) -> list[str]:
+def _allowed(
+    files: Files, python_versions: Sequence[str], inline: TomlTable | None, directories: Sequence[str]
+) -> list[str]:
     """Return the offered versions that the script or project allows. Raises PlanError(ConfigInvalid)."""
-    table, key = _required_python(files)
+    found = (_required_python(files, directory) for directory in (*directories, ""))
+    table, key = next((each for each in found if each[0] and each[1] in each[0].values), (None, ""))
     if inline and _PROJECT_KEY in inline.values:
         table, key = inline, _PROJECT_KEY
     required = table.text_at(key, ">=3.11") if table else None
@@ -96,11 +101,12 @@ def _nearest(minor: int, versions: Sequence[str]) -> str:
     return min(versions, key=lambda version: (abs(minors[version] - minor), -minors[version]))
 
 
-def _required_python(files: Files) -> tuple[TomlTable | None, str]:
-    """Return the table and the key with the project's Python versions."""
-    if "pyproject.toml" not in files:
+def _required_python(files: Files, directory: str) -> tuple[TomlTable | None, str]:
+    """Return the table and the key with the Python versions of the project in the directory."""
+    path = posixpath.join(directory, "pyproject.toml")
+    if path not in files:
         return None, ""
-    root = read_toml(files, "pyproject.toml")
+    root = read_toml(files, path)
     project, table = root.table("project"), root
     if project and _PROJECT_KEY in project.values:
         return project, _PROJECT_KEY

@@ -272,6 +272,33 @@ def test_requires_python(specifier: str, first: str) -> None:
     assert plan(files).plan.python == first
 
 
+@pytest.mark.parametrize(
+    "member",
+    [
+        "[project]\nname = 'agent'\nrequires-python = '>=3.12'\n",
+        "[build-system]\n[tool.poetry]\nname = 'agent'\n[tool.poetry.dependencies]\npython = '^3.12'\n",
+    ],
+)
+@pytest.mark.parametrize(
+    "files",
+    [
+        {"apps/agent/graph.py": GRAPH},
+        {"apps/agent/src/graph.py": GRAPH, "langgraph.json": langgraph(dependencies=["./apps/agent"])},
+        {
+            "apps/agent/graph.py": GRAPH,
+            "pyproject.toml": "[project]\nname = 'x'\nrequires-python = '>=3.11'\n",
+        },
+    ],
+)
+def test_the_python_of_the_project_with_the_entrypoint(member: str, files: dict[str, str]) -> None:
+    files = {**files, "apps/agent/pyproject.toml": member}
+    if "langgraph.json" in files:
+        files["langgraph.json"] = langgraph(graphs={"a": "graph:graph"}, dependencies=["./apps/agent"])
+    else:
+        files["crew.toml"] = "[deployment]\nentrypoint = 'graph:graph'\n"
+    assert plan(files).plan.python == "3.12"
+
+
 def test_error_lists_the_offered_versions() -> None:
     files = {"pyproject.toml": '[project]\nrequires-python = ">=3.13"\n', "main.py": "def kickoff(): ...\n"}
     with pytest.raises(PlanError) as raised:
