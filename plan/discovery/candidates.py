@@ -10,13 +10,14 @@ from ..bindings import parse_module, parse_outline
 from ..errors import PlanError
 from ..packages.own_project import is_project
 from ..source import Files
-from .import_effects import is_script, line_of_run_on_import
+from .import_effects import is_script, line_of_run_on_import, talks_on_import
 from .module_objects import (
     AGENT,
     CREW,
     FLOW,
     GRAPH,
     WORKFLOW,
+    agent_builders,
     graph_builders,
     runnable_objects,
     workflow_classes,
@@ -38,6 +39,7 @@ _HINTS = (
     b"Swarm(",
     b"Workflow",
 )
+_SCRIPT_HINTS = (b"__main__", b"print(", b"input(")
 _DIRECTORIES = r"(src/)?([^/]+/)?"
 # The places that the frameworks' tools and examples use. A flow contains crews, so it comes first.
 _USUAL_PATHS = (
@@ -94,7 +96,7 @@ class SourceScan:
 
     `usual_scripts` are those of them at the most usual place. `agent_scripts` are in the root or in src and
     import a framework, including those that start a server. `builders` are functions that make a graph,
-    `workflows` are classes of LlamaIndex workflows.
+    `agent_builders` those that make an agent, `workflows` classes of LlamaIndex workflows.
     """
 
     candidates: tuple[EntrypointCandidate, ...]
@@ -102,6 +104,7 @@ class SourceScan:
     usual_scripts: tuple[str, ...]
     agent_scripts: tuple[str, ...]
     builders: tuple[str, ...]
+    agent_builders: tuple[str, ...]
     workflows: tuple[str, ...]
 
 
@@ -112,11 +115,13 @@ def scan_source(files: Files, python: str, kinds: tuple[str, ...] = ALL_KINDS) -
     """
     candidates, scripts, agent_scripts = {*_definitions(files, kinds)}, [], []
     builders: list[str] = []
+    makers: list[str] = []
     workflows: list[str] = []
     for path, tree in _modules(files, python):
         imported = _imported_packages(tree)
-        if is_script(tree):
-            if _is_at_top(path) and any(map(_is_framework, imported)):
+        has_framework = any(map(_is_framework, imported))
+        if is_script(tree) or (has_framework and talks_on_import(tree)):
+            if _is_at_top(path) and has_framework:
                 agent_scripts.append(path)
             if _SERVERS.isdisjoint(imported):
                 scripts.append(path)
@@ -125,6 +130,8 @@ def scan_source(files: Files, python: str, kinds: tuple[str, ...] = ALL_KINDS) -
         module = _module_name(files, path, python)
         if module and GRAPH in kinds:
             builders += [f"{module}:{name}" for name in graph_builders(tree)]
+        if module and AGENT in kinds:
+            makers += [f"{module}:{name}" for name in agent_builders(tree)]
         if module and WORKFLOW in kinds:
             workflows += [f"{module}:{name}" for name in workflow_classes(tree)]
         for found in runnable_objects(tree):
@@ -138,6 +145,7 @@ def scan_source(files: Files, python: str, kinds: tuple[str, ...] = ALL_KINDS) -
         tuple(path for path in usual if _script_rank(path) == _script_rank(usual[0])),
         tuple(agent_scripts),
         tuple(builders),
+        tuple(makers),
         tuple(workflows),
     )
 
@@ -156,7 +164,7 @@ def _modules(files: Files, python: str) -> Iterator[tuple[str, ast.Module]]:
     for path in paths[:_MAX_FILES]:
         data = files[path]
         hinted = any(hint in data for hint in _HINTS) or _SCRIPT.fullmatch(path)
-        if not hinted and not (_is_at_top(path) and b"__main__" in data):
+        if not hinted and not (_is_at_top(path) and any(hint in data for hint in _SCRIPT_HINTS)):
             continue
         try:
             tree = parse_module(path, data, python)

@@ -10,6 +10,7 @@ _RUN_METHODS = frozenset(
 )
 # These methods of an agent or graph run it; those of other objects may do anything.
 _OWN_RUN_METHODS = frozenset({"run", "run_stream", "stream", "astream"})
+_TALK = frozenset({"input", "print", "pprint"})
 _AGENT_CALL_ENDS = ("Agent", "GroupChat", "_agent", "compile")
 
 
@@ -43,6 +44,21 @@ def line_of_run_on_import(tree: ast.Module) -> int | None:
 def is_script(tree: ast.Module) -> bool:
     """Return whether the module does its work when it is run as a file."""
     return any(is_main_guard(node) for node in tree.body) or line_of_run_on_import(tree) is not None
+
+
+def talks_on_import(tree: ast.Module) -> bool:
+    """Return whether the module prints, or asks for a line, where it is not in a function or a guard."""
+    pending: list[ast.AST] = [*tree.body]
+    while pending:
+        node = pending.pop()
+        if isinstance(node, ast.FunctionDef | ast.AsyncFunctionDef | ast.ClassDef | ast.Lambda):
+            continue
+        if isinstance(node, ast.Try | ast.ExceptHandler) or is_main_guard(node):
+            continue  # such as a message about an import that fails
+        if isinstance(node, ast.Call) and isinstance(node.func, ast.Name) and node.func.id in _TALK:
+            return True
+        pending += ast.iter_child_nodes(node)
+    return False
 
 
 def is_main_guard(node: ast.AST) -> bool:

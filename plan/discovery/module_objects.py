@@ -45,6 +45,8 @@ _WORKFLOW_CLASSES = {
     "workflows": ("Workflow",),
 }
 _WORKFLOW_NAMES = (*_AGENT_NAMES, "agent_workflow")
+# A run gives its input to an only, optional parameter, unless it has one of these names (runner: call.py).
+_PART_NAMES = frozenset({"checkpointer", "debug", "llm", "model", "model_name", "saver", "tools", "verbose"})
 _BUILDER_STARTS = ("build_", "compile_", "create_", "get_", "make_")
 _MAX_ALIASES = 5
 _STATE_GRAPHS = ("StateGraph", "MessageGraph")
@@ -92,8 +94,27 @@ def runnable_objects(tree: ast.Module) -> Iterator[RunnableObject]:
 def graph_builders(tree: ast.Module) -> Iterator[str]:
     """Yield the functions that return a compiled graph, need no arguments, and are named so."""
     for node in tree.body:
-        if isinstance(node, ast.FunctionDef) and node.name.startswith(_BUILDER_STARTS) and _compiles(node):
+        if not isinstance(node, ast.FunctionDef) or _takes_input(node.args):
+            continue
+        if node.name.startswith(_BUILDER_STARTS) and _compiles(node):
             yield node.name
+
+
+def agent_builders(tree: ast.Module) -> Iterator[str]:
+    """Yield the functions that return an agent or a workflow and need no arguments."""
+    kinds = {*_imported(tree, _AGENT_CLASSES), *_imported(tree, _WORKFLOW_CLASSES)}
+    for node in tree.body:
+        if isinstance(node, ast.FunctionDef | ast.AsyncFunctionDef) and not _takes_input(node.args):
+            values = {
+                target.id: each.value
+                for each in ast.walk(node)
+                if isinstance(each, ast.Assign)
+                for target in each.targets
+                if isinstance(target, ast.Name)
+            }
+            returned = (each.value for each in ast.walk(node) if isinstance(each, ast.Return) and each.value)
+            if any(_is_workflow(_resolved(value, values), kinds) for value in returned):
+                yield node.name
 
 
 def workflow_classes(tree: ast.Module) -> Iterator[str]:
@@ -144,10 +165,22 @@ def _requires_arguments(node: ast.ClassDef) -> bool:
     """Return whether the class cannot be instantiated without arguments."""
     for method in node.body:
         if isinstance(method, ast.FunctionDef) and method.name == "__init__":
-            arguments = method.args
-            positional = len(arguments.posonlyargs) + len(arguments.args) - 1
-            return positional > len(arguments.defaults) or None in arguments.kw_defaults
+            return _has_required(method.args, 1)
     return False
+
+
+def _takes_input(arguments: ast.arguments) -> bool:
+    """Return whether a run would call a function of these arguments with its input."""
+    positional = [each.arg for each in (*arguments.posonlyargs, *arguments.args)]
+    only = len(positional) == 1 and positional[0] not in _PART_NAMES
+    others = arguments.vararg or arguments.kwarg or "inputs" in positional
+    return only or bool(others) or _has_required(arguments)
+
+
+def _has_required(arguments: ast.arguments, given: int = 0) -> bool:
+    """Return whether a call needs arguments besides the `given` ones."""
+    positional = len(arguments.posonlyargs) + len(arguments.args) - given
+    return positional > len(arguments.defaults) or None in arguments.kw_defaults
 
 
 def _is_graph(value: ast.expr | None, builders: set[str]) -> bool:

@@ -22,6 +22,8 @@ _AGENT_PACKAGES = (
     "llama_index_instrumentation",
     "llama_index.core.instrumentation",
 )
+# Names of an only, optional parameter that does not get the input: what a graph or an agent is made of.
+PART_NAMES = frozenset({"checkpointer", "debug", "llm", "model", "model_name", "saver", "tools", "verbose"})
 _MAX_FACTORY_STEPS = 3  # such as a class that returns a crew that returns a graph
 
 
@@ -162,6 +164,8 @@ def arguments(
             f"{name} requires {', '.join(accepted.required)}; the run's input lacks {', '.join(missing)}. An "
             "entrypoint takes `inputs`, one argument, none, or several that the input has by their names."
         )
+    if not accepted.required and len(accepted.positional) == 1 and accepted.positional[0] in PART_NAMES:
+        return [], {}
     if (
         len(accepted.positional) == 1
         or (accepted.positional and accepted.required == accepted.positional[:1])

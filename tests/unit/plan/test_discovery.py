@@ -21,6 +21,7 @@ WORKFLOW = (
 LLAMA = "from llama_index.core.agent.workflow import AgentWorkflow, FunctionAgent\n{}\n"
 LLAMA_AGENT, LLAMA_TEAM = "agent = FunctionAgent()", "team = AgentWorkflow(agents=[agent])"
 BUILDER = "def build_graph(saver=None):\n    return StateGraph(State).compile(checkpointer=saver)\n"
+MAKER = "def make(model=None):\n    {}\nfrom smolagents import CodeAgent\n"
 SCRIPT = "def main(): ...\nif __name__ == '__main__':\n    main()\n"
 GUARD = "if __name__ == '__main__':\n    main()\n"
 AGENT_SCRIPT = "from agents import Agent\nasync def main(): Agent()\n" + GUARD
@@ -143,6 +144,12 @@ def failure(files: dict[str, str]) -> PlanError:
             },
             "hello.py",
         ),
+        ({"back/agents.py": MAKER.format("agent = CodeAgent([])\n    return agent")}, "back.agents:make"),
+        ({"pilot.py": "async " + MAKER.format("return CodeAgent([])")}, "pilot:make"),
+        ({"pilot.py": MAKER.format("return CodeAgent([])"), "main.py": SCRIPT}, "main.py"),
+        ({"pilot.py": MAKER.format("return CodeAgent([])"), "graph.py": BUILDER}, "graph:build_graph"),
+        ({"main.py": "import openai\nwhile (line := input('?')) != 'q':\n    ...\n"}, "main.py"),
+        ({"tides.py": "import langgraph\nfor x in y:\n    print(x)\n", "b.py": "print()\n"}, "tides.py"),
         # A class of a workflow comes last: what makes it and runs it knows its arguments.
         ({"tides.py": WORKFLOW}, "tides:Tides"),
         ({"tides.py": WORKFLOW.replace("llama_index.core.workflow", "workflows")}, "tides:Tides"),
@@ -209,6 +216,15 @@ def test_several_are_proposed() -> None:
         {"main.py": "def build(path):\n    return StateGraph(S).compile()\ngraph = build('x')\n"},
         {"flow.py": WORKFLOW.replace("llama_index.core.workflow", "mine")},
         {"flow.py": WORKFLOW + "    def __init__(self, llm): ...\n"},
+        {"a.py": MAKER.format("return CodeAgent([])"), "b.py": MAKER.format("return CodeAgent([])")},
+        {"a.py": MAKER.format("return CodeAgent([])").replace("=None", "")},
+        {"a.py": MAKER.format("CodeAgent([])\n    return 1")},
+        {"a.py": MAKER.format("return CodeAgent([])").replace("model=None", "question=None")},
+        {"a.py": MAKER.format("return CodeAgent([])").replace("model=None", "**named")},
+        {"a.py": BUILDER.replace("saver", "question")},
+        {"main.py": "import openai\ndef ask():\n    print()\n"},
+        {"main.py": "import openai\ntry:\n    import a\nexcept ImportError:\n    print('no a')\n"},
+        {"main.py": "print()\n"},
         {"my-crew/crew.py": CREW},
         {"tests/crew.py": CREW},
         {"crew.py": CREW + "def broken(:\n"},

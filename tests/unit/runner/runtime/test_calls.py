@@ -23,7 +23,8 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from runner.crewyard_runtime.call import call
+from plan.discovery.module_objects import _PART_NAMES
+from runner.crewyard_runtime.call import PART_NAMES, call
 from runner.crewyard_runtime.entrypoint import EntrypointNotFound
 from runner.crewyard_runtime.events import CUT_MARK, MAX_DATA_BYTES, check, emit, fit
 from runner.crewyard_runtime.frameworks.call_options import CallOptions
@@ -227,6 +228,13 @@ def several(topic: Any, depth: Any, style: Any = "short", /, *, place: Any, more
 
 def by_name(topic: Any, depth: Any = 1, *, place: Any, style: Any = "short") -> Any:
     return topic, depth, place, style
+
+
+def test_an_optional_part_of_a_factory_does_not_get_the_input() -> None:
+    assert call(lambda model=None: ["made", model], INPUT) == ["made", None]
+    assert call(lambda model: ["made", model], INPUT) == ["made", INPUT]
+    assert call(lambda topic=None: ["made", topic], INPUT) == ["made", INPUT]
+    assert PART_NAMES == _PART_NAMES
 
 
 def test_several_required_arguments_are_given_by_name() -> None:
