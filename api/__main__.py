@@ -23,9 +23,9 @@ from api.maintenance.loops import WATCHES_PER_NAMESPACE
 from api.services import SERVICES
 from api.store.errors import StoreUnavailable
 from api.store.store import Store
-from api.tls.certificate import CertificateFiles
-from api.tls.site import TlsSite
 from api.v1.keys import bootstrap_key
+from internal_tls.certificate import CertificateFiles
+from internal_tls.site import TlsSite
 from kube import python_gc
 from kube.client import KubeClient
 from kube.owned_directory import own_temporary_directory
@@ -109,7 +109,9 @@ def tls_site(
     def make(runner: web.AppRunner, connections: server.ClientConnections) -> web.BaseSite:
         assert config.pod_tls.directory is not None
         files, metrics = CertificateFiles(config.pod_tls.directory), runner.app[SERVICES].metrics
-        return TlsSite(runner, "0.0.0.0", config.pod_tls.port, connections, files, metrics)
+        return TlsSite(
+            runner, "0.0.0.0", config.pod_tls.port, connections.make_connection, files, metrics.tls
+        )
 
     return make
 

@@ -22,7 +22,6 @@ from api.store.blobs.backends import check_url
 from api.store.blobs.presign import UrlSigner, parse_signer
 from api.store.sql.postgres.engine import parse_url
 from api.telemetry.settings import TelemetrySettings, parse_telemetry
-from api.tls.settings import PodTlsSettings, parse_pod_tls
 from crds.installation_limits import InstallationLimits, read_limits
 from crds.limits import Plans, parse_plans
 from crds.pod_tokens import MIN_TOKEN_KEY_LENGTH, parse_other_keys
@@ -30,6 +29,7 @@ from crds.secrets.use import SecretUse, parse_secret_use
 from crds.teams.namespaces import DEFAULT_NAMESPACE, parse_namespaces, served
 from crds.times import parse_time
 from egress.addresses import AddressRules
+from internal_tls.settings import PodTlsSettings, parse_pod_tls
 
 T = TypeVar("T")
 LOG_LEVELS = ("debug", "info", "warning", "error")

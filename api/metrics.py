@@ -16,6 +16,7 @@ from api.store.index.audit.audit_log import ACCEPTED, FAILED, PRUNED
 from api.store.index.storage_stats import BYTES, ROWS, StorageMeter
 from api.telemetry.attempt import ExportResult
 from crds import kinds
+from internal_tls.metrics import TlsMetrics
 
 _SECONDS = (0.001, 0.0025, 0.005, 0.01, 0.025, 0.05, 0.1, 0.25, 0.5, 1.0, 2.5, 5.0, 10.0)
 
@@ -97,20 +98,7 @@ class ApiMetrics:
             "outcome",
             (ACCEPTED, FAILED, PRUNED),
         )
-        self.tls_handshakes = self._counter(
-            "crewyard_tls_handshakes_total",
-            "TLS handshakes of pods; failed: most often the pod does not accept the certificate.",
-            "result",
-            ("done", "failed"),
-        )
-        self.tls_expiry = self._gauge(
-            "crewyard_tls_certificate_expiry_timestamp_seconds",
-            "When the certificate of the TLS port for pods expires; 0 without such a port.",
-        )
-        self.tls_certificate_rejected = self._gauge(
-            "crewyard_tls_certificate_rejected",
-            "1 if the files of that certificate are invalid: the API server still serves the one before.",
-        )
+        self.tls = TlsMetrics(self.registry)
         self.background_failures = Counter(
             "crewyard_background_failures_total",
             "Failures of background loops; each loop is restarted.",

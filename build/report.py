@@ -20,7 +20,9 @@ def report_result(settings: BuildSettings, container: str, result: Mapping[str, 
     """
     if not settings.controller_url or not settings.pod_uid:
         return False
-    controller = InternalApiClient(settings.controller_url, settings.token, timeout=_TIMEOUT_SECONDS)
+    controller = InternalApiClient(
+        settings.controller_url, settings.token, _TIMEOUT_SECONDS, settings.internal_ca
+    )
     body = {"pod_uid": settings.pod_uid, "container": container, "words": dict(result)}
     for _ in range(_MAX_ATTEMPTS):
         try:

@@ -120,7 +120,7 @@ class BuildSettings:
     signers: CommitSigners | None = None
     proven: ProvenImages = ProvenImages()
     internal_ca: str = ""
-    """The only authorities whose certificate of the API server is accepted; empty: those of the system."""
+    """The only authorities of API server and controller that are accepted; empty: those of the system."""
 
     @property
     def repository(self) -> str:

@@ -24,6 +24,7 @@ from controller.pods.api_address import (
 from controller.pods.api_address import (
     parse_authorities as parse_api_authorities,
 )
+from controller.pods.authority_file import AuthorityFile, parse_authority_file
 from controller.pods.egress import PodEgress, parse_authorities, parse_proxies
 from controller.pods.placement import NodePlacements, parse_placements
 from controller.pods.run_egress import EgressTarget, parse_targets
@@ -34,6 +35,7 @@ from crds.pod_tokens import MIN_TOKEN_KEY_LENGTH, parse_other_keys
 from crds.secrets.use import SecretUse, parse_secret_use
 from crds.teams.namespaces import DEFAULT_NAMESPACE, parse_namespaces, served
 from egress.addresses import AddressRules
+from internal_tls.settings import PodTlsSettings, parse_controller_tls
 
 T = TypeVar("T")
 LOG_LEVELS = ("debug", "info", "warning", "error")
@@ -92,11 +94,17 @@ class ControllerConfig:
     internal_tls_url: str = ""
     """URL of the API server for pods by TLS; empty without such a port."""
     internal_ca: str = field(default="", repr=False)
-    """The authorities whose certificate at `internal_tls_url` pods accept, PEM."""
+    """The authorities whose certificate at `internal_tls_url` pods accept, PEM; overrides the file."""
+    internal_ca_file: AuthorityFile | None = None
+    """The file with them, which is read again while the controller leads."""
     internal_plain: bool = True
     """Whether pods may use `internal_url` beside `internal_tls_url`."""
     controller_url: str = ""
     """URL at which build pods reach this process; if empty, the kubelet alone reports their results."""
+    controller_tls_url: str = ""
+    """The same by TLS, with a certificate of the same authorities; empty without such a port."""
+    pod_tls: PodTlsSettings = field(default_factory=PodTlsSettings)
+    """The port of `controller_tls_url`."""
     public_url: str = ""
     """Public URL of the API, for links in GitHub reports; empty for no links."""
     github_url: str = "https://api.github.com"
@@ -139,7 +147,14 @@ class ControllerConfig:
     @property
     def api_address(self) -> ApiAddress:
         """How pods reach the API server."""
-        return ApiAddress(self.internal_url, self.internal_tls_url, self.internal_ca, self.internal_plain)
+        file = self.internal_ca_file
+        authorities = self.internal_ca or (file.current if file is not None else "")
+        return ApiAddress(self.internal_url, self.internal_tls_url, authorities, self.internal_plain)
+
+    @property
+    def report_url(self) -> str:
+        """Where build pods report their results."""
+        return self.controller_tls_url or self.controller_url
 
     @property
     def token_keys(self) -> tuple[str, ...]:
@@ -186,14 +201,19 @@ def parse(environment: Mapping[str, str]) -> ControllerConfig:
     verify_images = read("CREWYARD_VERIFY_IMAGES", _flag, False)
     if verify_images and not environment.get("CREWYARD_SIGNING_KEY", "").strip():
         problems.append("CREWYARD_VERIFY_IMAGES is on without CREWYARD_SIGNING_KEY: no run would start")
+    port = read("CREWYARD_CONTROLLER_PORT", _port, 9090)
+    plain = read("CREWYARD_INTERNAL_PLAIN", _flag, True)
     config = ControllerConfig(
         namespace=read("CREWYARD_NAMESPACE", str, DEFAULT_NAMESPACE),
         namespaces=read("CREWYARD_NAMESPACES", parse_namespaces, ()),
         internal_url=read("CREWYARD_INTERNAL_URL", _url, "", required=True),
         internal_tls_url=read("CREWYARD_INTERNAL_TLS_URL", parse_tls_url, ""),
         internal_ca=read("CREWYARD_INTERNAL_CA", parse_api_authorities, ""),
-        internal_plain=read("CREWYARD_INTERNAL_PLAIN", _flag, True),
+        internal_ca_file=read("CREWYARD_INTERNAL_CA_FILE", parse_authority_file, None),
+        internal_plain=plain,
         controller_url=read("CREWYARD_CONTROLLER_URL", _url, ""),
+        controller_tls_url=read("CREWYARD_CONTROLLER_TLS_URL", parse_tls_url, ""),
+        pod_tls=parse_controller_tls(environment, port, plain, problems),
         token_key=read("CREWYARD_TOKEN_KEY", _secret, "", required=True),
         other_token_keys=read("CREWYARD_OTHER_TOKEN_KEYS", parse_other_keys, tuple[str, ...]()),
         service_image=read("CREWYARD_SERVICE_IMAGE", str, "", required=True),
@@ -222,13 +242,13 @@ def parse(environment: Mapping[str, str]) -> ControllerConfig:
         ),
         kopf=read("CREWYARD_KOPF", _flag, True),
         leader_election=read("CREWYARD_LEADER_ELECTION", _flag, False),
-        port=read("CREWYARD_CONTROLLER_PORT", _port, 9090),
+        port=port,
         max_builds=read("CREWYARD_MAX_BUILDS", _count, 2),
         max_builds_per_project=read("CREWYARD_MAX_BUILDS_PER_PROJECT", _count, 1),
         traces=read("CREWYARD_OTLP_ENDPOINT", bool, False),
         log_level=read("CREWYARD_LOG_LEVEL", _level, "info"),
     )
-    if address_problem := api_address_problem(config.api_address):
+    if address_problem := api_address_problem(config.api_address, config.controller_tls_url):
         problems.append(address_problem)
     if problems:
         raise ConfigError("the controller cannot start:\n" + "\n".join(f"- {line}" for line in problems))

@@ -18,10 +18,13 @@ from controller.git.client import Git
 from controller.github.client import GitHub
 from controller.leader_election import LeaderElection
 from controller.namespace import NamespaceController, SharedServices
+from controller.observability import pod_calls
 from controller.observability.health import HealthReadings, application
 from controller.observability.metrics import ControllerMetrics
 from controller.project_names import ProjectNames
 from controller.runtime import kopf_watch
+from internal_tls.certificate import CertificateFiles
+from internal_tls.site import TlsSite
 from kube.client import KubeClient
 
 KOPF_EXIT_SECONDS = 5.0
@@ -114,8 +117,10 @@ class ControllerProcess:
     async def _lead(self, stop: asyncio.Event, stopping: asyncio.Task[bool]) -> None:
         """Run all loops until `stopping` is done, then free the Lease."""
         self._active_since = time.monotonic()
+        authorities = self.config.internal_ca_file
         loops: list[Coroutine[Any, Any, None]] = [
             *([self._election.keep()] if self._election is not None else []),
+            *([authorities.keep()] if authorities is not None else []),
             *(loop for controller in self.namespaces.values() for loop in controller.loops()),
         ]
         tasks = [asyncio.create_task(loop) for loop in loops]
@@ -155,10 +160,16 @@ class ControllerProcess:
             {name: controller.queues.add for name, controller in self.namespaces.items()},
             self._is_active,
         )
-        app = application(self.readings, self.metrics.registry, build_routes)
+        tls = self.config.pod_tls
+        middlewares = [pod_calls.separate(tls.plain)] if tls.directory is not None else []
+        app = application(self.readings, self.metrics.registry, build_routes, middlewares)
         runner = web.AppRunner(app, access_log=None)
         await runner.setup()
         await web.TCPSite(runner, host, self.config.port).start()
+        if tls.directory is not None:
+            assert runner.server is not None
+            files = CertificateFiles(tls.directory)
+            await TlsSite(runner, host, tls.port, runner.server, files, self.metrics.tls).start()
         return runner
 
 

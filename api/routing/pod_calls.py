@@ -6,23 +6,7 @@ from aiohttp import web
 from aiohttp.typedefs import Middleware
 
 from api.errors import HttpApiError
-
-_PREFIX = "/internal/"
-
-
-def refusal(path: str, secure: bool, plain: bool) -> HttpApiError | None:
-    """Return why this port does not serve a path; `plain`: pods may call without TLS. Pure."""
-    if secure:
-        if path.startswith(_PREFIX):
-            return None
-        return HttpApiError(404, "this port serves the calls of pods only; use the address of the API")
-    if plain or not path.startswith(_PREFIX):
-        return None
-    return HttpApiError(
-        403,
-        "the calls of pods are served by TLS only (CREWYARD_INTERNAL_PLAIN is off); an image from before TLS "
-        "needs a new deployment",
-    )
+from internal_tls.ports import refusal
 
 
 def separate(plain: bool) -> Middleware:
@@ -32,8 +16,8 @@ def separate(plain: bool) -> Middleware:
     async def middleware(
         request: web.Request, handler: Callable[[web.Request], Awaitable[web.StreamResponse]]
     ) -> web.StreamResponse:
-        if (error := refusal(request.path, request.secure, plain)) is not None:
-            raise error
+        if (refused := refusal(request.path, request.secure, plain)) is not None:
+            raise HttpApiError(refused.status, refused.message)
         return await handler(request)
 
     return middleware

@@ -89,7 +89,7 @@ def base(
         *config.api_address.build_env(),
         {"name": "CREWYARD_DEPLOYMENT", "value": deployment.name},
         {"name": "CREWYARD_TOKEN", "value": token},
-        {"name": "CREWYARD_CONTROLLER_URL", "value": config.controller_url},
+        {"name": "CREWYARD_CONTROLLER_URL", "value": config.report_url},
         {"name": "CREWYARD_POD", "valueFrom": {"fieldRef": {"fieldPath": "metadata.name"}}},
         {"name": "CREWYARD_POD_UID", "valueFrom": {"fieldRef": {"fieldPath": "metadata.uid"}}},
         {"name": "CREWYARD_BUILD", "value": json_env(request)},

@@ -62,8 +62,6 @@ def build(project: Project, removal: ImageRemoval, attempt: int, config: Control
         "dependencies": list(removal.dependencies),
     }
     env: list[dict[str, Any]] = [
-        {"name": "CREWYARD_INTERNAL_URL", "value": config.internal_url},
-        {"name": "CREWYARD_CONTROLLER_URL", "value": config.controller_url},
         {"name": "CREWYARD_POD", "valueFrom": {"fieldRef": {"fieldPath": "metadata.name"}}},
         {"name": "CREWYARD_POD_UID", "valueFrom": {"fieldRef": {"fieldPath": "metadata.uid"}}},
         {"name": REQUEST_VARIABLE, "value": variables.json_env(request)},

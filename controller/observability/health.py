@@ -8,6 +8,7 @@ from collections.abc import Callable, Iterable
 from dataclasses import dataclass
 
 from aiohttp import web
+from aiohttp.typedefs import Middleware
 from prometheus_client import CollectorRegistry
 from prometheus_client.exposition import choose_encoder
 
@@ -50,6 +51,7 @@ def application(
     readings: Callable[[], HealthReadings],
     registry: CollectorRegistry,
     extra_routes: Iterable[web.RouteDef] = (),
+    middlewares: Iterable[Middleware] = (),
 ) -> web.Application:
     """Return the web application with both routes and `extra_routes`."""
 
@@ -62,6 +64,6 @@ def application(
         encode, content_type = choose_encoder(request.headers.get("Accept", ""))
         return web.Response(body=encode(registry), headers={"Content-Type": content_type})
 
-    app = web.Application(client_max_size=MAX_BODY_BYTES)
+    app = web.Application(client_max_size=MAX_BODY_BYTES, middlewares=middlewares)
     app.add_routes([web.get("/healthz", healthz), web.get("/metrics", metrics), *extra_routes])
     return app

@@ -11,6 +11,7 @@ from prometheus_client.registry import Collector
 
 from crds import kinds
 from crds.reasons import BuildReason, RunReason
+from internal_tls.metrics import TlsMetrics
 
 _BUILD_BUCKETS = (1, 2, 5, 10, 20, 40, 80, 160, 320, 640, 1280, 2560)
 _RUN_BUCKETS = (0.1, 0.3, 1, 3, 10, 30, 100, 300, 1000, 3000, 10000, 30000, 86400)
@@ -145,6 +146,7 @@ class ControllerMetrics:
             ("result",),
             registry=self.registry,
         )
+        self.tls = TlsMetrics(self.registry)
         self._init_labels()
         self.queued = Histogram(
             "crewyard_run_queue_seconds",

@@ -39,7 +39,7 @@ class ApiAddress:
 
 
 def parse_tls_url(text: str) -> str:
-    """Parse CREWYARD_INTERNAL_TLS_URL. Raises ValueError."""
+    """Parse CREWYARD_INTERNAL_TLS_URL or CREWYARD_CONTROLLER_TLS_URL. Raises ValueError."""
     if not text.startswith("https://"):
         raise ValueError(
             f"{text!r} is not an https URL, such as https://crewyard-api.crewyard-system.svc:8443"
@@ -52,12 +52,18 @@ def parse_authorities(text: str) -> str:
     return checked_certificates(text)
 
 
-def api_address_problem(address: ApiAddress) -> str | None:
+def api_address_problem(address: ApiAddress, controller_tls_url: str = "") -> str | None:
     """Return what is missing in the settings; None if nothing is."""
+    if controller_tls_url and not address.tls_url:
+        return (
+            "CREWYARD_CONTROLLER_TLS_URL is set without CREWYARD_INTERNAL_TLS_URL: set the https "
+            "URL of the API server too"
+        )
     if bool(address.tls_url) != bool(address.authorities):
         return (
-            "CREWYARD_INTERNAL_TLS_URL and CREWYARD_INTERNAL_CA belong together: set the https URL of the "
-            "API server for pods, and the certificates of the authorities that they accept"
+            "CREWYARD_INTERNAL_TLS_URL and CREWYARD_INTERNAL_CA or CREWYARD_INTERNAL_CA_FILE belong "
+            "together: set the https URL of the API server for pods, and the certificates of the authorities "
+            "that they accept"
         )
     if not address.plain and not address.tls_url:
         return "CREWYARD_INTERNAL_PLAIN is off without CREWYARD_INTERNAL_TLS_URL: no pod would reach the API"

@@ -14,7 +14,7 @@ from dev.registry import access
 from dev.settings import REGISTRY, REPOSITORY, Settings
 
 REPOSITORY_NAME = "crewyard/service"
-PACKAGES = ("api", "build", "controller", "crds", "egress", "kube", "plan", "runner")
+PACKAGES = ("api", "build", "controller", "crds", "egress", "internal_tls", "kube", "plan", "runner")
 _FILES = ("Dockerfile", "requirements/service.txt")
 _EXCLUDED = {"__pycache__"}
 

@@ -38,9 +38,14 @@ app.kubernetes.io/component: {{ . }}
 http://{{ include "crewyard.fullname" . }}-api.{{ .Release.Namespace }}.svc:{{ .Values.api.service.port }}
 {{- end -}}
 
-{{/* Where the API server has the certificate of its TLS port for pods. */}}
+{{/* Where API server and controller have the certificate of their TLS ports for pods. */}}
 {{- define "crewyard.tlsDirectory" -}}
 /etc/crewyard/internal-tls
+{{- end -}}
+
+{{/* Where the controller has the authorities that pods accept, if they are not beside the certificate. */}}
+{{- define "crewyard.caDirectory" -}}
+/etc/crewyard/internal-ca
 {{- end -}}
 
 {{- define "crewyard.publicUrl" -}}

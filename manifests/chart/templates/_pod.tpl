@@ -70,14 +70,7 @@ change. A tool that only renders cannot read them and gets the same hash each ti
 {{- range list .Values.tokens.existingSecret .Values.adminKeys.existingSecret .Values.signing.existingSecret .Values.database.existingSecret .Values.rateLimit.existingSecret .Values.telemetry.otlp.existingSecret .Values.signIn.existingSecret .Values.bucket.existingSecret .Values.ca.secret -}}
 {{- with . }}{{ $found = append $found ((lookup "v1" "Secret" $.Release.Namespace .).data | default dict | toJson) }}{{ end -}}
 {{- end -}}
-{{/* Of the certificate of the TLS port only the authority: the API server reads a new certificate by itself. */}}
-{{- with .Values.internalTls -}}
-{{- if .caConfigMap -}}
-{{- $found = append $found ((lookup "v1" "ConfigMap" $.Release.Namespace .caConfigMap).data | default dict | toJson) -}}
-{{- else if .existingSecret -}}
-{{- $found = append $found (get ((lookup "v1" "Secret" $.Release.Namespace .existingSecret).data | default dict) .caKey) -}}
-{{- end -}}
-{{- end -}}
+{{/* Not those of internalTls: API server and controller read the files again by themselves. */}}
 {{- with .Values.ca.configMap -}}
 {{- $found = append $found ((lookup "v1" "ConfigMap" $.Release.Namespace .).data | default dict | toJson) -}}
 {{- end -}}

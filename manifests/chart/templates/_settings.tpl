@@ -17,6 +17,8 @@ CREWYARD_BASE_IMAGES: {{ .Values.builds.baseImages | toRawJson | quote }}
 {{- if .Values.internalTls.existingSecret }}
 CREWYARD_INTERNAL_TLS_DIR: {{ include "crewyard.tlsDirectory" . | quote }}
 CREWYARD_INTERNAL_TLS_URL: {{ printf "https://%s-api.%s.svc:8443" $name .Release.Namespace | quote }}
+CREWYARD_INTERNAL_CA_FILE: {{ printf "%s/%s" (ternary (include "crewyard.caDirectory" .) (include "crewyard.tlsDirectory" .) (ne .Values.internalTls.caConfigMap "")) .Values.internalTls.caKey | quote }}
+CREWYARD_CONTROLLER_TLS_URL: {{ printf "https://%s-controller.%s.svc:9443" $name .Release.Namespace | quote }}
 {{- end }}
 {{- if not .Values.internalTls.plain }}
 CREWYARD_INTERNAL_PLAIN: "off"

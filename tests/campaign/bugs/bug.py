@@ -11,7 +11,7 @@ from pathlib import Path
 
 from tests.campaign.checks.checker import Violation
 
-PACKAGES = ("api", "build", "controller", "crds", "egress", "kube", "plan", "runner")
+PACKAGES = ("api", "build", "controller", "crds", "egress", "internal_tls", "kube", "plan", "runner")
 """What the processes of the product are made of."""
 
 

@@ -1,4 +1,4 @@
-"""TLS between pods and the API server on an installed service, with another certificate and another CA."""
+"""TLS between pods and the installed service, with another certificate and another CA."""
 
 import json
 import urllib.error
@@ -31,8 +31,10 @@ SECRET, OTHER_AUTHORITY = "internal-tls", "other-authority"
 
 
 def store_certificate(installation: Installation, authority: TestAuthority) -> None:
-    """Create or replace the Secret of the TLS port, as cert-manager does."""
-    served = authority.issue(f"{installation.prefix}-api.{installation.namespace}.svc")
+    """Create or replace the Secret of the TLS ports, as cert-manager does."""
+    served = authority.issue(
+        *(f"{installation.prefix}-{part}.{installation.namespace}.svc" for part in ("api", "controller"))
+    )
     secret = {
         "apiVersion": "v1",
         "kind": "Secret",
@@ -43,12 +45,37 @@ def store_certificate(installation: Installation, authority: TestAuthority) -> N
     kubectl("apply", "-f", "-", stdin=json.dumps(secret))
 
 
-def expiry(port: int) -> float:
-    """Return when the served certificate expires, by the metrics."""
-    with urllib.request.urlopen(f"http://127.0.0.1:{port}/metrics", timeout=30) as response:
-        lines = response.read().decode().splitlines()
-    [line] = [one for one in lines if one.startswith("crewyard_tls_certificate_expiry_timestamp_seconds ")]
+def sample(text: str, name: str) -> float:
+    """Return the value of one series in the text of metrics."""
+    [line] = [one for one in text.splitlines() if one.startswith(f"{name} ")]
     return float(line.split()[1])
+
+
+def expiry(installation: Installation, component: str) -> float:
+    """Return when the certificate that a process serves expires, by its metrics."""
+    return sample(metrics(installation, component), "crewyard_tls_certificate_expiry_timestamp_seconds")
+
+
+def metrics(installation: Installation, component: str) -> str:
+    """Return the metrics of API server or controller."""
+    if component == "api":
+        with urllib.request.urlopen(f"http://127.0.0.1:{installation.port}/metrics", timeout=30) as response:
+            return str(response.read().decode())
+    service = f"services/{installation.prefix}-controller:9090"
+    return kubectl("get", "--raw", f"/api/v1/namespaces/{installation.namespace}/{service}/proxy/metrics")
+
+
+def update_files(installation: Installation, component: str) -> None:
+    """Let the kubelet update the mounted files at once, and not within a minute or two."""
+    selector = f"app.kubernetes.io/component={component}"
+    kubectl("-n", installation.namespace, "annotate", "pod", "-l", selector, "example.com/changed=now")
+
+
+def controller_pods(installation: Installation) -> str:
+    """Return the names of the controller's pods and how often they were restarted."""
+    selector = "app.kubernetes.io/component=controller"
+    columns = "jsonpath={range .items[*]}{.metadata.name} {.status.containerStatuses[*].restartCount} {end}"
+    return kubectl("-n", installation.namespace, "get", "pods", "-l", selector, "-o", columns)
 
 
 def lines_of(events: Iterable[Any]) -> list[str]:
@@ -70,6 +97,9 @@ def test_pods_use_tls_and_accept_one_authority(installation):
     with installation.client(key) as client:
         client.create_project("plain")
         deploy(client, "plain", archive(CREW))
+        # The build has reported to the controller, whose plain port takes no results.
+        handshakes = 'crewyard_tls_handshakes_total{result="done"}'
+        assert sample(metrics(installation, "controller"), handshakes) >= 1
 
         # The plain port serves no calls of pods.
         claim = urllib.request.Request(
@@ -82,12 +112,11 @@ def test_pods_use_tls_and_accept_one_authority(installation):
         # Another certificate of the authority, while a run streams its events.
         run = client.start_run("plain", {"lines": 400})["id"]
         until(lambda: len(client.list_events(run).items) > 10)
-        before = expiry(installation.port)
+        before = {component: expiry(installation, component) for component in ("api", "controller")}
         store_certificate(installation, authority)
-        pods = ("-n", installation.namespace, "-l", "app.kubernetes.io/component=api")
-        # The kubelet then updates the files at once, and not within a minute or two.
-        kubectl("annotate", "pod", *pods, "example.com/changed=now")
-        until(lambda: expiry(installation.port) > before)
+        for component in before:
+            update_files(installation, component)
+        until(lambda: all(expiry(installation, component) > before[component] for component in before))
         second = client.start_run("plain", {"lines": 1})["id"]
         assert wait_ended(client, second)["output"] == {"lines": 1}
         assert wait_ended(client, run)["output"] == {"lines": 400}
@@ -97,8 +126,8 @@ def test_pods_use_tls_and_accept_one_authority(installation):
         ]
 
     # Pods accept another authority than the one that signed the certificate.
-    other = f"--from-literal=ca.crt={TestAuthority().text}"
-    kubectl("-n", installation.namespace, "create", "configmap", OTHER_AUTHORITY, other)
+    other, in_namespace = TestAuthority(), ("-n", installation.namespace)
+    kubectl(*in_namespace, "create", "configmap", OTHER_AUTHORITY, f"--from-literal=ca.crt={other.text}")
     installation.install(*tls, f'internalTls.caConfigMap="{OTHER_AUTHORITY}"')
     with installation.client(key) as client:
         run = client.start_run("plain", {"lines": 1})["id"]
@@ -108,3 +137,14 @@ def test_pods_use_tls_and_accept_one_authority(installation):
         assert f"the certificate of {host} is not accepted" in ended["error"]["message"]
         assert ended["started_at"] is None
         assert {event["type"] for event in client.list_events(run).items} == {"run.failed"}
+
+        # The one that signed it is added: the controller gives both to new pods without a restart.
+        controller = controller_pods(installation)
+        both = json.dumps({"data": {"ca.crt": other.text + authority.text}})
+        kubectl(*in_namespace, "patch", "configmap", OTHER_AUTHORITY, "--patch", both)
+        update_files(installation, "controller")
+        log = (*in_namespace, "logs", f"deployment/{installation.prefix}-controller")
+        until(lambda: "internal_ca_loaded" in kubectl(*log))
+        run = client.start_run("plain", {"lines": 1})["id"]
+        assert wait_ended(client, run)["output"] == {"lines": 1}
+        assert controller_pods(installation) == controller

@@ -1,9 +1,9 @@
-"""TLS between pods and the API server: guards whose removal a test must notice."""
+"""TLS between pods, API server and controller: guards whose removal a test must notice."""
 
 from tests.security.holes.hole import Hole, hole
 
 RUNNER = "tests/unit/runner/api/test_tls.py"
-SITE = "tests/unit/api/tls/test_site.py"
+SITE = "tests/unit/internal_tls/test_site.py"
 PORTS = "tests/unit/api/routing/test_pod_calls.py"
 CONNECTION = "runner/pid1/api/http.py"
 
@@ -28,7 +28,7 @@ HOLES: tuple[Hole, ...] = (
         "tests/unit/build/test_api_client.py",
     ),
     hole(
-        "X6", "plain calls of pods are served although they are off", "api/routing/pod_calls.py",
+        "X6", "plain calls of pods are served although they are off", "internal_tls/ports.py",
         "if plain or not path.startswith(_PREFIX):", "if True:", PORTS,
     ),
     hole(
@@ -36,12 +36,22 @@ HOLES: tuple[Hole, ...] = (
         "([pod_calls.separate(config.pod_tls.plain)] if", "([] if", PORTS,
     ),
     hole(
-        "X6", "the port of pods serves the whole API", "api/routing/pod_calls.py",
+        "X6", "the port of pods serves the whole API", "internal_tls/ports.py",
         "        if path.startswith(_PREFIX):", "        if True:", PORTS,
     ),
     hole(
-        "X6", "silent clients use up the handshakes", "api/tls/site.py",
+        "X6", "silent clients use up the handshakes", "internal_tls/site.py",
         "if len(self._handshakes) >= MAX_HANDSHAKES:", "if False:",
         f"{SITE}::test_silent_clients_do_not_block_others",
+    ),
+    hole(
+        "X6", "the controller takes plain results although they are off", "controller/process.py",
+        "[pod_calls.separate(tls.plain)] if tls.directory is not None else []", "[]",
+        "tests/unit/controller/test_report_port.py",
+    ),
+    hole(
+        "X6", "a build reports without its authorities", "build/report.py",
+        "_TIMEOUT_SECONDS, settings.internal_ca\n", "_TIMEOUT_SECONDS\n",
+        "tests/unit/controller/test_report_port.py::test_build_reports_by_tls",
     ),
 )  # fmt: skip

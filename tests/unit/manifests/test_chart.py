@@ -71,13 +71,35 @@ def test_pods_reach_the_tls_port_and_accept_the_authority_of_its_secret():
     ports = objects["Service crewyard-system/crewyard-api"]["spec"]["ports"]
     assert [port["port"] for port in ports] == [8080, 8443]
     controller = objects["Deployment crewyard-system/crewyard-controller"]["spec"]["template"]["spec"]
-    [entry] = [one for one in controller["containers"][0]["env"] if one["name"] == "CREWYARD_INTERNAL_CA"]
-    assert entry["valueFrom"] == {"secretKeyRef": {"name": "served", "key": "ca.crt"}}
-    for namespace in ("crews", "team-a"):
-        rules = objects[f"NetworkPolicy {namespace}/crewyard-facade-tls"]["spec"]["egress"]
-        assert rules[0]["ports"] == [{"protocol": "TCP", "port": 8443}]
-    [rule] = objects["NetworkPolicy crewyard-system/crewyard-api-tls"]["spec"]["ingress"]
-    assert rule["from"][0]["namespaceSelector"] == {"matchLabels": {"crewyard.dev/pods": "crews"}}
+    assert mounts(controller) == {"internal-tls": "/etc/crewyard/internal-tls", "tmp": "/tmp"}
+    assert volume in controller["volumes"] and controller["securityContext"]["fsGroup"] == 65532
+    assert settings["CREWYARD_INTERNAL_CA_FILE"] == "/etc/crewyard/internal-tls/ca.crt"
+    assert settings["CREWYARD_CONTROLLER_TLS_URL"] == "https://crewyard-controller.crewyard-system.svc:9443"
+    ports = objects["Service crewyard-system/crewyard-controller"]["spec"]["ports"]
+    assert [port["port"] for port in ports] == [9090, 9443]
+    for policy, port in (("crewyard-facade-tls", 8443), ("crewyard-answers-tls", 9443)):
+        for namespace in ("crews", "team-a"):
+            rules = objects[f"NetworkPolicy {namespace}/{policy}"]["spec"]["egress"]
+            assert rules[0]["ports"] == [{"protocol": "TCP", "port": port}]
+    for policy in ("crewyard-api-tls", "crewyard-controller-tls"):
+        [rule] = objects[f"NetworkPolicy crewyard-system/{policy}"]["spec"]["ingress"]
+        assert rule["from"][0]["namespaceSelector"] == {"matchLabels": {"crewyard.dev/pods": "crews"}}
+
+
+def test_authorities_of_a_configmap_are_mounted_in_the_controller():
+    values = (
+        'internalTls.existingSecret="served"', 'internalTls.caConfigMap="roots"', 'internalTls.caKey="a.crt"'
+    )  # fmt: skip
+    objects = {rendering.name(one): one for one in rendering.helm(*values)}
+    controller = objects["Deployment crewyard-system/crewyard-controller"]["spec"]["template"]["spec"]
+    assert {"name": "internal-ca", "configMap": {"name": "roots"}} in controller["volumes"]
+    assert mounts(controller)["internal-ca"] == "/etc/crewyard/internal-ca"
+    settings = objects["ConfigMap crewyard-system/crewyard-config"]["data"]
+    assert settings["CREWYARD_INTERNAL_CA_FILE"] == "/etc/crewyard/internal-ca/a.crt"
+
+
+def mounts(pod):
+    return {one["name"]: one["mountPath"] for one in pod["containers"][0]["volumeMounts"]}
 
 
 @pytest.mark.parametrize(
@@ -392,6 +414,7 @@ def test_values_override_the_charts_entries():
 def test_the_service_accepts_the_settings(tmp_path):
     authority = TestAuthority()
     store(tmp_path, authority.issue("crewyard-api.crewyard-system.svc"))
+    (tmp_path / "ca.crt").write_text(authority.text)
     for values in ((), (EVERYTHING,), (REPLICAS,)):
         objects = {rendering.name(one): one for one in rendering.helm(*values)}
         config = objects["ConfigMap crewyard-system/crewyard-config"]["data"]
@@ -399,7 +422,7 @@ def test_the_service_accepts_the_settings(tmp_path):
         if values == (EVERYTHING,):
             environment |= {
                 "CREWYARD_INTERNAL_TLS_DIR": str(tmp_path),
-                "CREWYARD_INTERNAL_CA": authority.text,
+                "CREWYARD_INTERNAL_CA_FILE": str(tmp_path / "ca.crt"),
             }
         settings = controller_settings(environment)
         assert settings.namespace == "crews"

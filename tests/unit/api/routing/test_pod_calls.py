@@ -10,9 +10,9 @@ from yarl import URL
 
 from api.app import make_client_app
 from api.config import parse
-from api.routing.pod_calls import refusal
 from api.store.store import Store
-from api.tls.certificate import load
+from internal_tls.certificate import load
+from internal_tls.ports import refusal
 from tests.testbed.apiserver import plain_client
 from tests.testbed.certificates import TestAuthority, store
 from tests.testbed.ports import free_port

@@ -17,6 +17,8 @@ from tests.unit.controller.test_config import GOOD
 NOW = 1_800_000_000
 PLAIN = "http://crewyard-api.crewyard-system.svc:8080"
 TLS = "https://crewyard-api.crewyard-system.svc:8443"
+CONTROLLER = "http://crewyard-controller.crewyard-system.svc:9090"
+CONTROLLER_TLS = "https://crewyard-controller.crewyard-system.svc:9443"
 AUTHORITY = TestAuthority().text
 WITH_TLS = {"CREWYARD_INTERNAL_TLS_URL": f"{TLS}/", "CREWYARD_INTERNAL_CA": AUTHORITY}
 
@@ -71,9 +73,17 @@ def test_waiting_pods_are_replaced_after_a_change_of_the_authority(make, tls):
     assert template(tls) != template(replace(tls, internal_ca=TestAuthority().text))
 
 
-def test_removals_of_images_do_not_call_the_api_server(make, tls):
+def test_removals_of_images_call_neither_api_server_nor_controller(make, tls):
     body = prune_pod.build(make.project(), prune_pod.ImageRemoval({}, ("image",), ()), 1, tls)
-    assert "CREWYARD_TOKEN" not in env(body["spec"]["containers"][0])
+    found = set(env(body["spec"]["containers"][0]))
+    assert not {"CREWYARD_TOKEN", "CREWYARD_INTERNAL_URL", "CREWYARD_CONTROLLER_URL"} & found
+
+
+@pytest.mark.parametrize(("by_tls", "expected"), [("", CONTROLLER), (CONTROLLER_TLS, CONTROLLER_TLS)])
+def test_builds_report_to_the_controller_by_tls_where_it_has_it(make, tls, by_tls, expected):
+    found = build_env(make, replace(tls, controller_url=CONTROLLER, controller_tls_url=by_tls))
+    settings = read_settings({**found, "CREWYARD_BUILD": environment()["CREWYARD_BUILD"]})
+    assert (settings.controller_url, settings.internal_ca) == (expected, AUTHORITY)
 
 
 def test_settings_are_read():
@@ -90,6 +100,9 @@ def test_settings_are_read():
         ({**WITH_TLS, "CREWYARD_INTERNAL_TLS_URL": PLAIN}, "is not an https URL"),
         ({**WITH_TLS, "CREWYARD_INTERNAL_CA": "x"}, "CREWYARD_INTERNAL_CA: contains no certificate"),
         ({"CREWYARD_INTERNAL_PLAIN": "off"}, "no pod would reach the API"),
+        ({"CREWYARD_CONTROLLER_TLS_URL": CONTROLLER_TLS}, "without CREWYARD_INTERNAL_TLS_URL"),
+        ({**WITH_TLS, "CREWYARD_CONTROLLER_TLS_URL": CONTROLLER_TLS}, "without CREWYARD_INTERNAL_TLS_DIR"),
+        ({**WITH_TLS, "CREWYARD_CONTROLLER_TLS_URL": CONTROLLER}, "is not an https URL"),
         ({**WITH_TLS, "CREWYARD_INTERNAL_PLAIN": "maybe"}, "CREWYARD_INTERNAL_PLAIN"),
     ],
 )

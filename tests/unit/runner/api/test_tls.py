@@ -11,8 +11,8 @@ from aiohttp import web
 
 from api.http.server import ClientConnections
 from api.metrics import ApiMetrics
-from api.tls.certificate import CertificateFiles
-from api.tls.site import TlsSite
+from internal_tls.certificate import CertificateFiles
+from internal_tls.site import TlsSite
 from tests.testbed.certificates import TestAuthority, certificate, store
 from tests.unit.runner.api_server import FakeRunAPI
 from tests.unit.runner.conftest import RunnerPod, wait_until
@@ -45,7 +45,7 @@ async def tls(api: FakeRunAPI, tmp_path: Path) -> AsyncIterator[TlsRunAPI]:
     runner = api._runner
     assert isinstance(runner, web.AppRunner) and runner.server is not None
     connections, files = ClientConnections(runner.server, 1000), CertificateFiles(directory)
-    site = TlsSite(runner, "127.0.0.1", 0, connections, files, ApiMetrics())
+    site = TlsSite(runner, "127.0.0.1", 0, connections.make_connection, files, ApiMetrics().tls)
     await site.start()
     yield TlsRunAPI(authority, directory, files, site, connections)
     await site.stop()

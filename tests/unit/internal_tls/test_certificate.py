@@ -6,7 +6,7 @@ from pathlib import Path
 
 import pytest
 
-from api.tls.certificate import CertificateFiles, CertificateInvalid, load
+from internal_tls.certificate import CertificateFiles, CertificateInvalid, load
 from tests.testbed.certificates import TestAuthority, store
 
 

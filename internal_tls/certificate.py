@@ -1,7 +1,7 @@
 """The certificate of the TLS port: loaded at the start, and again when its files change.
 
 The files are those of a mounted Secret of the type kubernetes.io/tls, which cert-manager or an administrator
-replaces. Called by `api.tls.settings` and `api.tls.site`.
+replaces. Called by `internal_tls.settings`, `internal_tls.site` and the start of both processes.
 """
 
 import ssl

@@ -1,4 +1,4 @@
-"""The listener of the TLS port. Called by `api.__main__`.
+"""The listener of a TLS port for pods. Called by `api.__main__` and `controller.process`.
 
 asyncio's own TLS listener does not bound the handshakes that are under way, and crews can connect to this
 port. Here the oldest handshake ends where there are too many, so clients that send nothing block no others.
@@ -8,36 +8,36 @@ import asyncio
 import contextlib
 import socket
 from collections import OrderedDict
+from collections.abc import Callable
 
 import structlog
 from aiohttp import web
 
-from api.http.server import ClientConnections
-from api.metrics import ApiMetrics
-from api.tls.certificate import CertificateFiles
+from internal_tls.certificate import CertificateFiles
+from internal_tls.metrics import TlsMetrics
 
 MAX_HANDSHAKES = 256
 HANDSHAKE_TIMEOUT_SECONDS = 10.0
 ACCEPT_RETRY_SECONDS = 1.0
 """Pause after a connection could not be accepted, for lack of file descriptors."""
 REFRESH_SECONDS = 10.0
-_log = structlog.get_logger("api")
+_log = structlog.get_logger("internal_tls")
 
 
 class TlsSite(web.BaseSite):
-    """A TLS listener whose connections count with those of the plain one. `port` 0: any free port."""
+    """A TLS listener; `make_connection` returns the protocol of a connection. `port` 0: any free port."""
 
     def __init__(
         self,
         runner: web.AppRunner,
         host: str,
         port: int,
-        connections: ClientConnections,
+        make_connection: Callable[[], asyncio.Protocol],
         files: CertificateFiles,
-        metrics: ApiMetrics,
+        metrics: TlsMetrics,
     ) -> None:
         super().__init__(runner, backlog=1024)
-        self._address, self._connections = (host, port), connections
+        self._address, self._make_connection = (host, port), make_connection
         self._files, self._metrics = files, metrics
         self._listener: socket.socket | None = None
         self._loops: list[asyncio.Task[None]] = []
@@ -91,7 +91,7 @@ class TlsSite(web.BaseSite):
         result = "failed"
         try:
             await asyncio.get_running_loop().connect_accepted_socket(
-                self._connections.make_connection,
+                self._make_connection,
                 client,
                 ssl=self._files.current.context,
                 ssl_handshake_timeout=HANDSHAKE_TIMEOUT_SECONDS,
@@ -101,7 +101,7 @@ class TlsSite(web.BaseSite):
             # Most often the pod does not accept the certificate. Not at info level: crews can cause it.
             _log.debug("tls_handshake_failed", error=str(error))
         finally:
-            self._metrics.tls_handshakes.labels(result).inc()
+            self._metrics.handshakes.labels(result).inc()
 
     async def _refresh(self) -> None:
         while True:
@@ -112,8 +112,8 @@ class TlsSite(web.BaseSite):
 
     def _report(self) -> None:
         files = self._files
-        self._metrics.tls_expiry.set(files.current.expires_at.timestamp())
-        self._metrics.tls_certificate_rejected.set(files.problem is not None)
+        self._metrics.expiry.set(files.current.expires_at.timestamp())
+        self._metrics.rejected.set(files.problem is not None)
         expires_at = files.current.expires_at.isoformat()
         if files.problem is not None:
             _log.error("tls_certificate_rejected", problem=files.problem, serves_until=expires_at)

@@ -11,8 +11,8 @@ from aiohttp import web
 
 from api.http.server import BoundedSite
 from api.metrics import ApiMetrics
-from api.tls.certificate import CertificateFiles
-from api.tls.site import TlsSite
+from internal_tls.certificate import CertificateFiles
+from internal_tls.site import TlsSite
 from tests.testbed.certificates import TestAuthority, store
 
 HOST = "localhost"
@@ -64,7 +64,7 @@ async def testbed(tmp_path: Path) -> AsyncIterator[TlsTestbed]:
     plain = BoundedSite(runner, "127.0.0.1", 0, 1000)
     await plain.start()
     files, metrics = CertificateFiles(directory), ApiMetrics()
-    tls = TlsSite(runner, "127.0.0.1", 0, plain.connections, files, metrics)
+    tls = TlsSite(runner, "127.0.0.1", 0, plain.connections.make_connection, files, metrics.tls)
     await tls.start()
     yield TlsTestbed(authority, directory, plain, tls, files, metrics)
     await runner.cleanup()

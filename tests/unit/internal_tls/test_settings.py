@@ -4,7 +4,7 @@ from pathlib import Path
 
 import pytest
 
-from api.tls.settings import PodTlsSettings, parse_pod_tls
+from internal_tls.settings import PodTlsSettings, parse_controller_tls, parse_pod_tls
 from tests.testbed.certificates import TestAuthority, store
 
 
@@ -44,3 +44,27 @@ def test_both_listeners_need_ports_of_their_own(tmp_path: Path) -> None:
     store(tmp_path, TestAuthority().issue("a"))
     _, wrong = parse(TLS_DIR=str(tmp_path), TLS_PORT="8080")
     assert "CREWYARD_INTERNAL_TLS_PORT" in wrong[0]
+
+
+def parse_controller(**values: str) -> tuple[PodTlsSettings, list[str]]:
+    wrong: list[str] = []
+    environ = {f"CREWYARD_{name}": value for name, value in values.items()}
+    return parse_controller_tls(environ, 9090, plain=False, wrong=wrong), wrong
+
+
+def test_controller_has_a_port_where_its_url_is_set(tmp_path: Path) -> None:
+    store(tmp_path, TestAuthority().issue("a"))
+    found = parse_controller(INTERNAL_TLS_DIR=str(tmp_path), CONTROLLER_TLS_URL="https://controller:9443")
+    assert found == (PodTlsSettings(tmp_path, 9443, plain=False), [])
+    # Without the URL, the directory is that of the API server: this process need not have it.
+    assert parse_controller(INTERNAL_TLS_DIR="/nowhere")[0].directory is None
+    assert parse_controller(INTERNAL_TLS_DIR="/nowhere")[1] == []
+
+
+@pytest.mark.parametrize("port", ["9090", "0", "x"])
+def test_wrong_ports_of_the_controller_are_named(tmp_path: Path, port: str) -> None:
+    store(tmp_path, TestAuthority().issue("a"))
+    _, wrong = parse_controller(
+        INTERNAL_TLS_DIR=str(tmp_path), CONTROLLER_TLS_URL="https://a", CONTROLLER_TLS_PORT=port
+    )
+    assert len(wrong) == 1 and wrong[0].startswith("CREWYARD_CONTROLLER_TLS_PORT: must be a port")

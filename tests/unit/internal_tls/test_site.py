@@ -8,9 +8,9 @@ from pathlib import Path
 import aiohttp
 import pytest
 
-from api.tls import site
+from internal_tls import site
 from tests.testbed.certificates import TestAuthority, store
-from tests.unit.api.tls.conftest import HOST, TlsTestbed
+from tests.unit.internal_tls.conftest import HOST, TlsTestbed
 
 HANDSHAKES = "crewyard_tls_handshakes_total"
 REJECTED = "crewyard_tls_certificate_rejected"
