@@ -14,6 +14,8 @@ from dev.settings import CGROUP
 
 _ROOT = Path("/sys/fs/cgroup")
 _CONTROLLERS = ("cpu", "cpuset", "memory", "pids", "hugetlb", "io")
+_SHARES_PER_CPU = 1024
+"""What kubelet gives all pods of a node, where the group is not below another one."""
 
 
 def _trees(root: Path) -> list[Path]:
@@ -29,6 +31,10 @@ def make(root: Path = _ROOT) -> None:
     for tree in _trees(root):
         group = tree / CGROUP
         group.mkdir(exist_ok=True)
+        shares = group / "cpu.shares"
+        if shares.exists():
+            # The default is what one thread of the control plane has, which is not in a group.
+            shares.write_text(str(_SHARES_PER_CPU * (os.cpu_count() or 1)))
         controllers_file = tree / "cgroup.controllers"
         if controllers_file.exists():
             usable = [name for name in controllers_file.read_text().split() if name in _CONTROLLERS]

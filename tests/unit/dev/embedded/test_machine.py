@@ -1,5 +1,6 @@
 """Kernel settings, routes, mounts and cgroups: changes and their removal."""
 
+import os
 from pathlib import Path
 from typing import Any
 
@@ -71,6 +72,15 @@ def test_cgroup_v1_has_a_group_per_tree(tmp_path: Path) -> None:
     (tmp_path / "memory" / "crewyard" / "pod").mkdir()
     (tmp_path / "memory" / "crewyard" / "pod" / "cgroup.procs").write_text("12\n13\n")
     assert cgroups.members(tmp_path) == {11, 12, 13}
+
+
+def test_all_pods_together_have_the_processors_of_a_node(tmp_path: Path) -> None:
+    (tmp_path / "cpu" / "crewyard").mkdir(parents=True)
+    (tmp_path / "cpu" / "cgroup.procs").write_text("")
+    (tmp_path / "cpu" / "crewyard" / "cpu.shares").write_text("1024")
+    cgroups.make(tmp_path)
+    shares = (tmp_path / "cpu" / "crewyard" / "cpu.shares").read_text()
+    assert int(shares) == 1024 * (os.cpu_count() or 1)
 
 
 def test_cgroup_v2_has_one_group_with_its_controllers_on(tmp_path: Path) -> None:
