@@ -17,6 +17,10 @@ UPLOADS_BYTES = "uploads_bytes"
 KEPT_UPLOAD_BYTES = "kept_upload_bytes"
 """CREWYARD_KEPT_UPLOADS."""
 EVENTS = "events"
+OPEN_STREAMS = "open_streams"
+"""Two thirds of the event streams that the API server has."""
+DELIVERIES = "deliveries_per_minute"
+"""Deliveries of webhooks that have an effect."""
 MONTH_BUDGET = "month_budget"
 """`spec.budget.month` of a project."""
 RUN_BUDGET = "run_budget"
@@ -30,6 +34,8 @@ COUNTED = (
     UPLOADS_BYTES,
     KEPT_UPLOAD_BYTES,
     EVENTS,
+    OPEN_STREAMS,
+    DELIVERIES,
     MONTH_BUDGET,
     RUN_BUDGET,
 )

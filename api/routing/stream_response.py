@@ -7,7 +7,7 @@ from contextlib import suppress
 import structlog
 from aiohttp import web
 
-from api import errors
+from api import errors, tenant_limits
 from api.http.operation import empty_response
 from api.http.query import Parameter
 from api.routing.endpoint import EndpointCall
@@ -40,7 +40,14 @@ async def serve_stream(
     services, stream, caller = call.services, connection.EventStream(call.request), call.caller
     expires = caller.expires_at
     valid_seconds = None if expires is None else (expires - services.now()).total_seconds()
-    services.streams.register(caller.credential_id, valid_seconds, stream)
+    # A caller of several projects counts for the first by name, as its requests do.
+    project = min(caller.projects) if caller.projects else ""
+    try:
+        services.streams.register(caller.credential_id, valid_seconds, stream, project)
+    except errors.HttpApiError as error:
+        if error.status == 429 and project:
+            services.metrics.limit_reached(tenant_limits.OPEN_STREAMS, project)
+        raise
     services.revocation.watch(caller)
     services.metrics.streams.inc()
     try:

@@ -19,6 +19,7 @@ class _OpenStream:
     key_id: str
     expires_at: float
     stream: connection.EventStream | None
+    project: str
     ended: bool = False
 
 
@@ -32,10 +33,12 @@ class StreamRegistry:
     def __init__(self, on_heartbeat: Callable[[float], None] = lambda now: None, limit: int = 18_000) -> None:
         """Call `on_heartbeat` with the loop time at every heartbeat; allow `limit` open streams.
 
-        One key may have two thirds of them: a client that leaks streams cannot block the others.
+        One key may have two thirds of them, and so may the keys of one project together: a client that leaks
+        streams cannot block the others.
         """
         self._open: dict[asyncio.Task[object], _OpenStream] = {}
         self._of_key: Counter[str] = Counter()
+        self._of_project: Counter[str] = Counter()
         self._revoked: OrderedDict[str, None] = OrderedDict()
         self._on_heartbeat = on_heartbeat
         self._limit = limit
@@ -43,12 +46,17 @@ class StreamRegistry:
         self.closing = False
 
     def register(
-        self, key_id: str, seconds: float | None = None, stream: connection.EventStream | None = None
+        self,
+        key_id: str,
+        seconds: float | None = None,
+        stream: connection.EventStream | None = None,
+        project: str = "",
     ) -> None:
         """Register the current task as a stream of this key, valid for `seconds` (None: no expiry).
 
-        Raises a 401 if the key was revoked since it was checked, a 429 if it has too many streams,
-        a 503 if the service stops or is at its limit of streams.
+        `project`: what the key is bound to, or empty. Raises a 401 if the key was revoked since it was
+        checked, a 429 if key or project has too many streams, a 503 if the service stops or is at its limit
+        of streams.
         """
         if key_id in self._revoked:
             raise errors.unauthorized()
@@ -58,17 +66,15 @@ class StreamRegistry:
             # Streams are long-lived: if they used all connections, other requests would fail, including
             # the liveness probe of the kubelet.
             raise errors.unavailable("too many event streams are open; try again shortly")
-        key_limit = max(1, self._limit * 2 // 3)
-        if self._of_key[key_id] >= key_limit:
-            raise errors.HttpApiError(
-                429,
-                f"this key has {key_limit} open event streams; close some of them first",
-                {"limit": key_limit},
-                headers={"Retry-After": str(errors.RETRY_SECONDS)},
-            )
+        share = max(1, self._limit * 2 // 3)
+        if self._of_key[key_id] >= share:
+            raise _too_many("this key has", share)
+        if project and self._of_project[project] >= share:
+            raise _too_many(f"the keys of project {project} have", share)
         self._of_key[key_id] += 1
+        self._of_project[project] += 1
         expires_at = float("inf") if seconds is None else asyncio.get_running_loop().time() + seconds
-        self._open[_current()] = _OpenStream(key_id, expires_at, stream)
+        self._open[_current()] = _OpenStream(key_id, expires_at, stream, project)
         if self._timer is None:
             self._schedule_heartbeat()
 
@@ -76,9 +82,10 @@ class StreamRegistry:
         """Unregister the stream of the current task."""
         entry = self._open.pop(_current(), None)
         if entry is not None:
-            self._of_key[entry.key_id] -= 1
-            if not self._of_key[entry.key_id]:
-                del self._of_key[entry.key_id]
+            for counts, name in ((self._of_key, entry.key_id), (self._of_project, entry.project)):
+                counts[name] -= 1
+                if not counts[name]:
+                    del counts[name]
         if not self._open and self._timer is not None:
             self._timer.cancel()
             self._timer = None
@@ -122,6 +129,15 @@ class StreamRegistry:
                 _end(task, entry)
         self._on_heartbeat(now)
         self._schedule_heartbeat()
+
+
+def _too_many(whose: str, limit: int) -> errors.HttpApiError:
+    return errors.HttpApiError(
+        429,
+        f"{whose} {limit} open event streams; close some of them first",
+        {"limit": limit},
+        headers={"Retry-After": str(errors.RETRY_SECONDS)},
+    )
 
 
 def _end(task: asyncio.Task[object], entry: _OpenStream) -> None:

@@ -7,7 +7,7 @@ import time
 
 from aiohttp import web
 
-from api import errors
+from api import errors, tenant_limits
 from api.http import expect_continue, responses
 from api.http.operation import PublicOperation, item_response
 from api.http.query import Parameter
@@ -64,6 +64,7 @@ async def deliver(request: web.Request) -> web.StreamResponse:
         return _respond("none", "this delivery was already processed")
     allowance = await services.limiter.count(f"hook:{project.uid}", DELIVERIES_PER_MINUTE)
     if allowance.exceeded:
+        services.metrics.limit_reached(tenant_limits.DELIVERIES, project.name)
         raise allowance.error(time.time())
     if decision.effect == "look":
         await _annotate(services, PROJECT, project, ANNOTATION_PUSHED_AT, format_time(now))

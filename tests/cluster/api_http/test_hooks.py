@@ -157,3 +157,20 @@ async def test_closed_pull_request_marks_only_its_previews(hook_testbed):
         if "crewyard.dev/closed" in (item["metadata"].get("annotations") or {})
     ]
     assert marked == ["dep-a"]
+
+
+async def test_deliveries_of_one_project_at_its_limit_and_of_another(hook_testbed, monkeypatch):
+    monkeypatch.setattr("api.webhooks.routes.DELIVERIES_PER_MINUTE", 2)
+    other = {"name": "other", "source": {"git": {"url": URL}}, "webhook": {"secret_ref": {"name": "hook"}}}
+    await hook_testbed.data("POST", "/v1/projects", other)
+
+    async def push(project, number):
+        body = json.dumps({**PUSH, "after": f"{number:040x}"}).encode()
+        return await deliver(hook_testbed, body, signed(body, delivery=f"{project}-{number}"), project)
+
+    assert [(await push("crew", number))[0] for number in range(2)] == [202, 202]
+    status, found, headers = await push("crew", 2)
+    assert (status, found["error"]["code"]) == (429, "rate_limited") and headers["Retry-After"]
+    assert (await push("other", 3))[1]["data"]["effect"] == "look"
+    _, metrics, _ = await hook_testbed.call("GET", "/metrics")
+    assert b'crewyard_limit_reached_total{limit="deliveries_per_minute"} 1.0' in metrics

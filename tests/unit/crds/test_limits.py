@@ -20,7 +20,7 @@ from crds.installation_limits import (
     InstallationLimits,
     read_limits,
 )
-from crds.limits import lowered_timeouts
+from crds.limits import lowered_timeouts, lowered_warm_pods, parse_plans, warm_pods
 from crds.objects import Project
 from runner.pid1.claim import ClaimGrant
 
@@ -163,6 +163,23 @@ def test_a_timeout_above_the_maximum_is_named():
         "build.timeout: 2h is lowered to 1h30m",
     )
     assert lowered_timeouts(Project({"spec": {"build": {"timeout": "1h30m"}}}), limits) == ()
+
+
+def test_waiting_pods_are_limited_by_plan_and_installation():
+    plans = parse_plans(
+        '{"free": {"requests_per_minute": 60, "concurrent_runs": 2},'
+        ' "pro": {"requests_per_minute": 60, "concurrent_runs": 20}}'
+    )
+    limits = InstallationLimits(warm_pods=5)
+
+    def given(asked, plan):
+        project = Project({"spec": {"plan": plan, "run": {"warm": asked}}})
+        return warm_pods(project, plans, limits), lowered_warm_pods(project, plans, limits)
+
+    assert given(9, "free") == (2, ("run.warm: 9 is lowered to 2",))
+    assert given(9, "pro") == (5, ("run.warm: 9 is lowered to 5",))
+    # A project within its limits gets what it asks for.
+    assert given(4, "pro") == (4, ())
 
 
 @pytest.mark.parametrize("text", ["0", "-1", "many", "nan", "inf", "1e12", "5368709121"])

@@ -294,3 +294,33 @@ async def test_streams_leave_connections_for_other_requests(testbed, monkeypatch
         await first.read()
     async with testbed.client.get(path, headers=headers) as again:
         assert b"run.completed" in await again.read()
+
+
+async def test_more_keys_are_not_more_streams(testbed, monkeypatch):
+    for project in ("alpha", "beta"):
+        await testbed.add_project(project)
+        await testbed.claim_run(await testbed.add_run(f"run-{project}", project))
+    monkeypatch.setattr(testbed.client.server.app[SERVICES].streams, "_limit", 3)
+
+    def opened(project, key):
+        headers = {"Accept": "text/event-stream", "Authorization": f"Bearer {key}"}
+        return testbed.client.get(f"/v1/runs/run_{project}/events", headers=headers)
+
+    first, second, third = (testbed.create_key("read", projects=["alpha"]) for _ in range(3))
+    other = testbed.create_key("read", projects=["beta"])
+    async with opened("alpha", first) as one, opened("alpha", second) as two:
+        assert (one.status, two.status) == (200, 200)
+        async with opened("alpha", third) as refused:
+            assert refused.status == 429
+            assert "the keys of project alpha have 2 open event streams" in await refused.text()
+        async with opened("beta", other) as answered:
+            assert answered.status == 200
+    async with asyncio.timeout(30):
+        # The server notices a moment later that the others have left.
+        while (again := await opened("alpha", third)).status == 429:
+            again.release()
+            await asyncio.sleep(0.01)
+    assert again.status == 200
+    again.close()
+    async with testbed.client.get("/metrics") as answer:
+        assert 'crewyard_limit_reached_total{limit="open_streams"} 1.0' in await answer.text()
