@@ -2,10 +2,10 @@
 
 import { get, list } from "../api.js";
 import { dayChart } from "../chart.js";
-import { card, docsLink, errorBox, fill, h, statusBadge, svg, when } from "../dom.js";
+import { card, docsLink, errorBox, fill, h, svg, when } from "../dom.js";
 import { ago, duration, money } from "../format.js";
 import { linkTo } from "../router.js";
-import { stages } from "../deployment/stages.js";
+import { deploymentBadges, stages } from "../deployment/stages.js";
 import { firstSteps } from "./first_steps.js";
 import { budgets, limitTable } from "./limits.js";
 import { runStatistics } from "./statistics.js";
@@ -26,7 +26,7 @@ export async function overview(container, name, _query, signal, details) {
     firstSteps(details, current, last, runs.data.filter((run) => !run.smoke).length),
     !isNew && h("div", { class: "cards" }, activeCard(current), ...runCards(runs.data, usage)),
     newest && h("section", {}, h("h2", {}, "Newest deployment"), h("p", { class: "row" },
-      h("a", { href: linkTo("deployments", newest.id) }, newest.id), statusBadge(newest.status), newest.message), stages(newest),
+      h("a", { href: linkTo("deployments", newest.id) }, newest.id), deploymentBadges(newest), newest.message), stages(newest),
       newest.error && errorBox(newest.error.reason, newest.error.message, newest.error.hint, docsLink(newest.error))),
     runs.data.length > 0 && [h("h2", {}, "Last runs"), strip(runs.data.slice(0, STRIP_RUNS).reverse())],
     !isNew && h("div", { class: "charts" }, dayChart("Runs by day", usage.days, [["runs", "runs"]]),

@@ -10,7 +10,7 @@ export function costOfTokens({ promptTokens, completionTokens }, prices) {
   return (promptTokens * (prices.per_million_prompt_tokens ?? 0) + completionTokens * (prices.per_million_completion_tokens ?? 0)) / MILLION;
 }
 
-/** Return the cost of a run: itself, its time and its tokens; without its build and its artifacts. Pure. */
+/** Return the cost of a run that is not accounted yet: itself, its time and its tokens. Pure. */
 export function costOfRun(milliseconds, tokens, prices) {
   return (prices.per_run ?? 0) + (milliseconds * (prices.per_run_hour ?? 0)) / MS_PER_HOUR + costOfTokens(tokens, prices);
 }
@@ -19,7 +19,8 @@ export function costOfRun(milliseconds, tokens, prices) {
 export function costs(details, steps, prices) {
   const models = [...steps.models.values()], { run } = steps;
   if (!models.length && !prices) return null;
-  const cost = prices && details.duration_ms !== null ? costOfRun(details.duration_ms, run, prices) : null;
+  const accounted = prices && (details.usage?.cost ?? null) !== null;
+  const cost = accounted ? details.usage.cost : prices && details.duration_ms !== null ? costOfRun(details.duration_ms, run, prices) : null;
   return h("section", { "aria-label": "Tokens and cost" }, h("h3", {}, "Tokens and cost"),
     models.length > 0 && table([
       ["Model", (row) => row.name, "code"],
@@ -28,5 +29,5 @@ export function costs(details, steps, prices) {
       ["Out", (row) => row.completionTokens.toLocaleString(), "number"],
       ...(prices ? [["Cost", (row) => money(costOfTokens(row, prices), prices.currency), "number"]] : []),
     ], models.length > 1 ? [...models, { name: "all", calls: run.modelCalls, promptTokens: run.promptTokens, completionTokens: run.completionTokens }] : models, ""),
-    cost !== null && h("p", {}, `The run cost ${money(cost, prices.currency)}, `, h("span", { class: "quiet" }, "with its time, without artifacts and build.")));
+    cost !== null && h("p", {}, `The run cost ${money(cost, prices.currency)}, `, h("span", { class: "quiet" }, accounted ? "with its time and artifacts, without its build." : "with its time, without its build; its artifacts are added some seconds after its end.")));
 }

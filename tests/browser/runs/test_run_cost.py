@@ -20,7 +20,8 @@ PRICES = {
 
 @pytest.fixture
 def settings(request):
-    return {"CREWYARD_PRICES": json.dumps(PRICES)} if request.param else {}
+    more = request.param if isinstance(request.param, dict) else {}
+    return {"CREWYARD_PRICES": json.dumps(PRICES | more)} if request.param else {}
 
 
 @pytest_asyncio.fixture(loop_scope="session")
@@ -51,6 +52,22 @@ async def test_cost_by_model_and_of_the_run(section):
 async def test_without_prices_there_is_no_cost(section):
     await expect(section.get_by_role("row")).to_have_count(4)
     await expect(section).not_to_contain_text("USD")
+
+
+@pytest.mark.parametrize("settings", [{"per_artifact_gib": 1_000_000}], indirect=True)
+async def test_accounted_run_costs_what_api_and_traces_say(testbed, console):
+    await story.add_project(testbed)
+    await story.add_run(testbed)
+    page = await console.show(f"#/runs/{story.RUN_ID}")
+    section = page.get_by_role("region", name="Tokens and cost")
+    await expect(section).to_contain_text("0.0416 USD, with its time, without its build; its artifacts")
+    await account_all(testbed)
+    cost = (await testbed.get(f"/v1/runs/{story.RUN_ID}"))["data"]["usage"]["cost"]
+    assert cost > 0.05
+    await page.reload()
+    await expect(section).to_contain_text(", with its time and artifacts, without its build.")
+    shown = (await section.text_content()).split("The run cost ")[1].split(" USD")[0]
+    assert float(shown.replace(",", "")) == pytest.approx(cost, abs=0.005)
 
 
 @pytest.mark.parametrize("settings", [True], indirect=True)
