@@ -76,7 +76,8 @@ async function show(failure) {
   }
 }
 
-addEventListener("hashchange", () => { document.querySelector("dialog[open]")?.close(); scrollTo(0, 0); show().then(() => main.focus({ preventScroll: true })); });
+// The focus moves at once: a view may last as long as its run, and the focus is the user's by then.
+addEventListener("hashchange", () => { document.querySelector("dialog[open]")?.close(); scrollTo(0, 0); show(); main.focus({ preventScroll: true }); });
 addEventListener("signed-out", () => show());
 watchShortcut();
 // A view may last as long as its run: the page is ready before.

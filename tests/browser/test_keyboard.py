@@ -1,5 +1,7 @@
 """The console by the keyboard alone, in a browser: from signing in to the error of a step."""
 
+import asyncio
+
 from playwright.async_api import expect
 
 from tests.browser import story
@@ -45,6 +47,27 @@ async def test_a_step_is_reached_from_the_sign_in(testbed, page):
     await tab_to(page, panel.get_by_role("button", name="Show its events"))
     await page.keyboard.press("Enter")
     await expect(page.get_by_role("listbox", name="Events").get_by_role("option")).to_have_count(3)
+
+
+async def test_focus_stays_when_a_stream_ends(testbed, console):
+    await story.add_history(testbed)
+    page = await console.show(f"#/projects/{story.PROJECT}/deployments")
+    released = asyncio.Event()
+
+    async def hold(route):
+        await released.wait()
+        await route.continue_()
+
+    await page.route("**/v1/deployments/dep_second/logs**", hold)
+    await tab_to(page, page.get_by_role("link", name="dep_second"))
+    await page.keyboard.press("Enter")
+    button = page.get_by_role("button", name="Roll back…")
+    await expect(button).to_be_visible()
+    await tab_to(page, button)
+    released.set()
+    await expect(page.get_by_role("log")).to_have_text("No log.")
+    await page.wait_for_load_state("networkidle")
+    await expect(button).to_be_focused()
 
 
 async def test_a_deployment_is_rolled_back_by_the_keyboard(testbed, console):
