@@ -171,6 +171,7 @@ async def through(directory, name: str, faults: dict[str, Fault]) -> None:
     assert late == {}
 
 
+@pytest.mark.nightly
 async def test_stale_watches(tmp_path):
     """Slow: two faults of watches, each with a recovery."""
     await through(tmp_path, "test_stale_watches", STALE)

@@ -93,6 +93,7 @@ async def test_controller_exits_after_sigterm(place, number):
         assert testbed.controller.exit_code == 0, testbed.controller.tail()
 
 
+@pytest.mark.nightly
 async def test_two_controllers(place, chosen):
     """Slow: twenty runs of real pods."""
     seed = chosen(2)

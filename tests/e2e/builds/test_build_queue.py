@@ -55,6 +55,7 @@ async def test_build_log_is_streamed_during_the_build(testbed, upload_projects):
     assert "Building slow" in await upload_project.log(deployment)
 
 
+@pytest.mark.nightly
 @pytest.mark.exclusive
 async def test_builds_are_queued(testbed, upload_projects):
     """One at a time for a project, two for the installation; the others say where they stand.

@@ -124,6 +124,7 @@ async def test_failed_build(testbed, crew, name):
     assert (await testbed.get(f"/v1/deployments/{crew.deployment}"))["status"] == "active"
 
 
+@pytest.mark.nightly
 async def test_build_timeout(upload_projects):
     """Slow: a build until its timeout."""
     upload_project = await upload_projects(build={"timeout": "15s"})
@@ -135,6 +136,7 @@ async def test_build_timeout(upload_projects):
     assert [pod["status"]["phase"] for pod in shown if pod["status"]["phase"] == "Running"] == []
 
 
+@pytest.mark.nightly
 async def test_build_out_of_memory(upload_projects):
     """Slow: a build until its memory ends."""
     upload_project = await upload_projects(build={"resources": {"limits": {"memory": "768Mi"}}})

@@ -5,6 +5,8 @@ import json
 import secrets
 from urllib.parse import quote
 
+import pytest
+
 from tests.e2e.conftest import BuiltCrew
 from tests.e2e.demo import GIT_HOST
 from tests.e2e.failures import failed
@@ -35,6 +37,7 @@ async def everything(testbed, upload_project, deployment: str) -> str:
     return "\n".join(parts)
 
 
+@pytest.mark.nightly
 async def test_private_index_credential_leaves_no_trace(testbed, upload_projects, host_address):
     """Slow: a build with a dependency image, whose files are all searched."""
     password = f"canary-{secrets.token_hex(12)}+/"

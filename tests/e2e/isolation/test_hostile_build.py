@@ -202,6 +202,7 @@ async def state_of(two: TwoProjects) -> Any:
     return await other.tags(), await other.manifest(two.image), found, await two.other.log(two.built)
 
 
+@pytest.mark.nightly
 async def test_every_attempt_of_a_build_is_blocked(
     testbed: E2eTestbed, two: TwoProjects, places: dict[str, Any]
 ):
@@ -310,6 +311,7 @@ async def test_attempts_succeed_with_credentials_unrestricted(
     assert all(listener.visits for listener in places["listeners"].values())
 
 
+@pytest.mark.nightly
 async def test_push_credential_is_per_project(testbed: E2eTestbed, two: TwoProjects, upload_projects: Any):
     """That of another project opens nothing here; and one that is not there is named.
 
