@@ -55,7 +55,10 @@ PLANS = {
 
 @pytest.mark.parametrize("name", daily(PLANS, ("misspelt", "no function", "framework")))
 async def test_failed_plan(testbed, crew, unpushable, unpullable, name):
-    """Starts the two early that take several attempts: test_slow_failures.py waits for their end."""
+    """Start the two early that take several attempts: test_slow_failures.py waits for their end.
+
+    Slow: the first builds the crew and both registries.
+    """
     files, reason, words = PLANS[name]
     deployment = await crew.upload_project.deploy({**MAIN, **files}, message="Break it")
     await failed(crew.upload_project, deployment, reason, words)
