@@ -8,6 +8,8 @@ from __future__ import annotations
 import json
 import sys
 
+from ...jsonsafe import json_safe
+
 TYPE_CHECKING = False
 if TYPE_CHECKING:
     from collections.abc import Awaitable
@@ -57,7 +59,7 @@ async def _run(workflow: Any, arguments: dict[str, object]) -> object:
     import asyncio
 
     handler = workflow.run(**arguments)
-    asking = asyncio.ensure_future(_answer_questions(handler))
+    asking = asyncio.ensure_future(_answer_questions(workflow, handler))
     ended = asyncio.ensure_future(_ended(handler))
     await asyncio.wait((asking, ended), return_when=asyncio.FIRST_COMPLETED)
     if not ended.done() and asking.exception() is not None:
@@ -113,23 +115,45 @@ async def _ended(handler: Any) -> object:
     return result
 
 
-async def _answer_questions(handler: Any) -> None:
+async def _answer_questions(workflow: Any, handler: Any) -> None:
     """Read the events of the run until its end, and answer each InputRequiredEvent."""
+    asked: object = None
     async for event in handler.stream_events():
-        if is_kind(event, "InputRequiredEvent"):
-            handler.ctx.send_event(await _answer(event))
+        # A step may write the event that it returns to the stream, too.
+        if is_kind(event, "InputRequiredEvent") and event is not asked:
+            asked = event
+            handler.ctx.send_event(await _answer(workflow, event))
 
 
-async def _answer(event: Any) -> object:
+async def _answer(workflow: Any, event: Any) -> object:
+    """Return the HumanResponseEvent for a question: with a text, or the fields of the crew's own class."""
     from ...questions.ask import ask_async
     from ...questions.question import InputRequired, impossible
 
-    kind, fields = type(event), dict(event.items())
-    prompt = str(fields.pop("prefix", "") or json.dumps(fields, default=str, ensure_ascii=False))
-    if not kind.__module__.startswith(PACKAGES):
-        why = f"only LlamaIndex's InputRequiredEvent itself is answered, not {kind.__name__}"
+    fields = fields_of(event)
+    prompt = str(fields.pop("prefix", "") or json.dumps(json_safe(fields), ensure_ascii=False))
+    kinds = _response_kinds(workflow)
+    is_own = not type(event).__module__.startswith(PACKAGES)
+    if len(kinds) > 1 or (is_own and not kinds):
+        why = f"which event answers {type(event).__name__} is not clear from the steps of the workflow"
         raise InputRequired(impossible(prompt, why))
-    answer = await ask_async(prompt, schema={"type": "string"})
-    make: Any = vars(sys.modules[kind.__module__])["HumanResponseEvent"]
-    response: object = make(**{**fields, "response": answer})
-    return response
+    if kinds and kinds[0].model_fields:
+        answer = await ask_async(prompt, schema=kinds[0].model_json_schema())
+        response: object = kinds[0](**answer)  # type: ignore[arg-type]
+        return response
+    text = await ask_async(prompt, schema={"type": "string"})
+    make = kinds[0] if kinds else vars(sys.modules[type(event).__module__])["HumanResponseEvent"]
+    return make(**{**fields, "response": text})
+
+
+def _response_kinds(workflow: Any) -> list[Any]:
+    """Return the classes of HumanResponseEvent that steps of the workflow take; those with fields, if any."""
+    kinds = [
+        kind
+        for kind in dict.fromkeys(getattr(workflow, "events", ()))
+        if any(
+            base.__name__ == "HumanResponseEvent" and base.__module__.startswith(PACKAGES)
+            for base in kind.__mro__
+        )
+    ]
+    return [kind for kind in kinds if kind.model_fields] or kinds

@@ -218,7 +218,22 @@ class Asking(Workflow):
         return StopEvent(result=[type(answer).__name__, answer.response, answer.user_name])
 class AskingOwn(Asking):
     question = Question
+class Direction(HumanResponseEvent):
+    model_fields = {"direction": Field()}
+    @staticmethod
+    def model_json_schema():
+        return {"type": "object", "properties": {"direction": {"type": "string"}}}
+class AskingFields(AskingOwn):
+    events = [HumanResponseEvent, Direction]
+    async def ask(self, ev):
+        question = Question(harbours=["Kiel"])
+        self.handler.queue.put_nowait(question)
+        self.handler.queue.put_nowait(question)
+        return StopEvent(result=(await self.handler.answers.get()).direction)
+class AskingUnclear(AskingFields):
+    events = [Direction, type("Other", (Direction,), {})]
 limited, asking, asking_own = Slow(), Asking(None), AskingOwn(None)
+asking_fields, asking_unclear = AskingFields(None), AskingUnclear(None)
 """
 USAGE = (
     "usage",
@@ -309,7 +324,8 @@ async def test_steps_of_the_crew_are_agents(pod: Any, api: Any) -> None:
         ("Strict", "CrewError", 'start the run with {"harbour": …}'),
         ("Broken", "CrewError", "no table"),
         ("asking", "InputRequired", "Which harbour?"),
-        ("asking_own", "InputRequired", "not Question"),
+        ("asking_own", "InputRequired", "which event answers Question is not clear"),
+        ("asking_unclear", "InputRequired", "which event answers Question is not clear"),
     ],
 )
 async def test_failures(pod: Any, api: Any, entrypoint: str, reason: str, words: str) -> None:
@@ -325,3 +341,13 @@ async def test_a_person_answers_an_event_that_asks(pod: Any, api: Any) -> None:
     await pod.run()
     assert api.questions["q1"]["prompt"] == "Which harbour?"
     assert api.result.get("output") == ["HumanResponseEvent", "Kiel", "pilot"], api.result
+
+
+async def test_an_answer_has_the_fields_of_the_event_that_a_step_takes(pod: Any, api: Any) -> None:
+    lay(pod, api, "asking_fields", {})
+    api.ask_seconds, api.answers = 86400, {"q1": {"direction": "north"}}
+    await pod.run()
+    assert api.result.get("output") == "north", api.result
+    assert list(api.questions) == ["q1"]
+    assert api.questions["q1"]["prompt"] == '{"harbours": ["Kiel"]}'
+    assert api.questions["q1"]["schema"]["properties"] == {"direction": {"type": "string"}}
