@@ -29,13 +29,19 @@ def parse_events(run: str, body: Mapping[str, Any], now: datetime, max_bytes: in
     An event with more than `max_bytes` bytes is replaced by a warning. What is no duration of a model call is
     left out of its event.
     """
+    return [parse_event(run, item, now, max_bytes) for item in items_of(body)]
+
+
+def items_of(body: Mapping[str, Any]) -> list[Any]:
+    """Return the events of a call as they were sent. Raises PodApiError 400."""
     items = body.get("events")
     if not isinstance(items, list) or len(items) > MAX_EVENTS_PER_CALL:
         raise PodApiError(400, f"events must be a list of at most {MAX_EVENTS_PER_CALL} objects")
-    return [_event(run, item, now, max_bytes) for item in items]
+    return items
 
 
-def _event(run: str, item: Any, now: datetime, max_bytes: int) -> NewEvent:
+def parse_event(run: str, item: Any, now: datetime, max_bytes: int) -> NewEvent:
+    """Return one event of a call, as `parse_events` does. Raises PodApiError 400."""
     if not isinstance(item, dict):
         raise PodApiError(400, "events must be a list of objects with seq, type, time, data")
     seq = int_field(item, "seq")
