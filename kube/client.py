@@ -15,7 +15,6 @@ from urllib.request import getproxies_environment
 
 import aiohttp
 from kubernetes.aio import client, config
-from kubernetes.aio.config import kube_config
 
 from crds.kinds import Kind
 from kube import errors, table
@@ -76,10 +75,7 @@ class KubeClient:
         settings.connection_pool_maxsize = MAX_CONNECTIONS + extra_connections
         # Otherwise aiohttp reads ~/.netrc and the environment on each call, in another thread.
         settings.client_session_kwargs = {"trust_env": bool(getproxies_environment())}
-        api = client.ApiClient(settings)
-        # It has read the certificates of a kubeconfig; the library would keep them in files until the end.
-        kube_config._cleanup_temp_files()
-        return cls(api, namespace, field_manager)
+        return cls(client.ApiClient(settings), namespace, field_manager)
 
     def at(self, namespace: str | None) -> "KubeClient":
         """Return a client of that namespace on the same connections; this one for None."""
