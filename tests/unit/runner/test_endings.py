@@ -6,6 +6,7 @@ import os
 import secrets
 import shutil
 import subprocess
+import sys
 import tempfile
 from collections.abc import Iterator
 from pathlib import Path
@@ -88,7 +89,11 @@ FAILURES = [
         ("harbour", "the package that has it"),
     ],
 )
-def test_the_package_of_a_missing_module(tmp_path: Path, module: str, package: str) -> None:
+def test_the_package_of_a_missing_module(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch, module: str, package: str
+) -> None:
+    # Another test may have imported it.
+    monkeypatch.delitem(sys.modules, module.partition(".")[0], raising=False)
     error = ModuleNotFoundError(f"No module named {module!r}", name=module)
     assert f" Add {package} to the crew's dependencies" in hint(error, str(tmp_path))
 
