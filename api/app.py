@@ -2,6 +2,7 @@
 
 from collections.abc import Callable, Mapping
 from datetime import UTC, datetime
+from typing import NoReturn
 
 from aiohttp import web
 from aiohttp.typedefs import Middleware
@@ -14,6 +15,7 @@ from api.build_context.upload import ContextFetcher
 from api.config import ApiConfig
 from api.console import routes as console
 from api.console import sign_in
+from api.errors import HttpApiError
 from api.http import request_body, server
 from api.http.caller_shares import ByteBudget, CallerSlots
 from api.internal import routes as internal
@@ -22,7 +24,7 @@ from api.metrics import ApiMetrics
 from api.openapi import routes as openapi
 from api.ratelimit.best_plan import BestPlan
 from api.ratelimit.limiter import RateLimiter
-from api.routing import middleware, pod_calls
+from api.routing import middleware
 from api.services import SERVICES, ApiServices
 from api.store.index.api_keys import KeyRow
 from api.store.store import Store
@@ -31,6 +33,7 @@ from api.streaming.registry import StreamRegistry
 from api.v1.endpoints import ENDPOINTS
 from api.v1.uploads import routes as uploads
 from api.webhooks import routes as webhooks
+from internal_tls import ports
 from kube.client import KubeClient
 
 MAX_DOWNLOADS, MAX_DOWNLOADS_PER_CALLER = 256, 32
@@ -193,9 +196,13 @@ def _middlewares(config: ApiConfig) -> list[Middleware]:
     return [
         middleware.observe,
         *([cors.preflight(config.cors_origins)] if config.cors_origins else []),
-        *([pod_calls.separate(config.pod_tls.plain)] if config.pod_tls.directory is not None else []),
+        *([ports.separate(config.pod_tls.plain, _refuse)] if config.pod_tls.directory is not None else []),
         middleware.admit,
     ]
+
+
+def _refuse(refused: ports.PortRefusal) -> NoReturn:
+    raise HttpApiError(refused.status, refused.message)
 
 
 def _mount_routes(app: web.Application, config: ApiConfig) -> None:

@@ -18,11 +18,11 @@ from controller.git.client import Git
 from controller.github.client import GitHub
 from controller.leader_election import LeaderElection
 from controller.namespace import NamespaceController, SharedServices
-from controller.observability import pod_calls
 from controller.observability.health import HealthReadings, application
 from controller.observability.metrics import ControllerMetrics
 from controller.project_names import ProjectNames
 from controller.runtime import kopf_watch
+from internal_tls import ports
 from internal_tls.certificate import CertificateFiles
 from internal_tls.site import TlsSite
 from kube.client import KubeClient
@@ -161,7 +161,7 @@ class ControllerProcess:
             self._is_active,
         )
         tls = self.config.pod_tls
-        middlewares = [pod_calls.separate(tls.plain)] if tls.directory is not None else []
+        middlewares = [ports.separate(tls.plain, _refuse)] if tls.directory is not None else []
         app = application(self.readings, self.metrics.registry, build_routes, middlewares)
         runner = web.AppRunner(app, access_log=None)
         await runner.setup()
@@ -184,3 +184,7 @@ async def _finishes_before(work: Coroutine[Any, Any, None], stopping: asyncio.Ta
         return False
     finally:
         task.cancel()
+
+
+def _refuse(refused: ports.PortRefusal) -> web.Response:
+    return web.json_response({"error": refused.message}, status=refused.status)

@@ -1,6 +1,10 @@
-"""Which port serves the calls of pods. Pure. Called by the middlewares of API server and controller."""
+"""Which port serves the calls of pods. Called by API server and controller, where pods reach them by TLS."""
 
+from collections.abc import Awaitable, Callable
 from dataclasses import dataclass
+
+from aiohttp import web
+from aiohttp.typedefs import Middleware
 
 _PREFIX = "/internal/"
 
@@ -13,8 +17,25 @@ class PortRefusal:
     message: str
 
 
+def separate(plain: bool, refuse: Callable[[PortRefusal], web.StreamResponse]) -> Middleware:
+    """Return the middleware that serves the calls of pods, and nothing else, on the TLS port.
+
+    `refuse` returns the response to all other requests, or raises it.
+    """
+
+    @web.middleware
+    async def middleware(
+        request: web.Request, handler: Callable[[web.Request], Awaitable[web.StreamResponse]]
+    ) -> web.StreamResponse:
+        if (refused := refusal(request.path, request.secure, plain)) is not None:
+            return refuse(refused)
+        return await handler(request)
+
+    return middleware
+
+
 def refusal(path: str, secure: bool, plain: bool) -> PortRefusal | None:
-    """Return why this port does not serve a path; `plain`: pods may call without TLS."""
+    """Return why this port does not serve a path; `plain`: pods may call without TLS. Pure."""
     if secure:
         if path.startswith(_PREFIX):
             return None

@@ -33,7 +33,7 @@ HOLES: tuple[Hole, ...] = (
     ),
     hole(
         "X6", "the application serves everything on both ports", "api/app.py",
-        "([pod_calls.separate(config.pod_tls.plain)] if", "([] if", PORTS,
+        "([ports.separate(config.pod_tls.plain, _refuse)] if", "([] if", PORTS,
     ),
     hole(
         "X6", "the port of pods serves the whole API", "internal_tls/ports.py",
@@ -46,7 +46,7 @@ HOLES: tuple[Hole, ...] = (
     ),
     hole(
         "X6", "the controller takes plain results although they are off", "controller/process.py",
-        "[pod_calls.separate(tls.plain)] if tls.directory is not None else []", "[]",
+        "[ports.separate(tls.plain, _refuse)] if tls.directory is not None else []", "[]",
         "tests/unit/controller/test_report_port.py",
     ),
     hole(
