@@ -11,20 +11,21 @@ from pathlib import Path
 
 from cryptography import x509
 
+from internal_tls.reload import ReloadedFiles
+
 CERTIFICATE_FILE, KEY_FILE = "tls.crt", "tls.key"
 
 
-class CertificateInvalid(Exception):
+class CertificateInvalid(ValueError):
     """The files do not contain a certificate with its key; the message says why."""
 
 
 @dataclass(frozen=True)
 class ServerCertificate:
-    """A certificate with its key, ready to serve; `content` are the bytes of its files."""
+    """A certificate with its key, ready to serve."""
 
     context: ssl.SSLContext
     expires_at: datetime
-    content: tuple[bytes, bytes]
 
 
 def read(directory: Path) -> tuple[bytes, bytes]:
@@ -38,43 +39,30 @@ def read(directory: Path) -> tuple[bytes, bytes]:
         ) from error
 
 
-def load(directory: Path) -> ServerCertificate:
-    """Return the certificate of the directory, also an expired one. Raises CertificateInvalid."""
-    content = read(directory)
+def load(directory: Path, content: tuple[bytes, bytes] | None = None) -> ServerCertificate:
+    """Return the certificate of the directory, also an expired one. Raises CertificateInvalid.
+
+    `content` are the bytes of its files, if they were read before.
+    """
+    certificate, _ = content or read(directory)
     context = ssl.SSLContext(ssl.PROTOCOL_TLS_SERVER)
     try:
         context.load_cert_chain(directory / CERTIFICATE_FILE, directory / KEY_FILE, password="")
-        expires_at = x509.load_pem_x509_certificate(content[0]).not_valid_after_utc
+        expires_at = x509.load_pem_x509_certificate(certificate).not_valid_after_utc
     except (ssl.SSLError, OSError, ValueError) as error:
         raise CertificateInvalid(
             f"{directory} has no certificate with its unencrypted key in PEM ({error}); "
             f"put both into {CERTIFICATE_FILE} and {KEY_FILE}"
         ) from error
-    return ServerCertificate(context, expires_at, content)
+    return ServerCertificate(context, expires_at)
 
 
-class CertificateFiles:
+class CertificateFiles(ReloadedFiles[tuple[bytes, bytes], ServerCertificate]):
     """The certificate that is served. A new one that is invalid changes nothing."""
 
     def __init__(self, directory: Path) -> None:
         """Load the certificate. Raises CertificateInvalid."""
-        self._directory = directory
-        self.current = load(directory)
-        self.problem: str | None = None
-        """Why the files as they are now cannot be served."""
-
-    def refresh(self) -> bool:
-        """Load the files again if they have changed; return whether there is news, good or bad."""
-        before = self.problem
-        try:
-            if read(self._directory) == self.current.content:
-                self.problem = None
-                return before is not None
-            self.current, self.problem = load(self._directory), None
-        except CertificateInvalid as error:
-            self.problem = str(error)
-            return self.problem != before
-        return True
+        super().__init__(lambda: read(directory), lambda content: load(directory, content))
 
     def is_expired(self, now: datetime | None = None) -> bool:
         """Return whether pods refuse the served certificate because of its age."""

@@ -10,35 +10,19 @@ from pathlib import Path
 import structlog
 
 from egress.ca_bundle import MAX_CHARACTERS, checked_certificates
+from internal_tls.reload import ReloadedFiles
 
 REFRESH_SECONDS = 10.0
 _log = structlog.get_logger("controller")
 
 
-class AuthorityFile:
+class AuthorityFile(ReloadedFiles[str, str]):
     """Certificates in PEM. A changed file that is invalid changes nothing."""
 
     def __init__(self, path: Path) -> None:
         """Read the file. Raises ValueError."""
+        super().__init__(lambda: _read(path), checked_certificates)
         self._path = path
-        self._content = _read(path)
-        self.current = checked_certificates(self._content)
-        self.problem: str | None = None
-        """Why the file as it is now cannot be used."""
-
-    def refresh(self) -> bool:
-        """Read the file again; return whether there is news, good or bad."""
-        before = self.problem
-        try:
-            content = _read(self._path)
-            if content == self._content:
-                self.problem = None
-                return before is not None
-            self.current, self._content, self.problem = checked_certificates(content), content, None
-        except ValueError as error:
-            self.problem = str(error)
-            return self.problem != before
-        return True
 
     async def keep(self) -> None:
         """Read the file again without end, and log the news."""
