@@ -23,15 +23,6 @@ _TYPE = re.compile(r"[A-Za-z0-9_.-]{1,64}")  # equals the types that crewyard_ru
 _RESERVED_FIELDS = frozenset({"run_id", "timestamp"})
 
 
-def parse_events(run: str, body: Mapping[str, Any], now: datetime, max_bytes: int) -> list[NewEvent]:
-    """Return the events of a call with `run_id` and `timestamp` in their data. Raises PodApiError 400.
-
-    An event with more than `max_bytes` bytes is replaced by a warning. What is no duration of a model call is
-    left out of its event.
-    """
-    return [parse_event(run, item, now, max_bytes) for item in items_of(body)]
-
-
 def items_of(body: Mapping[str, Any]) -> list[Any]:
     """Return the events of a call as they were sent. Raises PodApiError 400."""
     items = body.get("events")
@@ -41,7 +32,11 @@ def items_of(body: Mapping[str, Any]) -> list[Any]:
 
 
 def parse_event(run: str, item: Any, now: datetime, max_bytes: int) -> NewEvent:
-    """Return one event of a call, as `parse_events` does. Raises PodApiError 400."""
+    """Return one event of a call with `run_id` and `timestamp` in its data. Raises PodApiError 400.
+
+    An event with more than `max_bytes` bytes is replaced by a warning. What is no duration of a model call is
+    left out of its event.
+    """
     if not isinstance(item, dict):
         raise PodApiError(400, "events must be a list of objects with seq, type, time, data")
     seq = int_field(item, "seq")

@@ -59,7 +59,8 @@ def runner_events(data: bytes) -> None:
     if not isinstance(sent, dict):
         return
     try:
-        found = event_validation.parse_events("run-a", sent, NOW, 65536)
+        items = event_validation.items_of(sent)
+        found = [event_validation.parse_event("run-a", item, NOW, 65536) for item in items]
     except PodApiError as refusal:
         assert refusal.status == 400
         return

@@ -7,7 +7,7 @@ import pytest
 
 from api.internal import event_validation
 from api.internal.context import PodApiError
-from api.internal.event_validation import MAX_EVENTS_PER_CALL, parse_events
+from api.internal.event_validation import MAX_EVENTS_PER_CALL, items_of, parse_event
 from api.internal.events import EVENTS_PER_TURN, parse_in_turns
 
 NOW = datetime(2026, 11, 21, 10, tzinfo=UTC)
@@ -39,9 +39,8 @@ async def test_others_run_between_the_events_of_a_full_call(monkeypatch: pytest.
 
 @pytest.mark.parametrize("count", [0, 1, EVENTS_PER_TURN, EVENTS_PER_TURN + 1, MAX_EVENTS_PER_CALL])
 async def test_turns_change_nothing_about_the_events(count: int) -> None:
-    assert await parse_in_turns("run-a", body(count), NOW, 65536) == parse_events(
-        "run-a", body(count), NOW, 65536
-    )
+    at_once = [parse_event("run-a", item, NOW, 65536) for item in items_of(body(count))]
+    assert await parse_in_turns("run-a", body(count), NOW, 65536) == at_once
 
 
 async def test_too_many_events_are_refused() -> None:

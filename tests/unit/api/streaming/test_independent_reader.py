@@ -8,7 +8,7 @@ from pathlib import Path
 
 import pytest
 
-from api.internal.event_validation import parse_events
+from api.internal.event_validation import parse_event
 from api.services import SERVICES
 from api.streaming import connection
 
@@ -65,11 +65,9 @@ async def append_values(testbed, first: int, values: list[object]) -> None:
         for n, value in enumerate(values)
     ]
     posted = json.loads(json.dumps({"events": logged}))
+    parsed = [parse_event("run-a", item, testbed.clock[0], 65536) for item in posted["events"]]
     async with testbed.store.events.open_writer("run-a") as log:
-        assert (
-            await log.append(parse_events("run-a", posted, testbed.clock[0], 65536))
-            == first + len(values) - 1
-        )
+        assert await log.append(parsed) == first + len(values) - 1
     testbed.store.events.notify_appended("run-a")
 
 
