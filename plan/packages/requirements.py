@@ -104,11 +104,11 @@ def _clean(line: str) -> str:
 def package_name(line: str) -> str | None:
     """Return the normalized package name of a requirement, or None for an option or URL."""
     match = re.match(r"([A-Za-z0-9](?:[A-Za-z0-9._-]*[A-Za-z0-9])?)\s*(?:$|[\[<>=!~;@,(\s])", line)
-    return re.sub(r"[-_.]+", "-", match[1]).lower() if match else None
+    return canonicalize_name(match[1]) if match else None
 
 
 def check_added(lines: Iterable[str], local_names: Collection[str]) -> None:
-    """Raise PlanError(ConfigInvalid) for a line of a Project that is no package or one of the repository.
+    """Raise PlanError(ConfigInvalid) for a line that is not a package, or is one of the repository.
 
     An index could have another package with the name of a project of the repository.
     """
