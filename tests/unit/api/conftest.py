@@ -22,7 +22,9 @@ from api.store.index.api_keys import KeyRow
 from api.store.index.claims.claims import ClaimRequest
 from api.store.index.runs.input_requests import Question
 from api.store.logs.event_log import NewEvent
+from api.store.sql import sqlite, sqlite_driver
 from api.store.sql.migrate import migrate
+from api.store.sql.postgres import database, engine
 from api.store.sql.schema import deliveries
 from api.store.store import Store
 from api.v1 import path_parameters
@@ -35,6 +37,28 @@ from tests.unit.api.described import DESCRIPTION
 
 NOW = datetime(2026, 11, 21, 10, 0, 0, tzinfo=UTC)
 _uids = itertools.count(1)
+PATIENT_SECONDS = 60.0
+
+
+@pytest.fixture(autouse=True)
+def patient_databases(monkeypatch: pytest.MonkeyPatch) -> None:
+    """Raise the timeouts of databases: on a busy machine a statement may take longer than the product allows.
+
+    Most of tests/unit/api/store/sql tests the timeouts and keeps them.
+    """
+    raise_timeouts(monkeypatch)
+
+
+def raise_timeouts(monkeypatch: pytest.MonkeyPatch) -> None:
+    """Raise the timeouts of both databases."""
+    for name in ("TRANSACTION_TIMEOUT_SECONDS", "COMMIT_CHECK_SECONDS"):
+        monkeypatch.setattr(database, name, PATIENT_SECONDS)
+    for name in ("CONNECT_SECONDS", "COMMAND_TIMEOUT_SECONDS", "POOL_SECONDS"):
+        monkeypatch.setattr(engine, name, PATIENT_SECONDS)
+    for name in ("statement_timeout", "lock_timeout", "idle_in_transaction_session_timeout"):
+        monkeypatch.setitem(engine._TIMEOUT_SETTINGS, name, str(int(1000 * PATIENT_SECONDS)))
+    monkeypatch.setattr(sqlite, "CONNECTION_TIMEOUT_SECONDS", PATIENT_SECONDS)
+    monkeypatch.setattr(sqlite_driver, "LOCK_TIMEOUT_SECONDS", PATIENT_SECONDS)
 
 
 def key(*scopes: str, projects: list[str] | None = None, plan: str = "enterprise", **more: Any):

@@ -8,35 +8,10 @@ from pathlib import Path
 import pytest
 
 from api.store.backend import INDEX
-from api.store.sql import sqlite, sqlite_driver
 from api.store.sql.migrate import migrate_postgres
-from api.store.sql.postgres import database, engine
 from api.store.store import Store
 from tests.unit.api.store import bucket as s3
 from tests.unit.api.store.postgres_server import MISSING, PROGRAMS, PostgresServer
-
-PATIENT_SECONDS = 60.0
-
-
-@pytest.fixture(autouse=True)
-def patient_databases(monkeypatch: pytest.MonkeyPatch) -> None:
-    """Raise the timeouts of databases: on a busy machine a statement may take longer than the product allows.
-
-    Most of tests/unit/api/store/sql tests the timeouts and keeps them.
-    """
-    raise_timeouts(monkeypatch)
-
-
-def raise_timeouts(monkeypatch: pytest.MonkeyPatch) -> None:
-    """Raise the timeouts of both databases."""
-    for name in ("TRANSACTION_TIMEOUT_SECONDS", "COMMIT_CHECK_SECONDS"):
-        monkeypatch.setattr(database, name, PATIENT_SECONDS)
-    for name in ("CONNECT_SECONDS", "COMMAND_TIMEOUT_SECONDS", "POOL_SECONDS"):
-        monkeypatch.setattr(engine, name, PATIENT_SECONDS)
-    for name in ("statement_timeout", "lock_timeout", "idle_in_transaction_session_timeout"):
-        monkeypatch.setitem(engine._TIMEOUT_SETTINGS, name, str(int(1000 * PATIENT_SECONDS)))
-    monkeypatch.setattr(sqlite, "CONNECTION_TIMEOUT_SECONDS", PATIENT_SECONDS)
-    monkeypatch.setattr(sqlite_driver, "LOCK_TIMEOUT_SECONDS", PATIENT_SECONDS)
 
 
 @pytest.fixture(scope="session")

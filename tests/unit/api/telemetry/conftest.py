@@ -9,9 +9,9 @@ from multidict import CIMultiDictProxy
 from opentelemetry.proto.collector.trace.v1.trace_service_pb2 import ExportTraceServiceRequest
 
 from tests.testbed.ports import free_port
-from tests.unit.api.store.conftest import database_url, patient_databases, postgres, store
+from tests.unit.api.store.conftest import database_url, postgres, store
 
-__all__ = ["database_url", "patient_databases", "postgres", "store"]
+__all__ = ["database_url", "postgres", "store"]
 GOOD = "127.0.0.2"
 
 

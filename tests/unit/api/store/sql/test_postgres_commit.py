@@ -12,8 +12,8 @@ from api.store.store import Store
 from api.v1.runs.create import create_run
 from kube.client import KubeClient
 from tests.testbed.apiserver import plain_client
+from tests.unit.api.conftest import raise_timeouts
 from tests.unit.api.store import builders
-from tests.unit.api.store.conftest import raise_timeouts
 from tests.unit.api.store.postgres_server import PostgresServer
 
 REQUEST = RunRequest("demo", "dep-a", {})
