@@ -119,4 +119,18 @@ HOLES: tuple[Hole, ...] = (
         "return self._held[caller] + size <= self._per_caller and self._held.total() + size <= self._total",
         "return True", DOWNLOADS,
     ),
+    hole(
+        "X11", "more keys are more streams", "api/streaming/registry.py",
+        "if project and self._of_project[project] >= share:", "if False:",
+        "tests/unit/api/streaming/test_streams.py::test_more_keys_are_not_more_streams",
+    ),
+    hole(
+        "X11", "a build's log has no end", "api/store/logs/build_logs.py",
+        "    if room < len(fresh):\n", "    if False:\n", "tests/unit/api/store/logs/test_build_log_limit.py",
+    ),
+    hole(
+        "X11", "a project has any number of waiting pods", "crds/limits.py",
+        "plans.of(project.plan).concurrent_runs, limits.warm_pods)\n", "10**9)\n",
+        "tests/unit/crds/test_limits.py::test_waiting_pods_are_limited_by_plan_and_installation",
+    ),
 )  # fmt: skip
