@@ -99,9 +99,9 @@ class Applier:
         }
         try:
             changed = await self.kube.patch(patch.kind, patch.name, body, patch.subresource)
-        except (errors.KubeConflict, errors.KubeNotFound, errors.Invalid):
+        except (errors.KubeConflict, errors.KubeNotFound, errors.Invalid) as error:
             # The cached version is stale; the next reconcile reads from the apiserver.
-            self._evict(patch.kind, patch.name)
+            self._discard(patch.kind, patch.name, error)
             raise
         self.metrics.writes.labels(patch.kind.plural, "patch").inc()
         self._observe(patch.kind, changed, by)
@@ -194,6 +194,9 @@ class Applier:
         if kind in _WATCHED:
             self.handlers.on_change(kind, obj, by)
 
-    def _evict(self, kind: Kind, name: str) -> None:
-        if kind in _WATCHED:
+    def _discard(self, kind: Kind, name: str, error: errors.KubeError) -> None:
+        if kind == kinds.DEPLOYMENT and not isinstance(error, errors.KubeNotFound):
+            # Deployments of the same source search the cache for this one's build.
+            self.cache.mark_stale(kind, name)
+        elif kind in _WATCHED:
             self.cache.remove(kind, name)

@@ -32,19 +32,28 @@ class ObjectCache:
         }
         self._deleted_pods: OrderedDict[str, dict[str, Any]] = OrderedDict()
         self._changes: Counter[str] = Counter()
+        self._stale: set[tuple[str, str]] = set()
+        """Plural and name of objects that `get` does not return: the apiserver has another version."""
         self._warm_pods: dict[str, dict[str, Any]] = {}
         self._bound_pods: dict[str, dict[str, None]] = {}
         """Names of waiting pods that got a run, by its name."""
 
     def put(self, kind: Kind, obj: Mapping[str, Any]) -> bool:
-        """Store a version of an object; return False if this or a newer version is cached."""
+        """Store a version of an object; return False if this or a newer version is cached.
+
+        The same version replaces one that is marked as stale.
+        """
         table = self._objects[kind.plural]
-        before = table.get(obj["metadata"]["name"])
-        if before is not None and resource_version(before) >= resource_version(obj):
-            return False
-        small = table[obj["metadata"]["name"]] = transform(kind, obj)
+        name = obj["metadata"]["name"]
+        before = table.get(name)
+        if before is not None:
+            newer = resource_version(obj) - resource_version(before)
+            if newer < 0 or (newer == 0 and (kind.plural, name) not in self._stale):
+                return False
+        self._stale.discard((kind.plural, name))
+        small = table[name] = transform(kind, obj)
         if kind == kinds.POD:
-            self._remove_warm(obj["metadata"]["name"])
+            self._remove_warm(name)
             self._add_warm(small)
         self._changes[kind.plural] += 1
         return True
@@ -55,6 +64,7 @@ class ObjectCache:
         if before is None or (uid and before["metadata"].get("uid") != uid):
             return False
         del self._objects[kind.plural][name]
+        self._stale.discard((kind.plural, name))
         self._changes[kind.plural] += 1
         if kind == kinds.POD:
             self._remove_warm(name)
@@ -62,6 +72,14 @@ class ObjectCache:
             while len(self._deleted_pods) > MAX_DELETED_PODS:
                 self._deleted_pods.popitem(last=False)
         return True
+
+    def mark_stale(self, kind: Kind, name: str) -> None:
+        """Let `get` return None until another version, or this one, arrives; `all` keeps the object.
+
+        For objects that others count or search for: an evicted one would be missed.
+        """
+        if name in self._objects[kind.plural]:
+            self._stale.add((kind.plural, name))
 
     def _add_warm(self, raw: dict[str, Any]) -> None:
         pod = Pod(raw)
@@ -83,7 +101,9 @@ class ObjectCache:
         return self._deleted_pods.get(uid)
 
     def get(self, kind: Kind, name: str) -> dict[str, Any] | None:
-        """Return the newest seen version, or None."""
+        """Return the newest seen version, or None if there is none or it is stale."""
+        if (kind.plural, name) in self._stale:
+            return None
         return self._objects[kind.plural].get(name)
 
     def pods_of_run(self, name: str) -> list[dict[str, Any]]:

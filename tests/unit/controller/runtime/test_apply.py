@@ -8,6 +8,8 @@ from typing import Any
 import pytest
 from aiohttp import web
 
+from controller.deployment.queue_view import BuildQueueView
+from controller.deployment.reuse import find_building
 from controller.observability.metrics import ControllerMetrics
 from controller.runtime import event_map
 from controller.runtime.apply import Applier
@@ -132,3 +134,32 @@ async def test_an_object_that_was_deleted_before_its_patch_is_no_error(make, kub
         await actor.apply(kinds.PROJECT, project, event_map.project("demo"), decision)
     assert is_expected(caught.value)
     assert known.get(kinds.PROJECT, "demo") is None
+
+
+async def test_conflict_does_not_hide_a_build_of_the_same_source(make, kube, cluster, config):
+    """A second Deployment would build the same source again."""
+    cluster.changed = {"dep-a"}
+    known, lanes, metrics = ObjectCache(), Queues(time.monotonic), ControllerMetrics()
+    actor = Applier(kube, known, EventHandlers(known, lanes), lanes, Recorder(kube, metrics), metrics)
+    earlier, later = (
+        make.deployment(
+            f"dep-{letter}",
+            built=False,
+            status={"sourceKey": "key"},
+            metadata={"resourceVersion": "5", "creationTimestamp": f"2026-10-03T10:00:0{second}Z"},
+        )
+        for second, letter in enumerate("ab")
+    )
+    for deployment in (earlier, later):
+        known.put(kinds.DEPLOYMENT, deployment.raw)
+    view = BuildQueueView(known, config)
+    with pytest.raises(errors.KubeConflict):
+        await actor.apply(
+            kinds.DEPLOYMENT, earlier.raw, event_map.deployment("dep-a"), Decision(status={"phase": "Failed"})
+        )
+    assert known.get(kinds.DEPLOYMENT, "dep-a") is None
+    building = find_building(later, "key", view.snapshot().deployments)
+    assert building is not None and building.name == "dep-a"
+    # The version that the next reconcile reads counts again, whether it is newer or not.
+    assert known.put(kinds.DEPLOYMENT, earlier.raw) is True
+    assert known.get(kinds.DEPLOYMENT, "dep-a") is not None

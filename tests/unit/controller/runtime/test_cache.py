@@ -96,3 +96,28 @@ def test_the_last_deleted_pods_are_kept():
         cache.remove(kinds.POD, f"pod-{number}")
     kept = [number for number in range(MAX_DELETED_PODS + 2) if cache.deleted_pod(f"uid-{number}")]
     assert kept == list(range(2, MAX_DELETED_PODS + 2))
+
+
+@pytest.mark.parametrize("number", [10, 11])
+def test_stale_object_is_listed_but_not_returned(number):
+    cache = ObjectCache()
+    cache.mark_stale(kinds.DEPLOYMENT, "x")
+    assert cache.put(kinds.DEPLOYMENT, version(10)) is True
+    assert cached_version(cache, kinds.DEPLOYMENT) == "10"
+    cache.mark_stale(kinds.DEPLOYMENT, "x")
+    assert cache.get(kinds.DEPLOYMENT, "x") is None
+    assert [raw["metadata"]["name"] for raw in cache.all(kinds.DEPLOYMENT)] == ["x"]
+    assert cache.put(kinds.DEPLOYMENT, version(9)) is False
+    assert cache.get(kinds.DEPLOYMENT, "x") is None
+    assert cache.put(kinds.DEPLOYMENT, version(number)) is True
+    assert cached_version(cache, kinds.DEPLOYMENT) == str(number)
+    assert cache.put(kinds.DEPLOYMENT, version(number)) is False
+
+
+def test_removed_object_is_not_stale_when_it_comes_back():
+    cache = ObjectCache()
+    cache.put(kinds.DEPLOYMENT, version(10))
+    cache.mark_stale(kinds.DEPLOYMENT, "x")
+    assert cache.remove(kinds.DEPLOYMENT, "x") is True
+    cache.put(kinds.DEPLOYMENT, version(8, uid="uid-y"))
+    assert cached_version(cache, kinds.DEPLOYMENT) == "8"
