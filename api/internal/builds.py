@@ -17,7 +17,7 @@ from api.internal.context import (
     text_field,
 )
 from api.routing import download
-from api.store.index.deployments import DeploymentRow
+from api.store.index.deployments.deployments import DeploymentRow
 from api.store.index.uploads import UploadRow
 from api.store.logs.build_logs import Chunk
 from crds.kinds import DEPLOYMENT

@@ -32,7 +32,7 @@ from api.store.index.claims.claims import (
     ClaimUnknown,
     ClaimWait,
 )
-from api.store.index.deployments import DeploymentRow
+from api.store.index.deployments.deployments import DeploymentRow
 from api.store.index.runs.runs import RunDetail
 from crds import entrypoints, names
 from crds.installation_limits import InstallationLimits

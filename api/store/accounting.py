@@ -8,7 +8,7 @@ finds every run and build that is not marked as accounted.
 import structlog
 
 from api.store.errors import Missing, StoreUnavailable
-from api.store.index.build_times import build_ms, ended_at
+from api.store.index.deployments.build_times import build_ms, ended_at
 from api.store.index.usage import EndedRun
 from api.store.store import Store
 

@@ -16,15 +16,16 @@ from api.store.index.api_keys import ApiKeys
 from api.store.index.artifacts import Artifacts
 from api.store.index.audit.audit_log import AuditLog
 from api.store.index.claims.claims import Claims
-from api.store.index.claims.run_slots import RunSlots
 from api.store.index.deletion.expired_records import ExpiredRecords
-from api.store.index.deployments import Deployments
+from api.store.index.deployments.build_queue import BuildQueue
+from api.store.index.deployments.deployments import Deployments
 from api.store.index.idempotency import IdempotencyKeys
 from api.store.index.log_archives import LogArchives
 from api.store.index.notifications.deliveries import Deliveries
 from api.store.index.project_storage import ProjectStorage
 from api.store.index.projects import Projects
 from api.store.index.runs.input_requests import InputRequests
+from api.store.index.runs.run_queue import RunQueue
 from api.store.index.runs.run_writer import RunWriter
 from api.store.index.runs.runs import Runs
 from api.store.index.storage_stats import StorageMeter
@@ -58,9 +59,10 @@ class Store:
         self.database = database
         self._backend = backend
         self.deployments = Deployments(database, namespace, backend.object_notifier)
+        self.build_queue = BuildQueue(database, namespace)
         self.runs = Runs(database, namespace)
         self.claims = Claims(database, namespace, self.limits.input_object_bytes)
-        self.run_slots = RunSlots(database, namespace)
+        self.run_queue = RunQueue(database, namespace)
         self.artifacts = Artifacts(database, namespace)
         self.uploads = Uploads(database, namespace)
         self.keys = ApiKeys(database, namespace, backend.object_notifier)

@@ -4,8 +4,8 @@ from collections.abc import Iterator, Mapping, Sequence
 from datetime import datetime, timedelta
 from typing import Any
 
-from api.store.index.build_times import EndedBuild, ended_at
-from api.store.index.deployments import DeploymentRow
+from api.store.index.deployments.build_times import EndedBuild, ended_at
+from api.store.index.deployments.deployments import DeploymentRow
 from api.telemetry.span import (
     CHAIN,
     MAX_MESSAGE_CHARACTERS,

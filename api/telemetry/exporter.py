@@ -14,7 +14,7 @@ from api.config import ApiConfig
 from api.outbound.guarded_post import GuardedPoster, PostFailed
 from api.prices import Prices
 from api.store.errors import Missing, StoreUnavailable
-from api.store.index.deployments import DeploymentRow
+from api.store.index.deployments.deployments import DeploymentRow
 from api.store.index.runs.runs import RunDetail
 from api.store.index.trace_exports import RUN, TraceExport
 from api.store.store import Store

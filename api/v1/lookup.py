@@ -9,7 +9,7 @@ import re
 from api import errors
 from api.routing.endpoint import EndpointCall
 from api.store.index.audit.change import describe
-from api.store.index.deployments import DeploymentRow
+from api.store.index.deployments.deployments import DeploymentRow
 from api.store.index.projects import ProjectRow
 from api.store.index.runs.runs import RunDetail
 from api.v1.fields import NAME_PATTERN

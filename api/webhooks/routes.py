@@ -12,7 +12,7 @@ from api.http import expect_continue, responses
 from api.http.operation import PublicOperation, item_response
 from api.http.query import Parameter
 from api.services import SERVICES, ApiServices
-from api.store.index.deployments import DeploymentRow
+from api.store.index.deployments.deployments import DeploymentRow
 from api.store.index.projects import ProjectRow
 from api.webhooks import delivery, outcome, replay_protection, schema, signature
 from api.webhooks.body import MAX_PARSED_BYTES, DeliveryReader

@@ -100,7 +100,7 @@ def wait_reason(project: str, ceiling: int, config: ControllerConfig) -> str:
     """Return the message of a queued Deployment.
 
     It contains nothing that changes while the queue advances, or each step would rewrite all statuses.
-    The API server computes the position on read (`api.store.index.deployments`).
+    The API server computes the position on read (`api.store.index.deployments.build_queue`).
     """
     return (
         f"Waiting in the build queue; limits: {_builds(config.max_builds)} in the installation, "

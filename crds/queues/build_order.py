@@ -1,7 +1,8 @@
 """Order in which waiting builds start: the projects share the installation's build slots. Pure.
 
 The next slot goes to the project with the fewest builds; among equals to the one whose last build ended
-earliest, then to the oldest build. Called by `controller.deployment.queue` and `api.store.index.deployments`.
+earliest, then to the oldest build. Called by `controller.deployment.queue` and
+`api.store.index.deployments.build_queue`.
 """
 
 from collections import Counter

@@ -12,7 +12,7 @@ from typing import Any
 from sqlalchemy import ScalarSelect, Table, bindparam, func, select, update
 from sqlalchemy.ext.asyncio import AsyncConnection
 
-from api.store.index.build_times import FINISHED_PHASES, EndedBuild
+from api.store.index.deployments.build_times import FINISHED_PHASES, EndedBuild
 from api.store.index.notifications.outbox import ProjectEvent, record_event
 from api.store.index.runs.runs import ENDED, RunRow
 from api.store.index.trace_exports import BUILD, RUN, TraceExports

@@ -9,7 +9,7 @@ from api.http.operation import ResponseSpec
 from api.routing import download
 from api.routing.endpoint import Endpoint, EndpointCall
 from api.routing.stream_response import LAST_EVENT_ID, STREAM_FINISHED, serve_stream
-from api.store.index.deployments import DeploymentRow
+from api.store.index.deployments.deployments import DeploymentRow
 from api.streaming import connection
 from api.streaming.fanout import POLL_SECONDS
 from api.streaming.sse import SseBatch, batches, frame

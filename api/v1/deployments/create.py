@@ -11,7 +11,7 @@ from api.routing.endpoint import EndpointCall
 from api.store import ulid
 from api.store.blobs.direct_upload import import_upload
 from api.store.index.audit.change import describe
-from api.store.index.deployments import DeploymentRow
+from api.store.index.deployments.deployments import DeploymentRow
 from api.store.index.projects import ProjectRow
 from api.store.index.uploads import UploadRow
 from api.v1 import idempotency, lookup

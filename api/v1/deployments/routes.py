@@ -41,7 +41,7 @@ async def get(call: EndpointCall) -> web.StreamResponse:
         services.store.deployments.mark,
         services.store.deployments.wait,
     )
-    position = await services.store.deployments.queue_position(row)
+    position = await services.store.build_queue.position(row)
     config = services.config
     return responses.item(view.detail(row, config.public_url, position, config.docs_url))
 

@@ -4,7 +4,7 @@ import asyncio
 from collections.abc import Callable
 
 from api.routing.endpoint import EndpointCall
-from api.store.index.deployments import DeploymentRow
+from api.store.index.deployments.deployments import DeploymentRow
 from api.v1 import lookup
 from crds import names
 

@@ -4,7 +4,7 @@ from collections.abc import Mapping
 from typing import Any
 
 from api.auth.principal import Caller
-from api.store.index.deployments import DeploymentRow
+from api.store.index.deployments.deployments import DeploymentRow
 from api.v1 import reason_links
 from api.v1.timestamps import timestamp
 from api.v1.waiting import waiting

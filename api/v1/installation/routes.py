@@ -27,7 +27,7 @@ async def get(call: EndpointCall) -> web.StreamResponse:
     store = services.store
     components = await check_components(services)
     pending, running = [(await store.runs.page(0, 0, statuses=[s])).total for s in ("pending", "running")]
-    builds = await store.deployments.build_queue(MAX_LISTED_BUILDS)
+    builds = await store.build_queue.first(MAX_LISTED_BUILDS)
     await store.deliveries.measure()
     return responses.item(
         {

@@ -93,7 +93,7 @@ async def list_runs(call: EndpointCall) -> web.StreamResponse:
 async def get(call: EndpointCall) -> web.StreamResponse:
     """Get a run, with its position in its project's queue and its open questions."""
     row, services = await start.wait_ended(call, call.path("id"), call.query["wait"] or 0), call.services
-    position = await services.store.run_slots.queue_position(row, services.config.plans)
+    position = await services.store.run_queue.position(row, services.config.plans)
     questions = await services.store.input_requests.open_of(row, services.now())
     return responses.item(
         view.detail(

@@ -12,7 +12,7 @@ from api.http.json_encoding import encode
 from api.http.query import Parameter
 from api.questions.declared_input import check_declared_input
 from api.routing.endpoint import EndpointCall
-from api.store.index.deployments import DeploymentRow
+from api.store.index.deployments.deployments import DeploymentRow
 from api.store.index.idempotency import Idempotency
 from api.store.index.runs.runs import RunDetail
 from api.v1 import idempotency, lookup, wait

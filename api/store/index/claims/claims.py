@@ -24,9 +24,9 @@ from api.store.index.claims.claim_decision import (
     decide,
     no_input,
 )
-from api.store.index.claims.run_slots import free_slots
 from api.store.index.runs import counts
 from api.store.index.runs.counts import CountKey
+from api.store.index.runs.run_queue import free_slots
 from api.store.index.runs.runs import ENDED
 from api.store.sql.database import Database
 from api.store.sql.generation_cache import GenerationCache

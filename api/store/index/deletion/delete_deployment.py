@@ -1,6 +1,6 @@
 """Deletion of a Deployment's row: accounts its build and notes its build log for deletion.
 
-Called within the transaction of `api.store.index.deployments`.
+Called within the transaction of `api.store.index.deployments.deployments`.
 """
 
 from datetime import datetime
@@ -8,8 +8,8 @@ from datetime import datetime
 from sqlalchemy import delete
 from sqlalchemy.ext.asyncio import AsyncConnection
 
-from api.store.index.build_times import FINISHED_PHASES, EndedBuild, build_ms, ended_at
 from api.store.index.deletion import tombstones
+from api.store.index.deployments.build_times import FINISHED_PHASES, EndedBuild, build_ms, ended_at
 from api.store.index.usage import Measures, add_usage
 from api.store.logs.build_logs import key_of
 from api.store.sql.schema import deployments

@@ -3,7 +3,7 @@
 from datetime import UTC, datetime, timedelta
 from typing import Any
 
-from api.store.index.deployments import DeploymentRow
+from api.store.index.deployments.deployments import DeploymentRow
 from api.store.index.runs.runs import RunDetail
 from crds.times import format_time
 

@@ -15,7 +15,7 @@ from sqlalchemy import select
 from api.prices import Prices, parse_prices
 from api.store import accounting
 from api.store.backend import INDEX
-from api.store.index.build_times import EndedBuild, build_ms, ended_at
+from api.store.index.deployments.build_times import EndedBuild, build_ms, ended_at
 from api.store.index.usage import Measures
 from api.store.logs.event_log import EventLog, NewEvent
 from api.store.sql.migrate import migrate

@@ -18,7 +18,7 @@ def waiting_deployment(
 async def position(store: Store, name: str) -> int | None:
     row = await store.deployments.get(name)
     assert row is not None
-    return await store.deployments.queue_position(row)
+    return await store.build_queue.position(row)
 
 
 async def test_position_moves_without_writes(store: Store) -> None:

@@ -1,4 +1,4 @@
-"""Run slots of a project's plan: how many are used, and the queue for them.
+"""The run queue of a project: positions, and how many slots of its plan are used.
 
 A claimed run uses a slot until it has reported its result or ended. Called by the claims, in the granting
 transaction, and by the route that shows a run.
@@ -37,14 +37,14 @@ _SLOTS = select(_SPEC.scalar_subquery().label("spec"), _USED_SLOTS.scalar_subque
 """The project's spec (None if it is unknown) and its used slots."""
 
 
-class RunSlots:
+class RunQueue:
     """The run queues of one namespace, computed from rows; nothing of them is stored."""
 
     def __init__(self, database: Database, namespace: str) -> None:
         self._database = database
         self._namespace = namespace
 
-    async def queue_position(self, run: RunDetail, plans: Plans) -> int | None:
+    async def position(self, run: RunDetail, plans: Plans) -> int | None:
         """Return how many slots must become free before this run gets one; None if it has or needs none.
 
         First in, first out: of the unclaimed runs, the first ones get the free slots and are starting. Runs

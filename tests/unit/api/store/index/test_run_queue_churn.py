@@ -136,4 +136,4 @@ async def test_position_matches_model(store: Store, steps: list[tuple[str, int, 
             for one in each.runs:
                 row = await store.runs.get(one)
                 assert row is not None
-                assert await store.run_slots.queue_position(row, PLANS) == each.position(one), (what, one)
+                assert await store.run_queue.position(row, PLANS) == each.position(one), (what, one)

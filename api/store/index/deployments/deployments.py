@@ -15,15 +15,11 @@ from api.store.sql.columns import moment
 from api.store.sql.database import Database, next_ord
 from api.store.sql.notifier import Notifier
 from api.store.sql.schema import deployments, projects
-from crds import conditions, objects
+from crds import objects
 from crds.kinds import PROJECT
-from crds.queues.build_order import QueuedBuild, fair_order
 from crds.reasons import STATUS_OF_PHASE, BuildReason
 from crds.teams.namespaces import place_of
 from crds.times import parse_time
-
-QUEUED = "Queued"
-"""The reason of Ready while the deployment waits for a build slot."""
 
 
 @dataclass(frozen=True)
@@ -81,15 +77,6 @@ class DeploymentRow:
         return self.spec.get("gitSha")
 
 
-@dataclass(frozen=True)
-class BuildQueue:
-    """The builds of all projects that wait and run now; `rows` are the first of them."""
-
-    waiting: int
-    running: int
-    rows: tuple[DeploymentRow, ...]
-
-
 _ACTIVE = projects.c.active == deployments.c.name
 # The two objects are watched separately: an activation that the Project's row does not include yet is shown
 # as the state before it, not as superseded.
@@ -120,7 +107,7 @@ _COLUMNS = [
 
 # Deployments of an earlier project of the same name are hidden, even before they are garbage collected, and
 # those that name a project of another namespace.
-_VISIBLE = (
+VISIBLE = (
     select(*_COLUMNS)
     .select_from(
         deployments.outerjoin(
@@ -141,15 +128,11 @@ _VISIBLE = (
         ),
     )
 )
-_BY_NAME = _VISIBLE.where(deployments.c.name == bindparam("name"))
-# The controller writes Ready as the first condition, and Built as the second.
-_QUEUED = and_(deployments.c.phase == "pending", deployments.c.conditions[0]["reason"].as_string() == QUEUED)
-# Not `built`, which a smoke run delays.
-_HAS_IMAGE = func.coalesce(deployments.c.conditions[1]["status"].as_string(), "") == "True"
-_BUILDING = and_(deployments.c.phase == "building", ~_HAS_IMAGE)
+_BY_NAME = VISIBLE.where(deployments.c.name == bindparam("name"))
 
 
-def _row(row: Row[Any]) -> DeploymentRow:
+def deployment_row(row: Row[Any]) -> DeploymentRow:
+    """Return a row of a selection of `VISIBLE`."""
     values = dict(row._mapping)
     lists = {name: tuple(values[name] or ()) for name in ("conditions", "stages")}
     return DeploymentRow(**{**values, **lists})
@@ -168,13 +151,13 @@ class Deployments:
         here = {"namespace": self._namespace, "name": name}
         async with self._database.brief_read() as connection:
             row = (await connection.execute(_BY_NAME, here)).one_or_none()
-        return _row(row) if row else None
+        return deployment_row(row) if row else None
 
     async def page(
         self, project: str, offset: int, limit: int, status: str | None = None
     ) -> RowPage[DeploymentRow]:
         """Return a page of a project's deployments, newest first, optionally of one status. May be empty."""
-        query = _VISIBLE.where(deployments.c.project == project)
+        query = VISIBLE.where(deployments.c.project == project)
         if status is not None:
             query = query.where(_STATUS.in_([status]))
         async with self._database.brief_read() as connection:
@@ -183,50 +166,7 @@ class Deployments:
             total = int((await connection.execute(count, here)).scalar_one())
             query = query.order_by(deployments.c.ord.desc()).offset(offset).limit(limit)
             rows = (await connection.execute(query, here)).all()
-        return RowPage(tuple(_row(row) for row in rows), total)
-
-    async def queue_position(self, row: DeploymentRow) -> int | None:
-        """Return a deployment's position in the build queue, from 1; None if it is not in the queue.
-
-        Computed on each read: stored, each step of the queue would write to all its rows.
-        """
-        if row.status != "pending" or _ready_reason(row) != QUEUED:
-            return None
-        here = deployments.c.namespace == self._namespace
-        waiting = select(deployments.c.created_at, deployments.c.name, deployments.c.project).where(
-            here, _QUEUED
-        )
-        running = select(deployments.c.project, func.count()).where(here, _BUILDING)
-        ended_at = deployments.c.conditions[1]["lastTransitionTime"].as_string()
-        ended = select(deployments.c.project, func.max(ended_at)).where(
-            here,
-            deployments.c.building_at.is_not(None),
-            or_(_HAS_IMAGE, deployments.c.phase == "failed"),
-            deployments.c.project.in_(select(deployments.c.project).where(here, _QUEUED)),
-        )
-        by_project = deployments.c.project
-        async with self._database.read() as connection:
-            builds = [QueuedBuild(*found) for found in await connection.execute(waiting)]
-            running_rows = (await connection.execute(running.group_by(by_project))).all()
-            ended_rows = (await connection.execute(ended.group_by(by_project))).all()
-        counts = {row[0]: int(row[1]) for row in running_rows}
-        ends = {row[0]: str(row[1] or "") for row in ended_rows}
-        order = fair_order(builds, counts, ends)
-        return next((place for place, each in enumerate(order, 1) if each.name == row.name), None)
-
-    async def build_queue(self, limit: int) -> BuildQueue:
-        """Return how many builds wait and run in all projects, and the first of them, running ones first."""
-        here = {"namespace": self._namespace}
-        counted = select(
-            func.coalesce(func.sum(case((_QUEUED, 1), else_=0)), 0),
-            func.coalesce(func.sum(case((_BUILDING, 1), else_=0)), 0),
-        ).where(deployments.c.namespace == self._namespace, deployments.c.phase.in_(("pending", "building")))
-        order = (case((_BUILDING, 0), else_=1), deployments.c.ord)
-        found = _VISIBLE.where(or_(_QUEUED, _BUILDING)).order_by(*order).limit(limit)
-        async with self._database.read() as connection:
-            waiting_count, running_count = (await connection.execute(counted)).one()
-            rows = (await connection.execute(found, here)).all()
-        return BuildQueue(int(waiting_count), int(running_count), tuple(_row(row) for row in rows))
+        return RowPage(tuple(deployment_row(row) for row in rows), total)
 
     async def resource_versions(self, place: str | None = None) -> dict[str, tuple[str, int]]:
         """Return uid and last seen resourceVersion, by name, of the rows of one namespace."""
@@ -288,12 +228,6 @@ class Deployments:
     async def wait(self, mark: int, timeout: float) -> None:
         """Return as soon as a deployment or project has changed since `mark`, or after `timeout` seconds."""
         await self._notifier.wait("deployments", mark, timeout)
-
-
-def _ready_reason(row: DeploymentRow) -> str | None:
-    """Return the reason of the condition Ready."""
-    ready = conditions.find(row.conditions, conditions.READY)
-    return str(ready.get("reason")) if ready else None
 
 
 def _values(deployment: objects.Deployment, version: int, owner: str | None) -> dict[str, Any]:

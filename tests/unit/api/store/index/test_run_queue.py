@@ -28,7 +28,7 @@ async def report(store: Store, run: str) -> None:
 async def position(store: Store, run: str) -> int | None:
     row = await store.runs.get(run)
     assert row is not None
-    return await store.run_slots.queue_position(row, PLANS)
+    return await store.run_queue.position(row, PLANS)
 
 
 @pytest.mark.parametrize(("plan", "limit"), [("free", 2), ("pro", 3), ("unheard-of", 2)])
