@@ -26,7 +26,19 @@ from runner.pid1.process.launch import CrewProcess
 from runner.pid1.questions import Questions, WaitingTime
 from runner.pid1.settings import RunnerSettings
 from runner.pid1.shutdown import EXIT_REFUSED, Shutdown
-from runner.pid1.verdict import RunVerdict, decide
+from runner.pid1.verdict import (
+    BUDGET,
+    DEADLINE,
+    LATE,
+    MEMORY,
+    QUESTION,
+    STOP,
+    STORAGE,
+    RunVerdict,
+    deadline_message,
+    decide,
+    question_message,
+)
 
 EXIT_GRACE_SECONDS = 30.0  # from the return of the entrypoint to the exit of the process
 _KILL_TIMEOUT_SECONDS = 2.0
@@ -87,7 +99,7 @@ class CrewSupervisor:
             worker.start()
         if stopped:
             self._stop_requested = True
-            self._stop("stop")
+            self._stop(STOP)
         status = self._watch()
         if status is None:
             reaper.kill_all(self._child.pid, _KILL_TIMEOUT_SECONDS)
@@ -101,18 +113,9 @@ class CrewSupervisor:
 
         def verdict(report: dict[str, object] | None) -> RunVerdict:
             # All usage is counted by now, also that of a crew which has exited before it could be stopped.
-            over_budget = self._budget.exceeded is not None and self._cause in (None, "late")
-            return decide(
-                status,
-                report,
-                "budget" if over_budget else self._cause,
-                oom,
-                self._granted.timeout,
-                self._memory.limit,
-                self._storage_message,
-                self._granted.ask_seconds,
-                self._budget.exceeded,
-            )
+            over_budget = self._budget.exceeded is not None and self._cause in (None, LATE)
+            cause = BUDGET if over_budget else self._cause
+            return decide(status, report, cause, self._limit_message(cause), oom, self._memory.limit)
 
         self._limit_time(self._settings.report_seconds)
         if self._stop_requested:
@@ -145,24 +148,24 @@ class CrewSupervisor:
             if self._cause is None:
                 returned = self._capture.final_report is not None
                 if now_ >= deadline:
-                    self._stop("late" if returned else "deadline")
+                    self._stop(LATE if returned else DEADLINE)
                 elif self._questions.expired and not returned:
-                    self._stop("question")
+                    self._stop(QUESTION)
                 elif not returned and self._exceeds_budget(now_):
-                    self._stop("budget")
+                    self._stop(BUDGET)
                 elif returned and now_ >= self._capture.final_report_at + EXIT_GRACE_SECONDS:
-                    self._stop("late")
+                    self._stop(LATE)
             if now_ >= self._kill_at:
                 reaper.signal_group(self._child.pid, signal.SIGKILL)
                 self._kill_at = now_ + 1.0
             if self._storage.exceeded and self._storage_message is None:
                 self._storage_message = self._storage.exceeded
-                self._kill("storage")
+                self._kill(STORAGE)
             if now_ >= check_at:
                 used = self._memory.used()
                 check_at = now_ + memory.next_check_seconds(used, self._memory.limit)
                 if memory.exceeds_limit(used, self._memory.limit):
-                    self._kill("memory")
+                    self._kill(MEMORY)
                     check_at = now_ + 0.05
             # A deadline moves on while a question is open, so it is computed again.
             wake = min(check_at, self._kill_at)
@@ -170,8 +173,8 @@ class CrewSupervisor:
                 wake = min(wake, deadline, now_ + self._budget.seconds_to_change(self._elapsed(now_)))
             if signals.wait(wake - now_) in signals.STOP:
                 self._stop_requested = True
-                if self._cause in (None, "late"):
-                    self._stop("stop")
+                if self._cause in (None, LATE):
+                    self._stop(STOP)
 
     def _elapsed(self, at: float) -> float:
         return at - self._granted.granted_at
@@ -197,7 +200,7 @@ class CrewSupervisor:
     def _stop(self, cause: str) -> None:
         """Send SIGTERM to the crew's process group; SIGKILL follows after the grace period."""
         self._cause = cause
-        self._upload.partial = self._upload.partial or cause != "late"
+        self._upload.partial = self._upload.partial or cause != LATE
         self._kill_at = now() + self._settings.stop_grace
         reaper.signal_group(self._child.pid, signal.SIGTERM)
 
@@ -207,6 +210,15 @@ class CrewSupervisor:
         self._upload.partial = True
         self._kill_at = now() + 1.0
         reaper.signal_group(self._child.pid, signal.SIGKILL)
+
+    def _limit_message(self, cause: str | None) -> str | None:
+        """Return what the run's error says of the limit for which the crew was stopped."""
+        return {
+            DEADLINE: deadline_message(self._granted.timeout),
+            QUESTION: question_message(self._granted.ask_seconds),
+            BUDGET: self._budget.exceeded,
+            STORAGE: self._storage_message,
+        }.get(cause or "")
 
     def _limit_time(self, seconds: float) -> None:
         """Limit the remaining work to `seconds`; the artifacts must finish a little earlier."""

@@ -5,6 +5,15 @@ from __future__ import annotations
 import _signal as signal  # type: ignore[import-not-found]
 
 MESSAGE_BYTES = 2048
+STOP, DEADLINE, QUESTION, BUDGET = "stop", "deadline", "question", "budget"
+MEMORY, STORAGE, LATE = "memory", "storage", "late"
+"""Causes for which the runner stops a crew; late: it has not exited after its result."""
+_LIMIT_REASONS = {
+    DEADLINE: "DeadlineExceeded",
+    QUESTION: "InputTimeout",
+    BUDGET: "BudgetExceeded",
+    STORAGE: "StorageExceeded",
+}
 _REASONS_OF_CREWS = (
     "CrewError", "ImportError", "EntrypointNotFound", "ArtifactsLost", "InputRequired", "InputTimeout",
 )  # fmt: skip
@@ -25,58 +34,30 @@ def decide(
     status: int,
     final_report: dict[str, object] | None,
     cause: str | None,
+    limit_message: str | None,
     oom: bool,
-    timeout: float,
-    limit: int | None,
-    storage_message: str | None = None,
-    ask_seconds: float = 0.0,
-    budget_message: str | None = None,
+    memory_bytes: int | None,
 ) -> RunVerdict:
     """Return the verdict on a crew that has exited.
 
-    `status` is the wait status of the child, `final_report` its last message, `cause` why the runner stopped
-    the crew (`stop`, `deadline`, `question`, `budget`, `memory`, `storage`, `late` or None), `oom` whether
-    the kernel killed a process for lack of memory, `storage_message` the message for cause `storage`,
-    `ask_seconds` the limit for cause `question`, `budget_message` the message for cause `budget`.
+    `status` is the wait status of the child, `final_report` its last message. `cause` is why the runner
+    stopped the crew: one of the causes above, or None; `limit_message` says which limit it reached then.
+    `oom`: the kernel killed a process for lack of memory, of which the pod has `memory_bytes`.
     """
     by_signal = status & 0x7F
-    if cause == "deadline":
-        return RunVerdict(
-            "failed", "DeadlineExceeded",
-            f"The run was stopped at its timeout of {_duration(timeout)}. Raise `timeout` in the run or in "
-            "the configuration file, or give the crew less work.",
-        )  # fmt: skip
-    if cause == "question":
-        return RunVerdict(
-            "failed", "InputTimeout",
-            f"The crew asked a person, and no one answered within {_duration(ask_seconds)}. Start the run "
-            "again and answer, or raise `spec.run.askTimeout` of the project.",
-        )  # fmt: skip
-    if cause == "budget":
-        return RunVerdict("failed", "BudgetExceeded", budget_message)
+    if cause in (DEADLINE, QUESTION, BUDGET):
+        return RunVerdict("failed", _LIMIT_REASONS[cause], limit_message)
     if final_report is not None and "result" in final_report:
         return RunVerdict("succeeded")
-    if cause == "storage":
-        return RunVerdict("failed", "StorageExceeded", storage_message)
-    if cause == "memory" or (oom and by_signal == signal.SIGKILL):
-        size = f" of {limit // (1 << 20)} MiB" if limit else ""
-        return RunVerdict(
-            "failed", "OOMKilled",
-            f"The crew reached the memory limit{size} and was killed. Raise "
-            "`spec.run.resources.limits.memory` of the project, or use less memory.",
-        )  # fmt: skip
+    if cause == STORAGE:
+        return RunVerdict("failed", _LIMIT_REASONS[cause], limit_message)
+    if cause == MEMORY or (oom and by_signal == signal.SIGKILL):
+        return RunVerdict("failed", "OOMKilled", _memory_message(memory_bytes))
     failure = final_report.get("failure") if final_report is not None else None
-    if isinstance(failure, dict):
-        if cause == "stop" and failure.get("exit"):
-            return RunVerdict("stopped")
-        reason = failure.get("reason")
-        accepted = reason if reason in _REASONS_OF_CREWS else "CrewError"
-        message = str(failure.get("message") or "The crew failed without a message.")
-        if oom:
-            message = "The kernel also killed a process of the crew for lack of memory.\n" + message
-        return RunVerdict("failed", accepted, message)
-    if cause == "stop":
+    if cause == STOP and (not isinstance(failure, dict) or failure.get("exit")):
         return RunVerdict("stopped")
+    if isinstance(failure, dict):
+        return _failed(failure, oom)
     if by_signal:
         return RunVerdict("failed", "CrewError", _killed(by_signal))
     return RunVerdict(
@@ -85,6 +66,39 @@ def decide(
         "os._exit in the crew and its libraries: return from the entrypoint to succeed, raise an exception "
         "to fail.",
     )  # fmt: skip
+
+
+def deadline_message(timeout: float) -> str:
+    """Return the message of a run that reached its timeout."""
+    return (
+        f"The run was stopped at its timeout of {_duration(timeout)}. Raise `timeout` in the run or in "
+        "the configuration file, or give the crew less work."
+    )
+
+
+def question_message(ask_seconds: float) -> str:
+    """Return the message of a run whose question no one answered."""
+    return (
+        f"The crew asked a person, and no one answered within {_duration(ask_seconds)}. Start the run "
+        "again and answer, or raise `spec.run.askTimeout` of the project."
+    )
+
+
+def _memory_message(memory_bytes: int | None) -> str:
+    size = f" of {memory_bytes // (1 << 20)} MiB" if memory_bytes else ""
+    return (
+        f"The crew reached the memory limit{size} and was killed. Raise "
+        "`spec.run.resources.limits.memory` of the project, or use less memory."
+    )
+
+
+def _failed(failure: dict[str, object], oom: bool) -> RunVerdict:
+    """Return the verdict on a failure that the crew's process has reported."""
+    reason = failure.get("reason")
+    message = str(failure.get("message") or "The crew failed without a message.")
+    if oom:
+        message = "The kernel also killed a process of the crew for lack of memory.\n" + message
+    return RunVerdict("failed", str(reason) if reason in _REASONS_OF_CREWS else "CrewError", message)
 
 
 def clip(text: str, max_bytes: int) -> str:

@@ -24,7 +24,7 @@ from runner.pid1.output.event_queue import MAX_BATCH_BYTES, EventQueue
 from runner.pid1.output.lines import LineSplitter, text
 from runner.pid1.process import memory
 from runner.pid1.settings import RunnerSettings, RunnerSettingsInvalid, pop_settings
-from runner.pid1.verdict import clip, decide
+from runner.pid1.verdict import clip, deadline_message, decide
 
 
 @given(st.lists(st.binary(max_size=300)), st.integers(8, 64))
@@ -124,7 +124,7 @@ EXIT = {"failure": {"reason": "CrewError", "message": "x", "exit": True}}
 def test_verdicts(
     status: int, end: dict[str, object] | None, cause: str | None, oom: bool, expected: tuple[str, str | None]
 ) -> None:
-    verdict = decide(status, end, cause, oom, 3600.0, 1 << 30)
+    verdict = decide(status, end, cause, deadline_message(3600.0), oom, 1 << 30)
     assert (verdict.outcome, verdict.reason) == expected
     assert (verdict.message is None) == (verdict.reason is None)
 
