@@ -24,6 +24,7 @@ from api.services import SERVICES
 from api.store.errors import StoreUnavailable
 from api.store.store import Store
 from api.v1.keys import bootstrap_key
+from http_server.connections import ClientConnections
 from internal_tls.certificate import CertificateFiles
 from internal_tls.site import TlsSite
 from kube import python_gc
@@ -103,10 +104,10 @@ async def run(config: settings.ApiConfig, keys: dict[str, StoredKey]) -> None:
 
 def tls_site(
     config: settings.ApiConfig,
-) -> Callable[[web.AppRunner, server.ClientConnections], web.BaseSite]:
+) -> Callable[[web.AppRunner, ClientConnections], web.BaseSite]:
     """Return what makes the listener of the TLS port for pods."""
 
-    def make(runner: web.AppRunner, connections: server.ClientConnections) -> web.BaseSite:
+    def make(runner: web.AppRunner, connections: ClientConnections) -> web.BaseSite:
         assert config.pod_tls.directory is not None
         files, metrics = CertificateFiles(config.pod_tls.directory), runner.app[SERVICES].metrics
         return TlsSite(

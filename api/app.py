@@ -16,7 +16,7 @@ from api.config import ApiConfig
 from api.console import routes as console
 from api.console import sign_in
 from api.errors import HttpApiError
-from api.http import request_body, server
+from api.http import request_body
 from api.http.caller_shares import ByteBudget, CallerSlots
 from api.internal import routes as internal
 from api.maintenance import loops
@@ -33,6 +33,7 @@ from api.streaming.registry import StreamRegistry
 from api.v1.endpoints import ENDPOINTS
 from api.v1.uploads import routes as uploads
 from api.webhooks import routes as webhooks
+from http_server.connections import max_connections
 from internal_tls import ports
 from kube.client import KubeClient
 
@@ -134,7 +135,7 @@ def _services(
         return None if row is None else _stored_key(row)
 
     feeds = RunFeeds(store.events)
-    streams = StreamRegistry(feeds.poll, server.max_connections() * 9 // 10)
+    streams = StreamRegistry(feeds.poll, max_connections() * 9 // 10)
     tokens = TokenProviders.from_settings(
         config.identity,
         kube,

@@ -22,12 +22,15 @@ from controller.observability.health import HealthReadings, application
 from controller.observability.metrics import ControllerMetrics
 from controller.project_names import ProjectNames
 from controller.runtime import kopf_watch
+from http_server.connections import BoundedSite, raise_file_limit
 from internal_tls import ports
 from internal_tls.certificate import CertificateFiles
 from internal_tls.site import TlsSite
 from kube.client import KubeClient
 
 KOPF_EXIT_SECONDS = 5.0
+MAX_CONNECTIONS = 1024
+"""Of the kubelet, Prometheus and build pods, which run untrusted code."""
 MAX_JSON_DEPTH = 40_000
 """The apiserver accepts objects nested 10,000 deep; one unreadable object would break every list."""
 
@@ -165,11 +168,11 @@ class ControllerProcess:
         app = application(self.readings, self.metrics.registry, build_routes, middlewares)
         runner = web.AppRunner(app, access_log=None)
         await runner.setup()
-        await web.TCPSite(runner, host, self.config.port).start()
+        site = BoundedSite(runner, host, self.config.port, raise_file_limit(MAX_CONNECTIONS))
+        await site.start()
         if tls.directory is not None:
-            assert runner.server is not None
-            files = CertificateFiles(tls.directory)
-            await TlsSite(runner, host, tls.port, runner.server, files, self.metrics.tls).start()
+            files, connect = CertificateFiles(tls.directory), site.connections.make_connection
+            await TlsSite(runner, host, tls.port, connect, files, self.metrics.tls).start()
         return runner
 
 

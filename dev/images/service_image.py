@@ -14,7 +14,9 @@ from dev.registry import access
 from dev.settings import REGISTRY, REPOSITORY, Settings
 
 REPOSITORY_NAME = "crewyard/service"
-PACKAGES = ("api", "build", "controller", "crds", "egress", "internal_tls", "kube", "plan", "runner")
+PACKAGES = (
+    "api", "build", "controller", "crds", "egress", "http_server", "internal_tls", "kube", "plan", "runner",
+)  # fmt: skip
 _FILES = ("Dockerfile", "requirements/service.txt")
 _EXCLUDED = {"__pycache__"}
 

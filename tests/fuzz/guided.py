@@ -8,7 +8,10 @@ from pathlib import Path
 
 import atheris
 
-OURS = ["api", "build", "controller", "crds", "crewyard", "egress", "internal_tls", "kube", "plan", "runner"]
+OURS = [
+    "api", "build", "controller", "crds", "crewyard", "egress", "http_server", "internal_tls", "kube", "plan",
+    "runner",
+]  # fmt: skip
 
 with atheris.instrument_imports(include=OURS, enable_loader_override=False):
     from tests.fuzz.every import TARGETS

@@ -11,7 +11,9 @@ from pathlib import Path
 
 from tests.campaign.checks.checker import Violation
 
-PACKAGES = ("api", "build", "controller", "crds", "egress", "internal_tls", "kube", "plan", "runner")
+PACKAGES = (
+    "api", "build", "controller", "crds", "egress", "http_server", "internal_tls", "kube", "plan", "runner",
+)  # fmt: skip
 """What the processes of the product are made of."""
 
 

@@ -25,7 +25,7 @@ from tests.unit.api.store import bucket as s3
 from tests.unit.api.store import postgres_server as pg
 
 RESPONSE_DEADLINE_SECONDS = 15.0
-"""Every call gets a response within these seconds: three times the promise, because other tests load the node."""
+"""Every call gets a response within these seconds: three times the promise, for a loaded node."""
 
 INITIAL_RUNS = 5
 """Runs that `create_run` creates."""

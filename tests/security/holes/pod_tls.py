@@ -45,6 +45,12 @@ HOLES: tuple[Hole, ...] = (
         f"{SITE}::test_silent_clients_do_not_block_others",
     ),
     hole(
+        "X6", "the controller has connections without number", "controller/process.py",
+        "raise_file_limit(MAX_CONNECTIONS)", "raise_file_limit(1 << 20)",
+        "tests/unit/controller/test_report_port.py"
+        "::test_build_reports_beside_connections_that_send_nothing",
+    ),
+    hole(
         "X6", "the controller takes plain results although they are off", "controller/process.py",
         "[ports.separate(tls.plain, _refuse)] if tls.directory is not None else []", "[]",
         "tests/unit/controller/test_report_port.py",

@@ -15,7 +15,7 @@ DOWNLOADS = "tests/unit/client/test_service.py"
 
 HOLES: tuple[Hole, ...] = (
     hole(
-        "X1", "a body is unpacked", "api/http/server.py",
+        "X1", "a body is unpacked", "http_server/connections.py",
         "auto_decompress=False", "auto_decompress=True", CONNECTIONS,
     ),
     hole(
@@ -23,7 +23,7 @@ HOLES: tuple[Hole, ...] = (
         "if declared is not None and declared > limit:", "if False:", CONNECTIONS,
     ),
     hole(
-        "X1", "connections without number", "api/http/server.py",
+        "X1", "connections without number", "http_server/connections.py",
         "if self._count > self._limit:", "if False:",
         f"{CONNECTIONS}::test_longest_idle_connection_is_closed_at_the_limit",
     ),

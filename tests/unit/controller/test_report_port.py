@@ -10,6 +10,7 @@ import pytest
 
 from build.report import report_result
 from build.settings import BuildSettings, read_settings
+from controller import process as controller_process
 from controller.config import ControllerConfig, parse
 from controller.process import ControllerProcess
 from crds import pod_tokens
@@ -143,3 +144,17 @@ async def test_new_authorities_need_no_restart(testbed: ReportTestbed, tmp_path:
     kept.cancel()
     # The settings of every namespace read the same file.
     assert later.text in testbed.config.of_namespace("team-a").api_address.authorities
+
+
+async def test_build_reports_beside_connections_that_send_nothing(
+    monkeypatch: pytest.MonkeyPatch, tmp_path: Path
+) -> None:
+    """A build runs untrusted code, which can reach the port."""
+    monkeypatch.setattr(controller_process, "MAX_CONNECTIONS", 8)
+    async for testbed in serving(tmp_path, plain=True):
+        connections = [await asyncio.open_connection("127.0.0.1", testbed.config.port) for _ in range(8)]
+        assert await testbed.reported(testbed.config.report_url, testbed.config.api_address.authorities)
+        async with asyncio.timeout(60):
+            assert await connections[0][0].read() == b""
+        for _, writer in connections:
+            writer.close()

@@ -13,7 +13,7 @@ from pathlib import Path
 ROOT = Path(__file__).parents[3]
 PRODUCT = (
     "actions", "api", "bench", "build", "client", "clients", "controller", "crds", "dev", "egress",
-    "internal_tls", "kube", "plan", "runner",
+    "http_server", "internal_tls", "kube", "plan", "runner",
 )  # fmt: skip
 MAX_MODULES = 15
 GENERATED = {"client/crewyard/client.py"}

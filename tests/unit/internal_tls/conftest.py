@@ -9,8 +9,8 @@ import aiohttp
 import pytest
 from aiohttp import web
 
-from api.http.server import BoundedSite
 from api.metrics import ApiMetrics
+from http_server.connections import BoundedSite
 from internal_tls.certificate import CertificateFiles
 from internal_tls.site import TlsSite
 from tests.testbed.certificates import TestAuthority, store

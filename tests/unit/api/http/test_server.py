@@ -12,8 +12,8 @@ import pytest
 from aiohttp import http_parser
 
 from api.http import request_body as body
-from api.http import server
 from api.http.request_body import MIN_BODY_LIMIT_BYTES
+from http_server import connections
 
 FIELDS = "Host: x\r\nAuthorization: Bearer {key}\r\n"
 POST = f"POST /v1/projects HTTP/1.1\r\n{FIELDS}Content-Type: application/json\r\n"
@@ -23,7 +23,7 @@ GET = f"GET /v1/projects HTTP/1.1\r\n{FIELDS}"
 class ServerTestbed:
     """A server with limited connections, and a well-behaved client beside the others."""
 
-    def __init__(self, site: server.BoundedSite, port: int, key: str, session: aiohttp.ClientSession) -> None:
+    def __init__(self, site: connections.BoundedSite, port: int, key: str, session) -> None:
         self.open, self.port, self.key, self._session = site.connections, port, key, session
 
     async def check_ordinary_request(self) -> None:
@@ -52,11 +52,11 @@ def descriptors() -> int:
 
 @pytest.fixture
 async def server_testbed(testbed, monkeypatch):
-    monkeypatch.setattr(server, "HEAD_TIMEOUT_SECONDS", 0.4)
-    monkeypatch.setattr(server, "SWEEP_SECONDS", 0.1)
+    monkeypatch.setattr(connections, "HEAD_TIMEOUT_SECONDS", 0.4)
+    monkeypatch.setattr(connections, "SWEEP_SECONDS", 0.1)
     monkeypatch.setattr(body, "BODY_TIMEOUT_SECONDS", 0.5)
-    server.raise_file_limit()
-    site = server.BoundedSite(testbed.client.server.runner, "127.0.0.1", 0, 3000)
+    connections.raise_file_limit()
+    site = connections.BoundedSite(testbed.client.server.runner, "127.0.0.1", 0, 3000)
     await site.start()
     port = int(site.name.rsplit(":", 1)[1])
     headers = {"Authorization": f"Bearer {testbed.admin}"}
@@ -114,14 +114,14 @@ async def test_slow_or_large_request_head_is_cut_off(server_testbed):
 
 
 async def test_large_body_with_head_is_accepted_on_a_blocked_loop(server_testbed, monkeypatch):
-    taken = server.ClientConnection.data_received
+    taken = connections.ClientConnection.data_received
 
     def held_up(self, data: bytes) -> None:
         taken(self, data)
-        if len(data) > server.MAX_HEAD_BYTES:
-            time.sleep(3 * server.SWEEP_SECONDS)
+        if len(data) > connections.MAX_HEAD_BYTES:
+            time.sleep(3 * connections.SWEEP_SECONDS)
 
-    monkeypatch.setattr(server.ClientConnection, "data_received", held_up)
+    monkeypatch.setattr(connections.ClientConnection, "data_received", held_up)
     body = json.dumps({"name": "tides", "description": "x" * 100_000}).encode()
     reader, writer = await server_testbed.connect(POST + f"Content-Length: {len(body)}\r\n\r\n", body)
     assert (await reader.readuntil(b"\r\n")).startswith(b"HTTP/1.1 4")

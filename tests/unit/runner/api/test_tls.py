@@ -9,8 +9,8 @@ from pathlib import Path
 import pytest
 from aiohttp import web
 
-from api.http.server import ClientConnections
 from api.metrics import ApiMetrics
+from http_server.connections import ClientConnections
 from internal_tls.certificate import CertificateFiles
 from internal_tls.site import TlsSite
 from tests.testbed.certificates import TestAuthority, certificate, store

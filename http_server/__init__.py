@@ -1,0 +1,1 @@
+"""Listeners with bounded connections. Used by the API server and the controller."""
