@@ -7,6 +7,7 @@ from playwright.async_api import expect
 
 from api.store.sql.schema import projects
 from tests.browser import story
+from tests.browser.test_accessibility import violations
 
 
 @pytest_asyncio.fixture(loop_scope="session")
@@ -77,3 +78,34 @@ async def test_runs_of_a_status_stay_filtered_on_the_next_page(testbed, console)
     await page.get_by_role("link", name="older →").click()
     await expect(page.get_by_text("page 2, 31 in total")).to_be_visible()
     await expect(page.get_by_role("row").filter(has_text="run_past")).to_have_count(1)
+
+
+async def test_added_packages_are_shown_and_changed(testbed, console):
+    spec = {**story.SPEC, "build": {"requirements": ["tidewatch>=2", "soundings"]}}
+    await testbed.add_project(story.PROJECT, spec)
+    page = await console.show(f"#/projects/{story.PROJECT}/deployments")
+    packages = page.get_by_label("Packages that its source imports")
+    await expect(packages).to_have_value("tidewatch>=2\nsoundings")
+    assert await violations(page) == []
+    await packages.fill(" tidewatch>=3 \n\n")
+    async with page.expect_request(lambda request: request.method == "PATCH") as sent:
+        await page.get_by_role("button", name="Set packages").click()
+    request = await sent.value
+    assert request.url.endswith(f"/v1/projects/{story.PROJECT}")
+    assert request.post_data_json == {"build": {"requirements": ["tidewatch>=3"]}}
+    # Without a cluster behind the API nothing can change, and the page says so.
+    await expect(page.get_by_role("alert")).to_be_visible()
+    await packages.fill("")
+    async with page.expect_request(lambda request: request.method == "PATCH") as sent:
+        await page.get_by_role("button", name="Set packages").click()
+    assert (await sent.value).post_data_json == {"build": {"requirements": None}}
+
+
+async def test_new_project_adds_packages(testbed, console):
+    page = await console.show("#/projects")
+    await page.get_by_label("Name").fill(story.PROJECT)
+    await page.get_by_label("Packages that its source imports").fill("tidewatch>=2\nsoundings")
+    async with page.expect_request(lambda request: request.method == "POST") as sent:
+        await page.get_by_role("button", name="Create project").click()
+    made = (await sent.value).post_data_json
+    assert made == {"name": story.PROJECT, "build": {"requirements": ["tidewatch>=2", "soundings"]}}

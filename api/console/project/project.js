@@ -7,6 +7,7 @@ import { deploymentBadges, smokeBadge } from "../deployment/stages.js";
 import { overview } from "./overview.js";
 import { pages, ready } from "./projects.js";
 import { linkTo, setQuery } from "../router.js";
+import { requirementsForm } from "./requirements.js";
 import { notifications } from "./notifications.js";
 import { newRunSection } from "../run/new_run.js";
 import { statusChoice, table as runTable } from "../run/runs.js";
@@ -55,7 +56,7 @@ async function show(container, name, tab, query, signal, details) {
   await (views[tab] ?? overview)(body, name, query, signal, details);
 }
 
-async function deployments(container, name, query, signal) {
+async function deployments(container, name, query, signal, details) {
   const { data, pagination } = await list("/v1/deployments", { project: name, page: query.page, per_page: 30 }, signal);
   fill(container, table([
     ["Deployment", (row) => h("a", { href: linkTo("deployments", row.id) }, row.id), "code"],
@@ -63,7 +64,8 @@ async function deployments(container, name, query, signal) {
     ["Message", (row) => row.message],
     ["Created", (row) => when(row.created_at)],
     ["Active since", (row) => row.activated_at && when(row.activated_at), "wide"],
-  ], data, "No deployments yet. Push a commit, or run: crewyard deploy"), pages(pagination, linkTo("projects", name, "deployments")));
+  ], data, "No deployments yet. Push a commit, or run: crewyard deploy"), pages(pagination, linkTo("projects", name, "deployments")),
+  requirementsForm(name, details));
 }
 
 async function runs(container, name, query, signal, { active_deployment_id: active }) {

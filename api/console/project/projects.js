@@ -3,6 +3,7 @@
 import { change, list } from "../api.js";
 import { fill, h, errorBox, notify, table, when } from "../dom.js";
 import { walk } from "./first_steps.js";
+import { requirementsField } from "./requirements.js";
 import { linkTo } from "../router.js";
 
 export async function projects(container, _parameters, query, signal) {
@@ -43,11 +44,13 @@ function createForm() {
   const name = h("input", { id: "name", required: true, pattern: "[a-z0-9]([-a-z0-9]*[a-z0-9])?", maxlength: 52, placeholder: "research" });
   const url = h("input", { id: "url", type: "url", placeholder: "https://git.example.com/team/crew.git", size: 40 });
   const namespace = h("input", { id: "namespace", pattern: "[a-z0-9]([-a-z0-9]*[a-z0-9])?", maxlength: 63, placeholder: "its namespace" });
+  const packages = requirementsField();
   return h("form", { class: "box", onsubmit: async (event) => {
     event.preventDefault();
     try {
+      const requirements = packages.read();
       const project = await change("POST", "/v1/projects", { name: name.value, ...(url.value ? { source: { git: { url: url.value } } } : {}),
-        ...(namespace.value ? { namespace: namespace.value } : {}) });
+        ...(namespace.value ? { namespace: namespace.value } : {}), ...(requirements.length > 0 ? { build: { requirements } } : {}) });
       notify(`Project ${project.name} was created.`);
       location.hash = linkTo("projects", project.name);
     } catch (error) {
@@ -55,6 +58,6 @@ function createForm() {
     }
   } }, h("h2", {}, "New project"), h("label", { for: "name" }, "Name"), name,
     h("label", { for: "url" }, "Git repository whose commits are deployed (optional)"), url,
-    h("label", { for: "namespace" }, "Team (optional)"), namespace,
+    h("label", { for: "namespace" }, "Team (optional)"), namespace, packages.elements,
     h("p", {}, h("button", { class: "main" }, "Create project")), errorArea);
 }

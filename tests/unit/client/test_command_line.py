@@ -270,6 +270,17 @@ def test_lint_checks_for_a_private_index(tmp_path, capsys):
     assert "DependencyResolution" in capsys.readouterr().err
 
 
+def test_lint_checks_the_packages_that_a_project_adds(tmp_path, capsys):
+    tree_of(tmp_path, **{"main.py": "def kickoff(): pass", "requirements.txt": "six\n"})
+    added = ["--requirement", "tidewatch>=2", "--requirement", "soundings"]
+    assert call(["lint", str(tmp_path), *added, "--json"]) == 0
+    note = "spec.build.requirements of the Project adds: tidewatch>=2, soundings"
+    assert json.loads(capsys.readouterr().out)["notes"] == [note]
+    assert call(["lint", str(tmp_path), "--requirement", "./libs/x"]) == 1
+    printed = capsys.readouterr().err
+    assert "ConfigInvalid: spec.build.requirements of the Project has './libs/x'" in printed
+
+
 def test_lint_notes_keys_without_effect(tmp_path, capsys):
     tree_of(
         tmp_path,

@@ -46,9 +46,21 @@ _FIELDS = (
     help="A Python version that the installation offers; repeat for several. Without it: 3.11 to 3.14.",
 )
 @click.option("--private-index", is_flag=True, help="Check as for a project with a private package index.")
+@click.option(
+    "--requirement",
+    "requirements",
+    metavar="LINE",
+    multiple=True,
+    help="Check as for a project that adds this package (projects set --requirement). Repeatable.",
+)
 @with_context
 def lint(
-    context: CliContext, directory: Path, crew: str | None, pythons: tuple[str, ...], private_index: bool
+    context: CliContext,
+    directory: Path,
+    crew: str | None,
+    pythons: tuple[str, ...],
+    private_index: bool,
+    requirements: tuple[str, ...],
 ) -> None:
     """Show how a crew would be built and run, or the error in its configuration."""
     if not pythons and not context.as_json:
@@ -56,7 +68,15 @@ def lint(
     try:
         base, outside = read_outside(directory)
         tree = read_tree(directory)
-        planned = make_plan(tree, crew, pythons or PYTHONS, private_index, base=base, outside=outside)
+        planned = make_plan(
+            tree,
+            crew,
+            pythons or PYTHONS,
+            private_index,
+            base=base,
+            outside=outside,
+            requirements=requirements,
+        )
         pointers = pointer_notes(
             without_paths(tree, planned.excluded), lambda path: tree.file_path(path).stat().st_size
         )
