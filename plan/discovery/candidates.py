@@ -23,6 +23,7 @@ from .module_objects import (
     workflow_classes,
 )
 from .relative_imports import leaves_root
+from .servers import SERVER_HINTS, is_server, uses_server
 
 _MAX_FILES = 400
 _SKIPPED_DIRECTORIES = frozenset({"tests", "test", "docs", "site-packages", ".venv", "venv", "node_modules"})
@@ -56,10 +57,6 @@ _DEFINITIONS = (
     (CREW, re.compile(rf"{_DIRECTORIES}crew\.jsonc?"), b'"agents"'),
 )
 _SCRIPT = re.compile(rf"{_DIRECTORIES}(main|run|app)\.py")
-# Frameworks of programs that serve until they are stopped.
-_SERVERS = frozenset(
-    {"chainlit", "django", "fastapi", "flask", "gradio", "sanic", "starlette", "streamlit", "uvicorn"}
-)
 # A package in a namespace that other libraries share.
 _ADK = "google.adk"
 _FRAMEWORKS = frozenset(
@@ -69,6 +66,7 @@ _FRAMEWORKS = frozenset(
         "anthropic",
         "autogen",
         "autogen_agentchat",
+        "autogen_core",
         "crewai",
         _ADK,
         "langchain",
@@ -95,14 +93,16 @@ class SourceScan:
     """`candidates` by rank; `scripts` do their work when they are run, the most usual first.
 
     `usual_scripts` are those of them at the most usual place. `agent_scripts` are in the root or in src and
-    import a framework, including those that start a server. `builders` are functions that make a graph,
-    `agent_builders` those that make an agent, `workflows` classes of LlamaIndex workflows.
+    import a framework, including those that start a server. `servers` are modules that serve a page or an
+    API. `builders` are functions that make a graph, `agent_builders` those that make an agent, `workflows`
+    classes of LlamaIndex workflows.
     """
 
     candidates: tuple[EntrypointCandidate, ...]
     scripts: tuple[str, ...]
     usual_scripts: tuple[str, ...]
     agent_scripts: tuple[str, ...]
+    servers: tuple[str, ...]
     builders: tuple[str, ...]
     agent_builders: tuple[str, ...]
     workflows: tuple[str, ...]
@@ -114,6 +114,7 @@ def scan_source(files: Files, python: str, kinds: tuple[str, ...] = ALL_KINDS) -
     `python` is the crew's version.
     """
     candidates, scripts, agent_scripts = {*_definitions(files, kinds)}, [], []
+    servers: list[str] = []
     builders: list[str] = []
     makers: list[str] = []
     workflows: list[str] = []
@@ -123,8 +124,10 @@ def scan_source(files: Files, python: str, kinds: tuple[str, ...] = ALL_KINDS) -
         if is_script(tree) or (has_framework and talks_on_import(tree)):
             if _is_at_top(path) and has_framework:
                 agent_scripts.append(path)
-            if _SERVERS.isdisjoint(imported):
+            if not uses_server(tree, imported):
                 scripts.append(path)
+        if is_server(tree, imported):
+            servers.append(path)
         if line_of_run_on_import(tree) is not None:
             continue  # imported, it would run before the run calls it
         module = _module_name(files, path, python)
@@ -144,6 +147,7 @@ def scan_source(files: Files, python: str, kinds: tuple[str, ...] = ALL_KINDS) -
         tuple(scripts),
         tuple(path for path in usual if _script_rank(path) == _script_rank(usual[0])),
         tuple(agent_scripts),
+        tuple(servers),
         tuple(builders),
         tuple(makers),
         tuple(workflows),
@@ -164,14 +168,16 @@ def _modules(files: Files, python: str) -> Iterator[tuple[str, ast.Module]]:
     for path in paths[:_MAX_FILES]:
         data = files[path]
         hinted = any(hint in data for hint in _HINTS) or _SCRIPT.fullmatch(path)
-        if not hinted and not (_is_at_top(path) and any(hint in data for hint in _SCRIPT_HINTS)):
+        at_top = _is_at_top(path) and any(hint in data for hint in _SCRIPT_HINTS)
+        if not hinted and not at_top and not any(hint in data for hint in SERVER_HINTS):
             continue
         try:
             tree = parse_module(path, data, python)
         except PlanError:
             continue  # reported where the module is the entrypoint
         tree = parse_outline(data) if tree is None else tree
-        if hinted or any(map(_is_framework, _imported_packages(tree))):
+        imported = _imported_packages(tree)
+        if hinted or (at_top and any(map(_is_framework, imported))) or uses_server(tree, imported):
             yield path, tree
 
 
@@ -188,15 +194,23 @@ def _is_framework(package: str) -> bool:
 
 
 def _imported_packages(tree: ast.Module) -> set[str]:
-    """Return the packages that the module imports at its top level and where it is run as a script."""
+    """Return what the module imports at its top level and where it is run as a script.
+
+    These are packages, and of `import a.b.c` and `from a.b import c` also `a.b`.
+    """
     imported: set[str] = set()
     guarded = [statement for node in tree.body if isinstance(node, ast.If) for statement in node.body]
     for node in (*tree.body, *guarded):
         match node:
             case ast.Import(names=names):
-                imported |= {alias.name.partition(".")[0] for alias in names}
+                modules = [alias.name for alias in names]
             case ast.ImportFrom(module=str(module), level=0):
-                imported.add(_ADK if f"{module}.".startswith(f"{_ADK}.") else module.partition(".")[0])
+                modules = [module]
+            case _:
+                continue
+        for module in modules:
+            parts = module.split(".")
+            imported |= {parts[0], ".".join(parts[:2])}
     return imported
 
 

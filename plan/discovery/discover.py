@@ -66,6 +66,7 @@ def discover_entrypoint(
         _script_hint(files, scan, find)
         or _workflow_hint(scan)
         or _command_hint(files, python, find)
+        or _server_hint(scan)
         or error.hint,
     )
 
@@ -155,10 +156,20 @@ def _workflow_hint(scan: SourceScan) -> str:
     )
 
 
-def _script_hint(files: Files, scan: SourceScan, find: Callable[[str], EntrypointLocation]) -> str:
-    path = next((path for path in scan.scripts if _is_accepted(path, find)), None)
-    if path is None:
+def _server_hint(scan: SourceScan) -> str:
+    if not scan.servers:
         return ""
+    return (
+        f"{scan.servers[0]} serves a page or an API until it is stopped, and a run has to end. "
+        f"Name the function, crew, graph or agent that it calls: {_ways_to_deploy('module:object')}"
+    )
+
+
+def _script_hint(files: Files, scan: SourceScan, find: Callable[[str], EntrypointLocation]) -> str:
+    paths = [path for path in scan.scripts if _is_accepted(path, find)]
+    if not paths:
+        return ""
+    path = paths[0]
     directory = declaring_directory(files, path)
     if directory and declares(files, ""):
         # Deployed from the root it would get the dependencies of the root.
@@ -166,4 +177,6 @@ def _script_hint(files: Files, scan: SourceScan, find: Callable[[str], Entrypoin
             f"{path} is a script with dependencies of its own; deploy its directory: "
             f"crewyard deploy {directory}, or spec.source.git.path of the Project."
         )
+    if len(paths) > 1:
+        return f"{join_limited(paths)} are scripts; to run one: {_ways_to_deploy(path)}"
     return f"{path} is a script; to run it as one: {_ways_to_deploy(path)}"

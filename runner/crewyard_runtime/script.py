@@ -32,8 +32,40 @@ _COMMAND_CLASSES = ("BaseCommand", "Command", "Typer")
 
 def run_script(path: str, inputs: dict[str, object]) -> object:
     """Run the script and return its output. Raises what the script raises, but sys.exit(0) is success."""
+    if module := _module_of(path):
+        return _run_program(
+            path, inputs, lambda: runpy.run_module(module, run_name="__main__", alter_sys=True)
+        )
     sys.path.insert(0, os.path.dirname(os.path.abspath(path)))
     return _run_program(path, inputs, lambda: runpy.run_path(path, run_name="__main__"))
+
+
+def _module_of(path: str) -> str | None:
+    """Return the module's name if the script imports relatively, which only a module can; else None.
+
+    Imports that a `try` guards do not count: such a script also runs as a file.
+    """
+    with open(path, "rb") as file:
+        source = file.read()
+    *packages, name = path.removesuffix(".py").split("/")
+    if b"from ." not in source or not packages or not all(part.isidentifier() for part in (*packages, name)):
+        return None
+    import ast  # only needed here
+
+    try:
+        pending: list[ast.AST] = [ast.parse(source)]
+    except (SyntaxError, ValueError):
+        return None  # which the run of the file reports
+    level = 0
+    while pending:
+        node = pending.pop()
+        if isinstance(node, ast.ImportFrom):
+            level = max(level, node.level)
+        if not isinstance(node, ast.Try):
+            pending += ast.iter_child_nodes(node)
+    if packages[0] == "src" and level < len(packages):
+        packages = packages[1:]  # which is on the path
+    return ".".join((*packages, name)) if level else None
 
 
 def is_command_line(target: object) -> bool:

@@ -270,7 +270,17 @@ def test_several_classes_of_workflows_are_named() -> None:
     assert hint.startswith("There are several classes of workflows, a:Tides, b:Tides; to run one: crewyard")
 
 
-@pytest.mark.parametrize("line", ["import streamlit", "import uvicorn.config", "from fastapi import FastAPI"])
+@pytest.mark.parametrize(
+    "line",
+    [
+        "import streamlit",
+        "import uvicorn.config",
+        "from fastapi import FastAPI",
+        "from bedrock_agentcore import BedrockAgentCoreApp",
+        "from workflows.server import WorkflowServer",
+        "import mcp.server.stdio",
+    ],
+)
 def test_a_script_of_a_server_is_not_proposed(line: str) -> None:
     error = failure({"app.py": f"{line}\nfrom crewai import Crew\n" + SCRIPT})
     assert "script" not in error.hint
@@ -296,6 +306,45 @@ def test_a_script_among_several_or_of_no_agent_is_not_proposed(files: dict[str, 
 def test_a_script_that_starts_a_server_when_it_is_run_is_not_proposed() -> None:
     server = "from tides import app\nif __name__ == '__main__':\n    import uvicorn\n    uvicorn.run(app)\n"
     assert failure({"main.py": server}).reason == "EntrypointNotFound"
+
+
+@pytest.mark.parametrize(
+    "call", ["app.run(debug=True, port=5001)", "app.run(debug=True)", "tides.launch(host='0.0.0.0')"]
+)
+def test_a_script_that_serves_an_imported_application_is_not_proposed(call: str) -> None:
+    files = {"run.py": f"from tides import app\nif __name__ == '__main__':\n    {call}\n"}
+    hint = failure(files).hint
+    assert hint.startswith("run.py serves a page or an API until it is stopped, and a run has to end.")
+    assert "crewyard deploy --crew module:object" in hint
+
+
+@pytest.mark.parametrize("call", ["crew.run(debug=True)", "app.run('tides', debug=True)", "crew.launch()"])
+def test_a_script_that_runs_its_own_crew_is_no_server(call: str) -> None:
+    code = f"from tides import app, crew\nif __name__ == '__main__':\n    {call}\n"
+    assert planned({"run.py": code}).plan.entrypoint == "run.py"
+
+
+@pytest.mark.parametrize(
+    ("path", "code"),
+    [
+        ("backend/app/main.py", "from fastapi import FastAPI\napp = FastAPI()\n"),
+        ("page.py", "import streamlit as st\nst.title('Tides')\n"),
+        ("service/start.py", "import uvicorn\n" + SCRIPT),
+        (
+            "main.py",
+            "from tides import app\nif __name__ == '__main__':\n    import uvicorn\n    uvicorn.run(app)\n",
+        ),
+    ],
+)
+def test_a_source_that_only_serves_says_what_to_name(path: str, code: str) -> None:
+    files = {path: code, "agents/pilot.py": "def make(model): ...\n", "tests/app.py": code}
+    assert failure(files).hint.startswith(f"{path} serves a page or an API until it is stopped")
+
+
+def test_several_scripts_are_named() -> None:
+    files = {f"jobs/{name}.py": AGENT_SCRIPT for name in ("a", "b", "c")}
+    hint = failure(files).hint
+    assert hint.startswith("jobs/a.py, jobs/b.py, jobs/c.py are scripts; to run one: crewyard deploy --crew")
 
 
 NEWER = "def shown(value):\n    return <syntax of a later Python>\n\nelse:\n    pass\n"

@@ -56,6 +56,35 @@ async def test_input_and_output_of_a_script(pod: Any, api: Any, script: str, out
     assert api.result["output"] == output
 
 
+RELATIVE = """
+import json, sys
+import pilot.names
+from . import names
+from .deep.depth import DEPTH
+print(json.dumps([__name__, __package__, names.NAME, DEPTH, names is pilot.names, sys.argv]))
+"""
+
+
+async def test_a_script_that_imports_relatively_runs_as_a_module(pod: Any, api: Any) -> None:
+    api.entrypoint, api.input = "src/pilot/cli.py", {"args": ["tides"]}
+    pod.crew(RELATIVE, "src/pilot/cli.py")
+    pod.crew("NAME = 'Severn'", "src/pilot/names.py")
+    pod.crew("DEPTH = 3", "src/pilot/deep/depth.py")
+    ended = await pod.run()
+    assert api.result["outcome"] == "succeeded", (api.result, ended.stderr)
+    *values, arguments = api.result["output"]
+    assert values == ["__main__", "pilot", "Severn", 3, True] and arguments[1:] == ["tides"]
+
+
+async def test_a_script_in_src_that_imports_relatively_has_src_as_its_package(pod: Any, api: Any) -> None:
+    api.entrypoint = "src/cli.py"
+    pod.crew("from .names import NAME\nprint([NAME].__repr__().replace(chr(39), chr(34)))", "src/cli.py")
+    pod.crew("NAME = 'Severn'", "src/names.py")
+    ended = await pod.run()
+    assert api.result["outcome"] == "succeeded", (api.result, ended.stderr)
+    assert api.result["output"] == ["Severn"]
+
+
 ARGUMENTS = """
 import argparse, json
 parser = argparse.ArgumentParser()

@@ -1,0 +1,67 @@
+"""Programs that serve a page or an API until they are stopped, so they are no crew. Called by .candidates."""
+
+import ast
+from collections.abc import Collection, Iterator
+
+from ..bindings import last_name
+from .import_effects import is_script
+
+SERVER_HINTS = (b"fastapi", b"flask", b"streamlit", b"uvicorn", b"gradio", b"chainlit")
+"""Parts of the sources of most servers."""
+
+_PAGES = frozenset({"chainlit", "streamlit"})
+_PACKAGES = _PAGES | {
+    "bedrock_agentcore",
+    "django",
+    "fastapi",
+    "fastmcp",
+    "flask",
+    "gradio",
+    "mcp.server",
+    "quart",
+    "sanic",
+    "starlette",
+    "uvicorn",
+    "workflows.server",
+}
+_APPLICATIONS = frozenset({"FastAPI", "Flask", "Quart", "Sanic", "Starlette"})
+_SERVING_METHODS = frozenset({"launch", "run"})
+_ADDRESS_ARGUMENTS = frozenset({"host", "port"})
+_APPLICATION_NAMES = frozenset({"app", "application"})
+
+
+def uses_server(tree: ast.Module, imported: Collection[str]) -> bool:
+    """Return whether a module that imports these packages has to do with a server."""
+    return not _PACKAGES.isdisjoint(imported) or any(map(_serves, _calls_of_script(tree)))
+
+
+def is_server(tree: ast.Module, imported: Collection[str]) -> bool:
+    """Return whether the module is a server, or has the application that one serves."""
+    return uses_server(tree, imported) and (
+        is_script(tree)
+        or not _PAGES.isdisjoint(imported)
+        or any(isinstance(node, ast.Assign) and last_name(node.value) in _APPLICATIONS for node in tree.body)
+    )
+
+
+def _calls_of_script(tree: ast.Module) -> Iterator[ast.Call]:
+    """Yield the calls that run when the file is run, outside of its functions and classes."""
+    pending: list[ast.AST] = [*tree.body]
+    while pending:
+        node = pending.pop()
+        if isinstance(node, ast.FunctionDef | ast.AsyncFunctionDef | ast.ClassDef | ast.Lambda):
+            continue
+        if isinstance(node, ast.Call):
+            yield node
+        pending += ast.iter_child_nodes(node)
+
+
+def _serves(call: ast.Call) -> bool:
+    """Return whether this is a call such as `app.run(port=5000)` or Flask's `app.run(debug=True)`."""
+    if not isinstance(call.func, ast.Attribute) or call.func.attr not in _SERVING_METHODS:
+        return False
+    names = {keyword.arg for keyword in call.keywords}
+    owner = call.func.value
+    return not _ADDRESS_ARGUMENTS.isdisjoint(names) or (
+        "debug" in names and not call.args and isinstance(owner, ast.Name) and owner.id in _APPLICATION_NAMES
+    )
