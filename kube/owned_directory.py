@@ -1,7 +1,7 @@
 """Directories that belong to one process. A killed process leaves its own; the next to start removes it.
 
 A process locks its directory, and the kernel releases the lock when it ends, also by a signal. Called by the
-main modules of controller and API server, by the backup and by the tests.
+main modules of controller and API server, by the backup, by what fetches from git, and by the tests.
 """
 
 import fcntl
@@ -10,10 +10,11 @@ import os
 import shutil
 import tempfile
 from collections.abc import Iterator
-from contextlib import contextmanager, suppress
+from contextlib import AbstractContextManager, contextmanager, suppress
 from pathlib import Path
 
 TEMPORARY_PREFIX = "crewyard-process-"
+GIT_PREFIX = "crewyard-git-"
 MAX_REMOVED_DIRECTORIES = 100
 """At each start, so that no start takes long; the next one continues."""
 
@@ -51,6 +52,11 @@ def own_temporary_directory() -> Iterator[Path]:
             if before[0] is not None:
                 os.environ["TMPDIR"] = before[0]
             tempfile.tempdir = before[1]
+
+
+def git_directory() -> AbstractContextManager[Path]:
+    """Return a temporary directory for what is fetched or listed from git."""
+    return owned_directory(Path(tempfile.gettempdir()), GIT_PREFIX)
 
 
 def remove_abandoned(parent: Path, prefix: str) -> int:

@@ -4,10 +4,8 @@ Called by build.source.fetch. Every connection passes an egress relay. libgit2 i
 """
 
 import re
-import shutil
-import tempfile
 import weakref
-from pathlib import Path
+from contextlib import ExitStack
 
 from build.errors import GIT_NOT_FOUND, BuildRefused
 from build.logs import BuildLog
@@ -16,6 +14,7 @@ from build.source.fetched import FetchedSource
 from egress.addresses import AddressRules
 from egress.git.credentials import GitCredentials
 from egress.git.repository_url import display_url, parse, printable
+from kube.owned_directory import git_directory
 
 _COMMIT = re.compile(r"[0-9a-f]{40}")
 
@@ -43,7 +42,8 @@ def fetch_git(
         message = f"{printable(source.commit, 80)!r} is not a commit id"
         raise BuildRefused(GIT_NOT_FOUND, message, "A commit id has 40 hexadecimal digits.")
     rules = AddressRules.parse(networks.allow, networks.deny)
-    directory = Path(tempfile.mkdtemp(prefix="git-"))
+    opened = ExitStack()
+    directory = opened.enter_context(git_directory())
     try:
         log.line(f"fetching {display_url(source.url)} at {source.commit}")
         fetcher = GitFetcher(source.url, credentials, rules, limits.context_bytes, directory, log)
@@ -56,12 +56,12 @@ def fetch_git(
         if path:
             outside = GitOutsideFiles(repository, source, path, limits, fetcher)
             # Read on access, so its objects stay as long as it does.
-            weakref.finalize(outside, shutil.rmtree, directory, ignore_errors=True)
+            weakref.finalize(outside, opened.close)
             return FetchedSource(tree, path, outside)
     except BaseException:
-        shutil.rmtree(directory, ignore_errors=True)
+        opened.close()
         raise
-    shutil.rmtree(directory, ignore_errors=True)
+    opened.close()
     return FetchedSource(tree)
 
 

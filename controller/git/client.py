@@ -6,11 +6,9 @@ checks the address when it connects. Called by `controller.source.poller`.
 """
 
 import asyncio
-import shutil
-import tempfile
 from collections.abc import Mapping
 from concurrent.futures import ThreadPoolExecutor
-from pathlib import Path
+from contextlib import ExitStack
 from weakref import WeakValueDictionary
 
 from controller.config import ControllerConfig
@@ -20,6 +18,7 @@ from controller.git.lister import ListingPool
 from controller.git.remote import ListingTooLong, list_head, local_repository
 from controller.git.repository import CommitInfo, Remote, RemoteHead
 from egress.addresses import AddressRules
+from kube.owned_directory import git_directory
 
 MAX_THREADS = 32
 MAX_LISTINGS_PER_HOST = 8
@@ -41,7 +40,8 @@ class Git:
         self._listing_pool = ListingPool(config.net_allow, config.net_deny)
         self._long_urls: dict[str, None] = {}
         # One for all listings in threads: creating and deleting it took longer than the listing.
-        self._work_dir = Path(tempfile.mkdtemp(prefix="git-"))
+        self._directory = ExitStack()
+        self._work_dir = self._directory.enter_context(git_directory())
         local_repository(self._work_dir)
 
     async def close(self) -> None:
@@ -49,7 +49,7 @@ class Git:
         self._threads.shutdown(wait=False, cancel_futures=True)
         await self._fetch_pool.close()
         await self._listing_pool.close()
-        await asyncio.to_thread(shutil.rmtree, self._work_dir, True)
+        await asyncio.to_thread(self._directory.close)
 
     async def head(self, remote: Remote, ref: dict[str, str]) -> RemoteHead:
         """Return the head of `ref` (branch, tag or commit; default branch if empty). Raises GitProblem."""

@@ -2,9 +2,7 @@
 
 import asyncio
 import contextlib
-import shutil
 import signal
-import tempfile
 from asyncio.subprocess import Process
 from collections.abc import AsyncIterator
 from typing import Any
@@ -12,6 +10,7 @@ from typing import Any
 from controller.child_process import ChildProcess
 from controller.git.failure import too_large, too_many, too_slow
 from controller.git.repository import GitProblem, Remote
+from kube.owned_directory import git_directory
 
 _EXIT_WAIT_SECONDS = 5.0
 
@@ -45,11 +44,12 @@ class GitChild(ChildProcess):
 @contextlib.asynccontextmanager
 async def work_dir() -> AsyncIterator[str]:
     """Yield a directory for one request; delete it afterwards."""
-    path = tempfile.mkdtemp(prefix="git-")
+    directory = contextlib.ExitStack()
+    path = directory.enter_context(git_directory())
     try:
-        yield path
+        yield str(path)
     finally:
-        await asyncio.to_thread(shutil.rmtree, path, True)
+        await asyncio.to_thread(directory.close)
 
 
 def exit_problem(code: int, remote: Remote, max_bytes: int | None) -> GitProblem:

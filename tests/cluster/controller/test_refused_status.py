@@ -20,10 +20,11 @@ UGLY = "a\x00b\x1b[31m\x07" + "x" * 9000
 
 
 @pytest.fixture
-def applier(kube):
+async def applier(kube):
     """The applier of Decisions, without a running controller."""
     process = ControllerProcess(kube, settings(kube.namespace, kopf=False))
-    return process.own.applier
+    yield process.own.applier
+    await process.shared.close()
 
 
 @pytest.mark.parametrize("reason", ["CrewError", "no such word!", "\x00", LONG])
