@@ -12,7 +12,7 @@ REPORTS := test-results
 export PYTHONDONTWRITEBYTECODE :=
 
 .DEFAULT_GOAL := help
-.PHONY: help up pythons down env status deploy dev demo test test-all check lint types contracts unit cluster e2e campaign bench fuzz fuzz-parsers mutants coverage sbom audit tools cosign clients docs pictures lock format version clean
+.PHONY: help up pythons down env status deploy dev demo test test-all check lint types contracts unit cluster e2e campaign bench fuzz fuzz-parsers mutants coverage sbom audit tools nightly-tools clients docs pictures lock format version clean
 
 help: ## list the targets
 	@grep -hE '^[a-z0-9-]+:.*## ' $(MAKEFILE_LIST) | sed 's/:.*## /\t/' | expand -t 12
@@ -69,7 +69,7 @@ test: ## check, and the tests of a change: unit, against the kube-apiserver, end
 
 test-all: ## all tests but the campaign: also those marked `nightly`
 	@$(PYTHON) -m dev fit test-all
-	@$(MAKE) up $(STAMP) tools cosign
+	@$(MAKE) up $(STAMP) tools nightly-tools
 	$(call complete_run,-m "not campaign and not alone",CREWYARD_NODE_FAULTS=1 CREWYARD_COMPLETE_RUN=1 $(BIN)/pytest -q tests/campaign/node -m "alone and not campaign")
 
 check: $(STAMP) ## run the quick checks side by side: lint, types, contracts, unit tests
@@ -140,8 +140,8 @@ audit: $(STAMP) sbom ## list known vulnerabilities (if pip's index has the data)
 tools: ## install what only tests use: act, actionlint, dex, helm, kubeconform, kstatus, versitygw, servers and a browser
 	@$(PYTHON) -m dev tools
 
-cosign: ## build cosign, which test-all verifies attestations with
-	@$(PYTHON) -m dev cosign
+nightly-tools: ## build cosign and Kueue, which only test-all uses
+	@$(PYTHON) -m dev nightly-tools
 
 pictures: $(STAMP) tools ## the pictures of the console in the documentation
 	@CREWYARD_PICTURES=docs/pictures $(BIN)/pytest -q tests/browser/test_pictures.py

@@ -44,6 +44,7 @@ class RunReason(StrEnum):
     OOM_KILLED = "OOMKilled"
     STORAGE_EXCEEDED = "StorageExceeded"
     EVICTED = "Evicted"
+    PREEMPTED = "Preempted"
     POD_DELETED = "PodDeleted"
     RUNNER_LOST = "RunnerLost"
     NODE_LOST = "NodeLost"

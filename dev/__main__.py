@@ -30,7 +30,7 @@ def parser() -> argparse.ArgumentParser:
     commands.add_parser("env", help="print export lines for a shell")
     commands.add_parser("status", help="show what is running")
     commands.add_parser("tools", help="install and build the tools that only tests use")
-    commands.add_parser("cosign", help="build cosign, which only the tests of test-all use")
+    commands.add_parser("nightly-tools", help="build cosign and Kueue, which only test-all uses")
     fit = commands.add_parser("fit", help="fail if a make target must not run on this cluster")
     fit.add_argument("target")
     return top
@@ -50,8 +50,9 @@ def main(arguments: list[str]) -> int:
             packages.install(state_settings, progress, packages.TEST_PACKAGES)
             go_build.build_test_tools(state_settings, progress)
             return 0
-        if options.command == "cosign":
-            go_build.build_test_tools(settings.from_environment(inherited), progress, (go_build.COSIGN,))
+        if options.command == "nightly-tools":
+            state_settings = settings.from_environment(inherited)
+            go_build.build_test_tools(state_settings, progress, go_build.NIGHTLY_TOOLS)
             return 0
         state_settings = settings.from_environment(inherited)
         # In the Makefile `fit` runs before `up` and must check the cluster that `up` will choose.

@@ -113,7 +113,14 @@ COSIGN = GoTool(
     "-s -w",
     "about 6 min on 2 idle cores the first time",
 )
-"""Built only for the tests of the night: it is large."""
+KUEUE = GoTool(
+    "kueue",
+    "sigs.k8s.io/kueue/cmd/kueue",
+    "-s -w",
+    "about 4 min on 2 idle cores the first time",
+)
+NIGHTLY_TOOLS = (COSIGN, KUEUE)
+"""Built only for the tests of the night: they are large."""
 TEST_TOOLS = (ACT, ACTIONLINT, DEX, HELM, KIND, KSTATUS, KUBECONFORM, OAPI_CODEGEN, VERSITYGW)
 
 

@@ -14,6 +14,7 @@ from controller.deployment.deadlines import STOP_GRACE_SECONDS
 from controller.deployment.steps import ANNOTATION_STEP
 from controller.owner import controller_reference
 from controller.pods import push_secret, security
+from controller.pods.placement import NOT_DISRUPTED
 from crds import kinds, names
 from crds.objects import Deployment, Pod, Project
 
@@ -166,17 +167,19 @@ def _pod(
     config: ControllerConfig,
     spec: dict[str, Any],
 ) -> dict[str, Any]:
+    place = config.placements.build
     return {
         "metadata": {
             "name": name,
             "labels": {
+                **place.labels,
                 names.LABEL_MANAGED_BY: names.MANAGED_BY,
                 names.LABEL_PART_OF: names.MANAGED_BY,
                 names.LABEL_COMPONENT: names.COMPONENT_BUILD,
                 names.LABEL_PROJECT: project.name,
                 names.LABEL_DEPLOYMENT: deployment.name,
             },
-            "annotations": {ANNOTATION_STEP: str(step)},
+            "annotations": {**NOT_DISRUPTED, **place.annotations, ANNOTATION_STEP: str(step)},
             "ownerReferences": [controller_reference(kinds.DEPLOYMENT, deployment)],
         },
         "spec": {
@@ -186,7 +189,7 @@ def _pod(
             "automountServiceAccountToken": False,
             "enableServiceLinks": False,
             "securityContext": security.restricted_pod(),
-            **config.placements.build.spec(),
+            **place.spec(),
             **spec,
         },
     }

@@ -1,8 +1,8 @@
-"""Placement of the pods of crews: node selectors, tolerations, resources (CREWYARD_PODS). Pure.
+"""Placement of the pods of crews: nodes, queue labels, priority, resources (CREWYARD_PODS). Pure.
 
-Isolation (nodes, runtime class): the installation overrides the Project. Size (requests and limits):
-the Project overrides its plan, which overrides all runs, up to the ceilings of `max`. Called by
-`controller.config`, the pod builders and `controller.project`.
+Isolation and order (nodes, runtime class, labels, priority): the installation overrides the Project.
+Size (requests and limits): the Project overrides its plan, which overrides all runs, up to the ceilings
+of `max`. Called by `controller.config`, the pod builders and `controller.project`.
 """
 
 import json
@@ -18,18 +18,25 @@ from controller.pods.ceilings import (
     lower_resources,
     raise_to,
 )
+from crds import names
 from crds.objects import Project
 
 Json = dict[str, Any]
-_MAPS = ("nodeSelector",)
+_MAPS = ("nodeSelector", "labels", "annotations")
 _LISTS = ("tolerations", "imagePullSecrets")
-_TEXTS = ("runtimeClassName",)
+_TEXTS = ("runtimeClassName", "priorityClassName")
 _FLAGS = ("hostUsers",)
+_OWN_PREFIXES = (f"{names.GROUP}/", "app.kubernetes.io/")
+NOT_DISRUPTED = {
+    "cluster-autoscaler.kubernetes.io/safe-to-evict": "false",
+    "karpenter.sh/do-not-disrupt": "true",
+}
+"""Annotations of pods that have a run or a build: a node's autoscaler waits for their end."""
 
 
 @dataclass(frozen=True)
 class NodePlacement:
-    """Fields added to a pod's `spec`; `resources` are those of its container."""
+    """Fields added to a pod's `metadata` and `spec`; `resources` are those of its container."""
 
     node_selector: Mapping[str, str] = field(default_factory=dict)
     tolerations: tuple[Json, ...] = ()
@@ -42,6 +49,10 @@ class NodePlacement:
     """The same for the builds of a plan's projects."""
     host_users: bool | None = None
     """False: in a user namespace, the pod's users are others of the node; None: as Kubernetes does."""
+    labels: Mapping[str, str] = field(default_factory=dict)
+    """Such as the queue and the priority of Kueue."""
+    annotations: Mapping[str, str] = field(default_factory=dict)
+    priority_class: str = ""
 
     def merged_over(self, below: "NodePlacement") -> "NodePlacement":
         """Return both merged; this placement wins."""
@@ -53,6 +64,9 @@ class NodePlacement:
             merge_resources(below.resources, self.resources),
             {**below.max, **self.max},
             host_users=below.host_users if self.host_users is None else self.host_users,
+            labels={**below.labels, **self.labels},
+            annotations={**below.annotations, **self.annotations},
+            priority_class=self.priority_class or below.priority_class,
         )
 
     def ceilings(self) -> dict[str, Any]:
@@ -69,6 +83,7 @@ class NodePlacement:
             "nodeSelector": {**(own.get("nodeSelector") or {}), **self.node_selector},
             "tolerations": [*self.tolerations, *(own.get("tolerations") or ())],
             "runtimeClassName": self.runtime_class,
+            "priorityClassName": self.priority_class,
         }
         users = {} if self.host_users is None else {"hostUsers": self.host_users}
         return {**{name: value for name, value in fields.items() if value}, **users}
@@ -167,12 +182,12 @@ def _is_allowed_toleration(entry: Any) -> bool:
     return _is_string_map(entry) and bool(entry.get("key")) and set(entry) <= {"key", "value", "effect"}
 
 
-def _check_fields(value: Any, names: tuple[str, ...], where: str) -> None:
+def _check_fields(value: Any, fields: tuple[str, ...], where: str) -> None:
     if not isinstance(value, dict):
-        raise ValueError(f"{where} must be an object with {', '.join(names)}")
+        raise ValueError(f"{where} must be an object with {', '.join(fields)}")
     for name in value:
-        if name not in names:
-            raise ValueError(f"{where} has {name!r}, which is not one of {', '.join(names)}")
+        if name not in fields:
+            raise ValueError(f"{where} has {name!r}, which is not one of {', '.join(fields)}")
 
 
 def _placement(settings: Any, where: str, sized: bool = True, of_plan: bool = False) -> NodePlacement:
@@ -181,6 +196,9 @@ def _placement(settings: Any, where: str, sized: bool = True, of_plan: bool = Fa
     for name in _MAPS:
         if not _is_string_map(settings.get(name, {})):
             raise ValueError(f"{where}.{name} must be an object of strings")
+    for name in ("labels", "annotations"):
+        if own := [key for key in settings.get(name, {}) if key.startswith(_OWN_PREFIXES)]:
+            raise ValueError(f"{where}.{name} has {own[0]!r}, which the controller sets; remove it")
     for name in _LISTS:
         entries = settings.get(name, [])
         if not isinstance(entries, list) or not all(isinstance(entry, dict) for entry in entries):
@@ -189,6 +207,8 @@ def _placement(settings: Any, where: str, sized: bool = True, of_plan: bool = Fa
         raise ValueError(f"{where}.imagePullSecrets must be a list of objects with a name")
     if not isinstance(settings.get("runtimeClassName", ""), str):
         raise ValueError(f"{where}.runtimeClassName must be the name of a RuntimeClass")
+    if not isinstance(settings.get("priorityClassName", ""), str):
+        raise ValueError(f"{where}.priorityClassName must be the name of a PriorityClass")
     if not isinstance(settings.get("hostUsers"), bool | None):
         raise ValueError(f"{where}.hostUsers must be true or false")
     return NodePlacement(
@@ -200,6 +220,9 @@ def _placement(settings: Any, where: str, sized: bool = True, of_plan: bool = Fa
         _ceilings(settings.get("max", {}), f"{where}.max"),
         _ceilings(settings.get("buildMax", {}), f"{where}.buildMax"),
         settings.get("hostUsers"),
+        settings.get("labels", {}),
+        settings.get("annotations", {}),
+        settings.get("priorityClassName", ""),
     )
 
 

@@ -21,7 +21,9 @@ EXIT_RUNNER = 70
 RETRY_HINT = "create a new Run to execute it again"
 _NODE_GONE = ("NodeLost", "DeletionByTaintManager", "DeletionByPodGC")
 _REASONS = frozenset(str(reason) for reason in RunReason)
-_EVICTIONS = ("Evicted", "Preempting", "Preempted", "NodeShutdown", "Terminated", "NodeAffinity")
+_EVICTIONS = ("Evicted", "NodeShutdown", "Terminated", "NodeAffinity")
+_PREEMPTIONS = ("Preempting", "Preempted", "PreemptionByScheduler", "WorkloadEvictedDueToPreempted")
+"""Of the kubelet, of the scheduler, of Kueue."""
 
 
 @dataclass(frozen=True)
@@ -115,12 +117,16 @@ def _known_reason(reason: object) -> str:
 def of_pod_reason(pod: Pod) -> Outcome | None:
     """Return the outcome of a Run whose pod the cluster stopped, by the pod's status; None if it has none."""
     reason = str(pod.status.get("reason") or "")
-    disruption = conditions.find(pod.conditions, "DisruptionTarget") or {}
+    disruption = of_disruption(pod) or {}
     if reason == "DeadlineExceeded":
         return failed(RunReason.DEADLINE_EXCEEDED, "the run exceeded its timeout; raise spec.timeout")
-    if reason in _NODE_GONE or (disruption.get("status") == "True" and disruption["reason"] in _NODE_GONE):
+    if reason in _NODE_GONE or disruption.get("reason") in _NODE_GONE:
         return failed(RunReason.NODE_LOST, f"the node was lost: {_pod_message(pod)}; {RETRY_HINT}")
-    if reason in _EVICTIONS or disruption.get("status") == "True":
+    if reason in _PREEMPTIONS or disruption.get("reason") in _PREEMPTIONS:
+        return failed(
+            RunReason.PREEMPTED, f"a pod of higher priority took its place: {_pod_message(pod)}; {RETRY_HINT}"
+        )
+    if reason in _EVICTIONS or disruption:
         message = _pod_message(pod)
         if "ephemeral" in message.lower():
             return failed(
@@ -128,6 +134,15 @@ def of_pod_reason(pod: Pod) -> Outcome | None:
                 f"{message}; raise spec.run.resources.limits.ephemeral-storage of the Project",
             )
         return failed(RunReason.EVICTED, f"the node evicted the pod: {message}; {RETRY_HINT}")
+    return None
+
+
+def of_disruption(pod: Pod) -> Mapping[str, Any] | None:
+    """Return the condition by which the cluster, or Kueue (TerminationTarget), stopped the pod; else None."""
+    for kind in ("DisruptionTarget", "TerminationTarget"):
+        condition = conditions.find(pod.conditions, kind)
+        if condition is not None and condition.get("status") == "True":
+            return condition
     return None
 
 
@@ -163,6 +178,6 @@ def _of_exit(run: Run, terminated: Mapping[str, Any]) -> Outcome:
 
 
 def _pod_message(pod: Pod) -> str:
-    disruption = conditions.find(pod.conditions, "DisruptionTarget") or {}
+    disruption = of_disruption(pod) or {}
     message = pod.status.get("message") or disruption.get("message") or pod.status.get("reason")
     return str(message or "no reason given").strip()

@@ -10,7 +10,7 @@ from typing import Any
 from controller.config import ControllerConfig
 from controller.owner import controller_reference
 from controller.pods import security
-from controller.pods.placement import merge_resources
+from controller.pods.placement import NOT_DISRUPTED, merge_resources
 from controller.run.outcome import CONTAINER
 from crds import kinds, names, pod_tokens
 from crds.limits import FLUSH_SECONDS, GRACE_SECONDS, ask_timeout, run_timeout
@@ -70,11 +70,11 @@ def build(
         {"name": "CREWYARD_TOKEN", "value": token},
     ]
     body = template(project, deployment, variables, config, env)
-    body["metadata"] |= {
-        "name": run.name,
-        "labels": labels(run, project.name, deployment.name),
-        "ownerReferences": [controller_reference(kinds.RUN, run)],
-    }
+    metadata = body["metadata"]
+    metadata["name"] = run.name
+    metadata["labels"] |= labels(run, project.name, deployment.name)
+    metadata["annotations"] = {**NOT_DISRUPTED, **metadata["annotations"]}
+    metadata["ownerReferences"] = [controller_reference(kinds.RUN, run)]
     body["spec"]["activeDeadlineSeconds"] = seconds
     return body
 
@@ -134,5 +134,6 @@ def template(
     annotations = {
         "kubectl.kubernetes.io/default-container": CONTAINER,
         ANNOTATION_ASK: str(ask_timeout(project, config.limits)),
+        **place.annotations,
     }
-    return {"metadata": {"annotations": annotations}, "spec": spec}
+    return {"metadata": {"labels": dict(place.labels), "annotations": annotations}, "spec": spec}

@@ -13,10 +13,10 @@ from datetime import datetime
 
 from controller.pods.termination import termination_message
 from controller.run import status
-from controller.run.outcome import CONTAINER, EXIT_UNAVAILABLE
+from controller.run.outcome import CONTAINER, EXIT_UNAVAILABLE, of_disruption
 from controller.runtime.decision import Decision, Delete, ObjectEvent
 from controller.runtime.workqueue import ReconcileKey
-from crds import conditions, kinds
+from crds import kinds
 from crds.objects import Pod, Run
 
 POD_GONE_RETRY_SECONDS = 1.0
@@ -33,8 +33,9 @@ _DISRUPTION_REASONS = (
     "PreemptionByScheduler",
     "DeletionByTaintManager",
     "DeletionByPodGC",
+    "WorkloadEvictedDueToPreempted",
 )
-"""Reasons of the pod condition DisruptionTarget after which a Run without a claim gets another pod."""
+"""Reasons in the pod's condition (`of_disruption`) after which a Run without a claim gets another pod."""
 
 
 def starts_again(run: Run, pod: Pod | None) -> bool:
@@ -58,8 +59,8 @@ def _waited(pod: Pod) -> bool:
 
 
 def _disruption(pod: Pod) -> str | None:
-    disruption = conditions.find(pod.conditions, "DisruptionTarget") or {}
-    if disruption.get("status") != "True" or disruption.get("reason") not in _DISRUPTION_REASONS:
+    disruption = of_disruption(pod) or {}
+    if disruption.get("reason") not in _DISRUPTION_REASONS:
         return None
     return str(disruption.get("message") or disruption["reason"])
 

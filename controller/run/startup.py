@@ -32,7 +32,8 @@ def check(pod: Pod, now: datetime, timing: Timing) -> StartupState:
     """Return the startup state of an unclaimed Run's pod."""
     scheduled = conditions.find(pod.conditions, "PodScheduled") or {}
     if scheduled.get("status") != "True":
-        return _unscheduled(pod, str(scheduled.get("message") or ""), now, timing)
+        gated = scheduled.get("reason") == status.SCHEDULING_GATED
+        return _unscheduled(pod, str(scheduled.get("message") or ""), gated, now, timing)
     # A pod that waited for a run was scheduled before it got this one.
     since = pod.bound_at or parse_time(scheduled["lastTransitionTime"])
     state = next((c.get("state") or {} for c in pod.containers if c.get("name") == CONTAINER), {})
@@ -79,8 +80,16 @@ def _state(
     return StartupState(reason, message, max(left, 0.1), outcome if left <= 0 else None)
 
 
-def _unscheduled(pod: Pod, message: str, now: datetime, timing: Timing) -> StartupState:
+def _unscheduled(pod: Pod, message: str, gated: bool, now: datetime, timing: Timing) -> StartupState:
     limit = timing.unschedulable
+    if gated:
+        outcome = failed(
+            RunReason.START_TIMEOUT,
+            f"the queue that the pod's labels name did not admit the pod within {limit} s; raise its quota, "
+            "or unschedulable_seconds of the installation's limits, and create a new Run",
+        )
+        waits = f"The pod waits until a queue admits it: {message}"
+        return _state(pod.created, limit, now, status.SCHEDULING_GATED, waits, outcome)
     outcome = failed(
         RunReason.START_TIMEOUT,
         f"no node could schedule the pod within {limit} s: {message or 'no reason given'}; "

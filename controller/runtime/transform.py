@@ -37,7 +37,7 @@ _POD_FIELDS = (
     "startTime",
 )
 _CONTAINER_FIELDS = ("name", "state", "image", "started")
-_POD_CONDITIONS = ("PodScheduled", "Ready", "DisruptionTarget")
+_POD_CONDITIONS = ("PodScheduled", "Ready", "DisruptionTarget", "TerminationTarget")
 _CONDITION_FIELDS = ("type", "status", "reason", "message", "lastTransitionTime")
 _STATES = ("waiting", "running", "terminated")
 

@@ -318,7 +318,7 @@ async def test_cosign_verifies_image_and_refuses_a_tampered_one(
     registry: RunningRegistry, installation: Installation, keys: KeyFiles, tmp_path: Path
 ) -> None:
     cosign = shutil.which("cosign")
-    assert cosign is not None, "cosign is missing: run make cosign"
+    assert cosign is not None, "cosign is missing: run make nightly-tools"
     public, strange = tmp_path / "cosign.pub", tmp_path / "strange.pub"
     public.write_text(keys.public)
     strange.write_text(new_keys().public)

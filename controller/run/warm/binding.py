@@ -12,6 +12,7 @@ from typing import Any
 
 from controller.config import ControllerConfig
 from controller.owner import controller_reference
+from controller.pods.placement import NOT_DISRUPTED
 from controller.run import pod
 from controller.run.outcome import CONTAINER
 from controller.run.resolve import RunReady
@@ -81,7 +82,11 @@ def bind(run: Run, ready: RunReady, waiting: Pod, config: ControllerConfig, now:
     metadata: dict[str, Any] = {
         "uid": waiting.uid,
         "labels": {names.LABEL_RUN: run.name},
-        "annotations": {names.ANNOTATION_BOUND_AT: format_time(now)},
+        "annotations": {
+            **NOT_DISRUPTED,
+            **config.placements.for_run(ready.project.plan).annotations,
+            names.ANNOTATION_BOUND_AT: format_time(now),
+        },
         "ownerReferences": [controller_reference(kinds.RUN, run)],
     }
     spec = {"activeDeadlineSeconds": seconds + max(0, math.ceil(waited))}

@@ -10,7 +10,16 @@ from typing import Any
 PENDING, RUNNING, SUCCEEDED, FAILED, CANCELED = "pending", "running", "succeeded", "failed", "canceled"
 TERMINAL = frozenset((SUCCEEDED, FAILED, CANCELED))
 INFRASTRUCTURE = frozenset(
-    ("RunnerLost", "NodeLost", "PodDeleted", "Evicted", "StartTimeout", "ImagePullFailed", "ArtifactsLost")
+    (
+        "RunnerLost",
+        "NodeLost",
+        "PodDeleted",
+        "Evicted",
+        "Preempted",
+        "StartTimeout",
+        "ImagePullFailed",
+        "ArtifactsLost",
+    )
 )
 """Reasons for which a run may fail during faults of the cluster."""
 

@@ -6,8 +6,16 @@ from dataclasses import replace
 import pytest
 
 from controller.config import ConfigError, parse
-from controller.pods.placement import NodePlacement, NodePlacements, merge_resources, parse_placements
+from controller.deployment import pod as build_pod
+from controller.pods.placement import (
+    NOT_DISRUPTED,
+    NodePlacement,
+    NodePlacements,
+    merge_resources,
+    parse_placements,
+)
 from controller.run import pod
+from controller.run.warm import pod as warm_pod
 from tests.unit.controller.test_config import GOOD
 
 GPU = {
@@ -101,6 +109,47 @@ def test_project_sets_resources_but_not_isolation(make, config):
     assert [toleration["key"] for toleration in spec["tolerations"]][-1] == "mine"
 
 
+QUEUED = {
+    "run": {
+        "labels": {"kueue.x-k8s.io/queue-name": "crews", "team": "a"},
+        "annotations": {"karpenter.sh/do-not-disrupt": "false", "note": "n"},
+        "priorityClassName": "low",
+    },
+    "plans": {"pro": {"labels": {"kueue.x-k8s.io/queue-name": "paid"}, "priorityClassName": "high"}},
+    "build": {"labels": {"kueue.x-k8s.io/queue-name": "builds"}, "priorityClassName": "lowest"},
+}
+
+
+def test_pods_carry_the_labels_of_a_queue_and_a_priority(make, config):
+    config = config_with(config, QUEUED)
+    pods = [
+        pod.build(make.run(), make.project(plan=plan), make.deployment(), frozenset(), config, 1_800_000_000)
+        for plan in ("free", "pro")
+    ]
+    queues = [body["metadata"]["labels"]["kueue.x-k8s.io/queue-name"] for body in pods]
+    assert (queues, [body["spec"]["priorityClassName"] for body in pods]) == (
+        ["crews", "paid"],
+        ["low", "high"],
+    )
+    labels, annotations = pods[1]["metadata"]["labels"], pods[1]["metadata"]["annotations"]
+    assert (labels["team"], labels["crewyard.dev/run"]) == ("a", "run-a")
+    assert (annotations["note"], annotations["karpenter.sh/do-not-disrupt"]) == ("n", "false")
+    build = build_pod.assemble(make.deployment(), make.project(), "dep-a-1", 1, config, 1_800_000_000)
+    assert build["metadata"]["labels"]["kueue.x-k8s.io/queue-name"] == "builds"
+    assert build["spec"]["priorityClassName"] == "lowest"
+
+
+def test_autoscalers_wait_for_runs_and_builds_but_not_for_waiting_pods(make, config):
+    project, deployment = make.project(), make.deployment()
+    run = pod.build(make.run(), project, deployment, frozenset(), config, 1_800_000_000)
+    build = build_pod.assemble(deployment, project, "dep-a-1", 1, config, 1_800_000_000)
+    for body in (run, build):
+        assert NOT_DISRUPTED.items() <= body["metadata"]["annotations"].items()
+    source = warm_pod.template(project, deployment, None, config)
+    waiting = warm_pod.build(source, "warm-a", config, 1_800_000_000)
+    assert not NOT_DISRUPTED.keys() & waiting["metadata"]["annotations"].keys()
+
+
 @pytest.mark.parametrize(
     ("placement", "words"),
     [
@@ -112,6 +161,10 @@ def test_project_sets_resources_but_not_isolation(make, config):
         ({"run": {"tolerations": {}}}, "run.tolerations"),
         ({"run": {"imagePullSecrets": [{}]}}, "run.imagePullSecrets"),
         ({"run": {"runtimeClassName": 1}}, "run.runtimeClassName"),
+        ({"run": {"priorityClassName": []}}, "run.priorityClassName"),
+        ({"run": {"labels": {"a": 1}}}, "run.labels"),
+        ({"build": {"labels": {"crewyard.dev/run": "run-a"}}}, "build.labels has 'crewyard.dev/run'"),
+        ({"run": {"annotations": {"app.kubernetes.io/name": "x"}}}, "run.annotations has 'app."),
         ({"run": {"hostUsers": "no"}}, "run.hostUsers"),
         ({"build": {"resources": {}}}, "'resources'"),
         ({"run": {"max": {"cpu": "many"}}}, "run.max.cpu"),

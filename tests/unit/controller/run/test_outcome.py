@@ -10,6 +10,8 @@ from controller.run.resolve import RunReady, missing_variable
 from controller.run.startup import check
 
 DISRUPTED = {"type": "DisruptionTarget", "status": "True", "message": "disrupted"}
+STOPPED_BY_KUEUE = {"type": "TerminationTarget", "status": "True", "message": "to accommodate another"}
+PREEMPTED_BY_KUEUE = {**STOPPED_BY_KUEUE, "reason": "WorkloadEvictedDueToPreempted"}
 
 
 def termination_message(**message):
@@ -27,6 +29,8 @@ def termination_message(**message):
         ({"outcome": "stopped"}, True, {}, "Canceled", "Canceled"),
         ({"outcome": "stopped"}, False, {}, "Failed", "PodDeleted"),
         ({"outcome": "stopped"}, False, {"reason": "Evicted"}, "Failed", "Evicted"),
+        ({"outcome": "stopped"}, False, {"conditions": [PREEMPTED_BY_KUEUE]}, "Failed", "Preempted"),
+        ({"outcome": "succeeded"}, False, {"conditions": [PREEMPTED_BY_KUEUE]}, "Succeeded", "Succeeded"),
     ],
 )
 def test_result_determines_the_outcome(make, outcome, cancel, pod, phase, reason):
@@ -69,6 +73,15 @@ def test_run_without_a_result_has_no_outcome(make):
         ({"reason": "DeadlineExceeded"}, {"code": 137}, "DeadlineExceeded"),
         ({"reason": "NodeLost"}, {}, "NodeLost"),
         ({"reason": "Terminated"}, {}, "Evicted"),
+        ({"reason": "Preempting"}, {}, "Preempted"),
+        ({"conditions": [{**DISRUPTED, "reason": "PreemptionByScheduler"}]}, {"code": 143}, "Preempted"),
+        ({"conditions": [PREEMPTED_BY_KUEUE]}, {"code": 143}, "Preempted"),
+        ({"conditions": [{**PREEMPTED_BY_KUEUE, "status": "False"}]}, {"code": 70}, "RunnerLost"),
+        (
+            {"conditions": [{**STOPPED_BY_KUEUE, "reason": "WorkloadEvictedDueToClusterQueueStopped"}]},
+            {"code": 143},
+            "Evicted",
+        ),
         ({"conditions": [{**DISRUPTED, "reason": "DeletionByTaintManager"}]}, {}, "NodeLost"),
         ({"conditions": [{**DISRUPTED, "reason": "EvictionByEvictionAPI"}]}, {"code": 143}, "Evicted"),
         ({}, {"code": 137, "reason": "OOMKilled"}, "OOMKilled"),
@@ -185,3 +198,19 @@ def test_unschedulable_pod_has_the_message_of_the_scheduler(make, age, end):
     assert found.reason == "Unschedulable"
     assert "Insufficient memory" in found.message
     assert (found.outcome.reason if found.outcome else None) == end
+
+
+def test_a_gated_pod_waits_for_its_queue_as_long_as_for_a_node(make):
+    gate = {
+        "type": "PodScheduled", "status": "False", "reason": "SchedulingGated",
+        "message": "Scheduling is blocked due to non-empty scheduling gates",
+    }  # fmt: skip
+    timing = Timing(unschedulable=100)
+    pod = make.pod(phase="Pending", conditions=[gate], metadata={"creationTimestamp": make.ago(90)})
+    state = check(pod, make.now, timing)
+    assert (state.reason, state.outcome, state.retry_seconds) == ("SchedulingGated", None, 10)
+    assert "queue" in state.message
+    late = make.pod(phase="Pending", conditions=[gate], metadata={"creationTimestamp": make.ago(101)})
+    end = check(late, make.now, timing).outcome
+    assert end.reason == "StartTimeout"
+    assert "did not admit" in end.message

@@ -68,14 +68,21 @@ def test_other_pod_failures_end_the_run(make, config, run, pod, phase):
 
 
 def taken(make, reason, **more):
-    disruption = {"type": "DisruptionTarget", "status": "True", "reason": reason, "message": "node drained"}
+    kind = "TerminationTarget" if reason.startswith("Workload") else "DisruptionTarget"
+    disruption = {"type": kind, "status": "True", "reason": reason, "message": "node drained"}
     waiting = [{"name": "crew", "state": {"waiting": {"reason": "ContainerCreating"}}}]
     return make.pod(phase="Failed", conditions=[disruption], **{"containerStatuses": waiting, **more})
 
 
 @pytest.mark.parametrize(
     "reason",
-    ["EvictionByEvictionAPI", "PreemptionByScheduler", "DeletionByTaintManager", "DeletionByPodGC"],
+    [
+        "EvictionByEvictionAPI",
+        "PreemptionByScheduler",
+        "DeletionByTaintManager",
+        "DeletionByPodGC",
+        "WorkloadEvictedDueToPreempted",
+    ],
 )
 def test_a_run_whose_pod_the_cluster_took_before_its_claim_is_queued_again(make, config, reason):
     run = make.run(project="demo", status=RECORDED)
@@ -96,6 +103,11 @@ def test_a_run_whose_pod_the_cluster_took_before_its_claim_is_queued_again(make,
             {"status": {**RECORDED, "claim": {"podUid": "uid-run-a", "time": "2026-11-21T11:59:00Z"}}},
             {},
             ("Failed", "Evicted"),
+        ),
+        (
+            {"status": {**RECORDED, "claim": {"podUid": "uid-run-a", "time": "2026-11-21T11:59:00Z"}}},
+            {"reason": "WorkloadEvictedDueToPreempted"},
+            ("Failed", "Preempted"),
         ),
         ({"cancel": True}, {}, ("Canceled", None)),
         # Pods come and go for an hour, for example where a taint removes each one.

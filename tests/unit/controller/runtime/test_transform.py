@@ -65,7 +65,10 @@ def pod(number):
         "phase": "Running", "reason": "None", "message": "no more", "startTime": "2026-11-22T04:52:31Z",
         "conditions": [
             condition(name)
-            for name in ("PodScheduled", "Initialized", "Ready", "ContainersReady", "DisruptionTarget")
+            for name in (
+                "PodScheduled", "Initialized", "Ready", "ContainersReady", "DisruptionTarget",
+                "TerminationTarget",
+            )
         ],
         "containerStatuses": [container], "hostIP": "10.0.0.1", "hostIPs": [{"ip": "10.0.0.1"}],
         "podIP": "10.1.0.1", "podIPs": [{"ip": "10.1.0.1"}], "qosClass": "Burstable",
@@ -103,7 +106,7 @@ def test_transform_keeps_the_state_of_a_pod():
         "message": "no more",
     }
     condition_types = [condition["type"] for condition in kept["status"]["conditions"]]
-    assert condition_types == ["PodScheduled", "Ready", "DisruptionTarget"]
+    assert condition_types == ["PodScheduled", "Ready", "DisruptionTarget", "TerminationTarget"]
     assert kept["status"]["conditions"][0] == {
         "type": "PodScheduled", "status": "True", "reason": "AsItIs", "message": "It is PodScheduled.",
         "lastTransitionTime": "2026-11-22T04:52:42Z",

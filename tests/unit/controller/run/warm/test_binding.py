@@ -5,6 +5,7 @@ from datetime import timedelta
 
 import pytest
 
+from controller.pods.placement import NOT_DISRUPTED
 from controller.run import startup
 from controller.run.decide import ObservedRun, decide
 from controller.run.outcome import CONTAINER
@@ -110,7 +111,7 @@ def test_the_write_makes_the_pod_the_runs(make, ready, waiting, config):
     assert metadata["uid"] == pod.uid
     assert metadata["labels"] == {LABEL_RUN: "run-a"}
     assert [owner["uid"] for owner in metadata["ownerReferences"]] == ["uid-run-a"]
-    assert metadata["annotations"] == {ANNOTATION_BOUND_AT: format_time(make.now)}
+    assert metadata["annotations"] == {**NOT_DISRUPTED, ANNOTATION_BOUND_AT: format_time(make.now)}
 
 
 def bound(make, waiting, age=3000, since=1.0, **more):
