@@ -1,4 +1,4 @@
-"""Dependencies that requirements.txt does not have: those of a script, and those of the Project."""
+"""Dependencies that requirements.txt does not have: of a script, of its lock, and of the Project."""
 
 import secrets
 
@@ -6,6 +6,7 @@ import pytest
 
 from tests.e2e.conftest import BuiltCrew
 from tests.e2e.upload_project import UploadProject
+from tests.testbed.public_index import PUBLIC_INDEX
 
 pytestmark = pytest.mark.nightly
 SCRIPT = """# /// script
@@ -14,6 +15,48 @@ SCRIPT = """# /// script
 import importlib.metadata, json, sys
 
 print(json.dumps({"version": importlib.metadata.version("iniconfig"), "arguments": sys.argv[1:]}))
+"""
+
+COMMAND = """# /// script
+# dependencies = ["click>=8"]
+# ///
+import importlib.metadata
+import json
+
+import click
+
+from .names import RIVER
+
+
+@click.group()
+def tides():
+    pass
+
+
+@tides.command()
+@click.argument("hours", nargs=-1, type=int)
+@click.option("--depth", type=float)
+def ask(hours, depth):
+    version = importlib.metadata.version("click")
+    print(json.dumps({"version": version, "river": RIVER, "hours": hours, "depth": depth}))
+
+
+if __name__ == "__main__":
+    tides()
+"""
+# As `uv lock --script` writes it, with an older version than the newest one that the script allows.
+COMMAND_LOCK = f"""version = 1
+revision = 3
+requires-python = ">=3.11"
+
+[manifest]
+requirements = [{{ name = "click", specifier = ">=8" }}]
+
+[[package]]
+name = "click"
+version = "8.2.1"
+source = {{ registry = "{PUBLIC_INDEX}" }}
+wheels = [{{ hash = "sha256:61a3265b914e850b85317d0b3109c7f8cd35a670f963866005d6ef1d5175a12b" }}]
 """
 
 CREW = """
@@ -32,6 +75,23 @@ async def test_inline_metadata_is_installed_and_args_are_given(crew):
     started = await crew.testbed.post("/v1/runs", body)
     run = await BuiltCrew(crew.testbed, crew.project, deployment).wait_finished(started["id"])
     assert run.get("output") == {"version": "2.1.0", "arguments": ["tides", "3"]}, run.get("error")
+
+
+async def test_command_line_with_a_lock_that_imports_relatively(crew):
+    """Slow: Kaniko builds a dependency image."""
+    path = "src/tides/cli.py"
+    files = {
+        path: COMMAND,
+        f"{path}.lock": COMMAND_LOCK,
+        "src/tides/names.py": "RIVER = 'Severn'\n",
+        "README.md": "Tides\n",
+    }
+    deployment = await crew.upload_project.deploy_and_wait(files, preview={}, crew=path)
+    body = {"deployment": deployment, "input": {"args": ["ask", 6, 18, "--depth", 2.5]}}
+    started = await crew.testbed.post("/v1/runs", body)
+    run = await BuiltCrew(crew.testbed, crew.project, deployment).wait_finished(started["id"])
+    expected = {"version": "8.2.1", "river": "Severn", "hours": [6, 18], "depth": 2.5}
+    assert run.get("output") == expected, run.get("error")
 
 
 async def test_packages_of_the_project_come_after_the_declared_ones(testbed):
