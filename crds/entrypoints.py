@@ -36,4 +36,6 @@ def problem(requested: str | None, plan: Mapping[str, Any]) -> str | None:
     names = named(plan)
     if requested in names:
         return None
-    return f"has no entrypoint {requested!r}; it has {', '.join(names) or 'none with a name'}"
+    if not names:
+        return f"has no entrypoint {requested!r}, and none with a name; leave entrypoint out"
+    return f"has no entrypoint {requested!r}; it has {', '.join(names)}"

@@ -129,6 +129,14 @@ def lowered_warm_pods(project: Project, plans: Plans, limits: InstallationLimits
     return (f"run.warm: {requested} is lowered to {given}",) if given < requested else ()
 
 
+def unknown_plan(project: Project, plans: Plans) -> tuple[str, ...]:
+    """Return a note if the installation does not have a Project's plan."""
+    if project.plan in plans.by_name:
+        return ()
+    known = ", ".join(sorted(plans.by_name))
+    return (f"plan: {project.plan} is lowered to {DEFAULT_PLAN}; the plans are {known}",)
+
+
 def requested_warm_pods(project: Project) -> int:
     """Return how many pods a Project asks to wait for a run."""
     return int((project.spec.get("run") or {}).get("warm") or 0)

@@ -36,7 +36,7 @@ function navigation(path, who) {
   const link = (text, hash) => h("a", { href: hash, "aria-current": path.startsWith(hash.slice(1)) ? "page" : null }, text);
   fill(top_, h("a", { class: "name", href: linkTo("projects") }, "Crewyard"),
     h("nav", { class: "row", "aria-label": "Main" }, link("Projects", "#/projects"), link("Runs", "#/runs"),
-      who && isAdmin(who) && link("Installation", "#/installation")),
+      who && isAdmin(who) && link("Settings", "#/installation")),
     h("span", { class: "end" }, who && h("span", { class: "quiet" }, who.principal), h("button", { title: "Ctrl+K or /", onclick: openSearch }, "Search"), h("a", { href: "/docs" }, "API"),
       h("button", { onclick: () => { removeKey(); show(); } }, "Sign out")));
 }

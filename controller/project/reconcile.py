@@ -16,7 +16,7 @@ from controller.runtime.apply import Applier
 from controller.runtime.decision import Create
 from controller.source.observed import ObservedSource, ObservedSources
 from crds import kinds
-from crds.limits import lowered_timeouts, lowered_warm_pods
+from crds.limits import lowered_timeouts, lowered_warm_pods, unknown_plan
 from crds.objects import Deployment, Object, Project
 
 
@@ -68,6 +68,7 @@ class ProjectReconciler:
             datetime.now(UTC),
             self._coalescing(project, deployments),
             (
+                *unknown_plan(project, self.config.plans),
                 *self.config.placements.notes(project),
                 *lowered_timeouts(project, self.config.limits),
                 *lowered_warm_pods(project, self.config.plans, self.config.limits),

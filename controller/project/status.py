@@ -73,7 +73,8 @@ def limited_condition(lowered: Sequence[str], refused_egress: Sequence[str]) -> 
         advice = "The installation does not allow it: ask the operator to add it to CREWYARD_RUN_EGRESS."
         sentences.append(f"{'; '.join(refused_egress)}. {advice}")
     if lowered:
-        advice = "Change the fields, or ask the operator to raise CREWYARD_PODS or CREWYARD_LIMITS."
+        settings = "CREWYARD_PODS, CREWYARD_LIMITS or CREWYARD_PLANS"
+        advice = f"Change the fields, or ask the operator to change {settings}."
         sentences.append(f"{'; '.join(lowered)}. {advice}")
     reason = EGRESS_REFUSED if refused_egress else ABOVE_CEILING
     return Condition(conditions.LIMITED, True, reason, " ".join(sentences))

@@ -126,7 +126,7 @@ def _refused(
     text = error.message if isinstance(error, errors.KubeError) else str(error)
     message = f"schedule {schedule.name}: no run could be created: {text}"[:1000]
     entry = {key: before[key] for key in ("lastTime", "lastRun", "nextTime", "expression") if key in before}
-    news = () if before.get("message") == message else (ObjectEvent(REFUSED, message, True),)
+    reported = () if before.get("message") == message else (ObjectEvent(REFUSED, message, True),)
     return replace(
         decision,
         entry={"name": schedule.name, **entry, "message": message},
@@ -134,6 +134,6 @@ def _refused(
         cancel=(),
         wake=None,
         retry_seconds=REFUSED_RETRY_SECONDS,
-        events=news,
+        events=reported,
         outcomes=(("refused", 1),),
     )

@@ -1,4 +1,4 @@
-"""A scripted model with the HTTP APIs of OpenAI, Anthropic and Gemini; no key, the same answers always.
+"""A scripted model with the HTTP APIs of OpenAI, Anthropic and Gemini; no key, always the same answers.
 
 python server.py [PORT]
 """

@@ -1,6 +1,6 @@
 """Images that a crew's Dockerfile may take from registries. Called by build.planned_source.
 
-They are those beside the installation's base images, and what an administrator adds; never an image of a
+They are those beside the installation's base images, and what an operator adds; never an image of a
 crew, which may be another project's.
 """
 
@@ -73,7 +73,7 @@ def with_allowed_images(dockerfile: BaseDockerfile, rules: ImageRules) -> BaseDo
                     CONFIG_INVALID,
                     f"{dockerfile.path} line {each.line}: this installation does not allow the image "
                     f"{each.image[:300]}; allowed: {join_limited(rules.shown())}",
-                    "Use such an image; an administrator can allow more (CREWYARD_DOCKERFILE_IMAGES).",
+                    "Use such an image; an operator can allow more (CREWYARD_DOCKERFILE_IMAGES).",
                 )
             if image != each.image:
                 notes.append(f"{dockerfile.path} line {each.line}: {each.image} is taken from {image}")

@@ -47,7 +47,7 @@ _PATTERNS = tuple(
             r"(?:MANIFEST_UNKNOWN|NAME_UNKNOWN|UNAUTHORIZED|DENIED)\b",
             CONFIG_INVALID,
             "the image {what}:{more} does not exist, or needs a credential, which a build has not",
-            "Correct FROM in the Dockerfile; without one, an administrator corrects CREWYARD_BASE_IMAGES.",
+            "Correct FROM in the Dockerfile; without one, an operator corrects CREWYARD_BASE_IMAGES.",
         ),
         (
             r"\[Errno 28\]|No space left on device",

@@ -21,7 +21,7 @@ async def tides(testbed):
 
 async def test_health_shows_parts_queue_and_builds(tides, console):
     page = console.page
-    await page.get_by_role("link", name="Installation").click()
+    await page.get_by_role("link", name="Settings").click()
     await expect(page.get_by_role("heading", name="Health", level=1)).to_be_visible()
     # No kube-apiserver answers the local API, and the page says so.
     await expect(page.get_by_role("row", name="kube-apiserver does not work")).to_be_visible()
@@ -71,12 +71,12 @@ async def test_keys_of_projects_see_less(testbed, tides, page):
     reader = ConsolePage(page, url, testbed.create_key("read", projects=[story.PROJECT]))
     await reader.sign_in()
     await expect(page.get_by_role("link", name="Runs")).to_be_visible()
-    await expect(page.get_by_role("link", name="Installation")).to_have_count(0)
+    await expect(page.get_by_role("link", name="Settings")).to_have_count(0)
     await reader.show("#/installation/audit")
     await expect(page.get_by_role("alert")).to_contain_text("Page not found")
     await page.get_by_role("button", name="Sign out").click()
     admin = ConsolePage(page, url, testbed.create_key("admin", projects=[story.PROJECT]))
     await admin.sign_in("#/installation")
-    tabs = page.get_by_role("navigation", name="Installation").get_by_role("link")
-    await expect(tabs).to_have_text(["Usage", "API keys", "Audit log"])
+    tabs = page.get_by_role("navigation", name="Settings").get_by_role("link")
+    await expect(tabs).to_have_text(["Usage", "API Keys", "Audit log"])
     await expect(page.get_by_role("heading", name="Usage")).to_be_visible()

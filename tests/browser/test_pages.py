@@ -17,7 +17,7 @@ PAGES = {
     "#/installation": "Health",
     "#/installation/usage": "Usage",
     "#/installation/audit": "Audit log",
-    "#/settings/api-keys": "API keys",
+    "#/settings/api-keys": "API Keys",
 }
 
 

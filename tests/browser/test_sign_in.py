@@ -78,7 +78,7 @@ async def test_an_operator_signs_in_and_out(page, start):
     await start("anna", "#/runs")
     await expect(page.get_by_role("heading", name="Runs")).to_be_visible()
     await expect(page.get_by_text("user:anna@example.com")).to_be_visible()
-    await expect(page.get_by_role("link", name="Installation")).to_be_visible()
+    await expect(page.get_by_role("link", name="Settings")).to_be_visible()
     # Neither the code nor the token stays in the address, and the console sets no cookie.
     assert urlsplit(page.url).query == ""
     assert [cookie for cookie in await page.context.cookies() if "/console" in cookie["path"]] == []
@@ -94,7 +94,7 @@ async def test_groups_of_a_project_become_its_scopes(testbed, page, start):
     await testbed.add_project("other")
     await start("ben")
     await expect(page.get_by_text("user:ben@example.com")).to_be_visible()
-    await expect(page.get_by_role("link", name="Installation")).to_have_count(0)
+    await expect(page.get_by_role("link", name="Settings")).to_have_count(0)
     token = await page.evaluate("sessionStorage.getItem('crewyard.key')")
     found = (await testbed.get("/v1/whoami", bearer=token))["data"]
     assert found["scopes"] == ["read"]

@@ -35,7 +35,7 @@ function createForm(keyBox, reload) {
   const name = h("input", { id: "keyname", required: true, maxlength: 100, placeholder: "CI of the crew" });
   const projects = h("input", { id: "keyprojects", placeholder: "all", size: 40 });
   const scopes = SCOPES.map((scope) => [scope, h("input", { type: "checkbox", checked: scope === "read" })]);
-  const button = h("button", { class: "main" }, "Create API key");
+  const button = h("button", { class: "main" }, "Create API Key");
   return h("form", { class: "box", onsubmit: async (event) => {
     event.preventDefault();
     button.disabled = true;
@@ -51,7 +51,7 @@ function createForm(keyBox, reload) {
     } finally {
       button.disabled = false;
     }
-  } }, h("h2", {}, "Create API key"), h("label", { for: "keyname" }, "Name"), name,
+  } }, h("h2", {}, "Create API Key"), h("label", { for: "keyname" }, "Name"), name,
     h("label", {}, "Scopes"), h("div", { class: "row" }, scopes.map(([scope, box]) => h("label", { class: "check" }, box, scope))),
     h("label", { for: "keyprojects" }, "Only for these projects"), projects,
     h("p", {}, button), errorArea);

@@ -18,7 +18,7 @@ export async function notifications(container, name, query, signal, { notificati
     ["URL", (row) => row.url, "code"],
     ["Events", (row) => row.events.join(", ")],
     ["State", (row) => (failing.includes(row.name) ? h("span", { class: "chip failed" }, "failing") : "")],
-  ], receivers ?? [], "No receivers. The administrator of the project sets them as spec.notifications."),
+  ], receivers ?? [], "No receivers. Set them in the Project as spec.notifications."),
   h("h2", {}, "Deliveries"), errorArea, table([
     ["Event", (row) => row.type],
     ["Of", (row) => h("a", { href: linkTo(VIEWS[row.type.split(".")[0]], row.object_id) }, row.object_id), "code"],

@@ -103,7 +103,7 @@ export class EventLog {
 
   countText() {
     const all = this.events.length, some = this.shown.length;
-    const text = some === all ? `${all.toLocaleString()} events` : `${some.toLocaleString()} of ${all.toLocaleString()} events`;
+    const text = some === all ? `${all.toLocaleString()} event${all === 1 ? "" : "s"}` : `${some.toLocaleString()} of ${all.toLocaleString()} events`;
     return this.dropped ? `${text}; the first ${this.dropped.toLocaleString()} are not shown, use: crewyard logs --events` : text;
   }
 }

@@ -42,7 +42,8 @@ def parse(text: str | None, source: str) -> dict[str, Any] | None:
     try:
         value = json.loads(text)
     except (ValueError, RecursionError) as error:
-        raise click.UsageError(f"{source} is not JSON: {error}") from None
+        hint = "; pass a file with --input-file" if source == "--input" else ""
+        raise click.UsageError(f"{source} is not JSON: {error}{hint}") from None
     if not isinstance(value, dict):
         raise click.UsageError(f'{source} must be a JSON object, such as {{"topic": "boats"}}')
     return value

@@ -123,7 +123,7 @@ async def test_key_is_created_shown_once_and_revoked(page):
     await sign_in(page, "#/installation/api-keys")
     await page.get_by_label("Name").fill(name)
     await page.get_by_label("run", exact=True).check()
-    await page.get_by_role("button", name="Create API key").click()
+    await page.get_by_role("button", name="Create API Key").click()
     key = await page.locator(".secret").inner_text()
     assert key.startswith("crw_")
     await page.reload()

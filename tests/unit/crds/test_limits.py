@@ -20,7 +20,7 @@ from crds.installation_limits import (
     InstallationLimits,
     read_limits,
 )
-from crds.limits import lowered_timeouts, lowered_warm_pods, parse_plans, warm_pods
+from crds.limits import lowered_timeouts, lowered_warm_pods, parse_plans, unknown_plan, warm_pods
 from crds.objects import Project
 from runner.pid1.claim import ClaimGrant
 
@@ -180,6 +180,15 @@ def test_waiting_pods_are_limited_by_plan_and_installation():
     assert given(9, "pro") == (5, ("run.warm: 9 is lowered to 5",))
     # A project within its limits gets what it asks for.
     assert given(4, "pro") == (4, ())
+
+
+def test_a_plan_that_the_installation_lacks_is_reported():
+    plans = parse_plans("")
+    assert unknown_plan(Project({"spec": {"plan": "gold"}}), plans) == (
+        "plan: gold is lowered to free; the plans are enterprise, free, pro",
+    )
+    for spec in ({}, {"plan": "pro"}):
+        assert unknown_plan(Project({"spec": spec}), plans) == ()
 
 
 @pytest.mark.parametrize("text", ["0", "-1", "many", "nan", "inf", "1e12", "5368709121"])
