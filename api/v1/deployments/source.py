@@ -39,7 +39,8 @@ def upload_id(body: Json, project: ProjectRow, public_url: str) -> str | None:
     if "git" in (project.spec.get("source") or {}) and not body.get("override"):
         raise errors.conflict(
             f"the project {project.name} follows a git repository, which an upload would bypass; set "
-            'source.git.commit instead of build_context_url, or add "override": true',
+            'source.git.commit instead of build_context_url, or add "override": true (crewyard deploy '
+            "--override)",
             field="build_context_url",
         )
     return view.parse_upload_url(body["build_context_url"], public_url)

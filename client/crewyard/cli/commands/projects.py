@@ -86,12 +86,12 @@ def show(context: CliContext, name: str) -> None:
     source = Column("SOURCE", lambda row: display(((row["source"] or {}).get("git") or {}).get("url")))
     message = Column("MESSAGE", lambda row: display(row["ready"]["message"]))
     egress = Column(
-        "EGRESS", lambda row: display(" ".join(map(_text, (row["run"] or {}).get("egress") or ())))
+        "EGRESS", lambda row: display(" ".join(map(_text, (row["run"] or {}).get("egress") or ())) or None)
     )
     limited = Column("LIMITED", lambda row: display((row.get("limited") or {}).get("message")))
     warm = Column("WARM", lambda row: display((row["run"] or {}).get("warm")))
     added = Column(
-        "REQUIREMENTS", lambda row: display(", ".join((row["build"] or {}).get("requirements") or ()))
+        "REQUIREMENTS", lambda row: display(", ".join((row["build"] or {}).get("requirements") or ()) or None)
     )
     columns = (*_COLUMNS, _NAMESPACE, source, message, added, egress, warm, limited)
     context.output.details(context.client.get_project(name), columns)
