@@ -22,8 +22,8 @@ BUGS = (
         (
             Edit(
                 "controller/run/pod.py",
-                '        "name": run.name,\n        "labels"',
-                '        "name": f"{run.name}-{int(now * 1000) % 100000}",\n        "labels"',
+                '    metadata["name"] = run.name\n',
+                '    metadata["name"] = f"{run.name}-{int(now * 1000) % 100000}"\n',
             ),
         ),
         scenes.plain,
