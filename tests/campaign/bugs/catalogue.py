@@ -13,6 +13,7 @@ from tests.campaign.checks.checker import (
     CROWDED,
     DOUBLED,
     EVENTS,
+    ORPHAN,
     WRONG_END,
 )
 
@@ -27,7 +28,7 @@ BUGS = (
             ),
         ),
         scenes.plain,
-        frozenset((DOUBLED,)),
+        frozenset((ORPHAN, WRONG_END)),
     ),
     Bug(
         "an end is decided from memory, and written over any status",
