@@ -11,6 +11,7 @@ import shutil
 import tempfile
 from collections.abc import Iterator
 from contextlib import AbstractContextManager, contextmanager, suppress
+from functools import lru_cache
 from pathlib import Path
 
 TEMPORARY_PREFIX = "crewyard-process-"
@@ -23,6 +24,12 @@ MAX_REMOVED_DIRECTORIES = 100
 def owned_directory(parent: Path, prefix: str) -> Iterator[Path]:
     """Remove directories of that prefix whose process has ended; yield a new one and delete it afterwards."""
     remove_abandoned(parent, prefix)
+    with _new_directory(parent, prefix) as path:
+        yield path
+
+
+@contextmanager
+def _new_directory(parent: Path, prefix: str) -> Iterator[Path]:
     # Another process must not find it before the lock: it gets its name with the lock.
     unlocked = Path(tempfile.mkdtemp(prefix=f".{prefix}", dir=parent))
     descriptor = os.open(unlocked, os.O_RDONLY | os.O_DIRECTORY)
@@ -55,8 +62,16 @@ def own_temporary_directory() -> Iterator[Path]:
 
 
 def git_directory() -> AbstractContextManager[Path]:
-    """Return a temporary directory for what is fetched or listed from git."""
-    return owned_directory(Path(tempfile.gettempdir()), GIT_PREFIX)
+    """Return a temporary directory for what is fetched or listed from git; each fetch takes one."""
+    parent = Path(tempfile.gettempdir())
+    _remove_abandoned_git(parent)
+    return _new_directory(parent, GIT_PREFIX)
+
+
+@lru_cache(maxsize=8)
+def _remove_abandoned_git(parent: Path) -> None:
+    """Remove abandoned directories once: a look at those of all other requests costs more than a new one."""
+    remove_abandoned(parent, GIT_PREFIX)
 
 
 def remove_abandoned(parent: Path, prefix: str) -> int:

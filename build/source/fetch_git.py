@@ -42,9 +42,8 @@ def fetch_git(
         message = f"{printable(source.commit, 80)!r} is not a commit id"
         raise BuildRefused(GIT_NOT_FOUND, message, "A commit id has 40 hexadecimal digits.")
     rules = AddressRules.parse(networks.allow, networks.deny)
-    opened = ExitStack()
-    directory = opened.enter_context(git_directory())
-    try:
+    with ExitStack() as opened:
+        directory = opened.enter_context(git_directory())
         log.line(f"fetching {display_url(source.url)} at {source.commit}")
         fetcher = GitFetcher(source.url, credentials, rules, limits.context_bytes, directory, log)
         repository = fetcher.fetch(source)
@@ -56,13 +55,9 @@ def fetch_git(
         if path:
             outside = GitOutsideFiles(repository, source, path, limits, fetcher)
             # Read on access, so its objects stay as long as it does.
-            weakref.finalize(outside, opened.close)
+            weakref.finalize(outside, opened.pop_all().close)
             return FetchedSource(tree, path, outside)
-    except BaseException:
-        opened.close()
-        raise
-    opened.close()
-    return FetchedSource(tree)
+        return FetchedSource(tree)
 
 
 def check_url(url: str) -> None:
