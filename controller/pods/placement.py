@@ -24,7 +24,7 @@ from crds.objects import Project
 Json = dict[str, Any]
 _MAPS = ("nodeSelector", "labels", "annotations")
 _LISTS = ("tolerations", "imagePullSecrets")
-_TEXTS = ("runtimeClassName", "priorityClassName")
+_CLASSES = {"runtimeClassName": "a RuntimeClass", "priorityClassName": "a PriorityClass"}
 _FLAGS = ("hostUsers",)
 _OWN_PREFIXES = (f"{names.GROUP}/", "app.kubernetes.io/")
 NOT_DISRUPTED = {
@@ -192,7 +192,7 @@ def _check_fields(value: Any, fields: tuple[str, ...], where: str) -> None:
 
 def _placement(settings: Any, where: str, sized: bool = True, of_plan: bool = False) -> NodePlacement:
     sizes = ("max", *(("resources",) if sized else ()), *(("buildMax",) if of_plan else ()))
-    _check_fields(settings, (*_MAPS, *_LISTS, *_TEXTS, *_FLAGS, *sizes), where)
+    _check_fields(settings, (*_MAPS, *_LISTS, *_CLASSES, *_FLAGS, *sizes), where)
     for name in _MAPS:
         if not _is_string_map(settings.get(name, {})):
             raise ValueError(f"{where}.{name} must be an object of strings")
@@ -205,10 +205,9 @@ def _placement(settings: Any, where: str, sized: bool = True, of_plan: bool = Fa
             raise ValueError(f"{where}.{name} must be a list of objects")
     if not all(isinstance(entry.get("name"), str) for entry in settings.get("imagePullSecrets", [])):
         raise ValueError(f"{where}.imagePullSecrets must be a list of objects with a name")
-    if not isinstance(settings.get("runtimeClassName", ""), str):
-        raise ValueError(f"{where}.runtimeClassName must be the name of a RuntimeClass")
-    if not isinstance(settings.get("priorityClassName", ""), str):
-        raise ValueError(f"{where}.priorityClassName must be the name of a PriorityClass")
+    for name, kind in _CLASSES.items():
+        if not isinstance(settings.get(name, ""), str):
+            raise ValueError(f"{where}.{name} must be the name of {kind}")
     if not isinstance(settings.get("hostUsers"), bool | None):
         raise ValueError(f"{where}.hostUsers must be true or false")
     return NodePlacement(

@@ -24,18 +24,6 @@ ANNOTATION_ASK = f"{names.GROUP}/ask-seconds"
 """On a pod: the seconds of its activeDeadlineSeconds that only a run has which asks a person."""
 
 
-def labels(run: Run, project: str, deployment: str) -> dict[str, str]:
-    """Return the labels by which watch, admission and kubectl users find the pod."""
-    return {
-        names.LABEL_MANAGED_BY: names.MANAGED_BY,
-        names.LABEL_PART_OF: names.MANAGED_BY,
-        names.LABEL_COMPONENT: names.COMPONENT_RUN,
-        names.LABEL_PROJECT: project,
-        names.LABEL_DEPLOYMENT: deployment,
-        names.LABEL_RUN: run.name,
-    }
-
-
 def deadline(
     run: Run, deployment: Deployment | None, project: Project | None, config: ControllerConfig
 ) -> int:
@@ -72,7 +60,7 @@ def build(
     body = template(project, deployment, variables, config, env)
     metadata = body["metadata"]
     metadata["name"] = run.name
-    metadata["labels"] |= labels(run, project.name, deployment.name)
+    metadata["labels"][names.LABEL_RUN] = run.name
     metadata["annotations"] = {**NOT_DISRUPTED, **metadata["annotations"]}
     metadata["ownerReferences"] = [controller_reference(kinds.RUN, run)]
     body["spec"]["activeDeadlineSeconds"] = seconds
@@ -136,4 +124,13 @@ def template(
         ANNOTATION_ASK: str(ask_timeout(project, config.limits)),
         **place.annotations,
     }
-    return {"metadata": {"labels": dict(place.labels), "annotations": annotations}, "spec": spec}
+    labels = {
+        **place.labels,
+        # By which watch, admission and kubectl users find the pod.
+        names.LABEL_MANAGED_BY: names.MANAGED_BY,
+        names.LABEL_PART_OF: names.MANAGED_BY,
+        names.LABEL_COMPONENT: names.COMPONENT_RUN,
+        names.LABEL_PROJECT: project.name,
+        names.LABEL_DEPLOYMENT: deployment.name,
+    }
+    return {"metadata": {"labels": labels, "annotations": annotations}, "spec": spec}

@@ -32,8 +32,7 @@ def check(pod: Pod, now: datetime, timing: Timing) -> StartupState:
     """Return the startup state of an unclaimed Run's pod."""
     scheduled = conditions.find(pod.conditions, "PodScheduled") or {}
     if scheduled.get("status") != "True":
-        gated = scheduled.get("reason") == status.SCHEDULING_GATED
-        return _unscheduled(pod, str(scheduled.get("message") or ""), gated, now, timing)
+        return _unscheduled(pod, scheduled, now, timing)
     # A pod that waited for a run was scheduled before it got this one.
     since = pod.bound_at or parse_time(scheduled["lastTransitionTime"])
     state = next((c.get("state") or {} for c in pod.containers if c.get("name") == CONTAINER), {})
@@ -80,9 +79,9 @@ def _state(
     return StartupState(reason, message, max(left, 0.1), outcome if left <= 0 else None)
 
 
-def _unscheduled(pod: Pod, message: str, gated: bool, now: datetime, timing: Timing) -> StartupState:
-    limit = timing.unschedulable
-    if gated:
+def _unscheduled(pod: Pod, scheduled: Mapping[str, Any], now: datetime, timing: Timing) -> StartupState:
+    limit, message = timing.unschedulable, str(scheduled.get("message") or "")
+    if scheduled.get("reason") == status.SCHEDULING_GATED:
         outcome = failed(
             RunReason.START_TIMEOUT,
             f"the queue that the pod's labels name did not admit the pod within {limit} s; raise its quota, "

@@ -61,14 +61,7 @@ def build(source: WarmTemplate, name: str, config: ControllerConfig, now: float)
     body = pod.template(project, deployment, source.variables, config, _env(deployment, name, token))
     metadata = body["metadata"]
     metadata["name"] = name
-    metadata["labels"] |= {
-        names.LABEL_MANAGED_BY: names.MANAGED_BY,
-        names.LABEL_PART_OF: names.MANAGED_BY,
-        names.LABEL_COMPONENT: names.COMPONENT_RUN,
-        names.LABEL_PROJECT: project.name,
-        names.LABEL_DEPLOYMENT: deployment.name,
-        names.LABEL_WARM: source.fingerprint,
-    }
+    metadata["labels"][names.LABEL_WARM] = source.fingerprint
     # `kubectl drain` evicts only pods that a controller creates again.
     metadata["ownerReferences"] = [controller_reference(kinds.PROJECT, project)]
     return body
