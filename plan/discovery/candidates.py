@@ -23,7 +23,7 @@ from .module_objects import (
     workflow_classes,
 )
 from .relative_imports import leaves_root
-from .servers import SERVER_HINTS, is_server, uses_server
+from .servers import SERVER_HINTS, has_application, uses_server
 
 _MAX_FILES = 400
 _SKIPPED_DIRECTORIES = frozenset({"tests", "test", "docs", "site-packages", ".venv", "venv", "node_modules"})
@@ -118,15 +118,15 @@ def scan_source(files: Files, python: str, kinds: tuple[str, ...] = ALL_KINDS) -
     builders: list[str] = []
     makers: list[str] = []
     workflows: list[str] = []
-    for path, tree in _modules(files, python):
-        imported = _imported_packages(tree)
+    for path, tree, imported in _modules(files, python):
+        serves = uses_server(tree, imported)
         has_framework = any(map(_is_framework, imported))
         if is_script(tree) or (has_framework and talks_on_import(tree)):
             if _is_at_top(path) and has_framework:
                 agent_scripts.append(path)
-            if not uses_server(tree, imported):
+            if not serves:
                 scripts.append(path)
-        if is_server(tree, imported):
+        if serves and has_application(tree, imported):
             servers.append(path)
         if line_of_run_on_import(tree) is not None:
             continue  # imported, it would run before the run calls it
@@ -162,7 +162,7 @@ def _definitions(files: Files, kinds: tuple[str, ...]) -> Iterator[EntrypointCan
                     yield EntrypointCandidate(ALL_KINDS.index(kind), path, path)
 
 
-def _modules(files: Files, python: str) -> Iterator[tuple[str, ast.Module]]:
+def _modules(files: Files, python: str) -> Iterator[tuple[str, ast.Module, set[str]]]:
     paths = [path for path in files if path.endswith(".py") and not _is_skipped(path)]
     paths.sort(key=lambda path: (path.count("/"), path))
     for path in paths[:_MAX_FILES]:
@@ -178,7 +178,7 @@ def _modules(files: Files, python: str) -> Iterator[tuple[str, ast.Module]]:
         tree = parse_outline(data) if tree is None else tree
         imported = _imported_packages(tree)
         if hinted or (at_top and any(map(_is_framework, imported))) or uses_server(tree, imported):
-            yield path, tree
+            yield path, tree, imported
 
 
 def _is_skipped(path: str) -> bool:

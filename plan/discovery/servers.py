@@ -35,9 +35,9 @@ def uses_server(tree: ast.Module, imported: Collection[str]) -> bool:
     return not _PACKAGES.isdisjoint(imported) or any(map(_serves, _calls_of_script(tree)))
 
 
-def is_server(tree: ast.Module, imported: Collection[str]) -> bool:
-    """Return whether the module is a server, or has the application that one serves."""
-    return uses_server(tree, imported) and (
+def has_application(tree: ast.Module, imported: Collection[str]) -> bool:
+    """Return whether a module that uses a server is one itself, or has the application that one serves."""
+    return (
         is_script(tree)
         or not _PAGES.isdisjoint(imported)
         or any(isinstance(node, ast.Assign) and last_name(node.value) in _APPLICATIONS for node in tree.body)
