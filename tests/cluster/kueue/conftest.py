@@ -132,11 +132,12 @@ def manifests(part: str) -> list[dict[str, Any]]:
 async def apply_crds(kube: KubeClient) -> None:
     """Create the CRDs that are absent. They stay: other tests may use them at the same time."""
     path = "/apis/apiextensions.k8s.io/v1/customresourcedefinitions"
-    for body in manifests("crd/bases"):
+    bodies = manifests("crd/bases")
+    for body in bodies:
         with contextlib.suppress(errors.AlreadyExists):
             await kube.call("POST", path, body=body)
     async with asyncio.timeout(START_TIMEOUT_SECONDS):
-        for body in manifests("crd/bases"):
+        for body in bodies:
             while True:
                 crd = await kube.call("GET", f"{path}/{body['metadata']['name']}")
                 states = crd.get("status", {}).get("conditions", [])
@@ -162,10 +163,9 @@ def webhooks(namespace: str, port: int, authority: str) -> Iterator[tuple[str, d
             if path.endswith("-v1-pod"):
                 webhook["namespaceSelector"] = {"matchLabels": {"kubernetes.io/metadata.name": namespace}}
             served.append(webhook)
-        plural = body["kind"][0].lower() + body["kind"][1:] + "s"
         name = f"kueue-{namespace}-{body['metadata']['name']}"
         yield (
-            f"/apis/admissionregistration.k8s.io/v1/{plural.lower()}",
+            f"/apis/admissionregistration.k8s.io/v1/{body['kind'].lower()}s",
             {**body, "metadata": {"name": name}, "webhooks": served},
         )
 
