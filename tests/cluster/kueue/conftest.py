@@ -140,7 +140,7 @@ async def apply_crds(kube: KubeClient) -> None:
         for body in bodies:
             while True:
                 crd = await kube.call("GET", f"{path}/{body['metadata']['name']}")
-                states = crd.get("status", {}).get("conditions", [])
+                states = crd.get("status", {}).get("conditions") or []
                 if any(state["type"] == "Established" and state["status"] == "True" for state in states):
                     break
                 await asyncio.sleep(0.1)
