@@ -1,5 +1,6 @@
 """Order and groups of the tests on parallel pytest workers, and rules of a complete run. Called by pytest."""
 
+import gc
 import os
 from collections.abc import Generator
 from pathlib import Path
@@ -52,6 +53,12 @@ def pytest_collection_modifyitems(items: list[pytest.Item]) -> None:
     for item in items:
         if not harmless(item.path):
             item.add_marker(pytest.mark.skip(reason="changes the whole cluster, which is shared"))
+
+
+def pytest_collection_finish() -> None:
+    """Exempt modules and collected tests from garbage collection: each full one would visit them all."""
+    gc.collect()
+    gc.freeze()
 
 
 @pytest.hookimpl(optionalhook=True)

@@ -11,6 +11,7 @@ from typing import Any
 from urllib.parse import urlsplit
 
 import pytest
+from aiohttp import web_app
 from aiohttp.test_utils import TestClient, TestServer
 
 from api import app
@@ -326,3 +327,5 @@ async def open_testbed(
     await connection.close()
     await store.close()
     no_server.close()
+    # aiohttp's cache of handlers would keep hundreds of applications alive for the garbage collector to visit.
+    web_app._cached_build_middleware.cache_clear()
