@@ -146,8 +146,12 @@ async def _resolve_deployment(call: EndpointCall, identifier: str) -> Deployment
                 field=field,
             )
         return row
-    project = await lookup.named_project(call, identifier, field)
-    active = await call.services.store.deployments.get(project.active) if project.active else None
+    call.caller.require_project(identifier, field, call.scope)
+    deployments = call.services.store.deployments
+    active = await deployments.active_of(identifier)
+    if active is None:
+        project = await lookup.named_project(call, identifier, field)
+        active = await deployments.get(project.active) if project.active else None
     if active is None:
         raise errors.conflict(
             f"project {identifier} has no active deployment yet; wait for its build, or pass a deployment id",

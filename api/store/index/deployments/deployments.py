@@ -129,6 +129,7 @@ VISIBLE = (
     )
 )
 _BY_NAME = VISIBLE.where(deployments.c.name == bindparam("name"))
+_ACTIVE_OF = VISIBLE.where(_ACTIVE, deployments.c.project == bindparam("project"))
 
 
 def deployment_row(row: Row[Any]) -> DeploymentRow:
@@ -151,6 +152,13 @@ class Deployments:
         here = {"namespace": self._namespace, "name": name}
         async with self._database.brief_read() as connection:
             row = (await connection.execute(_BY_NAME, here)).one_or_none()
+        return deployment_row(row) if row else None
+
+    async def active_of(self, project: str) -> DeploymentRow | None:
+        """Return the active deployment of a project, or None."""
+        here = {"namespace": self._namespace, "project": project}
+        async with self._database.brief_read() as connection:
+            row = (await connection.execute(_ACTIVE_OF, here)).one_or_none()
         return deployment_row(row) if row else None
 
     async def page(

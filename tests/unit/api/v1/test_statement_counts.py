@@ -25,7 +25,7 @@ from tests.unit.api.store.statements import counted
 
 __all__ = ["apiserver", "bearer", "kube", "limits", "objects", "pods", "prices", "reached", "store"]
 
-MAX_STATEMENTS_PER_POST = 9
+MAX_STATEMENTS_PER_POST = 8
 """Two are of the audit log, in the transaction of the row."""
 MAX_STATEMENTS_PER_CLAIM = 13
 
