@@ -38,6 +38,7 @@ CLUSTER_PACKAGES = {
 """Needed by `up`."""
 TEST_PACKAGES = {
     "chromium": "chromium",
+    "chromium-headless-shell": "chromium-headless-shell",
     "node": "nodejs",
     "npm": "npm",
     "sshd": "openssh-server",

@@ -13,7 +13,7 @@ import pytest_asyncio
 from playwright.async_api import Browser, Page, expect
 
 from tests.browser.console_page import ConsolePage
-from tests.testbed.chromium import checked_page, chromium
+from tests.testbed.chromium import HEADLESS_SHELL, checked_page, chromium
 from tests.unit.api.conftest import ApiTestbed, clock, empty, open_testbed, settings
 
 __all__ = ["clock", "empty", "settings"]
@@ -41,8 +41,9 @@ async def testbed(
 
 
 @pytest_asyncio.fixture(scope="session", loop_scope="session")
-async def browser() -> AsyncIterator[Browser]:
-    async with chromium(WAIT_MILLISECONDS) as opened:
+async def browser(request: pytest.FixtureRequest) -> AsyncIterator[Browser]:
+    """The browser of the session, or the program that a test's parameter names."""
+    async with chromium(WAIT_MILLISECONDS, getattr(request, "param", HEADLESS_SHELL)) as opened:
         yield opened
 
 

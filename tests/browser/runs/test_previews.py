@@ -6,6 +6,7 @@ from playwright.async_api import expect
 
 from tests.browser import story
 from tests.browser.test_accessibility import violations
+from tests.testbed.chromium import CHROMIUM
 
 HOSTILE = {
     "hostile.md": (b"# <img src=x onerror=alert(1)>\n\n[go](javascript:alert(1))\n", "text/markdown"),
@@ -88,6 +89,7 @@ async def test_picture_is_loaded(run_page, name, width):
     await expect(picture).to_have_js_property("naturalWidth", width)
 
 
+@pytest.mark.parametrize("browser", [CHROMIUM], indirect=True)
 async def test_pdf_is_shown_by_the_browser(run_page):
     shown = await preview(run_page, "report.pdf")
     frame = shown.locator("iframe")

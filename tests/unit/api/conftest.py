@@ -327,5 +327,5 @@ async def open_testbed(
     await connection.close()
     await store.close()
     no_server.close()
-    # aiohttp's cache of handlers would keep hundreds of applications alive for the garbage collector to visit.
+    # aiohttp's cache of handlers would keep the applications of hundreds of tests.
     web_app._cached_build_middleware.cache_clear()
