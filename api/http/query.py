@@ -29,6 +29,8 @@ class Parameter:
     default: Any = None
     description: str = ""
     example: Any = None
+    expected: str = ""
+    """What the error of an invalid value says; by default what the schema requires."""
 
     @cached_property
     def validator(self) -> Validator:
@@ -76,5 +78,6 @@ def _parse_value(parameter: Parameter, text: str) -> Any:
         value = int(text)
     error = next(parameter.validator.iter_errors(value), None)
     if error is not None:
-        raise errors.invalid(f"{parameter.name} {validation.describe(error)}", parameter.name)
+        expected = parameter.expected or validation.describe(error)
+        raise errors.invalid(f"{parameter.name} {expected}", parameter.name)
     return value

@@ -157,7 +157,7 @@ ENDPOINTS = (
         query=(
             Parameter("project", PROJECT_NAME, description="A project's name."),
             Parameter("deployment", DEPLOYMENT_ID, description="A deployment's id."),
-            Parameter("status", schema.STATUS_FILTER),
+            Parameter("status", schema.STATUS_FILTER, expected=schema.STATUS_EXPECTED),
             Parameter("label", schema.LABEL_FILTER),
             Parameter("created_after", TIMESTAMP, description="Only runs created at this time or later."),
             Parameter("created_before", TIMESTAMP, description="Only runs created before this time."),

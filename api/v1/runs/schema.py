@@ -78,6 +78,7 @@ STATUS_FILTER: Schema = {
     "pattern": f"^({_STATUS})(,({_STATUS})){{0,4}}$",
     "description": "A status, or several with commas, such as pending,running.",
 }
+STATUS_EXPECTED = f"must be one of {', '.join(STATUSES)}, or several with commas"
 _ENTRYPOINT: Schema = {
     **casing.request_schema(_SPEC["entrypoint"]),
     "pattern": entrypoints.PATTERN,

@@ -75,6 +75,15 @@ async def test_wrong_filters_are_refused(testbed, query, field):
     assert (status, body["error"]["details"]["field"]) == (400, field)
 
 
+@pytest.mark.parametrize("value", ["done", "", "pending,done"])
+async def test_a_wrong_status_is_answered_with_the_statuses(testbed, value):
+    status, body, _ = await testbed.call("GET", f"/v1/runs?status={value}")
+    assert (status, body["error"]["message"]) == (
+        400,
+        "status must be one of pending, running, succeeded, failed, canceled, or several with commas",
+    )
+
+
 async def test_label_of_a_schedule_is_checked(testbed, crew):
     body = {"cron": "@daily", "labels": {"crewyard.dev/project": "other"}}
     status, answer, _ = await testbed.call("PUT", "/v1/projects/crew/schedules/nightly", body)
