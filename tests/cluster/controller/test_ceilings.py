@@ -7,6 +7,7 @@ import pytest
 
 from controller.pods.run_egress import EgressTarget
 from crds import kinds
+from crds.conditions import find
 from tests.cluster.controller.conftest import ControllerTestbed, condition, controller, settings
 
 POLICY = "crewyard-egress-demo"
@@ -37,6 +38,16 @@ async def test_a_project_of_kubectl_gets_no_more_than_the_ceiling(testbed):
     assert all(toleration.get("key") for toleration in spec["tolerations"])
     project = await testbed.until(kinds.PROJECT, "demo", lambda o: condition(o, "Limited"))
     assert condition(project, "Limited") == ("True", "AboveCeiling")
+
+
+async def test_a_plan_that_the_installation_lacks_is_in_the_condition(testbed):
+    await testbed.project(plan="gold")
+    project = await testbed.until(kinds.PROJECT, "demo", lambda o: condition(o, "Limited"))
+    limited = find(project["status"]["conditions"], "Limited")
+    assert limited["reason"] == "AboveCeiling"
+    assert "plan: gold is lowered to free" in limited["message"]
+    await testbed.kube.patch(kinds.PROJECT, "demo", {"spec": {"plan": "pro"}})
+    await testbed.until(kinds.PROJECT, "demo", lambda o: condition(o, "Limited") is None)
 
 
 async def test_a_project_within_the_ceiling_runs_beside_one_above_it(testbed):
