@@ -34,6 +34,8 @@ BUDGET_EXCEEDED = "BudgetExceeded"
 """Project: present only from 80 % of its budget on; True once the budget is used and runs are refused."""
 NOTIFICATIONS_FAILING = "NotificationsFailing"
 """Project: present (and True) only while a receiver of its notifications takes no message."""
+SCHEDULES_INVALID = "SchedulesInvalid"
+"""Project: present (and True) only while a schedule cannot be used and therefore starts no runs."""
 RECONCILING = "Reconciling"
 """Present (and True) only while the controller makes progress (kstatus)."""
 STALLED = "Stalled"
@@ -41,6 +43,8 @@ STALLED = "Stalled"
 
 NAME_TAKEN = "NameTaken"
 """Reason of Ready: a Project in another namespace has the name; the API does not show this one."""
+SCHEDULE_INVALID = "ScheduleInvalid"
+"""Reason of SchedulesInvalid and of an Event: the cron expression or the time zone of a schedule is wrong."""
 MAX_MESSAGE = 8192
 
 

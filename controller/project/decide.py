@@ -20,6 +20,7 @@ from controller.project.status import (
     conditions_of,
     limited_condition,
     notifications_condition,
+    schedules_condition,
 )
 from controller.runtime import event_map
 from controller.runtime.decision import Create, Decision, ObjectEvent, Patch, difference
@@ -56,6 +57,7 @@ def decide(
             limited_condition(lowered, refused_egress),
             budget_condition(project, now),
             notifications_condition(project),
+            schedules_condition(project),
         )
         if condition is not None
     ]

@@ -14,6 +14,7 @@ from crds import conditions
 from crds.conditions import Condition
 from crds.objects import Project
 from crds.runs import budget
+from crds.schedules.schedule import Schedule
 
 NO_SOURCE = "NoSource"
 SUSPENDED = "Suspended"
@@ -94,6 +95,14 @@ def budget_condition(project: Project, now: datetime) -> Condition | None:
     if problem is None:
         return None
     return Condition(conditions.BUDGET_EXCEEDED, problem.exceeded, problem.reason, problem.message)
+
+
+def schedules_condition(project: Project) -> Condition | None:
+    """Return the condition that says why schedules start no runs; None if all of them can."""
+    problems = [problem for one in project.spec.get("schedules") or () if (problem := Schedule(one).problem)]
+    if not problems:
+        return None
+    return Condition(conditions.SCHEDULES_INVALID, True, conditions.SCHEDULE_INVALID, "; ".join(problems))
 
 
 def notifications_condition(project: Project) -> Condition | None:

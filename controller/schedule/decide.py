@@ -15,11 +15,11 @@ from typing import Any
 from controller.runtime.decision import ObjectEvent
 from controller.schedule.run_object import run_name
 from crds import durations
-from crds.schedules.cron import CronInvalid, MissedTicks
+from crds.conditions import SCHEDULE_INVALID
+from crds.schedules.cron import MissedTicks
 from crds.schedules.schedule import FORBID, REPLACE, Schedule
 from crds.times import format_second, parse_time
 
-INVALID = "ScheduleInvalid"
 MISSED = "ScheduleMissed"
 WAITING = "ScheduleWaiting"
 QUEUE_FULL = "ScheduleQueueFull"
@@ -59,11 +59,10 @@ def first_tick(schedule: Schedule, before: Entry, now: datetime) -> datetime | N
 
 def is_due(schedule: Schedule, before: Entry, now: datetime) -> bool:
     """Return whether a tick has to be handled; only then does the context matter."""
-    try:
-        first = first_tick(schedule, before, now)
-    except CronInvalid:
+    if schedule.suspended or schedule.problem is not None:
         return False
-    return first is not None and first <= now and not schedule.suspended
+    first = first_tick(schedule, before, now)
+    return first is not None and first <= now
 
 
 def decide(
@@ -71,12 +70,10 @@ def decide(
 ) -> ScheduleDecision:
     """Return the decision about a schedule with the status entry `before`."""
     entry = {"name": schedule.name, **{key: before[key] for key in ("lastTime", "lastRun") if key in before}}
-    try:
-        first = first_tick(schedule, before, now)
-    except CronInvalid as error:
-        message = f"schedule {schedule.name}: {error.field}: {error}"
-        return ScheduleDecision({**entry, "message": message}, events=_changed(before, INVALID, message))
-    if first is None:
+    if (problem := schedule.problem) is not None:
+        events = _changed(before, SCHEDULE_INVALID, problem)
+        return ScheduleDecision({**entry, "message": problem}, events=events)
+    if (first := first_tick(schedule, before, now)) is None:
         return ScheduleDecision(entry)
     entry |= {"expression": schedule.expression, "nextTime": format_second(first)}
     missed = None if schedule.suspended else schedule.ticks().missed(first, now)

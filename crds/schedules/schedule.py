@@ -6,7 +6,7 @@ from typing import Any
 
 from crds import durations
 from crds.schedules import cron
-from crds.schedules.cron import Cron
+from crds.schedules.cron import Cron, CronInvalid
 
 ALLOW, FORBID, REPLACE = "Allow", "Forbid", "Replace"
 
@@ -56,3 +56,12 @@ class Schedule:
     def ticks(self) -> Cron:
         """Return its ticks. Raises CronInvalid."""
         return cron.parse(str(self.raw["cron"]), self.time_zone)
+
+    @property
+    def problem(self) -> str | None:
+        """Why it has no ticks, naming the field to change; None if it has."""
+        try:
+            self.ticks()
+        except CronInvalid as error:
+            return f"schedule {self.name}: {error.field}: {error}"
+        return None

@@ -6,7 +6,7 @@ import re
 import pytest
 
 from api.errors import _CODES
-from crds.conditions import NAME_TAKEN
+from crds.conditions import NAME_TAKEN, SCHEDULE_INVALID
 from crds.reasons import BuildReason, RunReason
 from tests.testbed.documentation import DOCS, ROOT
 
@@ -74,6 +74,7 @@ def test_no_entry_is_obsolete():
         "budget_exceeded",
         *reported_by_the_controller(),
         NAME_TAKEN,
+        SCHEDULE_INVALID,
     }
     current |= {"Queued", "Starting", "Unschedulable", "Assembling", "Activating", "Unreachable"}
     assert set(ENTRIES) - current == set()

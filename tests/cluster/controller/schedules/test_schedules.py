@@ -10,7 +10,7 @@ from crds import kinds, names
 from crds.objects import Run
 from crds.times import format_second
 from kube import errors
-from tests.cluster.controller.conftest import ControllerTestbed, controller, settings, settle
+from tests.cluster.controller.conftest import ControllerTestbed, condition, controller, settings, settle
 
 NO_IMAGE = "registry.crewyard.internal:5000/library/none:1"
 YEARLY = "0 0 1 1 *"
@@ -173,6 +173,16 @@ async def test_a_tick_beyond_its_deadline_is_an_event(testbed):
     async with asyncio.timeout(30):
         while not await events(testbed.kube, "ScheduleMissed"):
             await asyncio.sleep(0.1)
+
+
+async def test_an_invalid_schedule_is_in_a_condition_until_it_is_corrected(testbed):
+    await testbed.project(schedules=[{"name": "nightly", "cron": "0 0 31 2 *"}])
+    project = await testbed.until(kinds.PROJECT, "demo", lambda o: condition(o, "SchedulesInvalid"))
+    assert condition(project, "SchedulesInvalid") == ("True", "ScheduleInvalid")
+    assert condition(project, "Ready") == ("True", "NoSource")
+    corrected = [{"name": "nightly", "cron": YEARLY}]
+    await testbed.kube.patch(kinds.PROJECT, "demo", {"spec": {"schedules": corrected}})
+    await testbed.until(kinds.PROJECT, "demo", lambda o: condition(o, "SchedulesInvalid") is None)
 
 
 @pytest.mark.parametrize(
