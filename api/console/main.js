@@ -26,7 +26,7 @@ route("/runs/:id/compare", compare);
 route("/installation", installation);
 route("/installation/:tab", installation);
 // The address of the keys in earlier versions.
-route("/settings/api-keys", (container, _parameters, query, signal) => installation(container, { tab: "api-keys" }, query, signal));
+route("/settings/api-keys", () => location.replace("#/installation/api-keys"));
 
 const main = document.getElementById("main");
 const top_ = document.getElementById("top");

@@ -34,6 +34,14 @@ async def test_health_shows_parts_queue_and_builds(tides, console):
     await expect(page.get_by_role("heading", name="dep_running")).to_be_visible()
 
 
+async def test_every_address_of_the_keys_marks_settings_as_current(testbed, console):
+    for address in ("#/installation/api-keys", "#/settings/api-keys"):
+        page = await console.show(address)
+        await expect(page.get_by_role("heading", name="API keys", level=1)).to_be_visible()
+        current = page.get_by_role("navigation", name="Main").locator("[aria-current=page]")
+        await expect(current).to_have_text("Settings")
+
+
 async def test_usage_by_project_and_day(tides, console):
     page = await console.show("#/installation/usage")
     row = page.get_by_role("row").filter(has_text=story.PROJECT)
