@@ -13,6 +13,8 @@ from tests.testbed.documentation import PAGES, ROOT, blocks, name_of
 
 SHELL = {"sh", "bash", "console"}
 KNOWN = SHELL | {"yaml", "json", "toml", "python", "text", "promql", "go", "js", "ts", "typescript", "ini"}
+OF_BASH = re.compile(r"<<<|\[\[ |\$\{\w+[/^,][^}]*\}|\$\{\w+:\d[^}]*\}")
+"""Here strings, tests and substitutions of bash: `sh -n` accepts some of them, or all where `sh` is bash."""
 ELSEWHERE = {
     "docs/installation.md",
     "docs/clusters.md",
@@ -45,6 +47,13 @@ def test_every_command_is_executed_or_has_a_reason(page):
         if block.language in SHELL and not ("run" in block.marks or block.marks.get("not run"))
     ]
     assert unmarked == []
+
+
+@pytest.mark.parametrize("block", every("sh"))
+def test_commands_are_those_of_any_posix_shell(block):
+    parsed = subprocess.run(["sh", "-n"], input=block.text, capture_output=True, text=True, timeout=60)
+    assert (parsed.returncode, parsed.stderr) == (0, "")
+    assert OF_BASH.findall(block.text) == []
 
 
 @pytest.mark.parametrize("block", every("python"))
