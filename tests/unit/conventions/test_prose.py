@@ -12,7 +12,9 @@ from functools import cache
 
 import pytest
 
-from tests.unit.conventions.test_names import ROOT, files, is_product, tree
+from tests.unit.conventions.test_names import ROOT, files, is_product, teardown_module, tree
+
+__all__ = ["teardown_module"]
 
 BANNED = {
     r"for ever\b": "permanently, without limit",
