@@ -35,7 +35,7 @@ from crds.pod_tokens import MIN_TOKEN_KEY_LENGTH, parse_other_keys
 from crds.secrets.use import SecretUse, parse_secret_use
 from crds.teams.namespaces import DEFAULT_NAMESPACE, parse_namespaces, served
 from egress.addresses import AddressRules
-from internal_tls.settings import PodTlsSettings, parse_controller_tls
+from internal_tls.settings import PodTlsSettings, parse_controller_tls, parse_flag
 
 T = TypeVar("T")
 LOG_LEVELS = ("debug", "info", "warning", "error")
@@ -198,11 +198,11 @@ def parse(environment: Mapping[str, str]) -> ControllerConfig:
     limits = read_limits(environment, problems)
     signer = read("CREWYARD_SIGNING_KEY", parse_private_key, None)
     previous = read("CREWYARD_VERIFICATION_KEYS", parse_public_keys, tuple[SSlibKey, ...]())
-    verify_images = read("CREWYARD_VERIFY_IMAGES", _flag, False)
+    verify_images = read("CREWYARD_VERIFY_IMAGES", parse_flag, False)
     if verify_images and not environment.get("CREWYARD_SIGNING_KEY", "").strip():
         problems.append("CREWYARD_VERIFY_IMAGES is on without CREWYARD_SIGNING_KEY: no run would start")
     port = read("CREWYARD_CONTROLLER_PORT", _port, 9090)
-    plain = read("CREWYARD_INTERNAL_PLAIN", _flag, True)
+    plain = read("CREWYARD_INTERNAL_PLAIN", parse_flag, True)
     config = ControllerConfig(
         namespace=read("CREWYARD_NAMESPACE", str, DEFAULT_NAMESPACE),
         namespaces=read("CREWYARD_NAMESPACES", parse_namespaces, ()),
@@ -225,7 +225,7 @@ def parse(environment: Mapping[str, str]) -> ControllerConfig:
         github_url=read("CREWYARD_GITHUB_URL", _url, "https://api.github.com"),
         gitlab_url=read("CREWYARD_GITLAB_URL", _url, "https://gitlab.com"),
         gitea_url=read("CREWYARD_GITEA_URL", _url, "https://gitea.com"),
-        registry_insecure=read("CREWYARD_REGISTRY_INSECURE", _flag, False),
+        registry_insecure=read("CREWYARD_REGISTRY_INSECURE", parse_flag, False),
         registry_secret=read("CREWYARD_REGISTRY_SECRET", str, ""),
         signing=signing_keys(signer, previous) if signer else None,
         verify_images=verify_images,
@@ -240,8 +240,8 @@ def parse(environment: Mapping[str, str]) -> ControllerConfig:
         egress=PodEgress(
             read("CREWYARD_BUILD_PROXIES", parse_proxies, {}), read("CREWYARD_CA", parse_authorities, "")
         ),
-        kopf=read("CREWYARD_KOPF", _flag, True),
-        leader_election=read("CREWYARD_LEADER_ELECTION", _flag, False),
+        kopf=read("CREWYARD_KOPF", parse_flag, True),
+        leader_election=read("CREWYARD_LEADER_ELECTION", parse_flag, False),
         port=port,
         max_builds=read("CREWYARD_MAX_BUILDS", _count, 2),
         max_builds_per_project=read("CREWYARD_MAX_BUILDS_PER_PROJECT", _count, 1),
@@ -271,13 +271,6 @@ def _registry(text: str) -> str:
     if "://" in text:
         raise ValueError(f"{text!r} must not have a scheme; set host[:port][/prefix]")
     return text.rstrip("/")
-
-
-def _flag(text: str) -> bool:
-    values = {"true": True, "on": True, "1": True, "false": False, "off": False, "0": False}
-    if text.lower() not in values:
-        raise ValueError(f"{text!r} is neither true nor false")
-    return values[text.lower()]
 
 
 def _count(text: str) -> int:

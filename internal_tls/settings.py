@@ -25,21 +25,30 @@ class PodTlsSettings:
     plain: bool = True
 
 
+def parse_flag(text: str) -> bool:
+    """Return whether a setting is on. Raises ValueError. The controller's other settings use it, too."""
+    if (value := _FLAGS.get(text.lower())) is None:
+        raise ValueError("must be on or off, or true or false")
+    return value
+
+
 def parse_pod_tls(environ: Mapping[str, str], http_port: int, wrong: list[str]) -> PodTlsSettings:
     """Parse the settings of the API server's port; append each invalid variable to `wrong`."""
     directory = _directory(environ, wrong)
     port = _port(environ, PORT_VARIABLE, DEFAULT_PORT)
     if not port or (directory is not None and port == http_port):
         wrong.append(f"{PORT_VARIABLE}: must be a port other than CREWYARD_PORT, for example {DEFAULT_PORT}")
-    plain = _FLAGS.get(environ.get(PLAIN_VARIABLE, "").strip().lower() or "on")
-    if plain is None:
-        wrong.append(f"{PLAIN_VARIABLE}: must be on or off")
-    elif not plain and directory is None:
+    try:
+        plain = parse_flag(environ.get(PLAIN_VARIABLE, "").strip() or "on")
+    except ValueError as error:
+        plain = True
+        wrong.append(f"{PLAIN_VARIABLE}: {error}")
+    if not plain and directory is None:
         wrong.append(
             f"{PLAIN_VARIABLE} is off without {DIRECTORY_VARIABLE}: no pod could reach the API server; set "
             "the directory of the certificate, or on"
         )
-    return PodTlsSettings(directory, port, plain is not False)
+    return PodTlsSettings(directory, port, plain)
 
 
 def parse_controller_tls(

@@ -26,6 +26,16 @@ def test_directory_port_and_plain_calls(tmp_path: Path) -> None:
 
 
 @pytest.mark.parametrize(
+    ("text", "plain"),
+    [("", True), ("on", True), ("true", True), ("1", True), (" OFF ", False), ("false", False), ("0", False)],
+)
+def test_words_of_a_flag(text: str, plain: bool, tmp_path: Path) -> None:
+    store(tmp_path, TestAuthority().issue("a"))
+    found, wrong = parse(TLS_DIR=str(tmp_path), PLAIN=text)
+    assert (found.plain, wrong) == (plain, [])
+
+
+@pytest.mark.parametrize(
     ("values", "named"),
     [
         ({"TLS_DIR": "/nowhere"}, "CREWYARD_INTERNAL_TLS_DIR: /nowhere/tls.crt is not readable"),
