@@ -25,7 +25,7 @@ HOLES: tuple[Hole, ...] = (
     hole(
         "X1", "connections without number", "http_server/connections.py",
         "if self._count > self._limit:", "if False:",
-        f"{CONNECTIONS}::test_longest_idle_connection_is_closed_at_the_limit",
+        "tests/unit/http_server/test_connections.py::test_longest_idle_connection_is_closed_at_the_limit",
     ),
     hole(
         "X1", "a body is nested as deep as it likes", "api/http/request_body.py",

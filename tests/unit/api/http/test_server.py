@@ -1,131 +1,27 @@
-"""Slow, endless and malformed clients: others are served meanwhile, and no connection leaks."""
+"""Slow, endless and malformed requests: others are served meanwhile, and no connection leaks."""
 
 import asyncio
-import contextlib
 import gzip
 import json
-import time
-from pathlib import Path
 
-import aiohttp
 import pytest
 from aiohttp import http_parser
 
 from api.http import request_body as body
 from api.http.request_body import MIN_BODY_LIMIT_BYTES
-from http_server import connections
+from tests.unit.http_server.conftest import connections_testbed
 
 FIELDS = "Host: x\r\nAuthorization: Bearer {key}\r\n"
 POST = f"POST /v1/projects HTTP/1.1\r\n{FIELDS}Content-Type: application/json\r\n"
 GET = f"GET /v1/projects HTTP/1.1\r\n{FIELDS}"
 
 
-class ServerTestbed:
-    """A server with limited connections, and a well-behaved client beside the others."""
-
-    def __init__(self, site: connections.BoundedSite, port: int, key: str, session) -> None:
-        self.open, self.port, self.key, self._session = site.connections, port, key, session
-
-    async def check_ordinary_request(self) -> None:
-        """Check that a well-behaved client gets a response."""
-        async with self._session.get("/v1/projects") as answer:
-            assert answer.status == 200
-
-    async def connect(self, head: str, sent: bytes = b""):
-        """Open a connection and send this part of a request."""
-        reader, writer = await asyncio.open_connection("127.0.0.1", self.port, limit=1 << 24)
-        writer.write(head.format(key=self.key).encode() + sent)
-        await writer.drain()
-        return reader, writer
-
-    async def wait_for_closed(self) -> None:
-        """Wait until only the connection of the well-behaved client is open."""
-        async with asyncio.timeout(60):
-            while len(self.open) > 1:
-                await asyncio.sleep(0.02)
-
-
-def descriptors() -> int:
-    """Return the number of open files of this process."""
-    return len(list(Path("/proc/self/fd").iterdir()))
-
-
 @pytest.fixture
 async def server_testbed(testbed, monkeypatch):
-    monkeypatch.setattr(connections, "HEAD_TIMEOUT_SECONDS", 0.4)
-    monkeypatch.setattr(connections, "SWEEP_SECONDS", 0.1)
     monkeypatch.setattr(body, "BODY_TIMEOUT_SECONDS", 0.5)
-    connections.raise_file_limit()
-    site = connections.BoundedSite(testbed.client.server.runner, "127.0.0.1", 0, 3000)
-    await site.start()
-    port = int(site.name.rsplit(":", 1)[1])
-    headers = {"Authorization": f"Bearer {testbed.admin}"}
-    async with (
-        aiohttp.ClientSession(f"http://127.0.0.1:{port}", headers=headers) as session,
-        asyncio.timeout(180),
-    ):
-        found = ServerTestbed(site, port, testbed.admin, session)
-        await found.check_ordinary_request()
-        await asyncio.sleep(0)
-        files, tasks = descriptors(), len(asyncio.all_tasks())
-        yield found
-        await found.wait_for_closed()
-        await found.check_ordinary_request()
-        # No connection may stay open.
-        with contextlib.suppress(TimeoutError):
-            async with asyncio.timeout(20):
-                while descriptors() > files or len(asyncio.all_tasks()) > tasks:
-                    await asyncio.sleep(0.05)
-        assert descriptors() <= files
-        assert len(asyncio.all_tasks()) <= tasks
-
-
-async def test_incomplete_request_heads_do_not_block_others(server_testbed):
-    slow = [await server_testbed.connect("GET / HTTP/1.1\r\nX-Slow: ") for _ in range(1000)]
-    await server_testbed.check_ordinary_request()
-    for reader, writer in slow:
-        assert await reader.read() == b""
-        writer.close()
-
-
-async def test_longest_idle_connection_is_closed_at_the_limit(server_testbed):
-    server_testbed.open._limit = 50
-    idle = [await server_testbed.connect("") for _ in range(200)]
-    await server_testbed.check_ordinary_request()
-    assert len(server_testbed.open) <= 50
-    for _, writer in idle:
-        writer.close()
-
-
-async def test_slow_or_large_request_head_is_cut_off(server_testbed):
-    async def drip(piece: bytes, pause: float) -> None:
-        reader, writer = await server_testbed.connect("GET / HTTP/1.1\r\n")
-        try:
-            while not reader.at_eof():
-                writer.write(piece)
-                await writer.drain()
-                await asyncio.sleep(pause)
-        except ConnectionError:
-            pass
-        writer.close()
-
-    fields = b"".join(b"X-%d: %s\r\n" % (n, b"x" * 8000) for n in range(20))
-    await asyncio.gather(drip(b"x", 0.05), drip(fields, 0.05), server_testbed.check_ordinary_request())
-
-
-async def test_large_body_with_head_is_accepted_on_a_blocked_loop(server_testbed, monkeypatch):
-    taken = connections.ClientConnection.data_received
-
-    def held_up(self, data: bytes) -> None:
-        taken(self, data)
-        if len(data) > connections.MAX_HEAD_BYTES:
-            time.sleep(3 * connections.SWEEP_SECONDS)
-
-    monkeypatch.setattr(connections.ClientConnection, "data_received", held_up)
-    body = json.dumps({"name": "tides", "description": "x" * 100_000}).encode()
-    reader, writer = await server_testbed.connect(POST + f"Content-Length: {len(body)}\r\n\r\n", body)
-    assert (await reader.readuntil(b"\r\n")).startswith(b"HTTP/1.1 4")
-    writer.close()
+    runner = testbed.client.server.runner
+    async with connections_testbed(runner, "/v1/projects", testbed.admin) as opened:
+        yield opened
 
 
 def chunked(data: bytes, size: int) -> bytes:

@@ -1,0 +1,54 @@
+"""Slow, endless and idle connections: others are served meanwhile, and no connection leaks."""
+
+import asyncio
+import time
+
+from http_server import connections
+
+
+async def test_incomplete_request_heads_do_not_block_others(testbed):
+    slow = [await testbed.connect("GET / HTTP/1.1\r\nX-Slow: ") for _ in range(1000)]
+    await testbed.check_ordinary_request()
+    for reader, writer in slow:
+        assert await reader.read() == b""
+        writer.close()
+
+
+async def test_longest_idle_connection_is_closed_at_the_limit(testbed):
+    testbed.open._limit = 50
+    idle = [await testbed.connect("") for _ in range(200)]
+    await testbed.check_ordinary_request()
+    assert len(testbed.open) <= 50
+    for _, writer in idle:
+        writer.close()
+
+
+async def test_slow_or_large_request_head_is_cut_off(testbed):
+    async def drip(piece: bytes, pause: float) -> None:
+        reader, writer = await testbed.connect("GET / HTTP/1.1\r\n")
+        try:
+            while not reader.at_eof():
+                writer.write(piece)
+                await writer.drain()
+                await asyncio.sleep(pause)
+        except ConnectionError:
+            pass
+        writer.close()
+
+    fields = b"".join(b"X-%d: %s\r\n" % (n, b"x" * 8000) for n in range(20))
+    await asyncio.gather(drip(b"x", 0.05), drip(fields, 0.05), testbed.check_ordinary_request())
+
+
+async def test_large_body_with_head_is_accepted_on_a_blocked_loop(testbed, monkeypatch):
+    taken = connections.ClientConnection.data_received
+
+    def held_up(self, data: bytes) -> None:
+        taken(self, data)
+        if len(data) > connections.MAX_HEAD_BYTES:
+            time.sleep(3 * connections.SWEEP_SECONDS)
+
+    monkeypatch.setattr(connections.ClientConnection, "data_received", held_up)
+    head = "POST / HTTP/1.1\r\nHost: x\r\nContent-Length: 100000\r\n\r\n"
+    reader, writer = await testbed.connect(head, b"x" * 100_000)
+    assert await reader.readline() == b"HTTP/1.1 200 OK\r\n"
+    writer.close()
