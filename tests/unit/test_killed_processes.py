@@ -1,4 +1,4 @@
-"""Temporary files of a killed controller or API server are removed when the next one starts."""
+"""Temporary files of a killed controller, API server or test are removed when the next one starts."""
 
 import base64
 import json
@@ -6,13 +6,16 @@ import os
 import signal
 import subprocess
 import sys
+import tempfile
+import time
 from pathlib import Path
 
 import pytest
 
-from kube.owned_directory import TEMPORARY_PREFIX
+from kube.owned_directory import TEMPORARY_PREFIX, remove_abandoned
 from tests.testbed.certificates import Certificate, certificate
 from tests.testbed.ports import free_port, until_listening
+from tests.unit.api.store import postgres_server as pg
 
 ROOT = Path(__file__).resolve().parents[2]
 
@@ -80,3 +83,22 @@ def test_the_next_process_removes_what_a_killed_one_left(tmp_path: Path, module:
     again = run_and_end(module, tmp_path, signal.SIGTERM)
     assert not set(again) & {name for name in had if "-" in name}
     assert temporary_files(tmp_path) == []
+
+
+def test_the_database_server_of_a_killed_test_leaves_no_directory() -> None:
+    if not (pg.PROGRAMS / "postgres").exists():
+        pytest.skip(pg.MISSING)
+    killed = (
+        "from tests.unit.api.store.postgres_server import PostgresServer; import os, signal;"
+        "print(PostgresServer().directory, flush=True); os.kill(os.getpid(), signal.SIGKILL)"
+    )
+    ended = subprocess.run(
+        [sys.executable, "-c", killed], cwd=ROOT, stdout=subprocess.PIPE, text=True, timeout=240
+    )
+    assert ended.returncode == -signal.SIGKILL
+    # The server ends a moment after the test, and may write until then.
+    deadline = time.monotonic() + 60
+    while Path(ended.stdout.strip()).exists():
+        assert time.monotonic() < deadline
+        remove_abandoned(Path(tempfile.gettempdir()), pg.DIRECTORY_PREFIX)
+        time.sleep(0.05)

@@ -7,8 +7,10 @@ import subprocess
 import tempfile
 import time
 import uuid
+from contextlib import ExitStack
 from pathlib import Path
 
+from kube.owned_directory import owned_directory
 from tests.testbed.ports import free_port, until_listening
 from tests.unit.api.store.postgres_server import die_with_parent
 
@@ -27,7 +29,10 @@ class S3Server:
 
     def __init__(self, argv0: str) -> None:
         self._argv0 = argv0
-        self.directory = Path(tempfile.mkdtemp(prefix="crewyard-s3-"))
+        self._owned = ExitStack()
+        self.directory = self._owned.enter_context(
+            owned_directory(Path(tempfile.gettempdir()), "crewyard-s3-")
+        )
         for name in ("buckets", "attributes"):
             (self.directory / name).mkdir()
         self.port = free_port()
@@ -77,4 +82,4 @@ class S3Server:
     def close(self) -> None:
         """Stop the server and delete its directory."""
         self.stop()
-        shutil.rmtree(self.directory, ignore_errors=True)
+        self._owned.close()

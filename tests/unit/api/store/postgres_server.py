@@ -16,8 +16,11 @@ import uuid
 from collections.abc import AsyncIterator
 from pathlib import Path
 
+from kube.owned_directory import owned_directory
+
 PROGRAMS = Path("/usr/lib/postgresql/15/bin")
 MISSING = "no PostgreSQL 15: `make tools` installs the package postgresql-15"
+DIRECTORY_PREFIX = "crewyard-postgres-"
 _USER = "postgres"
 PASSWORD = "not-to-be-logged"
 _PR_SET_PDEATHSIG = 1
@@ -37,7 +40,11 @@ class PostgresServer:
     def __init__(self, more: dict[str, str] | None = None, tls: Path | None = None) -> None:
         self._more = more or {}
         # The user that PostgreSQL runs as cannot read pytest's directories.
-        self.directory = Path(tempfile.mkdtemp(prefix="crewyard-postgres-"))
+        self._owned = contextlib.ExitStack()
+        owned = self._owned.enter_context(owned_directory(Path(tempfile.gettempdir()), DIRECTORY_PREFIX))
+        owned.chmod(0o755)
+        self.directory = owned / "server"
+        self.directory.mkdir(0o700)
         self._as = {"user": _USER, "group": _USER, "extra_groups": ()} if os.geteuid() == 0 else {}
         if self._as:
             shutil.chown(self.directory, _USER, _USER)
@@ -124,7 +131,7 @@ class PostgresServer:
     def close(self) -> None:
         """Stop the server and delete its directory."""
         self.stop()
-        shutil.rmtree(self.directory, ignore_errors=True)
+        self._owned.close()
 
 
 @contextlib.asynccontextmanager
