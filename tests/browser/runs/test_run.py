@@ -97,6 +97,14 @@ async def test_events_are_filtered_by_step_level_kind_and_text(run_page):
     await expect(page.get_by_role("complementary", name="Details")).to_contain_text("warning")
 
 
+async def test_one_event_is_counted_in_the_singular(testbed, console):
+    await story.add_project(testbed)
+    raw = await testbed.add_run(story.RUN, story.PROJECT, story.DEPLOYMENT)
+    await testbed.claim_run(raw)
+    page = await console.show(f"#/runs/{story.RUN_ID}")
+    await expect(page.get_by_text("1 event", exact=True)).to_be_visible()
+
+
 async def test_run_is_followed_live(testbed, console):
     await story.add_project(testbed)
     raw = await story.add_run(testbed, phase=None)

@@ -13,7 +13,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from crewyard.call import Page
-from crewyard.cli import event_lines, output
+from crewyard.cli import event_lines, json_object, output
 from crewyard.cli.commands import env, runs
 from crewyard.cli.main import call
 from crewyard.cli.pack import pack
@@ -54,6 +54,22 @@ def test_lines_of_an_env_file(line, value):
 def test_an_invalid_line_is_reported_by_number(line):
     with pytest.raises(click.UsageError, match="line 2"):
         env.parse(f"B=1\n{line}\n")
+
+
+def test_an_input_that_is_no_object_is_refused_with_the_next_step(tmp_path):
+    file = tmp_path / "input.json"
+    file.write_text('["boats"]')
+    with pytest.raises(click.UsageError, match="pass only one of --input and --input-file"):
+        json_object.read_inputs("{}", file)
+    with pytest.raises(click.UsageError, match=r"^--input is not JSON: .*; pass a file with --input-file$"):
+        json_object.read_inputs("input.json", None)
+    with pytest.raises(
+        click.UsageError, match=r'input\.json must be a JSON object, such as {"topic": "boats"}$'
+    ):
+        json_object.read_inputs(None, file)
+    file.write_text("boats")
+    with pytest.raises(click.UsageError, match=r"input\.json is not JSON: .*\(char 0\)$"):
+        json_object.read_inputs(None, file)
 
 
 @given(PLAIN)

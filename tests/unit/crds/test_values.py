@@ -6,7 +6,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from crds import conditions, durations, limits, names, times
+from crds import conditions, durations, entrypoints, limits, names, times
 from crds.conditions import Condition
 from crds.installation_limits import InstallationLimits
 from crds.objects import Deployment, Project, Run
@@ -33,6 +33,20 @@ def test_durations(text, seconds):
 def test_invalid_duration(text):
     with pytest.raises(ValueError, match="for example 1h30m"):
         durations.seconds(text)
+
+
+@pytest.mark.parametrize(
+    ("requested", "plan", "problem"),
+    [
+        ("editor", {"writer": "a:b", "critic": "a:c"}, "has no entrypoint 'editor'; it has writer, critic"),
+        ("editor", {}, "has no entrypoint 'editor', and none with a name; leave entrypoint out"),
+        ("writer", {"writer": "a:b"}, None),
+        ("a:other", {"writer": "a:b"}, None),
+        (None, {}, None),
+    ],
+)
+def test_an_unknown_entrypoint_is_refused_with_the_known_ones(requested, plan, problem):
+    assert entrypoints.problem(requested, {"entrypoint": "a:b", "entrypoints": plan}) == problem
 
 
 def test_times_are_utc_with_z():
