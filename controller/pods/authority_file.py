@@ -25,7 +25,7 @@ class AuthorityFile(ReloadedFiles[str, str]):
         self._path = path
 
     async def keep(self) -> None:
-        """Read the file again without end, and log the news."""
+        """Read the file again without end, and log each change."""
         while True:
             if self.refresh():
                 if self.problem is None:

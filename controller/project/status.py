@@ -23,7 +23,7 @@ ABOVE_CEILING = "AboveCeiling"
 EGRESS_REFUSED = "EgressRefused"
 WARM_POD_FAILED = "WarmPodFailed"
 DELIVERY_FAILED = "DeliveryFailed"
-_TOLD = (conditions.BUDGET_EXCEEDED, conditions.NOTIFICATIONS_FAILING)
+_WITH_EVENTS = (conditions.BUDGET_EXCEEDED, conditions.NOTIFICATIONS_FAILING)
 """Conditions with an Event for each new reason."""
 SKIPPED = "Not built, since newer ones followed: "
 """Stored in status messages and read back after a restart: do not change."""
@@ -52,7 +52,7 @@ def conditions_of(
     if new.status is False and old.get("reason") != new.reason:
         notes.append(ObjectEvent(new.reason, new.message, True))
     for one in more:
-        if one.type in _TOLD:
+        if one.type in _WITH_EVENTS:
             previous = (conditions.find(project.conditions, one.type) or {}).get("reason")
             notes.extend([ObjectEvent(one.reason, one.message, True)] if one.reason != previous else ())
     return {

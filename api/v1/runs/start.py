@@ -150,8 +150,9 @@ async def _resolve_deployment(call: EndpointCall, identifier: str) -> Deployment
     deployments = call.services.store.deployments
     active = await deployments.active_of(identifier)
     if active is None:
-        project = await lookup.named_project(call, identifier, field)
-        active = await deployments.get(project.active) if project.active else None
+        # Adds a project that the index lacks, or raises 404.
+        await lookup.named_project(call, identifier, field)
+        active = await deployments.active_of(identifier)
     if active is None:
         raise errors.conflict(
             f"project {identifier} has no active deployment yet; wait for its build, or pass a deployment id",

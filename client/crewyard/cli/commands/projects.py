@@ -90,9 +90,7 @@ def show(context: CliContext, name: str) -> None:
     )
     limited = Column("LIMITED", lambda row: display((row.get("limited") or {}).get("message")))
     warm = Column("WARM", lambda row: display((row["run"] or {}).get("warm")))
-    added = Column(
-        "REQUIREMENTS", lambda row: display(", ".join((row["build"] or {}).get("requirements") or ()) or None)
-    )
+    added = Column("REQUIREMENTS", lambda row: display((row["build"] or {}).get("requirements")))
     columns = (*_COLUMNS, _NAMESPACE, source, message, added, egress, warm, limited)
     context.output.details(context.client.get_project(name), columns)
 

@@ -52,6 +52,12 @@ async def test_command_line_uses_a_teams_project(testbed, team, command):
     _, output, _ = await command("projects", "show", "theirs")
     lines = [line.split() for line in output.splitlines()]
     assert ["NAMESPACE", team.namespace] in lines and ["ACTIVE", "dep_theirs"] in lines
+    assert ["REQUIREMENTS", "-"] in lines and ["EGRESS", "-"] in lines
+    added = ("--requirement", "lxml", "--requirement", "attrs>=20")
+    code, _, errors = await command("projects", "set", "theirs", *added)
+    assert code == 0, errors
+    _, output, _ = await command("projects", "show", "theirs")
+    assert ["REQUIREMENTS", "lxml,", "attrs>=20"] in [line.split() for line in output.splitlines()]
     code, _, errors = await command("run", "theirs", "--no-wait", "--input", '{"topic": "ants"}')
     assert code == 0, errors
     spec = await only_run(team)
