@@ -10,6 +10,7 @@ import asyncio
 from collections.abc import AsyncIterator, Iterator, Mapping
 from dataclasses import dataclass
 from datetime import UTC, datetime
+from itertools import chain
 from typing import Any
 
 import structlog
@@ -175,14 +176,18 @@ class AdmissionReconciler:
                 yield run, resolution
 
     def _candidates(self, project: str) -> Iterator[Run]:
-        for raw in self.applier.cache.all(kinds.RUN):
+        cache = self.applier.cache
+        unresolved = (
+            raw
+            for raw in cache.of_project(kinds.RUN, None)
+            if self._project_of(Run(raw).deployment) == project
+        )
+        for raw in chain(cache.of_project(kinds.RUN, project), unresolved):
             if raw["status"].get("phase") in TERMINAL_RUN_PHASES:
                 # Most cached Runs, if runs are short.
                 continue
             run = Run(raw)
-            if run.cancel or run.deleting or self._has_pod(run):
-                continue
-            if (run.project or self._project_of(run.deployment)) == project:
+            if not (run.cancel or run.deleting or self._has_pod(run)):
                 yield run
 
     def _has_pod(self, run: Run) -> bool:

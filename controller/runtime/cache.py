@@ -13,7 +13,7 @@ from typing import Any
 from controller.runtime.transform import transform
 from crds import kinds, names
 from crds.kinds import Kind
-from crds.objects import Pod
+from crds.objects import Object, Pod, Run
 
 MAX_DELETED_PODS = 500
 
@@ -37,6 +37,9 @@ class ObjectCache:
         self._warm_pods: dict[str, dict[str, Any]] = {}
         self._bound_pods: dict[str, dict[str, None]] = {}
         """Names of waiting pods that got a run, by its name."""
+        self._of_project: dict[tuple[str, str | None], dict[str, dict[str, Any]]] = {}
+        """Deployments and Runs by plural and project, then by name."""
+        self._runs_of_deployment: dict[str | None, dict[str, dict[str, Any]]] = {}
 
     def put(self, kind: Kind, obj: Mapping[str, Any]) -> bool:
         """Store a version of an object; return False if this or a newer version is cached.
@@ -51,7 +54,10 @@ class ObjectCache:
             if newer < 0 or (newer == 0 and (kind.plural, name) not in self._stale):
                 return False
         self._stale.discard((kind.plural, name))
+        self._remove_from_indexes(kind, name)
         small = table[name] = transform(kind, obj)
+        for index, key in self._indexes(kind, small):
+            index.setdefault(key, {})[name] = small
         if kind == kinds.POD:
             self._remove_warm(name)
             self._add_warm(small)
@@ -63,6 +69,7 @@ class ObjectCache:
         before = self._objects[kind.plural].get(name)
         if before is None or (uid and before["metadata"].get("uid") != uid):
             return False
+        self._remove_from_indexes(kind, name)
         del self._objects[kind.plural][name]
         self._stale.discard((kind.plural, name))
         self._changes[kind.plural] += 1
@@ -80,6 +87,22 @@ class ObjectCache:
         """
         if name in self._objects[kind.plural]:
             self._stale.add((kind.plural, name))
+
+    def _indexes(self, kind: Kind, raw: dict[str, Any]) -> Iterator[tuple[dict[Any, Any], Any]]:
+        """Yield each index that has this object, and its key there."""
+        if kind == kinds.RUN:
+            run = Run(raw)
+            yield self._of_project, (kind.plural, run.project)
+            yield self._runs_of_deployment, run.deployment
+        elif kind == kinds.DEPLOYMENT:
+            yield self._of_project, (kind.plural, Object(raw).spec.get("project"))
+
+    def _remove_from_indexes(self, kind: Kind, name: str) -> None:
+        before = self._objects[kind.plural].get(name)
+        for index, key in self._indexes(kind, before) if before is not None else ():
+            del index[key][name]
+            if not index[key]:
+                del index[key]
 
     def _add_warm(self, raw: dict[str, Any]) -> None:
         pod = Pod(raw)
@@ -123,6 +146,14 @@ class ObjectCache:
     def all(self, kind: Kind) -> Iterator[dict[str, Any]]:
         """Return a snapshot of all objects of a kind."""
         return iter(list(self._objects[kind.plural].values()))
+
+    def of_project(self, kind: Kind, project: str | None) -> list[dict[str, Any]]:
+        """Return the Deployments or Runs of a project, in order of arrival; None: Runs that name none yet."""
+        return list(self._of_project.get((kind.plural, project), {}).values())
+
+    def runs_of_deployment(self, deployment: str) -> list[dict[str, Any]]:
+        """Return the Runs of a Deployment."""
+        return list(self._runs_of_deployment.get(deployment, {}).values())
 
     def changes(self, kind: Kind) -> int:
         """Return the change counter of a kind; equal numbers mean no change."""

@@ -1,6 +1,6 @@
 """Event map: from a changed object to the keys to reconcile. Pure. Called by `event_handlers`."""
 
-from collections.abc import Iterator, Mapping
+from collections.abc import Iterable, Iterator, Mapping
 from typing import Any
 
 from controller.runtime.cache import ObjectCache
@@ -85,20 +85,16 @@ def commit_status(name: str) -> ReconcileKey:
     return ReconcileKey(COMMIT_STATUS, name)
 
 
-def waiting_runs(
-    cache: ObjectCache, *, project: str | None = None, deployment: str | None = None
-) -> Iterator[ReconcileKey]:
-    """Yield the keys of Runs without a pod that wait for that Project or Deployment."""
-    for raw in cache.all(kinds.RUN):
-        view = Run(raw)
-        if not view.ended and not view.pod and (view.project == project or view.deployment == deployment):
+def waiting_runs(runs: Iterable[Mapping[str, Any]]) -> Iterator[ReconcileKey]:
+    """Yield the keys of the Runs without a pod, which may wait for their Project or Deployment."""
+    for view in map(Run, runs):
+        if not view.ended and not view.pod:
             yield run(view.name)
 
 
 def deployments_of(cache: ObjectCache, project: str) -> Iterator[Deployment]:
     """Return the Deployments of a project."""
-    views = map(Deployment, cache.all(kinds.DEPLOYMENT))
-    return (view for view in views if view.project == project)
+    return map(Deployment, cache.of_project(kinds.DEPLOYMENT, project))
 
 
 def unbuilt(cache: ObjectCache, project: str) -> Iterator[ReconcileKey]:
@@ -127,7 +123,7 @@ def keys_of(
             yield commit_status(build.name)
         if lacks_attestation(build):
             yield attestation(build.name)
-        yield from waiting_runs(cache, deployment=build.name)
+        yield from waiting_runs(cache.runs_of_deployment(build.name))
     elif kind == kinds.PROJECT:
         view = Project(obj)
         yield project(view.name)
@@ -137,7 +133,7 @@ def keys_of(
         if requested_warm_pods(view) or cache.warm_pods(view.name):
             yield warm(view.name)
         yield from unbuilt(cache, view.name)
-        yield from waiting_runs(cache, project=view.name)
+        yield from waiting_runs(cache.of_project(kinds.RUN, view.name))
         if "github" in view.spec:
             yield from (github(build.name) for build in deployments_of(cache, view.name))
         if "commitStatus" in view.spec:

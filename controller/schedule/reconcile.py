@@ -83,9 +83,8 @@ class ScheduleReconciler:
         """Return the unfinished Runs by schedule, and whether the queue is full; "" stands for no Run."""
         unfinished: dict[str, list[str]] = {"": []}
         queued = 0
-        for raw in self.applier.cache.all(kinds.RUN):
-            run = Run(raw)
-            if run.ended or run.project != project:
+        for run in map(Run, self.applier.cache.of_project(kinds.RUN, project)):
+            if run.ended:
                 continue
             queued += run.claim is None
             schedule = run.labels.get(names.LABEL_SCHEDULE)

@@ -153,6 +153,25 @@ async def test_admission_creates_the_pod_and_enqueues_the_run(actor, config, clu
     assert cluster.made == ["run-a"]
 
 
+async def test_admission_visits_no_run_of_another_project(actor, config, cluster, make, monkeypatch):
+    for number in range(100):
+        other = make.run(f"run-{number}", status={"project": "other", "deployment": "dep-z"}, project="other")
+        actor.cache.put(kinds.RUN, other.raw)
+    visited = []
+    monkeypatch.setattr(AdmissionReconciler, "_has_pod", lambda _, run: bool(visited.append(run.name)))
+    monkeypatch.setattr(ObjectCache, "all", lambda _, kind: visited.append(kind))
+    await AdmissionReconciler(actor, config).reconcile("demo")
+    assert (visited, cluster.made) == (["run-a"], ["run-a"])
+
+
+async def test_run_of_a_deployment_is_admitted_before_its_project_is_recorded(actor, config, cluster, make):
+    actor.cache.remove(kinds.RUN, "run-a")
+    actor.cache.put(kinds.RUN, make.run("run-b", deployment="dep-a").raw)
+    actor.cache.put(kinds.RUN, make.run("run-c", deployment="dep-z").raw)
+    await AdmissionReconciler(actor, config).reconcile("demo")
+    assert cluster.made == ["run-b"]
+
+
 async def test_existing_pod_is_cached_after_a_restart(actor, config, cluster, make):
     cluster.pods = [make.pod().raw]
     await AdmissionReconciler(actor, config).reconcile("demo")

@@ -37,6 +37,25 @@ def test_greatest_version_is_kept_in_every_order(kind, order):
     assert (cache.count(kind), [raw["metadata"]["name"] for raw in cache.all(kind)]) == (1, ["x"])
 
 
+def test_runs_are_found_by_their_newest_project_and_deployment():
+    cache = ObjectCache()
+
+    def found():
+        runs = [cache.of_project(kinds.RUN, name) for name in (None, "demo")]
+        return [
+            [raw["metadata"]["name"] for raw in listed] for listed in (*runs, cache.runs_of_deployment("d"))
+        ]
+
+    cache.put(kinds.RUN, version(1, spec={"deployment": "d"}))
+    assert found() == [["x"], [], ["x"]]
+    cache.put(kinds.RUN, version(2, spec={"deployment": "d"}, status={"project": "demo", "deployment": "d"}))
+    assert found() == [[], ["x"], ["x"]]
+    cache.put(kinds.RUN, version(3, "y", spec={"project": "demo"}))
+    assert found() == [[], ["x", "y"], ["x"]]
+    cache.remove(kinds.RUN, "x")
+    assert found() == [[], ["y"], []]
+
+
 def warm_pod(number, name, run=None, phase="Running"):
     pod = version(number, name, f"uid-{name}", status={"phase": phase})
     pod["metadata"]["labels"] = {LABEL_WARM: "a", **({LABEL_RUN: run} if run else {})}

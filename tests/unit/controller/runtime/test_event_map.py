@@ -22,6 +22,22 @@ def test_new_project_enqueues_its_waiting_objects(make):
     assert not keys & {event_map.deployment(name) for name in ("dep-b", "dep-c", "dep-d")}
 
 
+def test_change_of_a_project_or_deployment_enqueues_only_its_runs(make):
+    known = ObjectCache()
+    for run in (
+        make.run("run-a", project="demo"),
+        make.run("run-b", deployment="dep-a"),
+        make.run("run-c", project="other"),
+        make.run("run-d", deployment="dep-d"),
+        make.run("run-e", status={"project": "demo", "deployment": "dep-a", "pod": {"name": "run-e"}}),
+    ):
+        known.put(kinds.RUN, run.raw)
+    of_project = event_map.keys_of(kinds.PROJECT, make.project().raw, known)
+    assert {key.name for key in of_project if key.plural == "runs"} == {"run-a"}
+    of_deployment = event_map.keys_of(kinds.DEPLOYMENT, make.deployment("dep-a").raw, known)
+    assert {key.name for key in of_deployment if key.plural == "runs"} == {"run-b"}
+
+
 async def take_all(queues):
     """Return the keys that are ready in the main queue."""
     keys = [await queues.main.get() for _ in range(queues.main.depth)]
