@@ -150,7 +150,8 @@ class RunWriter:
 
     async def live(self, place: str | None = None) -> dict[str, tuple[str, int]]:
         """Return the same for all runs that have not ended."""
-        return await self._versions(runs.c.status.in_(LIVE), place)
+        # An index has `hidden` before the status; without it, all stored runs are read.
+        return await self._versions(runs.c.hidden.in_((False, True)) & runs.c.status.in_(LIVE), place)
 
     async def _versions(
         self, condition: ColumnElement[bool], place: str | None

@@ -1,4 +1,4 @@
-"""Tests of maintenance queries: each uses an index, and each round is bounded."""
+"""Tests of the queries of maintenance and resync: each uses an index, and each round is bounded."""
 
 from collections.abc import AsyncIterator, Callable
 from datetime import timedelta
@@ -133,6 +133,8 @@ async def test_maintenance_queries_use_indexes(store: Store) -> None:
     await store.idempotency.delete_expired(now)
     await store.usage.unmeasured_runs(COUNT, 9)
     await store.usage.record_usage({"run-0000001": (1, 2)})
+    await store.run_writer.live()
+    await store.run_writer.present("team-a")
     stop()
     scans = []
     async with store.database.read() as connection:
