@@ -17,7 +17,7 @@ from typing import Any
 from bench.api import console, lists, requests, streams
 from bench.hollow import drain as hollow_drain
 from bench.hollow import memory as hollow_memory
-from bench.hollow import rates
+from bench.hollow import rates, sizes
 from bench.lib import machine, results
 from bench.lib.finding import Finding
 from bench.lib.installation import MeasuredInstallation
@@ -74,8 +74,9 @@ MEASURES: dict[str, Measure] = {
     "T1hollow": hollow_drain.measure,
     "T3": hollow_memory.measure,
     "T4": rates.measure,
+    "T6": sizes.measure,
 }
-HOLLOW_MEASURES = ("T1hollow", "T3", "T4")
+HOLLOW_MEASURES = ("T1hollow", "T3", "T4", "T6")
 """Measurements with their own control plane; they need only the dev cluster's binaries."""
 LONG_MEASURES = ("W1crewai", "S2", "X11", "B1crewai", "B2", "B4", "B4langgraph", *HOLLOW_MEASURES)
 """Measurements outside the default selection."""

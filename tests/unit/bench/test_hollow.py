@@ -8,7 +8,7 @@ import pytest
 import yaml
 
 from bench.hollow import flags as hollow_flags
-from bench.hollow import memory, nodes, rates, readings
+from bench.hollow import memory, nodes, rates, readings, sizes
 from bench.hollow.load import EndTimes, jobs, pod_spec
 from bench.hollow.rates import RateRound
 from bench.hollow.readings import ProcessMemory
@@ -101,3 +101,17 @@ def test_the_cost_of_a_live_run_is_the_difference_of_levels():
 @pytest.mark.parametrize("flags", ["controllers", "scheduler"])
 def test_client_side_rate_limits_are_lifted(flags, tmp_path):
     assert getattr(hollow_flags, flags)(tmp_path)["kube-api-qps"] >= 1000
+
+
+def test_a_metric_is_summed_over_the_samples_with_a_label():
+    text = '# HELP a A.\na{kind="runs",code="200"} 2\na{kind="pods"} 1e+03\nab 7\nb 4\n'
+    assert [sizes.metric(text, "a"), sizes.metric(text, "a", 'kind="runs"'), sizes.metric(text, "b")] == [
+        1002, 2, 4
+    ]  # fmt: skip
+
+
+def test_the_cost_of_an_object_excludes_what_passes_anyway():
+    idle = sizes.Reading(15.0, {"api": 1.5}, 30)
+    created = sizes.Reading(25.0, {"api": 4.0}, 250).since(sizes.Reading(5.0, {"api": 1.0}, 10))
+    assert created.cost(100, idle) == "api 10.0 ms; 2.0 requests to the kube-apiserver"
+    assert created.cost(100) == "api 30.0 ms; 2.4 requests to the kube-apiserver"
