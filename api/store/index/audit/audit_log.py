@@ -10,7 +10,7 @@ from dataclasses import dataclass
 from datetime import datetime
 from typing import Any
 
-from sqlalchemy import ColumnElement, Row, delete, func, select
+from sqlalchemy import ColumnElement, Row, bindparam, delete, func, select
 from sqlalchemy.ext.asyncio import AsyncConnection
 
 from api.store.index.audit import chain
@@ -43,6 +43,13 @@ _FIELDS = (
     "hash",
 )
 _COLUMNS = [audit.c[name] for name in _FIELDS]
+_HEAD = (
+    select(audit.c.number, audit.c.hash)
+    .where(audit.c.namespace == bindparam("namespace"), audit.c.number > 0)
+    .order_by(audit.c.number.desc())
+    .limit(1)
+)
+_INSERT = audit.insert()
 
 
 @dataclass(frozen=True)
@@ -167,15 +174,12 @@ class AuditLog:
             "previous": chain.FIRST_PREVIOUS if last is None else last.hash,
         }
         shown = {**values, "time": format_time(change.time)}
-        await connection.execute(
-            audit.insert().values(namespace=self._namespace, **values, hash=chain.digest(shown))
-        )
+        row = {"namespace": self._namespace, **values, "hash": chain.digest(shown)}
+        await connection.execute(_INSERT, row)
 
     async def _last(self, connection: AsyncConnection) -> _Head | None:
-        here = audit.c.namespace == self._namespace, audit.c.number > 0
-        query = select(audit.c.number, audit.c.hash).where(*here)
-        rows = (await connection.execute(query.order_by(audit.c.number.desc()).limit(1))).all()
-        return _Head(*rows[0]) if rows else None
+        row = (await connection.execute(_HEAD, {"namespace": self._namespace})).one_or_none()
+        return _Head(*row) if row else None
 
     def _conditions(self, wanted: AuditFilter) -> list[ColumnElement[bool]]:
         conditions = [audit.c.namespace == self._namespace]
