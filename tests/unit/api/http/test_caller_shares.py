@@ -89,6 +89,8 @@ async def received(client):
     return count
 
 
+# Without the guard it waits until then.
+@pytest.mark.timeout(60)
 async def test_a_reader_that_stops_is_cut_and_another_is_served(testbed, artifact, monkeypatch):
     monkeypatch.setattr(connection, "SEND_TIMEOUT_SECONDS", 0.2)
     slots = testbed.client.server.app[SERVICES].downloads
