@@ -23,4 +23,4 @@ def fetch_source(settings: BuildSettings, log: BuildLog) -> FetchedSource:
             settings.source, settings.git, settings.network, settings.limits, log, settings.signers
         )
     api = InternalApiClient(settings.internal_url, settings.token, authorities=settings.internal_ca)
-    return FetchedSource(fetch_archive(settings.source, api, settings.limits, log))
+    return FetchedSource(fetch_archive(settings.source, api, settings.limits, log, settings.crew))

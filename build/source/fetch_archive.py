@@ -19,9 +19,16 @@ _IN_MEMORY_BYTES = 16 << 20
 
 
 def fetch_archive(
-    source: ArchiveSource, api: InternalApiClient, limits: SourceLimits, log: BuildLog
+    source: ArchiveSource,
+    api: InternalApiClient,
+    limits: SourceLimits,
+    log: BuildLog,
+    crew: str | None = None,
 ) -> CheckedSourceTree:
-    """Return the checked tree of the upload. Raises BuildRefused or InfrastructureError."""
+    """Return the checked tree of the upload, of which `crew` may name an entrypoint.
+
+    Raises BuildRefused or InfrastructureError.
+    """
     log.line(f"fetching upload {source.upload}")
     for attempt in range(_MAX_ATTEMPTS):
         with tempfile.SpooledTemporaryFile(max_size=_IN_MEMORY_BYTES) as packed:
@@ -40,14 +47,20 @@ def fetch_archive(
                     "Upload it again.",
                 )
             packed.seek(0)
-            return _unwrap(read_archive(packed, size, limits), log)
+            return _unwrap(read_archive(packed, size, limits), crew or "", log)
     raise InfrastructureError("cannot fetch the upload")
 
 
-def _unwrap(tree: CheckedSourceTree, log: BuildLog) -> CheckedSourceTree:
-    """Return the tree below its only directory, as in archives of GitHub, GitLab and of a folder."""
+def _unwrap(tree: CheckedSourceTree, crew: str, log: BuildLog) -> CheckedSourceTree:
+    """Return the tree below its only directory, as in archives of GitHub, GitLab and of a folder.
+
+    A directory that the entrypoint names, such as `src`, belongs to the source.
+    """
     directories = {path.partition("/")[0] for path in tree if "/" in path}
     if len(directories) != 1 or any("/" not in path for path in tree):
+        return tree
+    file = crew.partition(":")[0]
+    if file in tree or file.replace(".", "/") + ".py" in tree:
         return tree
     (directory,) = directories
     log.line(f"all files are in {printable(directory)}/: reading the source from there")

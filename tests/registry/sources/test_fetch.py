@@ -280,6 +280,25 @@ def test_an_archive_is_read_below_its_only_directory(
 
 
 @pytest.mark.parametrize(
+    ("crew", "path"),
+    [
+        ("src/hello.py", "src/hello.py"),
+        ("src/hello.py:agent", "src/hello.py"),
+        ("src.hello:agent", "src/hello.py"),
+        ("hello.py", "hello.py"),
+        ("src/other.py", "hello.py"),
+    ],
+)
+def test_a_directory_that_the_entrypoint_names_is_kept(
+    uploads: tuple[type[_UploadsHandler], InternalApiClient], crew: str, path: str
+) -> None:
+    handler, api = uploads
+    handler.responses = [(200, packed("src/hello.py"))]
+    source = ArchiveSource("upl_1", hashlib.sha256(packed("src/hello.py")).hexdigest())
+    assert list(fetch_archive(source, api, SourceLimits(), BuildLog(out=io.StringIO()), crew)) == [path]
+
+
+@pytest.mark.parametrize(
     ("response", "limits", "reason"),
     [
         ((404, b""), SourceLimits(), "ContextInvalid"),
