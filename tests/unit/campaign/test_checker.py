@@ -5,6 +5,7 @@ from dataclasses import replace
 import pytest
 
 from tests.campaign.checks.checker import KINDS, MANY, check
+from tests.campaign.checks.content_checks import message_problems
 from tests.campaign.checks.observed import (
     ApiRunRecord,
     CampaignPlan,
@@ -306,3 +307,12 @@ def test_bare_jobs_are_checked_for_starts_and_outcomes_only():
     )
     assert [one.kind for one in check(swapped, entries, plan)] == ["wrong end"]
     assert [one.kind for one in check(jobs, lines("job-a", 1.0), plan)] == ["lost"]
+
+
+@pytest.mark.parametrize(("status", "count"), [("failed", 0), ("canceled", 0), ("succeeded", 1)])
+def test_a_runner_that_ended_early_lacks_the_event_of_its_last_question(status: str, count: int) -> None:
+    messages = [
+        ReceivedMessage("msg_1", f"run.{status}", "run_a"),
+        ReceivedMessage("msg_2", "run.waiting", "run_a"),
+    ]
+    assert len(list(message_problems(messages, {"run-a": ApiRunRecord("run-a", status)}))) == count
