@@ -60,7 +60,8 @@ def _unwrap(tree: CheckedSourceTree, crew: str, log: BuildLog) -> CheckedSourceT
     if len(directories) != 1 or any("/" not in path for path in tree):
         return tree
     file = crew.partition(":")[0]
-    if file in tree or file.replace(".", "/") + ".py" in tree:
+    module = file.replace(".", "/")
+    if any(path in tree for path in (file, f"{module}.py", f"{module}/__init__.py")):
         return tree
     (directory,) = directories
     log.line(f"all files are in {printable(directory)}/: reading the source from there")

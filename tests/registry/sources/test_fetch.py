@@ -280,21 +280,22 @@ def test_an_archive_is_read_below_its_only_directory(
 
 
 @pytest.mark.parametrize(
-    ("crew", "path"),
+    ("crew", "file", "path"),
     [
-        ("src/hello.py", "src/hello.py"),
-        ("src/hello.py:agent", "src/hello.py"),
-        ("src.hello:agent", "src/hello.py"),
-        ("hello.py", "hello.py"),
-        ("src/other.py", "hello.py"),
+        ("src/hello.py", "src/hello.py", "src/hello.py"),
+        ("src/hello.py:agent", "src/hello.py", "src/hello.py"),
+        ("src.hello:agent", "src/hello.py", "src/hello.py"),
+        ("src:agent", "src/__init__.py", "src/__init__.py"),
+        ("hello.py", "src/hello.py", "hello.py"),
+        ("src/other.py", "src/hello.py", "hello.py"),
     ],
 )
 def test_a_directory_that_the_entrypoint_names_is_kept(
-    uploads: tuple[type[_UploadsHandler], InternalApiClient], crew: str, path: str
+    uploads: tuple[type[_UploadsHandler], InternalApiClient], crew: str, file: str, path: str
 ) -> None:
     handler, api = uploads
-    handler.responses = [(200, packed("src/hello.py"))]
-    source = ArchiveSource("upl_1", hashlib.sha256(packed("src/hello.py")).hexdigest())
+    handler.responses = [(200, packed(file))]
+    source = ArchiveSource("upl_1", hashlib.sha256(packed(file)).hexdigest())
     assert list(fetch_archive(source, api, SourceLimits(), BuildLog(out=io.StringIO()), crew)) == [path]
 
 
