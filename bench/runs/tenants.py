@@ -1,8 +1,8 @@
 """X11: what one tenant at its limits costs another one: L4 and S1 of the other, without and with the first.
 
-The greedy project uses up its plan in every way at once: runs that print as fast as they can, runs that wait,
-builds, and requests beyond the rate of its key. The quiet project's runs of L4 only wait too: runs that sleep
-have its slots, so that accepting a run is measured and not its pod.
+The greedy project uses up its plan in each way alone, and in all at once: runs that print as fast as they can
+and runs that wait, builds, and requests beyond the rate of its key. The quiet project's runs of L4 only wait
+too: runs that sleep have its slots, so that accepting a run is measured and not its pod.
 """
 
 import asyncio
@@ -20,7 +20,10 @@ from crds.kinds import POD, RUN
 from tests.e2e.testbed import ApiResponse, TestbedError, eventually
 from tests.e2e.upload_project import UploadProject, archive, upload
 
-ROUND_COUNT = 3
+RUNS, REQUESTS, BUILDS = "runs that print, and wait", "requests", "builds"
+USES = ((RUNS,), (REQUESTS,), (BUILDS,), (RUNS, REQUESTS, BUILDS))
+ROUND_COUNT = 2
+"""For each of the uses."""
 POST_COUNT = 41
 LINE_COUNT = 120
 WARMUP_LINES = 20
@@ -47,22 +50,34 @@ async def measure(installation: MeasuredInstallation) -> list[Finding]:
     for _ in range(PRINTING_RUNS):
         rest = {"deployment": waiting, "entrypoint": "main:rests", "input": {"seconds": 3600}}
         await installation.testbed.post("/v1/runs", rest)
+    return [
+        finding for uses in USES for finding in await _measure_beside(installation, uses, waiting, printer)
+    ]
+
+
+async def _measure_beside(
+    installation: MeasuredInstallation, uses: tuple[str, ...], waiting: str, printer: str
+) -> list[Finding]:
+    """Measure rounds without the greedy project and then with it."""
     posts: list[Pair] = []
     ages: list[Pair] = []
     answers: Counter[str] = Counter()
     for _ in range(ROUND_COUNT):
         alone = await _post_times(installation, waiting), await _line_ages(installation, printer)
-        async with _flood(installation, answers):
+        async with _flood(installation, uses, answers):
             await asyncio.sleep(SETTLE_SECONDS)
             beside = await _post_times(installation, waiting), await _line_ages(installation, printer)
         posts += zip(alone[0], beside[0], strict=True)
         ages += zip(alone[1], beside[1], strict=True)
     peer = "without the other tenant"
+    limits = (
+        f"beside a tenant at its limits of {uses[0]}" if len(uses) == 1 else "beside a tenant at all limits"
+    )
     fact = ", ".join(f"{answer}: {count}" for answer, count in sorted(answers.items()))
     return [
-        Finding("X11", "L4, POST /v1/runs → 201, beside a tenant at its limits", "ms", posts, peer=peer),
-        Finding("X11", "S1, print → client, beside a tenant at its limits", "ms", ages, peer=peer),
-        Finding("X11", "what the tenant at its limits was answered", fact=fact),
+        Finding("X11", f"L4, POST /v1/runs → 201, {limits}", "ms", posts, peer=peer),
+        Finding("X11", f"S1, print → client, {limits}", "ms", ages, peer=peer),
+        Finding("X11", f"what it was answered, {limits}", fact=fact),
     ]
 
 
@@ -97,7 +112,9 @@ async def _line_ages(installation: MeasuredInstallation, deployment: str) -> lis
 
 
 @contextlib.asynccontextmanager
-async def _flood(installation: MeasuredInstallation, answers: Counter[str]) -> AsyncIterator[None]:
+async def _flood(
+    installation: MeasuredInstallation, uses: tuple[str, ...], answers: Counter[str]
+) -> AsyncIterator[None]:
     """Keep a new project at its limits; delete it, with its pods, at the end. Count what it is answered."""
     greedy = await installation.project("free")
     deployment = await greedy.deploy_and_wait({"main.py": CODE})
@@ -105,7 +122,7 @@ async def _flood(installation: MeasuredInstallation, answers: Counter[str]) -> A
     created = await installation.testbed.post("/v1/api-keys", key)
     lines = {"count": LINES_A_SECOND * FLOOD_SECONDS, "pace": LINES_A_SECOND}
     body = {"deployment": deployment, "entrypoint": "main:lines", "input": lines}
-    for _ in range(PRINTING_RUNS + WAITING_RUNS):
+    for _ in range(PRINTING_RUNS + WAITING_RUNS if RUNS in uses else 0):
         _count(answers, "runs", await installation.testbed.call("POST", "/v1/runs", body))
 
     async def request() -> ApiResponse:
@@ -115,10 +132,9 @@ async def _flood(installation: MeasuredInstallation, answers: Counter[str]) -> A
         source = {"main.py": f"{CODE}\n# {secrets.token_hex(8)}\n"}
         return await _deploy(installation, greedy, source)
 
-    loops = [
-        *(asyncio.ensure_future(_repeat(answers, "requests", request)) for _ in range(REQUEST_LOOPS)),
-        asyncio.ensure_future(_repeat(answers, "builds", build)),
-    ]
+    calls = [("requests", request)] * (REQUEST_LOOPS if REQUESTS in uses else 0)
+    calls += [("builds", build)] if BUILDS in uses else []
+    loops = [asyncio.ensure_future(_repeat(answers, what, call)) for what, call in calls]
     try:
         yield
         for loop in loops:
