@@ -15,7 +15,7 @@ from pathlib import Path
 
 HERE = Path(__file__).parent
 FREE = ("e2e/docs/test_documentation_site.py",)
-"""Files in the folders of a lane that use nothing of the service."""
+"""Files in the folders of a lane that use nothing of the service: browser tests."""
 LANES = {
     "node": (
         "e2e/isolation",
@@ -77,7 +77,7 @@ def group(path: Path) -> str:
 def rank(path: Path) -> int:
     """Return the place of a test file in the order. Pure."""
     if _is_in(path, FREE):
-        return sum(map(len, LANES.values()))
+        return ORDER.index("browser")
     return next((place for place, part in enumerate(ORDER) if _is_in(path, (part,))), len(ORDER))
 
 
