@@ -111,10 +111,10 @@ def message_problems(
         if [kind for _, kind in ends] != [f"run.{seen.status}"]:
             kinds = ", ".join(sorted(kind for _, kind in ends))
             yield name, f"{len(ends)} messages about its end ({kinds or 'none'}) where it is {seen.status}"
-        # A runner that ends earlier may lack the response to its last question, and so its event.
+        # A runner that was killed or stopped may lack the response to its last question, and so its event.
         asked = sum(event.type == REQUESTED for event in seen.events)
         waiting = {one.id for one in mine if one.type == WAITING}
-        if len(waiting) > asked and seen.status == SUCCEEDED:
+        if len(waiting) > asked and seen.reported and not seen.stopped:
             yield name, f"{len(waiting)} messages about {asked} questions"
 
 

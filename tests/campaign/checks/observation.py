@@ -68,8 +68,9 @@ async def run(testbed: CampaignTestbed, name: str, raw: Mapping[str, Any] | None
         data = await testbed.ask("GET", f"/v1/runs/{identity}/artifacts/{stored['name']}")
         artifacts[stored["name"]] = hashlib.sha256(data).hexdigest()
     reason = (record.get("error") or {}).get("reason", "")
-    reported = bool(((raw or {}).get("status") or {}).get("result"))
-    return ApiRunRecord(name, record["status"], reason, stored_events, artifacts, reported)
+    result = ((raw or {}).get("status") or {}).get("result") or {}
+    stopped = result.get("outcome") == "stopped"
+    return ApiRunRecord(name, record["status"], reason, stored_events, artifacts, bool(result), stopped)
 
 
 def _event(raw: dict[str, Any]) -> ObservedEvent:

@@ -72,6 +72,8 @@ class ApiRunRecord:
     """The sha256 of the bytes that were downloaded, by name."""
     reported: bool = True
     """Whether its runner lived to report a result, which is taken once all events are there."""
+    stopped: bool = False
+    """Whether its runner reported that it was stopped before the crew ended."""
 
 
 @dataclass(frozen=True)

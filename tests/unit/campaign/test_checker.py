@@ -309,10 +309,22 @@ def test_bare_jobs_are_checked_for_starts_and_outcomes_only():
     assert [one.kind for one in check(jobs, lines("job-a", 1.0), plan)] == ["lost"]
 
 
-@pytest.mark.parametrize(("status", "count"), [("failed", 0), ("canceled", 0), ("succeeded", 1)])
-def test_a_runner_that_ended_early_lacks_the_event_of_its_last_question(status: str, count: int) -> None:
+@pytest.mark.parametrize(
+    ("status", "reported", "stopped", "count"),
+    [
+        ("failed", True, True, 0),
+        ("canceled", True, True, 0),
+        ("failed", False, False, 0),
+        ("failed", True, False, 1),
+        ("succeeded", True, False, 1),
+    ],
+)
+def test_only_a_killed_or_stopped_runner_may_lack_the_event_of_a_question(
+    status: str, reported: bool, stopped: bool, count: int
+) -> None:
     messages = [
         ReceivedMessage("msg_1", f"run.{status}", "run_a"),
         ReceivedMessage("msg_2", "run.waiting", "run_a"),
     ]
-    assert len(list(message_problems(messages, {"run-a": ApiRunRecord("run-a", status)}))) == count
+    seen = ApiRunRecord("run-a", status, reported=reported, stopped=stopped)
+    assert len(list(message_problems(messages, {"run-a": seen}))) == count
