@@ -5,7 +5,7 @@ from dataclasses import dataclass, fields
 from datetime import UTC, datetime
 from typing import Any
 
-from sqlalchemy import Row, and_, bindparam, case, func, or_, select, update
+from sqlalchemy import Row, Select, and_, bindparam, case, func, or_, select, update
 
 from api.store.index.deletion.delete_deployment import delete_deployment
 from api.store.index.deletion.delete_project import is_removed
@@ -149,16 +149,16 @@ class Deployments:
 
     async def get(self, name: str) -> DeploymentRow | None:
         """Return one deployment by object name, or None."""
-        here = {"namespace": self._namespace, "name": name}
-        async with self._database.brief_read() as connection:
-            row = (await connection.execute(_BY_NAME, here)).one_or_none()
-        return deployment_row(row) if row else None
+        return await self._one(_BY_NAME, name=name)
 
     async def active_of(self, project: str) -> DeploymentRow | None:
         """Return the active deployment of a project, or None."""
-        here = {"namespace": self._namespace, "project": project}
+        return await self._one(_ACTIVE_OF, project=project)
+
+    async def _one(self, query: Select[Any], **values: str) -> DeploymentRow | None:
+        here = {"namespace": self._namespace, **values}
         async with self._database.brief_read() as connection:
-            row = (await connection.execute(_ACTIVE_OF, here)).one_or_none()
+            row = (await connection.execute(query, here)).one_or_none()
         return deployment_row(row) if row else None
 
     async def page(
