@@ -148,7 +148,7 @@ class ObjectCache:
         return iter(list(self._objects[kind.plural].values()))
 
     def of_project(self, kind: Kind, project: str | None) -> list[dict[str, Any]]:
-        """Return the Deployments or Runs of a project, in order of arrival; None: Runs that name none yet."""
+        """Return the Deployments or Runs of a project, in no order; None: Runs that name none yet."""
         return list(self._of_project.get((kind.plural, project), {}).values())
 
     def runs_of_deployment(self, deployment: str) -> list[dict[str, Any]]:
