@@ -19,7 +19,7 @@ _KINDS_BY_FRAMEWORK: Mapping[str, tuple[str, ...]] = {
     "langgraph": (GRAPH,),
     "python": (WORKFLOW, AGENT),
 }
-# Functions of [project.scripts] that the command `crewai run` calls.
+# Commands of pyproject.toml that the command `crewai run` calls.
 _CREWAI_COMMANDS = ("kickoff", "run_crew")
 
 
@@ -116,13 +116,17 @@ def _crewai_command(files: Files) -> str | None:
 
 
 def _commands(files: Files) -> dict[str, str]:
-    """Return the commands of [project.scripts] with their functions."""
+    """Return the commands of [project.scripts] and [tool.poetry.scripts] with their functions."""
     if "pyproject.toml" not in files:
         return {}
-    project = read_toml(files, "pyproject.toml").table("project")
-    scripts = project.table("scripts") if project else None
-    declared = scripts.values if scripts else {}
-    return {name: function for name, function in declared.items() if isinstance(function, str)}
+    root = read_toml(files, "pyproject.toml")
+    tool = root.table("tool")
+    found: dict[str, str] = {}
+    for owner in (tool.table("poetry") if tool else None, root.table("project")):
+        scripts = owner.table("scripts") if owner else None
+        declared = scripts.values if scripts else {}
+        found |= {name: function for name, function in declared.items() if isinstance(function, str)}
+    return found
 
 
 def _defines_command(path: str, data: bytes, python: str, name: str) -> bool:

@@ -48,6 +48,13 @@ def test_reasons_fit_the_schema():
     assert max(len(reason) for reason in (*BuildReason, *RunReason)) <= 64
 
 
+def test_the_crew_that_was_deployed_fits_where_the_requested_one_does():
+    project = schema.openapi(next(kind for kind in OWN_KINDS if kind.name == "Project"))["properties"]
+    requested = project["spec"]["properties"]["source"]["properties"]["git"]["properties"]["crew"]
+    recorded = project["status"]["properties"]["source"]["properties"]["crew"]
+    assert recorded["maxLength"] == requested["maxLength"]
+
+
 def test_validator_reports_invalid_fields():
     run = next(kind for kind in OWN_KINDS if kind.name == "Run")
     assert schema.validator(run).is_valid({"spec": {"project": "demo", "input": {"any": [1]}}})

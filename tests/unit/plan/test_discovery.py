@@ -406,11 +406,12 @@ COMMAND_LINES = {
 }
 
 
+@pytest.mark.parametrize("table", ["project.scripts", "tool.poetry.scripts"])
 @pytest.mark.parametrize("command", COMMAND_LINES)
-def test_a_command_of_the_project_is_proposed(command: str) -> None:
+def test_a_command_of_the_project_is_proposed(command: str, table: str) -> None:
     files = {
         "pyproject.toml": PROJECT.format("typer")
-        + f"[project.scripts]\na = 'x:y'\nb = 'tides.cli:made'\nc = '{command}'\n",
+        + f"[{table}]\na = 'x:y'\nb = 'tides.cli:made'\nc = '{command}'\n",
         "src/tides/cli.py": COMMAND_LINES[command] + "made = make()\n",
     }
     assert failure(files).hint.startswith(
