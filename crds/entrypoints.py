@@ -8,7 +8,7 @@ _OBJECT = (
     "[A-Za-z_][A-Za-z0-9_]*([.][A-Za-z_][A-Za-z0-9_]*)*:[A-Za-z_][A-Za-z0-9_]*([.][A-Za-z_][A-Za-z0-9_]*)*"
 )
 _NAME = "[A-Za-z0-9_][A-Za-z0-9_-]*"
-_FILE = "[A-Za-z0-9_][A-Za-z0-9_-]*([./][A-Za-z0-9_-]+)*[.](py|jsonc?|ya?ml)"
+_FILE = "[A-Za-z0-9_][A-Za-z0-9_ ,()&+-]*([./][A-Za-z0-9_ ,()&+-]+)*[.](py|jsonc?|ya?ml)"
 PATTERN = f"^({_OBJECT}|{_NAME}|{_FILE})$"
 
 

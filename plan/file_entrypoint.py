@@ -13,7 +13,8 @@ from .source import Files
 SCRIPT_SUFFIX = ".py"
 DEFINITION_SUFFIXES = (".json", ".jsonc", ".yaml", ".yml")
 
-_PATH = re.compile(r"[A-Za-z0-9_][A-Za-z0-9._/-]*")
+_PATH = re.compile(r"[A-Za-z0-9_][A-Za-z0-9_ .,()&+/-]*")
+_FORBIDDEN = re.compile(r"[^A-Za-z0-9_ .,()&+/-]")
 _PASSIVE = (
     ast.Import,
     ast.ImportFrom,
@@ -34,6 +35,12 @@ def is_file_entrypoint(entrypoint: str) -> bool:
 def check_file_entrypoint(files: Files, entrypoint: str, origin: str, python: str) -> str:
     """Return the path of the file. Raises PlanError(ConfigInvalid, EntrypointNotFound)."""
     path = posixpath.normpath(entrypoint)
+    if forbidden := _FORBIDDEN.search(path):
+        raise PlanError(
+            CONFIG_INVALID,
+            f"{origin} is {entrypoint!r}, a path with {forbidden[0]!r}",
+            "Rename it, or deploy its directory: a path has only ASCII letters, digits, spaces and _-.,()&+.",
+        )
     if not _PATH.fullmatch(path):
         raise PlanError(
             CONFIG_INVALID,

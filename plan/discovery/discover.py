@@ -1,6 +1,7 @@
 """The entrypoint of a source whose configuration names none. Called by plan.make."""
 
 import ast
+import shlex
 from collections.abc import Callable, Mapping
 
 from ..bindings import parse_module
@@ -74,7 +75,7 @@ def discover_entrypoint(
 def _ways_to_deploy(entrypoint: str) -> str:
     """Return how to deploy this entrypoint: without a change of the source, and with one."""
     return (
-        f"crewyard deploy --crew {entrypoint}, spec.source.git.crew of the Project, "
+        f"crewyard deploy --crew {shlex.quote(entrypoint)}, spec.source.git.crew of the Project, "
         f'or in crew.toml [deployment] entrypoint = "{entrypoint}".'
     )
 
@@ -179,7 +180,7 @@ def _script_hint(files: Files, scan: SourceScan, find: Callable[[str], Entrypoin
         # Deployed from the root it would get the dependencies of the root.
         return (
             f"{path} is a script with dependencies of its own; deploy its directory: "
-            f"crewyard deploy {directory}, or spec.source.git.path of the Project."
+            f"crewyard deploy {shlex.quote(directory)}, or spec.source.git.path of the Project."
         )
     if len(paths) > 1:
         return f"{join_limited(paths)} are scripts; to run one: {_ways_to_deploy(path)}"

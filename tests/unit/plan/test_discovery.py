@@ -254,7 +254,7 @@ def test_of_two_modules_with_one_name_only_the_importable_one_counts() -> None:
     [
         ({"a/main.py": SCRIPT, "b/main.py": SCRIPT}, "a/main.py"),
         ({"jobs/report.py": "from crewai import Crew\ncrew = Crew()\ncrew.kickoff()\n"}, "jobs/report.py"),
-        ({"1 - jobs/a.py": AGENT_SCRIPT, "jobs/b.py": AGENT_SCRIPT}, "jobs/b.py"),
+        ({"1: jobs/a.py": AGENT_SCRIPT, "jobs/b.py": AGENT_SCRIPT}, "jobs/b.py"),
     ],
 )
 def test_a_script_is_named_in_the_hint_and_then_accepted(files: dict[str, str], path: str) -> None:
@@ -378,7 +378,8 @@ def test_a_module_that_only_a_newer_python_parses_is_searched(code: str, entrypo
         ("none.yaml", "EntrypointNotFound", "such files: none", "Correct"),
         ("../main.py", "ConfigInvalid", "not a path below", "main.py"),
         ("/main.py", "ConfigInvalid", "not a path below", "main.py"),
-        ("a b.py", "ConfigInvalid", "not a path below", "main.py"),
+        ("a;b.py", "ConfigInvalid", "';'", "deploy its directory"),
+        ("tid\u00e9.py", "ConfigInvalid", "'\u00e9'", "deploy its directory"),
         ("names.py", "EntrypointNotFound", "does nothing when it is run", "module:object"),
         ("tide/agent.py", "EntrypointNotFound", "only defines names", "agent: tide.agent:root_agent."),
         ("broken.py", "EntrypointNotFound", "broken.py line 1: syntax error", "py_compile"),
@@ -397,6 +398,16 @@ def test_files_that_cannot_be_run(entrypoint: str, reason: str, message: str, hi
     assert raised.value.reason == reason
     assert message in raised.value.message
     assert hint in raised.value.hint
+
+
+def test_a_script_below_a_directory_with_spaces_is_proposed_and_accepted() -> None:
+    path = "02 - Tides (demo), part 1 & 2/1. ask.py"
+    files = {path: AGENT_SCRIPT, "requirements.txt": "openai-agents\n"}
+    assert failure(files).hint.startswith(
+        f"{path} is a script; to run it as one: crewyard deploy --crew '{path}', spec.source.git.crew"
+    )
+    made = make_plan({name: text.encode() for name, text in files.items()}, path, ["3.11"])
+    assert made.plan.entrypoint == path
 
 
 COMMAND_LINES = {
