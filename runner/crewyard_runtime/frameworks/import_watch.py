@@ -28,7 +28,7 @@ _HOOKED_MODULES = {
     "crewai.events.event_bus": "crewai",
     "crewai.utilities.events.crewai_event_bus": "crewai",
     "crewai.events.listeners.tracing.utils": "crewai_traces",
-    "langchain_core.callbacks.manager": "langchain",
+    "langchain_core.tracers.context": "langchain",
     "agents.run": "openai_agents",
     "pydantic_ai": "pydantic_ai",
     "smolagents.agents": "smolagents",
@@ -104,7 +104,7 @@ def _install(name: str, module: ModuleType) -> None:
             case "langchain":
                 from . import langchain_callbacks
 
-                langchain_callbacks.install_handler()
+                langchain_callbacks.install_handler(module)
             case "openai_agents":
                 from .agents import openai_agents
 

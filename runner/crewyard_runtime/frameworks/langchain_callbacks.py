@@ -30,16 +30,17 @@ _installed: list[object] = []
 _interrupts: dict[object, list[object]] = {}  # of a graph's own nodes, by the id of its call
 
 
-def install_handler() -> None:
-    """Report LangChain's callbacks from now on; a second call has no effect."""
+def install_handler(context: Any) -> None:
+    """Report LangChain's callbacks from now on; a second call has no effect.
+
+    `context` is the module langchain_core.tracers.context, which the first `invoke` imports at the latest.
+    """
     if _installed:
         return
     from contextvars import ContextVar
-    from importlib import import_module
 
     base: Any = sys.modules["langchain_core.callbacks.base"]
     handler = type("CrewyardHandler", (LangChainHandler, base.BaseCallbackHandler), {})()
-    context: Any = import_module("langchain_core.tracers.context")  # the first `invoke` would load it
     context.register_configure_hook(ContextVar("crewyard_handler", default=handler), inheritable=True)
     _installed.append(handler)
 

@@ -154,7 +154,9 @@ async def test_an_unknown_version_only_loses_its_events(pod: Any, api: Any) -> N
 LANGCHAIN = {
     "langchain_core/callbacks/base.py": "class BaseCallbackHandler:\n    ignore_llm = False",
     "langchain_core/callbacks/manager.py": "import langchain_core.callbacks.base",
+    "langchain_core/tracers/base.py": "import langchain_core.callbacks.manager\nclass BaseTracer: ...",
     "langchain_core/tracers/context.py": """
+        from langchain_core.tracers.base import BaseTracer
         hooks = []
         def register_configure_hook(variable, inheritable):
             hooks.append((variable, inheritable))
@@ -162,13 +164,15 @@ LANGCHAIN = {
 }
 
 
-async def test_langchain_has_one_handler_in_every_thread(pod: Any, api: Any) -> None:
+@pytest.mark.parametrize("first", ["callbacks.manager", "tracers.base"])
+async def test_langchain_has_one_handler_in_every_thread(pod: Any, api: Any, first: str) -> None:
     for path, text in LANGCHAIN.items():
         pod.crew(text, path)
+    pod.crew(f"import langchain_core.{first}", "first.py")
     pod.crew(
         """
         import threading
-        import langchain_core.callbacks.manager
+        import first
         from langchain_core.callbacks.base import BaseCallbackHandler
         from langchain_core.tracers.context import hooks
 
