@@ -7,7 +7,6 @@ object. Counts and memory hardly depend on other load of the machine; times do.
 
 import asyncio
 import json
-import re
 import signal
 import time
 from collections.abc import Awaitable, Callable, Iterable
@@ -17,6 +16,7 @@ from pathlib import Path
 from typing import Any
 
 import aiohttp
+from prometheus_client.parser import text_string_to_metric_families
 
 from api.store.store import Store
 from bench.api.lists import unique_accept
@@ -49,10 +49,10 @@ PROCESSES = ("controller", "api", "kube-apiserver", "etcd")
 MIB = 2**20
 
 
-def metric(text: str, name: str, label: str = "") -> float:
-    """Return the sum of the samples of a metric whose labels contain `label`. Pure."""
-    pattern = rf"^{name}(?:\{{(.*)\}})? (\S+)$"
-    return sum(float(value) for labels, value in re.findall(pattern, text, re.MULTILINE) if label in labels)
+def metric(text: str, name: str, **labels: str) -> float:
+    """Return the sum of the samples of a metric that have these labels. Pure."""
+    samples = (sample for family in text_string_to_metric_families(text) for sample in family.samples)
+    return sum(one.value for one in samples if one.name == name and labels.items() <= one.labels.items())
 
 
 @dataclass(frozen=True)
@@ -123,9 +123,9 @@ class SizedService:
                 async with self.session.get(f"{self.service.testbed.controller.url}/metrics") as response:
                     text = await response.text()
                 counted = (
-                    metric(text, "crewyard_known_objects", 'kind="projects"'),
-                    metric(text, "crewyard_unfinished", 'kind="runs",phase="running"'),
-                    metric(text, "crewyard_unfinished", 'kind="runs",phase="pending"'),
+                    metric(text, "crewyard_known_objects", kind="projects"),
+                    metric(text, "crewyard_unfinished", kind="runs", phase="running"),
+                    metric(text, "crewyard_unfinished", kind="runs", phase="pending"),
                     metric(text, "crewyard_queue_depth"),
                 )
                 seen = seen + 1 if counted == expected else 0
