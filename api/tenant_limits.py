@@ -10,6 +10,7 @@ import structlog
 CONCURRENT_RUNS = "concurrent_runs"
 QUEUE = "queue"
 DEPLOYMENT_QUEUE = "deployment_queue"
+DEPLOYMENTS = "deployments_per_minute"
 PROJECT_KEYS = "project_keys"
 PROJECT_REQUESTS = "project_requests_per_minute"
 PROJECT_BYTES = "project_bytes"
@@ -28,6 +29,7 @@ RUN_BUDGET = "run_budget"
 COUNTED = (
     QUEUE,
     DEPLOYMENT_QUEUE,
+    DEPLOYMENTS,
     PROJECT_KEYS,
     PROJECT_REQUESTS,
     PROJECT_BYTES,

@@ -21,6 +21,8 @@ FLUSH_SECONDS = 50
 
 
 PROJECT_REQUESTS_FACTOR = 10
+REQUESTS_FOR_DEPLOYMENT = 10
+"""A deployment a minute for so many requests a minute, unless the plan sets its own number."""
 
 
 @dataclass(frozen=True)
@@ -37,10 +39,18 @@ class PlanLimits:
     concurrent_builds: int = 0
     """Builds of a project at a time; 0: CREWYARD_MAX_BUILDS_PER_PROJECT."""
 
+    deployments_per_minute: int = 0
+    """Of a project, by the API; 0: a tenth of `requests_per_minute`."""
+
     @property
     def requests_of_project(self) -> int:
         """The requests per minute of all bound callers of a project."""
         return self.project_requests_per_minute or PROJECT_REQUESTS_FACTOR * self.requests_per_minute
+
+    @property
+    def deployments_of_project(self) -> int:
+        """The deployments per minute that the API accepts for a project."""
+        return self.deployments_per_minute or max(1, self.requests_per_minute // REQUESTS_FOR_DEPLOYMENT)
 
     def is_within(self, other: "PlanLimits") -> bool:
         """Return whether no limit is above that of the other plan."""
@@ -85,6 +95,7 @@ def parse_plans(text: str) -> Plans:
                 int(limits.get("project_requests_per_minute", 0)),
                 int(limits.get("stored_bytes", 0)),
                 int(limits.get("concurrent_builds", 0)),
+                int(limits.get("deployments_per_minute", 0)),
             )
         except (AttributeError, KeyError, TypeError, ValueError) as error:
             raise ValueError(

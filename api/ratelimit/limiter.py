@@ -34,12 +34,12 @@ class Allowance:
             "X-RateLimit-Reset": str(self.reset),
         }
 
-    def error(self, now: float, subject: str = "") -> errors.HttpApiError:
-        """Return the 429 for a used-up window; `subject` begins the message."""
+    def error(self, now: float, subject: str = "", what: str = "requests") -> errors.HttpApiError:
+        """Return the 429 for a used-up window of `what`; `subject` begins the message."""
         wait = min(max(1, math.ceil(self.reset - now)), WINDOW_SECONDS)
         return errors.HttpApiError(
             429,
-            f"{subject}more than {self.limit} requests per minute; try again in {wait} s",
+            f"{subject}more than {self.limit} {what} per minute; try again in {wait} s",
             {"limit": self.limit, "retry_after_seconds": wait},
             {"Retry-After": str(wait)},
         )

@@ -1,16 +1,17 @@
 """X11: what one tenant at its limits costs another one: L4 and S1 of the other, without and with the first.
 
 The greedy project uses up its plan in each way alone, and in all at once: runs that print as fast as they can
-and runs that wait, builds, and requests beyond the rate of its key. The quiet project's runs of L4 only wait
+and runs that wait, builds, and requests beyond the rate of its keys. The quiet project's runs of L4 only wait
 too: runs that sleep have its slots, so that accepting a run is measured and not its pod.
 """
 
 import asyncio
 import contextlib
+import itertools
 import secrets
 import time
 from collections import Counter
-from collections.abc import AsyncIterator, Awaitable, Callable, Mapping
+from collections.abc import AsyncIterator, Awaitable, Callable
 
 from bench.lib.finding import Finding
 from bench.lib.installation import CODE, MeasuredInstallation
@@ -18,7 +19,7 @@ from bench.lib.statistics import Pair
 from bench.runs.print_to_client import CODE as PRINTING
 from crds.kinds import POD, RUN
 from tests.e2e.testbed import ApiResponse, TestbedError, eventually
-from tests.e2e.upload_project import UploadProject, archive, upload
+from tests.e2e.upload_project import archive, upload
 
 RUNS, REQUESTS, BUILDS = "runs that print, and wait", "requests", "builds"
 USES = ((RUNS,), (REQUESTS,), (BUILDS,), (RUNS, REQUESTS, BUILDS))
@@ -31,6 +32,8 @@ WARMUP_LINES = 20
 PAUSE_SECONDS = 0.05
 SETTLE_SECONDS = 5.0
 REQUEST_LOOPS = 4
+KEYS = 10
+"""Of the greedy project; together they have the rate of requests that a project may have."""
 PRINTING_RUNS = 2
 """The slots of the plan `free`."""
 WAITING_RUNS = 1100
@@ -119,18 +122,21 @@ async def _flood(
     greedy = await installation.project("free")
     deployment = await greedy.deploy_and_wait({"main.py": CODE})
     key = {"name": greedy.project, "scopes": ["run", "deploy"], "projects": [greedy.project], "plan": "free"}
-    created = await installation.testbed.post("/v1/api-keys", key)
+    created = [await installation.testbed.post("/v1/api-keys", key) for _ in range(KEYS)]
+    keys = itertools.cycle(one["key"] for one in created)
     lines = {"count": LINES_A_SECOND * FLOOD_SECONDS, "pace": LINES_A_SECOND}
     body = {"deployment": deployment, "entrypoint": "main:lines", "input": lines}
     for _ in range(PRINTING_RUNS + WAITING_RUNS if RUNS in uses else 0):
         _count(answers, "runs", await installation.testbed.call("POST", "/v1/runs", body))
 
     async def request() -> ApiResponse:
-        return await installation.testbed.call("GET", "/v1/runs", key=created["key"])
+        return await installation.testbed.call("GET", "/v1/runs", key=next(keys))
 
     async def build() -> ApiResponse:
-        source = {"main.py": f"{CODE}\n# {secrets.token_hex(8)}\n"}
-        return await _deploy(installation, greedy, source)
+        source = archive({"main.py": f"{CODE}\n# {secrets.token_hex(8)}\n"})
+        context = await upload(installation.testbed, greedy.project, source, next(keys))
+        body = {"project": greedy.project, "build_context_url": context}
+        return await installation.testbed.call("POST", "/v1/deployments", body, key=next(keys))
 
     calls = [("requests", request)] * (REQUEST_LOOPS if REQUESTS in uses else 0)
     calls += [("builds", build)] if BUILDS in uses else []
@@ -144,7 +150,8 @@ async def _flood(
         for loop in loops:
             loop.cancel()
         await asyncio.gather(*loops, return_exceptions=True)
-        await installation.testbed.call("DELETE", f"/v1/api-keys/{created['id']}")
+        for one in created:
+            await installation.testbed.call("DELETE", f"/v1/api-keys/{one['id']}")
         await installation.testbed.kubectl("delete", "cproj", greedy.project, "--wait=false")
         # The next round begins without them.
         await eventually(
@@ -158,14 +165,6 @@ async def _left(installation: MeasuredInstallation, project: str) -> int:
     pods = (await installation.kube.list(POD, f"crewyard.dev/project={project}")).items
     own = [run for run in runs if (run.get("spec") or {}).get("project") == project]
     return len(pods) + len(own)
-
-
-async def _deploy(
-    installation: MeasuredInstallation, greedy: UploadProject, source: Mapping[str, bytes | str]
-) -> ApiResponse:
-    context = await upload(installation.testbed, greedy.project, archive(source))
-    body = {"project": greedy.project, "build_context_url": context}
-    return await installation.testbed.call("POST", "/v1/deployments", body)
 
 
 async def _repeat(answers: Counter[str], what: str, call: Callable[[], Awaitable[ApiResponse]]) -> None:

@@ -38,9 +38,10 @@ def tree(directory: Path) -> dict[str, bytes]:
     }
 
 
-async def upload(testbed: E2eTestbed, project: str, content: bytes) -> str:
+async def upload(testbed: E2eTestbed, project: str, content: bytes, key: str | None = None) -> str:
     """Upload an archive; return the build_context_url."""
-    ticket = await testbed.post("/v1/uploads", {"project": project, "size": len(content)})
+    body = {"project": project, "size": len(content)}
+    ticket = (await testbed.call("POST", "/v1/uploads", body, key=key)).data
     answer = await testbed.call(
         ticket["method"], ticket["upload_url"], data=content, key="", headers=ticket["headers"]
     )

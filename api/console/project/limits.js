@@ -4,7 +4,7 @@ import { errorBox, h, table } from "../dom.js";
 import { money, size } from "../format.js";
 
 const NAMES = {
-  concurrent_runs: "Concurrent runs", queue: "Waiting runs", deployment_queue: "Waiting deployments",
+  concurrent_runs: "Concurrent runs", queue: "Waiting runs", deployment_queue: "Waiting deployments", deployments_per_minute: "Deployments in this minute",
   project_requests_per_minute: "Requests in this minute", project_keys: "API keys", project_bytes: "Stored bytes", kept_upload_bytes: "Bytes of uploads",
 };
 const NEARLY_FULL = 0.8;

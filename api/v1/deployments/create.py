@@ -1,5 +1,6 @@
 """`POST /v1/deployments`: a Deployment object from an upload, an archive of another server, or a commit."""
 
+import time
 from collections.abc import Mapping
 from typing import Any
 
@@ -51,12 +52,12 @@ async def create(call: EndpointCall) -> web.StreamResponse:
     if existing is not None:
         row = existing
     elif "source" in body:
-        await _check_queue(call, project)
+        await _check_limits(call, project)
         row = await _create_from_commit(call, project)
         if idempotency_key is not None:
             await services.store.idempotency.put(idempotency_key, row.name, services.now())
     else:
-        await _check_queue(call, project)
+        await _check_limits(call, project)
         resolved_source = source.upload_source(await _find_upload(call, project), project, services.now())
         name = f"{names.DEPLOYMENT_PREFIX}{ulid.new()}"
         if idempotency_key is not None:
@@ -66,8 +67,8 @@ async def create(call: EndpointCall) -> web.StreamResponse:
     return responses.item(view.created(row), 201, f"/v1/deployments/{names.id_of(row.name)}")
 
 
-async def _check_queue(call: EndpointCall, project: ProjectRow) -> None:
-    """Raise 429 if too many deployments of the project wait for their build."""
+async def _check_limits(call: EndpointCall, project: ProjectRow) -> None:
+    """Raise 429 if too many deployments of the project wait for their build, or came in this minute."""
     limit = call.services.config.limits.deployment_queue
     waiting = (await call.services.store.deployments.page(project.name, 0, 0, "pending")).total
     if waiting >= limit:
@@ -77,6 +78,11 @@ async def _check_queue(call: EndpointCall, project: ProjectRow) -> None:
             "after some have started"
         )
         raise errors.queue_full(message, project.name, limit, QUEUE_RETRY_SECONDS)
+    most = call.services.config.plans.of(project.as_object().plan).deployments_of_project
+    allowance = await call.services.limiter.count(f"deployments:{project.name}", most)
+    if allowance.exceeded:
+        call.services.metrics.limit_reached(tenant_limits.DEPLOYMENTS, project.name)
+        raise allowance.error(time.time(), f"project {project.name} got ", "deployments")
 
 
 async def _find_upload(call: EndpointCall, project: ProjectRow) -> UploadRow | None:

@@ -14,12 +14,18 @@ async def limits_of(services: ApiServices, project: ProjectRow) -> list[LimitUse
     queued = (await store.runs.page(0, 0, project=name, statuses=["pending"])).total
     building = (await store.deployments.page(name, 0, 0, "pending")).total
     keys = sum(key.is_bound_to(name) for key in await store.keys.all())
+    deployments = await services.limiter.peek(f"deployments:{name}", plan.deployments_of_project)
     requests = await services.limiter.peek(f"project:{name}", plan.requests_of_project)
     _, stored = await store.project_storage.of(name)
     return [
         LimitUse(tenant_limits.CONCURRENT_RUNS, running, plan.concurrent_runs),
         LimitUse(tenant_limits.QUEUE, queued, config.limits.queue),
         LimitUse(tenant_limits.DEPLOYMENT_QUEUE, building, config.limits.deployment_queue),
+        LimitUse(
+            tenant_limits.DEPLOYMENTS,
+            plan.deployments_of_project - deployments.remaining,
+            plan.deployments_of_project,
+        ),
         LimitUse(
             tenant_limits.PROJECT_REQUESTS,
             plan.requests_of_project - requests.remaining,

@@ -182,6 +182,15 @@ def test_waiting_pods_are_limited_by_plan_and_installation():
     assert given(4, "pro") == (4, ())
 
 
+def test_deployments_a_minute_follow_the_requests_of_a_plan():
+    plans = parse_plans(
+        '{"small": {"requests_per_minute": 9, "concurrent_runs": 2},'
+        ' "own": {"requests_per_minute": 60, "concurrent_runs": 2, "deployments_per_minute": 20}}'
+    )
+    found = {name: plans.of(name).deployments_of_project for name in plans.by_name}
+    assert found == {"free": 6, "pro": 30, "enterprise": 600, "small": 1, "own": 20}
+
+
 def test_a_plan_that_the_installation_lacks_is_reported():
     plans = parse_plans("")
     assert unknown_plan(Project({"spec": {"plan": "gold"}}), plans) == (

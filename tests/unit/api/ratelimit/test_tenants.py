@@ -15,7 +15,8 @@ def settings():
             '{"project_keys": 2, "deployment_queue": 2, "uploads_bytes": 100, "project_bytes": 90}'
         ),
         "CREWYARD_PLANS": (
-            '{"free": {"requests_per_minute": 4, "concurrent_runs": 2, "project_requests_per_minute": 6},'
+            '{"free": {"requests_per_minute": 4, "concurrent_runs": 2, "project_requests_per_minute": 6,'
+            ' "deployments_per_minute": 3},'
             ' "pro": {"requests_per_minute": 5, "concurrent_runs": 10}}'
         ),
     }
@@ -144,6 +145,30 @@ async def test_deployments_that_wait_are_counted_per_project(testbed):
     assert 'crewyard_limit_reached_total{limit="deployment_queue"} 1.0' in await metrics(testbed)
 
 
+async def test_deployments_a_minute_are_counted_per_project(testbed):
+    for name in ("alpha", "beta"):
+        await testbed.add_project(name, {"plan": "free"})
+
+    async def deploy(project, bearer=None):
+        # Within the limits, this address is refused.
+        body = {"project": project, "build_context_url": "https://elsewhere.example/x.zip"}
+        more = {} if bearer is None else {"bearer": bearer}
+        return await testbed.call("POST", "/v1/deployments", body, **more)
+
+    assert [(await deploy("alpha"))[0] for _ in range(3)] == [400] * 3
+    # Whoever deploys: the limit is of the project.
+    for bearer in (None, testbed.create_key("deploy", projects=["alpha"])):
+        status, found, headers = await deploy("alpha", bearer)
+        assert (status, found["error"]["code"]) == (429, "rate_limited")
+        assert "project alpha got more than 3 deployments per minute" in found["error"]["message"]
+        assert 1 <= int(headers["Retry-After"]) <= 60
+    assert (await deploy("beta"))[0] == 400
+    assert 'crewyard_limit_reached_total{limit="deployments_per_minute"} 2.0' in await metrics(testbed)
+    report = (await testbed.get("/v1/projects/alpha/usage"))["data"]
+    used = {use["name"]: (use["used"], use["limit"]) for use in report["limits"]}
+    assert used["deployments_per_minute"] == (3, 3)
+
+
 async def metrics(testbed):
     async with testbed.client.get("/metrics") as answer:
         return await answer.text()
@@ -195,6 +220,7 @@ async def test_usage_shows_each_limit_and_what_is_used(testbed):
         "concurrent_runs": (0, 2),
         "queue": (1, 1000),
         "deployment_queue": (1, 2),
+        "deployments_per_minute": (0, 3),
         "project_requests_per_minute": (1, 6),
         "project_keys": (1, 2),
         "project_bytes": (70, 90),
