@@ -22,10 +22,13 @@ class EventHandlers:
         self._queues = queues
         self._project_names = project_names
 
-    def on_change(self, kind: Kind, obj: Mapping[str, Any], by: ReconcileKey | None = None) -> None:
+    def on_change(
+        self, kind: Kind, obj: Mapping[str, Any], by: ReconcileKey | None = None, listed: bool = False
+    ) -> None:
         """Handle a version of an object; ignore a version that is cached already.
 
-        `by` is the key being reconciled; it is not enqueued again.
+        `by` is the key being reconciled; it is not enqueued again. `listed`: a list shows the object, and no
+        event.
         """
         before = self._cache.get(kind, obj["metadata"]["name"]) if kind == kinds.PROJECT else None
         if not self._cache.put(kind, obj):
@@ -34,9 +37,9 @@ class EventHandlers:
             self._project_names.see(obj)
         if event_map.is_schedule_record(before, obj):
             if (key := event_map.schedules(obj["metadata"]["name"])) != by:
-                self._queues.add(key)
+                self._queues.add(key, listed=listed)
         else:
-            self._enqueue(kind, obj, by)
+            self._enqueue(kind, obj, by, listed=listed)
 
     def on_delete(self, kind: Kind, obj: Mapping[str, Any]) -> None:
         """Handle an object that was deleted or left the listed selection."""
@@ -55,9 +58,14 @@ class EventHandlers:
             self._enqueue(kinds.PROJECT, obj)
 
     def _enqueue(
-        self, kind: Kind, obj: Mapping[str, Any], by: ReconcileKey | None = None, deleted: bool = False
+        self,
+        kind: Kind,
+        obj: Mapping[str, Any],
+        by: ReconcileKey | None = None,
+        deleted: bool = False,
+        listed: bool = False,
     ) -> None:
         keys: Iterable[ReconcileKey] = list(event_map.keys_of(kind, obj, self._cache, deleted))
         for key in keys:
             if key != by:
-                self._queues.add(key)
+                self._queues.add(key, listed=listed)

@@ -100,7 +100,8 @@ def _handler(kind: Kind, handlers: Mapping[str, EventHandlers]) -> Any:
         if event["type"] == "DELETED":
             handlers[obj["metadata"]["namespace"]].on_delete(kind, obj)
         else:
-            handlers[obj["metadata"]["namespace"]].on_change(kind, obj)
+            listed = event["type"] is None  # Kopf lists before it watches.
+            handlers[obj["metadata"]["namespace"]].on_change(kind, obj, listed=listed)
 
     return on_event
 

@@ -18,9 +18,9 @@ class Queues:
         self.reports = WorkQueue(clock)
         self.attestations = WorkQueue(clock)
 
-    def add(self, key: ReconcileKey, after: float = 0.0) -> None:
-        """Enqueue `key` now or in `after` seconds."""
-        self._queue(key).add(key, after)
+    def add(self, key: ReconcileKey, after: float = 0.0, listed: bool = False) -> None:
+        """Enqueue `key` now or in `after` seconds; with a lower priority if only a list shows its object."""
+        self._queue(key).add(key, after, listed)
 
     def remove(self, key: ReconcileKey) -> None:
         """Drop delayed work for `key`."""

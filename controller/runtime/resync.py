@@ -119,7 +119,7 @@ class Resync:
             self._check_current(lookup, newest, seen_at)
             for item in page.items:
                 present.add(item["metadata"]["name"])
-                self._handlers.on_change(lookup.kind, item)
+                self._handlers.on_change(lookup.kind, item, listed=True)
         for obj in self._cache.all(lookup.kind):
             absent = obj["metadata"]["name"] not in present and resource_version(obj) <= seen_at
             if absent and lookup.listed(obj):

@@ -1,8 +1,9 @@
 """Work queue that never reconciles one key twice in parallel.
 
 Watch events, the resync and reconciles add keys; workers get them in the order in which they
-became ready. A key added while it waits is coalesced; a key added while it is active is
-queued again afterwards. Called by `controller.runtime.queues`.
+became ready. Keys of listed objects have a lower priority: after a start thousands of them are ready,
+and a new Run must not wait for all. A key added while it waits is coalesced; a key added while it is
+active is queued again afterwards. Called by `controller.runtime.queues`.
 """
 
 import asyncio
@@ -15,6 +16,8 @@ from typing import NamedTuple
 
 BACKOFF_BASE_SECONDS = 0.05
 BACKOFF_MAX_SECONDS = 30.0
+LISTED_SHARE = 4
+"""One of so many keys is that of a listed object, if both kinds are ready."""
 MAX_STALE_ENTRIES = 64
 """Stale delayed entries that are tolerated regardless of the heap size."""
 
@@ -38,6 +41,8 @@ class WorkQueue:
     def __init__(self, clock: Callable[[], float]) -> None:
         self._clock = clock
         self._ready: dict[ReconcileKey, float] = {}
+        self._listed: dict[ReconcileKey, float] = {}
+        self._turn = itertools.count(1)
         self._active: set[ReconcileKey] = set()
         self._again: dict[ReconcileKey, float] = {}
         self._due: dict[ReconcileKey, float] = {}
@@ -48,8 +53,11 @@ class WorkQueue:
         self._timer: asyncio.TimerHandle | None = None
         self._timer_due = 0.0
 
-    def add(self, key: ReconcileKey, after: float = 0.0) -> None:
-        """Enqueue `key` now or in `after` seconds; the earliest of several delays counts."""
+    def add(self, key: ReconcileKey, after: float = 0.0, listed: bool = False) -> None:
+        """Enqueue `key` now or in `after` seconds; the earliest of several delays counts.
+
+        `listed`: with a lower priority, because a list shows its object, and no event.
+        """
         now = self._clock()
         if after > 0:
             due = now + after
@@ -62,8 +70,9 @@ class WorkQueue:
             return
         if key in self._active:
             self._again.setdefault(key, now)
-        elif key not in self._ready:
-            self._ready[key] = now
+        elif key not in self._ready and not (listed and key in self._listed):
+            lane = self._listed if listed else self._ready
+            lane[key] = self._listed.pop(key, now)
             self._wake()
 
     def remove(self, key: ReconcileKey) -> None:
@@ -76,10 +85,10 @@ class WorkQueue:
         """Return the next ready key; it is active until `done`."""
         while True:
             self._promote()
-            for key in self._ready:
-                del self._ready[key]
+            if self.depth:
+                key = self._take()
                 self._active.add(key)
-                if self._ready:
+                if self.depth:
                     self._wake()
                 return key
             self._arm_timer()
@@ -94,6 +103,14 @@ class WorkQueue:
                     # Woken and cancelled in the same moment: pass the wake-up on.
                     self._wake()
                 raise
+
+    def _take(self) -> ReconcileKey:
+        """Remove and return the next key; at least one is ready."""
+        listed = not self._ready or (bool(self._listed) and next(self._turn) % LISTED_SHARE == 0)
+        lane = self._listed if listed else self._ready
+        key = next(iter(lane))
+        del lane[key]
+        return key
 
     def done(self, key: ReconcileKey, failed: bool = False) -> None:
         """Mark `key` as done; after a failure, queue it again with back-off."""
@@ -154,12 +171,13 @@ class WorkQueue:
     @property
     def depth(self) -> int:
         """Number of ready keys."""
-        return len(self._ready)
+        return len(self._ready) + len(self._listed)
 
     def oldest_ready(self) -> float:
         """Return seconds since the oldest ready key became ready; 0 if none is."""
         self._promote()
-        return self._clock() - min(self._ready.values()) if self._ready else 0.0
+        since = min((*self._ready.values(), *self._listed.values()), default=self._clock())
+        return self._clock() - since
 
     async def run_worker(self, handle: Callable[[ReconcileKey], Awaitable[bool]]) -> None:
         """Run one worker until cancelled. `handle` returns whether it succeeded and must not raise."""

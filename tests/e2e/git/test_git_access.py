@@ -64,7 +64,7 @@ HOSTILE = [
 
 
 async def test_commit_messages_are_data(git_project):
-    """The Deployment is made and says what was written; its build is another matter."""
+    """The Deployment is made and says what was written; its build is another matter. Slow: a poll each."""
     for number, message in enumerate(HOSTILE):
         sha = git_project.repository.commit({**GOOD, "turn": str(number % 2)}, message)
         if number == 0:

@@ -1,10 +1,14 @@
-"""Which watches are missing, by the names of Kopf's tasks."""
+"""Which watches are missing, by the names of Kopf's tasks; the priority of what Kopf lists."""
 
 import asyncio
 
 import pytest
 
-from controller.runtime.kopf_watch import WATCHED, missing_watchers
+from controller.runtime.cache import ObjectCache
+from controller.runtime.event_handlers import EventHandlers
+from controller.runtime.kopf_watch import WATCHED, _handler, missing_watchers
+from controller.runtime.queues import Queues
+from crds import kinds
 
 
 @pytest.mark.parametrize(
@@ -27,3 +31,14 @@ def test_each_kind_is_watched_in_each_namespace(left_out, missing):
             task.cancel()
 
     asyncio.run(scene())
+
+
+async def test_objects_of_events_come_before_listed_ones(make):
+    queues = Queues(lambda: 0.0)
+    handle = _handler(kinds.RUN, {"crews": EventHandlers(ObjectCache(), queues)})
+    for name, kind_of_event in (("run-a", None), ("run-b", "ADDED")):
+        raw = make.run(name).raw
+        await handle(
+            {"type": kind_of_event, "object": {**raw, "metadata": {**raw["metadata"], "namespace": "crews"}}}
+        )
+    assert (await queues.main.get()).name == "run-b"

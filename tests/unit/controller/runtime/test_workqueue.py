@@ -61,6 +61,36 @@ async def test_keys_come_in_the_order_of_becoming_ready():
     assert [await taken(queue), await taken(queue)] == [KEY, OTHER]
 
 
+async def test_keys_of_events_come_before_those_of_lists():
+    clock = Clock()
+    queue = WorkQueue(clock)
+    for number in range(4):
+        queue.add(ReconcileKey("runs", f"listed-{number}"), listed=True)
+    clock.now += 1
+    for number in range(6):
+        queue.add(ReconcileKey("runs", f"event-{number}"))
+    assert (queue.depth, queue.oldest_ready()) == (10, 1.0)
+    names = [(await taken(queue) or KEY).name for _ in range(10)]
+    # One in four is that of a list: it never waits for all events.
+    assert names == [
+        "event-0", "event-1", "event-2", "listed-0", "event-3", "event-4", "event-5",
+        "listed-1", "listed-2", "listed-3",
+    ]  # fmt: skip
+    assert (queue.depth, queue.oldest_ready()) == (0, 0.0)
+
+
+async def test_an_event_raises_the_priority_of_a_listed_key():
+    clock = Clock()
+    queue = WorkQueue(clock)
+    for key in (OTHER, KEY, OTHER, KEY):
+        queue.add(key, listed=True)
+    clock.now += 1
+    queue.add(KEY)
+    queue.add(KEY, listed=True)
+    assert (queue.depth, queue.oldest_ready()) == (2, 1.0)
+    assert [await taken(queue), await taken(queue), await taken(queue)] == [KEY, OTHER, None]
+
+
 async def test_earliest_delay_counts_and_forgotten_keys_never_come():
     clock = Clock()
     queue = WorkQueue(clock)
