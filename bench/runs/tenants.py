@@ -32,7 +32,7 @@ WARMUP_LINES = 20
 PAUSE_SECONDS = 0.05
 SETTLE_SECONDS = 5.0
 REQUEST_LOOPS = 4
-KEYS = 10
+KEY_COUNT = 10
 """Of the greedy project; together they have the rate of requests that a project may have."""
 PRINTING_RUNS = 2
 """The slots of the plan `free`."""
@@ -122,7 +122,7 @@ async def _flood(
     greedy = await installation.project("free")
     deployment = await greedy.deploy_and_wait({"main.py": CODE})
     key = {"name": greedy.project, "scopes": ["run", "deploy"], "projects": [greedy.project], "plan": "free"}
-    created = [await installation.testbed.post("/v1/api-keys", key) for _ in range(KEYS)]
+    created = [await installation.testbed.post("/v1/api-keys", key) for _ in range(KEY_COUNT)]
     keys = itertools.cycle(one["key"] for one in created)
     lines = {"count": LINES_A_SECOND * FLOOD_SECONDS, "pace": LINES_A_SECOND}
     body = {"deployment": deployment, "entrypoint": "main:lines", "input": lines}

@@ -156,7 +156,7 @@ async def test_deployments_a_minute_are_counted_per_project(testbed):
         return await testbed.call("POST", "/v1/deployments", body, **more)
 
     assert [(await deploy("alpha"))[0] for _ in range(3)] == [400] * 3
-    # Whoever deploys: the limit is of the project.
+    # The limit is of the project, for all of its callers.
     for bearer in (None, testbed.create_key("deploy", projects=["alpha"])):
         status, found, headers = await deploy("alpha", bearer)
         assert (status, found["error"]["code"]) == (429, "rate_limited")
