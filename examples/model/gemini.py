@@ -19,7 +19,9 @@ def read(body: Json) -> Prompt:
         if content.get("role", "user") == "user" and not _of_parts(content, "functionResponse")
     ]
     last = users[-1] if users else 0
-    calls = [call for content in contents[last:] for call in _of_parts(content, "functionCall")]
+    calls = [call["name"] for content in contents[last:] for call in _of_parts(content, "functionCall")]
+    # What another agent called, in the words of the Agent Development Kit: transfers would never end.
+    calls += re.findall(r"called tool `(\w+)`", "\n".join(map(_text, contents)))
     tools = [
         Tool(
             function["name"],
@@ -36,7 +38,7 @@ def read(body: Json) -> Prompt:
     return Prompt(
         "\n".join([_text(_field(body, "systemInstruction") or {}), *map(_text, contents)]),
         _text(contents[last]) if contents else "",
-        frozenset(str(call["name"]) for call in calls),
+        frozenset(map(str, calls)),
         tuple(tools),
         str(allowed[0]) if mode == "required" and len(allowed) == 1 else mode,
         _schema(schema) if schema else None,

@@ -3,6 +3,8 @@
 from __future__ import annotations
 
 import importlib
+import os
+import sys
 
 
 class EntrypointNotFound(Exception):
@@ -17,6 +19,7 @@ def load(spec: str) -> object:
             f"The entrypoint {spec!r} is neither a name in the deployment's configuration, nor a file, "
             "nor of the form module:object, as in 'main:kickoff'."
         )
+    _add_directory(name)
     try:
         target: object = importlib.import_module(name)
     except ModuleNotFoundError as error:
@@ -36,6 +39,18 @@ def load(spec: str) -> object:
         except AttributeError:
             raise EntrypointNotFound(_no_attribute(spec, part, target)) from None
     return target
+
+
+def _add_directory(name: str) -> None:
+    """Append the directory of a module below the root or src to sys.path, as if it were run as a script.
+
+    It comes last: only what is nowhere else is imported from there.
+    """
+    path = name.replace(".", os.sep) + ".py"
+    for root in (os.getcwd(), os.path.join(os.getcwd(), "src")):
+        directory = os.path.dirname(os.path.join(root, path))
+        if os.path.isfile(os.path.join(root, path)) and directory not in sys.path:
+            sys.path.append(directory)
 
 
 def _no_attribute(spec: str, part: str, owner: object) -> str:

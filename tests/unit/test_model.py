@@ -208,6 +208,10 @@ def test_contents_of_gemini_are_answered(url: str) -> None:
     declared = [{"function_declarations": [{"name": "weather", "parameters_json_schema": WEATHER}]}]
     _, text = post(f"{base}:generateContent", {"contents": contents, "tools": declared})
     assert json.loads(text)["candidates"][0]["content"] == called
+    # The Agent Development Kit has these words for the calls of another agent.
+    known = {"role": "user", "parts": [{"text": "[a] called tool `weather` with parameters: {}"}]}
+    _, text = post(f"{base}:generateContent", {"contents": [*contents, known], "tools": tools})
+    assert "text" in json.loads(text)["candidates"][0]["content"]["parts"][0]
     forced = {"functionCallingConfig": {"mode": "ANY", "allowedFunctionNames": ["weather"]}}
     _, text = post(f"{base}:generateContent", {**again, "toolConfig": forced})
     assert "functionCall" in json.loads(text)["candidates"][0]["content"]["parts"][0]

@@ -608,3 +608,12 @@ async def test_plain_directories_of_langgraph_json_are_on_the_path(pod: Any, api
     api.entrypoint, api.settings = "all.two.mine.main:kickoff", {"framework": "langgraph"}
     await pod.run()
     assert api.result.get("output") == [1, 2, []], api.result
+
+
+async def test_a_module_below_the_root_imports_those_beside_it(pod: Any, api: Any) -> None:
+    pod.crew("import json, helper\ndef run():\n    return [helper.NAME, json.dumps(1)]", "src/bots/agent.py")
+    pod.crew("NAME = 'beside'", "src/bots/helper.py")
+    pod.crew("raise RuntimeError('it hides the standard library')", "src/bots/json.py")
+    api.entrypoint = "bots.agent:run"
+    await pod.run()
+    assert api.result["output"] == ["beside", "1"]
