@@ -53,9 +53,12 @@ def install() -> None:
 
 
 def _ask(prompt: str) -> str:
+    import re
+
     from .ask import ask
 
-    return str(ask(prompt.strip() or "The crew waits for a line of text.", schema={"type": "string"}))
+    text = re.sub(r"\x1b\[[0-9;:]*m", "", prompt).strip()  # colours of a terminal
+    return str(ask(text or "The crew waits for a line of text.", schema={"type": "string"}))
 
 
 def _ask_for_package(prompt: str) -> str:

@@ -86,6 +86,7 @@ async def test_questions_of_threads_and_coroutines_wait_at_the_same_time(pod: An
     "crew",
     [
         "def kickoff():\n    return input('Name? ')",
+        "def kickoff():\n    return input('\\x1b[1;33mName? \\x1b[0m')",
         "import asyncio\nasync def kickoff():\n    return await asyncio.to_thread(input, 'Name? ')",
     ],
 )
