@@ -26,6 +26,7 @@ _MODULE_NAME = r"\w[\w-]*"
 _ENTRYPOINT = re.compile(rf"{_MODULE_NAME}(\.{_MODULE_NAME})*:{_IDENTIFIER}(\.{_IDENTIFIER})*")
 _MODULE = re.compile(_MODULE_NAME)
 _MAX_ENTRYPOINT_LENGTH = 256
+_NOTEBOOKS = "Notebooks are not run: export one with jupyter nbconvert --to script."
 
 
 def is_module_name(name: str) -> bool:
@@ -118,20 +119,22 @@ def _module_missing(
                 f'Change that pattern in build.exclude, or add "!{path}" after it.',
             )
     modules = tuple(sorted(_modules(files)))
+    has_notebooks = any(path.endswith(".ipynb") for path in files)
     if not modules:
         return PlanError(
             ENTRYPOINT_NOT_FOUND,
             f"the source has no Python file (looking for {entrypoint}, {origin})",
-            "Notebooks are not run: export one with jupyter nbconvert --to script."
-            if any(path.endswith(".ipynb") for path in files)
+            _NOTEBOOKS
+            if has_notebooks
             else "Check spec.source.git.path of the Project, or the directory that you deploy.",
         )
+    general = 'Set entrypoint = "module:object" in crew.toml.' + (f" {_NOTEBOOKS}" if has_notebooks else "")
     suggestion = _module_with_object(files, closest_match(module, modules), entrypoint)
     return PlanError(
         ENTRYPOINT_NOT_FOUND,
         f"{module_path}.py or src/{module_path}.py not found for {entrypoint} ({origin}); "
         f"modules: {join_limited(modules)}",
-        f"Did you mean {suggestion}?" if suggestion else 'Set entrypoint = "module:object" in crew.toml.',
+        f"Did you mean {suggestion}?" if suggestion else general,
     )
 
 

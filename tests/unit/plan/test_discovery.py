@@ -400,6 +400,13 @@ def test_files_that_cannot_be_run(entrypoint: str, reason: str, message: str, hi
     assert hint in raised.value.hint
 
 
+def test_notebooks_with_a_helper_get_the_hint_for_notebooks() -> None:
+    files = {"1. Tides/tides.ipynb": "{}", "1. Tides/utils.py": "def key(): ...\n"}
+    assert failure(files).hint.endswith(
+        "Notebooks are not run: export one with jupyter nbconvert --to script."
+    )
+
+
 def test_a_script_below_a_directory_with_spaces_is_proposed_and_accepted() -> None:
     path = "02 - Tides (demo), part 1 & 2/1. ask.py"
     files = {path: AGENT_SCRIPT, "requirements.txt": "openai-agents\n"}
