@@ -58,6 +58,8 @@ class InstallationLimits:
     """At least `build_seconds` where only that one is set."""
     events: int = _limit(2_000_000, 1, 400_000_000)
     events_bytes: int = _limit(2 * _GIB, 1, 1024 * _GIB)
+    events_per_second: int = _limit(10_000, 500, 1_000_000)
+    """Of a project, for each API server."""
     project_bytes: int = _limit(0, 0, 1024**2 * _GIB)
     """0: half of the API server's volume."""
     uploads_bytes: int = _limit(0, 0, 1024**2 * _GIB)

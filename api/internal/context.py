@@ -15,6 +15,7 @@ import structlog
 from aiohttp import hdrs, web
 
 from api.config import ApiConfig
+from api.internal.event_pace import EventPace
 from api.internal.warm.pods import WarmPods
 from api.store.errors import StoreUnavailable
 from api.store.store import Store
@@ -49,10 +50,12 @@ class InternalContext:
     """By namespace."""
     arriving_files: dict[str, list[tuple[str, int]]] = field(default_factory=dict)
     """Names and sizes of the files that runs are sending."""
+    event_pace: EventPace = field(init=False)
 
     def __post_init__(self) -> None:
         pods = {name: WarmPods(self.kube.at(name)) for name in self.config.served_namespaces}
         object.__setattr__(self, "warm_pods", pods)
+        object.__setattr__(self, "event_pace", EventPace(self.config.limits.events_per_second))
 
     def kube_of(self, token: pod_tokens.PodToken) -> KubeClient:
         """Return the client of the namespace of a verified token's object."""

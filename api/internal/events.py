@@ -4,6 +4,7 @@ Called by `api.internal.routes`.
 """
 
 import asyncio
+import time
 from collections.abc import Mapping
 from datetime import UTC, datetime
 from typing import Any
@@ -60,6 +61,7 @@ async def append_events(context: InternalContext, request: web.Request) -> web.R
             context.on_limit(EVENTS, project or "")
     if new_events:
         context.store.events.notify_appended(run)
-        # Let SSE subscribers run first: the runner does not wait for this response.
-        await asyncio.sleep(0)
+        # Let SSE subscribers run first; a project above its rate waits.
+        delay = context.event_pace.delay(project or "", len(new_events), time.monotonic())
+        await asyncio.sleep(delay)
     return web.json_response({"acknowledged": acknowledged})
