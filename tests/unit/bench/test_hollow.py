@@ -105,9 +105,11 @@ def test_client_side_rate_limits_are_lifted(flags, tmp_path):
 
 def test_a_metric_is_summed_over_the_samples_with_a_label():
     text = '# HELP a A.\na{kind="runs",code="200"} 2\na{kind="pods"} 1e+03\nab 7\nb 4\n'
-    assert [sizes.metric(text, "a"), sizes.metric(text, "a", 'kind="runs"'), sizes.metric(text, "b")] == [
-        1002, 2, 4
-    ]  # fmt: skip
+    assert [sizes.metric(text, "a"), sizes.metric(text, "a", kind="runs"), sizes.metric(text, "b")] == [
+        1002,
+        2,
+        4,
+    ]
 
 
 def test_the_cost_of_an_object_excludes_what_passes_anyway():
