@@ -138,6 +138,8 @@ GOALS = (
     Goal("S4", "", median, 500, "ms"),
     Goal("X11", "L4", ratio, 1.25),
     Goal("X11", "S1", ratio, 1.25),
+    Goal("X11", "W1", ratio, 1.25),
+    Goal("X11", "G1", ratio, 1.25),
     Goal("B1", "langgraph: code-only", ratio, 0.167, "(six times as fast)"),
     Goal("B1", "langgraph: code-only", median, 1.2, "s"),
     Goal("B1", "crewai: code-only", ratio, 0.05, "(twenty times as fast)"),

@@ -1,8 +1,9 @@
-"""X11: what one tenant at its limits costs another one: L4 and S1 of the other, without and with the first.
+"""X11: what one tenant at its limits costs another one: figures of the other, without and with the first.
 
 The greedy project uses up its plan in each way alone, and in all at once: runs that print as fast as they can
 and runs that wait, builds, and requests beyond the rate of its keys. The quiet project's runs of L4 only wait
 too: runs that sleep have its slots, so that accepting a run is measured and not its pod.
+W1 and G1 are measured beside all uses at once: a run with a waiting pod, and a push, of projects of their own.
 """
 
 import asyncio
@@ -12,11 +13,14 @@ import secrets
 import time
 from collections import Counter
 from collections.abc import AsyncIterator, Awaitable, Callable
+from dataclasses import dataclass
 
 from bench.lib.finding import Finding
 from bench.lib.installation import CODE, MeasuredInstallation
 from bench.lib.statistics import Pair
+from bench.runs import warm
 from bench.runs.print_to_client import CODE as PRINTING
+from bench.sources.push import push_targets
 from crds.kinds import POD, RUN
 from tests.e2e.testbed import ApiResponse, TestbedError, eventually
 from tests.e2e.upload_project import archive, upload
@@ -27,6 +31,8 @@ ROUND_COUNT = 2
 """For each of the uses."""
 POST_COUNT = 41
 LINE_COUNT = 120
+WARM_RUN_COUNT = 11
+PUSH_PROJECTS = 6
 WARMUP_LINES = 20
 """First lines of a run, which do not count: a client may still be connecting."""
 PAUSE_SECONDS = 0.05
@@ -45,43 +51,74 @@ FLOOD_SECONDS = 600
 REFUSED_PAUSE_SECONDS = 0.05
 
 
+@dataclass(frozen=True)
+class Probe:
+    """A figure of a quiet project, with a function that takes its values once."""
+
+    what: str
+    unit: str
+    values: Callable[[], Awaitable[list[float]]]
+
+
 async def measure(installation: MeasuredInstallation) -> list[Finding]:
-    """Measure X11: three rounds, each without the greedy project and then with it."""
+    """Measure X11: rounds for each use, each without the greedy project and then with it."""
     quiet, printing = await installation.project("free"), await installation.project()
     waiting = await quiet.deploy_and_wait({"main.py": CODE})
     printer = await printing.deploy_and_wait({"main.py": PRINTING})
     for _ in range(PRINTING_RUNS):
         rest = {"deployment": waiting, "entrypoint": "main:rests", "input": {"seconds": 3600}}
         await installation.testbed.post("/v1/runs", rest)
-    return [
-        finding for uses in USES for finding in await _measure_beside(installation, uses, waiting, printer)
-    ]
+    crew = await warm.deploy(installation, "langgraph")
+    async with push_targets(installation, PUSH_PROJECTS) as targets:
+        requests = [
+            Probe("L4, POST /v1/runs → 201", "ms", lambda: _post_times(installation, waiting)),
+            Probe("S1, print → client", "ms", lambda: _line_ages(installation, printer)),
+        ]
+        starts = [
+            Probe("W1, POST → first line, with a waiting pod", "s", lambda: _first_lines(crew)),
+            Probe("G1, push → Deployment object, by webhook", "s", targets.push_all),
+        ]
+        return [
+            finding
+            for uses in USES
+            for finding in await _measure_beside(
+                installation, uses, requests if len(uses) == 1 else requests + starts
+            )
+        ]
 
 
 async def _measure_beside(
-    installation: MeasuredInstallation, uses: tuple[str, ...], waiting: str, printer: str
+    installation: MeasuredInstallation, uses: tuple[str, ...], probes: list[Probe]
 ) -> list[Finding]:
     """Measure rounds without the greedy project and then with it."""
-    posts: list[Pair] = []
-    ages: list[Pair] = []
+    pairs: list[list[Pair]] = [[] for _ in probes]
     answers: Counter[str] = Counter()
     for _ in range(ROUND_COUNT):
-        alone = await _post_times(installation, waiting), await _line_ages(installation, printer)
+        alone = [await probe.values() for probe in probes]
         async with _flood(installation, uses, answers):
             await asyncio.sleep(SETTLE_SECONDS)
-            beside = await _post_times(installation, waiting), await _line_ages(installation, printer)
-        posts += zip(alone[0], beside[0], strict=True)
-        ages += zip(alone[1], beside[1], strict=True)
-    peer = "without the other tenant"
+            beside = [await probe.values() for probe in probes]
+        for collected, one, other in zip(pairs, alone, beside, strict=True):
+            collected += zip(one, other, strict=True)
     limits = (
         f"beside a tenant at its limits of {uses[0]}" if len(uses) == 1 else "beside a tenant at all limits"
     )
     fact = ", ".join(f"{answer}: {count}" for answer, count in sorted(answers.items()))
     return [
-        Finding("X11", f"L4, POST /v1/runs → 201, {limits}", "ms", posts, peer=peer),
-        Finding("X11", f"S1, print → client, {limits}", "ms", ages, peer=peer),
+        *(
+            Finding("X11", f"{probe.what}, {limits}", probe.unit, collected, peer="without the other tenant")
+            for probe, collected in zip(probes, pairs, strict=True)
+        ),
         Finding("X11", f"what it was answered, {limits}", fact=fact),
     ]
+
+
+async def _first_lines(crew: warm.WarmCrew) -> list[float]:
+    """Return the seconds of each run from POST to its first line. Raises ValueError if one took no pod."""
+    runs = [await crew.first_line_of_run() for _ in range(WARM_RUN_COUNT)]
+    if not all(took for _, took in runs):
+        raise ValueError(f"{sum(not took for _, took in runs)} runs took no waiting pod")
+    return [seconds for seconds, _ in runs]
 
 
 async def _post_times(installation: MeasuredInstallation, deployment: str) -> list[float]:

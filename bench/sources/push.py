@@ -15,6 +15,7 @@ import tempfile
 import time
 from collections.abc import AsyncIterator
 from contextlib import asynccontextmanager
+from dataclasses import dataclass, field
 from pathlib import Path
 from typing import Any
 
@@ -111,30 +112,62 @@ def _files(number: int) -> dict[str, str]:
     return {"main.py": f"# {number}\n", "crew.toml": '[deployment]\npython = "2.7"\n'}
 
 
-async def measure(installation: MeasuredInstallation) -> list[Finding]:
-    """Measure pairs of both, one project after the other."""
-    secret, pairs = secrets.token_hex(16), list[tuple[float, float]]()
-    name = f"bench-hook-{secrets.token_hex(3)}"
+@dataclass
+class PushTargets:
+    """Projects with a webhook, each with a repository of its own."""
+
+    installation: MeasuredInstallation
+    server: GitServer
+    secret: str
+    deployment_watch: DeploymentWatch
+    repositories: dict[str, Repository] = field(default_factory=dict)
+    push_count: int = 0
+
+    async def push(self, project: str) -> float:
+        """Return the seconds from a push to its Deployment object, after the Deployment has failed."""
+        self.push_count += 1
+        sha = self.repositories[project].commit(_files(self.push_count), f"Change {self.push_count}")
+        started = time.monotonic()
+        await _post_webhook(self.installation, project, self.secret, sha)
+        seconds = await self.deployment_watch.of(sha) - started
+        await _wait_failed(self.installation, project)
+        return seconds
+
+    async def push_all(self) -> list[float]:
+        """Push to each project once; return the seconds of each."""
+        await asyncio.sleep(PUSH_INTERVAL_SECONDS)
+        return [await self.push(project) for project in self.repositories]
+
+
+@asynccontextmanager
+async def push_targets(installation: MeasuredInstallation, count: int) -> AsyncIterator[PushTargets]:
+    """Create so many projects; serve their repositories during the block."""
+    secret, name = secrets.token_hex(16), f"bench-hook-{secrets.token_hex(3)}"
     await installation.kube.create(SECRET, {"metadata": {"name": name}, "stringData": {"token": secret}})
-    address = os.environ["CREWYARD_HOST_ADDRESS"]
     try:
-        with tempfile.TemporaryDirectory() as root, GitServer(Path(root), address) as server:
+        with (
+            tempfile.TemporaryDirectory() as root,
+            GitServer(Path(root), os.environ["CREWYARD_HOST_ADDRESS"]) as server,
+        ):
             async with watch_deployments(installation) as deployment_watch:
-                projects = [
-                    await _create_project(installation, server, name, deployment_watch)
-                    for _ in range(PROJECT_COUNT)
-                ]
-                for number in range(ROUND_COUNT):
-                    await asyncio.sleep(PUSH_INTERVAL_SECONDS)
-                    for project, repository in projects:
-                        manual_seconds = await _create_manually(installation, server.url(project))
-                        sha = repository.commit(_files(number + 1), f"Change {number}")
-                        started = time.monotonic()
-                        await _post_webhook(installation, project, secret, sha)
-                        pairs.append((manual_seconds, await deployment_watch.of(sha) - started))
-                        await _wait_failed(installation, project)
+                targets = PushTargets(installation, server, secret, deployment_watch)
+                for _ in range(count):
+                    project, repository = await _create_project(installation, server, name, deployment_watch)
+                    targets.repositories[project] = repository
+                yield targets
     finally:
         await installation.kube.delete(SECRET, name)
+
+
+async def measure(installation: MeasuredInstallation) -> list[Finding]:
+    """Measure pairs of both, one project after the other."""
+    pairs: list[tuple[float, float]] = []
+    async with push_targets(installation, PROJECT_COUNT) as targets:
+        for _ in range(ROUND_COUNT):
+            await asyncio.sleep(PUSH_INTERVAL_SECONDS)
+            for project in targets.repositories:
+                manual_seconds = await _create_manually(installation, targets.server.url(project))
+                pairs.append((manual_seconds, await targets.push(project)))
     peer = "git ls-remote and kubectl create by hand"
     return [Finding("G1", "push → Deployment object, by webhook", pairs=pairs, peer=peer)]
 
