@@ -4,9 +4,9 @@ import re
 from collections.abc import Mapping
 from typing import Any
 
-_OBJECT = (
-    "[A-Za-z_][A-Za-z0-9_]*([.][A-Za-z_][A-Za-z0-9_]*)*:[A-Za-z_][A-Za-z0-9_]*([.][A-Za-z_][A-Za-z0-9_]*)*"
-)
+_MODULE = "[A-Za-z0-9_][A-Za-z0-9_-]*"
+_IDENTIFIER = "[A-Za-z_][A-Za-z0-9_]*"
+_OBJECT = f"{_MODULE}([.]{_MODULE})*:{_IDENTIFIER}([.]{_IDENTIFIER})*"
 _NAME = "[A-Za-z0-9_][A-Za-z0-9_-]*"
 _FILE = "[A-Za-z0-9_][A-Za-z0-9_ ,()&+-]*([./][A-Za-z0-9_ ,()&+-]+)*[.](py|jsonc?|ya?ml)"
 PATTERN = f"^({_OBJECT}|{_NAME}|{_FILE})$"

@@ -3,7 +3,7 @@
 The greedy project uses up its plan in each way alone, and in all at once: runs that print as fast as they can
 and runs that wait, builds, and requests beyond the rate of its keys. The quiet project's runs of L4 only wait
 too: runs that sleep have its slots, so that accepting a run is measured and not its pod.
-W1 and G1 are measured beside all uses at once: a run with a waiting pod, and a push, of projects of their own.
+W1 and G1 are measured beside all uses at once, each with projects of its own.
 """
 
 import asyncio

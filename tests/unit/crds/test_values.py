@@ -1,5 +1,6 @@
 """Names, durations, times, conditions, limits."""
 
+import re
 from datetime import UTC, datetime
 
 import pytest
@@ -47,6 +48,20 @@ def test_invalid_duration(text):
 )
 def test_an_unknown_entrypoint_is_refused_with_the_known_ones(requested, plan, problem):
     assert entrypoints.problem(requested, {"entrypoint": "a:b", "entrypoints": plan}) == problem
+
+
+@pytest.mark.parametrize(
+    "entrypoint", ["pkg.crew:MyCrew", "01_start.agent-one:Graph.run", "writer", "02/main.py"]
+)
+def test_entrypoint_of_a_run(entrypoint):
+    assert re.match(entrypoints.PATTERN, entrypoint)
+
+
+@pytest.mark.parametrize(
+    "entrypoint", ["pkg.crew:01", "a..b:c", ":c", "a:b:c", "-m:c", "a:b-c", "../main.py"]
+)
+def test_invalid_entrypoint_of_a_run(entrypoint):
+    assert not re.match(entrypoints.PATTERN, entrypoint)
 
 
 def test_times_are_utc_with_z():
