@@ -74,6 +74,8 @@ class InstallationLimits:
     """0: an API key needs no expiry."""
     warm_pods: int = _limit(10, 0, 100)
     """0: no pod waits for a run."""
+    warm_builders: int = _limit(2, 0, 20)
+    """0: no pod waits for a build."""
     warm_seconds: int = _limit(3600, 60, _DAY)
     audit_seconds: int = _limit(365 * _DAY, _DAY, 3650 * _DAY)
     audit_records: int = _limit(1_000_000, 1000, 100_000_000)

@@ -140,6 +140,17 @@ def lowered_warm_pods(project: Project, plans: Plans, limits: InstallationLimits
     return (f"run.warm: {requested} is lowered to {given}",) if given < requested else ()
 
 
+def warm_builders(project: Project, limits: InstallationLimits) -> int:
+    """Return how many pods of a project wait for a build."""
+    return min(requested_warm_builders(project), limits.warm_builders)
+
+
+def lowered_warm_builders(project: Project, limits: InstallationLimits) -> tuple[str, ...]:
+    """Return a note if fewer pods of a Project wait for a build than it asks for."""
+    requested, given = requested_warm_builders(project), warm_builders(project, limits)
+    return (f"build.warm: {requested} is lowered to {given}",) if given < requested else ()
+
+
 def unknown_plan(project: Project, plans: Plans) -> tuple[str, ...]:
     """Return a note if the installation does not have a Project's plan."""
     if project.plan in plans.by_name:
@@ -151,6 +162,11 @@ def unknown_plan(project: Project, plans: Plans) -> tuple[str, ...]:
 def requested_warm_pods(project: Project) -> int:
     """Return how many pods a Project asks to wait for a run."""
     return int((project.spec.get("run") or {}).get("warm") or 0)
+
+
+def requested_warm_builders(project: Project) -> int:
+    """Return how many pods a Project asks to wait for a build."""
+    return int((project.spec.get("build") or {}).get("warm") or 0)
 
 
 def lowered_timeouts(project: Project, limits: InstallationLimits) -> tuple[str, ...]:

@@ -17,6 +17,8 @@ LABEL_DEPLOYMENT = f"{GROUP}/deployment"
 LABEL_RUN = f"{GROUP}/run"
 LABEL_WARM = f"{GROUP}/warm"
 """On a pod that was started before its run: the fingerprint of what it was made from."""
+LABEL_WARM_BUILDER = f"{GROUP}/warm-builder"
+"""On a pod that was started before its build: the fingerprint of what it was made from."""
 LABEL_SCHEDULE = f"{GROUP}/schedule"
 """On a Run that a schedule of its Project started: the name of the schedule."""
 LABEL_SMOKE = f"{GROUP}/smoke"
@@ -65,11 +67,14 @@ ANNOTATION_TRACEPARENT = f"{GROUP}/traceparent"
 """On a Run: the span of its caller, as in a header `traceparent`; the run's spans are below it."""
 
 ANNOTATION_BOUND_AT = f"{GROUP}/bound-at"
-"""On a pod that was started before its run: when it got the run."""
+"""On a pod that was started before its run or build: when it got it."""
+
+ANNOTATION_BUILD = f"{GROUP}/build"
+"""On a pod that was started before its build: the variables that the build has in addition, as JSON."""
 
 RUN_PREFIX = "run-"
 WARM_PREFIX = "warm-"
-"""Of the names of pods that are started before their runs."""
+"""Of the names of pods that are started before their runs or builds."""
 DEPLOYMENT_PREFIX = "dep-"
 MAX_NAME = 52
 _SMOKE_RUN = re.compile(rf"{RUN_PREFIX}smoke-[a-z2-7]{{26}}")

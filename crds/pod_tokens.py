@@ -12,7 +12,7 @@ import json
 from dataclasses import dataclass
 from typing import Literal
 
-TokenKind = Literal["run", "build", "upload", "warm"]
+TokenKind = Literal["run", "build", "upload", "warm", "builder"]
 MAX_TOKEN_LENGTH = 2048
 MIN_TOKEN_KEY_LENGTH = 16
 MAX_OTHER_TOKEN_KEYS = 3

@@ -16,7 +16,7 @@ from controller.runtime.apply import Applier
 from controller.runtime.decision import Create
 from controller.source.observed import ObservedSource, ObservedSources
 from crds import kinds
-from crds.limits import lowered_timeouts, lowered_warm_pods, unknown_plan
+from crds.limits import lowered_timeouts, lowered_warm_builders, lowered_warm_pods, unknown_plan
 from crds.objects import Deployment, Object, Project
 
 
@@ -72,6 +72,7 @@ class ProjectReconciler:
                 *self.config.placements.notes(project),
                 *lowered_timeouts(project, self.config.limits),
                 *lowered_warm_pods(project, self.config.plans, self.config.limits),
+                *lowered_warm_builders(project, self.config.limits),
             ),
             allowed_rules(project, self.config.run_egress)[1],
         )
