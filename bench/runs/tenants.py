@@ -26,7 +26,7 @@ from tests.e2e.testbed import ApiResponse, TestbedError, eventually
 from tests.e2e.upload_project import archive, upload
 
 RUNS, REQUESTS, BUILDS = "runs that print, and wait", "requests", "builds"
-USES = ((RUNS,), (REQUESTS,), (BUILDS,), (RUNS, REQUESTS, BUILDS))
+EACH_USE = (RUNS, REQUESTS, BUILDS)
 ROUND_COUNT = 2
 """For each of the uses."""
 POST_COUNT = 41
@@ -68,23 +68,20 @@ async def measure(installation: MeasuredInstallation) -> list[Finding]:
     for _ in range(PRINTING_RUNS):
         rest = {"deployment": waiting, "entrypoint": "main:rests", "input": {"seconds": 3600}}
         await installation.testbed.post("/v1/runs", rest)
+    requests = [
+        Probe("L4, POST /v1/runs → 201", "ms", lambda: _post_times(installation, waiting)),
+        Probe("S1, print → client", "ms", lambda: _line_ages(installation, printer)),
+    ]
+    findings = [
+        finding for use in EACH_USE for finding in await _measure_beside(installation, (use,), requests)
+    ]
     crew = await warm.deploy(installation, "langgraph")
     async with push_targets(installation, PUSH_PROJECTS) as targets:
-        requests = [
-            Probe("L4, POST /v1/runs → 201", "ms", lambda: _post_times(installation, waiting)),
-            Probe("S1, print → client", "ms", lambda: _line_ages(installation, printer)),
-        ]
         starts = [
             Probe("W1, POST → first line, with a waiting pod", "s", lambda: _first_lines(crew)),
             Probe("G1, push → Deployment object, by webhook", "s", targets.push_all),
         ]
-        return [
-            finding
-            for uses in USES
-            for finding in await _measure_beside(
-                installation, uses, requests if len(uses) == 1 else requests + starts
-            )
-        ]
+        return [*findings, *await _measure_beside(installation, EACH_USE, requests + starts)]
 
 
 async def _measure_beside(
