@@ -1,4 +1,6 @@
-"""`python3 -m build assemble | source | push | prune`: one step of a build pod.
+"""`python3 -m build assemble | source | push | prune | wait`: one step of a build pod.
+
+`wait` waits for a build and continues as `assemble`.
 
 Exit codes: 0: the step has a result; for `assemble` this may be a failure for the author of the crew.
 1: `source` or `push` failed permanently. 75 (EX_TEMPFAIL): infrastructure error; retry the pod.
@@ -118,8 +120,22 @@ def hang_timeout(environ: Mapping[str, str]) -> float:
     return seconds * 2 / 3
 
 
+def _assemble_later() -> list[str]:
+    """Wait for a build and take over its variables; return the arguments of its step."""
+    from build.wait import NoBuild, wait_for_build
+
+    try:
+        os.environ.update(wait_for_build(os.environ))
+    except (NoBuild, BuildSettingsInvalid) as error:
+        print(f"no build: {error}", file=sys.stderr, flush=True)
+        os._exit(FAILED)
+    return ["assemble"]
+
+
 def run_and_exit(arguments: list[str]) -> NoReturn:
     """Run one step and exit the process without waiting for its threads."""
+    if arguments == ["wait"]:
+        arguments = _assemble_later()
     if arguments == ["assemble"]:
         faulthandler.dump_traceback_later(hang_timeout(os.environ), exit=True)
     code = main(arguments)

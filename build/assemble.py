@@ -3,6 +3,7 @@
 Called by build.__main__. Never executes code of the crew.
 """
 
+import functools
 import time
 from pathlib import Path
 from typing import Any
@@ -36,7 +37,7 @@ def assemble(settings: BuildSettings, log: BuildLog, runner: Path) -> dict[str, 
     repository.prepare()
     sourced = fetch_and_plan(settings, log)
     planned, key = sourced.planned, sourced.key
-    runner_layer = make_layer(runner_files(runner), _BASE_DIRECTORIES)
+    runner_layer = make_runner_layer(runner)
     build = build_key(sourced.tree.hash, planned.plan, key, runner_layer.diff_id)
     # The build key identifies the image; its label names the first commit with that content.
     existing = settings.proven.images.get(build)
@@ -63,6 +64,12 @@ def assemble(settings: BuildSettings, log: BuildLog, runner: Path) -> dict[str, 
     parts = ", ".join(f"{name} {value:.2f} s" for name, value in result["seconds"].items())
     log.line(f"stages: {parts}")
     return result
+
+
+@functools.cache
+def make_runner_layer(runner: Path) -> ImageLayer:
+    """Return the layer of the modules in the directory `runner`; a pod that waits for a build has it ready."""
+    return make_layer(runner_files(runner), _BASE_DIRECTORIES)
 
 
 def _dependency_image(

@@ -19,6 +19,9 @@ from controller.deployment.build_admission import BuildAdmission
 from controller.deployment.queue_view import BuildQueueView
 from controller.deployment.reconcile import DeploymentReconciler
 from controller.deployment.reported_results import ReportedResults
+from controller.deployment.warm.pool import WarmBuilders
+from controller.deployment.warm.reconcile import WarmBuilderReconciler
+from controller.deployment.warm.waiters import Waiters
 from controller.git.client import Git
 from controller.github.client import GitHub
 from controller.github.reconcile import GitHubReconciler
@@ -58,6 +61,7 @@ class SharedServices:
     github: GitHub
     status_host: StatusHost
     reported_results: ReportedResults
+    waiters: Waiters
     project_names: ProjectNames
     verifications: RegistryProcess
     attestations: RegistryProcess
@@ -110,7 +114,8 @@ class NamespaceController:
             images.lock,
         )
         projects = ProjectReconciler(applier, config, observed_sources, images, builds.source_key)
-        deployments = DeploymentReconciler(applier, config, builds, shared.reported_results)
+        builders = WarmBuilders(applier, config, shared.waiters)
+        deployments = DeploymentReconciler(applier, config, builds, builders, shared.reported_results)
         attestations = ImageRegistry(kube, config, shared.attestations)
         return {
             kinds.PROJECT.plural: projects.reconcile,
@@ -118,6 +123,7 @@ class NamespaceController:
             kinds.RUN.plural: RunReconciler(applier, config).reconcile,
             event_map.ADMISSION: AdmissionReconciler(applier, config, verifier).reconcile,
             event_map.WARM: WarmReconciler(applier, config, verifier).reconcile,
+            event_map.BUILDERS: WarmBuilderReconciler(applier, config, builders).reconcile,
             event_map.SCHEDULES: ScheduleReconciler(applier, config, self._has_resynced).reconcile,
             event_map.GITHUB: GitHubReconciler(applier, config, shared.github).reconcile,
             event_map.COMMIT_STATUS: CommitStatusReconciler(applier, config, shared.status_host).reconcile,

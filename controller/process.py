@@ -12,7 +12,8 @@ from aiohttp import web
 from controller.attestation.registry import RegistryProcess
 from controller.commit_status.host import StatusHost
 from controller.config import ControllerConfig
-from controller.deployment.reported_results import ReportedResults, routes
+from controller.deployment import reported_results
+from controller.deployment.warm import waiters
 from controller.gauges import add_gauges
 from controller.git.client import Git
 from controller.github.client import GitHub
@@ -53,7 +54,8 @@ class ControllerProcess:
             Git(config),
             GitHub(config.github_url),
             StatusHost(),
-            ReportedResults(),
+            reported_results.ReportedResults(),
+            waiters.Waiters(),
             ProjectNames(config.served_namespaces),
             RegistryProcess(),
             RegistryProcess(),
@@ -157,15 +159,18 @@ class ControllerProcess:
 
     async def serve(self, host: str = "0.0.0.0") -> web.AppRunner:
         """Start the HTTP server for kubelet, Prometheus and build pods; the caller cleans up."""
-        build_routes = routes(
+        keys, namespaces = self.config.token_keys, self.namespaces.items()
+        results = reported_results.routes(
             self.shared.reported_results,
-            self.config.token_keys,
-            {name: controller.queues.add for name, controller in self.namespaces.items()},
+            keys,
+            {name: controller.queues.add for name, controller in namespaces},
             self._is_active,
         )
+        kubes = {name: controller.applier.kube for name, controller in namespaces}
+        waits = waiters.routes(self.shared.waiters, keys, kubes, self._is_active)
         tls = self.config.pod_tls
         middlewares = [ports.separate(tls.plain, _refuse)] if tls.directory is not None else []
-        app = application(self.readings, self.metrics.registry, build_routes, middlewares)
+        app = application(self.readings, self.metrics.registry, [*results, *waits], middlewares)
         runner = web.AppRunner(app, access_log=None)
         await runner.setup()
         site = BoundedSite(runner, host, self.config.port, raise_file_limit(MAX_CONNECTIONS))

@@ -16,8 +16,10 @@ from crds.names import (
     ANNOTATION_CREATED_BY,
     ANNOTATION_ERASED,
     ANNOTATION_FAILING_NOTIFICATIONS,
+    LABEL_DEPLOYMENT,
     LABEL_RUN,
     LABEL_WARM,
+    LABEL_WARM_BUILDER,
 )
 from crds.reasons import TERMINAL_RUN_PHASES
 from crds.times import parse_time
@@ -315,14 +317,19 @@ class Pod(Object):
         return LABEL_WARM in self.labels
 
     @property
+    def waits_for_build(self) -> bool:
+        """Whether it was started before its build, and has none yet."""
+        return LABEL_WARM_BUILDER in self.labels and LABEL_DEPLOYMENT not in self.labels
+
+    @property
     def bound_at(self) -> datetime | None:
-        """When it got its Run, if it was started before it."""
+        """When it got its Run or build, if it was started before it."""
         bound_at = self.annotations.get(ANNOTATION_BOUND_AT)
         return parse_time(bound_at) if bound_at else None
 
     @property
     def assigned(self) -> datetime:
-        """When it got its Run: its creation, unless it had waited for one."""
+        """When it got its Run or build: its creation, unless it had waited for one."""
         return self.bound_at or self.created
 
     def terminated(self, container: str) -> Json | None:

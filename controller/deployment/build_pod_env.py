@@ -76,34 +76,49 @@ def build_request(
     return {**request, **step}
 
 
-def base(
+def of_pod(config: ControllerConfig) -> list[dict[str, Any]]:
+    """Return the variables of every service container that no build decides."""
+    return [
+        *config.api_address.build_env(),
+        {"name": "CREWYARD_CONTROLLER_URL", "value": config.report_url},
+        {"name": "CREWYARD_POD", "valueFrom": {"fieldRef": {"fieldPath": "metadata.name"}}},
+        {"name": "CREWYARD_POD_UID", "valueFrom": {"fieldRef": {"fieldPath": "metadata.uid"}}},
+    ]
+
+
+def of_build(
     deployment: Deployment, project: Project, step: Mapping[str, Any], config: ControllerConfig, now: float
-) -> list[dict[str, Any]]:
-    """Return variables of every service container; `step` as for `build_request`, `now` dates the token."""
+) -> list[dict[str, str]]:
+    """Return the variables of a build, without secrets but its token; `now` dates the token."""
     expires = int(now) + config.timing.unschedulable + timeout(project, config) + TOKEN_MARGIN_SECONDS
     token = pod_tokens.mint(
         config.token_key, "build", config.namespace, deployment.name, deployment.uid, expires
     )
     request = build_request(deployment, project, step, config)
     return [
-        *config.api_address.build_env(),
         {"name": "CREWYARD_DEPLOYMENT", "value": deployment.name},
         {"name": "CREWYARD_TOKEN", "value": token},
-        {"name": "CREWYARD_CONTROLLER_URL", "value": config.report_url},
-        {"name": "CREWYARD_POD", "valueFrom": {"fieldRef": {"fieldPath": "metadata.name"}}},
-        {"name": "CREWYARD_POD_UID", "valueFrom": {"fieldRef": {"fieldPath": "metadata.uid"}}},
         {"name": "CREWYARD_BUILD", "value": json_env(request)},
     ]
+
+
+def base(
+    deployment: Deployment, project: Project, step: Mapping[str, Any], config: ControllerConfig, now: float
+) -> list[dict[str, Any]]:
+    """Return variables of every service container; `step` as for `build_request`."""
+    return [*of_pod(config), *of_build(deployment, project, step, config, now)]
 
 
 def git(deployment: Deployment, project: Project) -> list[dict[str, Any]]:
     """Return git credentials of the Project, only for its own repository: no other host gets them."""
     wanted = deployment.spec["source"].get("git") or {}
-    own = project.git or {}
-    secret = (own.get("secretRef") or {}).get("name")
-    if not secret or wanted.get("url") != own.get("url"):
-        return []
-    return [from_secret(variable, secret, key) for variable, key in _GIT_VARIABLES]
+    return own_git(project) if wanted.get("url") == (project.git or {}).get("url") else []
+
+
+def own_git(project: Project) -> list[dict[str, Any]]:
+    """Return git credentials of the Project for its own repository."""
+    secret = ((project.git or {}).get("secretRef") or {}).get("name")
+    return [from_secret(variable, secret, key) for variable, key in _GIT_VARIABLES] if secret else []
 
 
 def signers(project: Project) -> list[dict[str, Any]]:

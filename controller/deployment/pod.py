@@ -53,6 +53,17 @@ def assemble(
     return body
 
 
+def waiting(
+    project: Project, name: str, env: list[dict[str, Any]], config: ControllerConfig
+) -> dict[str, Any]:
+    """Return the pod that waits for a build of the Project, with the command that becomes `assemble`."""
+    container = _service_container("assemble", "wait", env, config)
+    body = _project_pod(project, name, config, {"containers": [container]})
+    # `kubectl drain` evicts only pods that a controller creates again.
+    body["metadata"]["ownerReferences"] = [controller_reference(kinds.PROJECT, project)]
+    return body
+
+
 def source_key_of(pods: Iterable[Pod]) -> str | None:
     """Return the source key that a build started with, if its pods record it."""
     return next(
@@ -167,6 +178,19 @@ def _pod(
     config: ControllerConfig,
     spec: dict[str, Any],
 ) -> dict[str, Any]:
+    body = _project_pod(project, name, config, spec)
+    metadata = body["metadata"]
+    metadata["labels"][names.LABEL_DEPLOYMENT] = deployment.name
+    metadata["annotations"] = {**NOT_DISRUPTED, **metadata["annotations"], ANNOTATION_STEP: str(step)}
+    metadata["ownerReferences"] = [controller_reference(kinds.DEPLOYMENT, deployment)]
+    body["spec"]["activeDeadlineSeconds"] = build_pod_env.timeout(project, config)
+    return body
+
+
+def _project_pod(
+    project: Project, name: str, config: ControllerConfig, spec: dict[str, Any]
+) -> dict[str, Any]:
+    """Return what all build pods of a Project share."""
     place = config.placements.build
     return {
         "metadata": {
@@ -177,14 +201,11 @@ def _pod(
                 names.LABEL_PART_OF: names.MANAGED_BY,
                 names.LABEL_COMPONENT: names.COMPONENT_BUILD,
                 names.LABEL_PROJECT: project.name,
-                names.LABEL_DEPLOYMENT: deployment.name,
             },
-            "annotations": {**NOT_DISRUPTED, **place.annotations, ANNOTATION_STEP: str(step)},
-            "ownerReferences": [controller_reference(kinds.DEPLOYMENT, deployment)],
+            "annotations": dict(place.annotations),
         },
         "spec": {
             "restartPolicy": "Never",
-            "activeDeadlineSeconds": build_pod_env.timeout(project, config),
             "terminationGracePeriodSeconds": STOP_GRACE_SECONDS,
             "automountServiceAccountToken": False,
             "enableServiceLinks": False,

@@ -13,6 +13,7 @@ from controller.deployment.decide import WAIT_RETRY_SECONDS, ObservedDeployment,
 from controller.deployment.pod_rejected import pod_refused
 from controller.deployment.reported_results import ReportedResults, as_ended
 from controller.deployment.smoke.run_rejected import run_refused
+from controller.deployment.warm.pool import WarmBuilders
 from controller.pods.secret_check import find_problem
 from controller.runtime import event_map
 from controller.runtime.apply import Applier
@@ -34,6 +35,7 @@ class DeploymentReconciler:
     applier: Applier
     config: ControllerConfig
     admission: BuildAdmission
+    builders: WarmBuilders
     reported_results: ReportedResults = field(default_factory=ReportedResults)
 
     async def reconcile(self, name: str) -> None:
@@ -178,6 +180,8 @@ class DeploymentReconciler:
         if decision.create and (refused := await self._secret_problem(observed)) is not None:
             hint = "Label the Secret, or name another one in the Project."
             decision = pod_refused(observed, refused, False, now, self.config, hint)
+        elif decision.create and observed.project is not None:
+            decision = await self._with_waiting_pod(deployment, observed.project, decision)
         try:
             await self.applier.apply(kinds.DEPLOYMENT, deployment.raw, key, decision)
         except (errors.KubeForbidden, errors.Invalid) as error:
@@ -187,6 +191,17 @@ class DeploymentReconciler:
             decision = pod_refused(observed, why, isinstance(error, errors.Invalid), now, self.config)
             await self.applier.apply(kinds.DEPLOYMENT, deployment.raw, key, decision)
         self._record_metrics(deployment, decision, now)
+
+    async def _with_waiting_pod(
+        self, deployment: Deployment, project: Project, decision: Decision
+    ) -> Decision:
+        """Give a waiting pod to the build; return the Decision without the pod to create then."""
+        pod = decision.create[0]
+        bound = await self.builders.take(deployment, project, pod.body)
+        if bound is None:
+            return decision
+        recorded = {**(decision.status or {}), "buildPod": bound.name}
+        return replace(decision, create=(), status=recorded, events=(*pod.events, *decision.events))
 
     async def _start_smoke_run(self, observed: ObservedDeployment, decision: Decision, now: datetime) -> None:
         deployment = observed.deployment

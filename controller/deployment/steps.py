@@ -1,8 +1,8 @@
 """Steps of a build, and the seconds of its stages, from its pods alone. Pure.
 
 Pods are `<deployment>-a1`, `-a2` (assemble) and `-d1`, `-d2` (dependencies), each with its step
-as an annotation. A recorded pod that no longer exists was deleted externally and counts as a
-failed step.
+as an annotation; the first can be one that waited for a build, `warm-<project>-<random>-a1`. A
+recorded pod that no longer exists was deleted externally and counts as a failed step.
 """
 
 import re
@@ -94,9 +94,9 @@ def stages_of(deployment: Deployment, steps: BuildSteps) -> list[dict[str, Any]]
     for step in steps.present:
         if step.pod is None:
             continue
-        seconds.setdefault("queued", _between(deployment.created, step.pod.created))
+        seconds.setdefault("queued", _between(deployment.created, step.pod.assigned))
         if not step.pod.finished:
-            running = {"name": _name(step, seconds), "startedAt": format_second(step.pod.created)}
+            running = {"name": _name(step, seconds), "startedAt": format_second(step.pod.assigned)}
             continue
         for name, value in _measured(step, step.pod, seconds).items():
             seconds[name] = seconds.get(name, 0.0) + value

@@ -146,6 +146,12 @@ class ControllerMetrics:
             ("result",),
             registry=self.registry,
         )
+        self.warm_builder_binds = Counter(
+            "crewyard_warm_builder_binds_total",
+            "Waiting pods given to a build (bound), or found changed or gone at that moment (lost).",
+            ("result",),
+            registry=self.registry,
+        )
         self.tls = TlsMetrics(self.registry)
         self._init_labels()
         self.queued = Histogram(
@@ -174,5 +180,6 @@ class ControllerMetrics:
             self.commit_statuses.labels(result)
         for result in ("bound", "lost"):
             self.warm_binds.labels(result)
+            self.warm_builder_binds.labels(result)
         for result in ("started", "missed", "queue_full", "refused"):
             self.schedule_ticks.labels(result)

@@ -7,7 +7,7 @@ from controller.runtime.cache import ObjectCache
 from controller.runtime.workqueue import ReconcileKey
 from crds import kinds, names
 from crds.kinds import Kind
-from crds.limits import requested_warm_pods
+from crds.limits import requested_warm_builders, requested_warm_pods
 from crds.objects import Deployment, Pod, Project, Run
 
 ADMISSION = "admission"
@@ -18,6 +18,8 @@ GITHUB = "github"
 """Key kind: report a Deployment to GitHub."""
 WARM = "warm"
 """Key kind: keep pods of a Project waiting for runs."""
+BUILDERS = "builders"
+"""Key kind: keep pods of a Project waiting for builds."""
 ATTESTATION = "attestations"
 """Key kind: attest the image of a Deployment."""
 COMMIT_STATUS = "commit-statuses"
@@ -62,6 +64,11 @@ def schedules(name: str) -> ReconcileKey:
 def warm(name: str) -> ReconcileKey:
     """Return the key of a Project's waiting pods."""
     return ReconcileKey(WARM, name)
+
+
+def builders(name: str) -> ReconcileKey:
+    """Return the key of a Project's pods that wait for builds."""
+    return ReconcileKey(BUILDERS, name)
 
 
 def github(name: str) -> ReconcileKey:
@@ -132,6 +139,8 @@ def keys_of(
             yield schedules(view.name)
         if requested_warm_pods(view) or cache.warm_pods(view.name):
             yield warm(view.name)
+        if requested_warm_builders(view):
+            yield builders(view.name)
         yield from unbuilt(cache, view.name)
         yield from waiting_runs(cache.of_project(kinds.RUN, view.name))
         if "github" in view.spec:
@@ -177,6 +186,8 @@ def _pod_keys(pod: Pod, deleted: bool) -> Iterator[ReconcileKey]:
             yield admission(pod.labels[names.LABEL_PROJECT])
     elif pod.warm:
         yield warm(pod.labels.get(names.LABEL_PROJECT, ""))
+    elif pod.waits_for_build:
+        yield builders(pod.labels.get(names.LABEL_PROJECT, ""))
     elif pod.labels.get(names.LABEL_COMPONENT) == COMPONENT_PRUNE and names.LABEL_PROJECT in pod.labels:
         yield project(pod.labels[names.LABEL_PROJECT])
     elif names.LABEL_DEPLOYMENT in pod.labels:

@@ -1,0 +1,1 @@
+"""Warm builders: pods that are started before their build, and wait for one."""
