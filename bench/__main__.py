@@ -70,6 +70,7 @@ MEASURES: dict[str, Measure] = {
     "B2": redeploy.dependencies("crewai", 3),
     "B4": redeploy.cold_start,
     "B4langgraph": redeploy.first_builds,
+    "B6": redeploy.with_waiting_pod("langgraph", 11),
     "B5": redeploy.without_dependencies,
     "T1hollow": hollow_drain.measure,
     "T3": hollow_memory.measure,

@@ -3,7 +3,6 @@
 Called by build.__main__. Never executes code of the crew.
 """
 
-import functools
 import time
 from pathlib import Path
 from typing import Any
@@ -24,6 +23,9 @@ from plan.keys import build_key
 # Directories of the dependency image; their owners and modes must not change.
 _BASE_DIRECTORIES = ("app", "app/artifacts", "opt", "opt/crewyard")
 
+_PREPARED_LAYERS: dict[Path, ImageLayer] = {}
+"""Runner layers by directory, for one build each: the content is read once."""
+
 
 def assemble(settings: BuildSettings, log: BuildLog, runner: Path) -> dict[str, Any]:
     """Assemble the image and return the termination message. Raises PlanError or InfrastructureError.
@@ -37,7 +39,7 @@ def assemble(settings: BuildSettings, log: BuildLog, runner: Path) -> dict[str, 
     repository.prepare()
     sourced = fetch_and_plan(settings, log)
     planned, key = sourced.planned, sourced.key
-    runner_layer = make_runner_layer(runner)
+    runner_layer = _PREPARED_LAYERS.pop(runner, None) or _make_runner_layer(runner)
     build = build_key(sourced.tree.hash, planned.plan, key, runner_layer.diff_id)
     # The build key identifies the image; its label names the first commit with that content.
     existing = settings.proven.images.get(build)
@@ -66,9 +68,12 @@ def assemble(settings: BuildSettings, log: BuildLog, runner: Path) -> dict[str, 
     return result
 
 
-@functools.cache
-def make_runner_layer(runner: Path) -> ImageLayer:
-    """Return the layer of the modules in the directory `runner`; a pod that waits for a build has it ready."""
+def prepare_runner_layer(runner: Path) -> None:
+    """Make the layer of the modules in the directory `runner` before a build needs it."""
+    _PREPARED_LAYERS[runner] = _make_runner_layer(runner)
+
+
+def _make_runner_layer(runner: Path) -> ImageLayer:
     return make_layer(runner_files(runner), _BASE_DIRECTORIES)
 
 

@@ -75,10 +75,10 @@ def _prepare() -> None:
     import build.source.git_outside
     import build.source.git_tree
     import build.source.verify_commit  # noqa: F401
-    from build.assemble import make_runner_layer
+    from build.assemble import prepare_runner_layer
     from build.image.runner_files import RUNNER
 
-    make_runner_layer(RUNNER)
+    prepare_runner_layer(RUNNER)
 
 
 def _stop() -> NoReturn:

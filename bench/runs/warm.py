@@ -10,27 +10,22 @@ import json
 import time
 from collections.abc import Awaitable, Callable
 from dataclasses import dataclass
-from pathlib import Path
 
 from bench.lib import pods
 from bench.lib.finding import Finding
 from bench.lib.installation import JOB, MeasuredInstallation
+from bench.lib.pod_cgroup import cpu_seconds, process_mib, wait_quiet
 from bench.runs.start import job_finished
 from bench.sources.redeploy import Files, example_tree
 from crds import names
 from crds.kinds import POD, RUN
 from crds.objects import Pod
-from dev.settings import CGROUP
 from tests.e2e.testbed import eventually
 from tests.e2e.upload_project import UploadProject
 
 PAIR_COUNT = 21
 IDLE_SECONDS = 60.0
-QUIET_SECONDS = 1.0
-QUIET_CPU_SECONDS = 0.02
 IMPORTS = {"langgraph": "agent.graph", "crewai": "harbour.crew"}
-_CGROUPS = Path("/sys/fs/cgroup")
-_MIB = 2**20
 _KICKOFF = "def kickoff(inputs):\n    print('first', flush=True)\n"
 
 
@@ -111,38 +106,6 @@ async def deploy(installation: MeasuredInstallation, example: str) -> WarmCrew:
     container = {**spec["containers"][0], "image": await project.image(deployment)}
     await installation.testbed.call("PATCH", f"/v1/projects/{project.project}", {"run": {"warm": 1}})
     return WarmCrew(installation, example, project, {**spec, "containers": [container]})
-
-
-def cpu_seconds(pod_uid: str) -> float:
-    """Return the processor time of a pod on this machine, from its cgroup. Raises OSError."""
-    for tree in (_CGROUPS / "cpuacct", _CGROUPS):
-        for group in (tree / CGROUP).rglob(f"pod{pod_uid}"):
-            if (group / "cpuacct.usage").exists():
-                return int((group / "cpuacct.usage").read_text()) / 1e9
-            for line in (group / "cpu.stat").read_text().splitlines():
-                if line.startswith("usage_usec"):
-                    return int(line.split()[1]) / 1e6
-    raise FileNotFoundError(f"no cgroup of pod {pod_uid}")
-
-
-def process_mib(pod_uid: str) -> float:
-    """Return the memory of a pod's processes on this machine, without pages of files. Raises OSError."""
-    for tree in (_CGROUPS / "memory", _CGROUPS):
-        for group in (tree / CGROUP).rglob(f"pod{pod_uid}"):
-            for line in (group / "memory.stat").read_text().splitlines():
-                key, _, value = line.partition(" ")
-                if key in ("anon", "total_rss"):
-                    return int(value) / _MIB
-    raise FileNotFoundError(f"no cgroup of pod {pod_uid}")
-
-
-async def wait_quiet(pod_uid: str) -> None:
-    """Wait until a pod has used almost no processor time for a second."""
-    async with asyncio.timeout(120):
-        used = -1.0
-        while (current := cpu_seconds(pod_uid)) - used > QUIET_CPU_SECONDS or current < 0.05:
-            used = current
-            await asyncio.sleep(QUIET_SECONDS)
 
 
 async def _idle_cost(pod_uid: str) -> tuple[float, float]:

@@ -12,9 +12,13 @@ from pathlib import Path
 from bench.lib import pods
 from bench.lib.finding import Finding
 from bench.lib.installation import MeasuredInstallation
+from bench.lib.pod_cgroup import wait_quiet
 from bench.sources.kaniko import KanikoPeer, installation_settings
 from bench.sources.peak_memory import watch_peak
+from crds import names
 from crds.kinds import POD
+from crds.objects import Pod
+from tests.e2e.testbed import eventually
 from tests.e2e.upload_project import UploadProject, archive, tree, upload
 from tests.testbed.git_server import GitServer
 
@@ -114,6 +118,41 @@ def code_only(example: str, count: int) -> Measure:
         ]
 
     return measure
+
+
+def with_waiting_pod(example: str, count: int) -> Measure:
+    """Return the measurement of B6 on an example."""
+
+    async def measure(installation: MeasuredInstallation) -> list[Finding]:
+        files = example_tree(example)
+        upload_project = await installation.project()
+        await _redeploy_seconds(upload_project, files)
+        path = f"/v1/projects/{upload_project.project}"
+        await installation.testbed.call("PATCH", path, {"build": {"warm": 1}})
+        pairs = []
+        async with _kaniko_peer(installation) as peer:
+            await peer.build(files)
+            for number in range(count):
+                changed = code_changed(files, number)
+                peer_seconds = await peer.build(changed)
+                await _wait_ready(installation, upload_project.project)
+                pairs.append((peer_seconds, await _redeploy_seconds(upload_project, changed)))
+        what = f"{example}: code-only redeploy, with a pod that waits for a build, POST → active"
+        return [Finding("B6", what, pairs=pairs, peer="raw Kaniko, warm cache")]
+
+    return measure
+
+
+async def _wait_ready(installation: MeasuredInstallation, project: str) -> None:
+    """Wait until the pod that waits for a build has imported its modules."""
+    selector = f"{names.LABEL_PROJECT}={project},{names.LABEL_WARM_BUILDER},!{names.LABEL_DEPLOYMENT}"
+
+    async def running() -> list[Pod]:
+        listed = (await installation.kube.list(POD, selector)).items
+        return [pod for pod in map(Pod, listed) if pod.phase == "Running" and not pod.deleting]
+
+    (pod,) = await eventually(running, lambda seen: len(seen) == 1, 120)
+    await wait_quiet(pod.uid)
 
 
 def dependencies(example: str, count: int) -> Measure:

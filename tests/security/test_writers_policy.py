@@ -184,6 +184,12 @@ BINDING = {
 }
 
 
+BUILD_BINDING = {
+    "metadata": {"labels": {"crewyard.dev/deployment": "dep-a"}, "annotations": {"crewyard.dev/build": "{}"}},
+    "spec": {"activeDeadlineSeconds": 60},
+}
+
+
 TOLERATION = [{"op": "add", "path": "/spec/tolerations/-", "value": {"operator": "Exists"}}]
 
 
@@ -197,6 +203,10 @@ TOLERATION = [{"op": "add", "path": "/spec/tolerations/-", "value": {"operator":
         ({"crewyard.dev/warm": "a"}, {"metadata": {"labels": {"crewyard.dev/warm": "b"}}}, 403),
         ({"crewyard.dev/warm": "a"}, {"metadata": {"labels": {"crewyard.dev/warm": None}}}, 403),
         ({"crewyard.dev/warm": "a"}, {"metadata": {"labels": {"a": "b"}}}, 403),
+        ({"crewyard.dev/warm-builder": "a"}, BUILD_BINDING, 200),
+        ({"crewyard.dev/warm-builder": "a", "crewyard.dev/deployment": "dep-b"}, BUILD_BINDING, 403),
+        ({"crewyard.dev/warm-builder": "a"}, BINDING, 403),
+        ({"crewyard.dev/warm": "a"}, BUILD_BINDING, 403),
         ({"crewyard.dev/warm": "a"}, {"spec": {"containers": [{"name": "crew", "image": "other"}]}}, 403),
         ({"crewyard.dev/warm": "a"}, TOLERATION, 403),
     ],

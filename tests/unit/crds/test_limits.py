@@ -20,7 +20,15 @@ from crds.installation_limits import (
     InstallationLimits,
     read_limits,
 )
-from crds.limits import lowered_timeouts, lowered_warm_pods, parse_plans, unknown_plan, warm_pods
+from crds.limits import (
+    lowered_timeouts,
+    lowered_warm_builders,
+    lowered_warm_pods,
+    parse_plans,
+    unknown_plan,
+    warm_builders,
+    warm_pods,
+)
 from crds.objects import Project
 from runner.pid1.claim import ClaimGrant
 
@@ -180,6 +188,18 @@ def test_waiting_pods_are_limited_by_plan_and_installation():
     assert given(9, "pro") == (5, ("run.warm: 9 is lowered to 5",))
     # A project within its limits gets what it asks for.
     assert given(4, "pro") == (4, ())
+
+
+def test_waiting_builders_are_limited_by_the_installation():
+    limits = InstallationLimits(warm_builders=2)
+
+    def given(spec):
+        project = Project({"spec": spec})
+        return warm_builders(project, limits), lowered_warm_builders(project, limits)
+
+    assert given({}) == (0, ())
+    assert given({"build": {"warm": 2}}) == (2, ())
+    assert given({"build": {"warm": 3}}) == (2, ("build.warm: 3 is lowered to 2",))
 
 
 def test_deployments_a_minute_follow_the_requests_of_a_plan():

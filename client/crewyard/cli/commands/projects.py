@@ -69,6 +69,13 @@ _warm_option = click.option(
     help="Pods that wait for a run, with the entrypoint imported; the plan limits it.",
 )
 
+_warm_builds_option = click.option(
+    "--warm-builds",
+    type=click.IntRange(0, 20),
+    metavar="N",
+    help="Pods that wait for a build; the installation limits it.",
+)
+
 
 @projects.command("list")
 @with_context
@@ -90,8 +97,9 @@ def show(context: CliContext, name: str) -> None:
     )
     limited = Column("LIMITED", lambda row: display((row.get("limited") or {}).get("message")))
     warm = Column("WARM", lambda row: display((row["run"] or {}).get("warm")))
+    warm_builds = Column("WARM BUILDS", lambda row: display((row["build"] or {}).get("warm")))
     added = Column("REQUIREMENTS", lambda row: display((row["build"] or {}).get("requirements")))
-    columns = (*_COLUMNS, _NAMESPACE, source, message, added, egress, warm, limited)
+    columns = (*_COLUMNS, _NAMESPACE, source, message, added, egress, warm, warm_builds, limited)
     context.output.details(context.client.get_project(name), columns)
 
 
@@ -115,6 +123,7 @@ _requirement_option = click.option(
 @_requirement_option
 @_egress_option
 @_warm_option
+@_warm_builds_option
 @with_context
 def create(
     context: CliContext,
@@ -127,6 +136,7 @@ def create(
     requirements: tuple[str, ...],
     egress: tuple[dict[str, Any], ...],
     warm: int | None,
+    warm_builds: int | None,
 ) -> None:
     """Create a project."""
     if (branch or path) and not url:
@@ -135,7 +145,9 @@ def create(
     spec: dict[str, Any] = {"source": {"git": git}} if url else {}
     spec |= {"plan": plan} if plan else {}
     spec |= {"namespace": namespace} if namespace else {}
-    spec |= {"build": {"requirements": list(requirements)}} if requirements else {}
+    build: dict[str, Any] = {"requirements": list(requirements)} if requirements else {}
+    if build := build | ({"warm": warm_builds} if warm_builds else {}):
+        spec["build"] = build
     if run := ({"egress": list(egress)} if egress else {}) | ({"warm": warm} if warm else {}):
         spec["run"] = run
     columns = (*_COLUMNS, _NAMESPACE) if namespace else _COLUMNS
@@ -151,6 +163,7 @@ def create(
 @_egress_option
 @click.option("--no-egress", is_flag=True, help="Remove all destinations that --egress set.")
 @_warm_option
+@_warm_builds_option
 @click.option("--month-tokens", type=click.IntRange(0), help="Budget of tokens for each month.")
 @click.option("--month-cost", type=click.FloatRange(0), help="Budget of cost for each month.")
 @click.option("--run-tokens", type=click.IntRange(0), help="Budget of tokens for each run.")
@@ -165,6 +178,7 @@ def set_fields(
     egress: tuple[dict[str, Any], ...],
     no_egress: bool,
     warm: int | None,
+    warm_builds: int | None,
     month_tokens: int | None,
     month_cost: float | None,
     run_tokens: int | None,
@@ -190,14 +204,17 @@ def set_fields(
     run: dict[str, Any] = {"egress": list(egress) or None} if egress or no_egress else {}
     run |= {"warm": warm or None} if warm is not None else {}
     change: dict[str, Any] = {"run": run} if run else {}
+    build: dict[str, Any] = {}
     if requirements or no_requirements:
-        change["build"] = {"requirements": list(requirements) or None}
+        build["requirements"] = list(requirements) or None
+    if build := build | ({"warm": warm_builds or None} if warm_builds is not None else {}):
+        change["build"] = build
     if budget or no_budget:
         change["budget"] = budget or None
     if not change:
         raise click.UsageError(
-            "give --requirement, --no-requirements, --egress, --no-egress, --warm, --month-tokens, "
-            "--month-cost, --run-tokens, --run-cost or --no-budget"
+            "give --requirement, --no-requirements, --egress, --no-egress, --warm, --warm-builds, "
+            "--month-tokens, --month-cost, --run-tokens, --run-cost or --no-budget"
         )
     changed = context.client.change_project(name, **change)
     context.output.item(changed, f"{name} is changed; values in effect: crewyard projects show {name}")

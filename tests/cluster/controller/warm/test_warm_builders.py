@@ -1,0 +1,137 @@
+"""Pods that wait for a build, against a real apiserver; the test plays the kubelet and the build pod.
+
+No node takes them, so no pod starts, changes or ends without the test.
+"""
+
+import asyncio
+
+from controller.deployment.reported_results import ReportedResult
+from controller.pods.placement import NodePlacement, NodePlacements
+from crds import conditions, kinds, names
+from crds.objects import Pod
+from crds.times import format_time
+from tests.cluster.controller.conftest import IMAGE, ControllerTestbed, condition, controller, settings
+
+NOWHERE = NodePlacements(build=NodePlacement(node_selector={"crewyard.dev/none": "here"}))
+SOURCE = {"archive": {"upload": "upl_1"}}
+
+
+def warm_settings(kube):
+    return settings(kube.namespace, placements=NOWHERE, controller_url="http://controller.test:8080")
+
+
+async def until_waiting(testbed, holds):
+    """Return the pods that wait for a build, once `holds`."""
+    selector = f"{names.LABEL_WARM_BUILDER},!{names.LABEL_DEPLOYMENT}"
+    async with asyncio.timeout(120):
+        while True:
+            pods = [Pod(raw) for raw in (await testbed.kube.list(kinds.POD, selector)).items]
+            if holds(found := [pod for pod in pods if not pod.deleting]):
+                return found
+            await asyncio.sleep(0.05)
+
+
+async def start(testbed, pod):
+    """Play the kubelet: the pod runs."""
+    await testbed.until(kinds.POD, pod.name, lambda o: conditions.find(Pod(o).conditions, "PodScheduled"))
+    now = format_time(pod.created)
+    met = {"status": "True", "lastTransitionTime": now}
+    container = {"name": "assemble", "image": IMAGE, "imageID": "", "ready": True, "restartCount": 0}
+    running = {
+        "phase": "Running",
+        "conditions": [{"type": "PodScheduled", **met}, {"type": "Ready", **met}],
+        "containerStatuses": [{**container, "state": {"running": {"startedAt": now}}}],
+    }
+    await testbed.set_pod_status(pod.name, pod.uid, running)
+
+
+async def deploy(testbed, name):
+    body = {"metadata": {"name": name}, "spec": {"project": "demo", "source": SOURCE}}
+    return await testbed.kube.create(kinds.DEPLOYMENT, body)
+
+
+def report_built(process, deployment_uid, pod_uid):
+    """Play the build pod: it reports its image."""
+    image = f"registry.crewyard.internal:5000/{process.config.namespace}/demo@sha256:{'ab' * 32}"
+    result = {
+        "outcome": "built",
+        "image": image,
+        "plan": {"framework": "python", "entrypoint": "main:kickoff"},
+        "tree": "c" * 64,
+        "build_key": "d" * 64,
+        "dependencies_key": "e" * 64,
+        "dependencies_digest": "sha256:" + "f" * 64,
+    }
+    process.shared.reported_results.put(deployment_uid, pod_uid, ReportedResult("assemble", result, 0.0))
+
+
+async def test_a_build_takes_the_waiting_pod(kube):
+    config = warm_settings(kube)
+    async with controller(kube, config) as process:
+        testbed = ControllerTestbed(kube, config, process)
+        await testbed.project(build={"warm": 1})
+        (pod,) = await until_waiting(testbed, lambda pods: len(pods) == 1)
+        await start(testbed, pod)
+        made = await deploy(testbed, "dep-a")
+        await testbed.until(kinds.DEPLOYMENT, "dep-a", lambda o: o["status"].get("buildPod") == pod.name)
+        taken = Pod(await kube.get(kinds.POD, pod.name))
+        assert taken.owner_uids == {made["metadata"]["uid"]} and taken.spec["activeDeadlineSeconds"] > 0
+        assert await kube.get(kinds.POD, "dep-a-a1") is None
+        (following,) = await until_waiting(testbed, lambda pods: len(pods) == 1)
+        assert following.uid != pod.uid
+        await testbed.kube.patch(kinds.PROJECT, "demo", {"spec": {"build": {"warm": 0}}})
+        await until_waiting(testbed, lambda pods: not pods)
+
+
+async def test_a_controller_that_stops_after_the_binding_loses_nothing(kube):
+    """The next one finds the pod by its label, and answers it from its annotation."""
+    config = warm_settings(kube)
+    testbed = ControllerTestbed(kube, config)
+    async with controller(kube, config) as testbed.process:
+        await testbed.project(build={"warm": 1})
+        (pod,) = await until_waiting(testbed, lambda pods: len(pods) == 1)
+        await start(testbed, pod)
+        made = await deploy(testbed, "dep-a")
+        await testbed.until(kinds.POD, pod.name, lambda o: names.LABEL_DEPLOYMENT in Pod(o).labels)
+    async with controller(kube, config) as process:
+        variables = await process.shared.waiters.wait(kube, pod.name, pod.uid, 5)
+        assert variables["CREWYARD_DEPLOYMENT"] == "dep-a"
+        report_built(process, made["metadata"]["uid"], pod.uid)
+        shown = await testbed.until(kinds.DEPLOYMENT, "dep-a", lambda o: o["status"].get("image"))
+        assert shown["status"]["buildPod"] == pod.name and condition(shown, "Built") == ("True", "Built")
+        pods = (await kube.list(kinds.POD, f"{names.LABEL_DEPLOYMENT}=dep-a")).items
+        assert [Pod(raw).name for raw in pods] == [pod.name]
+
+
+async def test_a_pod_that_is_lost_after_the_binding_is_replaced_by_a_cold_one(kube):
+    config = warm_settings(kube)
+    async with controller(kube, config) as process:
+        testbed = ControllerTestbed(kube, config, process)
+        await testbed.project(build={"warm": 1})
+        (pod,) = await until_waiting(testbed, lambda pods: len(pods) == 1)
+        await start(testbed, pod)
+        await deploy(testbed, "dep-a")
+        await testbed.until(kinds.DEPLOYMENT, "dep-a", lambda o: o["status"].get("buildPod") == pod.name)
+        await kube.delete(kinds.POD, pod.name, pod.uid, grace_seconds=0)
+        await testbed.until(kinds.DEPLOYMENT, "dep-a", lambda o: o["status"].get("buildPod") == "dep-a-a2")
+
+
+async def test_two_controllers_bind_each_pod_once(kube):
+    """Both see the same builds and pods: one write binds a pod."""
+    config = warm_settings(kube)
+    async with controller(kube, config) as first, controller(kube, config) as second:
+        testbed = ControllerTestbed(kube, config, first)
+        await testbed.project(build={"warm": 2})
+        pods = await until_waiting(testbed, lambda pods: len(pods) == 2)
+        for pod in pods:
+            await start(testbed, pod)
+        made = await deploy(testbed, "dep-a")
+        shown = await testbed.until(kinds.DEPLOYMENT, "dep-a", lambda o: o["status"].get("buildPod"))
+        name = shown["status"]["buildPod"]
+        owned = [Pod(raw) for raw in (await kube.list(kinds.POD, f"{names.LABEL_DEPLOYMENT}=dep-a")).items]
+        report_built(first, made["metadata"]["uid"], next(pod.uid for pod in owned if pod.name == name))
+        report_built(second, made["metadata"]["uid"], next(pod.uid for pod in owned if pod.name == name))
+        shown = await testbed.until(kinds.DEPLOYMENT, "dep-a", lambda o: o["status"].get("image"))
+        assert shown["status"]["buildPod"] == name
+        # One that another controller bound for the same build ends by its clean-up, and serves no other.
+        assert all(pod.owner_uids == {made["metadata"]["uid"]} for pod in owned)
