@@ -20,7 +20,6 @@ VARIABLES = ("CREWYARD_DEPLOYMENT", "CREWYARD_TOKEN", "CREWYARD_BUILD")
 _WAIT_SECONDS = 20
 _CALL_TIMEOUT_SECONDS = 30.0
 _MAX_PAUSE_SECONDS = 5.0
-_STOPPED = 0
 
 
 class NoBuild(Exception):
@@ -82,4 +81,4 @@ def _prepare() -> None:
 
 
 def _stop() -> NoReturn:
-    os._exit(_STOPPED)
+    os._exit(0)

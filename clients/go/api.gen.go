@@ -1509,6 +1509,9 @@ type Project struct {
 
 		// Timeout The timeout of a build, for example 15m. Defaults to 30m.
 		Timeout *string `json:"timeout,omitempty"`
+
+		// Warm How many pods wait for a build, started and with its modules imported. A new build of the project's own repository or of an upload takes one of them. Defaults to 0; limited by the installation.
+		Warm *int `json:"warm,omitempty"`
 	} `json:"build"`
 
 	// CommitStatus Reports commit statuses to GitLab, Gitea or Forgejo.
@@ -1864,6 +1867,9 @@ type ProjectChange struct {
 
 		// Timeout The timeout of a build, for example 15m. Defaults to 30m.
 		Timeout *string `json:"timeout,omitempty"`
+
+		// Warm How many pods wait for a build, started and with its modules imported. A new build of the project's own repository or of an upload takes one of them. Defaults to 0; limited by the installation.
+		Warm *int `json:"warm,omitempty"`
 	} `json:"build,omitempty"`
 
 	// CommitStatus Reports commit statuses to GitLab, Gitea or Forgejo.
@@ -2200,6 +2206,9 @@ type ProjectCreate struct {
 
 		// Timeout The timeout of a build, for example 15m. Defaults to 30m.
 		Timeout *string `json:"timeout,omitempty"`
+
+		// Warm How many pods wait for a build, started and with its modules imported. A new build of the project's own repository or of an upload takes one of them. Defaults to 0; limited by the installation.
+		Warm *int `json:"warm,omitempty"`
 	} `json:"build,omitempty"`
 
 	// CommitStatus Reports commit statuses to GitLab, Gitea or Forgejo.

@@ -1466,6 +1466,8 @@ export interface components {
                 dockerfile?: string;
                 /** @description Packages that are installed after the dependencies of the source, as lines of a requirements.txt: for what the source imports but does not declare. They apply from the next deployment on. */
                 requirements?: string[];
+                /** @description How many pods wait for a build, started and with its modules imported. A new build of the project's own repository or of an upload takes one of them. Defaults to 0; limited by the installation. */
+                warm?: number;
                 /** @description Access to the registry for pushing and deleting this project's images. */
                 push?: {
                     /** @description A Secret of type kubernetes.io/dockerconfigjson in the same namespace with a credential for this project's repository. Defaults to the installation's credential. */
@@ -1762,6 +1764,8 @@ export interface components {
                 dockerfile?: string | null;
                 /** @description Packages that are installed after the dependencies of the source, as lines of a requirements.txt: for what the source imports but does not declare. They apply from the next deployment on. */
                 requirements?: string[] | null;
+                /** @description How many pods wait for a build, started and with its modules imported. A new build of the project's own repository or of an upload takes one of them. Defaults to 0; limited by the installation. */
+                warm?: number | null;
                 /** @description Access to the registry for pushing and deleting this project's images. */
                 push?: {
                     /** @description A Secret of type kubernetes.io/dockerconfigjson in the same namespace with a credential for this project's repository. Defaults to the installation's credential. */
@@ -2047,6 +2051,8 @@ export interface components {
                 dockerfile?: string;
                 /** @description Packages that are installed after the dependencies of the source, as lines of a requirements.txt: for what the source imports but does not declare. They apply from the next deployment on. */
                 requirements?: string[];
+                /** @description How many pods wait for a build, started and with its modules imported. A new build of the project's own repository or of an upload takes one of them. Defaults to 0; limited by the installation. */
+                warm?: number;
                 /** @description Access to the registry for pushing and deleting this project's images. */
                 push?: {
                     /** @description A Secret of type kubernetes.io/dockerconfigjson in the same namespace with a credential for this project's repository. Defaults to the installation's credential. */

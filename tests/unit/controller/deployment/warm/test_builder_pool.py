@@ -80,7 +80,7 @@ def test_a_full_pool_is_left_alone_and_a_surplus_is_deleted_youngest_first(look,
 
 
 @pytest.mark.parametrize("change", [{"fingerprint": "of-another-secret"}, {"age": 3600}])
-def test_a_stale_pod_is_deleted_as_it_was_read_before_its_successor_is_created(look, waiting, change):
+def test_a_stale_pod_is_deleted_before_its_successor_is_created(look, waiting, change):
     stale = waiting("a", **change)
     created, deleted, decision = look([stale, waiting("b")])
     assert (created, deleted) == ([], ["a"])
@@ -93,7 +93,7 @@ def test_all_pods_are_deleted_where_none_should_wait(look, waiting):
     assert (created, deleted, decision.requeue_after) == ([], ["a", "b"], None)
 
 
-def test_a_pod_that_ended_while_it_waited_is_replaced_after_a_pause(look, waiting, make):
+def test_a_pod_that_ended_is_replaced_after_a_pause(look, waiting, make):
     ended = make.ended("assemble", 1, reason="Error", finishedAt=make.ago(10))
     pods = [waiting("a", phase="Failed", containerStatuses=ended), waiting("b")]
     created, deleted, decision = look(pods)
@@ -103,7 +103,7 @@ def test_a_pod_that_ended_while_it_waited_is_replaced_after_a_pause(look, waitin
     assert "Pod a ended while it waited for a build: Error" in decision.delete[0].events[0].message
 
 
-def test_the_fingerprint_follows_the_secrets_and_everything_the_pod_is_made_from(make, secured, source):
+def test_the_fingerprint_follows_secrets_and_pod(make, secured, source):
     project = make.project(source=OWN)
     assert template(project, {"git": "uid/1"}, secured).fingerprint == source.fingerprint
     assert template(project, {"git": "uid/2"}, secured).fingerprint != source.fingerprint
