@@ -40,7 +40,7 @@ async def test_a_build_takes_a_pod_that_waits_for_one(testbed, upload_projects):
     (pod,) = await project.pods(deployment)
     assert pod["metadata"]["name"] == name and pod["spec"]["activeDeadlineSeconds"] > 0
     log = await testbed.call("GET", f"/v1/deployments/{deployment}/logs")
-    assert "already in the registry" in str(log.data)
+    assert "already in the registry" in str(log.body)
     # Another one takes its place, with the same credentials; none is left without the setting.
     await eventually(running, lambda names: len(names) == 1 and name not in names, 60)
     await testbed.call("PATCH", f"/v1/projects/{project.project}", {"build": {"warm": 0}})
