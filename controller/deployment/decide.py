@@ -86,10 +86,15 @@ def decide(observed: ObservedDeployment, now: datetime, config: ControllerConfig
     begun_with = pod.source_key_of(observed.pods)
     if decision.status is not None and steps.present:
         decision = replace(decision, status={**decision.status, "stages": stages_of(deployment, steps)})
-    if decision.status is None or not begun_with or deployment.status.get("sourceKey"):
+    if decision.status is None or not steps.present:
         return decision
-    # Its first pod was created, and the status write that records it failed.
-    return replace(decision, status={**decision.status, "sourceKey": begun_with})
+    # Its pod was created or bound, and the status write that records it failed.
+    recorded = dict(decision.status)
+    if begun_with and not deployment.status.get("sourceKey"):
+        recorded["sourceKey"] = begun_with
+    if not deployment.status.get("buildPod") and (latest := steps.present[-1].pod) is not None:
+        recorded.setdefault("buildPod", latest.name)
+    return replace(decision, status=recorded)
 
 
 def _await_smoke_run(observed: ObservedDeployment, now: datetime, config: ControllerConfig) -> Decision:

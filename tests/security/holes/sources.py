@@ -141,7 +141,8 @@ HOLES: tuple[Hole, ...] = (
     ),
     hole(
         "X5", "git's credential goes to any host", "controller/deployment/build_pod_env.py",
-        'if not secret or wanted.get("url") != own.get("url"):', "if not secret:",
+        'return own_git(project) if wanted.get("url") == (project.git or {}).get("url") else []',
+        "return own_git(project)",
         "tests/unit/controller/deployment/test_pod.py",
     ),
     hole(

@@ -310,6 +310,12 @@ def test_accepted_image_has_a_proof_of_its_build(look, steps, pod_of):
     assert pod_of(done, sourceKey="forged") == steps.pods[0].uid
 
 
+def test_a_pod_that_was_not_recorded_is_recorded_with_its_result(look, steps):
+    pods = steps.assemble(BUILT).pods
+    assert look(pods, buildPod=None).status["buildPod"] == "dep-a-a1"
+    assert "buildPod" not in look(pods, buildPod="dep-a-a1").status
+
+
 @pytest.mark.parametrize("digest", [None, "", "latest", "sha256:00", DIGEST + "\n"])
 def test_image_of_a_pod_that_believed_tags_has_no_proof(look, steps, digest):
     result = {**BUILT, "dependencies_digest": digest}
