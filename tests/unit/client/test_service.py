@@ -14,6 +14,17 @@ from crewyard.cli.main import call
 from tests.testbed import hostile_file_names
 
 PAGE = {"total": 2, "page": 1, "per_page": 100, "has_more": False}
+PROJECT = {
+    "name": "demo",
+    "namespace": "crews",
+    "plan": "free",
+    "active_deployment_id": None,
+    "ready": {"status": "True", "message": ""},
+    "created_at": "2026-11-21T10:00:00Z",
+    "source": None,
+    "run": None,
+    "build": None,
+}
 
 
 class FaultyService:
@@ -85,6 +96,50 @@ def test_budgets_of_runs_and_months_are_set_and_removed(service, arguments, budg
     service.responses["PATCH", "/v1/projects/demo"] = [(200, {}, {"data": {"name": "demo"}})]
     assert call(["projects", "set", "demo", *arguments]) == 0
     assert json.loads(service.bodies[-1]) == {"budget": budget}
+
+
+@pytest.mark.parametrize(
+    ("arguments", "change"),
+    [
+        (["--warm-builds", "2"], {"build": {"warm": 2}}),
+        (["--warm-builds", "0"], {"build": {"warm": None}}),
+        (["--warm", "1", "--warm-builds", "2"], {"run": {"warm": 1}, "build": {"warm": 2}}),
+        (["--no-requirements", "--warm-builds", "2"], {"build": {"requirements": None, "warm": 2}}),
+        (["--no-requirements"], {"build": {"requirements": None}}),
+    ],
+)
+def test_waiting_pods_are_set_and_removed(service, arguments, change):
+    service.responses["PATCH", "/v1/projects/demo"] = [(200, {}, {"data": {"name": "demo"}})]
+    assert call(["projects", "set", "demo", *arguments]) == 0
+    assert json.loads(service.bodies[-1]) == change
+
+
+@pytest.mark.parametrize(
+    ("arguments", "spec"),
+    [
+        (["--warm-builds", "2"], {"build": {"warm": 2}}),
+        (["--warm-builds", "0"], {}),
+        (["--requirement", "lxml", "--warm-builds", "2"], {"build": {"requirements": ["lxml"], "warm": 2}}),
+    ],
+)
+def test_a_project_is_created_with_waiting_pods(service, arguments, spec):
+    service.responses["POST", "/v1/projects"] = [(201, {}, {"data": PROJECT})]
+    assert call(["projects", "create", "demo", *arguments]) == 0
+    assert json.loads(service.bodies[-1]) == {"name": "demo", **spec}
+
+
+@pytest.mark.parametrize(("build", "shown"), [({"warm": 2}, "2"), ({}, "-"), (None, "-")])
+def test_a_project_is_shown_with_its_waiting_pods(service, capsys, build, shown):
+    service.responses["GET", "/v1/projects/demo"] = [(200, {}, {"data": {**PROJECT, "build": build}})]
+    assert call(["projects", "show", "demo"]) == 0
+    line = next(line for line in capsys.readouterr().out.splitlines() if line.startswith("WARM BUILDS"))
+    assert line.split()[-1] == shown
+
+
+@pytest.mark.parametrize("count", ["-1", "21", "many"])
+def test_a_wrong_number_of_waiting_pods_is_refused_without_a_call(service, count):
+    assert call(["projects", "set", "demo", "--warm-builds", count]) == 2
+    assert service.requests == []
 
 
 @pytest.mark.parametrize(
