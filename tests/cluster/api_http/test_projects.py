@@ -41,6 +41,18 @@ async def test_project_is_created_changed_and_deleted(testbed):
     assert await testbed.kube.get(PROJECT, "crew") is None
 
 
+async def test_waiting_builders_are_set_changed_and_removed(testbed):
+    build = {"warm": 1, "requirements": ["lxml"]}
+    made = await testbed.data("POST", "/v1/projects", {"name": "crew", "build": build})
+    assert made["build"] == build
+    changed = await testbed.data("PATCH", "/v1/projects/crew", {"build": {"warm": 2}})
+    assert changed["build"] == {**build, "warm": 2}
+    assert (await testbed.kube.get(PROJECT, "crew"))["spec"]["build"]["warm"] == 2
+    changed = await testbed.data("PATCH", "/v1/projects/crew", {"build": {"warm": None}})
+    assert changed["build"] == {"requirements": ["lxml"]}
+    assert await testbed.data("GET", "/v1/projects/crew") == changed
+
+
 async def test_unknown_plan_is_refused(testbed):
     await testbed.data("POST", "/v1/projects", {"name": "crew"})
     for method, path in (("POST", "/v1/projects"), ("PATCH", "/v1/projects/crew")):
