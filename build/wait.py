@@ -11,7 +11,6 @@ import random
 import signal
 import time
 from collections.abc import Mapping
-from typing import NoReturn
 
 from build.api_client import InternalApiClient
 from build.json_object import variable
@@ -29,7 +28,7 @@ class NoBuild(Exception):
 def wait_for_build(environ: Mapping[str, str]) -> dict[str, str]:
     """Return the variables of the pod's build. Raises NoBuild and BuildSettingsInvalid."""
     # Process 1 has no default action for a signal.
-    signal.signal(signal.SIGTERM, lambda *_: _stop())
+    signal.signal(signal.SIGTERM, lambda *_: os._exit(0))
     try:
         _prepare()
         return _ask(environ)
@@ -78,7 +77,3 @@ def _prepare() -> None:
     from build.image.runner_files import RUNNER
 
     prepare_runner_layer(RUNNER)
-
-
-def _stop() -> NoReturn:
-    os._exit(0)

@@ -136,8 +136,7 @@ def warm_pods(project: Project, plans: Plans, limits: InstallationLimits) -> int
 
 def lowered_warm_pods(project: Project, plans: Plans, limits: InstallationLimits) -> tuple[str, ...]:
     """Return a note if fewer pods of a Project wait for a run than it asks for."""
-    requested, given = requested_warm_pods(project), warm_pods(project, plans, limits)
-    return (f"run.warm: {requested} is lowered to {given}",) if given < requested else ()
+    return _lowered("run.warm", requested_warm_pods(project), warm_pods(project, plans, limits))
 
 
 def warm_builders(project: Project, limits: InstallationLimits) -> int:
@@ -147,8 +146,11 @@ def warm_builders(project: Project, limits: InstallationLimits) -> int:
 
 def lowered_warm_builders(project: Project, limits: InstallationLimits) -> tuple[str, ...]:
     """Return a note if fewer pods of a Project wait for a build than it asks for."""
-    requested, given = requested_warm_builders(project), warm_builders(project, limits)
-    return (f"build.warm: {requested} is lowered to {given}",) if given < requested else ()
+    return _lowered("build.warm", requested_warm_builders(project), warm_builders(project, limits))
+
+
+def _lowered(field: str, requested: int, given: int) -> tuple[str, ...]:
+    return (f"{field}: {requested} is lowered to {given}",) if given < requested else ()
 
 
 def unknown_plan(project: Project, plans: Plans) -> tuple[str, ...]:

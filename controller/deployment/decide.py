@@ -83,14 +83,11 @@ def decide(observed: ObservedDeployment, now: datetime, config: ControllerConfig
         return Decision(delete=deadlines.delete_live_pods(observed.pods), status={**waits, "buildPod": None})
     steps = build_steps(observed.pods, deployment.status.get("buildPod"))
     decision = _decide_build(observed, observed.project, steps, now, config)
-    begun_with = pod.source_key_of(observed.pods)
-    if decision.status is not None and steps.present:
-        decision = replace(decision, status={**decision.status, "stages": stages_of(deployment, steps)})
     if decision.status is None or not steps.present:
         return decision
+    recorded = {**decision.status, "stages": stages_of(deployment, steps)}
     # Its pod was created or bound, and the status write that records it failed.
-    recorded = dict(decision.status)
-    if begun_with and not deployment.status.get("sourceKey"):
+    if (begun_with := pod.source_key_of(observed.pods)) and not deployment.status.get("sourceKey"):
         recorded["sourceKey"] = begun_with
     if not deployment.status.get("buildPod") and (latest := steps.present[-1].pod) is not None:
         recorded.setdefault("buildPod", latest.name)

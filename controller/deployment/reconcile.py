@@ -177,11 +177,11 @@ class DeploymentReconciler:
         if deployment.awaits_smoke_run and decision.create:
             await self._start_smoke_run(observed, decision, now)
             return
+        if decision.create and observed.project is not None:
+            decision = await self._with_waiting_pod(deployment, observed.project, decision)
         if decision.create and (refused := await self._secret_problem(observed)) is not None:
             hint = "Label the Secret, or name another one in the Project."
             decision = pod_refused(observed, refused, False, now, self.config, hint)
-        elif decision.create and observed.project is not None:
-            decision = await self._with_waiting_pod(deployment, observed.project, decision)
         try:
             await self.applier.apply(kinds.DEPLOYMENT, deployment.raw, key, decision)
         except (errors.KubeForbidden, errors.Invalid) as error:

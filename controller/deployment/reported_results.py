@@ -14,9 +14,9 @@ from typing import Any
 
 from aiohttp import web
 
+from controller.pods.caller import authenticate
 from controller.runtime import event_map
 from controller.runtime.workqueue import ReconcileKey
-from crds import pod_tokens
 from crds.objects import Pod
 from crds.times import format_second
 
@@ -68,21 +68,13 @@ def routes(
     """Return the route for results, authorised by the build token of the deployment in the path.
 
     `add` enqueues keys, by namespace.
-
-    A standby answers 503: the pod asks the Service again, which may choose the leader.
     """
 
     async def answer(request: web.Request) -> web.Response:
         name = request.match_info["deployment"]
-        bearer = request.headers.get("Authorization", "").removeprefix("Bearer ")
-        try:
-            token = pod_tokens.verify(token_keys, bearer, time.time())
-        except pod_tokens.TokenInvalid:
-            return web.json_response({"error": "the token is invalid or has expired"}, status=401)
-        if (token.kind, token.name) != ("build", name) or token.namespace not in add:
-            return web.json_response({"error": "the token is not for this deployment"}, status=401)
-        if not is_active():
-            return web.json_response({"error": "this controller is a standby"}, status=503)
+        token = authenticate(request, "build", "deployment", token_keys, add, is_active)
+        if isinstance(token, web.Response):
+            return token
         try:
             body = json.loads(await request.read())
             result = ReportedResult(str(body["container"]), dict(body["words"]), time.time())

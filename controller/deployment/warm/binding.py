@@ -5,17 +5,18 @@ label, the owner, the step and the deadline of the pod that it replaces, so ever
 """
 
 import json
-import math
 from collections.abc import Iterable, Mapping
 from datetime import datetime
 from typing import Any
 
 from controller.deployment.steps import ANNOTATION_STEP
+from controller.pods import waiting as waiting_pod
 from controller.runtime.decision import Patch
 from crds import kinds, names
 from crds.objects import Deployment, Pod, Project
-from crds.times import format_time, parse_time
+from crds.times import format_time
 
+CONTAINER = "assemble"
 FIRST_STEP = "1"
 BUILD_VARIABLES = ("CREWYARD_DEPLOYMENT", "CREWYARD_TOKEN", "CREWYARD_BUILD")
 MAX_VARIABLES_LENGTH = 100_000
@@ -30,17 +31,16 @@ def suits(deployment: Deployment, project: Project, body: Mapping[str, Any]) -> 
 
 
 def oldest(pods: Iterable[Pod], fingerprint: str, now: datetime, max_age_seconds: float) -> Pod | None:
-    """Return the oldest pod that waits and was made from the template; it has most probably imported all."""
+    """Return the oldest pod that waits and was made from the template."""
     waiting = (pod for pod in pods if _is_waiting(pod, fingerprint, now, max_age_seconds))
-    return min(waiting, key=lambda pod: (pod.created, pod.name), default=None)
+    return next(iter(waiting_pod.oldest_first(waiting)), None)
 
 
 def _is_waiting(pod: Pod, fingerprint: str, now: datetime, max_age_seconds: float) -> bool:
-    if not pod.waits_for_build or pod.deleting or pod.phase != "Running":
+    if not pod.waits_for_build or not waiting_pod.executes(pod, CONTAINER):
         return False
-    is_young = (now - pod.created).total_seconds() < max_age_seconds
-    running = any("running" in (container.get("state") or {}) for container in pod.containers)
-    return running and is_young and pod.labels[names.LABEL_WARM_BUILDER] == fingerprint
+    is_young = waiting_pod.is_young(pod, now, max_age_seconds)
+    return is_young and pod.labels[names.LABEL_WARM_BUILDER] == fingerprint
 
 
 def variables_of(body: Mapping[str, Any]) -> dict[str, str]:
@@ -50,12 +50,7 @@ def variables_of(body: Mapping[str, Any]) -> dict[str, str]:
 
 
 def bind(body: Mapping[str, Any], waiting: Pod, now: datetime) -> Patch:
-    """Return the patch that makes a waiting pod the one that `body` describes.
-
-    The kubelet counts the pod's deadline from its start, so the time that it waited is added.
-    """
-    started = waiting.status.get("startTime")
-    waited = (now - (parse_time(str(started)) if started else waiting.created)).total_seconds()
+    """Return the patch that makes a waiting pod the one that `body` describes."""
     wanted = body["metadata"]
     metadata = {
         "uid": waiting.uid,
@@ -67,7 +62,7 @@ def bind(body: Mapping[str, Any], waiting: Pod, now: datetime) -> Patch:
         },
         "ownerReferences": wanted["ownerReferences"],
     }
-    seconds = int(body["spec"]["activeDeadlineSeconds"]) + max(0, math.ceil(waited))
+    seconds = waiting_pod.deadline_seconds(waiting, int(body["spec"]["activeDeadlineSeconds"]), now)
     patch = {"metadata": metadata, "spec": {"activeDeadlineSeconds": seconds}}
     return Patch(kinds.POD, waiting.name, patch, waiting.resource_version, subresource=None)
 

@@ -12,6 +12,7 @@ from datetime import datetime
 from controller.config import ControllerConfig
 from controller.deployment.deadlines import ended_at
 from controller.deployment.warm.template import BuilderTemplate, build
+from controller.pods import waiting
 from controller.runtime.decision import Create, Decision, Delete, ObjectEvent
 from crds import kinds, names
 from crds.objects import Pod
@@ -36,7 +37,7 @@ def decide(pool: BuilderPool, new_names: Sequence[str], now: datetime, config: C
     """Return the Decision that keeps `size` pods waiting; new ones get the first of `new_names`."""
     ours = [pod for pod in pool.pods if not pod.deleting]
     usable = [pod for pod in ours if not pod.finished and _is_usable(pod, pool.template, now, config)]
-    kept = sorted(usable, key=lambda pod: (pod.created, pod.name))[: pool.size]
+    kept = waiting.oldest_first(usable)[: pool.size]
     ended = [pod for pod in ours if pod.finished]
     pausing = [pod for pod in ended if pool.template is not None and _pause_seconds(pod, now) > 0]
     delete = tuple(
@@ -63,7 +64,7 @@ def decide(pool: BuilderPool, new_names: Sequence[str], now: datetime, config: C
 
 
 def _is_usable(pod: Pod, template: BuilderTemplate | None, now: datetime, config: ControllerConfig) -> bool:
-    is_young = (now - pod.created).total_seconds() < config.limits.warm_seconds
+    is_young = waiting.is_young(pod, now, config.limits.warm_seconds)
     label = pod.labels.get(names.LABEL_WARM_BUILDER)
     return is_young and template is not None and label == template.fingerprint
 

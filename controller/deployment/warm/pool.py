@@ -16,6 +16,7 @@ from controller.deployment.warm.template import BuilderTemplate, template
 from controller.deployment.warm.waiters import Waiters
 from controller.pods import push_secret
 from controller.pods.secret_check import SecretRefused, read_secret
+from controller.pods.waiting import secret_version
 from controller.runtime import event_map
 from controller.runtime.apply import Applier
 from crds import kinds, names
@@ -50,12 +51,12 @@ class WarmBuilders:
         try:
             for reference in references:
                 secret = await read_secret(self.applier.kube, project, reference, self.config.secret_use)
-                versions[reference.name] = _version(secret)
+                versions[reference.name] = secret_version(secret)
         except SecretRefused:
             return None
         push = push_secret.push_secret(project, self.config)
         if push and push not in versions:
-            versions[push] = _version(await self.applier.kube.get(kinds.SECRET, push))
+            versions[push] = secret_version(await self.applier.kube.get(kinds.SECRET, push))
         return template(project, versions, self.config)
 
     async def list_waiting(self, project: str) -> list[Pod]:
@@ -71,10 +72,10 @@ class WarmBuilders:
         variables = binding.variables_of(body)
         if sum(map(len, variables.values())) > binding.MAX_VARIABLES_LENGTH:
             return None
-        source = await self.template(project)
+        pods, now = await self.list_waiting(project.name), datetime.now(UTC)
+        source = await self.template(project) if pods else None
         if source is None:
             return None
-        pods, now = await self.list_waiting(project.name), datetime.now(UTC)
         waiting = binding.oldest(pods, source.fingerprint, now, self.config.limits.warm_seconds)
         if waiting is None:
             return None
@@ -90,8 +91,3 @@ class WarmBuilders:
         self.applier.metrics.warm_builder_binds.labels("bound").inc()
         self.waiters.assign(waiting.uid, variables)
         return Pod(bound)
-
-
-def _version(secret: Mapping[str, Any] | None) -> str:
-    metadata = (secret or {}).get("metadata") or {}
-    return f"{metadata.get('uid')}/{metadata.get('resourceVersion')}"

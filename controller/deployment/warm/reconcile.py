@@ -53,5 +53,6 @@ class WarmBuilderReconciler:
             if not decision.create:
                 raise
             message = f"The apiserver rejected a pod that waits for a build: {error.message}"
-            refused = replace(decision, create=(), events=(ObjectEvent(REFUSED_EVENT, message, True),))
-            await self.applier.apply(kinds.PROJECT, raw, key, replace(refused, requeue_after=ENDED_SECONDS))
+            event = ObjectEvent(REFUSED_EVENT, message, True)
+            later = replace(decision, create=(), events=(event,), requeue_after=ENDED_SECONDS)
+            await self.applier.apply(kinds.PROJECT, raw, key, later)

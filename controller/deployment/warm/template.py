@@ -6,22 +6,15 @@ build. The kubelet gives it the Project's credentials, so no process sends them 
 Secrets: a pod with another one gets no build.
 """
 
-import hashlib
-import json
 from collections.abc import Mapping
 from dataclasses import dataclass
 from typing import Any
 
 from controller.config import ControllerConfig
 from controller.deployment import build_pod_env, pod
-from controller.pods import push_secret
+from controller.pods import push_secret, waiting
 from crds import names, pod_tokens
 from crds.objects import Project
-
-FINGERPRINT_LENGTH = 20
-MAX_PROJECT_LETTERS = 36
-"""Of a project's name in a pod's name, which has at most 63 letters."""
-TOKEN_SLACK_SECONDS = 60
 
 
 @dataclass(frozen=True)
@@ -33,26 +26,25 @@ class BuilderTemplate:
 
 
 def template(
-    project: Project, secret_versions: Mapping[str, str], config: ControllerConfig
+    project: Project, secret_versions: Mapping[str, Any], config: ControllerConfig
 ) -> BuilderTemplate:
     """Return the template with these versions of the Project's Secrets, by their names."""
     source = {
         "pod": pod.waiting(project, "", _env(project, "", "", config), config),
         "secrets": dict(secret_versions),
     }
-    digest = hashlib.sha256(json.dumps(source, sort_keys=True).encode()).hexdigest()
-    return BuilderTemplate(project, digest[:FINGERPRINT_LENGTH])
+    return BuilderTemplate(project, waiting.fingerprint(source))
 
 
 def pod_name(project: str, suffix: str) -> str:
     """Return the name of a waiting pod, which ends as that of a build's first pod; `suffix` is random."""
-    return f"{names.WARM_PREFIX}{project[:MAX_PROJECT_LETTERS].rstrip('-')}-{suffix}-a1"
+    return f"{waiting.pod_name(project, suffix)}-a1"
 
 
 def build(source: BuilderTemplate, name: str, config: ControllerConfig, now: float) -> dict[str, Any]:
     """Return a pod that waits for a build; `now` in epoch seconds dates the token."""
     project = source.project
-    expires = int(now) + config.timing.unschedulable + config.limits.warm_seconds + TOKEN_SLACK_SECONDS
+    expires = waiting.token_expiry(config, now)
     token = pod_tokens.mint(config.token_key, "builder", config.namespace, name, project.uid, expires)
     body = pod.waiting(project, name, _env(project, name, token, config), config)
     body["metadata"]["labels"][names.LABEL_WARM_BUILDER] = source.fingerprint

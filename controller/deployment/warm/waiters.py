@@ -6,13 +6,13 @@ answer that got lost is given again.
 
 import asyncio
 import json
-import time
 from collections.abc import Callable, Mapping
 
 from aiohttp import web
 
 from controller.deployment.warm.binding import assigned_variables
-from crds import kinds, pod_tokens
+from controller.pods.caller import authenticate
+from crds import kinds
 from crds.objects import Pod
 from kube import errors
 from kube.client import KubeClient
@@ -68,22 +68,16 @@ def routes(
     kubes: Mapping[str, KubeClient],
     is_active: Callable[[], bool],
 ) -> list[web.RouteDef]:
-    """Return the route of waiting pods, authorised by the token of the pod in the path; `kubes` by namespace.
+    """Return the route of waiting pods, authorised by the token of the pod in the path.
 
-    A standby answers 503: the pod asks the Service again, which may choose the leader.
+    `kubes` are clients by namespace.
     """
 
     async def wait(request: web.Request) -> web.Response:
         name = request.match_info["pod"]
-        bearer = request.headers.get("Authorization", "").removeprefix("Bearer ")
-        try:
-            token = pod_tokens.verify(token_keys, bearer, time.time())
-        except pod_tokens.TokenInvalid:
-            return web.json_response({"error": "the token is invalid or has expired"}, status=401)
-        if (token.kind, token.name) != ("builder", name) or token.namespace not in kubes:
-            return web.json_response({"error": "the token is not for this pod"}, status=401)
-        if not is_active():
-            return web.json_response({"error": "this controller is a standby"}, status=503)
+        token = authenticate(request, "builder", "pod", token_keys, kubes, is_active)
+        if isinstance(token, web.Response):
+            return token
         try:
             body = json.loads(await request.read())
             uid, seconds = str(body["pod_uid"]), min(int(body["wait_seconds"]), MAX_WAIT_SECONDS)

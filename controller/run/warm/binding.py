@@ -5,13 +5,13 @@ most; that a run is executed by one pod at most is left to the claim, as for eve
 the Run's as if it had been created for it: it has the label and the owner by which a Run finds its pod.
 """
 
-import math
 from collections.abc import Iterable, Sequence
 from datetime import datetime
 from typing import Any
 
 from controller.config import ControllerConfig
 from controller.owner import controller_reference
+from controller.pods import waiting as waiting_pod
 from controller.pods.placement import NOT_DISRUPTED
 from controller.run import pod
 from controller.run.outcome import CONTAINER
@@ -31,28 +31,21 @@ def assign(
     now: datetime,
     max_age: float,
 ) -> dict[str, Pod]:
-    """Return the waiting pods for the first of `runs` that can use one, by the Run's name.
-
-    The oldest pod first: it has most probably imported the entrypoint.
-    """
-    waiting = sorted(
-        (pod for pod in pods if _is_waiting(pod, source, now, max_age)),
-        key=lambda pod: (pod.created, pod.name),
-    )
+    """Return the waiting pods for the first of `runs` that can use one, by the Run's name."""
+    waiting = waiting_pod.oldest_first(pod for pod in pods if _is_waiting(pod, source, now, max_age))
     eligible = (run for run, ready in runs if _suits(run, ready, source))
     return {run.name: pod for run, pod in zip(eligible, waiting, strict=False)}
 
 
 def _is_waiting(pod: Pod, source: WarmTemplate, now: datetime, max_age: float) -> bool:
     """Return whether a pod was made from `source`, executes its runner and has no run."""
-    if pod.run is not None or pod.deleting or pod.phase != "Running":
+    if pod.run is not None or not waiting_pod.executes(pod, CONTAINER):
         return False
     if pod.labels.get(names.LABEL_COMPONENT) != names.COMPONENT_RUN:
         # An admission policy reserves this label for the controller: anyone else may set the others.
         return False
-    state = next((c.get("state") or {} for c in pod.containers if c.get("name") == CONTAINER), {})
-    is_young = (now - pod.created).total_seconds() < max_age
-    return "running" in state and is_young and pod.labels.get(names.LABEL_WARM) == source.fingerprint
+    is_young = waiting_pod.is_young(pod, now, max_age)
+    return is_young and pod.labels.get(names.LABEL_WARM) == source.fingerprint
 
 
 def still_waits(current: Pod, seen: Pod) -> bool:
@@ -71,12 +64,7 @@ def _suits(run: Run, ready: RunReady, source: WarmTemplate) -> bool:
 
 
 def bind(run: Run, ready: RunReady, waiting: Pod, config: ControllerConfig, now: datetime) -> Patch:
-    """Return the patch that makes a waiting pod the Run's.
-
-    The kubelet counts the pod's deadline from its start, so the time that it waited is added.
-    """
-    started = waiting.status.get("startTime")
-    waited = (now - (parse_time(str(started)) if started else waiting.created)).total_seconds()
+    """Return the patch that makes a waiting pod the Run's."""
     seconds = pod.deadline(run, ready.deployment, ready.project, config)
     seconds += ask_timeout(ready.project, config.limits)
     metadata: dict[str, Any] = {
@@ -89,7 +77,7 @@ def bind(run: Run, ready: RunReady, waiting: Pod, config: ControllerConfig, now:
         },
         "ownerReferences": [controller_reference(kinds.RUN, run)],
     }
-    spec = {"activeDeadlineSeconds": seconds + max(0, math.ceil(waited))}
+    spec = {"activeDeadlineSeconds": waiting_pod.deadline_seconds(waiting, seconds, now)}
     body = {"metadata": metadata, "spec": spec}
     return Patch(kinds.POD, waiting.name, body, waiting.resource_version, subresource=None)
 

@@ -15,6 +15,7 @@ from datetime import datetime, timedelta
 from typing import Any
 
 from controller.config import ControllerConfig
+from controller.pods import waiting
 from controller.pods.termination import termination_message
 from controller.run.outcome import CONTAINER, of_pod_reason
 from controller.run.warm.pod import WarmTemplate, build
@@ -53,8 +54,7 @@ def decide(pool: WarmPool, new_names: Sequence[str], now: datetime, config: Cont
     failure = pool.failure if pool.failure and pool.failure["template"] == fingerprint else None
     ours = [pod for pod in pool.pods if not pod.deleting]
     usable = [pod for pod in ours if not pod.finished and _is_usable(pod, fingerprint, now, config)]
-    # The oldest stay: they have imported the entrypoint.
-    kept = sorted(usable, key=lambda pod: (pod.created, pod.name))[: pool.size]
+    kept = waiting.oldest_first(usable)[: pool.size]
     new_failures = [pod for pod in ours if _has_failed(pod, fingerprint, failure)]
     events: tuple[ObjectEvent, ...] = ()
     if new_failures:
@@ -111,7 +111,7 @@ def _is_proof(pod: Pod, failure: Mapping[str, Any], now: datetime) -> bool:
 
 
 def _is_usable(pod: Pod, fingerprint: str, now: datetime, config: ControllerConfig) -> bool:
-    is_young = (now - pod.created).total_seconds() < config.limits.warm_seconds
+    is_young = waiting.is_young(pod, now, config.limits.warm_seconds)
     return is_young and bool(fingerprint) and pod.labels.get(names.LABEL_WARM) == fingerprint
 
 

@@ -6,21 +6,16 @@ Secret with the project's variables: a pod with another one gets no run. Called 
 pods and by the admission.
 """
 
-import hashlib
-import json
 from collections.abc import Mapping
 from dataclasses import dataclass
 from typing import Any
 
 from controller.config import ControllerConfig
 from controller.owner import controller_reference
+from controller.pods import waiting
 from controller.run import pod, resolve
 from crds import entrypoints, kinds, names, pod_tokens
 from crds.objects import Deployment, Project
-
-FINGERPRINT_LENGTH = 20
-MAX_PROJECT_LETTERS = 40
-"""Of a project's name in a pod's name, which has at most 63 letters."""
 
 
 @dataclass(frozen=True)
@@ -38,25 +33,18 @@ def template(
 ) -> WarmTemplate:
     """Return the template of the active deployment with the variables of this version of the Secret."""
     variables = resolve.variable_names(secret)
-    metadata = (secret or {}).get("metadata") or {}
     source = {
         "pod": pod.template(project, deployment, variables, config, _env(deployment, "", "")),
         "deployment": [deployment.name, deployment.uid],
-        "secret": [metadata.get("uid"), metadata.get("resourceVersion")],
+        "secret": waiting.secret_version(secret),
     }
-    digest = hashlib.sha256(json.dumps(source, sort_keys=True).encode()).hexdigest()
-    return WarmTemplate(project, deployment, variables, digest[:FINGERPRINT_LENGTH])
-
-
-def pod_name(project: str, suffix: str) -> str:
-    """Return the name of a waiting pod; `suffix` is random, so no name is used twice."""
-    return f"{names.WARM_PREFIX}{project[:MAX_PROJECT_LETTERS].rstrip('-')}-{suffix}"
+    return WarmTemplate(project, deployment, variables, waiting.fingerprint(source))
 
 
 def build(source: WarmTemplate, name: str, config: ControllerConfig, now: float) -> dict[str, Any]:
     """Return a pod that waits for a run; `now` in epoch seconds dates the token."""
     project, deployment = source.project, source.deployment
-    expires = int(now) + config.timing.unschedulable + config.limits.warm_seconds + pod.TOKEN_SLACK_SECONDS
+    expires = waiting.token_expiry(config, now)
     token = pod_tokens.mint(config.token_key, "warm", config.namespace, name, project.uid, expires)
     body = pod.template(project, deployment, source.variables, config, _env(deployment, name, token))
     metadata = body["metadata"]

@@ -10,10 +10,11 @@ from datetime import UTC, datetime
 from controller.attestation.verify import ImageVerifier
 from controller.config import ControllerConfig
 from controller.pods.secret_check import find_run_problem
+from controller.pods.waiting import pod_name
 from controller.run import resolve
 from controller.run.observe import RunReader
 from controller.run.warm.decide import WarmPool, decide, refused
-from controller.run.warm.pod import WarmTemplate, pod_name, template
+from controller.run.warm.pod import WarmTemplate, template
 from controller.runtime import event_map
 from controller.runtime.apply import Applier
 from crds import kinds, names

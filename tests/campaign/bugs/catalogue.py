@@ -154,14 +154,14 @@ BUGS = (
         (
             Edit(
                 "controller/run/warm/binding.py",
-                "if pod.run is not None or pod.deleting or",
-                "if pod.deleting or",
+                "if pod.run is not None or not waiting_pod",
+                "if not waiting_pod",
             ),
             # The apiserver refuses a later deadline.
             Edit(
-                "controller/run/warm/binding.py",
-                '"activeDeadlineSeconds": seconds + max(0, math.ceil(waited))',
-                '"activeDeadlineSeconds": seconds',
+                "controller/pods/waiting.py",
+                "return seconds + max(0, math.ceil(waited))",
+                "return seconds",
             ),
         ),
         warm_scenes.two_runs,
@@ -171,7 +171,7 @@ BUGS = (
         "a waiting pod keeps its old variables",
         (
             Edit(
-                "controller/run/warm/pod.py",
+                "controller/pods/waiting.py",
                 '[metadata.get("uid"), metadata.get("resourceVersion")]',
                 '[metadata.get("uid")]',
             ),
