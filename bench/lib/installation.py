@@ -4,7 +4,10 @@ import secrets
 from dataclasses import dataclass, field
 from typing import Any
 
-from crds.kinds import Kind
+from bench.lib.pod_cgroup import wait_quiet
+from crds import names
+from crds.kinds import POD, Kind
+from crds.objects import Pod
 from kube.client import KubeClient
 from tests.e2e.testbed import NAMESPACE, E2eTestbed, eventually
 from tests.e2e.upload_project import UploadProject
@@ -80,6 +83,18 @@ class MeasuredInstallation:
             self._crew = await self.project()
             self.deployment = await self._crew.deploy_and_wait({"main.py": CODE})
         return self._crew
+
+    async def waiting_pod(self, project: str, labels: str) -> Pod:
+        """Return the pod of a project that waits for work, after it has imported its modules."""
+        selector = f"{names.LABEL_PROJECT}={project},{labels}"
+
+        async def running() -> list[Pod]:
+            listed = (await self.kube.list(POD, selector)).items
+            return [pod for pod in map(Pod, listed) if pod.phase == "Running" and not pod.deleting]
+
+        found: list[Pod] = await eventually(running, lambda seen: len(seen) == 1, 120)
+        await wait_quiet(found[0].uid)
+        return found[0]
 
     async def finished(self, run: str, seconds: float = 300) -> dict[str, Any]:
         """Return a run after it has finished."""

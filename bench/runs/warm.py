@@ -46,16 +46,8 @@ class WarmCrew:
 
     async def waiting_pod(self) -> Pod:
         """Return the pod that waits, after it has imported the entrypoint."""
-        selector = f"{names.LABEL_PROJECT}={self.project.project},{names.LABEL_WARM},!{names.LABEL_RUN}"
-
-        async def running() -> list[Pod]:
-            listed = (await self.installation.kube.list(POD, selector)).items
-            return [pod for pod in map(Pod, listed) if pod.phase == "Running" and not pod.deleting]
-
-        found = await eventually(running, lambda seen: len(seen) == 1, 120)
-        pod: Pod = found[0]
-        await wait_quiet(pod.uid)
-        return pod
+        waiting = f"{names.LABEL_WARM},!{names.LABEL_RUN}"
+        return await self.installation.waiting_pod(self.project.project, waiting)
 
     async def first_line_of_job(self) -> float:
         """Return the seconds from the creation of a bare Job to its line in the container's log."""

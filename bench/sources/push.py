@@ -42,13 +42,18 @@ class DeploymentWatch:
         self._new = asyncio.Event()
 
     async def follow(self) -> None:
-        """Watch until cancelled."""
-        listing = await self._installation.kube.list(DEPLOYMENT)
-        async for event in self._installation.kube.watch(DEPLOYMENT, listing.resource_version):
-            sha = (event.object.get("spec") or {}).get("gitSha")
-            if sha and event.type == "ADDED":
-                self.at.setdefault(sha, time.monotonic())
-                self._new.set()
+        """List and watch until cancelled: the server ends a watch after minutes."""
+        while True:
+            listing = await self._installation.kube.list(DEPLOYMENT)
+            for deployment in listing.items:
+                self._saw(deployment)
+            async for event in self._installation.kube.watch(DEPLOYMENT, listing.resource_version):
+                self._saw(event.object)
+
+    def _saw(self, deployment: dict[str, Any]) -> None:
+        if sha := (deployment.get("spec") or {}).get("gitSha"):
+            self.at.setdefault(sha, time.monotonic())
+            self._new.set()
 
     async def of(self, sha: str, seconds: float = 60) -> float:
         """Return when that commit's Deployment appeared."""

@@ -12,18 +12,16 @@ from pathlib import Path
 from bench.lib import pods
 from bench.lib.finding import Finding
 from bench.lib.installation import MeasuredInstallation
-from bench.lib.pod_cgroup import wait_quiet
 from bench.sources.kaniko import KanikoPeer, installation_settings
 from bench.sources.peak_memory import watch_peak
 from crds import names
 from crds.kinds import POD
-from crds.objects import Pod
-from tests.e2e.testbed import eventually
 from tests.e2e.upload_project import UploadProject, archive, tree, upload
 from tests.testbed.git_server import GitServer
 
 EXAMPLES = Path(__file__).parents[2] / "examples"
 Files = dict[str, bytes]
+_WAITING_BUILDERS = f"{names.LABEL_WARM_BUILDER},!{names.LABEL_DEPLOYMENT}"
 _PLAIN: Files = {"main.py": b"def kickoff(inputs):\n    return inputs\n"}
 Measure = Callable[[MeasuredInstallation], Awaitable[list[Finding]]]
 
@@ -135,24 +133,12 @@ def with_waiting_pod(example: str, count: int) -> Measure:
             for number in range(count):
                 changed = code_changed(files, number)
                 peer_seconds = await peer.build(changed)
-                await _wait_ready(installation, upload_project.project)
+                await installation.waiting_pod(upload_project.project, _WAITING_BUILDERS)
                 pairs.append((peer_seconds, await _redeploy_seconds(upload_project, changed)))
         what = f"{example}: code-only redeploy, with a pod that waits for a build, POST → active"
         return [Finding("B6", what, pairs=pairs, peer="raw Kaniko, warm cache")]
 
     return measure
-
-
-async def _wait_ready(installation: MeasuredInstallation, project: str) -> None:
-    """Wait until the pod that waits for a build has imported its modules."""
-    selector = f"{names.LABEL_PROJECT}={project},{names.LABEL_WARM_BUILDER},!{names.LABEL_DEPLOYMENT}"
-
-    async def running() -> list[Pod]:
-        listed = (await installation.kube.list(POD, selector)).items
-        return [pod for pod in map(Pod, listed) if pod.phase == "Running" and not pod.deleting]
-
-    (pod,) = await eventually(running, lambda seen: len(seen) == 1, 120)
-    await wait_quiet(pod.uid)
 
 
 def dependencies(example: str, count: int) -> Measure:

@@ -55,7 +55,7 @@ def is_young(pod: Pod, now: datetime, max_age_seconds: float) -> bool:
 
 
 def executes(pod: Pod, container: str) -> bool:
-    """Return whether a container of a pod is running, and nobody deletes the pod."""
+    """Return whether a container of a pod is running and the pod is not being deleted."""
     if pod.deleting or pod.phase != "Running":
         return False
     states = (c.get("state") or {} for c in pod.containers if c.get("name") == container)

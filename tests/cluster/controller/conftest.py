@@ -16,9 +16,9 @@ from controller.pods.ceilings import AllowedNodes
 from controller.pods.placement import NodePlacements
 from controller.process import ControllerProcess
 from controller.runtime.recorder import COMPONENT
-from crds import kinds
+from crds import conditions, kinds
 from crds.kinds import Kind
-from crds.objects import Deployment, Project, Run
+from crds.objects import Deployment, Pod, Project, Run
 from crds.times import format_time
 from kube import errors
 from kube.client import KubeClient
@@ -131,9 +131,26 @@ class ControllerTestbed:
         with contextlib.suppress(errors.Invalid, errors.KubeNotFound):
             await self.kube.patch(kinds.POD, pod, body, "status")
 
+    async def start_pod(self, pod: Pod, container: str) -> None:
+        """Play the kubelet: show that a pod runs, after the scheduler's write, which would race the next."""
+        await self.until(kinds.POD, pod.name, lambda o: conditions.find(Pod(o).conditions, "PodScheduled"))
+        now = format_time(pod.created)
+        met = {"status": "True", "lastTransitionTime": now}
+        running = {
+            "phase": "Running",
+            "conditions": [{"type": "PodScheduled", **met}, {"type": "Ready", **met}],
+            "containerStatuses": [container_status(container, running={"startedAt": now})],
+        }
+        await self.set_pod_status(pod.name, pod.uid, running)
+
     async def wait_ended(self, name: str, seconds: float = 120.0) -> Run:
         """Return the Run once it has ended."""
         return Run(await self.until(kinds.RUN, name, lambda o: Run(o).ended, seconds))
+
+
+def container_status(name: str, **state: Any) -> dict[str, Any]:
+    """Return the status of a pod's only container."""
+    return {"name": name, "state": state, "image": IMAGE, "imageID": "", "ready": False, "restartCount": 0}
 
 
 def condition(obj: dict[str, Any] | Any, kind: str) -> tuple[str, str] | None:

@@ -83,6 +83,21 @@ class Make:
         status = {"phase": "Running", **more}
         return Pod({"metadata": self._metadata(name, meta), "spec": spec, "status": status})
 
+    def waiting(
+        self,
+        name: str,
+        container: str,
+        labels: dict[str, str],
+        age: float,
+        running: float | None,
+        **more: Any,
+    ) -> Pod:
+        """Return a pod of the Project that was created `age` seconds ago and runs for `running` seconds."""
+        state = {"running": {"startedAt": self.ago(age - 1 if running is None else running)}}
+        created = {"labels": {LABEL_PROJECT: "demo", **labels}, "creationTimestamp": self.ago(age)}
+        more = {"containerStatuses": [{"name": container, "state": state}], **more}
+        return self.pod(name, "uid-demo", **{**more, "metadata": {**created, **more.get("metadata", {})}})
+
     def scheduled(self, seconds: float = 5) -> list[dict[str, Any]]:
         return [{"type": "PodScheduled", "status": "True", "lastTransitionTime": self.ago(seconds)}]
 

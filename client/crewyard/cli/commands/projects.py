@@ -146,10 +146,11 @@ def create(
     spec |= {"plan": plan} if plan else {}
     spec |= {"namespace": namespace} if namespace else {}
     build: dict[str, Any] = {"requirements": list(requirements)} if requirements else {}
-    if build := build | ({"warm": warm_builds} if warm_builds else {}):
-        spec["build"] = build
-    if run := ({"egress": list(egress)} if egress else {}) | ({"warm": warm} if warm else {}):
-        spec["run"] = run
+    build |= {"warm": warm_builds} if warm_builds else {}
+    run: dict[str, Any] = {"egress": list(egress)} if egress else {}
+    run |= {"warm": warm} if warm else {}
+    spec |= {"build": build} if build else {}
+    spec |= {"run": run} if run else {}
     columns = (*_COLUMNS, _NAMESPACE) if namespace else _COLUMNS
     context.output.details(context.client.create_project(name, **spec), columns)
     if not url:
@@ -203,12 +204,12 @@ def set_fields(
         raise click.UsageError("give --no-budget, or limits of tokens and cost, not both")
     run: dict[str, Any] = {"egress": list(egress) or None} if egress or no_egress else {}
     run |= {"warm": warm or None} if warm is not None else {}
+    build: dict[str, Any] = (
+        {"requirements": list(requirements) or None} if requirements or no_requirements else {}
+    )
+    build |= {"warm": warm_builds or None} if warm_builds is not None else {}
     change: dict[str, Any] = {"run": run} if run else {}
-    build: dict[str, Any] = {}
-    if requirements or no_requirements:
-        build["requirements"] = list(requirements) or None
-    if build := build | ({"warm": warm_builds or None} if warm_builds is not None else {}):
-        change["build"] = build
+    change |= {"build": build} if build else {}
     if budget or no_budget:
         change["budget"] = budget or None
     if not change:

@@ -7,10 +7,9 @@ import asyncio
 
 from controller.deployment.reported_results import ReportedResult
 from controller.pods.placement import NodePlacement, NodePlacements
-from crds import conditions, kinds, names
+from crds import kinds, names
 from crds.objects import Pod
-from crds.times import format_time
-from tests.cluster.controller.conftest import IMAGE, ControllerTestbed, condition, controller, settings
+from tests.cluster.controller.conftest import ControllerTestbed, condition, controller, settings
 
 NOWHERE = NodePlacements(build=NodePlacement(node_selector={"crewyard.dev/none": "here"}))
 SOURCE = {"archive": {"upload": "upl_1"}}
@@ -31,18 +30,12 @@ async def until_waiting(testbed, holds):
             await asyncio.sleep(0.05)
 
 
-async def start(testbed, pod):
-    """Play the kubelet: the pod runs."""
-    await testbed.until(kinds.POD, pod.name, lambda o: conditions.find(Pod(o).conditions, "PodScheduled"))
-    now = format_time(pod.created)
-    met = {"status": "True", "lastTransitionTime": now}
-    container = {"name": "assemble", "image": IMAGE, "imageID": "", "ready": True, "restartCount": 0}
-    running = {
-        "phase": "Running",
-        "conditions": [{"type": "PodScheduled", **met}, {"type": "Ready", **met}],
-        "containerStatuses": [{**container, "state": {"running": {"startedAt": now}}}],
-    }
-    await testbed.set_pod_status(pod.name, pod.uid, running)
+async def begin_build(testbed):
+    """Give the waiting pod of the Project to a build; return it and the Deployment's uid."""
+    await testbed.project(build={"warm": 1})
+    (pod,) = await until_waiting(testbed, lambda pods: len(pods) == 1)
+    await testbed.start_pod(pod, "assemble")
+    return pod, (await deploy(testbed, "dep-a"))["metadata"]["uid"]
 
 
 async def deploy(testbed, name):
@@ -69,13 +62,10 @@ async def test_a_build_takes_the_waiting_pod(kube):
     config = warm_settings(kube)
     async with controller(kube, config) as process:
         testbed = ControllerTestbed(kube, config, process)
-        await testbed.project(build={"warm": 1})
-        (pod,) = await until_waiting(testbed, lambda pods: len(pods) == 1)
-        await start(testbed, pod)
-        made = await deploy(testbed, "dep-a")
+        pod, deployment_uid = await begin_build(testbed)
         await testbed.until(kinds.DEPLOYMENT, "dep-a", lambda o: o["status"].get("buildPod") == pod.name)
         taken = Pod(await kube.get(kinds.POD, pod.name))
-        assert taken.owner_uids == {made["metadata"]["uid"]} and taken.spec["activeDeadlineSeconds"] > 0
+        assert taken.owner_uids == {deployment_uid} and taken.spec["activeDeadlineSeconds"] > 0
         assert await kube.get(kinds.POD, "dep-a-a1") is None
         (following,) = await until_waiting(testbed, lambda pods: len(pods) == 1)
         assert following.uid != pod.uid
@@ -88,15 +78,12 @@ async def test_a_controller_that_stops_after_the_binding_loses_nothing(kube):
     config = warm_settings(kube)
     testbed = ControllerTestbed(kube, config)
     async with controller(kube, config) as testbed.process:
-        await testbed.project(build={"warm": 1})
-        (pod,) = await until_waiting(testbed, lambda pods: len(pods) == 1)
-        await start(testbed, pod)
-        made = await deploy(testbed, "dep-a")
+        pod, deployment_uid = await begin_build(testbed)
         await testbed.until(kinds.POD, pod.name, lambda o: names.LABEL_DEPLOYMENT in Pod(o).labels)
     async with controller(kube, config) as process:
         variables = await process.shared.waiters.wait(kube, pod.name, pod.uid, 5)
         assert variables["CREWYARD_DEPLOYMENT"] == "dep-a"
-        report_built(process, made["metadata"]["uid"], pod.uid)
+        report_built(process, deployment_uid, pod.uid)
         shown = await testbed.until(kinds.DEPLOYMENT, "dep-a", lambda o: o["status"].get("image"))
         assert shown["status"]["buildPod"] == pod.name and condition(shown, "Built") == ("True", "Built")
         pods = (await kube.list(kinds.POD, f"{names.LABEL_DEPLOYMENT}=dep-a")).items
@@ -107,10 +94,7 @@ async def test_a_pod_that_is_lost_after_the_binding_is_replaced_by_a_cold_one(ku
     config = warm_settings(kube)
     async with controller(kube, config) as process:
         testbed = ControllerTestbed(kube, config, process)
-        await testbed.project(build={"warm": 1})
-        (pod,) = await until_waiting(testbed, lambda pods: len(pods) == 1)
-        await start(testbed, pod)
-        await deploy(testbed, "dep-a")
+        pod, _ = await begin_build(testbed)
         await testbed.until(kinds.DEPLOYMENT, "dep-a", lambda o: o["status"].get("buildPod") == pod.name)
         await kube.delete(kinds.POD, pod.name, pod.uid, grace_seconds=0)
         await testbed.until(kinds.DEPLOYMENT, "dep-a", lambda o: o["status"].get("buildPod") == "dep-a-a2")
@@ -124,14 +108,14 @@ async def test_two_controllers_bind_each_pod_once(kube):
         await testbed.project(build={"warm": 2})
         pods = await until_waiting(testbed, lambda pods: len(pods) == 2)
         for pod in pods:
-            await start(testbed, pod)
-        made = await deploy(testbed, "dep-a")
+            await testbed.start_pod(pod, "assemble")
+        deployment_uid = (await deploy(testbed, "dep-a"))["metadata"]["uid"]
         shown = await testbed.until(kinds.DEPLOYMENT, "dep-a", lambda o: o["status"].get("buildPod"))
         name = shown["status"]["buildPod"]
         owned = [Pod(raw) for raw in (await kube.list(kinds.POD, f"{names.LABEL_DEPLOYMENT}=dep-a")).items]
-        report_built(first, made["metadata"]["uid"], next(pod.uid for pod in owned if pod.name == name))
-        report_built(second, made["metadata"]["uid"], next(pod.uid for pod in owned if pod.name == name))
+        report_built(first, deployment_uid, next(pod.uid for pod in owned if pod.name == name))
+        report_built(second, deployment_uid, next(pod.uid for pod in owned if pod.name == name))
         shown = await testbed.until(kinds.DEPLOYMENT, "dep-a", lambda o: o["status"].get("image"))
         assert shown["status"]["buildPod"] == name
         # One that another controller bound for the same build ends by its clean-up, and serves no other.
-        assert all(pod.owner_uids == {made["metadata"]["uid"]} for pod in owned)
+        assert all(pod.owner_uids == {deployment_uid} for pod in owned)

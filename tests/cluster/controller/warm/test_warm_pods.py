@@ -8,14 +8,13 @@ import asyncio
 import pytest
 
 from controller.run.warm import decide as warm_decide
-from crds import conditions, kinds, names
+from crds import kinds, names
 from crds.objects import Pod
-from crds.times import format_time
 from tests.cluster.controller.conftest import (
-    IMAGE,
     ControllerTestbed,
     both_triggers,
     condition,
+    container_status,
     controller,
     settings,
 )
@@ -37,27 +36,13 @@ async def until_waiting(testbed, holds):
     return pods
 
 
-def container(**state):
-    """The status of a pod's only container."""
-    return {"name": "crew", "state": state, "image": IMAGE, "imageID": "", "ready": False, "restartCount": 0}
-
-
 async def start(testbed, *pods, processes=()):
     """Play the kubelet: it shows once that a pod runs, and writes no more until the pod ends.
 
     Return when the controllers have seen it: they can give the pods to runs then.
     """
     for pod in pods:
-        # The scheduler's write would compete with the binding.
-        await testbed.until(kinds.POD, pod.name, lambda o: conditions.find(Pod(o).conditions, "PodScheduled"))
-        now = format_time(pod.created)
-        met = {"status": "True", "lastTransitionTime": now}
-        running = {
-            "phase": "Running",
-            "conditions": [{"type": "PodScheduled", **met}, {"type": "Ready", **met}],
-            "containerStatuses": [container(running={"startedAt": now})],
-        }
-        await testbed.set_pod_status(pod.name, pod.uid, running)
+        await testbed.start_pod(pod, "crew")
     async with asyncio.timeout(120):
         for process in processes or [testbed.process]:
             while not all(is_running(process, pod) for pod in pods):
@@ -185,7 +170,7 @@ async def test_a_pod_that_is_lost_between_binding_and_claim_gives_the_run_back(t
         await testbed.kube.delete(kinds.POD, pod.name, pod.uid, grace_seconds=0)
     else:
         await testbed.kube.patch(kinds.PROJECT, "demo", {"spec": {"run": {"warm": 0}}})
-        ended = container(terminated={"exitCode": 79, "reason": "Error", "message": "{}"})
+        ended = container_status("crew", terminated={"exitCode": 79, "reason": "Error", "message": "{}"})
         await testbed.set_pod_status(pod.name, pod.uid, {"phase": "Failed", "containerStatuses": [ended]})
     async with asyncio.timeout(120):
         while not [one for one in await bound(testbed, "run-a") if one.uid != pod.uid]:

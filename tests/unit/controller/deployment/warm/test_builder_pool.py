@@ -11,7 +11,7 @@ from controller.deployment.steps import build_steps, stages_of
 from controller.deployment.warm import binding
 from controller.deployment.warm.decide import ENDED_SECONDS, BuilderPool, decide
 from controller.deployment.warm.template import build, pod_name, template
-from crds.names import LABEL_DEPLOYMENT, LABEL_PROJECT, LABEL_WARM_BUILDER
+from crds.names import LABEL_DEPLOYMENT, LABEL_WARM_BUILDER
 from crds.objects import Pod
 
 NAMES = ["warm-demo-1-a1", "warm-demo-2-a1", "warm-demo-3-a1"]
@@ -27,15 +27,8 @@ def source(make, secured):
 @pytest.fixture
 def waiting(make, source):
     def waiting(name, age=60, fingerprint=source.fingerprint, **more):
-        labels = {LABEL_PROJECT: "demo", LABEL_WARM_BUILDER: fingerprint, **more.pop("labels", {})}
-        metadata = {"labels": labels, "creationTimestamp": make.ago(age), **more.pop("metadata", {})}
-        state = {"running": {"startedAt": make.ago(age - 1)}}
-        return make.pod(
-            name,
-            owner="uid-demo",
-            metadata=metadata,
-            **{"containerStatuses": [{"name": "assemble", "state": state}], **more},
-        )
+        labels = {LABEL_WARM_BUILDER: fingerprint, **more.pop("labels", {})}
+        return make.waiting(name, "assemble", labels, age, None, **more)
 
     return waiting
 

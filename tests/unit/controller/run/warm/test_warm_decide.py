@@ -8,7 +8,7 @@ import pytest
 from controller.run.warm.decide import FAILED_EVENT, WarmPool, decide, refused
 from controller.run.warm.pod import template
 from crds.installation_limits import InstallationLimits
-from crds.names import LABEL_DEPLOYMENT, LABEL_PROJECT, LABEL_RUN, LABEL_WARM
+from crds.names import LABEL_DEPLOYMENT, LABEL_RUN, LABEL_WARM
 from crds.times import format_second
 
 NAMES = ["warm-demo-1", "warm-demo-2", "warm-demo-3", "warm-demo-4"]
@@ -22,15 +22,8 @@ def source(make, config):
 @pytest.fixture
 def waiting(make, source):
     def build(name, age=60, fingerprint=source.fingerprint, running=None, **more):
-        labels = {LABEL_PROJECT: "demo", LABEL_DEPLOYMENT: "dep-a", LABEL_WARM: fingerprint}
-        metadata = {"labels": labels, "creationTimestamp": make.ago(age), **more.pop("metadata", {})}
-        state = {"running": {"startedAt": make.ago(age - 1 if running is None else running)}}
-        return make.pod(
-            name,
-            owner="uid-demo",
-            metadata=metadata,
-            **{"containerStatuses": [{"name": "crew", "state": state}], **more},
-        )
+        labels = {LABEL_DEPLOYMENT: "dep-a", LABEL_WARM: fingerprint}
+        return make.waiting(name, "crew", labels, age, running, **more)
 
     return build
 
