@@ -12,6 +12,7 @@ from pathlib import Path
 from bench.lib import pods
 from bench.lib.finding import Finding
 from bench.lib.installation import MeasuredInstallation
+from bench.lib.pod_cgroup import process_mib
 from bench.sources.kaniko import KanikoPeer, installation_settings
 from bench.sources.peak_memory import watch_peak
 from crds import names
@@ -127,16 +128,20 @@ def with_waiting_pod(example: str, count: int) -> Measure:
         await _redeploy_seconds(upload_project, files)
         path = f"/v1/projects/{upload_project.project}"
         await installation.testbed.call("PATCH", path, {"build": {"warm": 1}})
-        pairs = []
+        pairs, mib = [], []
         async with _kaniko_peer(installation) as peer:
             await peer.build(files)
             for number in range(count):
                 changed = code_changed(files, number)
                 peer_seconds = await peer.build(changed)
-                await installation.waiting_pod(upload_project.project, _WAITING_BUILDERS)
+                pod = await installation.waiting_pod(upload_project.project, _WAITING_BUILDERS)
+                mib.append(process_mib(pod.uid))
                 pairs.append((peer_seconds, await _redeploy_seconds(upload_project, changed)))
         what = f"{example}: code-only redeploy, with a pod that waits for a build, POST → active"
-        return [Finding("B6", what, pairs=pairs, peer="raw Kaniko, warm cache")]
+        return [
+            Finding("B6", what, pairs=pairs, peer="raw Kaniko, warm cache"),
+            Finding("B6", "memory of the processes of a pod that waits for a build", "MiB", values=mib),
+        ]
 
     return measure
 
