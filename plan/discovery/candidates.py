@@ -18,6 +18,7 @@ from .module_objects import (
     GRAPH,
     WORKFLOW,
     agent_builders,
+    crew_classes,
     graph_builders,
     runnable_objects,
     workflow_classes,
@@ -94,8 +95,8 @@ class SourceScan:
 
     `usual_scripts` are those of them at the most usual place. `agent_scripts` are in the root or in src and
     import a framework, including those that start a server. `servers` are modules that serve a page or an
-    API. `builders` are functions that make a graph, `agent_builders` those that make an agent, `workflows`
-    classes of LlamaIndex workflows.
+    API. `crews` are classes whose method makes a crew, `builders` functions that make a graph,
+    `agent_builders` those that make an agent, `workflows` classes of LlamaIndex workflows.
     """
 
     candidates: tuple[EntrypointCandidate, ...]
@@ -103,6 +104,7 @@ class SourceScan:
     usual_scripts: tuple[str, ...]
     agent_scripts: tuple[str, ...]
     servers: tuple[str, ...]
+    crews: tuple[str, ...]
     builders: tuple[str, ...]
     agent_builders: tuple[str, ...]
     workflows: tuple[str, ...]
@@ -115,6 +117,7 @@ def scan_source(files: Files, python: str, kinds: tuple[str, ...] = ALL_KINDS) -
     """
     candidates, scripts, agent_scripts = {*_definitions(files, kinds)}, [], []
     servers: list[str] = []
+    crews: list[str] = []
     builders: list[str] = []
     makers: list[str] = []
     workflows: list[str] = []
@@ -131,6 +134,8 @@ def scan_source(files: Files, python: str, kinds: tuple[str, ...] = ALL_KINDS) -
         if line_of_run_on_import(tree) is not None:
             continue  # imported, it would run before the run calls it
         module = _module_name(files, path, python)
+        if module and CREW in kinds:
+            crews += [f"{module}:{name}" for name in crew_classes(tree)]
         if module and GRAPH in kinds:
             builders += [f"{module}:{name}" for name in graph_builders(tree)]
         if module and AGENT in kinds:
@@ -148,6 +153,7 @@ def scan_source(files: Files, python: str, kinds: tuple[str, ...] = ALL_KINDS) -
         tuple(path for path in usual if _script_rank(path) == _script_rank(usual[0])),
         tuple(agent_scripts),
         tuple(servers),
+        tuple(crews),
         tuple(builders),
         tuple(makers),
         tuple(workflows),

@@ -33,11 +33,12 @@ def discover_entrypoint(
 ) -> str:
     """Return the entrypoint of the only crew, flow, graph, workflow or agent at the most usual place.
 
-    Else what `crewai run` calls, else the only script at a usual place or of an agent, else the only function
-    that builds a graph, the only class of a workflow, or the only function that builds an agent. `python` is
-    the crew's version. `find` returns the location of an entrypoint and raises PlanError where the plan would
-    refuse it. Raises PlanError(EntrypointNotFound): with the candidates if there are several; if there is
-    none, `default_error` (the reason why the default entrypoint does not apply) with the next step.
+    Else what `crewai run` calls, else the only script at a usual place or of an agent, else the only class
+    with a method that makes a crew, the only function that builds a graph, the only class of a workflow, or
+    the only function that builds an agent. `python` is the crew's version. `find` returns the location of an
+    entrypoint and raises PlanError where the plan would refuse it. Raises PlanError(EntrypointNotFound): with
+    the candidates if there are several; if there is none, `default_error` (the reason why the default
+    entrypoint does not apply) with the next step.
     """
     scan = scan_source(files, python, _kinds(configuration))
     accepted = [
@@ -57,7 +58,7 @@ def discover_entrypoint(
     scripts = scan.usual_scripts or _without_servers(scan)
     if len(scripts) == 1 and _is_accepted(scripts[0], find):
         return scripts[0]
-    for only in (scan.builders, scan.workflows, scan.agent_builders):
+    for only in (scan.crews, scan.builders, scan.workflows, scan.agent_builders):
         if len(only) == 1 and _is_accepted(only[0], find):
             return only[0]
     error = default_error or _kind_missing(configuration)

@@ -91,6 +91,17 @@ def runnable_objects(tree: ast.Module) -> Iterator[RunnableObject]:
         yield RunnableObject(AGENT, agents[0])
 
 
+def crew_classes(tree: ast.Module) -> Iterator[str]:
+    """Yield the classes without @CrewBase whose method `crew` makes a Crew, and that need no arguments."""
+    for node in tree.body:
+        if isinstance(node, ast.ClassDef) and _class_kind(node) is None and not _requires_arguments(node):
+            methods = (
+                each for each in node.body if isinstance(each, ast.FunctionDef) and each.name == "crew"
+            )
+            if any(_makes_crew(method) for method in methods):
+                yield node.name
+
+
 def graph_builders(tree: ast.Module) -> Iterator[str]:
     """Yield the functions that return a compiled graph, need no arguments, and are named so."""
     for node in tree.body:
@@ -159,6 +170,12 @@ def _class_kind(node: ast.ClassDef) -> str | None:
     if any(last_name(mark) == "CrewBase" for mark in node.decorator_list):
         return CREW
     return FLOW if any(last_name(base) == "Flow" for base in node.bases) else None
+
+
+def _makes_crew(method: ast.FunctionDef) -> bool:
+    if _has_required(method.args, 1):
+        return False
+    return any(isinstance(each, ast.Call) and last_name(each) == "Crew" for each in ast.walk(method))
 
 
 def _requires_arguments(node: ast.ClassDef) -> bool:

@@ -7,6 +7,10 @@ from plan.errors import PlanError
 from plan.make import Planned, make_plan
 
 CREW = "from crewai.project import CrewBase\n@CrewBase\nclass Tides:\n    def crew(self): ...\n"
+PLAIN_CREW = (
+    "from crewai import Crew\nclass Tides:\n    def {}(self): ...\n    def crew(self):\n"
+    "        made = Crew(agents=[])\n        return made\n"
+)
 FLOW = "from crewai.flow.flow import Flow, start\nclass TideFlow(Flow[State]):\n    ...\n"
 GRAPH = "from langgraph.graph import StateGraph\nbuilder = StateGraph(State)\ngraph = builder.compile()\n"
 AGENT = "from {} import Agent\nagent = Agent(name='Pilot')\n"
@@ -127,6 +131,9 @@ def failure(files: dict[str, str]) -> PlanError:
         ({"report.py": "from crewai import Crew\ncrew = Crew()\nprint(crew.kickoff())\n"}, "report.py"),
         ({"pilot/agent.py": ADK, "pilot/__init__.py": "from . import agent\n"}, "pilot.agent:root_agent"),
         ({"pilot/agent.py": ADK.replace("root_agent", "a") + "root_agent = a\n"}, "pilot.agent:root_agent"),
+        ({**CREWAI, "src/tides/crew.py": PLAIN_CREW.format("pilot")}, "tides.crew:Tides"),
+        ({**CREWAI, "tides.py": PLAIN_CREW.format("pilot"), "crew.py": CREW}, "crew:Tides"),
+        ({**CREWAI, "tides.py": PLAIN_CREW.format("pilot"), "main.py": SCRIPT}, "main.py"),
         ({"src/tides.py": BUILDER}, "tides:build_graph"),
         ({"src/tides.py": BUILDER, "agent.py": GRAPH}, "agent:graph"),
         ({"src/tides.py": BUILDER, "main.py": SCRIPT}, "main.py"),
@@ -209,6 +216,10 @@ def test_several_are_proposed() -> None:
         {"app.py": "app = FastAPI()\n"},
         {"agent.py": "from mine import Agent\nagent = Agent()\n"},
         {"agent.py": "from agents import Agent\nagent = other\nother = agent\n"},
+        {"a.py": PLAIN_CREW.format("pilot"), "b.py": PLAIN_CREW.format("pilot")},
+        {"a.py": PLAIN_CREW.format("__init__").replace("(self)", "(self, model)", 1)},
+        {"a.py": PLAIN_CREW.format("pilot").replace("crew(self)", "crew(self, model)")},
+        {"a.py": PLAIN_CREW.format("pilot").replace("Crew(a", "Agent(a")},
         {"a.py": BUILDER, "b.py": BUILDER},
         {"a.py": BUILDER.replace("=None", "")},
         {"a.py": "import re\ndef build_pattern():\n    return re.compile('x')\n"},
