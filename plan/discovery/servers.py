@@ -41,6 +41,7 @@ def has_application(tree: ast.Module, imported: Collection[str]) -> bool:
         is_script(tree)
         or not _PAGES.isdisjoint(imported)
         or any(isinstance(node, ast.Assign) and last_name(node.value) in _APPLICATIONS for node in tree.body)
+        or ("gradio" in imported and any(last_name(call) == "launch" for call in _calls_of_script(tree)))
     )
 
 

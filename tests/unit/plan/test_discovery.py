@@ -342,6 +342,10 @@ def test_a_script_that_runs_its_own_crew_is_no_server(call: str) -> None:
         ("page.py", "import streamlit as st\nst.title('Tides')\n"),
         ("service/start.py", "import uvicorn\n" + SCRIPT),
         (
+            "ui/page.py",
+            "import gradio as gr\nwith gr.Blocks() as page:\n    gr.Markdown('Tides')\npage.launch()\n",
+        ),
+        (
             "main.py",
             "from tides import app\nif __name__ == '__main__':\n    import uvicorn\n    uvicorn.run(app)\n",
         ),
