@@ -147,7 +147,7 @@ GOALS = (
     Goal("B2", "crewai: dependencies", ratio, 0.45),
     Goal("B4", "langgraph: first build", ratio, 0.5),
     Goal("B5", "", median, 1.5, "s"),
-    Goal("B6", "", median, 0.5, "s"),
+    Goal("B6", "langgraph", median, 0.5, "s"),
     Goal("B3", "", fact_number(r"^(\d+) digest"), 1, "digest"),
     Goal("G1", "", median, 0.15, "s"),
     Goal("G2", "", ratio, 0.2),
