@@ -40,6 +40,8 @@ class ObjectCache:
         self._of_project: dict[tuple[str, str | None], dict[str, dict[str, Any]]] = {}
         """Deployments and Runs by plural and project, then by name."""
         self._runs_of_deployment: dict[str | None, dict[str, dict[str, Any]]] = {}
+        self._waiting_builders: dict[str | None, dict[str, dict[str, Any]]] = {}
+        """Pods that wait for a build, by project, then by name."""
 
     def put(self, kind: Kind, obj: Mapping[str, Any]) -> bool:
         """Store a version of an object; return False if this or a newer version is cached.
@@ -96,6 +98,8 @@ class ObjectCache:
             yield self._runs_of_deployment, run.deployment
         elif kind == kinds.DEPLOYMENT:
             yield self._of_project, (kind.plural, Object(raw).spec.get("project"))
+        elif kind == kinds.POD and (pod := Pod(raw)).waits_for_build:
+            yield self._waiting_builders, pod.labels.get(names.LABEL_PROJECT)
 
     def _remove_from_indexes(self, kind: Kind, name: str) -> None:
         before = self._objects[kind.plural].get(name)
@@ -142,6 +146,10 @@ class ObjectCache:
         """Return the pods of a project, or of all, that were started before their run; some have one now."""
         pods = list(self._warm_pods.values())
         return [pod for pod in pods if project in (None, Pod(pod).labels.get(names.LABEL_PROJECT))]
+
+    def has_waiting_builders(self, project: str) -> bool:
+        """Return whether pods of a project wait for a build."""
+        return project in self._waiting_builders
 
     def all(self, kind: Kind) -> Iterator[dict[str, Any]]:
         """Return a snapshot of all objects of a kind."""

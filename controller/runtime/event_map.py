@@ -139,7 +139,7 @@ def keys_of(
             yield schedules(view.name)
         if requested_warm_pods(view) or cache.warm_pods(view.name):
             yield warm(view.name)
-        if requested_warm_builders(view):
+        if requested_warm_builders(view) or cache.has_waiting_builders(view.name):
             yield builders(view.name)
         yield from unbuilt(cache, view.name)
         yield from waiting_runs(cache.of_project(kinds.RUN, view.name))

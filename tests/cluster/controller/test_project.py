@@ -183,6 +183,7 @@ async def test_late_build_never_replaces_a_newer_one(testbed):
 
 
 async def test_failed_revision_is_retried_on_request(testbed, server):
+    """Slow: pods of a build start on the node and fail, with its retries."""
     repository = server.create("crew")
     commit = repository.commit({"main.py": "1"}, "A commit")
     project = await testbed.project(source={"git": {"url": server.url("crew")}})

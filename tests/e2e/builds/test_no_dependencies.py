@@ -24,6 +24,7 @@ async def test_a_new_project_without_dependencies_needs_one_pod(testbed, upload_
 
 
 async def test_a_build_takes_a_pod_that_waits_for_one(testbed, upload_projects):
+    """Slow: a build without a waiting pod, the start of one, and a build with it."""
     project = await upload_projects()
     await project.deploy_and_wait(CREW)
     waiting = f"crewyard.dev/project={project.project},crewyard.dev/warm-builder,!crewyard.dev/deployment"

@@ -125,7 +125,7 @@ def knocker(name: str, fenced: bool, address: str, port: int) -> dict[str, Any]:
 
 @here
 async def test_restricted_pod_sends_nothing_from_its_start(testbed, host_address):
-    """Beside pods that no policy selects, whose first packets arrive."""
+    """Slow: many pods start, beside as many that no policy selects, whose first packets arrive."""
     name = f"e2e-race-{secrets.token_hex(4)}"
     place = ["--namespace", name]
     policy = {

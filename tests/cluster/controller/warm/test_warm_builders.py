@@ -7,6 +7,7 @@ import asyncio
 
 from controller.deployment.reported_results import ReportedResult
 from controller.pods.placement import NodePlacement, NodePlacements
+from controller.runtime import event_map
 from crds import kinds, names
 from crds.objects import Pod
 from tests.cluster.controller.conftest import ControllerTestbed, condition, controller, settings
@@ -56,6 +57,7 @@ def report_built(process, deployment_uid, pod_uid):
         "dependencies_digest": "sha256:" + "f" * 64,
     }
     process.shared.reported_results.put(deployment_uid, pod_uid, ReportedResult("assemble", result, 0.0))
+    process.own.queues.add(event_map.deployment("dep-a"))
 
 
 async def test_a_build_takes_the_waiting_pod(kube):
@@ -83,11 +85,12 @@ async def test_a_controller_that_stops_after_the_binding_loses_nothing(kube):
     async with controller(kube, config) as process:
         variables = await process.shared.waiters.wait(kube, pod.name, pod.uid, 5)
         assert variables["CREWYARD_DEPLOYMENT"] == "dep-a"
+        await testbed.until(kinds.DEPLOYMENT, "dep-a", lambda o: o["status"].get("buildPod") == pod.name)
+        pods = (await kube.list(kinds.POD, f"{names.LABEL_DEPLOYMENT}=dep-a")).items
+        assert [Pod(raw).name for raw in pods] == [pod.name]
         report_built(process, deployment_uid, pod.uid)
         shown = await testbed.until(kinds.DEPLOYMENT, "dep-a", lambda o: o["status"].get("image"))
         assert shown["status"]["buildPod"] == pod.name and condition(shown, "Built") == ("True", "Built")
-        pods = (await kube.list(kinds.POD, f"{names.LABEL_DEPLOYMENT}=dep-a")).items
-        assert [Pod(raw).name for raw in pods] == [pod.name]
 
 
 async def test_a_pod_that_is_lost_after_the_binding_is_replaced_by_a_cold_one(kube):

@@ -9,7 +9,7 @@ from controller.runtime.cache import MAX_DELETED_PODS, ObjectCache
 from controller.runtime.event_handlers import EventHandlers
 from controller.runtime.queues import Queues
 from crds import kinds
-from crds.names import LABEL_RUN, LABEL_WARM
+from crds.names import LABEL_DEPLOYMENT, LABEL_PROJECT, LABEL_RUN, LABEL_WARM, LABEL_WARM_BUILDER
 
 CACHED_KINDS = [*kinds.OWN_KINDS, kinds.POD]
 
@@ -79,6 +79,24 @@ def test_pods_of_a_run_follow_their_labels():
     cache.remove(kinds.POD, "warm-a")
     cache.remove(kinds.POD, "warm-b")
     assert (found("run-a"), found("run-b"), cache.warm_pods()) == (["run-a"], [], [])
+
+
+def test_project_is_enqueued_while_pods_wait_for_its_builds():
+    cache = ObjectCache()
+    project = version(1, "demo")
+    pod = version(2, "warm-demo-a1")
+    pod["metadata"]["labels"] = {LABEL_WARM_BUILDER: "a", LABEL_PROJECT: "demo"}
+
+    def is_enqueued():
+        return event_map.builders("demo") in event_map.keys_of(kinds.PROJECT, project, cache)
+
+    assert not is_enqueued()
+    cache.put(kinds.POD, pod)
+    assert is_enqueued()
+    bound = version(3, "warm-demo-a1")
+    bound["metadata"]["labels"] = {**pod["metadata"]["labels"], LABEL_DEPLOYMENT: "dep-a"}
+    cache.put(kinds.POD, bound)
+    assert not is_enqueued()
 
 
 def test_older_version_enqueues_nothing():
