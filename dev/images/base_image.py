@@ -1,4 +1,4 @@
-"""Python base images from Debian packages, for machines without access to an image registry.
+"""Python base images from Debian packages and a jar, for machines without access to an image registry.
 
 Called by `dev.images.images`. Uses the apt mirror and the CA certificates of the host, to make pip work where
 the host's pip works.
@@ -9,16 +9,17 @@ from collections.abc import Mapping
 from pathlib import Path
 
 from dev.errors import DevClusterError
-from dev.images import oci
+from dev.images import cpython_jar, oci
 from dev.process import command
 from dev.progress import Step
 
-# Each Python and the Debian release that has it. No release ever had 3.12; forky is Debian's testing.
-SUITES = {"3.11": "bookworm", "3.13": "trixie", "3.14": "forky"}
+# Each Python and the Debian release of its image. No release has 3.12: a jar has it. forky is testing.
+SUITES = {"3.11": "bookworm", "3.12": "bookworm", "3.13": "trixie", "3.14": "forky"}
 SUITE = SUITES["3.11"]
 PACKAGES = ("python3", "python3-pip", "python3-venv", "ca-certificates")
 # Increase it when `build` changes the content of the image.
 VERSION = "1"
+_DEBIAN_PYTHON = {"usr/local/bin/python": "/usr/bin/python3"}
 _SUITES = ("{0}", "{0}-updates", "{0}-security")
 _PIP_VARIABLES = ("PIP_INDEX_URL", "PIP_EXTRA_INDEX_URL", "PIP_TRUSTED_HOST", "PIP_DEFAULT_TIMEOUT")
 _PROXIES = ("HTTP_PROXY", "HTTPS_PROXY", "NO_PROXY", "http_proxy", "https_proxy", "no_proxy")
@@ -41,6 +42,11 @@ def config(environment: Mapping[str, str]) -> dict[str, object]:
     }
     variables |= {name: environment[name] for name in (*_PIP_VARIABLES, *_PROXIES) if environment.get(name)}
     return {"Env": [f"{name}={value}" for name, value in variables.items()], "Cmd": ["python3"]}
+
+
+def packages(python: str) -> tuple[str, ...]:
+    """Return the Debian packages of the image of a Python."""
+    return cpython_jar.LIBRARIES if python in cpython_jar.JARS else PACKAGES
 
 
 def _is_debian_suite(suite: str, codename: str) -> bool:
@@ -102,25 +108,25 @@ def sources(image_suite: str = SUITE, root: Path = Path("/etc")) -> str:
 
 
 def build(
-    work: Path, step: Step, suite: str, entries: str, certificates: Path, image: Mapping[str, object]
+    work: Path, step: Step, python: str, entries: str, certificates: Path, image: Mapping[str, object]
 ) -> oci.OciImage:
-    """Build the file system in `work`. Raises CommandFailed with the last lines of mmdebstrap."""
+    """Build the file system in `work`. Raises CommandFailed with the last lines of mmdebstrap or Maven."""
+    suite, files = SUITES[python], dict[str, Path | str](_DEBIAN_PYTHON)
+    if python in cpython_jar.JARS:
+        files = cpython_jar.files(work, step, python)
     (work / "sources.list").write_text(entries)
     tar = work / "system.tar"
     apt = command.read_output(["apt-config", "dump", *(f"Acquire::{name}" for name in _APT_SETTINGS)]).strip()
-    argv = ["mmdebstrap", "--variant=apt", f"--include={','.join(PACKAGES)}", "--mode=root"]
+    argv = ["mmdebstrap", "--variant=apt", f"--include={','.join(packages(python))}", "--mode=root"]
     argv += [f"--aptopt={apt}"] if apt else []
     argv += ["--dpkgopt=path-exclude=/usr/share/doc/*", "--dpkgopt=path-exclude=/usr/share/man/*"]
     argv += [suite, str(tar), str(work / "sources.list")]
     # Fixed timestamps: the same packages give the same image.
     environment = {"SOURCE_DATE_EPOCH": "0"}
     command.run(
-        argv, step=step, log=work.parent / f"base-image-{suite}.log", seconds=900, environment=environment
+        argv, step=step, log=work.parent / f"base-image-{python}.log", seconds=900, environment=environment
     )
     step.detail = "compressing"
-    oci.write_tar(
-        work / "host.tar",
-        {"etc/ssl/certs/ca-certificates.crt": certificates, "usr/local/bin/python": "/usr/bin/python3"},
-    )
+    oci.write_tar(work / "host.tar", {"etc/ssl/certs/ca-certificates.crt": certificates, **files})
     layers = [oci.layer(tar, work / "system.gz"), oci.layer(work / "host.tar", work / "host.gz")]
     return oci.OciImage(layers, image)

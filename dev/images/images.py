@@ -13,8 +13,8 @@ from dataclasses import asdict, dataclass
 from pathlib import Path
 
 from dev.errors import DevClusterError
-from dev.images import base_image, oci
-from dev.packages import program_path
+from dev.images import base_image, cpython_jar, oci
+from dev.packages import install, program_path
 from dev.progress import Step, StepProgress
 from dev.registry import access
 from dev.settings import KANIKO_VERSION, Settings
@@ -91,21 +91,21 @@ def kaniko_recipe(executor: Path) -> ImageRecipe:
 
 
 def base_recipe(environment: Mapping[str, str], python: str = PYTHON) -> ImageRecipe:
-    """Return the recipe of a substitute for `python:3.11-slim` or another Python's, from Debian packages."""
-    suite = base_image.SUITES[python]
-    sources = base_image.sources(suite)
+    """Return the recipe of a substitute for `python:3.11-slim` or another Python's."""
+    sources = base_image.sources(base_image.SUITES[python])
     config = base_image.config(environment)
 
     def make(work: Path, step: Step) -> oci.OciImage:
-        return base_image.build(work, step, suite, sources, CA_BUNDLE, config)
+        return base_image.build(work, step, python, sources, CA_BUNDLE, config)
 
-    key = content_key([sources, CA_BUNDLE, config, *base_image.PACKAGES, base_image.VERSION])
+    jar = cpython_jar.JARS.get(python, ())
+    key = content_key([sources, CA_BUNDLE, config, *base_image.packages(python), base_image.VERSION, *jar])
     return ImageRecipe("library/python", f"{python}-slim", key, make)
 
 
 def requested_pythons(environment: Mapping[str, str]) -> tuple[str, ...]:
-    """Return the Pythons that `up` is to offer. Raises DevClusterError for one that Debian does not have."""
-    return choose_pythons(environment, DEFAULT_PYTHONS, base_image.SUITES, "Debian's releases have")
+    """Return the Pythons that `up` is to offer. Raises DevClusterError for an unknown one."""
+    return choose_pythons(environment, DEFAULT_PYTHONS, base_image.SUITES, "the dev cluster has")
 
 
 def choose_pythons(
@@ -129,6 +129,8 @@ def choose_pythons(
 def ensure_pythons(settings: Settings, environment: Mapping[str, str], progress: StepProgress) -> None:
     """Build and record the base images of further Pythons; those of earlier calls stay offered."""
     versions = dict.fromkeys((*_recorded_pythons(settings), *requested_pythons(environment)))
+    if any(version in cpython_jar.JARS for version in versions):
+        install(settings, progress, cpython_jar.PROGRAMS)
     references = {
         version: ensure(settings, base_recipe(environment, version), progress)
         for version in versions

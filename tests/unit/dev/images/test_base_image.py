@@ -1,11 +1,12 @@
 """The image uses the host's Debian sources and no others."""
 
+import zipfile
 from pathlib import Path
 
 import pytest
 
 from dev.errors import DevClusterError
-from dev.images import base_image
+from dev.images import base_image, cpython_jar
 
 DEB822 = """Types: deb
 URIs: http://mirror.example.org/debian
@@ -86,3 +87,39 @@ def test_only_pip_settings_of_the_host_are_passed_on() -> None:
     assert "PIP_INDEX_URL=https://i.example.org/simple" in environment
     assert not [entry for entry in environment if "FIND_LINKS" in entry or "SECRET" in entry]
     assert "PIP_CERT=/etc/ssl/certs/ca-certificates.crt" in environment
+
+
+def test_files_of_the_jar_have_the_layout_of_debian(tmp_path: Path) -> None:
+    root = "org/bytedeco/cpython/linux-x86_64"
+    members = (
+        *(
+            "bin/python3",
+            "bin/python3.12",
+            "bin/pip3",
+            "lib/python3.12/os.py",
+            "lib/python3.12/test/test_os.py",
+        ),
+        *("lib/python3.12/config-3.12/libpython3.12.a", "lib/pkgconfig/x.pc", "include/python3.12/Python.h"),
+        *("libpython3.12.so.1.0", "libffi.so", "libffi.so.7", "libjnipython.so", "python3.12"),
+    )
+    with zipfile.ZipFile(tmp_path / "c.jar", "w") as archive:
+        for name in members:
+            archive.writestr(f"{root}/{name}", name)
+        archive.writestr("META-INF/MANIFEST.MF", "")
+    files = cpython_jar.unpack(tmp_path / "c.jar", tmp_path / "out", "3.12")
+    assert {name: file for name, file in files.items() if isinstance(file, str)} == {
+        "usr/local/bin/python3": "python3.12",
+        "usr/local/bin/python": "python3.12",
+        "usr/local/bin/pip3": "pip",
+    }
+    regular = {name: file for name, file in files.items() if isinstance(file, Path)}
+    assert regular.keys() == {
+        "usr/local/bin/python3.12",
+        "usr/local/bin/pip",
+        "usr/local/lib/python3.12/os.py",
+        "usr/local/include/python3.12/Python.h",
+        "usr/lib/x86_64-linux-gnu/libpython3.12.so.1.0",
+        "usr/lib/x86_64-linux-gnu/libffi.so.7",
+    }
+    executable = {name for name, file in regular.items() if file.stat().st_mode & 0o100}
+    assert executable == {"usr/local/bin/python3.12", "usr/local/bin/pip"}

@@ -79,8 +79,8 @@ def test_no_images_are_recorded_before_the_first_up(tmp_path: Path, before: str)
 def test_up_offers_the_pythons_of_the_variable_and_always_the_default() -> None:
     assert images.requested_pythons({}) == ("3.11", "3.13")
     assert images.requested_pythons({"CREWYARD_PYTHONS": "3.14, 3.11"}) == ("3.11", "3.14")
-    with pytest.raises(DevClusterError, match=r"CREWYARD_PYTHONS has 3\.12; .*3\.11, 3\.13, 3\.14"):
-        images.requested_pythons({"CREWYARD_PYTHONS": "3.12"})
+    with pytest.raises(DevClusterError, match=r"CREWYARD_PYTHONS has 3\.10; .*3\.11, 3\.12, 3\.13, 3\.14"):
+        images.requested_pythons({"CREWYARD_PYTHONS": "3.10"})
 
 
 def test_an_older_up_without_further_pythons_still_offers_the_default(tmp_path: Path) -> None:
@@ -93,6 +93,6 @@ def test_an_older_up_without_further_pythons_still_offers_the_default(tmp_path: 
 
 
 def test_images_of_two_pythons_have_records_of_their_own() -> None:
-    recipes = [images.base_recipe({}, version) for version in ("3.11", "3.13")]
-    assert [recipe.tag for recipe in recipes] == ["3.11-slim", "3.13-slim"]
-    assert recipes[0].key != recipes[1].key
+    recipes = [images.base_recipe({}, version) for version in ("3.11", "3.12", "3.13")]
+    assert [recipe.tag for recipe in recipes] == ["3.11-slim", "3.12-slim", "3.13-slim"]
+    assert len({recipe.key for recipe in recipes}) == 3
