@@ -80,6 +80,19 @@ PARTS = {
         ("tests/unit/api/webhooks", "tests/unit/crds/test_pod_tokens.py"),
         0,
     ),
+    "warm": MutationPart(
+        (
+            "controller/deployment/warm/binding.py",
+            "controller/deployment/warm/decide.py",
+            "controller/pods/waiting.py",
+            "controller/run/warm/binding.py",
+        ),
+        tuple(
+            f"tests/unit/controller/{name}"
+            for name in ("deployment/warm", "run/warm", "pods/test_waiting.py")
+        ),
+        99,
+    ),
     "views": MutationPart(
         tuple(f"api/v1/{kind}/view.py" for kind in ("artifacts", "deployments", "keys", "projects", "runs")),
         ("tests/unit/api/v1/test_views.py", "tests/unit/api/v1/test_artifacts.py"),

@@ -9,8 +9,10 @@ import pytest
 from controller.deployment import pod
 from controller.deployment.steps import build_steps, stages_of
 from controller.deployment.warm import binding
-from controller.deployment.warm.decide import ENDED_SECONDS, BuilderPool, decide
+from controller.deployment.warm.decide import ENDED_EVENT, ENDED_SECONDS, BuilderPool, decide
 from controller.deployment.warm.template import build, pod_name, template
+from controller.runtime.decision import ObjectEvent
+from crds import kinds
 from crds.names import LABEL_DEPLOYMENT, LABEL_WARM_BUILDER
 from crds.objects import Pod
 
@@ -60,6 +62,7 @@ def test_missing_pods_are_created_for_the_project(look, waiting):
     created, deleted, decision = look([waiting("warm-demo-0-a1")])
     assert (created, deleted) == (["warm-demo-1-a1"], [])
     body = decision.create[0].body
+    assert decision.create[0].kind == kinds.POD
     assert LABEL_DEPLOYMENT not in body["metadata"]["labels"]
     assert [owner["kind"] for owner in body["metadata"]["ownerReferences"]] == ["Project"]
     assert "activeDeadlineSeconds" not in body["spec"]
@@ -91,9 +94,31 @@ def test_a_pod_that_ended_is_replaced_after_a_pause(look, waiting, make):
     pods = [waiting("a", phase="Failed", containerStatuses=ended), waiting("b")]
     created, deleted, decision = look(pods)
     assert (created, deleted, decision.requeue_after) == ([], [], 30)
-    created, deleted, decision = look(pods, now=make.now + timedelta(seconds=ENDED_SECONDS))
+    _, deleted, decision = look(pods, now=make.now + timedelta(seconds=ENDED_SECONDS - 10.5))
+    assert (deleted, decision.requeue_after) == ([], 0.5)
+    created, deleted, decision = look(pods, now=make.now + timedelta(seconds=ENDED_SECONDS - 10))
     assert (created, deleted) == ([], ["a"])
-    assert "Pod a ended while it waited for a build: Error" in decision.delete[0].events[0].message
+    message = "Pod a ended while it waited for a build: Error"
+    assert decision.delete[0].events == (ObjectEvent(ENDED_EVENT, message, True),)
+    assert (decision.delete[0].kind, decision.delete[0].uid) == (kinds.POD, pods[0].uid)
+
+
+@pytest.mark.parametrize(("status", "reason"), [({"reason": "Evicted"}, "Evicted"), ({}, "no reason given")])
+def test_a_pod_that_ended_without_its_container_names_its_own_reason(look, waiting, status, reason):
+    pods = [waiting("a", age=120, phase="Failed", containerStatuses=[], **status)]
+    _, _, decision = look(pods)
+    assert decision.delete[0].events[0].message.endswith(f": {reason}")
+
+
+def test_a_pod_is_looked_at_when_it_gets_too_old(look, waiting, make, secured):
+    pods = [waiting("a", age=secured.limits.warm_seconds - 1), waiting("b")]
+    _, deleted, decision = look(pods, now=make.now + timedelta(seconds=0.5))
+    assert (deleted, decision.requeue_after) == ([], 0.5)
+
+
+def test_the_deletion_of_a_surplus_is_no_event(look, waiting):
+    _, _, decision = look([waiting("a"), waiting("b", age=30)], size=1)
+    assert [(child.name, child.events) for child in decision.delete] == [("b", ())]
 
 
 def test_the_fingerprint_follows_secrets_and_pod(make, secured, source):
@@ -121,6 +146,7 @@ def test_a_bound_pod_is_the_first_pod_of_its_build(first, waiting, make, secured
     taken = waiting(NAMES[0], age=100)
     patch = binding.bind(body, taken, make.now)
     assert (patch.name, patch.resource_version) == (taken.name, taken.resource_version)
+    assert (patch.kind, patch.subresource, patch.body["metadata"]["uid"]) == (kinds.POD, None, taken.uid)
     assert patch.body["spec"]["activeDeadlineSeconds"] == body["spec"]["activeDeadlineSeconds"] + 100
     metadata = patch.body["metadata"]
     merged = {**taken.metadata, **metadata, "labels": {**taken.labels, **metadata["labels"]}}
@@ -133,6 +159,7 @@ def test_a_bound_pod_is_the_first_pod_of_its_build(first, waiting, make, secured
     assert variables["CREWYARD_DEPLOYMENT"] == "dep-a" and json.loads(variables["CREWYARD_BUILD"])
     assert set(variables) == set(binding.BUILD_VARIABLES)
     assert binding.assigned_variables(taken) is None
+    assert binding.assigned_variables(waiting("b", labels={LABEL_DEPLOYMENT: "dep-a"})) is None
 
 
 def test_a_lost_bound_pod_counts_as_a_failed_step():

@@ -5,14 +5,15 @@ from datetime import timedelta
 
 import pytest
 
-from controller.pods.placement import NOT_DISRUPTED
+from controller.pods.placement import NOT_DISRUPTED, NodePlacement, NodePlacements
 from controller.run import startup
 from controller.run.decide import ObservedRun, decide
 from controller.run.outcome import CONTAINER
+from controller.run.pod import deadline
 from controller.run.resolve import RunReady
 from controller.run.warm.binding import assign, bind, still_waits, waited_seconds
 from controller.run.warm.pod import template
-from crds import pod_tokens
+from crds import kinds, pod_tokens
 from crds.names import (
     ANNOTATION_BOUND_AT,
     COMPONENT_RUN,
@@ -107,11 +108,19 @@ def test_the_write_makes_the_pod_the_runs(make, ready, waiting, config):
     pod, run = waiting(age=90.0), make.run()
     patch = bind(run, ready, pod, config, make.now)
     assert (patch.name, patch.resource_version, patch.subresource) == (pod.name, pod.resource_version, None)
+    assert patch.kind == kinds.POD
     metadata = patch.body["metadata"]
     assert metadata["uid"] == pod.uid
     assert metadata["labels"] == {LABEL_RUN: "run-a"}
     assert [owner["uid"] for owner in metadata["ownerReferences"]] == ["uid-run-a"]
     assert metadata["annotations"] == {**NOT_DISRUPTED, ANNOTATION_BOUND_AT: format_time(make.now)}
+
+
+def test_the_pod_gets_the_annotations_of_its_plan(make, waiting, config):
+    placements = NodePlacements(plans={"team": NodePlacement(annotations={"example.org/cost": "team"})})
+    ready = RunReady(make.project(plan="team"), make.deployment(status={"plan": PLAN}))
+    patch = bind(make.run(), ready, waiting(), replace(config, placements=placements), make.now)
+    assert patch.body["metadata"]["annotations"]["example.org/cost"] == "team"
 
 
 def bound(make, waiting, age=3000, since=1.0, **more):
@@ -128,6 +137,17 @@ def test_the_deadline_begins_with_the_run(make, ready, waiting, config):
     assert old == fresh + 3000
     pod = bound(make, waiting, since=0)
     assert waited_seconds(pod) == 3000
+    assert waited_seconds(bound(make, waiting, age=0, since=0)) == 0
+    assert waited_seconds(bound(make, waiting, since=0, startTime=None)) == 0
+    assert waited_seconds(make.pod("run-a", startTime=make.ago(50))) == 0
+
+
+def test_the_deadline_has_the_timeout_of_the_crew_and_the_time_for_answers(make, waiting, config):
+    project = make.project(run={"timeout": "90s", "askTimeout": "70s"})
+    for deployment in (make.deployment(status={"plan": {**PLAN, "timeout": "50s"}}), make.deployment()):
+        patch = bind(make.run(), RunReady(project, deployment), waiting(age=0), config, make.now)
+        cold = deadline(make.run(), deployment, project, config)
+        assert patch.body["spec"]["activeDeadlineSeconds"] == cold + 70
 
 
 def test_the_start_timeout_begins_with_the_run(make, waiting, config):
