@@ -49,7 +49,7 @@ PARTS = {
             "tests/unit/controller/source/test_polling.py",
             "tests/unit/controller/runtime/test_cache.py",
         ),
-        0,
+        99,
     ),
     "claim": MutationPart(
         ("api/store/index/claims/claim_decision.py", "api/internal/result.py", "api/v1/idempotency.py"),

@@ -40,3 +40,9 @@ def test_first_queued_runs_get_the_free_slots(seconds, running, limit, chance):
 def test_pod_holds_its_slot_until_its_run_reports_or_ends():
     found = count_live(["run-1", "run-4", "run-5"], lambda name: name == "run-5", ["uid-4"])
     assert found == LivePods(2, frozenset({"uid-4"}))
+
+
+def test_the_older_run_comes_first():
+    """The property above sorts by the same function, so it would not notice another order."""
+    younger, older, same = run(1, 5), run(2, 3), run(3, 3)
+    assert sorted([younger, same, older], key=queue_order) == [older, same, younger]
