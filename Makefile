@@ -21,7 +21,7 @@ up: ## start the dev cluster: a one-node Kubernetes with Crewyard on it (idempot
 	@$(PYTHON) -m dev up $(if $(HA),--ha $(HA))
 
 pythons: ## like up, and offer Python 3.11 to 3.14; `up` keeps them
-	@CREWYARD_PYTHONS=3.11,3.12,3.13,3.14 $(PYTHON) -m dev up
+	@CREWYARD_PYTHONS="3.11 $(if $(filter x86_64,$(shell uname -m)),3.12) 3.13 3.14" $(PYTHON) -m dev up
 
 down: ## stop it; remove its processes, mounts, interfaces and rules (PURGE=1: also its state)
 	@$(PYTHON) -m dev down $(if $(filter 1,$(PURGE)),--purge)

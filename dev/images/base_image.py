@@ -19,7 +19,6 @@ SUITE = SUITES["3.11"]
 PACKAGES = ("python3", "python3-pip", "python3-venv", "ca-certificates")
 # Increase it when `build` changes the content of the image.
 VERSION = "1"
-_DEBIAN_PYTHON = {"usr/local/bin/python": "/usr/bin/python3"}
 _SUITES = ("{0}", "{0}-updates", "{0}-security")
 _PIP_VARIABLES = ("PIP_INDEX_URL", "PIP_EXTRA_INDEX_URL", "PIP_TRUSTED_HOST", "PIP_DEFAULT_TIMEOUT")
 _PROXIES = ("HTTP_PROXY", "HTTPS_PROXY", "NO_PROXY", "http_proxy", "https_proxy", "no_proxy")
@@ -46,7 +45,7 @@ def config(environment: Mapping[str, str]) -> dict[str, object]:
 
 def packages(python: str) -> tuple[str, ...]:
     """Return the Debian packages of the image of a Python."""
-    return cpython_jar.LIBRARIES if python in cpython_jar.JARS else PACKAGES
+    return cpython_jar.PACKAGES if python in cpython_jar.JARS else PACKAGES
 
 
 def _is_debian_suite(suite: str, codename: str) -> bool:
@@ -111,7 +110,7 @@ def build(
     work: Path, step: Step, python: str, entries: str, certificates: Path, image: Mapping[str, object]
 ) -> oci.OciImage:
     """Build the file system in `work`. Raises CommandFailed with the last lines of mmdebstrap or Maven."""
-    suite, files = SUITES[python], dict[str, Path | str](_DEBIAN_PYTHON)
+    files: dict[str, Path | str] = {"usr/local/bin/python": "/usr/bin/python3"}
     if python in cpython_jar.JARS:
         files = cpython_jar.files(work, step, python)
     (work / "sources.list").write_text(entries)
@@ -120,7 +119,7 @@ def build(
     argv = ["mmdebstrap", "--variant=apt", f"--include={','.join(packages(python))}", "--mode=root"]
     argv += [f"--aptopt={apt}"] if apt else []
     argv += ["--dpkgopt=path-exclude=/usr/share/doc/*", "--dpkgopt=path-exclude=/usr/share/man/*"]
-    argv += [suite, str(tar), str(work / "sources.list")]
+    argv += [SUITES[python], str(tar), str(work / "sources.list")]
     # Fixed timestamps: the same packages give the same image.
     environment = {"SOURCE_DATE_EPOCH": "0"}
     command.run(

@@ -16,8 +16,8 @@ from dev.progress import Step
 
 # Python → version of org.bytedeco:cpython, and its SHA-256.
 JARS = {"3.12": ("3.12.1-1.5.10", "a135fcf4dc01adebf7ea439252276fc3196db80f7e0dd3da0b61f1ec489b68bd")}
-# Debian packages with the libraries that the interpreter and its modules need.
-LIBRARIES = (
+# Debian packages of the image: certificates, and the libraries that the interpreter and its modules need.
+PACKAGES = (
     "ca-certificates",
     "libbz2-1.0",
     "libcrypt1",
@@ -31,7 +31,7 @@ PROGRAMS = {"mvn": "maven"}
 """Program that downloads the jar, and its Debian package."""
 _PLUGIN = "org.apache.maven.plugins:maven-dependency-plugin:3.6.1"
 _ROOT = PurePosixPath("org/bytedeco/cpython/linux-x86_64")
-# Directories of Debian in which the loader looks without a configuration.
+# Directory of Debian in which the loader looks without a configuration.
 _LIBRARY_DIRECTORY = "usr/lib/x86_64-linux-gnu"
 _OMITTED = {"test", "idlelib", "__pycache__", "turtledemo"}
 _PIP = """#!/usr/local/bin/python3
@@ -66,7 +66,7 @@ def files(work: Path, step: Step, python: str) -> dict[str, Path | str]:
 
 def unpack(jar: Path, directory: Path, python: str) -> dict[str, Path | str]:
     """Unpack a jar into `directory` and return its files by their path in the image."""
-    found: dict[str, Path | str] = {}
+    found: dict[str, Path] = {}
     with zipfile.ZipFile(jar) as archive:
         for name in archive.namelist():
             path = PurePosixPath(name)
@@ -74,12 +74,12 @@ def unpack(jar: Path, directory: Path, python: str) -> dict[str, Path | str]:
                 target = _target(path.relative_to(_ROOT), python)
                 if target is not None:
                     found[target] = Path(archive.extract(name, directory))
-    interpreter, pip = found[f"usr/local/bin/python{python}"], directory / "pip"
+    pip = found["usr/local/bin/pip"] = directory / "pip"
     pip.write_text(_PIP)
-    for file in (Path(interpreter), pip):
+    for file in (pip, found[f"usr/local/bin/python{python}"]):
         file.chmod(0o755)
     links = dict.fromkeys(("usr/local/bin/python3", "usr/local/bin/python"), f"python{python}")
-    return {**found, **links, "usr/local/bin/pip": pip, "usr/local/bin/pip3": "pip"}
+    return {**found, **links, "usr/local/bin/pip3": "pip"}
 
 
 def _target(path: PurePosixPath, python: str) -> str | None:

@@ -12,9 +12,11 @@ import pytest
 
 from controller.build_proof.proof import prove
 from controller.config import ControllerConfig, Timing
+from controller.deployment.reported_results import ReportedResult
 from controller.pods.ceilings import AllowedNodes
 from controller.pods.placement import NodePlacements
 from controller.process import ControllerProcess
+from controller.runtime import event_map
 from controller.runtime.recorder import COMPONENT
 from crds import conditions, kinds
 from crds.kinds import Kind
@@ -178,6 +180,15 @@ def settings(namespace: str, **changes: Any) -> ControllerConfig:
         timing=FAST,
     )
     return replace(base, **changes)
+
+
+def report_result(
+    process: ControllerProcess, deployment: str, uid: str, pod_uid: str, result: dict[str, Any]
+) -> None:
+    """Report the result of a build as its pod does: the route stores it and enqueues the Deployment."""
+    reported = ReportedResult("assemble", result, datetime.now(UTC).timestamp())
+    process.shared.reported_results.put(uid, pod_uid, reported)
+    process.own.queues.add(event_map.deployment(deployment))
 
 
 @contextlib.asynccontextmanager

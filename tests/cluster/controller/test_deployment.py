@@ -3,15 +3,12 @@
 import asyncio
 import contextlib
 from dataclasses import replace
-from datetime import UTC, datetime
 
 import pytest
 
 from controller.deployment import queue
 from controller.deployment.deadlines import STOP_GRACE_SECONDS
-from controller.deployment.reported_results import ReportedResult
 from controller.deployment.steps import ANNOTATION_STEP
-from controller.runtime import event_map
 from crds import kinds, names
 from crds.objects import Deployment, Pod
 from kube import errors
@@ -22,6 +19,7 @@ from tests.cluster.controller.conftest import (
     both_triggers,
     condition,
     controller,
+    report_result,
     settings,
 )
 
@@ -408,9 +406,7 @@ async def test_cancellation_that_races_with_success_has_one_outcome(kube):
             built = {"outcome": "built", "image": image, "plan": {}, "tree": "t", "build_key": "k"}
 
             async def succeed() -> None:
-                result = ReportedResult("assemble", built, datetime.now(UTC).timestamp())
-                process.shared.reported_results.put(found["metadata"]["uid"], pod.uid, result)
-                process.own.queues.add(event_map.deployment(name))
+                report_result(process, name, found["metadata"]["uid"], pod.uid, built)
 
             order = (cancel(kube, name), succeed()) if number % 2 else (succeed(), cancel(kube, name))
             accepted = await asyncio.gather(*order)

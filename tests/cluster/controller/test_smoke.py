@@ -3,13 +3,10 @@
 import asyncio
 import contextlib
 from dataclasses import replace
-from datetime import UTC, datetime
 
 import pytest
 
-from controller.deployment.reported_results import ReportedResult
 from controller.deployment.smoke import run_rejected
-from controller.runtime import event_map
 from crds import conditions, kinds, names
 from crds.objects import Deployment, Pod, Run
 from kube import errors
@@ -19,6 +16,7 @@ from tests.cluster.controller.conftest import (
     both_triggers,
     condition,
     controller,
+    report_result,
     settings,
 )
 
@@ -55,10 +53,7 @@ async def report_image(testbed, process, name, plan):
     image = f"{testbed.config.repository('demo')}@sha256:{'ab' * 32}"
     built = {"outcome": "built", "image": image, "plan": plan, "tree": "t", "build_key": "k"}
     uid = (await testbed.kube.get(kinds.DEPLOYMENT, name))["metadata"]["uid"]
-    process.shared.reported_results.put(
-        uid, pod.uid, ReportedResult("assemble", built, datetime.now(UTC).timestamp())
-    )
-    process.own.queues.add(event_map.deployment(name))
+    report_result(process, name, uid, pod.uid, built)
 
 
 async def deploy(testbed, name, plan=PLAN, **spec):

@@ -5,12 +5,16 @@ No node takes them, so no pod starts, changes or ends without the test.
 
 import asyncio
 
-from controller.deployment.reported_results import ReportedResult
 from controller.pods.placement import NodePlacement, NodePlacements
-from controller.runtime import event_map
 from crds import kinds, names
 from crds.objects import Pod
-from tests.cluster.controller.conftest import ControllerTestbed, condition, controller, settings
+from tests.cluster.controller.conftest import (
+    ControllerTestbed,
+    condition,
+    controller,
+    report_result,
+    settings,
+)
 
 NOWHERE = NodePlacements(build=NodePlacement(node_selector={"crewyard.dev/none": "here"}))
 SOURCE = {"archive": {"upload": "upl_1"}}
@@ -56,8 +60,7 @@ def report_built(process, deployment_uid, pod_uid):
         "dependencies_key": "e" * 64,
         "dependencies_digest": "sha256:" + "f" * 64,
     }
-    process.shared.reported_results.put(deployment_uid, pod_uid, ReportedResult("assemble", result, 0.0))
-    process.own.queues.add(event_map.deployment("dep-a"))
+    report_result(process, "dep-a", deployment_uid, pod_uid, result)
 
 
 async def test_a_build_takes_the_waiting_pod(kube):

@@ -91,17 +91,21 @@ def test_only_pip_settings_of_the_host_are_passed_on() -> None:
 
 def test_files_of_the_jar_have_the_layout_of_debian(tmp_path: Path) -> None:
     root = "org/bytedeco/cpython/linux-x86_64"
-    members = (
-        *(
-            "bin/python3",
-            "bin/python3.12",
-            "bin/pip3",
-            "lib/python3.12/os.py",
-            "lib/python3.12/test/test_os.py",
-        ),
-        *("lib/python3.12/config-3.12/libpython3.12.a", "lib/pkgconfig/x.pc", "include/python3.12/Python.h"),
-        *("libpython3.12.so.1.0", "libffi.so", "libffi.so.7", "libjnipython.so", "python3.12"),
-    )
+    members = [
+        "bin/pip3",
+        "bin/python3",
+        "bin/python3.12",
+        "include/python3.12/Python.h",
+        "lib/pkgconfig/x.pc",
+        "lib/python3.12/config-3.12/libpython3.12.a",
+        "lib/python3.12/os.py",
+        "lib/python3.12/test/test_os.py",
+        "libffi.so",
+        "libffi.so.7",
+        "libjnipython.so",
+        "libpython3.12.so.1.0",
+        "python3.12",
+    ]
     with zipfile.ZipFile(tmp_path / "c.jar", "w") as archive:
         for name in members:
             archive.writestr(f"{root}/{name}", name)
