@@ -10,7 +10,7 @@ import os
 import random
 import signal
 import time
-from collections.abc import Mapping
+from collections.abc import Callable, Mapping
 
 from build.api_client import InternalApiClient
 from build.json_object import variable
@@ -25,18 +25,21 @@ class NoBuild(Exception):
     """The pod gets no build: the controller does not know it, or its token has expired."""
 
 
-def wait_for_build(environ: Mapping[str, str]) -> dict[str, str]:
-    """Return the variables of the pod's build. Raises NoBuild and BuildSettingsInvalid."""
+def wait_for_build(environ: Mapping[str, str], sleep: Callable[[float], None] = time.sleep) -> dict[str, str]:
+    """Return the variables of the pod's build; `sleep` pauses after a failure, in seconds.
+
+    Raises NoBuild and BuildSettingsInvalid.
+    """
     # Process 1 has no default action for a signal.
     signal.signal(signal.SIGTERM, lambda *_: os._exit(0))
     try:
         _prepare()
-        return _ask(environ)
+        return _ask(environ, sleep)
     finally:
         signal.signal(signal.SIGTERM, signal.SIG_DFL)
 
 
-def _ask(environ: Mapping[str, str]) -> dict[str, str]:
+def _ask(environ: Mapping[str, str], sleep: Callable[[float], None]) -> dict[str, str]:
     controller = InternalApiClient(
         variable(environ, "CREWYARD_CONTROLLER_URL"),
         variable(environ, "CREWYARD_TOKEN"),
@@ -61,7 +64,7 @@ def _ask(environ: Mapping[str, str]) -> dict[str, str]:
             failures = 0
             continue
         failures += 1
-        time.sleep(min(_MAX_PAUSE_SECONDS, 0.1 * 2.0 ** min(failures, 10)) * (0.5 + random.random() / 2))
+        sleep(min(_MAX_PAUSE_SECONDS, 0.1 * 2.0 ** min(failures, 10)) * (0.5 + random.random() / 2))
 
 
 def _prepare() -> None:

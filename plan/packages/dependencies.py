@@ -40,9 +40,10 @@ class DependencyDeclaration:
 
     `projects` are directories or archives of the repository (`""`: its root) to install as packages; building
     them needs `build_requires`. `direct` are lines without hashes beside lines with hashes. `locked`: all of
-    them are complete, and their own dependencies are not installed. `private_index`: everything is installed
-    from wheels that were downloaded before. `added` are lines that are installed after all others, with what
-    they need. `notes` are lines for the build log, about what is ignored.
+    them are complete, and their own dependencies are not installed. `pylock` is a pylock.toml with URLs for
+    `lines`, whose versions the index may have dropped. `private_index`: everything is installed from wheels
+    that were downloaded before. `added` are lines that are installed after all others, with what they need.
+    `notes` are lines for the build log, about what is ignored.
     `base` is the crew's own Dockerfile, whose image takes the place of the base image; `system_packages` are
     Debian packages, `dockerfile_lines` are instructions after them.
     """
@@ -55,6 +56,7 @@ class DependencyDeclaration:
     private_index: bool = False
     direct: tuple[str, ...] = ()
     locked: bool = False
+    pylock: str = ""
     added: tuple[str, ...] = ()
     notes: tuple[str, ...] = ()
     system_packages: tuple[str, ...] = ()
@@ -86,7 +88,8 @@ class DependencyDeclaration:
             "direct.txt": self.direct,
             "added.txt": self.added,
         }
-        return {name: _text(lines) for name, lines in named.items() if lines}
+        files = {name: _text(lines) for name, lines in named.items() if lines}
+        return files | ({"pylock.toml": self.pylock.encode()} if self.pylock else {})
 
 
 @dataclass
@@ -340,6 +343,8 @@ def _declaration(
         private_index,
         direct,
         locked,
+        # Of several locks one command installs all; with a private index nothing is taken from elsewhere.
+        pins[0].pylock if locked and len(pins) == 1 and not private_index else "",
         system_packages=configuration.packages,
         dockerfile_lines=configuration.dockerfile_lines,
     )

@@ -59,6 +59,9 @@ _OFFLINE = f" PIP_NO_INDEX=1 PIP_FIND_LINKS={WHEELS} UV_NO_INDEX=1 UV_FIND_LINKS
 # Tools that read a project's version from git find no repository here.
 _VERSIONS = "export SETUPTOOLS_SCM_PRETEND_VERSION=0.0.0 PBR_VERSION=0.0.0"
 
+# Printed alone on a line: what follows is the second attempt (plan.packages.pip_log).
+FROM_PYLOCK = "The index lacks a file of the lock: install again, from the URLs in the lock."
+
 _END = """\
 WORKDIR /app
 USER {id}:{id}
@@ -95,6 +98,9 @@ def _install(declaration: DependencyDeclaration, ca_bundle: str) -> Iterator[str
     commands: list[str] = []
     for arguments in filter(None, groups):
         command = " ".join(["install", *arguments, *options])
+        if declaration.pylock and arguments[:1] == first:
+            again = f"install -r {DECLARED}/pylock.toml --require-hashes --no-deps"
+            command = f"{{ {command} || {{ echo '{FROM_PYLOCK}'; {again}; }}; }}"
         with_project = declaration.projects and arguments[-1].startswith(TREE)
         commands.append(f"({_VERSIONS}; {command})" if with_project else command)
     if declaration.added:

@@ -7,7 +7,7 @@ import re
 
 from ..base.render import WRONG_PYTHON
 from ..errors import BUILD_FAILED, CONFIG_INVALID, DEPENDENCY_RESOLUTION, PlanError
-from .dockerfile import TREE
+from .dockerfile import FROM_PYLOCK, TREE
 
 INDEX_UNREACHABLE = "the package index could not be reached"
 """The message of the only transient failure."""
@@ -244,8 +244,16 @@ _PATTERNS = tuple(
 )
 
 
+_SECOND_ATTEMPT = re.compile(rf"^{re.escape(FROM_PYLOCK)}\r?$", re.MULTILINE)
+
+
 def dependency_failure(log: str) -> PlanError:
-    """Return (not raise) the error of a failed installation: DependencyResolution or BuildFailed."""
+    """Return (not raise) the error of a failed installation: DependencyResolution or BuildFailed.
+
+    If the lock's URLs failed too, the failure of the index is the error, unless the log lacks it.
+    """
+    first, *second = _SECOND_ATTEMPT.split(log, maxsplit=1)
+    log = first if first.strip() else "".join(second)
     for pattern, reason, message, hint in _PATTERNS:
         match = pattern.search(log)
         if match:

@@ -1,4 +1,4 @@
-"""A small package index with a password, served to pods by a test. Standard library only."""
+"""A small package index, served to pods by a test. Standard library only."""
 
 import base64
 import hashlib
@@ -34,10 +34,14 @@ def _digest(text: str) -> str:
 
 
 class WheelIndex:
-    """Serves files as a simple index below /simple/ to those who know name and password."""
+    """Serves files as a simple index below /simple/, and below /files/, to those who know name and password.
+
+    Without a name, to all.
+    """
 
     def __init__(self, address: str, username: str, password: str, files: dict[str, bytes]) -> None:
         self.files = files
+        self.protected = bool(username)
         self.authorization = "Basic " + base64.b64encode(f"{username}:{password}".encode()).decode()
         self.refused = 0
         self.served: list[str] = []
@@ -70,7 +74,8 @@ class _IndexServer(http.server.ThreadingHTTPServer):
 class _IndexHandler(http.server.BaseHTTPRequestHandler):
     def do_GET(self) -> None:
         index = self.server.index  # type: ignore[attr-defined]
-        if not hmac.compare_digest(self.headers.get("Authorization", ""), index.authorization):
+        given = self.headers.get("Authorization", "")
+        if index.protected and not hmac.compare_digest(given, index.authorization):
             index.refused += 1
             self._send(401, b"credentials are needed", {"WWW-Authenticate": 'Basic realm="index"'})
             return

@@ -28,6 +28,14 @@ class LockedEdge:
     specifier: SpecifierSet = field(default_factory=SpecifierSet)
 
 
+@dataclass(frozen=True)
+class LockedFile:
+    """A wheel or source archive of a package: its hash as `sha256:…`, and its URL, where the lock has it."""
+
+    hash: str
+    url: str = ""
+
+
 @dataclass(frozen=True, eq=False)
 class LockedPackage:
     """One pinned package. `markers`: it applies where one of them holds, or where there are none.
@@ -38,7 +46,7 @@ class LockedPackage:
 
     name: str
     version: str = ""
-    hashes: tuple[str, ...] = ()
+    files: tuple[LockedFile, ...] = ()
     edges: tuple[LockedEdge, ...] = ()
     extras: Mapping[str, tuple[LockedEdge, ...]] = field(default_factory=dict)
     markers: tuple[Marker, ...] = ()
@@ -47,6 +55,11 @@ class LockedPackage:
     url: str = ""
     directory: str | None = None
     installable: bool = True
+
+    @property
+    def hashes(self) -> tuple[str, ...]:
+        """The hashes of the files."""
+        return tuple(file.hash for file in self.files)
 
     def applies(self, environment: TargetEnvironment, extras: Sequence[str]) -> bool:
         """Return whether the package is for that environment and these extras of the crew's project."""

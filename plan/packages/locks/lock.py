@@ -17,6 +17,7 @@ from ...source import Files, text_of
 from .graph import LockGraph, LockMismatch, SelectedPackage
 from .poetry_lock import read_pdm_lock, read_poetry_lock, requirement_edge
 from .pylock import select_pylock
+from .pylock_writer import pylock_text
 from .uv_lock import is_public_index, read_uv_lock, uv_roots
 
 UV_LOCK = "uv.lock"
@@ -54,13 +55,15 @@ class LockRequest:
 class LockedPins:
     """All packages of a project: `lines` with versions for pip, `direct` lines from git.
 
-    `directories` are local projects, relative to the lock.
+    `directories` are local projects, relative to the lock. `pylock` is a pylock.toml for `lines`, with the
+    URL of each file; it is empty where the lock lacks URLs or hashes.
     """
 
     lines: tuple[str, ...]
     direct: tuple[str, ...]
     directories: tuple[str, ...]
     names: frozenset[str]
+    pylock: str = ""
 
 
 class StaleLockError(PlanError):
@@ -137,6 +140,7 @@ def _pins(selected: Sequence[SelectedPackage], member: str, path: str) -> Locked
     direct: list[str] = []
     directories: list[str] = []
     indexes: dict[str, None] = {}
+    files: list[SelectedPackage] = []
     released = [entry for entry in selected if not entry.package.url and entry.package.directory is None]
     hashed = all(entry.package.hashes for entry in released)
     for entry in selected:
@@ -150,6 +154,7 @@ def _pins(selected: Sequence[SelectedPackage], member: str, path: str) -> Locked
             line = f"{package.name} @ {package.url}{marker}"
             if package.hashes and hashed:
                 lines.append(line + _hash_options(package.hashes))
+                files.append(entry)
             else:
                 direct.append(line)
         else:
@@ -158,8 +163,10 @@ def _pins(selected: Sequence[SelectedPackage], member: str, path: str) -> Locked
                 indexes[f"--extra-index-url {package.index}"] = None
             options = _hash_options(package.hashes) if hashed else ""
             lines.append(f"{package.name}=={Version(package.version)}{marker}{options}")
+            files.append(entry)
     names = frozenset(entry.package.name for entry in selected)
-    return LockedPins((*indexes, *lines), tuple(direct), tuple(directories), names)
+    pylock = pylock_text(files) if hashed else ""
+    return LockedPins((*indexes, *lines), tuple(direct), tuple(directories), names, pylock)
 
 
 def _check_index(name: str, index: str, hashed: bool, path: str) -> None:

@@ -9,7 +9,7 @@ from packaging.requirements import Requirement
 from packaging.utils import canonicalize_name
 
 from .graph import LockedEdge, LockedPackage, LockGraph
-from .uv_lock import git_reference
+from .uv_lock import git_reference, locked_files
 
 
 def read_poetry_lock(values: Mapping[str, Any]) -> LockGraph:
@@ -32,7 +32,7 @@ def _poetry_package(entry: Mapping[str, Any], files: Mapping[str, Any]) -> Locke
     return LockedPackage(
         name=canonicalize_name(entry["name"], validate=True),
         version=str(entry["version"]),
-        hashes=_hashes(entry.get("files") or files.get(entry["name"], ())),
+        files=locked_files(entry.get("files") or files.get(entry["name"], ())),
         edges=edges,
         markers=_poetry_markers(entry.get("markers") or {}, entry.get("groups", ())),
         requires_python=str(entry.get("python-versions", "")),
@@ -81,7 +81,7 @@ def _pdm_package(entry: Mapping[str, Any], extras: Mapping[str, tuple[LockedEdge
     return LockedPackage(
         name=canonicalize_name(entry["name"], validate=True),
         version=str(entry.get("version", "")),
-        hashes=_hashes(entry.get("files", ())),
+        files=locked_files(entry.get("files", ())),
         edges=_pdm_edges(entry),
         extras=extras,
         markers=(Marker(entry["marker"]),) if entry.get("marker") else (),
@@ -103,7 +103,3 @@ def requirement_edge(requirement: Requirement) -> LockedEdge:
         requirement.marker,
         specifier=requirement.specifier,
     )
-
-
-def _hashes(files: Iterable[Mapping[str, Any]]) -> tuple[str, ...]:
-    return tuple(str(file["hash"]) for file in files if file.get("hash"))

@@ -8,7 +8,7 @@ from packaging.markers import Marker
 from packaging.pylock import Package, Pylock, PylockValidationError
 
 from .environment import TargetEnvironment, target_environments
-from .graph import LockedPackage, LockMismatch, SelectedPackage, select_by_machine
+from .graph import LockedFile, LockedPackage, LockMismatch, SelectedPackage, select_by_machine
 from .uv_lock import git_reference
 
 
@@ -58,20 +58,24 @@ def _holds(
 
 def _locked(package: Package) -> LockedPackage:
     files: Iterable[Any] = (*(package.wheels or ()), *((package.sdist,) if package.sdist else ()))
-    url, hashes = "", [file.hashes for file in files]
+    url, found = "", [(file.hashes, file.url or "") for file in files]
     if package.vcs:
         repository = package.vcs.url or package.vcs.path or ""
         url = git_reference(repository, package.vcs.commit_id, package.vcs.subdirectory or "")
     if package.archive:
         url = package.archive.url or ""
-        hashes = [package.archive.hashes]
+        found = [(package.archive.hashes, url)]
     directory = package.directory.path if package.directory else None
     if package.archive and not url:
         directory = package.archive.path
     return LockedPackage(
         name=package.name,
         version=str(package.version or ""),
-        hashes=tuple(f"{name}:{value}" for entry in hashes for name, value in entry.items()),
+        files=tuple(
+            LockedFile(f"{name}:{value}", address)
+            for hashes, address in found
+            for name, value in hashes.items()
+        ),
         index=package.index or "",
         url=url,
         directory=None if directory is None else posixpath.normpath(directory),

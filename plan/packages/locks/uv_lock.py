@@ -8,7 +8,7 @@ from typing import Any
 from packaging.markers import Marker
 from packaging.utils import canonicalize_name
 
-from .graph import LockedEdge, LockedPackage, LockGraph, LockMismatch
+from .graph import LockedEdge, LockedFile, LockedPackage, LockGraph, LockMismatch
 
 _PUBLIC_INDEX = re.compile(r"https://pypi\.(python\.)?org/simple/?")
 
@@ -52,6 +52,13 @@ def git_reference(url: str, commit: str, subdirectory: str = "") -> str:
     return f"git+{repository}@{commit}{fragment}"
 
 
+def locked_files(entries: Iterable[Mapping[str, Any]]) -> tuple[LockedFile, ...]:
+    """Return the files of a package that have a hash, from tables with `hash` and, perhaps, `url`."""
+    return tuple(
+        LockedFile(str(entry["hash"]), str(entry.get("url", ""))) for entry in entries if entry.get("hash")
+    )
+
+
 def _package(entry: Mapping[str, Any]) -> LockedPackage:
     source = entry["source"]
     extras = {
@@ -66,7 +73,7 @@ def _package(entry: Mapping[str, Any]) -> LockedPackage:
     return LockedPackage(
         name=canonicalize_name(entry["name"], validate=True),
         version=str(entry.get("version", "")),
-        hashes=tuple(str(file["hash"]) for file in files if "hash" in file),
+        files=locked_files(files),
         edges=_edges(entry.get("dependencies", ())),
         extras=extras | groups,
         markers=tuple(Marker(text) for text in entry.get("resolution-markers", ())),

@@ -1,10 +1,17 @@
-"""Dependencies that requirements.txt does not have: of a script, of its lock, and of the Project."""
+"""Dependencies that requirements.txt does not have: of a script, of its lock, of the Project.
 
+Also versions of a lock that the index has dropped.
+"""
+
+import hashlib
 import secrets
 
 import pytest
 
 from tests.e2e.conftest import BuiltCrew
+from tests.e2e.demo import GIT_HOST
+from tests.e2e.failures import failed
+from tests.e2e.index import WheelIndex, wheel
 from tests.e2e.upload_project import UploadProject
 from tests.testbed.public_index import PUBLIC_INDEX
 
@@ -92,6 +99,49 @@ async def test_command_line_with_a_lock_that_imports_relatively(crew):
     run = await BuiltCrew(crew.testbed, crew.project, deployment).wait_finished(started["id"])
     expected = {"version": "8.2.1", "river": "Severn", "hours": [6, 18], "depth": 2.5}
     assert run.get("output") == expected, run.get("error")
+
+
+DROPPED_PROJECT = """[project]
+name = "pilots"
+version = "0.1"
+requires-python = ">=3.11"
+dependencies = ["harbour-pilot-dropped"]
+"""
+# As `uv lock` writes it.
+DROPPED_LOCK = f"""version = 1
+revision = 3
+requires-python = ">=3.11"
+
+[[package]]
+name = "harbour-pilot-dropped"
+version = "1.2"
+source = {{{{ registry = "{PUBLIC_INDEX}" }}}}
+wheels = [{{{{ url = "{{url}}", hash = "sha256:{{hash}}" }}}}]
+
+[[package]]
+name = "pilots"
+version = "0.1"
+source = {{{{ virtual = "." }}}}
+dependencies = [{{{{ name = "harbour-pilot-dropped" }}}}]
+"""
+
+
+async def test_a_version_that_the_index_has_dropped_comes_from_the_lock(crew, host_address):
+    """Slow: Kaniko builds two dependency images."""
+    name, content = wheel("harbour_pilot_dropped", "1.2", "WORD = 'aboard'\n")
+    code = "import harbour_pilot_dropped\n\n\ndef kickoff():\n    return harbour_pilot_dropped.WORD\n"
+    with WheelIndex(host_address, "", "", {name: content}) as index:
+        url = f"http://{GIT_HOST}:{index.port}/files/{name}"
+        lock = DROPPED_LOCK.format(url=url, hash=hashlib.sha256(content).hexdigest())
+        files = {"main.py": code, "pyproject.toml": DROPPED_PROJECT, "uv.lock": lock}
+        deployment = await crew.upload_project.deploy_and_wait(files)
+        assert "from the URLs in the lock" in await crew.upload_project.log(deployment)
+        run = await BuiltCrew(crew.testbed, crew.project, deployment).run("kickoff")
+        assert run.get("output") == "aboard", run.get("error")
+
+        other = DROPPED_LOCK.format(url=url, hash="0" * 64)
+        wrong = await crew.upload_project.deploy({**files, "uv.lock": other})
+        await failed(crew.upload_project, wrong, "DependencyResolution", ["harbour-pilot-dropped==1.2"])
 
 
 async def test_packages_of_the_project_come_after_the_declared_ones(testbed):

@@ -45,27 +45,22 @@ def controller():
         thread.join()
 
 
-@pytest.fixture(autouse=True)
-def pauses(monkeypatch):
-    found = []
-    monkeypatch.setattr(wait.time, "sleep", found.append)
-    return found
-
-
-def test_the_pod_gets_the_variables_of_its_build_and_no_other(controller, pauses):
+def test_the_pod_gets_the_variables_of_its_build_and_no_other(controller):
     environ, answers, calls = controller
     answers += [WAITING, WAITING, BOUND]
-    assert wait.wait_for_build(environ) == VARIABLES
+    pauses = []
+    assert wait.wait_for_build(environ, pauses.append) == VARIABLES
     path, token, body = calls[0]
     assert path == "/internal/v1/builders/warm-demo-1-a1/wait" and token == "Bearer waits"
     assert body == {"pod_uid": "u", "wait_seconds": 20}
     assert pauses == []
 
 
-def test_it_asks_again_after_a_growing_pause(controller, pauses):
+def test_it_asks_again_after_a_growing_pause(controller):
     environ, answers, _ = controller
     answers += [(503, {}), (500, b"broken"), (200, b"no JSON"), *[(503, {})] * 9, BOUND]
-    assert wait.wait_for_build(environ) == VARIABLES
+    pauses = []
+    assert wait.wait_for_build(environ, pauses.append) == VARIABLES
     assert len(pauses) == 12 and pauses[0] <= 0.2 and max(pauses) <= 5.0
     assert pauses[-1] > 2.0
 

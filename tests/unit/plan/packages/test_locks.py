@@ -4,9 +4,11 @@ import re
 import shutil
 import subprocess
 import sys
+import tomllib
 from pathlib import Path
 
 import pytest
+from packaging.pylock import Pylock
 
 from plan.config.configuration import Configuration, read_configuration
 from plan.errors import PlanError
@@ -122,8 +124,79 @@ def test_uv_lock_needs_no_package_index_for_members() -> None:
     assert declaration.origin == "uv.lock"
     assert declaration.projects == ("packages/agent", "packages/shared")
     text = dockerfile("base", declaration)
-    assert text.count("--no-deps") == 2
+    assert text.count("--no-deps") == 3
     assert "/workspace/tree/packages/agent /workspace/tree/packages/shared" in text
+
+
+def test_files_come_from_their_urls_where_the_index_has_dropped_them() -> None:
+    declaration = declared(tree("workspace"))
+    lock = Pylock.from_dict(tomllib.loads(declaration.files()["pylock.toml"].decode()))
+    lines = [
+        f"{each.name}=={each.version}" + (f" ; {each.marker}" if each.marker else "")
+        for each in lock.packages
+    ]
+    pinned = [line.partition(" --hash=")[0].replace("'", '"') for line in declaration.lines]
+    assert lines == pinned
+    written = {
+        value
+        for package in lock.packages
+        for file in (*(package.wheels or ()), package.sdist)
+        if file
+        for value in file.hashes.values()
+    }
+    assert written == set(re.findall(r"--hash=sha256:(\w+)", "\n".join(declaration.lines)))
+    instructions = dockerfile("base", declaration)
+    assert "-r /workspace/declared/pylock.toml --require-hashes" in instructions.partition("||")[2]
+
+
+@pytest.mark.parametrize(
+    ("before", "after"),
+    [
+        (b'url = "https://', b'file = "https://'),
+        (b'url = "https://', b'url = "git+https://'),
+        (b'url = "https://', b'url = "https://\\u0022'),
+        (b'hash = "sha256:', b'no = "sha256:'),
+    ],
+)
+def test_a_lock_without_urls_and_hashes_needs_the_index(before: bytes, after: bytes) -> None:
+    files = tree("workspace")
+    assert before in files["uv.lock"]
+    files["uv.lock"] = files["uv.lock"].replace(before, after)
+    declaration = declared(files)
+    assert "pylock.toml" not in declaration.files() and "pylock" not in dockerfile("base", declaration)
+
+
+def test_a_private_index_is_the_only_source_of_a_lock() -> None:
+    declaration = read_dependencies(tree("poetry"), Configuration("x"), private_index=True)
+    assert declaration.locked and "pylock.toml" not in declaration.files()
+    files = tree("workspace")
+    declaration = read_dependencies(files, Configuration("x"), private_index=True, python="3.12")
+    assert declaration.locked and "pylock.toml" not in declaration.files()
+
+
+def test_an_archive_of_a_lock_keeps_its_url() -> None:
+    lock = """\
+version = 1
+[[package]]
+name = "crew"
+version = "0"
+source = { virtual = "." }
+dependencies = [{ name = "tides" }]
+[[package]]
+name = "tides"
+version = "1"
+source = { url = "https://files.example.org/tides.tar.gz" }
+sdist = { url = "https://files.example.org/tides.tar.gz", hash = "sha256:00aa" }
+"""
+    files = {
+        "pyproject.toml": b"[project]\nname = 'crew'\ndependencies = ['tides']\n",
+        "uv.lock": lock.encode(),
+    }
+    text = declared(files).pylock
+    archive = tomllib.loads(text)["packages"][0]["archive"]
+    assert archive == {"url": "https://files.example.org/tides.tar.gz", "hashes": {"sha256": "00aa"}}
+    files["uv.lock"] = files["uv.lock"].replace(b'gz" }', b'gz", subdirectory = "py" }')
+    assert declared(files).pylock == ""
 
 
 def test_old_patch_releases_get_their_dependencies() -> None:

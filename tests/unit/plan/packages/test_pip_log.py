@@ -2,7 +2,8 @@
 
 import pytest
 
-from plan.packages.pip_log import dependency_failure
+from plan.packages.dockerfile import FROM_PYLOCK
+from plan.packages.pip_log import INDEX_UNREACHABLE, dependency_failure
 
 CONFLICT = """\
 ERROR: Cannot install a==1.0 and b==1.0 because these package versions have conflicting dependencies.
@@ -252,6 +253,15 @@ def test_dependency_failure(log: str, reason: str, message: str) -> None:
     error = dependency_failure(log)
     assert (error.reason, message in error.message) == (reason, True), error.message
     assert error.hint
+
+
+def test_the_index_decides_where_the_urls_of_the_lock_fail_too() -> None:
+    log = f"{MISSING}{FROM_PYLOCK}\nerror sending request for url (https://files.example.org/a.whl)\n"
+    # The builder repeats the command.
+    error = dependency_failure(f"RUN install || {{ echo '{FROM_PYLOCK}'; }}\n{log}")
+    assert (error.reason, error.message) == ("DependencyResolution", "no version of nope==3 can be installed")
+    # Of a long log only the end is kept.
+    assert dependency_failure(log.removeprefix(MISSING)).message == INDEX_UNREACHABLE
 
 
 def test_long_log_is_searched_fast() -> None:
