@@ -114,7 +114,6 @@ def _read_tar(packed: IO[bytes], size: int, limits: SourceLimits, builder: TreeB
             builder.add_directory(member.name)
         elif member.kind == "file":
             builder.check_room(member.size)
-            builder.check_distinct(member.name)
             builder.add(member.name, member.content, member.executable)
         else:
             raise BuildRefused(
@@ -151,7 +150,6 @@ def _read_zip(packed: IO[bytes], size: int, limits: SourceLimits, builder: TreeB
             builder.check_room(member.file_size)
             if member.file_size > member.compress_size * limits.ratio + _RATIO_GRACE_BYTES:
                 raise _ratio_exceeded(limits.ratio)
-            builder.check_distinct(member.filename)
             with archive.open(member) as content:
                 builder.add(
                     member.filename, _SizeLimitedReader(content, member.file_size), bool(mode & stat.S_IXUSR)

@@ -95,7 +95,6 @@ class TreeBuilder:
         self._limits = limits
         self._entries: dict[str, TreeEntry] = {}
         self._directories: set[str] = set()
-        self._folded_names: set[str] = set()
         self._name_bytes = 0
         self._entry_count = 0
         self._size = 0
@@ -125,17 +124,6 @@ class TreeBuilder:
         path = checked_path(name)
         if path:
             self._claim_parents(f"{path}/")
-
-    def check_distinct(self, name: str) -> None:
-        """Refuse a name that differs from another one in case only: some file systems would merge them."""
-        folded = checked_path(name).casefold()
-        if folded in self._folded_names:
-            raise BuildRefused(
-                CONTEXT_INVALID,
-                f"{checked_path(name)} is a duplicate or differs from another path in case only",
-                "Rename one of the two.",
-            )
-        self._folded_names.add(folded)
 
     def add(self, name: str, stream: Readable, executable: bool) -> str:
         """Add the file `name` from `stream`; return its normalized path. Raises BuildRefused."""
