@@ -34,9 +34,10 @@ class ObjectCache:
         self._changes: Counter[str] = Counter()
         self._stale: set[tuple[str, str]] = set()
         """Plural and name of objects that `get` does not return: the apiserver has another version."""
-        self._warm_pods: dict[str, dict[str, Any]] = {}
-        self._bound_pods: dict[str, dict[str, None]] = {}
-        """Names of waiting pods that got a run, by its name."""
+        self._warm_pods: dict[str | None, dict[str, dict[str, Any]]] = {}
+        """Pods that were started before their run, by project, then by name."""
+        self._bound_pods: dict[str, dict[str, dict[str, Any]]] = {}
+        """Those of them that got a run, by its name, then by their own."""
         self._of_project: dict[tuple[str, str | None], dict[str, dict[str, Any]]] = {}
         """Deployments and Runs by plural and project, then by name."""
         self._runs_of_deployment: dict[str | None, dict[str, dict[str, Any]]] = {}
@@ -60,9 +61,6 @@ class ObjectCache:
         small = table[name] = transform(kind, obj)
         for index, key in self._indexes(kind, small):
             index.setdefault(key, {})[name] = small
-        if kind == kinds.POD:
-            self._remove_warm(name)
-            self._add_warm(small)
         self._changes[kind.plural] += 1
         return True
 
@@ -76,7 +74,6 @@ class ObjectCache:
         self._stale.discard((kind.plural, name))
         self._changes[kind.plural] += 1
         if kind == kinds.POD:
-            self._remove_warm(name)
             self._deleted_pods[str(before["metadata"].get("uid"))] = before
             while len(self._deleted_pods) > MAX_DELETED_PODS:
                 self._deleted_pods.popitem(last=False)
@@ -98,8 +95,15 @@ class ObjectCache:
             yield self._runs_of_deployment, run.deployment
         elif kind == kinds.DEPLOYMENT:
             yield self._of_project, (kind.plural, Object(raw).spec.get("project"))
-        elif kind == kinds.POD and (pod := Pod(raw)).waits_for_build:
-            yield self._waiting_builders, pod.labels.get(names.LABEL_PROJECT)
+        elif kind == kinds.POD:
+            pod = Pod(raw)
+            project = pod.labels.get(names.LABEL_PROJECT)
+            if pod.waits_for_build:
+                yield self._waiting_builders, project
+            if pod.warm:
+                yield self._warm_pods, project
+                if pod.run is not None:
+                    yield self._bound_pods, pod.run
 
     def _remove_from_indexes(self, kind: Kind, name: str) -> None:
         before = self._objects[kind.plural].get(name)
@@ -107,21 +111,6 @@ class ObjectCache:
             del index[key][name]
             if not index[key]:
                 del index[key]
-
-    def _add_warm(self, raw: dict[str, Any]) -> None:
-        pod = Pod(raw)
-        if pod.warm:
-            self._warm_pods[pod.name] = raw
-            if pod.run is not None:
-                self._bound_pods.setdefault(pod.run, {})[pod.name] = None
-
-    def _remove_warm(self, name: str) -> None:
-        before = self._warm_pods.pop(name, None)
-        run = Pod(before).run if before is not None else None
-        if run is not None:
-            del self._bound_pods[run][name]
-            if not self._bound_pods[run]:
-                del self._bound_pods[run]
 
     def deleted_pod(self, uid: str) -> dict[str, Any] | None:
         """Return the last seen version of a recently deleted pod, or None."""
@@ -139,13 +128,14 @@ class ObjectCache:
         The caller compares owners: an older Run may have had the name.
         """
         named = self._objects[kinds.POD.plural].get(name)
-        bound = [self._warm_pods[pod] for pod in self._bound_pods.get(name, ())]
-        return sorted([*([named] if named else ()), *bound], key=lambda pod: Pod(pod).finished)
+        bound = self._bound_pods.get(name, {})
+        return sorted([*([named] if named else ()), *bound.values()], key=lambda pod: Pod(pod).finished)
 
     def warm_pods(self, project: str | None = None) -> list[dict[str, Any]]:
         """Return the pods of a project, or of all, that were started before their run; some have one now."""
-        pods = list(self._warm_pods.values())
-        return [pod for pod in pods if project in (None, Pod(pod).labels.get(names.LABEL_PROJECT))]
+        if project is not None:
+            return list(self._warm_pods.get(project, {}).values())
+        return [pod for pods in list(self._warm_pods.values()) for pod in list(pods.values())]
 
     def has_waiting_builders(self, project: str) -> bool:
         """Return whether pods of a project wait for a build."""
