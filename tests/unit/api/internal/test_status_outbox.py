@@ -49,15 +49,19 @@ def test_is_coalescing(age: timedelta, result: Any, expected: bool) -> None:
 
 
 def test_status_result_is_truncated() -> None:
-    sent = {**SENT, "reason": "R" * 99, "message": "m" * 9999, "output": {"a": "ä"}}
+    sent = {**SENT, "reason": "R" * 99, "message": "m" * 9999, "output": {"a": "ä", "b": 1}}
     assert status_result(sent, 32768) == {
         "outcome": "failed",
         "durationMs": 7,
         "artifacts": {"count": 0, "bytes": 0},
         "reason": "R" * 64,
         "message": "m" * 4096,
-        "output": '{"a":"ä"}',
+        "output": '{"a":"ä","b":1}',
     }
+
+
+def test_an_output_of_the_largest_size_is_accepted() -> None:
+    assert status_result({**SENT, "output": "x" * 8}, 10)["output"] == '"xxxxxxxx"'
 
 
 @pytest.mark.parametrize(
@@ -68,7 +72,7 @@ def test_status_result_is_truncated() -> None:
         {"duration_ms": True},
         {"artifacts": None},
         {"artifacts": {"count": 1}},
-        {"output": "x" * 32768},
+        {"output": "x" * 32767},
         {"output": json.loads("[" * 300 + "]" * 300)},
     ],
 )
