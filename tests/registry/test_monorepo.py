@@ -107,6 +107,7 @@ def test_a_member_finds_its_workspace(fetches: Fetches, tmp_path: Path) -> None:
     assert written == {
         "Dockerfile",
         "declared/requirements.txt",
+        "declared/pylock.toml",
         "uv",
         "tree/services/crew/main.py",
         "tree/services/crew/pyproject.toml",
