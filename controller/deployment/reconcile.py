@@ -200,8 +200,9 @@ class DeploymentReconciler:
         bound = await self.builders.take(deployment, project, pod.body)
         if bound is None:
             return decision
-        recorded = {**(decision.status or {}), "buildPod": bound.name}
-        return replace(decision, create=(), status=recorded, events=(*pod.events, *decision.events))
+        # As for a pod that is created: once it is bound, even if the status cannot be written now.
+        self.applier.record(kinds.DEPLOYMENT, deployment.raw, pod.events)
+        return replace(decision, create=(), status={**(decision.status or {}), "buildPod": bound.name})
 
     async def _start_smoke_run(self, observed: ObservedDeployment, decision: Decision, now: datetime) -> None:
         deployment = observed.deployment
@@ -239,7 +240,7 @@ class DeploymentReconciler:
             reason = str((after.error or {}).get("reason", ""))
             self.applier.metrics.build_ends.labels(result, reason).inc()
         gives_up = had_started and status.get("buildPod", "") is None
-        begins = bool(decision.create) and not had_started
+        begins = bool(status.get("buildPod")) and not had_started
         if build_ended or ended or gives_up or begins:
             self.admission.enqueue_startable()
 

@@ -114,29 +114,30 @@ class Applier:
         by = key if kind == kinds.RUN or key.plural == event_map.SCHEDULES else None
         for child in decision.create:
             await self.create(child, view.uid)
-            self._record(kind, obj, child.events)
+            self.record(kind, obj, child.events)
         for deletion in decision.delete:
             await self.delete(deletion)
-            self._record(kind, obj, deletion.events)
+            self.record(kind, obj, deletion.events)
         newest: dict[tuple[Kind, str], Mapping[str, Any]] = {(kind, view.name): obj}
         for patch in decision.before:
             await self._patch_next(patch, newest, by)
-            self._record(kind, obj, patch.events)
+            self.record(kind, obj, patch.events)
         if decision.status is not None:
             try:
                 await self._write_status(kind, view.name, decision.status, newest, by)
             except errors.Invalid as error:
                 await self._write_fallback(kind, obj, decision, error, newest)
-        self._record(kind, obj, decision.events)
+        self.record(kind, obj, decision.events)
         for patch in decision.after:
             await self._patch_next(patch, newest, by)
-            self._record(kind, obj, patch.events)
+            self.record(kind, obj, patch.events)
         for other in decision.enqueue:
             self.queues.add(other)
         if decision.requeue_after is not None:
             self.queues.add(key, max(decision.requeue_after, 0.001))
 
-    def _record(self, kind: Kind, obj: Mapping[str, Any], notes: Iterable[ObjectEvent]) -> None:
+    def record(self, kind: Kind, obj: Mapping[str, Any], notes: Iterable[ObjectEvent]) -> None:
+        """Record Events about an object, in the background."""
         now = datetime.now(UTC)
         for note in notes:
             self.recorder.record(kind, obj, note, now)
@@ -163,7 +164,7 @@ class Applier:
     ) -> None:
         """Write a fallback for an invalid status. Raises `refusal` if every fallback is invalid too."""
         note = ObjectEvent("StatusRefused", f"The apiserver rejected the status: {refusal.message}", True)
-        self._record(kind, obj, [note])
+        self.record(kind, obj, [note])
         instead = decision.fallback_status
         for status in (instead, minimal_status(instead or decision.status or {})):
             if status is None:

@@ -16,7 +16,7 @@ from tests.campaign import ledger
 from tests.campaign.cuts import cluster_view
 from tests.campaign.cuts.cluster_view import ClusterView
 from tests.campaign.cuts.stage import LINE, OTHER, CutStage
-from tests.campaign.warm import let_pods_wait
+from tests.campaign.warm import let_builders_wait, let_pods_wait
 
 
 class Scenario(ABC):
@@ -26,6 +26,8 @@ class Scenario(ABC):
     essential: tuple[str, ...] = ()
     only_essential = False
     """Whether its other writes are those of another scenario, and are cut there."""
+    possible: tuple[str, ...] = ()
+    """Writes that it may make, and that are cut then, besides the essential ones."""
     detours: frozenset[str] = frozenset()
     """Kubernetes Events that it may have besides, after a restart."""
 
@@ -254,3 +256,30 @@ class BuiltDeployment(RolledBackDeployment):
     async def view(self, stage: CutStage, subject: str) -> ClusterView:
         found = await super().view(stage, subject)
         return {**found, "image": None}
+
+
+class WarmBuiltDeployment(BuiltDeployment):
+    """A new commit whose build takes a pod that waits for one, whose place another pod takes."""
+
+    name = "warm build"
+    essential = (
+        "controller: patch pods activeDeadlineSeconds annotations labels ownerReferences",
+        "controller: create pods of a build",
+        "controller: create events Building",
+    )
+    # The build may end before a first status that conflicts is written again.
+    possible = (
+        "controller: patch deployments/status Building buildPod",
+        "controller: patch deployments/status Building image buildPod",
+        "controller: patch deployments/status image",
+    )
+
+    async def act(self, stage: CutStage) -> str:
+        await let_builders_wait(stage.testbed, LINE)
+        # The controller sees the pod run.
+        await stage.wait_idle()
+        return await super().act(stage)
+
+    async def view(self, stage: CutStage, subject: str) -> ClusterView:
+        # A controller that was killed may not have seen the pod wait: the build gets a new pod then.
+        return {**await super().view(stage, subject), "pods": None}

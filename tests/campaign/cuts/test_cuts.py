@@ -23,6 +23,7 @@ from tests.campaign.cuts.scenario import (
     RolledBackDeployment,
     Scenario,
     SubmittedRun,
+    WarmBuiltDeployment,
     WarmRun,
 )
 from tests.campaign.cuts.stage import stage
@@ -58,7 +59,7 @@ async def run_scenarios(directory, scenarios: tuple[Scenario, ...]) -> PassRepor
         for scenario in scenarios:
             base = await passes.run_baseline(made, scenario)
             for point in base.points:
-                if scenario.only_essential and str(point) not in scenario.essential:
+                if scenario.only_essential and str(point) not in (*scenario.essential, *scenario.possible):
                     continue
                 for applied in (False, True):
                     report.add(await passes.cut(made, base, point, applied))
@@ -104,6 +105,12 @@ async def test_kills_at_deployment_writes(request, tmp_path):
 @pytest.mark.timeout(3600)
 async def test_kills_at_the_writes_of_a_run_that_takes_a_waiting_pod(request, tmp_path):
     await judge(request.node.name, tmp_path, (WarmRun(),))
+
+
+@pytest.mark.campaign
+@pytest.mark.timeout(3600)
+async def test_kills_at_the_writes_of_a_build_that_takes_a_waiting_pod(request, tmp_path):
+    await judge(request.node.name, tmp_path, (WarmBuiltDeployment(),))
 
 
 @pytest.mark.campaign

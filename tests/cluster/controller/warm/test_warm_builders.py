@@ -96,6 +96,27 @@ async def test_a_controller_that_stops_after_the_binding_loses_nothing(kube):
         assert shown["status"]["buildPod"] == pod.name and condition(shown, "Built") == ("True", "Built")
 
 
+async def test_a_status_that_conflicts_after_the_binding_loses_no_event(kube, monkeypatch):
+    config, changed = warm_settings(kube), []
+    async with controller(kube, config) as process:
+        testbed = ControllerTestbed(kube, config, process)
+        patch = process.own.applier.kube.patch
+
+        async def patch_after_another(kind, name, body, subresource=None):
+            if kind == kinds.DEPLOYMENT and (body.get("status") or {}).get("buildPod") and not changed:
+                changed.append(await patch(kind, name, {"metadata": {"annotations": {"of": "another"}}}))
+            return await patch(kind, name, body, subresource)
+
+        monkeypatch.setattr(process.own.applier.kube, "patch", patch_after_another)
+        pod, _ = await begin_build(testbed)
+        await testbed.until(kinds.DEPLOYMENT, "dep-a", lambda o: o["status"].get("buildPod") == pod.name)
+        await testbed.settle()
+        async with asyncio.timeout(10):  # the recorder writes in the background
+            while "Building" not in {one["reason"] for one in (await kube.list(kinds.EVENT)).items}:
+                await asyncio.sleep(0.05)
+        assert changed
+
+
 async def test_a_pod_that_is_lost_after_the_binding_is_replaced_by_a_cold_one(kube):
     config = warm_settings(kube)
     async with controller(kube, config) as process:
