@@ -88,6 +88,7 @@ async def test_hundred_controller_kills(place, chosen):
 
 @pytest.mark.parametrize("number", [signal.SIGTERM, pytest.param(signal.SIGINT, marks=pytest.mark.nightly)])
 async def test_controller_exits_after_sigterm(place, number):
+    """Slow: a test bed with an API server and a controller starts and ends."""
     async with open_testbed(place, concurrency=CONCURRENCY) as testbed:
         await testbed.controller.kill(number)
         assert testbed.controller.exit_code == 0, testbed.controller.tail()
