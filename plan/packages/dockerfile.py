@@ -99,7 +99,7 @@ def _install(declaration: DependencyDeclaration, ca_bundle: str) -> Iterator[str
     for arguments in filter(None, groups):
         command = " ".join(["install", *arguments, *options])
         if declaration.pylock and arguments[:1] == first:
-            again = f"install -r {DECLARED}/pylock.toml --require-hashes --no-deps"
+            again = command.replace("requirements.txt", "pylock.toml")
             command = f"{{ {command} || {{ echo '{FROM_PYLOCK}'; {again}; }}; }}"
         with_project = declaration.projects and arguments[-1].startswith(TREE)
         commands.append(f"({_VERSIONS}; {command})" if with_project else command)

@@ -41,8 +41,8 @@ class WheelIndex:
 
     def __init__(self, address: str, username: str, password: str, files: dict[str, bytes]) -> None:
         self.files = files
-        self.protected = bool(username)
-        self.authorization = "Basic " + base64.b64encode(f"{username}:{password}".encode()).decode()
+        pair = base64.b64encode(f"{username}:{password}".encode()).decode()
+        self.authorization = f"Basic {pair}" if username else ""
         self.refused = 0
         self.served: list[str] = []
         self._server = _IndexServer((address, 0), _IndexHandler)
@@ -75,7 +75,7 @@ class _IndexHandler(http.server.BaseHTTPRequestHandler):
     def do_GET(self) -> None:
         index = self.server.index  # type: ignore[attr-defined]
         given = self.headers.get("Authorization", "")
-        if index.protected and not hmac.compare_digest(given, index.authorization):
+        if index.authorization and not hmac.compare_digest(given, index.authorization):
             index.refused += 1
             self._send(401, b"credentials are needed", {"WWW-Authenticate": 'Basic realm="index"'})
             return

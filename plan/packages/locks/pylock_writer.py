@@ -4,14 +4,13 @@ An index drops versions, but their files stay where the lock says, so uv can ins
 """
 
 import json
-import posixpath
 import re
 from collections.abc import Iterable, Iterator
 from urllib.parse import urlsplit
 
 from packaging.version import Version
 
-from .graph import LockedFile, SelectedPackage
+from .graph import LockedFile, LockedPackage, SelectedPackage
 
 # What JSON and TOML quote alike, without a quotation mark and a backslash.
 _URL = re.compile(r"https?://[!#-\[\]-~]+")
@@ -36,22 +35,26 @@ def _package(entry: SelectedPackage) -> str:
         lines.append(f"version = {json.dumps(str(Version(package.version)))}")
     if entry.marker:
         lines.append(f"marker = {json.dumps(entry.marker)}")
-    return "\n".join([*lines, *_files(package.files, bool(package.url))]) + "\n"
+    return "\n".join([*lines, *_files(package)]) + "\n"
 
 
-def _files(files: Iterable[LockedFile], is_archive: bool) -> Iterator[str]:
-    """Yield the TOML of the files; `is_archive`: the package has one file, whose name may say nothing."""
-    wheels: list[str] = []
-    sources: list[str] = []
-    for file in files:
-        algorithm, _, value = file.hash.partition(":")
-        table = f"{{ url = {json.dumps(file.url)}, hashes = {{ {algorithm} = {json.dumps(value)} }} }}"
-        is_wheel = posixpath.basename(urlsplit(file.url).path).endswith(".whl")
-        (wheels if is_wheel else sources).append(table)
-    if is_archive:
-        yield f"archive = {[*wheels, *sources][0]}"
+def _files(package: LockedPackage) -> Iterator[str]:
+    """Yield the TOML of the files; one from a URL of its own is an archive, whose name may say nothing."""
+    if package.url:
+        yield f"archive = {_table(package.files[0])}"
         return
+    wheels = [_table(file) for file in package.files if _is_wheel(file)]
+    sources = [_table(file) for file in package.files if not _is_wheel(file)]
     if sources:
         yield f"sdist = {sources[0]}"
     if wheels:
         yield f"wheels = [{', '.join(wheels)}]"
+
+
+def _table(file: LockedFile) -> str:
+    algorithm, _, value = file.hash.partition(":")
+    return f"{{ url = {json.dumps(file.url)}, hashes = {{ {algorithm} = {json.dumps(value)} }} }}"
+
+
+def _is_wheel(file: LockedFile) -> bool:
+    return urlsplit(file.url).path.endswith(".whl")

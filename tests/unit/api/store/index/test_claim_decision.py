@@ -78,6 +78,6 @@ def test_the_reason_for_no_input_names_the_limits(max_bytes: int, size: str) -> 
     assert no_input(max_bytes) == (
         f"the Run has no usable input: spec.input is larger than {size} or deeper than "
         f"{MAX_STORED_DEPTH} levels, spec.config or spec.context is larger than {CONFIG_BYTES >> 10} KiB, "
-        f"or spec.inputRef names an "
-        f"input that the API did not create; put at most {size} into spec.input, or use POST /v1/runs"
+        "or spec.inputRef names an input that the API did not create; "
+        f"put at most {size} into spec.input, or use POST /v1/runs"
     )
