@@ -10,11 +10,14 @@ from pathlib import Path
 from dev.settings import Settings
 
 # What the node needs: forwarding between pods and the internet, iptables for bridged packets,
-# enough watches for a full node. None: only recorded, because kubelet or kube-proxy sets it.
+# enough watches for a full node. A new interface gets no IPv6 link-local address: each one would make a
+# browser on this machine abort its requests (net::ERR_NETWORK_CHANGED), and each pod has an interface.
+# None: only recorded, because kubelet or kube-proxy sets it.
 REQUIRED: dict[str, int | None] = {
     "net/ipv4/ip_forward": 1,
     "net/bridge/bridge-nf-call-iptables": 1,
     "net/bridge/bridge-nf-call-ip6tables": 1,
+    "net/ipv6/conf/default/addr_gen_mode": 1,
     "net/ipv4/conf/all/route_localnet": None,
     "net/netfilter/nf_conntrack_max": None,
     "net/netfilter/nf_conntrack_tcp_timeout_established": None,
