@@ -12,7 +12,7 @@ REPORTS := test-results
 export PYTHONDONTWRITEBYTECODE :=
 
 .DEFAULT_GOAL := help
-.PHONY: help up pythons down env status deploy dev demo test test-all check lint types contracts unit cluster e2e campaign bench fuzz fuzz-parsers mutants coverage sbom audit tools nightly-tools clients docs pictures lock format version clean
+.PHONY: help up pythons down env status deploy dev ready .ensurepip demo test test-all check lint types contracts unit cluster e2e campaign bench fuzz fuzz-parsers mutants coverage sbom audit tools nightly-tools clients docs pictures lock format version clean
 
 help: ## list the targets
 	@grep -hE '^[a-z0-9-]+:.*## ' $(MAKEFILE_LIST) | sed 's/:.*## /\t/' | expand -t 12
@@ -35,18 +35,24 @@ status: ## show which parts of the dev cluster are running
 deploy: ## roll out the current code to the running dev cluster
 	@$(PYTHON) -m dev deploy
 
-dev: up $(STAMP) ## run API server and controller from the checkout, restarted when a file changes
+dev: ready ## run API server and controller from the checkout, restarted when a file changes
 	@$(BIN)/python -m dev live
 
-$(STAMP): requirements/dev.txt
+$(STAMP): requirements/dev.txt | .ensurepip
 	@echo "==> Python packages into $(VENV) (about a minute when cold)"
-	@$(PYTHON) -c 'import ensurepip' 2>/dev/null || { apt-get update -qq && apt-get install -y -qq python3-venv >/dev/null; } \
-	  || { echo "make: $(PYTHON) has no venv module; install the package python3-venv" >&2; exit 1; }
 	@$(PYTHON) -m venv $(VENV)
 	@$(BIN)/python -m pip install --quiet --disable-pip-version-check --require-hashes -r requirements/dev.txt
 	@rm -f $(VENV)/.installed-* && touch $@
 
-demo: up $(STAMP) ## demo on the dev cluster: a commit becomes a deployment, a run, events and an artifact; MODEL=1: a crew with a scripted model
+.ensurepip:
+	@$(PYTHON) -c 'import ensurepip' 2>/dev/null || { apt-get update -qq && apt-get install -y -qq python3-venv >/dev/null; } \
+	  || { echo "make: $(PYTHON) has no venv module; install the package python3-venv" >&2; exit 1; }
+
+# The packages download while `up` compiles. apt runs once at a time, so .ensurepip is first.
+ready: .ensurepip ## up, and the Python packages of tests
+	@$(MAKE) -j2 up $(STAMP)
+
+demo: ready ## demo on the dev cluster: a commit becomes a deployment, a run, events and an artifact; MODEL=1: a crew with a scripted model
 	@eval "$$($(PYTHON) -m dev env)" && $(BIN)/python -m tests.e2e.$(if $(MODEL),model_demo,demo)
 
 # Lint, types and contracts run beside the tests, of which the conventions are a part. A failure of one fails the target after the tests.
@@ -64,12 +70,12 @@ endef
 
 test: ## check, and the tests of a change: unit, against the kube-apiserver, end-to-end
 	@$(PYTHON) -m dev fit test
-	@$(MAKE) up $(STAMP) tools
+	@$(MAKE) ready tools
 	$(call complete_run,-m "not campaign and not nightly")
 
 test-all: ## all tests but the campaign: also those marked `nightly`
 	@$(PYTHON) -m dev fit test-all
-	@$(MAKE) up $(STAMP) tools nightly-tools
+	@$(MAKE) ready tools nightly-tools
 	$(call complete_run,-m "not campaign and not alone",CREWYARD_NODE_FAULTS=1 CREWYARD_COMPLETE_RUN=1 $(BIN)/pytest -q tests/campaign/node -m "alone and not campaign")
 
 check: $(STAMP) ## run the quick checks side by side: lint, types, contracts, unit tests
@@ -92,22 +98,22 @@ unit: $(STAMP) ## unit tests, without a cluster
 
 cluster: ## tests of controller and API server against the kube-apiserver
 	@$(PYTHON) -m dev fit cluster
-	@$(MAKE) $(STAMP) up tools
+	@$(MAKE) ready tools
 	@eval "$$($(PYTHON) -m dev env)" && $(BIN)/pytest tests/cluster
 
-e2e: $(STAMP) up tools ## end-to-end tests
+e2e: ready tools ## end-to-end tests
 	@eval "$$($(PYTHON) -m dev env)" && $(BIN)/pytest tests/e2e
 
 campaign: ## two hours of fault injection, Runs compared with Jobs, and a report (reproduce: SEED=number ONLY=test; HA=1: also two replicas)
 	@$(PYTHON) -m dev fit campaign
-	@$(MAKE) up $(STAMP) tools
+	@$(MAKE) ready tools
 	@eval "$$($(PYTHON) -m dev env)" && CREWYARD_NODE_FAULTS=1 CREWYARD_CAMPAIGN_SEED="$(SEED)" \
 	  CREWYARD_CAMPAIGN_REPORT="$${CREWYARD_CAMPAIGN_REPORT:-$$(mktemp -d)}" \
 	  $(BIN)/pytest -s --durations=25 -o timeout=3600 -o faulthandler_timeout=3500 tests/campaign tests/security/holes $(if $(ONLY),-m "" -k "$(ONLY)",-m campaign)
 
 fuzz: ## 10,000 requests generated from the OpenAPI document
 	@$(PYTHON) -m dev fit fuzz
-	@$(MAKE) $(STAMP) up tools
+	@$(MAKE) ready tools
 	@eval "$$($(PYTHON) -m dev env)" && CREWYARD_FUZZ_EXAMPLES=200 CREWYARD_FUZZ_CASES=10000 $(BIN)/pytest tests/cluster/api_http/test_fuzz.py
 
 fuzz-parsers: $(STAMP) ## coverage-guided fuzzing of untrusted-input parsers (SECONDS=60 each, TARGETS=all)
@@ -157,7 +163,7 @@ clients: $(STAMP) tools ## generate the TypeScript and Go clients from the OpenA
 
 bench: ## run the measurements, each against its peer; results in bench/results
 	@$(PYTHON) -m dev fit bench
-	@$(MAKE) $(STAMP) up
+	@$(MAKE) ready
 	@eval "$$($(PYTHON) -m dev env)" && $(BIN)/python -m bench
 
 format: $(STAMP) ## format the code as lint requires

@@ -10,6 +10,7 @@ from dev.cluster import cluster as clusters
 from dev.embedded import replicas
 from dev.errors import DevClusterError
 from dev.net import proxy_bypass
+from dev.process.parallel import parallel
 from dev.progress import StepProgress
 
 
@@ -47,8 +48,9 @@ def main(arguments: list[str]) -> int:
         if options.command == "tools":
             state_settings = settings.from_environment(inherited)
             state_settings.logs.mkdir(parents=True, exist_ok=True)
-            packages.install(state_settings, progress, packages.TEST_PACKAGES)
-            go_build.build_test_tools(state_settings, progress)
+            with parallel(progress) as start:
+                start(packages.install, state_settings, progress, packages.TEST_PACKAGES)
+                start(go_build.build_test_tools, state_settings, progress)
             return 0
         if options.command == "nightly-tools":
             state_settings = settings.from_environment(inherited)

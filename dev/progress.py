@@ -1,8 +1,8 @@
 """Progress output: the current step and its elapsed time.
 
-Used by every step of `up`, `deploy` and `down`. Writes to standard error. A terminal shows one line,
-rewritten every half second; other outputs (logs, pipes) get a plain line at the start of a long step, every
-ten seconds, and at its end.
+Used by every step of `up`, `deploy` and `down`. Writes to standard error. A terminal shows one line, of the
+step that began last, rewritten every half second; other outputs (logs, pipes) get a plain line at the start
+of a long step, every ten seconds, and at its end.
 """
 
 import shutil
@@ -28,11 +28,15 @@ def elapsed(seconds: float) -> str:
 
 
 class Step:
-    """One step. `detail` may be set at any time; `quiet` omits the final line."""
+    """One step. `detail` may be set at any time; `quiet` omits the final line.
 
-    def __init__(self, title: str, started: float) -> None:
+    `stopped` is set when another step failed: a command that the step waits for is to be killed.
+    """
+
+    def __init__(self, title: str, started: float, stopped: threading.Event) -> None:
         self.title = title
         self.started = started
+        self.stopped = stopped
         self.detail = ""
         self.quiet = False
 
@@ -50,6 +54,12 @@ class StepProgress:
         self._clock = clock
         self._terminal = self._stream.isatty()
         self._lock = threading.Lock()
+        self._active: list[Step] = []
+        self._stopped = threading.Event()
+
+    def stop(self) -> None:
+        """Stop the commands of all steps."""
+        self._stopped.set()
 
     def print_line(self, text: str) -> None:
         """Print a separate line."""
@@ -60,19 +70,20 @@ class StepProgress:
     @contextmanager
     def step(self, title: str) -> Iterator[Step]:
         """Show `title` with the elapsed time until the block ends."""
-        step = Step(title, self._clock())
+        step = Step(title, self._clock(), self._stopped)
+        self._active.append(step)
         done = threading.Event()
         ticker = threading.Thread(target=self._tick, args=(step, done), daemon=True)
         ticker.start()
         try:
             yield step
         except BaseException:
-            done.set()
-            ticker.join()
             self.print_line(f"{step.line(self._clock())}  FAILED")
             raise
-        done.set()
-        ticker.join()
+        finally:
+            self._active.remove(step)
+            done.set()
+            ticker.join()
         if not step.quiet:
             self.print_line(step.line(self._clock()))
         elif self._terminal:
@@ -81,13 +92,13 @@ class StepProgress:
 
     def _tick(self, step: Step, done: threading.Event) -> None:
         while not done.wait(_TERMINAL_SECONDS if self._terminal else _PLAIN_SECONDS):
-            if self._terminal:
+            if not self._terminal:
+                self.print_line(f"{step.line(self._clock())} …")
+            elif step in self._active[-1:]:
                 with self._lock:
                     width = shutil.get_terminal_size().columns - 1
                     self._clear()
                     print(step.line(self._clock())[:width], end="", file=self._stream, flush=True)
-            else:
-                self.print_line(f"{step.line(self._clock())} …")
 
     def _clear(self) -> None:
         if self._terminal:

@@ -33,6 +33,7 @@ _NAME = "crewyard/service"
 _CONFIG_MAP_PREFIX = "crewyard-config-"
 _SERVICE_USER = 65532
 _CREWS_NAMESPACE = "crews"
+_RUN_DEFINITION = "/apis/apiextensions.k8s.io/v1/customresourcedefinitions/runs.crewyard.dev"
 _PUSH_SECRET = "registry-push"
 _PUSH_FILE = "registry-push.json"
 
@@ -143,6 +144,9 @@ def deploy(
         progress.print_line("The service is not installed: this repository has no manifests/overlays/dev.")
         return
     kube = HttpKubeApi(settings.kubeconfig)
+    # The quota controller needs up to 30 s to find new kinds; the image takes longer.
+    if kube.get(_RUN_DEFINITION) is None:
+        _apply(settings, REPOSITORY / "crds")
     image = service_image.ensure(settings, kube, images, progress)
     credentials.ensure(settings, kube, progress)
     directory = settings.configuration / "deploy"
@@ -160,16 +164,15 @@ def deploy(
     secret.touch(mode=0o600)
     secret.write_text(json.dumps(push_secret(settings)))
     with progress.step("kubectl apply") as step:
-        kubectl = [str(settings.bin / "kubectl"), f"--kubeconfig={settings.kubeconfig}", "apply"]
-        kubectl += [
-            "--server-side",
-            "--force-conflicts",
-            "--field-manager=crewyard-deploy",
-            "-k",
-            str(directory),
-        ]
-        lines = command.read_output(kubectl, seconds=120).splitlines()
+        lines = _apply(settings, directory)
         step.detail = f"{len(lines)} objects"
     rollout.wait_ready(kube, progress)
     quota.wait_counted(kube, progress)
     delete_unused_config_maps(kube)
+
+
+def _apply(settings: Settings, directory: Path) -> list[str]:
+    """Apply a directory of kustomize and return kubectl's lines, one for each object."""
+    kubectl = [str(settings.bin / "kubectl"), f"--kubeconfig={settings.kubeconfig}", "apply"]
+    kubectl += ["--server-side", "--force-conflicts", "--field-manager=crewyard-deploy", "-k", str(directory)]
+    return command.read_output(kubectl, seconds=120).splitlines()

@@ -4,7 +4,7 @@ Imperative shell around the other modules: the order of start and stop.
 """
 
 import time
-from collections.abc import Mapping
+from collections.abc import Iterable, Mapping
 from pathlib import Path
 
 from dev import environment, go_build, packages, state
@@ -27,6 +27,7 @@ from dev.net import bridge, dns, firewall, pki, service_names
 from dev.network_policy import install as network_policy
 from dev.network_policy import nftables
 from dev.process import program
+from dev.process.parallel import parallel
 from dev.process.program import ProcessSpec
 from dev.progress import StepProgress
 from dev.registry import access, server, signing, token_server
@@ -34,9 +35,9 @@ from dev.settings import NODE, REPOSITORY, Settings
 
 # In start order; `down` stops them in reverse order.
 NAMES = (
-    "etcd",
     "registry",
     "registry-tokens",
+    "etcd",
     "containerd",
     "kube-apiserver",
     "kube-controller-manager",
@@ -67,10 +68,9 @@ class EmbeddedCluster:
         with state.locked(self._settings, self._progress):
             state.remove_stale_run_state(self._settings)
             state.record_machine(self._settings)
-            packages.install(self._settings, self._progress, packages.CLUSTER_PACKAGES)
-            go_build.link(self._settings, go_build.build(self._settings, go_build.KUBERNETES, self._progress))
-            executor = go_build.build(self._settings, go_build.KANIKO, self._progress)
-            pki.ensure(self._settings, self._progress)
+            pythons = images.offered_pythons(self._settings, self._inherited)
+            needs = {**packages.CLUSTER_PACKAGES, **images.programs(pythons)}
+            packages.install(self._settings, self._progress, needs)
             size = bridge.mtu()
             bridge.up(size)
             sysctls.apply(self._settings)
@@ -78,20 +78,41 @@ class EmbeddedCluster:
             nftables.prepare()
             network_policy.install_plugins(self._settings)
             cgroups.make()
-            built = self._start(size, executor)
+            self._start_registry()
+            executor, base = self._build(pythons)
+            pki.ensure(self._settings, self._progress)
+            built = self._start(size, executor, base)
             self._start_backends()
             self._deploy(built)
 
-    def _start(self, size: int, executor: Path) -> images.ImageReferences:
+    def _start_registry(self) -> None:
         settings = self._settings
-        with self._progress.step("cluster") as step:
+        with self._progress.step("registry") as step:
             access.key(settings)
             signing.ensure(settings)
-            registries = [
-                server.process_spec(settings, credentials.generated(settings.data / "registry-secret")),
-                token_server.process_spec(settings),
-            ]
-            started = self._start_all([etcd.process_spec(settings), *registries])
+            secret = credentials.generated(settings.data / "registry-secret")
+            specs = [server.process_spec(settings, secret), token_server.process_spec(settings)]
+            step.detail = "started" if self._start_all(specs) else "running"
+
+    def _build(self, pythons: Iterable[str]) -> tuple[Path, str]:
+        """Build the missing programs and base images; return Kaniko's executor and the default base image."""
+        settings, progress = self._settings, self._progress
+        with parallel(progress) as start:
+            kubernetes = start(go_build.build, settings, go_build.KUBERNETES, progress)
+            executor = start(go_build.build, settings, go_build.KANIKO, progress)
+            bases = {
+                python: start(images.ensure, settings, images.base_recipe(self._inherited, python), progress)
+                for python in pythons
+            }
+        go_build.link(settings, kubernetes.result())
+        references = {python: base.result() for python, base in bases.items()}
+        images.record_pythons(settings, references)
+        return executor.result(), references[images.PYTHON]
+
+    def _start(self, size: int, executor: Path, base: str) -> images.ImageReferences:
+        settings = self._settings
+        with self._progress.step("cluster") as step:
+            started = self._start_all([etcd.process_spec(settings)])
             pause = images.ensure(settings, images.pause_recipe(), self._progress)
             started += self._start_all([containerd.process_spec(settings, pause, size, self._inherited)])
             started += self._start_all([apiserver.process_spec(settings)])
@@ -116,10 +137,9 @@ class EmbeddedCluster:
         built = images.ImageReferences(
             pause=pause,
             kaniko=images.ensure(settings, images.kaniko_recipe(executor), self._progress),
-            base=images.ensure(settings, images.base_recipe(self._inherited), self._progress),
+            base=base,
         )
         images.record(settings, built)
-        images.ensure_pythons(settings, self._inherited, self._progress)
         return built
 
     def _start_backends(self) -> None:

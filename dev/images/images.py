@@ -14,7 +14,7 @@ from pathlib import Path
 
 from dev.errors import DevClusterError
 from dev.images import base_image, cpython_jar, oci
-from dev.packages import install, program_path
+from dev.packages import program_path
 from dev.progress import Step, StepProgress
 from dev.registry import access
 from dev.settings import KANIKO_VERSION, Settings
@@ -126,17 +126,20 @@ def choose_pythons(
     return versions
 
 
-def ensure_pythons(settings: Settings, environment: Mapping[str, str], progress: StepProgress) -> None:
-    """Build and record the base images of further Pythons; those of earlier calls stay offered."""
-    versions = dict.fromkeys((*_recorded_pythons(settings), *requested_pythons(environment)))
-    if any(version in cpython_jar.JARS for version in versions):
-        install(settings, progress, cpython_jar.PROGRAMS)
-    references = {
-        version: ensure(settings, base_recipe(environment, version), progress)
-        for version in versions
-        if version != PYTHON
-    }
-    _pythons_file(settings).write_text(json.dumps(references, indent=2))
+def offered_pythons(settings: Settings, environment: Mapping[str, str]) -> tuple[str, ...]:
+    """Return the Pythons to offer, the default one first: the requested ones and those of earlier calls."""
+    return tuple(dict.fromkeys((PYTHON, *_recorded_pythons(settings), *requested_pythons(environment))))
+
+
+def programs(versions: Iterable[str]) -> Mapping[str, str]:
+    """Return the programs that build these base images, with their packages."""
+    return cpython_jar.PROGRAMS if any(version in cpython_jar.JARS for version in versions) else {}
+
+
+def record_pythons(settings: Settings, references: Mapping[str, str]) -> None:
+    """Write the base images of the Pythons other than the default one."""
+    others = {version: reference for version, reference in references.items() if version != PYTHON}
+    _pythons_file(settings).write_text(json.dumps(others, indent=2))
 
 
 def base_images(settings: Settings, built: ImageReferences) -> dict[str, str]:

@@ -61,8 +61,8 @@ def run(
 ) -> None:
     """Run long work with all output in `log` and its last line in `step`.
 
-    Raises CommandFailed on a nonzero exit code, or after `seconds`, after it has killed the command's process
-    group.
+    Raises CommandFailed on a nonzero exit code. Kills the command's process group and raises it after
+    `seconds`, or when the step is stopped.
     """
     log.parent.mkdir(parents=True, exist_ok=True)
     merged = {**os.environ, **(environment or {})}
@@ -95,6 +95,8 @@ def _wait(process: subprocess.Popen[bytes], step: Step, log: Path, seconds: floa
             return
         except subprocess.TimeoutExpired:
             step.detail = tail(log, 1).strip()[:100]
+        if step.stopped.is_set():
+            raise CommandFailed(f"{process.args!r} was stopped: another step failed.")
     raise CommandFailed(
         f"{process.args!r} did not finish within {seconds:.0f} s. Last lines of {log}:\n{tail(log)}"
     )

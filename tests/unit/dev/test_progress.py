@@ -1,6 +1,7 @@
 """Steps with elapsed times, on a terminal and in a log."""
 
 import io
+import time
 
 import pytest
 
@@ -29,6 +30,19 @@ def test_a_failed_step_is_reported_and_reraises_the_error() -> None:
     with pytest.raises(ValueError, match="rope"), StepProgress(stream).step("knots"):
         raise ValueError("rope")
     assert "knots" in stream.getvalue() and "FAILED" in stream.getvalue()
+
+
+def test_a_terminal_shows_the_step_that_began_last() -> None:
+    class Terminal(io.StringIO):
+        def isatty(self) -> bool:
+            return True
+
+    stream = Terminal()
+    progress = StepProgress(stream)
+    with progress.step("outer"), progress.step("inner"):
+        while "inner" not in stream.getvalue():
+            time.sleep(0.01)
+        assert "outer" not in stream.getvalue()
 
 
 def test_a_quiet_step_leaves_no_line() -> None:
