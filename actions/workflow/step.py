@@ -13,14 +13,16 @@ EXIT_CANCELED = 130
 
 
 class SignalHandler:
-    """Raises StepCanceled on the first signal; ignores signals after `acknowledge`.
+    """Raises StepCanceled on the first signal.
 
-    GitHub sends SIGINT, SIGTERM 7.5 s later, and kills the process after another 2.5 s. Python drops an
-    exception that is raised inside a destructor, so a timer raises it again every second until
-    `acknowledge` (except on Windows, which has no timers).
+    GitHub sends SIGINT, SIGTERM 7.5 s later, and kills the process after another 2.5 s. A second signal
+    raises nothing: it could interrupt the handling of the first. Python drops an exception that is raised
+    inside a destructor, so a timer raises it again every second until `acknowledge`. Windows has no timers:
+    there each signal raises it until `acknowledge`.
     """
 
     def __init__(self) -> None:
+        self._received = False
         self._acknowledged = False
 
     def install(self) -> None:
@@ -36,10 +38,13 @@ class SignalHandler:
         if sys.platform != "win32":
             signal.setitimer(signal.ITIMER_REAL, 0)
 
-    def _handle(self, _number: int, _frame: FrameType | None) -> None:
+    def _handle(self, number: int, _frame: FrameType | None) -> None:
         if self._acknowledged:
             return
         if sys.platform != "win32":
+            if self._received and number != signal.SIGALRM:
+                return
+            self._received = True
             signal.setitimer(signal.ITIMER_REAL, 1.0)
         raise StepCanceled(self.acknowledge)
 
