@@ -78,6 +78,12 @@ class SubmittedRun(Scenario):
         )  # fmt: skip
 
 
+class EssentialRun(SubmittedRun):
+    """The same, cut only at the writes that every run makes."""
+
+    only_essential = True
+
+
 class WarmRun(SubmittedRun):
     """A run that takes a pod that waits for one, whose place another pod takes."""
 

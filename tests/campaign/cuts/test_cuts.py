@@ -19,6 +19,7 @@ from tests.campaign.cuts.scenario import (
     AppliedRun,
     BuiltDeployment,
     CommittedDeployment,
+    EssentialRun,
     PrunedRun,
     RolledBackDeployment,
     Scenario,
@@ -88,6 +89,13 @@ async def judge(name: str, directory, *stages: tuple[Scenario, ...]) -> None:
     assert essential == []
 
 
+@pytest.mark.timeout(3600)
+async def test_kills_at_essential_run_writes(request, tmp_path):
+    """Slow: two kills at each write that every run makes."""
+    await judge(request.node.name, tmp_path, (EssentialRun(),))
+
+
+@pytest.mark.nightly
 @pytest.mark.timeout(3600)
 async def test_kills_at_run_writes(request, tmp_path):
     """Slow: two kills at each write of a run."""

@@ -11,6 +11,8 @@ import sys
 from datetime import UTC, datetime
 from pathlib import Path
 
+import pytest
+
 from api.routing import middleware
 from api.v1 import path_parameters
 from api.v1.fields import EXAMPLE_PROJECT_NAME
@@ -62,6 +64,7 @@ async def example(testbed) -> None:
             await asyncio.sleep(0.05)
 
 
+@pytest.mark.nightly
 async def test_generated_requests_get_described_responses(testbed, tmp_path, monkeypatch):
     """Slow: sends thousands of requests."""
     # The generated requests include more than sixty anonymous ones per minute.
