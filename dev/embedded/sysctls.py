@@ -58,11 +58,11 @@ def write(values: dict[str, int], root: Path = Path("/proc/sys")) -> None:
 
 
 def apply(settings: Settings) -> None:
-    """Record the current values once, then write the required ones."""
+    """Record the first value of each setting, then write the required ones."""
     record_file = settings.run / "sysctls.json"
     current = read()
-    if not record_file.exists():
-        record_file.write_text(json.dumps(current))
+    recorded = json.loads(record_file.read_text()) if record_file.exists() else {}
+    record_file.write_text(json.dumps({**current, **recorded}))
     write(changes(current))
 
 

@@ -1,5 +1,6 @@
 """Kernel settings, routes, mounts and cgroups: changes and their removal."""
 
+import json
 import os
 from pathlib import Path
 from typing import Any
@@ -9,6 +10,7 @@ import pytest
 from dev.embedded import cgroups, sysctls
 from dev.embedded.host_cleanup import mounts_below
 from dev.net import bridge
+from dev.settings import Settings
 
 
 def test_only_settings_that_differ_are_written() -> None:
@@ -27,6 +29,20 @@ def test_settings_are_read_and_written_as_files(tmp_path: Path) -> None:
     assert sysctls.read(tmp_path) == {"net/ipv4/ip_forward": 0, "kernel/panic": 0}
     sysctls.write({"kernel/panic": 10}, tmp_path)
     assert sysctls.read(tmp_path)["kernel/panic"] == 10
+
+
+def test_the_first_value_of_each_setting_is_recorded(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    settings = Settings(tmp_path)
+    settings.run.mkdir(parents=True)
+    written: list[dict[str, int]] = []
+    monkeypatch.setattr(sysctls, "write", written.append)
+    forward, panic = "net/ipv4/ip_forward", "kernel/panic"
+    for values in ({forward: 0}, {forward: 1, panic: 0}, {panic: 10}):
+        monkeypatch.setattr(sysctls, "read", values.copy)
+        sysctls.apply(settings)
+    recorded = json.loads((settings.run / "sysctls.json").read_text())
+    assert recorded == {forward: 0, panic: 0}
+    assert written == [{forward: 1}, {}, {}]
 
 
 @pytest.mark.parametrize(
