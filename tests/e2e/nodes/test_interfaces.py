@@ -14,6 +14,9 @@ def interfaces() -> set[str]:
 
 
 def with_ipv6_address() -> set[str]:
+    if not IPV6_ADDRESSES.exists():
+        # The kernel has no IPv6.
+        return set()
     return {line.split()[-1] for line in IPV6_ADDRESSES.read_text().splitlines()}
 
 
