@@ -54,13 +54,13 @@ KUBERNETES = GoTool(
         f"-s -w -X {_VERSION}.gitVersion=v{KUBERNETES_VERSION} -X {_VERSION}.gitMajor={_MAJOR} "
         f"-X {_VERSION}.gitMinor={_MINOR} -X {_VERSION}.gitTreeState=clean"
     ),
-    cold_build_time="about 6 min on 2 cores the first time",
+    cold_build_time="6 to 13 min on 2 cores the first time",
 )
 KANIKO = GoTool(
     name="kaniko",
     package="github.com/GoogleContainerTools/kaniko/cmd/executor",
     linker_flags="-s -w",
-    cold_build_time="about 2 min on 2 cores the first time",
+    cold_build_time="2 to 7 min on 2 cores the first time",
 )
 
 KIND = GoTool("kind", "sigs.k8s.io/kind", "-s -w", "half a minute the first time")

@@ -23,6 +23,7 @@ from tests.testbed.listeners import Listener, listening
 HOSTILE = Path(__file__).parent / "hostile"
 LIMITS = {"memory": "512Mi", "ephemeral-storage": "256Mi"}
 METADATA = "169.254.169.254"
+HOST_IPV6 = "fe80::c12e"
 PIDS = 1024
 
 
@@ -115,14 +116,21 @@ async def outside(testbed: E2eTestbed, hostile: BuiltCrew) -> AsyncIterator[Unre
 
 
 @contextlib.contextmanager
-def address_of_metadata() -> Iterator[None]:
-    """The address at which clouds keep what a machine must not tell, on this machine."""
-    words = ["address", f"{METADATA}/32", "dev", "lo"]
-    subprocess.run(["ip", words[0], "replace", *words[1:]], check=True, timeout=30)
+def added_address(address: str, device: str) -> Iterator[None]:
+    """An address that an interface of this machine has meanwhile."""
+    words = [address, "dev", device]
+    # Usable at once: the kernel does not look for duplicates first.
+    now = ["nodad"] if ":" in address else []
+    subprocess.run(["ip", "address", "replace", *words, *now], check=True, timeout=30)
     try:
         yield
     finally:
-        subprocess.run(["ip", words[0], "delete", *words[1:]], check=False, timeout=30)
+        subprocess.run(["ip", "address", "delete", *words], check=False, timeout=30)
+
+
+def address_of_metadata() -> contextlib.AbstractContextManager[None]:
+    """The address at which clouds keep what a machine must not tell, on this machine."""
+    return added_address(f"{METADATA}/32", "lo")
 
 
 def _words(*command: str) -> Any:
@@ -133,11 +141,6 @@ def other_address() -> str:
     """An address of this machine that is not the bridge's."""
     [first] = [word for word in _words("ip", "-json", "-4", "route", "get", "9.9.9.9") if "prefsrc" in word]
     return str(first["prefsrc"])
-
-
-def ipv6_of_the_bridge() -> str:
-    links = _words("ip", "-json", "-6", "address", "show", "dev", "crewyard0", "scope", "link")
-    return str(next(one["local"] for link in links for one in link["addr_info"]))
 
 
 @dataclass
@@ -165,6 +168,7 @@ async def traps(
     neighbour = (await outside.seen("listens"))["status"]["podIP"]
     with contextlib.ExitStack() as stack:
         stack.enter_context(address_of_metadata())
+        stack.enter_context(added_address(f"{HOST_IPV6}/64", "crewyard0"))
         # The node's etcd listens on loopback; here is who would hear a knock at its port.
         listeners = {
             "etcd": stack.enter_context(listening(host_address, port=2379)),
@@ -188,7 +192,7 @@ async def traps(
                 "metadata": (METADATA, 80),
                 "host_service": (host_address, listeners["host_service"].port),
                 "host_by_another_address": (other_address(), listeners["host_by_another_address"].port),
-                "host_by_ipv6": (ipv6_of_the_bridge(), listeners["host_by_ipv6"].port),
+                "host_by_ipv6": (HOST_IPV6, listeners["host_by_ipv6"].port),
             },
         )
 
