@@ -12,7 +12,7 @@ REPORTS := test-results
 export PYTHONDONTWRITEBYTECODE :=
 
 .DEFAULT_GOAL := help
-.PHONY: help up pythons down env status deploy dev ready .ensurepip demo test test-all check lint types contracts unit cluster e2e campaign bench fuzz fuzz-parsers mutants coverage sbom audit tools nightly-tools clients docs pictures lock format version clean
+.PHONY: help up pythons down env status deploy dev ready demo test test-all check lint types contracts unit cluster e2e campaign bench fuzz fuzz-parsers mutants coverage sbom audit tools nightly-tools clients docs pictures lock format version clean
 
 help: ## list the targets
 	@grep -hE '^[a-z0-9-]+:.*## ' $(MAKEFILE_LIST) | sed 's/:.*## /\t/' | expand -t 12
@@ -38,18 +38,21 @@ deploy: ## roll out the current code to the running dev cluster
 dev: ready ## run API server and controller from the checkout, restarted when a file changes
 	@$(BIN)/python -m dev live
 
-$(STAMP): requirements/dev.txt | .ensurepip
+define ensurepip
+	@$(PYTHON) -c 'import ensurepip' 2>/dev/null || { apt-get update -qq && apt-get install -y -qq python3-venv >/dev/null; } \
+	  || { echo "make: $(PYTHON) has no venv module; install the package python3-venv" >&2; exit 1; }
+endef
+
+$(STAMP): requirements/dev.txt
 	@echo "==> Python packages into $(VENV) (about a minute when cold)"
+	$(ensurepip)
 	@$(PYTHON) -m venv $(VENV)
 	@$(BIN)/python -m pip install --quiet --disable-pip-version-check --require-hashes -r requirements/dev.txt
 	@rm -f $(VENV)/.installed-* && touch $@
 
-.ensurepip:
-	@$(PYTHON) -c 'import ensurepip' 2>/dev/null || { apt-get update -qq && apt-get install -y -qq python3-venv >/dev/null; } \
-	  || { echo "make: $(PYTHON) has no venv module; install the package python3-venv" >&2; exit 1; }
-
-# The packages download while `up` compiles. apt runs once at a time, so .ensurepip is first.
-ready: .ensurepip ## up, and the Python packages of tests
+# The packages download while `up` compiles. `up` uses apt too, which runs once at a time: so ensurepip is first.
+ready: ## up, and the Python packages of tests
+	$(ensurepip)
 	@$(MAKE) -j2 up $(STAMP)
 
 demo: ready ## demo on the dev cluster: a commit becomes a deployment, a run, events and an artifact; MODEL=1: a crew with a scripted model

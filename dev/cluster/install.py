@@ -12,9 +12,9 @@ from typing import Any
 
 from dev.cluster import credentials, live_reload, quota, rollout
 from dev.cluster.kube_client import HttpKubeApi, KubeApi
+from dev.cluster.kubectl import KubectlApi
 from dev.images import service_image
 from dev.images.images import ImageReferences, base_images
-from dev.process import command
 from dev.progress import StepProgress
 from dev.registry import access
 from dev.settings import (
@@ -144,9 +144,10 @@ def deploy(
         progress.print_line("The service is not installed: this repository has no manifests/overlays/dev.")
         return
     kube = HttpKubeApi(settings.kubeconfig)
+    kubectl = KubectlApi(str(settings.bin / "kubectl"), settings.kubeconfig)
     # The quota controller needs up to 30 s to find new kinds; the image takes longer.
     if kube.get(_RUN_DEFINITION) is None:
-        _apply(settings, REPOSITORY / "crds")
+        kubectl.apply("-k", str(REPOSITORY / "crds"))
     image = service_image.ensure(settings, kube, images, progress)
     credentials.ensure(settings, kube, progress)
     directory = settings.configuration / "deploy"
@@ -164,15 +165,7 @@ def deploy(
     secret.touch(mode=0o600)
     secret.write_text(json.dumps(push_secret(settings)))
     with progress.step("kubectl apply") as step:
-        lines = _apply(settings, directory)
-        step.detail = f"{len(lines)} objects"
+        step.detail = f"{len(kubectl.apply('-k', str(directory)))} objects"
     rollout.wait_ready(kube, progress)
     quota.wait_counted(kube, progress)
     delete_unused_config_maps(kube)
-
-
-def _apply(settings: Settings, directory: Path) -> list[str]:
-    """Apply a directory of kustomize and return kubectl's lines, one for each object."""
-    kubectl = [str(settings.bin / "kubectl"), f"--kubeconfig={settings.kubeconfig}", "apply"]
-    kubectl += ["--server-side", "--force-conflicts", "--field-manager=crewyard-deploy", "-k", str(directory)]
-    return command.read_output(kubectl, seconds=120).splitlines()

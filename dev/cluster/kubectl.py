@@ -15,6 +15,8 @@ from dev.cluster.kube_client import KubeApi, KubeApiError
 from dev.errors import DevClusterError
 
 _TIMEOUT_SECONDS = 60
+_APPLY_TIMEOUT_SECONDS = 120
+_APPLY = ("apply", "--server-side", "--force-conflicts", "--field-manager=crewyard-deploy")
 _HTTP_STATUS = {"NotFound": 404, "AlreadyExists": 409, "Conflict": 409, "Forbidden": 403, "Unauthorized": 401}
 
 
@@ -44,6 +46,10 @@ class KubectlApi(KubeApi):
                 _status(completed.stderr), f"kubectl {arguments[0]}: {completed.stderr.strip()[-2000:]}"
             )
         return completed.stdout
+
+    def apply(self, *source: str, stdin: str | None = None) -> list[str]:
+        """Apply `-k DIRECTORY` or `-f -` on the server; return kubectl's lines, one for each object."""
+        return self.run(*_APPLY, *source, stdin=stdin, seconds=_APPLY_TIMEOUT_SECONDS).splitlines()
 
     def call(self, method: str, path: str, body: object = None) -> Any:
         """Return the JSON response of a GET, POST or DELETE. Raises KubeApiError."""

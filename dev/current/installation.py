@@ -16,7 +16,6 @@ from dev.errors import DevClusterError
 from dev.progress import StepProgress
 from dev.settings import Settings
 
-_APPLY = ("apply", "--server-side", "--force-conflicts", "--field-manager=crewyard-deploy", "-f", "-")
 _DELETE_TIMEOUT_SECONDS = 300
 _SECRETS = ("crewyard-tokens", "crewyard-admin-key")
 
@@ -72,10 +71,10 @@ def apply(
     others = [item for item in desired if objects.object_ref(item).kind != "Namespace"]
     namespaces = [item for item in desired if item not in others and item["metadata"]["name"] not in existing]
     if namespaces:
-        kubectl.run(*_APPLY, stdin=_list(namespaces))
+        kubectl.apply("-f", "-", stdin=_list(namespaces))
     credentials.ensure(own, kubectl, progress, manifests.INSTALLED_BY_LABEL)
     with progress.step("kubectl apply") as step:
-        kubectl.run(*_APPLY, stdin=_list(others), seconds=120)
+        kubectl.apply("-f", "-", stdin=_list(others))
         step.detail = f"{len(others) + len(namespaces)} objects"
 
 

@@ -18,8 +18,6 @@ from dev.kind import configuration, docker, engine, installation, nodes, owner
 from dev.progress import StepProgress
 from dev.settings import CREWYARD_URL, Settings
 
-_APPLY = ("apply", "--server-side", "--force-conflicts", "--field-manager=crewyard-deploy", "-k")
-
 
 class KindCluster:
     """The dev cluster in this machine's Docker. Local data is in `kind` of the state directory."""
@@ -65,7 +63,7 @@ class KindCluster:
         directory = installation.write(self._own, self._inherited, nodes.gateway(), self._progress)
         credentials.ensure(self._own, kubectl, self._progress)
         with self._progress.step("kubectl apply") as step:
-            step.detail = f"{len(kubectl.run(*_APPLY, directory, seconds=120).splitlines())} objects"
+            step.detail = f"{len(kubectl.apply('-k', directory))} objects"
         rollout.wait_ready(kubectl, self._progress)
         quota.wait_counted(kubectl, self._progress)
         delete_unused_config_maps(kubectl)

@@ -42,5 +42,4 @@ def parallel(progress: StepProgress) -> Iterator[Start]:
                 future.result()
         except BaseException:
             progress.stop()
-            workers.shutdown(wait=False, cancel_futures=True)
             raise

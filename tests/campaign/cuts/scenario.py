@@ -79,7 +79,7 @@ class SubmittedRun(Scenario):
 
 
 class EssentialRun(SubmittedRun):
-    """The same, cut only at the writes that every run makes."""
+    """A run by POST that is cut only at the writes that every run makes."""
 
     only_essential = True
 

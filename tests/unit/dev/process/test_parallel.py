@@ -28,15 +28,15 @@ def test_functions_run_at_the_same_time(tmp_path: Path) -> None:
 
 
 def test_an_error_stops_the_commands_of_the_others(tmp_path: Path) -> None:
-    progress, stream = StepProgress(io.StringIO()), tmp_path / "running"
+    progress, running = StepProgress(io.StringIO()), tmp_path / "running"
 
     def long() -> None:
         with progress.step("long") as step:
-            argv = ["sh", "-c", f"touch {stream}; exec sleep 3600"]
+            argv = ["sh", "-c", f"touch {running}; exec sleep 3600"]
             command.run(argv, step=step, log=tmp_path / "long.log", seconds=3600)
 
     def broken() -> None:
-        while not stream.exists():
+        while not running.exists():
             time.sleep(0.01)
         raise DevClusterError("no rope")
 
