@@ -59,9 +59,12 @@ def _parse_name(name: str) -> tuple[PodKind, int] | None:
 
 
 def build_steps(pods: Iterable[Pod], recorded: str | None) -> BuildSteps:
-    """Return the steps of a build; `recorded` is the Deployment's `status.buildPod`."""
+    """Return the steps of a build; `recorded` is the Deployment's `status.buildPod`.
+
+    Of several pods of a step, which two controllers made, the recorded one counts.
+    """
     steps: list[tuple[int, BuildStep]] = []
-    for pod in pods:
+    for pod in sorted(pods, key=lambda pod: pod.name == recorded):
         parsed = _parse_name(pod.name)
         if parsed is not None:
             steps.append((int(pod.annotations.get(ANNOTATION_STEP, 0)), BuildStep(*parsed, pod)))

@@ -123,11 +123,14 @@ def keys_of(
         build = Deployment(obj)
         yield deployment(build.name)
         yield project(build.project)
-        owner = cache.get(kinds.PROJECT, build.project)
-        if owner is not None and "github" in Project(owner).spec:
+        raw = cache.get(kinds.PROJECT, build.project)
+        owner = Project(raw) if raw is not None else None
+        if owner is not None and "github" in owner.spec:
             yield github(build.name)
-        if owner is not None and "commitStatus" in Project(owner).spec:
+        if owner is not None and "commitStatus" in owner.spec:
             yield commit_status(build.name)
+        if owner is not None and owner.active == build.name and requested_warm_pods(owner):
+            yield warm(build.project)
         if lacks_attestation(build):
             yield attestation(build.name)
         yield from waiting_runs(cache.runs_of_deployment(build.name))

@@ -26,7 +26,7 @@ ENDED_EVENT = "WarmBuilderEnded"
 
 @dataclass(frozen=True)
 class BuilderPool:
-    """Pods of a Project that wait for a build. `template` is None if there should be none."""
+    """Pods of a Project that wait for a build: `size` should. `template` is None if none can start."""
 
     size: int
     template: BuilderTemplate | None
@@ -53,7 +53,8 @@ def decide(pool: BuilderPool, new_names: Sequence[str], now: datetime, config: C
     )
     if delete or pool.template is None:
         # First the old ones: a quota may have no room for both.
-        return Decision(delete=delete, requeue_after=REPLACE_SECONDS if pool.template else None)
+        after = REPLACE_SECONDS if pool.template else LOOK_SECONDS if pool.size else None
+        return Decision(delete=delete, requeue_after=after)
     missing = max(0, pool.size - len(kept) - len(pausing))
     created = (build(pool.template, name, config, now.timestamp()) for name in new_names[:missing])
     looks = [LOOK_SECONDS, *(_pause_seconds(pod, now) for pod in pausing)]

@@ -44,9 +44,7 @@ class WarmBuilderReconciler:
         pods = await self.builders.list_waiting(name)
         template = await self.builders.template(project) if size else None
         new_names = [pod_name(name, secrets.token_hex(SUFFIX_BYTES)) for _ in range(size)]
-        decision = decide(
-            BuilderPool(size if template else 0, template, pods), new_names, datetime.now(UTC), self.config
-        )
+        decision = decide(BuilderPool(size, template, pods), new_names, datetime.now(UTC), self.config)
         try:
             await self.applier.apply(kinds.PROJECT, raw, key, decision)
         except (errors.KubeForbidden, errors.Invalid) as error:

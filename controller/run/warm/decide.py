@@ -25,7 +25,7 @@ from crds.objects import Pod
 from crds.times import format_second, parse_time
 
 LOOK_SECONDS = 30.0
-"""How often the Secret is looked at without an event."""
+"""How often the Secret and the Deployment are looked at without an event."""
 REPLACE_SECONDS = 0.1
 FIRST_RETRY_SECONDS = 10.0
 MAX_RETRY_SECONDS = 1800.0
@@ -37,9 +37,9 @@ FAILED_EVENT = "WarmPodFailed"
 
 @dataclass(frozen=True)
 class WarmPool:
-    """Waiting pods of a Project, unbound ones only. `template` is None if there should be none.
+    """Waiting pods of a Project, unbound ones only. `template` is None if none can start.
 
-    `failure` is `Project.status.warm`.
+    `size` is how many should wait; `failure` is `Project.status.warm`.
     """
 
     size: int
@@ -70,7 +70,7 @@ def decide(pool: WarmPool, new_names: Sequence[str], now: datetime, config: Cont
     delete = tuple(_delete(pod) for pod in ours if pod not in kept and pod.uid != logged)
     if delete or pool.template is None:
         # First the old ones: a quota may have no room for both.
-        after = REPLACE_SECONDS if pool.template else None
+        after = REPLACE_SECONDS if pool.template else LOOK_SECONDS if pool.size else None
         return Decision(delete=delete, status={"warm": failure}, events=events, requeue_after=after)
     return Decision(
         create=tuple(

@@ -48,7 +48,7 @@ class WarmReconciler:
         selector += f",{names.LABEL_WARM},!{names.LABEL_RUN}"
         pods = [Pod(item) for item in (await self.applier.kube.list(kinds.POD, selector)).items]
         source = await self._template(project) if size else None
-        pool = WarmPool(size if source else 0, source, pods, project.status.get("warm"))
+        pool = WarmPool(size, source, pods, project.status.get("warm"))
         new_names = [pod_name(name, secrets.token_hex(SUFFIX_BYTES)) for _ in range(size)]
         decision = decide(pool, new_names, datetime.now(UTC), self.config)
         try:

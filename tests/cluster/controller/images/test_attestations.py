@@ -6,7 +6,7 @@ import pytest
 
 from controller.attestation.signing import parse_private_key, signing_keys
 from controller.attestation.statements import PROVENANCE_TYPE, SBOM_TYPE
-from crds import kinds
+from crds import kinds, names
 from crds.names import ANNOTATION_ATTESTED
 from tests.cluster.controller.conftest import ControllerTestbed, condition, controller, settings
 from tests.cluster.controller.warm.test_warm_pods import PLAN, until_waiting
@@ -74,6 +74,6 @@ async def test_run_of_an_unattested_image_says_so(testbed, registry):  # noqa: F
     )
     refusal = next(c for c in refused["status"]["conditions"] if c["type"] == "Admitted")
     assert "no provenance of it with a valid signature" in refusal["message"]
-    assert (await testbed.kube.list(kinds.POD)).items == []
+    assert (await testbed.kube.list(kinds.POD, f"{names.LABEL_COMPONENT}=run")).items == []
     deployment = await testbed.kube.get(kinds.DEPLOYMENT, "dep-a")
     assert ANNOTATION_ATTESTED not in deployment["metadata"].get("annotations", {})

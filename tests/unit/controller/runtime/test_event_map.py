@@ -1,5 +1,7 @@
 """What is looked at again after a change."""
 
+import pytest
+
 from controller.runtime import event_map
 from controller.runtime.cache import ObjectCache
 from controller.runtime.event_handlers import EventHandlers
@@ -36,6 +38,15 @@ def test_change_of_a_project_or_deployment_enqueues_only_its_runs(make):
     assert {key.name for key in of_project if key.plural == "runs"} == {"run-a"}
     of_deployment = event_map.keys_of(kinds.DEPLOYMENT, make.deployment("dep-a").raw, known)
     assert {key.name for key in of_deployment if key.plural == "runs"} == {"run-b"}
+
+
+@pytest.mark.parametrize(("warm", "active", "expected"), [(1, "dep-a", 1), (0, "dep-a", 0), (1, "dep-b", 0)])
+def test_the_active_deployment_enqueues_the_pods_that_wait_for_runs(make, warm, active, expected):
+    """The Project's status may name it before the cache has its image."""
+    known = ObjectCache()
+    known.put(kinds.PROJECT, make.project(run={"warm": warm}, status={"activeDeployment": active}).raw)
+    keys = list(event_map.keys_of(kinds.DEPLOYMENT, make.deployment("dep-a").raw, known))
+    assert keys.count(event_map.warm("demo")) == expected
 
 
 async def take_all(queues):

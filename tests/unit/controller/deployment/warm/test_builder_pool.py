@@ -7,7 +7,7 @@ from datetime import timedelta
 import pytest
 
 from controller.deployment import pod
-from controller.deployment.steps import build_steps, stages_of
+from controller.deployment.steps import ANNOTATION_STEP, build_steps, stages_of
 from controller.deployment.warm import binding
 from controller.deployment.warm.decide import ENDED_EVENT, ENDED_SECONDS, BuilderPool, decide
 from controller.deployment.warm.template import build, pod_name, template
@@ -89,6 +89,12 @@ def test_all_pods_are_deleted_where_none_should_wait(look, waiting):
     assert (created, deleted, decision.requeue_after) == ([], ["a", "b"], None)
 
 
+def test_a_missing_template_is_looked_for_again(look, waiting):
+    """No event tells that the Project may use its Secret now."""
+    created, deleted, decision = look([waiting("a")], source=None)
+    assert (created, deleted, decision.requeue_after) == ([], ["a"], 30)
+
+
 def test_a_pod_that_ended_is_replaced_after_a_pause(look, waiting, make):
     ended = make.ended("assemble", 1, reason="Error", finishedAt=make.ago(10))
     pods = [waiting("a", phase="Failed", containerStatuses=ended), waiting("b")]
@@ -160,6 +166,15 @@ def test_a_bound_pod_is_the_first_pod_of_its_build(first, waiting, make, secured
     assert set(variables) == set(binding.BUILD_VARIABLES)
     assert binding.assigned_variables(taken) is None
     assert binding.assigned_variables(waiting("b", labels={LABEL_DEPLOYMENT: "dep-a"})) is None
+
+
+@pytest.mark.parametrize("recorded", ["warm-demo-1-a1", "warm-demo-2-a1"])
+def test_of_two_first_pods_the_recorded_one_counts(waiting, recorded):
+    """Two controllers may each have bound one."""
+    step = {"annotations": {ANNOTATION_STEP: "1"}}
+    pods = [waiting(name, metadata=step) for name in ("warm-demo-1-a1", "warm-demo-2-a1")]
+    steps = build_steps(pods, recorded)
+    assert (steps.latest.pod.name, steps.total) == (recorded, 1)
 
 
 def test_a_lost_bound_pod_counts_as_a_failed_step():

@@ -96,6 +96,12 @@ def test_without_a_template_all_are_deleted(look, waiting):
     assert look([], size=0, source=None).delete == ()
 
 
+def test_a_missing_template_is_looked_for_again(look, waiting):
+    """No event tells that a Secret is there now, and the cache may be older than the Project's status."""
+    decision = look([waiting("a")], source=None)
+    assert (created(decision), deleted(decision), decision.requeue_after) == ([], ["a"], 30)
+
+
 def test_a_pod_that_is_being_deleted_counts_as_gone(look, waiting, make):
     gone = waiting("a", metadata={"deletionTimestamp": make.ago(1)})
     decision = look([gone, waiting("b")])
