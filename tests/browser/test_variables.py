@@ -87,6 +87,7 @@ async def test_variable_is_set_replaced_and_removed(stored, console):
 
 
 async def test_page_breaks_no_rule_and_fits_a_phone(testbed, stored, console):
+    """Slow: axe-core checks the whole page twice."""
     body = {"value": "x"}
     assert (await testbed.call("PUT", f"/v1/projects/{story.PROJECT}/env/MODEL_KEY", body))[0] == 200
     page = await console.show(f"#/projects/{story.PROJECT}/variables")

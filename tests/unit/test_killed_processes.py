@@ -75,6 +75,7 @@ def temporary_files(directory: Path) -> list[str]:
 
 @pytest.mark.parametrize("module", ["controller", "api"])
 def test_the_next_process_removes_what_a_killed_one_left(tmp_path: Path, module: str) -> None:
+    """Slow: each process starts twice."""
     (tmp_path / "tmp").mkdir()
     (tmp_path / "kubeconfig").write_text(kubeconfig(certificate("127.0.0.1")))
     had = run_and_end(module, tmp_path, signal.SIGKILL)

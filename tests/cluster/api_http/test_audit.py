@@ -124,6 +124,7 @@ async def test_a_bound_admin_sees_only_its_projects(testbed):
 
 
 async def test_the_command_line_verifies_and_notices_a_tampered_log(testbed, tmp_path):
+    """Slow: six processes of the command line."""
     await make_changes(testbed)
     code, out, _ = await crewyard(testbed, "--json", "audit", "--verify")
     assert code == 0

@@ -41,6 +41,7 @@ async def start_process(tmp_path, **environment):
     ],
 )
 async def test_invalid_settings_exit_naming_them(tmp_path, settings, words):
+    """Slow: the first start of the API server compiles its modules."""
     process = await start_process(tmp_path, **settings)
     _, stderr = await asyncio.wait_for(process.communicate(), 120)
     assert process.returncode == 1

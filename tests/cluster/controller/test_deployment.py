@@ -35,6 +35,7 @@ async def create(testbed, name, project="demo", source=SOURCE):
 
 @both_triggers
 async def test_build_fails_after_four_attempts(testbed):
+    """Slow: four pods start on the node, with a back-off between them."""
     await testbed.project()
     await create(testbed, "dep-a")
     found = await testbed.until(kinds.DEPLOYMENT, "dep-a", lambda o: o["status"]["phase"] == "Failed", 300)
@@ -181,6 +182,7 @@ async def written(kube) -> dict[str, str]:
 
 
 async def test_build_limits_hold_across_restarts(kube):
+    """Slow: 16 builds through a controller that restarts every four."""
     timing = replace(FAST, image_pull=600, start_timeout=600)
     config = settings(kube.namespace, kopf=False, service_image=NO_IMAGE, timing=timing, max_builds=3)
     testbed, max_live = ControllerTestbed(kube, config), 0
@@ -278,6 +280,7 @@ async def create_sleeping_build_pod(kube, deployment: Deployment) -> None:
 
 @pytest.mark.parametrize("what", ["deployment", "project"])
 async def test_deleted_owner_stops_build_and_frees_slot(testbed, what):
+    """Slow: the kubelet starts a pod and stops it."""
     await create(testbed, "dep-a")
     created = Deployment(await testbed.kube.get(kinds.DEPLOYMENT, "dep-a"))
     await create_sleeping_build_pod(testbed.kube, created)
@@ -381,7 +384,10 @@ async def test_canceled_build_in_the_queue_never_gets_a_pod(idle_builds):
 
 
 async def test_cancellation_that_races_with_success_has_one_outcome(kube):
-    """Sixteen builds, each ended by whichever write the kube-apiserver accepts first."""
+    """Sixteen builds, each ended by whichever write the kube-apiserver accepts first.
+
+    Slow: sixteen build pods are created, and each build ends twice.
+    """
     timing = replace(FAST, image_pull=600, start_timeout=600)
     config = settings(
         kube.namespace,

@@ -240,6 +240,7 @@ async def prune_pods(testbed):
 
 
 async def test_retention_deletes_images_then_deployments(testbed):
+    """Slow: four builds, and a pod that deletes an image."""
     await testbed.project(retention={"deployments": 2})
     for index in range(2):
         await create_active_deployment(testbed, index)

@@ -118,6 +118,7 @@ def test_second_release_in_a_namespace_is_refused(namespaces):
 
 
 def test_upgrade_keeps_key_and_restarts_on_changed_secret(namespaces):
+    """Slow: Helm installs the chart once and upgrades it twice."""
     system, crews = namespaces
     release = system.removesuffix("-system")
     # No node matches: nothing starts, the test checks only the objects.

@@ -87,6 +87,7 @@ def testbed(tmp_path_factory):
 
 
 def test_current_crds_accept_older_objects(testbed):
+    """Slow: its fixture starts a control plane; three calls of kubectl for each object."""
     for stored in OBJECTS.values():
         metadata = stored["metadata"]
         kind = f"{stored['kind'].lower()}s"

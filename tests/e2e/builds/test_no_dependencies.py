@@ -9,6 +9,7 @@ CREW = {"main.py": "import pwd, os\n\n\ndef kickoff(inputs):\n    return pwd.get
 
 
 async def test_a_new_project_without_dependencies_needs_one_pod(testbed, upload_projects):
+    """Slow: two builds and a run."""
     # The first one of the installation makes the image, if no other test has.
     await (await upload_projects()).deploy_and_wait(CREW)
     project = await upload_projects()

@@ -180,6 +180,7 @@ def _at_a_terminal(tmp_path, *arguments):
 
 
 async def test_sync_and_async_clients_follow_a_run(crew):
+    """Slow: its fixture builds a crew."""
     async with AsyncClient() as waiting:
         made = await waiting.start_run(crew.deployment, {})
         events = [event async for event in waiting.follow_run(made["id"])]

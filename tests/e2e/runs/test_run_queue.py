@@ -59,6 +59,7 @@ async def test_run_queue(testbed, small):
 
 
 async def test_queued_run_is_visible_in_kubectl(testbed, small):
+    """Slow: three runs, one of them after two others ended."""
     # The first two hold their slots until the queued one was seen.
     runs = [await small.start("sleeps", input={"seconds": 300 if n < PLACES else 0}) for n in range(3)]
     shown = await eventually(

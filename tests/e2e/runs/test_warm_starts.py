@@ -88,7 +88,10 @@ async def pod_of(testbed, run) -> dict:
 
 
 async def test_a_run_takes_the_waiting_pod(testbed, warm):
-    """By the order of events: the pod existed and had imported before the run was created."""
+    """By the order of events: the pod existed and had imported before the run was created.
+
+    Slow: its fixture builds a crew, and two generations of waiting pods start.
+    """
     (name,) = await wait_for_pods(testbed, warm.project)
     pod = json.loads(await testbed.kubectl("get", "pod", name, "-o", "json"))
     await imported(testbed, name)

@@ -44,6 +44,7 @@ def command(testbed, tmp_path):
 
 
 async def test_command_line_uses_a_teams_project(testbed, team, command):
+    """Slow: eight processes of the command line."""
     code, output, errors = await command("projects", "create", "theirs", "--namespace", team.namespace)
     assert code == 0, errors
     assert ["NAMESPACE", team.namespace] in [line.split() for line in output.splitlines()]

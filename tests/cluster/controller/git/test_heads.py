@@ -95,6 +95,7 @@ async def test_branch_forced_back_removed_or_rewritten(testbed):
 
 
 async def test_switch_between_branch_and_tag_and_moved_tag(testbed):
+    """Slow: five polls of a repository, each followed by a Deployment or a condition."""
     repository = testbed.repository
     first = repository.commit({"main.py": "1"}, "One")
     repository._git("tag", "-a", "-m", "Release", "v1", first)

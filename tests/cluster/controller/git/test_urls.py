@@ -21,6 +21,7 @@ def ready(project: dict[str, Any]) -> dict[str, Any] | None:
 
 
 async def test_hostile_url_is_refused_or_reported(kube):
+    """Slow: a Project and a poll for each of the URLs."""
     config = settings(kube.namespace, net_allow=())
     with listening("::") as listener:
         urls = [

@@ -91,6 +91,7 @@ def body_of(chance: random.Random, depth: int = 2):
 
 
 async def test_random_requests_never_fail_internally(testbed):
+    """Slow: 3,000 requests."""
     await testbed.add_project("crew", activeDeployment="dep-a")
     await testbed.add_deployment("dep-a", "crew")
     raw = await testbed.add_run("run-a", "crew")

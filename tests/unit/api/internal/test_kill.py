@@ -73,6 +73,7 @@ async def send_events(address: str, run: str, headers: dict[str, str], acknowled
 
 
 async def test_events_survive_server_kills_exactly_once(tmp_path: Path, bearer: Mint, apiserver: str) -> None:
+    """Slow: the API server starts four times."""
     store = await Store.open(tmp_path / "data", "crews")
     await builders.add_demo_project(store)
     run = await builders.claim_run(store)

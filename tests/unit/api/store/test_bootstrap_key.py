@@ -32,6 +32,7 @@ def api(environment, *arguments):
 
 
 async def test_running_service_accepts_new_keys(store, tmp_path, database_url):
+    """Slow: two processes that import the API server."""
     texts = []
     for name in ((), ("the second",)):
         done = call(tmp_path / "data", database_url, *name)
