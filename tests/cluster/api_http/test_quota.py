@@ -4,9 +4,9 @@ import asyncio
 
 import pytest
 
-from crds.kinds import DEPLOYMENT, PROJECT, RUN, Kind
+from crds.kinds import DEPLOYMENT, PROJECT, RUN
+from tests.cluster.quotas import QUOTA
 
-QUOTA = Kind("", "v1", "resourcequotas", "ResourceQuota")
 SOURCE = {"git": {"url": "https://git.example/x.git", "commit": "a" * 40}}
 
 

@@ -2,9 +2,9 @@
 
 import asyncio
 
-from crds.kinds import PROJECT, Kind
+from crds.kinds import PROJECT
+from tests.cluster.quotas import QUOTA
 
-QUOTA = Kind("", "v1", "resourcequotas", "ResourceQuota")
 WRITERS, ROUNDS = 10, 30
 
 

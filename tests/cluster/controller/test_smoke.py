@@ -19,11 +19,11 @@ from tests.cluster.controller.conftest import (
     report_result,
     settings,
 )
+from tests.cluster.quotas import QUOTA, refuse_all
 
 NO_IMAGE = "registry.crewyard.internal:5000/library/none:1"
 PLAN = {"framework": "python", "smoke": {"input": {"topic": "tides"}, "timeout": "2m"}}
 CANCEL = {"spec": {"cancel": True}}
-QUOTA = kinds.Kind("", "v1", "resourcequotas", "ResourceQuota")
 
 
 @pytest.fixture
@@ -153,9 +153,7 @@ async def test_a_deleted_smoke_run_is_not_created_again(testbed):
 
 async def test_a_rejected_smoke_run_is_tried_again(testbed, monkeypatch):
     monkeypatch.setattr(run_rejected, "REFUSED_RETRY_SECONDS", 0.3)
-    # The quota refuses every Run, both before and after it has a count.
-    hard = {"count/runs.crewyard.dev": "0"}
-    await testbed.kube.create(QUOTA, {"metadata": {"name": "no-runs"}, "spec": {"hard": hard}})
+    await refuse_all(testbed.kube, kinds.RUN, "no-runs")
     await deploy(testbed, "dep-a")
 
     def refused(seen):

@@ -9,8 +9,8 @@ from api.services import SERVICES
 from crds import pod_tokens
 from crds.kinds import DEPLOYMENT, PROJECT, RUN, SECRET
 from crds.names import env_secret, name_of
-from kube import errors
 from tests.cluster.api_http.auth.accounts import account, token
+from tests.cluster.quotas import refuse_all
 
 SOURCE = {"git": {"url": "https://git.example/x.git", "commit": "a" * 40}}
 NEXT_SECOND = 1.1
@@ -236,20 +236,6 @@ async def test_a_quota_of_one_namespace_refuses_nothing_in_the_other(testbed, te
     await testbed.data("POST", "/v1/projects", {"name": "theirs", "namespace": team.namespace})
     for kube, project in ((testbed.kube, "ours"), (team, "theirs")):
         await deploy(testbed, kube, project)
-    quota = {
-        "apiVersion": "v1",
-        "kind": "ResourceQuota",
-        "metadata": {"name": "none"},
-        "spec": {"hard": {"count/runs.crewyard.dev": "0"}},
-    }
-    path = f"/api/v1/namespaces/{team.namespace}/resourcequotas"
-    await team.call("POST", path, body=quota)
-
-    async def is_enforced():
-        return "hard" in (await team.call("GET", f"{path}/none")).get("status", {})
-
-    await until(is_enforced)
-    with pytest.raises(errors.KubeForbidden):
-        await team.create(RUN, {"metadata": {"name": "run-x"}, "spec": {"project": "theirs"}})
+    await refuse_all(team, RUN)
     assert (await testbed.call("POST", "/v1/runs", {"deployment": "theirs"}))[0] >= 400
     assert (await testbed.call("POST", "/v1/runs", {"deployment": "ours"}))[0] == 201

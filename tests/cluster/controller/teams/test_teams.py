@@ -6,7 +6,6 @@ import pytest
 
 from controller.process import ControllerProcess
 from crds import kinds, pod_tokens
-from crds.kinds import Kind
 from kube import errors
 from tests.cluster.controller.conftest import (
     ControllerTestbed,
@@ -16,8 +15,8 @@ from tests.cluster.controller.conftest import (
     settings,
 )
 from tests.cluster.controller.test_run import NO_IMAGE
+from tests.cluster.quotas import QUOTA, refuse_all
 
-QUOTA = Kind("", "v1", "resourcequotas", "ResourceQuota")
 NEXT_SECOND = 1.1
 """Times of creation are whole seconds."""
 
@@ -125,8 +124,7 @@ async def test_a_quota_of_one_namespace_does_not_stop_the_other(testbeds):
     own, team = testbeds
     await deploy(own, "demo", "dep-own")
     await deploy(team, "theirs", "dep-team")
-    await team.kube.create(QUOTA, {"metadata": {"name": "none"}, "spec": {"hard": {"pods": "0"}}})
-    await team.until(QUOTA, "none", lambda o: "hard" in o.get("status", {}))
+    await refuse_all(team.kube, kinds.POD)
     await team.run("run-team", project="theirs")
     refusal = await team.until(
         kinds.RUN, "run-team", lambda o: (condition(o, "Succeeded") or ("", ""))[1] == "PodRefused"

@@ -18,6 +18,7 @@ from tests.cluster.controller.conftest import (
     controller,
     settings,
 )
+from tests.cluster.quotas import refuse_all
 
 PLAN = {"entrypoint": "main:kickoff", "framework": "python"}
 
@@ -242,9 +243,7 @@ async def test_the_plan_limits_the_waiting_pods_and_they_take_no_slot(testbed):
 
 
 async def test_a_refused_pod_is_a_failure_with_a_delay(testbed):
-    quota = {"metadata": {"name": "none"}, "spec": {"hard": {"pods": "0"}}}
-    path = f"/api/v1/namespaces/{testbed.kube.namespace}/resourcequotas"
-    await testbed.kube.call("POST", path, body={"apiVersion": "v1", "kind": "ResourceQuota", **quota})
+    await refuse_all(testbed.kube, kinds.POD)
     await project(testbed)
     found = await testbed.until(kinds.PROJECT, "demo", lambda o: condition(o, "WarmPodsFailing") is not None)
     assert "exceeded quota" in found["status"]["warm"]["message"]
