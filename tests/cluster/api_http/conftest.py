@@ -1,5 +1,6 @@
 """The complete API server over a real apiserver; tests write the controller's statuses."""
 
+import asyncio
 import secrets
 from collections.abc import AsyncIterator
 from typing import Any
@@ -14,6 +15,7 @@ from api.store.sql import sqlite
 from api.store.store import Store
 from crds import api_keys
 from crds.kinds import DEPLOYMENT, PROJECT, Kind
+from crds.names import id_of
 from kube.client import KubeClient
 from tests.unit.api.described import DESCRIPTION
 
@@ -44,7 +46,10 @@ class ClusterApiTestbed:
         await self.kube.patch(kind, name, {"status": status}, "status")
 
     async def mark_built(self, project: str, name: str, active: bool = True) -> None:
-        """Mark a Deployment as built, and as active unless `active` is false."""
+        """Mark a Deployment as built, and as active unless `active` is false; wait until the API shows it.
+
+        Another watch shows the Project: it may be earlier.
+        """
         condition = {
             "type": "Built",
             "status": "True",
@@ -55,9 +60,17 @@ class ClusterApiTestbed:
         image = f"registry.example/x@sha256:{'0' * 64}"
         phase = "Active" if active else "Superseded"
         await self.patch_status(DEPLOYMENT, name, phase=phase, image=image, conditions=[condition])
+        async with asyncio.timeout(60):
+            while not await self.is_built(name):
+                await asyncio.sleep(0.02)
         if active:
             when = "2026-11-21T10:00:00Z"
             await self.patch_status(PROJECT, project, activeDeployment=name, activatedAt=when)
+
+    async def is_built(self, name: str) -> bool:
+        """Return whether the API shows a Deployment as built."""
+        status, found, _ = await self.call("GET", f"/v1/deployments/{id_of(name)}")
+        return status == 200 and found["data"]["status"] in ("active", "superseded")
 
 
 @pytest.fixture(autouse=True)

@@ -80,6 +80,9 @@ async def end_started_run(testbed, after):
         while not (runs := (await testbed.call("GET", "/v1/runs"))[1]["data"]):
             await asyncio.sleep(0.05)
         name = runs[0]["id"].replace("_", "-", 1)
+        # The API lists a run before it has created its object.
+        while await testbed.kube.get(RUN, name) is None:
+            await asyncio.sleep(0.05)
         await asyncio.sleep(after)
         now = format_second(datetime.now(UTC))
         await testbed.patch_status(RUN, name, phase="Succeeded", project="crew", deployment="dep-a",

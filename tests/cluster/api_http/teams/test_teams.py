@@ -8,7 +8,7 @@ import pytest
 from api.services import SERVICES
 from crds import pod_tokens
 from crds.kinds import DEPLOYMENT, PROJECT, RUN, SECRET
-from crds.names import env_secret, name_of
+from crds.names import env_secret, id_of, name_of
 from tests.cluster.api_http.auth.accounts import account, token
 from tests.cluster.quotas import refuse_all
 
@@ -44,7 +44,9 @@ async def mark_built(testbed, kube, project, name):
     await kube.patch(PROJECT, project, {"status": active}, "status")
 
     async def is_shown():
-        return (await testbed.data("GET", f"/v1/projects/{project}"))["active_deployment_id"]
+        deployment, _, _ = await testbed.call("GET", f"/v1/deployments/{id_of(name)}")
+        shown = (await testbed.data("GET", f"/v1/projects/{project}"))["active_deployment_id"]
+        return deployment == 200 and shown
 
     await until(is_shown)
 
