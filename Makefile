@@ -99,10 +99,10 @@ contracts: $(STAMP) ## import-linter: check the allowed imports between packages
 unit: $(STAMP) ## unit tests, without a cluster
 	@$(BIN)/pytest -q -n 2 tests/unit
 
-cluster: ## tests of controller and API server against the kube-apiserver
+cluster: ## tests of controller and API server against the kube-apiserver (DELAYS=number: with random pauses around their calls)
 	@$(PYTHON) -m dev fit cluster
 	@$(MAKE) ready tools
-	@eval "$$($(PYTHON) -m dev env)" && $(BIN)/pytest tests/cluster
+	@eval "$$($(PYTHON) -m dev env)" && CREWYARD_TEST_DELAYS=$(DELAYS) $(BIN)/pytest -n 5 --dist loadscope tests/cluster
 
 e2e: ready tools ## end-to-end tests
 	@eval "$$($(PYTHON) -m dev env)" && $(BIN)/pytest tests/e2e

@@ -11,6 +11,10 @@ from kubernetes.aio import config as kubernetes_config
 from crds.kinds import Kind
 from kube import errors
 from kube.client import KubeClient
+from tests.cluster import delays
+
+if seed := os.environ.get(delays.VARIABLE):
+    delays.delay_calls(KubeClient, int(seed))
 
 NAMESPACE = Kind("", "v1", "namespaces", "Namespace")
 ACCOUNT = Kind("", "v1", "serviceaccounts", "ServiceAccount")
