@@ -26,7 +26,10 @@ ENDED_EVENT = "WarmBuilderEnded"
 
 @dataclass(frozen=True)
 class BuilderPool:
-    """Pods of a Project that wait for a build: `size` should. `template` is None if none can start."""
+    """Pods of a Project that wait for a build. `template` is None if none can start.
+
+    `size` is how many should wait.
+    """
 
     size: int
     template: BuilderTemplate | None
