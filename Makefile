@@ -102,7 +102,7 @@ unit: $(STAMP) ## unit tests, without a cluster
 cluster: ## tests of controller and API server against the kube-apiserver (DELAYS=number: with random pauses around their calls)
 	@$(PYTHON) -m dev fit cluster
 	@$(MAKE) ready tools
-	@eval "$$($(PYTHON) -m dev env)" && CREWYARD_TEST_DELAYS=$(DELAYS) $(BIN)/pytest -n 5 --dist loadscope tests/cluster
+	@eval "$$($(PYTHON) -m dev env)" && CREWYARD_TEST_DELAYS=$(DELAYS) $(BIN)/pytest -n 5 --dist loadscope tests/cluster -m "not campaign and not nightly"
 
 e2e: ready tools ## end-to-end tests
 	@eval "$$($(PYTHON) -m dev env)" && $(BIN)/pytest tests/e2e
