@@ -22,7 +22,6 @@ from controller.runtime import event_map
 from controller.runtime.apply import Applier
 from controller.runtime.decision import ObjectEvent, Patch
 from crds import kinds
-from crds.limits import requested_warm_pods
 from crds.names import ANNOTATION_ATTESTED
 from crds.objects import Deployment, Project
 from crds.times import format_second
@@ -74,10 +73,8 @@ class AttestationReconciler:
             Patch(kinds.DEPLOYMENT, name, value, deployment.resource_version, None), by=key
         )
         self.reported_problems.pop(name, None)
-        # Runs and waiting pods that need a verified image.
+        # Runs that need a verified image; the change of the Deployment enqueues the waiting pods.
         self.applier.queues.add(event_map.admission(deployment.project))
-        if requested_warm_pods(Project(raw_project)):
-            self.applier.queues.add(event_map.warm(deployment.project))
 
     async def _attest(self, project: Project, deployment: Deployment, image: str, keys: SigningKeys) -> None:
         repository, _, digest = image.partition("@")

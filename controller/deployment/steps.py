@@ -63,13 +63,14 @@ def build_steps(pods: Iterable[Pod], recorded: str | None) -> BuildSteps:
 
     Of several pods of a step, which two controllers made, the recorded one counts.
     """
-    steps: list[tuple[int, BuildStep]] = []
-    for pod in sorted(pods, key=lambda pod: pod.name == recorded):
+    steps: list[tuple[int, bool, BuildStep]] = []
+    for pod in pods:
         parsed = _parse_name(pod.name)
         if parsed is not None:
-            steps.append((int(pod.annotations.get(ANNOTATION_STEP, 0)), BuildStep(*parsed, pod)))
-    steps.sort(key=lambda entry: entry[0])
-    present = tuple(step for _, step in steps)
+            step = int(pod.annotations.get(ANNOTATION_STEP, 0))
+            steps.append((step, pod.name == recorded, BuildStep(*parsed, pod)))
+    steps.sort(key=lambda entry: entry[:2])
+    present = tuple(entry[2] for entry in steps)
     newest = present[-1] if present else None
     known = _parse_name(recorded) if recorded else None
     if known is not None and all(step.pod is None or step.pod.name != recorded for step in present):

@@ -20,6 +20,9 @@ FINGERPRINT_LENGTH = 20
 MAX_PROJECT_LETTERS = 40
 """Of a project's name in a pod's name, which has at most 63 letters."""
 TOKEN_SLACK_SECONDS = 60
+LOOK_SECONDS = 30.0
+"""How often Secrets and the Deployment are looked at without an event."""
+REPLACE_SECONDS = 0.1
 
 
 def pod_name(project: str, suffix: str) -> str:
@@ -47,6 +50,13 @@ def token_expiry(config: ControllerConfig, now: float) -> int:
 def oldest_first(pods: Iterable[Pod]) -> list[Pod]:
     """Return pods sorted by age; the oldest has most probably imported everything."""
     return sorted(pods, key=lambda pod: (pod.created, pod.name))
+
+
+def seconds_to_next_look(size: int, can_start: bool) -> float | None:
+    """Return when to look again at a pool that starts no pod now; None if no pod should wait."""
+    if can_start:
+        return REPLACE_SECONDS
+    return LOOK_SECONDS if size else None
 
 
 def is_young(pod: Pod, now: datetime, max_age_seconds: float) -> bool:

@@ -17,9 +17,6 @@ from controller.runtime.decision import Create, Decision, Delete, ObjectEvent
 from crds import kinds, names
 from crds.objects import Pod
 
-LOOK_SECONDS = 30.0
-"""How often the Secrets are read without an event."""
-REPLACE_SECONDS = 0.1
 ENDED_SECONDS = 60.0
 ENDED_EVENT = "WarmBuilderEnded"
 
@@ -56,11 +53,11 @@ def decide(pool: BuilderPool, new_names: Sequence[str], now: datetime, config: C
     )
     if delete or pool.template is None:
         # First the old ones: a quota may have no room for both.
-        after = REPLACE_SECONDS if pool.template else LOOK_SECONDS if pool.size else None
+        after = waiting.seconds_to_next_look(pool.size, pool.template is not None)
         return Decision(delete=delete, requeue_after=after)
     missing = max(0, pool.size - len(kept) - len(pausing))
     created = (build(pool.template, name, config, now.timestamp()) for name in new_names[:missing])
-    looks = [LOOK_SECONDS, *(_pause_seconds(pod, now) for pod in pausing)]
+    looks = [waiting.LOOK_SECONDS, *(_pause_seconds(pod, now) for pod in pausing)]
     looks += [config.limits.warm_seconds - (now - pod.created).total_seconds() for pod in kept]
     return Decision(
         create=tuple(Create(kinds.POD, body) for body in created), requeue_after=max(0.1, min(looks))

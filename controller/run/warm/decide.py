@@ -24,9 +24,6 @@ from crds import kinds, names
 from crds.objects import Pod
 from crds.times import format_second, parse_time
 
-LOOK_SECONDS = 30.0
-"""How often the Secret and the Deployment are looked at without an event."""
-REPLACE_SECONDS = 0.1
 FIRST_RETRY_SECONDS = 10.0
 MAX_RETRY_SECONDS = 1800.0
 PROVEN_SECONDS = 30.0
@@ -70,7 +67,7 @@ def decide(pool: WarmPool, new_names: Sequence[str], now: datetime, config: Cont
     delete = tuple(_delete(pod) for pod in ours if pod not in kept and pod.uid != logged)
     if delete or pool.template is None:
         # First the old ones: a quota may have no room for both.
-        after = REPLACE_SECONDS if pool.template else LOOK_SECONDS if pool.size else None
+        after = waiting.seconds_to_next_look(pool.size, pool.template is not None)
         return Decision(delete=delete, status={"warm": failure}, events=events, requeue_after=after)
     return Decision(
         create=tuple(
@@ -159,7 +156,7 @@ def _next_look(
     now: datetime,
     config: ControllerConfig,
 ) -> float | None:
-    times = [LOOK_SECONDS]
+    times = [waiting.LOOK_SECONDS]
     if failure is not None and not _is_due(failure, now):
         times.append((parse_time(failure["retryTime"]) - now).total_seconds())
     times += [config.limits.warm_seconds - (now - pod.created).total_seconds() for pod in kept]
