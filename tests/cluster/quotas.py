@@ -18,7 +18,7 @@ _SPECS: dict[Kind, dict[str, Any]] = {
 async def refuse_all(kube: KubeClient, kind: Kind, name: str = "none") -> None:
     """Create a quota of no Runs or no pods; return once the kube-apiserver enforces it.
 
-    The quota's status is no proof: the kube-apiserver's admission has a cache of its own.
+    The quota's status may show it earlier: the kube-apiserver's admission has a cache of its own.
     """
     hard = {_RESOURCES[kind]: "0"}
     await kube.create(QUOTA, {"metadata": {"name": name}, "spec": {"hard": hard}})

@@ -45,32 +45,45 @@ class ClusterApiTestbed:
         """Write a status as the controller does."""
         await self.kube.patch(kind, name, {"status": status}, "status")
 
-    async def mark_built(self, project: str, name: str, active: bool = True) -> None:
+    async def mark_built(
+        self, project: str, name: str, active: bool = True, kube: KubeClient | None = None, **status: Any
+    ) -> None:
         """Mark a Deployment as built, and as active unless `active` is false; wait until the API shows it.
 
-        Another watch shows the Project: it may be earlier.
+        `kube` is the client of its namespace, `status` has more fields.
         """
+        kube = kube or self.kube
+        when = "2026-11-21T10:00:00Z"
         condition = {
             "type": "Built",
             "status": "True",
             "reason": "Built",
             "message": "",
-            "lastTransitionTime": "2026-11-21T10:00:00Z",
+            "lastTransitionTime": when,
         }
-        image = f"registry.example/x@sha256:{'0' * 64}"
-        phase = "Active" if active else "Superseded"
-        await self.patch_status(DEPLOYMENT, name, phase=phase, image=image, conditions=[condition])
-        async with asyncio.timeout(60):
-            while not await self.is_built(name):
-                await asyncio.sleep(0.02)
+        built = {
+            "phase": "Active" if active else "Superseded",
+            "image": f"registry.example/x@sha256:{'0' * 64}",
+            "conditions": [condition],
+            **status,
+        }
+        await kube.patch(DEPLOYMENT, name, {"status": built}, "status")
         if active:
-            when = "2026-11-21T10:00:00Z"
-            await self.patch_status(PROJECT, project, activeDeployment=name, activatedAt=when)
+            chosen = {"activeDeployment": name, "activatedAt": when}
+            await kube.patch(PROJECT, project, {"status": chosen}, "status")
+        # Two watches show the Deployment and the Project.
+        async with asyncio.timeout(60):
+            while not await self.is_built(name) or (active and not await self.is_active(project, name)):
+                await asyncio.sleep(0.02)
 
     async def is_built(self, name: str) -> bool:
         """Return whether the API shows a Deployment as built."""
         status, found, _ = await self.call("GET", f"/v1/deployments/{id_of(name)}")
         return status == 200 and found["data"]["status"] in ("active", "superseded")
+
+    async def is_active(self, project: str, name: str) -> bool:
+        """Return whether the API shows a Deployment as the active one of its project."""
+        return (await self.data("GET", f"/v1/projects/{project}"))["active_deployment_id"] == id_of(name)
 
 
 @pytest.fixture(autouse=True)

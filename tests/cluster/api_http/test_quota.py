@@ -27,8 +27,6 @@ async def deployed(testbed, project):
         DEPLOYMENT, {"metadata": {"name": name}, "spec": {"project": project, "source": SOURCE}}
     )
     await testbed.mark_built(project, name)
-    while (await testbed.data("GET", f"/v1/projects/{project}"))["active_deployment_id"] is None:
-        await asyncio.sleep(0.02)
     return project
 
 

@@ -8,11 +8,12 @@ import pytest
 from api.services import SERVICES
 from crds import pod_tokens
 from crds.kinds import DEPLOYMENT, PROJECT, RUN, SECRET
-from crds.names import env_secret, id_of, name_of
+from crds.names import env_secret, name_of
 from tests.cluster.api_http.auth.accounts import account, token
 from tests.cluster.quotas import refuse_all
 
 SOURCE = {"git": {"url": "https://git.example/x.git", "commit": "a" * 40}}
+PLAN = {"framework": "python", "entrypoint": "main:kickoff", "python": "3.11"}
 NEXT_SECOND = 1.1
 
 
@@ -28,29 +29,6 @@ async def until(check, pause=0.05):
     return found
 
 
-async def mark_built(testbed, kube, project, name):
-    """Write the statuses of a built and active deployment; wait until the API shows it."""
-    plan = {"framework": "python", "entrypoint": "main:kickoff", "python": "3.11"}
-    condition = {
-        "type": "Built",
-        "status": "True",
-        "reason": "Built",
-        "message": "",
-        "lastTransitionTime": "2026-11-21T10:00:00Z",
-    }
-    status = {"phase": "Active", "plan": plan, "conditions": [condition]}
-    await kube.patch(DEPLOYMENT, name, {"status": status}, "status")
-    active = {"activeDeployment": name, "activatedAt": "2026-11-21T10:00:00Z"}
-    await kube.patch(PROJECT, project, {"status": active}, "status")
-
-    async def is_shown():
-        deployment, _, _ = await testbed.call("GET", f"/v1/deployments/{id_of(name)}")
-        shown = (await testbed.data("GET", f"/v1/projects/{project}"))["active_deployment_id"]
-        return deployment == 200 and shown
-
-    await until(is_shown)
-
-
 async def apply_deployment(kube, project, name):
     spec = {"project": project, "source": SOURCE}
     await kube.create(DEPLOYMENT, {"metadata": {"name": name}, "spec": spec})
@@ -59,7 +37,7 @@ async def apply_deployment(kube, project, name):
 async def deploy(testbed, kube, project):
     name = f"dep-{project}"
     await apply_deployment(kube, project, name)
-    await mark_built(testbed, kube, project, name)
+    await testbed.mark_built(project, name, kube=kube, plan=PLAN)
     return name
 
 
@@ -75,7 +53,7 @@ async def test_all_of_a_teams_project_is_in_its_namespace(testbed, team):
     deployed = await testbed.data("POST", "/v1/deployments", {"project": "theirs", "source": commit(1)})
     name = name_of(deployed["id"])
     assert await team.get(DEPLOYMENT, name)
-    await mark_built(testbed, team, "theirs", name)
+    await testbed.mark_built("theirs", name, kube=team, plan=PLAN)
     run = await testbed.data("POST", "/v1/runs", {"deployment": "theirs", "input": {"topic": "ants"}})
     run_name = name_of(run["id"])
     manifest = await team.get(RUN, run_name)

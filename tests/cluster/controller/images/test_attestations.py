@@ -74,6 +74,6 @@ async def test_run_of_an_unattested_image_says_so(testbed, registry):  # noqa: F
     )
     refusal = next(c for c in refused["status"]["conditions"] if c["type"] == "Admitted")
     assert "no provenance of it with a valid signature" in refusal["message"]
-    assert (await testbed.kube.list(kinds.POD, f"{names.LABEL_COMPONENT}=run")).items == []
+    assert (await testbed.kube.list(kinds.POD, f"{names.LABEL_COMPONENT}={names.COMPONENT_RUN}")).items == []
     deployment = await testbed.kube.get(kinds.DEPLOYMENT, "dep-a")
     assert ANNOTATION_ATTESTED not in deployment["metadata"].get("annotations", {})
