@@ -99,7 +99,7 @@ contracts: $(STAMP) ## import-linter: check the allowed imports between packages
 unit: $(STAMP) ## unit tests, without a cluster
 	@$(BIN)/pytest -q -n 2 tests/unit
 
-cluster: ## tests of controller and API server against the kube-apiserver (DELAYS=number: with random pauses around their calls)
+cluster: ## tests of controller and API server against the kube-apiserver (DELAYS=number: with random pauses around calls and before events)
 	@$(PYTHON) -m dev fit cluster
 	@$(MAKE) ready tools
 	@eval "$$($(PYTHON) -m dev env)" && CREWYARD_TEST_DELAYS=$(DELAYS) $(BIN)/pytest -n 5 --dist loadscope tests/cluster -m "not campaign and not nightly"

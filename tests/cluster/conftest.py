@@ -8,6 +8,7 @@ from collections.abc import AsyncIterator
 import pytest
 from kubernetes.aio import config as kubernetes_config
 
+from controller.runtime import kopf_watch
 from crds.kinds import Kind
 from kube import errors
 from kube.client import KubeClient
@@ -15,6 +16,8 @@ from tests.cluster import delays
 
 if seed := os.environ.get(delays.VARIABLE):
     delays.delay_calls(KubeClient, int(seed))
+    delays.delay_watch(KubeClient, int(seed))
+    delays.delay_kopf(kopf_watch, int(seed))
 
 NAMESPACE = Kind("", "v1", "namespaces", "Namespace")
 ACCOUNT = Kind("", "v1", "serviceaccounts", "ServiceAccount")

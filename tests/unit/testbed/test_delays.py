@@ -1,11 +1,20 @@
 """Pauses around the calls of a client: bounded, repeatable, and no call changes its result."""
 
 import asyncio
+from collections.abc import AsyncIterator
 from itertools import pairwise
+from types import ModuleType
 
 import pytest
 
-from tests.cluster.delays import MAX_PAUSE_SECONDS, METHODS, SHARE_OF_CALLS, delay_calls
+from tests.cluster.delays import (
+    MAX_PAUSE_SECONDS,
+    METHODS,
+    SHARE_OF_CALLS,
+    delay_calls,
+    delay_kopf,
+    delay_watch,
+)
 
 CALLS = 200
 
@@ -67,3 +76,40 @@ async def test_equal_seeds_give_equal_pauses(steps: list[object]) -> None:
         runs.append(tuple(steps))
         steps.clear()
     assert runs[0] == runs[1] != runs[2]
+
+
+def share_of_pauses(steps: list[object]) -> float:
+    """Return the pauses for each of CALLS events; each pause is bounded."""
+    pauses = [step for step in steps if isinstance(step, float)]
+    assert all(0 <= seconds <= MAX_PAUSE_SECONDS for seconds in pauses)
+    return len(pauses) / CALLS
+
+
+async def test_some_events_of_a_watch_come_late_and_in_order(steps: list[object]) -> None:
+    class Client:
+        async def watch(self, count: int) -> AsyncIterator[int]:
+            for number in range(count):
+                yield number
+
+    delay_watch(Client, 7)
+    assert [number async for number in Client().watch(CALLS)] == list(range(CALLS))
+    assert abs(share_of_pauses(steps) - SHARE_OF_CALLS) < 0.1
+
+
+async def test_some_events_of_kopf_are_handled_late(steps: list[object]) -> None:
+    handled: list[tuple[str, int]] = []
+
+    def make_handler(kind: str) -> object:
+        async def handle(event: int, **_: object) -> None:
+            handled.append((kind, event))
+
+        return handle
+
+    module = ModuleType("kopf_watch")
+    module._handler = make_handler  # type: ignore[attr-defined]
+    delay_kopf(module, 7)
+    handler = module._handler("runs")
+    for number in range(CALLS):
+        await handler(event=number, logger=None)
+    assert handled == [("runs", number) for number in range(CALLS)]
+    assert abs(share_of_pauses(steps) - SHARE_OF_CALLS) < 0.1
