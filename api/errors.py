@@ -176,6 +176,9 @@ def from_kube_error(error: kube_errors.KubeError) -> HttpApiError | None:
             "ended, or ask the operator to raise the ResourceQuota",
             headers={"Retry-After": str(QUOTA_RETRY_SECONDS)},
         )
+    if isinstance(error, kube_errors.AdmissionDenied):
+        message = f"an admission policy of the cluster denied the object: {_cause_text(error.message)}"
+        return forbidden(message[:2000])
     if isinstance(error, kube_errors.KubeUnavailable | kube_errors.Expired):
         return unavailable("the Kubernetes API cannot be reached right now; try again shortly")
     return None

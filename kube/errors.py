@@ -30,7 +30,7 @@ class KubeConflict(KubeError):
 
 
 class Invalid(KubeError):
-    """The object violates its schema; a retry does not help."""
+    """The object violates its schema, or a ValidatingAdmissionPolicy denied it: see `is_final`."""
 
 
 class KubeForbidden(KubeError):
@@ -39,6 +39,10 @@ class KubeForbidden(KubeError):
 
 class QuotaExceeded(KubeForbidden):
     """A ResourceQuota of the namespace is used up; retry once objects were deleted."""
+
+
+class AdmissionDenied(KubeForbidden):
+    """An admission webhook or policy of the cluster denied the object."""
 
 
 class Expired(KubeError):
@@ -61,6 +65,20 @@ _CLASSES_BY_REASON: dict[str, type[KubeError]] = {
 }
 
 
+# Of a webhook, then of a ValidatingAdmissionPolicy.
+_DENIALS = (" denied the request", " denied request: ")
+
+
+def is_denial(message: str) -> bool:
+    """Return whether an admission webhook or policy denied the call, by the text of the apiserver. Pure."""
+    return any(text in message for text in _DENIALS)
+
+
+def is_final(error: KubeError) -> bool:
+    """Return whether a retry does not help: the object violates its schema, and no policy denied it. Pure."""
+    return isinstance(error, Invalid) and not is_denial(error.message)
+
+
 def from_status(code: int, body: Mapping[str, Any]) -> KubeError:
     """Return the error for a response; `body` is a metav1.Status where the apiserver sent one."""
     reason = str(body.get("reason") or "")
@@ -71,6 +89,9 @@ def from_status(code: int, body: Mapping[str, Any]) -> KubeError:
     elif error_class is KubeForbidden and "status unknown for quota:" in message:
         # Until the quota controller has counted, some seconds after an installation.
         error_class = KubeUnavailable
+    elif error_class in (None, KubeForbidden) and code in (400, 403) and is_denial(message):
+        # A webhook that names no code is answered with 400, and without a reason.
+        error_class = AdmissionDenied
     if error_class is None:
         error_class = KubeUnavailable if code >= 500 or code == 429 else KubeError
         error_class = {

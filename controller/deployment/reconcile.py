@@ -188,7 +188,7 @@ class DeploymentReconciler:
             if not decision.create or not str(error.details.get("kind", "")).lower().startswith("pod"):
                 raise
             why = f"the apiserver rejected the build pod: {error.message}"
-            decision = pod_refused(observed, why, isinstance(error, errors.Invalid), now, self.config)
+            decision = pod_refused(observed, why, errors.is_final(error), now, self.config)
             await self.applier.apply(kinds.DEPLOYMENT, deployment.raw, key, decision)
         self._record_metrics(deployment, decision, now)
 
@@ -210,8 +210,7 @@ class DeploymentReconciler:
         try:
             await self.applier.create(decision.create[0], deployment.uid)
         except (errors.KubeForbidden, errors.Invalid) as error:
-            final = isinstance(error, errors.Invalid)
-            decision = run_refused(observed, error.message, final, now, self.config)
+            decision = run_refused(observed, error.message, errors.is_final(error), now, self.config)
         except Retry as error:
             decision = run_refused(observed, str(error), False, now, self.config)
         await self.applier.apply(kinds.DEPLOYMENT, deployment.raw, key, replace(decision, create=()))

@@ -142,6 +142,7 @@ def test_apiserver_refusals_repeat_no_value(message, expected):
         (kube.KubeConflict(409, "Conflict", "no"), 409, None),
         (kube.KubeNotFound(404, "NotFound", "no"), 404, None),
         (kube.KubeUnavailable(0, "Unreachable", "10.0.0.1 refused"), 503, None),
+        (kube.AdmissionDenied(400, "400", 'admission webhook "x" denied the request: no'), 403, None),
         (kube.Expired(410, "Expired", "no"), 503, None),
         (kube.KubeForbidden(403, "Forbidden", "serviceaccount x cannot"), 500, None),
         (kube.KubeError(418, "Teapot", "no"), 500, None),

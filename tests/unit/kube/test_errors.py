@@ -1,0 +1,29 @@
+"""Classes of apiserver errors, where a policy denied a call."""
+
+import pytest
+
+from kube import errors
+
+WEBHOOK = 'admission webhook "validate.example.com" denied the request: no label'
+POLICY = "ValidatingAdmissionPolicy 'team' with binding 'team' denied request: no label"
+
+
+@pytest.mark.parametrize(
+    ("code", "reason", "message", "expected", "final"),
+    [
+        # A webhook that names neither code nor reason.
+        (400, None, WEBHOOK, errors.AdmissionDenied, False),
+        (403, None, WEBHOOK, errors.AdmissionDenied, False),
+        (403, "Forbidden", POLICY, errors.AdmissionDenied, False),
+        # The default of a ValidatingAdmissionPolicy; callers of the API get 400.
+        (422, "Invalid", POLICY, errors.Invalid, False),
+        (422, "Invalid", "spec.timeout: no duration", errors.Invalid, True),
+        (400, None, "the body cannot be read", errors.KubeError, False),
+        (403, "Forbidden", "pods is forbidden: exceeded quota: pods", errors.QuotaExceeded, False),
+        (409, "Conflict", WEBHOOK, errors.KubeConflict, False),
+    ],
+)
+def test_a_denial_is_no_invalid_object(code, reason, message, expected, final):
+    body = {"message": message} | ({"reason": reason} if reason else {})
+    error = errors.from_status(code, body)
+    assert (type(error), errors.is_final(error)) == (expected, final)
