@@ -21,6 +21,7 @@ from controller.owner import adoption
 from controller.pods.secret_check import find_run_problem
 from controller.run import pod, pod_ref, quota, resolve, status
 from controller.run.decide import finish
+from controller.run.end_metrics import record_end
 from controller.run.observe import RunReader
 from controller.run.outcome import failed
 from controller.run.warm import binding
@@ -54,7 +55,7 @@ class AdmissionReconciler:
 
     async def reconcile(self, name: str) -> None:
         """Create pods for the first waiting Runs of a project. Raises `kube.errors`."""
-        reader = RunReader(self.applier)
+        reader = RunReader(self.applier, event_map.admission(name))
         project = await reader.project(name)
         if project is None:
             return
@@ -187,6 +188,9 @@ class AdmissionReconciler:
                 # Most cached Runs, if runs are short.
                 continue
             run = Run(raw)
+            if cache.get(kinds.RUN, run.name) is None:
+                # Stale: its own reconcile reads it and enqueues this key.
+                continue
             if not (run.cancel or run.deleting or self._has_pod(run)):
                 yield run
 
@@ -221,27 +225,20 @@ class AdmissionReconciler:
         timing = self.config.timing
         try:
             await self.applier.create(Create(kinds.POD, body), run.uid)
-        except errors.KubeForbidden as error:
-            # Perhaps a quota, which may be temporary.
-            await self._record_refusal(
-                run,
-                "PodRefused",
-                f"The apiserver rejected pod {run.name}: {error.message}",
-                timing.unschedulable,
-            )
+        except (errors.KubeForbidden, errors.Invalid) as error:
+            if errors.is_final(error):
+                message = f"The apiserver rejected the pod as invalid: {error.message}"
+                await self._fail(run, RunReason.START_TIMEOUT, message, now)
+                return
+            # A quota or an admission policy, which may be temporary.
+            message = f"The apiserver rejected pod {run.name}: {error.message}"
+            await self._record_refusal(run, "PodRefused", message, timing.unschedulable)
         except Retry:
             await self._record_refusal(
                 run,
                 "PodNameTaken",
                 f"Another object owns pod {run.name}; delete it with kubectl delete pod {run.name}",
                 timing.start_timeout,
-            )
-        except errors.Invalid as error:
-            await self._fail(
-                run,
-                RunReason.START_TIMEOUT,
-                f"The apiserver rejected the pod as invalid: {error.message}",
-                now,
             )
         else:
             self.applier.metrics.queued.observe(max(0.0, (now - run.created).total_seconds()))
@@ -252,7 +249,9 @@ class AdmissionReconciler:
         return await self.verifier.problem(ready.project, ready.deployment)
 
     async def _fail(self, run: Run, reason: RunReason, message: str, now: datetime) -> None:
-        await self._apply(run, finish(run, failed(reason, message), now))
+        decision = finish(run, failed(reason, message), now)
+        await self._apply(run, decision)
+        record_end(self.applier.metrics, run, decision, self.config.traces)
 
     async def _record_refusal(self, run: Run, reason: str, message: str, limit: float) -> None:
         """Record why there is no pod; fail the Run after `limit` seconds."""
@@ -270,6 +269,6 @@ class AdmissionReconciler:
         try:
             await self.applier.apply(kinds.RUN, run.raw, event_map.run(run.name), decision)
         except errors.KubeConflict:
-            # The conflict evicted the Run, and a watch that has delivered the change does not repeat it.
+            # The cached Run is stale now, and a watch that has delivered the change does not repeat it.
             self.applier.queues.add(event_map.run(run.name), CONFLICT_RETRY_SECONDS)
             raise

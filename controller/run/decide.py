@@ -177,11 +177,14 @@ def _stopping(run: Run, pod: Pod, now: datetime, node_lost_after: float) -> Deci
     desired = status.running(run, pod, now) if run.claim else None
     if left > 0:
         return Decision(status=desired, requeue_after=left)
+    forced = Delete(kinds.POD, pod.name, pod.uid, grace_seconds=0)
+    if run.claim is None and not run.cancel:
+        # Its crew never started: once the pod is gone, the Run gets another one or fails by the pod's reason.
+        return Decision(delete=(forced,), requeue_after=requeue.POD_GONE_RETRY_SECONDS)
     lost = failed(
         RunReason.NODE_LOST,
         f"the pod did not stop after its deletion: the node does not respond; {RETRY_HINT}",
     )
-    forced = Delete(kinds.POD, pod.name, pod.uid, grace_seconds=0)
     return finish(run, CANCELED if run.cancel else lost, now, (forced,), pod)
 
 

@@ -11,6 +11,7 @@ from controller.run import pod_ref, resolve
 from controller.run.decide import ObservedRun
 from controller.run.outcome import of_pod_reason
 from controller.runtime.apply import Applier
+from controller.runtime.workqueue import ReconcileKey
 from crds import kinds, names
 from crds.kinds import Kind
 from crds.objects import Deployment, Pod, Project, Run
@@ -18,9 +19,13 @@ from crds.objects import Deployment, Pod, Project, Run
 
 @dataclass(frozen=True)
 class RunReader:
-    """Reads with the client and the cache of an Applier."""
+    """Reads with the client and the cache of an Applier. `key` is being reconciled.
+
+    What it reads goes through the event handlers: a version first seen here must enqueue other keys too.
+    """
 
     applier: Applier
+    key: ReconcileKey
 
     async def run(self, name: str, live: bool = False) -> Run | None:
         """Return the Run from the cache, or (`live`, or not cached) from etcd."""
@@ -57,9 +62,9 @@ class RunReader:
         }
         for cached in map(Pod, self.applier.cache.pods_of_run(run.name)):
             if cached.warm and cached.name not in listed:
-                self.applier.cache.remove(kinds.POD, cached.name)
+                self.applier.handlers.on_delete(kinds.POD, cached.raw)
         for pod in listed.values():
-            self.applier.cache.put(kinds.POD, pod.raw)
+            self.applier.handlers.on_change(kinds.POD, pod.raw, self.key)
         return next((pod for pod in listed.values() if pod_ref.is_pod_of(run, pod)), None)
 
     async def env_secret(self, project: str) -> dict[str, Any] | None:
@@ -117,9 +122,9 @@ class RunReader:
             return cached
         current = await self.applier.kube.get(kind, name)
         if current is None:
-            self.applier.cache.remove(kind, name)
-            return None
-        self.applier.cache.put(kind, current)
+            self.applier.handlers.on_absent(kind, name)
+        else:
+            self.applier.handlers.on_change(kind, current, self.key)
         return current
 
 

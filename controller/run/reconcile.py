@@ -5,15 +5,14 @@ from datetime import UTC, datetime
 
 from controller.config import ControllerConfig
 from controller.run.decide import ObservedRun, decide
+from controller.run.end_metrics import record_end
 from controller.run.observe import RunReader
 from controller.run.requeue import starts_again
 from controller.runtime import event_map
 from controller.runtime.apply import Applier
 from controller.runtime.decision import Decision
-from crds import kinds, names
-from crds.objects import Run
+from crds import kinds
 from crds.reasons import TERMINAL_RUN_PHASES
-from crds.runs import trace_context
 
 
 @dataclass(frozen=True)
@@ -25,7 +24,7 @@ class RunReconciler:
 
     async def reconcile(self, name: str) -> None:
         """Reconcile one Run. Raises `kube.errors`; the worker then retries."""
-        reader = RunReader(self.applier)
+        reader = RunReader(self.applier, event_map.run(name))
         run = await reader.run(name)
         if run is None:
             self.applier.queues.remove(event_map.run(name))
@@ -41,24 +40,13 @@ class RunReconciler:
             decision = decide(observed, datetime.now(UTC), self.config)
         await self.applier.apply(kinds.RUN, observed.run.raw, event_map.run(name), decision)
         if _is_final(decision):
-            self._record_outcome(observed, decision)
+            record_end(self.applier.metrics, observed.run, decision, self.config.traces)
+            self._forget(observed)
 
-    def _record_outcome(self, observed: ObservedRun, decision: Decision) -> None:
-        status = decision.status or {}
-        seconds = int(status.get("durationMs") or 0) / 1000
-        result = str(status["phase"]).lower()
-        exemplar = exemplar_of(observed.run) if self.config.traces else None
-        self.applier.metrics.runs.labels(result).observe(seconds, exemplar)
-        # The reason is always one of `RunReason`: see `controller.run.outcome`.
-        self.applier.metrics.run_ends.labels(result, (status.get("error") or {}).get("reason", "")).inc()
+    def _forget(self, observed: ObservedRun) -> None:
         self.applier.queues.remove(event_map.run(observed.run.name))
         if observed.pod is not None and observed.pod.finished:
             self.applier.cache.remove(kinds.POD, observed.pod.name)
-
-
-def exemplar_of(run: Run) -> dict[str, str]:
-    """Return the trace of a run, as the API server exports it."""
-    return {"trace_id": trace_context.trace_id(run.annotations.get(names.ANNOTATION_TRACEPARENT), run.uid)}
 
 
 def _is_final(decision: Decision) -> bool:

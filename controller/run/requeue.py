@@ -2,7 +2,8 @@
 
 The API counts slots too, in the transaction of the claim. It may allow fewer than the controller:
 a plan was lowered after the pods were created, or the two have different plans for a moment. And the
-cluster takes pods away: a node is drained or lost, or a pod of higher priority needs the room. No pod
+cluster takes pods away: a node is drained or lost, a pod of higher priority needs the room, or the
+kubelet rejects the pod that the scheduler gave it. No pod
 had the run then, so nothing has failed: the pod is deleted and the Run gets another one in its turn.
 Likewise for a warm pod, mostly one whose import of the entrypoint failed: the next pod reports that.
 A claim that is still on its way makes the next pod end without starting the crew. Called by
@@ -27,6 +28,10 @@ WAITED = "the facade let this run wait for a place"
 
 TAKEN_WITHIN_SECONDS = 3600.0
 """A pod created later than this after its Run is not replaced when the cluster takes it away."""
+REJECTED_WITHIN_SECONDS = 300.0
+"""The same where the kubelet rejects it: mostly until it has counted the pods that ended."""
+_REJECTION_REASONS = ("OutOf", "UnexpectedAdmissionError")
+"""Starts of a pod's reason: OutOfcpu, OutOfmemory, OutOfpods; a device plugin that does not answer."""
 # Not TerminationByKubelet: where a node lacks memory or disk, another pod could meet the same again.
 _DISRUPTION_REASONS = (
     "EvictionByEvictionAPI",
@@ -46,8 +51,11 @@ def starts_again(run: Run, pod: Pod | None) -> bool:
         return False
     if pod.warm:
         return True
+    age = (pod.created - run.created).total_seconds()
     if _disruption(pod) is not None:
-        return (pod.created - run.created).total_seconds() < TAKEN_WITHIN_SECONDS
+        return age < TAKEN_WITHIN_SECONDS
+    if _rejection(pod) is not None:
+        return age < REJECTED_WITHIN_SECONDS
     return _waited(pod)
 
 
@@ -65,13 +73,21 @@ def _disruption(pod: Pod) -> str | None:
     return str(disruption.get("message") or disruption["reason"])
 
 
+def _rejection(pod: Pod) -> str | None:
+    """Return why the kubelet did not admit the pod, None if it did: then it shows the containers."""
+    reason = str(pod.status.get("reason") or "")
+    if pod.status.get("containerStatuses") or not reason.startswith(_REJECTION_REASONS):
+        return None
+    return str(pod.status.get("message") or reason)
+
+
 def requeue(run: Run, pod: Pod, key: ReconcileKey, now: datetime) -> Decision:
     """Unset the recorded pod, then delete it; the next reconcile completes an interrupted requeue.
 
     In this order, since a recorded pod that is gone counts as lost.
     """
     if run.pod is not None:
-        taken = _disruption(pod)
+        taken = _disruption(pod) or _rejection(pod)
         cause = (
             f"ended before its crew started ({taken})"
             if taken is not None

@@ -75,6 +75,10 @@ class Applier:
                     f"{child.kind.name} {child.name} belongs to another object; waiting until it is deleted"
                 ) from None
             created = existing
+        except (errors.KubeForbidden, errors.Invalid) as error:
+            # An admission webhook's denial does not say what it denied.
+            error.details = {"kind": child.kind.plural, **error.details}
+            raise
         self._observe(child.kind, created)
         return created
 
@@ -196,8 +200,8 @@ class Applier:
             self.handlers.on_change(kind, obj, by)
 
     def _discard(self, kind: Kind, name: str, error: errors.KubeError) -> None:
-        if kind == kinds.DEPLOYMENT and not isinstance(error, errors.KubeNotFound):
-            # Deployments of the same source search the cache for this one's build.
+        if kind in (kinds.DEPLOYMENT, kinds.RUN) and not isinstance(error, errors.KubeNotFound):
+            # Deployments of the same source search the cache for this one's build; schedules count Runs.
             self.cache.mark_stale(kind, name)
         elif kind in _WATCHED:
             self.cache.remove(kind, name)

@@ -122,6 +122,10 @@ class ObjectCache:
             return None
         return self._objects[kind.plural].get(name)
 
+    def last_seen(self, kind: Kind, name: str) -> dict[str, Any] | None:
+        """Return the newest seen version, also if it is stale, or None."""
+        return self._objects[kind.plural].get(name)
+
     def pods_of_run(self, name: str) -> list[dict[str, Any]]:
         """Return the pods of that name and those bound to a Run of that name, unfinished ones first.
 

@@ -51,6 +51,12 @@ class EventHandlers:
             self._project_names.forget(metadata["name"], metadata.get("uid"))
         self._enqueue(kind, obj, deleted=True)
 
+    def on_absent(self, kind: Kind, name: str) -> None:
+        """Handle that the apiserver has no object of a name; its deletion may not have been seen yet."""
+        known = self._cache.last_seen(kind, name)
+        if known is not None:
+            self.on_delete(kind, known)
+
     def on_name_change(self, project: str) -> None:
         """Reconcile all of a Project: another namespace may have taken or freed its name."""
         obj = self._cache.get(kinds.PROJECT, project)

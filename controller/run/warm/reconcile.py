@@ -61,7 +61,7 @@ class WarmReconciler:
 
     async def _template(self, project: Project) -> WarmTemplate | None:
         """Return what to make waiting pods from; None if a run could not start from it either."""
-        reader = RunReader(self.applier)
+        reader = RunReader(self.applier, event_map.warm(project.name))
         active = await reader.deployment(project.active)
         if active is None or not active.built or active.deleting:
             return None

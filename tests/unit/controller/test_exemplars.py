@@ -5,7 +5,7 @@ from aiohttp.test_utils import TestClient, TestServer
 
 from controller.observability.health import HealthReadings, application
 from controller.observability.metrics import ControllerMetrics
-from controller.run.reconcile import exemplar_of
+from controller.run.end_metrics import exemplar_of
 from crds.objects import Run
 from crds.runs import trace_context
 

@@ -23,6 +23,8 @@ KUBERNETES = {
     "CreateContainerConfigError", "ContainerCreating", "ClientIP", "NoSchedule", "NodePort",
     "ConfigMap", "ServiceAccount", "EmptyDir", "PreferNoSchedule", "DoNotSchedule",
     "ScheduleAnyway", "BestEffort",
+    # Of a pod that the kubelet rejects.
+    "OutOf", "UnexpectedAdmissionError",
     # Of a pod that Kueue stops.
     "TerminationTarget", "WorkloadEvictedDueToPreempted",
     # The format of SBOMs.

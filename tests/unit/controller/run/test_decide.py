@@ -290,6 +290,21 @@ def test_unstoppable_pod_is_force_deleted(make, look, cancel, phase):
     assert decision.delete[0].grace_seconds == 0
 
 
+def test_a_run_on_a_silent_node_is_queued_again_before_its_claim(make, look):
+    taint = {"type": "DisruptionTarget", "status": "True", "reason": "DeletionByTaintManager"}
+    run = make.run(project="demo", status=RECORDED)
+    pod = make.pod(metadata={"deletionTimestamp": make.ago(61)}, conditions=[taint])
+    decision = look(run, pod=pod)
+    assert (decision.status, decision.delete[0].grace_seconds, bool(decision.requeue_after)) == (
+        None,
+        0,
+        True,
+    )
+    # Once it is gone, its last version counts as failed.
+    gone = make.pod(phase="Failed", conditions=[taint])
+    assert look(run, pod=gone).status["phase"] == "Pending"
+
+
 @pytest.mark.parametrize(
     ("ready", "reason"),
     [({}, "DeadlineExceeded"), ({"status": "Unknown", "reason": "NodeStatusUnknown"}, "NodeLost")],

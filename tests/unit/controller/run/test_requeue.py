@@ -5,7 +5,7 @@ import json
 import pytest
 
 from controller.run.decide import ObservedRun, decide
-from controller.run.requeue import WAITED, starts_again
+from controller.run.requeue import REJECTED_WITHIN_SECONDS, WAITED, starts_again
 from controller.run.startup import check
 from controller.runtime import event_map
 from runner.pid1 import claim
@@ -92,6 +92,29 @@ def test_a_run_whose_pod_the_cluster_took_before_its_claim_is_queued_again(make,
     assert (decision.status["phase"], decision.status["pod"]) == ("Pending", None)
     assert [event.reason for event in decision.events] == ["GivenBack"]
     assert "node drained" in decision.events[0].message
+
+
+def rejected(make, reason, **more):
+    return make.pod(phase="Failed", reason=reason, message=f"Pod was rejected: {reason}", **more)
+
+
+@pytest.mark.parametrize("reason", ["OutOfcpu", "OutOfpods", "UnexpectedAdmissionError"])
+def test_a_run_whose_pod_the_kubelet_rejected_is_queued_again(make, config, reason):
+    def seen(**more):
+        run = make.run(project="demo", status=RECORDED, **more)
+        return ObservedRun(run, make.project(), make.deployment(), rejected(make, reason))
+
+    assert starts_again(seen().run, seen().pod)
+    (event,) = decide(seen(), make.now, config).events
+    assert (event.reason, f"Pod was rejected: {reason}" in event.message) == ("GivenBack", True)
+    old = seen(metadata={"creationTimestamp": make.ago(60 + REJECTED_WITHIN_SECONDS)})
+    status = decide(old, make.now, config).status
+    assert (status["phase"], status["error"]["reason"]) == ("Failed", "RunnerLost")
+
+
+def test_a_pod_that_the_kubelet_admitted_was_not_rejected(make):
+    pod = rejected(make, "OutOfcpu", containerStatuses=make.ended(code=137))
+    assert not starts_again(make.run(project="demo", status=RECORDED), pod)
 
 
 @pytest.mark.parametrize(

@@ -22,6 +22,7 @@ from controller.runtime.recorder import Recorder
 from crds import kinds
 from kube import errors
 from tests.testbed.apiserver import serving
+from tests.unit.controller.memory_kube import ReconcilerTestbed
 
 OURS = "/apis/crewyard.dev/v1alpha1/namespaces/crews"
 
@@ -163,3 +164,12 @@ async def test_conflict_does_not_hide_a_build_of_the_same_source(make, kube, clu
     # The version that the next reconcile reads counts again, whether it is newer or not.
     assert known.put(kinds.DEPLOYMENT, earlier.raw) is True
     assert known.get(kinds.DEPLOYMENT, "dep-a") is not None
+
+
+async def test_a_denied_creation_names_its_kind(make):
+    """A webhook's denial has no details; the reconciler of a Deployment asks whether a pod was denied."""
+    testbed = ReconcilerTestbed()
+    testbed.kube.denied = errors.from_status(400, {"message": 'admission webhook "x" denied the request: no'})
+    with pytest.raises(errors.AdmissionDenied) as caught:
+        await testbed.applier.create(Create(kinds.POD, make.pod().raw), "uid-dep-a")
+    assert caught.value.details["kind"] == "pods"

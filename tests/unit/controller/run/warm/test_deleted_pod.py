@@ -8,6 +8,7 @@ from aiohttp import web
 from controller.observability.metrics import ControllerMetrics
 from controller.run.decide import decide
 from controller.run.observe import RunReader
+from controller.runtime import event_map
 from controller.runtime.apply import Applier
 from controller.runtime.cache import ObjectCache
 from controller.runtime.event_handlers import EventHandlers
@@ -41,9 +42,9 @@ def reader(make, kube):
     cache, queues, metrics = ObjectCache(), Queues(time.monotonic), ControllerMetrics()
     cache.put(kinds.PROJECT, make.project(status={"activeDeployment": "dep-b"}).raw)
     cache.put(kinds.POD, make.pod("warm-a", metadata={"labels": LABELS}).raw)
-    return RunReader(
-        Applier(kube, cache, EventHandlers(cache, queues), queues, Recorder(kube, metrics), metrics)
-    )
+    handlers = EventHandlers(cache, queues)
+    applier = Applier(kube, cache, handlers, queues, Recorder(kube, metrics), metrics)
+    return RunReader(applier, event_map.run("run-a"))
 
 
 @pytest.mark.parametrize(

@@ -1,0 +1,96 @@
+"""Reconciles of Runs that read objects before their events arrive, and the count of ends."""
+
+from typing import Any
+
+import pytest
+
+from controller.run.admission import AdmissionReconciler
+from controller.run.reconcile import RunReconciler
+from crds import kinds
+from kube import errors
+from tests.unit.controller.memory_kube import ReconcilerTestbed
+
+
+@pytest.fixture
+def testbed() -> ReconcilerTestbed:
+    return ReconcilerTestbed()
+
+
+async def test_a_deployment_that_a_run_reads_before_its_event_is_built(testbed, make, config):
+    testbed.show(kinds.PROJECT, make.project())
+    deployment = testbed.kube.put(kinds.DEPLOYMENT, make.deployment(built=False, phase="Pending"))
+    testbed.show(kinds.RUN, make.run(deployment="dep-a"))
+    await testbed.queued()
+    await RunReconciler(testbed.applier, config).reconcile("run-a")
+    queued = await testbed.queued()
+    testbed.handlers.on_change(kinds.DEPLOYMENT, deployment)
+    assert "deployments/dep-a" in queued | await testbed.queued()
+
+
+async def test_changes_that_a_run_reads_before_their_events_are_reconciled(testbed, make, config):
+    active = {"activeDeployment": "dep-b"}
+    testbed.show(kinds.PROJECT, make.project(status=active))
+    testbed.show(kinds.DEPLOYMENT, make.deployment(phase="Superseded", order=1))
+    testbed.show(kinds.RUN, make.run(deployment="dep-a", project="demo", cancel=True))
+    await testbed.queued()
+    testbed.kube.put(kinds.DEPLOYMENT, make.deployment(phase="Superseded", order=1, activation=1))
+    schedules = [{"name": "nightly", "cron": "@daily"}]
+    testbed.kube.put(
+        kinds.PROJECT, make.project(status=active, schedules=schedules, metadata={"generation": 2})
+    )
+    await RunReconciler(testbed.applier, config).reconcile("run-a")
+    assert testbed.kube.objects["runs", "run-a"]["status"]["phase"] == "Canceled"
+    assert {"deployments/dep-a", "schedules/demo"} <= await testbed.queued()
+
+
+async def test_a_project_that_a_run_finds_deleted_is_reconciled_as_deleted(testbed, make, config):
+    testbed.show(kinds.PROJECT, make.project())
+    testbed.show(kinds.DEPLOYMENT, make.deployment(phase="Active", order=1))
+    testbed.show(kinds.RUN, make.run(deployment="dep-a", project="demo", cancel=True))
+    await testbed.queued()
+    del testbed.kube.objects["projects", "demo"]
+    await RunReconciler(testbed.applier, config).reconcile("run-a")
+    assert "sources/demo" in await testbed.queued()
+
+
+def waiting(testbed: ReconcilerTestbed, make: Any, since: str | None = None) -> None:
+    """Show a Run that gets its pod next; `since`: the time at which its pod was first refused."""
+    testbed.show(kinds.PROJECT, make.project(status={"activeDeployment": "dep-a"}))
+    testbed.show(kinds.DEPLOYMENT, make.deployment(phase="Active", order=1))
+    refused = {"type": "Admitted", "status": "Unknown", "reason": "PodRefused", "message": "m"}
+    conditions = [{**refused, "lastTransitionTime": since}] if since else []
+    testbed.show(kinds.RUN, make.run(project="demo", status={"conditions": conditions}))
+
+
+async def test_a_run_that_the_admission_ends_is_counted(testbed, make, config):
+    waiting(testbed, make, since="2020-01-01T00:00:00Z")
+    testbed.kube.denied = errors.QuotaExceeded(403, "Forbidden", "exceeded quota: pods")
+    await AdmissionReconciler(testbed.applier, config).reconcile("demo")
+    ended = testbed.kube.objects["runs", "run-a"]["status"]
+    assert (ended["phase"], ended["error"]["reason"]) == ("Failed", "StartTimeout")
+    await RunReconciler(testbed.applier, config).reconcile("run-a")
+    assert testbed.sample("crewyard_run_ends_total", result="failed", reason="StartTimeout") == 1
+    assert testbed.sample("crewyard_run_duration_seconds_count", result="failed") == 1
+
+
+DENIAL = 'admission webhook "validate.example.com" denied the request: label team is required'
+POLICY = "ValidatingAdmissionPolicy 'team' with binding 'team' denied request: label team is required"
+
+
+@pytest.mark.parametrize(
+    ("code", "body"),
+    [
+        # A webhook that names neither code nor reason.
+        (400, {"message": DENIAL}),
+        (403, {"message": DENIAL}),
+        (422, {"reason": "Invalid", "message": POLICY}),
+    ],
+)
+async def test_a_pod_that_an_admission_policy_denies_is_tried_again(testbed, make, config, code, body):
+    waiting(testbed, make)
+    testbed.kube.denied = errors.from_status(code, body)
+    await AdmissionReconciler(testbed.applier, config).reconcile("demo")
+    status = testbed.kube.objects["runs", "run-a"]["status"]
+    (admitted,) = [found for found in status["conditions"] if found["type"] == "Admitted"]
+    assert (status["phase"], admitted["status"], admitted["reason"]) == ("Pending", "Unknown", "PodRefused")
+    assert "label team is required" in admitted["message"]
