@@ -12,6 +12,7 @@ from api.store.errors import StoreUnavailable
 from api.store.index import key_bindings
 from api.store.index.deletion.delete_project import (
     RUNS_PER_TRANSACTION,
+    DeletedProject,
     delete_earlier_runs,
     delete_project,
     delete_run_batch,
@@ -199,20 +200,22 @@ class Projects:
         `lost_name`: the object exists, and is stored again once it gets its name back.
 
         The row is deleted last, with the last of the runs: after a crash it is found again, and no other
-        project of that name is shown until then. A repeated call changes nothing: rows without an owner, and
-        all uploads, belong to another project of that name by then.
+        project of that name is shown until then. A repeated call changes nothing. Rows without an owner, and
+        all uploads, belong to the project that holds the name.
         """
         done = False
         while not done:
             async with self._database.write() as connection:
                 if await is_removed(connection, self._namespace, uid):
                     return
-                if lost_name and (await self._stored(connection, name)).uid != uid:
+                holder = (await self._stored(connection, name)).uid
+                if lost_name and holder != uid:
                     return
-                removed = await delete_run_batch(connection, self._namespace, name, uid, now)
+                gone = DeletedProject(self._namespace, name, uid, holds_name=holder in (None, uid))
+                removed = await delete_run_batch(connection, gone, now)
                 done = len(removed) < RUNS_PER_TRANSACTION
                 if done:
-                    await delete_project(connection, self._namespace, name, uid, now, lost_name)
+                    await delete_project(connection, gone, now, lost_name)
             for run in removed:
                 self._on_removed(run)
         self._notifier.notify("deployments")

@@ -3,9 +3,10 @@
 Called by `api.store.index.projects`, when a Project was deleted or recreated.
 """
 
+from dataclasses import dataclass
 from datetime import datetime
 
-from sqlalchemy import delete, literal, or_, select, update
+from sqlalchemy import ColumnElement, Table, delete, literal, or_, select, update
 from sqlalchemy.ext.asyncio import AsyncConnection
 
 from api.store.index import key_bindings
@@ -28,26 +29,43 @@ RUNS_PER_TRANSACTION = 50
 """Runs deleted per transaction: other writers wait no longer than that."""
 
 
-async def delete_run_batch(
-    connection: AsyncConnection, namespace: str, name: str, uid: str, now: datetime
-) -> list[str]:
+@dataclass(frozen=True)
+class DeletedProject:
+    """A Project to delete; `holds_name`: no other Project has its name.
+
+    Only then does it have the rows without an owner, and what the name alone identifies.
+    """
+
+    namespace: str
+    name: str
+    uid: str
+    holds_name: bool
+
+    async def rows_of(self, connection: AsyncConnection, table: Table) -> tuple[ColumnElement[bool], ...]:
+        """Return the conditions that select its rows of a table of Runs or Deployments."""
+        here = (table.c.namespace == self.namespace, table.c.project == self.name)
+        if not self.holds_name:
+            return *here, table.c.project_uid == self.uid
+        query = select(projects.c.object_namespace).where(
+            projects.c.namespace == self.namespace,
+            projects.c.name == self.name,
+            projects.c.uid == self.uid,
+        )
+        # What names it in another namespace is not its own.
+        place = (await connection.execute(query)).scalar_one_or_none()
+        owned = or_(table.c.project_uid == self.uid, table.c.project_uid.is_(None))
+        return *here, table.c.object_namespace.is_not_distinct_from(place), owned
+
+
+async def delete_run_batch(connection: AsyncConnection, project: DeletedProject, now: datetime) -> list[str]:
     """Delete a batch of the runs of a Project; return their names.
 
     Fewer than RUNS_PER_TRANSACTION are the last.
     """
-    place = await _place(connection, namespace, name, uid)
-    query = (
-        select(runs.c.name)
-        .where(
-            runs.c.namespace == namespace,
-            runs.c.object_namespace.is_not_distinct_from(place),
-            runs.c.project == name,
-            or_(runs.c.project_uid == uid, runs.c.project_uid.is_(None)),
-        )
-        .limit(RUNS_PER_TRANSACTION)
-    )
+    belong = await project.rows_of(connection, runs)
+    query = select(runs.c.name).where(*belong).limit(RUNS_PER_TRANSACTION)
     names = list((await connection.execute(query)).scalars())
-    await tombstones.delete_runs(connection, namespace, names, now)
+    await tombstones.delete_runs(connection, project.namespace, names, now)
     return names
 
 
@@ -72,18 +90,14 @@ async def delete_earlier_runs(
 
 
 async def delete_project(
-    connection: AsyncConnection,
-    namespace: str,
-    name: str,
-    uid: str,
-    now: datetime,
-    may_return: bool = False,
+    connection: AsyncConnection, project: DeletedProject, now: datetime, may_return: bool = False
 ) -> None:
-    """Delete everything that belongs to the Project of this uid, except its runs. Idempotent.
+    """Delete everything that belongs to a Project, except its runs. Idempotent.
 
     `may_return`: the Project exists, without a right to its name at present.
     """
-    place = await _place(connection, namespace, name, uid)
+    namespace, name, uid = project.namespace, project.name, project.uid
+    belong = await project.rows_of(connection, deployments)
     if not may_return:
         removal = insert(connection, removed_projects).values(
             namespace=namespace, uid=uid, name=name, removed_at=now
@@ -93,12 +107,6 @@ async def delete_project(
         delete(projects).where(
             projects.c.namespace == namespace, projects.c.name == name, projects.c.uid == uid
         )
-    )
-    belong = (
-        deployments.c.namespace == namespace,
-        deployments.c.object_namespace.is_not_distinct_from(place),
-        deployments.c.project == name,
-        or_(deployments.c.project_uid == uid, deployments.c.project_uid.is_(None)),
     )
     # Older logs have the Deployment's name alone.
     for log in (deployments.c.name + "." + deployments.c.uid, deployments.c.name):
@@ -117,6 +125,8 @@ async def delete_project(
             workflow_pins.c.namespace == namespace, workflow_pins.c.project_uid == uid
         )
     )
+    if not project.holds_name:
+        return
     await key_bindings.revoke(connection, namespace, name, uid, now)
     # As if they had expired long ago: the next upload sweep deletes their bytes.
     await connection.execute(
@@ -124,14 +134,6 @@ async def delete_project(
         .where(uploads.c.namespace == namespace, uploads.c.project == name)
         .values(expires_at=tombstones.LONG_AGO, stored_at=None)
     )
-
-
-async def _place(connection: AsyncConnection, namespace: str, name: str, uid: str) -> str | None:
-    """Return the namespace of a Project: what names it elsewhere is not its own."""
-    here = (projects.c.namespace == namespace, projects.c.name == name, projects.c.uid == uid)
-    query = select(projects.c.object_namespace).where(*here)
-    found: str | None = (await connection.execute(query)).scalar_one_or_none()
-    return found
 
 
 async def is_removed(connection: AsyncConnection, namespace: str, uid: str | None) -> bool:

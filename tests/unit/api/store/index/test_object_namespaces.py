@@ -1,5 +1,6 @@
 """Objects of several namespaces in one index: names are unique, and the older project has one."""
 
+from collections.abc import AsyncIterator
 from typing import Any
 
 import pytest
@@ -180,3 +181,28 @@ async def test_a_deleted_project_takes_nothing_of_another_namespace_along(store:
     assert await store.deployments.get("dep-c") is not None
     assert await store.deployments.resource_versions(TEAM) != {}
     assert [*await store.run_writer.present(TEAM)] == ["run-b"]
+
+
+async def test_a_deleted_namesake_leaves_the_project_that_holds_the_name(store: Store) -> None:
+    await store.projects.observe(builders.project())
+    # Created by kubectl; the controller has not set their owner yet.
+    await store.deployments.observe(builders.deployment("dep-a", owner=None))
+    spec = {"project": "demo", "deployment": "dep-a"}
+    await store.run_writer.observe(builders.run("run-a", uid="run-1", spec=spec), builders.NOW)
+    upload = await store.uploads.create("demo", 4, None, builders.NOW, builders.later(60))
+
+    async def chunks() -> AsyncIterator[bytes]:
+        yield b"code"
+
+    await store.receive(upload.id, chunks(), builders.NOW)
+    await store.projects.observe(project_of_team())
+    await store.deployments.observe(deployment_of_team())
+    await store.projects.remove("demo", "project-2", builders.later(1))
+    kept = await store.uploads.get(upload.id)
+    assert kept is not None and kept.stored_at == builders.NOW
+    assert await store.deployments.get("dep-a") is not None
+    assert await store.runs.get("run-a") is not None
+    assert await store.deployments.get("dep-b") is None
+    # The end of the first one still takes all of it.
+    await store.projects.remove("demo", "project-1", builders.later(2))
+    assert (await store.deployments.get("dep-a"), await store.runs.get("run-a")) == (None, None)
