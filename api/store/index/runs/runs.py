@@ -5,7 +5,7 @@ from dataclasses import dataclass, fields
 from datetime import datetime
 from typing import Any
 
-from sqlalchemy import ColumnElement, Row, ScalarSelect, Select, bindparam, delete, select, update
+from sqlalchemy import ColumnElement, Row, ScalarSelect, Select, bindparam, delete, func, select, update
 from sqlalchemy.ext.asyncio import AsyncConnection
 
 from api.store import ulid
@@ -210,7 +210,9 @@ class Runs:
             filters["status"] = filters.pop("statuses")[0]
         names = listing.active_filters(**filters)
         values = {"namespace": self._namespace, **{name: filters[name] for name in names}}
-        near = offset < MAX_SHORT_OFFSET
+        # No index gives the order of several projects or statuses: it reads all rows, in another thread.
+        several = len(filters["projects"] or ()) > 1 or "statuses" in names
+        near = offset < MAX_SHORT_OFFSET and not several
         async with self._database.brief_read() if near else self._database.read() as connection:
             total = int((await connection.execute(listing.total(names), values)).scalar_one())
             count = max(0, min(limit, total - offset))
@@ -379,10 +381,12 @@ class Runs:
         limit: int,
         project: str | None = None,
         excluded_projects: Collection[str] = (),
+        excluded_namespaces: Collection[str | None] = (),
     ) -> tuple[tuple[str, str, int, str | None], ...]:
         """Return name, uid, last seen resourceVersion and namespace of ended runs whose object still exists.
 
-        Oldest first; of one project, or of all except `excluded_projects`.
+        Oldest first; of one project, or of all except `excluded_projects`. The namespace None is the
+        installation's own.
         """
         query = (
             select(runs.c.name, runs.c.uid, runs.c.version, runs.c.object_namespace)
@@ -401,6 +405,9 @@ class Runs:
             query = query.where(runs.c.project == project)
         if excluded_projects:
             query = query.where(runs.c.project.not_in(excluded_projects))
+        if excluded_namespaces:
+            place = func.coalesce(runs.c.object_namespace, "")
+            query = query.where(place.not_in([name or "" for name in excluded_namespaces]))
         async with self._database.read() as connection:
             rows = await connection.execute(query)
             return tuple((row.name, row.uid, row.version, row.object_namespace) for row in rows)
