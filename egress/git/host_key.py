@@ -9,7 +9,10 @@ import struct
 from dataclasses import dataclass
 
 _KEY_EXCHANGE_REPLIES = (31, 33)
-"""Key exchange messages that start with the server's host key (RFC 4253, RFC 4419, RFC 5656)."""
+"""Key exchange messages that start with the server's host key (RFC 4253, RFC 4419, RFC 5656).
+
+In a group exchange, 31 starts with a prime number, and the key follows in 33.
+"""
 _MAX_PACKET_BYTES = 64 << 10
 _MAX_GREETING_BYTES = 64 << 10
 
@@ -62,9 +65,12 @@ class HostKeyReader:
                 return None
             payload, self._buffer = self._buffer[5 : 4 + size - padding], self._buffer[4 + size :]
             if message in _KEY_EXCHANGE_REPLIES:
-                self._finish()
                 key_string = _read_string(payload[1:])
-                return HostKey(key_string[0]) if key_string else None
+                key = HostKey(key_string[0]) if key_string else None
+                if message == 31 and not (key and key.algorithm):
+                    continue
+                self._finish()
+                return key
         else:
             return None
         self._finish()

@@ -37,6 +37,7 @@ AllowTcpForwarding no
 PidFile none
 MaxStartups 200
 ForceCommand {command}
+{more}
 """
 
 
@@ -44,11 +45,16 @@ class SshServer:
     """Serves the repositories below `root` over SSH while the context is open."""
 
     def __init__(
-        self, root: Path, address: str = "127.0.0.1", kinds: tuple[str, ...] = ("ed25519",), command: str = ""
+        self,
+        root: Path,
+        address: str = "127.0.0.1",
+        kinds: tuple[str, ...] = ("ed25519",),
+        command: str = "",
+        more: str = "",
     ) -> None:
         if not Path(_SSHD).exists() or shutil.which("git-shell") is None:
             pytest.skip("sshd is not installed (Debian package openssh-server)")
-        self.root, self.address, self._kinds = root, address, kinds
+        self.root, self.address, self._kinds, self._more = root, address, kinds, more
         self._command = command or 'exec git-shell -c "$SSH_ORIGINAL_COMMAND"'
         self._keys = root / "keys"
         self._keys.mkdir(parents=True)
@@ -75,6 +81,7 @@ class SshServer:
                 host_keys="\n".join(f"HostKey {self._keys}/host_{kind}" for kind in self._kinds),
                 authorized=self._keys / "authorized",
                 command=self._command,
+                more=self._more,
             )
         )
         if os.geteuid() == 0:

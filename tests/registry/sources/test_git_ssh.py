@@ -61,6 +61,14 @@ def test_key_types_and_host_key_types(server, commit, kind, form, host):
     assert build(server.url("crew"), commit, access) == {"main.py": b"1"}
 
 
+def test_diffie_hellman_group_exchange(tmp_path):
+    algorithm = "KexAlgorithms diffie-hellman-group-exchange-sha256"
+    with SshServer(tmp_path / "ssh", more=algorithm) as server:
+        commit = server.create("crew").commit({"a/main.py": "1"}, "one")
+        access = GitCredentials(identity=server.identity(), known_hosts=server.known_hosts())
+        assert build(server.url("crew"), commit, access) == {"main.py": b"1"}
+
+
 async def test_controller_lists_and_fetches(server, commit, listings):
     remote = Remote(server.url("crew"), identity=server.identity(), known_hosts=server.known_hosts())
     head = await listings.head(remote, {"branch": "main"}, 30)

@@ -16,10 +16,15 @@ def packet(message: int, body: bytes) -> bytes:
     return struct.pack(">IB", len(payload) + padding + 1, padding) + payload + bytes(padding)
 
 
+def string(data: bytes) -> bytes:
+    return struct.pack(">I", len(data)) + data
+
+
 VERSION_LINES = b"a line before\r\nSSH-2.0-Server\r\n"
-KEY_EXCHANGE = (
-    VERSION_LINES + packet(20, bytes(300)) + packet(31, struct.pack(">I", len(BLOB)) + BLOB + bytes(80))
-)
+REPLY = string(BLOB) + bytes(80)
+KEY_EXCHANGE = VERSION_LINES + packet(20, bytes(300)) + packet(31, REPLY)
+GROUP = string(b"\0" + b"\xff" * 256) + string(b"\2")
+GROUP_EXCHANGE = VERSION_LINES + packet(20, bytes(300)) + packet(31, GROUP) + packet(33, REPLY)
 
 
 def read_keys(data: bytes, sizes: list[int]) -> list[HostKey]:
@@ -34,6 +39,11 @@ def read_keys(data: bytes, sizes: list[int]) -> list[HostKey]:
 @given(st.lists(st.integers(1, 400)))
 def test_key_is_returned_once(sizes):
     assert read_keys(KEY_EXCHANGE + bytes(500), sizes) == [HostKey(BLOB)]
+
+
+@given(st.lists(st.integers(1, 400)))
+def test_group_is_not_taken_for_the_key(sizes):
+    assert read_keys(GROUP_EXCHANGE + bytes(500), sizes) == [HostKey(BLOB)]
 
 
 @given(st.binary(max_size=300), st.booleans())
