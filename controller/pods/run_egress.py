@@ -5,15 +5,19 @@ the labels and ports of its pods. Called by `controller.config` and `controller.
 """
 
 import json
+import re
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field
 from typing import Any
 
 from crds.objects import Project
+from crds.runs import labels as run_labels
 
 Json = dict[str, Any]
 _FIELDS = ("namespace", "service", "podSelector", "ports")
 _NAMESPACE_LABEL = "kubernetes.io/metadata.name"
+_LABEL_NAME = re.compile(run_labels.NAME_PATTERN, re.ASCII)
+_LABEL_VALUE = re.compile(run_labels.VALUE_PATTERN, re.ASCII)
 
 
 @dataclass(frozen=True)
@@ -36,9 +40,13 @@ class EgressTarget:
             of_same_pods = self.labels.items() <= _labels(requested).items()
         return of_same_pods and (not self.ports or set(requested.get("ports") or ()) <= set(self.ports))
 
+    def pod_labels(self, requested: Mapping[str, Any]) -> Mapping[str, str]:
+        """Return the labels of the pods that an entry covered by this target asks for."""
+        return self.labels if "service" in requested else _labels(requested)
+
     def rule(self, requested: Mapping[str, Any]) -> Json:
         """Return the egress rule of a NetworkPolicy for an entry that this target covers."""
-        labels = self.labels if "service" in requested else _labels(requested)
+        labels = self.pod_labels(requested)
         peer: Json = {"namespaceSelector": {"matchLabels": {_NAMESPACE_LABEL: self.namespace}}}
         if labels:
             peer["podSelector"] = {"matchLabels": dict(labels)}
@@ -55,11 +63,25 @@ def allowed_rules(project: Project, allowed: Sequence[EgressTarget]) -> tuple[li
     refused: list[str] = []
     for position, requested in enumerate((project.spec.get("run") or {}).get("egress") or ()):
         target = next((target for target in allowed if target.covers(requested)), None)
-        if target is not None:
-            rules.append(target.rule(requested))
+        if target is None:
+            reason = "the installation does not allow it"
         else:
-            refused.append(f"run.egress[{position}] ({_text(requested)}) is left out")
+            reason = _label_problem(target.pod_labels(requested))
+        if target is None or reason:
+            refused.append(f"run.egress[{position}] ({_text(requested)}) is left out: {reason}")
+        else:
+            rules.append(target.rule(requested))
     return rules, tuple(refused)
+
+
+def _label_problem(labels: Mapping[str, str]) -> str:
+    """Return what the kube-apiserver would refuse in the labels; empty if it accepts them."""
+    for name, value in labels.items():
+        if not _LABEL_NAME.fullmatch(name) or len(name) > run_labels.NAME_MAX_LENGTH:
+            return f"{name!r} is no name of a label"
+        if not _LABEL_VALUE.fullmatch(value):
+            return f"{value!r} is no value of a label"
+    return ""
 
 
 def _labels(entry: Mapping[str, Any]) -> Mapping[str, str]:

@@ -11,6 +11,7 @@ from controller.pods.run_egress import EgressTarget, allowed_rules
 from controller.runtime.decision import Create, Decision, Delete, Patch
 from crds import kinds, names
 from crds.objects import Object, Project
+from kube.errors import KubeError
 
 Json = dict[str, Any]
 
@@ -30,6 +31,13 @@ def decide(project: Project, current: Object | None, allowed: Sequence[EgressTar
         return Decision()
     change = Patch(kinds.NETWORK_POLICY, current.name, {"spec": body["spec"]}, current.resource_version, None)
     return Decision(before=(change,))
+
+
+def refusal_note(refusal: KubeError) -> str:
+    """Return the note of a Project whose NetworkPolicy the apiserver refused to read or to write."""
+    return (
+        f"run.egress is not applied, because the kube-apiserver refuses the NetworkPolicy: {refusal.message}"
+    )
 
 
 def policy_name(project: str) -> str:

@@ -18,6 +18,7 @@ from controller.source.observed import ObservedSource, ObservedSources
 from crds import kinds
 from crds.limits import lowered_timeouts, lowered_warm_builders, lowered_warm_pods, unknown_plan
 from crds.objects import Deployment, Object, Project
+from kube import errors
 
 
 @dataclass(frozen=True)
@@ -52,7 +53,7 @@ class ProjectReconciler:
             taken = name_taken.decide(project, datetime.now(UTC))
             await self.applier.apply(kinds.PROJECT, raw, event_map.project(name), taken)
             return
-        listing, _ = await asyncio.gather(
+        listing, refusal = await asyncio.gather(
             self.applier.kube.list(kinds.DEPLOYMENT, fields=f"spec.project={name}"),
             self._apply_egress(project),
         )
@@ -74,7 +75,10 @@ class ProjectReconciler:
                 *lowered_warm_pods(project, self.config.plans, self.config.limits),
                 *lowered_warm_builders(project, self.config.limits),
             ),
-            allowed_rules(project, self.config.run_egress)[1],
+            (
+                *allowed_rules(project, self.config.run_egress)[1],
+                *([egress_policy.refusal_note(refusal)] if refusal else ()),
+            ),
         )
         # Before any await: every head seen from now on follows this one.
         if observed is not None and observed.commit and not decision.requeue_after:
@@ -82,19 +86,28 @@ class ProjectReconciler:
         await self.applier.apply(kinds.PROJECT, raw, event_map.project(name), decision)
         self._request_poll(project, deployments, observed)
         await self.image_collector.collect(project, all_deployments)
+        if refusal is not None:
+            # The worker tries again: what corrects a role or a quota changes no Project.
+            raise refusal
 
-    async def _apply_egress(self, project: Project) -> None:
-        """Create, change or delete the NetworkPolicy of the Project's runs."""
+    async def _apply_egress(self, project: Project) -> errors.KubeError | None:
+        """Create, change or delete the NetworkPolicy of the Project's runs; return what refuses it."""
         needed = bool(allowed_rules(project, self.config.run_egress)[0])
         if not needed and project.name in self.without_policy:
-            return
-        policy = await self.applier.kube.get(kinds.NETWORK_POLICY, egress_policy.policy_name(project.name))
-        egress = egress_policy.decide(project, Object(policy) if policy else None, self.config.run_egress)
-        await self.applier.apply(kinds.PROJECT, project.raw, event_map.project(project.name), egress)
+            return None
+        try:
+            policy = await self.applier.kube.get(
+                kinds.NETWORK_POLICY, egress_policy.policy_name(project.name)
+            )
+            egress = egress_policy.decide(project, Object(policy) if policy else None, self.config.run_egress)
+            await self.applier.apply(kinds.PROJECT, project.raw, event_map.project(project.name), egress)
+        except (errors.Invalid, errors.KubeForbidden) as error:
+            return error
         if needed or policy is not None:
             self.without_policy.discard(project.name)
         else:
             self.without_policy.add(project.name)
+        return None
 
     def _coalescing(self, project: Project, deployments: list[Deployment]) -> CoalescingWindow:
         keys = {deployment.status.get("sourceKey") for deployment in deployments if deployment.built}

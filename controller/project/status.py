@@ -64,14 +64,15 @@ def conditions_of(
 def limited_condition(lowered: Sequence[str], refused_egress: Sequence[str]) -> Condition | None:
     """Return the condition that names what the pods do not get, and the next step; None if they get all.
 
-    `lowered`: what is less than the spec asks for. `refused_egress`: entries of `run.egress` that the
-    installation does not allow.
+    `lowered`: what is less than the spec asks for. `refused_egress`: what of `run.egress` does not apply.
     """
     if not lowered and not refused_egress:
         return None
     sentences: list[str] = []
     if refused_egress:
-        advice = "The installation does not allow it: ask the operator to add it to CREWYARD_RUN_EGRESS."
+        advice = (
+            "Correct it, or ask the operator to allow it: in CREWYARD_RUN_EGRESS, or the controller's role."
+        )
         sentences.append(f"{'; '.join(refused_egress)}. {advice}")
     if lowered:
         settings = "CREWYARD_PODS, CREWYARD_LIMITS or CREWYARD_PLANS"

@@ -63,6 +63,24 @@ def test_an_entry_is_allowed_or_named(make, entry, expected):
     assert [note.partition(" ")[0] for note in refused] == ([] if expected else ["run.egress[0]"])
 
 
+@pytest.mark.parametrize(
+    ("labels", "named"),
+    [
+        ({"version": "v1 beta"}, "'v1 beta'"),
+        ({"version": "v1-"}, "'v1-'"),
+        ({"a version": "v1"}, "'a version'"),
+        ({"Example.com/version": "v1"}, "'Example.com/version'"),
+        ({"example.com/version": "v1", "empty": ""}, None),
+    ],
+)
+def test_an_entry_with_an_invalid_label_is_left_out(make, labels, named):
+    entries = [{"namespace": "tools", **labelled(**labels)}, {"namespace": "tools", "ports": [80]}]
+    rules, refused = allowed_rules(make.project(run={"egress": entries}), ALLOWED)
+    valid = [] if named else [rule("tools", labels)]
+    assert rules == [*valid, rule("tools", None, [80])]
+    assert [named in note and note.startswith("run.egress[0] ") for note in refused] == [True] * bool(named)
+
+
 def test_the_policy_selects_the_runs_of_this_project_alone(make):
     project = make.project("research", run={"egress": [{"namespace": "models", "service": "ollama"}]})
     [child] = decide(project, None, ALLOWED).create
