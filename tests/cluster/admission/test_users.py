@@ -83,6 +83,7 @@ async def test_an_entrypoint_that_is_code_needs_the_permission_to_deploy(clients
 
 REFERENCES = {
     "git": lambda name: {"source": {"git": {**GIT, "secretRef": {"name": name}}}},
+    "verify": lambda name: {"source": {"git": {**GIT, "verify": {"secretRef": {"name": name}}}}},
     "build": lambda name: {"build": {"secretRef": {"name": name}}},
     "push": lambda name: {"build": {"push": {"secretRef": {"name": name}}}},
     "webhook": lambda name: {"webhook": {"secretRef": {"name": name}}},
@@ -135,7 +136,13 @@ def secrets_everywhere(names: list[str], pulls: int, notifications: int) -> dict
     """Return a spec that names a Secret in each field, in turn."""
     turn = iter(names * 30)
     return {
-        "source": {"git": {**GIT, "secretRef": {"name": next(turn)}}},
+        "source": {
+            "git": {
+                **GIT,
+                "secretRef": {"name": next(turn)},
+                "verify": {"secretRef": {"name": next(turn)}},
+            }
+        },
         "build": {"secretRef": {"name": next(turn)}, "push": {"secretRef": {"name": next(turn)}}},
         "webhook": {"secretRef": {"name": next(turn)}},
         "github": {"repository": "acme/crew", "secretRef": {"name": next(turn)}},

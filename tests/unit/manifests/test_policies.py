@@ -1,6 +1,9 @@
 """Network and admission policies that repeat a list of the code or of a CRD: they have all of it."""
 
 import ipaddress
+import re
+from collections.abc import Iterator
+from typing import Any
 
 import pytest
 import yaml
@@ -28,3 +31,26 @@ def test_the_internet_excludes_cloud_metadata(file):
         excluded = [ipaddress.ip_network(network) for network in block["except"]]
         missing = [one for one in METADATA if not any(one.subnet_of(network) for network in excluded)]
         assert missing == []
+
+
+def secret_fields(schema: dict[str, Any], path: tuple[str, ...] = ()) -> Iterator[str]:
+    """Yield each field that has a `secretRef`, such as `build.push`."""
+    for name, field in schema.get("properties", {}).items():
+        if name == "secretRef":
+            yield ".".join(path)
+        yield from secret_fields(field, (*path, name))
+        yield from secret_fields(field.get("items", {}), (*path, name))
+
+
+def test_users_need_the_permission_for_each_secret_of_a_project():
+    [version] = yaml.safe_load((rendering.ROOT / "crds" / "project.yaml").read_text())["spec"]["versions"]
+    fields = list(secret_fields(version["schema"]["openAPIV3Schema"]["properties"]["spec"]))
+    assert "notifications" in fields
+    policy, _ = yaml.safe_load_all((rendering.BASE / "users.yaml").read_text())
+    expressions = {one["name"]: one["expression"] for one in policy["spec"]["variables"]}
+    for variable in ("references", "referencesBefore"):
+        named = set(re.findall(r"secretRef\.name \+ ' ([\w.]+)[ ']", expressions[variable]))
+        assert named == set(fields), variable
+    rule = policy["spec"]["validations"][1]["expression"]
+    denied = [expressions[name] for name in re.findall(r"variables\.(denied\w+)\.size\(\) == 0", rule)]
+    assert [field for field in fields if not any(f"'{field}'" in one for one in denied)] == []
