@@ -27,6 +27,10 @@ below files/. An object in the namespace of the crews is repeated for each one o
 {{- $_ := set $rule "from" (append $rule.from (dict "namespaceSelector" $selector "podSelector" $builds.podSelector)) }}
 {{- end }}
 {{- end }}
+{{- /* Kept at uninstall, because the namespace and its pods are: without these they would reach all. */}}
+{{- if and (eq $found.kind "NetworkPolicy") (eq $found.metadata.namespace $crews) }}
+{{- $_ := set $found.metadata "annotations" (dict "helm.sh/resource-policy" "keep") }}
+{{- end }}
 {{- if or $root.Values.identity.kubernetesTokens (not (hasPrefix "ClusterRole" $found.kind)) }}
 ---
 {{ toYaml $found }}

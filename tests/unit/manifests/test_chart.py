@@ -232,16 +232,31 @@ def test_a_packaged_chart_renders_the_same(tmp_path):
     assert rendering.helm('tokens.existingSecret="crewyard-tokens"', chart=packed) == ours
 
 
-def test_only_data_is_kept_at_uninstall():
+def test_only_data_and_isolation_of_the_crews_are_kept_at_uninstall():
+    values = (
+        'crews.teams=["team-a"]',
+        'internalTls.existingSecret="served"',
+        "networkPolicies.service.enabled=true",
+        'networkPolicies.runs=[{"to": [{"ipBlock": {"cidr": "10.1.2.3/32"}}]}]',
+    )
+    objects = {rendering.name(one): one for one in rendering.helm(*values)}
     kept_objects = {
-        rendering.name(one)
-        for one in rendering.helm()
+        name
+        for name, one in objects.items()
         if "helm.sh/resource-policy" in (one["metadata"].get("annotations") or {})
     }
+    policies = {
+        name for name in objects if name.startswith(("NetworkPolicy crews/", "NetworkPolicy team-a/"))
+    }
+    # Further connections end with the release: a run that still goes on reaches less without them, not more.
+    further = {"NetworkPolicy crews/crewyard-runs", "NetworkPolicy team-a/crewyard-runs"}
+    assert further < policies and "NetworkPolicy team-a/crewyard-closed" in policies
     assert {name for name in kept_objects if not name.startswith("CustomResource")} == {
         "Namespace /crews",
+        "Namespace /team-a",
         "PersistentVolumeClaim crewyard-system/crewyard-data",
         "Secret crewyard-system/crewyard-tokens",
+        *(policies - further),
     }
 
 
