@@ -115,8 +115,13 @@ def deletion_order(installed: Iterable[dict[str, Any]], purge: bool) -> list[Obj
     """Return what `down` deletes, in order: workloads first, CRDs last."""
     order = [*NAMESPACED_KINDS, *CLUSTER_KINDS]
     owned = [object_ref(item) for item in installed if has_install_label(item)]
-    to_delete = [ref for ref in owned if purge or ref.kind not in KINDS_KEPT_BY_DOWN]
+    to_delete = [ref for ref in owned if purge or not _kept_by_down(ref)]
     return sorted(to_delete, key=lambda ref: (order.index(ref.kind), ref))
+
+
+def _kept_by_down(ref: ObjectRef) -> bool:
+    # Crews still run in their namespace, and would reach everything without its NetworkPolicies.
+    return ref.kind in KINDS_KEPT_BY_DOWN or (ref.kind, ref.namespace) == ("NetworkPolicy", CREWS_NAMESPACE)
 
 
 def group_by_kind(refs: Iterable[ObjectRef]) -> list[list[ObjectRef]]:

@@ -124,15 +124,18 @@ LIVE = [
     item("ClusterRole", "crewyard-api"),
     item("Deployment", "crewyard-api", "crewyard-system"),
     item("Deployment", "crewyard-controller", "crewyard-system"),
+    item("NetworkPolicy", "crewyard-closed", "crews"),
+    item("NetworkPolicy", "crewyard-api", "crewyard-system"),
     item("Role", "theirs", "crews", ours=False),
 ]
 
 
-def test_down_keeps_data_keys_and_kinds():
+def test_down_keeps_data_keys_kinds_and_isolation():
     names = [str(one) for one in objects.deletion_order(LIVE, purge=False)]
     assert names == [
         "Deployment crewyard-system/crewyard-api",
         "Deployment crewyard-system/crewyard-controller",
+        "NetworkPolicy crewyard-system/crewyard-api",
         "ClusterRole crewyard-api",
     ]
 
@@ -142,7 +145,7 @@ def test_purge_deletes_everything_and_the_crds_last():
     assert len(going) == len(LIVE) - 1 and str(going[-1]) == "CustomResourceDefinition runs.crewyard.dev"
     kinds = [one.kind for one in going]
     assert kinds.index("CustomResourceDefinition") > kinds.index("Deployment")
-    assert [len(group) for group in objects.group_by_kind(going)] == [2, 1, 1, 1, 1, 1]
+    assert [len(group) for group in objects.group_by_kind(going)] == [2, 1, 1, 1, 1, 1, 1, 1]
 
 
 def test_the_listing_omits_hashes():
