@@ -30,7 +30,7 @@ def kustomization(base: str, options: InstallOptions, image: str) -> dict[str, A
     return {
         "apiVersion": "kustomize.config.k8s.io/v1beta1",
         "kind": "Kustomization",
-        "resources": [base, egress.FILE] if egress_rules(options) else [base],
+        "resources": [base, egress.FILE],
         "images": [{"name": "crewyard/service", "newName": repository, "digest": digest}],
         "labels": [{"pairs": INSTALLED_BY_LABEL, "includeSelectors": False}],
         "configMapGenerator": [
