@@ -4,6 +4,9 @@ from sqlalchemy import ColumnElement, Table, select, update
 
 from api.store.sql.database import Database
 
+ROWS_PER_TRANSACTION = 500
+"""Rows reset per transaction: other writers wait no longer than that."""
+
 
 async def read_versions(
     database: Database, namespace: str, table: Table, place: str | None, *conditions: ColumnElement[bool]
@@ -24,5 +27,18 @@ async def reset_versions(database: Database, namespace: str, table: Table) -> No
 
     Any version of an object is newer then. Raises StoreUnavailable.
     """
-    async with database.write() as connection:
-        await connection.execute(update(table).where(table.c.namespace == namespace).values(version=0))
+    last = ""
+    while True:
+        batch = (
+            select(table.c.name)
+            .where(table.c.namespace == namespace, table.c.name > last)
+            .order_by(table.c.name)
+            .limit(ROWS_PER_TRANSACTION)
+        )
+        async with database.write() as connection:
+            names = (await connection.execute(batch)).scalars().all()
+            if not names:
+                return
+            last = names[-1]
+            here = (table.c.namespace == namespace, table.c.name.in_(names), table.c.version > 0)
+            await connection.execute(update(table).where(*here).values(version=0))
