@@ -11,7 +11,7 @@ from datetime import datetime
 from enum import Enum
 from typing import Any
 
-from sqlalchemy import ColumnElement, Update, exists, func, or_, select, update
+from sqlalchemy import ColumnElement, Update, exists, func, not_, or_, select, update
 from sqlalchemy.ext.asyncio import AsyncConnection
 
 from api.store.index.notifications.outbox import ProjectEvent, record_event
@@ -197,16 +197,18 @@ class InputRequests:
             return tuple((await connection.execute(query)).scalars())
 
     async def mark_written(self, run: str, shown: Sequence[InputRequest]) -> None:
-        """Record that the object shows exactly these questions as open, or that it cannot take them."""
-        shown_as_read = [
-            (table.c.id == item.id)
-            & table.c.answered_at.is_(None)
-            & table.c.closed.is_(False)
-            & (table.c.refusal.is_(None) if item.refusal is None else table.c.refusal == item.refusal)
+        """Record that the object shows exactly these questions as open, or that it cannot take them.
+
+        The object has to be written again if a question changed since it was read.
+        """
+        is_open = table.c.answered_at.is_(None) & table.c.closed.is_(False)
+        as_read = [
+            (table.c.id == item.id) & is_open & table.c.refusal.is_not_distinct_from(item.refusal)
             for item in shown
         ]
-        done = or_(table.c.answered_at.is_not(None), table.c.closed.is_(True), *shown_as_read)
-        statement = update(table).where(*self._of(run), done).values(written=True)
+        is_shown = table.c.id.in_([item.id for item in shown])
+        written = or_(not_(is_shown) & not_(is_open), *as_read)
+        statement = update(table).where(*self._of(run)).values(written=written)
         # If a power failure loses this, the object is written again, which changes nothing.
         async with self._database.brief_write(durable=False) as connection:
             await connection.execute(statement)

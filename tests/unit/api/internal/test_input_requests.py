@@ -5,14 +5,17 @@ from datetime import UTC, datetime, timedelta
 from typing import Any
 
 import pytest
+from aiohttp import web
 
 from api.questions import answers, status_delivery
 from api.store.index.runs import input_requests
 from api.store.index.runs.input_requests import AnswerState, InputRequest
 from api.store.store import Store
 from crds.installation_limits import InstallationLimits
+from tests.testbed.apiserver import serving
 from tests.unit.api.internal.conftest import Mint, Pods
 from tests.unit.api.internal.test_runs import CLAIM, HOLDER, call_api
+from tests.unit.api.internal.test_status_delivery import RUNS
 from tests.unit.api.store import builders
 
 
@@ -164,9 +167,40 @@ async def test_the_object_shows_what_is_open_until_it_is_written(ask: Any, store
     assert patch["metadata"] == {"uid": "uid"}
     assert (entry["request"], len(entry["prompt"])) == ("q1", 1024)
     assert await store.input_requests.unwritten(10) == (run,)
-    await answer(store, run, "meanwhile")
     await store.input_requests.mark_written(run, shown)
     assert await store.input_requests.unwritten(10) == ()
+
+
+async def test_a_question_that_closes_during_its_write_is_written_again(
+    ask: Any, store: Store, run: str
+) -> None:
+    written: list[list[str]] = []
+
+    async def patch(request: web.Request) -> web.Response:
+        entries = (await request.json())["status"]["inputRequests"]
+        written.append([entry["request"] for entry in entries])
+        if len(written) == 1:
+            await answer(store, run, "meanwhile")
+            await store.input_requests.close(run, "q1")
+        return web.json_response({})
+
+    await ask()
+    async with serving([web.patch(RUNS + "/status", patch)]) as kube:
+        assert await status_delivery.deliver(store, kube, run)
+        assert await store.input_requests.unwritten(10) == (run,)
+        assert await status_delivery.deliver(store, kube, run)
+    assert await store.input_requests.unwritten(10) == ()
+    assert written == [["q1"], []]
+
+
+async def test_an_older_write_of_another_replica_is_repeated(ask: Any, store: Store, run: str) -> None:
+    await ask()
+    shown = await store.input_requests.unanswered(run)
+    await answer(store, run, "meanwhile")
+    await store.input_requests.mark_written(run, ())
+    assert await store.input_requests.unwritten(10) == ()
+    await store.input_requests.mark_written(run, shown)
+    assert await store.input_requests.unwritten(10) == (run,)
 
 
 async def test_what_changes_after_it_was_read_is_written_again(ask: Any, store: Store, run: str) -> None:
