@@ -21,7 +21,7 @@ def items(read: Callable[[int, int], Page[T]], limit: int | None) -> Iterator[An
         for item in page.items:
             if limit is not None and count >= limit:
                 return
-            identity = item.get("id", item.get("name"))
+            identity = item.get("id", item.get("name", item.get("number")))
             if identity in seen:
                 continue
             seen.add(identity)

@@ -191,6 +191,20 @@ def test_items_created_while_a_list_is_read_come_once():
     assert found == list(range(250, 0, -1))
 
 
+@pytest.mark.parametrize(("limit", "pages"), [(2, [1]), (20, [1, 2, 3])])
+def test_records_that_have_only_a_number_are_all_listed(limit, pages):
+    read = []
+
+    def page_of(number, _size):
+        read.append(number)
+        first = 5 - 2 * (number - 1)
+        rows = [{"number": row} for row in range(first, max(0, first - 2), -1)]
+        return Page(rows, 5, number, 2, number < 3)
+
+    assert [item["number"] for item in items(page_of, limit)] == [5, 4, 3, 2, 1][:limit]
+    assert read == pages
+
+
 def test_without_git_caches_and_environments_are_excluded(tmp_path):
     files = {
         "main.py": "1",
