@@ -19,8 +19,10 @@ from actions.workflow.errors import ErrorResponse, Redirected, StepFailed
 T = TypeVar("T")
 
 MAX_ATTEMPTS = 8
-# Consecutive reconnects without a new message; with back-off about seven minutes.
+# Consecutive connections without a new message that end early; with back-off about seven minutes.
 MAX_RECONNECTS = 30
+# A connection that lasts this long counts as working, even without messages: proxies cut idle streams.
+_STABLE_SECONDS = 10.0
 _MAX_RESPONSE_BYTES = 8 * 1024 * 1024
 _MAX_LINE_BYTES = 8 * 1024 * 1024
 _CALL_TIMEOUT_SECONDS = 60.0
@@ -107,6 +109,8 @@ class ApiClient:
         while True:
             idle += 1
             retry_after: float | None = None
+            opened: float | None = None
+            failure = f"{self.url} closed the stream {path} repeatedly without a final message."
             try:
                 headers = {"Accept": "text/event-stream", "Cache-Control": "no-store"}
                 if reader.last is not None:
@@ -116,6 +120,7 @@ class ApiClient:
                 ) as response:
                     if response.status == 204:
                         return
+                    opened = time.monotonic()
                     for message in reader.messages(self._lines(response)):
                         idle = 0
                         yield message
@@ -125,10 +130,13 @@ class ApiClient:
                     raise
                 retry_after = error_response.retry_after
             except CONNECTION_ERRORS as error:
-                if idle > MAX_RECONNECTS:
-                    raise StepFailed(f"The connection to {self.url} broke repeatedly: {error}.") from None
+                failure = f"The connection to {self.url} broke repeatedly: {error}."
+                if isinstance(error, TimeoutError):
+                    opened = None  # silent: its age does not count as working
+            if opened is not None and time.monotonic() - opened >= _STABLE_SECONDS:
+                idle = 0
             if idle > MAX_RECONNECTS:
-                raise StepFailed(f"{self.url} closed the stream {path} repeatedly without a final message.")
+                raise StepFailed(failure)
             self._sleep(pause(idle, retry_after) if idle <= 2 else max(pause(idle, None), retry_after or 0.0))
 
     def retry(self, description: str, attempt: Callable[[], T]) -> T:
