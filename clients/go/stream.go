@@ -12,13 +12,19 @@ import (
 )
 
 const (
-	// A keep-alive comes every 15 s: silence for longer is a broken connection.
-	silence      = time.Minute
 	firstPause   = 500 * time.Millisecond
 	longestPause = 30 * time.Second
 	attempts     = 10
 
 	eventStream = "text/event-stream"
+)
+
+var (
+	// A keep-alive comes every 15 s: silence for longer is a broken connection.
+	silence = time.Minute
+	// A connection that lasts this long worked, even without messages: proxies
+	// cut idle streams.
+	stable = 10 * time.Second
 )
 
 // follow gives the messages of a stream to the one that ends it, or until the
@@ -30,7 +36,7 @@ func (c *Crewyard) follow(
 		scan := scanner{lastID: last, retry: firstPause}
 		for failures := 0; ; {
 			over := false
-			err := c.connect(ctx, path, &scan, func(found message) bool {
+			worked, err := c.connect(ctx, path, &scan, func(found message) bool {
 				failures = 0
 				over = !yield(found, nil) || ends(found.kind)
 				return !over
@@ -43,6 +49,9 @@ func (c *Crewyard) follow(
 				return
 			}
 			var refused *APIError
+			if worked {
+				failures = 0
+			}
 			lasting := errors.As(err, &refused) && !refused.Passing()
 			if failures++; failures > attempts || lasting || errors.Is(err, errTooLong) {
 				yield(message{}, err)
@@ -62,13 +71,16 @@ func (c *Crewyard) follow(
 
 var errNoMore = errors.New("crewyard: there is nothing more")
 
-// connect reads one connection until it ends, fails, or take wants no more.
-func (c *Crewyard) connect(ctx context.Context, path string, scan *scanner, take func(message) bool) error {
+// connect reads one connection until it ends, fails, or take wants no more. It
+// tells whether the connection worked for a while.
+func (c *Crewyard) connect(
+	ctx context.Context, path string, scan *scanner, take func(message) bool,
+) (worked bool, err error) {
 	ctx, end := context.WithCancel(ctx)
 	defer end()
 	request, err := http.NewRequestWithContext(ctx, http.MethodGet, c.base+path, nil)
 	if err != nil {
-		return err
+		return false, err
 	}
 	request.Header.Set("Accept", eventStream)
 	if scan.lastID != "" {
@@ -78,27 +90,29 @@ func (c *Crewyard) connect(ctx context.Context, path string, scan *scanner, take
 	defer quiet.Stop()
 	response, err := c.Do(request)
 	if err != nil {
-		return err
+		return false, err
 	}
 	defer response.Body.Close()
 	if response.StatusCode == http.StatusNoContent {
-		return errNoMore
+		return false, errNoMore
 	}
+	opened, heard := time.Now(), true
+	defer func() { worked = heard && time.Since(opened) >= stable }()
 	scan.restart()
 	buffer := make([]byte, 32*1024)
 	for {
 		count, err := response.Body.Read(buffer)
-		quiet.Reset(silence)
+		heard = quiet.Reset(silence)
 		going, tooLong := scan.push(buffer[:count], take)
 		switch {
 		case !going:
-			return nil
+			return false, nil
 		case tooLong != nil:
-			return tooLong
+			return false, tooLong
 		case errors.Is(err, io.EOF):
-			return errors.New("crewyard: the event stream ended before its last event")
+			return false, errors.New("crewyard: the event stream ended before its last event")
 		case err != nil:
-			return fmt.Errorf("crewyard: the connection broke: %w", err)
+			return false, fmt.Errorf("crewyard: the connection broke: %w", err)
 		}
 	}
 }

@@ -9,6 +9,7 @@ import (
 	"slices"
 	"strconv"
 	"testing"
+	"time"
 )
 
 // service gives events 1 to count, a few per connection, the last one terminal.
@@ -104,6 +105,49 @@ func TestWhatPassesIsTriedAgain(t *testing.T) {
 	})
 	if ids, err := read(client, 0); err != nil || !slices.Equal(ids, []int{1, 2}) || len(*asked) != 2 {
 		t.Fatal(ids, err, *asked)
+	}
+}
+
+func setTimes(t *testing.T, newSilence, newStable time.Duration) {
+	t.Helper()
+	oldSilence, oldStable := silence, stable
+	t.Cleanup(func() { silence, stable = oldSilence, oldStable })
+	silence, stable = newSilence, newStable
+}
+
+func TestAProxyThatCutsEveryConnectionDoesNotEndASilentRun(t *testing.T) {
+	setTimes(t, time.Minute, 0)
+	client, asked := service(t, 1, 9, func(w http.ResponseWriter, number int) bool {
+		w.Header().Set("Content-Type", eventStream)
+		fmt.Fprint(w, "retry: 1\n\n: keepalive\n\n")
+		return number <= 3*attempts
+	})
+	if ids, err := read(client, 0); err != nil || !slices.Equal(ids, []int{1}) || len(*asked) != 3*attempts+1 {
+		t.Fatal(ids, err, len(*asked))
+	}
+}
+
+func TestAStreamThatClosesAtOnceIsGivenUp(t *testing.T) {
+	client, asked := service(t, 1, 0, nil)
+	if _, err := read(client, 0); err == nil || len(*asked) != attempts+1 {
+		t.Fatal(err, len(*asked))
+	}
+}
+
+func TestASilentStreamIsGivenUp(t *testing.T) {
+	setTimes(t, 100*time.Millisecond, 0)
+	gone := make(chan struct{})
+	client, asked := service(t, 1, 9, func(w http.ResponseWriter, _ int) bool {
+		w.Header().Set("Content-Type", eventStream)
+		fmt.Fprint(w, "retry: 1\n\n: keepalive\n\n")
+		w.(http.Flusher).Flush()
+		<-gone
+		return true
+	})
+	_, err := read(client, 0)
+	close(gone)
+	if err == nil || len(*asked) != attempts+1 {
+		t.Fatal(err, len(*asked))
 	}
 }
 

@@ -5,6 +5,8 @@ import { type Message, Parser } from "./sse.js";
 
 /** A keep-alive comes every 15 s: a connection that is silent for longer than this is broken. */
 const SILENCE = 60_000;
+/** A connection that lasts this long worked, even without messages: proxies cut idle streams. */
+const STABLE = 10_000;
 const FIRST_PAUSE = 500;
 const LONGEST_PAUSE = 30_000;
 
@@ -13,7 +15,7 @@ export interface FollowOptions {
   after?: number | string;
   /** Ends the following; its reason is thrown. */
   signal?: AbortSignal;
-  /** How often in a row it may fail, without a message between, before the last failure is thrown. */
+  /** How often in a row it may fail within 10 s, without a message between, before the last failure is thrown. */
   attempts?: number;
 }
 
@@ -36,9 +38,11 @@ export async function* follow(
   for (let failures = 0; ; ) {
     let problem = new CrewyardError(0, "connection_lost", "the event stream ended before its last event");
     const attempt = new Attempt(signal);
+    let opened: number | undefined;
     try {
       const response = await open(where, path, lastId, attempt.signal);
       if (response.status === 204 || response.body === null) return;
+      opened = performance.now();
       const parser = new Parser(lastId);
       for await (const piece of pieces(response.body)) {
         attempt.heard();
@@ -52,12 +56,14 @@ export async function* follow(
       }
     } catch (error) {
       signal?.throwIfAborted();
+      if (attempt.signal.aborted) opened = undefined; // silent: its age does not count
       if (error instanceof RangeError) throw error;
       if (error instanceof CrewyardError && !error.passing) throw error;
       problem = error instanceof CrewyardError ? error : lost(error);
     } finally {
       attempt.end();
     }
+    if (opened !== undefined && performance.now() - opened >= STABLE) failures = 0;
     failures += 1;
     if (failures > attempts) throw problem;
     await sleep(pause(failures, retry, problem.retryAfter), signal);

@@ -121,6 +121,18 @@ test("what never passes is given up", async (t) => {
   assert.equal(asked.length, 4);
 });
 
+test("a proxy that cuts every connection does not end a silent run", async (t) => {
+  let now = 0;
+  t.mock.method(performance, "now", () => (now += 10_000));
+  const cut = (response, number) => number <= 30 && Boolean(response.end("retry: 1\n\n: keepalive\n\n"));
+  const { crewyard, asked } = await service(t, 1, 9, (response, number) => {
+    response.setHeader("Content-Type", "text/event-stream");
+    return cut(response, number);
+  });
+  assert.deepEqual(await read(crewyard.followRun("run_a")), [1]);
+  assert.equal(asked.length, 31);
+});
+
 test("a browser's fetch, which takes no object to be called on, follows too", async (t) => {
   const { asked, url } = await service(t, 2, 9);
   const strict = function (...given) {
