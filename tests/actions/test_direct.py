@@ -22,7 +22,7 @@ ITEM = {"name": "a.txt", "size": len(BODY), "sha256": hashlib.sha256(BODY).hexdi
 class FixedCredential:
     """A credential that does not change."""
 
-    def bearer(self) -> str:
+    def bearer(self, _seconds: float) -> str:
         return "crw_secret"
 
     def renew(self) -> bool:

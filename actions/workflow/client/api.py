@@ -185,14 +185,18 @@ class ApiClient:
             raw = json.dumps(body, separators=(",", ":")).encode() if body is not None else b""
             fields["Content-Type"] = "application/json"
         try:
-            return send_request(method, self.url + path, {**fields, **self._authorization()}, raw, seconds)
+            return send_request(
+                method, self.url + path, {**fields, **self._authorization(seconds)}, raw, seconds
+            )
         except ErrorResponse as error_response:
             if error_response.status != 401:
                 raise
             if not self._credential.renew():
                 raise self._with_advice(error_response) from None
         try:
-            return send_request(method, self.url + path, {**fields, **self._authorization()}, raw, seconds)
+            return send_request(
+                method, self.url + path, {**fields, **self._authorization(seconds)}, raw, seconds
+            )
         except ErrorResponse as error_response:
             raise self._with_advice(error_response) from None
 
@@ -201,8 +205,8 @@ class ApiClient:
             return error_response
         return ErrorResponse(401, error_response.code, f"{error_response.message}. {self._credential.advice}")
 
-    def _authorization(self) -> dict[str, str]:
-        return {"Authorization": f"Bearer {self._credential.bearer()}"}
+    def _authorization(self, seconds: float) -> dict[str, str]:
+        return {"Authorization": f"Bearer {self._credential.bearer(seconds)}"}
 
     def _lines(self, response: HTTPResponse) -> Iterator[bytes]:
         while line := response.readline(_MAX_LINE_BYTES):

@@ -6,7 +6,7 @@ from collections.abc import Callable, Mapping
 from typing import Protocol
 from urllib.parse import quote
 
-from actions.workflow.errors import StepFailed
+from actions.workflow.errors import ErrorResponse, StepFailed
 from actions.workflow.inputs import Inputs
 
 # GitHub's tokens are valid for at least five minutes; a build or a run may take hours.
@@ -17,8 +17,8 @@ _FORKS_NOTE = "GitHub gives neither to pull requests from forks and from Dependa
 class StepCredential(Protocol):
     """Source of the bearer token of requests."""
 
-    def bearer(self) -> str:
-        """Return the current bearer token."""
+    def bearer(self, seconds: float) -> str:
+        """Return the current bearer token; `seconds` bounds each network wait for a new one."""
         ...
 
     def renew(self) -> bool:
@@ -37,7 +37,7 @@ class ApiKeyCredential:
     def __init__(self, text: str) -> None:
         self._text = text
 
-    def bearer(self) -> str:
+    def bearer(self, _seconds: float) -> str:
         """Return the key."""
         return self._text
 
@@ -52,14 +52,17 @@ class ApiKeyCredential:
 
 
 class OidcCredential:
-    """The workflow's OIDC token, renewed before it expires. `fetch` takes a URL and a bearer token."""
+    """The workflow's OIDC token, renewed before it expires.
+
+    `fetch` takes a URL, a bearer token and the seconds that bound each network wait.
+    """
 
     def __init__(
         self,
         url: str,
         request_token: str,
         audience: str,
-        fetch: Callable[[str, str], bytes],
+        fetch: Callable[[str, str, float], bytes],
         mask: Callable[[str], None],
     ) -> None:
         separator = "&" if "?" in url else "?"
@@ -68,12 +71,22 @@ class OidcCredential:
         self._token: str | None = None
         self._renew_at = 0.0
 
-    def bearer(self) -> str:
-        """Return a valid token, requesting a new one if needed. Raises StepFailed if GitHub issues none."""
+    def bearer(self, seconds: float) -> str:
+        """Return a token, requesting a new one if needed.
+
+        Returns the old token if the request fails but may succeed later: the API decides whether the token
+        is still valid, and `renew` discards it if not. Raises StepFailed, and ErrorResponse without an old
+        token, if GitHub issues none.
+        """
         if self._token is None or time.monotonic() >= self._renew_at:
-            self._token = self._request_token_value()
-            self._mask(self._token)
-            self._renew_at = time.monotonic() + _TOKEN_SECONDS
+            try:
+                token = self._request_token_value(seconds)
+            except ErrorResponse:
+                if self._token is None:
+                    raise
+                return self._token
+            self._mask(token)
+            self._token, self._renew_at = token, time.monotonic() + _TOKEN_SECONDS
         return self._token
 
     def renew(self) -> bool:
@@ -89,9 +102,9 @@ class OidcCredential:
             "Is the input oidc-audience the audience of this installation?"
         )
 
-    def _request_token_value(self) -> str:
+    def _request_token_value(self, seconds: float) -> str:
         try:
-            value = json.loads(self._fetch(self._url, self._request_token))["value"]
+            value = json.loads(self._fetch(self._url, self._request_token, seconds))["value"]
         except (ValueError, KeyError, TypeError):
             raise StepFailed("GitHub's response to the request for an OIDC token has no token.") from None
         if not isinstance(value, str) or not value or not value.isascii() or not value.isprintable():
@@ -102,7 +115,7 @@ class OidcCredential:
 def credential(
     inputs: Inputs,
     environment: Mapping[str, str],
-    fetch: Callable[[str, str], bytes],
+    fetch: Callable[[str, str, float], bytes],
     mask: Callable[[str], None],
 ) -> StepCredential:
     """Return the credential for `api-key` or `oidc-audience`. Raises StepFailed if neither is usable."""

@@ -5,7 +5,6 @@ Called by `actions.workflow.client.api`.
 
 import http.client
 import json
-import time
 import urllib.error
 import urllib.request
 from collections.abc import Mapping
@@ -92,20 +91,19 @@ def _seconds(header: str | None) -> float | None:
     return float(text) if text.isascii() and text.isdigit() and len(text) < 6 else None
 
 
-def fetch_token(url: str, bearer: str) -> bytes:
-    """Return the response of the runner's token service; three attempts."""
-    for tries_left in (2, 1, 0):
-        try:
-            headers = {"Authorization": f"Bearer {bearer}", "Accept": "application/json"}
-            with send_request("GET", url, headers) as response:
-                return response.read(_MAX_ERROR_BYTES)
-        except ErrorResponse as error_response:
-            if not error_response.retryable or not tries_left:
-                raise StepFailed(
-                    f"GitHub refused an OIDC token: {error_response.message} ({error_response.status})."
-                ) from None
-        except CONNECTION_ERRORS as error:
-            if not tries_left:
-                raise StepFailed(f"GitHub's token service cannot be reached: {error}.") from None
-        time.sleep(1.0)
-    raise AssertionError("the last try returns or raises")
+def fetch_token(url: str, bearer: str, seconds: float) -> bytes:
+    """Return the response of GitHub's token service.
+
+    Raises ErrorResponse if the same request may succeed later, otherwise StepFailed.
+    """
+    headers = {"Authorization": f"Bearer {bearer}", "Accept": "application/json"}
+    try:
+        with send_request("GET", url, headers, None, seconds) as response:
+            return response.read(_MAX_ERROR_BYTES)
+    except ErrorResponse as error:
+        message = f"GitHub refused an OIDC token: {error.message}"
+        if not error.retryable:
+            raise StepFailed(f"{message} ({error.status}).") from None
+        raise ErrorResponse(error.status, error.code, message, error.retry_after) from None
+    except CONNECTION_ERRORS as error:
+        raise ErrorResponse(503, "http", f"GitHub's token service cannot be reached: {error}") from None
