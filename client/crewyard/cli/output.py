@@ -101,9 +101,14 @@ class Output:
             self.text(f"{line}\n")
 
     def text(self, text: str) -> None:
-        """Print text as it is, without a line end, with control sequences escaped on a terminal."""
+        """Print text as it is, with control sequences escaped on a terminal.
+
+        In a step of GitHub Actions, text without a line end gets one: two texts must not join to a command.
+        """
         if self._in_step:
             text = github_step.escape_commands(text)
+            if text and not text.endswith("\n"):
+                text += "\n"
         self._write(escape_control(text, colours=True) if self._out.is_terminal else text)
 
     def status(self, sentence: str, style: str = "") -> None:

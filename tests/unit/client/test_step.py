@@ -1,9 +1,12 @@
 """In a step of GitHub Actions, crew output is never a workflow command."""
 
+import io
 import json
+import os
+from unittest import mock
 
 import pytest
-from hypothesis import given
+from hypothesis import example, given
 from hypothesis import strategies as st
 from rich.console import Console
 
@@ -46,6 +49,27 @@ def test_escaped_json_keeps_its_value_and_has_no_commands(pieces):
     row = {"message": "".join(pieces)}
     text = escape_commands_json(json.dumps(row))
     assert json.loads(text) == row and not is_command(text)
+
+
+def printed_texts(inside, *texts):
+    file = io.StringIO()
+    with mock.patch.dict(os.environ, GITHUB_ACTIONS="true" if inside else "false"):
+        output = Output(False, Console(file=file))
+    for text in texts:
+        output.text(text)
+    return file.getvalue()
+
+
+@given(PIECES, PIECES)
+@example([":"], [":", "add-mask::x"])
+@example(["x", "#", "#"], ["[", "error", "]"])
+def test_a_line_in_two_pieces_has_no_commands(first, second):
+    assert not is_command(printed_texts(True, "".join(first), "".join(second)))
+
+
+def test_pieces_stay_one_line_outside_of_a_step():
+    assert printed_texts(False, "a", "", "b\n") == "ab\n"
+    assert printed_texts(True, "a", "", "b\n") == "a\nb\n"
 
 
 @pytest.mark.parametrize("inside", [True, False])
