@@ -15,6 +15,7 @@ import { Timeline } from "./timeline.js";
 
 const ARTIFACTS_REFRESH_MS = 3000;
 const DETAILS_REFRESH_MS = 200;
+const WAITING_REFRESH_MS = 3000;
 const TIMELINE_REFRESH_MS = 500;
 
 export async function run(container, { id }, _query, signal) {
@@ -23,7 +24,7 @@ export async function run(container, { id }, _query, signal) {
   const header = h("div"), files = h("div");
   const panel = h("aside", { class: "panel", "aria-label": "Details", "aria-live": "polite" });
   const steps = new Steps(), clock = new RunClock();
-  let details = null, prices = null, showsRun = true;
+  let details = null, shown = null, prices = null, showsRun = true;
   // On a narrow screen the panel is below the list.
   const reveal = () => panel.scrollIntoView({ block: "nearest" });
   const log = new EventLog((event) => {
@@ -43,6 +44,10 @@ export async function run(container, { id }, _query, signal) {
   };
   const update = async () => {
     details = await get(path, {}, signal);
+    const text = JSON.stringify(details);
+    // An unchanged page keeps the keyboard's focus and what is selected.
+    if (text === shown) return;
+    shown = text;
     fill(header, ...summary(details, path, update));
     questions.show(details.input_requests ?? []);
     show();
@@ -59,7 +64,11 @@ export async function run(container, { id }, _query, signal) {
   h("h2", {}, "Artifacts"), files);
   container.removeAttribute("aria-busy");
   const refresh = setInterval(() => timeline.render(clock.now()), TIMELINE_REFRESH_MS);
-  signal.addEventListener("abort", () => { clearInterval(refresh); timeline.list.close(); log.list.close(); });
+  // A run that waits has no events.
+  const waiting = setInterval(() => {
+    if (details.status === "pending" && !document.hidden) update().catch(() => {});
+  }, WAITING_REFRESH_MS);
+  signal.addEventListener("abort", () => { clearInterval(refresh); clearInterval(waiting); timeline.list.close(); log.list.close(); });
   await artifacts(files, path, signal);
   // Refresh once for many events: every refresh is a rate-limited request.
   const soon = (milliseconds, work) => {
@@ -86,6 +95,7 @@ export async function run(container, { id }, _query, signal) {
   clearInterval(refresh);
   timeline.render(clock.now());
   await update();
+  show();
   await artifacts(files, path, signal);
 }
 

@@ -3,6 +3,7 @@
 import pytest_asyncio
 from playwright.async_api import expect
 
+from crds import objects
 from tests.browser import story
 
 
@@ -103,6 +104,17 @@ async def test_one_event_is_counted_in_the_singular(testbed, console):
     await testbed.claim_run(raw)
     page = await console.show(f"#/runs/{story.RUN_ID}")
     await expect(page.get_by_text("1 event", exact=True)).to_be_visible()
+
+
+async def test_page_of_a_waiting_run_shows_why_it_waits_now(testbed, console):
+    await story.add_project(testbed)
+    raw = await testbed.add_run(story.RUN, story.PROJECT, story.DEPLOYMENT)
+    page = await console.show(f"#/runs/{story.RUN_ID}")
+    cause = {"type": "Succeeded", "status": "Unknown", "reason": "Unschedulable", "message": "no node fits"}
+    raw["metadata"]["resourceVersion"] = str(int(raw["metadata"]["resourceVersion"]) + 1000)
+    raw["status"]["conditions"] = [cause]
+    await testbed.store.run_writer.observe(objects.Run(raw), testbed.clock[0])
+    await expect(page.get_by_role("definition").filter(has_text="no node fits")).to_be_visible()
 
 
 async def test_run_is_followed_live(testbed, console):

@@ -14,6 +14,7 @@ class Element {
   append(...children) { this.children.push(...children); }
   setAttribute() {}
   removeAttribute() {}
+  querySelector() { return null; }
   replaceChildren(...children) { this.children = children; }
   addEventListener() {}
   remove() {}
@@ -186,6 +187,46 @@ const PARTS = {
     const rows = ["d", "c", "b", "a"].map((id) => ({ id }));
     const names = ({ undone, between }) => [undone, between?.map(({ id }) => id).join("") ?? null];
     assert.deepEqual(["b", "d", "x"].map((target) => names(deploymentsBetween(rows, "c", target))), [[true, "c"], [false, "d"], [true, null]]);
+  },
+
+  // The page of a pending run shows why it waits, and asks for it again only while it waits and is in sight.
+  async waiting() {
+    const timers = new Map(), reads = [];
+    globalThis.setInterval = (work, time) => { timers.set(time, work); return time; };
+    globalThis.clearInterval = (time) => timers.delete(time);
+    globalThis.ResizeObserver = class { observe() {} };
+    globalThis.location = { hash: "" };
+    document.hidden = false;
+    const details = { id: "run_a", status: "pending", queue_position: 2, waiting: { reason: "Queued", message: "Position 2." } };
+    globalThis.fetch = async (path) => {
+      if (path.endsWith("/events")) return { ok: true, status: 200, body: new ReadableStream() };
+      if (path === "/v1/runs/run_a") reads.push(path);
+      return { ok: true, status: 200, json: async () => (path === "/v1/runs/run_a" ? { data: { ...details } } : { data: [], pagination: { total: 0 } }) };
+    };
+    const text = (element) => element.children?.map(text).join(" ") ?? String(element);
+    const settle = async () => { for (let turn = 0; turn < 50; turn += 1) await new Promise(setImmediate); };
+    const { run } = await load("run/run.js");
+    const container = new Element("main"), page = new AbortController();
+    run(container, { id: "run_a" }, {}, page.signal);
+    await settle();
+    assert(text(container).includes("Position 2."));
+    const tick = async () => { timers.get(3000)?.(); await settle(); };
+    const [header] = container.children, before = header.children;
+    await tick();
+    assert.equal(header.children, before);
+    Object.assign(details, { queue_position: 1, waiting: { reason: "Queued", message: "Position 1." } });
+    await tick();
+    assert(text(container).includes("Position 1."));
+    document.hidden = true;
+    await tick();
+    assert.equal(reads.length, 3);
+    document.hidden = false;
+    details.status = "running";
+    await tick();
+    await tick();
+    assert.equal(reads.length, 4);
+    page.abort();
+    assert.equal(timers.size, 0);
   },
 
   async money() {
