@@ -30,6 +30,15 @@ async def test_overview_shows_the_state(testbed, console):
     await expect(page.get_by_role("heading", name="run_past03")).to_be_visible()
 
 
+async def test_overview_counts_all_waiting_runs(testbed, console):
+    await story.add_project(testbed)
+    for number in range(101):
+        await testbed.add_run(f"run-queued{number:03}", story.PROJECT, story.DEPLOYMENT)
+    page = await console.show(f"#/projects/{story.PROJECT}")
+    await expect(card(page, "Now")).to_contain_text("0 running")
+    await expect(card(page, "Now")).to_contain_text("101 waiting")
+
+
 async def test_tokens_of_runs_are_in_the_chart(testbed, console):
     await story.add_project(testbed)
     await story.add_run(testbed)

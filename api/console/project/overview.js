@@ -8,7 +8,7 @@ import { linkTo } from "../router.js";
 import { deploymentBadges, stages } from "../deployment/stages.js";
 import { firstSteps } from "./first_steps.js";
 import { budgets, limitTable } from "./limits.js";
-import { runStatistics } from "./statistics.js";
+import { runsNow, runStatistics } from "./statistics.js";
 
 const RUNS = 100, STRIP_RUNS = 50, STRIP_WIDTH = 600, STRIP_HEIGHT = 60;
 
@@ -43,11 +43,11 @@ function activeCard(current) {
 
 function runCards(runs, usage) {
   const { ended, share, median, p95 } = runStatistics(runs), { total } = usage;
-  const count = (status) => runs.filter((run) => run.status === status).length;
+  const { running, waiting } = runsNow(usage.limits ?? []);
   return [
     card("Success", share === null ? "–" : `${Math.round(share * 1000) / 10} %`, `of the last ${ended} ended runs`),
     card("Median duration", duration(median), `95 % within ${duration(p95)}`),
-    card("Now", `${count("running")} running`, `${count("pending")} waiting`),
+    card("Now", `${running} running`, `${waiting} waiting`),
     card("Tokens in 30 days", (total.prompt_tokens + total.completion_tokens).toLocaleString(),
       money(total.cost, usage.currency)),
   ];

@@ -1,4 +1,4 @@
-// Numbers about the last runs of a project. Pure.
+// Numbers about the runs of a project. Pure.
 
 /** Return `{ended, share, median, p95}` of runs: the share that succeeded of those that ended by themselves. */
 export function runStatistics(runs) {
@@ -9,6 +9,12 @@ export function runStatistics(runs) {
     ended: ended.length, share: ended.length ? succeeded / ended.length : null,
     median: percentile(durations, 0.5), p95: percentile(durations, 0.95),
   };
+}
+
+/** Return `{running, waiting}`: all runs of now, which the limits of a usage report count. */
+export function runsNow(limits) {
+  const used = (name) => limits.find((use) => use.name === name)?.used.toLocaleString() ?? "–";
+  return { running: used("concurrent_runs"), waiting: used("queue") };
 }
 
 /** Return the value below which that part of sorted values lies (nearest rank); null without values. */

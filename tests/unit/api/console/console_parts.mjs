@@ -183,6 +183,9 @@ const PARTS = {
     assert.deepEqual(runStatistics([...runs, { status: "running", duration_ms: null }, { status: "canceled", duration_ms: 9 }]),
       { ended: 4, share: 0.75, median: 2, p95: 4 });
     assert.deepEqual(runStatistics([]), { ended: 0, share: null, median: null, p95: null });
+    const { runsNow } = await load("project/statistics.js");
+    assert.deepEqual(runsNow([{ name: "queue", used: 1250, limit: 2000 }, { name: "concurrent_runs", used: 2, limit: 2 }]), { running: "2", waiting: "1,250" });
+    assert.deepEqual(runsNow([]), { running: "–", waiting: "–" });
     const { deploymentsBetween } = await load("deployment/rollback.js");
     const rows = ["d", "c", "b", "a"].map((id) => ({ id }));
     const names = ({ undone, between }) => [undone, between?.map(({ id }) => id).join("") ?? null];
