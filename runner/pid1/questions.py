@@ -129,8 +129,9 @@ class Questions:
         except RunLost:
             self.lost = True
         except APIUnavailable:
-            self.expired = not limited
-            self._reply(question.number, {"error": "timeout"})
+            if not question.withdrawn.is_set():
+                self.expired = self.expired or not limited
+                self._reply(question.number, {"error": "timeout"})
         finally:
             self._open.pop(question.number, None)
             self._waiting.end(now())
@@ -166,7 +167,7 @@ class Questions:
             if answer.get("state") == "answered":
                 self._put("input.received", {"request_id": question.request_id, "by": answer.get("by")})
                 return {"value": answer.get("value")}
-            if answer.get("state") == "expired":
+            if answer.get("state") == "expired" and not question.withdrawn.is_set():
                 self.expired = self.expired or not limited
                 return {"error": "timeout"} if limited else None
         return None

@@ -205,12 +205,12 @@ class FakeRunAPI:
         body = await self._json(request)
         if not self._holder(body):
             return web.json_response({"error": "not yours"}, status=409)
-        if self.down:
-            return web.json_response({"error": "later"}, status=503)
         identifier = body["request_id"]
         if body.get("done"):
             self.closed.append(identifier)
             return web.json_response({"state": "closed"})
+        if self.down:
+            return web.json_response({"error": "later"}, status=503)
         expiry = {"expires_at": "2026-11-22T10:00:00Z"}
         allowed = {"pod_uid", "nonce", "request_id", "prompt", "schema", "choices"}
         if (

@@ -16,6 +16,19 @@ def kickoff():
     print("before")
     return [ask("Which way?", schema={"type": "string"}), ask("Go?", choices=["yes", "no"])]
 """
+WITHDRAWS = """
+import asyncio, pathlib
+from crewyard_runtime import ask_async
+async def exists(name):
+    while not pathlib.Path(name).exists():
+        await asyncio.sleep(0.01)
+async def kickoff():
+    question = asyncio.create_task(ask_async("?"))
+    await exists("withdraw")
+    question.cancel()
+    await exists("end")
+    return "went on"
+"""
 
 
 @pytest.fixture(autouse=True)
@@ -275,6 +288,18 @@ async def test_a_withdrawn_question_is_closed_and_the_crew_goes_on(pod: Any, api
         """
     )
     await pod.run()
+    assert (api.result["outcome"], api.result["output"]) == ("succeeded", "went on")
+
+
+async def test_a_question_withdrawn_while_the_api_is_away_does_not_end_the_run(pod: Any, api: Any) -> None:
+    pod.crew(WITHDRAWS)
+    await pod.start()
+    await wait_until(lambda: told(api, "input.requested"))
+    api.down = True
+    (pod.app / "withdraw").touch()
+    await wait_until(lambda: api.closed == ["q1"])
+    (pod.app / "end").touch()
+    await pod.wait()
     assert (api.result["outcome"], api.result["output"]) == ("succeeded", "went on")
 
 
