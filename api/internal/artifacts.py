@@ -148,15 +148,18 @@ def _receiving(context: InternalContext, run: str, name: str, size: int) -> Iter
 
 async def _check_limits(context: InternalContext, run: str, name: str) -> None:
     """Raise PodApiError 422 if the run's files, those that are arriving included, exceed a limit."""
+    # A file that is sent again counts once. This comes first, because a file leaves it once it is stored.
+    arriving = dict(context.arriving_files.get(run, ()))
     usage, limits = await context.store.artifacts.totals(run, excluding=name), context.config.limits
-    # A file that is sent again counts once.
-    size = sum(dict(context.arriving_files.get(run, ())).values())
-    problem = await storage.project_problem(context, run, size)
+    problem = await storage.project_problem(context, run, sum(arriving.values()))
     if problem:
         raise PodApiError(422, problem)
     if usage.count >= limits.artifacts:
         raise PodApiError(422, f"a run can have at most {limits.artifacts} artifacts")
-    if usage.bytes + size > limits.artifact_bytes:
+    # An arriving file may have its row already, or replace a stored one: the larger of both counts.
+    stored = await context.store.artifacts.sizes(run, arriving.keys() - {name})
+    added = sum(max(0, size - stored.get(other, 0)) for other, size in arriving.items())
+    if usage.bytes + added > limits.artifact_bytes:
         raise PodApiError(422, f"a run's artifacts can have at most {limits.artifact_bytes} bytes in total")
 
 

@@ -1,5 +1,6 @@
 """Table of artifacts, the latest version per name. Called by the pods' routes and the routes of artifacts."""
 
+from collections.abc import Collection
 from dataclasses import dataclass, fields
 from datetime import datetime
 from typing import Any
@@ -84,6 +85,14 @@ class Artifacts:
         async with self._database.read() as connection:
             count, size = (await connection.execute(query)).one()
         return ArtifactTotals(int(count), int(size))
+
+    async def sizes(self, run: str, names: Collection[str]) -> dict[str, int]:
+        """Return the bytes of those of a run's artifacts that have one of the names, by name."""
+        if not names:
+            return {}
+        query = select(artifacts.c.name, artifacts.c.size).where(*self._of(run), artifacts.c.name.in_(names))
+        async with self._database.read() as connection:
+            return {name: int(size) for name, size in await connection.execute(query)}
 
     async def is_blob_used(self, run: str, blob: str) -> bool:
         """Return whether any artifact of a run uses this blob."""

@@ -76,7 +76,7 @@ HOLES: tuple[Hole, ...] = (
     ),
     hole(
         "X11", "parallel files are not counted", "api/internal/artifacts.py",
-        "size = sum(dict(context.arriving_files.get(run, ())).values())", "size = 0", STORAGE,
+        "arriving = dict(context.arriving_files.get(run, ()))", "arriving: dict[str, int] = {}", STORAGE,
     ),
     hole(
         "X11", "deployments wait without end", "api/v1/deployments/create.py",

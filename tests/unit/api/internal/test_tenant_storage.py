@@ -159,6 +159,24 @@ async def test_parallel_files_are_counted_before_they_are_stored(
     assert sum(received) <= 1000 and statuses.count(422) >= 4
 
 
+@pytest.mark.parametrize(
+    ("stored", "arriving", "allowed"), [(500, 500, True), (501, 501, False), (900, 1, False), (1, 900, False)]
+)
+async def test_an_arriving_file_that_is_stored_already_counts_once(
+    store: Store, kube: KubeClient, tmp_path: Path, stored: int, arriving: int, allowed: bool
+) -> None:
+    limits = InstallationLimits(artifact_bytes=1000)
+    config = ApiConfig("crews", "http://p", "http://i", "k" * 16, tmp_path, limits=limits)
+    context = InternalContext(config, store, kube)
+    await builders.add_demo_project(store)
+    run = await builders.create_run(store)
+    await store.artifacts.put(run, "a", stored, "0" * 64, "text/plain", False, "blob", builders.NOW)
+    checked = contextlib.nullcontext() if allowed else pytest.raises(PodApiError, match="1000 bytes")
+    receiving = artifacts._receiving
+    with receiving(context, run, "a", arriving), receiving(context, run, "b", 500), checked:
+        await artifacts._check_limits(context, run, "b")
+
+
 async def test_too_many_files_at_a_time_wait(store: Store, kube: KubeClient, tmp_path: Path) -> None:
     context = InternalContext(ApiConfig("crews", "http://p", "http://i", "k" * 16, tmp_path), store, kube)
     with contextlib.ExitStack() as open_files:
