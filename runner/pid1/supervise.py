@@ -89,7 +89,7 @@ class CrewSupervisor:
             os.path.join(settings.app, "artifacts"), limits, settings.scan_seconds,
             WrittenFiles(settings.app, started, granted.artifacts),
         )  # fmt: skip
-        self._storage: DiskWatcher = disk_watcher(settings, os.environ)
+        self._storage: DiskWatcher = disk_watcher(settings, os.environ, started)
         self._storage_message: str | None = None
         self._stop_requested = False
 

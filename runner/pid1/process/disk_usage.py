@@ -125,10 +125,10 @@ class DiskWatcher(threading.Thread):
         return status.f_bfree * status.f_frsize
 
 
-def disk_watcher(settings: RunnerSettings, environ: Mapping[str, str]) -> DiskWatcher:
-    """Return the watcher of all directories that the crew can write to. Create it before the crew starts."""
+def disk_watcher(settings: RunnerSettings, environ: Mapping[str, str], started: float) -> DiskWatcher:
+    """Return the watcher of all directories that the crew can write to, since `started` (epoch seconds)."""
     roots = [settings.app, environ.get("HOME", ""), environ.get("TMPDIR", ""), *settings.scratch]
-    return DiskWatcher(settings.storage_limit, roots, time.time() - _CLOCK_SLACK_SECONDS)
+    return DiskWatcher(settings.storage_limit, roots, started - _CLOCK_SLACK_SECONDS)
 
 
 def next_check_seconds(used: int, threshold: int, longest: float) -> float:

@@ -151,3 +151,24 @@ async def test_a_script_starts_with_its_run(pod: RunnerPod, api: Any) -> None:
     api.bound.set()
     assert (await pod.wait()).code == 0
     assert api.result["output"] == {"read": {"a": 1}}
+
+
+async def test_what_the_import_wrote_counts_against_the_disk_limit(pod: RunnerPod, api: Any) -> None:
+    pod.crew("""
+        import os, time
+        def write(name):
+            with open(name, "wb") as file: file.write(os.urandom(10 << 20))
+        write("model")
+        open("imported", "w").close()
+        def kickoff():
+            write("more")
+            time.sleep(60)
+    """)
+    pod.environ = {"HOME": str(pod.app)}
+    await pod.start(**WARM, STORAGE_LIMIT=str(20 << 20), SCRATCH="")
+    await wait_until((pod.app / "imported").exists)
+    waits = api.waits
+    await wait_until(lambda: api.waits >= waits + 5)  # the files of the import are older than the run
+    api.bound.set()
+    await pod.wait()
+    assert (api.result["outcome"], api.result["reason"]) == ("failed", "StorageExceeded")
