@@ -43,8 +43,9 @@ class Shutdown(threading.Thread):
         self, client: RunAPIClient, capture: OutputCapture, events: EventQueue, sender: EventSender,
         upload: ArtifactUploader, deadline: Deadline,
         decide: Callable[[dict[str, object] | None], RunVerdict],
-        duration_ms: int, output_bytes: int, log: str,
+        duration_ms: int, output_bytes: int, log: str, killed: bool,
     ) -> None:  # fmt: skip
+        """`killed`: a signal ended the crew, maybe before its files were complete."""
         super().__init__(name="shutdown", daemon=True)
         self._client = client
         self._capture = capture
@@ -56,6 +57,7 @@ class Shutdown(threading.Thread):
         self._duration_ms = duration_ms
         self._output_bytes = output_bytes
         self._log = log
+        self._killed = killed
         self._verdict = RunVerdict("failed")
         self.code = EXIT_UNAVAILABLE
 
@@ -63,6 +65,8 @@ class Shutdown(threading.Thread):
         """Flush and report; every wait ends at the deadline, which the main thread may bring forward."""
         try:
             self._join(self._capture)
+            if self._killed and self._capture.final_report is None:
+                self._upload.partial = True
             self._upload.finish(self._declared_files())
             self._verdict = self._decide(self._capture.final_report)
             self._write_termination(reported=False)

@@ -107,7 +107,6 @@ class CrewSupervisor:
         duration_ms = max(0, round((now() - self._granted.granted_at) * 1000))
         oom = self._memory.oom_killed()
         self._storage.stop()
-        self._upload.partial = self._upload.partial or os.WIFSIGNALED(status)
         reaper.kill_all(self._child.pid, _KILL_TIMEOUT_SECONDS)
         self._capture.stop_by = now() + _DRAIN_SECONDS
 
@@ -123,7 +122,7 @@ class CrewSupervisor:
         shutdown = Shutdown(
             RunAPIClient(self._settings, self._nonce), self._capture, self._events, self._sender,
             self._upload, self._deadline, verdict, duration_ms, self._granted.limits["output_bytes"],
-            self._settings.termination_log,
+            self._settings.termination_log, os.WIFSIGNALED(status),
         )  # fmt: skip
         shutdown.start()
         while shutdown.is_alive():

@@ -156,6 +156,28 @@ async def test_an_output_that_cannot_be_written_fails_the_run(pod: Any, api: Any
     assert "output of 40002 bytes is lost: output.json could not be written" in api.result["message"]
 
 
+@pytest.mark.parametrize(
+    ("killed", "returned", "partial"),
+    [("after the return", "None", False), ("after the return", "1 / 0", False), ("before it", "None", True)],
+)
+async def test_files_are_partial_if_a_signal_ends_the_crew_before_its_report(
+    pod: Any, api: Any, killed: str, returned: str, partial: bool
+) -> None:
+    pod.crew(
+        f"""
+        import atexit, os
+        def kickoff():
+            open("artifacts/a", "w").write("a")
+            if {killed!r} == "before it":
+                os.kill(os.getpid(), 9)
+            atexit.register(os.kill, os.getpid(), 9)
+            return {returned}
+        """
+    )
+    await pod.run(SCAN_SECONDS="60")
+    assert [version.partial for version in api.artifacts["a"]] == [partial]
+
+
 async def test_a_failed_crew_keeps_its_artifacts_and_reason(pod: Any, api: Any) -> None:
     pod.crew("def kickoff():\n    open('artifacts/a', 'w').write('a')\n    raise ValueError('x')")
     await pod.run()
