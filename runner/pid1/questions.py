@@ -36,20 +36,21 @@ class WaitingTime:
         self.limit = limit
         self._total = 0.0
         self._since = 0.0
-        self._open = 0
+        self._open: set[str] = set()
         self._lock = threading.Lock()
 
-    def begin(self, at: float) -> None:
+    def begin(self, request_id: str, at: float) -> None:
         """Count a question as open."""
         with self._lock:
-            self._since = at if self._open == 0 else self._since
-            self._open += 1
+            self._since = self._since if self._open else at
+            self._open.add(request_id)
 
-    def end(self, at: float) -> None:
-        """Count a question as closed."""
+    def end(self, request_id: str, at: float) -> None:
+        """Count a question as closed, once."""
         with self._lock:
-            self._open -= 1
-            if self._open == 0:
+            was_open = bool(self._open)
+            self._open.discard(request_id)
+            if was_open and not self._open:
                 self._total += at - self._since
 
     def total(self, at: float) -> float:
@@ -59,13 +60,18 @@ class WaitingTime:
 
 
 class CrewQuestion:
-    """A question of the crew. `withdrawn` is set when the crew waits no longer."""
+    """A question of the crew. `withdrawn` is set when the crew waits no longer.
+
+    `client` is that of its thread, once the API has the question: only then may a call be aborted, or the API
+    could open the question after the call that closes it.
+    """
 
     def __init__(self, number: int, request_id: str, fields: dict[str, object]) -> None:
         self.number = number
         self.request_id = request_id
         self.fields = fields
         self.withdrawn = threading.Event()
+        self.client: RunAPIClient | None = None
 
 
 class Questions:
@@ -94,7 +100,7 @@ class Questions:
             return
         if message.get("withdrawn") is True:
             if (known := self._open.get(number)) is not None:
-                known.withdrawn.set()
+                self._withdraw(known)
             return
         if len(self._open) >= MAX_OPEN_QUESTIONS:
             text = f"a run can have at most {MAX_OPEN_QUESTIONS} open questions at a time"
@@ -110,7 +116,7 @@ class Questions:
         own = message.get("timeout")
         seconds = min(left, own) if isinstance(own, int | float) else left
         self._open[number] = question
-        self._waiting.begin(started)
+        self._waiting.begin(question.request_id, started)
         thread = threading.Thread(
             target=self._ask,
             args=(question, seconds, seconds < left),
@@ -118,6 +124,13 @@ class Questions:
             daemon=True,
         )
         thread.start()
+
+    def _withdraw(self, question: CrewQuestion) -> None:
+        """Let the run's time go on, and the question's thread close it at once. Does not block."""
+        question.withdrawn.set()
+        self._waiting.end(question.request_id, now())
+        if question.client is not None:
+            question.client.abort()
 
     def _ask(self, question: CrewQuestion, seconds: float, limited: bool) -> None:
         """Ask, wait and reply. `limited`: the time is that of the question, not what the run has left."""
@@ -134,9 +147,12 @@ class Questions:
                 self._reply(question.number, {"error": "timeout"})
         finally:
             self._open.pop(question.number, None)
-            self._waiting.end(now())
+            self._waiting.end(question.request_id, now())
             if self.expired or self.lost:
                 signals.wake_main_thread()
+        if question.withdrawn.is_set():
+            client.close()
+            client = self._new_client()
         self._close(client, question)
 
     def _wait(
@@ -147,13 +163,12 @@ class Questions:
         def pause(wait: float) -> bool:
             return question.withdrawn.wait(wait) or now() > expires + _API_GRACE_SECONDS
 
-        announced = False
         while not question.withdrawn.is_set():
             body = {
                 "request_id": question.request_id,
                 **question.fields,
                 "timeout_seconds": round(max(0.0, expires - now()), 3),
-                "wait_seconds": _POLL_SECONDS if announced else 0,
+                "wait_seconds": _POLL_SECONDS if question.client else 0,
             }
             response = retry_until_status(lambda: client.ask(body), _STATUSES, pause)  # noqa: B023
             answer = json_object(response)
@@ -161,9 +176,9 @@ class Questions:
                 return {"error": "impossible", "message": "the service is too old to ask"}
             if response.status != 200:
                 return {"error": "refused", "message": answer.get("error")}
-            if not announced:
+            if question.client is None:
                 self._announce(question, answer)
-                announced = True
+                question.client = client
             if answer.get("state") == "answered":
                 self._put("input.received", {"request_id": question.request_id, "by": answer.get("by")})
                 return {"value": answer.get("value")}

@@ -76,6 +76,10 @@ class RunAPIClient:
             "PUT", f"{self._path}/artifacts/{path}", headers, chunks, size, _CALL_TIMEOUT_SECONDS * 2
         )
 
+    def abort(self) -> None:
+        """End the call of another thread, and each later call, with HTTPConnectionError."""
+        self._connection.abort()
+
     def close(self) -> None:
         """Close the connection."""
         self._connection.close()

@@ -31,7 +31,7 @@ class HTTPResponse:
 
 
 class KeepAliveConnection:
-    """A connection opened on demand and kept between calls. Not thread-safe."""
+    """A connection opened on demand and kept between calls. Not thread-safe, except for `abort`."""
 
     def __init__(self, url: str, authorities: str = "") -> None:
         """Parse the URL. Raises ValueError if it is not http or https.
@@ -59,6 +59,7 @@ class KeepAliveConnection:
         self._base = "/" + path.rstrip("/") if path.rstrip("/") else ""
         self._socket: _socket.socket | None = None
         self._buffer = b""
+        self._aborted = False
 
     def call(
         self, method: str, path: str, headers: Mapping[str, str], body: bytes | Iterable[bytes], length: int,
@@ -76,7 +77,7 @@ class KeepAliveConnection:
         try:
             return self._exchange(text, body, timeout)
         except _NoResponse as error:
-            if not (reused and isinstance(body, bytes)):
+            if self._aborted or not (reused and isinstance(body, bytes)):
                 raise HTTPConnectionError(str(error)) from error
         try:
             return self._exchange(text, body, timeout)
@@ -88,6 +89,17 @@ class KeepAliveConnection:
         if self._socket is not None:
             self._socket.close()
         self._socket, self._buffer = None, b""
+
+    def abort(self) -> None:
+        """End the call of another thread, and each later call, with HTTPConnectionError."""
+        self._aborted = True
+        connection = self._socket
+        if connection is not None:
+            try:
+                # Of TLS too only the socket: the other thread still uses the rest.
+                _socket.socket.shutdown(connection, _socket.SHUT_RDWR)
+            except OSError:
+                return  # closed already
 
     def _exchange(self, head: bytes, body: bytes | Iterable[bytes], timeout: float) -> HTTPResponse:
         unsent: OSError | None = None
@@ -120,6 +132,8 @@ class KeepAliveConnection:
             if self._tls:
                 opened = self._shake_hands(opened, timeout)
             self._socket, self._buffer = opened, b""
+        if self._aborted:
+            raise HTTPConnectionError(f"the call to {self._host} was aborted")
         self._socket.settimeout(timeout)
         return self._socket
 

@@ -66,6 +66,8 @@ class FakeRunAPI:
     connections: dict[str, set[int]] = field(default_factory=dict)  # client ports, by last part of the path
     questions: dict[str, dict[str, Any]] = field(default_factory=dict)
     closed: list[str] = field(default_factory=list)
+    polls: int = 0  # calls that wait for an answer
+    idle_polls: int = 0  # that ended without one
     nonce: str = ""
     claims: int = 0
     granted_at: float = 0.0
@@ -224,10 +226,12 @@ class FakeRunAPI:
             identifier, {**body, "expires": time.monotonic() + body["timeout_seconds"]}
         )
         end = time.monotonic() + body["wait_seconds"]
+        self.polls += body["wait_seconds"] > 0
         while identifier not in self.answers and not self.down:
             if time.monotonic() >= question["expires"]:
                 return web.json_response({"state": "expired", **expiry})
             if time.monotonic() >= end:
+                self.idle_polls += body["wait_seconds"] > 0
                 return web.json_response({"state": "waiting", **expiry})
             await asyncio.sleep(0.01)
         if self.down:

@@ -291,6 +291,18 @@ async def test_a_withdrawn_question_is_closed_and_the_crew_goes_on(pod: Any, api
     assert (api.result["outcome"], api.result["output"]) == ("succeeded", "went on")
 
 
+async def test_a_question_withdrawn_during_a_call_is_closed_before_the_call_ends(pod: Any, api: Any) -> None:
+    pod.crew(WITHDRAWS)
+    await pod.start()
+    await wait_until(lambda: api.polls)
+    (pod.app / "withdraw").touch()
+    await wait_until(lambda: api.closed)
+    assert (api.closed, api.polls, api.idle_polls) == (["q1"], 1, 0)
+    (pod.app / "end").touch()
+    await pod.wait()
+    assert (api.result["outcome"], api.result["output"]) == ("succeeded", "went on")
+
+
 async def test_a_question_withdrawn_while_the_api_is_away_does_not_end_the_run(pod: Any, api: Any) -> None:
     pod.crew(WITHDRAWS)
     await pod.start()
@@ -347,11 +359,13 @@ async def test_secrets_are_masked_in_questions(pod: Any, api: Any) -> None:
 
 def test_overlapping_questions_count_once() -> None:
     waiting = WaitingTime(100)
-    waiting.begin(10)
-    waiting.begin(12)
-    waiting.end(15)
+    waiting.begin("q1", 10)
+    waiting.begin("q2", 12)
+    waiting.end("q2", 15)
+    waiting.end("q2", 15)
     assert waiting.total(16) == 6
-    waiting.end(20)
+    waiting.end("q1", 20)
+    waiting.end("q1", 25)
     assert waiting.total(50) == 10
-    waiting.begin(60)
+    waiting.begin("q3", 60)
     assert waiting.total(61) == 11

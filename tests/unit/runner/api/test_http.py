@@ -65,6 +65,23 @@ def test_a_closed_keep_alive_connection_is_reopened() -> None:
     assert [connection.call("POST", "/", {}, b"{}", 2, 60.0).status for _ in range(2)] == [200, 200]
 
 
+def test_abort_ends_the_call_of_another_thread_and_later_ones() -> None:
+    with socket.create_server(("127.0.0.1", 0)) as listener:
+        connection = KeepAliveConnection(f"http://127.0.0.1:{listener.getsockname()[1]}")
+
+        def abort() -> None:
+            with listener.accept()[0] as accepted:
+                accepted.recv(65536)
+                connection.abort()
+
+        thread = threading.Thread(target=abort)
+        thread.start()
+        for _ in range(2):
+            with pytest.raises(HTTPConnectionError):
+                connection.call("POST", "/", {}, b"{}", 2, 60.0)
+            thread.join()
+
+
 @pytest.mark.parametrize("url", ["ftp://x", "http://", "x"])
 def test_an_invalid_url_is_rejected(url: str) -> None:
     with pytest.raises(ValueError, match="CREWYARD_INTERNAL_URL"):

@@ -16,6 +16,7 @@ from internal_tls.site import TlsSite
 from tests.testbed.certificates import TestAuthority, certificate, store
 from tests.unit.runner.api_server import FakeRunAPI
 from tests.unit.runner.conftest import RunnerPod, wait_until
+from tests.unit.runner.test_questions import WITHDRAWS
 
 HOST = "localhost"
 
@@ -68,6 +69,19 @@ async def test_whole_run_by_tls(pod: RunnerPod, api: FakeRunAPI, tls: TlsRunAPI)
     assert api.result is not None and api.result["outcome"] == "succeeded"
     assert "hello" in api.logs()
     assert api.artifacts["a.txt"][0].size == 3_000_000
+
+
+async def test_a_withdrawn_question_is_closed_by_tls(pod: RunnerPod, api: FakeRunAPI, tls: TlsRunAPI) -> None:
+    api.ask_seconds = 86400
+    pod.crew(WITHDRAWS)
+    await pod.start(**tls.variables())
+    await wait_until(lambda: api.polls)
+    (pod.app / "withdraw").touch()
+    await wait_until(lambda: api.closed)
+    assert (api.closed, api.idle_polls) == (["q1"], 0)
+    (pod.app / "end").touch()
+    ended = await pod.wait()
+    assert (ended.code, ended.stderr.count("Traceback")) == (0, 0)
 
 
 async def test_several_authorities_are_accepted_while_one_is_replaced(
