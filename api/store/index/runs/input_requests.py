@@ -98,7 +98,7 @@ class InputRequests:
         return self._notifier.mark
 
     async def wait(self, run: str, mark: int, timeout: float) -> None:
-        """Return as soon as the run has got an answer since `mark`, or after `timeout` seconds."""
+        """Return as soon as a question was answered or closed since `mark`, or after `timeout` seconds."""
         await self._notifier.wait(_key(run), mark, timeout)
 
     async def open(self, run: str, question: Question, now: datetime, expires_at: datetime) -> InputRequest:
@@ -174,6 +174,7 @@ class InputRequests:
             row = (
                 await connection.execute(statement.values(closed=True, answer=None, written=False))
             ).one_or_none()
+        self._notifier.notify(_key(run))
         self.changed.set()
         return row is not None and row.answered_at is None
 

@@ -87,6 +87,15 @@ async def test_a_closed_question_takes_no_answer_and_keeps_none(ask: Any, store:
     assert stored is not None and stored.answer is None and stored.answered_by == "key_a"
 
 
+async def test_a_call_that_waits_returns_when_its_question_closes(ask: Any, store: Store, run: str) -> None:
+    await ask()
+    mark = store.input_requests.mark
+    await ask(done=True)
+    async with asyncio.timeout(30):
+        await store.input_requests.wait(run, mark, 60)
+    assert (await ask(wait_seconds=20))[1]["state"] == "expired"
+
+
 async def test_ended_run_accepts_no_question_and_no_answer(ask: Any, store: Store, run: str) -> None:
     await ask()
     await store.run_writer.observe(builders.run(run, "Canceled"), builders.NOW)
