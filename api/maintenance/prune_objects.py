@@ -4,14 +4,21 @@ An object is deleted only after its row has ended and holds its terminal event. 
 preconditions of the delete.
 """
 
+from collections.abc import Awaitable, Callable
 from datetime import UTC, datetime, timedelta
+from functools import partial
+
+import structlog
 
 from api.maintenance.retention import object_seconds
+from api.store.index.runs.runs import Prunable
 from api.store.store import Store
 from crds.kinds import RUN
 from crds.objects import Run
 from kube import errors
 from kube.client import KubeClient
+
+log = structlog.get_logger()
 
 BATCH_SIZE = 200
 
@@ -25,25 +32,51 @@ async def prune_objects(
     """
     retentions = await store.expired_records.retentions()
     ended_before = now - timedelta(seconds=min(run_ttl, record_ttl))
-    expired = list(await store.runs.prunable(ended_before, BATCH_SIZE, excluded_projects=retentions))
+    refused = set[str | None]()
+    prunable = partial(store.runs.prunable, ended_before, BATCH_SIZE, excluded_projects=retentions)
+    deleted = await _delete_batch(store, kube, prunable, refused)
     for project, retention in retentions.items():
         seconds = object_seconds(retention, run_ttl, record_ttl, store.limits)
         ended_before = now - timedelta(seconds=seconds)
-        expired += await store.runs.prunable(ended_before, BATCH_SIZE, project=project)
-    return await _delete(store, kube, expired)
+        prunable = partial(store.runs.prunable, ended_before, BATCH_SIZE, project=project)
+        deleted += await _delete_batch(store, kube, prunable, refused)
+    return deleted
 
 
-async def _delete(store: Store, kube: KubeClient, expired: list[tuple[str, str, int, str | None]]) -> int:
+async def _delete_batch(
+    store: Store, kube: KubeClient, prunable: Callable[..., Awaitable[Prunable]], refused: set[str | None]
+) -> int:
+    """Delete a batch, and another one for each namespace in which the apiserver refused a call.
+
+    Add these to `refused`: a batch has no run of them, since their oldest would fill it in every pass.
+    """
     deleted = 0
-    for name, uid, version, namespace in expired:
-        try:
-            if await kube.at(namespace).delete(RUN, name, uid=uid, resource_version=str(version)):
-                deleted += 1
-        except errors.KubeConflict:
-            # The object changed: record it; the next round tries again.
-            manifest = await kube.at(namespace).get(RUN, name)
-            if manifest is not None and manifest["metadata"]["uid"] == uid:
-                await store.run_writer.observe(Run(manifest), datetime.now(UTC))
-                continue
-        await store.run_writer.mark_deleted(name, uid, datetime.now(UTC))
+    excluded: frozenset[str | None] | None = None
+    while excluded != refused:
+        excluded = frozenset(refused)
+        expired = await prunable(excluded_namespaces=excluded)
+        for name, uid, version, namespace in expired:
+            try:
+                deleted += await _delete(store, kube.at(namespace), name, uid, version)
+            except errors.KubeUnavailable:
+                raise
+            except errors.KubeError as error:
+                if namespace not in refused:
+                    place = kube.at(namespace).namespace
+                    log.warning("runs not deleted", namespace=place, run=name, error=str(error))
+                    refused.add(namespace)
+    return deleted
+
+
+async def _delete(store: Store, kube: KubeClient, name: str, uid: str, version: int) -> bool:
+    deleted = False
+    try:
+        deleted = await kube.delete(RUN, name, uid=uid, resource_version=str(version))
+    except errors.KubeConflict:
+        # The object changed: record it; the next round tries again.
+        manifest = await kube.get(RUN, name)
+        if manifest is not None and manifest["metadata"]["uid"] == uid:
+            await store.run_writer.observe(Run(manifest), datetime.now(UTC))
+            return False
+    await store.run_writer.mark_deleted(name, uid, datetime.now(UTC))
     return deleted

@@ -34,9 +34,19 @@ async def recover_all(store: Store, kube: KubeClient, accepted_before: datetime)
         except (errors.KubeError, Missing) as error:
             log.warning("accepted run withdrawn", run=row.name, error=str(error))
             await store.runs.withdraw(row.name, now, object_absent=True)
+    refused = set[str | None]()
     for name, created_at, namespace in withdrawn:
-        manifest = await kube.at(namespace).get(RUN, name)
-        if manifest is not None:
-            await kube.at(namespace).delete(RUN, name, uid=manifest["metadata"]["uid"])
-        elif now - created_at > LATE_CREATE_WINDOW:
-            await store.runs.mark_object_absent(name)
+        try:
+            manifest = await kube.at(namespace).get(RUN, name)
+            if manifest is not None:
+                await kube.at(namespace).delete(RUN, name, uid=manifest["metadata"]["uid"])
+            elif now - created_at > LATE_CREATE_WINDOW:
+                await store.runs.mark_object_absent(name)
+        except errors.KubeUnavailable:
+            raise
+        except errors.KubeError as error:
+            # Missing roles in one namespace must not keep the runs of all others.
+            if namespace not in refused:
+                place = kube.at(namespace).namespace
+                log.warning("withdrawn runs not deleted", namespace=place, run=name, error=str(error))
+                refused.add(namespace)

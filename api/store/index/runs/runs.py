@@ -5,7 +5,7 @@ from dataclasses import dataclass, fields
 from datetime import datetime
 from typing import Any
 
-from sqlalchemy import ColumnElement, Row, ScalarSelect, Select, bindparam, delete, func, select, update
+from sqlalchemy import ColumnElement, Row, ScalarSelect, Select, bindparam, delete, select, update
 from sqlalchemy.ext.asyncio import AsyncConnection
 
 from api.store import ulid
@@ -25,6 +25,8 @@ ENDED = ("succeeded", "failed", "canceled")
 MAX_SHORT_OFFSET = 2000
 """Offset up to which skipping rows takes less than a millisecond."""
 EVERY_RUN = RunSelection()
+Prunable = tuple[tuple[str, str, int, str | None], ...]
+"""Of each run the name, uid, last seen resourceVersion and namespace of its object."""
 
 
 @dataclass(frozen=True)
@@ -382,11 +384,10 @@ class Runs:
         project: str | None = None,
         excluded_projects: Collection[str] = (),
         excluded_namespaces: Collection[str | None] = (),
-    ) -> tuple[tuple[str, str, int, str | None], ...]:
+    ) -> Prunable:
         """Return name, uid, last seen resourceVersion and namespace of ended runs whose object still exists.
 
-        Oldest first; of one project, or of all except `excluded_projects`. The namespace None is the
-        installation's own.
+        Oldest first; of one project, or of all except `excluded_projects`, and of no `excluded_namespaces`.
         """
         query = (
             select(runs.c.name, runs.c.uid, runs.c.version, runs.c.object_namespace)
@@ -405,9 +406,8 @@ class Runs:
             query = query.where(runs.c.project == project)
         if excluded_projects:
             query = query.where(runs.c.project.not_in(excluded_projects))
-        if excluded_namespaces:
-            place = func.coalesce(runs.c.object_namespace, "")
-            query = query.where(place.not_in([name or "" for name in excluded_namespaces]))
+        for namespace in excluded_namespaces:
+            query = query.where(runs.c.object_namespace.is_distinct_from(namespace))
         async with self._database.read() as connection:
             rows = await connection.execute(query)
             return tuple((row.name, row.uid, row.version, row.object_namespace) for row in rows)

@@ -128,6 +128,7 @@ async def test_maintenance_queries_use_indexes(store: Store) -> None:
     await MaintenanceRound(store, 30 * 24 * 3600 - 500, 300).run_once(now)
     await store.runs.prunable(now, 9, project="p1")
     await store.runs.prunable(now, 9, excluded_projects=["p1", "p2"])
+    await store.runs.prunable(now, 9, excluded_namespaces=[None, "team-a"])
     await store.expired_records.run_blobs(["run-0000001", "run-0000002"])
     await store.uploads.existing(["upl_1"])
     await store.idempotency.delete_expired(now)
