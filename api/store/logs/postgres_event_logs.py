@@ -125,14 +125,15 @@ class PostgresEventLogs(EventLogs):
 
     async def tokens(self, run: str) -> tuple[int, int]:
         """Implement `EventLogs.tokens`."""
-        prompt = completion = after = 0
-        while True:
+        prompt = completion = 0
+        async with self._database.read() as connection:
+            last = (await self._tables.head(connection, run)).last
+        for first in range(1, last + 1, RECORDS_PER_BATCH):
             async with self._database.read() as connection:
-                rows = await self._tables.records_containing(
-                    connection, run, '"t":"usage"', after, RECORDS_PER_BATCH
+                records = await self._tables.records_containing(
+                    connection, run, '"t":"usage"', first, first + RECORDS_PER_BATCH - 1
                 )
-            for number, record in rows:
-                after, counts = number, count_tokens(record["t"], record["d"])
+            for record in records:
+                counts = count_tokens(record["t"], record["d"])
                 prompt, completion = prompt + counts[0], completion + counts[1]
-            if len(rows) < RECORDS_PER_BATCH:
-                return prompt, completion
+        return prompt, completion

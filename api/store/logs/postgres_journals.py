@@ -100,20 +100,15 @@ class JournalTables:
         return [text for _, text in rows] if rows and rows[0][0] == after + 1 else []
 
     async def records_containing(
-        self, connection: AsyncConnection, name: str, marker: str, after: int, limit: int
-    ) -> list[tuple[int, Record]]:
-        """Return number and record of up to `limit` records above `after` whose text contains `marker`."""
-        query = (
-            select(journal_records.c.number, journal_records.c.record)
-            .where(
-                self._records(name),
-                journal_records.c.number > after,
-                func.strpos(journal_records.c.record, cast(marker, Text)) > 0,
-            )
-            .order_by(journal_records.c.number)
-            .limit(limit)
+        self, connection: AsyncConnection, name: str, marker: str, first: int, last: int
+    ) -> list[Record]:
+        """Return the records from `first` to `last` whose text contains `marker`, in any order."""
+        query = select(journal_records.c.record).where(
+            self._records(name),
+            journal_records.c.number.between(first, last),
+            func.strpos(journal_records.c.record, cast(marker, Text)) > 0,
         )
-        return [(number, json.loads(text)) for number, text in await connection.execute(query)]
+        return [json.loads(text) for text in (await connection.execute(query)).scalars()]
 
     async def delete_batch(self, connection: AsyncConnection, name: str, amount: int) -> bool:
         """Delete up to `amount` records, the first ones; return whether none is left. Keeps the own row."""

@@ -4,13 +4,16 @@ import asyncio
 import signal
 from collections.abc import AsyncIterator, Awaitable, Callable
 from pathlib import Path
-from typing import TypeVar
+from typing import Any, TypeVar
 
 import pytest
-from sqlalchemy import text
+from sqlalchemy import event, text
+from sqlalchemy.engine import Engine
 
 from api.config import ApiConfigError, parse
 from api.store.errors import StoreUnavailable
+from api.store.logs import postgres_event_logs
+from api.store.logs.event_log import NewEvent
 from api.store.sql.postgres.engine import parse_url
 from api.store.store import Store
 from crds.objects import Deployment
@@ -66,6 +69,30 @@ async def test_unstorable_characters_round_trip(store: Store) -> None:
     artifact = await store.artifacts.get(run, odd)
     assert artifact is not None and (artifact.name, artifact.partial) == (odd, False)
     assert (await store.events.read(run, 1, 9)).events[-1].data["error"] == error
+
+
+async def test_tokens_of_a_log_are_read_in_bounded_ranges(
+    store: Store, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    await builders.add_demo_project(store)
+    run = await builders.claim_run(store)
+    async with store.events.open_writer(run) as log:
+        for number in range(1, 6):
+            usage = {"prompt_tokens": 10**number, "completion_tokens": number}
+            await log.append([NewEvent(number, "usage" if number != 2 else "log", usage)])
+    monkeypatch.setattr(postgres_event_logs, "RECORDS_PER_BATCH", 2)
+    ranges = []
+
+    def note(_connection: Any, _cursor: Any, statement: str, parameters: Any, *_: Any) -> None:
+        if "strpos" in statement:
+            ranges.append([value for value in parameters if isinstance(value, int)])
+
+    event.listen(Engine, "before_cursor_execute", note)
+    try:
+        assert await store.events.tokens(run) == (111_010, 13)
+    finally:
+        event.remove(Engine, "before_cursor_execute", note)
+    assert [found[:2] for found in ranges] == [[1, 2], [3, 4], [5, 6]]
 
 
 async def test_invalid_value_is_not_unavailable(store: Store) -> None:
