@@ -237,10 +237,12 @@ def _store_loops(config: ApiConfig, store: Store) -> dict[str, LoopBody]:
     """Return the loops that keep the store."""
     maintenance = MaintenanceRound(store, config.record_ttl, config.seal_after)
 
+    unreadable = dict[str, datetime]()
+
     async def account_usage() -> None:
         below: int | None = NEWEST
         while True:
-            if await account_batch(store):
+            if await account_batch(store, unreadable, datetime.now(UTC)):
                 continue
             if below is not None:
                 below = await measure_batch(store, below)

@@ -5,6 +5,8 @@ Asynchronous: the end is recorded first and accounted later. A crash loses nothi
 finds every run and build that is not marked as accounted.
 """
 
+from datetime import UTC, datetime, timedelta
+
 import structlog
 
 from api.store.errors import Missing, StoreUnavailable
@@ -15,20 +17,45 @@ from api.store.store import Store
 log = structlog.get_logger()
 
 BATCH_SIZE = 100
+RETRY_AFTER = timedelta(minutes=10)
+MAX_FAILED_RUNS = 200
+"""Limit of runs that are left out; more mean that the store fails."""
 NEWEST = 2**63 - 1
 """An order above all runs."""
 
 
-async def account_batch(store: Store) -> int:
-    """Account a batch and return its size. Raises StoreUnavailable; the remaining items stay unaccounted."""
-    runs = await store.usage.ended_runs(BATCH_SIZE)
-    for run in runs:
-        await _account(store, run)
-    builds = await store.usage.ended_builds(BATCH_SIZE)
-    for build in builds:
-        ended = ended_at(build)
-        await store.usage.account_build(build.name, ended, build_ms(build, ended))
-    return len(runs) + len(builds)
+async def account_batch(
+    store: Store, failed: dict[str, datetime] | None = None, now: datetime | None = None
+) -> int:
+    """Account a batch and return how many runs and builds of it are accounted.
+
+    A run whose log cannot be read is left out until the time in `failed`, and does not block others. Raises
+    StoreUnavailable if the index cannot be written, or if nothing could be accounted.
+    """
+    failed, now = {} if failed is None else failed, now or datetime.now(UTC)
+    for run in [run for run, retry_at in failed.items() if retry_at <= now]:
+        del failed[run]
+    done, failure = 0, None
+    for ended in await store.usage.ended_runs(BATCH_SIZE, excluded=failed):
+        try:
+            tokens = await _tokens(store, ended)
+        except (StoreUnavailable, Missing) as error:
+            # A database that is away is no fault of this log.
+            await store.ready()
+            log.error("log unreadable, will account later", run=ended.name, error=str(error))
+            failure = error
+            if len(failed) < MAX_FAILED_RUNS:
+                failed[ended.name] = now + RETRY_AFTER
+            continue
+        await store.usage.account_run(ended.name, *tokens)
+        done += 1
+    for build in await store.usage.ended_builds(BATCH_SIZE):
+        end = ended_at(build)
+        await store.usage.account_build(build.name, end, build_ms(build, end))
+        done += 1
+    if failure and not done:
+        raise StoreUnavailable(f"no run can be accounted: {failure}") from failure
+    return done
 
 
 async def measure_batch(store: Store, below: int = NEWEST) -> int | None:
@@ -41,7 +68,7 @@ async def measure_batch(store: Store, below: int = NEWEST) -> int | None:
     tokens = dict[str, tuple[int, int]]()
     for run in runs:
         try:
-            tokens[run.name] = await _tokens(store, run) if run.claimed else (0, 0)
+            tokens[run.name] = await _tokens(store, run)
         except (StoreUnavailable, Missing):
             log.exception("log unreadable, usage of the run unknown", run=run.name)
     await store.usage.record_usage(tokens)
@@ -51,15 +78,12 @@ async def measure_batch(store: Store, below: int = NEWEST) -> int | None:
 async def account_run(store: Store, name: str) -> None:
     """Account an ended run, unless it is accounted already. Raises StoreUnavailable."""
     for run in await store.usage.ended_runs(1, name):
-        await _account(store, run)
-
-
-async def _account(store: Store, run: EndedRun) -> None:
-    prompt_tokens, completion_tokens = await _tokens(store, run) if run.claimed else (0, 0)
-    await store.usage.account_run(run.name, prompt_tokens, completion_tokens)
+        await store.usage.account_run(run.name, *await _tokens(store, run))
 
 
 async def _tokens(store: Store, run: EndedRun) -> tuple[int, int]:
+    if not run.claimed:
+        return 0, 0
     try:
         return await store.events.tokens(run.name)
     except (ValueError, LookupError, TypeError, AttributeError):

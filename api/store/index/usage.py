@@ -100,8 +100,10 @@ class Usage:
             rows = (await connection.execute(query)).all()
         return {uid: Measures(*map(int, values)) for uid, *values in rows}
 
-    async def ended_runs(self, limit: int, name: str | None = None) -> list[EndedRun]:
-        """Return up to `limit` ended runs that are not accounted, or the one of this name."""
+    async def ended_runs(
+        self, limit: int, name: str | None = None, excluded: Collection[str] = ()
+    ) -> list[EndedRun]:
+        """Return up to `limit` ended runs that are not accounted, without `excluded`, or the one `name`."""
         query = (
             select(runs.c.name, runs.c.started_at)
             .where(runs.c.namespace == self._namespace, runs.c.accounted.is_(False), runs.c.status.in_(ENDED))
@@ -109,6 +111,8 @@ class Usage:
         )
         if name is not None:
             query = query.where(runs.c.name == name)
+        if excluded:
+            query = query.where(runs.c.name.not_in(excluded))
         async with self._database.read() as connection:
             return [EndedRun(name, started is not None) for name, started in await connection.execute(query)]
 
