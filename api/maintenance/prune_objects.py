@@ -51,10 +51,10 @@ async def _delete_batch(
     Add these to `refused`: a batch has no run of them, since their oldest would fill it in every pass.
     """
     deleted = 0
-    excluded: frozenset[str | None] | None = None
-    while excluded != refused:
-        excluded = frozenset(refused)
-        expired = await prunable(excluded_namespaces=excluded)
+    known = -1
+    while known < len(refused):
+        known = len(refused)
+        expired = await prunable(excluded_namespaces=frozenset(refused))
         for name, uid, version, namespace in expired:
             try:
                 deleted += await _delete(store, kube.at(namespace), name, uid, version)
