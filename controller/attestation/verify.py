@@ -21,11 +21,13 @@ class ImageVerifier:
     async def problem(self, project: Project, deployment: Deployment) -> str | None:
         """Return why the image must not run; None if it may. Raises `kube.errors`."""
         keys, image = self._config.signing, str(deployment.image)
-        if not self._config.verify_images or keys is None or image in self._verified:
+        if not self._config.verify_images or keys is None:
             return None
         repository, _, digest = image.partition("@")
         if repository != self._config.repository(project.name):
             return f"the image {image} is not verified: it is not in the project's repository"
+        if image in self._verified:
+            return None
         try:
             statements = await self._registry.statements(project, digest, keys)
         except AttestationProblem as problem:

@@ -62,10 +62,10 @@ def recorded_tree(deployment: Deployment, project: Project) -> str | None:
     recorded = project.status.get("source") or {}
     if git is None or own is None or own.get("suspend"):
         return None
-    # The record belongs to URL and path of the observed generation of the spec.
+    # The record belongs to URL and path of the observed generation of the spec. A generation counts as
+    # observed before its head is deployed: the record may have an earlier path.
     if project.status.get("observedGeneration") != project.generation:
         return None
-    same = git.get("url") == own.get("url") and (git.get("path") or "") == (own.get("path") or "")
-    return (
-        str(recorded.get("tree") or "") or None if same and recorded.get("commit") == git["commit"] else None
-    )
+    paths = {str(source.get("path") or "") for source in (git, own, recorded)}
+    same = git.get("url") == own.get("url") and len(paths) == 1 and recorded.get("commit") == git["commit"]
+    return str(recorded.get("tree") or "") or None if same else None

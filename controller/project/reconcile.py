@@ -2,7 +2,7 @@
 
 import asyncio
 from collections.abc import Callable
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 from datetime import UTC, datetime
 
 from controller.config import ControllerConfig
@@ -19,6 +19,8 @@ from crds import kinds
 from crds.limits import lowered_timeouts, lowered_warm_builders, lowered_warm_pods, unknown_plan
 from crds.objects import Deployment, Object, Project
 from kube import errors
+
+DELETION_RETRY_SECONDS = 5.0
 
 
 @dataclass(frozen=True)
@@ -80,6 +82,9 @@ class ProjectReconciler:
                 *([egress_policy.refusal_note(refusal)] if refusal else ()),
             ),
         )
+        if any(child.name in marked for child in decision.create):
+            # The head returned to a commit whose Deployment is being deleted: its name is free after that.
+            decision = replace(decision, create=(), enqueue=(), requeue_after=DELETION_RETRY_SECONDS)
         # Before any await: every head seen from now on follows this one.
         if observed is not None and observed.commit and not decision.requeue_after:
             self.observed_sources.mark_deployed(name, observed.commit)

@@ -58,8 +58,9 @@ def resolve_revision(
     while attempt < MAX_ATTEMPTS and (deployment := by_name.get(git_name(project.uid, spec, attempt + 1))):
         latest, attempt = deployment, attempt + 1
     recorded = project.status.get("source") or {}
-    crew = (project.git or {}).get("crew")
-    source = {"commit": observed.commit, "tree": observed.tree, "crew": crew}
+    git = project.git or {}
+    crew = git.get("crew")
+    source = {"commit": observed.commit, "tree": observed.tree, "path": git.get("path"), "crew": crew}
     moved = recorded.get("tree") != observed.tree or recorded.get("crew") != crew
     if attempt >= MAX_ATTEMPTS:
         # Another attempt would not be counted, and be created repeatedly.

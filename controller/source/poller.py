@@ -169,6 +169,8 @@ def _recorded_commit(
         return CommitInfo(before.subject, before.tree)
     recorded = project.status.get("source") or {}
     same_spec = project.status.get("observedGeneration") == project.generation
-    if before is None and recorded.get("commit") == commit and same_spec:
+    # A generation counts as observed before its head is deployed: the record may have an earlier path.
+    same_path = (recorded.get("path") or "") == ((project.git or {}).get("path") or "")
+    if before is None and recorded.get("commit") == commit and same_spec and same_path:
         return CommitInfo("", str(recorded.get("tree") or ""))
     return None

@@ -45,7 +45,9 @@ class MemoryKube:
         return copy.deepcopy(self.objects.get((kind.plural, name)))
 
     async def list(self, kind: Kind, labels: str = "", fields: str = "") -> Listing:
-        return Listing([], str(self._version))
+        """Return all objects of a kind; none where `labels` select some."""
+        found = [obj for (plural, _), obj in self.objects.items() if plural == kind.plural and not labels]
+        return Listing(copy.deepcopy(found), str(self._version))
 
     async def names(self, kind: Kind, labels: str = "", fields: str = "") -> frozenset[str]:
         return frozenset()

@@ -218,7 +218,7 @@ def test_image_is_not_reused_where_commits_must_be_signed(make, config):
 
 def test_recorded_tree_is_valid_only_for_the_observed_source(make):
     git = {"url": "https://example.org/x.git", "path": "a"}
-    status = {"source": {"commit": "c", "tree": "t"}, "observedGeneration": 1}
+    status = {"source": {"commit": "c", "tree": "t", "path": "a"}, "observedGeneration": 1}
     project = make.project(source={"git": git}, status=status)
     mine = make.deployment(source={"git": {**git, "commit": "c"}})
     assert recorded_tree(mine, project) == "t"
@@ -230,3 +230,7 @@ def test_recorded_tree_is_valid_only_for_the_observed_source(make):
     assert recorded_tree(mine, newer) is None
     suspended = make.project(source={"git": {**git, "suspend": True}}, status=status)
     assert recorded_tree(mine, suspended) is None
+    # The poll of the new path has failed: its generation is observed, and the record is the old one.
+    record = {"commit": "c", "tree": "t", "path": "before"}
+    failed = make.project(source={"git": git}, status={**status, "source": record})
+    assert recorded_tree(mine, failed) is None

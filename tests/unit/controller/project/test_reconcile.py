@@ -1,4 +1,4 @@
-"""Reconcile of a Project whose NetworkPolicy the apiserver refuses."""
+"""Reconcile of a Project where the apiserver refuses its NetworkPolicy, or its head is being deleted."""
 
 import time
 from dataclasses import replace
@@ -9,17 +9,20 @@ from aiohttp import web
 from controller.images.reconcile import ImageCollector
 from controller.observability.metrics import ControllerMetrics
 from controller.pods.run_egress import EgressTarget
+from controller.project import revision
 from controller.project.reconcile import ProjectReconciler
 from controller.runtime.apply import Applier
 from controller.runtime.cache import ObjectCache
 from controller.runtime.event_handlers import EventHandlers
 from controller.runtime.queues import Queues
 from controller.runtime.recorder import Recorder
-from controller.source.observed import ObservedSources
+from controller.source.observed import ObservedSource, ObservedSources
 from crds import kinds
 from crds.conditions import find
+from crds.deployment_name import git_name
 from kube import errors
 from tests.testbed.apiserver import serving
+from tests.unit.controller.memory_kube import ReconcilerTestbed
 
 PROJECT = kinds.PROJECT.path("crews", "demo")
 DEPLOYMENTS = kinds.DEPLOYMENT.path("crews")
@@ -96,3 +99,38 @@ async def test_a_refused_policy_stops_no_activation(make, config, method, reason
     limited = find(project["status"]["conditions"], "Limited")
     assert (limited["status"], limited["reason"]) == ("True", "EgressRefused")
     assert f"{reason} for a test" in limited["message"]
+
+
+class DeletingCollector:
+    """A collector of images that is deleting those of some Deployments."""
+
+    def __init__(self, *names):
+        self._names = frozenset(names)
+
+    async def refresh(self, _name):
+        return self._names
+
+    async def collect(self, _project, _deployments):
+        return None
+
+
+async def test_a_head_whose_deployment_is_being_deleted_is_deployed_later(make, config):
+    testbed, git = ReconcilerTestbed(), {"url": "https://example.org/x.git"}
+    status = {"lastOrder": 2, "source": {"commit": "b" * 40, "tree": "tb", "order": 2}}
+    project = make.project(source={"git": git}, status=status)
+    testbed.show(kinds.PROJECT, project)
+    head = ObservedSource(git, "", "main", "a" * 40, "ta", "subject")
+    spec = revision.desired_spec(project, head)
+    name = git_name(project.uid, spec, 1)
+    testbed.show(kinds.DEPLOYMENT, make.deployment(name, order=1, phase="Superseded", **spec))
+    sources = ObservedSources()
+    sources.put("demo", head)
+    collector = DeletingCollector(name)
+    reconciler = ProjectReconciler(testbed.applier, config, sources, collector, lambda *_: None)
+    # The first one writes conditions, which enqueues the Project.
+    await reconciler.reconcile("demo")
+    await testbed.queued()
+    await reconciler.reconcile("demo")
+    # It waits: a key that is ready at once would be reconciled again and again.
+    assert "projects/demo" not in await testbed.queued()
+    assert testbed.queues.main.scheduled == 1
