@@ -18,6 +18,11 @@ def active_filters(**values: Any) -> frozenset[str]:
     return frozenset(name for name, value in values.items() if value is not None)
 
 
+def has_index(filters: frozenset[str]) -> bool:
+    """Return whether an index has the runs of these filters in order: a page reads no others."""
+    return filters <= {"project", "status"} or filters == {"deployment"}
+
+
 @lru_cache(maxsize=64)
 def page(filters: frozenset[str], columns: tuple[str, ...], from_oldest: bool = False) -> Select[Any]:
     """Return the statement of a page, newest first. Parameters: namespace, offset, limit, and `filters`.

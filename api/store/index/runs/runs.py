@@ -200,6 +200,10 @@ class Runs:
 
         With a `selection`, `total` may be capped.
         """
+        if projects is not None:
+            visible = projects if project is None else projects & {project}
+            if len(visible) == 1:
+                (project,), projects = visible, None
         filters: dict[str, Any] = {
             "project": project,
             "deployment": deployment,
@@ -212,10 +216,8 @@ class Runs:
             filters["status"] = filters.pop("statuses")[0]
         names = listing.active_filters(**filters)
         values = {"namespace": self._namespace, **{name: filters[name] for name in names}}
-        # No index gives the order of several projects or statuses: it reads all rows, in another thread.
-        several = len(filters["projects"] or ()) > 1 or "statuses" in names
-        near = offset < MAX_SHORT_OFFSET and not several
-        async with self._database.brief_read() if near else self._database.read() as connection:
+        brief = offset < MAX_SHORT_OFFSET and listing.has_index(names)
+        async with self._database.brief_read() if brief else self._database.read() as connection:
             total = int((await connection.execute(listing.total(names), values)).scalar_one())
             count = max(0, min(limit, total - offset))
             remaining = total - offset - count

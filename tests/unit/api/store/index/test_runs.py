@@ -235,27 +235,3 @@ async def test_a_run_of_kubectl_has_the_trace_and_the_admission_of_its_object(st
         row = await store.runs.get(name)
         assert row is not None
         assert (row.traceparent, row.admitted_at) == (expected, builders.NOW.replace(second=7, microsecond=0))
-
-
-@pytest.mark.parametrize(
-    ("filters", "on_the_event_loop"),
-    [
-        ({}, True),
-        ({"project": "demo", "statuses": ["failed"]}, True),
-        ({"projects": frozenset({"demo"})}, True),
-        ({"projects": frozenset({"demo", "other"})}, False),
-        ({"statuses": ["failed", "canceled"]}, False),
-    ],
-)
-async def test_a_page_of_several_values_is_read_in_another_thread(
-    store: Store, monkeypatch: pytest.MonkeyPatch, filters: dict[str, Any], on_the_event_loop: bool
-) -> None:
-    used: list[str] = []
-    for name in ("read", "brief_read"):
-        reader = getattr(store.database, name)
-        monkeypatch.setattr(
-            store.database, name, lambda name=name, reader=reader: used.append(name) or reader()
-        )
-    await store.runs.page(0, 20, **filters)
-    # That of PostgreSQL is a `read` in turn.
-    assert used[0] == ("brief_read" if on_the_event_loop else "read")

@@ -167,3 +167,54 @@ async def test_maintenance_round_is_bounded(store: Store) -> None:
         <= 40 + garbage.BATCH_SIZE + 5
     )
     assert len(statements) < 2500
+
+
+@pytest.mark.parametrize("project", [None, "p1"])
+@pytest.mark.parametrize("projects", [None, frozenset({"p1"}), frozenset({"p1", "p2"})])
+@pytest.mark.parametrize("deployment", [None, "dep-a"])
+@pytest.mark.parametrize("statuses", [None, ["succeeded"], ["failed", "succeeded"]])
+async def test_a_page_on_the_event_loop_reads_its_runs_alone(
+    store: Store,
+    monkeypatch: pytest.MonkeyPatch,
+    project: str | None,
+    projects: frozenset[str] | None,
+    deployment: str | None,
+    statuses: list[str] | None,
+) -> None:
+    brief, briefly = [], store.database.brief_read
+    monkeypatch.setattr(store.database, "brief_read", lambda: brief.append(True) or briefly())
+    statements: list[tuple[str, Any]] = []
+    stop = watch(store, statements)
+    page = await store.runs.page(20, 9, project, deployment, statuses, projects)
+    stop()
+    assert len(page.items) == 9
+    listed = [found for found in statements if " LIMIT " in found[0]]
+    assert len(listed) == 1
+    if not brief:
+        return
+    filters = {"project": project or projects, "deployment": deployment, "status": statuses}
+    [(statement, parameters)] = listed
+    async with store.database.read() as connection:
+        plan = await connection.exec_driver_sql(f"EXPLAIN QUERY PLAN {statement}", tuple(parameters))
+        steps = [step.detail for step in plan.all()]
+    selected = " ".join(step for step in steps if "USING COVERING INDEX" in step)
+    assert [name for name, value in filters.items() if value and f"{name}=?" not in selected] == []
+    assert not any("TEMP B-TREE" in step for step in steps)
+
+
+async def test_a_page_of_one_project_or_status_needs_no_thread(
+    store: Store, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(store.database, "read", None)
+    demo = frozenset({"p1"})
+    for project, projects in ((None, None), ("p1", None), (None, demo), ("p1", demo)):
+        for statuses in (None, ["succeeded"]):
+            page = await store.runs.page(20, 9, project, None, statuses, projects)
+            assert len(page.items) == 9
+    assert len((await store.runs.page(20, 9, deployment="dep-a")).items) == 9
+
+
+async def test_a_page_shows_no_project_that_a_key_may_not_see(store: Store) -> None:
+    for visible in (frozenset(), {"p1"}, {"p1", "p2"}):
+        page = await store.runs.page(0, 9, "p3", projects=frozenset(visible))
+        assert (page.total, page.items) == (0, ())
