@@ -88,7 +88,7 @@ def decide(observed: ObservedDeployment, now: datetime, config: ControllerConfig
     recorded = {**decision.status, "stages": stages_of(deployment, steps)}
     # Its pod was created or bound, and the status write that records it failed.
     if (begun_with := pod.source_key_of(observed.pods)) and not deployment.status.get("sourceKey"):
-        recorded["sourceKey"] = begun_with
+        recorded.setdefault("sourceKey", begun_with)
     if not deployment.status.get("buildPod") and (latest := steps.present[-1].pod) is not None:
         recorded.setdefault("buildPod", latest.name)
     return replace(decision, status=recorded)
@@ -317,11 +317,9 @@ def _succeed(
     config: ControllerConfig,
 ) -> Decision:
     deployment = observed.deployment
-    # From the pods, which only the controller makes: many more may write the status.
-    built = {
-        **status.built(deployment, result, now),
-        "sourceKey": pod.source_key_of(observed.pods),
-    }
+    # From the pod, which only the controller makes: many more may write the status. It is the key of the
+    # settings that this pod got.
+    built = {**status.built(deployment, result, now), "sourceKey": pod.source_key_of([build])}
     # A pod of an earlier version may have found the image under a tag.
     proven = bool(result.dependencies_digest)
     proof = prove(config.token_key, config.namespace, deployment, build.uid, built) if proven else None

@@ -133,7 +133,11 @@ class DeploymentReconciler:
     def _observe(self, deployment: Deployment, project: Project, pods: list[Pod]) -> ObservedDeployment:
         removed = self.admission.deleted_images(project.name) or frozenset()
         proven = self.admission.proven_images(project.name)
-        return ObservedDeployment(deployment, project, pods, deleted_images=removed, proven=proven)
+        # Of the settings that the next pod gets: the Project may have changed since the first one.
+        key = self.admission.source_key(deployment, project)
+        return ObservedDeployment(
+            deployment, project, pods, source_key=key, deleted_images=removed, proven=proven
+        )
 
     async def _live_project(self, deployment: Deployment) -> Project | None:
         if self.applier.is_hidden(kinds.PROJECT, deployment.project):

@@ -310,6 +310,19 @@ def test_accepted_image_has_a_proof_of_its_build(look, steps, pod_of):
     assert pod_of(done, sourceKey="forged") == steps.pods[0].uid
 
 
+def test_source_key_is_that_of_the_pod_that_made_the_image(look, steps):
+    """The settings of the Project may change while the dependencies are installed."""
+    pushed = json.dumps({"outcome": "pushed", "key": KEY, "digest": DIGEST})
+    steps.assemble(NEEDS).dependencies(message=pushed)
+    steps.pods[0].raw["metadata"]["annotations"][ANNOTATION_SOURCE_KEY] = "before"
+    again = look(steps.pods, before={"source_key": "after"}).create[0]
+    assert again.body["metadata"]["annotations"][ANNOTATION_SOURCE_KEY] == "after"
+    steps.assemble(BUILT)
+    assert look(steps.pods).status["sourceKey"] is None
+    steps.pods[-1].raw["metadata"]["annotations"][ANNOTATION_SOURCE_KEY] = "after"
+    assert look(steps.pods).status["sourceKey"] == "after"
+
+
 def test_a_pod_that_was_not_recorded_is_recorded_with_its_result(look, steps):
     pods = steps.assemble(BUILT).pods
     assert look(pods, buildPod=None).status["buildPod"] == "dep-a-a1"
