@@ -73,7 +73,9 @@ def resolve_revision(
         ):
             return Revision(create=_create(project, spec, attempt + 1, observed), moved=True, source=source)
         return Revision(deployment=latest, moved=True, source=source)
-    if latest is not None and latest.failed and _requested_since(observed.requested_at, latest):
+    # A later commit that changes nothing below the path has no Deployment of its own.
+    tried = latest or _newest(deployments, spec)
+    if tried is not None and tried.failed and _requested_since(observed.requested_at, tried):
         return Revision(create=_create(project, spec, attempt + 1, observed), source=source)
     return Revision(deployment=latest, source=source)
 
@@ -81,6 +83,17 @@ def resolve_revision(
 def _returns_to_failed(latest: Deployment, recorded: Mapping[str, Any], observed: ObservedSource) -> bool:
     """Return whether the head returns to a commit whose Deployment failed before it got an order."""
     return latest.failed and recorded.get("commit") not in (None, observed.commit)
+
+
+def _newest(deployments: Sequence[Deployment], spec: Mapping[str, Any]) -> Deployment | None:
+    """Return the Deployment of the same URL, path and crew that got its order last, or None."""
+
+    def source(of: Mapping[str, Any]) -> tuple[Any, ...]:
+        git = of["source"].get("git") or {}
+        return git.get("url"), git.get("path"), of.get("crew")
+
+    same = [one for one in deployments if not one.preview and one.order and source(one.spec) == source(spec)]
+    return max(same, key=lambda one: one.order, default=None)
 
 
 def recorded_deployment(project: Project, deployments: Sequence[Deployment]) -> Deployment | None:

@@ -60,3 +60,23 @@ def test_future_request_is_handled_once(make):
     assert resolve_revision(project, [first, second], look).create is None
     later = ObservedSource(GIT, "2100-01-01T00:00:00Z", "main", COMMIT, "t", "subject")
     assert resolve_revision(project, [first, second], later).create is not None
+
+
+def test_request_after_a_commit_outside_the_path_is_an_attempt(make):
+    git = {**GIT, "path": "a"}
+    project = make.project(source={"git": git}, status={"source": {"commit": COMMIT, "tree": "t"}})
+    failed_spec = desired_spec(project, ObservedSource(git, "", "main", "b" * 40, "t", "before"))
+    more = {key: value for key, value in failed_spec.items() if key != "project"}
+    failed = make.deployment("dep-b", built=False, phase="Failed", order=1, **more)
+    look = ObservedSource(git, "2099-01-01T00:00:00Z", "main", COMMIT, "t", "subject")
+    again = resolve_revision(project, [failed], look).create
+    assert (again.body["spec"]["source"]["git"]["commit"], again.body["spec"]["attempt"]) == (COMMIT, 1)
+    assert resolve_revision(project, [failed], ObservedSource(git, "", "main", COMMIT, "t")).create is None
+    # One attempt for each value.
+    metadata = {"annotations": again.body["metadata"]["annotations"]}
+    spec = {key: value for key, value in again.body["spec"].items() if key != "project"}
+    second = make.deployment(again.name, built=False, phase="Failed", order=2, metadata=metadata, **spec)
+    assert resolve_revision(project, [failed, second], look).create is None
+    # A success since then leaves nothing to try again.
+    built = make.deployment("dep-c", order=3, phase="Active", **more)
+    assert resolve_revision(project, [failed, built], look).create is None
