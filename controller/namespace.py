@@ -95,7 +95,7 @@ class NamespaceController:
         self.applier = Applier(
             kube, self.cache, self.handlers, self.queues, self.recorder, shared.metrics, names
         )
-        self._worker = Worker(self._reconcilers(kube, shared), shared.metrics)
+        self._kube, self._shared = kube, shared
 
     def _reconcilers(self, kube: KubeClient, shared: SharedServices) -> dict[str, Reconcile]:
         """Return the reconcile function of each kind of key."""
@@ -135,7 +135,11 @@ class NamespaceController:
         return self.resync.last is not None
 
     def loops(self) -> list[Coroutine[Any, Any, None]]:
-        """Return the loops of this namespace; none of them ends."""
+        """Return the loops of this namespace; none of them ends. Called when this process begins to lead.
+
+        Its reconcilers know since when: until then, another process creates the pods.
+        """
+        worker = Worker(self._reconcilers(self._kube, self._shared), self._shared.metrics)
         queues = [
             *[self.queues.main] * self.config.workers,
             *[self.queues.sources] * SOURCE_WORKERS,
@@ -145,9 +149,9 @@ class NamespaceController:
         return [
             self.resync.run(self.config.timing.resync),
             self.recorder.run(),
-            *(self._work(queue) for queue in queues),
+            *(self._work(queue, worker) for queue in queues),
         ]
 
-    async def _work(self, queue: WorkQueue) -> None:
+    async def _work(self, queue: WorkQueue, worker: Worker) -> None:
         await self._project_names.wait_complete()
-        await queue.run_worker(self._worker.handle)
+        await queue.run_worker(worker.handle)
