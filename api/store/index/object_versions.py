@@ -25,20 +25,25 @@ async def read_versions(
 async def reset_versions(database: Database, namespace: str, table: Table) -> None:
     """Set the version of all rows to 0, after a restore of etcd to an older state.
 
-    Any version of an object is newer then. Raises StoreUnavailable.
+    Any version of an object is newer then. The newest row is the last: as long as it is left, the next list
+    shows again that etcd was restored, and the caller repeats an interrupted reset. Raises StoreUnavailable.
     """
+    here = table.c.namespace == namespace
+    query = select(table.c.name).where(here).order_by(table.c.version.desc()).limit(1)
+    async with database.read() as connection:
+        newest = (await connection.execute(query)).scalar_one_or_none()
     last = ""
     while True:
         batch = (
             select(table.c.name)
-            .where(table.c.namespace == namespace, table.c.name > last)
+            .where(here, table.c.name > last, table.c.name != newest)
             .order_by(table.c.name)
             .limit(ROWS_PER_TRANSACTION)
         )
         async with database.write() as connection:
             names = (await connection.execute(batch)).scalars().all()
-            if not names:
-                return
-            last = names[-1]
-            here = (table.c.namespace == namespace, table.c.name.in_(names), table.c.version > 0)
-            await connection.execute(update(table).where(*here).values(version=0))
+            reset = table.c.name.in_(names or [newest]) & (table.c.version > 0)
+            await connection.execute(update(table).where(here, reset).values(version=0))
+        if not names:
+            return
+        last = names[-1]
