@@ -104,7 +104,8 @@ class ClientConnections:
         self._count += 1
         self._idle[connection] = None
         if self._count > self._limit:
-            next(iter(self._idle)).force_close()
+            # Several may be accepted before the loop closes the first one.
+            self._idle.popitem(last=False)[0].force_close()
 
     def remove(self, connection: ClientConnection) -> None:
         """Remove a closed connection."""
@@ -122,10 +123,13 @@ class ClientConnections:
         try:
             return await self._handle(request)
         finally:
-            connection.head_bytes = 0
-            # The server drains an unread body for a while and then closes the connection.
-            if connection.transport is not None and request.content.is_eof():
-                self._idle[connection] = None
+            # The server drains an unread body for a while, and closes the connection if that does not end.
+            request.content.on_eof(lambda: self._mark_idle(connection))
+
+    def _mark_idle(self, connection: ClientConnection) -> None:
+        connection.head_bytes = 0
+        if connection.transport is not None:
+            self._idle[connection] = None
 
     def _sweep(self) -> None:
         now = self._loop.time()

@@ -116,7 +116,8 @@ async def create(call: EndpointCall) -> web.StreamResponse:
 
 async def list_projects(call: EndpointCall) -> web.StreamResponse:
     """List the projects of the key."""
-    result = await call.services.store.projects.page(call.page.offset, call.page.size, call.caller.projects)
+    readable = call.caller.grants.projects_with("read")
+    result = await call.services.store.projects.page(call.page.offset, call.page.size, readable)
     return responses.page([view.item(row) for row in result.items], result.total, call.page)
 
 

@@ -79,7 +79,7 @@ async def list_runs(call: EndpointCall) -> web.StreamResponse:
         project=query["project"],
         deployment=names.name_of(query["deployment"]) if query["deployment"] else None,
         statuses=query["status"].split(",") if query["status"] else None,
-        projects=call.caller.projects,
+        projects=call.caller.grants.projects_with("read"),
         selection=RunSelection(
             tuple(query["label"].split(",")) if query["label"] else (),
             _moment(query["created_after"], "created_after"),

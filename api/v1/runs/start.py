@@ -12,6 +12,7 @@ from api.http.json_encoding import encode
 from api.http.query import Parameter
 from api.questions.declared_input import check_declared_input
 from api.routing.endpoint import EndpointCall
+from api.store.errors import StoreUnavailable
 from api.store.index.deployments.deployments import DeploymentRow
 from api.store.index.idempotency import Idempotency
 from api.store.index.runs.runs import RunDetail
@@ -93,7 +94,11 @@ async def _created_response(call: EndpointCall, row: RunDetail) -> web.Response:
     seconds = wait.preferred_seconds(call.request.headers.get(wait.PREFER_HEADER))
     if seconds is None:
         return responses.item(view.created(row, config.public_url), 201, f"/v1/runs/{identifier}")
-    row = await wait_ended(call, identifier, seconds)
+    try:
+        row = await wait_ended(call, identifier, seconds)
+    except (errors.HttpApiError, StoreUnavailable):
+        # The run exists: an error response would make the client start a second one.
+        return responses.item(view.created(row, config.public_url), 201, f"/v1/runs/{identifier}")
     body = view.detail(row, config.public_url, config.prices, docs_url=config.docs_url)
     response = responses.item(body, 201, f"/v1/runs/{identifier}")
     response.headers[wait.APPLIED_HEADER] = f"wait={seconds}"

@@ -43,7 +43,8 @@ async def get(call: EndpointCall) -> web.StreamResponse:
 async def list_usage(call: EndpointCall) -> web.StreamResponse:
     """List the projects, the newest first, with their usage in a range of UTC days."""
     services, page, (first, last) = call.services, call.page, _day_range(call)
-    found = await services.store.projects.page(page.offset, page.size, call.caller.projects)
+    readable = call.caller.grants.projects_with("read")
+    found = await services.store.projects.page(page.offset, page.size, readable)
     used = await services.store.usage.totals([row.uid for row in found.items], first, last)
     prices = services.config.prices
     items = [

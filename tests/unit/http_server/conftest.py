@@ -85,13 +85,18 @@ async def connections_testbed(
 
 @pytest.fixture
 async def testbed() -> AsyncIterator[ConnectionsTestbed]:
-    """A server that answers with the length of the body."""
+    """A server that answers with the length of the body; it reads no body that is sent to /refused."""
 
     async def answer(request: web.Request) -> web.Response:
         return web.Response(text=str(len(await request.read())))
 
     app = web.Application()
+
+    async def refuse(_: web.Request) -> web.Response:
+        return web.Response(status=401)
+
     app.router.add_route("*", "/", answer)
+    app.router.add_route("*", "/refused", refuse)
     runner = web.AppRunner(app, access_log=None, shutdown_timeout=1)
     await runner.setup()
     try:

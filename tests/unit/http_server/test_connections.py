@@ -23,6 +23,32 @@ async def test_longest_idle_connection_is_closed_at_the_limit(testbed):
         writer.close()
 
 
+async def test_connections_accepted_at_once_keep_to_the_limit(testbed):
+    testbed.open._limit = 50
+    opened = await asyncio.gather(*(testbed.connect("") for _ in range(300)))
+    await testbed.check_ordinary_request()
+    assert len(testbed.open) <= 50
+    for _, writer in opened:
+        writer.close()
+
+
+async def test_a_connection_whose_body_comes_after_the_response_is_idle(testbed):
+    testbed.open._limit = 10
+    late, head = [], "POST /refused HTTP/1.1\r\nHost: x\r\nContent-Length: 1\r\n\r\n"
+    for _ in range(10):
+        reader, writer = await testbed.connect(head)
+        assert (await reader.readline()).startswith(b"HTTP/1.1 401")
+        writer.write(b"x")
+        await writer.drain()
+        late.append(writer)
+    async with asyncio.timeout(60):
+        while len(testbed.open._idle) < len(testbed.open):
+            await asyncio.sleep(0.02)
+    await testbed.check_ordinary_request()
+    for writer in late:
+        writer.close()
+
+
 async def test_slow_or_large_request_head_is_cut_off(testbed):
     async def drip(piece: bytes, pause: float) -> None:
         reader, writer = await testbed.connect("GET / HTTP/1.1\r\n")

@@ -6,6 +6,9 @@ import pytest
 
 from api.services import SERVICES
 from api.v1.wait import preferred_seconds
+from kube.client import KubeClient
+
+CREATED = "2026-11-21T10:00:00Z"
 
 
 @pytest.fixture
@@ -113,3 +116,24 @@ async def test_a_shutdown_ends_the_wait_with_the_state(testbed, crew):
 )
 def test_the_preference_to_wait(header, seconds):
     assert preferred_seconds(header) == seconds
+
+
+@pytest.mark.parametrize("refusal", ["closing", "full"])
+async def test_a_created_run_is_returned_where_the_wait_is_refused(testbed, crew, monkeypatch, refusal):
+    """After an error response the client would create a second run."""
+    created = []
+
+    async def create(_client, _kind, body):
+        created.append(body["metadata"]["name"])
+        made = {"namespace": "crews", "uid": "uid-1", "resourceVersion": "9000", "creationTimestamp": CREATED}
+        return {**body, "metadata": {**body["metadata"], **made}}
+
+    monkeypatch.setattr(KubeClient, "create", create)
+    if refusal == "closing":
+        streams(testbed).closing = True
+    else:
+        streams(testbed)._limit = 0
+    preference = {"Prefer": "wait=5"}
+    status, found, headers = await testbed.call("POST", "/v1/runs", {"deployment": crew}, headers=preference)
+    assert (status, found["data"]["status"], len(created)) == (201, "pending", 1)
+    assert "Preference-Applied" not in headers
