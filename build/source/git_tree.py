@@ -117,9 +117,10 @@ class _TreeReader:
 
     def finish(self) -> CheckedSourceTree:
         """Add the files of Git LFS; return the tree. Raises BuildRefused or InfrastructureError."""
-        by_checkout: dict[str, list[_PointerFile]] = {}
+        # Two submodules may be two commits of one repository.
+        by_checkout: dict[int, list[_PointerFile]] = {}
         for file in self._pointers:
-            by_checkout.setdefault(file.checkout.url, []).append(file)
+            by_checkout.setdefault(id(file.checkout), []).append(file)
         downloads = LfsDownloads(self._fetcher) if self._fetcher else None
         for files in by_checkout.values():
             assert downloads is not None

@@ -198,6 +198,10 @@ def read_project_table(files: Files, path: str) -> ProjectTable:
     )
 
 
+_REDIRECTING = frozenset({"path", "git", "url", "source"})
+"""Keys of a dependency of Poetry that say where it is, other than in the package index."""
+
+
 def _redirects(root: TomlTable, poetry: TomlTable | None) -> dict[str, Redirect]:
     redirects: dict[str, Redirect] = {}
     base = posixpath.dirname(root.file)
@@ -207,8 +211,12 @@ def _redirects(root: TomlTable, poetry: TomlTable | None) -> dict[str, Redirect]
         of_group = groups.table(group) if groups else None
         tables.append(of_group.table("dependencies") if of_group else None)
     for table in tables:
-        for name, option in table.values.items() if table else ():
-            if isinstance(option, dict) and {"path", "git", "url", "source"} & option.keys() and table:
+        for name, values in table.values.items() if table else ():
+            options = values if isinstance(values, list) else [values]
+            redirected = [one for one in options if isinstance(one, dict) and _REDIRECTING & one.keys()]
+            if redirected and table:
+                # Several need a lock, as those of uv.
+                option = redirected[0] if len(options) == 1 else {"several": options}
                 redirects[canonicalize_name(name)] = Redirect(table.location(name), base, option)
     return {**redirects, **uv_redirects(root)}
 

@@ -9,8 +9,12 @@ import pytest
 from build.errors import BuildRefused
 from build.logs import BuildLog
 from build.settings import GitSource, SourceLimits
+from build.source import git_tree
+from build.source.git_fetcher import GitFetcher
 from build.source.git_tree import read_tree
+from build.source.submodules.fetches import Checkout
 from build.source.tree import CheckedSourceTree
+from plan.lfs_pointer import LfsPointer
 from tests.testbed.git_server import GitServer, Repository
 
 
@@ -112,3 +116,35 @@ def test_deep_tree_ends_at_the_level_limit(repository):
 def test_commit_with_missing_objects(repository, mode, name):
     error = refusal(repository, raw_tree(repository, (mode, name, "1" * 40)))
     assert error.reason == "ContextInvalid" and "damaged" in error.message and "git fsck" in error.hint
+
+
+class NamedDownloads:
+    """Downloads of Git LFS whose content is the id that was asked for."""
+
+    def __init__(self, directory: Path) -> None:
+        self._directory = directory
+
+    def download(self, _checkout: Checkout, pointers: dict[str, LfsPointer]) -> dict[str, Path]:
+        found = {}
+        for path, pointer in pointers.items():
+            found[path] = self._directory / pointer.oid
+            found[path].write_text(pointer.oid)
+        return found
+
+
+def test_two_commits_of_a_submodule_have_their_own_large_files(
+    repository: Repository, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(git_tree, "LfsDownloads", lambda _fetcher: NamedDownloads(tmp_path))
+    monkeypatch.setattr(git_tree, "SubmoduleFetches", lambda _fetcher: None)
+    fetcher: GitFetcher = object()  # type: ignore[assignment]
+    reader = git_tree._TreeReader(SourceLimits(), BuildLog(out=io.StringIO()), fetcher)
+    opened = pygit2.Repository(str(repository.path))
+    empty = opened[opened.TreeBuilder().write()]
+    for number in "12":
+        checkout = Checkout(opened, empty, "https://git.example.org/model", 1)  # type: ignore[arg-type]
+        pointer = LfsPointer(number * 64, 64)
+        file = git_tree._PointerFile(checkout, f"v{number}/w.bin", "w.bin", b"", pointer, False)
+        reader._pointers.append(file)
+    tree = reader.finish()
+    assert {path: bytes(tree[path][:1]) for path in tree} == {"v1/w.bin": b"1", "v2/w.bin": b"2"}

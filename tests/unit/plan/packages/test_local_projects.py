@@ -86,6 +86,11 @@ def test_a_private_index_gets_no_redirected_name() -> None:
     assert declared(files, private_index=True).lines == ("click>=8",)
 
 
+def poetry(dependency: str) -> str:
+    """Return a pyproject.toml of Poetry with one dependency."""
+    return f"[tool.poetry]\nname = 'crew'\n[tool.poetry.dependencies]\npython = '^3.11'\n{dependency}\n"
+
+
 @pytest.mark.parametrize(
     ("files", "part"),
     [
@@ -96,6 +101,12 @@ def test_a_private_index_gets_no_redirected_name() -> None:
         ({"pyproject.toml": project("'a'", "a = {index = 'ours'}")}, "only a lock can pin"),
         ({"pyproject.toml": project("'a'", "a = [{index='x'}, {index='y'}]")}, "only a lock can pin"),
         ({"pyproject.toml": project("'a'", "a = {url = 'https://x y'}")}, "invalid address"),
+        ({"pyproject.toml": poetry("a = [{path = 'a', python = '<3.13'}, '^1']")}, "only a lock can pin"),
+        ({"pyproject.toml": poetry("a = [{source = 'ours'}]")}, "only a lock can pin"),
+        (
+            {"pyproject.toml": poetry("a = [{url = 'https://x/a.whl'}, '^1']"), "requirements.txt": "a\n"},
+            "only a lock can pin",
+        ),
         (
             {
                 "pyproject.toml": project("'a'", "a = {path = 'a'}"),
