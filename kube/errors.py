@@ -67,11 +67,15 @@ _CLASSES_BY_REASON: dict[str, type[KubeError]] = {
 
 # Of a webhook, then of a ValidatingAdmissionPolicy.
 _DENIALS = (" denied the request", " denied request: ")
+_OWN_POLICIES = "ValidatingAdmissionPolicy 'crewyard-"
 
 
 def is_denial(message: str) -> bool:
-    """Return whether an admission webhook or policy denied the call, by the text of the apiserver. Pure."""
-    return any(text in message for text in _DENIALS)
+    """Return whether an admission webhook or policy denied the call, by the text of the apiserver. Pure.
+
+    Not one of this installation: what those deny is invalid.
+    """
+    return any(text in message for text in _DENIALS) and _OWN_POLICIES not in message
 
 
 def is_final(error: KubeError) -> bool:

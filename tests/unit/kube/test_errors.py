@@ -17,6 +17,8 @@ POLICY = "ValidatingAdmissionPolicy 'team' with binding 'team' denied request: n
         (403, "Forbidden", POLICY, errors.AdmissionDenied, False),
         # The default of a ValidatingAdmissionPolicy; callers of the API get 400.
         (422, "Invalid", POLICY, errors.Invalid, False),
+        # One of this installation: an image by its tag, for example.
+        (422, "Invalid", POLICY.replace("'team'", "'crewyard-pods'"), errors.Invalid, True),
         (422, "Invalid", "spec.timeout: no duration", errors.Invalid, True),
         (400, None, "the body cannot be read", errors.KubeError, False),
         (403, "Forbidden", "pods is forbidden: exceeded quota: pods", errors.QuotaExceeded, False),
