@@ -42,7 +42,7 @@ HOLES: tuple[Hole, ...] = (
     ),
     hole(
         "X2", "lists show all projects", "api/v1/runs/routes.py",
-        "projects=call.caller.projects,", "projects=None,",
+        'projects=call.caller.grants.projects_with("read"),', "projects=None,",
         f"{MATRIX}::test_lists_hide_foreign_projects",
     ),
     hole(
