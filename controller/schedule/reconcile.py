@@ -15,6 +15,7 @@ from controller.runtime import event_map
 from controller.runtime.apply import Applier
 from controller.runtime.decision import Create, Decision, ObjectEvent, Patch
 from controller.runtime.errors import Retry
+from controller.runtime.workqueue import ReconcileKey
 from controller.schedule.decide import Entry, ScheduleContext, ScheduleDecision, decide, is_due
 from controller.schedule.run_object import run_object
 from crds import kinds, names
@@ -58,7 +59,7 @@ class ScheduleReconciler:
             context = contexts.get(schedule.name, contexts.get("", ScheduleContext()))
             decision = decide(project.uid, schedule, before, now, context)
             decisions.append(await self._start(project, schedule, before, decision, now))
-        await self.applier.apply(kinds.PROJECT, raw, key, await self._combine(decisions, now))
+        await self.applier.apply(kinds.PROJECT, raw, key, await self._combine(decisions, now, key))
         for decision in decisions:
             for outcome, count in decision.outcomes:
                 self.applier.metrics.schedule_ticks.labels(outcome).inc(count)
@@ -93,19 +94,19 @@ class ScheduleReconciler:
         full = queued >= self.config.limits.queue
         return {schedule: ScheduleContext(tuple(sorted(runs)), full) for schedule, runs in unfinished.items()}
 
-    async def _combine(self, decisions: list[ScheduleDecision], now: datetime) -> Decision:
+    async def _combine(self, decisions: list[ScheduleDecision], now: datetime, key: ReconcileKey) -> Decision:
         waits = [(one.wake - now).total_seconds() for one in decisions if one.wake is not None]
         waits += [one.retry_seconds for one in decisions if one.retry_seconds is not None]
         return Decision(
-            before=tuple([patch for one in decisions for patch in await self._cancellations(one)]),
+            before=tuple([patch for one in decisions for patch in await self._cancellations(one, key)]),
             status={"schedules": [one.entry for one in decisions]},
             events=tuple(event for one in decisions for event in one.events),
             requeue_after=max(0.0, min(MAX_SLEEP_SECONDS, *waits)) if waits else None,
         )
 
-    async def _cancellations(self, decision: ScheduleDecision) -> list[Patch]:
+    async def _cancellations(self, decision: ScheduleDecision, key: ReconcileKey) -> list[Patch]:
         # A Run whose patch conflicted is read from the apiserver.
-        found = [await self.applier.get(kinds.RUN, name, event_map.run(name)) for name in decision.cancel]
+        found = [await self.applier.get(kinds.RUN, name, key) for name in decision.cancel]
         runs = [Run(raw) for raw in found if raw is not None]
         body: Mapping[str, Any] = {"spec": {"cancel": True}}
         return [

@@ -54,3 +54,16 @@ async def test_forbid_counts_a_run_whose_own_reconcile_conflicted(testbed, make,
         await RunReconciler(testbed.applier, config).reconcile("run-old")
     await reconciler.reconcile("demo")
     assert testbed.kube.created == []
+
+
+async def test_a_run_that_ended_before_its_cancellation_is_reconciled(testbed, make, config):
+    show_due(testbed, make, "Replace")
+    reconciler = ScheduleReconciler(testbed.applier, config, lambda: True)
+    testbed.show(kinds.RUN, make.run("run-old", **OLD_RUN))
+    testbed.kube.put(kinds.RUN, make.run("run-old", status={"phase": "Succeeded"}, **OLD_RUN))
+    with pytest.raises(errors.KubeConflict):
+        await reconciler.reconcile("demo")
+    await testbed.queued()
+    await reconciler.reconcile("demo")
+    # It is read here before its event arrives, which then enqueues nothing.
+    assert "runs/run-old" in await testbed.queued()
