@@ -5,7 +5,7 @@ or another crew: a failed tree is not retried because of a commit outside `path`
 change of the Project. Called by `controller.project.decide`.
 """
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from typing import Any
 
@@ -74,7 +74,8 @@ def resolve_revision(
             return Revision(create=_create(project, spec, attempt + 1, observed), moved=True, source=source)
         return Revision(deployment=latest, moved=True, source=source)
     # A later commit that changes nothing below the path has no Deployment of its own.
-    tried = latest or _newest(deployments, spec)
+    ordered = [one for one in _of_source(git, crew, deployments) if one.order]
+    tried = latest or max(ordered, key=lambda one: one.order, default=None)
     if tried is not None and tried.failed and _requested_since(observed.requested_at, tried):
         return Revision(create=_create(project, spec, attempt + 1, observed), source=source)
     return Revision(deployment=latest, source=source)
@@ -85,31 +86,28 @@ def _returns_to_failed(latest: Deployment, recorded: Mapping[str, Any], observed
     return latest.failed and recorded.get("commit") not in (None, observed.commit)
 
 
-def _newest(deployments: Sequence[Deployment], spec: Mapping[str, Any]) -> Deployment | None:
-    """Return the Deployment of the same URL, path and crew that got its order last, or None."""
-
-    def source(of: Mapping[str, Any]) -> tuple[Any, ...]:
-        git = of["source"].get("git") or {}
-        return git.get("url"), git.get("path"), of.get("crew")
-
-    same = [one for one in deployments if not one.preview and one.order and source(one.spec) == source(spec)]
-    return max(same, key=lambda one: one.order, default=None)
-
-
 def recorded_deployment(project: Project, deployments: Sequence[Deployment]) -> Deployment | None:
     """Return the latest Deployment of the head in `status.source`, or None."""
     recorded, git = project.status.get("source") or {}, project.git
     if git is None or not recorded.get("commit"):
         return None
-    source = {"url": git["url"], "commit": recorded["commit"], "path": git.get("path") or ""}
     candidates = [
         deployment
-        for deployment in deployments
-        if {"path": "", **(deployment.spec["source"].get("git") or {})} == source
-        and deployment.spec.get("crew") == recorded.get("crew")
-        and not deployment.preview
+        for deployment in _of_source(git, recorded.get("crew"), deployments)
+        if deployment.spec["source"]["git"]["commit"] == recorded["commit"]
     ]
     return max(candidates, key=lambda deployment: int(deployment.spec.get("attempt") or 1), default=None)
+
+
+def _of_source(
+    git: Mapping[str, Any], crew: str | None, deployments: Sequence[Deployment]
+) -> Iterator[Deployment]:
+    """Yield the Deployments of commits below the URL and path of a Project's source, without previews."""
+    for deployment in deployments:
+        own = deployment.spec["source"].get("git") or {}
+        same = own.get("url") == git["url"] and (own.get("path") or "") == (git.get("path") or "")
+        if same and deployment.spec.get("crew") == crew and not deployment.preview:
+            yield deployment
 
 
 def _requested_since(text: str, latest: Deployment) -> bool:
