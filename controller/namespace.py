@@ -95,11 +95,11 @@ class NamespaceController:
         self.applier = Applier(
             kube, self.cache, self.handlers, self.queues, self.recorder, shared.metrics, names
         )
-        self._kube, self._shared = kube, shared
+        self._shared = shared
 
-    def _reconcilers(self, kube: KubeClient, shared: SharedServices) -> dict[str, Reconcile]:
+    def _reconcilers(self) -> dict[str, Reconcile]:
         """Return the reconcile function of each kind of key."""
-        applier, config = self.applier, self.config
+        applier, config, kube, shared = self.applier, self.config, self.applier.kube, self._shared
         observed_sources = ObservedSources()
         images = ImageCollector(applier, config)
         verifier = ImageVerifier(ImageRegistry(kube, config, shared.verifications), config)
@@ -139,7 +139,7 @@ class NamespaceController:
 
         Its reconcilers know since when: until then, another process creates the pods.
         """
-        worker = Worker(self._reconcilers(self._kube, self._shared), self._shared.metrics)
+        worker = Worker(self._reconcilers(), self._shared.metrics)
         queues = [
             *[self.queues.main] * self.config.workers,
             *[self.queues.sources] * SOURCE_WORKERS,
