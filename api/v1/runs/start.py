@@ -91,16 +91,18 @@ def _traceparent(call: EndpointCall) -> str | None:
 
 async def _created_response(call: EndpointCall, row: RunDetail) -> web.Response:
     config, identifier = call.services.config, names.id_of(row.name)
+    location = f"/v1/runs/{identifier}"
+    created = responses.item(view.created(row, config.public_url), 201, location)
     seconds = wait.preferred_seconds(call.request.headers.get(wait.PREFER_HEADER))
     if seconds is None:
-        return responses.item(view.created(row, config.public_url), 201, f"/v1/runs/{identifier}")
+        return created
     try:
         row = await wait_ended(call, identifier, seconds)
     except (errors.HttpApiError, StoreUnavailable):
         # The run exists: an error response would make the client start a second one.
-        return responses.item(view.created(row, config.public_url), 201, f"/v1/runs/{identifier}")
+        return created
     body = view.detail(row, config.public_url, config.prices, docs_url=config.docs_url)
-    response = responses.item(body, 201, f"/v1/runs/{identifier}")
+    response = responses.item(body, 201, location)
     response.headers[wait.APPLIED_HEADER] = f"wait={seconds}"
     return response
 
