@@ -213,12 +213,14 @@ def _redirects(root: TomlTable, poetry: TomlTable | None) -> dict[str, Redirect]
     for table in tables:
         for name, values in table.values.items() if table else ():
             options = values if isinstance(values, list) else [values]
-            redirected = [one for one in options if isinstance(one, dict) and _REDIRECTING & one.keys()]
-            if redirected and table:
-                # Several need a lock, as those of uv.
-                option = redirected[0] if len(options) == 1 else {"several": options}
-                redirects[canonicalize_name(name)] = Redirect(table.location(name), base, option)
+            if table and any(isinstance(one, dict) and _REDIRECTING & one.keys() for one in options):
+                redirects[canonicalize_name(name)] = Redirect(table.location(name), base, _only(options))
     return {**redirects, **uv_redirects(root)}
+
+
+def _only(options: list[Any]) -> Any:
+    """Return the only option. Several need a lock, which has chosen one for each platform."""
+    return options[0] if len(options) == 1 else {"several": options}
 
 
 def uv_redirects(root: TomlTable) -> dict[str, Redirect]:
@@ -230,8 +232,7 @@ def uv_redirects(root: TomlTable) -> dict[str, Redirect]:
     base = posixpath.dirname(root.file)
     for name, values in sources.values.items() if sources else ():
         options = values if isinstance(values, list) else [values]
-        # Several need a lock, which has chosen one for each platform.
-        option = options[0] if len(options) == 1 else {"several": options}
+        option = _only(options)
         if sources and not isinstance(option, dict):
             raise sources.error(name, "must be a table", "For example: {workspace = true}.")
         location = sources.location(name) if sources else ""
