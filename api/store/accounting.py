@@ -40,7 +40,7 @@ async def account_batch(
         try:
             tokens = await _tokens(store, ended)
         except (StoreUnavailable, Missing) as error:
-            # A database that is away is no fault of this log.
+            # Where the database is away, this log is not the cause.
             await store.ready()
             log.error("log unreadable, will account later", run=ended.name, error=str(error))
             failure = error

@@ -82,7 +82,7 @@ func IsLast(eventType string) bool {
 // FollowRun gives a run's events after one that is known already (0: from the
 // first), to the last one. It comes back by itself where the connection breaks,
 // and ends with an error where that fails ten times in a row; a connection that
-// lasts 10 s and then breaks is no failure.
+// lasts 10 s and then breaks does not count.
 func (c *Crewyard) FollowRun(ctx context.Context, run string, after int) iter.Seq2[Event, error] {
 	return func(yield func(Event, error) bool) {
 		last := ""

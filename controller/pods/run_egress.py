@@ -78,9 +78,9 @@ def _label_problem(labels: Mapping[str, str]) -> str:
     """Return what the kube-apiserver would refuse in the labels; empty if it accepts them."""
     for name, value in labels.items():
         if not _LABEL_NAME.fullmatch(name) or len(name) > run_labels.NAME_MAX_LENGTH:
-            return f"{name!r} is no name of a label"
+            return f"{name!r} is not the name of a label"
         if not _LABEL_VALUE.fullmatch(value):
-            return f"{value!r} is no value of a label"
+            return f"{value!r} is not the value of a label"
     return ""
 
 

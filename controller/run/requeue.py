@@ -3,8 +3,8 @@
 The API counts slots too, in the transaction of the claim. It may allow fewer than the controller:
 a plan was lowered after the pods were created, or the two have different plans for a moment. And the
 cluster takes pods away: a node is drained or lost, a pod of higher priority needs the room, or the
-kubelet rejects the pod that the scheduler gave it. No pod
-had the run then, so nothing has failed: the pod is deleted and the Run gets another one in its turn.
+kubelet rejects the pod that the scheduler gave it. No pod had the run then, so nothing has failed:
+the pod is deleted and the Run gets another one in its turn.
 Likewise for a warm pod, mostly one whose import of the entrypoint failed: the next pod reports that.
 A claim that is still on its way makes the next pod end without starting the crew. Called by
 `controller.run.decide` and `reconcile`.
