@@ -8,17 +8,14 @@ from collections.abc import Awaitable, Callable
 from datetime import UTC, datetime, timedelta
 from functools import partial
 
-import structlog
-
 from api.maintenance.retention import object_seconds
+from api.projection.refused_namespaces import RefusedNamespaces
 from api.store.index.runs.runs import Prunable
 from api.store.store import Store
 from crds.kinds import RUN
 from crds.objects import Run
 from kube import errors
 from kube.client import KubeClient
-
-log = structlog.get_logger()
 
 BATCH_SIZE = 200
 
@@ -32,7 +29,7 @@ async def prune_objects(
     """
     retentions = await store.expired_records.retentions()
     ended_before = now - timedelta(seconds=min(run_ttl, record_ttl))
-    refused = set[str | None]()
+    refused = RefusedNamespaces()
     prunable = partial(store.runs.prunable, ended_before, BATCH_SIZE, excluded_projects=retentions)
     deleted = await _delete_batch(store, kube, prunable, refused)
     for project, retention in retentions.items():
@@ -44,27 +41,18 @@ async def prune_objects(
 
 
 async def _delete_batch(
-    store: Store, kube: KubeClient, prunable: Callable[..., Awaitable[Prunable]], refused: set[str | None]
+    store: Store, kube: KubeClient, prunable: Callable[..., Awaitable[Prunable]], refused: RefusedNamespaces
 ) -> int:
-    """Delete a batch, and another one for each namespace in which the apiserver refused a call.
+    """Delete a batch, and another one as long as the apiserver refuses a call in one more namespace.
 
-    Add these to `refused`: a batch has no run of them, since their oldest would fill it in every pass.
+    A batch has no run of those: their oldest would fill it in every pass.
     """
-    deleted = 0
-    known = -1
-    while known < len(refused):
-        known = len(refused)
-        expired = await prunable(excluded_namespaces=frozenset(refused))
-        for name, uid, version, namespace in expired:
-            try:
+    deleted, known = 0, -1
+    while known < len(refused.names):
+        known = len(refused.names)
+        for name, uid, version, namespace in await prunable(excluded_namespaces=tuple(refused.names)):
+            with refused.skip(kube, namespace, name):
                 deleted += await _delete(store, kube.at(namespace), name, uid, version)
-            except errors.KubeUnavailable:
-                raise
-            except errors.KubeError as error:
-                if namespace not in refused:
-                    place = kube.at(namespace).namespace
-                    log.warning("runs not deleted", namespace=place, run=name, error=str(error))
-                    refused.add(namespace)
     return deleted
 
 

@@ -7,6 +7,7 @@ from datetime import UTC, datetime, timedelta
 
 import structlog
 
+from api.projection.refused_namespaces import RefusedNamespaces
 from api.store.errors import Missing
 from api.store.store import Store
 from api.v1.runs.create import ensure_object
@@ -34,19 +35,11 @@ async def recover_all(store: Store, kube: KubeClient, accepted_before: datetime)
         except (errors.KubeError, Missing) as error:
             log.warning("accepted run withdrawn", run=row.name, error=str(error))
             await store.runs.withdraw(row.name, now, object_absent=True)
-    refused = set[str | None]()
+    refused = RefusedNamespaces()
     for name, created_at, namespace in withdrawn:
-        try:
+        with refused.skip(kube, namespace, name):
             manifest = await kube.at(namespace).get(RUN, name)
             if manifest is not None:
                 await kube.at(namespace).delete(RUN, name, uid=manifest["metadata"]["uid"])
             elif now - created_at > LATE_CREATE_WINDOW:
                 await store.runs.mark_object_absent(name)
-        except errors.KubeUnavailable:
-            raise
-        except errors.KubeError as error:
-            # Missing roles in one namespace must not keep the runs of all others.
-            if namespace not in refused:
-                place = kube.at(namespace).namespace
-                log.warning("withdrawn runs not deleted", namespace=place, run=name, error=str(error))
-                refused.add(namespace)
