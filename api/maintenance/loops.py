@@ -30,6 +30,7 @@ from api.questions import status_delivery
 from api.questions.answers import OnAnswer
 from api.store.accounting import NEWEST, account_batch, measure_batch
 from api.store.errors import StoreUnavailable
+from api.store.postponed_runs import PostponedRuns
 from api.store.store import Store
 from api.telemetry import exporter
 from crds.teams.namespaces import place_of
@@ -235,14 +236,12 @@ def _object_loops(config: ApiConfig, store: Store, kube: KubeClient) -> dict[str
 
 def _store_loops(config: ApiConfig, store: Store) -> dict[str, LoopBody]:
     """Return the loops that keep the store."""
-    maintenance = MaintenanceRound(store, config.record_ttl, config.seal_after)
-
-    unreadable = dict[str, datetime]()
+    maintenance, postponed = MaintenanceRound(store, config.record_ttl, config.seal_after), PostponedRuns()
 
     async def account_usage() -> None:
         below: int | None = NEWEST
         while True:
-            if await account_batch(store, unreadable, datetime.now(UTC)):
+            if await account_batch(store, postponed, datetime.now(UTC)):
                 continue
             if below is not None:
                 below = await measure_batch(store, below)

@@ -4,19 +4,17 @@ Every step can be repeated, so a crash leaves nothing unfinished. A log that can
 and does not block others.
 """
 
-from datetime import datetime, timedelta
+from datetime import datetime
 
 import structlog
 
 from api.store.errors import StoreUnavailable
+from api.store.postponed_runs import PostponedRuns
 from api.store.store import Store
 
 log = structlog.get_logger()
 
 BATCH_SIZE = 20
-RETRY_AFTER = timedelta(minutes=10)
-MAX_FAILED_LOGS = 200
-"""Limit of logs cached as failed; more failures mean that the store fails."""
 
 
 class LogSealer:
@@ -24,15 +22,15 @@ class LogSealer:
 
     def __init__(self, store: Store) -> None:
         self._store = store
-        self._failed: dict[str, datetime] = {}
+        self._postponed = PostponedRuns()
 
     async def run_once(self, now: datetime, ended_before: datetime, limit: int = BATCH_SIZE) -> int:
         """Seal logs of runs that ended before `ended_before` and delete the sealed journals.
 
         Return the number of logs handled. Raises StoreUnavailable if no log could be handled.
         """
-        self._failed = {run: retry_at for run, retry_at in self._failed.items() if retry_at > now}
-        unsealed = await self._store.archives.unsealed(ended_before, limit, excluded=self._failed)
+        postponed = self._postponed.names(now)
+        unsealed = await self._store.archives.unsealed(ended_before, limit, excluded=postponed)
         done, failure = 0, None
         for log_row in unsealed:
             try:
@@ -41,8 +39,7 @@ class LogSealer:
             except (StoreUnavailable, ValueError) as error:
                 log.error("log not sealed, will retry", run=log_row.run, error=str(error))
                 failure = error
-                if len(self._failed) < MAX_FAILED_LOGS:
-                    self._failed[log_row.run] = now + RETRY_AFTER
+                self._postponed.add(log_row.run, now)
         for run in await self._store.archives.uncleared(limit):
             while not await self._store.event_logs.clear(run):
                 pass

@@ -5,38 +5,34 @@ Asynchronous: the end is recorded first and accounted later. A crash loses nothi
 finds every run and build that is not marked as accounted.
 """
 
-from datetime import UTC, datetime, timedelta
+from datetime import UTC, datetime
 
 import structlog
 
 from api.store.errors import Missing, StoreUnavailable
 from api.store.index.deployments.build_times import build_ms, ended_at
 from api.store.index.usage import EndedRun
+from api.store.postponed_runs import PostponedRuns
 from api.store.store import Store
 
 log = structlog.get_logger()
 
 BATCH_SIZE = 100
-RETRY_AFTER = timedelta(minutes=10)
-MAX_FAILED_RUNS = 200
-"""Limit of runs that are left out; more mean that the store fails."""
 NEWEST = 2**63 - 1
 """An order above all runs."""
 
 
 async def account_batch(
-    store: Store, failed: dict[str, datetime] | None = None, now: datetime | None = None
+    store: Store, postponed: PostponedRuns | None = None, now: datetime | None = None
 ) -> int:
     """Account a batch and return how many runs and builds of it are accounted.
 
-    A run whose log cannot be read is left out until the time in `failed`, and does not block others. Raises
-    StoreUnavailable if the index cannot be written, or if nothing could be accounted.
+    A run whose log cannot be read is added to `postponed`, and does not block others. Raises StoreUnavailable
+    if the index cannot be written, or if nothing could be accounted.
     """
-    failed, now = {} if failed is None else failed, now or datetime.now(UTC)
-    for run in [run for run, retry_at in failed.items() if retry_at <= now]:
-        del failed[run]
+    postponed, now = postponed or PostponedRuns(), now or datetime.now(UTC)
     done, failure = 0, None
-    for ended in await store.usage.ended_runs(BATCH_SIZE, excluded=failed):
+    for ended in await store.usage.ended_runs(BATCH_SIZE, excluded=postponed.names(now)):
         try:
             tokens = await _tokens(store, ended)
         except (StoreUnavailable, Missing) as error:
@@ -44,8 +40,7 @@ async def account_batch(
             await store.ready()
             log.error("log unreadable, will account later", run=ended.name, error=str(error))
             failure = error
-            if len(failed) < MAX_FAILED_RUNS:
-                failed[ended.name] = now + RETRY_AFTER
+            postponed.add(ended.name, now)
             continue
         await store.usage.account_run(ended.name, *tokens)
         done += 1

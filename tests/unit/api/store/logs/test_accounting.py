@@ -1,6 +1,5 @@
 """Accounting while a log or the index cannot be read."""
 
-from datetime import datetime
 from typing import Any
 
 import pytest
@@ -8,6 +7,7 @@ from sqlalchemy import func, select
 
 from api.store.accounting import account_batch
 from api.store.errors import StoreUnavailable
+from api.store.postponed_runs import PostponedRuns
 from api.store.sql.schema import deployments, runs
 from api.store.store import Store
 from tests.unit.api.store import builders
@@ -52,17 +52,17 @@ async def account_builds(store: Store) -> None:
 async def test_an_unreadable_log_blocks_no_other_run_and_no_build(
     store: Store, unreadable: list[str]
 ) -> None:
-    failed: dict[str, datetime] = {}
-    assert await account_batch(store, failed, builders.NOW) == 3
+    postponed = PostponedRuns()
+    assert await account_batch(store, postponed, builders.NOW) == 3
     assert (await accounted(store, runs), await accounted(store, deployments)) == (2, 2)
-    assert [*failed] == unreadable
+    assert [*postponed.names(builders.NOW)] == unreadable
     # Left out, then tried again.
-    assert await account_batch(store, failed, builders.later(599)) == 0
+    assert await account_batch(store, postponed, builders.later(599)) == 0
     with pytest.raises(StoreUnavailable, match="no run can be accounted"):
-        await account_batch(store, failed, builders.later(600))
+        await account_batch(store, postponed, builders.later(600))
     unreadable.clear()
-    assert await account_batch(store, failed, builders.later(1200)) == 1
-    assert (await accounted(store, runs), failed) == (3, {})
+    assert await account_batch(store, postponed, builders.later(1200)) == 1
+    assert (await accounted(store, runs), [*postponed.names(builders.later(599))]) == (3, [])
 
 
 async def test_an_index_that_is_away_leaves_no_run_out(
@@ -72,7 +72,7 @@ async def test_an_index_that_is_away_leaves_no_run_out(
         raise StoreUnavailable("the index is away")
 
     monkeypatch.setattr(store.database, "ready", away)
-    failed: dict[str, datetime] = {}
+    postponed = PostponedRuns()
     with pytest.raises(StoreUnavailable, match="the index is away"):
-        await account_batch(store, failed, builders.NOW)
-    assert failed == {}
+        await account_batch(store, postponed, builders.NOW)
+    assert [*postponed.names(builders.NOW)] == []

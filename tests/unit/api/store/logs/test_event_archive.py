@@ -12,13 +12,14 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from api.maintenance.seal_logs import RETRY_AFTER, LogSealer
+from api.maintenance.seal_logs import LogSealer
 from api.store.accounting import account_batch
 from api.store.blobs.backends import bucket_blobs
 from api.store.errors import StoreUnavailable
 from api.store.logs import gzip_blocks
 from api.store.logs.event_log import NewEvent
 from api.store.logs.events import EventPage
+from api.store.postponed_runs import RETRY_AFTER
 from api.store.store import Store
 from tests.unit.api.store import bucket as s3
 from tests.unit.api.store import builders
