@@ -14,7 +14,6 @@ from controller.runtime.cache import ObjectCache
 from controller.runtime.event_handlers import EventHandlers
 from controller.runtime.queues import Queues
 from controller.runtime.recorder import Recorder
-from crds import kinds
 from crds.kinds import Kind
 from crds.objects import Object
 from kube import errors
@@ -29,8 +28,8 @@ class MemoryKube:
     def __init__(self) -> None:
         self.objects: dict[tuple[str, str], dict[str, Any]] = {}
         self.created: list[str] = []
-        self.denied: errors.KubeError | None = None
-        """The error of each creation of a pod."""
+        self.refused: dict[tuple[str, Kind], errors.KubeError] = {}
+        """The error of each `get` or `create` of a kind."""
         self._version = 1000
 
     def put(self, kind: Kind, obj: Object) -> dict[str, Any]:
@@ -42,6 +41,7 @@ class MemoryKube:
         return copy.deepcopy(stored)
 
     async def get(self, kind: Kind, name: str) -> dict[str, Any] | None:
+        self._check("get", kind)
         return copy.deepcopy(self.objects.get((kind.plural, name)))
 
     async def list(self, kind: Kind, labels: str = "", fields: str = "") -> Listing:
@@ -53,8 +53,7 @@ class MemoryKube:
         return frozenset()
 
     async def create(self, kind: Kind, body: Mapping[str, Any]) -> dict[str, Any]:
-        if kind == kinds.POD and self.denied is not None:
-            raise self.denied
+        self._check("create", kind)
         name = body["metadata"]["name"]
         if (kind.plural, name) in self.objects:
             raise errors.AlreadyExists(409, "AlreadyExists", f"{name} exists")
@@ -72,6 +71,10 @@ class MemoryKube:
             stored.setdefault(part, {}).update(body.get(part, {}))
         stored["metadata"] |= {key: value for key, value in body["metadata"].items() if key == "labels"}
         return self.put(kind, Object(stored))
+
+    def _check(self, verb: str, kind: Kind) -> None:
+        if (verb, kind) in self.refused:
+            raise self.refused[verb, kind]
 
     async def delete(self, kind: Kind, name: str, *_: object, **__: object) -> bool:
         return self.objects.pop((kind.plural, name), None) is not None

@@ -1,104 +1,45 @@
 """Reconcile of a Project where the apiserver refuses its NetworkPolicy, or its head is being deleted."""
 
-import time
 from dataclasses import replace
 
 import pytest
-from aiohttp import web
 
 from controller.images.reconcile import ImageCollector
-from controller.observability.metrics import ControllerMetrics
 from controller.pods.run_egress import EgressTarget
 from controller.project import revision
 from controller.project.reconcile import ProjectReconciler
-from controller.runtime.apply import Applier
-from controller.runtime.cache import ObjectCache
-from controller.runtime.event_handlers import EventHandlers
-from controller.runtime.queues import Queues
-from controller.runtime.recorder import Recorder
 from controller.source.observed import ObservedSource, ObservedSources
 from crds import kinds
 from crds.conditions import find
 from crds.deployment_name import git_name
 from kube import errors
-from tests.testbed.apiserver import serving
 from tests.unit.controller.memory_kube import ReconcilerTestbed
-
-PROJECT = kinds.PROJECT.path("crews", "demo")
-DEPLOYMENTS = kinds.DEPLOYMENT.path("crews")
-POLICIES = kinds.NETWORK_POLICY.path("crews")
-RUNS, PODS = kinds.RUN.path("crews"), kinds.POD.path("crews")
-
-
-class RefusingApiserver:
-    """Serves one Project with its Deployments, and refuses one method of the NetworkPolicies."""
-
-    def __init__(self, project, deployments, method, reason):
-        self.project, self.deployments = project, deployments
-        self.refusals = {method: reason}
-
-    def routes(self):
-        return [
-            web.get(PROJECT, self.get),
-            web.patch(PROJECT + "{status:(/status)?}", self.patch),
-            web.get(DEPLOYMENTS, self.list_deployments),
-            web.patch(DEPLOYMENTS + "/{name}{status:(/status)?}", self.patch_deployment),
-            web.get(RUNS, self.list_nothing),
-            web.get(PODS, self.list_nothing),
-            web.get(POLICIES + "/{name}", self.policy),
-            web.post(POLICIES, self.policy),
-        ]
-
-    async def get(self, _):
-        return web.json_response(self.project)
-
-    async def patch(self, request):
-        self.project["status"] |= (await request.json()).get("status", {})
-        return await self.get(request)
-
-    async def list_deployments(self, _):
-        return web.json_response({"items": self.deployments, "metadata": {"resourceVersion": "9"}})
-
-    async def patch_deployment(self, request):
-        [deployment] = self.deployments
-        deployment["status"] |= (await request.json()).get("status", {})
-        return web.json_response(deployment)
-
-    async def list_nothing(self, _):
-        return web.json_response({"items": [], "metadata": {"resourceVersion": "9"}})
-
-    async def policy(self, request):
-        reason = self.refusals.get(request.method, "NotFound")
-        status = {"NotFound": 404, "Forbidden": 403, "Invalid": 422}[reason]
-        return web.json_response({"reason": reason, "message": f"{reason} for a test"}, status=status)
 
 
 @pytest.mark.parametrize(
-    ("method", "reason", "error"),
+    ("verb", "error"),
     [
-        ("POST", "Invalid", errors.Invalid),
-        ("POST", "Forbidden", errors.KubeForbidden),
-        ("GET", "Forbidden", errors.KubeForbidden),
+        ("create", errors.Invalid(422, "Invalid", "Invalid for a test")),
+        ("create", errors.KubeForbidden(403, "Forbidden", "Forbidden for a test")),
+        ("get", errors.KubeForbidden(403, "Forbidden", "Forbidden for a test")),
     ],
 )
-async def test_a_refused_policy_stops_no_activation(make, config, method, reason, error):
-    project = make.project(run={"egress": [{"namespace": "tools"}]}).raw
-    cluster = RefusingApiserver(project, [make.deployment().raw], method, reason)
-    async with serving(cluster.routes()) as kube:
-        cache, queues, metrics = ObjectCache(), Queues(time.monotonic), ControllerMetrics()
-        handlers, recorder = EventHandlers(cache, queues), Recorder(kube, metrics)
-        applier = Applier(kube, cache, handlers, queues, recorder, metrics)
-        settings = replace(config, run_egress=(EgressTarget("tools"),))
-        reconciler = ProjectReconciler(
-            applier, settings, ObservedSources(), ImageCollector(applier, settings), lambda *_: None
-        )
-        # The worker logs it and tries again later: a corrected role changes no Project.
-        with pytest.raises(error):
-            await reconciler.reconcile("demo")
-    assert project["status"]["activeDeployment"] == "dep-a"
-    limited = find(project["status"]["conditions"], "Limited")
+async def test_a_refused_policy_stops_no_activation(make, config, verb, error):
+    testbed = ReconcilerTestbed()
+    testbed.show(kinds.PROJECT, make.project(run={"egress": [{"namespace": "tools"}]}))
+    testbed.show(kinds.DEPLOYMENT, make.deployment())
+    testbed.kube.refused[verb, kinds.NETWORK_POLICY] = error
+    settings = replace(config, run_egress=(EgressTarget("tools"),))
+    images = ImageCollector(testbed.applier, settings)
+    reconciler = ProjectReconciler(testbed.applier, settings, ObservedSources(), images, lambda *_: None)
+    # The worker logs it and tries again later: a corrected role changes no Project.
+    with pytest.raises(type(error)):
+        await reconciler.reconcile("demo")
+    status = testbed.kube.objects["projects", "demo"]["status"]
+    assert status["activeDeployment"] == "dep-a"
+    limited = find(status["conditions"], "Limited")
     assert (limited["status"], limited["reason"]) == ("True", "EgressRefused")
-    assert f"{reason} for a test" in limited["message"]
+    assert error.message in limited["message"]
 
 
 class DeletingCollector:

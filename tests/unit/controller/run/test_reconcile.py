@@ -64,7 +64,7 @@ def waiting(testbed: ReconcilerTestbed, make: Any, since: str | None = None) -> 
 
 async def test_a_run_that_the_admission_ends_is_counted(testbed, make, config):
     waiting(testbed, make, since="2020-01-01T00:00:00Z")
-    testbed.kube.denied = errors.QuotaExceeded(403, "Forbidden", "exceeded quota: pods")
+    testbed.kube.refused["create", kinds.POD] = errors.QuotaExceeded(403, "Forbidden", "exceeded quota: pods")
     await AdmissionReconciler(testbed.applier, config).reconcile("demo")
     ended = testbed.kube.objects["runs", "run-a"]["status"]
     assert (ended["phase"], ended["error"]["reason"]) == ("Failed", "StartTimeout")
@@ -88,7 +88,7 @@ POLICY = "ValidatingAdmissionPolicy 'team' with binding 'team' denied request: l
 )
 async def test_a_pod_that_an_admission_policy_denies_is_tried_again(testbed, make, config, code, body):
     waiting(testbed, make)
-    testbed.kube.denied = errors.from_status(code, body)
+    testbed.kube.refused["create", kinds.POD] = errors.from_status(code, body)
     await AdmissionReconciler(testbed.applier, config).reconcile("demo")
     status = testbed.kube.objects["runs", "run-a"]["status"]
     (admitted,) = [found for found in status["conditions"] if found["type"] == "Admitted"]

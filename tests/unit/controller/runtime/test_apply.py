@@ -169,7 +169,9 @@ async def test_conflict_does_not_hide_a_build_of_the_same_source(make, kube, clu
 async def test_a_denied_creation_names_its_kind(make):
     """A webhook's denial has no details; the reconciler of a Deployment asks whether a pod was denied."""
     testbed = ReconcilerTestbed()
-    testbed.kube.denied = errors.from_status(400, {"message": 'admission webhook "x" denied the request: no'})
+    testbed.kube.refused["create", kinds.POD] = errors.from_status(
+        400, {"message": 'admission webhook "x" denied the request: no'}
+    )
     with pytest.raises(errors.AdmissionDenied) as caught:
         await testbed.applier.create(Create(kinds.POD, make.pod().raw), "uid-dep-a")
     assert caught.value.details["kind"] == "pods"
