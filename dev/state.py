@@ -12,6 +12,7 @@ from collections.abc import Iterator
 from contextlib import contextmanager
 from pathlib import Path
 
+from dev import files
 from dev.errors import DevClusterError
 from dev.progress import StepProgress, elapsed
 from dev.settings import Settings
@@ -20,8 +21,8 @@ _LOCK = "lock"
 # A cold `up` takes ten minutes.
 _LOCK_TIMEOUT_SECONDS = 1200.0
 _KNOWN_ENTRIES = (
-    *("bin", "config", "data", "logs", "pki", "run", "kubeconfig", "admin-key", "admin-key.new"),
-    *("cluster", "current", "kind"),
+    *("bin", "config", "data", "logs", "pki", "run", "kubeconfig", "admin-key", "cluster", "current", "kind"),
+    *(name + files.FRESH_SUFFIX for name in ("kubeconfig", "admin-key", "cluster")),
     *("tests.service", "tests.turn"),  # locks of tests.lanes
 )
 # Records the dev cluster of this machine, independent of the next command's state directory.
@@ -104,7 +105,7 @@ def record_machine(settings: Settings, path: Path = _MACHINE_RECORD) -> None:
             f"This machine already runs a dev cluster, with its state in {other}. "
             f"Stop it first: CREWYARD_STATE={other} make down"
         )
-    path.write_text(f"{settings.state}\n")
+    files.write(path, f"{settings.state}\n")
 
 
 def remove_machine_record(path: Path = _MACHINE_RECORD) -> None:
@@ -119,8 +120,7 @@ def remove_stale_run_state(settings: Settings, boot_id: Path = _BOOT_ID) -> bool
     stale = settings.run.is_dir() and (not boot_file.exists() or boot_file.read_text() != boot)
     if stale:
         shutil.rmtree(settings.run)
-    settings.run.mkdir(parents=True, exist_ok=True)
-    boot_file.write_text(boot)
+    files.write(boot_file, boot)
     return stale
 
 

@@ -8,6 +8,7 @@ same cluster.
 from collections.abc import Callable, Mapping
 from pathlib import Path
 
+from dev import files
 from dev.errors import DevClusterError, OperationRefused
 from dev.settings import Settings
 
@@ -126,7 +127,7 @@ def recorded(settings: Settings) -> str | None:
 
 def record(settings: Settings, name: str) -> None:
     """Write the choice of an `up`, before `up` changes anything. The state directory must exist."""
-    _record_file(settings).write_text(f"{name}\n")
+    files.write(_record_file(settings), f"{name}\n")
 
 
 def remove_record(settings: Settings) -> None:

@@ -6,13 +6,13 @@ its owner can read.
 
 import base64
 import json
-import os
 import secrets
 from collections.abc import Mapping
 from pathlib import Path
 from types import MappingProxyType
 
 from crds import api_keys
+from dev import files
 from dev.cluster.kube_client import KubeApi
 from dev.progress import StepProgress
 from dev.settings import Settings
@@ -37,8 +37,7 @@ def key_record(text: str) -> str:
 def generated(file: Path) -> str:
     """Return the secret in a file that only its owner can read; generate it once."""
     if not file.exists():
-        file.touch(mode=0o600)
-        file.write_text(secrets.token_hex(16))
+        files.write(file, secrets.token_hex(16), files.PRIVATE)
     return file.read_text()
 
 
@@ -66,12 +65,7 @@ def admin_key(settings: Settings) -> tuple[str, bool]:
     if file.exists():
         return file.read_text().strip(), False
     text = api_keys.generate().text
-    fresh = file.with_suffix(".new")
-    fresh.unlink(missing_ok=True)
-    descriptor = os.open(fresh, os.O_WRONLY | os.O_CREAT | os.O_EXCL, 0o600)
-    with os.fdopen(descriptor, "w") as output:
-        output.write(text + "\n")
-    fresh.replace(file)
+    files.write(file, text + "\n", files.PRIVATE)
     return text, True
 
 

@@ -7,6 +7,7 @@ records it at the first confirmation and compares it in every later command.
 
 from pathlib import Path
 
+from dev import files
 from dev.cluster.kube_client import KubeApi, KubeApiError
 from dev.errors import DevClusterError
 from dev.settings import Settings
@@ -31,8 +32,7 @@ def _record_file(own: Settings) -> Path:
 
 def record(own: Settings, uid: str) -> None:
     """Write the uid of the confirmed cluster."""
-    own.state.mkdir(parents=True, exist_ok=True)
-    _record_file(own).write_text(f"{uid}\n")
+    files.write(_record_file(own), f"{uid}\n")
 
 
 def remove_record(own: Settings) -> None:

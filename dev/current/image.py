@@ -3,6 +3,7 @@
 import json
 import shutil
 
+from dev import files
 from dev.current.options import InstallOptions
 from dev.errors import DevClusterError
 from dev.images import service_image
@@ -49,8 +50,7 @@ def build(settings: Settings, repository: str, base: str, progress: StepProgress
             command.run(["docker", *arguments], step=step, log=log, seconds=_BUILD_TIMEOUT_SECONDS)
         step.detail = ""
     image = pushed_reference(repository, tag)
-    record_file.parent.mkdir(parents=True, exist_ok=True)
-    record_file.write_text(json.dumps({"key": key, "image": image}))
+    files.write(record_file, json.dumps({"key": key, "image": image}))
     return image
 
 

@@ -7,6 +7,7 @@ restores the recorded values. The record is in `run`: after a reboot the kernel 
 import json
 from pathlib import Path
 
+from dev import files
 from dev.settings import Settings
 
 # What the node needs: forwarding between pods and the internet, iptables for bridged packets,
@@ -62,7 +63,7 @@ def apply(settings: Settings) -> None:
     record_file = settings.run / "sysctls.json"
     current = read()
     recorded = json.loads(record_file.read_text()) if record_file.exists() else {}
-    record_file.write_text(json.dumps({**current, **recorded}))
+    files.write(record_file, json.dumps({**current, **recorded}))
     write(changes(current))
 
 

@@ -12,6 +12,7 @@ from collections.abc import Callable, Iterable, Mapping
 from dataclasses import asdict, dataclass
 from pathlib import Path
 
+from dev import files
 from dev.errors import DevClusterError
 from dev.images import base_image, cpython_jar, oci
 from dev.packages import program_path
@@ -139,7 +140,7 @@ def programs(versions: Iterable[str]) -> Mapping[str, str]:
 def record_pythons(settings: Settings, references: Mapping[str, str]) -> None:
     """Write the base images of the Pythons other than the default one."""
     others = {version: reference for version, reference in references.items() if version != PYTHON}
-    _pythons_file(settings).write_text(json.dumps(others, indent=2))
+    files.write(_pythons_file(settings), json.dumps(others, indent=2))
 
 
 def base_images(settings: Settings, built: ImageReferences) -> dict[str, str]:
@@ -178,13 +179,13 @@ def ensure(settings: Settings, recipe: ImageRecipe, progress: StepProgress) -> s
             basic = access.basic(settings, recipe.repository)
             reference = oci.push(recipe.repository, recipe.tag, image, os.uname().machine, basic)
         step.detail = ""
-    record_file.write_text(json.dumps({"key": key, "reference": reference}))
+    files.write(record_file, json.dumps({"key": key, "reference": reference}))
     return reference
 
 
 def record(settings: Settings, images: ImageReferences) -> None:
     """Write the references for `deploy` and for people."""
-    (settings.data / "images.json").write_text(json.dumps(asdict(images), indent=2))
+    files.write(settings.data / "images.json", json.dumps(asdict(images), indent=2))
 
 
 def recorded(settings: Settings) -> ImageReferences:

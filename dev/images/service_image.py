@@ -6,6 +6,7 @@ import shutil
 from collections.abc import Iterator
 from pathlib import Path
 
+from dev import files
 from dev.cluster.kube_client import HttpKubeApi
 from dev.images import kaniko, oci
 from dev.images.images import ImageReferences
@@ -64,16 +65,12 @@ def ensure(settings: Settings, kube: HttpKubeApi, images: ImageReferences, progr
     context = settings.data / "context"
     stage(context)
     credential = settings.configuration / "service-image"
-    credential.mkdir(parents=True, exist_ok=True)
-    file = credential / "config.json"
-    file.touch(mode=0o600)
-    file.write_text(access.docker_config(settings, REPOSITORY_NAME))
+    files.write(credential / "config.json", access.docker_config(settings, REPOSITORY_NAME), files.PRIVATE)
     with progress.step("service image (Kaniko, on the cluster)") as step:
         log = settings.logs / "service-image.log"
         digest = kaniko.build(
             kube, step, log, context, credential, REPOSITORY_NAME, images.base, images.kaniko
         )
         step.detail = ""
-    record_file.parent.mkdir(parents=True, exist_ok=True)
-    record_file.write_text(json.dumps({"key": content_hash, "digest": digest}))
+    files.write(record_file, json.dumps({"key": content_hash, "digest": digest}))
     return f"{REGISTRY}/{REPOSITORY_NAME}@{digest}"

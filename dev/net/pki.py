@@ -10,6 +10,7 @@ import time
 from collections.abc import Callable
 from pathlib import Path
 
+from dev import files
 from dev.process import command
 from dev.progress import StepProgress
 from dev.settings import (
@@ -82,15 +83,8 @@ def ensure(settings: Settings, progress: StepProgress, clock: Callable[[], float
             phase = [kubeadm, "init", "phase", "kubeconfig", component]
             command.read_output([*phase, "--config", str(file), "--kubeconfig-dir", str(settings.pki)])
         user = [kubeadm, "kubeconfig", "user", "--config", str(file), "--validity-period", "8760h"]
-        _write(
-            settings.pki / "proxy.conf", command.read_output([*user, "--client-name", "system:kube-proxy"])
-        )
+        proxy = command.read_output([*user, "--client-name", "system:kube-proxy"])
+        files.write(settings.pki / "proxy.conf", proxy, files.PRIVATE)
         admin = command.read_output([*user, "--client-name", "crewyard-admin", "--org", "system:masters"])
-        _write(settings.kubeconfig, admin)
-        stamp.write_text(f"{config_hash} {int(clock())}")
-
-
-def _write(path: Path, text: str) -> None:
-    path.touch(mode=0o600)
-    path.chmod(0o600)
-    path.write_text(text)
+        files.write(settings.kubeconfig, admin, files.PRIVATE)
+        files.write(stamp, f"{config_hash} {int(clock())}")

@@ -12,6 +12,7 @@ import time
 from pathlib import Path
 from typing import Any
 
+from dev import files
 from dev.cluster.kube_client import HttpKubeApi, KubeApiError
 from dev.net import dns
 from dev.process import program
@@ -43,9 +44,7 @@ def publish(settings: Settings, text: str) -> None:
     file = settings.service_hosts
     if file.exists() and file.read_text() == text:
         return
-    fresh = file.with_suffix(".new")
-    fresh.write_text(text)
-    fresh.replace(file)
+    files.write(file, text)
     record = program.running(settings, "dns")
     if record:
         os.kill(record.pid, signal.SIGHUP)

@@ -10,6 +10,8 @@ from dataclasses import asdict, dataclass
 from ipaddress import IPv4Address
 from pathlib import Path
 
+from dev import files
+
 
 @dataclass(frozen=True)
 class AddressOwner:
@@ -40,10 +42,7 @@ class Addresses:
 
     def assign(self, address: str, owner: AddressOwner) -> None:
         """Record an owner; it replaces an earlier owner of the address."""
-        file = self._directory / str(IPv4Address(address))
-        fresh = file.with_name(f"{file.name}.new")
-        fresh.write_text(json.dumps(asdict(owner)))
-        fresh.replace(file)
+        files.write(self._directory / str(IPv4Address(address)), json.dumps(asdict(owner)))
         self._owners[address] = owner
 
     def release(self, container: str) -> bool:

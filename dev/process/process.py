@@ -12,6 +12,8 @@ import signal
 from dataclasses import asdict, dataclass
 from pathlib import Path
 
+from dev import files
+
 _STATE_FIELD = 0
 _START_TIME_FIELD = 19
 
@@ -53,9 +55,7 @@ def identity_of(pid: int) -> ProcessIdentity | None:
 
 def write(path: Path, record: ProcessRecord) -> None:
     """Write a pid file atomically."""
-    fresh = path.with_suffix(".new")
-    fresh.write_text(json.dumps(asdict(record)))
-    fresh.replace(path)
+    files.write(path, json.dumps(asdict(record)))
 
 
 def read(path: Path) -> ProcessRecord | None:

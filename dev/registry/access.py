@@ -15,6 +15,7 @@ from collections.abc import Iterable
 from dataclasses import dataclass
 from pathlib import Path
 
+from dev import files
 from dev.settings import REGISTRY, Settings
 
 _USER = re.compile(r"[a-z0-9]+(?:[._-]+[a-z0-9]+)*(?:/[a-z0-9]+(?:[._-]+[a-z0-9]+)*)*")
@@ -79,11 +80,7 @@ def key(settings: Settings) -> str:
     """Return the key; generate it if there is none."""
     file = key_file(settings)
     if not file.exists():
-        file.parent.mkdir(parents=True, exist_ok=True)
-        fresh = file.with_suffix(".new")
-        fresh.touch(mode=0o600)
-        fresh.write_text(secrets.token_hex(32))
-        fresh.replace(file)
+        files.write(file, secrets.token_hex(32), files.PRIVATE)
     return file.read_text()
 
 

@@ -11,6 +11,7 @@ from collections.abc import Iterator, Mapping
 from dataclasses import dataclass
 from pathlib import Path
 
+from dev import files
 from dev.packages import program_path
 from dev.process import command
 from dev.settings import Settings
@@ -79,9 +80,9 @@ def make(certificate: Path, key: Path) -> None:
     key.touch(mode=0o600)
     command.read_output([openssl, "genrsa", "-traditional", "-out", str(key), "2048"])
     subject = ["-subj", "/CN=crewyard registry tokens", "-days", str(_CERTIFICATE_DAYS)]
-    command.read_output(
-        [openssl, "req", "-x509", "-new", "-key", str(key), *subject, "-out", str(certificate)]
-    )
+    # Without -out, openssl prints it: an interrupted call leaves no incomplete certificate.
+    text = command.read_output([openssl, "req", "-x509", "-new", "-key", str(key), *subject])
+    files.write(certificate, text)
 
 
 def read(certificate: Path, key: Path) -> TokenSigner:
