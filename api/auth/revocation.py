@@ -2,7 +2,7 @@
 
 Checks the distinct credentials, not their streams, every two seconds; immediately after a key
 is revoked, since the store notifies every replica. Created by `api.app`;
-`api.routing.stream_response` registers each caller that opens a stream.
+`api.routing.stream_response` watches each caller that opens a stream or waits.
 """
 
 import asyncio

@@ -1,4 +1,4 @@
-"""Lifecycle of an event stream response. Called by the streaming routes."""
+"""Lifecycle of an event stream response. Called by the streaming routes and by `api.v1.wait`."""
 
 import asyncio
 from collections.abc import Awaitable, Callable
@@ -28,16 +28,12 @@ STREAM_FINISHED = empty_response(
 _log = structlog.get_logger("api")
 
 
-async def serve_stream(
-    call: EndpointCall, send: Callable[[connection.EventStream], Awaitable[None]]
-) -> web.StreamResponse:
-    """Open a stream, run `send` on it and keep the registry and metrics up to date.
+def register_stream(call: EndpointCall, stream: connection.EventStream | None = None) -> None:
+    """Register the current task as a stream of the caller, and watch its credential.
 
-    A disconnected or slow client, a shutdown, an ended credential, and a deleted or unreadable source end
-    the stream without an error: the response has started, and the client resumes by its last id. The
-    source is never modified.
+    Raises a 429 or 503 at the limits of event streams, a 401 for a key that was revoked meanwhile.
     """
-    services, stream, caller = call.services, connection.EventStream(call.request), call.caller
+    services, caller = call.services, call.caller
     expires = caller.expires_at
     valid_seconds = None if expires is None else (expires - services.now()).total_seconds()
     # A caller of several projects counts for the first by name, as its requests do.
@@ -49,6 +45,19 @@ async def serve_stream(
             services.metrics.limit_reached(tenant_limits.OPEN_STREAMS, project)
         raise
     services.revocation.watch(caller)
+
+
+async def serve_stream(
+    call: EndpointCall, send: Callable[[connection.EventStream], Awaitable[None]]
+) -> web.StreamResponse:
+    """Open a stream, run `send` on it and keep the registry and metrics up to date.
+
+    A disconnected or slow client, a shutdown, an ended credential, and a deleted or unreadable source end
+    the stream without an error: the response has started, and the client resumes by its last id. The
+    source is never modified.
+    """
+    services, stream = call.services, connection.EventStream(call.request)
+    register_stream(call, stream)
     services.metrics.streams.inc()
     try:
         await stream.open()

@@ -12,6 +12,7 @@ from typing import TypeVar
 
 from api.http.query import Parameter
 from api.routing.endpoint import WAIT_PARAMETER, EndpointCall
+from api.routing.stream_response import register_stream
 
 T = TypeVar("T")
 MAX_WAIT_SECONDS = 60
@@ -57,10 +58,8 @@ async def until(
     value = await read()
     if not seconds or has_ended(value):
         return value
-    deadline, expires = loop.time() + seconds, call.caller.expires_at
-    valid_seconds = None if expires is None else (expires - services.now()).total_seconds()
-    services.streams.register(call.caller.credential_id, valid_seconds)
-    services.revocation.watch(call.caller)
+    deadline = loop.time() + seconds
+    register_stream(call)
     try:
         while not has_ended(value) and not services.streams.closing:
             remaining = deadline - loop.time()

@@ -93,6 +93,22 @@ async def test_waits_are_bounded_like_event_streams(testbed, crew):
     assert {(await task)["data"]["status"] for task in tasks} == {"succeeded"}
 
 
+async def test_waits_count_for_the_share_of_their_project(testbed, crew):
+    raw = await testbed.add_run("run-a", crew)
+    streams(testbed)._limit = 3
+    first, second, third = (testbed.create_key("read", projects=[crew]) for _ in range(3))
+    path = "/v1/runs/run_a?wait=60"
+    tasks = [asyncio.create_task(testbed.get(path, bearer=bearer)) for bearer in (first, second)]
+    await until_waiting(testbed, 2)
+    status, found, _ = await testbed.call("GET", "/v1/runs/run_a?wait=1", bearer=third)
+    await testbed.finish_run(raw, "Succeeded")
+    assert (status, found["error"]["message"]) == (
+        429,
+        "the keys of project crew have 2 open event streams; close some of them first",
+    )
+    assert {(await task)["data"]["status"] for task in tasks} == {"succeeded"}
+
+
 async def test_a_shutdown_ends_the_wait_with_the_state(testbed, crew):
     await testbed.add_run("run-a", crew)
     task = await waiting(testbed, "/v1/runs/run_a?wait=60")
