@@ -1,4 +1,4 @@
-"""Ends the open streams of revoked keys and invalid tokens, on every replica.
+"""Ends the open streams of revoked keys, invalid tokens and lost rights, on every replica.
 
 Checks the distinct credentials, not their streams, every two seconds; immediately after a key
 is revoked, since the store notifies every replica. Created by `api.app`;
@@ -7,6 +7,7 @@ is revoked, since the store notifies every replica. Created by `api.app`;
 
 import asyncio
 from collections.abc import AsyncIterator, Awaitable, Callable
+from dataclasses import dataclass, field
 from datetime import datetime
 
 import structlog
@@ -15,55 +16,71 @@ from aiohttp import web
 from api import errors
 from api.auth.principal import Caller
 from api.auth.providers import TokenProviders
+from api.auth.scopes import Scope
 from api.store.errors import StoreUnavailable
 from api.store.index.api_keys import ApiKeys
 from api.streaming.registry import StreamRegistry
 
 CHECK_SECONDS = 2.0
 COALESCE_SECONDS = 0.05
+Right = tuple[Scope, str]
+"""A scope in a project."""
 _log = structlog.get_logger("api")
 
 
+@dataclass(frozen=True, slots=True)
+class _Watched:
+    """A caller with open streams, and the rights that they need."""
+
+    caller: Caller
+    rights: set[Right] = field(default_factory=set)
+
+
 class RevocationWatcher:
-    """Watches the credentials of open streams."""
+    """Watches the credentials of open streams, and the rights that these need."""
 
     def __init__(
         self, streams: StreamRegistry, keys: ApiKeys, tokens: TokenProviders, now: Callable[[], datetime]
     ) -> None:
         self._streams, self._keys, self._tokens, self._now = streams, keys, tokens, now
-        self._callers: dict[str, Caller] = {}
+        self._watched: dict[str, _Watched] = {}
 
-    def watch(self, caller: Caller) -> None:
-        """Watch the credential of a caller whose stream was just registered."""
-        self._callers[caller.credential_id] = caller
+    def watch(self, caller: Caller, right: Right) -> None:
+        """Watch the credential of a caller whose stream was just registered, and the right it needs."""
+        self._watched.setdefault(caller.credential_id, _Watched(caller)).rights.add(right)
 
-    def _open_callers(self) -> list[Caller]:
+    def _open_credentials(self) -> list[_Watched]:
         open_credentials = self._streams.credentials()
-        for credential_id in self._callers.keys() - open_credentials:
-            del self._callers[credential_id]
-        return list(self._callers.values())
+        for credential_id in self._watched.keys() - open_credentials:
+            del self._watched[credential_id]
+        return list(self._watched.values())
 
     async def check_keys(self) -> None:
         """End the streams of revoked keys. Raises StoreUnavailable."""
-        key_ids = [caller.credential_id for caller in self._open_callers() if caller.kind == "key"]
+        open_credentials = self._open_credentials()
+        key_ids = [each.caller.credential_id for each in open_credentials if each.caller.kind == "key"]
         for key_id in await self._keys.revoked(key_ids):
             self._streams.revoke(key_id)
 
     async def check_tokens(self) -> None:
-        """End the streams of tokens that became invalid or changed their permissions.
+        """End the streams of invalid tokens, and those that need a right that their token has lost.
 
         Raises StoreUnavailable. A token whose provider is unavailable keeps its streams.
         """
-        for caller in self._open_callers():
-            if caller.kind != "key" and not await self._still_valid(caller):
-                self._streams.end_streams(caller.credential_id)
+        for watched in self._open_credentials():
+            if watched.caller.kind != "key":
+                await self._check_token(watched)
 
-    async def _still_valid(self, caller: Caller) -> bool:
+    async def _check_token(self, watched: _Watched) -> None:
+        token, credential_id = watched.caller.token, watched.caller.credential_id
         try:
-            current = await self._tokens.caller(caller.token, self._now(), _unguarded)
+            current = await self._tokens.caller(token, self._now(), _unguarded)
         except errors.HttpApiError:
-            return True
-        return current is not None and current.grants == caller.grants
+            return
+        lost = {right for right in watched.rights if current is None or not current.may(*right)}
+        if lost:
+            self._streams.end_streams(credential_id, lost)
+            watched.rights.difference_update(lost)
 
     async def run(self, _app: web.Application) -> AsyncIterator[None]:
         """Run the checks until the application stops (a cleanup context)."""

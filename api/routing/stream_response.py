@@ -28,8 +28,8 @@ STREAM_FINISHED = empty_response(
 _log = structlog.get_logger("api")
 
 
-def register_stream(call: EndpointCall, stream: connection.EventStream | None = None) -> None:
-    """Register the current task as a stream of the caller, and watch its credential.
+def register_stream(call: EndpointCall, project: str, stream: connection.EventStream | None = None) -> None:
+    """Register the current task as a stream about a project, and watch the caller's scope there.
 
     Raises a 429 or 503 at the limits of event streams, a 401 for a key that was revoked meanwhile.
     """
@@ -37,27 +37,28 @@ def register_stream(call: EndpointCall, stream: connection.EventStream | None = 
     expires = caller.expires_at
     valid_seconds = None if expires is None else (expires - services.now()).total_seconds()
     # A caller of several projects counts for the first by name, as its requests do.
-    project = min(caller.projects) if caller.projects else ""
+    counted = min(caller.projects) if caller.projects else ""
+    right = (call.scope, project)
     try:
-        services.streams.register(caller.credential_id, valid_seconds, stream, project)
+        services.streams.register(caller.credential_id, valid_seconds, stream, counted, right)
     except errors.HttpApiError as error:
-        if error.status == 429 and project:
-            services.metrics.limit_reached(tenant_limits.OPEN_STREAMS, project)
+        if error.status == 429 and counted:
+            services.metrics.limit_reached(tenant_limits.OPEN_STREAMS, counted)
         raise
-    services.revocation.watch(caller)
+    services.revocation.watch(caller, right)
 
 
 async def serve_stream(
-    call: EndpointCall, send: Callable[[connection.EventStream], Awaitable[None]]
+    call: EndpointCall, project: str, send: Callable[[connection.EventStream], Awaitable[None]]
 ) -> web.StreamResponse:
-    """Open a stream, run `send` on it and keep the registry and metrics up to date.
+    """Open a stream about a project, run `send` on it and keep the registry and metrics up to date.
 
     A disconnected or slow client, a shutdown, an ended credential, and a deleted or unreadable source end
     the stream without an error: the response has started, and the client resumes by its last id. The
     source is never modified.
     """
     services, stream = call.services, connection.EventStream(call.request)
-    register_stream(call, stream)
+    register_stream(call, project, stream)
     services.metrics.streams.inc()
     try:
         await stream.open()

@@ -2,7 +2,7 @@
 
 import asyncio
 from collections import Counter, OrderedDict
-from collections.abc import Callable
+from collections.abc import Callable, Collection
 from dataclasses import dataclass
 
 from api import errors
@@ -20,6 +20,7 @@ class _OpenStream:
     expires_at: float
     stream: connection.EventStream | None
     project: str
+    right: tuple[str, str]
     ended: bool = False
 
 
@@ -51,10 +52,12 @@ class StreamRegistry:
         seconds: float | None = None,
         stream: connection.EventStream | None = None,
         project: str = "",
+        right: tuple[str, str] = ("", ""),
     ) -> None:
         """Register the current task as a stream of this key, valid for `seconds` (None: no expiry).
 
-        `project`: what the key is bound to, or empty. Raises a 401 if the key was revoked since it was
+        `project`: what the key is bound to, or empty. `right`: the scope that the stream needs, and the
+        project in which it needs it. Raises a 401 if the key was revoked since it was
         checked, a 429 if key or project has too many streams, a 503 if the service stops or is at its limit
         of streams.
         """
@@ -74,7 +77,7 @@ class StreamRegistry:
         self._of_key[key_id] += 1
         self._of_project[project] += 1
         expires_at = float("inf") if seconds is None else asyncio.get_running_loop().time() + seconds
-        self._open[_current()] = _OpenStream(key_id, expires_at, stream, project)
+        self._open[_current()] = _OpenStream(key_id, expires_at, stream, project, right)
         if self._timer is None:
             self._schedule_heartbeat()
 
@@ -106,10 +109,10 @@ class StreamRegistry:
             self._revoked.popitem(last=False)
         self.end_streams(key_id)
 
-    def end_streams(self, key_id: str) -> None:
-        """End the streams of this key or token; new ones may open."""
+    def end_streams(self, key_id: str, lost: Collection[tuple[str, str]] | None = None) -> None:
+        """End the streams of this key or token that need a `lost` right, or all; new ones may open."""
         for task, entry in self._open.items():
-            if entry.key_id == key_id:
+            if entry.key_id == key_id and (lost is None or entry.right in lost):
                 _end(task, entry)
 
     def close(self) -> None:

@@ -13,8 +13,10 @@ from typing import TypeVar
 from api.http.query import Parameter
 from api.routing.endpoint import WAIT_PARAMETER, EndpointCall
 from api.routing.stream_response import register_stream
+from api.store.index.deployments.deployments import DeploymentRow
+from api.store.index.runs.runs import RunDetail
 
-T = TypeVar("T")
+T = TypeVar("T", RunDetail, DeploymentRow)
 MAX_WAIT_SECONDS = 60
 WAIT = Parameter(
     WAIT_PARAMETER,
@@ -59,7 +61,7 @@ async def until(
     if not seconds or has_ended(value):
         return value
     deadline = loop.time() + seconds
-    register_stream(call)
+    register_stream(call, value.project)
     try:
         while not has_ended(value) and not services.streams.closing:
             remaining = deadline - loop.time()

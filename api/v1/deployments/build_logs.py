@@ -66,7 +66,7 @@ async def _respond_stream(call: EndpointCall, row: DeploymentRow) -> web.StreamR
         position.start and not (await logs.read(key, position.start - 1, 1)).text
     ):
         position = build_log_lines.START  # Not an id of this log: send all of it.
-    return await serve_stream(call, lambda stream: _send(call, row, key, position, stream))
+    return await serve_stream(call, row.project, lambda stream: _send(call, row, key, position, stream))
 
 
 async def _send(

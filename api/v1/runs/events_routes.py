@@ -31,10 +31,10 @@ async def get_events(call: EndpointCall) -> web.StreamResponse:
         page = await call.services.store.events.read(run.name, page_request.offset, page_request.size)
         return responses.page([run_events.item(event) for event in page.events], page.total, page_request)
     after = last_event_id(call.request.headers.get("Last-Event-ID"))
-    return await _respond_stream(call, run.name, after)
+    return await _respond_stream(call, run.name, run.project, after)
 
 
-async def _respond_stream(call: EndpointCall, run: str, after: int) -> web.StreamResponse:
+async def _respond_stream(call: EndpointCall, run: str, project: str, after: int) -> web.StreamResponse:
     store = call.services.store
     first = await store.events.read(run, after, 1)
     if after > first.total:
@@ -42,7 +42,7 @@ async def _respond_stream(call: EndpointCall, run: str, after: int) -> web.Strea
         after = 0
     elif first.ended and not first.events and after:
         return web.Response(status=204)  # Makes EventSource stop reconnecting.
-    return await serve_stream(call, lambda stream: _send(call, run, after, stream))
+    return await serve_stream(call, project, lambda stream: _send(call, run, after, stream))
 
 
 async def _send(call: EndpointCall, run: str, position: int, stream: connection.EventStream) -> None:

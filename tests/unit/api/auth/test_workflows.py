@@ -11,6 +11,7 @@ from aiohttp import web
 from api.auth import workflows
 from api.auth.oidc import is_current
 from api.auth.unverified import parse_unverified
+from api.services import SERVICES
 from api.v1.idempotency import parse_header
 from tests.unit.api.auth.issuer import AUDIENCE, REPOSITORY, ec_key, rsa_key
 from tests.unit.api.conftest import NOW
@@ -239,20 +240,51 @@ async def test_valid_token_is_accepted(testbed, issuer, more):
     assert await status(testbed, issuer.token(NOW - timedelta(seconds=329), **more)) == 200
 
 
-async def test_stream_ends_when_the_workflow_loses_access(testbed, issuer, monkeypatch):
+async def followed(testbed, run, bearer):
+    """Return the open stream of a run's events, after its first event."""
+    headers = {"Authorization": f"Bearer {bearer}", "Accept": "text/event-stream"}
+    stream = await testbed.client.get(f"/v1/runs/{run}/events", headers=headers)
+    assert stream.status == 200
+    await stream.content.readuntil(b"\n\n")
+    return stream
+
+
+async def test_stream_ends_when_the_workflow_loses_its_project(testbed, issuer, monkeypatch):
     monkeypatch.setattr("api.auth.oidc.MIN_RELOAD_SECONDS", 0.0)
-    monkeypatch.setattr("api.auth.revocation.CHECK_SECONDS", 0.05)
+    for project in ("tides", "dunes"):
+        await testbed.add_project(project, {"oidc": [entry("run")]})
+    await testbed.claim_run(await testbed.add_run("run-tides", "tides"))
+    raw = await testbed.add_run("run-dunes", "dunes")
+    await testbed.claim_run(raw)
+    services, token = testbed.client.server.app[SERVICES], issuer.token(NOW)
+    waiting = asyncio.create_task(testbed.get("/v1/runs/run_tides?wait=60", bearer=token))
+    async with asyncio.timeout(30):
+        while not services.streams.credentials():
+            await asyncio.sleep(0.01)
+    tides = await followed(testbed, "run_tides", token)
+    await testbed.update_spec("tides", oidc=[])
+    # Opened with other permissions than the first, before their check.
+    dunes = await followed(testbed, "run_dunes", token)
+    await services.revocation.check_tokens()
+    assert (await asyncio.wait_for(waiting, 30))["data"]["status"] == "running"
+    assert b"run.completed" not in await asyncio.wait_for(tides.content.read(), 60)
+    await testbed.finish_run(raw, "Succeeded", result={"output": "{}"})
+    assert b"run.completed" in await asyncio.wait_for(dunes.content.read(), 60)
+
+
+async def test_stream_outlives_changes_of_other_projects(testbed, issuer, monkeypatch):
+    monkeypatch.setattr("api.auth.oidc.MIN_RELOAD_SECONDS", 0.0)
     uid = await testbed.add_project("tides", {"oidc": [entry("run")]})
     await testbed.add_project("dunes", {"oidc": [entry("run")]})
-    await testbed.claim_run(await testbed.add_run("run-a", "dunes"))
-    headers = {"Authorization": f"Bearer {issuer.token(NOW)}", "Accept": "text/event-stream"}
-    async with testbed.client.get("/v1/runs/run_a/events", headers=headers) as answer:
-        assert answer.status == 200
-        await answer.content.readuntil(b"\n\n")
-        await testbed.store.projects.remove("tides", uid, NOW)
-        assert b"run.completed" not in await asyncio.wait_for(answer.content.read(), 60)
-    async with testbed.client.get("/v1/runs/run_a/events", headers=headers) as answer:
-        assert answer.status == 200, "what it still has can be followed again"
+    raw = await testbed.add_run("run-a", "dunes")
+    await testbed.claim_run(raw)
+    stream = await followed(testbed, "run_a", issuer.token(NOW))
+    await testbed.store.projects.remove("tides", uid, NOW)
+    await testbed.add_project("moons", {"oidc": [entry("run")]})
+    await testbed.update_spec("dunes", oidc=[entry("deploy")])
+    await testbed.client.server.app[SERVICES].revocation.check_tokens()
+    await testbed.finish_run(raw, "Succeeded", result={"output": "{}"})
+    assert b"run.completed" in await asyncio.wait_for(stream.content.read(), 60)
 
 
 async def test_requests_of_a_repository_share_a_rate_limit(testbed, issuer):

@@ -3,6 +3,7 @@
 import asyncio
 from collections.abc import AsyncIterator
 from contextlib import AsyncExitStack
+from dataclasses import replace
 from datetime import UTC, datetime
 
 import pytest
@@ -12,8 +13,10 @@ from aiohttp.test_utils import TestClient, TestServer
 from api.app import make_client_app
 from api.auth.api_keys import StoredKey
 from api.auth.authenticate import caller_of_key
+from api.auth.principal import Caller
 from api.auth.providers import TokenProviders
 from api.auth.revocation import RevocationWatcher
+from api.auth.scopes import Grants, Scope
 from api.config import parse
 from api.store.index.api_keys import KeyRow
 from api.store.store import Store
@@ -88,8 +91,8 @@ async def test_one_query_for_many_streams(store, monkeypatch):
         return ["key-3"]
 
     async def follow(caller):
-        streams.register(caller.credential_id)
-        holders.watch(caller)
+        streams.register(caller.credential_id, right=("read", "crew"))
+        holders.watch(caller, ("read", "crew"))
         try:
             await asyncio.sleep(60)
         finally:
@@ -108,6 +111,53 @@ async def test_one_query_for_many_streams(store, monkeypatch):
     for task in tasks:
         task.cancel()
     await asyncio.wait(tasks)
+
+
+class ReviewedTokens(TokenProviders):
+    """Tokens whose next review returns this caller."""
+
+    def __init__(self) -> None:
+        super().__init__(None, None)
+        self.current: Caller | None = None
+
+    async def caller(self, text, now, guard):
+        """Return the caller as it is now."""
+        return self.current
+
+
+@pytest.mark.parametrize(
+    ("grants", "ended"),
+    [
+        (None, {"read a", "run a", "read b"}),
+        (Grants(None, {"a": frozenset({"run"}), "b": frozenset({"read"})}), {"read a"}),
+        (Grants(None, {"a": frozenset({"read"}), "c": frozenset({"admin"})}), {"run a", "read b"}),
+        (Grants(None, {"a": frozenset({"admin"}), "b": frozenset({"read"})}), set()),
+        (Grants(frozenset({"read"})), {"run a"}),
+    ],
+)
+async def test_only_streams_of_lost_rights_end(store, grants, ended):
+    streams, tokens, now = StreamRegistry(), ReviewedTokens(), datetime.now(UTC)
+    holders, both = RevocationWatcher(streams, store.keys, tokens, lambda: now), frozenset({"read", "run"})
+    caller = Caller("ci", Grants(None, {"a": both, "b": both}), None, None, "kubernetes", "ci", "token:1")
+    tokens.current = None if grants is None else replace(caller, grants=grants)
+
+    async def follow(right):
+        streams.register(caller.credential_id, right=right)
+        holders.watch(caller, right)
+        try:
+            await asyncio.sleep(60)
+        finally:
+            streams.unregister()
+
+    rights: list[tuple[Scope, str]] = [("read", "a"), ("run", "a"), ("read", "b")]
+    tasks = {" ".join(right): asyncio.create_task(follow(right)) for right in rights}
+    await asyncio.sleep(0)
+    await holders.check_tokens()
+    await asyncio.sleep(0)
+    assert {name for name, task in tasks.items() if task.done()} == ended
+    for task in tasks.values():
+        task.cancel()
+    await asyncio.wait(tasks.values())
 
 
 async def test_revoked_among_many_keys(store):
