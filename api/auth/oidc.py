@@ -147,10 +147,10 @@ def verify(text: str, key: Any, algorithm: str, issuer: str, audience: str) -> M
             key,
             algorithms=[algorithm],
             issuer=issuer,
-            audience=audience,
             options={
                 "require": ["iss", "aud", "exp", "iat"],
-                "strict_aud": True,
+                # Checked below: a list may hold this audience (RFC 7519), but no other one.
+                "verify_aud": False,
                 # `is_current` checks these against the given time.
                 "verify_exp": False,
                 "verify_nbf": False,
@@ -159,7 +159,7 @@ def verify(text: str, key: Any, algorithm: str, issuer: str, audience: str) -> M
         )
     except (jwt.PyJWTError, ValueError, TypeError, RecursionError):
         return None
-    return claims
+    return claims if claims["aud"] in (audience, [audience]) else None
 
 
 def is_current(claims: Mapping[str, Any], now: datetime) -> bool:

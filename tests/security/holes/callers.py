@@ -157,7 +157,7 @@ HOLES: tuple[Hole, ...] = (
     ),
     hole(
         "X2", "a workflow's token of another audience is accepted", "api/auth/oidc.py",
-        '                "strict_aud": True,\n', '                "verify_aud": False,\n', WORKFLOWS,
+        'return claims if claims["aud"] in (audience, [audience]) else None', "return claims", WORKFLOWS,
     ),
     Hole(
         "X2", "a workflow's token of another issuer is taken",

@@ -186,6 +186,8 @@ BAD = {
     "issuer with a slash": lambda i: i.token(NOW, iss=f"{i.url}/"),
     "other audience": lambda i: i.token(NOW, aud="http://crewyard.example/"),
     "several audiences": lambda i: i.token(NOW, aud=[AUDIENCE, "other"]),
+    "other audience in a list": lambda i: i.token(NOW, aud=["http://crewyard.example/"]),
+    "no audience in a list": lambda i: i.token(NOW, aud=[]),
     "without audience": lambda i: i.token(NOW, aud=None),
     "other repository": lambda i: i.token(NOW, repository="octo/others"),
     "no repository": lambda i: i.token(NOW, repository=None),
@@ -229,6 +231,7 @@ async def test_invalid_tokens_get_identical_responses(testbed, issuer, kind):
         {"nbf": None},
         {"sub": None},
         {"environment": "production"},
+        {"aud": [AUDIENCE]},
         {"kid": "two", "algorithm": "ES256", "key": "ec"},
     ],
 )
