@@ -50,7 +50,21 @@ async def _write(
     raise AssertionError("unreachable")
 
 
-def _check_size(variables: dict[str, str]) -> None:
+def _check_size(variables: dict[str, str], parent: str = "") -> None:
+    """Raise a 400 for a variable that no program starts with, a 413 for too large ones together.
+
+    `parent`: the field with the variables by name; none if the body has one value.
+    """
+    for name, value in variables.items():
+        if len(f"{name}={value}".encode()) > schema.MAX_VARIABLE_BYTES:
+            field = f"{parent}.{name}" if parent else "value"
+            most = schema.MAX_VARIABLE_BYTES - len(name) - 1
+            raise errors.invalid(
+                f"{field} must have at most {most} bytes: with a longer {name}, Linux starts no run; "
+                "shorten it, or pass it in a run's input",
+                field,
+                limit_bytes=most,
+            )
     if view.size(variables) > view.MAX_BYTES:
         raise errors.too_large(view.MAX_BYTES, "the variables together")
 
@@ -69,7 +83,7 @@ async def replace_variables(call: EndpointCall) -> web.StreamResponse:
     """Replace all variables and return their names."""
     project = await lookup.project(call)
     variables: dict[str, str] = call.body["variables"]
-    _check_size(variables)
+    _check_size(variables, "variables")
     now = call.services.now()
     secret = await _write(
         call,

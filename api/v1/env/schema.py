@@ -3,6 +3,8 @@
 from api.v1.fields import NO_NUL_PATTERN, TEXT, TIMESTAMP, Schema, described, request_object, response_object
 
 MAX_VARIABLES = 500
+MAX_VARIABLE_BYTES = 131_071
+"""Of `NAME=value` in UTF-8: Linux starts no program with a longer variable (MAX_ARG_STRLEN with the NUL)."""
 NAME: Schema = {
     "type": "string",
     "maxLength": 128,
@@ -14,7 +16,7 @@ NAME: Schema = {
 }
 _VALUE: Schema = {
     "type": "string",
-    "maxLength": 262144,
+    "maxLength": MAX_VARIABLE_BYTES - 2,
     "pattern": NO_NUL_PATTERN,
     "description": "A variable's value, without the character NUL.",
 }
