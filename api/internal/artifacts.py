@@ -66,9 +66,6 @@ async def _receive(
     except (Mismatch, TooLarge) as error:
         raise PodApiError(400, error.message) from error
     row = await _store_row(context, request, run, name, sha256, blob, pod, nonce)
-    project = await context.store.project_storage.project_of(run)
-    if project is not None:
-        context.store.project_storage.add(project, artifact_bytes=row.size)
     return web.json_response({"name": row.name, "size": row.size, "sha256": row.sha256})
 
 
@@ -83,13 +80,14 @@ async def _store_row(
     nonce: str,
 ) -> ArtifactRow:
     content_type = request.headers.get(hdrs.CONTENT_TYPE, "")
-    previous = await context.store.artifacts.get(run, name)
+    project = await context.store.project_storage.project_of(run)
     async with context.store.events.open_writer(run) as log:
         if not await context.store.claims.holds(run, pod, nonce):
             raise PodApiError(409, RUN_NOT_HELD)
         if request.transport is None or request.transport.is_closing():
             # The runner resends this version or a newer one, which this one must not replace.
             raise PodApiError(503, "the connection closed before the file was stored; send it again")
+        previous = await context.store.artifacts.get(run, name)
         try:
             # Parallel uploads may have stored other files since the first check.
             await _check_limits(context, run, name)
@@ -107,6 +105,9 @@ async def _store_row(
             blob,
             datetime.now(UTC),
         )
+        if project is not None:
+            grown = row.size - (previous.size if previous else 0)
+            context.store.project_storage.add(project, artifact_bytes=grown)
         await log.append_artifact(row.version, _event(row))
         # Delete under the lock: no other call can store the same blob meanwhile.
         if (
@@ -151,14 +152,15 @@ async def _check_limits(context: InternalContext, run: str, name: str) -> None:
     # A file that is sent again counts once. This comes first, because a file leaves it once it is stored.
     arriving = dict(context.arriving_files.get(run, ()))
     usage, limits = await context.store.artifacts.totals(run, excluding=name), context.config.limits
-    problem = await storage.project_problem(context, run, sum(arriving.values()))
+    # An arriving file may have its row already, or replace a stored one: the larger of both counts.
+    stored = await context.store.artifacts.sizes(run, arriving.keys())
+    replaced = min(arriving.get(name, 0), stored.pop(name, 0))
+    added = sum(max(0, size - stored.get(other, 0)) for other, size in arriving.items())
+    problem = await storage.project_problem(context, run, added - replaced)
     if problem:
         raise PodApiError(422, problem)
     if usage.count >= limits.artifacts:
         raise PodApiError(422, f"a run can have at most {limits.artifacts} artifacts")
-    # An arriving file may have its row already, or replace a stored one: the larger of both counts.
-    stored = await context.store.artifacts.sizes(run, arriving.keys() - {name})
-    added = sum(max(0, size - stored.get(other, 0)) for other, size in arriving.items())
     if usage.bytes + added > limits.artifact_bytes:
         raise PodApiError(422, f"a run's artifacts can have at most {limits.artifact_bytes} bytes in total")
 

@@ -140,6 +140,39 @@ async def test_project_at_its_limit_stores_nothing_while_another_does(
     assert (await stored_messages(store, other))[-1] == "step"
 
 
+@pytest.mark.parametrize("limits", [SMALL_PROJECT], ids=["project"])
+async def test_a_replaced_file_counts_once_for_its_project(pods: Pods, store: Store, bearer: Mint) -> None:
+    run = await claimed(pods, store, bearer)
+    for content in (b"a" * 1500, b"b" * 1500, b"b" * 1500, b"c" * 1600, b"d" * 500):
+        status, body = await put_artifact(pods, run, "a", content, bearer(run))
+        assert status == 200, body
+        assert (await store.project_storage.of("demo"))[1].artifacts == len(content)
+    assert (await put_artifact(pods, run, "b", b"x" * 1000, bearer(run)))[0] == 200
+    assert (await put_artifact(pods, run, "a", b"e" * 1500, bearer(run)))[0] == 422
+
+
+@pytest.mark.parametrize("limits", [SMALL_PROJECT], ids=["project"])
+async def test_parallel_versions_of_a_file_count_once(
+    pods: Pods, store: Store, bearer: Mint, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    run = await claimed(pods, store, bearer)
+    await store.project_storage.of("demo")
+    put, both_arrived, received = store.blobs.put, asyncio.Event(), []
+
+    async def put_together(key: str, chunks: Any, size: int, sha256: str | None) -> Any:
+        stored = await put(key, chunks, size, sha256)
+        received.append(key)
+        if len(received) == 2:
+            both_arrived.set()
+        await asyncio.wait_for(both_arrived.wait(), 30)
+        return stored
+
+    monkeypatch.setattr(store.blobs, "put", put_together)
+    sent = [put_artifact(pods, run, "a", content * 700, bearer(run)) for content in (b"a", b"b")]
+    assert [status for status, _ in await asyncio.gather(*sent)] == [200, 200]
+    assert (await store.project_storage.of("demo"))[1].artifacts == 700
+
+
 @pytest.mark.parametrize("limits", [InstallationLimits(artifact_bytes=1000)], ids=["parallel"])
 async def test_parallel_files_are_counted_before_they_are_stored(
     pods: Pods, store: Store, bearer: Mint
