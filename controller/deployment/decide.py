@@ -1,7 +1,7 @@
 """Decision about one Deployment until it is built or failed. Pure.
 
 assemble → (the dependency image is missing: dependencies → assemble again) → (smoke run) → built. A pod that
-failed because of the infrastructure is retried, three attempts in total. Called by
+failed because of the infrastructure is followed by another `assemble`, three times in total. Called by
 `controller.deployment.reconcile`.
 """
 
@@ -32,7 +32,8 @@ from crds.objects import Deployment, Pod, Project, Run
 from crds.reasons import BuildReason
 
 MAX_BROKEN_PODS = 3
-MAX_DEPENDENCY_BUILDS = 2
+MAX_DEPENDENCY_BUILDS_PER_KEY = 2
+MAX_DEPENDENCY_BUILDS = 6
 WAIT_RETRY_SECONDS = 15.0
 DELETION_RETRY_SECONDS = 1.0
 _STEP_CONDITIONS = {
@@ -115,7 +116,7 @@ def _decide_build(
         return _wait_for_deletion(observed, (), now)
     if latest.pod is None:
         lost = build_result.BuildPodBroken("the build pod was deleted before it ended")
-        return _retry(observed, project, steps, lost, latest.kind, now, config)
+        return _retry(observed, project, steps, lost, now, config)
     repository = config.repository(project.name)
     result = (
         build_result.of_assemble(latest.pod, repository)
@@ -128,14 +129,14 @@ def _decide_build(
     if isinstance(result, build_result.ImageBuilt):
         return _succeed(observed, project, result, latest.pod, now, config)
     if isinstance(result, build_result.DependenciesMissing):
-        if _count(steps, repository, build_result.DependenciesMissing) > MAX_DEPENDENCY_BUILDS:
-            return fail(observed, _dependency_image_vanished(result), now)
-        return _next_pod(observed, project, steps, DEPENDENCIES, result, now, config)
+        if (failure := _too_many_dependency_builds(steps, repository, result)) is not None:
+            return fail(observed, failure, now)
+        return _next_pod(observed, project, steps, result, now, config)
     if isinstance(result, build_result.DependenciesPushed):
-        return _next_pod(observed, project, steps, ASSEMBLE, None, now, config)
+        return _next_pod(observed, project, steps, None, now, config)
     if isinstance(result, build_result.BuildFailure):
         return fail(observed, result, now)
-    return _retry(observed, project, steps, result, latest.kind, now, config)
+    return _retry(observed, project, steps, result, now, config)
 
 
 def _before_first_pod(
@@ -158,7 +159,7 @@ def _before_first_pod(
     elif observed.wait_reason:
         waits = status.pending(deployment, status.QUEUED, observed.wait_reason, now)
     else:
-        decision = _next_pod(observed, project, steps, ASSEMBLE, None, now, config)
+        decision = _next_pod(observed, project, steps, None, now, config)
         return replace(decision, status={**(decision.status or {}), "sourceKey": observed.source_key})
     return Decision(
         status={**waits, "sourceKey": observed.source_key}, after=adoption, requeue_after=WAIT_RETRY_SECONDS
@@ -186,21 +187,24 @@ def _result_of(step: BuildStep, repository: str) -> object:
     )
 
 
-def _count(steps: BuildSteps, repository: str, kind: type) -> int:
-    return sum(isinstance(_result_of(step, repository), kind) for step in steps.present)
-
-
-def _pushed(steps: BuildSteps, repository: str) -> dict[str, str]:
-    """Return the dependency images that pods of this build have pushed: digests by key."""
+def _pushed(steps: BuildSteps, repository: str) -> list[build_result.DependenciesPushed]:
     results = (_result_of(step, repository) for step in steps.present)
-    return {
-        pushed.key: pushed.digest
-        for pushed in results
-        if isinstance(pushed, build_result.DependenciesPushed) and pushed.digest
-    }
+    return [result for result in results if isinstance(result, build_result.DependenciesPushed)]
 
 
-def _dependency_image_vanished(needs: build_result.DependenciesMissing) -> build_result.BuildFailure:
+def _too_many_dependency_builds(
+    steps: BuildSteps, repository: str, needs: build_result.DependenciesMissing
+) -> build_result.BuildFailure | None:
+    """Return why the missing image is not built again; None if it is. Changed settings need another key."""
+    keys = [pushed.key for pushed in _pushed(steps, repository)]
+    if sum(key in ("", needs.key) for key in keys) < MAX_DEPENDENCY_BUILDS_PER_KEY:
+        if len(keys) < MAX_DEPENDENCY_BUILDS:
+            return None
+        return build_result.BuildFailure(
+            BuildReason.BUILD_FAILED,
+            f"the settings changed during the build: {len(keys)} dependency images were built for others",
+            "Deploy again when the settings of the Project and of the installation stay the same.",
+        )
     return build_result.BuildFailure(
         BuildReason.REGISTRY_PUSH,
         f"the dependency image {needs.image} was pushed but is not in the registry",
@@ -212,21 +216,25 @@ def _next_pod(
     observed: ObservedDeployment,
     project: Project,
     steps: BuildSteps,
-    kind: PodKind,
     needs: build_result.DependenciesMissing | None,
     now: datetime,
     config: ControllerConfig,
     note: ObjectEvent | None = None,
 ) -> Decision:
-    """Create the next pod; `note` is its Event unless it is the first pod."""
+    """Create the next pod: `dependencies` for what `needs`, else `assemble`.
+
+    `note` is its Event unless it is the first pod.
+    """
     deployment = observed.deployment
+    kind = ASSEMBLE if needs is None else DEPENDENCIES
     name, step = steps.next_name(deployment.name, kind)
-    if kind == DEPENDENCIES and needs is not None:
+    if needs is not None:
         body = pod.dependencies(
             deployment, project, name, step, needs.key, needs.image, config, now.timestamp()
         )
     else:
-        images = observed.proven.as_request(_pushed(steps, config.repository(project.name)))
+        pushed = _pushed(steps, config.repository(project.name))
+        images = observed.proven.as_request({image.key: image.digest for image in pushed if image.digest})
         body = pod.assemble(
             deployment, project, name, step, config, now.timestamp(), observed.source_key, images
         )
@@ -245,16 +253,13 @@ def _retry(
     project: Project,
     steps: BuildSteps,
     broken: build_result.BuildPodBroken,
-    kind: PodKind,
     now: datetime,
     config: ControllerConfig,
 ) -> Decision:
-    """Replace a broken pod after a back-off, three attempts in total."""
+    """Assemble again after a back-off, three times in total: the settings may need other dependencies."""
     repository = config.repository(project.name)
-    useful = _count(steps, repository, build_result.DependenciesMissing) + _count(
-        steps, repository, build_result.DependenciesPushed
-    )
-    count = steps.total - useful
+    useful = (build_result.DependenciesMissing, build_result.DependenciesPushed)
+    count = steps.total - sum(isinstance(_result_of(step, repository), useful) for step in steps.present)
     if count > MAX_BROKEN_PODS:
         message = f"{broken.message} (after {count} attempts)"
         hint = "The installation is likely at fault, not the crew; check the pods' Events."
@@ -264,17 +269,8 @@ def _retry(
     left = (ended + timedelta(seconds=pause) - now).total_seconds() if ended else 0.0
     if left > 0:
         return Decision(requeue_after=left)
-    needs = next(
-        (
-            result
-            for result in (_result_of(step, repository) for step in reversed(steps.present))
-            if isinstance(result, build_result.DependenciesMissing)
-        ),
-        None,
-    )
-    following = DEPENDENCIES if kind == DEPENDENCIES and needs is not None else ASSEMBLE
     note = ObjectEvent("BuildRetried", f"{broken.message}; creating another pod", True)
-    return _next_pod(observed, project, steps, following, needs, now, config, note)
+    return _next_pod(observed, project, steps, None, now, config, note)
 
 
 def _wait_for_pod(

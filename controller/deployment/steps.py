@@ -43,9 +43,10 @@ class BuildSteps:
     total: int
 
     def next_name(self, deployment: str, kind: PodKind) -> tuple[str, int]:
-        """Return name and step of the next pod of a kind."""
-        highest = max((step.number for step in self._all() if step.kind == kind), default=0)
-        return f"{deployment}-{kind}{highest + 1}", self.total + 1
+        """Return name and step of the next pod of a kind; a pod that was deleted keeps its name."""
+        # The step of a pod is the sum of the highest numbers of both kinds.
+        other = max((step.number for step in self._all() if step.kind != kind), default=0)
+        return f"{deployment}-{kind}{self.total + 1 - other}", self.total + 1
 
     def _all(self) -> tuple[BuildStep, ...]:
         return (*self.present, *((self.latest,) if self.latest else ()))

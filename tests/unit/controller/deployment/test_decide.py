@@ -17,6 +17,7 @@ from controller.deployment.steps import ANNOTATION_STEP, build_steps
 from crds.objects import Deployment
 
 KEY = "5c" * 32
+OTHER_KEY = "7d" * 32
 NEEDS = {
     "outcome": "dependencies",
     "plan": {},
@@ -43,7 +44,7 @@ class Steps:
         self.make, self.pods = make, []
 
     def pod(self, kind, *, phase="Succeeded", containers=(), ago=60, lost=False, **more):
-        number = 1 + sum(f"-{kind}" in pod.name for pod in self.pods)
+        number = 1 + sum(pod.name.startswith(f"dep-a-{kind}") for pod in self.pods)
         name = f"dep-a-{kind}{number}"
         meta = {
             "ownerReferences": [{"uid": "uid-dep-a"}],
@@ -431,6 +432,8 @@ def test_failed_push_is_retried_and_then_reported(look, steps):
     steps.assemble(NEEDS)
     for attempt in range(3):
         steps.dependencies("push", 1, "registry refused", phase="Failed")
+        assert created(look(steps.pods)) == [f"dep-a-a{attempt + 2}"]
+        steps.assemble(NEEDS)
         assert created(look(steps.pods)) == [f"dep-a-d{attempt + 2}"]
     steps.dependencies("push", 1, "registry refused", phase="Failed")
     decision = look(steps.pods)
@@ -479,9 +482,20 @@ def test_known_reason_of_a_pod_failure_is_kept(look, steps, pod_reason, reason):
 def test_deleted_pod_is_recreated_with_a_new_name(look, steps):
     assert created(look(recorded="dep-a-a1")) == ["dep-a-a2"]
     steps.assemble(NEEDS)
-    assert created(look(steps.pods, recorded="dep-a-d1")) == ["dep-a-d2"]
+    assert created(look(steps.pods, recorded="dep-a-d1")) == ["dep-a-a2"]
     assert created(look([], recorded="dep-a-d1")) == ["dep-a-a1"]
     assert look([], recorded="dep-a-a4").status["phase"] == "Failed"
+
+
+def test_deleted_dependencies_pods_are_counted_and_keep_their_names(look, steps):
+    for attempt in range(1, 5):
+        lost = f"dep-a-d{attempt}"
+        present = [pod for pod in steps.assemble(NEEDS).pods if pod.name.startswith("dep-a-a")]
+        assert created(look(present, recorded=f"dep-a-a{attempt}")) == [lost]
+        decision = look(present, recorded=lost)
+        assert created(decision) == ([f"dep-a-a{attempt + 1}"] if attempt < 4 else [])
+        steps.dependencies()
+    assert "deleted before it ended (after 4 attempts)" in decision.status["error"]["message"]
 
 
 def test_vanishing_dependency_image_is_rebuilt_a_bounded_number_of_times(look, steps):
@@ -491,6 +505,46 @@ def test_vanishing_dependency_image_is_rebuilt_a_bounded_number_of_times(look, s
     steps.assemble(NEEDS)
     decision = look(steps.pods)
     assert decision.status["error"]["reason"] == "RegistryPush"
+
+
+def needs(key):
+    return {
+        **NEEDS,
+        "dependencies_key": key,
+        "dependencies_image": f"registry:5000/team/crews/demo:deps-{key}",
+    }
+
+
+def test_changed_dependencies_are_planned_again(look, steps):
+    """The settings changed between the plan and the dependencies pod."""
+    wrong = {"outcome": "trouble", "message": f"the source needs dependencies {OTHER_KEY}, not {KEY}"}
+    steps.assemble(needs(KEY)).dependencies("source", 75, json.dumps(wrong), phase="Failed")
+    again = look(steps.pods)
+    assert (created(again), recorded_events(again)) == (["dep-a-a2"], ["BuildRetried"])
+    decision = look(steps.assemble(needs(OTHER_KEY)).pods)
+    assert created(decision) == ["dep-a-d2"]
+    assert request_of(decision)["dependencies"] == {"key": OTHER_KEY}
+
+
+def pushed(key):
+    return json.dumps({"outcome": "pushed", "key": key, "digest": DIGEST})
+
+
+def test_dependency_builds_are_counted_by_key(look, steps):
+    for key in (KEY, KEY, OTHER_KEY, OTHER_KEY):
+        assert created(look(steps.assemble(needs(key)).pods))
+        steps.dependencies(message=pushed(key))
+    error = look(steps.assemble(needs(OTHER_KEY)).pods).status["error"]
+    assert error["reason"] == "RegistryPush" and OTHER_KEY in error["message"]
+
+
+def test_dependency_builds_are_bounded(look, steps):
+    for number in range(6):
+        key = f"{number:064x}"
+        assert created(look(steps.assemble(needs(key)).pods))
+        steps.dependencies(message=pushed(key))
+    error = look(steps.assemble(needs(KEY)).pods).status["error"]
+    assert (error["reason"], error["hint"][:12]) == ("BuildFailed", "Deploy again")
 
 
 @pytest.mark.parametrize(
@@ -505,7 +559,7 @@ def test_vanishing_dependency_image_is_rebuilt_a_bounded_number_of_times(look, s
 def test_network_failure_retries_the_build(look, steps, log):
     steps.assemble(NEEDS).dependencies("kaniko", 1, log, phase="Failed")
     decision = look(steps.pods)
-    assert (created(decision), recorded_events(decision)) == (["dep-a-d2"], ["BuildRetried"])
+    assert (created(decision), recorded_events(decision)) == (["dep-a-a2"], ["BuildRetried"])
 
 
 @pytest.mark.parametrize(
