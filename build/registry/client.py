@@ -1,20 +1,31 @@
 """oras client with timeouts, basic and token authentication. Imported by registry.repository on first use."""
 
 from typing import Any
+from urllib.parse import urlsplit
 
 import oras.auth.token
 import oras.provider
+from requests import HTTPError
 from requests.adapters import HTTPAdapter
 
 _TIMEOUTS_SECONDS = (10.0, 120.0)
+_TEMPORARY = (408, 425, 429)
 
 
-class _TimeoutAdapter(HTTPAdapter):
-    """Adapter with a default timeout for connecting and reading."""
+class _Adapter(HTTPAdapter):
+    """Adapter with a default timeout for connecting and reading; raises HTTPError for a temporary failure.
+
+    oras would take one of the token service for a refusal.
+    """
 
     def send(self, request: Any, *arguments: Any, **more: Any) -> Any:
         more["timeout"] = more.get("timeout") or _TIMEOUTS_SECONDS
-        return super().send(request, *arguments, **more)
+        response = super().send(request, *arguments, **more)
+        if response.status_code >= 500 or response.status_code in _TEMPORARY:
+            response.close()
+            # Without path and query: a redirect may have signed them.
+            raise HTTPError(f"{urlsplit(response.url).hostname} answered {response.status_code}")
+        return response
 
 
 class _Authentication(oras.auth.token.TokenAuth):  # type: ignore[misc]
@@ -37,8 +48,8 @@ class _Authentication(oras.auth.token.TokenAuth):  # type: ignore[misc]
 def make_client(user: str, password: str, insecure: bool) -> Any:
     """Return an oras registry client; `user` is empty where there is no credential."""
     client = oras.provider.Registry(insecure=insecure)
-    client.session.mount("http://", _TimeoutAdapter())
-    client.session.mount("https://", _TimeoutAdapter())
+    client.session.mount("http://", _Adapter())
+    client.session.mount("https://", _Adapter())
     authentication = _Authentication()
     authentication.session = client.session
     authentication.prefix = client.prefix
@@ -50,6 +61,9 @@ def make_client(user: str, password: str, insecure: bool) -> Any:
 
 
 def request(client: Any, method: str, url: str, **options: Any) -> Any:
-    """Send one request without retries. Raises RequestException; ValueError where authentication fails."""
+    """Send one request without retries. Raises RequestException; ValueError where authentication fails.
+
+    An answer by which the registry or its token service is unavailable raises HTTPError, too.
+    """
     # The undecorated method: the decorator would retry for minutes.
     return type(client).do_request.__wrapped__(client, url, method, **options)

@@ -192,10 +192,8 @@ class ImageRepository:
             except InfrastructureError as error:
                 problem = str(error)
             else:
-                if not _transient(response.status_code):
-                    self._expect(response, 201, f"uploading to {self.name}")
-                    return True
-                problem = f"{self.name} answered {response.status_code}"
+                self._expect(response, 201, f"uploading to {self.name}")
+                return True
             _pause(attempt)
         raise RegistryError(f"uploading a layer failed: {problem}")
 
@@ -238,13 +236,9 @@ class ImageRepository:
         problem = ""
         for attempt in range(_MAX_ATTEMPTS):
             try:
-                response = self._request(method, url, **options)
+                return self._request(method, url, **options)
             except InfrastructureError as error:
                 problem = str(error)
-            else:
-                if not _transient(response.status_code):
-                    return response
-                problem = f"it answered {response.status_code}"
             _pause(attempt)
         raise RegistryError(f"the registry of {self.name} is unavailable: {problem}")
 
@@ -309,10 +303,6 @@ def _import_client() -> None:
     # A failed import is raised again where the client is used.
     with contextlib.suppress(Exception):
         from build.registry import client  # noqa: F401
-
-
-def _transient(status: int) -> bool:
-    return status >= 500 or status in (408, 425, 429)
 
 
 def _check_size(data: bytes) -> bytes:
