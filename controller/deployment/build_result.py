@@ -173,7 +173,8 @@ def _pod_failure(pod: Pod) -> BuildFailure | BuildPodBroken | None:
             "Raise spec.build.timeout of the Project, or use fewer or prebuilt dependencies.",
             _log_tail(pod),
         )
-    if reason == "Evicted" and "ephemeral" in message.lower():
+    # A node without disk space evicts pods that are within their limits, too.
+    if reason == "Evicted" and "ephemeral" in message.lower() and "low on resource" not in message:
         return BuildFailure(
             BuildReason.BUILD_FAILED,
             f"the build exceeded its disk limit: {message}",

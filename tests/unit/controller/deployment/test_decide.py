@@ -562,6 +562,12 @@ def test_network_failure_retries_the_build(look, steps, log):
     assert (created(decision), recorded_events(decision)) == (["dep-a-a2"], ["BuildRetried"])
 
 
+def test_evicted_pod_of_a_full_node_is_retried(look, steps):
+    message = "The node was low on resource: ephemeral-storage. Container kaniko was using 9Gi, request is 0."
+    steps.assemble(NEEDS).pod("d", phase="Failed", reason="Evicted", message=message)
+    assert created(look(steps.pods)) == ["dep-a-a2"]
+
+
 @pytest.mark.parametrize(
     ("conditions", "began", "deleted"),
     [
