@@ -569,6 +569,24 @@ def test_evicted_pod_of_a_full_node_is_retried(look, steps):
 
 
 @pytest.mark.parametrize(
+    "ended",
+    [
+        {
+            "exitCode": 137,
+            "reason": "ContainerStatusUnknown",
+            "message": "The container could not be located",
+        },
+        {"exitCode": 255, "reason": "Unknown", "message": "Collecting langgraph"},
+    ],
+)
+def test_lost_kaniko_container_retries_the_build(look, steps, ended):
+    """Its node restarted: Kaniko itself ends with 1."""
+    containers = [("source", {"exitCode": 0}), ("kaniko", ended)]
+    steps.assemble(NEEDS).pod("d", phase="Failed", containers=containers)
+    assert created(look(steps.pods)) == ["dep-a-a2"]
+
+
+@pytest.mark.parametrize(
     ("conditions", "began", "deleted"),
     [
         ("scheduled-10", False, False),
