@@ -18,7 +18,8 @@ _MAX_LOG_LENGTH = 3000
 _MAX_STAGE_SECONDS = 1e7
 _REASONS = frozenset(str(reason) for reason in BuildReason)
 _NETWORK_ERROR = re.compile(
-    r"dial tcp|connection refused|i/o timeout|TLS handshake timeout|no such host|50[234] (Bad|Serv|Gate)",
+    r"dial tcp|connection (refused|reset by peer)|i/o timeout|TLS handshake timeout|no such host"
+    r"|50[0234] (Internal|Bad|Serv|Gate)|429 Too Many|TOOMANYREQUESTS",
     re.IGNORECASE,
 )
 _ANSI_COLOURS = re.compile(r"\x1b\[[0-9;]*[A-Za-z]")

@@ -552,6 +552,10 @@ def test_dependency_builds_are_bounded(look, steps):
     [
         "dial tcp: connection refused",
         "error pulling: Connection Refused",
+        "read tcp 10.0.0.1:443: read: connection reset by peer",
+        "error building image: GET https://hub/v2/x/manifests/1: TOOMANYREQUESTS: You have reached your",
+        "error building image: GET https://hub/token: unexpected status code 429 Too Many Requests",
+        "error building image: GET https://hub/v2/: unexpected status code 500 Internal Server Error",
         "WARNING: Retrying: NewConnectionError('Failed to establish a new connection: [Errno 111]')\n"
         "ERROR: No matching distribution found for langgraph",
     ],
