@@ -50,7 +50,8 @@ def wait(build: Pod, now: datetime, timing: Timing) -> PodWait:
     since = parse_time(scheduled["lastTransitionTime"])
     stuck = _startup_failure(build)
     if stuck is not None:
-        left = _left(since, timing.image_pull, now)
+        # The node pulls the image of a container when the one before it has ended.
+        left = _left(max(since, ended_at(build) or since), timing.image_pull, now)
         return PodWait(left, stuck.message) if left > 0 else PodWait(0.0, failure=stuck)
     if any("waiting" not in (c.get("state") or {"waiting": 0}) for c in build.containers):
         deadline = int(build.spec.get("activeDeadlineSeconds") or timing.build_timeout)
@@ -59,7 +60,7 @@ def wait(build: Pod, now: datetime, timing: Timing) -> PodWait:
 
 
 def ended_at(build: Pod) -> datetime | None:
-    """Return when the last container of a finished pod ended."""
+    """Return when the last container that has ended did so."""
     times = [((c.get("state") or {}).get("terminated") or {}).get("finishedAt") for c in build.containers]
     return max((parse_time(text) for text in times if text), default=None)
 

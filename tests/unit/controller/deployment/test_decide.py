@@ -590,6 +590,16 @@ def test_lost_kaniko_container_retries_the_build(look, steps, ended):
     assert created(look(steps.pods)) == ["dep-a-a2"]
 
 
+@pytest.mark.parametrize(("ago", "failed"), [(10, False), (91, True)])
+def test_image_pull_is_timed_from_the_end_of_the_last_container(look, steps, make, ago, failed):
+    steps.assemble(NEEDS).pod("d", phase="Pending", conditions=make.scheduled(900))
+    steps.pods[-1].status["containerStatuses"] = [
+        {"name": "source", "state": {"terminated": {"exitCode": 0, "finishedAt": make.ago(ago)}}},
+        {"name": "kaniko", "state": {"waiting": {"reason": "ErrImagePull"}}},
+    ]
+    assert (look(steps.pods).status["phase"] == "Failed") is failed
+
+
 @pytest.mark.parametrize(
     ("conditions", "began", "deleted"),
     [
