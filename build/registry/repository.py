@@ -192,8 +192,11 @@ class ImageRepository:
             except InfrastructureError as error:
                 problem = str(error)
             else:
-                self._expect(response, 201, f"uploading to {self.name}")
-                return True
+                if response.status_code != 404:
+                    self._expect(response, 201, f"uploading to {self.name}")
+                    return True
+                # It restarted, or another of its replicas answered.
+                problem = f"the registry of {self.name} lost the upload"
             _pause(attempt)
         raise RegistryError(f"uploading a layer failed: {problem}")
 

@@ -2,6 +2,7 @@
 
 import base64
 import http.server
+import io
 import json
 import threading
 from collections.abc import Callable, Iterator
@@ -11,11 +12,12 @@ from urllib.parse import urlsplit
 import pytest
 
 from build.errors import BuildRefused, RegistryError
+from build.image.manifest import digest_of
 from build.registry import repository
 from build.registry.credential import RegistryCredential
 from build.registry.repository import ImageRepository
 
-TOKENS, TAGS = "/token", "/v2/crews/demo/tags/list"
+TOKENS, TAGS, UPLOAD = "/token", "/v2/crews/demo/tags/list", "/v2/crews/demo/blobs/uploads/u1"
 
 
 class _Registry(http.server.BaseHTTPRequestHandler):
@@ -36,14 +38,30 @@ class _Registry(http.server.BaseHTTPRequestHandler):
             realm = f"http://127.0.0.1:{self.server.server_port}{TOKENS}"
             self._answer(401, {}, f'Bearer realm="{realm}",service="s",scope="repository:crews/demo:pull"')
 
-    def _answer(self, status: int, body: object, challenge: str = "") -> None:
+    def do_HEAD(self) -> None:
+        self._answer(404, {})
+
+    def do_POST(self) -> None:
+        self._answer(202, {}, location=UPLOAD)
+
+    def do_PUT(self) -> None:
+        self.rfile.read(int(self.headers["Content-Length"]))
+        path = urlsplit(self.path).path
+        self.server.requests.append(path)
+        statuses = self.server.failures.get(path)
+        self._answer(statuses.pop(0) if statuses else 201, {})
+
+    def _answer(self, status: int, body: object, challenge: str = "", location: str = "") -> None:
         data = json.dumps(body).encode()
         self.send_response(status)
         if challenge:
             self.send_header("WWW-Authenticate", challenge)
+        if location:
+            self.send_header("Location", location)
         self.send_header("Content-Length", str(len(data)))
         self.end_headers()
-        self.wfile.write(data)
+        if self.command != "HEAD":
+            self.wfile.write(data)
 
     def log_message(self, *arguments: object) -> None:
         """Log nothing."""
@@ -102,3 +120,17 @@ def test_refused_token_is_final(serve: Callable[[dict[str, list[int]]], _Server]
     with pytest.raises(BuildRefused):
         images(server, "crew").tags(10)
     assert server.requests.count(TOKENS) == 1
+
+
+@pytest.mark.parametrize("status", [404, 503])
+def test_lost_upload_starts_again(serve: Callable[[dict[str, list[int]]], _Server], status: int) -> None:
+    """The registry restarted, or another replica of it does not know the upload."""
+    server = serve({UPLOAD: [status]})
+    assert images(server).push_blob(io.BytesIO(b"layer"), 5, digest_of(b"layer"))
+    assert server.requests == [UPLOAD, UPLOAD]
+
+
+def test_refused_upload_is_final(serve: Callable[[dict[str, list[int]]], _Server]) -> None:
+    server = serve({UPLOAD: [413]})
+    with pytest.raises(BuildRefused):
+        images(server).push_blob(io.BytesIO(b"layer"), 5, digest_of(b"layer"))
