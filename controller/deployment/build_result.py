@@ -138,8 +138,9 @@ def of_dependencies(pod: Pod) -> DependenciesPushed | BuildFailure | BuildPodBro
         result = termination_message(ended)
         if result.get("outcome") == "failed":
             return _failure(result)
-        # From 128 on the node or its runtime ended the container: Kaniko itself ends with 1.
-        if container == "kaniko" and int(ended["exitCode"]) < 128:
+        # From 128 on the node or its runtime ended the container: Kaniko itself ends with 1, and with 2 when
+        # a deletion of its pod stops it.
+        if container == "kaniko" and int(ended["exitCode"]) < 128 and not pod.deleting:
             return _kaniko_failure(ended)
         reason = BuildReason.REGISTRY_PUSH if container == "push" else BuildReason.BUILD_FAILED
         return _broken(container, ended, reason)

@@ -566,6 +566,15 @@ def test_network_failure_retries_the_build(look, steps, log):
     assert (created(decision), recorded_events(decision)) == (["dep-a-a2"], ["BuildRetried"])
 
 
+def test_deleted_pod_says_nothing_about_the_dependencies(look, steps, make):
+    """Kaniko ends with 2 where a drained node stops it."""
+    containers = [("source", {"exitCode": 0}), ("kaniko", {"exitCode": 2, "message": "Collecting langgraph"})]
+    steps.assemble(NEEDS).pod("d", phase="Failed", containers=containers)
+    assert look(steps.pods).status["phase"] == "Failed"
+    steps.pods[-1].raw["metadata"]["deletionTimestamp"] = make.ago(1)
+    assert created(look(steps.pods)) == ["dep-a-a2"]
+
+
 def test_evicted_pod_of_a_full_node_is_retried(look, steps):
     message = "The node was low on resource: ephemeral-storage. Container kaniko was using 9Gi, request is 0."
     steps.assemble(NEEDS).pod("d", phase="Failed", reason="Evicted", message=message)
