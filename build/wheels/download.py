@@ -19,7 +19,7 @@ from build.errors import InfrastructureError
 from build.logs import BuildLog
 from build.mask import PipOutputMask
 from build.settings import IndexCredentials
-from build.wheels.index_access import is_denied
+from build.wheels.index_access import index_status
 from plan.errors import BUILD_FAILED, DEPENDENCY_RESOLUTION, PlanError
 from plan.packages.dependencies import DependencyDeclaration
 from plan.packages.pip_log import dependency_failure
@@ -178,12 +178,16 @@ def _run(
 
 def _failure(output: str, address: str) -> Exception:
     error = dependency_failure(output)
-    if error.reason == DEPENDENCY_RESOLUTION and "(from versions: none)" in output and is_denied(address):
-        return PlanError(
-            DEPENDENCY_RESOLUTION,
-            "the private package index rejects the credentials",
-            "Check username and password in the Secret named by the project's build.secretRef.",
-        )
+    if error.reason == DEPENDENCY_RESOLUTION and "(from versions: none)" in output:
+        status = index_status(address) or 0
+        if status in (401, 403):
+            return PlanError(
+                DEPENDENCY_RESOLUTION,
+                "the private package index rejects the credentials",
+                "Check username and password in the Secret named by the project's build.secretRef.",
+            )
+        if status >= 500 or status in (408, 425, 429):
+            return InfrastructureError(f"downloading packages failed: the package index answered {status}")
     if error.reason == DEPENDENCY_RESOLUTION:
         return PlanError(error.reason, error.message, f"{error.hint} {_WHEELS_ONLY}".strip())
     if error.reason == BUILD_FAILED:

@@ -1,4 +1,4 @@
-"""Check whether a private index denies access, which pip does not report. Called by build.wheels.download."""
+"""Status that a private index answers, which pip does not report. Called by build.wheels.download."""
 
 import base64
 import urllib.error
@@ -16,12 +16,12 @@ class _NoIndexRedirect(urllib.request.HTTPRedirectHandler):
         """Return None: the request ends with the redirect itself."""
 
 
-def is_denied(address: str) -> bool:
-    """Return whether the index at `address` (with credentials) answers 401 or 403; one try."""
+def index_status(address: str) -> int | None:
+    """Return what the index at `address` (with credentials) answers; None without an answer. One try."""
     parts = urlsplit(address)
     user, _, host = parts.netloc.rpartition("@")
     if parts.scheme not in ("http", "https"):
-        return False
+        return None
     url = urlunsplit(parts._replace(netloc=host, path=parts.path.rstrip("/") + "/"))
     request = urllib.request.Request(url)
     if user:
@@ -29,9 +29,12 @@ def is_denied(address: str) -> bool:
         pair = f"{unquote(name)}:{unquote(password)}".encode()
         request.add_unredirected_header("Authorization", f"Basic {base64.b64encode(pair).decode()}")
     try:
-        with urllib.request.build_opener(_NoIndexRedirect).open(request, timeout=_TIMEOUT_SECONDS):
-            return False
+        with urllib.request.build_opener(_NoIndexRedirect).open(
+            request, timeout=_TIMEOUT_SECONDS
+        ) as response:
+            return int(response.status)
     except urllib.error.HTTPError as error:
-        return error.code in (401, 403)
+        error.close()
+        return error.code
     except (OSError, ValueError):
-        return False
+        return None
