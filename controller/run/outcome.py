@@ -128,7 +128,8 @@ def of_pod_reason(pod: Pod) -> Outcome | None:
         )
     if reason in _EVICTIONS or disruption:
         message = _pod_message(pod)
-        if "ephemeral" in message.lower():
+        # A node without disk space evicts pods that are within their limits, too.
+        if "ephemeral" in message.lower() and "low on resource" not in message:
             return failed(
                 RunReason.STORAGE_EXCEEDED,
                 f"{message}; raise spec.run.resources.limits.ephemeral-storage of the Project",

@@ -65,6 +65,7 @@ def test_run_without_a_result_has_no_outcome(make):
     ("pod", "containers", "reason"),
     [
         ({"reason": "Evicted", "message": "The node was low on memory."}, {}, "Evicted"),
+        ({"reason": "Evicted", "message": "The node was low on resource: ephemeral-storage."}, {}, "Evicted"),
         (
             {"reason": "Evicted", "message": "Pod ephemeral local storage usage exceeds the total limit"},
             {},
