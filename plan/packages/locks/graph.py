@@ -8,6 +8,7 @@ from dataclasses import dataclass, field
 
 from packaging.markers import Marker
 from packaging.specifiers import SpecifierSet
+from packaging.version import Version
 
 from ...python import allows
 from .environment import MACHINES, TargetEnvironment, target_environments
@@ -19,13 +20,20 @@ class LockMismatch(Exception):
 
 @dataclass(frozen=True)
 class LockedEdge:
-    """A dependency on a package of the lock; `version` is empty where the lock has only one."""
+    """A dependency on a package of the lock; `version` is empty where the lock does not say which one.
+
+    The version meets one of `specifiers`, or any where there are none.
+    """
 
     name: str
     extras: tuple[str, ...] = ()
     marker: Marker | None = None
     version: str = ""
-    specifier: SpecifierSet = field(default_factory=SpecifierSet)
+    specifiers: tuple[SpecifierSet, ...] = ()
+
+    def allows(self, version: str) -> bool:
+        """Return whether the dependency allows that version."""
+        return not self.specifiers or any(each.contains(version, True) for each in self.specifiers)
 
 
 @dataclass(frozen=True)
@@ -113,11 +121,27 @@ class LockGraph:
     def _reachable(
         self, roots: Sequence[LockedEdge], environment: TargetEnvironment, extras: Sequence[str]
     ) -> Iterable[LockedPackage]:
+        # All edges of a package decide its version, so a version waits for a pass that finds no more of them.
+        decisive: dict[str, set[LockedEdge]] = {}
+        while True:
+            known = sum(map(len, decisive.values()))
+            reached = self._traverse(roots, environment, extras, decisive)
+            if sum(map(len, decisive.values())) == known:
+                return reached
+
+    def _traverse(
+        self,
+        roots: Sequence[LockedEdge],
+        environment: TargetEnvironment,
+        extras: Sequence[str],
+        decisive: dict[str, set[LockedEdge]],
+    ) -> Iterable[LockedPackage]:
+        """Return what `roots` reach; add the edges of packages with several versions to `decisive`."""
         visited: set[tuple[LockedPackage, str]] = set()
         pending = [edge for edge in roots if environment.meets(edge.marker)]
         while pending:
             edge = pending.pop()
-            package = self._candidate(edge, environment, extras)
+            package = self._candidate(edge, environment, extras, decisive)
             for extra in ("", *edge.extras):
                 if (package, extra) not in visited:
                     visited.add((package, extra))
@@ -128,7 +152,11 @@ class LockGraph:
         return {package: None for package, _ in visited}
 
     def _candidate(
-        self, edge: LockedEdge, environment: TargetEnvironment, extras: Sequence[str]
+        self,
+        edge: LockedEdge,
+        environment: TargetEnvironment,
+        extras: Sequence[str],
+        decisive: dict[str, set[LockedEdge]],
     ) -> LockedPackage:
         known = self._by_name.get(edge.name, [])
         matches = [
@@ -136,12 +164,15 @@ class LockGraph:
             for package in known
             if edge.version in ("", package.version) and package.applies(environment, extras)
         ]
-        if len(matches) > 1:
-            fitting = [package for package in matches if edge.specifier.contains(package.version, True)]
-            matches = fitting or matches
         if not matches:
             raise LockMismatch(f"it has no {edge.name} {edge.version}".rstrip())
-        return matches[0]
+        if len(matches) == 1:
+            return matches[0]
+        edges = decisive.setdefault(edge.name, set())
+        edges.add(edge)
+        allowed = [package for package in matches if edge.allows(package.version)] or matches
+        common = [package for package in allowed if all(each.allows(package.version) for each in edges)]
+        return max(common or allowed, key=lambda package: Version(package.version or "0"))
 
 
 def select_by_machine(

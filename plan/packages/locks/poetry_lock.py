@@ -1,13 +1,16 @@
 """Readers of poetry.lock and pdm.lock. Called by plan.packages.locks.lock."""
 
 import posixpath
+import re
 from collections.abc import Iterable, Mapping
 from typing import Any
 
 from packaging.markers import Marker
 from packaging.requirements import Requirement
+from packaging.specifiers import InvalidSpecifier, SpecifierSet
 from packaging.utils import canonicalize_name
 
+from ..poetry_table import pep440
 from .graph import LockedEdge, LockedPackage, LockGraph
 from .uv_lock import git_reference, locked_files
 
@@ -52,11 +55,21 @@ def _poetry_markers(markers: str | Mapping[str, str], groups: Iterable[str]) -> 
 
 
 def _poetry_edge(name: str, constraint: str | Mapping[str, Any]) -> LockedEdge:
-    option: Mapping[str, Any] = constraint if isinstance(constraint, dict) else {}
-    extras = tuple(canonicalize_name(extra) for extra in option.get("extras", ()))
+    option: Mapping[str, Any] = constraint if isinstance(constraint, dict) else {"version": constraint}
     return LockedEdge(
-        canonicalize_name(name), extras, Marker(option["markers"]) if option.get("markers") else None
+        canonicalize_name(name),
+        tuple(canonicalize_name(extra) for extra in option.get("extras", ())),
+        Marker(option["markers"]) if option.get("markers") else None,
+        specifiers=_poetry_specifiers(str(option.get("version", "*"))),
     )
+
+
+def _poetry_specifiers(constraint: str) -> tuple[SpecifierSet, ...]:
+    """Return the alternatives of a constraint; none where PEP 440 cannot express it."""
+    try:
+        return tuple(SpecifierSet(pep440(text)) for text in re.split(r"\|\|?", constraint))
+    except InvalidSpecifier:
+        return ()
 
 
 def read_pdm_lock(values: Mapping[str, Any]) -> LockGraph:
@@ -101,5 +114,5 @@ def requirement_edge(requirement: Requirement) -> LockedEdge:
         canonicalize_name(requirement.name),
         tuple(sorted(canonicalize_name(extra) for extra in requirement.extras)),
         requirement.marker,
-        specifier=requirement.specifier,
+        specifiers=(requirement.specifier,),
     )

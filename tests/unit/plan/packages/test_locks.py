@@ -403,3 +403,70 @@ content-hash = ""
         assert declared(files).lines == ("cffi==1.17.0 --hash=sha256:00aa",)
     else:
         assert "it has no cffi" in refusal(files).message
+
+
+POETRY_VERSIONS = """
+[[package]]
+name = "chart"
+version = "1.0"
+python-versions = ">=3.8"
+files = [{file = "chart.tar.gz", hash = "sha256:00aa"}]
+[package.dependencies]
+numpy = CONSTRAINT
+
+[[package]]
+name = "numpy"
+version = "1.26.4"
+python-versions = ">=3.9"
+files = [{file = "numpy1.tar.gz", hash = "sha256:01aa"}]
+
+[[package]]
+name = "numpy"
+version = "2.2.6"
+python-versions = ">=3.10"
+files = [{file = "numpy2.tar.gz", hash = "sha256:02aa"}]
+
+[[package]]
+name = "plot"
+version = "1.0"
+python-versions = ">=3.8"
+files = [{file = "plot.tar.gz", hash = "sha256:03aa"}]
+[package.dependencies]
+numpy = {version = ">=1.22", markers = "python_version >= \\"3.9\\""}
+[metadata]
+lock-version = "2.0"
+python-versions = "^3.11"
+content-hash = ""
+"""
+
+
+@pytest.mark.parametrize(
+    ("constraint", "version"),
+    [
+        ('">=1.22"', "2.2.6"),
+        ('"*"', "2.2.6"),
+        ('"^1.22"', "1.26.4"),
+        ('"~1.26"', "1.26.4"),
+        ('"1.*"', "1.26.4"),
+        ('">=1.22,<2.2.6 || >2.2.6,<3.0"', "1.26.4"),
+        ('"<1 || >=2,<3"', "2.2.6"),
+        ('{version = ">=1.22,<2", extras = ["x"]}', "1.26.4"),
+        (
+            '[{version = "<2", markers = "python_version < \\"3.12\\""}, '
+            '{version = ">=2", markers = "python_version >= \\"3.12\\""}]',
+            "2.2.6",
+        ),
+        ('">=1.0.*"', "2.2.6"),
+        ('{path = "../numpy"}', "2.2.6"),
+    ],
+)
+@pytest.mark.parametrize("names", [("chart", "plot"), ("plot", "chart")])
+def test_poetry_lock_gives_the_version_that_all_dependants_allow(
+    constraint: str, version: str, names: tuple[str, str]
+) -> None:
+    lines = "".join(f"{name} = '*'\n" for name in names)
+    files = {
+        "pyproject.toml": f"[tool.poetry]\nname = 'crew'\n[tool.poetry.dependencies]\n{lines}".encode(),
+        "poetry.lock": POETRY_VERSIONS.replace("CONSTRAINT", constraint).encode(),
+    }
+    assert pins(declared(files)) == {"chart": "1.0", "numpy": version, "plot": "1.0"}
