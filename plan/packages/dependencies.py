@@ -303,9 +303,10 @@ def _parse_line(line: str) -> Requirement:
 
 def _lock_of(files: Files, directory: str, project: ProjectTable | None) -> str | None:
     """Return the lock of the project in `directory`: beside it, or in the root of its workspace."""
+    is_lockable = project is not None and bool(project.name or project.declares())
     for name in LOCKS:
         path = posixpath.join(directory, name)
-        if path in files and (name == "pylock.toml" or (project is not None and project.name)):
+        if path in files and (is_lockable or name == "pylock.toml"):
             return path
         workspace = find_workspace(files, directory) if name == UV_LOCK and project else None
         if workspace and project and project.name:

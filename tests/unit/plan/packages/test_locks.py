@@ -470,3 +470,17 @@ def test_poetry_lock_gives_the_version_that_all_dependants_allow(
         "poetry.lock": POETRY_VERSIONS.replace("CONSTRAINT", constraint).encode(),
     }
     assert pins(declared(files)) == {"chart": "1.0", "numpy": version, "plot": "1.0"}
+
+
+@pytest.mark.parametrize(
+    "project",
+    [
+        "[tool.poetry]\npackage-mode = false\n[tool.poetry.dependencies]\nplot = '*'\n",
+        "[project]\ndependencies = ['plot']\n[tool.poetry]\npackage-mode = false\n",
+    ],
+)
+def test_poetry_lock_of_a_project_without_a_name(project: str) -> None:
+    lock = POETRY_VERSIONS.replace("CONSTRAINT", '"*"')
+    declaration = declared({"pyproject.toml": project.encode(), "poetry.lock": lock.encode()})
+    assert declaration.origin == "poetry.lock" and declaration.locked
+    assert pins(declaration) == {"numpy": "2.2.6", "plot": "1.0"}
