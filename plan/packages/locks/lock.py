@@ -5,6 +5,7 @@ import re
 import tomllib
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass
+from itertools import product
 from typing import Any
 
 from packaging.requirements import Requirement
@@ -14,6 +15,7 @@ from packaging.version import Version
 from ...errors import DEPENDENCY_RESOLUTION, PlanError
 from ...python import allows
 from ...source import Files, text_of
+from .environment import target_environments
 from .graph import LockGraph, LockMismatch, SelectedPackage
 from .poetry_lock import read_pdm_lock, read_poetry_lock, requirement_edge
 from .pylock import select_pylock
@@ -117,22 +119,21 @@ _READERS: Mapping[str, Callable[[Mapping[str, Any], LockRequest], list[SelectedP
 
 
 def _check_requirements(selected: Sequence[SelectedPackage], request: LockRequest) -> None:
-    from .environment import target_environments  # the last one: the newest release of the Python
-
-    environment = target_environments(request.python)[-1]
-    versions: dict[str, set[str]] = {}
-    for entry in selected:
-        released = not (entry.package.url or entry.package.directory is not None)
-        versions.setdefault(entry.package.name, set()).update([entry.package.version] if released else ())
-    for requirement in request.requirements:
+    chosen = {
+        (machine, entry.package.name): entry.package for entry in selected for machine in entry.machines
+    }
+    # The last environment of a machine has the newest release of the Python.
+    newest = {environment.machine: environment for environment in target_environments(request.python)}
+    for environment, requirement in product(newest.values(), request.requirements):
         if not environment.meets(requirement.marker):
             continue
         name = canonicalize_name(requirement.name)
-        if name not in versions:
+        package = chosen.get((environment.machine, name))
+        if package is None:
             raise LockMismatch(f"it has no {name}")
-        for version in versions[name]:
-            if not requirement.specifier.contains(version, prereleases=True):
-                raise LockMismatch(f"it has {name} {version}, not {requirement.specifier}")
+        is_released = not package.url and package.directory is None
+        if is_released and not requirement.specifier.contains(package.version, prereleases=True):
+            raise LockMismatch(f"it has {name} {package.version}, not {requirement.specifier}")
 
 
 def _pins(selected: Sequence[SelectedPackage], member: str, path: str) -> LockedPins:

@@ -484,3 +484,39 @@ def test_poetry_lock_of_a_project_without_a_name(project: str) -> None:
     declaration = declared({"pyproject.toml": project.encode(), "poetry.lock": lock.encode()})
     assert declaration.origin == "poetry.lock" and declaration.locked
     assert pins(declaration) == {"numpy": "2.2.6", "plot": "1.0"}
+
+
+def test_each_machine_has_its_own_requirement() -> None:
+    lock = """\
+version = 1
+[[package]]
+name = "crew"
+version = "0"
+source = { virtual = "." }
+dependencies = [
+    { name = "torch", version = "1", marker = "platform_machine != 'x86_64'" },
+    { name = "torch", version = "2", marker = "platform_machine == 'x86_64'" },
+]
+[[package]]
+name = "torch"
+version = "1"
+source = { registry = "https://pypi.org/simple" }
+wheels = [{ url = "https://files.example.org/torch-1.whl", hash = "sha256:01aa" }]
+[[package]]
+name = "torch"
+version = "2"
+source = { registry = "https://pypi.org/simple" }
+wheels = [{ url = "https://files.example.org/torch-2.whl", hash = "sha256:02aa" }]
+"""
+    lines = [
+        "torch==1; platform_machine != 'x86_64'",
+        "torch==2; platform_machine == 'x86_64'",
+    ]
+    project = f"[project]\nname = 'crew'\ndependencies = {lines}\n"
+    files = {"pyproject.toml": project.encode(), "uv.lock": lock.encode()}
+    assert [line.partition(" --hash=")[0] for line in declared(files).lines] == [
+        "torch==1 ; platform_machine == 'aarch64'",
+        "torch==2 ; platform_machine == 'x86_64'",
+    ]
+    files["pyproject.toml"] = project.replace("torch==2", "torch==3").encode()
+    assert "it has torch 2, not ==3" in refusal(files).message
