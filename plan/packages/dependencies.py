@@ -227,7 +227,7 @@ def _collect(
             return
     if project is None:
         return
-    if not project.declares() and readable and (reason := project.undeclared_reason()):
+    if readable and (reason := project.undeclared_reason()):
         raise PlanError(
             DEPENDENCY_RESOLUTION,
             f"{pyproject}: {reason}; this cannot be read without executing the project",

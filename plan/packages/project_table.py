@@ -90,7 +90,8 @@ class ProjectTable:
     def undeclared_reason(self) -> str | None:
         """Return why the dependencies cannot be read, or None where there are none to read."""
         project = self.root.values.get("project")
-        if isinstance(project, dict) and "dependencies" in project.get("dynamic", ()):
+        is_dynamic = isinstance(project, dict) and "dependencies" in project.get("dynamic", ())
+        if is_dynamic and not self.declares():
             return "[project] declares its dependencies as dynamic"
         return None
 

@@ -53,3 +53,21 @@ def test_the_directory_of_a_script_is_proposed() -> None:
         "hello/main.py is a script with dependencies of its own; deploy its directory: "
         "crewyard deploy hello, or spec.source.git.path of the Project."
     )
+
+
+@pytest.mark.parametrize(
+    "root",
+    [
+        "[project]\nname = 'root'\ndependencies = []\n",
+        "[tool.poetry]\nname = 'root'\n[tool.poetry.dependencies]\npython = '>=3.11'\n",
+    ],
+)
+def test_a_root_with_an_empty_list_declares_none(root: str) -> None:
+    found = planned("hello/main.py", {**COLLECTION, "pyproject.toml": root})
+    assert (found.declaration.origin, found.plan.python) == ("hello/pyproject.toml", "3.13")
+
+
+def test_dynamic_dependencies_of_a_directory_are_refused() -> None:
+    dynamic = "[project]\nname = 'x'\ndynamic = ['dependencies']\n"
+    with pytest.raises(PlanError, match=r"hello/pyproject\.toml: \[project\] declares .* as dynamic"):
+        planned("hello/main.py", {**COLLECTION, "hello/pyproject.toml": dynamic})
