@@ -278,15 +278,12 @@ def _collect_requirements(
             collected.lines.append(line)
     for local in requirements.local:
         path = posixpath.normpath(posixpath.join(local.base, local.target))
-        own = directory in (path, path.removeprefix("."))
-        target = (
-            directory
-            if own
-            else local_projects.local_directory(files, local.base, local.target, local.origin)
-        )
-        if not own:
+        target = directory
+        # The crew's own project runs in place, without an installation, where its dependencies are known.
+        if directory not in (path, path.removeprefix(".")) or not local_projects.is_static(files, directory):
+            target = local_projects.local_directory(files, local.base, local.target, local.origin)
             collected.projects.append(target)
-        wanted_there = local_projects.local_requirements(files, target, local.extras)
+        wanted_there = local_projects.local_requirements(files, target, local.extras, local.origin)
         resolved = local_projects.resolve(files, target, wanted_there)
         collected.lines += resolved.lines
         collected.projects += resolved.directories

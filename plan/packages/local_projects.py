@@ -5,13 +5,13 @@ offer a package of that name.
 """
 
 import posixpath
-from collections.abc import Iterable
+from collections.abc import Collection, Iterable
 from dataclasses import dataclass, field
 
 from packaging.requirements import Requirement
 from packaging.utils import canonicalize_name
 
-from ..errors import DEPENDENCY_RESOLUTION, PlanError
+from ..errors import DEPENDENCY_RESOLUTION, PlanError, join_limited
 from ..source import Files
 from .locks.uv_lock import git_reference, is_public_index
 from .own_project import checked_directory, is_project
@@ -36,11 +36,12 @@ def redirects_of(files: Files, directory: str) -> dict[str, Redirect]:
 
 def _redirects(files: Files, directory: str, workspace: Workspace | None) -> dict[str, Redirect]:
     redirects = dict(workspace.redirects) if workspace else {}
-    path = posixpath.join(directory, "pyproject.toml")
-    if path in files:
-        redirects |= read_project_table(files, path).redirects
+    project = _project_table(files, directory)
+    if project is not None:
+        redirects |= project.redirects
     for name in workspace.members if workspace else ():
-        redirects.setdefault(name, Redirect(f"{path}: {name}", directory, {"workspace": True}))
+        origin = f"{posixpath.join(directory, 'pyproject.toml')}: {name}"
+        redirects.setdefault(name, Redirect(origin, directory, {"workspace": True}))
     return redirects
 
 
@@ -66,17 +67,40 @@ def resolve(files: Files, directory: str, requirements: Iterable[Requirement]) -
             if key not in visited and target != directory:
                 visited.add(key)
                 resolved.directories.append(target)
-                pending.append((target, local_requirements(files, target, requirement.extras)))
+                origin = redirect.origin if redirect else requirement.name
+                pending.append((target, local_requirements(files, target, requirement.extras, origin)))
     return resolved
 
 
-def local_requirements(files: Files, directory: str, extras: Iterable[str]) -> list[Requirement]:
-    """Return what a local project declares; nothing where only executing it would tell."""
+def local_requirements(
+    files: Files, directory: str, extras: Collection[str], origin: str
+) -> list[Requirement]:
+    """Return what a local project declares; nothing where only executing it would tell.
+
+    Raises PlanError(DependencyResolution) for extras, which `origin` names, of such a project.
+    """
+    project = _project_table(files, directory)
+    if project is not None and (project.declares() or extras):
+        return project.requirements(extras)
+    if extras:
+        names = join_limited(sorted(extras))
+        raise PlanError(
+            DEPENDENCY_RESOLUTION,
+            f"{origin} asks for extras ({names}), which only executing the project would tell",
+            "Remove the extras there, and add their packages as dependencies of the crew.",
+        )
+    return []
+
+
+def is_static(files: Files, directory: str) -> bool:
+    """Return whether the dependencies of a local project can be read without executing it."""
+    project = _project_table(files, directory)
+    return project is not None and project.is_static()
+
+
+def _project_table(files: Files, directory: str) -> ProjectTable | None:
     path = posixpath.join(directory, "pyproject.toml")
-    project = read_project_table(files, path) if path in files else None
-    if project is None or not (project.declares() or extras):
-        return []
-    return project.requirements(extras)
+    return read_project_table(files, path) if path in files else None
 
 
 def local_directory(files: Files, base: str, target: str, origin: str) -> str:
@@ -150,9 +174,5 @@ def redirected_line(requirement: Requirement, redirect: Redirect | None) -> str:
 
 def local_names(files: Files, directories: Iterable[str]) -> frozenset[str]:
     """Return the names of the local projects in `directories`, as far as they can be read."""
-    tables: list[ProjectTable] = [
-        read_project_table(files, path)
-        for directory in directories
-        if (path := posixpath.join(directory, "pyproject.toml")) in files
-    ]
-    return frozenset(table.name for table in tables if table.name)
+    tables = (_project_table(files, directory) for directory in directories)
+    return frozenset(table.name for table in tables if table and table.name)

@@ -58,6 +58,11 @@ class ProjectTable:
         """Return whether its dependencies can be read without executing the project."""
         return self._list_at("project", "dependencies") is not None or bool(self._poetry("dependencies"))
 
+    def is_static(self) -> bool:
+        """Return whether all of its dependencies can be read, even where there are none."""
+        is_project = self.root.table("project") is not None or bool(self.name)
+        return self.declares() or (is_project and self.undeclared_reason() is None)
+
     def requirements(self, extras: Iterable[str] = (), groups: Iterable[str] = ()) -> list[Requirement]:
         """Return its requirements with those of extras and groups; its own extras are expanded.
 

@@ -150,3 +150,53 @@ def test_uv_source_of_langgraph_names_a_member() -> None:
     assert planned.plan.entrypoint == "agent.graph:graph"
     assert planned.declaration.projects == ("packages/agent", "packages/one")
     assert planned.declaration.lines == ("langgraph", "six")
+
+
+@pytest.mark.parametrize("line", ["-e .", ".", "--editable ./", "-e file:."])
+@pytest.mark.parametrize(
+    "project",
+    [
+        {"setup.py": "raise SystemExit"},
+        {"setup.cfg": "[metadata]\nname = x\n"},
+        {"setup.py": "", "pyproject.toml": "[build-system]\nrequires = ['setuptools']\n"},
+        {"pyproject.toml": "[project]\nname = 'x'\ndynamic = ['dependencies']\n"},
+    ],
+)
+def test_pip_reads_the_dependencies_that_the_plan_cannot(line: str, project: dict[str, str]) -> None:
+    declaration = declared({"requirements.txt": f"six\n{line}\n", **project})
+    assert (declaration.lines, declaration.projects) == (("six",), ("",))
+    assert "/workspace/tree" in dockerfile("base", declaration)
+
+
+@pytest.mark.parametrize("table", ["[project]\nname = 'x'\n", "[tool.poetry]\nname = 'x'\n"])
+def test_a_project_without_dependencies_is_not_installed(table: str) -> None:
+    declaration = declared({"requirements.txt": "six\n-e .\n", "pyproject.toml": table})
+    assert (declaration.lines, declaration.projects) == (("six",), ())
+
+
+@pytest.mark.parametrize(
+    ("files", "part"),
+    [
+        ({"requirements.txt": "six\n-e .\n"}, "requirements.txt line 2 names ., which is not"),
+        (
+            {"requirements.txt": "-e .\n", "pyproject.toml": "[tool.ruff]\n"},
+            "requirements.txt line 1 names ., which is not",
+        ),
+        (
+            {"requirements.txt": "six\n-e .[pdf]\n", "setup.py": ""},
+            "requirements.txt line 2 asks for extras (pdf), which only executing the project would tell",
+        ),
+        (
+            {
+                "pyproject.toml": project("'a[pdf]'", "a = {path = 'a'}"),
+                "a/setup.py": "",
+            },
+            "a asks for extras (pdf), which only executing the project would tell",
+        ),
+    ],
+)
+def test_a_project_that_installs_nothing_is_refused(files: dict[str, str], part: str) -> None:
+    with pytest.raises(PlanError) as raised:
+        declared(files)
+    assert raised.value.reason == "DependencyResolution" and raised.value.hint
+    assert part in raised.value.message
