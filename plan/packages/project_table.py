@@ -109,10 +109,13 @@ class ProjectTable:
         return canonicalize_name(group) in {canonicalize_name(name) for name in self._groups()}
 
     def _extras(self) -> dict[str, Any]:
-        project = self.root.table("project")
-        optional = project.table("optional-dependencies") if project else None
-        listed = optional.values if optional else self._poetry("extras")
+        optional = self._optional()
+        listed = self._poetry("extras") if optional is None else optional.values
         return {canonicalize_name(name): lines for name, lines in listed.items()}
+
+    def _optional(self) -> TomlTable | None:
+        project = self.root.table("project")
+        return project.table("optional-dependencies") if project else None
 
     def _extra(self, extra: str) -> list[Requirement]:
         extras = self._extras()
@@ -122,7 +125,8 @@ class ProjectTable:
                 f"{self.path} has no extra {extra!r}; it has {join_limited(sorted(extras)) or 'none'}",
                 "Correct extras in [build].",
             )
-        if self._list_at("project", "dependencies") is None:  # Poetry: names of optional dependencies
+        if self._optional() is None and self._list_at("project", "dependencies") is None:
+            # Poetry: names of optional dependencies
             listed = _texts(self.root, f"tool.poetry.extras.{extra}", extras[extra])
             names = {canonicalize_name(name) for name in listed}
             table = {k: v for k, v in self._poetry("dependencies").items() if canonicalize_name(k) in names}

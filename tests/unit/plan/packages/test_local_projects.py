@@ -73,6 +73,13 @@ def test_extras_of_a_local_project() -> None:
     assert declared(files).lines == ("click>=8", "pypdf")
 
 
+def test_extras_of_a_project_without_a_list_of_dependencies() -> None:
+    dynamic = "[project]\nname = 'x'\ndynamic = ['dependencies']\n"
+    extras = "[project.optional-dependencies]\npdf = ['pypdf>=4', 'x[web]']\nweb = ['httpx']\n"
+    declaration = declared({"requirements.txt": "-e .[pdf]\n", "pyproject.toml": dynamic + extras})
+    assert (declaration.lines, declaration.projects) == (("pypdf>=4", "httpx"), ("",))
+
+
 def test_a_wheel_of_the_repository() -> None:
     files = {"requirements.txt": "./wheels/mine-1-py3-none-any.whl\n", "wheels/mine-1-py3-none-any.whl": "x"}
     assert declared(files).projects == ("wheels/mine-1-py3-none-any.whl",)
