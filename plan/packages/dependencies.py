@@ -265,6 +265,7 @@ def _collect_requirements(
 ) -> None:
     collected.constraints += requirements.constraints
     redirects = local_projects.redirects_of(files, directory)
+    hashed = {package_name(line) for line in requirements.lines if " --hash=" in line}
     for line in requirements.lines:
         # A direct reference says where the package comes from.
         if package_name(line) in _WINDOWS_PACKAGES and ";" not in line:
@@ -285,7 +286,8 @@ def _collect_requirements(
             collected.projects.append(target)
         wanted_there = local_projects.local_requirements(files, target, local.extras, local.origin)
         resolved = local_projects.resolve(files, target, wanted_there)
-        collected.lines += resolved.lines
+        # Beside hashes an installer refuses a package without one.
+        collected.lines += [line for line in resolved.lines if package_name(line) not in hashed]
         collected.projects += resolved.directories
 
 

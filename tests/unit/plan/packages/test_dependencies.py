@@ -81,6 +81,21 @@ def test_project_itself_is_replaced_by_its_dependencies() -> None:
     assert declaration.lines == ("x", "y")
 
 
+@pytest.mark.parametrize("line", ["-e .", "-e ./lib"])
+def test_lines_with_hashes_pin_what_a_local_project_asks_for(line: str) -> None:
+    """`uv export` writes the project, and the pins of what it asks for."""
+    project = "[project]\nname = 'x'\ndependencies = ['Six>=1', 'more']\n"
+    pins = ("six==1.16.0 --hash=sha256:aa", "idna==3.7 --hash=sha256:bb")
+    files: dict[str, str | bytes] = {
+        "requirements.txt": "\n".join((line, *pins)),
+        "pyproject.toml": project,
+        "lib/pyproject.toml": project,
+    }
+    assert declared(files).lines == (*pins, "more")
+    files["requirements.txt"] = f"{line}\nsix==1.16.0\n"
+    assert declared(files).lines == ("six==1.16.0", "Six>=1", "more")
+
+
 @pytest.mark.parametrize(
     ("files", "reason", "part"),
     [
