@@ -31,7 +31,8 @@ def uv_roots(
     edges = list(root.edges)
     for kind, names in (("extra", extras), ("group", groups)):
         for name in names:
-            key = name if kind == "extra" else f"group:{name}"
+            normalized = str(canonicalize_name(name))
+            key = normalized if kind == "extra" else f"group:{normalized}"
             if key not in root.extras:
                 raise LockMismatch(f"it has no {kind} {name}")
             edges += root.extras[key]
@@ -65,7 +66,10 @@ def _package(entry: Mapping[str, Any]) -> LockedPackage:
         str(canonicalize_name(name)): _edges(edges)
         for name, edges in entry.get("optional-dependencies", {}).items()
     }
-    groups = {f"group:{name}": _edges(edges) for name, edges in entry.get("dev-dependencies", {}).items()}
+    groups = {
+        f"group:{canonicalize_name(name)}": _edges(edges)
+        for name, edges in entry.get("dev-dependencies", {}).items()
+    }
     files = [*entry.get("wheels", ()), *([entry["sdist"]] if "sdist" in entry else ())]
     directory = next(
         (str(source[kind]) for kind in ("editable", "directory", "virtual", "path") if kind in source), None

@@ -520,3 +520,15 @@ wheels = [{ url = "https://files.example.org/torch-2.whl", hash = "sha256:02aa" 
     ]
     files["pyproject.toml"] = project.replace("torch==2", "torch==3").encode()
     assert "it has torch 2, not ==3" in refusal(files).message
+
+
+def test_names_of_extras_and_groups_are_normalized() -> None:
+    files = tree("workspace")
+    for before, after in ((b"pdf = [", b"P_df = ["), (b"more = [", b"Mo_Re = [")):
+        assert before in files["pyproject.toml"]
+        files["pyproject.toml"] = files["pyproject.toml"].replace(before, after)
+    files["uv.lock"] = (
+        files["uv.lock"].replace(b"\npdf = [", b"\np-df = [").replace(b"more = [", b"mo-re = [")
+    )
+    chosen = Configuration("x", extras=("P_df",), groups=("Mo_Re",))
+    assert pins(declared(files, chosen)).keys() > pins(declared(files)).keys()
