@@ -3,7 +3,7 @@
 import posixpath
 import re
 import tomllib
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Callable, Collection, Mapping, Sequence
 from dataclasses import dataclass
 from itertools import product
 from typing import Any
@@ -86,7 +86,9 @@ def read_lock(files: Files, path: str, request: LockRequest) -> LockedPins:
         selected = (
             _select_from(read_uv_lock(values), request) if is_script else _READERS[kind](values, request)
         )
-        _check_requirements(selected, request)
+        manifest = values.get("manifest", {})
+        overridden = {canonicalize_name(entry["name"]) for entry in manifest.get("overrides", ())}
+        _check_requirements(selected, request, overridden)
         return _pins(selected, request.member, path)
     except LockMismatch as error:
         problem = f"{path} does not fit {request.pyproject}: {error}"
@@ -118,16 +120,19 @@ _READERS: Mapping[str, Callable[[Mapping[str, Any], LockRequest], list[SelectedP
 }
 
 
-def _check_requirements(selected: Sequence[SelectedPackage], request: LockRequest) -> None:
+def _check_requirements(
+    selected: Sequence[SelectedPackage], request: LockRequest, overridden: Collection[str]
+) -> None:
+    """Raise LockMismatch where the selection lacks a requirement; uv overrides those in `overridden`."""
     chosen = {
         (machine, entry.package.name): entry.package for entry in selected for machine in entry.machines
     }
     # The last environment of a machine has the newest release of the Python.
     newest = {environment.machine: environment for environment in target_environments(request.python)}
     for environment, requirement in product(newest.values(), request.requirements):
-        if not environment.meets(requirement.marker):
-            continue
         name = canonicalize_name(requirement.name)
+        if name in overridden or not environment.meets(requirement.marker):
+            continue
         package = chosen.get((environment.machine, name))
         if package is None:
             raise LockMismatch(f"it has no {name}")

@@ -532,3 +532,12 @@ def test_names_of_extras_and_groups_are_normalized() -> None:
     )
     chosen = Configuration("x", extras=("P_df",), groups=("Mo_Re",))
     assert pins(declared(files, chosen)).keys() > pins(declared(files)).keys()
+
+
+def test_overrides_of_uv_come_before_what_the_project_asks_for() -> None:
+    files = tree("workspace")
+    files["pyproject.toml"] = files["pyproject.toml"].replace(b"redis>=5", b"redis<5")
+    assert "it has redis 8.1.0, not <5" in refusal(files).message
+    overrides = b'[manifest]\noverrides = [{ name = "redis", specifier = ">=8" }]\n'
+    files["uv.lock"] = files["uv.lock"].replace(b"[manifest]\n", overrides)
+    assert pins(declared(files))["redis"] == "8.1.0"
