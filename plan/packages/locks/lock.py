@@ -98,7 +98,7 @@ def read_lock(files: Files, path: str, request: LockRequest) -> LockedPins:
 
 
 def _select_uv(values: Mapping[str, Any], request: LockRequest) -> list[SelectedPackage]:
-    lock = read_uv_lock(values)
+    lock = read_uv_lock(values, request.member, request.extras, request.groups)
     return lock.select(uv_roots(lock, request.member, request.extras, request.groups), request.python)
 
 

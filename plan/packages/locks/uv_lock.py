@@ -2,7 +2,7 @@
 
 import posixpath
 import re
-from collections.abc import Iterable, Mapping, Sequence
+from collections.abc import Collection, Iterable, Mapping, Sequence
 from typing import Any
 
 from packaging.markers import Marker
@@ -13,9 +13,25 @@ from .graph import LockedEdge, LockedFile, LockedPackage, LockGraph, LockMismatc
 _PUBLIC_INDEX = re.compile(r"https://pypi\.(python\.)?org/simple/?")
 
 
-def read_uv_lock(values: Mapping[str, Any]) -> LockGraph:
-    """Return the packages of a uv.lock. Raises KeyError, TypeError, ValueError where it is damaged."""
-    return LockGraph(_package(entry) for entry in values.get("package", ()))
+# The name that uv gives to an extra or group, of a package, that conflicts with another.
+_CONFLICTING = re.compile(r"extra (==|!=) '((?:extra|group)-\d+-[^']*)'")
+
+
+def read_uv_lock(
+    values: Mapping[str, Any], member: str = "", extras: Iterable[str] = (), groups: Iterable[str] = ()
+) -> LockGraph:
+    """Return the packages of a uv.lock, for these extras and groups of the project in `member`.
+
+    Raises KeyError, TypeError, ValueError where it is damaged.
+    """
+    entries = values.get("package", ())
+    own = next((str(entry["name"]) for entry in entries if _directory(entry["source"]) == member), "")
+    chosen = {
+        f"{kind}-{len(own)}-{own}-{canonicalize_name(name)}"
+        for kind, names in (("extra", extras), ("group", groups))
+        for name in names
+    }
+    return LockGraph(_package(entry, chosen) for entry in entries)
 
 
 def uv_roots(
@@ -60,32 +76,43 @@ def locked_files(entries: Iterable[Mapping[str, Any]]) -> tuple[LockedFile, ...]
     )
 
 
-def _package(entry: Mapping[str, Any]) -> LockedPackage:
+def _package(entry: Mapping[str, Any], chosen: Collection[str]) -> LockedPackage:
     source = entry["source"]
     extras = {
-        str(canonicalize_name(name)): _edges(edges)
+        str(canonicalize_name(name)): _edges(edges, chosen)
         for name, edges in entry.get("optional-dependencies", {}).items()
     }
     groups = {
-        f"group:{canonicalize_name(name)}": _edges(edges)
+        f"group:{canonicalize_name(name)}": _edges(edges, chosen)
         for name, edges in entry.get("dev-dependencies", {}).items()
     }
     files = [*entry.get("wheels", ()), *([entry["sdist"]] if "sdist" in entry else ())]
-    directory = next(
-        (str(source[kind]) for kind in ("editable", "directory", "virtual", "path") if kind in source), None
-    )
     return LockedPackage(
         name=canonicalize_name(entry["name"], validate=True),
         version=str(entry.get("version", "")),
         files=locked_files(files),
-        edges=_edges(entry.get("dependencies", ())),
+        edges=_edges(entry.get("dependencies", ()), chosen),
         extras=extras | groups,
-        markers=tuple(Marker(text) for text in entry.get("resolution-markers", ())),
+        markers=tuple(_marker(text, chosen) for text in entry.get("resolution-markers", ())),
         index=str(source.get("registry", "")),
         url=_url(source),
-        directory=None if directory is None else posixpath.normpath(directory),
+        directory=_directory(source),
         installable="virtual" not in source,
     )
+
+
+def _directory(source: Mapping[str, Any]) -> str | None:
+    kinds = ("editable", "directory", "virtual", "path")
+    return next((posixpath.normpath(str(source[kind])) for kind in kinds if kind in source), None)
+
+
+def _marker(text: str, chosen: Collection[str]) -> Marker:
+    """Return a marker with what `chosen` decides: the extra of an environment can only have one name."""
+
+    def decided(match: re.Match[str]) -> str:
+        return f"os_name {'!=' if (match[2] in chosen) == (match[1] == '==') else '=='} ''"
+
+    return Marker(_CONFLICTING.sub(decided, text))
 
 
 def _url(source: Mapping[str, Any]) -> str:
@@ -99,12 +126,12 @@ def _url(source: Mapping[str, Any]) -> str:
     return f"{source['url']}#subdirectory={subdirectory}" if subdirectory else str(source["url"])
 
 
-def _edges(entries: Iterable[Mapping[str, Any]]) -> tuple[LockedEdge, ...]:
+def _edges(entries: Iterable[Mapping[str, Any]], chosen: Collection[str]) -> tuple[LockedEdge, ...]:
     return tuple(
         LockedEdge(
             canonicalize_name(entry["name"]),
             tuple(canonicalize_name(extra) for extra in entry.get("extra", ())),
-            Marker(entry["marker"]) if "marker" in entry else None,
+            _marker(entry["marker"], chosen) if "marker" in entry else None,
             str(entry.get("version", "")),
         )
         for entry in entries

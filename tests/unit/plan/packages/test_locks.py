@@ -541,3 +541,53 @@ def test_overrides_of_uv_come_before_what_the_project_asks_for() -> None:
     overrides = b'[manifest]\noverrides = [{ name = "redis", specifier = ">=8" }]\n'
     files["uv.lock"] = files["uv.lock"].replace(b"[manifest]\n", overrides)
     assert pins(declared(files))["redis"] == "8.1.0"
+
+
+CONFLICTING_EXTRAS = """\
+version = 1
+conflicts = [[{ package = "crew", extra = "cpu" }, { package = "crew", extra = "gpu" }]]
+[[package]]
+name = "crew"
+version = "0"
+source = { virtual = "." }
+dependencies = [{ name = "chart" }]
+[package.optional-dependencies]
+cpu = []
+gpu = [{ name = "cuda", marker = "sys_platform != 'darwin' and extra == 'extra-4-crew-gpu'" }]
+[[package]]
+name = "cuda"
+version = "3"
+source = { registry = "https://pypi.org/simple" }
+resolution-markers = ["extra != 'extra-4-crew-cpu' and extra == 'extra-4-crew-gpu'"]
+[[package]]
+name = "chart"
+version = "1"
+source = { registry = "https://pypi.org/simple" }
+dependencies = [
+    { name = "torch", version = "1", marker = "extra == 'extra-4-crew-cpu'" },
+    { name = "torch", version = "2", marker = "extra == 'extra-4-crew-gpu' or extra != 'extra-4-crew-cpu'" },
+]
+[[package]]
+name = "torch"
+version = "1"
+source = { registry = "https://pypi.org/simple" }
+[[package]]
+name = "torch"
+version = "2"
+source = { registry = "https://pypi.org/simple" }
+"""
+
+
+@pytest.mark.parametrize(
+    ("extras", "chosen"),
+    [((), {"torch": "2"}), (("Cpu",), {"torch": "1"}), (("gpu",), {"cuda": "3", "torch": "2"})],
+)
+def test_conflicting_extras_of_uv_choose_the_versions(
+    extras: tuple[str, ...], chosen: dict[str, str]
+) -> None:
+    project = (
+        "[project]\nname = 'crew'\ndependencies = ['chart']\n"
+        "[project.optional-dependencies]\ncpu = ['torch==1']\ngpu = ['torch==2', 'cuda']\n"
+    )
+    files = {"pyproject.toml": project.encode(), "uv.lock": CONFLICTING_EXTRAS.encode()}
+    assert pins(declared(files, Configuration("x", extras=extras))) == {"chart": "1", **chosen}
