@@ -32,7 +32,7 @@ def select_pylock(
                 raise LockMismatch(f"it has no {kind} {name}")
     requested = {
         "extras": frozenset(extras),
-        "dependency_groups": frozenset(groups or lock.default_groups or ()),
+        "dependency_groups": frozenset((*groups, *(lock.default_groups or ()))),
     }
     packages = {id(package): _locked(package) for package in lock.packages}
     reached = {}

@@ -591,3 +591,29 @@ def test_conflicting_extras_of_uv_choose_the_versions(
     )
     files = {"pyproject.toml": project.encode(), "uv.lock": CONFLICTING_EXTRAS.encode()}
     assert pins(declared(files, Configuration("x", extras=extras))) == {"chart": "1", **chosen}
+
+
+PDM_PYLOCK = """\
+lock-version = "1.0"
+created-by = "pdm"
+requires-python = ">=3.12"
+dependency-groups = ["default", "tools"]
+default-groups = ["default"]
+[[packages]]
+name = "rich"
+version = "14.0.0"
+marker = '"default" in dependency_groups'
+sdist = { name = "rich-14.0.0.tar.gz", path = "rich-14.0.0.tar.gz", hashes = { sha256 = "00aa" } }
+[[packages]]
+name = "six"
+version = "1.16.0"
+marker = '"tools" in dependency_groups'
+sdist = { name = "six-1.16.0.tar.gz", path = "six-1.16.0.tar.gz", hashes = { sha256 = "01aa" } }
+"""
+
+
+def test_groups_are_installed_with_the_default_groups_of_a_pylock() -> None:
+    project = "[project]\nname = 'crew'\ndependencies = ['rich']\n[dependency-groups]\ntools = ['six']\n"
+    files = {"pyproject.toml": project.encode(), "pylock.toml": PDM_PYLOCK.encode()}
+    assert pins(declared(files)) == {"rich": "14.0.0"}
+    assert pins(declared(files, Configuration("x", groups=("tools",)))) == {"rich": "14.0.0", "six": "1.16.0"}
