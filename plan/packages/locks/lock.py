@@ -81,7 +81,7 @@ def read_lock(files: Files, path: str, request: LockRequest) -> LockedPins:
     try:
         values = tomllib.loads(text_of(files, path, _MAX_LOCK_BYTES))
         python = values.get("requires-python", "")
-        if (is_script or kind == UV_LOCK) and not allows(str(python), request.python):
+        if not allows(str(python), request.python):
             raise LockMismatch(f"it is for Python {python}, not for {request.python}")
         selected = (
             _select_from(read_uv_lock(values), request) if is_script else _READERS[kind](values, request)

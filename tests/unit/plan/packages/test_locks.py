@@ -617,3 +617,10 @@ def test_groups_are_installed_with_the_default_groups_of_a_pylock() -> None:
     files = {"pyproject.toml": project.encode(), "pylock.toml": PDM_PYLOCK.encode()}
     assert pins(declared(files)) == {"rich": "14.0.0"}
     assert pins(declared(files, Configuration("x", groups=("tools",)))) == {"rich": "14.0.0", "six": "1.16.0"}
+
+
+def test_a_pylock_for_another_python() -> None:
+    assert (
+        "is for Python >=3.12, not for 3.11"
+        in refusal({"pylock.toml": PDM_PYLOCK.encode()}, python="3.11").message
+    )
