@@ -136,10 +136,12 @@ def read_dependencies(
         _collect(files, each, chosen, python, readable, collected)
     chosen.check()
     declaration = _declaration(files, configuration, collected, private_index)
+    # A setup.py beside other declarations is often empty, or repeats them.
+    unread = () if declaration.origin else ("setup.py",)
     ignored = [
         path
         for each in directories
-        for name in (*LOCKS, *_IGNORED, *(_REPLACED if own_lines is not None else ()))
+        for name in (*LOCKS, *_IGNORED, *unread, *(_REPLACED if own_lines is not None else ()))
         if (path := posixpath.join(each, name)) in files and path not in collected.origins
     ]
     if ignored:

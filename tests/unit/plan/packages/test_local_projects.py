@@ -144,6 +144,14 @@ def test_ignored_declaration_is_noted() -> None:
     assert note == "ignored: uv.lock, Pipfile, environment.yml; the dependencies come from requirements.txt"
 
 
+def test_an_ignored_setup_py_is_noted() -> None:
+    files = {"main.py": b"def kickoff(): ...\n", "setup.py": b""}
+    (note,) = make_plan(files, None, ["3.11"]).notes
+    assert note.startswith("ignored: setup.py; the dependencies come from no file")
+    assert make_plan({**files, "requirements.txt": b"six\n"}, None, ["3.11"]).notes == ()
+    assert make_plan({**files, "requirements.txt": b"-e .\n"}, None, ["3.11"]).notes == ()
+
+
 def test_uv_source_of_langgraph_names_a_member() -> None:
     files = {
         "langgraph.json": '{"graphs": {"a": "./packages/agent/src/agent/graph.py:graph"}, '
