@@ -147,7 +147,8 @@ class Dispatcher:
         except SigningSecretInvalid as error:
             return Attempt(error=str(error))
         content = body(row, data)
-        return await self._sender.send(str(notification["url"]), content, headers(key, row, content, now))
+        signed = headers(key, row, content, now)
+        return await self._sender.send(str(notification["url"]), content, signed, row.project_uid)
 
     async def _data(self, row: DeliveryRow, now: datetime) -> dict[str, Any] | None:
         """Return the object as GET shows it; None if it does not exist."""

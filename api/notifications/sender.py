@@ -19,10 +19,10 @@ class WebhookSender:
         """Stop the threads of the resolver."""
         self._poster.close()
 
-    async def send(self, address: str, content: bytes, headers: Mapping[str, str]) -> Attempt:
-        """POST a message and return the result. No body of a response is read."""
+    async def send(self, address: str, content: bytes, headers: Mapping[str, str], project: str) -> Attempt:
+        """POST a message of a project and return the result. No body of a response is read."""
         try:
-            response = await self._poster.post(address, content, headers)
+            response = await self._poster.post(address, content, headers, project=project)
         except PostFailed as error:
             return Attempt(error=str(error))
         return Attempt(response.status, response.problem)

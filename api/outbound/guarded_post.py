@@ -6,7 +6,9 @@ Follows no redirect, and reads no more of a response than asked for.
 import asyncio
 from collections.abc import Mapping
 from concurrent.futures import ThreadPoolExecutor
+from contextlib import suppress
 from dataclasses import dataclass
+from weakref import WeakValueDictionary
 
 import aiohttp
 from yarl import URL
@@ -16,8 +18,8 @@ from egress.addresses import AddressRefused, AddressRules, Resolver, resolve_all
 from egress.pinned_session import pinned_session
 
 TIMEOUT_SECONDS = 10.0
-RESOLVER_THREADS = 4
-"""Own threads: names that resolve slowly delay nothing else."""
+RESOLVER_THREADS, MAX_THREADS_PER_PROJECT = 32, 2
+"""Own threads: names that resolve slowly delay nothing else, and those of a project no other project."""
 
 
 class PostFailed(Exception):
@@ -50,22 +52,26 @@ class GuardedPoster:
     ) -> None:
         self._rules, self._resolve, self._timeout = rules, resolve, timeout
         self._threads = ThreadPoolExecutor(RESOLVER_THREADS, "outbound")
+        self._places = WeakValueDictionary[str, asyncio.Semaphore]()
 
     def close(self) -> None:
         """Stop the threads once their names are resolved."""
         self._threads.shutdown(wait=False, cancel_futures=True)
 
     async def post(
-        self, address: str, content: bytes, headers: Mapping[str, str], body_bytes: int = 0
+        self, address: str, content: bytes, headers: Mapping[str, str], body_bytes: int = 0, project: str = ""
     ) -> PostResponse:
-        """POST a body and return the response with up to `body_bytes` of its own. Raises PostFailed."""
+        """POST a body and return the response with up to `body_bytes` of its own. Raises PostFailed.
+
+        `project`: the uid of the project that names the server; empty if the installation does.
+        """
         try:
             url = parse_url(address, None)
         except ContextUrlRefused as error:
             raise PostFailed(f"the URL {error}") from error
         try:
             async with asyncio.timeout(self._timeout):
-                return await self._post(url, content, headers, body_bytes)
+                return await self._post(url, content, headers, body_bytes, project)
         except TimeoutError as error:
             raise PostFailed(f"{url.host} did not respond within {self._timeout:g} s") from error
         except AddressRefused as error:
@@ -78,18 +84,30 @@ class GuardedPoster:
             raise PostFailed(f"{url.host} could not be reached: {type(error).__name__}") from error
 
     async def _post(
-        self, url: ContextUrl, content: bytes, headers: Mapping[str, str], body_bytes: int
+        self, url: ContextUrl, content: bytes, headers: Mapping[str, str], body_bytes: int, project: str
     ) -> PostResponse:
         request_url = URL(url.url, encoded=True)
         if (request_url.host, request_url.port, request_url.scheme) != (url.host, url.port, url.scheme):
             raise ValueError("ambiguous URL")
-        loop = asyncio.get_running_loop()
-        addresses = await loop.run_in_executor(
-            self._threads, resolve_allowed, url.host, url.port, self._rules, self._resolve
-        )
+        addresses = await self._addresses(url, project)
         async with (
             pinned_session(url.host, addresses) as session,
             session.post(request_url, data=content, headers=headers, allow_redirects=False) as response,
         ):
             start = await response.content.read(body_bytes) if body_bytes else b""
             return PostResponse(response.status, url.host, response.headers.get("Retry-After", ""), start)
+
+    async def _addresses(self, url: ContextUrl, project: str) -> list[str]:
+        """Resolve the host in a thread that the project keeps until it ends, even after a timeout."""
+        loop = asyncio.get_running_loop()
+        places = self._places.setdefault(project, asyncio.Semaphore(MAX_THREADS_PER_PROJECT))
+        await places.acquire()
+
+        def release(_: object) -> None:
+            # The loop may be closed: the process ends then.
+            with suppress(RuntimeError):
+                loop.call_soon_threadsafe(places.release)
+
+        resolving = self._threads.submit(resolve_allowed, url.host, url.port, self._rules, self._resolve)
+        resolving.add_done_callback(release)
+        return await asyncio.wrap_future(resolving)

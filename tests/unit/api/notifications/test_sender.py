@@ -2,12 +2,14 @@
 
 import asyncio
 import ipaddress
+import threading
 from collections.abc import AsyncIterator
 
 import pytest
 from aiohttp import web
 
 from api.notifications.sender import WebhookSender
+from api.outbound.guarded_post import MAX_THREADS_PER_PROJECT, RESOLVER_THREADS
 from egress.addresses import AddressRules, system_resolver
 from tests.testbed.ports import free_port
 
@@ -71,30 +73,30 @@ def sender():
 
 async def test_a_receiver_gets_the_message_unchanged(receivers, sender, monkeypatch):
     monkeypatch.setenv("http_proxy", f"http://{BAD}:{receivers.port}")
-    attempt = await sender.send(receivers.url("/in?a=1"), b'{"a":1}', {"webhook-id": "msg_a"})
+    attempt = await sender.send(receivers.url("/in?a=1"), b'{"a":1}', {"webhook-id": "msg_a"}, "uid-a")
     assert (attempt.response_status, attempt.error) == (204, None)
     assert receivers.visits == 0
     [(path, headers, content)] = receivers.taken
     assert (path, headers["webhook-id"], content) == ("/in?a=1", "msg_a", b'{"a":1}')
-    await sender.send(receivers.url("/in"), b"{}", {})
+    await sender.send(receivers.url("/in"), b"{}", {}, "uid-a")
     assert "Cookie" not in receivers.taken[1][1]
 
 
 async def test_other_statuses_are_errors_and_redirects_are_not_followed(receivers, sender):
-    attempt = await sender.send(receivers.url("/down"), b"{}", {})
+    attempt = await sender.send(receivers.url("/down"), b"{}", {}, "uid-a")
     assert (attempt.response_status, attempt.error) == (503, f"{GOOD} responded with status 503")
-    attempt = await sender.send(receivers.url("/to"), b"{}", {})
+    attempt = await sender.send(receivers.url("/to"), b"{}", {}, "uid-a")
     assert attempt.response_status == 307 and "redirects are not followed" in attempt.error
     assert [path for path, *_ in receivers.taken] == ["/down", "/to"]
 
 
 async def test_a_slow_receiver_is_left_and_an_endless_response_is_not_read(receivers):
     impatient = WebhookSender(RULES, timeout=0.5)
-    attempt = await impatient.send(receivers.url("/slow"), b"{}", {})
+    attempt = await impatient.send(receivers.url("/slow"), b"{}", {}, "uid-a")
     assert attempt == type(attempt)(None, f"{GOOD} did not respond within 0.5 s")
     impatient.close()
     patient = WebhookSender(RULES, timeout=60)
-    assert (await patient.send(receivers.url("/endless"), b"{}", {})).response_status == 200
+    assert (await patient.send(receivers.url("/endless"), b"{}", {}, "uid-a")).response_status == 200
     patient.close()
 
 
@@ -102,7 +104,7 @@ async def test_a_slow_receiver_is_left_and_an_endless_response_is_not_read(recei
     "host", [BAD, "127.0.0.1", "[::1]", "localhost", f"[{ipaddress.IPv6Address('::ffff:127.0.0.3')}]"]
 )
 async def test_a_private_receiver_gets_no_connection(receivers, sender, host):
-    attempt = await sender.send(receivers.url("/in", host), b"{}", {})
+    attempt = await sender.send(receivers.url("/in", host), b"{}", {}, "uid-a")
     assert attempt.response_status is None and "networks that this installation connects to" in attempt.error
     assert receivers.visits == 0
 
@@ -110,22 +112,54 @@ async def test_a_private_receiver_gets_no_connection(receivers, sender, host):
 async def test_the_checked_address_of_a_name_gets_the_connection(receivers):
     answers = iter([[GOOD], [BAD]])
     sender = WebhookSender(RULES, lambda host, port: next(answers))
-    assert (await sender.send(receivers.url("/in", "hooks.example.com"), b"{}", {})).error is None
+    assert (await sender.send(receivers.url("/in", "hooks.example.com"), b"{}", {}, "uid-a")).error is None
     assert receivers.taken[0][1]["Host"] == f"hooks.example.com:{receivers.port}"
-    refused = await sender.send(receivers.url("/in", "hooks.example.com"), b"{}", {})
+    refused = await sender.send(receivers.url("/in", "hooks.example.com"), b"{}", {}, "uid-a")
     assert "networks" in refused.error and receivers.visits == 0
     mixed = WebhookSender(RULES, lambda host, port: [GOOD, BAD])
-    assert "networks" in (await mixed.send(receivers.url("/in", "hooks.example.com"), b"{}", {})).error
+    assert (
+        "networks" in (await mixed.send(receivers.url("/in", "hooks.example.com"), b"{}", {}, "uid-a")).error
+    )
     sender.close()
     mixed.close()
 
 
+async def test_slow_names_of_a_project_delay_no_other_project(receivers):
+    release, stuck = threading.Event(), []
+
+    def resolve(host: str, port: int) -> list[str]:
+        if host == "stuck.example.com":
+            stuck.append(host)
+            release.wait()
+        return [GOOD]
+
+    sender = WebhookSender(RULES, resolve)
+    url, slow = (receivers.url("/in", host) for host in ("hooks.example.com", "stuck.example.com"))
+    try:
+        for _ in range(2):
+            # An attempt that is left keeps its thread.
+            waiting = [
+                asyncio.create_task(sender.send(slow, b"{}", {}, "uid-a")) for _ in range(RESOLVER_THREADS)
+            ]
+            assert (await sender.send(url, b"{}", {}, "uid-b")).error is None
+            for task in waiting:
+                task.cancel()
+            await asyncio.gather(*waiting, return_exceptions=True)
+        assert len(stuck) <= MAX_THREADS_PER_PROJECT
+        last = asyncio.create_task(sender.send(slow, b"{}", {}, "uid-a"))
+        release.set()
+        assert (await last).error is None
+    finally:
+        release.set()
+        sender.close()
+
+
 async def test_what_cannot_be_reached_is_an_error(receivers, sender):
-    attempt = await sender.send(f"http://{GOOD}:{free_port()}/", b"{}", {})
+    attempt = await sender.send(f"http://{GOOD}:{free_port()}/", b"{}", {}, "uid-a")
     assert "could not be reached" in attempt.error
     missing = WebhookSender(RULES, system_resolver)
-    attempt = await missing.send("http://missing.invalid/", b"{}", {})
+    attempt = await missing.send("http://missing.invalid/", b"{}", {}, "uid-a")
     assert "could not be reached" in attempt.error
     missing.close()
     for url in ("ftp://hooks.example.com/", "http://user:pw@hooks.example.com/", "http://0x7f.1/", "x"):
-        assert (await sender.send(url, b"{}", {})).error.startswith("the URL must")
+        assert (await sender.send(url, b"{}", {}, "uid-a")).error.startswith("the URL must")
