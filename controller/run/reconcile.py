@@ -38,9 +38,13 @@ class RunReconciler:
                 return
             observed = await reader.observe(current, live=True)
             decision = decide(observed, datetime.now(UTC), self.config)
-        await self.applier.apply(kinds.RUN, observed.run.raw, event_map.run(name), decision)
+
+        def count() -> None:
+            if _is_final(decision):
+                record_end(self.applier.metrics, observed.run, decision, self.config.traces)
+
+        await self.applier.apply(kinds.RUN, observed.run.raw, event_map.run(name), decision, count)
         if _is_final(decision):
-            record_end(self.applier.metrics, observed.run, decision, self.config.traces)
             self._forget(observed)
 
     def _forget(self, observed: ObservedRun) -> None:

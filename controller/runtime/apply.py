@@ -8,7 +8,7 @@ by an Event and retried with back-off. Raises `kube.errors`; the worker then rec
 Called by the reconcilers.
 """
 
-from collections.abc import Iterable, Mapping
+from collections.abc import Callable, Iterable, Mapping
 from dataclasses import dataclass, replace
 from datetime import UTC, datetime
 from typing import Any
@@ -111,8 +111,15 @@ class Applier:
         self._observe(patch.kind, changed, by)
         return changed
 
-    async def apply(self, kind: Kind, obj: Mapping[str, Any], key: ReconcileKey, decision: Decision) -> None:
-        """Apply a Decision about `obj`."""
+    async def apply(
+        self,
+        kind: Kind,
+        obj: Mapping[str, Any],
+        key: ReconcileKey,
+        decision: Decision,
+        on_status: Callable[[], None] = lambda: None,
+    ) -> None:
+        """Apply a Decision about `obj`; call `on_status` after the status, even if a later write fails."""
         view = Object(obj)
         # A decision about a Run or about schedules is complete: its own writes need no further reconcile.
         by = key if kind == kinds.RUN or key.plural == event_map.SCHEDULES else None
@@ -131,6 +138,7 @@ class Applier:
                 await self._write_status(kind, view.name, decision.status, newest, by)
             except errors.Invalid as error:
                 await self._write_fallback(kind, obj, decision, error, newest)
+        on_status()
         self.record(kind, obj, decision.events)
         for patch in decision.after:
             await self._patch_next(patch, newest, by)

@@ -73,6 +73,29 @@ async def test_a_run_that_the_admission_ends_is_counted(testbed, make, config):
     assert testbed.sample("crewyard_run_duration_seconds_count", result="failed") == 1
 
 
+async def test_a_run_that_conflicts_after_its_final_status_is_counted_once(testbed, make, config):
+    testbed.show(kinds.PROJECT, make.project(status={"activeDeployment": "dep-a"}))
+    testbed.show(kinds.DEPLOYMENT, make.deployment(phase="Active", order=1))
+    claim = {"podUid": "pod-uid", "time": "2026-11-21T12:00:00Z"}
+    result = {"outcome": "succeeded", "durationMs": 1000}
+    run = make.run(project="demo", status={"claim": claim, "result": result})
+    testbed.show(kinds.RUN, run)
+    write = testbed.kube.patch
+
+    async def patch(kind, name, body, subresource=None):
+        if "ownerReferences" in body["metadata"]:
+            raise errors.KubeConflict(409, "Conflict", "the object has been modified")
+        return await write(kind, name, body, subresource)
+
+    testbed.kube.patch = patch
+    with pytest.raises(errors.KubeConflict):
+        await RunReconciler(testbed.applier, config).reconcile("run-a")
+    assert testbed.kube.objects["runs", "run-a"]["status"]["phase"] == "Succeeded"
+    testbed.kube.patch = write
+    await RunReconciler(testbed.applier, config).reconcile("run-a")
+    assert testbed.sample("crewyard_run_duration_seconds_count", result="succeeded") == 1
+
+
 DENIAL = 'admission webhook "validate.example.com" denied the request: label team is required'
 POLICY = "ValidatingAdmissionPolicy 'team' with binding 'team' denied request: label team is required"
 
