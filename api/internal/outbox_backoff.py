@@ -1,4 +1,6 @@
-"""Back-off of failed status writes, by run. Pure. Called by `api.internal.status_outbox`.
+"""Back-off of failed status writes, by run. Pure.
+
+Called by `api.internal.status_outbox` and `api.questions.status_delivery`.
 
 A Run whose writes fail does not delay the others; after too many invalid writes its claim is given up.
 """

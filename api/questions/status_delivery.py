@@ -10,6 +10,7 @@ from typing import Any
 
 import structlog
 
+from api.internal.outbox_backoff import OutboxBackoff
 from api.store.errors import StoreUnavailable
 from api.store.index.runs.input_requests import InputRequest
 from api.store.store import Store
@@ -24,38 +25,42 @@ log = structlog.get_logger()
 POLL_SECONDS = 5.0
 """Poll interval; covers what another replica has left."""
 BATCH_SIZE = 100
-MIN_BACKOFF_SECONDS, MAX_BACKOFF_SECONDS = 0.5, 30.0
+MIN_PAUSE_SECONDS = 0.05
 MAX_TEXT_CHARACTERS = 1024
 """Of a prompt and a refusal in an object; GET of the API has the whole prompt."""
 
 
 async def deliver_all(store: Store, kube: KubeClient) -> None:
     """Write the open questions of all runs until cancelled."""
-    backoff = MIN_BACKOFF_SECONDS
+    backoff, timeout = OutboxBackoff(), POLL_SECONDS
     while True:
         with suppress(TimeoutError):
-            async with asyncio.timeout(POLL_SECONDS):
+            async with asyncio.timeout(timeout):
                 await store.input_requests.changed.wait()
         store.input_requests.changed.clear()
-        if await _deliver_batch(store, kube):
-            backoff = MIN_BACKOFF_SECONDS
-        else:
-            await asyncio.sleep(backoff)
-            backoff = min(2 * backoff, MAX_BACKOFF_SECONDS)
-            store.input_requests.changed.set()
+        timeout = await _deliver_batch(store, kube, backoff)
 
 
-async def _deliver_batch(store: Store, kube: KubeClient) -> bool:
-    """Write a batch of runs; return whether none needs a repetition."""
+async def _deliver_batch(store: Store, kube: KubeClient, backoff: OutboxBackoff) -> float:
+    """Write a batch of runs and return the seconds until the next; one that fails delays no other."""
+    loop, limit = asyncio.get_running_loop(), BATCH_SIZE + len(backoff)
     try:
-        unwritten = await store.input_requests.unwritten(BATCH_SIZE)
-        written = [await deliver(store, kube, run) for run in unwritten]
+        unwritten = await store.input_requests.unwritten(limit)
+        if len(unwritten) < limit:
+            backoff.retain(unwritten)
+        ready = [run for run in unwritten if backoff.is_due(run, loop.time())][:BATCH_SIZE]
+        for run in ready:
+            if await deliver(store, kube, run):
+                backoff.remove(run)
+            else:
+                backoff.record_failure(run, loop.time(), invalid=False)
     except StoreUnavailable as error:
         log.warning("questions not read", error=str(error))
-        return False
-    if len(unwritten) == BATCH_SIZE:
+        return POLL_SECONDS
+    if len(ready) == BATCH_SIZE:
         store.input_requests.changed.set()
-    return all(written)
+    next_retry = backoff.next_retry()
+    return POLL_SECONDS if next_retry is None else max(next_retry - loop.time(), MIN_PAUSE_SECONDS)
 
 
 async def deliver(store: Store, kube: KubeClient, run: str) -> bool:

@@ -9,7 +9,7 @@ from aiohttp import web
 
 from api.questions import answers, status_delivery
 from api.store.index.runs import input_requests
-from api.store.index.runs.input_requests import AnswerState, InputRequest
+from api.store.index.runs.input_requests import AnswerState, InputRequest, Question
 from api.store.store import Store
 from crds.installation_limits import InstallationLimits
 from tests.testbed.apiserver import serving
@@ -219,6 +219,38 @@ async def test_what_changes_after_it_was_read_is_written_again(ask: Any, store: 
     await ask("q2")
     await store.input_requests.mark_written(run, shown)
     assert await store.input_requests.unwritten(10) == (run,)
+
+
+async def test_questions_that_an_object_refuses_delay_no_others(
+    store: Store, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(status_delivery, "BATCH_SIZE", 2)
+    await builders.add_demo_project(store)
+    refused = [await builders.claim_run(store) for _ in range(3)]
+    taken = await builders.claim_run(store)
+    all_refused, written, seen = asyncio.Event(), asyncio.Event(), set[str]()
+
+    async def patch(request: web.Request) -> web.Response:
+        run = request.match_info["name"]
+        if run == taken:
+            written.set()
+            return web.json_response({})
+        seen.add(run)
+        if seen == set(refused):
+            all_refused.set()
+        return web.json_response({"message": "refused"}, status=403)
+
+    async with serving([web.patch(RUNS + "/status", patch)]) as kube:
+        task = asyncio.create_task(status_delivery.deliver_all(store, kube))
+        try:
+            for run in (*refused, taken):
+                question, now = Question("q1", "Which way?", None, None), datetime.now(UTC)
+                await store.input_requests.open(run, question, now, now + timedelta(hours=1))
+            async with asyncio.timeout(60):
+                await all_refused.wait()
+                await written.wait()
+        finally:
+            task.cancel()
 
 
 def test_an_object_that_ended_or_was_recreated_needs_no_write() -> None:
