@@ -1,7 +1,7 @@
 """Sealing of event logs: each log becomes one compressed blob. Called by `api.maintenance.maintenance_round`.
 
-Every step can be repeated, so a crash leaves nothing unfinished. A log that cannot be sealed is retried later
-and does not block others.
+Every step can be repeated, so a crash leaves nothing unfinished. A log that cannot be sealed, or deleted
+then, is retried later and does not block others.
 """
 
 from datetime import datetime
@@ -40,11 +40,16 @@ class LogSealer:
                 log.error("log not sealed, will retry", run=log_row.run, error=str(error))
                 failure = error
                 self._postponed.add(log_row.run, now)
-        for run in await self._store.archives.uncleared(limit):
-            while not await self._store.event_logs.clear(run):
-                pass
-            await self._store.archives.mark_cleared(run)
-            done += 1
+        for run in await self._store.archives.uncleared(limit, excluded=self._postponed.names(now)):
+            try:
+                while not await self._store.event_logs.clear(run):
+                    pass
+                await self._store.archives.mark_cleared(run)
+                done += 1
+            except StoreUnavailable as error:
+                log.error("sealed log not deleted, will retry", run=run, error=str(error))
+                failure = error
+                self._postponed.add(run, now)
         if failure and not done:
-            raise StoreUnavailable(f"no log can be sealed: {failure}") from failure
+            raise StoreUnavailable(f"no log can be sealed or deleted: {failure}") from failure
         return done

@@ -87,13 +87,15 @@ class LogArchives:
                 )
                 await connection.execute(first.on_conflict_do_nothing())
 
-    async def uncleared(self, limit: int) -> list[str]:
-        """Return runs whose log is sealed and not yet deleted."""
+    async def uncleared(self, limit: int, excluded: Collection[str] = ()) -> list[str]:
+        """Return runs whose log is sealed and not yet deleted, without `excluded`."""
         query = (
             select(archives.c.run)
             .where(archives.c.namespace == self._namespace, archives.c.cleared.is_(False))
             .limit(limit)
         )
+        if excluded:
+            query = query.where(archives.c.run.not_in(excluded))
         async with self._database.read() as connection:
             return list((await connection.execute(query)).scalars())
 

@@ -198,3 +198,23 @@ async def test_failing_seal_blocks_no_other(store: Store, monkeypatch: pytest.Mo
     monkeypatch.setattr(store.event_logs, "seal", seal_one)
     assert await sealer.run_once(now + 2 * RETRY_AFTER, now, 1) > 0
     assert await replay(store, bad) == [1, 2, 3, 4, 5]
+
+
+async def test_failing_clear_blocks_no_other(store: Store, monkeypatch: pytest.MonkeyPatch) -> None:
+    await builders.add_demo_project(store)
+    bad, _ = [await create_ended_run(store, 3) for _ in range(2)]
+    clear_one = store.event_logs.clear
+
+    async def refusing(run: str) -> bool:
+        if run == bad:
+            raise StoreUnavailable("not this one")
+        return await clear_one(run)
+
+    monkeypatch.setattr(store.event_logs, "clear", refusing)
+    sealer, now = LogSealer(store), builders.later(99)
+    assert await sealer.run_once(now, now, 2) > 0
+    assert await store.archives.uncleared(9) == [bad]
+    assert await sealer.run_once(now, now, 1) == 0
+    monkeypatch.setattr(store.event_logs, "clear", clear_one)
+    assert await sealer.run_once(now + 2 * RETRY_AFTER, now, 1) > 0
+    assert await store.archives.uncleared(9) == []
