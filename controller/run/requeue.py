@@ -5,7 +5,9 @@ a plan was lowered after the pods were created, or the two have different plans 
 cluster takes pods away: a node is drained or lost, a pod of higher priority needs the room, or the
 kubelet rejects the pod that the scheduler gave it. No pod had the run then, so nothing has failed:
 the pod is deleted and the Run gets another one in its turn.
-Likewise for a warm pod, mostly one whose import of the entrypoint failed: the next pod reports that.
+Likewise for a warm pod that ended before it asked for the run, mostly one whose import of the entrypoint
+failed: the next pod reports that. One that the API denied the run, or did not answer, ends the Run as any
+other pod: the next one would get the same answer.
 A claim that is still on its way makes the next pod end without starting the crew. Called by
 `controller.run.decide` and `reconcile`.
 """
@@ -14,7 +16,7 @@ from datetime import datetime
 
 from controller.pods.termination import termination_message
 from controller.run import status
-from controller.run.outcome import CONTAINER, EXIT_UNAVAILABLE, of_disruption
+from controller.run.outcome import CONTAINER, EXIT_REFUSED, EXIT_UNAVAILABLE, of_disruption
 from controller.runtime.decision import Decision, Delete, ObjectEvent
 from controller.runtime.workqueue import ReconcileKey
 from crds import kinds
@@ -49,7 +51,7 @@ def starts_again(run: Run, pod: Pod | None) -> bool:
         return False
     if run.cancel or run.ended:
         return False
-    if pod.warm:
+    if pod.warm and not _was_not_granted(pod):
         return True
     age = (pod.created - run.created).total_seconds()
     if _disruption(pod) is not None:
@@ -57,6 +59,15 @@ def starts_again(run: Run, pod: Pod | None) -> bool:
     if _rejection(pod) is not None:
         return age < REJECTED_WITHIN_SECONDS
     return _waited(pod)
+
+
+def _was_not_granted(pod: Pod) -> bool:
+    """Return whether the pod asked for the run, and was denied or got no answer until its timeout."""
+    terminated = pod.terminated(CONTAINER) or {}
+    if terminated.get("exitCode") == EXIT_REFUSED:
+        return True
+    was_stopped = termination_message(terminated).get("outcome") == "stopped"
+    return terminated.get("exitCode") == EXIT_UNAVAILABLE and not was_stopped
 
 
 def _waited(pod: Pod) -> bool:

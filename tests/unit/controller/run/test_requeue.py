@@ -8,13 +8,16 @@ from controller.run.decide import ObservedRun, decide
 from controller.run.requeue import REJECTED_WITHIN_SECONDS, WAITED, starts_again
 from controller.run.startup import check
 from controller.runtime import event_map
+from crds.names import LABEL_RUN, LABEL_WARM
 from runner.pid1 import claim
 
 RECORDED = {"project": "demo", "deployment": "dep-a", "pod": {"name": "run-a", "uid": "uid-run-a"}}
 
 
-def finished(make, code=78, message=f"The run was not claimed: {WAITED}", **more):
-    termination_message = json.dumps({"outcome": None, "reason": None, "message": message, "reported": False})
+def finished(make, code=78, message=f"The run was not claimed: {WAITED}", outcome=None, **more):
+    termination_message = json.dumps(
+        {"outcome": outcome, "reason": None, "message": message, "reported": False}
+    )
     return make.pod(
         phase="Failed", containerStatuses=make.ended(code=code, message=termination_message), **more
     )
@@ -65,6 +68,43 @@ def test_other_pod_failures_end_the_run(make, config, run, pod, phase):
     )
     assert not starts_again(seen.run, seen.pod)
     assert decide(seen, make.now, config).status["phase"] == phase
+
+
+WARM_RECORDED = {**RECORDED, "pod": {"name": "warm-demo-1", "uid": "uid-warm-demo-1"}}
+
+
+def finished_warm(make, **more):
+    labels = {LABEL_WARM: "f0", LABEL_RUN: "run-a"}
+    return finished(make, name="warm-demo-1", metadata={"labels": labels}, **more)
+
+
+@pytest.mark.parametrize(
+    ("pod", "reason"),
+    [
+        ({"code": 77, "message": "The claim was denied: the name was executed before"}, "AlreadyExecuted"),
+        ({"message": "The run was not claimed: the API did not respond"}, "StartTimeout"),
+    ],
+)
+def test_a_run_that_a_warm_pod_cannot_claim_ends(make, config, pod, reason):
+    """The next warm pod would get the same answer, and so on without end."""
+    run = make.run(project="demo", status=WARM_RECORDED)
+    seen = ObservedRun(run, make.project(), make.deployment(), finished_warm(make, **pod))
+    assert not starts_again(seen.run, seen.pod)
+    status = decide(seen, make.now, config).status
+    assert (status["phase"], status["error"]["reason"]) == ("Failed", reason)
+
+
+@pytest.mark.parametrize(
+    "pod",
+    [
+        {"code": 79, "message": "No module named x"},
+        {"code": 137, "message": ""},
+        {},
+        {"message": "the pod was stopped before the run was claimed", "outcome": "stopped"},
+    ],
+)
+def test_a_run_whose_warm_pod_ends_before_the_claim_is_queued(make, pod):
+    assert starts_again(make.run(project="demo", status=WARM_RECORDED), finished_warm(make, **pod))
 
 
 def taken(make, reason, **more):
