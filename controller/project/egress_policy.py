@@ -9,6 +9,7 @@ from typing import Any
 from controller.owner import reference
 from controller.pods.run_egress import EgressTarget, allowed_rules
 from controller.runtime.decision import Create, Decision, Delete, Patch
+from controller.runtime.errors import Retry
 from crds import kinds, names
 from crds.objects import Object, Project
 from kube.errors import KubeError
@@ -33,8 +34,10 @@ def decide(project: Project, current: Object | None, allowed: Sequence[EgressTar
     return Decision(before=(change,))
 
 
-def refusal_note(refusal: KubeError) -> str:
-    """Return the note of a Project whose NetworkPolicy the apiserver refused to read or to write."""
+def refusal_note(project: str, refusal: KubeError | Retry) -> str:
+    """Return the note of a Project whose NetworkPolicy could not be read or written."""
+    if isinstance(refusal, Retry):
+        return f"run.egress is not applied: {refusal}; kubectl delete networkpolicy {policy_name(project)}"
     return (
         f"run.egress is not applied, because the kube-apiserver refuses the NetworkPolicy: {refusal.message}"
     )

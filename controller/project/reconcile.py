@@ -14,6 +14,7 @@ from controller.project.decide import decide
 from controller.runtime import event_map
 from controller.runtime.apply import Applier
 from controller.runtime.decision import Create
+from controller.runtime.errors import Retry
 from controller.source.observed import ObservedSource, ObservedSources
 from crds import kinds
 from crds.limits import lowered_timeouts, lowered_warm_builders, lowered_warm_pods, unknown_plan
@@ -79,7 +80,7 @@ class ProjectReconciler:
             ),
             (
                 *allowed_rules(project, self.config.run_egress)[1],
-                *([egress_policy.refusal_note(refusal)] if refusal else ()),
+                *([egress_policy.refusal_note(name, refusal)] if refusal else ()),
             ),
         )
         if any(child.name in marked for child in decision.create):
@@ -92,11 +93,11 @@ class ProjectReconciler:
         self._request_poll(project, deployments, observed)
         await self.image_collector.collect(project, all_deployments)
         if refusal is not None:
-            # The worker tries again: what corrects a role or a quota changes no Project.
+            # The worker tries again: what corrects a role, a quota or another policy changes no Project.
             raise refusal
 
-    async def _apply_egress(self, project: Project) -> errors.KubeError | None:
-        """Create, change or delete the NetworkPolicy of the Project's runs; return what refuses it."""
+    async def _apply_egress(self, project: Project) -> errors.KubeError | Retry | None:
+        """Create, change or delete the NetworkPolicy of the Project's runs; return what prevents it."""
         needed = bool(allowed_rules(project, self.config.run_egress)[0])
         if not needed and project.name in self.without_policy:
             return None
@@ -106,7 +107,7 @@ class ProjectReconciler:
             )
             egress = egress_policy.decide(project, Object(policy) if policy else None, self.config.run_egress)
             await self.applier.apply(kinds.PROJECT, project.raw, event_map.project(project.name), egress)
-        except (errors.Invalid, errors.KubeForbidden) as error:
+        except (errors.Invalid, errors.KubeForbidden, Retry) as error:
             return error
         if needed or policy is not None:
             self.without_policy.discard(project.name)

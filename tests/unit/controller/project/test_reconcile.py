@@ -8,10 +8,12 @@ from controller.images.reconcile import ImageCollector
 from controller.pods.run_egress import EgressTarget
 from controller.project import revision
 from controller.project.reconcile import ProjectReconciler
+from controller.runtime.errors import Retry
 from controller.source.observed import ObservedSource, ObservedSources
 from crds import kinds
 from crds.conditions import find
 from crds.deployment_name import git_name
+from crds.objects import Object
 from kube import errors
 from tests.unit.controller.memory_kube import ReconcilerTestbed
 
@@ -40,6 +42,25 @@ async def test_a_refused_policy_stops_no_activation(make, config, verb, error):
     limited = find(status["conditions"], "Limited")
     assert (limited["status"], limited["reason"]) == ("True", "EgressRefused")
     assert error.message in limited["message"]
+
+
+async def test_a_policy_of_another_owner_stops_no_activation(make, config):
+    testbed = ReconcilerTestbed()
+    testbed.show(kinds.PROJECT, make.project(run={"egress": [{"namespace": "tools"}]}))
+    testbed.show(kinds.DEPLOYMENT, make.deployment())
+    foreign = {"metadata": {"name": "crewyard-egress-demo", "uid": "u"}, "spec": {}}
+    testbed.kube.put(kinds.NETWORK_POLICY, Object(foreign))
+    settings = replace(config, run_egress=(EgressTarget("tools"),))
+    images = ImageCollector(testbed.applier, settings)
+    reconciler = ProjectReconciler(testbed.applier, settings, ObservedSources(), images, lambda *_: None)
+    # The worker tries again: the deletion of the policy changes no Project.
+    with pytest.raises(Retry):
+        await reconciler.reconcile("demo")
+    status = testbed.kube.objects["projects", "demo"]["status"]
+    assert status["activeDeployment"] == "dep-a"
+    limited = find(status["conditions"], "Limited")
+    assert (limited["status"], limited["reason"]) == ("True", "EgressRefused")
+    assert "NetworkPolicy crewyard-egress-demo belongs to another object" in limited["message"]
 
 
 class DeletingCollector:
