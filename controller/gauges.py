@@ -4,20 +4,21 @@ Called by `controller.process`. Labels hold kinds, phases and queues, never name
 """
 
 from collections.abc import Callable, Iterator, Sequence
-from datetime import UTC, datetime
+from datetime import UTC, datetime, timedelta
 from itertools import chain
 from typing import Any
 
 from controller.observability.health import HealthReadings
 from controller.observability.metrics import Gauges, Sample
+from controller.run.pod import ANNOTATION_ASK
 from controller.runtime.cache import ObjectCache
 from controller.runtime.kopf_watch import WATCHED
 from controller.runtime.queues import Queues
 from crds import conditions, kinds
 from crds.kinds import Kind
-from crds.objects import Pod, Project
+from crds.objects import Pod, Project, Run
 from crds.reasons import DeploymentPhase, RunPhase
-from crds.times import parse_time
+from crds.times import format_second, parse_time
 
 _UNFINISHED: tuple[tuple[Kind, tuple[str, ...]], ...] = (
     (kinds.DEPLOYMENT, (DeploymentPhase.PENDING, DeploymentPhase.BUILDING)),
@@ -108,15 +109,26 @@ def unfinished(caches: Sequence[ObjectCache]) -> Iterator[tuple[tuple[str, str],
     """
     for kind, phases in _UNFINISHED:
         since: dict[str, list[str]] = {phase: [] for phase in phases}
-        for raw in _all(caches, kind):
-            status = raw.get("status") or {}
-            # No status: not reconciled yet.
-            phase = status.get("phase") or phases[0]
-            started = status.get("startTime") if phase == RunPhase.RUNNING else None
-            if phase in since:
-                since[phase].append(started or raw["metadata"].get("creationTimestamp") or "")
+        for cache in caches:
+            for raw in cache.all(kind):
+                status = raw.get("status") or {}
+                # No status: not reconciled yet.
+                phase = status.get("phase") or phases[0]
+                started = _run_start(Run(raw), cache) if phase == RunPhase.RUNNING else None
+                if phase in since:
+                    since[phase].append(started or raw["metadata"].get("creationTimestamp") or "")
         for phase in phases:
             yield (kind.plural, phase.lower()), since[phase]
+
+
+def _run_start(run: Run, cache: ObjectCache) -> str | None:
+    """Return when a running Run started, later by the time for answers of a person if it has asked."""
+    started: str | None = run.status.get("startTime")
+    pods = cache.pods_of_run(run.name) if started and run.has_asked else []
+    asking = Pod(pods[0]).annotations.get(ANNOTATION_ASK, "") if pods else ""
+    if started is None or not asking.isdecimal():
+        return started
+    return format_second(parse_time(started) + timedelta(seconds=int(asking)))
 
 
 def warm_pods(caches: Sequence[ObjectCache]) -> dict[str, int]:

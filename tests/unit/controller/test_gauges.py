@@ -67,6 +67,19 @@ def test_queue_time_does_not_count_as_age(known, clock):
     assert 60 <= oldest < 3600
 
 
+@pytest.mark.parametrize(("questions", "hours"), [(None, 30), ([], 6)])
+def test_time_for_answers_does_not_count_as_age(known, clock, questions, hours):
+    began = format_second(datetime.now(UTC) - timedelta(hours=30))
+    metadata = {"name": "run-a", "uid": "a", "resourceVersion": "1", "creationTimestamp": began}
+    asked = {} if questions is None else {"inputRequests": questions}
+    status = {"phase": "Running", "startTime": began, **asked}
+    known.put(kinds.RUN, {"metadata": metadata, "spec": {}, "status": status})
+    annotations = {"crewyard.dev/ask-seconds": str(24 * 3600)}
+    known.put(kinds.POD, {"metadata": {**metadata, "uid": "p", "annotations": annotations}, "status": {}})
+    oldest = shown(known, clock)("crewyard_unfinished_oldest_seconds", {"kind": "runs", "phase": "running"})
+    assert hours * 3600 <= oldest < (hours + 1) * 3600
+
+
 def test_sources_are_counted_by_the_last_poll_result(known, clock):
     states = {
         "resolved": ["SourceResolved"],
