@@ -53,6 +53,10 @@ class KubeUnavailable(KubeError):
     """The apiserver is unreachable or overloaded; retry later."""
 
 
+class WebhookUnavailable(KubeUnavailable):
+    """An admission webhook of the cluster did not answer; retry later."""
+
+
 _CLASSES_BY_REASON: dict[str, type[KubeError]] = {
     "NotFound": KubeNotFound,
     "AlreadyExists": AlreadyExists,
@@ -96,6 +100,8 @@ def from_status(code: int, body: Mapping[str, Any]) -> KubeError:
     elif error_class in (None, KubeForbidden) and code in (400, 403) and is_denial(message):
         # A webhook that names no code is answered with 400, and without a reason.
         error_class = AdmissionDenied
+    elif error_class is None and code == 500 and "failed calling webhook" in message:
+        error_class = WebhookUnavailable
     if error_class is None:
         error_class = KubeUnavailable if code >= 500 or code == 429 else KubeError
         error_class = {

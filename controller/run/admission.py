@@ -233,6 +233,11 @@ class AdmissionReconciler:
             # A quota or an admission policy, which may be temporary.
             message = f"The apiserver rejected pod {run.name}: {error.message}"
             await self._record_refusal(run, "PodRefused", message, timing.unschedulable)
+        except errors.WebhookUnavailable as error:
+            # No deadline: nothing has rejected the pod.
+            message = f"The apiserver could not create pod {run.name}: {error.message}"
+            waiting = status.pending(run, "PodRefused", message, now)
+            await self._apply(run, Decision(status=waiting, requeue_after=REFUSED_RETRY_SECONDS))
         except Retry:
             await self._record_refusal(
                 run,

@@ -5,6 +5,7 @@ import pytest
 from kube import errors
 
 WEBHOOK = 'admission webhook "validate.example.com" denied the request: no label'
+UNANSWERED = 'Internal error occurred: failed calling webhook "validate.example.com": no endpoints available'
 POLICY = "ValidatingAdmissionPolicy 'team' with binding 'team' denied request: no label"
 
 
@@ -23,6 +24,8 @@ POLICY = "ValidatingAdmissionPolicy 'team' with binding 'team' denied request: n
         (400, None, "the body cannot be read", errors.KubeError, False),
         (403, "Forbidden", "pods is forbidden: exceeded quota: pods", errors.QuotaExceeded, False),
         (409, "Conflict", WEBHOOK, errors.KubeConflict, False),
+        (500, "InternalError", UNANSWERED, errors.WebhookUnavailable, False),
+        (500, "InternalError", "etcdserver: request timed out", errors.KubeUnavailable, False),
     ],
 )
 def test_a_denial_is_no_invalid_object(code, reason, message, expected, final):

@@ -35,6 +35,7 @@ class AdmissionApiserver:
     def __init__(self) -> None:
         self.pods: list[dict[str, Any]] = []
         self.refuse: tuple[int, str] | None = None
+        self.refusal = "exceeded quota"
         self.conflict = False
         self.made: list[str] = []
         self.lists = 0
@@ -93,7 +94,7 @@ class AdmissionApiserver:
     async def create(self, request: web.Request) -> web.Response:
         if self.refuse is not None:
             status, reason = self.refuse
-            return web.json_response({"reason": reason, "message": "exceeded quota"}, status=status)
+            return web.json_response({"reason": reason, "message": self.refusal}, status=status)
         body = await request.json()
         self.made.append(body["metadata"]["name"])
         made = {"uid": "uid-pod", "resourceVersion": "901", "creationTimestamp": "2026-11-21T12:00:00Z"}
@@ -223,6 +224,19 @@ async def test_refused_pod_creation_fails_the_run_at_a_deadline(
     ended = cluster.patches[-1]
     assert (ended["phase"], ended["error"]["reason"]) == ("Failed", "StartTimeout")
     assert "pod run-a" in ended["error"]["message"]
+
+
+async def test_a_run_whose_pod_a_silent_webhook_prevents_says_so(actor, config, cluster):
+    cluster.refuse = (500, "InternalError")
+    cluster.refusal = 'Internal error occurred: failed calling webhook "sidecars.example.com": no endpoints'
+    await AdmissionReconciler(actor, config).reconcile("demo")
+    (patch,) = cluster.patches
+    found = {one["type"]: one for one in patch["conditions"]}
+    assert (found["Succeeded"]["status"], found["Succeeded"]["reason"]) == ("Unknown", "PodRefused")
+    assert "sidecars.example.com" in found["Succeeded"]["message"]
+    # No policy rejects the pod: the time until the webhook answers does not count as a refusal.
+    assert "Admitted" not in found
+    assert actor.queues.main.scheduled
 
 
 async def test_run_of_an_unverified_image_waits_for_its_attestation(actor, config, cluster):
