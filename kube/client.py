@@ -131,7 +131,12 @@ class KubeClient:
         if method != "GET" and self.before_write is not None:
             await self.before_write()
         response = await self._open(method, path, query or {}, body, content_type, timeout, accept)
-        body_json: Object = decode(await _read(response))
+        try:
+            body_json: Object = decode(await _read(response))
+        except ValueError as error:
+            raise errors.KubeUnavailable(
+                0, "Unreachable", f"the response of the apiserver is not JSON: {error}"
+            ) from error
         return body_json
 
     async def get(self, kind: Kind, name: str) -> Object | None:
