@@ -1,5 +1,6 @@
 """Errors of calls to the apiserver, one class per reaction of the caller. Raised by `kube.client`."""
 
+import re
 from collections.abc import Mapping
 from typing import Any
 
@@ -71,7 +72,10 @@ _CLASSES_BY_REASON: dict[str, type[KubeError]] = {
 
 # Of a webhook, then of a ValidatingAdmissionPolicy.
 _DENIALS = (" denied the request", " denied request: ")
-_OWN_POLICIES = "ValidatingAdmissionPolicy 'crewyard-"
+_OWN_POLICY = re.compile(
+    "ValidatingAdmissionPolicy '[^']*crewyard[^']*-(pods|users|writers|run-egress|waiting-pods)'"
+)
+"""Names of the chart's objects contain the release's."""
 
 
 def is_denial(message: str) -> bool:
@@ -79,7 +83,7 @@ def is_denial(message: str) -> bool:
 
     Not one of this installation: what those deny is invalid.
     """
-    return any(text in message for text in _DENIALS) and _OWN_POLICIES not in message
+    return any(text in message for text in _DENIALS) and not _OWN_POLICY.search(message)
 
 
 def is_final(error: KubeError) -> bool:

@@ -20,6 +20,10 @@ POLICY = "ValidatingAdmissionPolicy 'team' with binding 'team' denied request: n
         (422, "Invalid", POLICY, errors.Invalid, False),
         # One of this installation: an image by its tag, for example.
         (422, "Invalid", POLICY.replace("'team'", "'crewyard-pods'"), errors.Invalid, True),
+        # The chart puts the release's name before, or within.
+        (422, "Invalid", POLICY.replace("'team'", "'prod-crewyard-pods'"), errors.Invalid, True),
+        (422, "Invalid", POLICY.replace("'team'", "'crewyard-prod-waiting-pods'"), errors.Invalid, True),
+        (422, "Invalid", POLICY.replace("'team'", "'labels-of-crewyard'"), errors.Invalid, False),
         (422, "Invalid", "spec.timeout: no duration", errors.Invalid, True),
         (400, None, "the body cannot be read", errors.KubeError, False),
         (403, "Forbidden", "pods is forbidden: exceeded quota: pods", errors.QuotaExceeded, False),
