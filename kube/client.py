@@ -140,7 +140,9 @@ class KubeClient:
         return body_json
 
     async def get(self, kind: Kind, name: str) -> Object | None:
-        """Return the current object from etcd, or None."""
+        """Return the current object from etcd, or None; also for an empty name, whose path is the list's."""
+        if not name:
+            return None
         try:
             return await self.call("GET", kind.path(self.namespace, name))
         except errors.KubeNotFound:
