@@ -1,6 +1,6 @@
 """Decision about the waiting pods of a Project. Pure. Called by `controller.run.warm.reconcile`.
 
-It does not see pods with a run. A pod is deleted only if it is unchanged since it was read, so a pod that got
+It changes no pods with a run. A pod is deleted only if it is unchanged since it was read, so a pod that got
 a run meanwhile stays.
 
 A pod that ends while it waits failed, mostly in its import: the next one follows after a back-off that
@@ -36,13 +36,15 @@ FAILED_EVENT = "WarmPodFailed"
 class WarmPool:
     """Waiting pods of a Project, unbound ones only. `template` is None if none can start.
 
-    `size` is how many should wait; `failure` is `Project.status.warm`.
+    `size` is how many should wait; `failure` is `Project.status.warm`; `bound` are pods that waited and got a
+    run, needed only after a failure.
     """
 
     size: int
     template: WarmTemplate | None
     pods: Sequence[Pod]
     failure: dict[str, Any] | None = None
+    bound: Sequence[Pod] = ()
 
 
 def decide(pool: WarmPool, new_names: Sequence[str], now: datetime, config: ControllerConfig) -> Decision:
@@ -58,8 +60,10 @@ def decide(pool: WarmPool, new_names: Sequence[str], now: datetime, config: Cont
         last = new_failures[-1]
         failure = _failure(failure, fingerprint, last.uid, _message(last), now)
         events = (ObjectEvent(FAILED_EVENT, failure["message"], True),)
-    elif failure is not None and any(_is_proof(pod, failure, now) for pod in kept):
-        failure = None
+    elif failure is not None:
+        taken = [pod for pod in pool.bound if pod.labels.get(names.LABEL_WARM) == fingerprint]
+        if any(_is_proof(pod, failure, now) for pod in (*kept, *taken)):
+            failure = None
     missing = pool.size - len(kept)
     if failure is not None:
         missing = min(missing, _next_attempt(kept, failure, now))

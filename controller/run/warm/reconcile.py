@@ -45,10 +45,13 @@ class WarmReconciler:
         size = warm_pods(project, self.config.plans, self.config.limits)
         # Linearizable: with a stale list, each controller that restarts would start as many again.
         selector = f"{names.LABEL_PROJECT}={name},{names.LABEL_COMPONENT}={names.COMPONENT_RUN}"
-        selector += f",{names.LABEL_WARM},!{names.LABEL_RUN}"
-        pods = [Pod(item) for item in (await self.applier.kube.list(kinds.POD, selector)).items]
+        failure = project.status.get("warm")
+        selector += f",{names.LABEL_WARM}" if failure else f",{names.LABEL_WARM},!{names.LABEL_RUN}"
+        listed = [Pod(item) for item in (await self.applier.kube.list(kinds.POD, selector)).items]
+        pods = [pod for pod in listed if pod.run is None]
+        bound = [pod for pod in listed if pod.run is not None]
         source = await self._template(project) if size else None
-        pool = WarmPool(size, source, pods, project.status.get("warm"))
+        pool = WarmPool(size, source, pods, failure, bound)
         new_names = [pod_name(name, secrets.token_hex(SUFFIX_BYTES)) for _ in range(size)]
         decision = decide(pool, new_names, datetime.now(UTC), self.config)
         try:

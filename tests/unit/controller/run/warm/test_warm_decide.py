@@ -30,8 +30,8 @@ def waiting(make, source):
 
 @pytest.fixture
 def look(make, config, source):
-    def look(pods, size=2, failure=None, source=source, now=make.now, config=config):
-        return decide(WarmPool(size, source, pods, failure), NAMES, now, config)
+    def look(pods, size=2, failure=None, source=source, now=make.now, config=config, bound=()):
+        return decide(WarmPool(size, source, pods, failure, bound), NAMES, now, config)
 
     return look
 
@@ -163,6 +163,20 @@ def test_until_it_stays_up_there_is_no_other(look, failed, waiting, make):
     proven = make.now + timedelta(seconds=45)
     decision = look([attempt], size=3, failure=failure, now=proven)
     assert (created(decision), decision.status["warm"]) == (["warm-demo-1", "warm-demo-2"], None)
+
+
+@pytest.mark.parametrize(
+    ("running", "fingerprint", "proven"), [(-11, None, True), (-30, None, False), (-11, "f", False)]
+)
+def test_a_pod_that_got_a_run_proves_it_too(
+    look, failed, waiting, source, make, running, fingerprint, proven
+):
+    """Where runs take each waiting pod at once, none waits long enough."""
+    failure = look([failed()]).status["warm"]
+    born = {"creationTimestamp": format_second(make.now + timedelta(seconds=11))}
+    taken = waiting("taken", running=running, metadata=born, fingerprint=fingerprint or source.fingerprint)
+    decision = look([], size=3, failure=failure, now=make.now + timedelta(seconds=45), bound=[taken])
+    assert (len(created(decision)), decision.status["warm"]) == ((3, None) if proven else (1, failure))
 
 
 def test_pods_that_work_stay_after_a_failure(look, failed, waiting):
