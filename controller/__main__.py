@@ -38,7 +38,9 @@ async def _run(config: ControllerConfig) -> None:
     stop_on_signal(stop)
     kube = await KubeClient.connect(config.namespace, COMPONENT)
     identity = f"{socket.gethostname()}-{os.getpid()}"
-    election = LeaderElection(kube, identity) if config.leader_election else None
+    # While slow calls have all connections, for example at an admission webhook, renewals go on.
+    leases = kube.apart()
+    election = LeaderElection(leases, identity) if config.leader_election else None
     process = ControllerProcess(kube, config, election)
     pages = await process.serve()
     python_gc.freeze_startup_objects()
@@ -46,6 +48,7 @@ async def _run(config: ControllerConfig) -> None:
         await process.run(stop)
     finally:
         await pages.cleanup()
+        await leases.close()
         await kube.close()
 
 

@@ -85,6 +85,12 @@ class KubeClient:
         other.namespace = str(namespace)
         return other
 
+    def apart(self) -> "KubeClient":
+        """Return a client with connections of its own: its calls wait for no others. Close it too."""
+        other = copy.copy(self)
+        other._api = client.ApiClient(self._api.configuration)
+        return other
+
     async def close(self) -> None:
         """Close the connections, also those of the clients from `at`."""
         await self._api.close()

@@ -1,8 +1,11 @@
 """The client at the edges of what an apiserver answers, and of what callers ask."""
 
+import asyncio
+
 import pytest
 from aiohttp import web
 
+from controller.leader_election import LeaderElection
 from crds import kinds
 from kube import errors
 from tests.testbed.apiserver import serving
@@ -27,3 +30,27 @@ async def test_no_object_has_an_empty_name() -> None:
 
     async with serving([web.get(kinds.PROJECT.path("crews"), listed)]) as kube:
         assert await kube.get(kinds.PROJECT, "") is None
+
+
+async def test_an_election_waits_for_no_connection_of_other_calls() -> None:
+    slow, answered = asyncio.Event(), asyncio.Event()
+
+    async def pods(_: web.Request) -> web.Response:
+        slow.set()
+        await answered.wait()
+        return web.json_response({"metadata": {"resourceVersion": "1"}, "items": []})
+
+    async def lease(_: web.Request) -> web.Response:
+        return web.json_response({"metadata": {"name": "crewyard-controller", "resourceVersion": "1"}})
+
+    path = kinds.LEASE.path("crews", "crewyard-controller")
+    routes = [web.get(kinds.POD.path("crews"), pods), web.get(path, lease), web.patch(path, lease)]
+    async with serving(routes, connections=1) as kube:
+        call = asyncio.create_task(kube.list(kinds.POD))
+        await slow.wait()
+        own = kube.apart()
+        await LeaderElection(own, "a").acquire()
+        assert not call.done()
+        await own.close()
+        answered.set()
+        assert (await call).items == []
