@@ -61,8 +61,10 @@ class ControllerProcess:
             RegistryProcess(),
         )
         sys.setrecursionlimit(max(sys.getrecursionlimit(), MAX_JSON_DEPTH))
+        # Connections of its own for each team: slow calls of one keep no other waiting.
+        self._kubes = {name: kube.at(name).apart() for name in config.served_namespaces[1:]}
         self.namespaces = {
-            name: NamespaceController(kube.at(name), config.of_namespace(name), self.shared)
+            name: NamespaceController(self._kubes.get(name, kube), config.of_namespace(name), self.shared)
             for name in config.served_namespaces
         }
         self._watched = list(self.namespaces)
@@ -118,6 +120,8 @@ class ControllerProcess:
         finally:
             stopping.cancel()
             await self.shared.close()
+            for kube in self._kubes.values():
+                await kube.close()
 
     async def _lead(self, stop: asyncio.Event, stopping: asyncio.Task[bool]) -> None:
         """Run all loops until `stopping` is done, then free the Lease."""
