@@ -8,7 +8,6 @@ rewritten the same way, and the relay speaks TLS and verifies the upstream certi
 
 import contextlib
 import functools
-import select
 import socket
 import ssl
 from typing import Any
@@ -140,14 +139,6 @@ def tls_context(ca: str) -> ssl.SSLContext:
     return context
 
 
-def _readable(*sockets: socket.socket, seconds: float) -> list[socket.socket]:
-    """Return the sockets that have data to read, including data in the TLS buffer."""
-    buffered: list[socket.socket] = [
-        side for side in sockets if isinstance(side, ssl.SSLSocket) and side.pending()
-    ]
-    return buffered or select.select(sockets, [], [], seconds)[0]
-
-
 def _pipe(client: socket.socket, upstream: socket.socket, relay: HttpRelay, prefix: str) -> None:
     """Copy in both directions until one side closes; rewrite the response head."""
     head, body_start = _relay_response_head(client, upstream, relay, prefix)
@@ -156,7 +147,7 @@ def _pipe(client: socket.socket, upstream: socket.socket, relay: HttpRelay, pref
     client.sendall(head + body_start)
     others: dict[Any, socket.socket] = {client: upstream, upstream: client}
     while True:
-        ready = _readable(client, upstream, seconds=relay.idle_timeout)
+        ready = relay.readable(client, upstream)
         if not ready:
             return
         for side in ready:
@@ -181,7 +172,7 @@ def _relay_response_head(
         if end:
             data = body_start
             continue
-        ready = _readable(client, upstream, seconds=relay.idle_timeout)
+        ready = relay.readable(client, upstream)
         if not ready or len(data) > _MAX_HEAD_BYTES:
             return b"", b""
         if client in ready:

@@ -1,6 +1,8 @@
 """Base of the relays: checked addresses, a byte limit, a deadline. Called by http_relay and ssh_relay."""
 
+import select
 import socket
+import ssl
 import threading
 from abc import ABC, abstractmethod
 from typing import Self
@@ -69,6 +71,20 @@ class EgressRelay(ABC):
             self._bytes_left -= count
             self.size_exceeded = self._bytes_left < 0
             return not self.size_exceeded
+
+    def readable(self, *sockets: socket.socket) -> list[socket.socket]:
+        """Wait and return the sockets with data, also in the TLS buffer; none after `idle_timeout`."""
+        buffered: list[socket.socket] = [
+            side for side in sockets if isinstance(side, ssl.SSLSocket) and side.pending()
+        ]
+        if buffered:
+            return buffered
+        # Not select, which refuses descriptors from 1024 on: a controller may have more connections.
+        by_descriptor = {side.fileno(): side for side in sockets}
+        poll = select.poll()
+        for descriptor in by_descriptor:
+            poll.register(descriptor, select.POLLIN)
+        return [by_descriptor[descriptor] for descriptor, _ in poll.poll(self.idle_timeout * 1000)]
 
     def connect(self, host: str, port: int) -> socket.socket:
         """Connect to a checked address of `host` before the deadline. Raises AddressRefused or OSError."""

@@ -6,7 +6,6 @@ proves that the server owns it.
 """
 
 import contextlib
-import select
 import socket
 from typing import Any
 from urllib.parse import urlsplit, urlunsplit
@@ -62,7 +61,7 @@ def _copy(client: socket.socket, upstream: socket.socket, relay: SshRelay) -> No
     key_reader = HostKeyReader()
     others = {client: upstream, upstream: client}
     while True:
-        ready = select.select([client, upstream], [], [], relay.idle_timeout)[0]
+        ready = relay.readable(client, upstream)
         if not ready:
             return
         for side in ready:

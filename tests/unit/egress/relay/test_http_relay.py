@@ -1,11 +1,14 @@
 """Hostile git servers: libgit2 must not bypass the relay, nor send credentials to another server."""
 
 import contextlib
+import os
+import resource
 import socket
 import threading
 import time
 from collections.abc import Callable, Iterator
 from pathlib import Path
+from urllib.parse import urlsplit
 
 import pytest
 
@@ -16,6 +19,8 @@ from egress.addresses import AddressRules
 from egress.git.credentials import GitCredentials
 from egress.git.errors import GitErrorKind
 from egress.relay.http_messages import rewrite_response_head, same_server
+from egress.relay.http_relay import HttpRelay
+from egress.relay.ssh_relay import SshRelay
 
 NOT_FOUND = b"HTTP/1.1 404 Not Found\r\nContent-Length: 0\r\nConnection: close\r\n\r\n"
 
@@ -117,6 +122,31 @@ def test_deadline_ends_a_dripping_server(tmp_path: Path) -> None:
         if server.requests:
             break
     assert failed.value.failure.kind is GitErrorKind.TIMEOUT and len(server.requests) == 1
+
+
+@pytest.fixture
+def many_descriptors() -> Iterator[None]:
+    """Hold so many descriptors that those of a relay have numbers above 1024."""
+    limits = resource.getrlimit(resource.RLIMIT_NOFILE)
+    resource.setrlimit(resource.RLIMIT_NOFILE, (min(4096, limits[1]), limits[1]))
+    with contextlib.ExitStack() as held:
+        for _ in range(1024):
+            held.callback(os.close, os.open(os.devnull, os.O_RDONLY))
+        yield
+    resource.setrlimit(resource.RLIMIT_NOFILE, limits)
+
+
+@pytest.mark.usefixtures("many_descriptors")
+def test_a_process_with_many_connections_reaches_servers(serve: Callable[[bytes], FixedServer]) -> None:
+    rules = AddressRules.parse(["127.0.0.1/32"], [])
+    for scheme, make_relay in (("http", HttpRelay), ("ssh", SshRelay)):
+        server = serve(b"SSH-2.0-x\r\n" if scheme == "ssh" else NOT_FOUND)
+        url = f"{scheme}://127.0.0.1:{server.port}/x"
+        with make_relay(rules, repository_url=url) as relay:
+            port = urlsplit(relay.local_url(url)).port
+            with socket.create_connection(("127.0.0.1", port), 60) as client:
+                client.sendall(f"GET /http/127.0.0.1:{server.port}/x HTTP/1.1\r\n\r\n".encode())
+                assert client.recv(65536)[:4] == server.answer[:4]
 
 
 @pytest.mark.parametrize(
