@@ -143,6 +143,8 @@ class ArtifactUploader(threading.Thread):
         for cache in (self._first_seen, self._versions, self.over_limit):
             for name in [name for name in cache if name not in scanned and name not in self.stored]:
                 del cache[name]
+        for name in [name for name in self.refused if name not in scanned]:
+            del self.refused[name]  # the crew has removed or renamed what the service rejected
 
     def _settled(self, file: files.ArtifactFile, now: float) -> bool:
         signature, since = self._first_seen.get(file.name, (None, now))

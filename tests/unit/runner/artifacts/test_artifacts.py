@@ -119,6 +119,25 @@ async def test_a_rejected_artifact_fails_the_run_by_name(pod: Any, api: Any) -> 
     assert api.result["artifacts"] == {"count": 2, "bytes": 2}
 
 
+async def test_a_rejected_file_that_the_crew_removes_is_not_lost(pod: Any, api: Any) -> None:
+    api.refuse_artifacts = {"draft~": "its name"}
+    pod.crew(
+        """
+        import os, time
+        def kickoff():
+            open("artifacts/draft~", "w").close()
+            while not os.path.exists("go"):
+                time.sleep(0.01)
+            os.rename("artifacts/draft~", "artifacts/report.md")
+        """
+    )
+    await pod.start()
+    await wait_until(lambda: any("draft~" in message for message in api.logs("warning")))
+    (pod.app / "go").touch()
+    await pod.wait()
+    assert (api.result["outcome"], list(api.artifacts)) == ("succeeded", ["report.md"])
+
+
 async def test_a_file_that_gets_400_does_not_block_the_run(pod: Any, api: Any) -> None:
     api.break_artifacts = {"a"}
     pod.crew("def kickoff():\n    for n in 'ab': open(f'artifacts/{n}', 'w').write(n)")
