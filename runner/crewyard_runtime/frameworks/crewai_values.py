@@ -125,6 +125,8 @@ def _usage(event: Any) -> RunEvent | None:
     prompt, completion = _first(usage, _PROMPT), _first(usage, _COMPLETION)
     if prompt is None and completion is None:
         return None
+    if isinstance(total := usage.get("total_token_count"), int):  # of Gemini, with the model's thoughts
+        completion = max(completion or 0, total - (prompt or 0))
     return "usage", {
         "model": _text(getattr(event, "model", None)),
         "prompt_tokens": prompt or 0,

@@ -187,8 +187,9 @@ class ReportingPlugin:
         usage = getattr(llm_response, "usage_metadata", None)
         if usage is None:
             return
-        prompt, total = usage.prompt_token_count or 0, usage.total_token_count or 0
-        completion = usage.candidates_token_count or max(0, total - prompt)
+        prompt = (usage.prompt_token_count or 0) + (getattr(usage, "tool_use_prompt_token_count", None) or 0)
+        # The model's thoughts are in the total alone.
+        completion = max(usage.candidates_token_count or 0, (usage.total_token_count or 0) - prompt)
         if prompt or completion:
             tokens = {"prompt_tokens": prompt, "completion_tokens": completion}
             report("usage", {"model": _model(callback_context, llm_response), **tokens, **took})

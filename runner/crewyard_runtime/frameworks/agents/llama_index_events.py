@@ -219,6 +219,7 @@ def _tokens(response: Any, raw: Any) -> dict[str, object]:
     usage = more if "prompt_tokens" in more else _get(raw, "usage") or _get(raw, "usage_metadata")
     prompt = next((value for name in _PROMPT_TOKENS if (value := _get(usage, name))), 0)
     completion = next((value for name in _COMPLETION_TOKENS if (value := _get(usage, name))), 0)
+    completion += _get(_get(raw, "usage_metadata"), "thoughts_token_count") or 0  # Gemini counts them apart
     return {"prompt_tokens": prompt, "completion_tokens": completion} if prompt or completion else {}
 
 

@@ -45,7 +45,8 @@ class LlmAgent(BaseAgent):
     async def _run_async_impl(self, context):
         asked = context.user_content.parts[0].text
         plugins = context.plugins
-        usage = Some(prompt_token_count=2, candidates_token_count=1, total_token_count=3)
+        usage = Some(prompt_token_count=2, candidates_token_count=1, total_token_count=10)
+        usage.thoughts_token_count, usage.tool_use_prompt_token_count = 3, 4
         for plugin in plugins:
             await plugin.before_model_callback(callback_context=context, llm_request=None)
         for partial in (True, False):
@@ -135,7 +136,7 @@ def plugins():
     first = PluginManager([BasePlugin("own")])
     return [[plugin.name for plugin in PluginManager(given).plugins] for given in ([], first.plugins)]
 """
-TOKENS = {"model": "scripted", "prompt_tokens": 2, "completion_tokens": 1}
+TOKENS = {"model": "scripted", "prompt_tokens": 6, "completion_tokens": 4}
 USAGE = ("usage", {**TOKENS, "duration_ms": MEASURED})
 PILOT = {"agent": "Pilot", "task": "Ahoy"}
 

@@ -67,6 +67,14 @@ TRANSLATIONS: list[tuple[dict[str, Any], Any]] = [
         {"type": "llm_call_completed", "model": "m", "usage": {"input_tokens": 3}},
         ("usage", {"model": "m", "prompt_tokens": 3, "completion_tokens": 0}),
     ),
+    (
+        {
+            "type": "llm_call_completed",
+            "model": "m",
+            "usage": {"prompt_token_count": 3, "candidates_token_count": 1, "total_token_count": 9},
+        },
+        ("usage", {"model": "m", "prompt_tokens": 3, "completion_tokens": 6}),
+    ),
     ({"type": "llm_call_completed", "model": "m", "usage": None}, None),
     ({"type": "llm_call_completed", "model": "m", "usage": {"seconds": 3}}, None),
     ({"type": "crew_kickoff_started"}, None),

@@ -137,7 +137,8 @@ class AgentWorkflow(Workflow):
         self.agents, self.tools = agents, tools
     async def run_agent_step(self, ev):
         root.event(LLMChatStartEvent(span_id=active.get(), model_dict={"model": "scripted"}))
-        response = Some(raw={"usage": {"input_tokens": 2, "output_tokens": 1}})
+        usage = {"prompt_token_count": 2, "candidates_token_count": 1, "thoughts_token_count": 3}
+        response = Some(raw={"usage_metadata": usage})
         root.event(LLMChatEndEvent(span_id=active.get(), response=response))
         root.event(LLMCompletionEndEvent(span_id="outer", response=response))
         return ev
@@ -237,7 +238,7 @@ asking_fields, asking_unclear = AskingFields(None), AskingUnclear(None)
 """
 USAGE = (
     "usage",
-    {"model": "scripted", "prompt_tokens": 2, "completion_tokens": 1, "duration_ms": MEASURED},
+    {"model": "scripted", "prompt_tokens": 2, "completion_tokens": 4, "duration_ms": MEASURED},
 )
 PILOT = {"agent": "Pilot", "task": "Ahoy"}
 
