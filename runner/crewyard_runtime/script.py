@@ -99,7 +99,7 @@ def _run_program(name: str, inputs: dict[str, object], main: Callable[[], object
     if len(text.encode()) <= _MAX_VARIABLE_BYTES:
         os.environ[INPUT_VARIABLE] = text
     sys.argv = [name, *_arguments(inputs)]
-    output = _LastLineOutput(sys.stdout.detach())  # type: ignore[union-attr]
+    output = _LastLineOutput(sys.stdout)  # type: ignore[arg-type]
     sys.stdout = sys.__stdout__ = output  # type: ignore[misc]
     try:
         main()
@@ -141,10 +141,14 @@ def _join_threads() -> None:
 
 
 class _LastLineOutput(io.TextIOWrapper):
-    """Standard output that remembers the last line with text."""
+    """Standard output that remembers the last line with text.
 
-    def __init__(self, buffer: io.BufferedWriter) -> None:
-        super().__init__(buffer, encoding="utf-8", errors="backslashreplace", line_buffering=True)
+    The one that it replaces still works: a logger of a module imported before may write to it.
+    """
+
+    def __init__(self, replaced: io.TextIOWrapper) -> None:
+        super().__init__(replaced.buffer, encoding="utf-8", errors="backslashreplace", line_buffering=True)
+        self._replaced = replaced  # its end would close the buffer
         self._last = self._current = ""
 
     def write(self, text: str, /) -> int:

@@ -165,6 +165,24 @@ async def test_command_lines(
     assert (api.result["outcome"], api.result["output"]) == ("succeeded", output), api.result
 
 
+async def test_a_logger_of_a_command_line_keeps_its_stream(pod: Any, api: Any) -> None:
+    pod.crew(
+        """
+        import sys, click
+        stream = sys.stdout  # as loguru's logger.add(sys.stdout) does
+        @click.command()
+        def cli():
+            stream.write("begin\\n")
+            print('{"found": 1}')
+            stream.write("end\\n")
+        """
+    )
+    api.entrypoint = "main:cli"
+    await pod.run()
+    assert (api.result["outcome"], api.result["output"]) == ("succeeded", {"found": 1})
+    assert api.logs() == ["begin", '{"found": 1}', "end"]
+
+
 @pytest.mark.parametrize(
     ("entrypoint", "words"), [("find", "args of the run's input"), ("fail", "sys.exit(0)")]
 )
