@@ -20,6 +20,7 @@ if TYPE_CHECKING:
     from collections.abc import Callable, Mapping, Sequence
 
 _MAX_PROMPT_CHARS = 8192
+_MAX_QUESTION_BYTES = 256 * 1024  # the runner drops a line of 512 KiB; the API server says what is too long
 _READ_BYTES = 65536
 _descriptor = -1
 _process = -1
@@ -142,7 +143,10 @@ def send(
     timeout: float | None = None,
     on_answer: Callable[[], None] | None = None,
 ) -> SentQuestion:
-    """Send a question without waiting for its answer. Raises InputRequired if this process cannot ask."""
+    """Send a question without waiting for its answer.
+
+    Raises InputRequired if this process cannot ask, and ValueError for what no question can have.
+    """
     global _count, _reading
     text = str(prompt)
     if not is_possible():
@@ -151,6 +155,14 @@ def send(
     if timeout is not None and not timeout > 0:
         raise ValueError(f"ask: timeout must be a number of seconds above 0, not {timeout!r}")
     question = SentQuestion(text, on_answer)
+    if len(text) > _MAX_PROMPT_CHARS:
+        text = text[: _MAX_PROMPT_CHARS - len(CUT_MARK)] + CUT_MARK
+    fields: dict[str, object] = {"prompt": text}
+    fields |= {} if schema is None else {"schema": json_safe(dict(schema))}
+    fields |= {} if choices is None else {"choices": json_safe(list(choices))}
+    fields |= {} if timeout is None else {"timeout": float(timeout)}
+    if (size := len(json.dumps(fields, ensure_ascii=False).encode("utf-8", "replace"))) > _MAX_QUESTION_BYTES:
+        raise ValueError(f"ask: schema and choices have {size} bytes; give each at most 16 KiB")
     with _lock:
         _count += 1
         question.number = _count
@@ -158,13 +170,8 @@ def send(
         if not _reading:
             _reading = True
             _thread.start_new_thread(_read_answers, ())
-    if len(text) > _MAX_PROMPT_CHARS:
-        text = text[: _MAX_PROMPT_CHARS - len(CUT_MARK)] + CUT_MARK
-    fields: dict[str, object] = {"number": question.number, "prompt": text}
-    fields |= {} if schema is None else {"schema": json_safe(dict(schema))}
-    fields |= {} if choices is None else {"choices": json_safe(list(choices))}
-    fields |= {} if timeout is None else {"timeout": float(timeout)}
-    channel.write(json.dumps({"ask": fields}, ensure_ascii=False).encode("utf-8", "replace"))
+    line = json.dumps({"ask": {"number": question.number, **fields}}, ensure_ascii=False)
+    channel.write(line.encode("utf-8", "replace"))
     return question
 
 

@@ -261,6 +261,15 @@ async def test_a_refused_question_is_a_value_error(pod: Any, api: Any) -> None:
     assert "ask: schema uses pattern" in api.result["message"]
 
 
+async def test_a_question_too_long_for_the_channel_is_a_value_error(pod: Any, api: Any) -> None:
+    pod.crew(
+        "from crewyard_runtime import ask\ndef kickoff():\n    return ask('?', choices=['x' * 1000] * 600)"
+    )
+    await pod.run()
+    assert (api.result["reason"], api.questions) == ("CrewError", {})
+    assert "ask: schema and choices have" in api.result["message"]
+
+
 async def test_more_open_questions_than_allowed_are_refused(pod: Any, api: Any) -> None:
     pod.crew(
         """
