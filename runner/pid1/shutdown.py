@@ -34,6 +34,7 @@ if TYPE_CHECKING:
 
 EXIT_REPORTED, EXIT_REFUSED, EXIT_UNAVAILABLE = 0, 77, 78
 _REJECTED_STATUSES = frozenset({400, 413, 422})
+_READ_SECONDS = 2.0  # of what the pipes hold
 
 
 class Shutdown(threading.Thread):
@@ -65,6 +66,10 @@ class Shutdown(threading.Thread):
         """Flush and report; every wait ends at the deadline, which the main thread may bring forward."""
         try:
             self._join(self._capture)
+            if self._capture.is_alive():
+                # The API takes no more events: without them, read on to the crew's report.
+                self._events.close()
+                self._capture.join(_READ_SECONDS)
             if self._killed and self._capture.final_report is None:
                 self._upload.partial = True
             self._upload.finish(self._declared_files())
