@@ -12,6 +12,11 @@ _MAX_NAMES = 10
 _MAX_FILE_BYTES = 65536
 _EXAMPLE_FILES = (".env.example", ".env.sample", ".env.template")
 _NAME = re.compile(r"\b[A-Z][A-Z0-9]*(?:_[A-Z0-9]+)+\b")
+# What has words that look like a variable: a status of a service, the reason of it, a link.
+_STATUS = re.compile(
+    r"https?://\S+|\b[1-5]\d\d [A-Z_]+\b|StatusCode\.[A-Z_]+"
+    r"""|["'](?:code|reason|status|type)["']: ?["'][A-Z_]+["']"""
+)
 _ABOUT_VARIABLES = re.compile(
     r"environment|env var|not set|must be set|is required|missing|api[_ ]key|credentials|not found|provide",
     re.IGNORECASE,
@@ -93,7 +98,7 @@ def _missing_variable(error: BaseException) -> str | None:
     text = str(error)[:2000]
     if not _ABOUT_VARIABLES.search(text):
         return None
-    return next((name for name in _NAME.findall(text) if name not in os.environ), None)
+    return next((name for name in _NAME.findall(_STATUS.sub("", text)) if name not in os.environ), None)
 
 
 def _missing_in_image(error: BaseException) -> str:

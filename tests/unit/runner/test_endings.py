@@ -98,6 +98,21 @@ def test_the_package_of_a_missing_module(
     assert f" Add {package} to the crew's dependencies" in hint(error, str(tmp_path))
 
 
+@pytest.mark.parametrize(
+    "response",
+    [
+        "400 INVALID_ARGUMENT. {'error': {'code': 400, 'message': 'API key not valid. Please pass a valid "
+        "API key.', 'status': 'INVALID_ARGUMENT', 'details': [{'reason': 'API_KEY_INVALID'}]}}",
+        'GeminiException - b\'{"error": {"message": "models/x is not found", "status": "NOT_FOUND"}}\'',
+        "A ToolMessage is required. Visit: https://docs.langchain.com/langgraph/errors/INVALID_CHAT_HISTORY",
+        '_InactiveRpcError: status = StatusCode.NOT_FOUND details = "model not found"',
+    ],
+)
+def test_a_status_of_a_service_is_no_variable(tmp_path: Path, response: str) -> None:
+    assert hint(RuntimeError(response), str(tmp_path)) == ""
+    assert "The variable TEA_API_KEY is" in hint(ValueError(response + " Set TEA_API_KEY."), str(tmp_path))
+
+
 async def test_a_module_of_the_source_is_not_looked_for_in_an_index(pod: Any, api: Any) -> None:
     pod.crew("X = 1\n", "crews/tides/settings.py")
     pod.crew("import settings\ndef kickoff(): pass")
