@@ -3,7 +3,7 @@
 import os
 from pathlib import Path
 
-PRIVATE = 0o600
+PRIVATE_MODE = 0o600
 FRESH_SUFFIX = ".new"
 
 

@@ -37,7 +37,7 @@ def key_record(text: str) -> str:
 def generated(file: Path) -> str:
     """Return the secret in a file that only its owner can read; generate it once."""
     if not file.exists():
-        files.write(file, secrets.token_hex(16), files.PRIVATE)
+        files.write(file, secrets.token_hex(16), files.PRIVATE_MODE)
     return file.read_text()
 
 
@@ -65,7 +65,7 @@ def admin_key(settings: Settings) -> tuple[str, bool]:
     if file.exists():
         return file.read_text().strip(), False
     text = api_keys.generate().text
-    files.write(file, text + "\n", files.PRIVATE)
+    files.write(file, text + "\n", files.PRIVATE_MODE)
     return text, True
 
 

@@ -65,7 +65,9 @@ def ensure(settings: Settings, kube: HttpKubeApi, images: ImageReferences, progr
     context = settings.data / "context"
     stage(context)
     credential = settings.configuration / "service-image"
-    files.write(credential / "config.json", access.docker_config(settings, REPOSITORY_NAME), files.PRIVATE)
+    files.write(
+        credential / "config.json", access.docker_config(settings, REPOSITORY_NAME), files.PRIVATE_MODE
+    )
     with progress.step("service image (Kaniko, on the cluster)") as step:
         log = settings.logs / "service-image.log"
         digest = kaniko.build(

@@ -84,7 +84,7 @@ def ensure(settings: Settings, progress: StepProgress, clock: Callable[[], float
             command.read_output([*phase, "--config", str(file), "--kubeconfig-dir", str(settings.pki)])
         user = [kubeadm, "kubeconfig", "user", "--config", str(file), "--validity-period", "8760h"]
         proxy = command.read_output([*user, "--client-name", "system:kube-proxy"])
-        files.write(settings.pki / "proxy.conf", proxy, files.PRIVATE)
+        files.write(settings.pki / "proxy.conf", proxy, files.PRIVATE_MODE)
         admin = command.read_output([*user, "--client-name", "crewyard-admin", "--org", "system:masters"])
-        files.write(settings.kubeconfig, admin, files.PRIVATE)
+        files.write(settings.kubeconfig, admin, files.PRIVATE_MODE)
         files.write(stamp, f"{config_hash} {int(clock())}")

@@ -80,7 +80,7 @@ def key(settings: Settings) -> str:
     """Return the key; generate it if there is none."""
     file = key_file(settings)
     if not file.exists():
-        files.write(file, secrets.token_hex(32), files.PRIVATE)
+        files.write(file, secrets.token_hex(32), files.PRIVATE_MODE)
     return file.read_text()
 
 

@@ -20,7 +20,7 @@ def test_a_failed_write_keeps_the_earlier_content(tmp_path: Path) -> None:
 
 def test_a_private_file_is_never_readable_by_others(tmp_path: Path) -> None:
     path = tmp_path / "keys" / "key"
-    files.write(path, "secret", files.PRIVATE)
+    files.write(path, "secret", files.PRIVATE_MODE)
     assert path.stat().st_mode & 0o777 == 0o600
 
 
