@@ -47,6 +47,7 @@ def _call(target: Any, inputs: dict[str, object], options: CallOptions, steps: i
         value: Any = runner(inputs)
         if runner.__name__ != "function":
             return _resolve(value)
+        value = _compiled(value)
         if hasattr(value, "__await__") or hasattr(value, "__aenter__"):
             import asyncio
 
@@ -77,7 +78,7 @@ class _Target:
 async def _call_async(value: Any, inputs: dict[str, object], options: CallOptions, steps: int) -> object:
     """Await a coroutine or enter a context manager; call a graph that it gives in the same event loop."""
     if hasattr(value, "__await__"):
-        result: Any = await value
+        result: Any = _compiled(await value)
         if _is_graph(result) and hasattr(result, "ainvoke"):
             from .frameworks import langgraph_call
 
@@ -85,7 +86,8 @@ async def _call_async(value: Any, inputs: dict[str, object], options: CallOption
         if steps > 1 and hasattr(result, "__aenter__") and not _is_runnable(result):
             return await _call_async(result, inputs, options, steps - 1)
         return _Target(result) if _is_runnable(result) else result
-    async with value as target:
+    async with value as entered:
+        target = _compiled(entered)
         if _is_graph(target) and hasattr(target, "ainvoke"):
             from .frameworks import langgraph_call
 
@@ -125,7 +127,16 @@ def _is_command_line(target: Any) -> bool:
 
 
 def _is_runnable(value: Any) -> bool:
-    return _is_graph(value) or _object_runner(value) is not None
+    """Return whether a function's value is run in turn: a graph, a crew, or an object that makes its crew."""
+    if _is_graph(value) or _object_runner(value) is not None:
+        return True
+    return not isinstance(value, type) and callable(getattr(value, "crew", None))
+
+
+def _compiled(value: Any) -> Any:
+    """Return the graph of a StateGraph that is not compiled, and any other value itself."""
+    parts = (getattr(value, name, None) for name in ("add_node", "compile"))
+    return value if isinstance(value, type) or not all(map(callable, parts)) else value.compile()
 
 
 def _refuse_options(target: Any, options: CallOptions) -> None:

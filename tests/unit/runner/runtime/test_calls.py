@@ -57,8 +57,22 @@ class Graph:
 
 
 class Builder:
+    """As a StateGraph that is not compiled."""
+
+    def add_node(self) -> None: ...
+
     def compile(self) -> Graph:
         return Graph()
+
+
+class Formula:
+    """A value, whose method `compile` is no graph's."""
+
+    def compile(self) -> Graph:
+        raise AssertionError
+
+
+FORMULA = Formula()
 
 
 class Flow(FakeCrew):
@@ -206,6 +220,9 @@ CALLS: list[tuple[Any, Any]] = [
     (Builder(), ("graph", INPUT)),
     (lambda: Graph(), ("graph", INPUT)),
     (lambda: FakeCrew(), ("crew", INPUT)),
+    (lambda: Builder(), ("graph", INPUT)),
+    (lambda: Base(), ("crew", INPUT)),
+    (lambda: FORMULA, FORMULA),
     (AsyncFlow(), "flow"),
     (AsyncNode(), ("asynchronous", INPUT)),
 ]
@@ -326,6 +343,23 @@ async def crew_in_a_context() -> Any:
     yield FakeCrew()
 
 
+async def builder_by_coroutine() -> Any:
+    return Builder()
+
+
+@contextlib.asynccontextmanager
+async def builder_in_a_context() -> Any:
+    yield Builder()
+
+
+async def builder_later() -> Any:
+    return builder_in_a_context()
+
+
+async def base_by_coroutine() -> Any:
+    return Base()
+
+
 class Made:
     def __init__(self, by: Any) -> None:
         self.by = by
@@ -343,6 +377,10 @@ FACTORIES: list[tuple[Any, Any]] = [
     (entered_at_once, CONFIG),
     (later, CONFIG),
     (crew_in_a_context, ("crew", INPUT)),
+    (builder_by_coroutine, ("graph", INPUT)),
+    (builder_in_a_context, ("graph", INPUT)),
+    (builder_later, ("graph", INPUT)),
+    (base_by_coroutine, ("crew", INPUT)),
 ]
 
 
