@@ -86,7 +86,7 @@ def _parse_event(event: dict[str, object], limit: int, message: ChannelMessage, 
             message.message = mask.text(str(data.get("message", "")))
             data = {**data, "message": message.message, "level": message.level}
         try:
-            data = {name: mask.value(item) for name, item in data.items()}
+            data = mask.mapping(data)
             written = encode.data(data)
             size = len(written.encode())
         except (ValueError, RecursionError):

@@ -7,6 +7,7 @@ artifacts stay unmasked.
 from __future__ import annotations
 
 import os
+from itertools import count
 
 from runner.pid1.api.fast_json import quoted, quoted_ascii
 
@@ -16,6 +17,15 @@ if TYPE_CHECKING:
 
 MIN_SECRET_BYTES = 8  # bytes
 REPLACEMENT = "***"
+_KEPT_KEYS = frozenset({
+    "prompt_tokens", "completion_tokens", "duration_ms", "$comment", "additionalProperties", "contains",
+    "definitions", "dependentRequired", "dependentSchemas", "deprecated", "description", "examples",
+    "exclusiveMaximum", "exclusiveMinimum", "maxContains", "maxItems", "maxLength", "maxProperties",
+    "minContains", "minItems", "minLength", "minProperties", "multipleOf", "prefixItems", "properties",
+    "propertyNames", "readOnly", "required", "unevaluatedItems", "unevaluatedProperties", "uniqueItems",
+    "writeOnly",
+})  # fmt: skip
+"""Keys with a meaning, of an event `usage` and of JSON Schema; shorter ones contain no value."""
 
 
 class SecretMask:
@@ -52,11 +62,22 @@ class SecretMask:
         return text
 
     def value(self, value: object) -> object:
-        """Return a JSON value with its strings masked, not its numbers and keys. Raises RecursionError."""
+        """Return a JSON value with its strings and keys masked, not its numbers. Raises RecursionError."""
         if isinstance(value, str):
             return self.text(value)
         if isinstance(value, dict):
-            return {name: self.value(item) for name, item in value.items()}
+            return self.mapping(value)
         if isinstance(value, list):
             return [self.value(item) for item in value]
         return value
+
+    def mapping(self, value: dict[str, object]) -> dict[str, object]:
+        """Return a JSON object masked as `value` does; keys that become equal are numbered."""
+        masked: dict[str, object] = {}
+        numbers = count(2)
+        for name, item in value.items():
+            text = key = name if name in _KEPT_KEYS else self.text(name)
+            while key in masked:
+                key = f"{text} {next(numbers)}"
+            masked[key] = self.value(item)
+        return masked

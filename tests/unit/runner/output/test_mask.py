@@ -48,6 +48,26 @@ def test_bytes_that_are_not_utf_8_are_masked_too() -> None:
     assert SecretMask(["V"], {"V": value}).line(b"a canary-\xff\xfe b") == b"a *** b"
 
 
+@pytest.mark.parametrize(
+    ("data", "expected"),
+    [
+        ({"12345678": 1, "n": 12345678}, {"***": 1, "n": 12345678}),
+        ({"a": [{"key 12345678": "12345678"}]}, {"a": [{"key ***": "***"}]}),
+        (
+            {"12345678": 1, "87654321": 2, "*** 2": 3, "***": 4},
+            {"***": 1, "*** 2": 2, "*** 2 3": 3, "*** 4": 4},
+        ),
+        ({"prompt_tokens": 1, "required": ["required"]}, {"prompt_tokens": 1, "required": ["***"]}),
+    ],
+)
+def test_keys_are_masked_and_stay_apart(data: dict[str, Any], expected: dict[str, Any]) -> None:
+    secrets = ("12345678", "87654321", "prompt_tokens", "required")
+    mask = SecretMask(secrets, dict(zip(secrets, secrets, strict=True)))
+    assert mask.value(data) == expected
+    message = parse_line(json.dumps({"event": {"type": "note", "data": data}}).encode(), 60_000, mask)
+    assert json.loads(message.data) == expected
+
+
 @given(
     st.recursive(
         st.none() | st.booleans() | st.integers() | st.text(max_size=30) | st.just("12345678"),
@@ -88,7 +108,7 @@ async def test_a_leaked_key_is_masked_everywhere(pod: Any, api: Any, body: str) 
             print("key", key, "in", os.environ["REGION"], os.environ["MODEL"])
             print(dict(os.environ), file=sys.stderr)
             logging.getLogger("crew").warning("with %s", key)
-            emit("tool.called", tool="curl", input={{"headers": ["Bearer " + key]}})
+            emit("tool.called", tool="curl", input={{"headers": ["Bearer " + key], key: 1}}, **{{key: 1}})
             {body}
         """
     )
