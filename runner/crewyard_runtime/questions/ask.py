@@ -9,6 +9,7 @@ from __future__ import annotations
 import _thread
 import json
 import os
+from collections.abc import Mapping
 
 from .. import channel
 from ..events import CUT_MARK
@@ -17,7 +18,8 @@ from .question import InputRequired, impossible
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:
-    from collections.abc import Callable, Mapping, Sequence
+    from collections.abc import Callable, Sequence
+    from typing import Any
 
 _MAX_PROMPT_CHARS = 8192
 _MAX_QUESTION_BYTES = 256 * 1024  # the runner drops a line of 512 KiB; the API server says what is too long
@@ -106,6 +108,7 @@ def ask(
     if not channel.is_open():
         from .terminal import ask_at_terminal
 
+        _check(schema, choices, timeout)
         return ask_at_terminal(prompt, schema, choices)
     return send(prompt, schema, choices, timeout).result()
 
@@ -152,8 +155,7 @@ def send(
     if not is_possible():
         why = "only the process that the runner started can ask" if _descriptor >= 0 else ""
         raise InputRequired(impossible(text, why))
-    if timeout is not None and not timeout > 0:
-        raise ValueError(f"ask: timeout must be a number of seconds above 0, not {timeout!r}")
+    _check(schema, choices, timeout)
     question = SentQuestion(text, on_answer)
     if len(text) > _MAX_PROMPT_CHARS:
         text = text[: _MAX_PROMPT_CHARS - len(CUT_MARK)] + CUT_MARK
@@ -173,6 +175,20 @@ def send(
     line = json.dumps({"ask": {"number": question.number, **fields}}, ensure_ascii=False)
     channel.write(line.encode("utf-8", "replace"))
     return question
+
+
+def _check(schema: object, choices: object, timeout: Any) -> None:
+    """Raise ValueError for an argument that no question can have."""
+    if schema is not None and not isinstance(schema, Mapping):
+        raise ValueError(f"ask: schema must be a JSON Schema as a dict, not {schema!r}")
+    if choices is not None and (isinstance(choices, (str, bytes)) or not hasattr(type(choices), "__iter__")):
+        raise ValueError(f"ask: choices must be a list, not {choices!r}")
+    try:
+        possible = timeout is None or (not isinstance(timeout, bool) and timeout > 0 and float(timeout) > 0)
+    except (TypeError, OverflowError):
+        possible = False
+    if not possible:
+        raise ValueError(f"ask: timeout must be a number of seconds above 0, not {timeout!r}")
 
 
 def withdraw(question: SentQuestion) -> None:

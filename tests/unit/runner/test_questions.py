@@ -7,6 +7,7 @@ from typing import Any
 
 import pytest
 
+from runner.crewyard_runtime.questions.ask import ask
 from runner.pid1.questions import WaitingTime
 from tests.unit.runner.conftest import wait_until
 
@@ -378,3 +379,35 @@ def test_overlapping_questions_count_once() -> None:
     assert waiting.total(50) == 10
     waiting.begin("q3", 60)
     assert waiting.total(61) == 11
+
+
+async def test_arguments_that_no_question_has_are_value_errors(pod: Any, api: Any) -> None:
+    pod.crew(
+        """
+        from crewyard_runtime import ask
+        WRONG = [
+            *({"timeout": value} for value in ("3", True, float("nan"), 10**400, [1])),
+            *({"schema": value} for value in (False, dict, "string")),
+            *({"choices": value} for value in (5, "yes", b"yes", list)),
+        ]
+        def refusal(wrong):
+            try:
+                return ask("?", **wrong)
+            except ValueError as error:
+                return [*wrong, str(error)]
+        def kickoff():
+            return [refusal(wrong) for wrong in WRONG]
+        """
+    )
+    await pod.run()
+    assert api.result["outcome"] == "succeeded", api.result
+    assert (len(api.result["output"]), api.questions) == (12, {})
+    for name, message in api.result["output"]:
+        assert message.startswith(f"ask: {name} must be ")
+
+
+@pytest.mark.parametrize("wrong", [{"timeout": "3"}, {"schema": False}, {"choices": "yes"}])
+def test_the_terminal_refuses_the_same_arguments(monkeypatch: pytest.MonkeyPatch, wrong: Any) -> None:
+    monkeypatch.setattr("builtins.input", lambda _: "y")
+    with pytest.raises(ValueError, match=r"^ask: .* must be "):
+        ask("?", **wrong)
