@@ -384,6 +384,20 @@ def test_a_file_made_during_the_download_stays(tmp_path):
     assert path.read_text() == "mine"
 
 
+@pytest.mark.parametrize(("status", "named"), [("active", "demo"), ("superseded", "dep_a")])
+def test_a_deploy_ends_with_the_command_to_run_it(service, tmp_path, capsys, status, named):
+    (tmp_path / "main.py").write_text("1")
+    context = {"upload_url": f"{service.url}/put", "build_context_url": "x", "method": "PUT", "headers": {}}
+    deployment = {"id": "dep_a", "project": "demo", "status": status, "message": ""}
+    service.responses["POST", "/v1/uploads"] = [(201, {}, {"data": context})]
+    service.responses["PUT", "/put"] = [(200, {}, {"data": {}})]
+    service.responses["POST", "/v1/deployments"] = [(201, {}, {"data": deployment})]
+    service.responses["GET", "/v1/deployments/dep_a/logs"] = [(204, {}, b"")]
+    service.responses["GET", "/v1/deployments/dep_a"] = [(200, {}, {"data": deployment})]
+    assert call(["deploy", str(tmp_path), "-p", "demo"]) == 0
+    assert capsys.readouterr().err.splitlines()[-1] == f"Run it: crewyard run {named}"
+
+
 def test_the_default_directory_is_of_the_run(service, tmp_path, monkeypatch):
     offer(service, {"a.txt": b"x"})
     monkeypatch.chdir(tmp_path)

@@ -120,7 +120,8 @@ def _print_result(context: CliContext, deployment: Deployment) -> None:
             f"see crewyard deployments show {deployment['id']}"
         )
     if deployment["status"] != "failed":
-        output.status(f"Run it: crewyard run {deployment['project']}")
+        is_active = deployment["status"] == "active"
+        output.status(f"Run it: crewyard run {deployment['project' if is_active else 'id']}")
         return
     error = deployment.get("error")
     if error and not context.as_json:
