@@ -12,6 +12,10 @@ class WrongValue(CrewyardError, ValueError):
     """A value that cannot be sent: an invalid name, undecodable text, or not JSON."""
 
 
+class LocalFileError(CrewyardError):
+    """A local file or directory that cannot be read or written."""
+
+
 class ConnectionFailed(CrewyardError):
     """The service was unreachable, or the connection broke, on every attempt."""
 

@@ -3,7 +3,7 @@
 import os
 from pathlib import Path
 
-from crewyard.errors import CrewyardError
+from crewyard.errors import LocalFileError
 from crewyard.plan.file_names import download_problem
 
 
@@ -15,30 +15,30 @@ class ArtifactDirectory:
         self._stored: dict[tuple[int, int], str] = {}
 
     def target(self, name: str) -> Path:
-        """Return the file for an artifact; create nothing. Raises CrewyardError if it is not allowed."""
+        """Return the file for an artifact; create nothing. Raises LocalFileError if it is not allowed."""
         problem = download_problem(name, self._windows)
         if problem:
-            raise CrewyardError(f"the artifact {name!r} cannot be written here: {problem}")
+            raise LocalFileError(f"the artifact {name!r} cannot be written here: {problem}")
         path = self._directory.resolve().joinpath(*name.split("/"))
         existing = next(parent for parent in path.parents if parent.exists())
         if existing.resolve() != existing:
-            raise CrewyardError(f"{existing} is a link; artifacts are not downloaded through links")
+            raise LocalFileError(f"{existing} is a link; artifacts are not downloaded through links")
         if os.path.lexists(path) and not self._force and self._owner(path) is None:
-            raise CrewyardError(f"{path} exists; give another directory, or --force to replace it")
+            raise LocalFileError(f"{path} exists; give another directory, or --force to replace it")
         return path
 
     def store(self, part: Path, path: Path, name: str) -> None:
-        """Rename the complete file. Raises CrewyardError if another file has that name (`a.md`, `A.md`)."""
+        """Rename the complete file. Raises LocalFileError if another file has that name (`a.md`, `A.md`)."""
         owner = self._owner(path)
         if owner is not None:
-            raise CrewyardError(
+            raise LocalFileError(
                 f"{name} and {owner} are the same name here; download them into two directories"
             )
         if not self._force:
             try:
                 path.open("xb").close()  # another program may have created it
             except FileExistsError:
-                raise CrewyardError(
+                raise LocalFileError(
                     f"{path} exists; give another directory, or --force to replace it"
                 ) from None
         part.replace(path)

@@ -27,7 +27,7 @@ from crewyard.cli.commands.runs import runs
 from crewyard.cli.commands.usage import usage
 from crewyard.cli.context import SERVICE, USAGE, CliContext
 from crewyard.cli.output import Output, StdoutClosed
-from crewyard.errors import ApiError, CrewyardError, WrongValue
+from crewyard.errors import ApiError, CrewyardError, LocalFileError, WrongValue
 from crewyard.settings import SettingsError
 
 EXIT_INTERRUPTED = 130
@@ -97,7 +97,7 @@ def call(arguments: list[str]) -> int:
     except click.ClickException as error:
         error.show()
         return USAGE
-    except (SettingsError, WrongValue) as error:
+    except (SettingsError, WrongValue, LocalFileError) as error:
         output.status(f"crewyard: {error}", "red")
         return USAGE
     except ApiError as error:

@@ -11,7 +11,7 @@ from typing import IO, BinaryIO
 
 from crewyard.cli.output import size as readable
 from crewyard.cli.source_tree import SourceTree
-from crewyard.errors import CrewyardError
+from crewyard.errors import LocalFileError
 
 MAX_UNPACKED_BYTES = 1 << 30
 _CHUNK = 1 << 20
@@ -28,7 +28,7 @@ class PackedArchive:
 
 
 def pack(tree: SourceTree, excluded: Collection[str], out: IO[bytes]) -> PackedArchive:
-    """Write the .tar.gz to the seekable `out` and rewind it. Raises CrewyardError."""
+    """Write the .tar.gz to the seekable `out` and rewind it. Raises LocalFileError."""
     unpacked, count = 0, 0
     with (
         gzip.GzipFile(filename="", mode="wb", compresslevel=6, fileobj=out, mtime=0) as zipped,
@@ -43,14 +43,14 @@ def pack(tree: SourceTree, excluded: Collection[str], out: IO[bytes]) -> PackedA
                 info.mode = 0o755 if status.st_mode & stat.S_IXUSR else 0o644
                 unpacked += info.size
                 if unpacked > MAX_UNPACKED_BYTES:
-                    raise CrewyardError(
+                    raise LocalFileError(
                         f"the source has more than {readable(MAX_UNPACKED_BYTES)}; exclude files that the "
                         "crew does not need ([build] exclude in crew.toml)"
                     )
                 try:
                     tar.addfile(info, file)
                 except OSError as error:
-                    raise CrewyardError(f"{path} changed while it was packed ({error}); try again") from None
+                    raise LocalFileError(f"{path} changed while it was packed ({error}); try again") from None
             count += 1
     size = out.tell()
     out.seek(0)
@@ -62,12 +62,12 @@ def pack(tree: SourceTree, excluded: Collection[str], out: IO[bytes]) -> PackedA
 
 
 def _open(tree: SourceTree, path: str) -> BinaryIO:
-    """Open a file of the tree without blocking if it has become a pipe. Raises CrewyardError."""
+    """Open a file of the tree without blocking if it has become a pipe. Raises LocalFileError."""
     try:
         file = os.fdopen(os.open(tree.file_path(path), os.O_RDONLY | _OPEN_FLAGS), "rb")
     except OSError as error:
-        raise CrewyardError(f"{path} cannot be read ({error.strerror}); exclude it in crew.toml") from None
+        raise LocalFileError(f"{path} cannot be read ({error.strerror}); exclude it in crew.toml") from None
     if not stat.S_ISREG(os.fstat(file.fileno()).st_mode):
         file.close()
-        raise CrewyardError(f"{path} changed while it was packed; try again")
+        raise LocalFileError(f"{path} changed while it was packed; try again")
     return file

@@ -11,7 +11,7 @@ import subprocess
 from collections.abc import Iterator, Mapping
 from pathlib import Path
 
-from crewyard.errors import CrewyardError
+from crewyard.errors import LocalFileError
 
 MAX_FILES = 50_000
 _EXCLUDED_NAMES = {
@@ -61,18 +61,18 @@ class SourceTree(Mapping[str, bytes]):
 
 
 def read_tree(directory: Path) -> SourceTree:
-    """Return the source tree of a directory. Raises CrewyardError if it is empty or has too many files."""
+    """Return the source tree of a directory. Raises LocalFileError if it is empty or has too many files."""
     root = directory.resolve()
     listed = _git_files(root)
     included = (path for path in (_walk(root) if listed is None else listed) if _belongs(root, path))
     paths = list(itertools.islice(included, MAX_FILES + 1))
     for path in paths:
         if not _is_text(path):
-            raise CrewyardError(f"the file name {path!r} is not UTF-8; rename it, or add it to .gitignore")
+            raise LocalFileError(f"the file name {path!r} is not UTF-8; rename it, or add it to .gitignore")
     if not paths:
-        raise CrewyardError(f"{directory} has no files to deploy")
+        raise LocalFileError(f"{directory} has no files to deploy")
     if len(paths) > MAX_FILES:
-        raise CrewyardError(f"{directory} has more than {MAX_FILES} files; is it the directory of the crew?")
+        raise LocalFileError(f"{directory} has more than {MAX_FILES} files; is it the directory of the crew?")
     return SourceTree(root, paths)
 
 
@@ -113,7 +113,7 @@ def _is_text(path: str) -> bool:
 
 
 def _git_files(root: Path) -> list[str] | None:
-    """Return git's files below the directory; None if it is not a checkout. Raises CrewyardError."""
+    """Return git's files below the directory; None if it is not a checkout. Raises LocalFileError."""
     paths: list[str] = []
     # git does not list both at once where it enters submodules.
     for options in (("--cached", "--recurse-submodules"), ("--others", "--exclude-standard")):
@@ -131,7 +131,7 @@ def _git_files(root: Path) -> list[str] | None:
         if failure is not None:
             if any((parent / ".git").exists() for parent in (root, *root.parents)):
                 # Do not fall back to all files: that would include ignored ones, such as secrets.
-                raise CrewyardError(f"{root} is in a git checkout that git cannot read: {failure}")
+                raise LocalFileError(f"{root} is in a git checkout that git cannot read: {failure}")
             return None
         paths += [os.fsdecode(path) for path in done.stdout.split(b"\0") if path]
     return paths

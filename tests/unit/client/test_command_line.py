@@ -19,7 +19,7 @@ from crewyard.cli.main import call
 from crewyard.cli.pack import pack
 from crewyard.cli.pages import items
 from crewyard.cli.source_tree import clean_commit, read_tree
-from crewyard.errors import CrewyardError
+from crewyard.errors import LocalFileError
 from crewyard.plan.lfs_pointer import pointer_notes
 
 PLAIN = st.text(st.characters(min_codepoint=32, blacklist_categories=("Cs", "Cc", "Zl", "Zp")), max_size=20)
@@ -102,7 +102,7 @@ def test_a_checkout_is_what_git_would_track(tmp_path):
 
 def test_a_checkout_that_git_cannot_read_is_not_packed_with_ignored_files(tmp_path):
     (tmp_path / ".git").mkdir()
-    with pytest.raises(CrewyardError, match="git cannot read"):
+    with pytest.raises(LocalFileError, match="git cannot read"):
         tree_of(tmp_path, **{"main.py": "1", "secrets.txt": "2"})
 
 
@@ -156,24 +156,24 @@ def test_lint_names_pointers_of_git_lfs(tmp_path):
 
 def test_a_file_name_that_is_not_utf_8_is_refused(tmp_path):
     (tmp_path / os.fsdecode(b"\xff.py")).write_text("1")
-    with pytest.raises(CrewyardError, match="not UTF-8"):
+    with pytest.raises(LocalFileError, match="not UTF-8"):
         read_tree(tmp_path)
 
 
 def test_a_directory_with_too_many_files_is_refused(tmp_path, monkeypatch):
     monkeypatch.setattr("crewyard.cli.source_tree.MAX_FILES", 2)
     assert len(tree_of(tmp_path, **{"a.py": "", "b.py": ""})) == 2
-    with pytest.raises(CrewyardError, match="more than 2 files"):
+    with pytest.raises(LocalFileError, match="more than 2 files"):
         tree_of(tmp_path, **{"c.py": ""})
 
 
 def test_an_error_names_the_file_that_became_unreadable(tmp_path):
     tree = tree_of(tmp_path, **{"main.py": "1", "other.py": "2"})
     (tmp_path / "other.py").unlink()
-    with pytest.raises(CrewyardError, match=r"other\.py cannot be read"):
+    with pytest.raises(LocalFileError, match=r"other\.py cannot be read"):
         pack(tree, (), io.BytesIO())
     os.mkfifo(tmp_path / "other.py")
-    with pytest.raises(CrewyardError, match=r"other\.py changed"):
+    with pytest.raises(LocalFileError, match=r"other\.py changed"):
         pack(tree, (), io.BytesIO())
 
 
@@ -374,6 +374,20 @@ def test_a_missing_address_is_an_error_with_the_next_step(tmp_path, capsys, monk
     monkeypatch.delenv("CREWYARD_URL", raising=False)
     assert call(["projects", "list"]) == 2
     assert "crewyard login" in capsys.readouterr().err
+
+
+def test_a_directory_without_files_is_wrong_usage(tmp_path, capsys):
+    assert call(["lint", str(tmp_path)]) == 2
+    assert "has no files to deploy" in capsys.readouterr().err
+
+
+def test_source_above_the_limit_is_wrong_usage(tmp_path, monkeypatch, capsys):
+    monkeypatch.setattr("crewyard.cli.pack.MAX_UNPACKED_BYTES", 1)
+    monkeypatch.setenv("CREWYARD_URL", "http://127.0.0.1:9")
+    monkeypatch.setenv("CREWYARD_API_KEY", "crw_x")
+    (tmp_path / "main.py").write_text("12")
+    assert call(["deploy", str(tmp_path), "-p", "demo"]) == 2
+    assert "the source has more than 1 B" in capsys.readouterr().err
 
 
 def test_an_unreachable_service_is_one_sentence(tmp_path, capsys, monkeypatch):

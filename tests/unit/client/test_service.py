@@ -306,7 +306,7 @@ def test_no_file_is_written_through_a_link(service, tmp_path, capsys):
     elsewhere.mkdir()
     here.mkdir()
     (here / "out").symlink_to(elsewhere)
-    assert call(["artifacts", "run_a", "-d", str(here)]) == 3
+    assert call(["artifacts", "run_a", "-d", str(here)]) == 2
     assert "is a link" in capsys.readouterr().err
     assert list(elsewhere.iterdir()) == []
 
@@ -320,7 +320,7 @@ def test_two_artifacts_never_overwrite_each_other(service, tmp_path, capsys, mon
     # What a file system does that does not tell upper from lower case.
     target = ArtifactDirectory.target
     monkeypatch.setattr(ArtifactDirectory, "target", lambda self, name: target(self, name.lower()))
-    assert call(["artifacts", "run_a", "-d", str(tmp_path)]) == 3
+    assert call(["artifacts", "run_a", "-d", str(tmp_path)]) == 2
     assert "same name here" in capsys.readouterr().err
     assert (tmp_path / "a.txt").read_bytes() == b"one"
 
@@ -336,7 +336,7 @@ def offer(service, files):
 @pytest.mark.parametrize("name", [*hostile_file_names.REPOSITORY, *hostile_file_names.OUTSIDE])
 def test_a_hostile_name_is_refused_before_the_first_file(service, tmp_path, capsys, name):
     offer(service, {"a.txt": b"x", name: b"x"})
-    assert call(["artifacts", "run_a", "-d", str(tmp_path / "here")]) == 3
+    assert call(["artifacts", "run_a", "-d", str(tmp_path / "here")]) == 2
     assert "cannot be written" in capsys.readouterr().err
     assert list(tmp_path.iterdir()) == []
 
@@ -358,7 +358,7 @@ def test_harmless_names_are_downloaded(service, tmp_path):
 def test_files_are_replaced_by_force_alone(service, tmp_path, capsys):
     offer(service, {"a.txt": b"new", "b.txt": b"new"})
     (tmp_path / "b.txt").write_text("mine")
-    assert call(["artifacts", "run_a", "-d", str(tmp_path)]) == 3
+    assert call(["artifacts", "run_a", "-d", str(tmp_path)]) == 2
     assert "--force" in capsys.readouterr().err
     assert {path.name: path.read_text() for path in tmp_path.iterdir()} == {"b.txt": "mine"}
     assert call(["artifacts", "run_a", "-d", str(tmp_path), "--force"]) == 0
@@ -370,8 +370,15 @@ def test_a_link_is_no_file_to_write(service, tmp_path):
     here, victim = tmp_path / "here", tmp_path / "victim"
     here.mkdir()
     (here / "a.txt").symlink_to(victim)  # points nowhere: to write there would make the victim
-    assert call(["artifacts", "run_a", "-d", str(here)]) == 3
+    assert call(["artifacts", "run_a", "-d", str(here)]) == 2
     assert not victim.exists()
+
+
+def test_a_file_is_no_download_directory(service, tmp_path, capsys):
+    offer(service, {"a.txt": b"new"})
+    (tmp_path / "file").write_text("mine")
+    assert call(["artifacts", "run_a", "-d", str(tmp_path / "file")]) == 2
+    assert "file is a file; give another directory" in capsys.readouterr().err
 
 
 def test_a_file_made_during_the_download_stays(tmp_path):

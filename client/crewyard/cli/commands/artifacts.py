@@ -14,7 +14,7 @@ from crewyard.cli.download_directory import ArtifactDirectory
 from crewyard.cli.escape import escape_control
 from crewyard.cli.output import Column, age, field, size
 from crewyard.cli.pages import items
-from crewyard.errors import ApiError, ConnectionFailed, CrewyardError
+from crewyard.errors import ApiError, ConnectionFailed, CrewyardError, LocalFileError
 from crewyard.models import Artifact
 
 _COLUMNS = (
@@ -62,7 +62,7 @@ def artifacts(
     try:
         root.mkdir(parents=True, exist_ok=True)
     except FileExistsError:
-        raise CrewyardError(f"{root} is a file; give another directory") from None
+        raise LocalFileError(f"{root} is a file; give another directory") from None
     with context.output.progress(of_bytes=True) as progress:
         task = progress.add_task("downloading", total=sum(item["size"] for item in selected))
         for item in selected:
