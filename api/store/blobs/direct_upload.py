@@ -7,6 +7,7 @@ and deployments.
 
 import hashlib
 import secrets
+from collections.abc import Awaitable, Callable
 from datetime import datetime
 
 from api.store.blobs.blobs import Blobs
@@ -20,9 +21,12 @@ def incoming_key(row: UploadRow) -> str:
     return f"{folder}/incoming/{row.id}"
 
 
-async def import_upload(uploads: Uploads, blobs: Blobs, row: UploadRow, now: datetime) -> UploadRow:
+async def import_upload(
+    uploads: Uploads, blobs: Blobs, row: UploadRow, now: datetime, before_copy: Callable[[], Awaitable[None]]
+) -> UploadRow:
     """Import the bytes if they have arrived; return the row, with its hash then, unchanged otherwise.
 
+    `before_copy` is called if there are bytes of the announced size, and may raise to refuse the copy.
     Raises Mismatch if the bytes differ from the announced size or sha256, StoreUnavailable.
     """
     if row.stored_at is not None:
@@ -33,6 +37,7 @@ async def import_upload(uploads: Uploads, blobs: Blobs, row: UploadRow, now: dat
         size = await blobs.size(incoming_key(row))
         if size != row.size:
             raise Mismatch(f"{size} bytes were uploaded, {row.size} were announced; send it again", "size")
+        await before_copy()
         await blobs.copy(incoming_key(row), blob)
     except Missing:
         # Another call may have imported them since the row was read.

@@ -52,13 +52,11 @@ async def create(call: EndpointCall) -> web.StreamResponse:
     if existing is not None:
         row = existing
     elif "source" in body:
-        await _check_limits(call, project)
         row = await _create_from_commit(call, project)
         if idempotency_key is not None:
             await services.store.idempotency.put(idempotency_key, row.name, services.now())
     else:
-        await _check_limits(call, project)
-        resolved_source = source.upload_source(await _find_upload(call, project), project, services.now())
+        resolved_source = await _upload_source(call, project)
         name = f"{names.DEPLOYMENT_PREFIX}{ulid.new()}"
         if idempotency_key is not None:
             name = await services.store.idempotency.put(idempotency_key, name, services.now())
@@ -85,18 +83,32 @@ async def _check_limits(call: EndpointCall, project: ProjectRow) -> None:
         raise allowance.error(time.time(), f"project {project.name} got ", "deployments")
 
 
-async def _find_upload(call: EndpointCall, project: ProjectRow) -> UploadRow | None:
-    """Return the upload that the body names; fetch the archive if it is on another server."""
-    services, now = call.services, call.services.now()
+async def _upload_source(call: EndpointCall, project: ProjectRow) -> dict[str, Any]:
+    """Return the source for the upload that the body names; fetch the archive if it is on another server.
+
+    A refused deployment counts for the limits only if it names another server, or if the check copies bytes.
+    """
+    services, now, is_counted = call.services, call.services.now(), False
+
+    async def count() -> None:
+        nonlocal is_counted
+        if not is_counted:
+            await _check_limits(call, project)
+        is_counted = True
+
     upload = source.upload_id(call.body, project, services.config.public_url)
     if upload is None:
-        return await services.context_fetcher.fetch_as_upload(
+        await count()
+        row: UploadRow | None = await services.context_fetcher.fetch_as_upload(
             call.body["build_context_url"], project.name, now
         )
-    row = await services.store.uploads.get(upload)
-    if row is None or row.project != project.name or services.config.signer is None:
-        return row
-    return await import_upload(services.store.uploads, services.store.blobs, row, now)
+    else:
+        row = await services.store.uploads.get(upload)
+        if row is not None and row.project == project.name and services.config.signer is not None:
+            row = await import_upload(services.store.uploads, services.store.blobs, row, now, count)
+    found = source.upload_source(row, project, now)
+    await count()
+    return found
 
 
 async def _create_from_commit(call: EndpointCall, project: ProjectRow) -> DeploymentRow:
@@ -104,6 +116,7 @@ async def _create_from_commit(call: EndpointCall, project: ProjectRow) -> Deploy
     commit = call.body["source"]["git"]["commit"]
     spec = view.spec(call.body, source.commit_source(project, commit))
     spec = {**source.commit_spec_defaults(project, commit), **spec}
+    await _check_limits(call, project)
     for attempt in range(1, MAX_ATTEMPTS + 1):
         name = git_name(project.uid, spec, attempt)
         row = await call.services.store.deployments.get(name)

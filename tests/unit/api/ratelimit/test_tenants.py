@@ -169,6 +169,22 @@ async def test_deployments_a_minute_are_counted_per_project(testbed):
     assert used["deployments_per_minute"] == (3, 3)
 
 
+@pytest.mark.parametrize("source", ["upload", "commit"])
+async def test_a_refused_deployment_is_not_counted(testbed, source):
+    await testbed.add_project("alpha", {"plan": "free"})
+    _, found, _ = await testbed.call("POST", "/v1/uploads", {"project": "alpha", "size": 1})
+    upload = {"build_context_url": found["data"]["build_context_url"]}
+    body = {"project": "alpha"} | (
+        upload if source == "upload" else {"source": {"git": {"commit": "0" * 40}}}
+    )
+    for _ in range(4):
+        status, found, _ = await testbed.call("POST", "/v1/deployments", body)
+        assert (status, found["error"]["code"]) in [(400, "invalid_request"), (409, "conflict")]
+    report = (await testbed.get("/v1/projects/alpha/usage"))["data"]
+    used = {use["name"]: use["used"] for use in report["limits"]}
+    assert used["deployments_per_minute"] == 0
+
+
 async def metrics(testbed):
     async with testbed.client.get("/metrics") as answer:
         return await answer.text()

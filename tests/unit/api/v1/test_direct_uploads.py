@@ -3,6 +3,7 @@
 import asyncio
 import hashlib
 from datetime import UTC, datetime
+from unittest.mock import AsyncMock
 
 import aiohttp
 import pytest
@@ -84,8 +85,8 @@ async def test_upload_in_bucket_is_imported_once(direct, bucket, sha256):
     assert b"".join([chunk async for chunk in direct.store.blobs.read(row.blob)]) == CONTENT
 
 
-@pytest.mark.parametrize(("content", "field"), [(CONTENT[:-1], "size"), (bytes(len(CONTENT)), "sha256")])
-async def test_mismatching_upload_in_bucket_is_refused(direct, content, field):
+@pytest.mark.parametrize(("content", "counted"), [(CONTENT[:-1], 0), (bytes(len(CONTENT)), 1)])
+async def test_mismatching_upload_in_bucket_is_refused(direct, content, counted):
     ticket = await create_upload(direct, sha256=SHA)
     row = await direct.store.uploads.get(ticket["id"])
 
@@ -96,6 +97,9 @@ async def test_mismatching_upload_in_bucket_is_refused(direct, content, field):
     await direct.store.blobs.put(row.blob.replace("/uploads/", "/incoming/"), chunks(), len(content), None)
     status, message = await deploy(direct, ticket)
     assert status == 400 and "send it again" in message
+    report = (await direct.get("/v1/projects/crew/usage"))["data"]
+    used = {use["name"]: use["used"] for use in report["limits"]}
+    assert used["deployments_per_minute"] == counted
     row = await direct.store.uploads.get(ticket["id"])
     assert row.stored_at is None
     assert (await request_bucket("PUT", ticket["upload_url"], CONTENT, **ticket["headers"]))[0] == 200
@@ -106,8 +110,9 @@ async def test_parallel_imports_agree(direct):
     ticket = await create_upload(direct)
     await request_bucket("PUT", ticket["upload_url"], CONTENT, **ticket["headers"])
     row = await direct.store.uploads.get(ticket["id"])
+    store, now = direct.store, direct.clock[0]
     rows = await asyncio.gather(
-        *(import_upload(direct.store.uploads, direct.store.blobs, row, direct.clock[0]) for _ in range(3))
+        *(import_upload(store.uploads, store.blobs, row, now, AsyncMock()) for _ in range(3))
     )
     assert {row.sha256 for row in rows} == {SHA}
 

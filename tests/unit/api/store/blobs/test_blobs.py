@@ -4,6 +4,7 @@ import asyncio
 import hashlib
 from collections.abc import AsyncIterator
 from pathlib import Path
+from unittest.mock import AsyncMock
 
 import pytest
 
@@ -217,8 +218,24 @@ async def test_concurrent_imports_of_one_upload(tmp_path: Path) -> None:
     store = await Store.open(tmp_path, "crews")
     row = await store.uploads.create("demo", 4, None, builders.NOW, builders.later(60))
     await store.blobs.put(direct_upload.incoming_key(row), chunks(b"code"), 4, None)
-    first = await direct_upload.import_upload(store.uploads, store.blobs, row, builders.NOW)
+    arrived = AsyncMock()
+    first = await direct_upload.import_upload(store.uploads, store.blobs, row, builders.NOW, arrived)
     # The second call read the row before the first had finished.
-    assert await direct_upload.import_upload(store.uploads, store.blobs, row, builders.later(1)) == first
+    assert (
+        await direct_upload.import_upload(store.uploads, store.blobs, row, builders.later(1), arrived)
+        == first
+    )
     assert first.stored_at == builders.NOW
+    assert arrived.await_count == 1
+    await store.close()
+
+
+async def test_a_refused_import_copies_nothing(tmp_path: Path) -> None:
+    store = await Store.open(tmp_path, "crews")
+    row = await store.uploads.create("demo", 4, None, builders.NOW, builders.later(60))
+    await store.blobs.put(direct_upload.incoming_key(row), chunks(b"code"), 4, None)
+    refuse = AsyncMock(side_effect=StoreConflict("too many deployments"))
+    with pytest.raises(StoreConflict):
+        await direct_upload.import_upload(store.uploads, store.blobs, row, builders.NOW, refuse)
+    assert [page async for page in store.blobs.list_folder("crews/uploads")] == []
     await store.close()
