@@ -286,7 +286,7 @@ class Event(TypedDict):
 
 
 class Artifact(TypedDict):
-    """A file of a run. `partial`: stored while the run was being stopped."""
+    """A file of a run. `partial`: the crew was stopped before it finished."""
 
     name: str
     size: int
