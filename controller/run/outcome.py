@@ -85,7 +85,7 @@ def of_pod(run: Run, pod: Pod | None) -> Outcome:
         return _of_outcome(run, pod, message)
     if pod.deleting:
         return failed(RunReason.POD_DELETED, f"the run's pod was deleted while its crew ran; {RETRY_HINT}")
-    return _of_exit(run, terminated)
+    return _of_exit(run, pod, terminated)
 
 
 def _of_outcome(run: Run, pod: Pod | None, result: Mapping[str, Any]) -> Outcome:
@@ -147,7 +147,7 @@ def of_disruption(pod: Pod) -> Mapping[str, Any] | None:
     return None
 
 
-def _of_exit(run: Run, terminated: Mapping[str, Any]) -> Outcome:
+def _of_exit(run: Run, pod: Pod, terminated: Mapping[str, Any]) -> Outcome:
     code = int(terminated.get("exitCode") or 0)
     text = str(
         termination_message(terminated).get("message")
@@ -156,7 +156,8 @@ def _of_exit(run: Run, terminated: Mapping[str, Any]) -> Outcome:
         or ""
     ).strip()
     detail = f": {text}" if text else ""
-    if code == EXIT_REFUSED:
+    claimed_by = run.claim["podUid"] if run.claim else None
+    if code == EXIT_REFUSED and claimed_by != pod.uid:
         return failed(
             RunReason.ALREADY_EXECUTED,
             f"the run was not given to a second pod{detail}; each name executes once: "
@@ -170,6 +171,8 @@ def _of_exit(run: Run, terminated: Mapping[str, Any]) -> Outcome:
         )
     messages = {
         0: "the runner ended without reporting a result",
+        EXIT_REFUSED: "the API server refused the pod that had claimed the run: it no longer knows the run, "
+        "for instance because its Project was deleted, or its database was restored",
         EXIT_UNAVAILABLE: "the runner could not reach the API to report its result",
         EXIT_RUNNER: "the runner failed",
         137: "the runner was killed (SIGKILL)",

@@ -155,6 +155,15 @@ def test_claimed_runner_without_an_api_server_is_lost(make):
     assert of_pod(run, pod).reason == "RunnerLost"
 
 
+@pytest.mark.parametrize(("claimed_by", "reason"), [("uid-run-a", "RunnerLost"), ("x", "AlreadyExecuted")])
+def test_a_refused_pod_that_claimed_the_run_is_lost(make, claimed_by, reason):
+    run = make.run(status={"claim": {"podUid": claimed_by, "time": make.ago(8)}})
+    pod = make.pod(phase="Failed", containerStatuses=make.ended(code=77))
+    end = of_pod(run, pod)
+    assert end.reason == reason
+    assert ("its Project was deleted" in end.message) == (reason == "RunnerLost")
+
+
 def test_pod_deleted_before_its_start_is_reported(make):
     assert of_pod(make.run(), None).reason == "PodDeleted"
     going = make.pod(phase="Failed", metadata={"deletionTimestamp": make.ago(1)})
