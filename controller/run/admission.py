@@ -7,9 +7,10 @@ waits for a run. It does not record the pod: the Run's own reconcile does. Calle
 """
 
 import asyncio
-from collections.abc import AsyncIterator, Iterator, Mapping
+from collections.abc import AsyncIterator, Callable, Iterator, Mapping
 from dataclasses import dataclass
 from datetime import UTC, datetime
+from functools import partial
 from itertools import chain
 from typing import Any
 
@@ -211,28 +212,27 @@ class AdmissionReconciler:
     async def _create_pod(
         self, run: Run, ready: resolve.RunReady, variables: frozenset[str], refused: str | None
     ) -> None:
-        now = datetime.now(UTC)
+        now, project, timing = datetime.now(UTC), ready.project, self.config.timing
         if refused is not None:
-            await self._record_refusal(run, "PodRefused", refused, self.config.timing.unschedulable)
+            await self._record_refusal(run, project, "PodRefused", refused, timing.unschedulable)
             return
         if (missing := resolve.missing_variable(ready, variables)) is not None:
-            await self._fail(run, missing.reason, missing.message, now)
+            await self._fail(run, project, missing.reason, missing.message, now)
             return
         if (unverified := await self._unverified_image(ready)) is not None:
-            await self._record_refusal(run, "ImageNotVerified", unverified, self.config.timing.unschedulable)
+            await self._record_refusal(run, project, "ImageNotVerified", unverified, timing.unschedulable)
             return
-        body = pod.build(run, ready.project, ready.deployment, variables, self.config, now.timestamp())
-        timing = self.config.timing
+        body = pod.build(run, project, ready.deployment, variables, self.config, now.timestamp())
         try:
             await self.applier.create(Create(kinds.POD, body), run.uid)
         except (errors.KubeForbidden, errors.Invalid) as error:
             if errors.is_final(error):
                 message = f"The apiserver rejected the pod as invalid: {error.message}"
-                await self._fail(run, RunReason.START_TIMEOUT, message, now)
+                await self._fail(run, project, RunReason.START_TIMEOUT, message, now)
                 return
             # A quota or an admission policy, which may be temporary.
             message = f"The apiserver rejected pod {run.name}: {error.message}"
-            await self._record_refusal(run, "PodRefused", message, timing.unschedulable)
+            await self._record_refusal(run, project, "PodRefused", message, timing.unschedulable)
         except errors.WebhookUnavailable as error:
             # No deadline: nothing has rejected the pod.
             message = f"The apiserver could not create pod {run.name}: {error.message}"
@@ -241,6 +241,7 @@ class AdmissionReconciler:
         except Retry:
             await self._record_refusal(
                 run,
+                project,
                 "PodNameTaken",
                 f"Another object owns pod {run.name}; delete it with kubectl delete pod {run.name}",
                 timing.start_timeout,
@@ -253,26 +254,30 @@ class AdmissionReconciler:
             return None
         return await self.verifier.problem(ready.project, ready.deployment)
 
-    async def _fail(self, run: Run, reason: RunReason, message: str, now: datetime) -> None:
-        decision = finish(run, failed(reason, message), now)
-        await self._apply(run, decision)
-        record_end(self.applier.metrics, run, decision, self.config.traces)
+    async def _fail(self, run: Run, project: Project, reason: RunReason, message: str, now: datetime) -> None:
+        decision = finish(run, project, failed(reason, message), now)
+        count = partial(record_end, self.applier.metrics, run, decision, self.config.traces)
+        await self._apply(run, decision, count)
 
-    async def _record_refusal(self, run: Run, reason: str, message: str, limit: float) -> None:
+    async def _record_refusal(
+        self, run: Run, project: Project, reason: str, message: str, limit: float
+    ) -> None:
         """Record why there is no pod; fail the Run after `limit` seconds."""
         now = datetime.now(UTC)
         since = status.pod_refused_since(run, now)
         if (now - since).total_seconds() >= limit:
-            await self._fail(run, RunReason.START_TIMEOUT, f"{message} (for {limit:g} s)", now)
+            await self._fail(run, project, RunReason.START_TIMEOUT, f"{message} (for {limit:g} s)", now)
             return
         retry_seconds = min(REFUSED_RETRY_SECONDS, limit)
         desired = status.pod_refused(run, reason, message, now)
         notes = (ObjectEvent(reason, message, True),) if since == now else ()
         await self._apply(run, Decision(status=desired, events=notes, requeue_after=retry_seconds))
 
-    async def _apply(self, run: Run, decision: Decision) -> None:
+    async def _apply(
+        self, run: Run, decision: Decision, on_status: Callable[[], None] = lambda: None
+    ) -> None:
         try:
-            await self.applier.apply(kinds.RUN, run.raw, event_map.run(run.name), decision)
+            await self.applier.apply(kinds.RUN, run.raw, event_map.run(run.name), decision, on_status)
         except errors.KubeConflict:
             # The cached Run is stale now, and a watch that has delivered the change does not repeat it.
             self.applier.queues.add(event_map.run(run.name), CONFLICT_RETRY_SECONDS)

@@ -57,15 +57,13 @@ def decide(observed: ObservedRun, now: datetime, config: ControllerConfig) -> De
         wait = _eviction_wait(run, observed.pod, now)
         if wait > 0:
             return Decision(requeue_after=wait)
-        # A Run that was never shown as Running has no owner yet.
-        adoption = owner.adoption(kinds.RUN, run, observed.project)
-        return replace(finish(run, reported, now, pod=observed.last_pod), after=adoption)
+        return finish(run, observed.project, reported, now, pod=observed.last_pod)
     if observed.pod is None and pod_ref.pod_uid(run) is None:
         return _without_pod(observed, now)
     if observed.pod is not None and requeue.starts_again(run, observed.pod):
         return requeue.requeue(run, observed.pod, event_map.run(run.name), now)
     if observed.pod is None or observed.pod.finished:
-        return finish(run, of_pod(run, observed.pod), now, pod=observed.last_pod)
+        return finish(run, observed.project, of_pod(run, observed.pod), now, pod=observed.last_pod)
     return _with_pod(observed, observed.pod, now, config)
 
 
@@ -84,9 +82,17 @@ def _eviction_wait(run: Run, pod: Pod | None, now: datetime) -> float:
 
 
 def finish(
-    run: Run, outcome: Outcome, now: datetime, delete: tuple[Delete, ...] = (), pod: Pod | None = None
+    run: Run,
+    project: Project | None,
+    outcome: Outcome,
+    now: datetime,
+    delete: tuple[Delete, ...] = (),
+    pod: Pod | None = None,
 ) -> Decision:
-    """Return the Decision that finishes a Run and frees its slot."""
+    """Return the Decision that finishes a Run and frees its slot.
+
+    A Run that was never shown as queued or running has no owner yet, and would outlive its Project.
+    """
     warning = outcome.phase == RunPhase.FAILED
     events = (
         (ObjectEvent(outcome.reason, outcome.message, warning),)
@@ -94,9 +100,10 @@ def finish(
         else ()
     )
     desired = status.finished(run, outcome, now, pod)
-    project = desired.get("project") or run.project
-    admission = (event_map.admission(project),) if project else ()
-    return Decision(delete=delete, status=desired, events=events, enqueue=admission)
+    name = desired.get("project") or run.project
+    admission = (event_map.admission(name),) if name else ()
+    adoption = owner.adoption(kinds.RUN, run, project)
+    return Decision(delete=delete, status=desired, events=events, after=adoption, enqueue=admission)
 
 
 def _after_outcome(observed: ObservedRun) -> Decision:
@@ -110,7 +117,7 @@ def _after_outcome(observed: ObservedRun) -> Decision:
 def _without_pod(observed: ObservedRun, now: datetime) -> Decision:
     run = observed.run
     if run.cancel:
-        return finish(run, CANCELED, now)
+        return finish(run, observed.project, CANCELED, now)
     resolution = observed.resolution
     if isinstance(resolution, resolve.RunRefused):
         return _refuse(observed, resolution, now)
@@ -126,27 +133,25 @@ def _without_pod(observed: ObservedRun, now: datetime) -> Decision:
 
 
 def _refuse(observed: ObservedRun, refused: resolve.RunRefused, now: datetime) -> Decision:
-    decision = finish(observed.run, failed(refused.reason, refused.message), now)
+    decision = finish(observed.run, observed.project, failed(refused.reason, refused.message), now)
     resolved: dict[str, Any] = {}
     if observed.project is not None:
         resolved["project"] = observed.project.name
     if observed.deployment is not None:
         resolved["deployment"] = observed.deployment.name
-    return Decision(
-        status={**(decision.status or {}), **resolved}, events=decision.events, enqueue=decision.enqueue
-    )
+    return replace(decision, status={**(decision.status or {}), **resolved})
 
 
 def _with_pod(observed: ObservedRun, pod: Pod, now: datetime, config: ControllerConfig) -> Decision:
     run, timing = observed.run, config.timing
     if pod.deleting:
-        return _stopping(run, pod, now, timing.node_lost_after)
+        return _stopping(observed, pod, now, timing.node_lost_after)
     if run.cancel:
         return Decision(delete=(_delete(pod),), events=(ObjectEvent("Canceling", "Stopping the crew."),))
     if run.claim is None:
         startup_state = startup.check(pod, now, timing)
         if startup_state.outcome is not None:
-            return finish(run, startup_state.outcome, now, (_delete(pod),), pod)
+            return finish(run, observed.project, startup_state.outcome, now, (_delete(pod),), pod)
         delay = (
             pod_ref.STARTING_DELAY_SECONDS
             if startup_state.reason == status.STARTING
@@ -161,7 +166,7 @@ def _with_pod(observed: ObservedRun, pod: Pod, now: datetime, config: Controller
         return Decision(status=desired, after=adoption, requeue_after=startup_state.retry_seconds)
     left = _time_left(observed, now, config)
     if left <= 0:
-        return finish(run, _overdue(pod), now, (_delete(pod),), pod)
+        return finish(run, observed.project, _overdue(pod), now, (_delete(pod),), pod)
     claimed = parse_time(str(run.claim["time"]))
     wait = pod_ref.RUNNING_DELAY_SECONDS - (now - claimed).total_seconds()
     if run.phase == RunPhase.PENDING and 0 < wait <= pod_ref.RUNNING_DELAY_SECONDS:
@@ -170,8 +175,9 @@ def _with_pod(observed: ObservedRun, pod: Pod, now: datetime, config: Controller
     return Decision(status=status.running(run, pod, now), after=adoption, requeue_after=left)
 
 
-def _stopping(run: Run, pod: Pod, now: datetime, node_lost_after: float) -> Decision:
+def _stopping(observed: ObservedRun, pod: Pod, now: datetime, node_lost_after: float) -> Decision:
     """Wait for a pod that is being deleted; its deletionTimestamp includes the grace period."""
+    run = observed.run
     deadline_time = parse_time(str(pod.metadata["deletionTimestamp"])) + timedelta(seconds=node_lost_after)
     left = (deadline_time - now).total_seconds()
     desired = status.running(run, pod, now) if run.claim else None
@@ -185,7 +191,7 @@ def _stopping(run: Run, pod: Pod, now: datetime, node_lost_after: float) -> Deci
         RunReason.NODE_LOST,
         f"the pod did not stop after its deletion: the node does not respond; {RETRY_HINT}",
     )
-    return finish(run, CANCELED if run.cancel else lost, now, (forced,), pod)
+    return finish(run, observed.project, CANCELED if run.cancel else lost, now, (forced,), pod)
 
 
 def _time_left(observed: ObservedRun, now: datetime, config: ControllerConfig) -> float:

@@ -1,6 +1,7 @@
 """The admission against an apiserver with scripted responses."""
 
 import asyncio
+import contextlib
 import time
 from datetime import UTC, datetime, timedelta
 from typing import Any
@@ -37,6 +38,7 @@ class AdmissionApiserver:
         self.refuse: tuple[int, str] | None = None
         self.refusal = "exceeded quota"
         self.conflict = False
+        self.conflict_of_owner = False
         self.made: list[str] = []
         self.lists = 0
         metadata = {"name": "run-a", "uid": "uid-run-a", "generation": 1, "resourceVersion": 950}
@@ -107,6 +109,8 @@ class AdmissionApiserver:
         return self._merged(status=self.patches[-1])
 
     async def adopt(self, request: web.Request) -> web.Response:
+        if self.conflict_of_owner:
+            return web.json_response({"reason": "Conflict", "message": "it has changed"}, status=409)
         metadata = (await request.json())["metadata"]
         return self._merged(metadata={"ownerReferences": metadata["ownerReferences"]})
 
@@ -224,6 +228,21 @@ async def test_refused_pod_creation_fails_the_run_at_a_deadline(
     ended = cluster.patches[-1]
     assert (ended["phase"], ended["error"]["reason"]) == ("Failed", "StartTimeout")
     assert "pod run-a" in ended["error"]["message"]
+
+
+@pytest.mark.parametrize("conflict", [False, True])
+async def test_run_that_ends_without_a_pod_belongs_to_its_project(actor, config, cluster, make, conflict):
+    actor.cache.remove(kinds.DEPLOYMENT, "dep-a")
+    actor.cache.put(kinds.DEPLOYMENT, make.deployment(status={"plan": {"envRequired": ["KEY"]}}).raw)
+    cluster.conflict_of_owner = conflict
+    with pytest.raises(errors.KubeConflict) if conflict else contextlib.nullcontext():
+        await AdmissionReconciler(actor, config).reconcile("demo")
+    assert cluster.patches[-1]["error"]["reason"] == "MissingVariable"
+    owners = [owner["uid"] for owner in cluster.run["metadata"].get("ownerReferences", [])]
+    assert owners == ([] if conflict else ["uid-demo"])
+    # The Run has ended, with or without an owner.
+    ends = {"result": "failed", "reason": "MissingVariable"}
+    assert actor.metrics.registry.get_sample_value("crewyard_run_ends_total", ends) == 1
 
 
 async def test_a_run_whose_pod_a_silent_webhook_prevents_says_so(actor, config, cluster):

@@ -22,6 +22,11 @@ def condition(decision, kind):
     return (found[0]["status"], found[0]["reason"]) if found else None
 
 
+def owners(decision):
+    """Return the owners that a Decision adds after the status."""
+    return [owner["uid"] for patch in decision.after for owner in patch.body["metadata"]["ownerReferences"]]
+
+
 @pytest.fixture
 def look(make, config):
     def look(run, project="there", deployment="built", pod=None, variables=None, now=make.now):
@@ -82,6 +87,7 @@ def test_unresolvable_run_fails_without_a_pod(make, look, spec, project, deploym
     # What was found is recorded, nothing else.
     found = (decision.status.get("project"), decision.status.get("deployment"))
     assert found == ("demo" if project else None, "dep-a" if deployment else None)
+    assert owners(decision) == (["uid-demo"] if project else [])
 
 
 def test_resolved_deployment_stays_after_another_activation(make, look):
@@ -121,6 +127,7 @@ def test_canceled_pending_run_never_starts(make, look):
     assert decision.status["error"] is None
     assert condition(decision, "Succeeded") == ("False", "Canceled")
     assert condition(decision, "Stalled") is None
+    assert owners(decision) == ["uid-demo"]
 
 
 def test_start_writes_no_status_until_claimed_or_late(make, look):
@@ -179,6 +186,7 @@ def test_unrecorded_pod_is_observed_after_its_deployment_is_deleted(make, look):
     ended = look(run, deployment=None, pod=make.pod(phase="Failed", containerStatuses=make.ended(code=77)))
     assert ended.status["error"]["reason"] == "AlreadyExecuted"
     assert ended.status["pod"]["uid"] == "uid-run-a"
+    assert owners(ended) == ["uid-demo"]
     waiting = look(run, deployment=None, pod=make.pod(phase="Pending", conditions=make.scheduled()))
     assert waiting.status["phase"] == "Pending" and waiting.requeue_after > 0
 
@@ -203,7 +211,7 @@ def test_short_run_is_written_once_with_its_owner(make, look):
         assert look(claimed(old), pod=make.pod()).status["phase"] == "Running"
     ended = look(claimed(0.1, result={"outcome": "succeeded", "durationMs": 9}), pod=make.pod())
     assert ended.status["phase"] == "Succeeded"
-    assert ended.after[0].body["metadata"]["ownerReferences"][0]["uid"] == "uid-demo"
+    assert owners(ended) == ["uid-demo"]
 
 
 def test_claim_writes_pod_project_and_deployment(make, look):
