@@ -6,14 +6,18 @@ from controller.runtime.decision import Patch
 from crds import kinds
 from crds.kinds import Kind
 from crds.objects import Object, Project
+from crds.times import parse_time
 
 
 def adoption(kind: Kind, child: Object, project: Project | None) -> tuple[Patch, ...]:
     """Return the patch that adds the Project to a child's owners.
 
-    Empty if it is one, is being deleted, or owns the child through a Deployment.
+    Empty if it is one, or owns the child through a Deployment. Empty for a child older than the deletion of
+    the Project, which may orphan it.
     """
-    if project is None or project.deleting or project.uid in child.owner_uids:
+    if project is None or project.uid in child.owner_uids:
+        return ()
+    if project.deleting and child.created < parse_time(str(project.metadata["deletionTimestamp"])):
         return ()
     if child.owner_uid(kinds.DEPLOYMENT) is not None:
         return ()

@@ -130,6 +130,15 @@ def test_canceled_pending_run_never_starts(make, look):
     assert owners(decision) == ["uid-demo"]
 
 
+@pytest.mark.parametrize(("deleted", "adopted"), [(None, ["uid-demo"]), (60, ["uid-demo"]), (0, [])])
+def test_run_created_during_a_deletion_belongs_to_the_project(make, look, deleted, adopted):
+    """An older one may have lost its owner to --cascade=orphan."""
+    deletion = {} if deleted is None else {"deletionTimestamp": make.ago(deleted)}
+    project = make.project(metadata=deletion)
+    run = make.run(project="demo", cancel=True, metadata={"creationTimestamp": make.ago(30)})
+    assert owners(look(run, project)) == adopted
+
+
 def test_start_writes_no_status_until_claimed_or_late(make, look):
     run = make.run(metadata={"ownerReferences": [{"uid": "uid-demo"}]}, project="demo")
 
