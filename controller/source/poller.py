@@ -92,8 +92,9 @@ class SourceReconciler:
             self.schedule.request(name, now)
         if name in self.schedule.requested:
             return 0.0
-        retry_at = self.backoff.retry_at(url, Remote(url).host, name, self._interval(project))
-        return max(0.0, self.schedule.due.get(name, 0.0) - now, retry_at - now)
+        interval = self._interval(project)
+        retry_at = self.backoff.retry_at(url, Remote(url).host, name, interval)
+        return max(0.0, self.schedule.due_at(name, interval) - now, retry_at - now)
 
     async def _poll(self, project: Project, url: str, host: str) -> None:
         name, key, interval = project.name, event_map.source(project.name), self._interval(project)

@@ -39,6 +39,11 @@ class PollSchedule:
         # Slightly above, since the same listing has nothing new.
         return max(self.listed_at.get(project, 0.0) + 1e-6, now - interval / 2)
 
+    def due_at(self, project: str, interval: float) -> float:
+        """Return when the next poll is due; a shorter interval than that of the last poll counts at once."""
+        latest = self.listed_at.get(project, 0.0) + interval * (1 + JITTER_FRACTION)
+        return min(self.due.get(project, 0.0), latest)
+
     def polled(self, project: str, listed_at: float, interval: float, requested: float | None) -> None:
         """Record a poll with a listing started at `listed_at`; keep requests made meanwhile."""
         self.listed_at[project] = listed_at

@@ -348,6 +348,20 @@ async def test_unusable_commit_is_not_fetched_at_every_poll(sources, tmp_path):
         assert (await again()).problem is None
 
 
+async def test_shorter_interval_counts_at_once(sources, tmp_path):
+    with GitServer(tmp_path) as server:
+        server.create("crew").commit({"main.py": "1"}, "A commit")
+        sources.follow("p", server.url("crew"), interval="1h")
+        await sources.seen("p")
+        first = sources.schedule.due["p"]
+        sources.schedule.listed_at["p"] -= 10.0
+        await sources.reconcile("p")
+        assert sources.schedule.due["p"] == first
+        sources.follow("p", server.url("crew"), interval="5s")
+        await sources.reconcile("p")
+        assert sources.schedule.due["p"] < first - 3000.0
+
+
 class There:
     """An apiserver that has one object, or none."""
 
