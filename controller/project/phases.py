@@ -19,6 +19,11 @@ def phase_patch(
     elif deployment.preview:
         phase, reason = DeploymentPhase.SUPERSEDED, "Preview"
         message = "A preview never becomes active; run it by its name."
+    elif active is None:
+        phase, reason = DeploymentPhase.SUPERSEDED, "Superseded"
+        message = (
+            "No deployment is active; activate this one by raising spec.activation, or run it by its name."
+        )
     else:
         phase, reason = DeploymentPhase.SUPERSEDED, "Superseded"
         message = (

@@ -79,8 +79,8 @@ def resolve(run: Run, project: Project | None, deployment: Deployment | None, no
     if deployment is None:
         return RunRefused(
             RunReason.NO_ACTIVE_DEPLOYMENT,
-            f"project {project.name} has no active deployment; wait for "
-            f"kubectl get cdep to show one as Active, then create a new Run",
+            f"project {project.name} has no active deployment; wait for kubectl get cdep to show one as "
+            "Active, or raise spec.activation of a built one, then create a new Run",
         )
     if deployment.failed:
         error = deployment.error or {}

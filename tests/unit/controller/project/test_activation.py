@@ -17,7 +17,7 @@ from hypothesis import strategies as st
 from controller.project.decide import decide
 from controller.runtime.decision import Decision, Patch
 from controller.source.observed import unobserved
-from crds import kinds
+from crds import conditions, kinds
 from crds.deployment_name import git_name
 from crds.objects import Deployment, Project
 
@@ -284,6 +284,22 @@ def test_posted_commit_is_ordered_only_at_the_head():
     assert world.active == one
     posted = world.objects["dep-posted"]["status"]
     assert "order" not in posted and posted["phase"] == "Superseded"
+    world.objects["dep-posted"]["spec"]["activation"] = 1
+    world.settle()
+    assert world.active == "dep-posted"
+
+
+def test_posted_commit_without_an_observed_head_needs_an_activation():
+    world = ActivationWorld(git=True)
+    git = {"url": "https://example.org/x.git", "commit": "9" * 40}
+    world.create("dep-posted", {"project": "demo", "source": {"git": git}})
+    world.settle()
+    world.build("dep-posted", True)
+    world.settle()
+    [posted] = world.deployments
+    ready = conditions.find(posted.conditions, conditions.READY)
+    assert (world.active, posted.phase) == (None, "Superseded")
+    assert ready["message"].startswith("No deployment is active;")
     world.objects["dep-posted"]["spec"]["activation"] = 1
     world.settle()
     assert world.active == "dep-posted"
