@@ -102,6 +102,17 @@ async def test_failed_is_final_and_image_is_written_once(kube):
     await kube.patch(DEPLOYMENT, "dep-b", {"status": {"phase": "Failed"}}, "status")
     for status in ({"phase": "Active"}, {"order": 9}, None):
         await refused(kube.patch(DEPLOYMENT, "dep-b", {"status": status}, "status"), "which is final")
+    # No write of the status could record that it was seen.
+    for change in ({"activation": 1}, {"activation": 0}, {"cancel": False}):
+        await refused(kube.patch(DEPLOYMENT, "dep-b", {"spec": change}), "cannot become active")
+    await kube.patch(DEPLOYMENT, "dep-b", {"spec": {"project": "p"}, "metadata": {"labels": {"a": "b"}}})
+
+
+async def test_preview_cannot_be_activated(kube):
+    spec = {"project": "p", "source": SOURCE, "preview": {}}
+    await kube.create(DEPLOYMENT, {"metadata": {"name": "dep-a"}, "spec": spec})
+    await refused(kube.patch(DEPLOYMENT, "dep-a", {"spec": {"activation": 1}}), "never becomes active")
+    await kube.patch(DEPLOYMENT, "dep-a", {"spec": {"cancel": True}})
 
 
 async def test_new_run_is_pending_and_reconciling(kube):
