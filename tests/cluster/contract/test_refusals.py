@@ -150,7 +150,18 @@ async def test_terminal_phase_is_final(kube, phase):
     await kube.patch(RUN, "run-a", {"status": {"phase": phase, "durationMs": 1}}, "status")
     for status in ({"phase": "Running"}, {"durationMs": 2}, {"phase": None}, None):
         await refused(kube.patch(RUN, "run-a", {"status": status}, "status"), "final")
-    await refused(kube.patch(RUN, "run-a", {"spec": {"cancel": True}}), "can no longer be canceled")
+    for cancel in (True, False):
+        await refused(kube.patch(RUN, "run-a", {"spec": {"cancel": cancel}}), "can no longer be canceled")
+    for answers in ([], [{"request": "q1", "value": 1}]):
+        await refused(kube.patch(RUN, "run-a", {"spec": {"answers": answers}}), "can no longer be answered")
+
+
+async def test_fields_of_an_ended_run_can_be_applied_again(kube):
+    spec = {"project": "p", "cancel": False, "answers": []}
+    await kube.create(RUN, {"metadata": {"name": "run-a"}, "spec": spec})
+    await kube.patch(RUN, "run-a", {"status": {"phase": "Succeeded"}}, "status")
+    again = await kube.patch(RUN, "run-a", {"spec": spec, "metadata": {"labels": {"a": "b"}}})
+    assert again["metadata"]["generation"] == 1
 
 
 async def test_claim_result_and_pod_are_written_once(kube):
