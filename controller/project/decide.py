@@ -85,7 +85,7 @@ def decide(
 
 def _creation_events(create: Create, observed: ObservedSource) -> tuple[ObjectEvent, ...]:
     """Return the Events of a new Deployment and of the commits skipped for it."""
-    created = ObjectEvent("NewCommit", f"{observed.commit} is deployed as {create.name}.")
+    created = ObjectEvent("NewCommit", f"{observed.commit} is built as {create.name}.")
     if not observed.skipped:
         return (created,)
     message = f"{coalesce.short_commits(observed.skipped)}: not built, superseded by {observed.commit[:12]}."

@@ -72,6 +72,12 @@ def test_uploads_previews_and_reused_images_delay_no_head(make):
     assert decide(project_at(make, 1), deployments, look_at(2), NOW, TEN).create
 
 
+def test_event_of_a_new_commit_says_that_it_is_built(make):
+    [create] = decide(project_at(make, 1), [made(make, 1, 60)], look_at(2), NOW, TEN).create
+    [event] = create.events
+    assert (event.reason, event.message) == ("NewCommit", f"{sha(2)} is built as {create.name}.")
+
+
 def test_event_and_condition_name_skipped_commits(make):
     looks = ObservedSources()
     looks.put("demo", look_at(1))
