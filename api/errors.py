@@ -19,8 +19,11 @@ QUOTA_RETRY_SECONDS = 60
 UPLOADS_FULL_RETRY_SECONDS = 3600
 """Uploads expire one by one over the day."""
 _REPEATED_VALUE = re.compile(
-    r'\b(Invalid|Unsupported|Duplicate|Forbidden) value: (?:"(?:[^"\\]|\\.)*"|[^\s:"]+)(: )?'
+    r"\b(Invalid|Unsupported|Duplicate|Forbidden) value: "
+    r'(?:("(?:[^"\\]|\\.)*"|(?:[\w.*&]*[\[{].*[\]}]|[^\s:"\[\]{}]+)(?=: |, |\]|$))(: )?)?',
+    re.DOTALL,
 )
+"""A string, an object or list up to its last bracket, or a word; none where the apiserver omits the value."""
 _CODES = {
     400: "invalid_request",
     401: "unauthorized",
@@ -192,7 +195,10 @@ def api_field(path: str) -> str:
 
 def _cause_text(message: str) -> str:
     # `Invalid value: "<value>": <message of the rule>` repeats the value, perhaps a password; drop it.
-    return _REPEATED_VALUE.sub(lambda match: "" if match[2] else f"{match[1].lower()} value", message)
+    def without_value(match: re.Match[str]) -> str:
+        return f"{match[1].lower()} value" if match[2] and not match[3] else ""
+
+    return _REPEATED_VALUE.sub(without_value, message)
 
 
 def from_http_exception(error: web.HTTPException) -> HttpApiError:

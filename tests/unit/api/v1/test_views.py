@@ -17,6 +17,8 @@ from api.v1.fields import NAME_PATTERN
 from api.v1.projects.schema import SPEC as PROJECT_SPEC
 from api.v1.projects.view import admin_fields, dropped_verification
 from api.v1.uploads import view as uploads
+from crds.kinds import DEPLOYMENT, PROJECT, RUN
+from crds.schema import openapi
 from kube import errors as kube
 from tests.unit.api.conftest import NOW
 
@@ -124,12 +126,44 @@ CAUSES = {"causes": [{"field": "spec.source.git.secretRef", "message": 'Invalid 
             'project "x" is invalid: spec.url: Invalid value: "hunter2": no',
             'project "x" is invalid: spec.url: no',
         ),
+        ('Duplicate value: "hunter2" (no)', "duplicate value (no)"),
+        ("Duplicate value: 12", "duplicate value"),
+        ('Duplicate value: {"name":"hunter2"}', "duplicate value"),
+        (r'Duplicate value: {"name":"a\"}: hunter2","more":[{"b":"c d"}]}', "duplicate value"),
+        ('Duplicate value: map[string]interface {}{"name":"hunter2 }"}', "duplicate value"),
+        ("Duplicate value: map[name:hunter2 in:map[value:a ]: b]]", "duplicate value"),
+        (
+            'Invalid value: {"a":{"b":"hunter2: no"}}: must have at least 2 fields',
+            "must have at least 2 fields",
+        ),
+        ('Invalid value: ["a b","hunter2"]: must be shorter', "must be shorter"),
+        ("Invalid value: null: must be an object", "must be an object"),
     ],
 )
 def test_apiserver_refusals_repeat_no_value(message, expected):
     for causes in ([{"message": message}], []):
         error = errors.from_kube_error(kube.Invalid(422, "Invalid", message, {"causes": causes}))
         assert error is not None and error.message == expected
+
+
+def rule_messages(schema):
+    """Yield the messages of all rules below a schema."""
+    if isinstance(schema, dict):
+        yield from (rule["message"] for rule in schema.get("x-kubernetes-validations", ()))
+    for inner in schema.values() if isinstance(schema, dict) else schema if isinstance(schema, list) else ():
+        yield from rule_messages(inner)
+
+
+@pytest.mark.parametrize("kind", [PROJECT, DEPLOYMENT, RUN])
+def test_messages_of_rules_come_out_whole(kind):
+    messages = list(rule_messages(openapi(kind)))
+    assert messages
+    for message in messages:
+        # The apiserver leaves out the value of an object.
+        for text in (message, f'"hunter2": {message}', f'{{"a":["hunter2"]}}: {message}'):
+            causes = {"causes": [{"message": f"Invalid value: {text}"}]}
+            error = errors.from_kube_error(kube.Invalid(422, "Invalid", "no", causes))
+            assert error is not None and error.message == message
 
 
 @pytest.mark.parametrize(
