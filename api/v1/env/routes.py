@@ -65,8 +65,13 @@ def _check_size(variables: dict[str, str], parent: str = "") -> None:
                 field,
                 limit_bytes=most,
             )
-    if view.size(variables) > view.MAX_BYTES:
-        raise errors.too_large(view.MAX_BYTES, "the variables together")
+    _check_total(view.size(variables))
+
+
+def _check_total(size: int, before: int = 0) -> None:
+    """Raise a 413 for too large variables together, unless they had `before` bytes or more already."""
+    if size > max(view.MAX_BYTES, before):
+        raise errors.too_large(view.MAX_BYTES, "the total of all names and values of the project's variables")
 
 
 async def list_variables(call: EndpointCall) -> web.StreamResponse:
@@ -108,6 +113,9 @@ async def set_variable(call: EndpointCall) -> web.StreamResponse:
             raise errors.conflict(
                 f"a project can have at most {schema.MAX_VARIABLES} variables; remove some first"
             )
+        sizes = view.stored_sizes(secret)
+        before = sum(sizes.values())
+        _check_total(before - sizes.get(name, 0) + view.size({name: value}), before)
         return view.variable_patch(secret, project.name, name, value, now)
 
     secret = await _write(

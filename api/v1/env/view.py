@@ -24,6 +24,12 @@ def size(variables: Mapping[str, str]) -> int:
     return sum(len(name.encode()) + len(value.encode()) for name, value in variables.items())
 
 
+def stored_sizes(secret: SecretObject) -> dict[str, int]:
+    """Return the bytes of the name and the value of each variable in the Secret."""
+    data: Mapping[str, str] = secret.get("data") or {}
+    return {name: len(name) + len(base64.b64decode(value)) for name, value in data.items()}
+
+
 def items(secret: SecretObject | None) -> list[dict[str, Any]]:
     """Return the variables sorted by name, with the time each was last set."""
     if secret is None:

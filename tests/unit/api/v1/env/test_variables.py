@@ -1,7 +1,12 @@
 """Environment variables through the API: what a run could not start with is refused."""
 
+import asyncio
+import base64
+
 import pytest
 
+from api.v1.env import view
+from kube import errors as kube_errors
 from kube.client import KubeClient
 
 MOST = 131_072 - len("TIDE=") - 1
@@ -45,3 +50,56 @@ async def test_the_longest_variables_are_stored(testbed, crew, monkeypatch):
         status, found, _ = await testbed.call("PUT", "/v1/projects/crew/env", body)
         assert status == 200, found
     assert [set(body["data"]) for body in written] == [{"TIDE", "MOON"}] * 2
+
+
+@pytest.fixture
+def secrets(monkeypatch):
+    """Return the one Secret of an apiserver by its name; a patch of an older version is a conflict."""
+    stored = {}
+
+    async def get(_client, _kind, name):
+        await asyncio.sleep(0)
+        return stored.get(name)
+
+    async def create(_client, _kind, body):
+        if body["metadata"]["name"] in stored:
+            raise kube_errors.AlreadyExists(409, "AlreadyExists", "no")
+        stored[body["metadata"]["name"]] = {**body, "metadata": {**body["metadata"], "resourceVersion": "1"}}
+        return stored[body["metadata"]["name"]]
+
+    async def patch(_client, _kind, name, body):
+        before = stored[name]
+        version = before["metadata"]["resourceVersion"]
+        if body["metadata"]["resourceVersion"] != version:
+            raise kube_errors.KubeConflict(409, "Conflict", "no")
+        data = {key: value for key, value in {**before["data"], **body["data"]}.items() if value is not None}
+        metadata = {**before["metadata"], **body["metadata"], "resourceVersion": str(int(version) + 1)}
+        stored[name] = {**before, "metadata": metadata, "data": data}
+        return stored[name]
+
+    for method in (get, create, patch):
+        monkeypatch.setattr(KubeClient, method.__name__, method)
+    return stored
+
+
+async def test_variables_set_one_by_one_have_the_limit_of_all(testbed, crew, secrets):
+    async def put(name, size):
+        return await testbed.call("PUT", f"/v1/projects/crew/env/{name}", {"value": "x" * size})
+
+    each = view.MAX_BYTES // 5
+    assert [(await put(f"V{number}", each - 2))[0] for number in range(5)] == [200] * 5
+    left = view.MAX_BYTES - 5 * each
+    status, found, _ = await put("W", left)
+    assert (status, found["error"]["details"]) == (413, {"limit_bytes": view.MAX_BYTES})
+    assert "project's variables" in found["error"]["message"]
+    assert (await put("W", left - 1))[0] == 200
+    assert (await put("V0", each - 1))[0] == 413
+
+
+async def test_variables_above_the_limit_can_be_replaced(testbed, crew, secrets):
+    assert (await testbed.call("PUT", "/v1/projects/crew/env/TIDE", {"value": "old"}))[0] == 200
+    (secret,) = secrets.values()
+    secret["data"]["MOON"] = base64.b64encode(b"x" * view.MAX_BYTES).decode()
+    for value, expected in (("new", 200), ("longer", 413), ("", 200)):
+        status, _, _ = await testbed.call("PUT", "/v1/projects/crew/env/TIDE", {"value": value})
+        assert status == expected
