@@ -11,14 +11,12 @@ from api.http import pagination, responses
 from api.http.operation import empty_response, item_response, page_response
 from api.routing.endpoint import Endpoint, EndpointCall
 from api.store.index.projects import ProjectRow
-from api.v1 import lookup
+from api.v1 import conflicts, lookup
 from api.v1.env import schema, view
 from crds import names
 from crds.kinds import SECRET
 from crds.secrets.use import variables_problem
-from kube import errors as kube_errors
 
-_MAX_WRITE_ATTEMPTS = 4
 _NAME = re.compile(schema.NAME["pattern"].rstrip("$") + r"\Z", re.ASCII)
 Secret = dict[str, Any]
 
@@ -36,18 +34,16 @@ async def _read(call: EndpointCall, project: ProjectRow) -> Secret | None:
 async def _write(
     call: EndpointCall, project: ProjectRow, make: Callable[[], Secret], patch: Callable[[Secret], Secret]
 ) -> Secret:
-    """Create or patch the Secret; retry after a concurrent change."""
+    """Create or patch the Secret; repeat it after a concurrent change."""
     kube, name = call.services.kube.at(project.object_namespace), names.env_secret(project.name)
-    for attempt in range(_MAX_WRITE_ATTEMPTS):
+
+    async def write() -> Secret:
         secret = await _read(call, project)
-        try:
-            return await (
-                kube.create(SECRET, make()) if secret is None else kube.patch(SECRET, name, patch(secret))
-            )
-        except (kube_errors.KubeConflict, kube_errors.AlreadyExists, kube_errors.KubeNotFound):
-            if attempt == _MAX_WRITE_ATTEMPTS - 1:
-                raise
-    raise AssertionError("unreachable")
+        if secret is None:
+            return await kube.create(SECRET, make())
+        return await kube.patch(SECRET, name, patch(secret))
+
+    return await conflicts.repeated(write)
 
 
 def _check_size(variables: dict[str, str], parent: str = "") -> None:

@@ -9,12 +9,9 @@ from typing import Any
 from api import errors
 from api.routing.endpoint import EndpointCall
 from api.store.index.projects import ProjectRow
+from api.v1 import conflicts
 from crds.kinds import PROJECT
 from crds.objects import Project
-from kube import errors as kube_errors
-
-MAX_WRITE_ATTEMPTS = 8
-"""The controller writes the status meanwhile, which changes the version too."""
 
 
 async def patch_spec(
@@ -25,7 +22,8 @@ async def patch_spec(
     The row may be older than the object. Raises 404 if the project was deleted, and what `change` raises.
     """
     services, kube = call.services, call.services.kube.at(row.object_namespace)
-    for attempt in range(1, MAX_WRITE_ATTEMPTS + 1):
+
+    async def write() -> Project:
         manifest = await kube.get(PROJECT, row.name)
         if manifest is None or manifest["metadata"]["uid"] != row.uid:
             raise errors.not_found(f"the project {row.name} was deleted meanwhile")
@@ -33,12 +31,8 @@ async def patch_spec(
         if spec is None:
             return Project(manifest)
         version = {"uid": row.uid, "resourceVersion": manifest["metadata"]["resourceVersion"]}
-        try:
-            changed = await kube.patch(PROJECT, row.name, {"metadata": version, "spec": spec})
-        except kube_errors.KubeConflict:
-            if attempt == MAX_WRITE_ATTEMPTS:
-                raise
-            continue
-        await services.store.projects.observe(Project(changed))
-        return Project(changed)
-    raise AssertionError("unreachable")
+        changed = Project(await kube.patch(PROJECT, row.name, {"metadata": version, "spec": spec}))
+        await services.store.projects.observe(changed)
+        return changed
+
+    return await conflicts.repeated(write)

@@ -6,7 +6,7 @@ import base64
 import pytest
 
 from api.projection import list_watch
-from api.v1.projects.spec_patch import MAX_WRITE_ATTEMPTS
+from api.v1.conflicts import MAX_ATTEMPTS
 from crds.kinds import PROJECT, SECRET
 
 
@@ -260,7 +260,7 @@ async def test_a_change_meets_conflicts_a_bounded_number_of_times(testbed, monke
 
     monkeypatch.setattr(testbed.kube, "patch", patch_late)
     status, found, _ = await testbed.call("PATCH", "/v1/projects/alpha", {"pod": None})
-    assert (status, found["error"]["code"], len(tries)) == (409, "conflict", MAX_WRITE_ATTEMPTS)
+    assert (status, found["error"]["code"], len(tries)) == (409, "conflict", MAX_ATTEMPTS)
 
 
 async def test_variables_of_another_owner_are_neither_shown_nor_replaced(testbed):

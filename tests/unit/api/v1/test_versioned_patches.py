@@ -17,7 +17,10 @@ WITHOUT_VERSION = {
     ): "removes one annotation, independently of the rest of the object",
     ("api/v1/deployments/routes.py", "cancel"): "the project of a Deployment of that uid never changes",
     ("api/v1/deployments/routes.py", "rollback"): "the project of a Deployment of that uid never changes",
-    ("api/v1/env/routes.py", "_write"): "the functions of `view` that make the patch set the version",
+    **{
+        ("api/v1/env/routes.py", name): "the functions of `view` that make the patch set the version"
+        for name in ("_write", "write")
+    },
     ("api/v1/runs/routes.py", "cancel"): "the project of a Run of that uid never changes",
 }
 

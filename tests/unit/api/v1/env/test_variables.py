@@ -5,9 +5,11 @@ import base64
 
 import pytest
 
+from api.v1 import conflicts
 from api.v1.env import view
 from kube import errors as kube_errors
 from kube.client import KubeClient
+from tests.unit.api.conftest import NOW
 
 MOST = 131_072 - len("TIDE=") - 1
 """The longest value of TIDE: Linux allows 131,072 bytes for `TIDE=value` and the NUL after it."""
@@ -103,3 +105,22 @@ async def test_variables_above_the_limit_can_be_replaced(testbed, crew, secrets)
     for value, expected in (("new", 200), ("longer", 413), ("", 200)):
         status, _, _ = await testbed.call("PUT", "/v1/projects/crew/env/TIDE", {"value": value})
         assert status == expected
+
+
+async def test_a_variable_is_set_although_others_are_set_meanwhile(testbed, crew, secrets, monkeypatch):
+    monkeypatch.setattr(conflicts, "LONGEST_PAUSE_SECONDS", 0)
+    assert (await testbed.call("PUT", "/v1/projects/crew/env/TIDE", {"value": "x"}))[0] == 200
+    patch, others = KubeClient.patch, [f"V{number}" for number in range(conflicts.MAX_ATTEMPTS - 1)]
+
+    async def patch_late(client, kind, name, body):
+        if others:
+            await patch(
+                client, kind, name, view.variable_patch(secrets[name], "crew", others.pop(), "x", NOW)
+            )
+        return await patch(client, kind, name, body)
+
+    monkeypatch.setattr(KubeClient, "patch", patch_late)
+    status, found, _ = await testbed.call("PUT", "/v1/projects/crew/env/MOON", {"value": "x"})
+    assert status == 200, found
+    (secret,) = secrets.values()
+    assert len(secret["data"]) == conflicts.MAX_ATTEMPTS + 1
