@@ -116,6 +116,8 @@ def describe(error: ValidationError) -> str:
             return f"must be at least {expected}"
         case "maximum":
             return f"must be at most {expected}"
+        case "uniqueItems":
+            return "must not contain an entry twice"
         case "oneOf" | "anyOf":
             return "matches none of the allowed forms"
     schema = error.schema if isinstance(error.schema, dict) else {}

@@ -63,7 +63,7 @@ def test_other_schemas_are_refused(schema):
         ({"name": "a", "age": -1}, PERSON, None, "value.age", "value.age must be at least 0"),
         ({"name": "a", "aeg": 1}, PERSON, None, "value.aeg", "did you mean age?"),
         (1, {"type": "string"}, None, "value", "value must be a string"),
-        ([1, 1], {"uniqueItems": True}, None, "value", "value does not have"),
+        ([1, 1], {"uniqueItems": True}, None, "value", "value must not contain an entry twice"),
         ("c", None, ["a", "b"], "value", 'value must be one of "a", "b"'),
         (True, None, [1], "value", "value must be one of 1"),
         ("x", DOUBLING, None, "value", "takes too long"),

@@ -184,6 +184,16 @@ async def test_invalid_key_body_names_field(testbed, body, field):
     assert (status, response["error"]["details"]["field"]) == (400, field)
 
 
+@pytest.mark.parametrize("change", [{"projects": ["a", "a"]}, {"scopes": ["run", "run"]}])
+async def test_a_key_with_an_entry_twice_is_refused(testbed, change):
+    status, response, _ = await testbed.call(
+        "POST", "/v1/api-keys", {"name": "a", "scopes": ["run"], **change}
+    )
+    (field,) = change
+    assert (status, response["error"]["details"]["field"]) == (400, field)
+    assert response["error"]["message"] == f"{field} must not contain an entry twice"
+
+
 async def test_an_unknown_plan_of_a_project_is_refused_with_the_names(testbed):
     await testbed.add_project("crew", {"plan": "bronze"})
     for method, path, body in (
