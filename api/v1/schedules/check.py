@@ -10,7 +10,7 @@ from api.http.json_encoding import encode
 from api.questions.declared_input import check_declared_input
 from api.routing.endpoint import EndpointCall
 from api.store.index.projects import ProjectRow
-from crds import entrypoints
+from crds import durations, entrypoints
 from crds.runs import labels as run_labels
 from crds.schedules.cron import CronInvalid
 from crds.schedules.schedule import Schedule
@@ -35,8 +35,8 @@ async def check_input(
 def check_schedule(call: EndpointCall, project: str, raw: Mapping[str, Any], path: str = "") -> None:
     """Raise an error for a schedule that cannot run.
 
-    400 for an impossible cron, zone or label, 403 without the scope for its entrypoint, 413 for its input.
-    `path` comes before the names of the fields in errors.
+    400 for an impossible cron, zone, label or deadline, 403 without the scope for its entrypoint, 413 for its
+    input. `path` comes before the names of the fields in errors.
     """
     try:
         Schedule(raw).ticks()
@@ -53,6 +53,13 @@ def check_schedule(call: EndpointCall, project: str, raw: Mapping[str, Any], pat
             field=f"{path}entrypoint",
             required_scope="deploy",
         )
+    try:
+        if (deadline := raw.get("startingDeadline")) is not None:
+            durations.seconds(deadline)
+    except ValueError as error:
+        field = f"{path}starting_deadline"
+        message = "must be a duration above zero in hours, minutes and seconds, for example 90s, 30m or 1h30m"
+        raise errors.invalid(f"{field} {message}", field) from error
     limit = call.services.config.limits.input_inline_bytes
     if len(encode(raw.get("input") or {})) > limit:
         raise errors.HttpApiError(

@@ -98,3 +98,20 @@ async def test_other_schedules_pass(testbed, add_crew, change):
     assert (await testbed.call("PUT", "/v1/projects/crew/schedules/daily", body))[0] == 503
     change = {"schedules": [{"name": "daily", **body}]}
     assert (await testbed.call("PATCH", "/v1/projects/crew", change))[0] == 503
+
+
+@pytest.mark.parametrize("deadline", ["0s", "0h0m", "5 minutes", "1.5h"])
+async def test_a_wrong_starting_deadline_is_refused(testbed, add_crew, deadline):
+    await add_crew()
+    body = {**SCHEDULE, "starting_deadline": deadline}
+    for method, path, sent, parent in (
+        ("PUT", "/v1/projects/crew/schedules/daily", body, ""),
+        ("PATCH", "/v1/projects/crew", {"schedules": [{"name": "daily", **body}]}, "schedules[0]."),
+    ):
+        status, answer, _ = await testbed.call(method, path, sent)
+        field = f"{parent}starting_deadline"
+        assert (status, answer["error"]["details"]) == (400, {"field": field})
+        assert answer["error"]["message"] == (
+            f"{field} must be a duration above zero in hours, minutes and seconds, "
+            "for example 90s, 30m or 1h30m"
+        )
