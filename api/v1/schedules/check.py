@@ -10,7 +10,7 @@ from api.http.json_encoding import encode
 from api.questions.declared_input import check_declared_input
 from api.routing.endpoint import EndpointCall
 from api.store.index.projects import ProjectRow
-from crds import durations, entrypoints
+from crds import durations, entrypoints, names
 from crds.runs import labels as run_labels
 from crds.schedules.cron import CronInvalid
 from crds.schedules.schedule import Schedule
@@ -18,18 +18,23 @@ from crds.schedules.schedule import Schedule
 _LABEL_NAME = re.compile(run_labels.USER_NAME_PATTERN, re.ASCII)
 
 
-async def check_input(
+async def check_against_active(
     call: EndpointCall, project: ProjectRow, raw: Mapping[str, Any], path: str = ""
 ) -> None:
-    """Raise 400 if the active deployment declares another input, as POST /v1/runs does.
+    """Raise 400 if the active deployment lacks the entrypoint's name or declares another input.
 
-    A suspended schedule, and one that the project already has, may have an input of an earlier deployment.
+    As POST /v1/runs does. A suspended schedule, and one that the project already has, may be for an earlier
+    deployment.
     """
     if raw.get("suspend") or raw in (project.spec.get("schedules") or ()):
         return
     active = await call.services.store.deployments.get(project.active) if project.active else None
-    if active is not None:
-        await check_declared_input(active.plan, raw.get("entrypoint"), raw.get("input") or {}, f"{path}input")
+    if active is None:
+        return
+    entrypoint = raw.get("entrypoint")
+    if problem := entrypoints.problem(entrypoint, active.plan):
+        raise errors.invalid(f"deployment {names.id_of(active.name)} {problem}", f"{path}entrypoint")
+    await check_declared_input(active.plan, entrypoint, raw.get("input") or {}, f"{path}input")
 
 
 def check_schedule(call: EndpointCall, project: str, raw: Mapping[str, Any], path: str = "") -> None:
@@ -87,4 +92,4 @@ async def check_project_schedules(
         path = f"schedules[{index}]."
         check_schedule(call, project, raw, path)
         if row is not None:
-            await check_input(call, row, raw, path)
+            await check_against_active(call, row, raw, path)

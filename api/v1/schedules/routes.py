@@ -31,7 +31,7 @@ async def set_schedule(call: EndpointCall) -> web.StreamResponse:
     name = _schedule_name(call)
     changed = view.to_spec(name, call.body)
     check.check_schedule(call, call.path("name"), changed)
-    await check.check_input(call, await lookup.project(call), changed)
+    await check.check_against_active(call, await lookup.project(call), changed)
 
     def add(schedules: Schedules) -> Schedules:
         result = view.with_schedule(schedules, changed)

@@ -100,6 +100,30 @@ async def test_other_schedules_pass(testbed, add_crew, change):
     assert (await testbed.call("PATCH", "/v1/projects/crew", change))[0] == 503
 
 
+@pytest.mark.parametrize("entrypoints", [{"main": "main:kickoff"}, {}])
+async def test_a_schedule_with_an_unknown_name_is_refused(testbed, add_crew, entrypoints):
+    await add_crew(entrypoints=entrypoints)
+    _, expected = await start(testbed, entrypoint="nope")
+    assert expected["details"]["field"] == "entrypoint" and "'nope'" in expected["message"]
+    body = {**SCHEDULE, "entrypoint": "nope"}
+    status, answer, _ = await testbed.call("PUT", "/v1/projects/crew/schedules/daily", body)
+    assert (status, answer["error"]) == (400, expected)
+    change = {"schedules": [{"name": "daily", **body}]}
+    status, answer, _ = await testbed.call("PATCH", "/v1/projects/crew", change)
+    assert (status, answer["error"]["message"]) == (400, expected["message"])
+    assert answer["error"]["details"]["field"] == "schedules[0].entrypoint"
+
+
+@pytest.mark.parametrize(
+    "change", [{"entrypoint": "nope", "suspend": True}, {"entrypoint": "old"}, {"entrypoint": "main:other"}]
+)
+async def test_a_schedule_keeps_an_entrypoint_of_earlier(testbed, add_crew, change):
+    await add_crew()
+    await testbed.update_spec("crew", schedules=[{"name": "daily", **SCHEDULE, "entrypoint": "old"}])
+    body = {**SCHEDULE, **change}
+    assert (await testbed.call("PUT", "/v1/projects/crew/schedules/daily", body))[0] == 503
+
+
 @pytest.mark.parametrize("deadline", ["0s", "0h0m", "5 minutes", "1.5h"])
 async def test_a_wrong_starting_deadline_is_refused(testbed, add_crew, deadline):
     await add_crew()
