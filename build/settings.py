@@ -30,10 +30,10 @@ class CommitSigners:
 
 @dataclass(frozen=True)
 class ArchiveSource:
-    """An upload, by id and SHA-256 (hexadecimal)."""
+    """An upload, by id and SHA-256 (hexadecimal); an empty one is not compared."""
 
     upload: str
-    sha256: str
+    sha256: str = ""
 
 
 @dataclass(frozen=True)
@@ -200,4 +200,4 @@ def _source(source: JsonObject) -> GitSource | ArchiveSource:
         git = source.object("git")
         return GitSource(git.text("url"), git.text("commit"), str(git.values.get("path") or ""))
     archive = source.object("archive")
-    return ArchiveSource(archive.text("upload"), archive.text("sha256"))
+    return ArchiveSource(archive.text("upload"), str(archive.values.get("sha256") or ""))

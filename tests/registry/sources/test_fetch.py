@@ -258,6 +258,13 @@ def test_upload_is_retried(
     assert list(fetch_archive(source, api, SourceLimits(), BuildLog(out=io.StringIO()))) == ["main.py"]
 
 
+def test_upload_without_sha256_is_read(uploads: tuple[type[_UploadsHandler], InternalApiClient]) -> None:
+    handler, api = uploads
+    handler.responses = [(200, packed())]
+    source = ArchiveSource("upl_1")
+    assert list(fetch_archive(source, api, SourceLimits(), BuildLog(out=io.StringIO()))) == ["main.py"]
+
+
 @pytest.mark.parametrize(
     ("names", "paths"),
     [

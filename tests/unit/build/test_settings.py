@@ -22,6 +22,11 @@ def test_upload() -> None:
     assert read_settings(environment({**BUILD, "source": source})).source == ArchiveSource("upl_1", "a" * 64)
 
 
+def test_upload_without_sha256() -> None:
+    source = {"archive": {"upload": "upl_1"}}
+    assert read_settings(environment({**BUILD, "source": source})).source == ArchiveSource("upl_1")
+
+
 def test_repr_hides_secrets() -> None:
     assert "very-secret" not in repr(read_settings(environment()))
 
