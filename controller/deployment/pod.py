@@ -14,7 +14,7 @@ from controller.deployment.deadlines import STOP_GRACE_SECONDS
 from controller.deployment.steps import ANNOTATION_STEP
 from controller.owner import controller_reference
 from controller.pods import push_secret, security
-from controller.pods.placement import NOT_DISRUPTED
+from controller.pods.placement import BUILD_LIMITS, NOT_DISRUPTED
 from crds import kinds, names
 from crds.objects import Deployment, Pod, Project
 
@@ -23,7 +23,6 @@ ANNOTATION_SOURCE_KEY = f"{names.GROUP}/source-key"
 REQUESTS = {"cpu": "50m", "memory": "128Mi"}
 LIMITS = {"cpu": "2", "memory": "2Gi", "ephemeral-storage": "4Gi"}
 KANIKO_REQUESTS = {"cpu": "100m", "memory": "256Mi"}
-KANIKO_LIMITS = {"cpu": "2", "memory": "4Gi", "ephemeral-storage": "20Gi"}
 
 
 def assemble(
@@ -109,7 +108,7 @@ def dependencies(
         "args": kaniko_arguments(image, config),
         "terminationMessagePolicy": "FallbackToLogsOnError",
         "resources": security.resources(
-            config.placements.build_resources(project)[0], KANIKO_REQUESTS, KANIKO_LIMITS
+            config.placements.build_resources(project)[0], KANIKO_REQUESTS, BUILD_LIMITS
         ),
         "securityContext": security.kaniko_container(),
         **mount,

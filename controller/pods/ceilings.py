@@ -1,9 +1,9 @@
 """What a Project may write into its pods: ceilings of resources, and the nodes it may choose. Pure.
 
-A Project's own amounts above the installation's ceiling (CREWYARD_PODS) are lowered to it; a resource, a
-node label or a toleration that the installation does not name is left out. The same functions make the pods
-and the condition that says what was changed, so both agree. Called by the pod builders and by
-`controller.project`.
+A Project's own amounts above the installation's ceiling (CREWYARD_PODS) are lowered to it, and requests to
+their limit; a resource, a node label or a toleration that the installation does not name is left out. The
+same functions make the pods and the condition that says what was changed, so both agree. Called by the pod
+builders and by `controller.project`.
 """
 
 from collections.abc import Mapping, Sequence
@@ -62,24 +62,38 @@ def raise_to(ceilings: Amounts, own: Amounts) -> dict[str, Any]:
 
 
 def lower_resources(
-    requested: Mapping[str, Amounts] | None, ceilings: Amounts, where: str
+    requested: Mapping[str, Amounts] | None, ceilings: Amounts, limits: Amounts, where: str
 ) -> tuple[dict[str, dict[str, Any]], tuple[str, ...]]:
-    """Return a Project's requests and limits within the ceilings, and a note for each change."""
+    """Return a Project's requests and limits within the ceilings, and a note for each change.
+
+    `limits` are those of the resources that the Project does not limit.
+    """
     lowered: dict[str, dict[str, Any]] = {}
     notes: list[str] = []
-    for part in ("requests", "limits"):
+    greatest = ceilings
+    for part in ("limits", "requests"):
         for name, amount in ((requested or {}).get(part) or {}).items():
             place = f"{where}.{part}.{name}"
-            if name not in ceilings:
+            if name not in greatest:
                 notes.append(f"{place} is left out: the installation does not offer this resource")
             elif _amount(amount) is None:
                 notes.append(f"{place} is left out: {str(amount)[:40]!r} is not an amount")
-            elif _exceeds(amount, ceilings[name]):
-                notes.append(f"{place}: {amount} is lowered to {ceilings[name]}")
-                lowered.setdefault(part, {})[name] = ceilings[name]
+            elif _exceeds(amount, greatest[name]):
+                bound = "" if greatest[name] == ceilings[name] else "its limit, "
+                notes.append(f"{place}: {amount} is lowered to {bound}{greatest[name]}")
+                lowered.setdefault(part, {})[name] = greatest[name]
             else:
                 lowered.setdefault(part, {})[name] = amount
+        # The kube-apiserver refuses a request above the limit.
+        greatest = _lower_each(ceilings, {**limits, **lowered.get("limits", {})})
     return lowered, tuple(notes)
+
+
+def _lower_each(ceilings: Amounts, limits: Amounts) -> Amounts:
+    return {
+        name: limits[name] if name in limits and _exceeds(ceiling, limits[name]) else ceiling
+        for name, ceiling in ceilings.items()
+    }
 
 
 def allow_nodes(pod: Mapping[str, Any], allowed: AllowedNodes) -> tuple[Json, tuple[str, ...]]:

@@ -27,6 +27,9 @@ _LISTS = ("tolerations", "imagePullSecrets")
 _CLASSES = {"runtimeClassName": "a RuntimeClass", "priorityClassName": "a PriorityClass"}
 _FLAGS = ("hostUsers",)
 _OWN_PREFIXES = (f"{names.GROUP}/", "app.kubernetes.io/")
+RUN_LIMITS = {"cpu": "1", "memory": "1Gi", "ephemeral-storage": "3Gi"}
+BUILD_LIMITS = {"cpu": "2", "memory": "4Gi", "ephemeral-storage": "20Gi"}
+"""Of Kaniko. Both where nothing else sets a limit."""
 NOT_DISRUPTED = {
     "cluster-autoscaler.kubernetes.io/safe-to-evict": "false",
     "karpenter.sh/do-not-disrupt": "true",
@@ -107,14 +110,16 @@ class NodePlacements:
     def run_resources(self, project: Project) -> tuple[dict[str, dict[str, Any]], tuple[str, ...]]:
         """Return the Project's resources of runs within its plan's ceilings, and a note per change."""
         requested = (project.spec.get("run") or {}).get("resources")
-        return lower_resources(requested, self.for_run(project.plan).ceilings(), "run.resources")
+        place = self.for_run(project.plan)
+        limits = {**RUN_LIMITS, **(place.resources.get("limits") or {})}
+        return lower_resources(requested, place.ceilings(), limits, "run.resources")
 
     def build_resources(self, project: Project) -> tuple[dict[str, dict[str, Any]], tuple[str, ...]]:
         """Return the Project's resources of builds within its plan's ceilings, and a note per change."""
         requested = (project.spec.get("build") or {}).get("resources")
         plan = self.plans.get(project.plan, NodePlacement())
         ceilings = {**DEFAULT_CEILINGS, **self.build.max, **plan.build_max}
-        return lower_resources(requested, ceilings, "build.resources")
+        return lower_resources(requested, ceilings, BUILD_LIMITS, "build.resources")
 
     def pod_fields(self, project: Project) -> tuple[Json, tuple[str, ...]]:
         """Return `spec.pod` of the Project with allowed nodes only, and a note per change."""

@@ -10,7 +10,7 @@ from typing import Any
 from controller.config import ControllerConfig
 from controller.owner import controller_reference
 from controller.pods import security
-from controller.pods.placement import NOT_DISRUPTED, merge_resources
+from controller.pods.placement import NOT_DISRUPTED, RUN_LIMITS, merge_resources
 from controller.run.outcome import CONTAINER
 from crds import kinds, names, pod_tokens
 from crds.limits import FLUSH_SECONDS, GRACE_SECONDS, ask_timeout, run_timeout
@@ -18,7 +18,6 @@ from crds.objects import Deployment, Project, Run
 
 COMMAND = ("python3", "-I", "-S", "/opt/crewyard/runner")
 REQUESTS = {"cpu": "50m", "memory": "128Mi"}
-LIMITS = {"cpu": "1", "memory": "1Gi", "ephemeral-storage": "3Gi"}
 TOKEN_SLACK_SECONDS = 60
 ANNOTATION_ASK = f"{names.GROUP}/ask-seconds"
 """On a pod: the seconds of its activeDeadlineSeconds that only a run has which asks a person."""
@@ -107,7 +106,7 @@ def template(
         "workingDir": "/app",
         "env": env,
         "envFrom": [{"secretRef": {"name": names.env_secret(project.name), "optional": True}}],
-        "resources": security.resources(size, REQUESTS, LIMITS),
+        "resources": security.resources(size, REQUESTS, RUN_LIMITS),
         "securityContext": security.restricted_container(),
     }
     spec: dict[str, Any] = {

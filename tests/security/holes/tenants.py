@@ -11,11 +11,11 @@ CEILINGS = "tests/unit/controller/pods/test_ceilings.py"
 HOLES: tuple[Hole, ...] = (
     hole(
         "X11", "a project's amounts have no ceiling", "controller/pods/ceilings.py",
-        "elif _exceeds(amount, ceilings[name]):", "elif False:", CEILINGS,
+        "elif _exceeds(amount, greatest[name]):", "elif False:", CEILINGS,
     ),
     hole(
         "X11", "a project takes any resource", "controller/pods/ceilings.py",
-        "if name not in ceilings:\n", "if False:\n", CEILINGS,
+        "if name not in greatest:\n", "if False:\n", CEILINGS,
     ),
     hole(
         "X11", "a project tolerates any taint", "controller/pods/ceilings.py",

@@ -49,6 +49,29 @@ def test_requests_are_lowered_too(make, config):
     assert run_resources(make, config, run={"resources": asked})["requests"]["memory"] == "64Gi"
 
 
+@pytest.mark.parametrize(
+    ("own", "requested"),
+    [
+        ({"requests": {"memory": "300Mi"}, "limits": {"memory": "200Mi"}}, "200Mi"),
+        ({"requests": {"memory": "200Mi"}, "limits": {"memory": "200Mi"}}, "200Mi"),
+        ({"requests": {"memory": "100Mi"}, "limits": {"memory": "200Mi"}}, "100Mi"),
+        # The limit is the default of a run, then that of a build.
+        ({"requests": {"memory": "60Gi"}}, "1Gi"),
+        ({"requests": {"memory": "60Gi"}, "limits": {"memory": "abc"}}, "1Gi"),
+    ],
+)
+def test_a_request_is_at_most_its_limit(make, config, own, requested):
+    assert run_resources(make, config, run={"resources": own})["requests"]["memory"] == requested
+    of_build = kaniko_resources(make, config, build={"resources": own})["requests"]["memory"]
+    assert of_build == {"1Gi": "4Gi"}.get(requested, requested)
+
+
+def test_a_request_is_at_most_the_limit_of_its_plan(make, config):
+    found = with_pods(config, plans={"pro": {"resources": {"limits": {"memory": "8Gi"}}}})
+    asked = {"resources": {"requests": {"memory": "60Gi", "cpu": "8"}, "limits": {"cpu": "16"}}}
+    assert run_resources(make, found, plan="pro", run=asked)["requests"] == {"memory": "8Gi", "cpu": "8"}
+
+
 @pytest.mark.parametrize("amount", ["1e30", "99999999999999", 2**70, "9.9E", "64.0000001Gi"])
 def test_no_spelling_of_an_amount_exceeds_the_ceiling(make, config, amount):
     assert run_resources(make, config, run={"resources": {"limits": {"memory": amount}}})["limits"] == {
@@ -148,7 +171,7 @@ def test_condition_names_the_changed_values(make):
     places = NodePlacements()
     project = make.project(
         run={"resources": {"limits": {"memory": "900Gi", "nvidia.com/gpu": 1}}},
-        build={"resources": {"limits": {"cpu": "99"}}},
+        build={"resources": {"limits": {"cpu": "99"}, "requests": {"memory": "5Gi"}}},
         pod={"tolerations": [{"operator": "Exists"}], "nodeSelector": {"disk": "ssd"}},
     )
     decision = decide(project, [], None, make.now, lowered=places.notes(project))
@@ -158,6 +181,7 @@ def test_condition_names_the_changed_values(make):
         "run.resources.limits.memory: 900Gi is lowered to 64Gi",
         "run.resources.limits.nvidia.com/gpu is left out",
         "build.resources.limits.cpu: 99 is lowered to 16",
+        "build.resources.requests.memory: 5Gi is lowered to its limit, 4Gi",
         "pod.tolerations[0] is left out",
         "pod.nodeSelector.disk is left out",
     ):
