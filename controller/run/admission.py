@@ -8,7 +8,7 @@ waits for a run. It does not record the pod: the Run's own reconcile does. Calle
 
 import asyncio
 from collections.abc import AsyncIterator, Callable, Iterator, Mapping
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from datetime import UTC, datetime
 from functools import partial
 from itertools import chain
@@ -214,13 +214,13 @@ class AdmissionReconciler:
     ) -> None:
         now, project, timing = datetime.now(UTC), ready.project, self.config.timing
         if refused is not None:
-            await self._record_refusal(run, project, "PodRefused", refused, timing.unschedulable)
+            await self._record_refusal(run, ready, "PodRefused", refused, timing.unschedulable)
             return
         if (missing := resolve.missing_variable(ready, variables)) is not None:
-            await self._fail(run, project, missing.reason, missing.message, now)
+            await self._fail(run, ready, missing.reason, missing.message, now)
             return
         if (unverified := await self._unverified_image(ready)) is not None:
-            await self._record_refusal(run, project, "ImageNotVerified", unverified, timing.unschedulable)
+            await self._record_refusal(run, ready, "ImageNotVerified", unverified, timing.unschedulable)
             return
         body = pod.build(run, project, ready.deployment, variables, self.config, now.timestamp())
         try:
@@ -228,20 +228,22 @@ class AdmissionReconciler:
         except (errors.KubeForbidden, errors.Invalid) as error:
             if errors.is_final(error):
                 message = f"The apiserver rejected the pod as invalid: {error.message}"
-                await self._fail(run, project, RunReason.START_TIMEOUT, message, now)
+                await self._fail(run, ready, RunReason.START_TIMEOUT, message, now)
                 return
             # A quota or an admission policy, which may be temporary.
             message = f"The apiserver rejected pod {run.name}: {error.message}"
-            await self._record_refusal(run, project, "PodRefused", message, timing.unschedulable)
+            await self._record_refusal(run, ready, "PodRefused", message, timing.unschedulable)
         except errors.WebhookUnavailable as error:
             # No deadline: nothing has rejected the pod.
             message = f"The apiserver could not create pod {run.name}: {error.message}"
             waiting = status.pending(run, "PodRefused", message, now)
-            await self._apply(run, Decision(status=waiting, requeue_after=REFUSED_RETRY_SECONDS))
+            await self._apply_resolved(
+                run, ready, Decision(status=waiting, requeue_after=REFUSED_RETRY_SECONDS)
+            )
         except Retry:
             await self._record_refusal(
                 run,
-                project,
+                ready,
                 "PodNameTaken",
                 f"Another object owns pod {run.name}; delete it with kubectl delete pod {run.name}",
                 timing.start_timeout,
@@ -254,24 +256,38 @@ class AdmissionReconciler:
             return None
         return await self.verifier.problem(ready.project, ready.deployment)
 
-    async def _fail(self, run: Run, project: Project, reason: RunReason, message: str, now: datetime) -> None:
-        decision = finish(run, project, failed(reason, message), now)
+    async def _fail(
+        self, run: Run, ready: resolve.RunReady, reason: RunReason, message: str, now: datetime
+    ) -> None:
+        decision = finish(run, ready.project, failed(reason, message), now)
         count = partial(record_end, self.applier.metrics, run, decision, self.config.traces)
-        await self._apply(run, decision, count)
+        await self._apply_resolved(run, ready, decision, count)
 
     async def _record_refusal(
-        self, run: Run, project: Project, reason: str, message: str, limit: float
+        self, run: Run, ready: resolve.RunReady, reason: str, message: str, limit: float
     ) -> None:
         """Record why there is no pod; fail the Run after `limit` seconds."""
         now = datetime.now(UTC)
         since = status.pod_refused_since(run, now)
         if (now - since).total_seconds() >= limit:
-            await self._fail(run, project, RunReason.START_TIMEOUT, f"{message} (for {limit:g} s)", now)
+            await self._fail(run, ready, RunReason.START_TIMEOUT, f"{message} (for {limit:g} s)", now)
             return
         retry_seconds = min(REFUSED_RETRY_SECONDS, limit)
         desired = status.pod_refused(run, reason, message, now)
         notes = (ObjectEvent(reason, message, True),) if since == now else ()
-        await self._apply(run, Decision(status=desired, events=notes, requeue_after=retry_seconds))
+        decision = Decision(status=desired, events=notes, requeue_after=retry_seconds)
+        await self._apply_resolved(run, ready, decision)
+
+    async def _apply_resolved(
+        self,
+        run: Run,
+        ready: resolve.RunReady,
+        decision: Decision,
+        on_status: Callable[[], None] = lambda: None,
+    ) -> None:
+        resolved = status.resolved(ready.project, ready.deployment)
+        decision = replace(decision, status={**(decision.status or {}), **resolved})
+        await self._apply(run, decision, on_status)
 
     async def _apply(
         self, run: Run, decision: Decision, on_status: Callable[[], None] = lambda: None

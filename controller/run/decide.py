@@ -117,28 +117,23 @@ def _after_outcome(observed: ObservedRun) -> Decision:
 def _without_pod(observed: ObservedRun, now: datetime) -> Decision:
     run = observed.run
     if run.cancel:
-        return finish(run, observed.project, CANCELED, now)
+        return _with_resolved(finish(run, observed.project, CANCELED, now), observed)
     resolution = observed.resolution
     if isinstance(resolution, resolve.RunRefused):
-        return _refuse(observed, resolution, now)
+        outcome = failed(resolution.reason, resolution.message)
+        return _with_resolved(finish(run, observed.project, outcome, now), observed)
     adoption = owner.adoption(kinds.RUN, run, observed.project)
     if isinstance(resolution, resolve.RunWaiting):
         desired: dict[str, Any] = {
             **status.pending(run, status.WAITING_FOR_DEPLOYMENT, resolution.message, now),
-            "project": resolution.project.name,
-            "deployment": resolution.deployment.name,
+            **status.resolved(resolution.project, resolution.deployment),
         }
         return Decision(status=desired, after=adoption)
     return Decision(enqueue=_admission_key(observed))
 
 
-def _refuse(observed: ObservedRun, refused: resolve.RunRefused, now: datetime) -> Decision:
-    decision = finish(observed.run, observed.project, failed(refused.reason, refused.message), now)
-    resolved: dict[str, Any] = {}
-    if observed.project is not None:
-        resolved["project"] = observed.project.name
-    if observed.deployment is not None:
-        resolved["deployment"] = observed.deployment.name
+def _with_resolved(decision: Decision, observed: ObservedRun) -> Decision:
+    resolved = status.resolved(observed.project, observed.deployment)
     return replace(decision, status={**(decision.status or {}), **resolved})
 
 

@@ -7,7 +7,7 @@ from controller.run import pod_ref
 from controller.run.outcome import Outcome
 from crds import conditions
 from crds.conditions import Condition
-from crds.objects import Pod, Run
+from crds.objects import Deployment, Pod, Project, Run
 from crds.reasons import RunPhase
 from crds.times import format_time, parse_time
 
@@ -48,6 +48,12 @@ def _unfinished(reason: str, message: str) -> list[Condition]:
         Condition(conditions.COMPLETE, False, reason, message),
         Condition(conditions.RECONCILING, True, reason, message),
     ]
+
+
+def resolved(project: Project | None, deployment: Deployment | None) -> dict[str, Any]:
+    """Return the fields that record what a Run was resolved to."""
+    found = {"project": project, "deployment": deployment}
+    return {field: obj.name for field, obj in found.items() if obj is not None}
 
 
 def pending(run: Run, reason: str, message: str, now: datetime) -> dict[str, Any]:

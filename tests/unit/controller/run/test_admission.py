@@ -245,6 +245,21 @@ async def test_run_that_ends_without_a_pod_belongs_to_its_project(actor, config,
     assert actor.metrics.registry.get_sample_value("crewyard_run_ends_total", ends) == 1
 
 
+@pytest.mark.parametrize(
+    ("refuse", "reason"),
+    [((422, "Invalid"), "StartTimeout"), ((403, "Forbidden"), "PodRefused"), (None, "MissingVariable")],
+)
+async def test_a_run_without_a_pod_names_project_and_deployment(actor, config, cluster, make, refuse, reason):
+    if refuse is None:
+        actor.cache.remove(kinds.DEPLOYMENT, "dep-a")
+        actor.cache.put(kinds.DEPLOYMENT, make.deployment(status={"plan": {"envRequired": ["KEY"]}}).raw)
+    cluster.refuse = refuse
+    await AdmissionReconciler(actor, config).reconcile("demo")
+    (patch,) = cluster.patches
+    assert reason in {one["reason"] for one in patch["conditions"]}
+    assert (patch["project"], patch["deployment"]) == ("demo", "dep-a")
+
+
 async def test_a_run_whose_pod_a_silent_webhook_prevents_says_so(actor, config, cluster):
     cluster.refuse = (500, "InternalError")
     cluster.refusal = 'Internal error occurred: failed calling webhook "sidecars.example.com": no endpoints'
@@ -255,6 +270,7 @@ async def test_a_run_whose_pod_a_silent_webhook_prevents_says_so(actor, config, 
     assert "sidecars.example.com" in found["Succeeded"]["message"]
     # No policy rejects the pod: the time until the webhook answers does not count as a refusal.
     assert "Admitted" not in found
+    assert (patch["project"], patch["deployment"]) == ("demo", "dep-a")
     assert actor.queues.main.scheduled
 
 

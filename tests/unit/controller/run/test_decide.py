@@ -139,6 +139,11 @@ def test_run_created_during_a_deletion_belongs_to_the_project(make, look, delete
     assert owners(look(run, project)) == adopted
 
 
+def test_a_run_that_is_canceled_without_a_pod_names_its_deployment(make, look):
+    canceled = look(make.run(project="demo", cancel=True)).status
+    assert (canceled["phase"], canceled["project"], canceled["deployment"]) == ("Canceled", "demo", "dep-a")
+
+
 def test_start_writes_no_status_until_claimed_or_late(make, look):
     run = make.run(metadata={"ownerReferences": [{"uid": "uid-demo"}]}, project="demo")
 
