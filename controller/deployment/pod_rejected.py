@@ -1,4 +1,4 @@
-"""Decision about a build pod that the apiserver rejects. Pure. Called by `controller.deployment.reconcile`.
+"""Decision about a build pod that cannot be created. Pure. Called by `controller.deployment.reconcile`.
 
 A quota or a policy may be temporary: retries last an hour, counted from the first consecutive
 rejection. The condition Built, False only then, records its time.
@@ -39,6 +39,19 @@ def pod_refused(
         events=(ObjectEvent(status.POD_REFUSED, message, True),) if since is None else (),
         requeue_after=min(REFUSED_RETRY_SECONDS, left + 1.0),
     )
+
+
+def pod_prevented(observed: ObservedDeployment, why: str, now: datetime) -> Decision:
+    """Return the Decision while an admission webhook does not answer.
+
+    There is no deadline: nothing has rejected the pod.
+    """
+    deployment, message = observed.deployment, f"The apiserver could not create the build pod: {why}"
+    if deployment.status.get("buildPod"):
+        waits = status.building(deployment, None, status.POD_REFUSED, message, now)
+    else:
+        waits = status.pending(deployment, status.POD_REFUSED, message, now)
+    return Decision(status=waits, requeue_after=REFUSED_RETRY_SECONDS)
 
 
 def _refused_since(deployment: Deployment) -> datetime | None:

@@ -10,7 +10,7 @@ from controller.deployment import build_pod_env, queue
 from controller.deployment.build_admission import BUILD_POD_LABELS, BuildAdmission
 from controller.deployment.deadlines import STOP_GRACE_SECONDS
 from controller.deployment.decide import WAIT_RETRY_SECONDS, ObservedDeployment, decide
-from controller.deployment.pod_rejected import pod_refused
+from controller.deployment.pod_rejected import pod_prevented, pod_refused
 from controller.deployment.reported_results import ReportedResults, as_ended
 from controller.deployment.smoke.run_rejected import run_refused
 from controller.deployment.warm.pool import WarmBuilders
@@ -188,11 +188,14 @@ class DeploymentReconciler:
             decision = pod_refused(observed, refused, False, now, self.config, hint)
         try:
             await self.applier.apply(kinds.DEPLOYMENT, deployment.raw, key, decision)
-        except (errors.KubeForbidden, errors.Invalid) as error:
+        except (errors.KubeForbidden, errors.Invalid, errors.WebhookUnavailable) as error:
             if not decision.create or not str(error.details.get("kind", "")).lower().startswith("pod"):
                 raise
-            why = f"the apiserver rejected the build pod: {error.message}"
-            decision = pod_refused(observed, why, errors.is_final(error), now, self.config)
+            if isinstance(error, errors.WebhookUnavailable):
+                decision = pod_prevented(observed, error.message, now)
+            else:
+                why = f"the apiserver rejected the build pod: {error.message}"
+                decision = pod_refused(observed, why, errors.is_final(error), now, self.config)
             await self.applier.apply(kinds.DEPLOYMENT, deployment.raw, key, decision)
         self._record_metrics(deployment, decision, now)
 

@@ -75,8 +75,8 @@ class Applier:
                     f"{child.kind.name} {child.name} belongs to another object; waiting until it is deleted"
                 ) from None
             created = existing
-        except (errors.KubeForbidden, errors.Invalid) as error:
-            # An admission webhook's denial does not say what it denied.
+        except (errors.KubeForbidden, errors.Invalid, errors.WebhookUnavailable) as error:
+            # The denial or the failure of an admission webhook does not say what it concerns.
             error.details = {"kind": child.kind.plural, **error.details}
             raise
         self._observe(child.kind, created)
