@@ -1,6 +1,5 @@
 """Failures that come after several attempts: started early by other files, checked here."""
 
-from tests.e2e.conftest import BuiltCrew
 from tests.e2e.failures import failed
 
 
@@ -18,14 +17,3 @@ async def test_missing_image(testbed, crew, unpullable):
     assert (run["status"], run["error"]["reason"]) == ("failed", "ImagePullFailed")
     assert image.rpartition("@")[2][:19] in run["error"]["message"]
     assert [message.event for message in await testbed.events(run["id"])] == ["run.failed"]
-
-
-async def test_pod_cannot_be_created(testbed, upload_projects):
-    """A container whose requests are above its limits is refused by Kubernetes."""
-    upload_project = await upload_projects(
-        run={"resources": {"requests": {"memory": "512Mi"}, "limits": {"memory": "64Mi"}}}
-    )
-    deployment = await upload_project.deploy_and_wait({"main.py": "def kickoff(): ..."})
-    run = await BuiltCrew(testbed, upload_project.project, deployment).run("kickoff")
-    assert (run["status"], run["error"]["reason"]) == ("failed", "StartTimeout")
-    assert "memory" in run["error"]["message"]

@@ -4,6 +4,8 @@ import json
 
 import pytest
 
+from tests.e2e.conftest import BuiltCrew
+
 
 def kinds(messages):
     return [message.event for message in messages]
@@ -96,3 +98,13 @@ async def test_run_pods_satisfy_the_restricted_profile(testbed, crew):
         "create", "--dry-run=server", "-n", "crewyard-system", "-f", "-", stdin=json.dumps(copy)
     )
     assert "created" in printed
+
+
+async def test_requests_above_the_limits_are_lowered(testbed, upload_projects):
+    resources = {"requests": {"memory": "512Mi"}, "limits": {"memory": "256Mi"}}
+    upload_project = await upload_projects(run={"resources": resources})
+    deployment = await upload_project.deploy_and_wait({"main.py": "def kickoff(): return 'done'"})
+    run = await BuiltCrew(testbed, upload_project.project, deployment).run("kickoff")
+    assert (run["status"], run["output"]) == ("succeeded", "done")
+    limited = (await testbed.get(f"/v1/projects/{upload_project.project}"))["limited"]
+    assert "run.resources.requests.memory: 512Mi is lowered to its limit, 256Mi" in limited["message"]
