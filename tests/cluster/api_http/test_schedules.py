@@ -53,7 +53,7 @@ async def test_a_schedule_is_set_replaced_and_removed(testbed):
         ({"cron": "0 0 31 2 *"}, "cron", "day-of-month"),
         ({"cron": "0 0 * *"}, "cron", "five fields"),
         ({"time_zone": "Europe/Bonn"}, "time_zone", "Europe/Berlin"),
-        ({"starting_deadline": "soon"}, "schedules[0].starting_deadline", "90s"),
+        ({"starting_deadline": "soon"}, "starting_deadline", "90s"),
     ],
 )
 async def test_an_impossible_schedule_is_refused_with_its_field(testbed, change, field, word):
