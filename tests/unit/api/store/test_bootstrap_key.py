@@ -7,28 +7,45 @@ from pathlib import Path
 
 import pytest
 
+from api.__main__ import main
 from api.store.store import Store
 from crds import api_keys
 
 ROOT = Path(__file__).parents[4]
 
 
-def call(data, database_url, *arguments):
-    environment = {
-        **os.environ,
+def settings(data, database_url=None):
+    return {
         "CREWYARD_DATA": str(data),
         "CREWYARD_DATABASE_URL": database_url or "",
         "CREWYARD_TOKEN_KEY": "0123456789abcdef",
         "CREWYARD_NAMESPACE": "crews",
     }
-    return api(environment, "key", *arguments)
 
 
-def api(environment, *arguments):
+def call(data, database_url, *arguments):
+    environment = {**os.environ, **settings(data, database_url)}
     return subprocess.run(
-        [sys.executable, "-m", "api", *arguments],
+        [sys.executable, "-m", "api", "key", *arguments],
         env=environment, cwd=ROOT, capture_output=True, text=True, timeout=120,
     )  # fmt: skip
+
+
+@pytest.fixture
+def refused(monkeypatch, tmp_path, capsys):
+    """Call the program in this process with arguments that it refuses; return what it prints to stderr."""
+
+    def run(*arguments):
+        for name, value in settings(tmp_path).items():
+            monkeypatch.setenv(name, value)
+        monkeypatch.setattr(sys, "argv", ["api", *arguments])
+        with pytest.raises(SystemExit) as stop:
+            main()
+        out, err = capsys.readouterr()
+        assert (stop.value.code, out, list(tmp_path.iterdir())) == (2, "", [])
+        return err
+
+    return run
 
 
 async def test_running_service_accepts_new_keys(store, tmp_path, database_url):
@@ -48,16 +65,14 @@ async def test_running_service_accepts_new_keys(store, tmp_path, database_url):
 
 
 @pytest.mark.parametrize("arguments", [("--help",), ("",), ("a", "b"), ("x" * 101,)])
-def test_no_key_for_a_wrong_call(tmp_path, arguments):
-    done = call(tmp_path, None, *arguments)
-    assert (done.returncode, done.stdout) == (2, "") and "usage" in done.stderr
+def test_no_key_for_a_wrong_call(refused, arguments):
+    assert "usage" in refused("key", *arguments)
 
 
 @pytest.mark.parametrize("word", ["keys", "--help", "-h"])
-def test_unknown_command_starts_no_service(tmp_path, word):
-    done = api({**os.environ, "CREWYARD_DATA": str(tmp_path), "CREWYARD_TOKEN_KEY": "0123456789abcdef"}, word)
-    assert (done.returncode, done.stdout) == (2, "") and "backup" in done.stderr and "key" in done.stderr
-    assert list(tmp_path.iterdir()) == []
+def test_unknown_command_starts_no_service(refused, word):
+    printed = refused(word)
+    assert "backup" in printed and "key" in printed
 
 
 def test_no_key_without_a_store(tmp_path):
