@@ -500,12 +500,12 @@ dependencies = [
 [[package]]
 name = "torch"
 version = "1"
-source = { registry = "https://pypi.org/simple" }
+source = { registry = "https://public-index.example/simple" }
 wheels = [{ url = "https://files.example.org/torch-1.whl", hash = "sha256:01aa" }]
 [[package]]
 name = "torch"
 version = "2"
-source = { registry = "https://pypi.org/simple" }
+source = { registry = "https://public-index.example/simple" }
 wheels = [{ url = "https://files.example.org/torch-2.whl", hash = "sha256:02aa" }]
 """
     lines = [
@@ -513,7 +513,7 @@ wheels = [{ url = "https://files.example.org/torch-2.whl", hash = "sha256:02aa" 
         "torch==2; platform_machine == 'x86_64'",
     ]
     project = f"[project]\nname = 'crew'\ndependencies = {lines}\n"
-    files = {"pyproject.toml": project.encode(), "uv.lock": lock.encode()}
+    files = {"pyproject.toml": project.encode(), "uv.lock": with_public_index(lock).encode()}
     assert [line.partition(" --hash=")[0] for line in declared(files).lines] == [
         "torch==1 ; platform_machine == 'aarch64'",
         "torch==2 ; platform_machine == 'x86_64'",
@@ -557,12 +557,12 @@ gpu = [{ name = "cuda", marker = "sys_platform != 'darwin' and extra == 'extra-4
 [[package]]
 name = "cuda"
 version = "3"
-source = { registry = "https://pypi.org/simple" }
+source = { registry = "https://public-index.example/simple" }
 resolution-markers = ["extra != 'extra-4-crew-cpu' and extra == 'extra-4-crew-gpu'"]
 [[package]]
 name = "chart"
 version = "1"
-source = { registry = "https://pypi.org/simple" }
+source = { registry = "https://public-index.example/simple" }
 dependencies = [
     { name = "torch", version = "1", marker = "extra == 'extra-4-crew-cpu'" },
     { name = "torch", version = "2", marker = "extra == 'extra-4-crew-gpu' or extra != 'extra-4-crew-cpu'" },
@@ -570,11 +570,11 @@ dependencies = [
 [[package]]
 name = "torch"
 version = "1"
-source = { registry = "https://pypi.org/simple" }
+source = { registry = "https://public-index.example/simple" }
 [[package]]
 name = "torch"
 version = "2"
-source = { registry = "https://pypi.org/simple" }
+source = { registry = "https://public-index.example/simple" }
 """
 
 
@@ -589,7 +589,7 @@ def test_conflicting_extras_of_uv_choose_the_versions(
         "[project]\nname = 'crew'\ndependencies = ['chart']\n"
         "[project.optional-dependencies]\ncpu = ['torch==1']\ngpu = ['torch==2', 'cuda']\n"
     )
-    files = {"pyproject.toml": project.encode(), "uv.lock": CONFLICTING_EXTRAS.encode()}
+    files = {"pyproject.toml": project.encode(), "uv.lock": with_public_index(CONFLICTING_EXTRAS).encode()}
     assert pins(declared(files, Configuration("x", extras=extras))) == {"chart": "1", **chosen}
 
 
