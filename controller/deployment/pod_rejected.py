@@ -44,7 +44,7 @@ def pod_refused(
 def pod_prevented(observed: ObservedDeployment, why: str, now: datetime) -> Decision:
     """Return the Decision while an admission webhook does not answer.
 
-    There is no deadline: nothing has rejected the pod.
+    It sets no deadline, since nothing has rejected the pod.
     """
     deployment, message = observed.deployment, f"The apiserver could not create the build pod: {why}"
     if deployment.status.get("buildPod"):

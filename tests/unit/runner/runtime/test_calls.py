@@ -66,7 +66,7 @@ class Builder:
 
 
 class Formula:
-    """A value, whose method `compile` is no graph's."""
+    """A value with a method `compile` that builds no graph."""
 
     def compile(self) -> Graph:
         raise AssertionError
