@@ -9,7 +9,7 @@ from collections.abc import Mapping
 from dataclasses import dataclass
 from typing import Any
 
-from controller.pods.termination import termination_message
+from controller.pods.termination import exceeded_disk_limit, termination_message
 from crds.objects import Pod
 from crds.reasons import BuildReason
 from plan.packages.pip_log import INDEX_UNREACHABLE, dependency_failure
@@ -176,8 +176,7 @@ def _pod_failure(pod: Pod) -> BuildFailure | BuildPodBroken | None:
             "Raise spec.build.timeout of the Project, or use fewer or prebuilt dependencies.",
             _log_tail(pod),
         )
-    # A node without disk space evicts pods that are within their limits, too.
-    if reason == "Evicted" and "ephemeral" in message.lower() and "low on resource" not in message:
+    if reason == "Evicted" and exceeded_disk_limit(message):
         return BuildFailure(
             BuildReason.BUILD_FAILED,
             f"the build exceeded its disk limit: {message}",

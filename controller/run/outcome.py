@@ -8,7 +8,7 @@ from collections.abc import Mapping
 from dataclasses import dataclass
 from typing import Any
 
-from controller.pods.termination import termination_message
+from controller.pods.termination import exceeded_disk_limit, termination_message
 from crds import conditions
 from crds.objects import Pod, Run
 from crds.reasons import RunPhase, RunReason
@@ -128,8 +128,7 @@ def of_pod_reason(pod: Pod) -> Outcome | None:
         )
     if reason in _EVICTIONS or disruption:
         message = _pod_message(pod)
-        # A node without disk space evicts pods that are within their limits, too.
-        if "ephemeral" in message.lower() and "low on resource" not in message:
+        if exceeded_disk_limit(message):
             return failed(
                 RunReason.STORAGE_EXCEEDED,
                 f"{message}; raise spec.run.resources.limits.ephemeral-storage of the Project",
