@@ -10,7 +10,7 @@ from typing import Any
 
 from controller.observability.health import HealthReadings
 from controller.observability.metrics import Gauges, Sample
-from controller.run.pod import ANNOTATION_ASK
+from controller.run.pod import answer_seconds
 from controller.runtime.cache import ObjectCache
 from controller.runtime.kopf_watch import WATCHED
 from controller.runtime.queues import Queues
@@ -125,10 +125,10 @@ def _run_start(run: Run, cache: ObjectCache) -> str | None:
     """Return when a running Run started, later by the time for answers of a person if it has asked."""
     started: str | None = run.status.get("startTime")
     pods = cache.pods_of_run(run.name) if started and run.has_asked else []
-    asking = Pod(pods[0]).annotations.get(ANNOTATION_ASK, "") if pods else ""
-    if started is None or not asking.isdecimal():
+    seconds = answer_seconds(Pod(pods[0])) if pods else 0
+    if started is None or not seconds:
         return started
-    return format_second(parse_time(started) + timedelta(seconds=int(asking)))
+    return format_second(parse_time(started) + timedelta(seconds=seconds))
 
 
 def warm_pods(caches: Sequence[ObjectCache]) -> dict[str, int]:

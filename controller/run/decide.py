@@ -13,7 +13,7 @@ from controller import owner
 from controller.config import ControllerConfig
 from controller.run import pod_ref, requeue, resolve, startup, status
 from controller.run.outcome import CANCELED, RETRY_HINT, Outcome, failed, of_pod, of_pod_reason, of_result
-from controller.run.pod import ANNOTATION_ASK, deadline
+from controller.run.pod import answer_seconds, deadline
 from controller.run.warm.binding import waited_seconds
 from controller.runtime import event_map
 from controller.runtime.decision import NOTHING, Decision, Delete, ObjectEvent
@@ -199,11 +199,9 @@ def _time_left(observed: ObservedRun, now: datetime, config: ControllerConfig) -
     total = spec.get("activeDeadlineSeconds") or deadline(
         observed.run, observed.deployment, observed.project, config
     )
-    asking = observed.pod.annotations.get(ANNOTATION_ASK) if observed.pod else None
-    if asking and asking.isdecimal() and not observed.run.has_asked:
-        total = int(total) - int(asking)
     if observed.pod is not None:
-        total = int(total) - int(waited_seconds(observed.pod))
+        unused = 0 if observed.run.has_asked else answer_seconds(observed.pod)
+        total = int(total) - unused - int(waited_seconds(observed.pod))
     deadline_time = claimed + timedelta(seconds=int(total) + config.timing.node_lost_after)
     return (deadline_time - now).total_seconds()
 

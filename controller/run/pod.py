@@ -14,13 +14,19 @@ from controller.pods.placement import NOT_DISRUPTED, RUN_LIMITS, merge_resources
 from controller.run.outcome import CONTAINER
 from crds import kinds, names, pod_tokens
 from crds.limits import FLUSH_SECONDS, GRACE_SECONDS, ask_timeout, run_timeout
-from crds.objects import Deployment, Project, Run
+from crds.objects import Deployment, Pod, Project, Run
 
 COMMAND = ("python3", "-I", "-S", "/opt/crewyard/runner")
 REQUESTS = {"cpu": "50m", "memory": "128Mi"}
 TOKEN_SLACK_SECONDS = 60
 ANNOTATION_ASK = f"{names.GROUP}/ask-seconds"
-"""On a pod: the seconds of its activeDeadlineSeconds that only a run has which asks a person."""
+"""On a pod, read by `answer_seconds`."""
+
+
+def answer_seconds(pod: Pod) -> int:
+    """Return the seconds of a pod's activeDeadlineSeconds that only a run has which asks a person."""
+    text = pod.annotations.get(ANNOTATION_ASK, "")
+    return int(text) if text.isdecimal() else 0
 
 
 def deadline(
