@@ -30,3 +30,8 @@ class RegistryError(InfrastructureError):
     """The registry is unavailable, full or broken."""
 
     reason = REGISTRY_PUSH
+
+
+def is_temporary(status: int) -> bool:
+    """Return whether a server that answers with this status may answer otherwise later."""
+    return status >= 500 or status in (408, 425, 429)

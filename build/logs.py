@@ -14,6 +14,7 @@ from collections.abc import Callable
 from typing import TextIO
 
 from build.api_client import InternalApiClient
+from build.errors import is_temporary
 
 _BUFFER_BYTES = 1 << 20
 _CHUNK_BYTES = 64 << 10
@@ -117,6 +118,6 @@ def api_sender(
                 return int(json.loads(response)["acknowledged"]) >= number
             except (ValueError, KeyError, TypeError):
                 return True
-        return status < 500 and status not in (408, 425, 429)
+        return not is_temporary(status)
 
     return send

@@ -8,8 +8,9 @@ import oras.provider
 from requests import HTTPError
 from requests.adapters import HTTPAdapter
 
+from build.errors import is_temporary
+
 _TIMEOUTS_SECONDS = (10.0, 120.0)
-_TEMPORARY = (408, 425, 429)
 
 
 class _Adapter(HTTPAdapter):
@@ -21,7 +22,7 @@ class _Adapter(HTTPAdapter):
     def send(self, request: Any, *arguments: Any, **more: Any) -> Any:
         more["timeout"] = more.get("timeout") or _TIMEOUTS_SECONDS
         response = super().send(request, *arguments, **more)
-        if response.status_code >= 500 or response.status_code in _TEMPORARY:
+        if is_temporary(response.status_code):
             response.close()
             # Without path and query: a redirect may have signed them.
             raise HTTPError(f"{urlsplit(response.url).hostname} answered {response.status_code}")

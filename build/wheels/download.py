@@ -15,7 +15,7 @@ from collections.abc import Mapping
 from pathlib import Path
 from urllib.parse import quote, urlsplit, urlunsplit
 
-from build.errors import InfrastructureError
+from build.errors import InfrastructureError, is_temporary
 from build.logs import BuildLog
 from build.mask import PipOutputMask
 from build.settings import IndexCredentials
@@ -186,7 +186,7 @@ def _failure(output: str, address: str) -> Exception:
                 "the private package index rejects the credentials",
                 "Check username and password in the Secret named by the project's build.secretRef.",
             )
-        if status >= 500 or status in (408, 425, 429):
+        if is_temporary(status):
             return InfrastructureError(f"downloading packages failed: the package index answered {status}")
     if error.reason == DEPENDENCY_RESOLUTION:
         return PlanError(error.reason, error.message, f"{error.hint} {_WHEELS_ONLY}".strip())
