@@ -10,6 +10,7 @@ from dataclasses import dataclass
 
 FIRST_BACKOFF_SECONDS = 0.2
 MAX_BACKOFF_SECONDS = 5.0
+MIN_PAUSE_SECONDS = 0.05
 MAX_INVALID_WRITES = 10
 """Consecutive Invalid errors, over about 25 s, after which a claim is given up."""
 
@@ -38,6 +39,11 @@ class OutboxBackoff:
     def next_retry(self) -> float | None:
         """Return the time of the earliest retry, or None without failed writes."""
         return min((failed_write.retry_at for failed_write in self._failed_writes.values()), default=None)
+
+    def pause_seconds(self, now: float, longest: float) -> float:
+        """Return the seconds until the earliest retry, at least 0.05; `longest` without failed writes."""
+        next_retry = self.next_retry()
+        return longest if next_retry is None else min(longest, max(next_retry - now, MIN_PAUSE_SECONDS))
 
     def record_failure(self, run: str, now: float, invalid: bool) -> bool:
         """Delay a run with exponential back-off. Return whether to give up: it was `invalid` too often."""

@@ -135,10 +135,7 @@ async def deliver_all(store: Store, kube: KubeClient) -> None:
             continue
         if len(ready) == BATCH_SIZE:
             store.claims.waiting.set()
-        next_retry = backoff.next_retry()
-        timeout = (
-            POLL_SECONDS if next_retry is None else min(POLL_SECONDS, max(next_retry - loop.time(), 0.05))
-        )
+        timeout = backoff.pause_seconds(loop.time(), POLL_SECONDS)
         if len(deliverable) < len(unwritten):
             timeout = min(timeout, COALESCE_WINDOW.total_seconds())
 

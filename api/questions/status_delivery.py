@@ -25,7 +25,6 @@ log = structlog.get_logger()
 POLL_SECONDS = 5.0
 """Poll interval; covers what another replica has left."""
 BATCH_SIZE = 100
-MIN_PAUSE_SECONDS = 0.05
 MAX_TEXT_CHARACTERS = 1024
 """Of a prompt and a refusal in an object; GET of the API has the whole prompt."""
 
@@ -59,8 +58,7 @@ async def _deliver_batch(store: Store, kube: KubeClient, backoff: OutboxBackoff)
         return POLL_SECONDS
     if len(ready) == BATCH_SIZE:
         store.input_requests.changed.set()
-    next_retry = backoff.next_retry()
-    return POLL_SECONDS if next_retry is None else max(next_retry - loop.time(), MIN_PAUSE_SECONDS)
+    return backoff.pause_seconds(loop.time(), POLL_SECONDS)
 
 
 async def deliver(store: Store, kube: KubeClient, run: str) -> bool:

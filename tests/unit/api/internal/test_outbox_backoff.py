@@ -4,6 +4,7 @@ from api.internal.outbox_backoff import (
     FIRST_BACKOFF_SECONDS,
     MAX_BACKOFF_SECONDS,
     MAX_INVALID_WRITES,
+    MIN_PAUSE_SECONDS,
     OutboxBackoff,
 )
 
@@ -24,6 +25,15 @@ def test_backoff_grows_per_run() -> None:
         delays.append(round(next_retry - now, 6))
         now = next_retry
     assert (delays[0], delays[-1], delays) == (FIRST_BACKOFF_SECONDS, MAX_BACKOFF_SECONDS, sorted(delays))
+
+
+def test_the_pause_ends_with_the_earliest_retry() -> None:
+    backoff = OutboxBackoff()
+    assert backoff.pause_seconds(0.0, 3.0) == 3.0
+    backoff.record_failure("run-a", 0.0, invalid=False)
+    assert backoff.pause_seconds(0.0, 3.0) == FIRST_BACKOFF_SECONDS
+    assert backoff.pause_seconds(10.0, 3.0) == MIN_PAUSE_SECONDS
+    assert backoff.pause_seconds(-10.0, 3.0) == 3.0
 
 
 def test_removed_run_is_due() -> None:
