@@ -10,6 +10,7 @@ from pathlib import Path
 from types import MappingProxyType
 from typing import Any
 
+from dev import files
 from dev.cluster import credentials, live_reload, quota, rollout
 from dev.cluster.kube_client import HttpKubeApi, KubeApi
 from dev.cluster.kubectl import KubectlApi
@@ -161,9 +162,7 @@ def deploy(
         document["resources"].append("checkout.json")
         document["patches"] += [{"patch": json.dumps(patch)} for patch in live_reload.patches(checkout)]
     (directory / "kustomization.yaml").write_text(json.dumps(document, indent=2))
-    secret = directory / _PUSH_FILE
-    secret.touch(mode=0o600)
-    secret.write_text(json.dumps(push_secret(settings)))
+    files.write(directory / _PUSH_FILE, json.dumps(push_secret(settings)), files.PRIVATE_MODE)
     with progress.step("kubectl apply") as step:
         step.detail = f"{len(kubectl.apply('-k', str(directory)))} objects"
     rollout.wait_ready(kube, progress)

@@ -4,9 +4,8 @@ import json
 import shutil
 import time
 from collections.abc import Mapping
-from pathlib import Path
 
-from dev import go_build
+from dev import files, go_build
 from dev.cluster.kube_client import KubeApiError
 from dev.cluster.kubectl import KubectlApi
 from dev.errors import DevClusterError
@@ -66,7 +65,7 @@ def ensure(kind: str, own: Settings, environment: Mapping[str, str], progress: S
         if not docker.running(name):
             docker.run("start", name)
     kubeconfig = command.read_output([kind, "get", "kubeconfig", f"--name={configuration.CLUSTER}"])
-    write_private(own.kubeconfig, kubeconfig)
+    files.write(own.kubeconfig, kubeconfig, files.PRIVATE_MODE)
 
 
 def wait_ready(kubectl: KubectlApi) -> None:
@@ -83,14 +82,6 @@ def wait_ready(kubectl: KubectlApi) -> None:
                     f"See: docker logs {configuration.NODE}"
                 ) from error
         time.sleep(_PAUSE_SECONDS)
-
-
-def write_private(file: Path, text: str) -> None:
-    """Write a file that only its owner can read."""
-    file.parent.mkdir(parents=True, exist_ok=True)
-    file.touch(mode=0o600)
-    file.chmod(0o600)
-    file.write_text(text)
 
 
 def gateway() -> str:

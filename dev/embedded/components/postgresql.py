@@ -7,6 +7,7 @@ gets a mount namespace where its data directory has a path of its own.
 import shutil
 from pathlib import Path
 
+from dev import files
 from dev.process import command
 from dev.process.probe import TcpProbe
 from dev.process.program import ProcessSpec
@@ -34,10 +35,8 @@ def ensure(settings: Settings, password: str) -> None:
     if (place / "data" / "PG_VERSION").exists():
         return
     shutil.rmtree(place, ignore_errors=True)
-    place.mkdir(parents=True)
     secret = place / "password"
-    secret.touch(mode=0o600)
-    secret.write_text(password)
+    files.write(secret, password, files.PRIVATE_MODE)
     for path in (place, secret):
         shutil.chown(path, _SYSTEM_USER, _SYSTEM_USER)
     command.read_output(
