@@ -16,10 +16,10 @@ from api.store.errors import StoreUnavailable
 from api.store.index.deployments.deployments import DeploymentRow
 from api.store.index.idempotency import Idempotency
 from api.store.index.runs.runs import RunDetail
-from api.v1 import idempotency, lookup, wait
+from api.v1 import entrypoint, idempotency, lookup, wait
 from api.v1.runs import create as run_creation
 from api.v1.runs import view
-from crds import durations, entrypoints, names
+from crds import durations, names
 from crds.limits import CONFIG_BYTES
 from crds.runs import budget, trace_context
 
@@ -60,7 +60,8 @@ async def start(
     """
     services = call.services
     deployment = await _resolve_deployment(call, body["deployment"])
-    _check_entrypoint(call, deployment, body.get("entrypoint"))
+    entrypoint.check_scope(call, deployment.project, body.get("entrypoint"))
+    entrypoint.check_name(deployment, body.get("entrypoint"))
     await check_declared_input(deployment.plan, body.get("entrypoint"), body.get("input", {}))
     await _check_budget(call, deployment)
     await _check_queue(call, deployment.project)
@@ -174,25 +175,6 @@ async def _is_deployment_name(call: EndpointCall, identifier: str) -> bool:
         identifier.startswith(names.DEPLOYMENT_PREFIX)
         and await call.services.store.projects.get(identifier) is None
     )
-
-
-def _check_entrypoint(call: EndpointCall, deployment: DeploymentRow, requested: str | None) -> None:
-    """Raise 403 for an entrypoint other than a name from a caller without the scope deploy, 400 for no name.
-
-    An entrypoint can be any importable object, also `os:environ.copy`: it is code and sees all variables.
-    A name only selects an entrypoint of the deployment's own configuration.
-    """
-    if requested is None:
-        return
-    if not entrypoints.is_name(requested) and not call.caller.may("deploy", deployment.project):
-        raise errors.forbidden(
-            "an entrypoint other than a name of the deployment's configuration needs the scope deploy; leave "
-            "it out, or use a key that has it",
-            field="entrypoint",
-            required_scope="deploy",
-        )
-    if problem := entrypoints.problem(requested, deployment.plan):
-        raise errors.invalid(f"deployment {names.id_of(deployment.name)} {problem}", "entrypoint")
 
 
 async def _check_budget(call: EndpointCall, deployment: DeploymentRow) -> None:

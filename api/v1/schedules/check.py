@@ -10,7 +10,8 @@ from api.http.json_encoding import encode
 from api.questions.declared_input import check_declared_input
 from api.routing.endpoint import EndpointCall
 from api.store.index.projects import ProjectRow
-from crds import durations, entrypoints, names
+from api.v1 import entrypoint
+from crds import durations
 from crds.runs import labels as run_labels
 from crds.schedules.cron import CronInvalid
 from crds.schedules.schedule import Schedule
@@ -31,10 +32,9 @@ async def check_against_active(
     active = await call.services.store.deployments.get(project.active) if project.active else None
     if active is None:
         return
-    entrypoint = raw.get("entrypoint")
-    if problem := entrypoints.problem(entrypoint, active.plan):
-        raise errors.invalid(f"deployment {names.id_of(active.name)} {problem}", f"{path}entrypoint")
-    await check_declared_input(active.plan, entrypoint, raw.get("input") or {}, f"{path}input")
+    requested = raw.get("entrypoint")
+    entrypoint.check_name(active, requested, f"{path}entrypoint")
+    await check_declared_input(active.plan, requested, raw.get("input") or {}, f"{path}input")
 
 
 def check_schedule(call: EndpointCall, project: str, raw: Mapping[str, Any], path: str = "") -> None:
@@ -50,14 +50,7 @@ def check_schedule(call: EndpointCall, project: str, raw: Mapping[str, Any], pat
     for name in Schedule(raw).labels:
         if not _LABEL_NAME.fullmatch(name) or len(name) > run_labels.NAME_MAX_LENGTH:
             raise errors.invalid(run_labels.NAME_RULE, f"{path}labels")
-    entrypoint = raw.get("entrypoint")
-    if entrypoint and not entrypoints.is_name(entrypoint) and not call.caller.may("deploy", project):
-        raise errors.forbidden(
-            "an entrypoint other than a name of the deployment's configuration needs the scope deploy; leave "
-            "it out, or use a key that has it",
-            field=f"{path}entrypoint",
-            required_scope="deploy",
-        )
+    entrypoint.check_scope(call, project, raw.get("entrypoint"), f"{path}entrypoint")
     try:
         if (deadline := raw.get("startingDeadline")) is not None:
             durations.seconds(deadline)

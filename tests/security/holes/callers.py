@@ -146,7 +146,7 @@ HOLES: tuple[Hole, ...] = (
     ),
     hole(
         "X2", "the run scope may choose the entrypoint", "api/v1/runs/start.py",
-        '    _check_entrypoint(call, deployment, body.get("entrypoint"))\n', "",
+        '    entrypoint.check_scope(call, deployment.project, body.get("entrypoint"))\n', "",
         f"{PERMISSIONS}::test_run_scope_cannot_change_the_entrypoint",
     ),
     hole(
