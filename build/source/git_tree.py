@@ -2,7 +2,7 @@
 
 No checkout, hooks or filters: reads blobs from the object database. A submodule becomes the files of its
 commit, a symbolic link a copy of the file or directory of its repository that it points to, and a pointer of
-Git LFS the file that it stands for, where its server has it.
+Git LFS the file that it stands for, where its server has it. A link that points to neither is left out.
 """
 
 import io
@@ -144,8 +144,14 @@ class _TreeReader:
         real_path = posixpath.join(current.real_path, item.name)
         if item.filemode == pygit2.enums.FileMode.LINK:
             checked_path(path)
-            item, real_path = _resolve_link(checkout.repository, checkout.root, path, real_path, item, links)
-            links += 1
+            target = _link_target(checkout.repository, checkout.root, real_path, item, links)
+            if target is None:
+                self._log.line(
+                    f"{printable(path)} is a symbolic link that does not point to a file or directory of the "
+                    "repository: left out"
+                )
+                return None
+            (item, real_path), links = target, links + 1
         if item.filemode == pygit2.enums.FileMode.TREE:
             checked_path(path)
             return _Directory(checkout, path, item, real_path, links)
@@ -176,32 +182,28 @@ class _TreeReader:
             self._builder.add(path, io.BytesIO(data), executable)
 
 
-def _resolve_link(
-    repository: Any, root: Any, path: str, real_path: str, link: Any, links: int
-) -> tuple[Any, str]:
+def _link_target(
+    repository: Any, root: Any, real_path: str, link: Any, links: int
+) -> tuple[Any, str] | None:
     """Return the file or directory of the repository that a symbolic link points to, and its path there."""
     target_path, item = real_path, link
     for _ in range(_MAX_LINKS - links):
         if repository.odb.read_header(item.id)[1] > _MAX_LINK_BYTES:
-            break  # checked before the read: a small pack may contain an enormous object
+            return None  # checked before the read: a small pack may contain an enormous object
         target = item.data.decode("utf-8", "replace")
         target_path = posixpath.normpath(posixpath.join(posixpath.dirname(target_path), target))
         if target.startswith("/") or target_path.partition("/")[0] in ("..", "."):
-            break
+            return None
         if f"{real_path}/".startswith(f"{target_path}/"):
-            break  # the directory contains the link
+            return None  # the directory contains the link
         try:
             item = root[target_path]
         except (KeyError, ValueError):
-            break
+            return None
         if isinstance(item, pygit2.Tree):
             return item, target_path
         if not isinstance(item, pygit2.Blob):
-            break
+            return None
         if item.filemode != pygit2.enums.FileMode.LINK:
             return item, target_path
-    raise BuildRefused(
-        CONTEXT_INVALID,
-        f"{printable(path)} is a symbolic link that does not point to a file or directory of the repository",
-        "Replace the link with a copy of its target, or remove it.",
-    )
+    return None

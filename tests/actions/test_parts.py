@@ -209,15 +209,39 @@ def test_a_build_accepts_the_archive(checkout):
     assert tree.entry("tool").executable and not tree.entry("main").executable
 
 
-@pytest.mark.parametrize("target", ["/etc/passwd", "../outside", "loose", "self", "directory", ".git/config"])
-def test_a_link_to_an_untracked_file_is_rejected(checkout, target):
+@pytest.mark.parametrize("target", ["/etc/passwd", "../outside", "loose", "self", ".", ".git/config"])
+def test_a_link_to_an_untracked_file_is_omitted_with_a_note(checkout, target):
     root = checkout(directory__a="x")
     (root / "self").symlink_to(target)
     subprocess.run(["git", "-C", str(root), "add", "self"], check=True)
     (root / "loose").write_text("not tracked")
-    with pytest.raises(StepFailed, match="symbolic link"):
-        packed(root)
-    assert packed(root, "self")[0].entries == 1
+    source = select(root, git.tracked_files(root), ExcludePatterns([]))
+    assert list(source.files) == ["directory/a"]
+    assert "self is a symbolic link" in source.notes[0]
+    assert select(root, git.tracked_files(root), ExcludePatterns(["self"])).notes == (
+        "1 files excluded by the input exclude",
+    )
+
+
+def test_a_link_to_a_directory_becomes_its_tracked_files(checkout):
+    root = checkout(libs__shared__a="x", libs__shared__deep__b="y", main="z")
+    (root / "crew").mkdir()
+    (root / "crew/shared").symlink_to("../libs/shared")
+    (root / "libs/shared/again").symlink_to("../../main")
+    (root / "libs/shared/loop").symlink_to("../../crew")
+    subprocess.run(["git", "-C", str(root), "add", "."], check=True)
+    (root / "libs/shared/loose").write_text("not tracked")
+    source = select(root, git.tracked_files(root), ExcludePatterns(["deep"]))
+    assert {
+        path: str(file.relative_to(root)) for path, (file, _) in source.files.items() if "loop" not in path
+    } == {
+        "crew/shared/a": "libs/shared/a",
+        "crew/shared/again": "main",
+        "libs/shared/a": "libs/shared/a",
+        "libs/shared/again": "main",
+        "main": "main",
+    }
+    assert max(path.count("loop") for path in source.files) == 4
 
 
 def test_a_directory_that_became_a_link_is_rejected(checkout, tmp_path_factory):

@@ -1,18 +1,20 @@
 """The source archive: tracked files with their content in the working tree. Called by the action `deploy`.
 
 Reproducible: equal content gives equal bytes, with sorted entries, no times and no owners. As in a build from
-git, a symbolic link becomes a copy of the tracked file that it points to; a submodule has its files if it is
-checked out.
+git, a symbolic link becomes a copy of the tracked file or directory that it points to, or is left out; a
+submodule has its files if it is checked out.
 """
 
+import bisect
 import gzip
 import hashlib
+import itertools
 import os
 import posixpath
 import re
 import stat
 import tarfile
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from pathlib import Path
 from typing import IO
@@ -24,7 +26,7 @@ from actions.workflow.source.git import SUBMODULE, TrackedFile
 LIMITS = {"unpacked_bytes": 1 << 30, "entries": 50_000, "ratio": 100}
 _RATIO_GRACE = 1 << 20
 _LINK, _PROGRAM = "120000", "100755"
-_MAX_LINK_HOPS = 8
+_MAX_LINKS = 8
 _MAX_LINK_BYTES = 4096
 _CHUNK = 1 << 20
 _BAD_NAME = re.compile(r"[\x00-\x1f\x7f\\]|(^|/)\.wh\.|^.:")
@@ -52,14 +54,16 @@ class PackedSource:
 
 
 def select(directory: Path, entries: list[TrackedFile], excludes: ExcludePatterns) -> SourceFiles:
-    """Select the files to pack. Raises StepFailed for a name or a link that a build would reject."""
+    """Select the files to pack. Raises StepFailed for a name that a build would reject."""
     by_path = {entry.path: entry for entry in entries}
     root = directory.resolve()
     parents: dict[Path, bool] = {}
     files: dict[str, tuple[Path, bool]] = {}
     missing, excluded, notes = 0, 0, list[str]()
-    for path in sorted(by_path, key=str.encode):
-        entry = by_path[path]
+    ordered = sorted(by_path)
+    pending = [(path, by_path[path], 0) for path in reversed(ordered)]
+    while pending:
+        path, entry, links = pending.pop()
         if excludes.excludes(path):
             excluded += 1
             continue
@@ -68,8 +72,15 @@ def select(directory: Path, entries: list[TrackedFile], excludes: ExcludePattern
             continue
         if _BAD_NAME.search(path) or len(path.encode()) > 4096:
             raise StepFailed(f"The path {path!r} cannot be deployed; rename it, or exclude it.")
-        target = _resolve_link(root, by_path, entry) if entry.mode == _LINK else entry
-        file_path = root / target.path
+        if entry.mode == _LINK:
+            targets = _link_targets(root, by_path, ordered, entry) if links < _MAX_LINKS else {}
+            pending += [(path + below, targets[below], links + 1) for below in reversed(targets)]
+            if not targets:
+                notes.append(
+                    f"{path} is a symbolic link to no tracked file or directory of the source: not packed"
+                )
+            continue
+        file_path = root / entry.path
         if not _inside(root, file_path.parent, parents):
             raise StepFailed(f"{path} leads through a link out of the checkout and cannot be deployed.")
         try:
@@ -79,16 +90,16 @@ def select(directory: Path, entries: list[TrackedFile], excludes: ExcludePattern
             continue
         if not stat.S_ISREG(mode):
             raise StepFailed(f"{path} is tracked as a file, but is not a file in the working tree.")
-        files[path] = (file_path, target.mode == _PROGRAM)
+        files[path] = (file_path, entry.mode == _PROGRAM)
+        if len(files) > LIMITS["entries"]:
+            raise _too_large("entries", f"there are more than {LIMITS['entries']} files")
     if missing:
         notes.append(f"{missing} tracked files are not in the working tree: not packed")
     if excluded:
         notes.append(f"{excluded} files excluded by the input exclude")
     if not files:
         raise StepFailed(f"There is nothing to deploy: no tracked files below {directory} remain.")
-    if len(files) > LIMITS["entries"]:
-        raise _too_large("entries", f"{len(files)} files are more than {LIMITS['entries']}")
-    return SourceFiles(files, tuple(notes))
+    return SourceFiles(dict(sorted(files.items(), key=lambda file: file[0].encode())), tuple(notes))
 
 
 def pack(source: SourceFiles, out: IO[bytes]) -> PackedSource:
@@ -122,27 +133,27 @@ def pack(source: SourceFiles, out: IO[bytes]) -> PackedSource:
     return PackedSource(size, digest.hexdigest(), len(source.files), unpacked)
 
 
-def _resolve_link(root: Path, by_path: Mapping[str, TrackedFile], link: TrackedFile) -> TrackedFile:
-    """Return the tracked file that a link points to, by names only; never reads outside the tree."""
-    entry = link
-    for _ in range(_MAX_LINK_HOPS):
-        file_path = root / entry.path
-        try:
-            # Where links are not supported, git writes a file that contains the target.
-            target = file_path.readlink().as_posix() if file_path.is_symlink() else _read_target(file_path)
-        except (OSError, ValueError):
-            break
-        path = posixpath.normpath(posixpath.join(posixpath.dirname(entry.path), target))
-        entry_at_target = by_path.get(path)
-        if target.startswith("/") or entry_at_target is None or entry_at_target.mode == SUBMODULE:
-            break
-        if entry_at_target.mode != _LINK:
-            return entry_at_target
-        entry = entry_at_target
-    raise StepFailed(
-        f"{link.path} is a symbolic link that does not lead to a tracked file of the source. "
-        "Replace it with a copy of its target, or exclude it."
-    )
+def _link_targets(
+    root: Path, by_path: Mapping[str, TrackedFile], ordered: Sequence[str], link: TrackedFile
+) -> dict[str, TrackedFile]:
+    """Return the tracked file that a link points to, under "", or those of a directory by the path below it.
+
+    Decides by names only; never reads outside the tree.
+    """
+    file_path = root / link.path
+    try:
+        # Where links are not supported, git writes a file that contains the target.
+        text = file_path.readlink().as_posix() if file_path.is_symlink() else _read_target(file_path)
+    except (OSError, ValueError):
+        return {}
+    target = posixpath.normpath(posixpath.join(posixpath.dirname(link.path), text))
+    if text.startswith("/") or f"{link.path}/".startswith(f"{target}/"):
+        return {}
+    if target in by_path:
+        return {"": by_path[target]}
+    rest = itertools.islice(ordered, bisect.bisect_left(ordered, f"{target}/"), None)
+    inside = itertools.takewhile(lambda path: path.startswith(f"{target}/"), rest)
+    return {path.removeprefix(target): by_path[path] for path in inside}
 
 
 def _read_target(file_path: Path) -> str:

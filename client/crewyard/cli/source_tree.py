@@ -1,14 +1,15 @@
 """The source tree to lint or deploy: which files belong to it. Called by `lint` and `deploy`.
 
 In a git checkout: tracked files, also of submodules that are checked out, and untracked files that git does
-not ignore. Elsewhere: all files except
-caches, virtual environments and version control directories.
+not ignore. Elsewhere: all files except caches, virtual environments and version control directories. A
+symbolic link stands for the file or directory of the tree that it points to.
 """
 
+import bisect
 import itertools
 import os
 import subprocess
-from collections.abc import Iterator, Mapping
+from collections.abc import Iterator, Mapping, Sequence
 from pathlib import Path
 
 from crewyard.errors import LocalFileError
@@ -29,16 +30,19 @@ _EXCLUDED_NAMES = {
     ".DS_Store",
 }
 _SECRET_FILES = {".env"}
+_MAX_LINKS = 8
+"""Links on the way to a file, as in a build from git."""
+_MAX_NOTES = 20
 _GIT_TIMEOUT_SECONDS = 120
 # Do not start programs that the repository's configuration names: the checkout may be untrusted.
 _GIT = ("git", "-c", "core.fsmonitor=false", "-c", "log.showSignature=false")
 
 
 class SourceTree(Mapping[str, bytes]):
-    """Mapping of relative paths (with /) to contents, read on access."""
+    """Mapping of relative paths (with /) to contents, read on access. `notes` state what was left out."""
 
-    def __init__(self, root: Path, paths: list[str]) -> None:
-        self.root = root
+    def __init__(self, root: Path, paths: list[str], notes: Sequence[str] = ()) -> None:
+        self.root, self.notes = root, tuple(notes)
         self._paths = dict.fromkeys(sorted(paths, key=str.encode))
 
     def file_path(self, path: str) -> Path:
@@ -64,16 +68,23 @@ def read_tree(directory: Path) -> SourceTree:
     """Return the source tree of a directory. Raises LocalFileError if it is empty or has too many files."""
     root = directory.resolve()
     listed = _git_files(root)
-    included = (path for path in (_walk(root) if listed is None else listed) if _belongs(root, path))
-    paths = list(itertools.islice(included, MAX_FILES + 1))
-    for path in paths:
-        if not _is_text(path):
-            raise LocalFileError(f"the file name {path!r} is not UTF-8; rename it, or add it to .gitignore")
+    included = (name for name in (_walk(root) if listed is None else listed) if not _is_excluded(name))
+    names = list(itertools.islice(included, MAX_FILES + 1))
+    for name in names:
+        if not _is_text(name):
+            raise LocalFileError(f"the file name {name!r} is not UTF-8; rename it, or add it to .gitignore")
+    paths, broken = _with_targets(root, names)
     if not paths:
         raise LocalFileError(f"{directory} has no files to deploy")
-    if len(paths) > MAX_FILES:
+    if max(len(paths), len(names)) > MAX_FILES:
         raise LocalFileError(f"{directory} has more than {MAX_FILES} files; is it the directory of the crew?")
-    return SourceTree(root, paths)
+    notes = [
+        f"{path} is a symbolic link that does not point to a file or directory of {root.name}: left out"
+        for path in broken[:_MAX_NOTES]
+    ]
+    if len(broken) > _MAX_NOTES:
+        notes.append(f"{len(broken) - _MAX_NOTES} more symbolic links are left out")
+    return SourceTree(root, paths, notes)
 
 
 def read_outside(directory: Path) -> tuple[str, SourceTree | None]:
@@ -87,17 +98,62 @@ def read_outside(directory: Path) -> tuple[str, SourceTree | None]:
     outside = (
         path
         for path in listed
-        if not path.startswith(f"{base}/") and _is_text(path) and _belongs(Path(top), path)
+        if not path.startswith(f"{base}/")
+        and _is_text(path)
+        and not _is_excluded(path)
+        and _is_file(Path(top), path)
     )
     return base, SourceTree(Path(top), list(itertools.islice(outside, MAX_FILES)))
 
 
-def _belongs(root: Path, path: str) -> bool:
-    """Return whether the path is a file of the tree: not a link out of it, not a file of secrets."""
+def _with_targets(root: Path, names: Sequence[str]) -> tuple[list[str], list[str]]:
+    """Return the files of the tree, those below linked directories included, and the links left out.
+
+    Reads at most one file more than allowed.
+    """
+    ordered, known = sorted(names), set(names)
+    pending = [(name, name, 0) for name in reversed(ordered)]
+    paths, broken = list[str](), list[str]()
+    while pending and len(paths) + len(broken) <= MAX_FILES:
+        path, name, links = pending.pop()
+        if not (root / name).is_symlink():
+            if _is_file(root, name):
+                paths.append(path)
+            continue
+        target = _link_target(root, name) if links < _MAX_LINKS else None
+        if target in known:
+            paths.append(path)
+        elif target is not None and (below := _below(ordered, f"{target}/")):
+            pending += [(path + inner.removeprefix(target), inner, links + 1) for inner in reversed(below)]
+        else:
+            broken.append(path)
+    return paths, broken
+
+
+def _below(ordered: Sequence[str], prefix: str) -> list[str]:
+    """Return the names that start with the prefix, of sorted ones."""
+    rest = itertools.islice(ordered, bisect.bisect_left(ordered, prefix), None)
+    return list(itertools.takewhile(lambda name: name.startswith(prefix), rest))
+
+
+def _link_target(root: Path, name: str) -> str | None:
+    """Return the path in the tree that a link leads to; None outside of it, to secrets, or to a parent."""
+    try:
+        target = (root / name).resolve(strict=True).relative_to(root).as_posix()
+    except (OSError, ValueError, RuntimeError):  # RuntimeError: a loop, before Python 3.13
+        return None
+    is_parent = target == "." or f"{name}/".startswith(f"{target}/")
+    return None if is_parent or _is_excluded(target) else target
+
+
+def _is_excluded(path: str) -> bool:
     parts = path.split("/")
-    if parts[-1] in _SECRET_FILES or any(part in _EXCLUDED_NAMES for part in parts):
-        return False
-    file = root.joinpath(*parts)
+    return parts[-1] in _SECRET_FILES or any(part in _EXCLUDED_NAMES for part in parts)
+
+
+def _is_file(root: Path, path: str) -> bool:
+    """Return whether the path is a file, and not below a link that leads out of the tree."""
+    file = root / path
     try:
         return file.is_file() and file.resolve().is_relative_to(root)
     except OSError:
@@ -141,7 +197,8 @@ def _walk(root: Path) -> Iterator[str]:
     for directory, names, files in os.walk(root):
         names[:] = sorted(name for name in names if name not in _EXCLUDED_NAMES)
         base = Path(directory).relative_to(root)
-        for file in files:
+        # os.walk lists a link to a directory among the directories and does not enter it.
+        for file in (*files, *(name for name in names if Path(directory, name).is_symlink())):
             yield (base / file).as_posix()
 
 

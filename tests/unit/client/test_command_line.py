@@ -98,6 +98,40 @@ def test_a_checkout_is_what_git_would_track(tmp_path):
     (tmp_path / "out").symlink_to("/etc/hostname")
     tree = tree_of(tmp_path, **{"main.py": "1", "build__x.py": "2", "pkg__a.py": "3"})
     assert names(tree) == [".gitignore", "main.py", "pkg/a.py"]
+    assert tree.notes == (
+        f"out is a symbolic link that does not point to a file or directory of {tmp_path.name}: left out",
+    )
+
+
+@pytest.mark.parametrize("is_checkout", [True, False])
+def test_a_link_stands_for_the_file_or_directory_it_points_to(tmp_path, is_checkout):
+    if is_checkout:
+        subprocess.run(["git", "-C", str(tmp_path), "init", "-q"], check=True)
+        (tmp_path / ".gitignore").write_text("ignored\n")
+    files = {"libs__shared__a.py": "1", "libs__shared__deep__b.py": "2", "crew__main": "3", "ignored": "4"}
+    tree_of(tmp_path, **files)
+    (tmp_path / ".env").write_text("SECRET=1")
+    links = {
+        "crew/shared": "../libs/shared",
+        "libs/shared/again": "../../crew/main",
+        "file": "libs/shared/a.py",
+        "up": ".",
+        "libs/shared/loop": "..",
+        "secret": ".env",
+        "away": "../..",
+        "hidden": "ignored",
+    }
+    for name, target in links.items():
+        (tmp_path / name).symlink_to(target)
+    tree = read_tree(tmp_path)
+    linked = ["crew/shared/a.py", "crew/shared/again", "crew/shared/deep/b.py", "file", "libs/shared/again"]
+    hidden = [] if is_checkout else ["hidden", "ignored"]
+    real = ["crew/main", "libs/shared/a.py", "libs/shared/deep/b.py"]
+    assert [name for name in tree if name != ".gitignore"] == sorted([*linked, *hidden, *real])
+    assert tree["crew/shared/deep/b.py"] == b"2" and tree["crew/shared/again"] == b"3"
+    left_out = [note.partition(" ")[0] for note in tree.notes]
+    expected = ["away", "crew/shared/loop", "libs/shared/loop", "secret", "up"]
+    assert sorted(left_out) == sorted(expected + ["hidden"] * is_checkout)
 
 
 def test_a_checkout_that_git_cannot_read_is_not_packed_with_ignored_files(tmp_path):

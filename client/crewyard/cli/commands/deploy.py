@@ -56,6 +56,8 @@ def deploy(
         output.details(client.roll_back(rollback), COLUMNS)
         return
     name, tree = context.named_project(project), read_tree(directory)
+    for note in tree.notes:
+        output.status(f"note: {note}", "yellow")
     url = _upload(context, name, tree, _excluded(tree, crew))
     body: dict[str, Any] = {"build_context_url": url}
     description = message or git_text(tree.root, "log", "-1", "--format=%s")

@@ -81,6 +81,7 @@ def lint(
             without_paths(tree, planned.excluded), lambda path: tree.file_path(path).stat().st_size
         )
         notes = (
+            *tree.notes,
             *planned.notes,
             *_image_notes(planned),
             *pointers,
