@@ -8,7 +8,6 @@ from typing import Any
 
 import pytest
 
-from build.errors import BuildRefused
 from build.logs import BuildLog
 from build.planned_source import PlannedSource, fetch_and_plan
 from build.settings import read_settings
