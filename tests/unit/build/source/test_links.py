@@ -5,7 +5,6 @@ from pathlib import Path
 import pygit2
 import pytest
 
-from build.errors import BuildRefused
 from build.logs import BuildLog
 from build.settings import GitSource, SourceLimits
 from build.source.git_tree import read_tree
