@@ -182,9 +182,7 @@ class _TreeReader:
             self._builder.add(path, io.BytesIO(data), executable)
 
 
-def _link_target(
-    repository: Any, root: Any, real_path: str, link: Any, links: int
-) -> tuple[Any, str] | None:
+def _link_target(repository: Any, root: Any, real_path: str, link: Any, links: int) -> tuple[Any, str] | None:
     """Return the file or directory of the repository that a symbolic link points to, and its path there."""
     target_path, item = real_path, link
     for _ in range(_MAX_LINKS - links):
