@@ -17,7 +17,7 @@ from api.config import ApiConfig
 from api.internal import status_outbox
 from api.maintenance.maintenance_round import MaintenanceRound
 from api.maintenance.orphan_blobs import delete_orphans
-from api.maintenance.prune_objects import prune_objects
+from api.maintenance.prune_objects import prune_objects, prune_strays
 from api.maintenance.record_budgets import BudgetRecorder
 from api.maintenance.record_failing_notifications import FailingNotificationsRecorder
 from api.notifications import dispatcher
@@ -26,6 +26,7 @@ from api.projection.kaniko_logs import KanikoLogs
 from api.projection.list_watch import list_and_watch
 from api.projection.recover import RECOVER_AFTER, recover_all
 from api.projection.resync import resync
+from api.projection.stray_runs import StrayRuns
 from api.questions import status_delivery
 from api.questions.answers import OnAnswer
 from api.store.accounting import NEWEST, account_batch, measure_batch
@@ -158,10 +159,11 @@ def _leader_loops(
     on_answer: OnAnswer,
 ) -> dict[str, LoopBody]:
     """Return the loops of the leader; two leaders for a moment do no harm."""
+    strays = StrayRuns()
     return {
-        **_watch_loops(config, store, kube, progress, logs, on_answer),
+        **_watch_loops(config, store, kube, progress, logs, on_answer, strays),
         **_store_loops(config, store),
-        **_object_loops(config, store, kube),
+        **_object_loops(config, store, kube, strays),
     }
 
 
@@ -172,6 +174,7 @@ def _watch_loops(
     progress: ProjectionProgress,
     logs: Mapping[str, KanikoLogs],
     on_answer: OnAnswer,
+    strays: StrayRuns,
 ) -> dict[str, LoopBody]:
     """Return the loops that watch the objects of each namespace."""
     loops: dict[str, LoopBody] = {}
@@ -180,7 +183,7 @@ def _watch_loops(
         watched = {
             "projects": projections.projects(store, place),
             "deployments": projections.deployments(store, place),
-            "runs": projections.runs(store, on_answer, place),
+            "runs": projections.runs(store, on_answer, place, strays),
         }
         for work, projection in watched.items():
             key = projection.kind.plural + suffix
@@ -199,7 +202,9 @@ def _note_time(times: dict[str, float], key: str) -> None:
     times[key] = time.monotonic()
 
 
-def _object_loops(config: ApiConfig, store: Store, kube: KubeClient) -> dict[str, LoopBody]:
+def _object_loops(
+    config: ApiConfig, store: Store, kube: KubeClient, strays: StrayRuns
+) -> dict[str, LoopBody]:
     """Return the loops that compare objects with the index, or write and delete them."""
     budgets = BudgetRecorder(store, kube, config.prices)
     notifications = FailingNotificationsRecorder(store, kube)
@@ -222,6 +227,7 @@ def _object_loops(config: ApiConfig, store: Store, kube: KubeClient) -> dict[str
 
     async def prune() -> None:
         await prune_objects(store, kube, datetime.now(UTC), config.run_ttl, config.record_ttl)
+        await prune_strays(store, kube, strays, datetime.now(UTC), config.run_ttl, config.record_ttl)
 
     return {
         "completion": recover_runs,

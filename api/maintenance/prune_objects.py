@@ -1,7 +1,7 @@
 """Deletion of ended Run objects after their TTL. Called by `api.maintenance.loops`.
 
-An object is deleted only after its row has ended and holds its terminal event. uid and resourceVersion are
-preconditions of the delete.
+An object is deleted only after its row has ended and holds its terminal event, or if it has no row because
+its name was executed before. uid and resourceVersion are preconditions of the delete.
 """
 
 from collections.abc import Awaitable, Callable
@@ -10,6 +10,7 @@ from functools import partial
 
 from api.maintenance.retention import object_seconds
 from api.projection.refused_namespaces import RefusedNamespaces
+from api.projection.stray_runs import StrayRuns
 from api.store.index.runs.runs import Prunable
 from api.store.store import Store
 from crds.kinds import RUN
@@ -53,6 +54,32 @@ async def _delete_batch(
         for name, uid, version, namespace in await prunable(excluded_namespaces=tuple(refused.names)):
             with refused.skip(kube, namespace, name):
                 deleted += await _delete(store, kube.at(namespace), name, uid, version)
+    return deleted
+
+
+async def prune_strays(
+    store: Store, kube: KubeClient, strays: StrayRuns, now: datetime, run_ttl: float, record_ttl: float
+) -> int:
+    """Delete a batch of the stray objects whose TTL expired before `now` and return their number."""
+    retentions = await store.expired_records.retentions() if strays.listed() else {}
+    refused = RefusedNamespaces()
+    called = deleted = 0
+    for run in strays.listed():
+        retention = retentions.get(run.project or "")
+        seconds = object_seconds(retention, run_ttl, record_ttl, store.limits)
+        if run.ended_at + timedelta(seconds=seconds) >= now or run.place in refused.names:
+            continue
+        if called == BATCH_SIZE:
+            break
+        called += 1
+        with refused.skip(kube, run.place, run.name):
+            try:
+                client = kube.at(run.place)
+                deleted += await client.delete(RUN, run.name, uid=run.uid, resource_version=run.version)
+            except errors.KubeConflict:
+                # It changed: the watch notes the next version, or the next list.
+                pass
+            strays.remove(run.uid)
     return deleted
 
 

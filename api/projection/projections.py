@@ -9,6 +9,7 @@ from datetime import UTC, datetime
 from sqlalchemy import Table
 
 from api.projection.list_watch import Projection
+from api.projection.stray_runs import StrayRuns
 from api.questions.answers import OnAnswer, apply_object_answers
 from api.store.index import object_versions
 from api.store.sql import schema
@@ -54,17 +55,28 @@ def deployments(store: Store, place: str | None = None) -> Projection:
     )
 
 
-def runs(store: Store, on_answer: OnAnswer = lambda: None, place: str | None = None) -> Projection:
+def runs(
+    store: Store,
+    on_answer: OnAnswer = lambda: None,
+    place: str | None = None,
+    strays: StrayRuns | None = None,
+) -> Projection:
     """Return the projection of the Runs of a namespace. A live run whose object is deleted ends as canceled.
 
-    Answers in an object are stored, with a call of `on_answer` for each.
+    Answers in an object are stored, with a call of `on_answer` for each. Ended objects without a row are put
+    into `strays`.
     """
 
     async def apply(item: Object) -> None:
-        await store.run_writer.observe(Run(item), datetime.now(UTC))
-        await apply_object_answers(store, Run(item), datetime.now(UTC), on_answer)
+        run = Run(item)
+        has_row = await store.run_writer.observe(run, datetime.now(UTC))
+        if strays is not None and not has_row:
+            strays.note(run, place)
+        await apply_object_answers(store, run, datetime.now(UTC), on_answer)
 
     async def delete(name: str, uid: str) -> None:
+        if strays is not None:
+            strays.remove(uid)
         await store.run_writer.mark_deleted(name, uid, datetime.now(UTC))
 
     return Projection(

@@ -7,6 +7,7 @@ from typing import Any
 from aiohttp.test_utils import TestClient
 
 from api.maintenance.prune_objects import prune_objects
+from api.store.sql.schema import tombstones
 from crds.kinds import PROJECT, RUN
 from crds.objects import Run
 from crds.times import format_second
@@ -73,3 +74,41 @@ async def test_changed_object_is_not_deleted_on_a_stale_view(testbed: StoreTestb
     recreated = await testbed.kube.create(RUN, {"metadata": {"name": run}, "spec": {"project": "demo"}})
     assert await prune_objects(testbed.store, testbed.kube, now, 1, 10) == 0
     assert (await testbed.get(run))["metadata"]["uid"] == recreated["metadata"]["uid"]
+
+
+async def test_an_ended_run_without_a_row_of_its_own_is_deleted(testbed: StoreTestbed, work: Start) -> None:
+    executed = await create_accepted_run(testbed)
+    await testbed.end_run(executed, project="demo", deployment="dep-a")
+    await work(run_ttl=0.2)
+    await until(lambda: absent(testbed, executed))
+    body: dict[str, Any] = {"metadata": {"name": executed}, "spec": {"project": "demo"}}
+    await testbed.kube.create(RUN, body)
+    await testbed.end_run(executed, phase="Canceled", project="demo")
+    await until(lambda: absent(testbed, executed))
+    # As a GitOps tool does it: that one stays, because the tool would create it again and again.
+    owner = {"apiVersion": PROJECT.api_version, "kind": "Project", "name": "demo"}
+    body["metadata"]["ownerReferences"] = [{**owner, "uid": testbed.project["metadata"]["uid"]}]
+    await testbed.kube.create(RUN, body)
+    error = {"reason": "AlreadyExecuted", "message": "it ran"}
+    await testbed.end_run(executed, phase="Failed", project="demo", error=error)
+    kept = await testbed.get(executed)
+    # Also one that the list at the start finds.
+    await work()
+    now = datetime.now(UTC)
+    async with testbed.store.database.write() as connection:
+        tombstone = {"namespace": testbed.config.namespace, "name": "run-tombstone", "ended_at": now}
+        await connection.execute(tombstones.insert().values(tombstone))
+    await testbed.kube.create(RUN, {"metadata": {"name": "run-tombstone"}, "spec": {"project": "gone"}})
+    await testbed.kube.create(RUN, {"metadata": {"name": "run-live"}, "spec": {"project": "demo"}})
+    await testbed.end_run(
+        "run-tombstone", phase="Failed", error={"reason": "ProjectNotFound", "message": "no"}
+    )
+    assert await testbed.kube.get(RUN, "run-tombstone") is not None
+    await work(run_ttl=0.2)
+    await until(lambda: absent(testbed, "run-tombstone"))
+    assert await testbed.kube.get(RUN, "run-live") is not None
+    assert (await testbed.get(executed))["metadata"]["uid"] == kept["metadata"]["uid"]
+
+
+async def absent(testbed: StoreTestbed, run: str) -> bool:
+    return await testbed.kube.get(RUN, run) is None

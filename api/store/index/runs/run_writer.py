@@ -89,16 +89,21 @@ class RunWriter:
         self._max_input_bytes = max_input_bytes
         self._events = events
 
-    async def observe(self, run: Run, now: datetime) -> None:
-        """Update the row from the object, unless the row is newer or the name was executed before."""
+    async def observe(self, run: Run, now: datetime) -> bool:
+        """Update the row from the object, unless the row is newer.
+
+        Return whether there is one: an object whose name was executed before has none.
+        """
         async with self._log(run.name, run.ended) as log:
             # A write that can be repeated from the object need not wait for the disk. An end must: the object
             # is pruned because of it. A cancellation must too: a pod is denied because of it.
             writing = self._database.write() if run.ended else self._database.brief_write(durable=run.cancel)
             async with writing as connection:
-                state_changed = await self._observe(connection, run, log, now)
+                row = await self._own_row(connection, run, now)
+                state_changed = row is not None and await self._update_from(connection, row, run, log, now)
             if state_changed:
                 self._events.notify_state_changed(run.name)
+        return row is not None
 
     async def link(self, run: Run, now: datetime) -> None:
         """Record the uid of the object that the API created for a row, with one statement.
@@ -116,7 +121,9 @@ class RunWriter:
                 statement = _link_statement(tuple(sorted(values)))
                 if (await connection.execute(statement, {**here, **values})).one_or_none() is None:
                     # A pending object needs neither the event log nor a durable write.
-                    await self._observe(connection, run, None, now)
+                    row = await self._own_row(connection, run, now)
+                    if row is not None:
+                        await self._update_from(connection, row, run, None, now)
         else:
             await self.observe(run, now)
 
@@ -159,23 +166,25 @@ class RunWriter:
         found = runs.c.uid.is_not(None)
         return await read_versions(self._database, self._namespace, runs, place, condition, found)
 
-    async def _observe(
-        self, connection: AsyncConnection, run: Run, log: EventLogWriter | None, now: datetime
-    ) -> bool:
+    async def _own_row(self, connection: AsyncConnection, run: Run, now: datetime) -> Any:
+        """Return the row of the object, inserted for a new name; None if another run has the name."""
         row = await self._row(connection, run.name)
-        owner = run.owner_uid(PROJECT)
         if row is None:
             if await has_tombstone(connection, self._namespace, run.name):
-                return False
-            await self._insert(connection, run, owner, now)
-            row = await self._row(connection, run.name)
-            if row is None:
-                return False
-        elif row.object_namespace != place_of(run.namespace, self._namespace):
-            # Another namespace has a run of this name.
+                return None
+            await self._insert(connection, run, run.owner_uid(PROJECT), now)
+            return await self._row(connection, run.name)
+        # Another namespace may have a run of this name.
+        is_here = row.object_namespace == place_of(run.namespace, self._namespace)
+        return row if is_here and row.uid in (None, run.uid) else None
+
+    async def _update_from(
+        self, connection: AsyncConnection, row: Any, run: Run, log: EventLogWriter | None, now: datetime
+    ) -> bool:
+        """Update the object's row; return whether the run ended with it."""
+        if row.uid and row.version >= int(run.resource_version or 0):
             return False
-        elif row.uid not in (None, run.uid) or (row.uid and row.version >= int(run.resource_version or 0)):
-            return False
+        owner = run.owner_uid(PROJECT)
         values = run_columns.observed_columns(run, row.started_at, now)
         shown = run_labels.shown(run.labels)
         changed_labels = {} if shown == row.labels else {"labels": shown}
