@@ -12,10 +12,11 @@ from crds.times import parse_time
 def adoption(kind: Kind, child: Object, project: Project | None) -> tuple[Patch, ...]:
     """Return the patch that adds the Project to a child's owners.
 
-    Empty if it is one, or owns the child through a Deployment. Empty for a child older than the deletion of
-    the Project, which may orphan it.
+    Empty if it is one, or owns the child through a Deployment; also if an earlier Project of its name is one,
+    with which the child is deleted. Empty for a child older than the deletion of the Project, which may
+    orphan it.
     """
-    if project is None or project.uid in child.owner_uids:
+    if project is None or project.uid in child.owner_uids or child.owner_uid(kinds.PROJECT) is not None:
         return ()
     if project.deleting and child.created < parse_time(str(project.metadata["deletionTimestamp"])):
         return ()

@@ -107,11 +107,16 @@ def finish(
 
 
 def _after_outcome(observed: ObservedRun) -> Decision:
-    """Delete a live pod of an ended Run that reported no result; one that reported exits without help."""
+    """Delete a live pod of an ended Run that reported no result; one that reported exits without help.
+
+    Repeat an adoption that failed after the final status.
+    """
     pod = observed.pod
-    if pod is None or pod.finished or pod.deleting or observed.run.result is not None:
-        return NOTHING
-    return Decision(delete=(_delete(pod),))
+    needless = pod is not None and not (pod.finished or pod.deleting) and observed.run.result is None
+    return Decision(
+        delete=(_delete(pod),) if pod is not None and needless else (),
+        after=() if observed.run.deleting else owner.adoption(kinds.RUN, observed.run, observed.project),
+    )
 
 
 def _without_pod(observed: ObservedRun, now: datetime) -> Decision:

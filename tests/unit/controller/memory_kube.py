@@ -69,7 +69,8 @@ class MemoryKube:
             raise errors.KubeConflict(409, "Conflict", "the object has been modified")
         for part in ("spec", "status"):
             stored.setdefault(part, {}).update(body.get(part, {}))
-        stored["metadata"] |= {key: value for key, value in body["metadata"].items() if key == "labels"}
+        written = ("labels", "ownerReferences")
+        stored["metadata"] |= {key: value for key, value in body["metadata"].items() if key in written}
         return self.put(kind, Object(stored))
 
     def _check(self, verb: str, kind: Kind) -> None:

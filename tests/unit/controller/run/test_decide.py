@@ -10,9 +10,12 @@ from controller.run.decide import ObservedRun, decide
 from controller.run.resolve import RunReady, missing_variable, resolve
 from controller.runtime import event_map
 from controller.runtime.decision import NOTHING
+from crds import kinds
 from crds.limits import FLUSH_SECONDS, GRACE_SECONDS
 from crds.times import format_time
 
+PROJECT = {"apiVersion": kinds.PROJECT.api_version, "kind": "Project"}
+DEPLOYMENT = {"apiVersion": kinds.DEPLOYMENT.api_version, "kind": "Deployment"}
 OWNED = {"metadata": {"ownerReferences": [{"uid": "uid-demo"}]}}
 RECORDED = {"project": "demo", "deployment": "dep-a", "pod": {"name": "run-a", "uid": "uid-run-a"}}
 
@@ -395,9 +398,23 @@ def test_start_timeout_deletes_the_pod(make, look):
 def test_ended_run_deletes_only_an_unreported_pod(make, look):
     ended = {**RECORDED, "phase": "Failed"}
     assert look(make.run(status=ended), pod=make.pod()).delete
-    assert look(make.run(status={**ended, "result": {}}), pod=make.pod()) == NOTHING
-    assert look(make.run(status=ended), pod=make.pod(phase="Failed")) == NOTHING
-    assert look(make.run(status=ended)) == NOTHING
+    assert look(make.run(status={**ended, "result": {}}), project=None, pod=make.pod()) == NOTHING
+    assert look(make.run(status=ended), project=None, pod=make.pod(phase="Failed")) == NOTHING
+    assert look(make.run(status=ended), project=None) == NOTHING
+
+
+def test_ended_run_without_an_owner_gets_its_project(make, look):
+    ended = {**RECORDED, "phase": "Failed"}
+    assert owners(look(make.run(status=ended))) == ["uid-demo"]
+    assert look(make.run(status=ended, **OWNED)) == NOTHING
+    owned = {"metadata": {"ownerReferences": [{**DEPLOYMENT, "uid": "uid-dep-a"}]}}
+    assert look(make.run(status=ended, **owned)) == NOTHING
+    # It is deleted with the Project that owns it.
+    earlier = {"metadata": {"ownerReferences": [{**PROJECT, "uid": "uid-earlier"}]}}
+    assert look(make.run(status=ended, **earlier)) == NOTHING
+    # Its Project is being deleted, and may leave it.
+    deleting = make.project(metadata={"deletionTimestamp": make.ago(5)})
+    assert look(make.run(status=ended), project=deleting) == NOTHING
 
 
 def test_run_under_deletion_is_ignored(make, look):

@@ -73,7 +73,7 @@ async def test_a_run_that_the_admission_ends_is_counted(testbed, make, config):
     assert testbed.sample("crewyard_run_duration_seconds_count", result="failed") == 1
 
 
-async def test_a_run_that_conflicts_after_its_final_status_is_counted_once(testbed, make, config):
+async def test_a_conflict_after_the_final_status_counts_once_and_adopts(testbed, make, config):
     testbed.show(kinds.PROJECT, make.project(status={"activeDeployment": "dep-a"}))
     testbed.show(kinds.DEPLOYMENT, make.deployment(phase="Active", order=1))
     claim = {"podUid": "pod-uid", "time": "2026-11-21T12:00:00Z"}
@@ -94,6 +94,8 @@ async def test_a_run_that_conflicts_after_its_final_status_is_counted_once(testb
     testbed.kube.patch = write
     await RunReconciler(testbed.applier, config).reconcile("run-a")
     assert testbed.sample("crewyard_run_duration_seconds_count", result="succeeded") == 1
+    (owner,) = testbed.kube.objects["runs", "run-a"]["metadata"]["ownerReferences"]
+    assert (owner["kind"], owner["uid"]) == ("Project", "uid-demo")
 
 
 DENIAL = 'admission webhook "validate.example.com" denied the request: label team is required'
