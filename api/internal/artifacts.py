@@ -14,7 +14,7 @@ from aiohttp import hdrs, web
 from api.internal import storage
 from api.internal.context import InternalContext, PodApiError, authenticate_object
 from api.internal.events import RUN_NOT_HELD
-from api.store.errors import Mismatch, TooLarge
+from api.store.errors import Mismatch, Missing, TooLarge
 from api.store.index.artifacts import ArtifactRow
 from crds import names
 from crds.times import format_time
@@ -58,7 +58,7 @@ async def _receive(
 ) -> web.Response:
     await _check_limits(context, run, name)
     # One blob per name and content: uploads run in parallel, and deleting a replaced blob must not
-    # delete the bytes of another name.
+    # delete the bytes of another name. Those of the same name are checked before the row.
     name_hash = hashlib.sha256(name.encode()).hexdigest()[:16]
     blob = f"{context.config.namespace}/runs/{run}/{sha256}-{name_hash}"
     try:
@@ -95,6 +95,11 @@ async def _store_row(
             if previous is None or previous.blob != blob:
                 await context.store.blobs.delete(blob)
             raise
+        try:
+            # Another version may have deleted them: it replaced a row with the same bytes.
+            await context.store.blobs.size(blob)
+        except Missing as error:
+            raise PodApiError(503, "the file was replaced while it was sent; send it again") from error
         row = await context.store.artifacts.put(
             run,
             name,
@@ -109,7 +114,7 @@ async def _store_row(
             grown = row.size - (previous.size if previous else 0)
             context.store.project_storage.add(project, artifact_bytes=grown)
         await log.append_artifact(row.version, _event(row))
-        # Delete under the lock: no other call can store the same blob meanwhile.
+        # Delete under the lock: no other call checks the same blob meanwhile.
         if (
             previous
             and previous.blob != blob

@@ -460,6 +460,24 @@ async def test_replacing_artifact_keeps_same_bytes_of_other_name(
     assert row is not None and await read_all(store.blobs.read(row.blob)) == b"first"
 
 
+async def test_a_version_whose_bytes_another_one_deleted_is_sent_again(
+    pods: Pods, store: Store, bearer: Mint
+) -> None:
+    await builders.add_demo_project(store)
+    run = await builders.claim_run(store)
+    await put_artifact(pods, run, "a", b"first", bearer(run))
+    async with store.events.open_writer(run):
+        changed = asyncio.create_task(put_artifact(pods, run, "a", b"second", bearer(run)))
+        await asyncio.sleep(0.3)
+        # Its bytes arrive before the second version deletes those of the first: they are the same.
+        restored = asyncio.create_task(put_artifact(pods, run, "a", b"first", bearer(run)))
+        await asyncio.sleep(0.3)
+    assert [(await changed)[0], (await restored)[0]] == [200, 503]
+    assert (await put_artifact(pods, run, "a", b"first", bearer(run)))[0] == 200
+    row = await store.artifacts.get(run, "a")
+    assert row is not None and await read_all(store.blobs.read(row.blob)) == b"first"
+
+
 async def test_aborted_upload_does_not_replace_newer_version(
     pods: Pods, store: Store, bearer: Mint, tmp_path: Path
 ) -> None:
