@@ -11,6 +11,7 @@ from controller.config import ControllerConfig
 from controller.owner import controller_reference
 from controller.pods import security
 from controller.pods.placement import NOT_DISRUPTED, RUN_LIMITS, merge_resources
+from controller.run import startup
 from controller.run.outcome import CONTAINER
 from crds import kinds, names, pod_tokens
 from crds.limits import FLUSH_SECONDS, GRACE_SECONDS, ask_timeout, run_timeout
@@ -34,7 +35,7 @@ def deadline(
 ) -> int:
     """Return seconds after which the kubelet stops the pod if the runner does not exit."""
     return (
-        config.timing.start_timeout
+        startup.max_seconds(config.timing)
         + run_timeout(run, deployment, project, config.limits)
         + GRACE_SECONDS
         + FLUSH_SECONDS

@@ -28,6 +28,11 @@ class StartupState:
     outcome: Outcome | None = None
 
 
+def max_seconds(timing: Timing) -> int:
+    """Return the most seconds that `check` allows from a pod's node assignment to its claim."""
+    return max(timing.start_timeout, timing.image_pull) + timing.start_timeout + RUNNING_MARGIN_SECONDS
+
+
 def check(pod: Pod, now: datetime, timing: Timing) -> StartupState:
     """Return the startup state of an unclaimed Run's pod."""
     scheduled = conditions.find(pod.conditions, "PodScheduled") or {}

@@ -2,16 +2,19 @@
 
 import json
 from dataclasses import replace
+from datetime import timedelta
 
 import pytest
 
 from controller.config import Timing
 from controller.pods.ceilings import AllowedNodes
 from controller.pods.placement import NodePlacements
-from controller.run import pod
+from controller.run import pod, startup
+from controller.run.startup import RUNNING_MARGIN_SECONDS
 from crds import pod_tokens
 from crds.installation_limits import InstallationLimits
 from crds.limits import FLUSH_SECONDS, GRACE_SECONDS
+from crds.times import format_second
 from runner.pid1.settings import RunnerSettings
 
 NOW = 1_800_000_000
@@ -50,7 +53,7 @@ def test_token_is_for_this_run_and_outlives_it(make, config):
     token = pod_tokens.verify(config.token_keys, env_of(body)["CREWYARD_TOKEN"], NOW)
     assert (token.kind, token.namespace, token.name, token.uid) == ("run", "crews", "run-a", "uid-run-a")
     assert token.expires > NOW + body["spec"]["activeDeadlineSeconds"] + 3600
-    assert body["spec"]["activeDeadlineSeconds"] == 300 + 7200 + 60 + 86400
+    assert body["spec"]["activeDeadlineSeconds"] == 300 + 330 + 7200 + 60 + 86400
 
 
 def test_installation_timeouts_reach_the_pod(make, config):
@@ -61,10 +64,41 @@ def test_installation_timeouts_reach_the_pod(make, config):
     for timeout, seconds in (({}, 100), ({"timeout": "150s"}, 150), ({"timeout": "9h"}, 200)):
         body = built(make, config, **timeout)
         assert env_of(body)["CREWYARD_START_TIMEOUT"] == "7"
-        assert body["spec"]["activeDeadlineSeconds"] == 7 + seconds + 50 + GRACE_SECONDS + FLUSH_SECONDS
+        starts = config.timing.image_pull + 7 + RUNNING_MARGIN_SECONDS
+        assert body["spec"]["activeDeadlineSeconds"] == starts + seconds + 50 + GRACE_SECONDS + FLUSH_SECONDS
         assert body["metadata"]["annotations"]["crewyard.dev/ask-seconds"] == "50"
         token = pod_tokens.verify(config.token_keys, env_of(body)["CREWYARD_TOKEN"], NOW)
         assert token.expires >= NOW + 11 + body["spec"]["activeDeadlineSeconds"]
+
+
+@pytest.mark.parametrize("start_seconds", [7, 300])
+def test_a_run_with_the_latest_claim_has_its_whole_timeout(make, config, start_seconds):
+    limits = InstallationLimits(start_seconds=start_seconds, ask_seconds=0)
+    timing = Timing.from_limits(limits)
+    config = replace(config, limits=limits, timing=timing)
+    node = {"type": "PodScheduled", "status": "True", "lastTransitionTime": make.ago(10_000)}
+    assigned = make.now - timedelta(seconds=10_000)
+
+    def latest(status, least):
+        """Return the last second, since the node's assignment, at which a pod with that status may go on."""
+        seconds = least
+        while True:
+            observed = make.pod(conditions=[node], **status)
+            now = assigned + timedelta(seconds=seconds + 1)
+            if startup.check(observed, now, timing).outcome is not None:
+                return seconds
+            seconds += 1
+
+    pulls = {"reason": "ErrImagePull", "message": "m"}
+    waiting = [{}, {"reason": "ContainerCreating"}, pulls]
+    created = max(
+        latest({"containerStatuses": [{"name": "crew", "state": {"waiting": state}}]}, 0) for state in waiting
+    )
+    running = {"startedAt": format_second(assigned + timedelta(seconds=created))}
+    started = {"containerStatuses": [{"name": "crew", "state": {"running": running}}]}
+    claimed = latest(started, created)
+    body = built(make, config, timeout="90s")
+    assert body["spec"]["activeDeadlineSeconds"] >= claimed + 90 + GRACE_SECONDS + FLUSH_SECONDS
 
 
 def test_secret_precedes_plain_variables_and_reserved_names_win(make, config):
