@@ -92,6 +92,8 @@ class ImageCollector:
         """Delete the images of a deleted Project. Raises `kube.errors`; the worker then retries."""
         async with self.lock:
             remaining = self.remaining.get(project)
+            if remaining is not None and await self._has_orphans(project):
+                remaining = None
             if remaining is not None or project in self.cleaning_up or self._has_cached_pods(project):
                 pods = await self._pods(project)
                 decision = deleted_project.decide(remaining, pods, datetime.now(UTC), self.config)
@@ -105,6 +107,11 @@ class ImageCollector:
                 (self.cleaning_up.add if unfinished else self.cleaning_up.discard)(project)
             self.remaining.pop(project, None)
             self.deleting.pop(project, None)
+
+    async def _has_orphans(self, project: str) -> bool:
+        """Return whether the deletion of a Project has left Deployments, as with `--cascade=orphan`."""
+        listing = await self.applier.kube.list(kinds.DEPLOYMENT, fields=f"spec.project={project}")
+        return any(Deployment(item).owner_uid(kinds.PROJECT) is None for item in listing.items)
 
     async def _create_unowned(self, project: str, child: Create) -> None:
         """Create a pod without an owner; if rejected, as in a terminating namespace, images stay."""

@@ -11,6 +11,7 @@ from dataclasses import replace
 from datetime import datetime
 from typing import Any
 
+from controller import owner
 from controller.images import policy
 from controller.project import activation, coalesce, revision
 from controller.project.coalesce import NO_COALESCING, CoalescingWindow
@@ -68,6 +69,9 @@ def decide(
     for deployment in deployments:
         if deployment.built and not deployment.deleting:
             after.extend(phase_patch(deployment, active, activated_at, now))
+        if (deployment.built or deployment.failed) and not deployment.deleting:
+            # An earlier Project of this name left it; nothing else reconciles one that has ended.
+            after.extend(owner.adoption(kinds.DEPLOYMENT, deployment, project))
     if wait > 0:
         create = None
     after.extend(_superseded(deployments, resolved, orders, now))

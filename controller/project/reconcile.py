@@ -61,9 +61,17 @@ class ProjectReconciler:
             self._apply_egress(project),
         )
         all_deployments = [Deployment(item) for item in listing.items]
-        # A Deployment whose image is being deleted counts as deleted: no rollback to it.
+        # A Deployment whose image is being deleted counts as deleted: no rollback to it. So does one that an
+        # earlier Project of this name owns: it is deleted with that.
         marked = await self.image_collector.refresh(name)
-        deployments = [deployment for deployment in all_deployments if deployment.name not in marked]
+        deployments = [
+            deployment
+            for deployment in all_deployments
+            if deployment.name not in marked and deployment.owner_uid(kinds.PROJECT) in (None, project.uid)
+        ]
+        if not all(deployment.owner_uids for deployment in deployments) and not await self._exists(project):
+            # It is being deleted and leaves them: it must not adopt them again.
+            return
         observed = self.observed_sources.get(name)
         decision = decide(
             project,
@@ -95,6 +103,10 @@ class ProjectReconciler:
         if refusal is not None:
             # The worker tries again: what corrects a role, a quota or another policy changes no Project.
             raise refusal
+
+    async def _exists(self, project: Project) -> bool:
+        raw = await self.applier.kube.get(kinds.PROJECT, project.name)
+        return raw is not None and raw["metadata"]["uid"] == project.uid and not Project(raw).deleting
 
     async def _apply_egress(self, project: Project) -> errors.KubeError | Retry | None:
         """Create, change or delete the NetworkPolicy of the Project's runs; return what prevents it."""

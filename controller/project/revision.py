@@ -87,7 +87,7 @@ def _returns_to_failed(latest: Deployment, recorded: Mapping[str, Any], observed
 
 
 def recorded_deployment(project: Project, deployments: Sequence[Deployment]) -> Deployment | None:
-    """Return the latest Deployment of the head in `status.source`, or None."""
+    """Return the latest Deployment of the head in `status.source`, or None; none of an earlier Project."""
     recorded, git = project.status.get("source") or {}, project.git
     if git is None or not recorded.get("commit"):
         return None
@@ -95,8 +95,13 @@ def recorded_deployment(project: Project, deployments: Sequence[Deployment]) -> 
         deployment
         for deployment in _of_source(git, recorded.get("crew"), deployments)
         if deployment.spec["source"]["git"]["commit"] == recorded["commit"]
+        and deployment.name == git_name(project.uid, deployment.spec, _attempt(deployment))
     ]
-    return max(candidates, key=lambda deployment: int(deployment.spec.get("attempt") or 1), default=None)
+    return max(candidates, key=_attempt, default=None)
+
+
+def _attempt(deployment: Deployment) -> int:
+    return int(deployment.spec.get("attempt") or 1)
 
 
 def _of_source(

@@ -76,8 +76,9 @@ class RunReader:
         if run.ended:
             pods = map(Pod, self.applier.cache.pods_of_run(run.name))
             pod = next((pod for pod in pods if run.uid in pod.owner_uids), None)
-            # Only to adopt it: nearly all have an owner.
-            project = None if run.owner_uids else await self.project(run.project)
+            # Only to adopt it: nearly all have an owner. The cache may not show yet that the Project is being
+            # deleted and leaves the Run.
+            project = None if run.owner_uids else await self.project(run.project, live=True)
             return ObservedRun(run, project, None, pod)
         deployment = await self.deployment(run.deployment, live)
         project = await self.project(run.project or (deployment.project if deployment else None), live)

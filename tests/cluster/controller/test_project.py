@@ -23,6 +23,7 @@ from tests.cluster.controller.conftest import (
 from tests.testbed.git_server import GitServer
 
 MAX_READS_OF_A_COMMIT = 12
+DELETE_OPTIONS = {"apiVersion": "v1", "kind": "DeleteOptions"}
 
 
 @pytest.fixture
@@ -320,3 +321,37 @@ async def test_a_commit_costs_few_live_reads(kube, server):
         # What follows from the activation is counted too.
         await testbed.settle()
     assert 0 < sum(reads.values()) <= MAX_READS_OF_A_COMMIT, reads
+
+
+async def test_a_new_project_adopts_the_deployments_that_an_earlier_one_left(testbed, server):
+    repository = server.create("crew")
+    commit = repository.commit({"main.py": "1"}, "A commit")
+    source = {"git": {"url": server.url("crew"), "ref": {"branch": "main"}}}
+    earlier = await testbed.project(source=source)
+    left = await wait_deployment(testbed, commit)
+    await testbed.mark_built(left.name)
+    await testbed.wait_active(left.name)
+    path = kinds.PROJECT.path(testbed.kube.namespace, "demo")
+    await testbed.kube.call("DELETE", path, body={**DELETE_OPTIONS, "propagationPolicy": "Orphan"})
+    async with asyncio.timeout(90):
+        while await testbed.kube.get(kinds.PROJECT, "demo") is not None:
+            await asyncio.sleep(0.1)
+    project = await testbed.project(source=source)
+    assert project.uid != earlier.uid
+
+    def is_adopted(obj):
+        owners = obj["metadata"].get("ownerReferences") or ()
+        return [owner["uid"] for owner in owners] == [project.uid]
+
+    await testbed.until(kinds.DEPLOYMENT, left.name, is_adopted)
+    own = git_name(project.uid, left.spec, 1)
+    await testbed.until(kinds.DEPLOYMENT, own, lambda obj: obj["status"].get("order"))
+    await testbed.mark_built(own)
+    await testbed.wait_active(own)
+    await testbed.settle()
+    orders = {
+        name: (await testbed.kube.get(kinds.DEPLOYMENT, name))["status"]["order"] for name in (left.name, own)
+    }
+    assert orders == {left.name: 1, own: 2}
+    await testbed.kube.patch(kinds.DEPLOYMENT, left.name, {"spec": {"activation": 1}})
+    await testbed.wait_active(left.name)

@@ -14,6 +14,7 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
+from controller.owner import reference
 from controller.project.decide import decide
 from controller.runtime.decision import Decision, Patch
 from controller.source.observed import unobserved
@@ -111,7 +112,8 @@ class ActivationWorld:
             self.status = merged(self.status, patch.body["status"])
         else:
             raw = self.objects[patch.name]
-            raw["status"] = merged(raw["status"], patch.body["status"])
+            raw["status"] = merged(raw["status"], patch.body.get("status", {}))
+            raw["metadata"] = merged(raw["metadata"], patch.body.get("metadata", {}))
 
     def build(self, name: str, works: bool) -> None:
         status = self.objects[name]["status"]
@@ -400,3 +402,53 @@ def test_rollback_survives_a_crash_at_any_write(commit):
                     assert tried.active == other, (lands, other, first, second)
                     orders = [d.order for d in tried.deployments if d.order]
                     assert len(orders) == len(set(orders))
+
+
+def orphan(world: ActivationWorld, name: str, order: int) -> None:
+    """A built Deployment of the head that an earlier Project of this name has left without an owner."""
+    source = {"git": {"url": "https://example.org/x.git", "commit": world.head}}
+    world.create(name, {"project": "demo", "source": source, "attempt": 1})
+    world.build(name, True)
+    world.objects[name]["status"]["order"] = order
+
+
+def test_orders_are_unique_beside_deployments_of_an_earlier_project():
+    world = ActivationWorld(git=True, head="a" * 40)
+    orphan(world, "dep-earlier", 3)
+    world.settle()
+    world.build(head_name(world), True)
+    world.settle()
+    assert {name: raw["status"]["order"] for name, raw in world.objects.items()} == {
+        "dep-earlier": 3,
+        head_name(world): 4,
+    }
+    assert world.active == head_name(world)
+    # A rollback to it holds until the head moves.
+    world.objects["dep-earlier"]["spec"]["activation"] = 1
+    world.settle()
+    assert world.active == "dep-earlier"
+    assert world.objects["dep-earlier"]["status"]["order"] == 5
+
+
+def test_a_new_project_adopts_ended_deployments_without_an_owner():
+    world = ActivationWorld(git=True, head="a" * 40)
+    orphan(world, "dep-built", 1)
+    upload(world, "dep-failed")
+    world.build("dep-failed", False)
+    upload(world, "dep-waits")
+    earlier = {**reference(kinds.PROJECT, world.project), "uid": "uid-earlier"}
+    orphan(world, "dep-dying", 2)
+    world.objects["dep-dying"]["metadata"]["ownerReferences"] = [earlier]
+    world.settle()
+    owners = {
+        name: [owner["uid"] for owner in raw["metadata"].get("ownerReferences") or ()]
+        for name, raw in world.objects.items()
+        if name != head_name(world)
+    }
+    # The reconcile of a Deployment adopts one that is not built. One with an owner is deleted with that.
+    assert owners == {
+        "dep-built": ["uid-demo"],
+        "dep-failed": ["uid-demo"],
+        "dep-waits": [],
+        "dep-dying": ["uid-earlier"],
+    }

@@ -5,6 +5,7 @@ from dataclasses import replace
 import pytest
 
 from controller.images.reconcile import ImageCollector
+from controller.owner import reference
 from controller.pods.run_egress import EgressTarget
 from controller.project import revision
 from controller.project.reconcile import ProjectReconciler
@@ -96,3 +97,61 @@ async def test_a_head_whose_deployment_is_being_deleted_is_deployed_later(make, 
     # It waits: a key that is ready at once would be reconciled again and again.
     assert "projects/demo" not in await testbed.queued()
     assert testbed.queues.main.scheduled == 1
+
+
+async def test_a_deployment_of_an_earlier_project_is_not_activated(make, config):
+    testbed, reconciler = reconciled(config)
+    testbed.show(kinds.PROJECT, make.project())
+    earlier = {**reference(kinds.PROJECT, make.project()), "uid": "uid-earlier"}
+    dying = make.deployment("dep-dying", order=7, metadata={"ownerReferences": [earlier]})
+    testbed.show(kinds.DEPLOYMENT, dying)
+    await reconciler.reconcile("demo")
+    assert "activeDeployment" not in testbed.kube.objects["projects", "demo"]["status"]
+    assert testbed.kube.objects["deployments", "dep-dying"]["status"]["order"] == 7
+
+
+@pytest.mark.parametrize("recreated", [False, True])
+async def test_a_project_that_leaves_its_deployments_does_not_adopt_them(make, config, recreated):
+    testbed, reconciler = reconciled(config)
+    testbed.show(kinds.PROJECT, make.project())
+    testbed.show(kinds.DEPLOYMENT, make.deployment())
+    for _ in range(2):
+        await reconciler.reconcile("demo")
+    del testbed.kube.objects["deployments", "dep-a"]["metadata"]["ownerReferences"]
+    status = testbed.kube.objects["projects", "demo"]["status"]
+    list_objects = testbed.kube.list
+
+    async def listed(kind, labels="", fields=""):
+        """Delete the Project after the reconcile has read it: a Deployment shows it first."""
+        deletion = {"uid": "uid-new"} if recreated else {"deletionTimestamp": make.ago(0)}
+        testbed.kube.put(kinds.PROJECT, make.project(metadata=deletion, status=status))
+        return await list_objects(kind, labels, fields)
+
+    testbed.kube.list = listed
+    await reconciler.reconcile("demo")
+    assert "ownerReferences" not in testbed.kube.objects["deployments", "dep-a"]["metadata"]
+
+
+@pytest.mark.parametrize("orphaned", [False, True])
+async def test_images_of_deployments_without_an_owner_outlive_the_project(make, config, orphaned):
+    """`kubectl delete cproj demo --cascade=orphan` leaves them to the next Project of this name."""
+    testbed, reconciler = reconciled(config)
+    testbed.show(kinds.PROJECT, make.project())
+    deployment = make.deployment()
+    deployment.raw["status"]["image"] = f"{config.repository('demo')}@sha256:00"
+    testbed.show(kinds.DEPLOYMENT, deployment)
+    await reconciler.reconcile("demo")
+    stored = testbed.kube.objects["deployments", "dep-a"]
+    assert [owner["uid"] for owner in stored["metadata"]["ownerReferences"]] == ["uid-demo"]
+    if orphaned:
+        del stored["metadata"]["ownerReferences"]
+    del testbed.kube.objects["projects", "demo"]
+    await reconciler.reconcile("demo")
+    pods = [name for name in testbed.kube.created if name.startswith("pods/")]
+    assert len(pods) == (0 if orphaned else 1)
+
+
+def reconciled(config):
+    testbed = ReconcilerTestbed()
+    images = ImageCollector(testbed.applier, config)
+    return testbed, ProjectReconciler(testbed.applier, config, ObservedSources(), images, lambda *_: None)
