@@ -22,6 +22,7 @@ from crds.objects import Deployment, Object, Project
 from kube import errors
 
 DELETION_RETRY_SECONDS = 5.0
+POLICY_CHECK_SECONDS = 60.0
 
 
 @dataclass(frozen=True)
@@ -121,6 +122,9 @@ class ProjectReconciler:
             await self.applier.apply(kinds.PROJECT, project.raw, event_map.project(project.name), egress)
         except (errors.Invalid, errors.KubeForbidden, Retry) as error:
             return error
+        if needed:
+            # NetworkPolicies are not watched: another client may delete or change this one.
+            self.applier.queues.add(event_map.project(project.name), POLICY_CHECK_SECONDS)
         if needed or policy is not None:
             self.without_policy.discard(project.name)
         else:

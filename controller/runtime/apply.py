@@ -57,6 +57,12 @@ class Applier:
             self.handlers.on_change(kind, obj, by)
         return obj
 
+    async def get_own_project(self, name: str, by: ReconcileKey) -> dict[str, Any] | None:
+        """Return a Project, or None; also one whose name is taken, to delete what it has started."""
+        if self.is_hidden(kinds.PROJECT, name):
+            return await self.kube.get(kinds.PROJECT, name)
+        return await self.get(kinds.PROJECT, name, by)
+
     def is_hidden(self, kind: Kind, name: str) -> bool:
         """Return whether this is a Project whose name another namespace has: it is treated as absent."""
         return kind == kinds.PROJECT and self.project_names.is_taken(name)

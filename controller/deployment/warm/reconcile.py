@@ -34,13 +34,13 @@ class WarmBuilderReconciler:
     async def reconcile(self, name: str) -> None:
         """Start and delete waiting pods of a Project. Raises `kube.errors`; the worker then retries."""
         key = event_map.builders(name)
-        raw = await self.applier.get(kinds.PROJECT, name, key)
+        raw = await self.applier.get_own_project(name, key)
         project = Project(raw) if raw is not None else None
         if raw is None or project is None or project.deleting:
             # The garbage collector deletes its pods: it owns them.
             self.applier.queues.remove(key)
             return
-        size = self.builders.size(project)
+        size = 0 if self.applier.is_hidden(kinds.PROJECT, name) else self.builders.size(project)
         pods = await self.builders.list_waiting(name)
         template = await self.builders.template(project) if size else None
         new_names = [pod_name(name, secrets.token_hex(SUFFIX_BYTES)) for _ in range(size)]

@@ -36,13 +36,14 @@ class WarmReconciler:
     async def reconcile(self, name: str) -> None:
         """Start and delete waiting pods of a Project. Raises `kube.errors`; the worker then retries."""
         key = event_map.warm(name)
-        raw = await self.applier.get(kinds.PROJECT, name, key)
+        raw = await self.applier.get_own_project(name, key)
         project = Project(raw) if raw is not None else None
         if raw is None or project is None or project.deleting:
             # Its pods go with it: they belong to it.
             self.applier.queues.remove(key)
             return
-        size = warm_pods(project, self.config.plans, self.config.limits)
+        is_hidden = self.applier.is_hidden(kinds.PROJECT, name)
+        size = 0 if is_hidden else warm_pods(project, self.config.plans, self.config.limits)
         # Linearizable: with a stale list, each controller that restarts would start as many again.
         selector = f"{names.LABEL_PROJECT}={name},{names.LABEL_COMPONENT}={names.COMPONENT_RUN}"
         failure = project.status.get("warm")

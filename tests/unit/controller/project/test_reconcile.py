@@ -64,6 +64,21 @@ async def test_a_policy_of_another_owner_stops_no_activation(make, config):
     assert "NetworkPolicy crewyard-egress-demo belongs to another object" in limited["message"]
 
 
+@pytest.mark.parametrize("needed", [True, False])
+async def test_a_deleted_policy_is_created_again(make, config, needed):
+    testbed, reconciler = reconciled(replace(config, run_egress=(EgressTarget("tools"),)))
+    testbed.show(kinds.PROJECT, make.project(run={"egress": [{"namespace": "tools"}]} if needed else {}))
+    # The first one writes conditions, which enqueues the Project.
+    await reconciler.reconcile("demo")
+    await testbed.queued()
+    await reconciler.reconcile("demo")
+    # NetworkPolicies have no watch: the Project is reconciled again after a while.
+    assert testbed.queues.main.scheduled == (1 if needed else 0)
+    testbed.kube.objects.pop(("networkpolicies", "crewyard-egress-demo"), None)
+    await reconciler.reconcile("demo")
+    assert (("networkpolicies", "crewyard-egress-demo") in testbed.kube.objects) == needed
+
+
 class DeletingCollector:
     """A collector of images that is deleting those of some Deployments."""
 
