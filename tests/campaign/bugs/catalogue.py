@@ -88,8 +88,13 @@ BUGS = (
         (
             Edit(
                 "api/store/index/runs/run_writer.py",
-                "elif row.uid not in (None, run.uid) or (row.uid and",
-                "elif row.uid == run.uid and (row.uid and",
+                "return row if is_here and row.uid in (None, run.uid) else None",
+                "return row if is_here else None",
+            ),
+            Edit(
+                "api/store/index/runs/run_writer.py",
+                "if row.uid and row.version >=",
+                "if row.uid == run.uid and row.version >=",
             ),
             Edit(
                 "api/store/index/runs/run_writer.py",

@@ -83,7 +83,7 @@ async def a_queue_of_two_then_a_log_and_files_that_are_cut(testbed):
     pod = await testbed.kube.get(POD, name_of(first))
     assert pod is not None
     # Start, run and ask timeouts.
-    assert pod["spec"]["activeDeadlineSeconds"] == 300 + 1234 + 3600 + GRACE_SECONDS + FLUSH_SECONDS
+    assert pod["spec"]["activeDeadlineSeconds"] == 630 + 1234 + 3600 + GRACE_SECONDS + FLUSH_SECONDS
 
     await testbed.ask("POST", f"/v1/runs/{first}/cancel")
     assert (await until(testbed, talker, "succeeded", "failed"))["status"] == "succeeded"
@@ -129,6 +129,7 @@ async def a_start_that_is_given_up(testbed):
     assert raw["status"]["error"]["reason"] == "StartTimeout", raw["status"]
     pod = await testbed.kube.get(POD, name)
     assert (
-        pod is None or pod["spec"]["activeDeadlineSeconds"] == 5 + 1234 + 3600 + GRACE_SECONDS + FLUSH_SECONDS
+        pod is None
+        or pod["spec"]["activeDeadlineSeconds"] == 125 + 1234 + 3600 + GRACE_SECONDS + FLUSH_SECONDS
     )
     assert not [entry for entry in testbed.ledger.entries() if entry.run == name]
