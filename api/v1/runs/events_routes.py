@@ -9,6 +9,7 @@ from api.http.operation import ResponseSpec, page_response
 from api.routing import download
 from api.routing.endpoint import Endpoint, EndpointCall
 from api.routing.stream_response import LAST_EVENT_ID, STREAM_FINISHED, serve_stream
+from api.store.logs.events import RunEvent
 from api.streaming import connection, run_events
 from api.streaming.sse import batches, last_event_id
 from api.v1 import lookup
@@ -26,12 +27,20 @@ async def get_events(call: EndpointCall) -> web.StreamResponse:
     """Stream the events from the first, or after Last-Event-ID, to the terminal one; or return a page."""
     run = await lookup.run(call)
     if call.media_type == negotiation.JSON:
-        # Ids count from 1 without gaps, so the offset of a page is the id before its first event.
-        page_request = call.page
-        page = await call.services.store.events.read(run.name, page_request.offset, page_request.size)
-        return responses.page([run_events.item(event) for event in page.events], page.total, page_request)
+        return await _respond_page(call, run.name)
     after = last_event_id(call.request.headers.get("Last-Event-ID"))
     return await _respond_stream(call, run.name, run.project, after)
+
+
+async def _respond_page(call: EndpointCall, run: str) -> web.Response:
+    """Return a page. Ids count from 1 without gaps, so its offset is the id before its first event."""
+    store, wanted, events = call.services.store, call.page, list[RunEvent]()
+    while True:
+        page = await store.events.read(run, wanted.offset + len(events), wanted.size - len(events))
+        events += page.events
+        # A read of large events returns fewer than the page has.
+        if not page.events or len(events) >= min(wanted.size, page.total - wanted.offset):
+            return responses.page([run_events.item(event) for event in events], page.total, wanted)
 
 
 async def _respond_stream(call: EndpointCall, run: str, project: str, after: int) -> web.StreamResponse:

@@ -8,6 +8,8 @@ import pytest
 from api.streaming import connection, sse
 from crds import objects
 
+JSON = {"Accept": "application/json"}
+
 
 def messages(raw: bytes) -> list[dict]:
     """Parse the messages of an event stream."""
@@ -119,12 +121,19 @@ async def test_run_that_never_started_has_only_terminal_event(testbed):
 
 async def test_pages_of_events(testbed):
     await ended_run(testbed, *map(str, range(5)))
-    events = await testbed.get(
-        "/v1/runs/run_a/events?per_page=3&page=2", headers={"Accept": "application/json"}
-    )
+    events = await testbed.get("/v1/runs/run_a/events?per_page=3&page=2", headers=JSON)
     assert [event["id"] for event in events["data"]] == [4, 5, 6]
     assert events["pagination"] == {"total": 7, "page": 2, "per_page": 3, "has_more": True}
     assert events["data"][0]["type"] == "log"
+
+
+async def test_a_page_of_large_events_is_whole(testbed):
+    await ended_run(testbed, *["x" * 60_000] * 100)
+    pages = [
+        await testbed.get(f"/v1/runs/run_a/events?per_page=100&page={page}", headers=JSON) for page in (1, 2)
+    ]
+    assert [event["id"] for page in pages for event in page["data"]] == list(range(1, 103))
+    assert [page["pagination"]["has_more"] for page in pages] == [True, False]
 
 
 async def test_logs_as_text(testbed):
