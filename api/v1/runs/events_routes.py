@@ -93,12 +93,16 @@ async def get_logs(call: EndpointCall) -> web.StreamResponse:
 
 
 async def _respond_lines(call: EndpointCall, run: str) -> web.StreamResponse:
-    """Send the log lines; read more of them at a time only while the client takes them."""
+    """Send the log lines so far; read more of them at a time only while the client takes them.
+
+    Lines that the crew prints meanwhile are left out: else the response of a busy crew would not end.
+    """
+    store, loop = call.services.store, asyncio.get_running_loop()
+    position, limit, end = 0, FIRST_EVENTS_PER_READ, (await store.events.read(run, 0, 1)).total
     response = web.StreamResponse(headers={"Content-Type": "text/plain; charset=utf-8"})
     await response.prepare(call.request)
-    position, limit, loop = 0, FIRST_EVENTS_PER_READ, asyncio.get_running_loop()
-    while call.request.method != "HEAD":
-        page = await call.services.store.events.read(run, position, limit)
+    while position < end and call.request.method != "HEAD":
+        page = await store.events.read(run, position, min(limit, end - position))
         if not page.events:
             break
         position = page.events[-1].id

@@ -5,6 +5,7 @@ import json
 
 import pytest
 
+from api.routing import download
 from api.streaming import connection, sse
 from crds import objects
 
@@ -141,6 +142,24 @@ async def test_logs_as_text(testbed):
     status, raw, headers = await testbed.call("GET", "/v1/runs/run_a/logs")
     assert (status, raw.decode()) == (200, "one\nzwei ✓\n")
     assert headers["Content-Type"] == "text/plain; charset=utf-8"
+
+
+async def test_the_log_ends_where_it_was_when_the_request_came(testbed, monkeypatch):
+    await testbed.add_project("crew")
+    raw = await testbed.add_run("run-a", "crew")
+    await testbed.claim_run(raw)
+    await testbed.append_log_lines("run-a", "one", "two")
+    send, sent = download.write, 0
+
+    async def send_while_the_crew_prints(*arguments):
+        nonlocal sent
+        sent += 1
+        assert sent < 9, "the response has no end"
+        await testbed.append_log_lines("run-a", "later")
+        await send(*arguments)
+
+    monkeypatch.setattr(download, "write", send_while_the_crew_prints)
+    assert (await testbed.call("GET", "/v1/runs/run_a/logs"))[:2] == (200, b"one\ntwo\n")
 
 
 async def test_streams_end_when_the_service_stops(testbed):
