@@ -122,7 +122,7 @@ async def wait_ended(call: EndpointCall, identifier: str, seconds: int) -> RunDe
 
 
 def check_sizes(call: EndpointCall, body: Body) -> None:
-    """Raise 413 for a part that is too large, 400 for too long a timeout."""
+    """Raise 413 for a part that is too large."""
     limits = call.services.config.limits
     if len(encode(body.get("input", {}))) > limits.input_bytes:
         raise errors.HttpApiError(
@@ -137,9 +137,13 @@ def check_sizes(call: EndpointCall, body: Body) -> None:
                 f"{field} is larger than {CONFIG_BYTES} bytes; put large values into input",
                 {"field": field, "limit_bytes": CONFIG_BYTES},
             )
-    timeout = body.get("timeout")
-    if timeout is not None and durations.seconds(timeout) > limits.run_max_seconds:
-        raise errors.invalid(f"timeout must be at most {durations.text(limits.run_max_seconds)}", "timeout")
+
+
+def check_timeout(call: EndpointCall) -> None:
+    """Raise 400 for too long a timeout in the body."""
+    timeout, longest = call.body.get("timeout"), call.services.config.limits.run_max_seconds
+    if timeout is not None and durations.seconds(timeout) > longest:
+        raise errors.invalid(f"timeout must be at most {durations.text(longest)}", "timeout")
 
 
 async def _resolve_deployment(call: EndpointCall, identifier: str) -> DeploymentRow:
