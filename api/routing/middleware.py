@@ -88,16 +88,11 @@ def from_exception(error: Exception, request_id: str) -> errors.HttpApiError:
         case store_errors.StoreUnavailable():
             _log.warning("store_unavailable", request_id=request_id, error=str(error))
             return errors.unavailable("the store cannot be read or written right now; try again shortly")
-        case store_errors.Missing():
-            return errors.not_found(error.message)
-        case store_errors.StoreConflict():
-            return errors.conflict(error.message, **({"field": error.field} if error.field else {}))
-        case store_errors.TooLarge():
-            return errors.HttpApiError(413, error.message)
         case store_errors.UploadQuotaExceeded():
             return errors.uploads_full(error.used, error.limit, error.owner, error.setting)
         case store_errors.StoreRefused():
-            return errors.invalid(error.message, error.field)
+            details = {"field": error.field} if error.field else {}
+            return errors.HttpApiError(error.status, error.message, details)
         case kube_errors.KubeError():
             api_error = errors.from_kube_error(error)
             if api_error is not None:

@@ -13,6 +13,8 @@ def cannot_answer(error: Exception) -> StoreUnavailable:
 class StoreRefused(Exception):
     """The store rejects the request permanently. `field` names the wrong field, if it is a single one."""
 
+    status = 400
+
     def __init__(self, message: str, field: str | None = None) -> None:
         super().__init__(message)
         self.message = message
@@ -20,15 +22,21 @@ class StoreRefused(Exception):
 
 
 class Missing(StoreRefused):
-    """The named record does not exist (404)."""
+    """The named record does not exist."""
+
+    status = 404
 
 
 class StoreConflict(StoreRefused):
-    """The same operation was done before with other data (409)."""
+    """The same operation was done before with other data."""
+
+    status = 409
 
 
 class TooLarge(StoreRefused):
-    """More bytes than allowed (413)."""
+    """More bytes than allowed."""
+
+    status = 413
 
 
 class Mismatch(StoreRefused):

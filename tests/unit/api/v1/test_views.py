@@ -10,6 +10,7 @@ from api import errors
 from api.http import casing, negotiation, query, request_body, validation
 from api.http.json_encoding import encode
 from api.routing import middleware
+from api.store import errors as store
 from api.streaming import sse
 from api.v1.env import view as env
 from api.v1.env.schema import NAME as VARIABLE_NAME
@@ -189,6 +190,22 @@ def test_apiserver_errors_as_api_errors(error, status, field):
     assert "serviceaccount" not in api_error.message and "10.0.0.1" not in api_error.message
     if field:
         assert api_error.message == "set one"
+
+
+@pytest.mark.parametrize(
+    ("kind", "status"),
+    [
+        (store.StoreRefused, 400),
+        (store.Mismatch, 400),
+        (store.Missing, 404),
+        (store.StoreConflict, 409),
+        (store.TooLarge, 413),
+    ],
+)
+def test_errors_of_the_store_name_the_field(kind, status):
+    for field, details in (("size", {"field": "size"}), (None, {})):
+        api_error = middleware.from_exception(kind("no", field), "req_1")
+        assert (api_error.status, api_error.message, api_error.details) == (status, "no", details)
 
 
 @pytest.mark.parametrize("status", [400, 401, 403, 404, 405, 406, 408, 409, 413, 415, 416, 429, 500, 503])
