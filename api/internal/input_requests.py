@@ -61,7 +61,8 @@ async def _open(context: InternalContext, run: str, identifier: str, body: dict[
     limit = float(context.config.limits.ask_max_seconds)
     if not limit:
         raise PodApiError(422, "the limit ask_max_seconds of this installation is 0: runs cannot ask")
-    problem = None
+    # UTF-8, and with it SQLite, cannot represent a lone surrogate.
+    prompt, problem = prompt.encode(errors="replace").decode(), None
     if schema is not None:
         problem = await asyncio.to_thread(answer_schema.schema_problem, schema)
     if problem is None and choices is not None:

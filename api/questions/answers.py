@@ -48,7 +48,8 @@ async def apply_object_answers(
         try:
             await check(answer.get("value"), request)
         except errors.HttpApiError as refusal:
-            refusals[request.id] = refusal.message
+            # Choices of a crew may contain lone surrogates, which SQLite cannot store as text.
+            refusals[request.id] = refusal.message.encode(errors="replace").decode()
             continue
         state = await store.input_requests.answer(
             run.name, request.id, answer.get("value"), OBJECT_AUTHOR, now

@@ -129,6 +129,17 @@ async def test_what_a_run_cannot_ask_is_refused_with_the_field(ask: Any, body: A
     assert status == 422 and problem in refused["error"]
 
 
+async def test_a_lone_surrogate_becomes_a_question_mark(ask: Any, store: Store, run: str) -> None:
+    """A crew can send half of a character, which UTF-8 cannot represent, and SQLite cannot store."""
+    status, asked = await ask(prompt="ok \ud83d", choices=["yes", "\ud83d"])
+    assert (status, asked.get("state")) == (200, "waiting")
+    item = builders.run(run, "Running", spec={"answers": [{"request": "q1", "value": "no"}]})
+    await answers.apply_object_answers(store, item, datetime.now(UTC))
+    stored = await store.input_requests.get(run, "q1")
+    assert stored is not None
+    assert (stored.prompt, stored.refusal) == ("ok ?", 'value must be one of "yes", "?"')
+
+
 async def test_open_questions_and_all_questions_of_a_run_are_bounded(
     ask: Any, monkeypatch: pytest.MonkeyPatch
 ) -> None:
