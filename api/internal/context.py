@@ -6,6 +6,7 @@ A transient error is 503, after which every pod retries.
 
 import asyncio
 import json
+import math
 import time
 from collections.abc import Awaitable, Callable, Mapping
 from dataclasses import dataclass, field
@@ -127,13 +128,18 @@ async def read_json(request: web.Request) -> dict[str, Any]:
             408, f"the body took longer than {BODY_TIMEOUT_SECONDS:.0f} s; send it again"
         ) from error
     try:
-        # NaN and Infinity are not valid JSON: clients could not parse them.
-        body = json.loads(bytes(data), parse_constant=lambda _: None)
+        # Written again, NaN, Infinity and 1e999 are not valid JSON: clients could not parse them.
+        body = json.loads(bytes(data), parse_constant=lambda _: None, parse_float=_finite)
     except (ValueError, RecursionError) as error:
         raise PodApiError(400, f"the body is not valid JSON: {error}") from error
     if not isinstance(body, dict):
         raise PodApiError(400, "the body is not a JSON object")
     return body
+
+
+def _finite(text: str) -> float | None:
+    number = float(text)
+    return number if math.isfinite(number) else None
 
 
 def text_field(body: dict[str, Any], field: str, max_length: int = 256) -> str:
