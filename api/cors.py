@@ -13,7 +13,8 @@ from aiohttp.typedefs import Handler, Middleware
 _PATHS = ("/v1/", "/openapi.json")
 _METHODS = "GET, HEAD, POST, PUT, PATCH, DELETE"
 _REQUEST_HEADERS = (
-    "Authorization, Content-Type, Idempotency-Key, If-None-Match, Last-Event-ID, Prefer, Range, X-Request-Id"
+    "Authorization, Content-Type, Idempotency-Key, If-None-Match, If-Range, Last-Event-ID, Prefer, Range, "
+    "traceparent, X-Request-Id"
 )
 _PREFLIGHT_SECONDS = 600
 _HOST = re.compile(r"[a-z0-9.-]+(:[0-9]{1,5})?|\[[0-9a-f:]+\](:[0-9]{1,5})?", re.ASCII)
