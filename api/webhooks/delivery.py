@@ -37,8 +37,9 @@ class Delivery:
 
 
 def identifiers(headers: Mapping[str, str]) -> tuple[str, ...]:
-    """Return the delivery ids of the host; a redelivery has the same ids."""
-    return tuple(dict.fromkeys(headers[name][:_MAX_ID_LENGTH] for name in _ID_HEADERS if headers.get(name)))
+    """Return the delivery ids of the host, which are ASCII; a redelivery has the same ids."""
+    found = (headers.get(name, "") for name in _ID_HEADERS)
+    return tuple(dict.fromkeys(text[:_MAX_ID_LENGTH] for text in found if text and text.isascii()))
 
 
 def parse_payload(body: bytes, content_type: str) -> Mapping[str, Any]:

@@ -134,6 +134,8 @@ def test_delivery_keys():
     headers = CIMultiDict({"X-GitHub-Delivery": "a", "X-Gitea-Delivery": "a", "X-Gitlab-Event-UUID": ""})
     body = DeliveryBody(b"", "", "5f")
     assert identifiers(headers) == ("a",)
+    # aiohttp decodes other bytes than UTF-8 as surrogates, which the index cannot store.
+    assert identifiers(CIMultiDict({"X-GitHub-Delivery": "\udcff"})) == ()
     assert delivery_keys(("a",), DeliveryProof(digests=("x",)), body) == ["id:a", "body:5f"]
     assert delivery_keys(("a",), DeliveryProof(tokens=("x",)), body) == ["id:a"]
     assert delivery_keys((), DeliveryProof(tokens=("x",)), body) == ["body:5f"]
