@@ -4,8 +4,9 @@ Pure. Called by `api.routing.endpoint` for bodies and by `api.http.query` for qu
 Messages never contain a value from the request: it may be a secret.
 """
 
+import json
 import re
-from collections.abc import Iterator, Mapping
+from collections.abc import Callable, Iterable, Iterator, Mapping
 from difflib import get_close_matches
 from typing import Any
 
@@ -29,18 +30,50 @@ _FORMS = {
     "uri": "a URL such as https://host/path",
 }
 """Texts for formats, with an example."""
+MAX_MATCHED_CHARACTERS = 100
+"""Of a text with a pattern and without `maxLength`."""
+_Check = Callable[[Any, Any, Any, Any], Iterable[ValidationError] | None]
 
 
 def _pattern(_: Any, pattern: str, value: Any, schema: Any) -> Iterator[ValidationError]:
+    if not isinstance(value, str):
+        return
+    if "maxLength" not in schema and len(value) > MAX_MATCHED_CHARACTERS:
+        yield ValidationError("is too long", validator="maxLength", validator_value=MAX_MATCHED_CHARACTERS)
     # In Python `$` also matches before a line feed at the end; in JSON Schema it does not.
-    strict = re.sub(r"\$$", r"\\Z", pattern)
-    if isinstance(value, str) and not re.search(strict, value):
+    elif not re.search(re.sub(r"\$$", r"\\Z", pattern), value):
         yield ValidationError("does not match")
 
 
+def unique_items(_: Any, unique: Any, value: Any, schema: Any) -> Iterator[ValidationError]:
+    """Check `uniqueItems` once for each item: the library compares each with each other one."""
+    if unique is True and isinstance(value, list):
+        texts = {json.dumps(item, sort_keys=True) for item in value}
+        if len(texts) < len(value):
+            yield ValidationError("has equal items")
+
+
+def _within_limits(check: _Check) -> _Check:
+    """Return a check that skips what is above the limit of its schema, whose error says enough.
+
+    A body has room for a hundred thousand entries, and for texts that take minutes to match.
+    """
+
+    def checked(checker: Any, expected: Any, value: Any, schema: Any) -> Iterator[ValidationError]:
+        limit = schema.get(_LIMITS.get(type(value), ""))
+        if limit is None or len(value) <= limit:
+            yield from check(checker, expected, value, schema) or ()
+
+    return checked
+
+
+_LIMITS: Mapping[type, str] = {str: "maxLength", list: "maxItems", dict: "maxProperties"}
+_BOUNDED = ("additionalProperties", "format", "items", "pattern", "properties", "propertyNames",
+            "uniqueItems")  # fmt: skip
+_CHECKS = {**Draft202012Validator.VALIDATORS, "pattern": _pattern, "uniqueItems": unique_items}
 _Strict = validators.extend(  # type: ignore[no-untyped-call]
     Draft202012Validator,
-    {"pattern": _pattern},
+    {name: _within_limits(_CHECKS[name]) for name in _BOUNDED},
     # 1.0 is not an integer: the value becomes an int in an object or a row.
     type_checker=Draft202012Validator.TYPE_CHECKER.redefine("integer", lambda _, value: type(value) is int),
 )
@@ -91,7 +124,7 @@ def _unknown_field(error: ValidationError, path: list[str]) -> errors.HttpApiErr
         return errors.invalid(f"{'.'.join(path)} {describe(error)}", ".".join(path))
     properties = list((error.schema.get("properties") or {}) if isinstance(error.schema, dict) else ())
     name = next(str(key) for key in error.instance if key not in properties)
-    matches = get_close_matches(name, properties, 1)
+    matches = get_close_matches(name[:200], properties, 1)
     field = ".".join([*path, name])
     hint = "there are none here" if not properties else "the fields are " + ", ".join(sorted(properties))
     if matches:

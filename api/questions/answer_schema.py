@@ -106,18 +106,12 @@ def _bounded_validator(schema: Mapping[str, Any]) -> Any:
 
         return count
 
-    keywords = {**Draft202012Validator.VALIDATORS, "uniqueItems": _unique_items}
+    keywords = {**Draft202012Validator.VALIDATORS, "uniqueItems": validation.unique_items}
     bounded = validators.extend(  # type: ignore[no-untyped-call]
         Draft202012Validator, {name: counted(check) for name, check in keywords.items()}
     )
     # An empty registry: without one, a reference is fetched.
     return bounded(dict(schema), format_checker=_FORMATS, registry=Registry())
-
-
-def _unique_items(_: Any, unique: Any, value: Any, schema: Any) -> Iterator[ValidationError]:
-    # The library compares each item with each other one.
-    if unique is True and isinstance(value, list) and len({canonical(item) for item in value}) < len(value):
-        yield ValidationError("has equal items")
 
 
 def _keywords(schema: Any) -> Iterator[tuple[str, Any]]:

@@ -24,7 +24,7 @@ from api.routing.middleware import CALLER
 from api.services import SERVICES, ApiServices
 
 WAIT_PARAMETER = "wait"
-NO_BODY: Mapping[str, Any] = {"type": "object", "additionalProperties": False, "maxProperties": 0}
+NO_BODY: Mapping[str, Any] = {"type": "object", "additionalProperties": False}
 """The body schema of an operation without a body: absent, or `{}`."""
 
 

@@ -214,6 +214,35 @@ def test_every_error_status_has_code_and_same_shape(status):
     assert set(shape) == {"code", "message", "details"} and shape["code"].islower()
 
 
+@pytest.mark.parametrize(
+    ("schema", "value", "keyword"),
+    [
+        ({"maxLength": 3, "pattern": "^a*$", "format": "date"}, "bbbb", "maxLength"),
+        ({"pattern": "^a*$"}, "b" * 101, "maxLength"),
+        ({"maxItems": 1, "uniqueItems": True, "items": {"type": "string"}}, [1, 1], "maxItems"),
+        (
+            {
+                "maxProperties": 1,
+                "properties": {"a": {"type": "string"}},
+                "propertyNames": {"maxLength": 1},
+                "additionalProperties": {"type": "string"},
+            },
+            {"a": 1, "bb": 1},
+            "maxProperties",
+        ),
+    ],
+)
+def test_what_is_above_a_limit_is_not_checked_further(schema, value, keyword):
+    """A body of 2 MiB has a hundred thousand entries, and some patterns take the square of a length."""
+    assert [error.validator for error in validation.validator(schema).iter_errors(value)] == [keyword]
+
+
+def test_unique_items():
+    checker = validation.validator({"uniqueItems": True})
+    assert checker.is_valid([1, "1", True, {"a": [1]}, {"a": [2]}, None])
+    assert not checker.is_valid([{"a": 1, "b": 2}, {"b": 2, "a": 1}])
+
+
 @pytest.mark.parametrize("good", ["A", "_a", "TIDE_2", "PATHS", "HOMER", "PYTHO"])
 @pytest.mark.parametrize(
     "bad", ["", "1", "a-b", "a.b", "PATH", "HOME", "PYTHONPATH", "CREWYARD_X", "Ü", "A\n"]
