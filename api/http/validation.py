@@ -8,6 +8,7 @@ import json
 import re
 from collections.abc import Callable, Iterable, Iterator, Mapping
 from difflib import get_close_matches
+from itertools import islice
 from typing import Any
 
 from jsonschema import Draft202012Validator, FormatChecker, validators
@@ -30,6 +31,7 @@ _FORMS = {
     "uri": "a URL such as https://host/path",
 }
 """Texts for formats, with an example."""
+MAX_READ_ERRORS = 1000
 MAX_MATCHED_CHARACTERS = 100
 """Of a text with a pattern and without `maxLength`."""
 _Check = Callable[[Any, Any, Any, Any], Iterable[ValidationError] | None]
@@ -88,7 +90,8 @@ def validator(schema: Mapping[str, Any]) -> Validator:
 def check(checker: Validator, body: Any, parent: str | None = None) -> None:
     """Raise a 400 for the first error of `body`, outermost first. `parent`: the field that has it."""
     failures = sorted(
-        checker.iter_errors(body), key=lambda error: (len(error.absolute_path), _error_rank(error))
+        islice(checker.iter_errors(body), MAX_READ_ERRORS),
+        key=lambda error: (len(error.absolute_path), _error_rank(error)),
     )
     if not failures:
         return

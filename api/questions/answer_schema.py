@@ -20,9 +20,11 @@ from crds.json_depth import too_deep
 MAX_SCHEMA_BYTES = 16 * 1024
 MAX_CHOICES_BYTES = 16 * 1024
 MAX_CHECK_STEPS = 200_000
-"""Keywords that one check may apply; an answer of 1 MiB needs some ten thousand."""
+"""Keywords and entries of their lists that a check may apply; an answer of 1 MiB needs some ten thousand."""
 MAX_CHECK_DEPTH = 150
 """Keywords that may be open at once: each takes some four frames of Python's stack of 1,000."""
+TYPE_COUNT = 7
+"""Of JSON Schema."""
 _REFUSED = frozenset(
     {"pattern", "patternProperties", "$dynamicRef", "$recursiveRef", "$id", "$anchor", "$dynamicAnchor"}
 )
@@ -52,6 +54,9 @@ def schema_problem(schema: Any) -> str | None:
             return f"schema uses {keyword}, which is not supported; describe the form in the prompt"
         if keyword == "$ref" and not _resolves(schema, value):
             return f"schema has a $ref that names nothing in it: {str(value)[:100]!r}"
+        # The library compares each with each other one.
+        if keyword == "type" and isinstance(value, list) and len(value) > TYPE_COUNT:
+            return f"schema has a type with {len(value)} names; there are {TYPE_COUNT}"
     try:
         Draft202012Validator.check_schema(schema)
     except (SchemaError, RecursionError) as error:
@@ -93,7 +98,8 @@ def _bounded_validator(schema: Mapping[str, Any]) -> Any:
     def counted(check: Callable[..., Any]) -> Callable[..., Iterator[ValidationError]]:
         def count(*arguments: Any) -> Iterator[ValidationError]:
             nonlocal steps, depth
-            steps -= 1
+            expected = arguments[1]
+            steps -= 1 + (len(expected) if isinstance(expected, list) else 0)
             if steps < 0:
                 raise _OutOfSteps
             if depth == MAX_CHECK_DEPTH:

@@ -23,6 +23,7 @@ DOUBLING = {
         "d60": {"type": "string"},
     },
 }
+MANY = {"items": {"enum": [{"a": -n} for n in range(1000)]}}
 
 
 @pytest.mark.parametrize(
@@ -55,6 +56,11 @@ def test_other_schemas_are_refused(schema):
     assert answer_schema.schema_problem(schema)
 
 
+def test_a_long_list_of_types_is_refused_before_the_library_reads_it():
+    problem = answer_schema.schema_problem({"items": {"type": [{"a": n} for n in range(8)]}})
+    assert problem == "schema has a type with 8 names; there are 7"
+
+
 @pytest.mark.parametrize(
     ("value", "schema", "choices", "field", "message"),
     [
@@ -67,6 +73,7 @@ def test_other_schemas_are_refused(schema):
         ("c", None, ["a", "b"], "value", 'value must be one of "a", "b"'),
         (True, None, [1], "value", "value must be one of 1"),
         ("x", DOUBLING, None, "value", "takes too long"),
+        ([{"a": n} for n in range(300)], MANY, None, "value", "takes too long"),
     ],
 )
 def test_an_answer_that_does_not_fit_gets_a_400_with_the_field(value, schema, choices, field, message):

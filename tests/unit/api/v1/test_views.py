@@ -1,6 +1,7 @@
 """Pure parts of the API, with tables and properties."""
 
 import json
+from types import SimpleNamespace
 
 import pytest
 from hypothesis import given
@@ -235,6 +236,13 @@ def test_every_error_status_has_code_and_same_shape(status):
 def test_what_is_above_a_limit_is_not_checked_further(schema, value, keyword):
     """A body of 2 MiB has a hundred thousand entries, and some patterns take the square of a length."""
     assert [error.validator for error in validation.validator(schema).iter_errors(value)] == [keyword]
+
+
+def test_an_error_is_reported_without_reading_all_of_them():
+    unread = iter([next(validation.validator({"type": "string"}).iter_errors(1))] * 5000)
+    with pytest.raises(errors.HttpApiError, match="the body must be a string"):
+        validation.check(SimpleNamespace(iter_errors=lambda body: unread), 1)
+    assert len(list(unread)) == 5000 - validation.MAX_READ_ERRORS
 
 
 def test_unique_items():
