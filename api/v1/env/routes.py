@@ -122,20 +122,24 @@ async def set_variable(call: EndpointCall) -> web.StreamResponse:
 
 async def delete_variable(call: EndpointCall) -> web.StreamResponse:
     """Remove a variable. 204 also if it is not set."""
-    project, name = await lookup.project(call), _variable_name(call)
+    project, name = await lookup.project(call), call.path("variable")
     existing = await _read(call, project)
-    if existing is not None and name in (existing.get("data") or {}):
-        now = call.services.now()
-        await _write(
-            call,
-            project,
-            lambda: view.new_secret(project.name, project.uid, {}, now),
-            lambda secret: view.variable_patch(secret, project.name, name, None, now),
-        )
+    if name not in ((existing or {}).get("data") or {}):
+        # Only kubectl sets other names; what it has set can be removed.
+        _variable_name(call)
+        return web.Response(status=204)
+    now = call.services.now()
+    await _write(
+        call,
+        project,
+        lambda: view.new_secret(project.name, project.uid, {}, now),
+        lambda secret: view.variable_patch(secret, project.name, name, None, now),
+    )
     return web.Response(status=204)
 
 
 def _variable_name(call: EndpointCall) -> str:
+    """Return the name in the path. Raises a 400 for one that the API does not set."""
     name = call.path("variable")
     if not _NAME.match(name) or len(name) > schema.NAME["maxLength"]:
         raise errors.invalid(f"invalid name: {schema.NAME['description']}", "variable")

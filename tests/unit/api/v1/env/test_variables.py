@@ -98,6 +98,18 @@ async def test_variables_set_one_by_one_have_the_limit_of_all(testbed, crew, sec
     assert (await put("V0", each - 1))[0] == 413
 
 
+async def test_what_kubectl_named_can_be_removed(testbed, crew, secrets):
+    assert (await testbed.call("PUT", "/v1/projects/crew/env/TIDE", {"value": "neap"}))[0] == 200
+    (secret,) = secrets.values()
+    secret["data"] |= {"my-var": "eA==", "PYTHONPATH": "eA=="}
+    secret["metadata"]["creationTimestamp"] = "2026-11-21T10:00:00Z"
+    listed = await testbed.get("/v1/projects/crew/env")
+    assert [item["name"] for item in listed["data"]] == ["PYTHONPATH", "TIDE", "my-var"]
+    for name, expected in (("my-var", 204), ("PYTHONPATH", 204), ("my-var", 400), ("MOON", 204)):
+        assert (await testbed.call("DELETE", f"/v1/projects/crew/env/{name}"))[0] == expected, name
+    assert [set(secret["data"]) for secret in secrets.values()] == [{"TIDE"}]
+
+
 async def test_variables_above_the_limit_can_be_replaced(testbed, crew, secrets):
     assert (await testbed.call("PUT", "/v1/projects/crew/env/TIDE", {"value": "old"}))[0] == 200
     (secret,) = secrets.values()
