@@ -2,16 +2,24 @@
 
 import { setConnected } from "./connection.js";
 import { pause } from "./dom.js";
+import { parseExact } from "./exact_json.js";
 import { queryText } from "./format.js";
 import { removeKey, key } from "./session.js";
 import { messages } from "./stream.js";
 
 export class ApiError extends Error {
   constructor(status, body) {
-    super(body?.error?.message ?? `the service returned ${status}`);
+    super(body?.error?.message ?? (status < 500 ? `the service returned ${status}` : `The service or a proxy before it is not ready: it returned ${status}. Try again.`));
     this.status = status;
-    this.code = body?.error?.code ?? "unknown";
+    this.code = body?.error?.code ?? "";
     this.details = body?.error?.details ?? {};
+  }
+}
+
+/** A call that got no response. */
+export class Unreachable extends Error {
+  constructor(cause) {
+    super("The service is unreachable.", { cause });
   }
 }
 
@@ -22,7 +30,7 @@ async function request(method, path, { body, headers, signal, accept = "applicat
   const response = await fetch(path, {
     method, headers: requestHeaders, signal, cache: "no-store", credentials: "omit", referrerPolicy: "no-referrer",
     body: method === "GET" || body === undefined ? undefined : JSON.stringify(body),
-  });
+  }).catch((error) => { throw error instanceof TypeError ? new Unreachable(error) : error; });
   if (response.ok) return response;
   const errorBody = await response.json().catch(() => null);
   if (response.status === 401 && bearer && bearer === key()) {
@@ -38,12 +46,17 @@ const READ_PAUSES_MS = [200, 1000];
 async function read(path, values, signal) {
   for (let failures = 0; ; failures += 1) {
     try {
-      return await (await request("GET", path + queryText(values), { signal })).json();
+      return await bodyOf(await request("GET", path + queryText(values), { signal }));
     } catch (error) {
-      if (!(error instanceof TypeError) || signal?.aborted || failures >= READ_PAUSES_MS.length) throw error;
+      if (!(error instanceof Unreachable) || signal?.aborted || failures >= READ_PAUSES_MS.length) throw error;
     }
     await pause(READ_PAUSES_MS[failures]);
   }
+}
+
+async function bodyOf(response) {
+  const text = await response.text().catch((error) => { throw error instanceof TypeError ? new Unreachable(error) : error; });
+  return parseExact(text);
 }
 
 /** Return the `data` of a GET. */
@@ -69,7 +82,7 @@ export async function list(path, values = {}, signal) {
 /** Return the `data` of a POST, PUT, PATCH or DELETE; null after 204. */
 export async function change(method, path, body, headers) {
   const response = await request(method, path, { body, headers });
-  return response.status === 204 ? null : (await response.json()).data;
+  return response.status === 204 ? null : (await bodyOf(response)).data;
 }
 
 /** Return the bytes of an artifact of that size as a Blob; with a limit at most so many. */
@@ -133,7 +146,7 @@ async function follow(path, signal, onMessage, isLast) {
       for await (const message of messages(response.body, id, resetTimer)) {
         failures = 0;
         id = message.id;
-        onMessage({ ...message, data: JSON.parse(message.data) });
+        onMessage({ ...message, data: parseExact(message.data) });
         if (isLast(message)) return;
         if (performance.now() > until) {
           await nextTask();

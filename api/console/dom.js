@@ -88,9 +88,27 @@ export function card(title, value, ...more) {
   return h("div", { class: "card" }, h("div", { class: "quiet" }, title), h("div", { class: "value" }, value), ...more.map((line) => line && h("div", { class: "quiet" }, line)));
 }
 
-/** Create the time since a timestamp of the API; its title is the time itself. */
+/** Create the time since a timestamp of the API, which grows; its title is the time itself, with its zone. */
 export function when(text) {
-  return text ? h("time", { datetime: text, title: new Date(text).toLocaleString() }, ago(text)) : "–";
+  return text ? h("time", { class: "age", datetime: text, title: localTime(text) }, ago(text)) : "–";
+}
+
+/** Format a timestamp of the API as a local time with its zone. */
+export function localTime(text) {
+  return new Date(text).toLocaleString([], { dateStyle: "medium", timeStyle: "long" });
+}
+
+/** Write how old each time of the page is now. */
+export function refreshAges() {
+  for (const element of document.querySelectorAll("time.age")) {
+    const text = ago(element.dateTime);
+    if (element.textContent !== text) element.textContent = text;
+  }
+}
+
+/** Create the text why a run or a deployment waits; null if it does not. */
+export function waitingSince(cause) {
+  return cause ? [[cause.reason, cause.message].filter(Boolean).join(" · "), cause.since && [" · since ", when(cause.since)]] : null;
 }
 
 /** Create the badge of a status. */

@@ -20,7 +20,7 @@ export function askErase(id, path, consequence, nextPage) {
     }
   } }, "Erase");
   dialog.append(h("h2", { id: "erase-title" }, `Erase ${id}?`), h("p", {}, consequence, " This cannot be undone."), errorArea,
-    h("p", { class: "row" }, confirmButton, h("button", { type: "button", onclick: () => dialog.close() }, "Keep it")));
+    h("p", { class: "row" }, confirmButton, h("button", { type: "button", autofocus: true, onclick: () => dialog.close() }, "Keep it")));
   document.body.append(dialog);
   dialog.showModal();
 }

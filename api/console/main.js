@@ -1,7 +1,7 @@
 // Entry point of the console: views, session and navigation.
 
-import { ApiError } from "./api.js";
-import { fill, h, errorBox } from "./dom.js";
+import { ApiError, Unreachable } from "./api.js";
+import { fill, h, errorBox, refreshAges } from "./dom.js";
 import { finishSignIn } from "./oidc.js";
 import { currentRoute, route, linkTo } from "./router.js";
 import { removeKey, key } from "./session.js";
@@ -30,6 +30,7 @@ route("/settings/api-keys", () => location.replace("#/installation/api-keys"));
 
 const main = document.getElementById("main");
 const top_ = document.getElementById("top");
+const AGES_REFRESH_MS = 5000;
 let stop = new AbortController();
 
 function navigation(path, who) {
@@ -54,6 +55,7 @@ async function show(failure) {
   }
   const match = currentRoute();
   if (!match) {
+    document.title = "Page not found · Crewyard";
     fill(main, errorBox("Page not found.", h("a", { href: "#/projects" }, "Show projects")));
     return;
   }
@@ -68,9 +70,10 @@ async function show(failure) {
     await match.view(container, match.parameters, match.query, signal);
   } catch (error) {
     if (signal.aborted) return;
-    const known = error instanceof ApiError;
-    fill(container, errorBox(known ? error.message : "The service is unreachable.",
-      known ? error.code : String(error), h("button", { onclick: () => show() }, "Try again")));
+    const known = error instanceof ApiError || error instanceof Unreachable;
+    fill(container, errorBox(known ? error.message : "The page failed.",
+      error.code ?? String(error.cause ?? error), h("button", { onclick: () => show() }, "Try again")));
+    if (error instanceof Unreachable) addEventListener("online", () => show(), { once: true, signal });
   } finally {
     container.removeAttribute("aria-busy");
   }
@@ -78,7 +81,8 @@ async function show(failure) {
 
 // The focus moves at once: a view may last as long as its run, and the focus is the user's by then.
 addEventListener("hashchange", () => { document.querySelector("dialog[open]")?.close(); scrollTo(0, 0); show(); main.focus({ preventScroll: true }); });
-addEventListener("signed-out", () => show());
+addEventListener("signed-out", () => show(new Error("The session has ended: the key or token is expired or revoked. Sign in again.")));
+setInterval(refreshAges, AGES_REFRESH_MS);
 watchShortcut();
 // A view may last as long as its run: the page is ready before.
 const failure = await finishSignIn().then(() => null, (error) => error);

@@ -17,9 +17,12 @@ export function signIn(done, failure) {
   const form = h("form", { class: "box signin", onsubmit: async (event) => {
     event.preventDefault();
     button.disabled = true;
+    const key = field.value.trim();
     try {
-      await checkKey(field.value.trim());
-      saveKey(field.value.trim());
+      // No header can carry another character.
+      if (!/^[!-~]+$/.test(key)) throw new ApiError(401, null);
+      await checkKey(key);
+      saveKey(key);
       done();
     } catch (error) {
       const isInvalidKey = error instanceof ApiError && error.status === 401;

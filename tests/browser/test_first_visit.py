@@ -56,3 +56,12 @@ async def test_each_step_says_what_comes_next(testbed, console):
     await expect(panel).to_contain_text("OutputCopyFundy")
     await console.show(f"#/projects/{story.PROJECT}")
     await expect(page.get_by_role("list", name="Steps to the first result")).to_have_count(0)
+
+
+async def test_form_of_a_project_refuses_an_invalid_name(console):
+    page = await console.show("#/projects")
+    name = page.get_by_label("Name")
+    for text, valid in (("Tides", False), ("tides-", False), ("-tides", False), ("tides-2", True)):
+        await name.fill(text)
+        assert await name.evaluate("(field) => field.checkValidity()") == valid, text
+    assert "Lower-case" in await name.get_attribute("title")

@@ -1,5 +1,7 @@
 """The pages of the installation in a browser, for its administrators only."""
 
+import re
+
 import pytest_asyncio
 from playwright.async_api import expect
 
@@ -40,6 +42,18 @@ async def test_every_address_of_the_keys_marks_settings_as_current(testbed, cons
         await expect(page.get_by_role("heading", name="API keys", level=1)).to_be_visible()
         current = page.get_by_role("navigation", name="Main").locator("[aria-current=page]")
         await expect(current).to_have_text("Settings")
+
+
+async def test_key_with_an_expiry_is_created(console):
+    page = await console.show("#/installation/api-keys")
+    await page.get_by_label("Name").fill("CI")
+    await page.get_by_label("Expires").fill("2099-01-31")
+    async with page.expect_request(lambda request: request.method == "POST") as request:
+        await page.get_by_role("button", name="Create API Key").click()
+    made = (await request.value).post_data_json
+    assert made == {"name": "CI", "scopes": ["read"], "expires_at": "2099-01-31T00:00:00Z"}
+    row = page.get_by_role("row").filter(has_text="CI")
+    await expect(row.locator("time").last).to_have_attribute("title", re.compile("31 Jan 2099"))
 
 
 async def test_usage_by_project_and_day(tides, console):

@@ -65,3 +65,40 @@ async def test_lost_answers_are_asked_for_again(testbed, console, times):
     else:
         await expect(page.get_by_role("alert")).to_contain_text("The service is unreachable.")
     assert len(requests) == 3
+    if times == 3:
+        await page.evaluate('() => dispatchEvent(new Event("online"))')
+        await expect(page.get_by_role("link", name=story.PROJECT, exact=True)).to_be_visible()
+
+
+async def test_lost_change_names_the_service(testbed, console):
+    await story.add_project(testbed)
+    await story.add_run(testbed, phase=None)
+    page = await console.show(f"#/runs/{story.RUN_ID}")
+    await lose(page, "**/cancel", 1)
+    await page.get_by_role("button", name="Cancel").click()
+    await expect(page.locator("#notification")).to_have_text("The service is unreachable.")
+
+
+async def test_answer_of_a_proxy_is_said(testbed, console):
+    body = "<html>Bad gateway</html>"
+    await console.page.route("**/v1/runs?*", lambda route: route.fulfill(status=502, body=body))
+    page = await console.show("#/runs")
+    alert = page.get_by_role("alert")
+    await expect(alert).to_contain_text("The service or a proxy before it is not ready: it returned 502.")
+    await expect(alert).not_to_contain_text("unknown")
+
+
+async def test_key_that_no_header_can_carry_is_invalid(testbed, page):
+    await page.goto(str(testbed.client.make_url("/console/")))
+    await page.get_by_label("API key").fill("crw_ключ")
+    await page.get_by_role("button", name="Sign in").click()
+    await expect(page.get_by_role("alert")).to_contain_text("Invalid API key.")
+
+
+async def test_ended_session_is_said(testbed, console):
+    await story.add_project(testbed)
+    page = await console.show("#/projects")
+    await page.evaluate("() => { sessionStorage['crewyard.key'] += 'x'; }")
+    await console.show("#/runs")
+    await expect(page.get_by_label("API key")).to_be_visible()
+    await expect(page.get_by_role("alert")).to_contain_text("Sign in again")

@@ -1,5 +1,8 @@
 """The search of the console, the comparison of runs, and a service that goes away, in a browser."""
 
+import re
+from datetime import datetime, timedelta
+
 import pytest_asyncio
 from playwright.async_api import expect
 
@@ -66,6 +69,36 @@ async def test_two_runs_are_compared(testbed, tides):
     )
     await page.get_by_label("Compare with").select_option(label=None, index=0)
     await expect(page.get_by_role("row").filter(has_text="Duration")).to_contain_text("16.2 s")
+
+
+async def test_run_beyond_the_choices_is_named(testbed, tides):
+    await story.add_run(testbed, "run-old", offset=-86400)
+    for number in range(50):
+        await story.add_past_run(testbed, f"run-more{number:02}", "Succeeded", 1000)
+    page = await tides.show(f"#/runs/{story.RUN_ID}/compare?with=run_old")
+    await expect(page.get_by_role("columnheader", name="run_old").first).to_be_visible()
+    await expect(page.get_by_label("Compare with")).to_have_value("run_old")
+
+
+async def test_address_of_no_page_has_a_title_of_its_own(tides):
+    page = await tides.show("#/runs")
+    await tides.show("#/bogus")
+    await expect(page.get_by_role("alert")).to_contain_text("Page not found")
+    await expect(page).to_have_title("Page not found · Crewyard")
+
+
+async def test_ages_grow_while_a_page_is_open(testbed, console):
+    await story.add_project(testbed)
+    page = await console.show("#/deployments/dep_tides")
+    ages = page.locator("time")
+    created, count = await ages.last.get_attribute("datetime"), await ages.count()
+    await page.clock.install(time=datetime.fromisoformat(created) + timedelta(seconds=5))
+    await page.reload()
+    await expect(ages).to_have_text([re.compile(r"^\d+ s ago$")] * count)
+    await page.clock.fast_forward("10:00")
+    await expect(ages).to_have_text([re.compile(r"^1\d min ago$")] * count)
+    title = await ages.last.get_attribute("title")
+    assert "UTC" in title or "GMT" in title
 
 
 async def test_lost_connection_is_said_and_ends(testbed, console):

@@ -85,6 +85,8 @@ async def test_erasing_asks_first(testbed, console):
     page = await console.show("#/deployments/dep_second")
     await page.get_by_role("button", name="Erase…").click()
     dialog = page.get_by_role("dialog", name="Erase dep_second?")
+    # A second press of Enter erases nothing.
+    await expect(dialog.get_by_role("button", name="Keep it")).to_be_focused()
     await expect(dialog).to_contain_text("This cannot be undone.")
     await dialog.get_by_role("button", name="Keep it").click()
     await expect(dialog).to_have_count(0)
@@ -235,8 +237,11 @@ async def test_time_of_a_row_is_its_title(testbed, console):
     page = await console.show(f"#/projects/{story.PROJECT}/deployments")
     time = page.get_by_role("row").filter(has_text="dep_second").locator("time")
     made = await time.get_attribute("datetime")
-    shown = await page.evaluate("(text) => new Date(text).toLocaleString()", made)
+    style = "{ dateStyle: 'medium', timeStyle: 'long' }"
+    shown = await page.evaluate(f"(text) => new Date(text).toLocaleString([], {style})", made)
     assert await time.get_attribute("title") == shown
+    # The zone is named.
+    assert shown.endswith("UTC")
 
 
 async def test_failed_newest_deployment_says_why_on_the_overview(testbed, console):

@@ -3,6 +3,7 @@
 import base64
 import dataclasses
 
+import pytest
 import pytest_asyncio
 from aiohttp import web
 from playwright.async_api import expect
@@ -84,6 +85,22 @@ async def test_variable_is_set_replaced_and_removed(stored, console):
     await expect(page.get_by_text("No variables.")).to_be_visible()
     assert asked == ["Remove MODEL_KEY?"] * 2
     assert "MODEL_KEY" not in secret["data"]
+
+
+PEM = "-----BEGIN PRIVATE KEY-----\nMC4CAQ\n-----END PRIVATE KEY-----\n"
+
+
+@pytest.mark.parametrize(("pasted", "value"), [(PEM, PEM), ("sk-one\n", "sk-one"), ("a\nb", "a\nb")])
+async def test_pasted_value_keeps_its_lines(stored, console, pasted, value):
+    page = await console.show(f"#/projects/{story.PROJECT}/variables")
+    await page.get_by_label("Name").fill("MODEL_KEY")
+    await page.get_by_label("Value").focus()
+    await page.keyboard.insert_text(pasted)
+    # Enter sets the variable; it is not a part of the value.
+    await page.keyboard.press("Enter")
+    await expect(page.get_by_role("cell", name="MODEL_KEY", exact=True)).to_be_visible()
+    [secret] = stored.values()
+    assert base64.b64decode(secret["data"]["MODEL_KEY"]).decode() == value
 
 
 async def test_page_breaks_no_rule_and_fits_a_phone(testbed, stored, console):

@@ -1,9 +1,8 @@
 // A deployment: its status, its live build log, cancellation and rollback.
 
 import { change, followStream, get } from "../api.js";
-import { actionButton, definitionList, fill, h, errorBox, docsLink, when } from "../dom.js";
+import { actionButton, definitionList, fill, h, errorBox, docsLink, waitingSince, when } from "../dom.js";
 import { askErase } from "../erase.js";
-import { waitingText } from "../format.js";
 import { linkTo } from "../router.js";
 import { newRunSection } from "../run/new_run.js";
 import { askRollback } from "./rollback.js";
@@ -74,7 +73,7 @@ function summary(details, path, update, watched) {
       ["Created", when(details.created_at)],
       ["Active since", details.activated_at && when(details.activated_at)],
       ["Queue position", details.queue_position],
-      ["Waiting", waitingText(details.waiting)],
+      ["Waiting", waitingSince(details.waiting)],
       ["Cancel", details.cancel_requested && "requested"],
     ]),
     error && errorBox(error.reason, error.message, error.hint, docsLink(error)),

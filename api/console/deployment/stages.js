@@ -1,7 +1,7 @@
 // The way of a deployment from its commit to active, as a row of stages: found, those of the build, the smoke run.
 
-import { h, statusBadge } from "../dom.js";
-import { ago, duration, waitingText } from "../format.js";
+import { h, statusBadge, when } from "../dom.js";
+import { duration, waitingText } from "../format.js";
 import { linkTo } from "../router.js";
 
 const TITLES = { queued: "Waiting", fetch: "Fetch", plan: "Plan", dependencies: "Dependencies", assemble: "Assemble" };
@@ -13,20 +13,20 @@ const STAGE_OF_REASON = {
 
 /** Create the stages of a deployment of the API. */
 export function stages(details) {
-  return h("ol", { class: "stages", "aria-label": "Stages" }, stagesOf(details).map(({ title, state, note, run }) =>
+  return h("ol", { class: "stages", "aria-label": "Stages" }, stagesOf(details).map(({ title, state, note, run, at }) =>
     h("li", { class: state, "aria-current": state === "now" ? "step" : null }, h("b", {}, title),
-      run ? h("a", { href: linkTo("runs", run) }, note) : h("span", { class: "quiet" }, note))));
+      run ? h("a", { href: linkTo("runs", run) }, note) : h("span", { class: "quiet" }, at ? when(at) : note))));
 }
 
-/** Return the stages, `{title, state, note, run}`: the state is done, now, next or failed. Pure. */
+/** Return the stages, `{title, state, note, run, at}`: the state is done, now, next or failed. Pure. */
 export function stagesOf(details) {
   const { status, smoke_run: run, activated_at: activated } = details;
   const built = status === "active" || status === "superseded";
-  const row = [{ title: "Found", state: "done", note: ago(details.created_at) }, ...(status === "pending" ? queue(details) : build(details, built || Boolean(run)))];
+  const row = [{ title: "Found", state: "done", note: "", at: details.created_at }, ...(status === "pending" ? queue(details) : build(details, built || Boolean(run)))];
   if (run) row.push({ title: "Smoke run", run, note: smokeResult(details), state: built ? "done" : "now" });
   if (status === "failed") fail(row, details);
   if (details.is_preview) return [...row, { title: "Ready", state: built ? "done" : "next", note: "" }];
-  return [...row, { title: "Active", state: built ? "done" : "next", note: built && activated ? ago(activated) : "" }];
+  return [...row, { title: "Active", state: built ? "done" : "next", note: "", at: built ? activated : null }];
 }
 
 /** Create the badges of a deployment's status; a preview is built and can be run, but never becomes active. */

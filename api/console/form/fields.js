@@ -4,6 +4,7 @@
 // `clear` removes what `mark` has shown.
 
 import { errorBox, fill, h } from "../dom.js";
+import { parseExact } from "../exact_json.js";
 
 const PLAIN = { string: (value) => typeof value === "string", number: Number.isFinite, integer: Number.isInteger, boolean: (value) => typeof value === "boolean" };
 
@@ -86,8 +87,13 @@ const controls = {
 function number(step) {
   return (schema, { id, value = "", required }) => {
     const control = h("input", { id, type: "number", step, min: schema.minimum, max: schema.maximum, required, value });
-    return { control, read: () => (control.value === "" ? undefined : Number(control.value)) };
+    return { control, read: () => (control.value === "" ? undefined : numberOf(control.value)) };
   };
+}
+
+function numberOf(text) {
+  const value = Number(text);
+  return Number.isInteger(value) && !Number.isSafeInteger(value) && /^-?[1-9]\d*$/.test(text) ? parseExact(text) : value;
 }
 
 function choice(schema, { id, value, required }) {
@@ -106,7 +112,7 @@ function json(schema, { id, value, required, label }) {
 /** Return the value of a JSON text; raise what is wrong with `name`. */
 export function parseJson(name, text) {
   try {
-    return JSON.parse(text);
+    return parseExact(text);
   } catch (error) {
     throw Object.assign(new Error(`${name} is not JSON: ${error.message}`), { path: [] });
   }

@@ -1,7 +1,8 @@
 // API keys: list, create (shown once), revoke.
 
 import { change, list } from "../api.js";
-import { fill, h, errorBox, notify, table, when } from "../dom.js";
+import { fill, h, errorBox, localTime, notify, table, when } from "../dom.js";
+import { until } from "../format.js";
 import { pages } from "../project/projects.js";
 
 const SCOPES = ["read", "run", "preview", "deploy", "admin"];
@@ -16,7 +17,7 @@ export async function keys(container, query, signal, createdKey = null) {
     ["Scopes", (row) => row.scopes.join(", ")],
     ["Projects", (row) => row.projects?.join(", ") ?? "all"],
     ["Last used", (row) => (row.last_used_at ? when(row.last_used_at) : "never")],
-    ["Expires", (row) => row.expires_at ?? "never"],
+    ["Expires", (row) => (row.expires_at ? h("time", { datetime: row.expires_at, title: localTime(row.expires_at) }, until(row.expires_at)) : "never")],
     ["", (row) => h("button", { class: "danger", "aria-label": `Revoke ${row.name}`, onclick: async () => {
       if (!confirm(`Revoke ${row.name}? Clients that use it stop working immediately.`)) return;
       try {
@@ -34,6 +35,7 @@ function createForm(keyBox, reload) {
   const errorArea = h("div");
   const name = h("input", { id: "keyname", required: true, maxlength: 100, placeholder: "CI of the crew" });
   const projects = h("input", { id: "keyprojects", placeholder: "all", size: 40 });
+  const expires = h("input", { id: "keyexpires", type: "date" });
   const scopes = SCOPES.map((scope) => [scope, h("input", { type: "checkbox", checked: scope === "read" })]);
   const button = h("button", { class: "main" }, "Create API Key");
   return h("form", { class: "box", onsubmit: async (event) => {
@@ -42,7 +44,7 @@ function createForm(keyBox, reload) {
     const projectNames = projects.value.split(/[\s,]+/).filter(Boolean);
     try {
       const key = await change("POST", "/v1/api-keys", {
-        name: name.value, scopes: scopes.filter(([, box]) => box.checked).map(([scope]) => scope), ...(projectNames.length ? { projects: projectNames } : {}) });
+        name: name.value, ...(expires.value ? { expires_at: `${expires.value}T00:00:00Z` } : {}), scopes: scopes.filter(([, box]) => box.checked).map(([scope]) => scope), ...(projectNames.length ? { projects: projectNames } : {}) });
       // Show the key before reloading the list, which may fail: the API returns the key only once.
       fill(keyBox, newKeyBox(key));
       await reload(key);
@@ -54,6 +56,7 @@ function createForm(keyBox, reload) {
   } }, h("h2", {}, "Create API Key"), h("label", { for: "keyname" }, "Name"), name,
     h("label", {}, "Scopes"), h("div", { class: "row" }, scopes.map(([scope, box]) => h("label", { class: "check" }, box, scope))),
     h("label", { for: "keyprojects" }, "Only for these projects"), projects,
+    h("label", { for: "keyexpires" }, "Expires at the start of this day, UTC (optional)"), expires,
     h("p", {}, button), errorArea);
 }
 

@@ -6,6 +6,7 @@ import { queryText } from "../format.js";
 import { deploymentBadges, smokeBadge } from "../deployment/stages.js";
 import { overview } from "./overview.js";
 import { pages, ready } from "./projects.js";
+import { keepFresh } from "../refresh.js";
 import { linkTo, setQuery } from "../router.js";
 import { requirementsForm } from "./requirements.js";
 import { notifications } from "./notifications.js";
@@ -15,30 +16,36 @@ import { schedules } from "./schedules.js";
 import { usage } from "./usage.js";
 import { variables } from "./variables.js";
 
-const REFRESH_MS = 3000;
+const REFRESH_MS = 3000, RUNS = 50;
 const TABS = [["overview", "Overview"], ["deployments", "Deployments"], ["runs", "Runs"], ["schedules", "Schedules"], ["variables", "Variables"], ["notifications", "Notifications"], ["usage", "Usage"]];
 
 export async function project(container, { name, tab = "overview" }, query, signal) {
   document.title = `${name} · Crewyard`;
   const details = await get(`/v1/projects/${encodeURIComponent(name)}`, {}, signal);
   await show(container, name, tab, query, signal, details);
-  if (tab === "overview" && !details.active_deployment_id) await followFirst(container, name, query, signal);
+  if (tab === "overview") await follow(container, name, query, signal);
 }
 
-/** Show the overview again whenever the project or its newest deployment has changed, until one is active. */
-async function followFirst(container, name, query, signal) {
+/** Show the overview again whenever the project, its newest deployment or its runs have changed. */
+async function follow(container, name, query, signal) {
   container.removeAttribute("aria-busy");
-  const path = `/v1/projects/${encodeURIComponent(name)}`;
-  for (let shown = null, active = null; !active;) {
+  const path = `/v1/projects/${encodeURIComponent(name)}`, project = name;
+  for (let shown = null; ;) {
     await pause(REFRESH_MS);
-    if (signal.aborted) return;
-    const found = !document.hidden && await Promise.all([get(path, {}, signal), list("/v1/deployments", { project: name, per_page: 1 }, signal)]).catch(() => null);
-    const text = found && JSON.stringify(found);
-    if (!found || text === shown) continue;
-    const next = h("div");
-    await show(next, name, "overview", query, signal, found[0]);
-    fill(container, ...next.childNodes);
-    [shown, active] = [text, found[0].active_deployment_id];
+    // The form of a first run stays, and so does what has the keyboard's focus.
+    if (signal.aborted || container.querySelector("form")) return;
+    if (document.hidden || container.contains(document.activeElement)) continue;
+    try {
+      const found = await Promise.all([get(path, {}, signal), list("/v1/deployments", { project, per_page: 1 }, signal), list("/v1/runs", { project, per_page: RUNS }, signal)]);
+      const text = JSON.stringify(found), next = h("div");
+      if (text === shown) continue;
+      await show(next, name, "overview", query, signal, found[0]);
+      if (signal.aborted) return;
+      fill(container, ...next.childNodes);
+      shown = text;
+    } catch {
+      // The next time may find the service again.
+    }
   }
 }
 
@@ -57,20 +64,20 @@ async function show(container, name, tab, query, signal, details) {
 }
 
 async function deployments(container, name, query, signal, details) {
-  const { data, pagination } = await list("/v1/deployments", { project: name, page: query.page, per_page: 30 }, signal);
-  fill(container, table([
+  const area = h("div");
+  fill(container, area, requirementsForm(name, details));
+  await keepFresh(area, signal, () => list("/v1/deployments", { project: name, page: query.page, per_page: 30 }, signal), ({ data, pagination }) => [table([
     ["Deployment", (row) => h("a", { href: linkTo("deployments", row.id) }, row.id), "code"],
     ["Status", (row) => [deploymentBadges(row), row.smoke_run && smokeBadge(row)]],
     ["Message", (row) => row.message],
     ["Created", (row) => when(row.created_at)],
     ["Active since", (row) => row.activated_at && when(row.activated_at), "wide"],
-  ], data, "No deployments yet. Push a commit, or run: crewyard deploy"), pages(pagination, linkTo("projects", name, "deployments")),
-  requirementsForm(name, details));
+  ], data, "No deployments yet. Push a commit, or run: crewyard deploy"), pages(pagination, linkTo("projects", name, "deployments"))]);
 }
 
 async function runs(container, name, query, signal, { active_deployment_id: active }) {
-  const { data, pagination } = await list("/v1/runs", { project: name, status: query.status, page: query.page, per_page: 30 }, signal);
-  const status = statusChoice(query.status, () => setQuery({ status: status.value }));
-  fill(container, active && newRunSection("New run", { target: name, deployment: active }, query.new === "yes"), h("p", { class: "row" }, status), runTable(data, true),
-    pages(pagination, linkTo("projects", name, "runs") + queryText({ status: query.status })));
+  const area = h("div"), status = statusChoice(query.status, () => setQuery({ status: status.value }));
+  fill(container, active && newRunSection("New run", { target: name, deployment: active }, query.new === "yes"), h("p", { class: "row" }, status), area);
+  await keepFresh(area, signal, () => list("/v1/runs", { project: name, status: query.status, page: query.page, per_page: 30 }, signal),
+    ({ data, pagination }) => [runTable(data, true), pages(pagination, linkTo("projects", name, "runs") + queryText({ status: query.status }))]);
 }

@@ -3,6 +3,7 @@
 import { change, list } from "../api.js";
 import { attempts, fill, h, table } from "../dom.js";
 import { until } from "../format.js";
+import { keepFresh } from "../refresh.js";
 import { linkTo } from "../router.js";
 import { InputEditor, inputSchema } from "../form/input_editor.js";
 
@@ -11,13 +12,13 @@ const SPEC = ["cron", "time_zone", "input", "entrypoint", "labels", "concurrency
 /** Show the schedules with their next time and last run, and the form of a new one. */
 export async function schedules(container, name, query, signal, project) {
   const path = `/v1/projects/${encodeURIComponent(name)}/schedules`;
-  const [{ data }, schema] = await Promise.all([list(path, { per_page: 100 }, signal), inputSchema(project.active_deployment_id)]);
+  const schema = await inputSchema(project.active_deployment_id), area = h("div");
   const reload = () => schedules(container, name, query, signal, project);
   const errorArea = h("div");
   const attempt = attempts(errorArea, reload);
   const put = (row, changes) => change("PUT", `${path}/${encodeURIComponent(row.name)}`,
     { ...Object.fromEntries(SPEC.filter((field) => row[field] !== null && row[field] !== undefined).map((field) => [field, row[field]])), ...changes });
-  fill(container, table([
+  const rows = ({ data }) => table([
     ["Name", (row) => row.name, "code"],
     ["When", (row) => `${row.cron} ${row.time_zone}`, "code"],
     ["Next", (row) => (row.suspend ? "suspended" : row.next_time && `${time(row.next_time)}, ${until(row.next_time)}`)],
@@ -30,7 +31,9 @@ export async function schedules(container, name, query, signal, project) {
       h("button", { class: "danger", "aria-label": `Remove ${row.name}`, onclick: () => {
         if (confirm(`Remove ${row.name}?`)) attempt(() => change("DELETE", `${path}/${encodeURIComponent(row.name)}`), `${row.name} was removed.`);
       } }, "Remove"))],
-  ], data, "No schedules."), form(attempt, put, schema, errorArea));
+  ], data, "No schedules.");
+  fill(container, area, form(attempt, put, schema, errorArea));
+  await keepFresh(area, signal, () => list(path, { per_page: 100 }, signal), rows);
 }
 
 function form(attempt, put, schema, errorArea) {

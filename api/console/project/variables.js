@@ -9,8 +9,12 @@ export async function variables(container, name, query, signal) {
   const reload = () => variables(container, name, query, signal);
   const errorArea = h("div");
   const attempt = attempts(errorArea, reload);
-  const nameField = h("input", { id: "variable", required: true, pattern: "[A-Za-z_][A-Za-z0-9_]*", placeholder: "OPENAI_API_KEY" });
-  const value = h("input", { id: "value", type: "password", autocomplete: "off" });
+  const nameField = h("input", { id: "variable", required: true, pattern: "[A-Za-z_][A-Za-z0-9_]*", placeholder: "OPENAI_API_KEY", title: "Letters, digits and _; no digit first" });
+  const value = h("textarea", { id: "value", class: "text masked", rows: 1, autocomplete: "off", spellcheck: "false", onkeydown: (event) => {
+    if (event.key !== "Enter" || event.shiftKey) return;
+    event.preventDefault();
+    value.form.requestSubmit();
+  } });
   fill(container, table([
     ["Name", (row) => row.name, "code"],
     ["Updated", (row) => when(row.updated_at)],
@@ -19,7 +23,12 @@ export async function variables(container, name, query, signal) {
     } }, "Remove")],
   ], data, "No variables."), h("form", { class: "box", onsubmit: (event) => {
     event.preventDefault();
-    attempt(() => change("PUT", `${path}/${encodeURIComponent(nameField.value)}`, { value: value.value }), `${nameField.value} is set.`);
+    attempt(() => change("PUT", `${path}/${encodeURIComponent(nameField.value)}`, { value: oneLine(value.value) }), `${nameField.value} is set.`);
   } }, h("label", { for: "variable" }, "Name"), nameField, h("label", { for: "value" }, "Value (never shown again)"), value,
     h("p", {}, h("button", { class: "main" }, "Set variable")), errorArea));
+}
+
+/** Return a value without the line end that a copied line brings along; one of several lines stays as it is. Pure. */
+function oneLine(text) {
+  return text.replace(/^([^\n]*)\n$/, "$1");
 }

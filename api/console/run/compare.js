@@ -4,6 +4,7 @@ import { ApiError, followStream, get, list } from "../api.js";
 import { errorBox, fill, h, statusBadge, table, when } from "../dom.js";
 import { ago, duration, formatValue, money } from "../format.js";
 import { linkTo } from "../router.js";
+import { OUTPUT_IS_FILE, isFile } from "./panel.js";
 import { Steps, isLast, rowsOf } from "./steps.js";
 
 const CHOICES = 50, SEPARATOR = " › ";
@@ -16,9 +17,9 @@ export async function compare(container, { id }, query, signal) {
   const older = others.find((run) => run.created_at < first.created_at) ?? others[0];
   const other = query.with ?? older?.id;
   const choice = h("select", { "aria-label": "Compare with", onchange: () => { location.hash = `${linkTo("runs", id, "compare")}?with=${choice.value}`; } },
-    others.map((run) => h("option", { value: run.id, selected: run.id === other }, `${run.id}, ${run.status}, ${duration(run.duration_ms)}, ${ago(run.created_at)}`)));
+    [!others.some((run) => run.id === other) && h("option", { value: other, selected: true }, other), ...others.map((run) => h("option", { value: run.id, selected: run.id === other }, `${run.id}, ${run.status}, ${duration(run.duration_ms)}, ${ago(run.created_at)}`))]);
   const body = h("div");
-  fill(container, h("h1", {}, "Compare runs"), h("p", { class: "row" }, h("a", { href: linkTo("runs", id) }, id), "with", others.length ? choice : ""), body);
+  fill(container, h("h1", {}, "Compare runs"), h("p", { class: "row" }, h("a", { href: linkTo("runs", id) }, id), "with", other ? choice : ""), body);
   if (!other) return void fill(body, h("p", { class: "quiet" }, "The project has no other run that has ended."));
   if (!first.completed_at) return void fill(body, errorBox("The run has not ended yet.", h("a", { href: linkTo("runs", id) }, "Follow it")));
   const second = await get(`/v1/runs/${encodeURIComponent(other)}`, {}, signal);
@@ -51,7 +52,7 @@ function sideBySide(runs, trees) {
   const columns = (title) => [[title, (row) => row[0]], [runs[0].id, (row) => row[1]], [runs[1].id, (row) => row[2]], ["Difference", (row) => row[3]]];
   return [
     table(columns(""), rows, ""), h("h2", {}, "Steps"), table(columns("Step"), stepRows(...trees).map(([path, ...texts]) => [pathCell(path), ...texts.map(lines)]), "No steps."),
-    ...["Input", "Output"].map((title) => [h("h2", {}, title), values(runs, title)]),
+    ...["Input", "Output"].map((title) => [h("h2", {}, title), values(runs, title, trees)]),
   ];
 }
 
@@ -119,9 +120,10 @@ function cell(step) {
   return tokensOf(step) ? [time, tokenText(tokensOf(step))] : [time];
 }
 
-function values(runs, title) {
-  const [a, b] = runs.map((run) => formatValue(run[title.toLowerCase()] ?? null));
-  const text = a === b ? [h("pre", { tabindex: 0 }, a), h("p", { class: "quiet" }, "The same in both.")] : [a, b].map((value, index) =>
+function values(runs, title, trees) {
+  const areFiles = runs.map((run, index) => title === "Output" && isFile(run, trees[index]));
+  const [a, b] = runs.map((run, index) => (areFiles[index] ? OUTPUT_IS_FILE : formatValue(run[title.toLowerCase()] ?? null)));
+  const text = a === b && !areFiles[0] ? [h("pre", { tabindex: 0 }, a), h("p", { class: "quiet" }, "The same in both.")] : [a, b].map((value, index) =>
     h("section", {}, h("h3", {}, runs[index].id), h("pre", { tabindex: 0 }, value)));
-  return a === b ? text : h("div", { class: "pair" }, text);
+  return a === b && !areFiles[0] ? text : h("div", { class: "pair" }, text);
 }

@@ -5,13 +5,20 @@ import { duration, formatValue, shorten, timeOfDay } from "../format.js";
 import { costs } from "./cost.js";
 import { fieldsOf } from "./event_text.js";
 
+export const OUTPUT_IS_FILE = "The output is the artifact output.json, as a large one is.";
+
+/** Return whether a run's output is not in its record, but an artifact. Pure. */
+export function isFile({ output = null }, { outputFile }) {
+  return output === null && outputFile;
+}
+
 /** Show the run itself: its error, output, input, tokens and cost. */
 export function showRun(panel, details, steps, prices) {
   const { error } = details;
   fill(panel, h("h2", {}, "Run"),
     error && errorBox(error.reason ?? "Failed", h("pre", {}, error.message ?? ""), docsLink(error)),
     !details.completed_at && h("p", { class: "quiet" }, "The output appears here once the run has ended."),
-    details.status === "succeeded" && block("Output", details.output ?? null), block("Input", details.input),
+    details.status === "succeeded" && (isFile(details, steps) ? h("p", {}, OUTPUT_IS_FILE) : block("Output", details.output ?? null)), block("Input", details.input),
     costs(details, steps, prices));
 }
 

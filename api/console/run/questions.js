@@ -2,6 +2,7 @@
 
 import { change } from "../api.js";
 import { fill, h, notify } from "../dom.js";
+import { parseExact } from "../exact_json.js";
 import { field, objectFields, showError } from "../form/fields.js";
 
 /** The open questions of a run. A form stays as it is while its question is open, also what is typed into it. */
@@ -50,7 +51,7 @@ function answerField(schema, choices, id) {
   const area = h("textarea", { id, "aria-label": "Answer (text or JSON)", spellcheck: "false" });
   return { element: area, mark: () => false, clear: () => {}, read: () => {
     try {
-      return JSON.parse(area.value);
+      return parseExact(area.value);
     } catch {
       return area.value;
     }

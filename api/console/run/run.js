@@ -1,9 +1,9 @@
 // A run: status, live timeline and events, input, output, artifacts, cancel and run again.
 
 import { change, followStream, get } from "../api.js";
-import { actionButton, statusBadge, definitionList, fill, h, notify, when } from "../dom.js";
+import { actionButton, statusBadge, definitionList, fill, h, notify, waitingSince, when } from "../dom.js";
 import { askErase } from "../erase.js";
-import { duration, labelsText, waitingText } from "../format.js";
+import { duration, labelsText } from "../format.js";
 import { linkTo } from "../router.js";
 import { artifacts } from "./artifacts.js";
 import { EventLog } from "./event_log.js";
@@ -139,7 +139,7 @@ function summary(details, path, update) {
       ["Deployment", details.deployment_id && h("a", { href: linkTo("deployments", details.deployment_id) }, details.deployment_id)],
       ["Created", when(details.created_at)],
       ["Queue position", details.queue_position],
-      ["Waiting", waitingText(details.waiting)],
+      ["Waiting", waitingSince(details.waiting)],
       ["Cancel", details.cancel_requested && "requested"],
       ["Entrypoint", details.entrypoint],
       ["Timeout", details.timeout],

@@ -4,6 +4,7 @@ import { list } from "../api.js";
 import { statusBadge, fill, h, table as rows, when } from "../dom.js";
 import { duration, money, queryText } from "../format.js";
 import { pages } from "../project/projects.js";
+import { keepFresh } from "../refresh.js";
 import { setQuery, linkTo } from "../router.js";
 
 const STATUSES = ["", "pending", "running", "succeeded", "failed", "canceled"];
@@ -34,12 +35,13 @@ export function statusChoice(chosen, onchange) {
 
 export async function runs(container, _parameters, query, signal) {
   document.title = "Runs · Crewyard";
-  const { data, pagination } = await list("/v1/runs", { ...query, per_page: 50 }, signal);
   const project = h("input", { id: "project", value: query.project ?? "", placeholder: "project", "aria-label": "Project" });
   const status = statusChoice(query.status, () => filter());
   const label = h("input", { id: "label", value: query.label ?? "", placeholder: "label, such as team=tides", "aria-label": "Label" });
   const filter = () => setQuery({ project: project.value.trim(), status: status.value, label: label.value.trim() });
-  const chosen = { project: query.project, status: query.status, label: query.label };
+  const area = h("div"), chosen = { project: query.project, status: query.status, label: query.label };
   fill(container, h("h1", {}, "Runs"), h("form", { class: "row", onsubmit: (event) => { event.preventDefault(); filter(); } },
-    project, status, label, h("button", {}, "Filter")), table(data), pages(pagination, `#/runs${queryText(chosen)}`));
+    project, status, label, h("button", {}, "Filter")), area);
+  await keepFresh(area, signal, () => list("/v1/runs", { ...query, per_page: 50 }, signal),
+    ({ data, pagination }) => [table(data), pages(pagination, `#/runs${queryText(chosen)}`)]);
 }

@@ -1,6 +1,7 @@
 // The steps of a run as a tree: its agents, their tasks, their tools and timed model calls. Made from the run's events, in their order.
 
 const MAX_STEPS = 20000;
+const OUTPUT_NAME = "output.json";
 const MAX_CALL_MS = 7 * 24 * 3.6e6;
 const ENDS = { "run.completed": "succeeded", "run.failed": "failed", "run.canceled": "canceled" };
 
@@ -18,6 +19,7 @@ export class Steps {
     this.run = newStep("run", "Run");
     this.count = 0;
     this.dropped = 0;
+    this.outputFile = false;
     this.agents = new Map();
     this.openTasks = [];
     this.openTools = [];
@@ -35,6 +37,7 @@ export class Steps {
     else if (type === "tool.called") this.startTool(data, at, number);
     else if (type === "tool.result" || type === "tool.error") this.endTool(data, at, number, type === "tool.error");
     else if (type === "usage") this.addCall(data, at, number);
+    else if (type === "artifact" && data.name === OUTPUT_NAME) this.outputFile = true;
     else return false;
     return true;
   }

@@ -204,3 +204,19 @@ async def test_hundred_thousand_events_are_few_elements(testbed, console):
     await expect(events.get_by_text("line 50000", exact=True)).to_be_visible()
     await page.get_by_label("Search the events").fill("line 77777")
     await expect(events.get_by_role("option")).to_have_count(1)
+
+
+async def test_large_output_is_named_as_its_artifact(testbed, console):
+    await story.add_project(testbed)
+    for name, seconds in ((story.RUN, 0), ("run-other", 60)):
+        raw = await story.add_run(testbed, name, phase=None, offset=seconds)
+        made = {"name": "output.json", "size": 40_000, "content_type": "application/json", "partial": False}
+        await story.append(testbed, name, [(16.1, "artifact", made)], seconds)
+        result = {"outcome": "succeeded", "durationMs": 16_200}
+        await testbed.finish_run(raw, "Succeeded", durationMs=16_200, result=result)
+    page = await console.show(f"#/runs/{story.RUN_ID}")
+    panel = page.get_by_role("complementary", name="Details")
+    await expect(panel).to_contain_text("The output is the artifact output.json")
+    await expect(panel).not_to_contain_text("null")
+    await console.show(f"#/runs/{story.RUN_ID}/compare?with=run_other")
+    await expect(page.get_by_text("The output is the artifact output.json")).to_have_count(2)

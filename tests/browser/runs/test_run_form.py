@@ -59,6 +59,28 @@ async def test_form_has_a_field_for_each_part_with_its_default(testbed, console)
     await expect(page.get_by_role("alert")).to_contain_text("try again")
 
 
+LARGE = 1234567890123456789
+
+
+async def test_integers_keep_all_digits(testbed, console):
+    schema = {"type": "object", "properties": {"id": {"type": "integer"}, "places": {"type": "array"}}}
+    await add(testbed, schema)
+    # JavaScript would round it.
+    spec = {"input": {"id": LARGE, "places": [LARGE]}}
+    await testbed.add_run(story.RUN, story.PROJECT, story.DEPLOYMENT, spec=spec)
+    page = await console.show(f"#/runs/{story.RUN_ID}")
+    panel = page.get_by_role("complementary", name="Details")
+    await expect(panel).to_contain_text(f'"id": {LARGE}')
+    await page.get_by_text("Run again").click()
+    await expect(page.get_by_label("id", exact=False).first).to_have_value(str(LARGE))
+    assert await sent(page) == spec["input"]
+    await page.get_by_role("button", name="Edit as JSON").click()
+    assert await sent(page) == spec["input"]
+    await console.show(f"#/projects/{story.PROJECT}/runs?new=yes")
+    await page.get_by_label("id", exact=False).first.fill(str(LARGE + 1))
+    assert await sent(page) == {"id": LARGE + 1}
+
+
 async def test_error_is_beside_its_field(testbed, console):
     await add(testbed, SCHEMA)
     page = await console.show(f"#/projects/{story.PROJECT}/runs?new=yes")

@@ -204,7 +204,7 @@ const PARTS = {
     globalThis.fetch = async (path) => {
       if (path.endsWith("/events")) return { ok: true, status: 200, body: new ReadableStream() };
       if (path === "/v1/runs/run_a") reads.push(path);
-      return { ok: true, status: 200, json: async () => (path === "/v1/runs/run_a" ? { data: { ...details } } : { data: [], pagination: { total: 0 } }) };
+      return { ok: true, status: 200, text: async () => JSON.stringify(path === "/v1/runs/run_a" ? { data: { ...details } } : { data: [], pagination: { total: 0 } }) };
     };
     const text = (element) => element.children?.map(text).join(" ") ?? String(element);
     const settle = async () => { for (let turn = 0; turn < 50; turn += 1) await new Promise(setImmediate); };
