@@ -82,7 +82,7 @@ def _json(body: Any) -> bytes:
         return json.dumps(body, ensure_ascii=False, allow_nan=False, separators=(",", ":")).encode()
     except UnicodeEncodeError:
         raise errors.WrongValue("a text has a lone surrogate, which UTF-8 cannot encode") from None
-    except (ValueError, RecursionError) as error:
+    except (TypeError, ValueError, RecursionError) as error:
         raise errors.WrongValue(f"the value cannot be sent as JSON: {error}") from None
 
 

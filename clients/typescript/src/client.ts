@@ -75,7 +75,7 @@ export class Crewyard {
   /** Sends an archive to the address that `POST /v1/uploads` gave; that is signed, no key goes along. */
   async sendUpload(upload: Upload, archive: Blob | ArrayBuffer | Uint8Array<ArrayBuffer>): Promise<void> {
     const { method, headers, upload_url } = upload;
-    const response = await this.#where.fetch(upload_url, { method, headers, body: archive });
+    const response = await this.#where.fetch(upload_url, { method, headers, body: archive }).catch(unanswered);
     if (!response.ok) throw errorOf(response, await response.json().catch(() => undefined));
   }
 }
@@ -91,12 +91,14 @@ interface Answered {
   response: Response;
 }
 
+/** A TypeError is what fetch throws where it reached nobody. */
+function unanswered(problem: unknown): never {
+  throw problem instanceof TypeError ? lost(problem) : problem instanceof SyntaxError ? broken(problem) : problem;
+}
+
 /** The body of an answer; throws a CrewyardError where it is a refusal, or where none came. */
 export async function ok<T extends Answered>(answer: Promise<T>): Promise<Exclude<T["data"], undefined>> {
-  const { data, error, response } = await answer.catch((problem: unknown) => {
-    // A TypeError is what fetch throws where it reached nobody.
-    throw problem instanceof TypeError ? lost(problem) : problem instanceof SyntaxError ? broken(problem) : problem;
-  });
+  const { data, error, response } = await answer.catch(unanswered);
   if (error !== undefined || !response.ok) throw errorOf(response, error);
   return data as Exclude<T["data"], undefined>;
 }

@@ -160,6 +160,8 @@ test("no answer at all is an error of ours, which says why", async (t) => {
   await assert.rejects(asked, (error) => error instanceof CrewyardError && error.status === 0 && error.passing && error.cause instanceof TypeError);
   const aborted = ok(crewyard.api.GET("/v1/runs", { signal: AbortSignal.abort(new RangeError("enough")) }));
   await assert.rejects(aborted, RangeError);
+  const upload = { method: "PUT", headers: {}, upload_url: "http://127.0.0.1:9/" };
+  await assert.rejects(crewyard.sendUpload(upload, new Uint8Array(1)), (error) => error instanceof CrewyardError && error.status === 0);
 });
 
 test("a caller who stops is not called again", async (t) => {

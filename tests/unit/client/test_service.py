@@ -8,7 +8,7 @@ from urllib.parse import quote
 
 import pytest
 
-from crewyard import Client, CrewyardError, Unavailable, retry
+from crewyard import Client, CrewyardError, Unavailable, WrongValue, retry
 from crewyard.cli.download_directory import ArtifactDirectory
 from crewyard.cli.main import call
 from tests.testbed import hostile_file_names
@@ -431,3 +431,9 @@ def test_the_preference_to_wait_is_sent(service):
     with Client() as crewyard:
         crewyard.start_run("demo", wait=30)
     assert service.requests[0][2]["Prefer"] == "wait=30"
+
+
+@pytest.mark.parametrize("value", [object(), {1, 2}, float("nan"), "\ud800"])
+def test_an_input_that_is_not_json_is_a_wrong_value(value):
+    with Client("http://127.0.0.1:9", "crw_x") as client, pytest.raises(WrongValue, match=r"JSON|UTF-8"):
+        client.start_run("demo", {"topic": value})
