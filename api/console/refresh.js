@@ -15,6 +15,11 @@ export async function keepFresh(area, signal, read, draw) {
     fill(area, draw(found));
   };
   await update();
-  const timer = setInterval(() => { if (!document.hidden) update().catch(() => {}); }, REFRESH_MS);
+  if (signal.aborted) return;
+  const timer = setInterval(() => {
+    // A view that is drawn again has another area.
+    if (!area.isConnected) clearInterval(timer);
+    else if (!document.hidden) update().catch(() => {});
+  }, REFRESH_MS);
   signal.addEventListener("abort", () => clearInterval(timer));
 }

@@ -59,3 +59,31 @@ async def test_schedule_shows_its_next_time(testbed, console):
     await expect(row.get_by_role("cell").nth(2)).to_have_text("–")
     await testbed.change_project(story.PROJECT, **story.SCHEDULED)
     await expect(row.get_by_role("cell").nth(2)).to_contain_text("22 Nov 2026")
+
+
+async def test_view_that_is_drawn_again_reads_no_more_than_before(testbed, console):
+    await story.add_project(testbed)
+    await testbed.update_spec(
+        story.PROJECT, schedules=[{"name": "mornings", "cron": "0 7 * * *", "timeZone": "UTC"}]
+    )
+    page, drawn, asked = console.page, 4, []
+
+    async def answer(route):
+        if route.request.method == "PUT":
+            await route.fulfill(json={"data": {}})
+        else:
+            asked.append(route.request.url)
+            await route.continue_()
+
+    await page.route("**/schedules**", answer)
+    await page.clock.install()
+    await page.reload()
+    await console.show(f"#/projects/{story.PROJECT}/schedules")
+    for _ in range(drawn):
+        async with page.expect_response(lambda response: response.request.method == "GET"):
+            await page.get_by_role("button", name="Suspend mornings").click()
+    before = len(asked)
+    await page.clock.run_for(5_000)
+    await page.wait_for_timeout(500)
+    # Real time passes, too: one more than the one of these five seconds.
+    assert 1 <= len(asked) - before <= 2
