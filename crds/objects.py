@@ -146,6 +146,12 @@ class Project(Object):
         return (self.spec.get("source") or {}).get("git")
 
     @property
+    def reported_repositories(self) -> list[str]:
+        """The repositories at git hosts, owner/name, to which its deployments are reported."""
+        hosts = (self.spec.get("github"), self.spec.get("commitStatus"))
+        return [str(host["repository"]) for host in hosts if host]
+
+    @property
     def active(self) -> str | None:
         """The active Deployment's name."""
         return self.status.get("activeDeployment")

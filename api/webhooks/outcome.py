@@ -1,5 +1,6 @@
 """Outcome of a delivery for a Project. Pure. Called by `api.webhooks.routes`."""
 
+from collections.abc import Collection
 from dataclasses import dataclass
 from typing import Literal
 from urllib.parse import unquote, urlsplit
@@ -18,17 +19,25 @@ class DeliveryOutcome:
     reason: str
 
 
-def decide(git: Json | None, delivery: Delivery) -> DeliveryOutcome:
-    """Return the outcome of a delivery for a Project with this spec.source.git."""
+def decide(git: Json | None, delivery: Delivery, reported: Collection[str] = ()) -> DeliveryOutcome:
+    """Return the outcome of a delivery for a Project with this spec.source.git.
+
+    `reported` has the repositories of spec.github and spec.commitStatus: a Project of uploads has previews of
+    pull requests, but no source to compare with.
+    """
     if delivery.kind == "ping":
         return DeliveryOutcome("none", "a ping; the webhook works")
+    repository = delivery.repository
     if git is None:
-        return DeliveryOutcome("none", "the project has no git source")
-    if delivery.repository is not None and not _is_repository(str(git["url"]), delivery.repository):
-        return DeliveryOutcome(
-            "none", f"the project does not follow the repository {delivery.repository[:200]}"
-        )
-    if delivery.kind == "closed":
+        if delivery.kind != "closed":
+            return DeliveryOutcome("none", "the project has no git source")
+        if repository and reported and repository.lower() not in {name.lower() for name in reported}:
+            return DeliveryOutcome(
+                "none", f"spec.github and spec.commitStatus name no repository {repository[:200]}"
+            )
+    elif repository is not None and not _is_repository(str(git["url"]), repository):
+        return DeliveryOutcome("none", f"the project does not follow the repository {repository[:200]}")
+    if delivery.kind == "closed" or git is None:
         return DeliveryOutcome("close", f"pull request {delivery.number} is closed; its previews are removed")
     if delivery.kind != "push":
         return DeliveryOutcome("none", f"event {delivery.event[:100] or 'without a name'} ignored")

@@ -51,8 +51,8 @@ async def deliver(request: web.Request) -> web.StreamResponse:
     except ValueError as error:
         raise errors.invalid(f"the delivery cannot be parsed: {error}") from error
     parsed = delivery.parse_delivery(request.headers, payload)
-    git = project.as_object().git
-    decision = outcome.decide(git, parsed)
+    found = project.as_object()
+    decision = outcome.decide(found.git, parsed, found.reported_repositories)
     if decision.effect == "none":
         return _respond(decision.effect, decision.reason, 200 if parsed.kind == "ping" else 202)
     now = services.now()

@@ -141,15 +141,20 @@ async def test_large_push_is_not_parsed_larger_is_refused(hook_testbed):
     assert status == 413
 
 
-async def test_closed_pull_request_marks_only_its_previews(hook_testbed):
+@pytest.mark.parametrize("project", ["crew", "uploads"])
+async def test_closed_pull_request_marks_only_its_previews(hook_testbed, project):
+    uploads = {"name": "uploads", "webhook": {"secret_ref": {"name": "hook"}}}
+    await hook_testbed.data("POST", "/v1/projects", uploads)
     source = {"git": {"url": URL, "commit": "a" * 40}}
+    if project == "uploads":
+        source = {"archive": {"upload": "upl_a"}}
     for name, preview in (("dep-a", {"pullRequest": 7}), ("dep-b", {"pullRequest": 8}), ("dep-c", None)):
-        spec = {"project": "crew", "source": source, **({"preview": preview} if preview else {})}
+        spec = {"project": project, "source": source, **({"preview": preview} if preview else {})}
         made = await hook_testbed.kube.create(DEPLOYMENT, {"metadata": {"name": name}, "spec": spec})
         await hook_testbed.store.deployments.observe(Deployment(made))
     payload = {"action": "closed", "number": 7, "repository": PUSH["repository"]}
     body = json.dumps(payload).encode()
-    status, found, _ = await deliver(hook_testbed, body, signed(body, event="pull_request"))
+    status, found, _ = await deliver(hook_testbed, body, signed(body, event="pull_request"), project)
     assert (status, found["data"]["effect"]) == (202, "close")
     marked = [
         item["metadata"]["name"]

@@ -92,6 +92,23 @@ def test_outcome(header, event, payload, git, effect, words):
     assert words in verdict.reason
 
 
+@pytest.mark.parametrize(
+    ("reported", "payload", "effect", "words"),
+    [
+        ([], CLOSED, "close", "pull request 7"),
+        (["Team/Research"], CLOSED, "close", "pull request 7"),
+        (["team/mirror", "team/research"], MERGED, "close", "pull request 7"),
+        (["team/other"], CLOSED, "none", "no repository team/research"),
+        ([], {**CLOSED, "action": "opened"}, "none", "no git source"),
+    ],
+)
+def test_closed_pull_request_of_a_project_of_uploads(reported, payload, effect, words):
+    event = "Merge Request Hook" if payload is MERGED else "pull_request"
+    verdict = decide(None, parse_delivery(CIMultiDict({"X-GitHub-Event": event}), payload), reported)
+    assert verdict.effect == effect
+    assert words in verdict.reason
+
+
 def test_body_is_json_or_form():
     text = json.dumps(GITHUB)
     assert parse_payload(text.encode(), JSON) == GITHUB
