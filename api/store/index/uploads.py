@@ -16,6 +16,11 @@ PREFIX = "upl_"
 UNBOUNDED = 1 << 62
 
 
+def new_name() -> str:
+    """Return the name of a new upload."""
+    return PREFIX + ulid.new()
+
+
 @dataclass(frozen=True)
 class UploadRow:
     """An announced upload (`upl_…`). `sha256` (hex): announced, or computed when stored."""
@@ -53,13 +58,14 @@ class Uploads:
         expires_at: datetime,
         max_bytes: int = UNBOUNDED,
         max_total_bytes: int = UNBOUNDED,
+        name: str | None = None,
     ) -> UploadRow:
-        """Announce an upload of exactly `size` bytes.
+        """Announce an upload of exactly `size` bytes, with a new name unless one is given.
 
         Raises UploadQuotaExceeded if the project's stored and announced uploads would exceed `max_bytes`, or
         those of all projects `max_total_bytes`.
         """
-        name = PREFIX + ulid.new()
+        name = name or new_name()
         row = UploadRow(
             id=name,
             project=project,

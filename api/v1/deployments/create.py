@@ -56,8 +56,9 @@ async def create(call: EndpointCall) -> web.StreamResponse:
         if idempotency_key is not None:
             await services.store.idempotency.put(idempotency_key, row.name, services.now())
     else:
-        resolved_source = await _upload_source(call, project)
         name = f"{names.DEPLOYMENT_PREFIX}{ulid.new()}"
+        describe(project.name, names.id_of(name))
+        resolved_source = await _upload_source(call, project)
         if idempotency_key is not None:
             name = await services.store.idempotency.put(idempotency_key, name, services.now())
         row = await _ensure_object(call, project, name, view.spec(body, resolved_source))
@@ -119,6 +120,7 @@ async def _create_from_commit(call: EndpointCall, project: ProjectRow) -> Deploy
     await _check_limits(call, project)
     for attempt in range(1, MAX_ATTEMPTS + 1):
         name = git_name(project.uid, spec, attempt)
+        describe(project.name, names.id_of(name))
         row = await call.services.store.deployments.get(name)
         if row is None or (row.status != "failed" and await _is_object_deleted(call, row)):
             return await _ensure_object(call, project, name, {**spec, "attempt": attempt})
@@ -151,7 +153,6 @@ async def _ensure_object(
 ) -> DeploymentRow:
     """Create the object of that name if it does not exist and return its row."""
     services, kube = call.services, call.services.kube.at(project.object_namespace)
-    describe(project.name, names.id_of(name))
     body = {
         "metadata": {
             "name": name,

@@ -14,6 +14,8 @@ from api.routing.endpoint import Endpoint, EndpointCall
 from api.services import SERVICES
 from api.store.blobs import direct_upload
 from api.store.errors import PROJECT_OWNER, UploadQuotaExceeded
+from api.store.index import uploads
+from api.store.index.audit.change import describe
 from api.v1 import lookup
 from api.v1.uploads import schema, view
 from crds import pod_tokens
@@ -44,6 +46,8 @@ async def create(call: EndpointCall) -> web.StreamResponse:
         raise errors.storage_full(project.name, stored.total, limit)
     now = services.now()
     expires = now + timedelta(seconds=config.upload_ttl)
+    name = uploads.new_name()
+    describe(project.name, name)
     try:
         row = await services.store.uploads.create(
             project.name,
@@ -53,6 +57,7 @@ async def create(call: EndpointCall) -> web.StreamResponse:
             expires,
             config.kept_uploads,
             services.store.volume.uploads_bytes_limit(config.limits),
+            name,
         )
     except UploadQuotaExceeded as error:
         of_project = error.owner == PROJECT_OWNER

@@ -97,6 +97,21 @@ async def test_every_change_is_recorded_once_before_it_happens(testbed):
     assert (newest["request_id"], newest["path"]) == (headers["X-Request-Id"], "/v1/projects/crew")
 
 
+async def test_a_repeatable_deployment_and_an_upload_name_their_object(testbed):
+    await testbed.data("POST", "/v1/projects", {"name": "crew"})
+    archive = b"tar"
+    made = await testbed.data("POST", "/v1/uploads", {"project": "crew", "size": len(archive)})
+    path = made["upload_url"].removeprefix("http://crewyard.example")
+    async with testbed.client.put(path, data=archive, headers=made["headers"]) as answer:
+        assert answer.status == 200
+    body = {"project": "crew", "build_context_url": made["build_context_url"]}
+    deployment = await testbed.data("POST", "/v1/deployments", body, headers={"Idempotency-Key": "once"})
+    assert [(r["path"], r["project"], r["target"]) for r in (await lines(testbed))[1:]] == [
+        ("/v1/uploads", "crew", made["id"]),
+        ("/v1/deployments", "crew", deployment["id"]),
+    ]
+
+
 async def test_the_creator_is_on_objects_and_rows(testbed):
     deployment, run, _ = await make_changes(testbed)
     caller = f"key:{testbed.admin.split('_')[1]}"
