@@ -27,13 +27,13 @@ async def lines(testbed, path="/v1/audit"):
         return [json.loads(line) for line in raw.splitlines()]
 
 
-async def crewyard(testbed, *arguments):
+async def crewyard(testbed, *arguments, key=""):
     """Run the command line against the API server; return exit code, output and errors."""
     environment = {
         **os.environ,
         "PYTHONPATH": str(CLIENT),
         "CREWYARD_URL": str(testbed.client.make_url("")).rstrip("/"),
-        "CREWYARD_API_KEY": testbed.admin,
+        "CREWYARD_API_KEY": key or testbed.admin,
     }
     child = await asyncio.create_subprocess_exec(
         sys.executable,
@@ -131,6 +131,9 @@ async def test_a_bound_admin_sees_only_its_projects(testbed):
     bound = (await testbed.data("POST", "/v1/api-keys", body))["key"]
     await testbed.data("POST", "/v1/api-keys", {"name": "b", "scopes": ["run"]})
     own = {"headers": {"Authorization": f"Bearer {bound}"}}
+    code, _, err = await crewyard(testbed, "audit", "--verify", key=bound)
+    assert (code, "was changed" in err) == (2, False)
+    assert "sees the records of some projects only" in err
     seen = await testbed.data("GET", "/v1/audit", **own)
     assert [(r["path"], r["project"]) for r in seen] == [("/v1/api-keys", "two"), ("/v1/projects", "two")]
     assert (await testbed.call("GET", "/v1/audit?project=one", **own))[0] == 403

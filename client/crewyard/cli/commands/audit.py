@@ -75,6 +75,8 @@ def _verify(context: CliContext, known: str | None, file: Path | None) -> int:
     head = None if known is None else _HEAD.fullmatch(known)
     if known is not None and head is None:
         raise click.BadParameter("must be NUMBER:HASH, as an earlier --verify printed", param_hint="--known")
+    if file is None:
+        _require_whole_log(context)
     lines: Iterable[str] = (
         context.client.export_audit() if file is None else read_text.read(file).splitlines()
     )
@@ -86,6 +88,16 @@ def _verify(context: CliContext, known: str | None, file: Path | None) -> int:
     result = {"number": number, "hash": digest}
     context.output.item(result, f"{number} records are intact. Keep this for --known: {number}:{digest}")
     return 0
+
+
+def _require_whole_log(context: CliContext) -> None:
+    """Raise UsageError if the caller is admin of some projects only: to it, the log has gaps."""
+    caller = context.client.whoami()
+    if caller["scopes"] is None and any("admin" in item["scopes"] for item in caller["projects"]):
+        raise click.UsageError(
+            "--verify needs the whole log, and this key sees the records of some projects only; use a key "
+            "for all projects, or --file with an export of one"
+        )
 
 
 def _record(line: str) -> Mapping[str, Any]:
