@@ -33,6 +33,8 @@ _MAX_RUN_SECONDS = 7 * 24 * 3600
 _MAX_QUEUE_SECONDS = 6 * 3600
 # GitHub kills a canceled step after ten seconds.
 _CANCEL_SECONDS = 8.0
+# A canceled crew has ten seconds to end; then its events and artifacts are stored.
+_END_SECONDS = 30.0
 _FINAL_STATUSES = ("succeeded", "failed", "canceled")
 
 
@@ -65,6 +67,11 @@ class RunProgress:
     def path(self) -> str:
         """The API path of the run."""
         return f"/v1/runs/{quote(self.id or '', safe='')}"
+
+    def observe(self, current: Mapping[str, Any]) -> None:
+        """Store status and outcome of the run as the API shows it."""
+        self.status, self.output = str(current["status"]), current.get("output")
+        self.error, self.duration_ms = as_object(current.get("error")), current.get("duration_ms")
 
 
 def read_input(text: str) -> dict[str, Any]:
@@ -131,9 +138,7 @@ def follow(run: RunProgress, console: Console) -> None:
         if message.event in event_lines.FINAL_EVENTS:
             break
     for attempt in range(1, 31):
-        current = run.api.get(run.path)["data"]
-        run.status, run.output = str(current["status"]), current.get("output")
-        run.error, run.duration_ms = as_object(current.get("error")), current.get("duration_ms")
+        run.observe(run.api.get(run.path)["data"])
         if run.status in _FINAL_STATUSES:
             return
         time.sleep(min(run.api.seconds_left(), 0.1 * attempt))
@@ -158,7 +163,7 @@ def collect(run: RunProgress, console: Console, directory: Path, overwrite: bool
         raise StepFailed("\n".join(failed[:20]), title="Artifacts")
 
 
-def cancel(run: RunProgress, console: Console) -> None:
+def cancel(run: RunProgress, console: Console) -> bool:
     """Request cancellation of the run, within seconds, since GitHub is about to kill the step."""
     end = time.monotonic() + _CANCEL_SECONDS
     while True:
@@ -176,9 +181,20 @@ def cancel(run: RunProgress, console: Console) -> None:
                 time.sleep(0.5)
                 continue
             console.log(f"the run {run.id or ''} could not be canceled: {error}")
-        else:
-            console.log(f"requested cancellation of the run {run.id}")
-        return
+            return False
+        console.log(f"requested cancellation of the run {run.id}")
+        return True
+
+
+def await_end(run: RunProgress) -> None:
+    """Wait some seconds for the end of a canceled run, so that outputs and summary have its last status."""
+    end = time.monotonic() + _END_SECONDS
+    while run.status not in _FINAL_STATUSES and (seconds_left := end - time.monotonic()) > 1.0:
+        try:
+            run.observe(run.api.get_once(f"{run.path}?wait={int(seconds_left)}", seconds_left + 1.0))
+        except (ErrorResponse, StepFailed, *CONNECTION_ERRORS):
+            return
+        time.sleep(0.2)
 
 
 def write_report(run: RunProgress) -> None:
@@ -232,8 +248,8 @@ def _run_and_collect(run: RunProgress, console: Console, request: RunInputs) -> 
         raise
     except (StepFailed, ErrorResponse):
         # Timeout or lost connection: cancel the run, since the step no longer follows it.
-        if run.id is not None:
-            cancel(run, console)
+        if run.id is not None and cancel(run, console):
+            await_end(run)
         raise
     if request.directory is not None:
         try:

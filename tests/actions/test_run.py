@@ -76,11 +76,12 @@ async def test_a_failed_run_fails_the_step_and_its_artifacts_are_downloaded(runn
 
 async def test_a_run_that_asks_a_person_fails_the_step_and_is_canceled(runner, service):
     service.events = [BEGIN, ("input.requested", {"request_id": "q1", "prompt": "Publish it?"}), DONE]
-    service.silent = True
+    service.silent, service.end = True, {"status": "canceled", "duration_ms": 5}
     done = await runner.run()
     assert done.code == 1
     assert "asks a person 'Publish it?'" in done.errors()[0]
     assert service.canceled.is_set()
+    assert done.outputs["status"] == "canceled" and "**canceled**" in done.summary
 
 
 async def test_a_canceled_run_fails_the_step(runner, service):

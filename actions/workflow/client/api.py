@@ -63,6 +63,11 @@ class ApiClient:
         headers = {"Idempotency-Key": idempotency_key} if idempotency_key else {}
         return self._json("POST", path, body, headers)["data"]
 
+    def get_once(self, path: str, seconds: float) -> Any:
+        """Return the `data` of a GET without retries, within `seconds`; for use while the step is ending."""
+        with self._open("GET", path, None, {}, seconds) as response:
+            return _object(response)["data"]
+
     def post_once(self, path: str, body: Any, seconds: float, idempotency_key: str | None = None) -> Any:
         """Return the `data` of a POST without retries, within `seconds`; for use while the step is ending."""
         headers = {"Idempotency-Key": idempotency_key} if idempotency_key else {}
