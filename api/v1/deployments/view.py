@@ -48,7 +48,9 @@ def detail(
     fields = item(row)
     ready = conditions.find(row.conditions, conditions.READY) if _waits(row) else None
     if ready is not None:
-        fields["waiting"] = waiting({**ready, "since": ready.get("lastTransitionTime")}, position)
+        fields["waiting"] = waiting(
+            {**ready, "since": ready.get("lastTransitionTime")}, row.created_at, position
+        )
     if row.cancel and not row.ended:
         fields["cancel_requested"] = True
     if named := entrypoints.named(row.plan):

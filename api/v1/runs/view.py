@@ -77,7 +77,7 @@ def detail(
     if position is not None:
         fields["queue_position"] = position
     if row.status == "pending" and row.waiting:
-        fields["waiting"] = waiting(row.waiting, position)
+        fields["waiting"] = waiting(row.waiting, row.created_at, position)
     if row.status == "running" and questions:
         fields["waiting"] = {
             "reason": "WaitingForInput",

@@ -109,6 +109,19 @@ async def test_pending_run_shows_why_it_waits(testbed, crew):
     assert "waiting" not in (await testbed.get("/v1/runs/run_a"))["data"]
 
 
+async def test_an_object_without_a_written_status_waits_since_its_creation(testbed, crew):
+    """The schema's default conditions have the time of 1970."""
+    default = {"type": "Succeeded", "status": "Unknown", "reason": "Pending", "message": "Waiting."}
+    unwritten = {"lastTransitionTime": "1970-01-01T00:00:00Z"}
+    await testbed.add_run("run-a", crew, conditions=[{**default, **unwritten}])
+    shown = (await testbed.get("/v1/runs/run_a"))["data"]
+    assert shown["waiting"]["since"] == shown["created_at"]
+    ready = {**default, "type": "Ready", **unwritten}
+    await testbed.add_deployment("dep-b", crew, "Pending", conditions=[ready])
+    shown = (await testbed.get("/v1/deployments/dep_b"))["data"]
+    assert shown["waiting"]["since"] == shown["created_at"]
+
+
 async def test_pending_deployment_shows_why_it_waits(testbed, crew):
     ready = {"type": "Ready", "status": "False", "reason": "Queued", "message": "2 builds at a time."}
     await testbed.add_deployment(
