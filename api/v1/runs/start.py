@@ -167,7 +167,8 @@ async def _resolve_deployment(call: EndpointCall, identifier: str) -> Deployment
         active = await deployments.active_of(identifier)
     if active is None:
         raise errors.conflict(
-            f"project {identifier} has no active deployment yet; wait for its build, or pass a deployment id",
+            f"project {identifier} has no active deployment yet; deploy to it, wait for its build, or pass a "
+            "deployment id",
             field=field,
         )
     return active

@@ -160,6 +160,7 @@ async def test_project_with_the_name_of_a_deployment_is_that_project(testbed, cr
     await testbed.add_project("dep-a")
     status, body, _ = await testbed.call("POST", "/v1/runs", {"deployment": "dep-a"})
     assert (status, "project dep-a has no active deployment" in body["error"]["message"]) == (409, True)
+    assert "deploy to it, wait for its build" in body["error"]["message"]
 
 
 async def test_malformed_id_differs_from_an_unknown_one(testbed):
