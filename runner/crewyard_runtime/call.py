@@ -13,6 +13,8 @@ if TYPE_CHECKING:
     from collections.abc import Callable
     from typing import Any
 
+    from .signature import AcceptedArguments
+
 _AGENT_PACKAGES = (
     "agents",
     "pydantic_ai",
@@ -165,6 +167,7 @@ def arguments(
             return [], {**given, ("inputs" if "inputs" in more else wanted[0]): inputs}
         return [], given
     if accepted.named or "inputs" in accepted.names:
+        _check_prompt(function, accepted)
         return [], {"inputs": inputs}
     if len(accepted.required) > 1:
         missing = [name for name in accepted.required if name not in inputs or name not in accepted.names]
@@ -184,6 +187,16 @@ def arguments(
     ):
         return [inputs], {}
     return [], {}
+
+
+def _check_prompt(function: Any, accepted: AcceptedArguments) -> None:
+    """Raise EntrypointNotFound for an object that takes any name, so `inputs` too, but needs a prompt."""
+    if "inputs" in accepted.names or accepted.positional[:1] != ["prompt"] or hasattr(function, "__name__"):
+        return
+    raise EntrypointNotFound(
+        f"The entrypoint is {type(function).__name__}, an object that takes `prompt` and would not get the "
+        "run's input. Name a function with the parameter `inputs` that calls it with a text."
+    )
 
 
 def _callable_for(target: Any, options: CallOptions) -> Callable[[dict[str, object]], object] | None:

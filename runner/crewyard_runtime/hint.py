@@ -26,6 +26,7 @@ _LIBRARY = re.compile(
     r"(?P<name>lib[\w.+-]+?)\.so(?:\.(?P<version>\d+))?[\d.]*: cannot open shared object file"
 )
 _GLIB, _GLIB_NAMES = "libglib2.0-0", ("libglib-2.0", "libgobject-2.0", "libgthread-2.0")
+_IMPORT = re.compile(r"\s*(?:from|import)\s+([\w.]+)")
 _MAX_DIRECTORIES = 5000
 _SET_REQUIREMENT = "crewyard projects set PROJECT --requirement"
 # Modules whose package has another name, or a name of a family.
@@ -80,6 +81,12 @@ def hint(error: BaseException, app: str) -> str:
                 "the cluster: a network policy blocks it. For a model or service in the cluster, "
                 "see spec.run.egress of the Project."
             )
+        if any(_is_refused(item) for item in chain):
+            return (
+                "Nothing listens at that address: localhost is the run's own pod, which has no model server. "
+                "Set the address of the service in the crew's variables; "
+                "for one in the cluster, see spec.run.egress of the Project."
+            )
         for item in chain:
             if isinstance(item, ImportError) and (what := _missing_module(item, app)):
                 return what
@@ -132,11 +139,29 @@ def _missing_module(error: ImportError, app: str) -> str:
         )
     if not module or not isinstance(error, ModuleNotFoundError) or _is_in_source(top, app):
         return ""
+    module = _whole_module(error, module)
     package = _package_of(module)
     return (
         f"No installed package has the module {module}. Add {package or 'the package that has it'} to the "
         f"crew's dependencies or to the project ({_SET_REQUIREMENT} {package or 'NAME'}), and deploy again."
     )
+
+
+def _whole_module(error: BaseException, module: str) -> str:
+    """Return the module that the failed statement imports, of which `module` may be the first part only.
+
+    If no package has any part of a namespace such as `google`, Python names only that.
+    """
+    import linecache
+
+    trace = error.__traceback__
+    while trace is not None and trace.tb_next is not None:
+        trace = trace.tb_next
+    if trace is None:
+        return module
+    line = linecache.getline(trace.tb_frame.f_code.co_filename, trace.tb_lineno)
+    statement = _IMPORT.match(line)
+    return statement[1] if statement and statement[1].startswith(f"{module}.") else module
 
 
 def _file_of_installed(top: str) -> str:
@@ -214,6 +239,12 @@ def _is_connect_timeout(error: BaseException) -> bool:
     if any(kind.__name__ in _TIMEOUTS for kind in type(error).__mro__):
         return True
     return isinstance(error, OSError) and error.errno == errno.ETIMEDOUT
+
+
+def _is_refused(error: BaseException) -> bool:
+    """Return whether no process listens at an address; a library may have tried several at once."""
+    tried = error.exceptions if isinstance(error, BaseExceptionGroup) else (error,)
+    return any(isinstance(item, OSError) and item.errno == errno.ECONNREFUSED for item in tried)
 
 
 def _is_unknown_name(error: BaseException) -> bool:

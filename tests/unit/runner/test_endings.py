@@ -44,6 +44,15 @@ FAILURES = [
      "CrewError", ["`crewyard env set -p PROJECT OPENAI_API_KEY`"]),
     ("def kickoff():\n    raise TimeoutError(110, 'Connection timed out')", "CrewError",
      ["a network policy blocks it", "spec.run.egress"]),
+    ("import socket\ndef kickoff():\n    socket.create_connection(('127.0.0.1', 1))", "CrewError",
+     ["Nothing listens at that address", "localhost is the run's own pod", "spec.run.egress", "line 3"]),
+    ("def kickoff():\n    refused = ConnectionRefusedError(111, 'Connection refused')\n"
+     "    raise OSError('All connection attempts failed') from ExceptionGroup('2', [refused])", "CrewError",
+     ["localhost is the run's own pod"]),
+    ("from google.adk.agents import Agent\ndef kickoff(): pass", "ImportError",
+     ["Add google-adk to the crew's"]),
+    ("from llama_index.llms.openai import OpenAI\ndef kickoff(): pass", "ImportError",
+     ["has the module llama_index.llms.openai. Add llama-index-llms-openai to the crew's"]),
     ("import socket\ndef kickoff():\n    socket.getaddrinfo('no.such.host.invalid', 443)", "CrewError",
      ["A host name has no address", "line 3"]),
     ("class ConnectTimeoutError(Exception): pass\ndef kickoff():\n"

@@ -254,6 +254,19 @@ def test_an_optional_part_of_a_factory_does_not_get_the_input() -> None:
     assert PART_NAMES == _PART_NAMES
 
 
+class PromptedAgent:
+    """As an agent of Strands, whose first parameter is the prompt and which takes any other name."""
+
+    def __call__(self, prompt: str | None = None, *, state: object = None, **others: object) -> object:
+        return prompt, others
+
+
+def test_an_object_that_would_not_get_its_prompt_is_refused() -> None:
+    with pytest.raises(EntrypointNotFound, match=r"PromptedAgent.* takes `prompt` .* Name a function"):
+        call(PromptedAgent(), INPUT)
+    assert call(lambda prompt=None, **others: (prompt, others), INPUT) == (None, {"inputs": INPUT})
+
+
 def test_several_required_arguments_are_given_by_name() -> None:
     given = {"topic": "tides", "place": "Ely", "style": "long", "other": 1}
     assert call(by_name, given) == ("tides", 1, "Ely", "long")
