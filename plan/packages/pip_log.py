@@ -194,25 +194,25 @@ _PATTERNS = tuple(
             r"command '?\"?(?P<what>[^'\"\s]*(?:gcc|g\+\+|cc|clang))'?\"? failed: No such file"
             r"|unable to execute '(?P<more>[^']+)': No such file",
             DEPENDENCY_RESOLUTION,
-            "a package must be compiled, but {what}{more} is missing",
+            "{package} must be compiled, but {what}{more} is missing",
             _COMPILER,
         ),
         (
             r"No such file or directory: '(?P<what>[^'\s]*(?:gcc|g\+\+|cc|clang))'",
             DEPENDENCY_RESOLUTION,
-            "a package must be compiled, but {what} is missing",
+            "{package} must be compiled, but {what} is missing",
             _COMPILER,
         ),
         (
             r"Unsupported compiler -- at least (?P<what>C\+\+)\d+ support is needed",
             DEPENDENCY_RESOLUTION,
-            "a package must be compiled, but a compiler of {what} is missing",
+            "{package} must be compiled, but a compiler of {what} is missing",
             _COMPILER,
         ),
         (
             r"(?P<what>Python\.h): No such file|can't find (?P<more>Rust) compiler",
             DEPENDENCY_RESOLUTION,
-            "a package must be compiled, but {what}{more} is missing",
+            "{package} must be compiled, but {what}{more} is missing",
             _COMPILER,
         ),
         (
@@ -244,6 +244,9 @@ _PATTERNS = tuple(
 )
 
 
+_FAILED_PACKAGE = re.compile(
+    rf"Failed to build `(?![^`\n]*{TREE})([^`\n]{{1,200}})`|Failed building wheel for (\S{{1,200}})"
+)
 _SECOND_ATTEMPT = re.compile(rf"^{re.escape(FROM_PYLOCK)}\r?$", re.MULTILINE)
 
 
@@ -254,18 +257,28 @@ def dependency_failure(log: str) -> PlanError:
     """
     first, *second = _SECOND_ATTEMPT.split(log, maxsplit=1)
     log = first if first.strip() else "".join(second)
-    for pattern, reason, message, hint in _PATTERNS:
-        match = pattern.search(log)
-        if match:
-            groups = {name: " ".join((text or "").split())[:300] for name, text in match.groupdict().items()}
-            if message == _SETUP_FAILED and _is_own_project(log[: match.start()]):
-                return PlanError(BUILD_FAILED, _OWN_SETUP_FAILED.format(**groups), _OWN_SETUP_HINT)
-            return PlanError(reason, message.format(**groups), hint)
+    # The rest of the first attempt, on another stream, may follow the note of the second.
+    for text in (log, *second):
+        for pattern, reason, message, hint in _PATTERNS:
+            match = pattern.search(text)
+            if match:
+                groups = {
+                    name: " ".join((what or "").split())[:300] for name, what in match.groupdict().items()
+                }
+                if message == _SETUP_FAILED and _is_own_project(text[: match.start()]):
+                    return PlanError(BUILD_FAILED, _OWN_SETUP_FAILED.format(**groups), _OWN_SETUP_HINT)
+                return PlanError(reason, message.format(**groups, package=_failed_package(text)), hint)
     lines = [line.strip() for line in log.splitlines() if line.strip()]
     # The builder repeats that its command failed.
     lines = [line for line in lines if not line.startswith(_REPETITIONS)] or lines
     last_line = lines[-1][:300] if lines else "the builder printed nothing"
     return PlanError(BUILD_FAILED, f"building the dependency image failed: {last_line}", "See the build log.")
+
+
+def _failed_package(log: str) -> str:
+    """Return the package that could not be built, as uv or pip names it."""
+    failed = _FAILED_PACKAGE.search(log)
+    return (failed[1] or failed[2]) if failed else "a package"
 
 
 def _is_own_project(before: str) -> bool:

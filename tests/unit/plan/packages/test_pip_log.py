@@ -280,3 +280,28 @@ def test_long_log_is_searched_fast() -> None:
 )
 def test_repetitive_log_is_searched_fast(text: str) -> None:
     assert dependency_failure(text * ((64 << 10) // len(text))).reason == "BuildFailed"
+
+
+def test_an_unreachable_index_is_seen_in_a_log_of_two_streams() -> None:
+    """Two streams of the builder end in one log, in any order."""
+    log = (
+        "error: Request failed after 3 retries in 4.8s\n"
+        f"{FROM_PYLOCK}\n"
+        "  cause: Failed to fetch: https://index.example.com/simple/rich/\n"
+        "  cause: error sending request for url (https://index.example.com/simple/rich/)\n"
+    )
+    assert dependency_failure(log).message == INDEX_UNREACHABLE
+
+
+@pytest.mark.parametrize(
+    ("line", "name"),
+    [
+        ("error: Failed to build `tides==0.7.6`\n", "tides==0.7.6"),
+        ("  ERROR: Failed building wheel for tides\n", "tides"),
+        ("", "a package"),
+    ],
+)
+def test_a_package_without_a_compiler_is_named(line: str, name: str) -> None:
+    cause = "RuntimeError: Unsupported compiler -- at least C++11 support is needed!"
+    error = dependency_failure(f"   Building tides==0.7.6\n{line}{cause}\n")
+    assert error.message == f"{name} must be compiled, but a compiler of C++ is missing"
