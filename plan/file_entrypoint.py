@@ -6,12 +6,15 @@ import re
 
 from .bindings import parse_module
 from .discovery.command_lines import command_lines
+from .discovery.import_effects import line_of_run_on_import
 from .discovery.module_objects import runnable_objects
 from .errors import CONFIG_INVALID, ENTRYPOINT_NOT_FOUND, PlanError, closest_match, join_limited
 from .source import Files
 
 SCRIPT_SUFFIX = ".py"
 DEFINITION_SUFFIXES = (".json", ".jsonc", ".yaml", ".yml")
+PATH_CHARACTERS = "ASCII letters, digits, spaces and _-.,()&+"
+"""What the path of an entrypoint consists of, for messages."""
 
 _PATH = re.compile(r"[A-Za-z0-9_][A-Za-z0-9_ .,()&+/-]*")
 _FORBIDDEN = re.compile(r"[^A-Za-z0-9_ .,()&+/-]")
@@ -39,7 +42,7 @@ def check_file_entrypoint(files: Files, entrypoint: str, origin: str, python: st
         raise PlanError(
             CONFIG_INVALID,
             f"{origin} is {entrypoint!r}, a path with {forbidden[0]!r}",
-            "Rename it, or deploy its directory: a path has only ASCII letters, digits, spaces and _-.,()&+.",
+            f"Rename it, or deploy its directory: a path has only {PATH_CHARACTERS}.",
         )
     if not _PATH.fullmatch(path):
         raise PlanError(
@@ -57,7 +60,8 @@ def check_file_entrypoint(files: Files, entrypoint: str, origin: str, python: st
         )
     if path.endswith(SCRIPT_SUFFIX):
         tree = parse_module(path, files[path], python)
-        if tree is not None and all(_is_passive(node) for node in tree.body):
+        runs = tree is not None and line_of_run_on_import(tree) is not None
+        if tree is not None and not runs and all(_is_passive(node) for node in tree.body):
             raise PlanError(
                 ENTRYPOINT_NOT_FOUND,
                 f"{path} ({origin}) does nothing when it is run: it only defines names",

@@ -10,6 +10,7 @@ from ..bindings import parse_module, parse_outline
 from ..errors import PlanError
 from ..packages.own_project import is_project
 from ..source import Files
+from .frameworks import imported_packages, is_framework
 from .import_effects import is_script, line_of_run_on_import, talks_on_import
 from .module_objects import (
     AGENT,
@@ -58,26 +59,6 @@ _DEFINITIONS = (
     (CREW, re.compile(rf"{_DIRECTORIES}crew\.jsonc?"), b'"agents"'),
 )
 _SCRIPT = re.compile(rf"{_DIRECTORIES}(main|run|app)\.py")
-# A package in a namespace that other libraries share.
-_ADK = "google.adk"
-_FRAMEWORKS = frozenset(
-    {
-        "ag2",
-        "agents",
-        "anthropic",
-        "autogen",
-        "autogen_agentchat",
-        "autogen_core",
-        "crewai",
-        _ADK,
-        "langchain",
-        "langgraph",
-        "langmem",
-        "openai",
-        "pydantic_ai",
-        "smolagents",
-    }
-)
 
 
 @dataclass(frozen=True, order=True)
@@ -123,7 +104,7 @@ def scan_source(files: Files, python: str, kinds: tuple[str, ...] = ALL_KINDS) -
     workflows: list[str] = []
     for path, tree, imported in _modules(files, python):
         serves = uses_server(tree, imported)
-        has_framework = any(map(_is_framework, imported))
+        has_framework = any(map(is_framework, imported))
         if is_script(tree) or (has_framework and talks_on_import(tree)):
             if _is_at_top(path) and has_framework:
                 agent_scripts.append(path)
@@ -182,8 +163,8 @@ def _modules(files: Files, python: str) -> Iterator[tuple[str, ast.Module, set[s
         except PlanError:
             continue  # reported where the module is the entrypoint
         tree = parse_outline(data) if tree is None else tree
-        imported = _imported_packages(tree)
-        if hinted or (at_top and any(map(_is_framework, imported))) or uses_server(tree, imported):
+        imported = imported_packages(tree)
+        if hinted or (at_top and any(map(is_framework, imported))) or uses_server(tree, imported):
             yield path, tree, imported
 
 
@@ -193,31 +174,6 @@ def _is_skipped(path: str) -> bool:
 
 def _is_at_top(path: str) -> bool:
     return "/" not in path.removeprefix("src/")
-
-
-def _is_framework(package: str) -> bool:
-    return package in _FRAMEWORKS or package.startswith(("langchain_", "langgraph_", "llama_index"))
-
-
-def _imported_packages(tree: ast.Module) -> set[str]:
-    """Return what the module imports at its top level and where it is run as a script.
-
-    These are packages, and of `import a.b.c` and `from a.b import c` also `a.b`.
-    """
-    imported: set[str] = set()
-    guarded = [statement for node in tree.body if isinstance(node, ast.If) for statement in node.body]
-    for node in (*tree.body, *guarded):
-        match node:
-            case ast.Import(names=names):
-                modules = [alias.name for alias in names]
-            case ast.ImportFrom(module=str(module), level=0):
-                modules = [module]
-            case _:
-                continue
-        for module in modules:
-            parts = module.split(".")
-            imported |= {parts[0], ".".join(parts[:2])}
-    return imported
 
 
 def _script_rank(path: str) -> tuple[bool, bool, int]:

@@ -9,11 +9,13 @@ from ..config.configuration import Configuration
 from ..config.toml_tables import read_toml
 from ..entrypoint import EntrypointLocation
 from ..errors import ENTRYPOINT_NOT_FOUND, PlanError, join_limited
+from ..file_entrypoint import PATH_CHARACTERS
 from ..packages.declaring import declares, declaring_directory
 from ..source import Files
 from .candidates import ALL_KINDS, SourceScan, scan_source
 from .command_lines import command_lines
 from .module_objects import AGENT, CREW, FLOW, GRAPH, WORKFLOW
+from .served import served_entrypoints
 
 _KINDS_BY_FRAMEWORK: Mapping[str, tuple[str, ...]] = {
     "crewai": (FLOW, CREW),
@@ -68,7 +70,7 @@ def discover_entrypoint(
         _script_hint(files, scan, find)
         or _workflow_hint(scan)
         or _command_hint(files, python, find)
-        or _server_hint(scan)
+        or _server_hint(files, scan, python, find)
         or error.hint,
     )
 
@@ -162,17 +164,26 @@ def _workflow_hint(scan: SourceScan) -> str:
     )
 
 
-def _server_hint(scan: SourceScan) -> str:
+def _server_hint(
+    files: Files, scan: SourceScan, python: str, find: Callable[[str], EntrypointLocation]
+) -> str:
     if not scan.servers:
         return ""
-    return (
-        f"{scan.servers[0]} serves a page or an API until it is stopped, and a run has to end. "
-        f"Name the function, crew, graph or agent that it calls: {_ways_to_deploy('module:object')}"
-    )
+    path = scan.servers[0]
+    serves = f"{path} serves a page or an API until it is stopped, and a run has to end."
+    called = [each for each in served_entrypoints(files, path, python) if _is_accepted(each, find)]
+    if not called:
+        wanted = "Name the function, crew, graph or agent that it calls"
+        return f"{serves} {wanted}: {_ways_to_deploy('module:object')}"
+    ways = _ways_to_deploy(called[0])
+    return f"{serves} It calls {join_limited(called)}; to run {'one' if len(called) > 1 else 'that'}: {ways}"
 
 
 def _script_hint(files: Files, scan: SourceScan, find: Callable[[str], EntrypointLocation]) -> str:
     paths = [path for path in scan.scripts if _is_accepted(path, find)]
+    if not paths and scan.scripts:
+        path = scan.scripts[0]
+        return f"{path} is a script, but the path of an entrypoint has only {PATH_CHARACTERS}; rename it."
     if not paths:
         return ""
     path = paths[0]

@@ -5,11 +5,21 @@ import ast
 from ..bindings import last_name
 
 # Methods that run a crew, a flow, a graph or an agent.
-_RUN_METHODS = frozenset(
-    {"kickoff", "kickoff_async", "kickoff_for_each", "invoke", "ainvoke", "run_sync", "initiate_chat"}
+RUN_METHODS = frozenset(
+    {
+        "aprint_response",
+        "ainvoke",
+        "initiate_chat",
+        "invoke",
+        "kickoff",
+        "kickoff_async",
+        "kickoff_for_each",
+        "print_response",
+        "run_sync",
+    }
 )
 # These methods of an agent or graph run it; those of other objects may do anything.
-_OWN_RUN_METHODS = frozenset({"run", "run_stream", "stream", "astream"})
+OWN_RUN_METHODS = frozenset({"run", "run_stream", "stream", "astream"})
 _TALK = frozenset({"input", "print", "pprint"})
 _AGENT_CALL_ENDS = ("Agent", "GroupChat", "_agent", "compile")
 
@@ -28,17 +38,22 @@ def line_of_run_on_import(tree: ast.Module) -> int | None:
         node = pending.pop()
         if isinstance(node, ast.FunctionDef | ast.AsyncFunctionDef | ast.Lambda) or is_main_guard(node):
             continue
-        if isinstance(node, ast.Call) and isinstance(node.func, ast.Attribute):
-            owner = node.func.value
-            runs = (
-                node.func.attr in _OWN_RUN_METHODS
-                and isinstance(owner, ast.Name)
-                and owner.id in {*agents, "asyncio"}
-            )
-            if runs or node.func.attr in _RUN_METHODS:
-                return node.lineno
+        if isinstance(node, ast.Call) and _runs(node.func, agents):
+            return node.lineno
         pending += reversed([*ast.iter_child_nodes(node)])
     return None
+
+
+def _runs(function: ast.expr, agents: set[str]) -> bool:
+    """Return whether a call of this function runs one of `agents`, or another crew, flow or graph."""
+    match function:
+        case ast.Attribute(attr=name, value=ast.Name(id=owner)) if name in OWN_RUN_METHODS:
+            return owner in agents or owner == "asyncio"
+        case ast.Attribute(attr=name):
+            return name in RUN_METHODS
+        case ast.Name(id=name):
+            return name in agents
+    return False
 
 
 def is_script(tree: ast.Module) -> bool:

@@ -49,6 +49,8 @@ _WORKFLOW_NAMES = (*_AGENT_NAMES, "agent_workflow")
 _PART_NAMES = frozenset({"checkpointer", "debug", "llm", "model", "model_name", "saver", "tools", "verbose"})
 _BUILDER_STARTS = ("build_", "compile_", "create_", "get_", "make_")
 _MAX_ALIASES = 5
+# Methods of an object that a run calls.
+_RUNNABLE = frozenset({"compile", "crew", "invoke", "kickoff"})
 _STATE_GRAPHS = ("StateGraph", "MessageGraph")
 
 
@@ -100,6 +102,20 @@ def crew_classes(tree: ast.Module) -> Iterator[str]:
             )
             if any(_makes_crew(method) for method in methods):
                 yield node.name
+
+
+def runnable_classes(tree: ast.Module) -> set[str]:
+    """Return the classes of crews and flows, and others that make or run one, that need no arguments."""
+    return {
+        node.name
+        for node in tree.body
+        if isinstance(node, ast.ClassDef)
+        and not _requires_arguments(node)
+        and (
+            _class_kind(node)
+            or any(isinstance(each, ast.FunctionDef) and each.name in _RUNNABLE for each in node.body)
+        )
+    }
 
 
 def graph_builders(tree: ast.Module) -> Iterator[str]:

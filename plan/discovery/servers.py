@@ -6,11 +6,22 @@ from collections.abc import Collection, Iterator
 from ..bindings import last_name
 from .import_effects import is_script
 
-SERVER_HINTS = (b"fastapi", b"flask", b"streamlit", b"uvicorn", b"gradio", b"chainlit")
+SERVER_HINTS = (
+    b"agno.os",
+    b"agno.playground",
+    b"chainlit",
+    b"fastapi",
+    b"flask",
+    b"gradio",
+    b"streamlit",
+    b"uvicorn",
+)
 """Parts of the sources of most servers."""
 
 _PAGES = frozenset({"chainlit", "streamlit"})
 _PACKAGES = _PAGES | {
+    "agno.os",
+    "agno.playground",
     "bedrock_agentcore",
     "django",
     "fastapi",
@@ -24,7 +35,8 @@ _PACKAGES = _PAGES | {
     "uvicorn",
     "workflows.server",
 }
-_APPLICATIONS = frozenset({"FastAPI", "Flask", "Quart", "Sanic", "Starlette"})
+# Classes of applications, and the method of Agno's server that makes one.
+_APPLICATIONS = frozenset({"FastAPI", "Flask", "Quart", "Sanic", "Starlette", "get_app"})
 _SERVING_METHODS = frozenset({"launch", "run"})
 _ADDRESS_ARGUMENTS = frozenset({"host", "port"})
 _APPLICATION_NAMES = frozenset({"app", "application"})

@@ -314,6 +314,35 @@ def test_a_script_among_several_or_of_no_agent_is_not_proposed(files: dict[str, 
     assert failure(files).reason == "EntrypointNotFound"
 
 
+@pytest.mark.parametrize(
+    "code",
+    [
+        "from agno.agent import Agent\nagent = Agent()\nagent.print_response('Tides?')\n",
+        "from agno.agent import Agent\nagent = Agent()\nif __name__ == '__main__':\n    agent.run('?')\n",
+        "from strands import Agent\nagent = Agent(tools=[])\nanswer = agent('Tides?')\n",
+        "import dspy\nif __name__ == '__main__':\n    dspy.Predict('question -> answer')(question='?')\n",
+        "from semantic_kernel import Kernel\n" + SCRIPT,
+        "from agent_framework import ChatAgent\n" + SCRIPT,
+        "from claude_agent_sdk import query\n" + SCRIPT,
+    ],
+)
+def test_the_only_script_of_a_framework_without_support_is_found(code: str) -> None:
+    assert planned({"tides.py": code, "names.py": "X = 1\n"}).plan.entrypoint == "tides.py"
+
+
+@pytest.mark.parametrize(
+    "code",
+    [
+        "from agno.os import AgentOS\nagent_os = AgentOS()\napp = agent_os.get_app()\n",
+        "from agno.os import AgentOS\nif __name__ == '__main__':\n    AgentOS().serve('tides:app')\n",
+        "from agno.playground import Playground\n" + SCRIPT,
+    ],
+)
+def test_a_server_of_agno_is_no_script(code: str) -> None:
+    error = failure({"tides.py": code})
+    assert error.hint.startswith("tides.py serves a page or an API until it is stopped")
+
+
 def test_a_script_that_starts_a_server_when_it_is_run_is_not_proposed() -> None:
     server = "from tides import app\nif __name__ == '__main__':\n    import uvicorn\n    uvicorn.run(app)\n"
     assert failure({"main.py": server}).reason == "EntrypointNotFound"
@@ -354,6 +383,43 @@ def test_a_script_that_runs_its_own_crew_is_no_server(call: str) -> None:
 def test_a_source_that_only_serves_says_what_to_name(path: str, code: str) -> None:
     files = {path: code, "agents/pilot.py": "def make(model): ...\n", "tests/app.py": code}
     assert failure(files).hint.startswith(f"{path} serves a page or an API until it is stopped")
+
+
+SERVER = "from fastapi import FastAPI\n{}\napp = FastAPI()\n@app.post('/')\ndef answer(): return {}\n"
+RUNNER = "from crewai import Crew\nimport os\ndef run(topic): return Crew(tasks=[]).kickoff()\n"
+
+
+@pytest.mark.parametrize(
+    ("imported", "call", "files", "named"),
+    [
+        ("from crew import run", "run(1)", {"crew.py": RUNNER}, "crew:run"),
+        ("from tides.crew import run as go", "go(1)", {"tides/crew.py": RUNNER}, "tides.crew:run"),
+        ("from tides import crew", "crew.run(1)", {"tides/crew.py": RUNNER}, "tides.crew:run"),
+        ("import tides.crew", "tides.crew.run(1)", {"tides/crew.py": RUNNER}, "tides.crew:run"),
+        ("from crew import run, os", "os.getcwd(), run(1)", {"crew.py": RUNNER}, "crew:run"),
+        # Not what a run could call, what is not called, or what is in a module without a framework.
+        (
+            "from crew import Tides",
+            "Tides(1).go()",
+            {"crew.py": RUNNER + "class Tides:\n    def __init__(self, x): ...\n"},
+            "module:object",
+        ),
+        ("from crew import run", "1", {"crew.py": RUNNER}, "module:object"),
+        ("from log import setup", "setup()", {"log.py": "def setup(): ...\n"}, "module:object"),
+        ("from openai import run", "run()", {}, "module:object"),
+    ],
+)
+def test_what_a_server_calls_is_named(imported: str, call: str, files: dict[str, str], named: str) -> None:
+    hint = failure({"service.py": SERVER.format(imported, call), **files}).hint
+    assert hint.startswith("service.py serves a page or an API until it is stopped, and a run has to end.")
+    assert f"crewyard deploy --crew {named}, " in hint
+    assert (f"It calls {named}; to run that: " in hint) == (named != "module:object")
+
+
+def test_what_a_server_in_a_package_imports_relatively_is_named() -> None:
+    code = SERVER.format("from ..crew import run, stop", "run(stop(1))")
+    files = {"src/tides/web/api.py": code, "src/tides/crew.py": RUNNER + "def stop(x): ...\n"}
+    assert "It calls tides.crew:run, tides.crew:stop; to run one: crewyard" in failure(files).hint
 
 
 def test_several_scripts_are_named() -> None:
@@ -415,6 +481,13 @@ def test_files_that_cannot_be_run(entrypoint: str, reason: str, message: str, hi
     assert hint in raised.value.hint
 
 
+@pytest.mark.parametrize("line", ["answer = crew.kickoff()", "answer: str = agent('Tides?')"])
+def test_a_script_that_only_assigns_what_it_runs_is_accepted(line: str) -> None:
+    code = f"from crewai import Agent, Crew\nagent = Agent()\ncrew = Crew(agents=[agent])\n{line}\n"
+    files = {"crew.toml": "[deployment]\nentrypoint = 'ask.py'\n", "ask.py": code}
+    assert planned(files).plan.entrypoint == "ask.py"
+
+
 def test_notebooks_with_a_helper_get_the_hint_for_notebooks() -> None:
     files = {"1. Tides/tides.ipynb": "{}", "1. Tides/utils.py": "def key(): ...\n"}
     assert failure(files).hint.endswith(
@@ -430,6 +503,16 @@ def test_a_script_below_a_directory_with_spaces_is_proposed_and_accepted() -> No
     )
     made = make_plan({name: text.encode() for name, text in files.items()}, path, ["3.11"])
     assert made.plan.entrypoint == path
+
+
+@pytest.mark.parametrize("path", ["año nuevo.py", "mareas – año/ask.py"])
+def test_a_script_whose_path_cannot_be_named_says_so(path: str) -> None:
+    """An entrypoint `module:object` would not help, it has no object."""
+    hint = failure({path: AGENT_SCRIPT, "requirements.txt": "openai-agents\n"}).hint
+    assert hint == (
+        f"{path} is a script, but the path of an entrypoint has only ASCII letters, digits, spaces and "
+        "_-.,()&+; rename it."
+    )
 
 
 COMMAND_LINES = {
@@ -490,6 +573,9 @@ def test_an_agent_directory_of_the_kit_is_named_by_its_object() -> None:
         ("class A:\n    x = crew.kickoff()\ngraph = A\n", 2),
         ("graph = builder.compile()\nfor event in graph.stream({}):\n    print(event)\n", 2),
         ("graph = create_react_agent(m)\nprint(*graph.stream({}))\n", 2),
+        ("graph = Agent()\nprint(graph('Tides?'))\n", 2),
+        ("graph = Agent()\ngraph.print_response('Tides?')\n", 2),
+        ("graph = Agent()\nmake()\n", None),
         ("graph = make()\nwith client.stream('GET', url) as answer: ...\n", None),
         ("graph = make()\nasync def f():\n    await graph.ainvoke({})\n", None),
         ("graph = make()\nif __name__ == '__main__':\n    graph.invoke({})\n", None),
