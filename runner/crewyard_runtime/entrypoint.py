@@ -44,13 +44,28 @@ def load(spec: str) -> object:
 def _add_directory(name: str) -> None:
     """Append the directory of a module below the root or src to sys.path, as if it were run as a script.
 
-    It comes last: only what is nowhere else is imported from there.
+    The same for a module of an installed project. It comes last: only what is nowhere else is imported from
+    there.
     """
     path = name.replace(".", os.sep) + ".py"
-    for root in (os.getcwd(), os.path.join(os.getcwd(), "src")):
+    roots = [os.getcwd(), os.path.join(os.getcwd(), "src")]
+    if "." in name and not any(os.path.isfile(os.path.join(root, path)) for root in roots):
+        roots = _roots_of_installed(name)
+    for root in roots:
         directory = os.path.dirname(os.path.join(root, path))
         if os.path.isfile(os.path.join(root, path)) and directory not in sys.path:
             sys.path.append(directory)
+
+
+def _roots_of_installed(name: str) -> list[str]:
+    """Return the directories that have the package of a module, which this does not import."""
+    from importlib.util import find_spec
+
+    try:
+        spec = find_spec(name.partition(".")[0])
+    except (ImportError, ValueError):
+        return []
+    return [os.path.dirname(place) for place in (spec and spec.submodule_search_locations) or ()]
 
 
 def _no_attribute(spec: str, part: str, owner: object) -> str:

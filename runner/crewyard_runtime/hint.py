@@ -33,6 +33,8 @@ _SET_REQUIREMENT = "crewyard projects set PROJECT --requirement"
 _PACKAGES = {
     "Crypto": "pycryptodome",
     "PIL": "pillow",
+    "agents": "openai-agents",
+    "autogen": "ag2",
     "bs4": "beautifulsoup4",
     "crewai_tools": "crewai-tools",
     "cv2": "opencv-python-headless",
@@ -51,10 +53,22 @@ _PACKAGES = {
     "serpapi": "google-search-results",
     "sklearn": "scikit-learn",
     "slack_sdk": "slack-sdk",
+    "strands": "strands-agents",
     "tavily": "tavily-python",
     "yaml": "PyYAML",
 }
-_SAME_NAME = ("langchain", "langgraph", "autogen_", "pydantic_ai", "crewai", "openai", "anthropic")
+_SAME_NAME = (
+    "agno",
+    "anthropic",
+    "autogen_",
+    "crewai",
+    "dspy",
+    "langchain",
+    "langgraph",
+    "openai",
+    "pydantic_ai",
+    "smolagents",
+)
 _TIMEOUTS = ("ConnectTimeout", "ConnectTimeoutError", "ConnectionTimeout", "ConnectionTimeoutError")
 
 

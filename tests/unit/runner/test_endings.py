@@ -95,6 +95,10 @@ FAILURES = [
         ("google.cloud.storage.blob", "google-cloud-storage"),
         ("langchain_openai.chat", "langchain-openai"),
         ("yaml", "PyYAML"),
+        ("autogen", "ag2"),
+        ("agents", "openai-agents"),
+        ("strands.models", "strands-agents"),
+        ("dspy", "dspy"),
         ("harbour", "the package that has it"),
     ],
 )

@@ -25,7 +25,7 @@ from hypothesis import strategies as st
 
 from plan.discovery.module_objects import _PART_NAMES
 from runner.crewyard_runtime.call import PART_NAMES, call
-from runner.crewyard_runtime.entrypoint import EntrypointNotFound
+from runner.crewyard_runtime.entrypoint import EntrypointNotFound, load
 from runner.crewyard_runtime.events import CUT_MARK, MAX_DATA_BYTES, check, emit, fit
 from runner.crewyard_runtime.frameworks.call_options import CallOptions
 from runner.crewyard_runtime.jsonsafe import NotJsonError, json_safe, to_json
@@ -252,6 +252,20 @@ def test_an_optional_part_of_a_factory_does_not_get_the_input() -> None:
     assert call(lambda model: ["made", model], INPUT) == ["made", INPUT]
     assert call(lambda topic=None: ["made", topic], INPUT) == ["made", INPUT]
     assert PART_NAMES == _PART_NAMES
+
+
+def test_a_module_of_an_installed_project_imports_those_beside_it(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """As a flow of `crewai create` that is below the root: `from crews.poem import Poem`."""
+    package = tmp_path / "installed" / "tideflow"
+    (package / "inner" / "oldcrews").mkdir(parents=True)
+    (package / "__init__.py").write_text("")
+    (package / "inner" / "oldcrews" / "poem.py").write_text("POEM = 5\n")
+    (package / "inner" / "main.py").write_text("from oldcrews.poem import POEM\n")
+    monkeypatch.syspath_prepend(str(package.parent))
+    monkeypatch.chdir(tmp_path)
+    assert load("tideflow.inner.main:POEM") == 5
 
 
 class PromptedAgent:
