@@ -8,8 +8,9 @@ from typing import Any
 from .base.read import BaseDockerfile, read_base_dockerfile
 from .config.configuration import Configuration, read_configuration
 from .config.framework import check_language, framework_of
+from .discovery.foreign_imports import foreign_imports
 from .entrypoint import EntrypointLocation
-from .errors import CONFIG_INVALID, PlanError
+from .errors import CONFIG_INVALID, PlanError, join_limited
 from .exclude import excluded_paths
 from .file_entrypoint import SCRIPT_SUFFIX
 from .inputs.find import find_input_schema
@@ -157,11 +158,25 @@ def make_plan(
         found = replace(plan, inputs=find_input_schema(files, entrypoint, location.path, python))
         plan = found if _size(found) <= _MAX_PLAN_BYTES else plan
     notes = (*configuration.notes, *choice.notes, *notes, *named_notes, *declaration.notes)
+    if not declaration.origin and not declaration.added and not own_base:
+        notes = (*notes, *_undeclared(files, location.path, python))
     if own_base:
         notes = (*notes, *own_base.notes)
     elif _DOCKERFILE in files:
         notes = (*notes, f"{_DOCKERFILE} is not used; {_DOCKERFILE_STEP}")
     return Planned(plan, declaration, excluded, notes)
+
+
+def _undeclared(files: Files, path: str, python: str) -> tuple[str, ...]:
+    """Return a note if a source that declares no dependencies imports packages."""
+    imported = foreign_imports(files, path, python) if path.endswith(SCRIPT_SUFFIX) else []
+    if not imported:
+        return ()
+    return (
+        f"no dependencies are declared, but the source imports {join_limited(imported)}; add a "
+        "requirements.txt, or name the packages in the project: crewyard projects set PROJECT "
+        "--requirement NAME",
+    )
 
 
 def _declaring_directory(files: Files, configuration: Configuration, location: EntrypointLocation) -> str:

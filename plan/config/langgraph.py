@@ -37,6 +37,8 @@ def read_langgraph(files: Files, crew: str | None) -> Configuration:
     dependencies = values.get("dependencies", [])
     if not isinstance(dependencies, list) or not all(isinstance(item, str) and item for item in dependencies):
         raise _error("dependencies must be a list of strings", 'For example: "dependencies": ["."].')
+    # Windows writes paths with backslashes.
+    dependencies = [item.replace("\\", "/") for item in dependencies]
     local = tuple(_directory(item) for item in dependencies if item.startswith((".", "/")))
     local += _uv_package(files, values.get("source"))
     projects = [path for path in local if path and is_project(files, path)]
@@ -112,7 +114,7 @@ def _entrypoint(name: str, target: object, projects: list[str]) -> str:
     example = 'For example: "./agent/graph.py:graph".'
     if not isinstance(target, str) or ":" not in target:
         raise _error(f"graphs.{name} must be a string path:object", example)
-    path_text, _, object_name = target.rpartition(":")
+    path_text, _, object_name = target.replace("\\", "/").rpartition(":")
     if path_text.endswith((".js", ".ts", ".mjs", ".mts", ".cjs", ".tsx")):
         raise PlanError(
             UNSUPPORTED_FRAMEWORK,

@@ -4,7 +4,8 @@ Called by plan.make; the dependencies pod writes the result to files.
 """
 
 import posixpath
-from collections.abc import Iterable, Sequence
+import re
+from collections.abc import Collection, Iterable, Iterator, Sequence
 from dataclasses import dataclass, field, replace
 
 from packaging.requirements import InvalidRequirement, Requirement
@@ -26,7 +27,33 @@ from .workspace import find_workspace
 
 # Declarations of tools that this build does not read.
 _IGNORED = ("Pipfile", "Pipfile.lock", "environment.yml", "environment.yaml", "conda-lock.yml", "pixi.lock")
+# What only executing the project would tell.
+_UNREAD = ("setup.py", "setup.cfg")
+_OTHER_REQUIREMENTS = re.compile(r"requirements[^/]*(/[^/]+)?\.(txt|in)")
 
+# Usual names of groups that a run does not need.
+_DEVELOPMENT_GROUPS = frozenset(
+    {
+        "build",
+        "ci",
+        "dev",
+        "development",
+        "doc",
+        "docs",
+        "format",
+        "jupyter",
+        "lint",
+        "linting",
+        "notebook",
+        "notebooks",
+        "quality",
+        "test",
+        "testing",
+        "tests",
+        "types",
+        "typing",
+    }
+)
 
 # Packages for Windows only. `pip freeze` there lists them, because other packages ask for them there.
 _WINDOWS_PACKAGES = frozenset({"pypiwin32", "pywin32", "pywinpty"})
@@ -137,13 +164,15 @@ def read_dependencies(
     chosen.check()
     declaration = _declaration(files, configuration, collected, private_index)
     # A setup.py beside other declarations is often empty, or repeats them.
-    unread = () if declaration.origin else ("setup.py",)
+    unread = () if declaration.origin else _UNREAD
+    others = () if declaration.origin else _other_requirements(files, base)
     ignored = [
         path
         for each in directories
         for name in (*LOCKS, *_IGNORED, *unread, *(_REPLACED if own_lines is not None else ()))
         if (path := posixpath.join(each, name)) in files and path not in collected.origins
     ]
+    ignored += others
     if ignored:
         read = declaration.origin or "no file; add a requirements.txt or a pyproject.toml"
         collected.notes.append(f"ignored: {join_limited(ignored)}; the dependencies come from {read}")
@@ -155,6 +184,16 @@ def read_dependencies(
         added = join_limited(list(requirements))
         collected.notes.append(f"spec.build.requirements of the Project adds: {added}")
     return replace(declaration, added=tuple(requirements), notes=tuple(collected.notes))
+
+
+def _other_requirements(files: Files, base: str) -> list[str]:
+    """Return the files with a name like requirements-dev.txt, or in a directory `requirements`."""
+    prefix = f"{base}/" if base else ""
+    return sorted(
+        path
+        for path in files
+        if path.startswith(prefix) and _OTHER_REQUIREMENTS.fullmatch(path.removeprefix(prefix))
+    )
 
 
 class _ChosenParts:
@@ -213,6 +252,7 @@ def _collect(
             lacking = join_limited(missing)
             collected.notes.append(f"{requirements} comes before {pyproject}, and lacks {lacking} of it")
         return
+    collected.notes += _left_out_groups(project, groups) if project else ()
     lock = _lock_of(files, directory, project)
     if lock is not None:
         declared = tuple(project.requirements(extras, groups)) if project else ()
@@ -229,6 +269,11 @@ def _collect(
             return
     if project is None:
         return
+    if readable and (dynamic := project.dynamic_files()) and all(path in files for path in dynamic):
+        for path in dynamic:
+            collected.origins.append(path)
+            _collect_requirements(files, directory, read_requirements(files, path), collected)
+        return
     if readable and (reason := project.undeclared_reason()):
         raise PlanError(
             DEPENDENCY_RESOLUTION,
@@ -240,6 +285,16 @@ def _collect(
         collected.origins.append(pyproject)
     collected.lines += resolved.lines
     collected.projects += resolved.directories
+
+
+def _left_out_groups(project: ProjectTable, chosen: Collection[str]) -> Iterator[str]:
+    """Yield a note on each group of Poetry that its `install` would install, but for development."""
+    for name, packages in project.default_groups().items():
+        if packages and name not in chosen and canonicalize_name(name) not in _DEVELOPMENT_GROUPS:
+            yield (
+                f"left out: the group {name} of {project.path} ({join_limited(packages)}); to install it, "
+                f'add to crew.toml [build] groups = ["{name}"]'
+            )
 
 
 def _not_required(project: ProjectTable, requirements: Requirements) -> list[str]:

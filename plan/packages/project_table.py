@@ -100,6 +100,26 @@ class ProjectTable:
             return "[project] declares its dependencies as dynamic"
         return None
 
+    def dynamic_files(self) -> tuple[str, ...]:
+        """Return the files from which setuptools reads the dependencies; none if they are not dynamic."""
+        table: TomlTable | None = self.root if self.undeclared_reason() else None
+        for key in ("tool", "setuptools", "dynamic", "dependencies"):
+            table = table.table(key) if table else None
+        named = table.values.get("file", ()) if table else ()
+        listed = named.split(",") if isinstance(named, str) else named
+        if not isinstance(listed, list | tuple) or not all(isinstance(each, str) for each in listed):
+            return ()
+        base = posixpath.dirname(self.path)
+        return tuple(posixpath.normpath(posixpath.join(base, each.strip())) for each in listed)
+
+    def default_groups(self) -> dict[str, list[str]]:
+        """Return the groups that `poetry install` installs, with the names of their packages."""
+        return {
+            name: [*table.get("dependencies", {})]
+            for name, table in self._poetry("group").items()
+            if isinstance(table, dict) and not table.get("optional")
+        }
+
     def has_extra(self, extra: str) -> bool:
         """Return whether it declares an extra."""
         return canonicalize_name(extra) in self._extras()

@@ -194,6 +194,17 @@ def test_a_graph_in_a_file_whose_name_is_not_an_identifier() -> None:
     assert plan.entrypoints == {"a": "01-Graphs.03-Studio:graph", "b": "agents.101.agent:graph"}
 
 
+def test_paths_of_windows_in_langgraph_json() -> None:
+    files = {
+        "langgraph.json": langgraph(graphs={"agent": ".\\src\\agent.py:graph"}, dependencies=[".\\libs\\x"]),
+        "src/agent.py": GRAPH,
+        "libs/x/pyproject.toml": "[project]\nname = 'x'\ndependencies = ['rich']\n",
+    }
+    planned = plan(files)
+    assert planned.plan.entrypoint == "agent:graph"
+    assert planned.declaration.projects == ("libs/x",)
+
+
 @pytest.mark.parametrize(
     ("values", "part"),
     [

@@ -30,7 +30,11 @@ def crewship(deployment: str = "", rest: str = "") -> dict[str, str]:
 
 
 def tool_crewai(keys: str) -> dict[str, str]:
-    return {"pyproject.toml": f"[tool.crewai]\ntype = 'crew'\n{keys}\n", "src/tides/crew.py": CREW_CLASS}
+    return {
+        "pyproject.toml": f"[tool.crewai]\ntype = 'crew'\n{keys}\n",
+        "requirements.txt": "crewai\n",
+        "src/tides/crew.py": CREW_CLASS,
+    }
 
 
 @pytest.mark.parametrize(

@@ -71,3 +71,33 @@ def test_dynamic_dependencies_of_a_directory_are_refused() -> None:
     dynamic = "[project]\nname = 'x'\ndynamic = ['dependencies']\n"
     with pytest.raises(PlanError, match=r"hello/pyproject\.toml: \[project\] declares .* as dynamic"):
         planned("hello/main.py", {**COLLECTION, "hello/pyproject.toml": dynamic})
+
+
+@pytest.mark.parametrize(
+    ("files", "named"),
+    [
+        ({"agent.py": "from langgraph.graph import Graph\nimport os, google.adk\n"}, "google.adk, langgraph"),
+        ({"agent.py": "from tides import x\n", "src/tides/__init__.py": "import pandas as pd\n"}, "pandas"),
+        ({"agent.py": "from tides.low import x\n", "tides/low.py": "from . import high\n",
+          "tides/high.py": "import rich\n"}, "rich"),
+        ({"agent.py": "try:\n    import rich\nexcept ImportError:\n    rich = None\n"}, ""),
+        ({"agent.py": "def f():\n    import rich\n"}, ""),
+        ({"agent.py": "import json, agent, crewyard_runtime\nfrom __future__ import annotations\n"}, ""),
+        ({"agent.py": "import rich\n", "requirements.txt": "rich\n"}, ""),
+        ({"agent.py": "import rich\n", "requirements.txt": "# none\n"}, ""),
+    ],
+)  # fmt: skip
+def test_imports_of_a_source_that_declares_nothing_are_noted(files: dict[str, str], named: str) -> None:
+    code = "def kickoff(inputs): ...\n"
+    notes = planned("agent:kickoff", {**files, "agent.py": files["agent.py"] + code}).notes
+    expected = (
+        f"no dependencies are declared, but the source imports {named}; add a requirements.txt, or name "
+        "the packages in the project: crewyard projects set PROJECT --requirement NAME"
+    )
+    assert notes == ((expected,) if named else ())
+
+
+def test_packages_that_the_project_adds_are_declared() -> None:
+    files = {"agent.py": b"import rich\ndef kickoff(inputs): ...\n"}
+    (note,) = make_plan(files, "agent:kickoff", ["3.11"], requirements=("rich",)).notes
+    assert note == "spec.build.requirements of the Project adds: rich"

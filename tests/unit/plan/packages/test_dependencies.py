@@ -47,6 +47,61 @@ def test_dependencies_that_requirements_lack_are_noted() -> None:
     assert declared(files).notes == ()
 
 
+POETRY = "[tool.poetry]\nname = 'x'\n[tool.poetry.dependencies]\npython = '^3.11'\nrich = '*'\n"
+
+
+def test_groups_that_poetry_would_install_are_noted() -> None:
+    text = POETRY + (
+        "[tool.poetry.group.llm.dependencies]\ncrewai = '^1'\nopenai = '*'\n"
+        "[tool.poetry.group.dev.dependencies]\npytest = '*'\n"
+        "[tool.poetry.group.Lint.dependencies]\nruff = '*'\n"
+        "[tool.poetry.group.ui]\noptional = true\n[tool.poetry.group.ui.dependencies]\nstreamlit = '*'\n"
+    )
+    assert declared({"pyproject.toml": text}).notes == (
+        "left out: the group llm of pyproject.toml (crewai, openai); to install it, add to crew.toml "
+        '[build] groups = ["llm"]',
+    )
+    chosen = {"pyproject.toml": text.encode()}
+    assert read_dependencies(chosen, Configuration("x", groups=("llm",))).notes == ()
+    assert declared({"pyproject.toml": text, "requirements.txt": "rich\n"}).notes == ()
+
+
+SETUPTOOLS = "[project]\nname = 'x'\nversion = '1'\ndynamic = ['dependencies']\n[tool.setuptools.dynamic]\n"
+
+
+@pytest.mark.parametrize("value", ["['requirements.in', 'more/llm.txt']", "'requirements.in, more/llm.txt'"])
+def test_files_that_setuptools_reads_are_read(value: str) -> None:
+    files: dict[str, str | bytes] = {
+        "pyproject.toml": SETUPTOOLS + f"dependencies = {{file = {value}}}\n",
+        "requirements.in": "crewai  # all\n",
+        "more/llm.txt": "openai>=1\n",
+    }
+    found = declared(files)
+    assert (found.lines, found.origin, found.notes) == (
+        ("crewai", "openai>=1"),
+        "requirements.in, more/llm.txt",
+        (),
+    )
+    del files["more/llm.txt"]
+    with pytest.raises(PlanError, match="dynamic"):
+        declared(files)
+
+
+def test_files_of_requirements_that_are_not_read_are_noted() -> None:
+    files: dict[str, str | bytes] = {
+        "setup.cfg": "[options]\ninstall_requires = rich\n",
+        "requirements.in": "rich\n",
+        "requirements-llm.txt": "rich\n",
+        "requirements/base.txt": "rich\n",
+        "agents/requirements.in": "rich\n",
+    }
+    assert declared(files).notes == (
+        "ignored: setup.cfg, requirements-llm.txt, requirements.in, requirements/base.txt; the "
+        "dependencies come from no file; add a requirements.txt or a pyproject.toml",
+    )
+    assert declared({**files, "requirements.txt": "rich\n"}).notes == ()
+
+
 def test_packages_of_windows_are_left_out() -> None:
     declaration = declared({"requirements.txt": "PyWin32==308\nrich\npywin32 ; sys_platform == 'win32'\n"})
     assert declaration.lines == ("rich", "pywin32 ; sys_platform == 'win32'")
