@@ -7,6 +7,8 @@ import os
 import re
 import sys
 
+from .frameworks.installed_files import is_installed
+
 _MAX_CHAIN = 10
 _MAX_NAMES = 10
 _MAX_FILE_BYTES = 65536
@@ -34,7 +36,7 @@ _PACKAGES = {
     "Crypto": "pycryptodome",
     "PIL": "pillow",
     "agents": "openai-agents",
-    "autogen": "ag2",
+    "autogen": "ag2~=0.9",  # later versions have another module
     "bs4": "beautifulsoup4",
     "crewai_tools": "crewai-tools",
     "cv2": "opencv-python-headless",
@@ -145,7 +147,7 @@ def _missing_module(error: ImportError, app: str) -> str:
     module = error.name or ""
     top = module.partition(".")[0]
     if file := _file_of_installed(top):
-        if "/site-packages/" not in file:
+        if not is_installed(file):
             return ""
         return (
             f"{_installed(top)} does not have it: the source needs another version. Ask for it in the crew's "

@@ -9,6 +9,8 @@ from __future__ import annotations
 import builtins
 import sys
 
+from ..frameworks.installed_files import is_installed
+
 TYPE_CHECKING = False
 if TYPE_CHECKING:
     from types import FrameType
@@ -33,7 +35,7 @@ def install() -> None:
 
     def ask(prompt: object = "", /) -> str:
         caller = sys._getframe(1)
-        if "/site-packages/" in caller.f_code.co_filename:
+        if is_installed(caller.f_code.co_filename):
             text = str(prompt)
             if "/crewai/" in caller.f_code.co_filename:
                 from ..frameworks.crewai_question import prompt_of

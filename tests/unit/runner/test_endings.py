@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import importlib
 import os
 import secrets
 import shutil
@@ -95,7 +96,7 @@ FAILURES = [
         ("google.cloud.storage.blob", "google-cloud-storage"),
         ("langchain_openai.chat", "langchain-openai"),
         ("yaml", "PyYAML"),
-        ("autogen", "ag2"),
+        ("autogen", "ag2~=0.9"),
         ("agents", "openai-agents"),
         ("strands.models", "strands-agents"),
         ("dspy", "dspy"),
@@ -109,6 +110,20 @@ def test_the_package_of_a_missing_module(
     monkeypatch.delitem(sys.modules, module.partition(".")[0], raising=False)
     error = ModuleNotFoundError(f"No module named {module!r}", name=module)
     assert f" Add {package} to the crew's dependencies" in hint(error, str(tmp_path))
+
+
+@pytest.mark.parametrize("directory", ["site-packages", "dist-packages"])
+def test_an_installed_module_without_the_name_is_of_another_version(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch, directory: str
+) -> None:
+    """Debian's Python, as in images of crews, installs into dist-packages."""
+    (tmp_path / directory).mkdir()
+    (tmp_path / directory / "tidelib.py").write_text("")
+    monkeypatch.syspath_prepend(str(tmp_path / directory))
+    monkeypatch.delitem(sys.modules, "tidelib", raising=False)
+    importlib.import_module("tidelib")
+    error = ImportError("cannot import name 'Tide' from 'tidelib'", name="tidelib")
+    assert "does not have it: the source needs another version" in hint(error, str(tmp_path / "app"))
 
 
 @pytest.mark.parametrize(

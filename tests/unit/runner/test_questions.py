@@ -119,7 +119,10 @@ async def test_input_of_a_script_reads_the_input_first(pod: Any, api: Any) -> No
     assert api.result["output"] == [{}, "Ada"]
 
 
-async def test_input_of_crewai_shows_the_result_that_it_asks_about(pod: Any, api: Any) -> None:
+@pytest.mark.parametrize("directory", ["lib/site-packages", "lib/dist-packages"])
+async def test_input_of_crewai_shows_the_result_that_it_asks_about(
+    pod: Any, api: Any, directory: str
+) -> None:
     pod.crew(
         """
         class Finish:
@@ -129,12 +132,12 @@ async def test_input_of_crewai_shows_the_result_that_it_asks_about(pod: Any, api
         def handle_feedback(formatted_answer):
             return prompt()
         """,
-        "lib/site-packages/crewai/__init__.py",
+        f"{directory}/crewai/__init__.py",
     )
     pod.crew(
-        """
+        f"""
         import sys
-        sys.path.append("lib/site-packages")
+        sys.path.append("{directory}")
         import crewai
         def kickoff():
             return crewai.handle_feedback(crewai.Finish())
