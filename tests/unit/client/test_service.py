@@ -170,6 +170,20 @@ def test_an_empty_list_of_a_project_that_does_not_exist_is_an_error(service, cap
     assert "project 'typo' not found" in capsys.readouterr().err
 
 
+def test_a_list_of_deployments_marks_previews(service, capsys):
+    row = {"created_at": "2026-11-20T10:00:00Z", "activated_at": None, "message": "", "status": "superseded"}
+    rows = [{**row, "id": "dep_a", "is_preview": True}, {**row, "id": "dep_b"}]
+    service.responses["GET", "/v1/deployments"] = [
+        (200, {}, {"data": rows, "pagination": {**PAGE, "total": 2}})
+    ]
+    assert call(["deployments", "list", "-p", "demo"]) == 0
+    listed = {
+        line.split()[0]: line for line in capsys.readouterr().out.splitlines() if line.startswith("dep_")
+    }
+    assert "superseded, preview" in listed["dep_a"]
+    assert "superseded" in listed["dep_b"] and "preview" not in listed["dep_b"]
+
+
 def test_a_key_for_a_project_that_does_not_exist_is_made_with_a_warning(service, capsys):
     service.responses["POST", "/v1/api-keys"] = [
         (201, {}, {"data": {"id": "a", "projects": ["typo"], "key": "crw_a"}})

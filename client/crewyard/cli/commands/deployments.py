@@ -13,7 +13,7 @@ from crewyard.cli.pages import items
 _STATUSES = click.Choice(["pending", "building", "active", "failed", "superseded"])
 COLUMNS = (
     field("id"),
-    field("status"),
+    Column("STATUS", lambda row: row["status"] + (", preview" if row.get("is_preview") else "")),
     age("created_at"),
     age("activated_at", "ACTIVE SINCE"),
     Column("MESSAGE", lambda row: display(row["message"]).split("\n")[0][:60]),
