@@ -76,7 +76,8 @@ class CodeExchange:
 
     async def _discover(self) -> Mapping[str, Any]:
         try:
-            async with asyncio.timeout(2 * REQUEST_TIMEOUT_SECONDS), _session() as session:
+            seconds = 2 * REQUEST_TIMEOUT_SECONDS
+            async with asyncio.timeout(seconds), _session(seconds) as session:
                 return await read_discovery(session, self.settings.issuer)
         except REQUEST_FAILURES as error:
             _log.warning(
@@ -87,5 +88,5 @@ class CodeExchange:
             raise errors.unavailable(_UNAVAILABLE) from error
 
 
-def _session(seconds: float = 2 * REQUEST_TIMEOUT_SECONDS) -> aiohttp.ClientSession:
+def _session(seconds: float) -> aiohttp.ClientSession:
     return aiohttp.ClientSession(timeout=aiohttp.ClientTimeout(seconds), trust_env=True)

@@ -33,7 +33,7 @@ from api.v1.projects.schema import SPEC_EXAMPLE
 from crds import api_keys, objects
 from crds.times import format_second
 from tests.testbed.apiserver import plain_client
-from tests.unit.api.auth.issuer import Issuer
+from tests.unit.api.auth.issuer import Issuer, wait_patiently
 from tests.unit.api.described import DESCRIPTION
 
 NOW = datetime(2026, 11, 21, 10, 0, 0, tzinfo=UTC)
@@ -279,8 +279,9 @@ def empty(tmp_path_factory) -> Path:
 
 
 @pytest.fixture
-async def issuer() -> AsyncIterator[Issuer]:
+async def issuer(monkeypatch: pytest.MonkeyPatch) -> AsyncIterator[Issuer]:
     """An issuer of workflow tokens."""
+    wait_patiently(monkeypatch)
     made = Issuer()
     await made.start()
     yield made

@@ -6,11 +6,14 @@ from datetime import datetime
 from typing import Any
 
 import jwt
+import pytest
 from aiohttp import web
 from aiohttp.test_utils import TestServer
 from cryptography.hazmat.primitives.asymmetric import ec, rsa
 
 AUDIENCE = "http://crewyard.example"
+PATIENT_SECONDS = 60.0
+"""Timeout of requests to the issuer: a busy machine may take longer than the service waits."""
 REPOSITORY = "octo/tides"
 
 
@@ -32,6 +35,12 @@ def public(key: Any, kid: str, **more: Any) -> dict[str, Any]:
         jwt.algorithms.RSAAlgorithm if isinstance(key, rsa.RSAPrivateKey) else jwt.algorithms.ECAlgorithm
     )
     return {**json.loads(algorithm.to_jwk(key.public_key())), "kid": kid, "use": "sig", **more}
+
+
+def wait_patiently(monkeypatch: pytest.MonkeyPatch) -> None:
+    """Raise the timeouts of requests to an issuer: the tests check responses, not latency."""
+    for module in ("api.auth.jwks", "api.auth.sign_in.code_exchange"):
+        monkeypatch.setattr(f"{module}.REQUEST_TIMEOUT_SECONDS", PATIENT_SECONDS)
 
 
 class Issuer:

@@ -9,12 +9,13 @@ from api.auth import jwks
 from api.auth.sign_in.code_exchange import CodeExchange
 from api.auth.sign_in.settings import SignInSettings
 from api.errors import HttpApiError
-from tests.unit.api.auth.issuer import Issuer
+from tests.unit.api.auth.issuer import Issuer, wait_patiently
 
 
 @pytest.fixture
-async def exchange():
+async def exchange(monkeypatch):
     """Return a function that makes the exchange at a provider with this token endpoint."""
+    wait_patiently(monkeypatch)
     providers = []
 
     async def start(token) -> CodeExchange:
