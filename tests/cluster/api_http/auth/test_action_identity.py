@@ -16,7 +16,7 @@ from crds.times import format_second
 from tests.actions.acting import ActRepository, repository_with_crew
 from tests.actions.runner import ActionRunner
 from tests.actions.service import FakeService
-from tests.unit.api.auth.issuer import Issuer
+from tests.unit.api.auth.issuer import Issuer, wait_patiently
 
 REQUEST_TOKEN = "of-this-job"
 AUDIENCE = "https://crewyard.example"
@@ -42,7 +42,8 @@ class JobRunner(Issuer):
 
 
 @pytest.fixture
-async def issuer():
+async def issuer(monkeypatch):
+    wait_patiently(monkeypatch)
     made = JobRunner()
     await made.start()
     await made.requests.start_server()
