@@ -18,7 +18,7 @@ from actions.workflow.console import Console, escaped, escaped_property, lines
 from actions.workflow.errors import StepFailed
 from actions.workflow.source import git
 from actions.workflow.source.exclude_patterns import ExcludePatterns
-from actions.workflow.source.pack import pack, select
+from actions.workflow.source.pack import LIMITS, pack, select
 from actions.workflow.source.upload_progress import UploadProgress
 from tests.testbed import hostile_file_names
 
@@ -242,6 +242,18 @@ def test_a_link_to_a_directory_becomes_its_tracked_files(checkout):
         "main": "main",
     }
     assert max(path.count("loop") for path in source.files) == 4
+
+
+def test_links_to_linked_directories_are_bounded(checkout, monkeypatch):
+    monkeypatch.setitem(LIMITS, "entries", 100)
+    root = checkout(main="x")
+    for directory, other in (("a", "b"), ("b", "a")):
+        (root / directory).mkdir()
+        for number in range(4):
+            (root / directory / f"{number}").symlink_to(f"../{other}")
+    subprocess.run(["git", "-C", str(root), "add", "."], check=True)
+    with pytest.raises(StepFailed, match="more than 100 files"):
+        select(root, git.tracked_files(root), ExcludePatterns([]))
 
 
 def test_a_directory_that_became_a_link_is_rejected(checkout, tmp_path_factory):

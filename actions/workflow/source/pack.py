@@ -62,7 +62,8 @@ def select(directory: Path, entries: list[TrackedFile], excludes: ExcludePattern
     missing, excluded, notes = 0, 0, list[str]()
     ordered = sorted(by_path)
     pending = [(path, by_path[path], 0) for path in reversed(ordered)]
-    while pending:
+    # Linked directories may have more links that are left out than files.
+    while pending and len(files) + len(notes) <= LIMITS["entries"]:
         path, entry, links = pending.pop()
         if excludes.excludes(path):
             excluded += 1
@@ -91,15 +92,15 @@ def select(directory: Path, entries: list[TrackedFile], excludes: ExcludePattern
         if not stat.S_ISREG(mode):
             raise StepFailed(f"{path} is tracked as a file, but is not a file in the working tree.")
         files[path] = (file_path, entry.mode == _PROGRAM)
-        if len(files) > LIMITS["entries"]:
-            raise _too_large("entries", f"there are more than {LIMITS['entries']} files")
+    if pending or len(files) > LIMITS["entries"]:
+        raise _too_large("entries", f"there are more than {LIMITS['entries']} files")
     if missing:
         notes.append(f"{missing} tracked files are not in the working tree: not packed")
     if excluded:
         notes.append(f"{excluded} files excluded by the input exclude")
     if not files:
         raise StepFailed(f"There is nothing to deploy: no tracked files below {directory} remain.")
-    return SourceFiles(dict(sorted(files.items(), key=lambda file: file[0].encode())), tuple(notes))
+    return SourceFiles(dict(sorted(files.items())), tuple(notes))
 
 
 def pack(source: SourceFiles, out: IO[bytes]) -> PackedSource:
