@@ -279,6 +279,16 @@ def empty(tmp_path_factory) -> Path:
 
 
 @pytest.fixture
+async def store(tmp_path: Path, empty: Path) -> AsyncIterator[Store]:
+    """An open store without rows, on SQLite."""
+    (tmp_path / "data").mkdir()
+    shutil.copy(empty, tmp_path / "data" / INDEX)
+    opened = await Store.open(tmp_path / "data", "crews")
+    yield opened
+    await opened.close()
+
+
+@pytest.fixture
 async def issuer(monkeypatch: pytest.MonkeyPatch) -> AsyncIterator[Issuer]:
     """An issuer of workflow tokens."""
     wait_patiently(monkeypatch)

@@ -1,6 +1,5 @@
 """The internal API over a real store, and an apiserver that serves Runs and takes writes only on request."""
 
-import shutil
 import time
 from collections.abc import AsyncIterator, Callable
 from pathlib import Path
@@ -13,7 +12,6 @@ from aiohttp.test_utils import TestClient, TestServer
 from api.config import ApiConfig
 from api.internal import routes
 from api.prices import Prices
-from api.store.backend import INDEX
 from api.store.store import Store
 from crds import pod_tokens
 from crds.installation_limits import InstallationLimits
@@ -31,15 +29,6 @@ class UncancelledServer(TestServer):
 
     async def _make_runner(self, **options: Any) -> web.BaseRunner:
         return await super()._make_runner(**{**options, "handler_cancellation": False})
-
-
-@pytest.fixture
-async def store(tmp_path: Path, empty: Path) -> AsyncIterator[Store]:
-    (tmp_path / "data").mkdir()
-    shutil.copy(empty, tmp_path / "data" / INDEX)
-    opened = await Store.open(tmp_path / "data", "crews")
-    yield opened
-    await opened.close()
 
 
 class FakeObjects:

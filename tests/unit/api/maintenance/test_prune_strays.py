@@ -1,7 +1,5 @@
 """Ended Run objects without a row of their own are deleted after their TTL, except those executed before."""
 
-import shutil
-
 import pytest
 from aiohttp import web
 from sqlalchemy import delete, insert
@@ -10,9 +8,7 @@ from api.maintenance import prune_objects
 from api.projection import projections, stray_runs
 from api.projection.list_watch import apply_list
 from api.projection.stray_runs import StrayRuns
-from api.store.backend import INDEX
 from api.store.sql.schema import runs, tombstones
-from api.store.store import Store
 from kube.client import Listing
 from tests.testbed.apiserver import serving
 from tests.unit.api.store import builders
@@ -20,15 +16,6 @@ from tests.unit.api.store import builders
 RUN_PATH = "/apis/crewyard.dev/v1alpha1/namespaces/{namespace}/runs/{name}"
 LATER = builders.later(3600)
 ENDED = {"completionTime": "2026-11-21T10:00:05Z"}
-
-
-@pytest.fixture
-async def store(tmp_path, empty):
-    (tmp_path / "data").mkdir()
-    shutil.copy(empty, tmp_path / "data" / INDEX)
-    opened = await Store.open(tmp_path / "data", "crews")
-    yield opened
-    await opened.close()
 
 
 @pytest.fixture

@@ -1,6 +1,5 @@
 """A namespace in which the apiserver refuses calls stops the pruning and recovery of no other."""
 
-import shutil
 from datetime import UTC, datetime
 
 import pytest
@@ -9,24 +8,13 @@ from sqlalchemy import update
 
 from api.maintenance import prune_objects
 from api.projection.recover import recover_all
-from api.store.backend import INDEX
 from api.store.index.runs.runs import RunRequest
 from api.store.sql.schema import runs
-from api.store.store import Store
 from tests.testbed.apiserver import serving
 from tests.unit.api.store import builders
 
 RUNS = "/apis/crewyard.dev/v1alpha1/namespaces/{namespace}/runs/{name}"
 LATER = builders.later(3600)
-
-
-@pytest.fixture
-async def store(tmp_path, empty):
-    (tmp_path / "data").mkdir()
-    shutil.copy(empty, tmp_path / "data" / INDEX)
-    opened = await Store.open(tmp_path / "data", "crews")
-    yield opened
-    await opened.close()
 
 
 @pytest.fixture
