@@ -1,4 +1,7 @@
-"""JSON encoding of responses. Pure. Called by `api.http.responses` and `api.streaming.sse`."""
+"""JSON of responses, and text that UTF-8 can represent. Pure.
+
+Called by `api.http.responses`, `api.streaming.sse` and what stores or sends the text of crews.
+"""
 
 import json
 from typing import Any
@@ -10,3 +13,8 @@ def encode(value: Any) -> bytes:
         return json.dumps(value, ensure_ascii=False, separators=(",", ":")).encode()
     except UnicodeEncodeError:
         return json.dumps(value, separators=(",", ":")).encode()
+
+
+def without_surrogates(text: str) -> str:
+    """Return the text with `?` for lone surrogates, which JSON allows and UTF-8, so SQLite, does not."""
+    return text.encode(errors="replace").decode()

@@ -11,6 +11,7 @@ from typing import Any
 
 from aiohttp import web
 
+from api.http.json_encoding import without_surrogates
 from api.internal.context import InternalContext, PodApiError, authenticate_object, read_json, text_field
 from api.internal.events import RUN_NOT_HELD
 from api.questions import answer_schema
@@ -61,8 +62,7 @@ async def _open(context: InternalContext, run: str, identifier: str, body: dict[
     limit = float(context.config.limits.ask_max_seconds)
     if not limit:
         raise PodApiError(422, "the limit ask_max_seconds of this installation is 0: runs cannot ask")
-    # UTF-8, and with it SQLite, cannot represent a lone surrogate.
-    prompt, problem = prompt.encode(errors="replace").decode(), None
+    prompt, problem = without_surrogates(prompt), None
     if schema is not None:
         problem = await asyncio.to_thread(answer_schema.schema_problem, schema)
     if problem is None and choices is not None:

@@ -6,6 +6,7 @@ from datetime import datetime
 from typing import Any
 
 from api import errors
+from api.http.json_encoding import without_surrogates
 from api.questions import answer_schema
 from api.store.index.runs.input_requests import AnswerState, InputRequest
 from api.store.index.runs.inputs import canonical
@@ -48,8 +49,8 @@ async def apply_object_answers(
         try:
             await check(answer.get("value"), request)
         except errors.HttpApiError as refusal:
-            # Choices of a crew may contain lone surrogates, which SQLite cannot store as text.
-            refusals[request.id] = refusal.message.encode(errors="replace").decode()
+            # It names the choices of the crew.
+            refusals[request.id] = without_surrogates(refusal.message)
             continue
         state = await store.input_requests.answer(
             run.name, request.id, answer.get("value"), OBJECT_AUTHOR, now

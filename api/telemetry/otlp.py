@@ -12,6 +12,7 @@ from opentelemetry.proto.common.v1.common_pb2 import AnyValue, InstrumentationSc
 from opentelemetry.proto.resource.v1.resource_pb2 import Resource
 from opentelemetry.proto.trace.v1 import trace_pb2
 
+from api.http.json_encoding import without_surrogates
 from api.telemetry.span import Attributes, AttributeValue, Span
 
 CONTENT_TYPE = "application/x-protobuf"
@@ -58,12 +59,14 @@ def _span(span: Span) -> trace_pb2.Span:
     kind = trace_pb2.Span.SPAN_KIND_CLIENT if span.is_client else trace_pb2.Span.SPAN_KIND_INTERNAL
     status = trace_pb2.Status()
     if span.error is not None:
-        status = trace_pb2.Status(code=trace_pb2.Status.STATUS_CODE_ERROR, message=_clean(span.error))
+        status = trace_pb2.Status(
+            code=trace_pb2.Status.STATUS_CODE_ERROR, message=without_surrogates(span.error)
+        )
     return trace_pb2.Span(
         trace_id=bytes.fromhex(span.trace_id),
         span_id=bytes.fromhex(span.span_id),
         parent_span_id=bytes.fromhex(span.parent_id or ""),
-        name=_clean(span.name),
+        name=without_surrogates(span.name),
         kind=kind,
         start_time_unix_nano=_nanoseconds(span.start),
         end_time_unix_nano=_nanoseconds(span.end),
@@ -83,12 +86,7 @@ def _value(value: AttributeValue) -> AnyValue:
         return AnyValue(int_value=value)
     if isinstance(value, float):
         return AnyValue(double_value=value)
-    return AnyValue(string_value=_clean(value))
-
-
-def _clean(text: str) -> str:
-    """Return the text without lone surrogates, which JSON allows and UTF-8 does not."""
-    return text.encode(errors="replace").decode()
+    return AnyValue(string_value=without_surrogates(value))
 
 
 def _nanoseconds(moment: datetime) -> int:
