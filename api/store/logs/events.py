@@ -164,7 +164,7 @@ class Events:
         async with self._database.read() as connection:
             row = (await connection.execute(query)).one_or_none()
         if row is None:
-            raise Missing(f"there is no run {names.id_of(run)}")
+            raise Missing(f"run {names.id_of(run)} not found")
         bounds = EventBounds(
             started=None if row.granted_at is None else started(run, row.granted_at, row.answer),
             terminal=None
