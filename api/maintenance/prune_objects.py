@@ -61,10 +61,12 @@ async def prune_strays(
     store: Store, kube: KubeClient, strays: StrayRuns, now: datetime, run_ttl: float, record_ttl: float
 ) -> int:
     """Delete a batch of the stray objects whose TTL expired before `now` and return their number."""
-    retentions = await store.expired_records.retentions() if strays.listed() else {}
-    refused = RefusedNamespaces()
+    listed = strays.listed()
+    if not listed:
+        return 0
+    retentions, refused = await store.expired_records.retentions(), RefusedNamespaces()
     called = deleted = 0
-    for run in strays.listed():
+    for run in listed:
         retention = retentions.get(run.project or "")
         seconds = object_seconds(retention, run_ttl, record_ttl, store.limits)
         if run.ended_at + timedelta(seconds=seconds) >= now or run.place in refused.names:

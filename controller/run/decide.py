@@ -111,11 +111,11 @@ def _after_outcome(observed: ObservedRun) -> Decision:
 
     Repeat an adoption that failed after the final status.
     """
-    pod = observed.pod
-    needless = pod is not None and not (pod.finished or pod.deleting) and observed.run.result is None
+    run, pod = observed.run, observed.pod
+    is_idle = pod is None or pod.finished or pod.deleting or run.result is not None
     return Decision(
-        delete=(_delete(pod),) if pod is not None and needless else (),
-        after=() if observed.run.deleting else owner.adoption(kinds.RUN, observed.run, observed.project),
+        delete=() if pod is None or is_idle else (_delete(pod),),
+        after=() if run.deleting else owner.adoption(kinds.RUN, run, observed.project),
     )
 
 

@@ -92,8 +92,7 @@ function number(step) {
 }
 
 function numberOf(text) {
-  const value = Number(text);
-  return Number.isInteger(value) && !Number.isSafeInteger(value) && /^-?[1-9]\d*$/.test(text) ? parseExact(text) : value;
+  return /^-?[1-9]\d*$/.test(text) ? parseExact(text) : Number(text);
 }
 
 function choice(schema, { id, value, required }) {
