@@ -17,13 +17,12 @@ from tests.unit.api.internal.conftest import (
     pods,
     prices,
     reached,
-    store,
 )
 from tests.unit.api.internal.test_runs import CLAIM, call_api
 from tests.unit.api.store import builders
 from tests.unit.api.store.statements import counted
 
-__all__ = ["apiserver", "bearer", "kube", "limits", "objects", "pods", "prices", "reached", "store"]
+__all__ = ["apiserver", "bearer", "kube", "limits", "objects", "pods", "prices", "reached"]
 
 MAX_STATEMENTS_PER_POST = 8
 """Two are of the audit log, in the transaction of the row."""
