@@ -118,10 +118,30 @@ def _missing_variable(error: BaseException) -> str | None:
             trace = trace.tb_next
         from_environ = trace is not None and trace.tb_frame.f_code is type(os.environ).__getitem__.__code__
         return str(error.args[0]) if from_environ and error.args else None
+    if setting := _missing_setting(error):
+        return setting
     text = str(error)[:2000]
     if not _ABOUT_VARIABLES.search(text):
         return None
     return next((name for name in _NAME.findall(_STATUS.sub("", text)) if name not in os.environ), None)
+
+
+def _missing_setting(error: BaseException) -> str | None:
+    """Return the variable of the first required field that pydantic-settings did not find."""
+    trace, settings = error.__traceback__, None
+    while trace is not None and settings is None:
+        if trace.tb_frame.f_globals.get("__name__") == "pydantic_settings.main":
+            settings = trace.tb_frame.f_locals.get("__pydantic_self__")
+        trace = trace.tb_next
+    if settings is None or not hasattr(error, "errors"):
+        return None
+    missing = [one["loc"][0] for one in error.errors() if one["type"] == "missing" and len(one["loc"]) == 1]
+    if not missing:
+        return None
+    # A field with an alias is reported by its alias, to which no prefix belongs.
+    has_prefix = missing[0] in type(settings).model_fields
+    name = f"{settings.model_config.get('env_prefix') or '' if has_prefix else ''}{missing[0]}"
+    return name if settings.model_config.get("case_sensitive") else name.upper()
 
 
 def _missing_in_image(error: BaseException) -> str:

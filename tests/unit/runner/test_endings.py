@@ -14,6 +14,8 @@ from pathlib import Path
 from typing import Any
 
 import pytest
+from pydantic import Field, ValidationError
+from pydantic_settings import BaseSettings, SettingsConfigDict
 
 from runner.crewyard_runtime.hint import hint
 from tests.unit.runner.conftest import RunnerPod, wait_until
@@ -139,6 +141,40 @@ def test_an_installed_module_without_the_name_is_of_another_version(
 def test_a_status_of_a_service_is_no_variable(tmp_path: Path, response: str) -> None:
     assert hint(RuntimeError(response), str(tmp_path)) == ""
     assert "The variable TEA_API_KEY is" in hint(ValueError(response + " Set TEA_API_KEY."), str(tmp_path))
+
+
+class TideSettings(BaseSettings):
+    model_config = SettingsConfigDict(env_prefix="tide_")
+
+    port: int = 1
+    api_key: str
+
+
+class AliasedSettings(BaseSettings):
+    model_config = SettingsConfigDict(env_prefix="tide_", case_sensitive=True)
+
+    key: str = Field(validation_alias="Harbour_Key")
+
+
+@pytest.mark.parametrize(
+    ("settings", "name"), [(TideSettings, "TIDE_API_KEY"), (AliasedSettings, "Harbour_Key")]
+)
+def test_a_required_setting_of_pydantic_is_a_variable(
+    tmp_path: Path, settings: type[BaseSettings], name: str
+) -> None:
+    with pytest.raises(ValidationError) as missing:
+        settings()
+    assert f"The variable {name} is not set" in hint(missing.value, str(tmp_path))
+
+
+def test_a_wrong_setting_of_pydantic_is_no_missing_variable(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setenv("TIDE_API_KEY", "secret")
+    monkeypatch.setenv("TIDE_PORT", "east")
+    with pytest.raises(ValidationError) as wrong:
+        TideSettings()
+    assert hint(wrong.value, str(tmp_path)) == ""
 
 
 async def test_a_module_of_the_source_is_not_looked_for_in_an_index(pod: Any, api: Any) -> None:
