@@ -188,8 +188,8 @@ def from_kube_error(error: kube_errors.KubeError) -> HttpApiError | None:
 
 
 def api_field(path: str) -> str:
-    """Convert an object field to API form: `spec.source.git.secretRef` → `source.git.secret_ref`."""
-    relative = re.sub(r"^spec\.?", "", "" if path == "<nil>" else path)
+    """Convert a field of an object to API form: `spec.schedules[0].timeZone` → `schedules.0.time_zone`."""
+    relative = re.sub(r"\[(\d+)\]", r".\1", re.sub(r"^spec\.?", "", "" if path == "<nil>" else path))
     return re.sub(r"(?<=[a-z0-9])([A-Z])", lambda match: "_" + match[1].lower(), relative)
 
 

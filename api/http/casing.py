@@ -71,4 +71,6 @@ def request_schema(schema: Schema, merge: bool = False) -> dict[str, Any]:
         result["items"] = request_schema(schema["items"])
     if merge and isinstance(result.get("type"), str):
         result["type"] = [result["type"], "null"]
+        if "enum" in result:
+            result["enum"] = [*result["enum"], None]
     return result

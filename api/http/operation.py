@@ -145,7 +145,9 @@ PAGINATION: Mapping[str, Any] = {
 }
 
 
-def page_response(schema: Mapping[str, Any], example: Any, has_links: bool = True) -> ResponseSpec:
+def page_response(
+    schema: Mapping[str, Any], example: Any, has_links: bool = True, order: str = "newest first"
+) -> ResponseSpec:
     """Describe a page of a list; the Link header has the URLs of the neighboring pages."""
     shape = {
         "type": "object",
@@ -156,7 +158,7 @@ def page_response(schema: Mapping[str, Any], example: Any, has_links: bool = Tru
     pagination = {"total": 1, "page": 1, "per_page": 20, "has_more": False}
     return ResponseSpec(
         200,
-        "A page, newest first.",
+        f"A page, {order}.",
         {negotiation.JSON: shape},
         headers=("Link",) if has_links else (),
         examples={negotiation.JSON: {"data": [example], "pagination": pagination}},

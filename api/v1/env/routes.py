@@ -155,7 +155,7 @@ ENDPOINTS = (
         "read",
         query=pagination.PAGE_PARAMETERS,
         summary="List variables",
-        responses=(page_response(schema.ITEM, schema.EXAMPLE),),
+        responses=(page_response(schema.ITEM, schema.EXAMPLE, order="sorted by name"),),
         error_statuses=(409,),
     ),
     Endpoint(
@@ -165,7 +165,7 @@ ENDPOINTS = (
         "deploy",
         body=schema.REPLACE,
         summary="Replace all variables",
-        responses=(page_response(schema.ITEM, schema.EXAMPLE, has_links=False),),
+        responses=(page_response(schema.ITEM, schema.EXAMPLE, has_links=False, order="sorted by name"),),
         error_statuses=(409,),
         example=schema.REPLACE_EXAMPLE,
     ),

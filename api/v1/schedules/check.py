@@ -82,7 +82,7 @@ async def check_project_schedules(
             required_scope="run",
         )
     for index, raw in enumerate(schedules or ()):
-        path = f"schedules[{index}]."
+        path = f"schedules.{index}."
         check_schedule(call, project, raw, path)
         if row is not None:
             await check_against_active(call, row, raw, path)

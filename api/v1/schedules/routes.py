@@ -85,7 +85,7 @@ ENDPOINTS = (
         cacheable=True,
         query=pagination.PAGE_PARAMETERS,
         summary="List schedules",
-        responses=(page_response(schema.ITEM, schema.EXAMPLE),),
+        responses=(page_response(schema.ITEM, schema.EXAMPLE, order="in the order of the project's spec"),),
     ),
     Endpoint(
         "PUT",

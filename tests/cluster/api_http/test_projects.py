@@ -102,7 +102,7 @@ async def test_body_names_a_missing_project(testbed, path, field, body):
             "only one",
         ),
         ({"run": {"timeout": "soon"}}, "run.timeout", "90s"),
-        ({"pod": {"env": [{"name": "PATH", "value": "x"}]}}, "pod.env[0].name", "choose another"),
+        ({"pod": {"env": [{"name": "PATH", "value": "x"}]}}, "pod.env.0.name", "choose another"),
     ],
 )
 async def test_apiserver_refusals_become_api_errors(testbed, spec, field, word):

@@ -1,6 +1,11 @@
 """Fields of projects that the API checks and shows by the schema of the kind."""
 
+from collections.abc import Iterator
+
 import pytest
+from jsonschema import Draft202012Validator
+
+from api.v1.projects.schema import PATCH
 
 
 async def test_waiting_builders_are_shown(testbed):
@@ -19,3 +24,17 @@ async def test_a_wrong_number_of_waiting_builders_is_refused(testbed, method, pa
     await testbed.add_project("demo")
     status, answer, _ = await testbed.call(method, path, {**more, "build": {"warm": warm}})
     assert (status, answer["error"]["details"]["field"]) == (400, "build.warm")
+
+
+def _paths(schema: dict, path: tuple[str, ...] = ()) -> Iterator[tuple[str, ...]]:
+    for name, field in (schema.get("properties") or {}).items():
+        yield (*path, name)
+        yield from _paths(field, (*path, name))
+
+
+@pytest.mark.parametrize("path", list(_paths(PATCH)), ids=".".join)
+def test_null_in_a_merge_patch_removes_each_field(path):
+    body = None
+    for name in reversed(path):
+        body = {name: body}
+    assert [error.message for error in Draft202012Validator(PATCH).iter_errors(body)] == []

@@ -110,6 +110,7 @@ def test_negotiated_media_type(accept, offered, chosen):
 
 
 CAUSES = {"causes": [{"field": "spec.source.git.secretRef", "message": 'Invalid value: "object": set one'}]}
+ITEM_CAUSES = {"causes": [{"field": "spec.schedules[0].timeZone", "message": "set one"}]}
 
 
 @pytest.mark.parametrize(
@@ -172,6 +173,7 @@ def test_messages_of_rules_come_out_whole(kind):
     ("error", "status", "field"),
     [
         (kube.Invalid(422, "Invalid", "no", CAUSES), 400, "source.git.secret_ref"),
+        (kube.Invalid(422, "Invalid", "no", ITEM_CAUSES), 400, "schedules.0.time_zone"),
         (kube.Invalid(422, "Invalid", "no", {"causes": [{"field": "<nil>"}]}), 400, None),
         (kube.Invalid(400, "BadRequest", "no"), 400, None),
         (kube.AlreadyExists(409, "AlreadyExists", "no"), 409, None),

@@ -76,8 +76,8 @@ async def test_a_schedule_is_refused_in_the_words_of_a_run(testbed, add_crew, ch
     schedules = [{"name": "daily", **SCHEDULE, **change}]
     status, answer, _ = await testbed.call("PATCH", "/v1/projects/crew", {"schedules": schedules})
     assert status == 400
-    assert answer["error"]["details"]["field"] == f"schedules[0].{expected['details']['field']}"
-    assert answer["error"]["message"] == expected["message"].replace("input", "schedules[0].input", 1)
+    assert answer["error"]["details"]["field"] == f"schedules.0.{expected['details']['field']}"
+    assert answer["error"]["message"] == expected["message"].replace("input", "schedules.0.input", 1)
 
 
 @pytest.mark.parametrize(
@@ -111,7 +111,7 @@ async def test_a_schedule_with_an_unknown_name_is_refused(testbed, add_crew, ent
     change = {"schedules": [{"name": "daily", **body}]}
     status, answer, _ = await testbed.call("PATCH", "/v1/projects/crew", change)
     assert (status, answer["error"]["message"]) == (400, expected["message"])
-    assert answer["error"]["details"]["field"] == "schedules[0].entrypoint"
+    assert answer["error"]["details"]["field"] == "schedules.0.entrypoint"
 
 
 @pytest.mark.parametrize(
@@ -130,7 +130,7 @@ async def test_a_wrong_starting_deadline_is_refused(testbed, add_crew, deadline)
     body = {**SCHEDULE, "starting_deadline": deadline}
     for method, path, sent, parent in (
         ("PUT", "/v1/projects/crew/schedules/daily", body, ""),
-        ("PATCH", "/v1/projects/crew", {"schedules": [{"name": "daily", **body}]}, "schedules[0]."),
+        ("PATCH", "/v1/projects/crew", {"schedules": [{"name": "daily", **body}]}, "schedules.0."),
     ):
         status, answer, _ = await testbed.call(method, path, sent)
         field = f"{parent}starting_deadline"
