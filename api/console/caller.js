@@ -17,6 +17,13 @@ export function knownCaller() {
   return known.key === key() ? known.caller : null;
 }
 
+/** Return whether the caller has a scope in a project; what the page shows depends on it, the service decides. */
+export function may(scope, project) {
+  const { scopes, projects } = knownCaller() ?? { scopes: ["admin"], projects: [] };
+  const granted = [...scopes ?? [], ...projects.filter((one) => one.project === project).flatMap((one) => one.scopes)];
+  return granted.includes(scope) || granted.includes("admin");
+}
+
 /** Return whether a caller is admin of all projects. */
 export function isOperator({ scopes }) {
   return Boolean(scopes?.includes("admin"));

@@ -9,10 +9,13 @@ export async function keepFresh(area, signal, read, draw) {
   let shown = null;
   const update = async () => {
     const found = await read(), text = JSON.stringify(found);
-    // A row that has the keyboard's focus stays.
-    if (signal.aborted || text === shown || area.contains(document.activeElement)) return;
+    // A row that has the keyboard's focus stays, and so does a form.
+    const isUsed = () => signal.aborted || area.contains(document.activeElement) || area.querySelector("form");
+    if (text === shown || isUsed()) return;
+    const drawn = await draw(found);
+    if (isUsed()) return;
     shown = text;
-    fill(area, draw(found));
+    fill(area, drawn);
   };
   await update();
   if (signal.aborted) return;

@@ -1,6 +1,7 @@
 // A deployment: its status, its live build log, cancellation and rollback.
 
 import { change, followStream, get } from "../api.js";
+import { may } from "../caller.js";
 import { actionButton, definitionList, fill, h, errorBox, docsLink, waitingSince, when } from "../dom.js";
 import { askErase } from "../erase.js";
 import { linkTo } from "../router.js";
@@ -62,9 +63,9 @@ function summary(details, path, update, watched) {
     await change("POST", `${path}/cancel`);
     await update();
   }, { disabled: details.cancel_requested });
+  const buttons = [status === "superseded" && !details.is_preview && rollbackButton, (status === "superseded" || status === "failed") && eraseButton, UNFINISHED.includes(status) && cancelButton];
   return [
-    h("div", { class: "spread" }, h("h1", {}, details.id), h("div", { class: "row" }, deploymentBadges(details), details.smoke_run && smokeBadge(details),
-      status === "superseded" && !details.is_preview && rollbackButton, (status === "superseded" || status === "failed") && eraseButton, UNFINISHED.includes(status) && cancelButton)),
+    h("div", { class: "spread" }, h("h1", {}, details.id), h("div", { class: "row" }, deploymentBadges(details), details.smoke_run && smokeBadge(details), may("deploy", details.project) && buttons)),
     stages(details),
     definitionList([
       ["Project", h("a", { href: linkTo("projects", details.project) }, details.project)],
@@ -77,6 +78,6 @@ function summary(details, path, update, watched) {
       ["Cancel", details.cancel_requested && "requested"],
     ]),
     error && errorBox(error.reason, error.message, error.hint, docsLink(error)),
-    (status === "active" || status === "superseded") && newRunSection(watched ? "The crew can run now: start its first run" : "New run", { target: details.id, deployment: details.id }, watched),
+    (status === "active" || status === "superseded") && may("run", details.project) && newRunSection(watched ? "The crew can run now: start its first run" : "New run", { target: details.id, deployment: details.id }, watched),
   ];
 }

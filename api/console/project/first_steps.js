@@ -1,5 +1,6 @@
 // What a new installation and a new project need next, up to the first result. Each step has a button or the command.
 
+import { may } from "../caller.js";
 import { definitionList, errorBox, h } from "../dom.js";
 import { linkTo } from "../router.js";
 import { newRun } from "../run/new_run.js";
@@ -19,7 +20,7 @@ export function firstSteps(details, active, newest, runCount) {
   const { name } = details;
   if (active) {
     return step(2, "Start the first run", h("p", {}, "Here, or with ", h("code", {}, `crewyard run ${name}`), ". Its page then shows what its agents do, and the result."),
-      newRun({ target: name, deployment: active.id }));
+      may("run", name) && newRun({ target: name, deployment: active.id }));
   }
   if (!newest) return step(1, "Deploy a crew", details.source?.git ? fromRepository(details) : fromDirectory(name));
   const link = (text) => h("a", { href: linkTo("deployments", newest.id) }, text);

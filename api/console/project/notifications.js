@@ -1,6 +1,7 @@
 // The notifications of a project: receivers and deliveries, each of which can be sent again.
 
 import { change, list } from "../api.js";
+import { may } from "../caller.js";
 import { attempts, fill, h, statusBadge, table, when } from "../dom.js";
 import { until } from "../format.js";
 import { pages } from "./projects.js";
@@ -28,7 +29,7 @@ export async function notifications(container, name, query, signal, { notificati
     ["Response", (row) => [row.response_status, row.error].filter(Boolean).join(": ")],
     ["Created", (row) => when(row.created_at), "wide"],
     ["Next attempt", (row) => row.next_attempt_at && until(row.next_attempt_at), "wide"],
-    ["", (row) => h("button", { "aria-label": `Redeliver ${row.id}`, onclick: () =>
+    ["", (row) => may("deploy", name) && h("button", { "aria-label": `Redeliver ${row.id}`, onclick: () =>
       attempt(() => change("POST", `${path}/${encodeURIComponent(row.id)}/redeliver`), `${row.id} will be sent again.`) }, "Redeliver")],
   ], data, "No deliveries in the last seven days."), pages(pagination, linkTo("projects", name, "notifications")));
 }

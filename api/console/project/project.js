@@ -1,7 +1,9 @@
 // A project: its state at a glance, deployments, runs, schedules, variables, notifications and usage.
 
 import { get, list } from "../api.js";
-import { definitionList, fill, h, errorBox, pause, table, when } from "../dom.js";
+import { may } from "../caller.js";
+import { definitionList, fill, h, errorBox, table, when } from "../dom.js";
+import { askErase } from "../erase.js";
 import { queryText } from "../format.js";
 import { deploymentBadges, smokeBadge } from "../deployment/stages.js";
 import { overview } from "./overview.js";
@@ -16,44 +18,30 @@ import { schedules } from "./schedules.js";
 import { usage } from "./usage.js";
 import { variables } from "./variables.js";
 
-const REFRESH_MS = 3000, RUNS = 50;
+const RUNS = 50;
 const TABS = [["overview", "Overview"], ["deployments", "Deployments"], ["runs", "Runs"], ["schedules", "Schedules"], ["variables", "Variables"], ["notifications", "Notifications"], ["usage", "Usage"]];
 
 export async function project(container, { name, tab = "overview" }, query, signal) {
   document.title = `${name} · Crewyard`;
-  const details = await get(`/v1/projects/${encodeURIComponent(name)}`, {}, signal);
-  await show(container, name, tab, query, signal, details);
-  if (tab === "overview") await follow(container, name, query, signal);
-}
-
-/** Show the overview again whenever the project, its newest deployment or its runs have changed. */
-async function follow(container, name, query, signal) {
-  container.removeAttribute("aria-busy");
-  const path = `/v1/projects/${encodeURIComponent(name)}`, project = name;
-  for (let shown = null; ;) {
-    await pause(REFRESH_MS);
-    // The form of a first run stays, and so does what has the keyboard's focus.
-    if (signal.aborted || container.querySelector("form")) return;
-    if (document.hidden || container.contains(document.activeElement)) continue;
-    try {
-      const found = await Promise.all([get(path, {}, signal), list("/v1/deployments", { project, per_page: 1 }, signal), list("/v1/runs", { project, per_page: RUNS }, signal)]);
-      const text = JSON.stringify(found), next = h("div");
-      if (text === shown) continue;
-      await show(next, name, "overview", query, signal, found[0]);
-      if (signal.aborted) return;
-      fill(container, ...next.childNodes);
-      shown = text;
-    } catch {
-      // The next time may find the service again.
-    }
-  }
+  const path = `/v1/projects/${encodeURIComponent(name)}`, read = () => get(path, {}, signal);
+  if (tab !== "overview") return show(container, name, tab, query, signal, await read());
+  // The overview shows the newest deployment and the runs, too.
+  return keepFresh(container, signal,
+    () => Promise.all([read(), list("/v1/deployments", { project: name, per_page: 1 }, signal), list("/v1/runs", { project: name, per_page: RUNS }, signal)]),
+    async ([details]) => {
+      const next = h("div");
+      await show(next, name, tab, query, signal, details);
+      return [...next.childNodes];
+    });
 }
 
 async function show(container, name, tab, query, signal, details) {
   const body = h("div");
   const active = details.active_deployment_id;
   fill(container, h("div", { class: "spread" }, h("h1", {}, name),
-    active && tab !== "runs" && h("a", { class: "button", href: `${linkTo("projects", name, "runs")}?new=yes` }, "New run")),
+    h("div", { class: "row" }, active && tab !== "runs" && may("run", name) && h("a", { class: "button", href: `${linkTo("projects", name, "runs")}?new=yes` }, "New run"),
+      may("admin", name) && h("button", { class: "danger", onclick: () => askErase(name, `/v1/projects/${encodeURIComponent(name)}`,
+        "Its runs are stopped. Its deployments, runs, artifacts, variables and schedules are deleted.", linkTo("projects"), true) }, "Delete…"))),
     definitionList([["Namespace", details.namespace], ["Source", ready(details)], ["Plan", details.plan],
       ["Active deployment", active ? h("a", { href: linkTo("deployments", active) }, active) : h("span", { class: "quiet" }, "none yet")]]),
     details.ready.status === false && errorBox(details.ready.reason, details.ready.message),
@@ -65,7 +53,7 @@ async function show(container, name, tab, query, signal, details) {
 
 async function deployments(container, name, query, signal, details) {
   const area = h("div");
-  fill(container, area, requirementsForm(name, details));
+  fill(container, area, may("deploy", name) && requirementsForm(name, details));
   await keepFresh(area, signal, () => list("/v1/deployments", { project: name, page: query.page, per_page: 30 }, signal), ({ data, pagination }) => [table([
     ["Deployment", (row) => h("a", { href: linkTo("deployments", row.id) }, row.id), "code"],
     ["Status", (row) => [deploymentBadges(row), row.smoke_run && smokeBadge(row)]],
@@ -77,7 +65,7 @@ async function deployments(container, name, query, signal, details) {
 
 async function runs(container, name, query, signal, { active_deployment_id: active }) {
   const area = h("div"), status = statusChoice(query.status, () => setQuery({ status: status.value }));
-  fill(container, active && newRunSection("New run", { target: name, deployment: active }, query.new === "yes"), h("p", { class: "row" }, status), area);
+  fill(container, active && may("run", name) && newRunSection("New run", { target: name, deployment: active }, query.new === "yes"), h("p", { class: "row" }, status), area);
   await keepFresh(area, signal, () => list("/v1/runs", { project: name, status: query.status, page: query.page, per_page: 30 }, signal),
     ({ data, pagination }) => [runTable(data, true), pages(pagination, linkTo("projects", name, "runs") + queryText({ status: query.status }))]);
 }

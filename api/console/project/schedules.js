@@ -1,6 +1,7 @@
 // The schedules of a project: times at which its active deployment runs automatically.
 
 import { change, list } from "../api.js";
+import { may } from "../caller.js";
 import { attempts, fill, h, table } from "../dom.js";
 import { until } from "../format.js";
 import { keepFresh } from "../refresh.js";
@@ -24,7 +25,7 @@ export async function schedules(container, name, query, signal, project) {
     ["Next", (row) => (row.suspend ? "suspended" : row.next_time && `${time(row.next_time)}, ${until(row.next_time)}`)],
     ["Last run", (row) => row.last_run_id && h("a", { href: linkTo("runs", row.last_run_id) }, time(row.last_time)), "wide"],
     ["", (row) => row.message ?? ""],
-    ["", (row) => h("div", { class: "row" },
+    ["", (row) => may("run", name) && h("div", { class: "row" },
       h("button", { "aria-label": `${row.suspend ? "Resume" : "Suspend"} ${row.name}`, onclick: () =>
         attempt(() => put(row, { suspend: !row.suspend }), `${row.name} is ${row.suspend ? "resumed" : "suspended"}.`) },
       row.suspend ? "Resume" : "Suspend"),
@@ -32,7 +33,7 @@ export async function schedules(container, name, query, signal, project) {
         if (confirm(`Remove ${row.name}?`)) attempt(() => change("DELETE", `${path}/${encodeURIComponent(row.name)}`), `${row.name} was removed.`);
       } }, "Remove"))],
   ], data, "No schedules.");
-  fill(container, area, form(attempt, put, schema, errorArea));
+  fill(container, area, may("run", name) && form(attempt, put, schema, errorArea));
   await keepFresh(area, signal, () => list(path, { per_page: 100 }, signal), rows);
 }
 

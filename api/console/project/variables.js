@@ -1,6 +1,7 @@
 // The environment variables of a project. Values are write-only.
 
 import { change, list } from "../api.js";
+import { may } from "../caller.js";
 import { attempts, fill, h, table, when } from "../dom.js";
 
 export async function variables(container, name, query, signal) {
@@ -18,10 +19,10 @@ export async function variables(container, name, query, signal) {
   fill(container, table([
     ["Name", (row) => row.name, "code"],
     ["Updated", (row) => when(row.updated_at)],
-    ["", (row) => h("button", { class: "danger", "aria-label": `Remove ${row.name}`, onclick: () => {
+    ["", (row) => may("deploy", name) && h("button", { class: "danger", "aria-label": `Remove ${row.name}`, onclick: () => {
       if (confirm(`Remove ${row.name}?`)) attempt(() => change("DELETE", `${path}/${encodeURIComponent(row.name)}`), `${row.name} was removed.`);
     } }, "Remove")],
-  ], data, "No variables."), h("form", { class: "box", onsubmit: (event) => {
+  ], data, "No variables."), may("deploy", name) && h("form", { class: "box", onsubmit: (event) => {
     event.preventDefault();
     attempt(() => change("PUT", `${path}/${encodeURIComponent(nameField.value)}`, { value: oneLine(value.value) }), `${nameField.value} is set.`);
   } }, h("label", { for: "variable" }, "Name"), nameField, h("label", { for: "value" }, "Value (never shown again)"), value,

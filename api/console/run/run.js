@@ -1,6 +1,7 @@
 // A run: status, live timeline and events, input, output, artifacts, cancel and run again.
 
 import { change, followStream, get } from "../api.js";
+import { may } from "../caller.js";
 import { actionButton, statusBadge, definitionList, fill, h, notify, waitingSince, when } from "../dom.js";
 import { askErase } from "../erase.js";
 import { duration, labelsText } from "../format.js";
@@ -133,7 +134,7 @@ function summary(details, path, update) {
   }, { class: "danger" });
   return [
     h("div", { class: "spread" }, h("h1", {}, details.id), h("div", { class: "row" }, statusBadge(details.status),
-      finished && details.project && h("a", { class: "button", href: linkTo("runs", details.id, "compare") }, "Compare"), finished ? eraseButton : cancelButton)),
+      finished && details.project && h("a", { class: "button", href: linkTo("runs", details.id, "compare") }, "Compare"), finished ? may("deploy", details.project) && eraseButton : may("run", details.project) && cancelButton)),
     definitionList([
       ["Project", details.project && h("a", { href: linkTo("projects", details.project) }, details.project)],
       ["Deployment", details.deployment_id && h("a", { href: linkTo("deployments", details.deployment_id) }, details.deployment_id)],
@@ -151,7 +152,7 @@ function summary(details, path, update) {
 }
 
 function runAgain(details) {
-  if (!details.deployment_id) return null;
+  if (!details.deployment_id || !may("run", details.project)) return null;
   const { deployment_id: target, entrypoint, input } = details;
   return newRunSection("Run again", { target, deployment: target, entrypoint, input: input ?? {}, path: `/v1/runs/${encodeURIComponent(details.id)}/rerun` });
 }
