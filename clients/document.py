@@ -110,6 +110,9 @@ def for_go(document: Any) -> Any:
     kinds = adapted.get("type")
     if kinds == "number" or (isinstance(kinds, list) and "number" in kinds):
         adapted.setdefault("format", "double")
+    if None in (adapted.get("enum") or ()):
+        # The type says that null is allowed; Go would get a constant "<nil>".
+        adapted["enum"] = [value for value in adapted["enum"] if value is not None]
     output = (adapted.get("properties") or {}).get("output")
     if isinstance(output, dict) and not output.keys() & {"type", "$ref", "anyOf", "oneOf", "allOf"}:
         output["x-go-type"] = "json.RawMessage"

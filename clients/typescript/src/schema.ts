@@ -2964,7 +2964,7 @@ export interface operations {
         };
         requestBody?: never;
         responses: {
-            /** @description A page, newest first. */
+            /** @description A page, sorted by name. */
             200: {
                 headers: {
                     [name: string]: unknown;
@@ -3014,7 +3014,7 @@ export interface operations {
             };
         };
         responses: {
-            /** @description A page, newest first. */
+            /** @description A page, sorted by name. */
             200: {
                 headers: {
                     [name: string]: unknown;
@@ -3146,7 +3146,7 @@ export interface operations {
         };
         requestBody?: never;
         responses: {
-            /** @description A page, newest first. */
+            /** @description A page, in the order of the project's spec. */
             200: {
                 headers: {
                     [name: string]: unknown;
