@@ -114,3 +114,18 @@ async def test_page_breaks_no_rule_and_fits_a_phone(testbed, stored, console):
     assert await violations(page, COLORS) == []
     await page.set_viewport_size({"width": 360, "height": 700})
     assert not await page.evaluate(OVERFLOWS)
+
+
+async def test_a_read_key_sees_names_without_a_form(stored, testbed, console):
+    page = await console.show(f"#/projects/{story.PROJECT}/variables")
+    await page.get_by_label("Name").fill("MODEL_KEY")
+    await page.get_by_label("Value").fill("value")
+    await page.get_by_role("button", name="Set variable").click()
+    await expect(page.get_by_role("button", name="Remove MODEL_KEY")).to_be_visible()
+    await page.get_by_role("button", name="Sign out").click()
+    console.key = testbed.create_key("read")
+    await console.sign_in()
+    await console.show(f"#/projects/{story.PROJECT}/variables")
+    await expect(page.get_by_role("row").filter(has_text="MODEL_KEY")).to_be_visible()
+    await expect(page.get_by_role("button", name="Remove MODEL_KEY")).to_have_count(0)
+    await expect(page.get_by_role("button", name="Set variable")).to_have_count(0)
