@@ -7,7 +7,7 @@ import { linkTo } from "./router.js";
 import { key } from "./session.js";
 
 const PER_KIND = 100, MAX_RESULTS = 20;
-const IDS = [[/^run[_-][a-z0-9]+$/i, "runs", "Run"], [/^dep[_-][a-z0-9]+$/i, "deployments", "Deployment"]];
+const IDS = [[/^run[_-][a-z0-9-]+$/, "runs", "Run"], [/^dep[_-][a-z0-9-]+$/, "deployments", "Deployment"]];
 
 /** Open the search. */
 export function openSearch() {
@@ -52,11 +52,12 @@ async function everything() {
 
 /** Return the rows whose name or note has each word of a text; an id that is not listed is a row of its own. Pure. */
 export function matching(rows, text) {
-  const words = text.toLowerCase().split(/\s+/).filter(Boolean);
-  const some = rows.filter((row) => words.every((word) => `${row.name} ${row.note}`.toLowerCase().replace("-", "_").includes(word.replace("-", "_"))));
-  const id = text.trim(), known = IDS.find(([expression]) => expression.test(id));
+  const alike = (words) => words.toLowerCase().replaceAll("-", "_");
+  const words = alike(text).split(/\s+/);
+  const some = rows.filter((row) => words.every((word) => alike(`${row.name} ${row.note}`).includes(word)));
+  const id = text.trim().toLowerCase(), known = IDS.find(([expression]) => expression.test(id));
   if (some.length || !known) return some;
-  const name = id.replace("-", "_");
+  const name = `${id.slice(0, 3)}_${id.slice(4)}`;
   return [{ kind: known[2], name, address: linkTo(known[1], name), note: "" }];
 }
 

@@ -261,6 +261,17 @@ const PARTS = {
     ]) assert.equal(row(details), expected);
   },
 
+  async search() {
+    const { matching } = await load("search.js");
+    const name = "run_weekdays-202611290700-abcdefghij", rows = [{ name, note: "tides" }];
+    for (const text of [name, "run-weekdays-202611290700-abcdefghij", "202611290700-abc", "tides 0700_abc"]) assert.deepEqual(matching(rows, text), rows);
+    // Ids that are not listed open, too: those of schedules and of kubectl have several hyphens.
+    for (const text of [name, name.replace("_", "-")]) {
+      assert.deepEqual(matching([], text), [{ kind: "Run", name, address: `#/runs/${name}`, note: "" }]);
+    }
+    assert.equal(matching([], "dep-tides-2")[0].name, "dep_tides-2");
+    assert.deepEqual(matching([], "crun-a"), []);
+  },
   async address() {
     const { currentRoute, route } = await load("router.js");
     route("/projects/:name", () => {});
