@@ -1,21 +1,14 @@
 // Whether the parts of the installation work, and what waits and runs now; refreshed while the page is visible.
 
 import { get } from "../api.js";
-import { card, fill, h, statusBadge, table, when } from "../dom.js";
+import { card, h, statusBadge, table, when } from "../dom.js";
+import { keepFresh } from "../refresh.js";
 import { linkTo } from "../router.js";
 
-const REFRESH_MS = 10000;
 const STATES = { true: ["active", "works"], false: ["failed", "does not work"], null: ["superseded", "unknown"] };
 
 export async function health(container, _query, signal) {
-  const update = async () => fill(container, ...view(await get("/v1/installation", {}, signal)));
-  await update();
-  const timer = setInterval(() => {
-    // A row that has the keyboard's focus stays.
-    if (document.hidden || container.contains(document.activeElement)) return;
-    update().catch(() => {});
-  }, REFRESH_MS);
-  signal.addEventListener("abort", () => clearInterval(timer));
+  await keepFresh(container, signal, () => get("/v1/installation", {}, signal), view);
 }
 
 function view({ components, leading, runs, builds, notifications }) {

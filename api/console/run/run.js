@@ -22,7 +22,7 @@ const TIMELINE_REFRESH_MS = 500;
 export async function run(container, { id }, _query, signal) {
   document.title = `${id} · Crewyard`;
   const path = `/v1/runs/${encodeURIComponent(id)}`;
-  const header = h("div"), files = h("div");
+  const header = h("div"), again = h("div"), files = h("div");
   const panel = h("aside", { class: "panel", "aria-label": "Details", "aria-live": "polite" });
   const steps = new Steps(), clock = new RunClock();
   let details = null, shown = null, prices = null, showsRun = true;
@@ -50,6 +50,8 @@ export async function run(container, { id }, _query, signal) {
     if (text === shown) return;
     shown = text;
     fill(header, ...summary(details, path, update));
+    // A run that waits may not have its deployment yet.
+    if (!again.childElementCount) fill(again, runAgain(details));
     questions.show(details.input_requests ?? []);
     show();
   };
@@ -60,7 +62,7 @@ export async function run(container, { id }, _query, signal) {
     prices = found;
     show();
   });
-  fill(container, header, questions.element, runAgain(details), h("div", { class: "beside" },
+  fill(container, header, questions.element, again, h("div", { class: "beside" },
     h("div", {}, h("h2", {}, "Timeline"), timeline.element, h("h2", {}, "Events"), log.element), panel),
   h("h2", {}, "Artifacts"), files);
   container.removeAttribute("aria-busy");

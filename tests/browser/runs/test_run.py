@@ -185,6 +185,19 @@ async def test_form_to_run_again_has_the_input(run_page):
     await expect(page.get_by_role("alert")).to_contain_text("not a JSON object")
 
 
+async def test_waiting_run_can_be_repeated_once_its_deployment_is_known(testbed, console):
+    await story.add_project(testbed)
+    raw = await testbed.add_run(story.RUN, story.PROJECT, None)
+    page = console.page
+    await page.goto(f"{console.url}#/runs/{story.RUN_ID}")
+    await expect(page.get_by_role("heading", name="Artifacts")).to_be_visible()
+    await expect(page.get_by_text("Run again")).to_have_count(0)
+    raw["metadata"]["resourceVersion"] = str(int(raw["metadata"]["resourceVersion"]) + 1)
+    raw["status"]["deployment"] = story.DEPLOYMENT
+    await testbed.store.run_writer.observe(objects.Run(raw), testbed.clock[0])
+    await expect(page.get_by_text("Run again")).to_be_visible()
+
+
 async def test_hundred_thousand_events_are_few_elements(testbed, console):
     """Slow: the store writes a hundred thousand events."""
     count = 100_000
