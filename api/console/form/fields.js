@@ -9,7 +9,22 @@ import { parseExact } from "../exact_json.js";
 const PLAIN = { string: (value) => typeof value === "string", number: Number.isFinite, integer: Number.isInteger, boolean: (value) => typeof value === "boolean" };
 
 /** Create a field with the accessible name `label`; `value` is its first value, else the default of the schema. */
-export function field(schema, { id, label, value = schema.default, required = true }) {
+export function field(schema, options) {
+  const { value = schema.default, required = true } = options, plain = withoutNull(schema);
+  // A schema that also allows null, as of Python's Optional: the empty field is null.
+  if (!controls[plain?.type] || (value !== null && value !== undefined && !isValueOf(plain, value))) return fieldOf(schema, options);
+  const inner = fieldOf(plain, { ...options, value: value ?? undefined, required: false }), empty = required || options.value === null ? null : undefined;
+  return { ...inner, read: () => inner.read() ?? empty };
+}
+
+/** Return a schema of one type or null without its null; undefined if it is none, or a check box could not tell both. Pure. */
+function withoutNull({ anyOf, default: _default, ...schema }) {
+  const types = anyOf ?? (Array.isArray(schema.type) ? schema.type.map((type) => ({ type })) : []);
+  const others = types.filter(({ type }) => type !== "null");
+  return types.length === 2 && others.length === 1 && others[0].type !== "boolean" ? { ...schema, ...others[0] } : undefined;
+}
+
+function fieldOf(schema, { id, label, value = schema.default, required = true }) {
   const kind = Array.isArray(schema.enum) ? choice : controls[schema.type], fits = value === undefined || isValueOf(schema, value);
   const { control, read, more } = (fits && kind ? kind : json)(schema, { id, value, required, label });
   const error = h("div", { id: `${id}-error` }), note = schema.description && h("div", { id: `${id}-note`, class: "quiet" }, schema.description);

@@ -59,6 +59,24 @@ async def test_form_has_a_field_for_each_part_with_its_default(testbed, console)
     await expect(page.get_by_role("alert")).to_contain_text("try again")
 
 
+async def test_a_text_or_null_is_a_text_field(testbed, console):
+    """Optional fields of pydantic allow null."""
+    optional = {"anyOf": [{"type": "string"}, {"type": "null"}], "default": None, "title": "Region"}
+    properties = {"region": optional, "depth": {"type": ["number", "null"]}, "year": {"anyOf": []}}
+    await add(testbed, {"type": "object", "properties": properties, "required": ["depth"]})
+    page = await console.show(f"#/projects/{story.PROJECT}/runs?new=yes")
+    assert await sent(page) == {"depth": None}
+    await page.get_by_label("Region").fill("Fundy")
+    await page.get_by_label("depth").fill("16.5")
+    assert await sent(page) == {"region": "Fundy", "depth": 16.5}
+    spec = {"input": {"region": None, "depth": 2}}
+    await testbed.add_run(story.RUN, story.PROJECT, story.DEPLOYMENT, spec=spec)
+    await console.show(f"#/runs/{story.RUN_ID}")
+    await page.get_by_text("Run again").click()
+    await expect(page.get_by_label("depth")).to_have_value("2")
+    assert await sent(page) == spec["input"]
+
+
 LARGE = 1234567890123456789
 
 
