@@ -181,7 +181,7 @@ HOSTILE = {
         "ContextInvalid",
         ["damaged"],
     ),
-    "duplicate": (lambda: tar_of(MAIN, MAIN), "ContextInvalid", ["main.py", "duplicate"]),
+    "duplicate": (lambda: tar_of(MAIN, MAIN), "ContextInvalid", ["main.py", "twice"]),
     "empty": (lambda: tar_of(), "ContextInvalid", ["no file"]),
     "bomb": (lambda: archive({"main.py": b"", "zeros": bytes(200 << 20)}), "ContextTooLarge", ["100 times"]),
     "entries": (lambda: archive({f"{n}": b"" for n in range(50_001)}), "ContextTooLarge", ["50000"]),
