@@ -25,7 +25,10 @@ class MessageTooLong(CrewyardError):
 
 
 class SSEReader:
-    """Incremental parser; `last_id` and `retry` (seconds) survive a broken connection."""
+    """Incremental parser; `last_id` and `retry` (seconds) survive a broken connection.
+
+    `last_id` is that of the last whole message: one that is cut off comes again.
+    """
 
     def __init__(self, last_id: str = "") -> None:
         self.last_id = last_id
@@ -35,7 +38,7 @@ class SSEReader:
     def restart(self) -> None:
         """Discard incomplete input at the start of a new connection."""
         self._buffer, self._searched = bytearray(), 0
-        self._type, self._size = "", 0
+        self._id, self._type, self._size = self.last_id, "", 0
         self._data: list[str] = []
 
     def feed(self, chunk: bytes) -> Iterator[SSEMessage]:
@@ -76,13 +79,13 @@ class SSEReader:
             case "event":
                 self._type = value
             case "id" if "\0" not in value:
-                self.last_id = value
+                self._id = value
             case "retry" if _RETRY.fullmatch(value):
                 self.retry = int(value) / 1000
         return None
 
     def _dispatch(self) -> SSEMessage | None:
-        kind, data = self._type, self._data
+        self.last_id, kind, data = self._id, self._type, self._data
         self._type, self._data, self._size = "", [], 0
         if not data:
             return None

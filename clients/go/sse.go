@@ -16,12 +16,14 @@ var errTooLong = errors.New("crewyard: a message is longer than anything the ser
 type message struct{ id, kind, data string }
 
 // scanner makes messages of bytes (HTML standard, section 9.2). lastID and
-// retry outlive a connection.
+// retry outlive a connection; lastID is that of the last whole message, so one
+// that is cut off comes again.
 type scanner struct {
 	lastID string
 	retry  time.Duration
 
 	rest  []byte
+	id    string
 	kind  string
 	data  []string
 	size  int
@@ -29,7 +31,7 @@ type scanner struct {
 }
 
 func (s *scanner) restart() {
-	*s = scanner{lastID: s.lastID, retry: s.retry}
+	*s = scanner{lastID: s.lastID, retry: s.retry, id: s.lastID}
 }
 
 // push hands each message that is whole with these bytes to take, until that
@@ -59,7 +61,8 @@ func (s *scanner) push(piece []byte, take func(message) bool) (bool, error) {
 
 func (s *scanner) line(line string) (message, bool) {
 	if line == "" {
-		found := message{s.lastID, s.kind, strings.Join(s.data, "\n")}
+		s.lastID = s.id
+		found := message{s.id, s.kind, strings.Join(s.data, "\n")}
 		whole := s.data != nil
 		s.kind, s.data, s.size = "", nil, 0
 		return found, whole
@@ -74,7 +77,7 @@ func (s *scanner) line(line string) (message, bool) {
 		s.kind = value
 	case "id":
 		if !strings.Contains(value, "\x00") {
-			s.lastID = value
+			s.id = value
 		}
 	case "retry":
 		if milliseconds, err := strconv.ParseUint(value, 10, 31); err == nil {

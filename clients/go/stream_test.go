@@ -61,6 +61,21 @@ func TestFollowingGoesOnWhereItBroke(t *testing.T) {
 	}
 }
 
+func TestAnEventThatWasCutOffComesAgain(t *testing.T) {
+	client, asked := service(t, 3, 9, func(w http.ResponseWriter, number int) bool {
+		if number > 1 {
+			return false
+		}
+		w.Header().Set("Content-Type", eventStream)
+		fmt.Fprint(w, "retry: 1\n\nid: 1\nevent: log\ndata: {}\n\nid: 2\nevent: log\ndata: {\"mess")
+		return true
+	})
+	ids, err := read(client, 0)
+	if err != nil || !slices.Equal(ids, []int{1, 2, 3}) || !slices.Equal(*asked, []string{"", "1"}) {
+		t.Fatal(ids, err, *asked)
+	}
+}
+
 func TestFollowingBeginsBehindWhatIsKnown(t *testing.T) {
 	client, _ := service(t, 5, 9, nil)
 	if ids, err := read(client, 3); err != nil || !slices.Equal(ids, []int{4, 5}) {

@@ -261,6 +261,17 @@ def test_a_stream_resumes_after_the_last_event(service):
     assert [headers.get("Last-Event-ID") for _, _, headers in service.requests] == [None, "1", "1"]
 
 
+def test_an_event_that_was_cut_off_is_read_again(service):
+    status, headers, whole = stream((1, "log", {"message": "one"}), (2, "log", {"message": "two"}))
+    service.responses["GET", "/v1/runs/run_a/events"] = [
+        (status, headers, whole[:-10]),
+        stream((2, "log", {"message": "two"}), (3, "run.completed", {})),
+    ]
+    with Client() as client:
+        assert [event["id"] for event in client.follow_run("run_a")] == [1, 2, 3]
+    assert [headers.get("Last-Event-ID") for _, _, headers in service.requests] == [None, "1"]
+
+
 def test_all_events_of_a_run_are_two_requests(service, capsys):
     path = "/v1/runs/run_a/events"
     event = {"id": 1, "type": "log", "data": {"message": "one"}}

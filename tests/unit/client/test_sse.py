@@ -61,6 +61,13 @@ def test_id_and_retry_outlive_a_connection():
     assert reader.retry == 1.5
 
 
+def test_the_id_of_a_message_that_is_cut_off_is_dropped():
+    reader, _ = read(b"id: 7\ndata: a\n\nid: 8\nevent: x\ndata: half")
+    assert reader.last_id == "7"
+    reader.restart()
+    assert list(reader.feed(b"data: b\n\n")) == [SSEMessage("message", "b", "7")]
+
+
 def test_an_id_with_a_nul_is_ignored():
     assert read(b"id: 7\nid: 8\0\ndata: a\n\n")[1] == [SSEMessage("message", "a", "7")]
 
