@@ -23,9 +23,11 @@ def verify(records: Iterable[Mapping[str, Any]], known: tuple[int, str] | None =
     """Check all records, the oldest first; return number and hash of the newest, (0, zeros) for an empty log.
 
     `known` is what an earlier verification returned: the log must continue it. Without that, records removed
-    at the end, and a log that was rewritten as a whole, are not noticed. Raises AuditBroken.
+    at the end, and a log that was rewritten as a whole, are not noticed. Retention may have removed further
+    records while the log was read. Raises AuditBroken.
     """
-    number, previous, cut, start = 0, FIRST_PREVIOUS, None, None
+    first = (0, FIRST_PREVIOUS)
+    (number, previous), start, is_cut = first, None, False
     for record in records:
         if start is None:
             start = (int(record["number"]) - 1, str(record["previous"]))
@@ -40,8 +42,8 @@ def verify(records: Iterable[Mapping[str, Any]], known: tuple[int, str] | None =
         if known is not None and number == known[0] and previous != known[1]:
             raise AuditBroken(f"record {number} is another one than at the last verification")
         if record["outcome"] == PRUNED and record["actor"] == "service":
-            cut = (int(record["target"]), str(record["code"]))
-    if start is not None and start != (cut or (0, FIRST_PREVIOUS)):
+            is_cut = is_cut or start == (int(record["target"]), str(record["code"]))
+    if start not in (None, first) and not is_cut:
         raise AuditBroken(f"the records up to {start[0]} are missing, and retention did not remove them")
     if known is not None and number < known[0]:
         raise AuditBroken(f"the log ends with record {number}; the last verification saw record {known[0]}")

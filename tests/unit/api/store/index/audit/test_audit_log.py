@@ -161,6 +161,18 @@ async def test_retention_removes_the_oldest_and_keeps_the_rest_verifiable(store:
     assert audit_chain.verify(await records(store))[0] == 15
 
 
+async def test_a_log_that_retention_shortens_while_it_is_read_is_intact(store: Store, monkeypatch) -> None:
+    monkeypatch.setattr(audit_log, "MIN_PRUNED_RECORDS", 3)
+    await make_changes(store, 12)
+    for left in (8, 5):
+        found = await records(store)
+        assert await store.audit.prune(NOW, left, NOW) > 0
+        read_across = found + [record for record in await records(store) if record not in found]
+        assert audit_chain.verify(read_across) == (read_across[-1]["number"], read_across[-1]["hash"])
+        with pytest.raises(audit_chain.AuditBroken, match="retention did not remove them"):
+            audit_chain.verify(read_across[1:])
+
+
 async def test_a_change_that_cannot_be_recorded_does_not_happen(store: Store, monkeypatch) -> None:
     async def unavailable(*_: object) -> None:
         raise StoreUnavailable("the disk is full")
