@@ -353,11 +353,16 @@ class AsyncClient:
         until: str | None = None,
     ) -> AsyncIterator[str]:
         """Yield all records of the audit log, each a line of JSON, the oldest first."""
-        filters = calls.audit_query(project, actor, since, until)
-        async with self._open("/v1/audit", "application/x-ndjson", params=filters) as response:
-            async for line in response.aiter_lines():
-                if line:
-                    yield line
+        filters, kind, rest = calls.audit_query(project, actor, since, until), "application/x-ndjson", b""
+        async with self._open("/v1/audit", kind, params=filters) as response:
+            exchange.check_type(response, kind)
+            async for chunk in response.aiter_bytes():
+                # Only LF ends a line: a path may contain other line separators of Unicode.
+                *lines, rest = (rest + chunk).split(b"\n")
+                for line in lines:
+                    yield line.decode()
+        if rest:
+            raise ConnectionFailed(f"{self.settings.url} ended the audit log inside a record; try again")
 
     @asynccontextmanager
     async def _open(self, path: str, accept: str, **options: Any) -> AsyncIterator[httpx.Response]:
@@ -388,7 +393,7 @@ class AsyncClient:
                 self.settings.url + path, headers=exchange.headers(self.settings, "text/plain")
             )
             exchange.check(response)
-            exchange.check_text(response)
+            exchange.check_type(response, "text/plain")
             return response.text
 
         return await self._repeat(attempt)
@@ -425,7 +430,7 @@ class AsyncClient:
                         exchange.check(response)
                     if response.status_code == 204:
                         return
-                    exchange.check_stream(response)
+                    exchange.check_type(response, "text/event-stream")
                     policy.record_open()
                     reader.restart()
                     async for chunk in response.aiter_bytes():

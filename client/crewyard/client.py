@@ -353,11 +353,16 @@ class Client:
         until: str | None = None,
     ) -> Iterator[str]:
         """Yield all records of the audit log, each a line of JSON, the oldest first."""
-        filters = calls.audit_query(project, actor, since, until)
-        with self._open("/v1/audit", "application/x-ndjson", params=filters) as response:
-            for line in response.iter_lines():
-                if line:
-                    yield line
+        filters, kind, rest = calls.audit_query(project, actor, since, until), "application/x-ndjson", b""
+        with self._open("/v1/audit", kind, params=filters) as response:
+            exchange.check_type(response, kind)
+            for chunk in response.iter_bytes():
+                # Only LF ends a line: a path may contain other line separators of Unicode.
+                *lines, rest = (rest + chunk).split(b"\n")
+                for line in lines:
+                    yield line.decode()
+        if rest:
+            raise ConnectionFailed(f"{self.settings.url} ended the audit log inside a record; try again")
 
     @contextmanager
     def _open(self, path: str, accept: str, **options: Any) -> Iterator[httpx.Response]:
@@ -388,7 +393,7 @@ class Client:
                 self.settings.url + path, headers=exchange.headers(self.settings, "text/plain")
             )
             exchange.check(response)
-            exchange.check_text(response)
+            exchange.check_type(response, "text/plain")
             return response.text
 
         return self._repeat(attempt)
@@ -425,7 +430,7 @@ class Client:
                         exchange.check(response)
                     if response.status_code == 204:
                         return
-                    exchange.check_stream(response)
+                    exchange.check_type(response, "text/event-stream")
                     policy.record_open()
                     reader.restart()
                     for chunk in response.iter_bytes():

@@ -112,21 +112,12 @@ def check(response: httpx.Response) -> None:
     raise errors.error_for_response(response.status_code, response.headers, body)
 
 
-def check_stream(response: httpx.Response) -> None:
-    """Raise CrewyardError if the response is not an event stream, such as a proxy's HTML page."""
+def check_type(response: httpx.Response, expected: str) -> None:
+    """Raise CrewyardError if the response has another media type, such as a proxy's sign-in page."""
     kind = response.headers.get("Content-Type", "")
-    if kind.partition(";")[0].strip().lower() != "text/event-stream":
+    if kind.partition(";")[0].strip().lower() != expected:
         raise errors.CrewyardError(
-            f"{response.request.url.host} did not send an event stream, but {kind}; check CREWYARD_URL"
-        )
-
-
-def check_text(response: httpx.Response) -> None:
-    """Raise CrewyardError if the response is not plain text, such as a sign-in page."""
-    kind = response.headers.get("Content-Type", "")
-    if kind.partition(";")[0].strip().lower() != "text/plain":
-        raise errors.CrewyardError(
-            f"{response.request.url.host} did not send plain text, but {kind}; check CREWYARD_URL"
+            f"{response.request.url.host} did not send {expected}, but {kind}; check CREWYARD_URL"
         )
 
 

@@ -8,7 +8,7 @@ from urllib.parse import quote
 
 import pytest
 
-from crewyard import Client, CrewyardError, Unavailable, WrongValue, retry
+from crewyard import Client, CrewyardError, Unavailable, WrongValue, audit_chain, retry
 from crewyard.cli.download_directory import ArtifactDirectory
 from crewyard.cli.main import call
 from tests.testbed import hostile_file_names
@@ -193,6 +193,54 @@ def test_a_key_for_a_project_that_does_not_exist_is_made_with_a_warning(service,
     assert call(["keys", "create", "ci", "--scope", "run", "--for", "typo", "--for", "demo"]) == 0
     printed = " ".join(capsys.readouterr().err.split())
     assert "There is no project typo yet" in printed and "project demo" not in printed
+
+
+def audit_log(*paths):
+    """Return records as the service shows them, in a chain."""
+    records, previous = [], audit_chain.FIRST_PREVIOUS
+    for number, path in enumerate(paths, 1):
+        record = {"number": number, "path": path, "outcome": "accepted", "previous": previous}
+        previous = audit_chain.digest(record)
+        records.append({**record, "hash": previous})
+    return records
+
+
+def json_lines(records):
+    return "".join(json.dumps(record, ensure_ascii=False) + "\n" for record in records).encode()
+
+
+def offer_audit(service, body, kind="application/x-ndjson"):
+    caller = {"scopes": ["admin"], "projects": []}
+    service.responses["GET", "/v1/whoami"] = [(200, {}, {"data": caller})]
+    service.responses["GET", "/v1/audit"] = [(200, {"Content-Type": kind}, body)]
+
+
+def test_a_record_with_any_character_is_one_line(service, tmp_path, capsys):
+    records = audit_log("/v1/a", "/v1/b\u2028c\x85d\u2029\x1ce\u00e9", "/v1/##[f")
+    offer_audit(service, json_lines(records))
+    assert call(["audit", "--verify"]) == 0
+    assert "3 records are intact" in capsys.readouterr().out
+    assert call(["audit", "--export"]) == 0
+    text = capsys.readouterr().out
+    assert [json.loads(line) for line in text.split("\n")[:-1]] == records
+    export = tmp_path / "audit.jsonl"
+    for end in ("\n", "\r\n"):
+        export.write_bytes(text.replace("\n", end).encode())
+        assert call(["audit", "--verify", "--file", str(export)]) == 0
+
+
+@pytest.mark.parametrize("option", ["--export", "--verify"])
+@pytest.mark.parametrize(
+    ("kind", "body", "message"),
+    [
+        ("text/html", b"<html>Sign in</html>\n", "text/html"),
+        ("application/x-ndjson", json_lines(audit_log("/v1/a", "/v1/b"))[:-9], "inside a record"),
+    ],
+)
+def test_what_is_not_the_whole_audit_log_is_an_error(service, capsys, option, kind, body, message):
+    offer_audit(service, body, kind)
+    assert call(["audit", option]) == 3
+    assert message in capsys.readouterr().err
 
 
 def test_a_deletion_with_a_lost_response_succeeds(service):

@@ -11,7 +11,7 @@ import click
 from crewyard.audit_chain import AuditBroken, verify
 from crewyard.cli import read_text
 from crewyard.cli.context import FAILED, CliContext, with_context
-from crewyard.cli.output import Column, display, field
+from crewyard.cli.output import Column, Output, display, field
 from crewyard.cli.pages import items
 
 _COLUMNS = (
@@ -61,8 +61,8 @@ def audit(
     if known or file:
         raise click.UsageError("--known and --file require --verify")
     if export:
-        for line in context.client.export_audit(project, actor, since, until):
-            click.echo(line)
+        lines = context.client.export_audit(project, actor, since, until)
+        Output(as_json=True).rows(map(json.loads, lines), _COLUMNS, "")
         return 0
     rows = items(
         lambda page, size: context.client.list_audit(project, actor, since, until, page, size), limit
@@ -78,7 +78,7 @@ def _verify(context: CliContext, known: str | None, file: Path | None) -> int:
     if file is None:
         _require_whole_log(context)
     lines: Iterable[str] = (
-        context.client.export_audit() if file is None else read_text.read(file).splitlines()
+        context.client.export_audit() if file is None else filter(str.strip, read_text.read(file).split("\n"))
     )
     try:
         number, digest = verify(map(_record, lines), None if head is None else (int(head[1]), head[2]))
