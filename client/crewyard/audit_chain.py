@@ -13,6 +13,10 @@ class AuditBroken(Exception):
     """The log was changed; the message says where."""
 
 
+class RecordsMissing(AuditBroken):
+    """Records are missing, as also in an export of a part of the log."""
+
+
 def digest(record: Mapping[str, Any]) -> str:
     """Return the SHA-256 of a record without its hash: as JSON with sorted keys, no spaces, in ASCII."""
     fields = {name: value for name, value in record.items() if name != "hash"}
@@ -33,7 +37,7 @@ def verify(records: Iterable[Mapping[str, Any]], known: tuple[int, str] | None =
             start = (int(record["number"]) - 1, str(record["previous"]))
             number, previous = start
         if record["number"] != number + 1:
-            raise AuditBroken(f"record {number + 1} is missing: {record['number']} follows {number}")
+            raise RecordsMissing(f"record {number + 1} is missing: {record['number']} follows {number}")
         if record["hash"] != digest(record):
             raise AuditBroken(f"record {record['number']} was changed: its hash does not fit")
         if record["previous"] != previous:
@@ -44,7 +48,7 @@ def verify(records: Iterable[Mapping[str, Any]], known: tuple[int, str] | None =
         if record["outcome"] == PRUNED and record["actor"] == "service":
             is_cut = is_cut or start == (int(record["target"]), str(record["code"]))
     if start not in (None, first) and not is_cut:
-        raise AuditBroken(f"the records up to {start[0]} are missing, and retention did not remove them")
+        raise RecordsMissing(f"the records up to {start[0]} are missing, and retention did not remove them")
     if known is not None and number < known[0]:
         raise AuditBroken(f"the log ends with record {number}; the last verification saw record {known[0]}")
     return number, previous

@@ -243,6 +243,16 @@ def test_what_is_not_the_whole_audit_log_is_an_error(service, capsys, option, ki
     assert message in capsys.readouterr().err
 
 
+@pytest.mark.parametrize("missing", [0, 1])
+def test_a_part_of_the_audit_log_is_not_called_changed(tmp_path, capsys, missing):
+    records = audit_log("/v1/a", "/v1/b", "/v1/c")
+    del records[missing]
+    export = tmp_path / "audit.jsonl"
+    export.write_bytes(json_lines(records))
+    assert call(["audit", "--verify", "--file", str(export)]) == 1
+    assert "has a part of the audit log, or" in capsys.readouterr().err
+
+
 def test_a_deletion_with_a_lost_response_succeeds(service):
     path = "/v1/projects/demo"
     service.responses["DELETE", path] = [failure(503), failure(404)]

@@ -8,7 +8,7 @@ from typing import Any
 
 import click
 
-from crewyard.audit_chain import AuditBroken, verify
+from crewyard.audit_chain import AuditBroken, RecordsMissing, verify
 from crewyard.cli import read_text
 from crewyard.cli.context import FAILED, CliContext, with_context
 from crewyard.cli.output import Column, Output, display, field
@@ -83,7 +83,11 @@ def _verify(context: CliContext, known: str | None, file: Path | None) -> int:
     try:
         number, digest = verify(map(_record, lines), None if head is None else (int(head[1]), head[2]))
     except AuditBroken as error:
-        context.output.status(f"crewyard: the audit log was changed: {error}", "red")
+        if file is not None and isinstance(error, RecordsMissing):
+            problem = f"{file} has a part of the audit log, or the log was changed: {error}; export all of it"
+        else:
+            problem = f"the audit log was changed: {error}"
+        context.output.status(f"crewyard: {problem}", "red")
         return FAILED
     result = {"number": number, "hash": digest}
     context.output.item(result, f"{number} records are intact. Keep this for --known: {number}:{digest}")
@@ -96,7 +100,7 @@ def _require_whole_log(context: CliContext) -> None:
     if caller["scopes"] is None and any("admin" in item["scopes"] for item in caller["projects"]):
         raise click.UsageError(
             "--verify needs the whole log, and this key sees the records of some projects only; use a key "
-            "for all projects, or --file with an export of one"
+            "for all projects, or --file with an export that such a key made"
         )
 
 
