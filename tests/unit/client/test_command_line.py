@@ -36,6 +36,8 @@ PLAIN = st.text(st.characters(min_codepoint=32, blacklist_categories=("Cs", "Cc"
         ('A="a\\n\\"b\\""', 'a\n"b"'),
         ("A='a\\n'", "a\\n"),
         ("A=a # comment", "a"),
+        ("A= # comment", ""),
+        ("A=#b", "#b"),
         ("A=a#b", "a#b"),
         ("A='a' # comment", "a"),
         ("A=b=c", "b=c"),

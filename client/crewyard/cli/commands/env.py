@@ -98,7 +98,7 @@ def parse(text: str) -> dict[str, str]:
         match = _LINE.fullmatch(line)
         if match is None:
             raise click.UsageError(f"line {number} is not of the form NAME=VALUE")
-        value = match[2].strip()
+        value = re.sub(r"\A\s+#.*", "", match[2]).strip()
         while value[:1] in ("'", '"') and _closing_quote(value) is None and (more := next(lines, None)):
             value += f"\n{more[1]}"
         variables[match[1]] = _value(value, number)
