@@ -159,6 +159,16 @@ def test_a_removal_prints_its_result(service, capsys, path, arguments, result):
     assert next(iter(result.values())) in capsys.readouterr().out
 
 
+def test_an_import_that_fails_halfway_prints_what_is_set(service, tmp_path, capsys):
+    (tmp_path / ".env").write_text("A=1\nB=2\nC=3\n")
+    refusal = {"error": {"code": "invalid_request", "message": "B is reserved", "details": {}}}
+    service.responses["PUT", "/v1/projects/demo/env/A"] = [(200, {}, {"data": {"name": "A"}})]
+    service.responses["PUT", "/v1/projects/demo/env/B"] = [(400, {}, refusal)]
+    assert call(["env", "import", str(tmp_path / ".env"), "-p", "demo"]) == 3
+    printed = capsys.readouterr()
+    assert printed.out == "A is set\n" and "B is reserved" in printed.err
+
+
 NOT_FOUND = 404, {}, {"error": {"code": "not_found", "message": "project 'typo' not found", "details": {}}}
 
 

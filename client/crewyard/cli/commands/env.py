@@ -78,10 +78,9 @@ def import_file(context: CliContext, file: Path, replace: bool, project: str | N
         raise click.UsageError(f"{file} has no variables; write lines of the form NAME=VALUE")
     if replace:
         context.client.replace_variables(name, variables)
-    else:
-        for variable, value in variables.items():
+    for variable, value in variables.items():
+        if not replace:
             context.client.set_variable(name, variable, value)
-    for variable in variables:
         context.output.item({"name": variable}, f"{variable} is set")
 
 
