@@ -6,6 +6,7 @@ a list one document per line; their keys are those of the API, and stable.
 
 import json
 import os
+import re
 from collections.abc import Callable, Iterable, Mapping, Sequence
 from dataclasses import dataclass
 from datetime import UTC, datetime
@@ -134,6 +135,8 @@ class Output:
             "utf8sig",
         )
         text = json.dumps(row, ensure_ascii=ascii_only)
+        # JSON escapes the other control characters itself.
+        text = re.sub("[\x7f-\x9f]", lambda match: f"\\u{ord(match[0]):04x}", text)
         self._write(f"{github_step.escape_commands_json(text) if self._in_step else text}\n")
 
     def _write(self, text: str) -> None:

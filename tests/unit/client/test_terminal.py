@@ -89,7 +89,7 @@ main.main()
 
 
 def test_json_is_json_in_every_encoding():
-    row = {"text": "é 😀 \ud800"}
+    row = {"text": "é 😀 \ud800 \x9b2J\x7f"}
     code = f"""
 from crewyard.cli import main
 from crewyard.cli.output import Output
@@ -99,7 +99,8 @@ main.main()
     for encoding in ("ascii", "utf-8", "cp1252"):
         done = program(code, PYTHONIOENCODING=encoding)
         assert done.returncode == 0, done.stderr
-        assert json.loads(done.stdout.splitlines()[0].decode(encoding)) == row
+        printed = done.stdout.splitlines()[0].decode(encoding)
+        assert json.loads(printed) == row and "\x9b" not in printed and "\x7f" not in printed
 
 
 @pytest.mark.parametrize(
