@@ -7,6 +7,7 @@ from typing import Any
 import click
 
 from crewyard.cli.context import CliContext
+from crewyard.cli.escape import escape_control
 from crewyard.cli.output import Column
 from crewyard.errors import ApiError
 from crewyard.models import InputRequest
@@ -26,6 +27,11 @@ def answer_value(text: str, schema: Mapping[str, Any] | None, choices: list[Any]
         return json.loads(text)
     except (ValueError, RecursionError):
         return text
+
+
+def _shown(choice: Any) -> str:
+    """Return the text that stands for a choice."""
+    return choice if isinstance(choice, str) else json.dumps(choice, ensure_ascii=False)
 
 
 def column(request: InputRequest) -> Column:
@@ -63,7 +69,7 @@ def handle(context: CliContext, run: str, data: Mapping[str, Any], interactive: 
             return  # answered elsewhere meanwhile
         context.output.status(request["prompt"], "bold")
         choices = request.get("choices")
-        shown = f" [{', '.join(map(str, choices))}]" if choices else ""
+        shown = escape_control(f" [{', '.join(map(_shown, choices))}]") if choices else ""
         try:
             text = click.prompt(f"Answer{shown}", default="", show_default=False, err=True)
         except click.Abort:
@@ -73,6 +79,6 @@ def handle(context: CliContext, run: str, data: Mapping[str, Any], interactive: 
             context.client.answer_run(run, request_id, answer_value(text, request.get("schema"), choices))
         except ApiError as error:
             context.output.status(str(error))
-            if error.status == 400:
+            if error.status == 400 or error.passing:
                 continue
         return

@@ -1,12 +1,14 @@
 """Answers to questions of runs, on the command line."""
 
+import io
 import json
 
 import pytest
 
 from crewyard.cli import questions
+from crewyard.cli.context import CliContext
 from crewyard.cli.main import call
-from tests.unit.client.test_service import FaultyService, service
+from tests.unit.client.test_service import FaultyService, failure, service
 
 __all__ = ["service"]
 
@@ -75,3 +77,21 @@ def test_an_unclear_answer_names_the_open_questions(service, monkeypatch, capsys
     assert call(["runs", "answer", "run_a", *arguments]) == 2
     assert message in " ".join(capsys.readouterr().err.split())
     assert json.dumps(service.requests).count('"POST"') == 0
+
+
+def test_choices_are_shown_as_they_are_answered(service, monkeypatch, capsys):
+    run_with(service, {**QUESTIONS[0], "choices": ["yes", "\x1b[2Jno", True, None, {"a": 1}]})
+    monkeypatch.setattr("sys.stdin", io.StringIO("true\n"))
+    questions.handle(CliContext(service.url, "key"), "run_a", {"request_id": "q1"}, True)
+    assert '[yes, \\x1b[2Jno, true, null, {"a": 1}]' in capsys.readouterr().err
+    assert json.loads(service.bodies[-1]) == {"value": True}
+
+
+def test_an_answer_that_the_service_could_not_take_is_asked_for_again(service, monkeypatch):
+    run_with(service, QUESTIONS[0])
+    path = "/v1/runs/run_a/inputs/q1"
+    service.responses["POST", path].insert(0, failure(503))
+    monkeypatch.setattr("sys.stdin", io.StringIO("yes\nno\n"))
+    questions.handle(CliContext(service.url, "key"), "run_a", {"request_id": "q1"}, True)
+    answers = [json.loads(body) for body in service.bodies if body]
+    assert answers == [{"value": "yes"}, {"value": "no"}]
