@@ -12,6 +12,8 @@ from dataclasses import dataclass, field
 from pathlib import Path
 from urllib.parse import urlsplit
 
+import httpx
+
 from crewyard.errors import CrewyardError
 
 
@@ -98,11 +100,15 @@ def _normalized_url(text: str) -> str:
     try:
         parts = urlsplit(text)
         valid = (
-            parts.scheme in ("http", "https") and parts.hostname and parts.port != 0 and text.isprintable()
+            parts.scheme in ("http", "https")
+            and parts.hostname
+            and parts.port != 0
+            and text.isprintable()
+            and httpx.URL(text).host
         )
-    except ValueError:
+    except (ValueError, httpx.InvalidURL):
         valid, parts = False, urlsplit("")
-    if parts.username is not None or parts.password is not None:
+    if parts.username is not None or parts.password is not None or (not valid and "@" in text):
         raise SettingsError("the address contains a user name or password; remove them")
     if not valid or parts.query or parts.fragment or " " in text:
         raise SettingsError(f"{text} is not a URL; give https:// (or http://) and a host")

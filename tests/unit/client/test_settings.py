@@ -41,15 +41,21 @@ def test_the_files_key_is_not_sent_to_another_address(file):
         ({"CREWYARD_URL": "https://host:99999"}, "is not a URL"),
         ({"CREWYARD_URL": "https://[::1"}, "is not a URL"),
         ({"CREWYARD_URL": "https://host/?a=b"}, "is not a URL"),
+        ({"CREWYARD_URL": "https://10.0.0.256"}, "is not a URL"),
+        ({"CREWYARD_URL": "https://xn--a"}, "is not a URL"),
         ({"CREWYARD_URL": "https://me:hunter2@host"}, "contains a user name or password"),
+        ({"CREWYARD_URL": "https://me:hunter2@host:80a"}, "contains a user name or password"),
+        ({"CREWYARD_URL": "https://me:h/unter2@host"}, "contains a user name or password"),
+        ({"CREWYARD_URL": "me:hunter2@host"}, "contains a user name or password"),
         ({"CREWYARD_URL": URL}, "CREWYARD_API_KEY"),
         ({"CREWYARD_URL": URL, "CREWYARD_API_KEY": "a b"}, "whitespace"),
         ({"CREWYARD_URL": URL, "CREWYARD_API_KEY": "a\n"}, "whitespace"),
     ],
 )
 def test_an_error_names_what_is_missing_or_wrong_and_the_next_step(tmp_path, variables, message):
-    with pytest.raises(SettingsError, match=message):
+    with pytest.raises(SettingsError, match=message) as raised:
         resolve(environment={**nowhere(tmp_path), **variables})
+    assert "unter2" not in str(raised.value)
 
 
 @pytest.mark.parametrize("text", ["url = ", "url = 1", "\xff"])
