@@ -38,7 +38,10 @@ class Client:
     ) -> None:
         self.settings = settings or resolve(url, api_key)
         self._waiting = waiting
-        self._http = httpx.Client(timeout=exchange.timeouts(timeout))
+        try:
+            self._http = httpx.Client(timeout=exchange.timeouts(timeout))
+        except (ImportError, OSError, ValueError, httpx.InvalidURL) as error:
+            raise exchange.wrong_environment(error) from error
         self.runs = RunCalls(self)
 
     def __enter__(self) -> Self:

@@ -10,7 +10,7 @@ import httpx
 from crewyard import errors, retry
 from crewyard.call import Call
 from crewyard.models import Event
-from crewyard.settings import Settings
+from crewyard.settings import Settings, SettingsError
 from crewyard.sse import SSEMessage
 
 T = TypeVar("T")
@@ -130,6 +130,14 @@ def retry_delay(failure: Exception, failures: int, repeatable: bool) -> float:
             raise failure
         return retry.pause(failures, failure.retry_after)
     return retry.pause(failures, None)
+
+
+def wrong_environment(error: Exception) -> SettingsError:
+    """Return the SettingsError for a proxy or CA file of the environment that httpx refuses."""
+    return SettingsError(
+        f"a proxy or CA file cannot be used: {error}; "
+        "check HTTP_PROXY, HTTPS_PROXY, ALL_PROXY, NO_PROXY, SSL_CERT_FILE and SSL_CERT_DIR"
+    )
 
 
 def connection_failed(error: httpx.HTTPError, settings: Settings) -> errors.ConnectionFailed:

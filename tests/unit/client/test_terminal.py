@@ -119,3 +119,23 @@ def test_a_usage_error_is_one_sentence(arguments, message, capsys, monkeypatch):
     monkeypatch.setenv("CREWYARD_API_KEY", "crw_x")
     assert call(arguments) == 2
     assert message in capsys.readouterr().err
+
+
+@pytest.mark.parametrize(
+    "variables",
+    [
+        {"ALL_PROXY": "ftp://proxy.example.org"},
+        {"NO_PROXY": "::1,[::1]"},
+        {"SSL_CERT_FILE": "/nonexistent/ca.pem"},
+    ],
+)
+def test_a_wrong_proxy_or_ca_file_is_a_usage_error(variables, capsys, monkeypatch):
+    for name in ("HTTP_PROXY", "HTTPS_PROXY", "NO_PROXY", "ALL_PROXY"):
+        monkeypatch.delenv(name, raising=False)
+        monkeypatch.delenv(name.lower(), raising=False)
+    environment = {"CREWYARD_URL": "https://127.0.0.1:9", "CREWYARD_API_KEY": "crw_x", **variables}
+    for name, value in environment.items():
+        monkeypatch.setenv(name, value)
+    assert call(["runs", "list"]) == 2
+    printed = capsys.readouterr().err
+    assert all(name in printed for name in variables)
