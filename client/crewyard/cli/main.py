@@ -80,11 +80,16 @@ def main() -> None:
         # Escape characters that the terminal's encoding lacks instead of failing.
         if isinstance(stream, io.TextIOWrapper):
             stream.reconfigure(errors="backslashreplace")
-    sys.exit(call(sys.argv[1:]))
+    try:
+        code = call(sys.argv[1:])
+    except StdoutClosed:
+        _discard_output()
+        code = EXIT_STDOUT_CLOSED
+    sys.exit(code)
 
 
 def call(arguments: list[str]) -> int:
-    """Run the program, print its errors, and return its exit code."""
+    """Run the program, print its errors, and return its exit code. Raises StdoutClosed."""
     output = Output(False)
     try:
         code = program.main(arguments, prog_name="crewyard", standalone_mode=False)
@@ -108,9 +113,6 @@ def call(arguments: list[str]) -> int:
     except CrewyardError as error:
         output.status(f"crewyard: {error}", "red")
         return SERVICE
-    except StdoutClosed:
-        _discard_stdout()
-        return EXIT_STDOUT_CLOSED
     except OSError as error:
         prefix = f"{error.filename}: " if error.filename else ""
         output.status(f"crewyard: {prefix}{error.strerror or error}", "red")
@@ -119,10 +121,11 @@ def call(arguments: list[str]) -> int:
         return int(stop.code or 0) if isinstance(stop.code, int | None) else 1
 
 
-def _discard_stdout() -> None:
-    """Redirect standard output to /dev/null, so the flush at exit does not fail on the closed pipe."""
-    with suppress(OSError, ValueError):
-        os.dup2(os.open(os.devnull, os.O_WRONLY), sys.stdout.fileno())
+def _discard_output() -> None:
+    """Redirect both streams to /dev/null, so the flush at exit does not fail on the closed pipe."""
+    for stream in (sys.stdout, sys.stderr):
+        with suppress(OSError, ValueError):
+            os.dup2(os.open(os.devnull, os.O_WRONLY), stream.fileno())
 
 
 def _next_steps(error: ApiError) -> list[str]:

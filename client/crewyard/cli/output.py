@@ -40,7 +40,7 @@ _STYLES = {
 
 
 class StdoutClosed(Exception):
-    """The reader of standard output closed the pipe, as `head` does."""
+    """The reader of standard output, or of standard error, closed the pipe, as `head` does."""
 
 
 class _Console(Console):
@@ -63,7 +63,7 @@ class Output:
         self.as_json = as_json
         self._in_step = github_step.in_step(os.environ)
         self._out = out or _Console(soft_wrap=True, highlight=False, markup=False, emoji=False)
-        self._err = err or Console(stderr=True, soft_wrap=True, highlight=False, markup=False, emoji=False)
+        self._err = err or _Console(stderr=True, soft_wrap=True, highlight=False, markup=False, emoji=False)
 
     def rows(self, rows: Iterable[Row], columns: Sequence[Column], none: str) -> None:
         """Print a list as a table, or the message `none` if it is empty."""

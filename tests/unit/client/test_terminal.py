@@ -72,20 +72,29 @@ def program(code, **environment):
     )
 
 
-@pytest.mark.parametrize("as_json", [True, False])
-def test_a_closed_pipe_is_not_an_error(as_json):
+@pytest.mark.parametrize(
+    ("descriptor", "act"),
+    [
+        (1, 'Output(True).rows([{"name": "a"}], [field("name")], "")'),
+        (1, 'Output(False).rows([{"name": "a"}], [field("name")], "")'),
+        (2, 'Output(False).status("a")'),
+        (2, 'resolve(environment={"CREWYARD_CONFIG": os.devnull})'),
+    ],
+)
+def test_a_closed_pipe_is_not_a_failed_run(descriptor, act):
     code = f"""
 import os, sys, time
 from crewyard.cli import main
 from crewyard.cli.output import Output, field
+from crewyard.settings import resolve
 reading, writing = os.pipe()
 os.close(reading)
-os.dup2(writing, 1)
-main.program.main = lambda *_, **__: Output({as_json}).rows([{{"name": "a"}}], [field("name")], "")
+os.dup2(writing, {descriptor})
+main.program.main = lambda *_, **__: {act}
 main.main()
 """
     done = program(code)
-    assert (done.returncode, done.stderr) == (141, b"")
+    assert (done.returncode, done.stdout, done.stderr) == (141, b"", b"")
 
 
 def test_json_is_json_in_every_encoding():
