@@ -21,7 +21,8 @@ STREAM_TIMEOUT_SECONDS = 45.0
 
 ENDED = ("succeeded", "failed", "canceled")
 """Statuses that a run never leaves."""
-MAX_WAIT_SECONDS = 60
+MAX_WAIT_SECONDS = 25
+"""The service holds a response for 60 s at most, but proxies cut requests that are silent for 30 s or 60 s."""
 
 
 def deadline(timeout: float | None) -> float:
@@ -30,7 +31,7 @@ def deadline(timeout: float | None) -> float:
 
 
 def next_wait(deadline: float) -> int:
-    """Return the seconds of the next request that waits: whole, at most 60, at least 1."""
+    """Return the seconds of the next request that waits: whole, at least 1."""
     return int(max(1, min(MAX_WAIT_SECONDS, deadline - time.monotonic())))
 
 

@@ -1,5 +1,6 @@
-"""Reconnect limits of a stream."""
+"""Reconnect limits of a stream, and how long a request waits."""
 
+from crewyard import exchange
 from crewyard.retry import MAX_RECONNECTS, STABLE_SECONDS, ReconnectPolicy
 
 
@@ -54,3 +55,9 @@ def test_an_unreachable_service_does_not_count_as_open():
         clock.now += 2 * STABLE_SECONDS
         policy.record_end(None)
     assert policy.exhausted
+
+
+def test_no_request_waits_until_a_proxy_cuts_it():
+    assert exchange.next_wait(exchange.deadline(None)) < 30
+    assert exchange.next_wait(exchange.deadline(5.5)) == 5
+    assert exchange.next_wait(exchange.deadline(0)) == 1
