@@ -93,15 +93,15 @@ _BY_STATUS: dict[int, type[ApiError]] = {
 }
 
 
-def error_for_response(status: int, headers: Mapping[str, str], body: Any) -> ApiError:
-    """Return the error for a response; `body` is its JSON, or None if it had none."""
+def error_for_response(status: int, headers: Mapping[str, str], body: Any, host: str) -> ApiError:
+    """Return the error for a response of `host`; `body` is its JSON, or None if it had none."""
     field = body.get("error") if isinstance(body, dict) else None
     error = field if isinstance(field, dict) else {}
     after = headers.get("Retry-After", "")
     kind = _BY_STATUS.get(status, Unavailable if status >= 500 else ApiError)
     message = (
         error.get("message")
-        or f"the service responded {status} without a message; repeat the request, or check CREWYARD_URL"
+        or f"{host} responded {status} without a message; repeat the request, or check CREWYARD_URL"
     )
     if 300 <= status < 400 and headers.get("Location"):
         # Do not follow the redirect: the key is valid for the configured address only.

@@ -22,7 +22,7 @@ STREAM_TIMEOUT_SECONDS = 45.0
 ENDED = ("succeeded", "failed", "canceled")
 """Statuses that a run never leaves."""
 MAX_WAIT_SECONDS = 25
-"""The service holds a response for 60 s at most, but proxies cut requests that are silent for 30 s or 60 s."""
+"""The service would hold a response for 60 s, but proxies cut requests that are silent for 30 s or 60 s."""
 
 
 def deadline(timeout: float | None) -> float:
@@ -110,7 +110,7 @@ def check(response: httpx.Response) -> None:
         body = response.json()
     except ValueError:
         body = None
-    raise errors.error_for_response(response.status_code, response.headers, body)
+    raise errors.error_for_response(response.status_code, response.headers, body, response.request.url.host)
 
 
 def check_type(response: httpx.Response, expected: str) -> None:
@@ -142,10 +142,15 @@ def wrong_environment(error: Exception) -> SettingsError:
 
 
 def connection_failed(error: httpx.HTTPError, settings: Settings) -> errors.ConnectionFailed:
-    """Return the ConnectionFailed for an httpx error."""
-    reason = str(error) or type(error).__name__
+    """Return the ConnectionFailed for an httpx error; uploads and artifacts may go to an object store."""
+    reason, url = str(error) or type(error).__name__, error.request.url
+    if url.netloc == httpx.URL(settings.url).netloc:
+        return errors.ConnectionFailed(
+            f"{settings.url} cannot be reached: {reason}; check CREWYARD_URL and the network"
+        )
     return errors.ConnectionFailed(
-        f"{settings.url} cannot be reached: {reason}; check CREWYARD_URL and the network"
+        f"{url.scheme}://{url.netloc.decode()}, where the service sent the client, cannot be reached: "
+        f"{reason}; check the network"
     )
 
 

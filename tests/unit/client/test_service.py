@@ -498,6 +498,26 @@ def test_a_deploy_ends_with_the_command_to_run_it(service, tmp_path, capsys, sta
     assert capsys.readouterr().err.splitlines()[-1] == f"Run it: crewyard run {named}"
 
 
+@pytest.mark.parametrize(
+    ("url", "message"),
+    [
+        (
+            "http://127.0.0.1:9/put",
+            "http://127.0.0.1:9, where the service sent the client, cannot be reached",
+        ),
+        ("http://localhost:{port}/put", "localhost responded 403 without a message"),
+    ],
+)
+def test_a_failed_upload_names_the_object_store(service, tmp_path, capsys, url, message):
+    (tmp_path / "main.py").write_text("1")
+    address = url.format(port=service.server.server_port)
+    upload = {"upload_url": address, "build_context_url": "x", "method": "PUT", "headers": {}}
+    service.responses["POST", "/v1/uploads"] = [(201, {}, {"data": upload})]
+    service.responses["PUT", "/put"] = [(403, {"Content-Type": "application/xml"}, b"<Error/>")]
+    assert call(["deploy", str(tmp_path), "-p", "demo"]) == 3
+    assert message in capsys.readouterr().err
+
+
 def test_the_default_directory_is_of_the_run(service, tmp_path, monkeypatch):
     offer(service, {"a.txt": b"x"})
     monkeypatch.chdir(tmp_path)
