@@ -387,7 +387,13 @@ def test_lint_names_the_assumed_pythons(tmp_path, capsys):
     assert "'3.14'; offered here: 3.11" in printed and "operator of the service can offer more" in printed
 
 
-@pytest.mark.parametrize("text", [":80", "/ollama", "models/ollama:http", "models:80;81"])
+@pytest.mark.parametrize(
+    "text",
+    [
+        *(":80", "/ollama", "models/ollama:http", "models:80;81", "models/:80", "models/ollama:"),
+        *("models/ollama:80,", "models/app=ollama,v2", "models/app=a,app=b"),
+    ],
+)
 def test_a_wrong_egress_is_refused_with_an_example(capsys, text):
     assert call(["projects", "set", "demo", "--egress", text]) == 2
     assert "is not like models/ollama:11434" in capsys.readouterr().err

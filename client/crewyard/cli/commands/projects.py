@@ -33,16 +33,22 @@ def _parse_egress(
 
 
 def _entry(value: str) -> dict[str, Any]:
-    place, _, ports = value.partition(":")
-    namespace, _, pods = place.partition("/")
+    place, colon, ports = value.partition(":")
+    namespace, slash, pods = place.partition("/")
     labels = dict(part.split("=", 1) for part in pods.split(",") if "=" in part)
-    if not namespace or (ports and not all(port.isdecimal() for port in ports.split(","))):
+    is_partial = bool(labels) and len(labels) != len(pods.split(","))
+    # An empty or dropped part would allow more than what was meant.
+    if not namespace or (slash and not pods) or is_partial or (colon and not _are_ports(ports)):
         raise click.BadParameter(f"{value!r} is not like models/ollama:11434")
     return {
         "namespace": namespace,
         **({"pod_selector": {"match_labels": labels}} if labels else {"service": pods} if pods else {}),
         **({"ports": [int(port) for port in ports.split(",")]} if ports else {}),
     }
+
+
+def _are_ports(text: str) -> bool:
+    return all(port.isdecimal() for port in text.split(","))
 
 
 def _text(entry: dict[str, Any]) -> str:
