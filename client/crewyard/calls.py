@@ -32,9 +32,9 @@ def _query(**values: object) -> dict[str, str]:
 
 def _idempotency_header(key: str | None) -> dict[str, str]:
     """Return the Idempotency-Key header; a random key if `key` is None. Raises WrongValue."""
-    if key and not (key.isascii() and key.isprintable()):
+    if key is not None and not (key and key.isascii() and key.isprintable()):
         raise WrongValue(f"the idempotency key {key!r} must be of printable ASCII characters")
-    return {"Idempotency-Key": key or str(uuid.uuid4())}
+    return {"Idempotency-Key": str(uuid.uuid4()) if key is None else key}
 
 
 def list_projects(number: int, per_page: int) -> Call[Page[models.Project]]:

@@ -119,6 +119,7 @@ main.main()
         (["run", "x", "--input", '{"a": NaN}'], "JSON"),
         (["run", "x", "--input", '{"a": "\\ud800"}'], "surrogate"),
         (["run", "x", "--key", "\u00e9"], "ASCII"),
+        (["run", "x", "--key", ""], "ASCII"),
         (["--url", "http://[::1", "runs", "list"], "is not a URL"),
         (["init", "/proc/none"], "/proc/none"),
     ],
