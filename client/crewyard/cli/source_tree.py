@@ -204,9 +204,11 @@ def _walk(root: Path) -> Iterator[str]:
 
 def clean_commit(root: Path) -> str | None:
     """Return the commit of the checkout; None if the directory has changes or is not a checkout."""
-    return (
-        git_text(root, "rev-parse", "HEAD") if _git(root, "status", "--porcelain", "--", ".") == "" else None
+    # The settings of the user may hide files that are packed.
+    status = _git(
+        root, "status", "--porcelain", "--untracked-files=normal", "--ignore-submodules=none", "--", "."
     )
+    return git_text(root, "rev-parse", "HEAD") if status == "" else None
 
 
 def git_text(root: Path, *arguments: str) -> str | None:

@@ -159,6 +159,10 @@ def test_only_a_clean_tree_has_a_commit(tmp_path):
     git("config", "core.fsmonitor", f"touch {marker}; false")
     (tmp_path / "other" / "x.py").write_text("changed elsewhere")
     assert len(clean_commit(tmp_path / "crew") or "") == 40
+    git("config", "status.showUntrackedFiles", "no")
+    (tmp_path / "crew" / "new.py").write_text("3")
+    assert clean_commit(tmp_path / "crew") is None
+    (tmp_path / "crew" / "new.py").unlink()
     (tmp_path / "crew" / "main.py").write_text("changed")
     assert clean_commit(tmp_path / "crew") is None
     assert not marker.exists()
@@ -178,6 +182,13 @@ def test_a_checkout_has_the_files_of_its_submodules(tmp_path):
     git(tmp_path / "crew", "submodule", "add", "-q", str(tmp_path / "tools"), "libs/tools")
     (tmp_path / "crew" / "new.py").write_text("1")
     assert names(read_tree(tmp_path / "crew")) == [".gitmodules", "crew.py", "libs/tools/tools.py", "new.py"]
+    (tmp_path / "crew" / "new.py").unlink()
+    git(tmp_path / "crew", "commit", "-q", "-m", "two")
+    assert clean_commit(tmp_path / "crew") is not None
+    git(tmp_path / "crew", "config", "diff.ignoreSubmodules", "all")
+    (tmp_path / "crew" / "libs" / "tools" / "tools.py").write_text("changed")
+    assert clean_commit(tmp_path / "crew") is None
+    (tmp_path / "crew" / "new.py").write_text("1")
     git(tmp_path / "crew", "submodule", "deinit", "-q", "-f", "libs/tools")
     assert names(read_tree(tmp_path / "crew")) == [".gitmodules", "crew.py", "new.py"]
 
