@@ -29,14 +29,20 @@ def answer_value(text: str, schema: Mapping[str, Any] | None, choices: list[Any]
         return text
 
 
-def _shown(choice: Any) -> str:
-    """Return the text that stands for a choice."""
-    return choice if isinstance(choice, str) else json.dumps(choice, ensure_ascii=False)
+def _choices(choices: list[Any] | None) -> str:
+    """Return the choices of a question as a person answers them; empty without any."""
+    shown = (
+        text if isinstance(text, str) else json.dumps(text, ensure_ascii=False) for text in choices or ()
+    )
+    return f" [{', '.join(shown)}]" if choices else ""
 
 
 def column(request: InputRequest) -> Column:
     """Return the column that shows a question."""
-    return Column(f"QUESTION {request['request_id']}", lambda _: request["prompt"])
+    return Column(
+        f"QUESTION {request['request_id']}",
+        lambda _: f"{request['prompt']}{_choices(request.get('choices'))}",
+    )
 
 
 def open_request(context: CliContext, run: str, request: str | None) -> InputRequest:
@@ -59,7 +65,7 @@ def handle(context: CliContext, run: str, data: Mapping[str, Any], interactive: 
     request_id = str(data.get("request_id"))
     how = f"Answer it: crewyard runs answer {run} {request_id} VALUE"
     if not interactive:
-        context.output.status(f"{run} asks: {data.get('prompt')}", "bold")
+        context.output.status(f"{run} asks: {data.get('prompt')}{_choices(data.get('choices'))}", "bold")
         context.output.status(how)
         return
     while True:
@@ -69,9 +75,9 @@ def handle(context: CliContext, run: str, data: Mapping[str, Any], interactive: 
             return  # answered elsewhere meanwhile
         context.output.status(request["prompt"], "bold")
         choices = request.get("choices")
-        shown = escape_control(f" [{', '.join(map(_shown, choices))}]") if choices else ""
         try:
-            text = click.prompt(f"Answer{shown}", default="", show_default=False, err=True)
+            answer = f"Answer{escape_control(_choices(choices))}"
+            text = click.prompt(answer, default="", show_default=False, err=True)
         except click.Abort:
             context.output.status(f"\n{how}")
             raise

@@ -82,9 +82,15 @@ def test_an_unclear_answer_names_the_open_questions(service, monkeypatch, capsys
 def test_choices_are_shown_as_they_are_answered(service, monkeypatch, capsys):
     run_with(service, {**QUESTIONS[0], "choices": ["yes", "\x1b[2Jno", True, None, {"a": 1}]})
     monkeypatch.setattr("sys.stdin", io.StringIO("true\n"))
-    questions.handle(CliContext(service.url, "key"), "run_a", {"request_id": "q1"}, True)
-    assert '[yes, \\x1b[2Jno, true, null, {"a": 1}]' in capsys.readouterr().err
+    context, shown = CliContext(service.url, "key"), '[yes, \\x1b[2Jno, true, null, {"a": 1}]'
+    questions.handle(context, "run_a", {"request_id": "q1"}, True)
+    assert shown in capsys.readouterr().err
     assert json.loads(service.bodies[-1]) == {"value": True}
+    (question,) = context.client.get_run("run_a")["input_requests"]
+    questions.handle(context, "run_a", question, False)
+    assert f"Go? {shown}" in capsys.readouterr().err
+    context.output.details({}, [questions.column(question)])
+    assert f"Go? {shown}" in capsys.readouterr().out
 
 
 def test_an_answer_that_the_service_could_not_take_is_asked_for_again(service, monkeypatch):
