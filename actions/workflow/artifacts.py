@@ -1,6 +1,7 @@
 """Download of a run's artifacts into a directory, never outside it. Called by the action `run`."""
 
 import hashlib
+import itertools
 import os
 import secrets
 from collections.abc import Iterator, Mapping
@@ -15,7 +16,6 @@ from actions.workflow.errors import StepFailed
 from actions.workflow.file_names import download_problem
 
 _PER_PAGE = 100
-_MAX_PAGES = 100
 _CHUNK = 256 * 1024
 
 
@@ -25,7 +25,7 @@ class DownloadMismatch(OSError):
 
 def list_artifacts(api: ApiClient, run: str) -> Iterator[Mapping[str, Any]]:
     """Yield the artifacts of a run, page by page."""
-    for page in range(1, _MAX_PAGES + 1):
+    for page in itertools.count(1):
         response = api.get(f"/v1/runs/{quote(run, safe='')}/artifacts?page={page}&per_page={_PER_PAGE}")
         yield from response["data"]
         if not response["pagination"]["has_more"]:

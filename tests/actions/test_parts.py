@@ -23,6 +23,15 @@ from actions.workflow.source.upload_progress import UploadProgress
 from tests.testbed import hostile_file_names
 
 
+def test_all_artifacts_of_a_run_are_listed():
+    class Pages:
+        def get(self, path):
+            number = int(re.search(r"page=([0-9]+)", path)[1])
+            return {"data": [{"name": str(number)}], "pagination": {"has_more": number < 150}}
+
+    assert len(list(artifacts.list_artifacts(Pages(), "run_a"))) == 150
+
+
 @pytest.mark.parametrize(
     ("patterns", "excluded", "included"),
     [
