@@ -50,6 +50,8 @@ def run_with(service: FaultyService, *asked) -> None:
     [
         (QUESTIONS[:1], ["yes"], "/v1/runs/run_a/inputs/q1"),
         (QUESTIONS, ["q2", "Ada"], "/v1/runs/run_a/inputs/q2"),
+        (QUESTIONS[1:], ["-1"], "/v1/runs/run_a/inputs/q2"),
+        (QUESTIONS, ["q2", "-- Ada"], "/v1/runs/run_a/inputs/q2"),
     ],
 )
 def test_answer_goes_to_the_question(service, monkeypatch, capsys, asked, arguments, path):

@@ -96,7 +96,8 @@ def show(context: CliContext, run: str) -> None:
     context.output.details(shown, (*COLUMNS, *columns))
 
 
-@runs.command("answer")
+# A value may begin with a hyphen, as a negative number does.
+@runs.command("answer", context_settings={"ignore_unknown_options": True})
 @click.argument("run")
 @click.argument("answer", nargs=-1, required=True, metavar="[REQUEST] VALUE")
 @with_context
