@@ -54,8 +54,11 @@ class CliContext:
             self.output.status(f"{problem}; retrying in {seconds:.0f} s")
 
     def named_project(self, given: str | None) -> str:
-        """Return the project to use. Raises SettingsError if neither option nor setting names one."""
-        name = given or self.settings.project
+        """Return the project to use. Raises SettingsError if neither option nor setting names one.
+
+        An empty option, as of an unset variable, does not stand for the setting.
+        """
+        name = self.settings.project if given is None else given
         if not name:
             raise SettingsError("no project is given; use --project, or set CREWYARD_PROJECT")
         return name

@@ -159,6 +159,14 @@ def test_a_removal_prints_its_result(service, capsys, path, arguments, result):
     assert next(iter(result.values())) in capsys.readouterr().out
 
 
+@pytest.mark.parametrize("arguments", [["env", "list", "-p", ""], ["run", ""]])
+def test_an_empty_project_is_not_the_default_one(service, monkeypatch, capsys, arguments):
+    monkeypatch.setenv("CREWYARD_PROJECT", "demo")
+    assert call(arguments) == 2
+    assert service.requests == []
+    assert "no project is given" in capsys.readouterr().err
+
+
 def test_an_import_that_fails_halfway_prints_what_is_set(service, tmp_path, capsys):
     (tmp_path / ".env").write_text("A=1\nB=2\nC=3\n")
     refusal = {"error": {"code": "invalid_request", "message": "B is reserved", "details": {}}}
