@@ -128,6 +128,30 @@ def test_a_project_is_created_with_waiting_pods(service, arguments, spec):
     assert json.loads(service.bodies[-1]) == {"name": "demo", **spec}
 
 
+@pytest.mark.parametrize(
+    ("arguments", "spec"),
+    [
+        (["--namespace", "", "--plan", ""], {"namespace": "", "plan": ""}),
+        (["--git", ""], {"source": {"git": {"url": ""}}}),
+        (
+            ["--git", "u", "--branch", "", "--path", "p"],
+            {"source": {"git": {"url": "u", "ref": {"branch": ""}, "path": "p"}}},
+        ),
+    ],
+)
+def test_an_empty_option_of_a_project_is_sent_and_refused(service, arguments, spec):
+    service.responses["POST", "/v1/projects"] = [failure(400)]
+    assert call(["projects", "create", "demo", *arguments]) == 3
+    assert json.loads(service.bodies[-1]) == {"name": "demo", **spec}
+
+
+def test_a_rollback_to_nothing_deploys_nothing(service, tmp_path, capsys):
+    (tmp_path / "main.py").write_text("1")
+    assert call(["deploy", str(tmp_path), "-p", "demo", "--rollback", ""]) == 2
+    assert "'' is not a name" in capsys.readouterr().err
+    assert service.requests == []
+
+
 @pytest.mark.parametrize(("build", "shown"), [({"warm": 2}, "2"), ({}, "-"), (None, "-")])
 def test_a_project_is_shown_with_its_waiting_pods(service, capsys, build, shown):
     service.responses["GET", "/v1/projects/demo"] = [(200, {}, {"data": {**PROJECT, "build": build}})]

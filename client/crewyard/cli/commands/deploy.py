@@ -52,7 +52,7 @@ def deploy(
     Exit code 1 if the build fails; the active deployment stays active.
     """
     client, output = context.client, context.output
-    if rollback:
+    if rollback is not None:
         output.details(client.roll_back(rollback), COLUMNS)
         return
     name, tree = context.named_project(project), read_tree(directory)
@@ -63,7 +63,7 @@ def deploy(
     description = message or git_text(tree.root, "log", "-1", "--format=%s")
     # A tree with uncommitted changes has no git_sha.
     optional = {"crew": crew, "message": description, "git_sha": clean_commit(tree.root)}
-    body |= {key: value for key, value in optional.items() if value}
+    body |= {key: value for key, value in optional.items() if value is not None}
     body |= {"preview": {}} if preview else {}
     body |= {"override": True} if override else {}
     created = client.create_deployment(name, **body)

@@ -47,6 +47,11 @@ def _entry(value: str) -> dict[str, Any]:
     }
 
 
+def _given(options: dict[str, Any]) -> dict[str, Any]:
+    """Return the options that were given; the service refuses empty ones, as of an unset variable."""
+    return {name: value for name, value in options.items() if value is not None}
+
+
 def _are_ports(text: str) -> bool:
     return all(port.isdecimal() for port in text.split(","))
 
@@ -145,12 +150,11 @@ def create(
     warm_builds: int | None,
 ) -> None:
     """Create a project."""
-    if (branch or path) and not url:
+    if url is None and not (branch is None and path is None):
         raise click.UsageError("--branch and --path need --git")
-    git = {"url": url, **({"ref": {"branch": branch}} if branch else {}), **({"path": path} if path else {})}
-    spec: dict[str, Any] = {"source": {"git": git}} if url else {}
-    spec |= {"plan": plan} if plan else {}
-    spec |= {"namespace": namespace} if namespace else {}
+    git = {"url": url, "ref": None if branch is None else {"branch": branch}, "path": path}
+    given = {"source": None if url is None else {"git": _given(git)}, "plan": plan, "namespace": namespace}
+    spec = _given(given)
     build: dict[str, Any] = {"requirements": list(requirements)} if requirements else {}
     build |= {"warm": warm_builds} if warm_builds else {}
     run: dict[str, Any] = {"egress": list(egress)} if egress else {}
@@ -159,7 +163,7 @@ def create(
     spec |= {"run": run} if run else {}
     columns = (*_COLUMNS, _NAMESPACE) if namespace else _COLUMNS
     context.output.details(context.client.create_project(name, **spec), columns)
-    if not url:
+    if url is None:
         context.output.status(f"Deploy a crew to it: crewyard deploy --project {name}")
 
 
