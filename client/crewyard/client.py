@@ -380,13 +380,15 @@ class Client:
             raise exchange.connection_failed(error, self.settings) from error
 
     def _send(self, call: Call[T]) -> T:
-        tries = 0
+        is_sent = False
 
         def attempt() -> T:
-            nonlocal tries
-            tries += 1
+            nonlocal is_sent
+            was_sent, is_sent = is_sent, True
             response = self._http.request(**exchange.arguments(self.settings, call))
-            return exchange.result(call, response, tries > 1)
+            if response.status_code == 429:
+                is_sent = was_sent  # The service refused it before it had an effect.
+            return exchange.result(call, response, was_sent)
 
         return self._repeat(attempt, call.repeatable)
 

@@ -304,6 +304,12 @@ def test_a_deletion_with_a_lost_response_succeeds(service):
             client.delete_project("demo")
 
 
+def test_a_deletion_that_was_refused_first_does_not_hide_a_wrong_name(service, capsys):
+    service.responses["DELETE", "/v1/projects/typo"] = [failure(429), NOT_FOUND]
+    assert call(["projects", "delete", "typo", "--yes"]) == 3
+    assert "project 'typo' not found" in capsys.readouterr().err
+
+
 def test_a_run_is_retried_with_one_key_and_a_project_is_not(service):
     service.responses["POST", "/v1/runs"] = service.responses["POST", "/v1/projects"] = [failure(503)]
     with Client() as client:
