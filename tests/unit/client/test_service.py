@@ -269,6 +269,9 @@ def test_a_record_with_any_character_is_one_line(service, tmp_path, capsys):
     for end in ("\n", "\r\n"):
         export.write_bytes(text.replace("\n", end).encode())
         assert call(["audit", "--verify", "--file", str(export)]) == 0
+    export.write_text(text, "utf-16")
+    assert call(["audit", "--verify", "--file", str(export)]) == 2
+    assert "is not UTF-8 text" in capsys.readouterr().err
 
 
 @pytest.mark.parametrize("option", ["--export", "--verify"])

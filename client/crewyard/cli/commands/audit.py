@@ -2,14 +2,13 @@
 
 import json
 import re
-from collections.abc import Iterable, Mapping
+from collections.abc import Iterator, Mapping
 from pathlib import Path
 from typing import Any
 
 import click
 
 from crewyard.audit_chain import AuditBroken, RecordsMissing, verify
-from crewyard.cli import read_text
 from crewyard.cli.context import FAILED, CliContext, with_context
 from crewyard.cli.output import Column, Output, display, field
 from crewyard.cli.pages import items
@@ -77,9 +76,7 @@ def _verify(context: CliContext, known: str | None, file: Path | None) -> int:
         raise click.BadParameter("must be NUMBER:HASH, as an earlier --verify printed", param_hint="--known")
     if file is None:
         _require_whole_log(context)
-    lines: Iterable[str] = (
-        context.client.export_audit() if file is None else filter(str.strip, read_text.read(file).split("\n"))
-    )
+    lines = context.client.export_audit() if file is None else _read_lines(file)
     try:
         number, digest = verify(map(_record, lines), None if head is None else (int(head[1]), head[2]))
     except AuditBroken as error:
@@ -92,6 +89,18 @@ def _verify(context: CliContext, known: str | None, file: Path | None) -> int:
     result = {"number": number, "hash": digest}
     context.output.item(result, f"{number} records are intact. Keep this for --known: {number}:{digest}")
     return 0
+
+
+def _read_lines(file: Path) -> Iterator[str]:
+    """Yield the lines of an export, which may be larger than the memory."""
+    with file.open("rb") as lines:
+        for line in lines:
+            try:
+                text = line.decode("utf-8-sig").strip()
+            except UnicodeDecodeError as error:
+                raise click.UsageError(f"{file} is not UTF-8 text: {error}") from None
+            if text:
+                yield text
 
 
 def _require_whole_log(context: CliContext) -> None:
