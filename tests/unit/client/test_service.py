@@ -1,6 +1,7 @@
 """The client and its program against a faulty service, over real connections."""
 
 import hashlib
+import io
 import json
 import threading
 from http.server import BaseHTTPRequestHandler, ThreadingHTTPServer
@@ -181,6 +182,14 @@ def test_a_removal_prints_its_result(service, capsys, path, arguments, result):
     assert json.loads(capsys.readouterr().out) == result
     assert call(arguments) == 0
     assert next(iter(result.values())) in capsys.readouterr().out
+
+
+def test_a_login_without_an_address_does_not_print_the_key(monkeypatch, capsys):
+    monkeypatch.delenv("CREWYARD_URL", raising=False)
+    monkeypatch.setattr("sys.stdin", io.StringIO("crw_id_secret\n"))
+    assert call(["login"]) == 2
+    printed = capsys.readouterr().err
+    assert "--url" in printed and "secret" not in printed
 
 
 @pytest.mark.parametrize("arguments", [["env", "list", "-p", ""], ["run", ""]])

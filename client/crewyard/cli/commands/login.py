@@ -20,11 +20,14 @@ def login(context: CliContext, url: str | None, project: str | None) -> None:
 
     Prompts for the key, or reads it from standard input; never takes it from the command line.
     """
-    address = url or context.url or os.environ.get("CREWYARD_URL") or str(click.prompt("URL", err=True))
+    address = url or context.url or os.environ.get("CREWYARD_URL")
     if sys.stdin.isatty():
+        address = address or str(click.prompt("URL", err=True))
         key = str(click.prompt("API key", hide_input=True, err=True))
-    else:
+    elif address:
         key = sys.stdin.readline().strip()
+    else:
+        raise click.UsageError("give --url, or set CREWYARD_URL; standard input contains only the key")
     settings = resolve(address, key, project, {"CREWYARD_CONFIG": os.devnull})
     with Client(settings=settings) as client:
         client.list_projects(1, 1)
