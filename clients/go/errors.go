@@ -2,9 +2,11 @@ package crewyard
 
 import (
 	"encoding/json"
+	"errors"
 	"fmt"
 	"io"
 	"net/http"
+	"net/url"
 	"strconv"
 	"strings"
 	"time"
@@ -39,6 +41,11 @@ func (e *APIError) Passing() bool {
 }
 
 func checked(response *http.Response, err error) (*http.Response, error) {
+	var failed *url.Error
+	if errors.As(err, &failed) {
+		// The query of an object store's address is a signature.
+		failed.URL, _, _ = strings.Cut(failed.URL, "?")
+	}
 	moved := err == nil && response.StatusCode >= 300 && response.StatusCode < 400 && response.Header.Get("Location") != ""
 	if err != nil || response.StatusCode < 400 && !moved {
 		return response, err

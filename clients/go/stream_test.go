@@ -8,6 +8,7 @@ import (
 	"net/http/httptest"
 	"slices"
 	"strconv"
+	"strings"
 	"testing"
 	"time"
 )
@@ -73,6 +74,15 @@ func TestAnEventThatWasCutOffComesAgain(t *testing.T) {
 	ids, err := read(client, 0)
 	if err != nil || !slices.Equal(ids, []int{1, 2, 3}) || !slices.Equal(*asked, []string{"", "1"}) {
 		t.Fatal(ids, err, *asked)
+	}
+}
+
+func TestAFailedUploadDoesNotTellTheSignature(t *testing.T) {
+	client, _ := service(t, 1, 1, nil)
+	to := &Upload{Method: "PUT", UploadUrl: "http://127.0.0.1:9/upl?token=signature"}
+	err := client.SendUpload(context.Background(), to, strings.NewReader("x"), 1)
+	if err == nil || strings.Contains(err.Error(), "signature") || !strings.Contains(err.Error(), "127.0.0.1:9/upl") {
+		t.Fatal(err)
 	}
 }
 
