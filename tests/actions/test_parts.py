@@ -5,6 +5,7 @@ import io
 import re
 import subprocess
 import tarfile
+import time
 from pathlib import Path
 
 import pytest
@@ -12,7 +13,9 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from actions.workflow import artifacts, event_lines, failure_location, outputs
+from actions.workflow.client import api
 from actions.workflow.client.api import pause
+from actions.workflow.client.credential import ApiKeyCredential
 from actions.workflow.client.sse import StreamReader
 from actions.workflow.console import Console, escaped, escaped_property, lines
 from actions.workflow.errors import StepFailed
@@ -21,6 +24,15 @@ from actions.workflow.source.exclude_patterns import ExcludePatterns
 from actions.workflow.source.pack import LIMITS, pack, select
 from actions.workflow.source.upload_progress import UploadProgress
 from tests.testbed import hostile_file_names
+
+
+def test_a_failed_upload_names_the_object_store(monkeypatch):
+    monkeypatch.setattr(api, "MAX_ATTEMPTS", 1)
+    console, end = Console(io.StringIO()), time.monotonic() + 60
+    client = api.ApiClient("https://crewyard.example.com", ApiKeyCredential("crw_x"), console, end)
+    with pytest.raises(StepFailed, match=r"the upload: 127\.0\.0\.1:9 cannot be reached") as failed:
+        client.put("http://127.0.0.1:9/upload?token=signature", {}, lambda: io.BytesIO(b"x"))
+    assert "crewyard.example.com" not in failed.value.message and "signature" not in failed.value.message
 
 
 def test_all_artifacts_of_a_run_are_listed():

@@ -158,8 +158,8 @@ class ApiClient:
             except CONNECTION_ERRORS as error:
                 if number == MAX_ATTEMPTS:
                     raise StepFailed(
-                        f"{self.url} cannot be reached for {description}: {error}. "
-                        "Is the input api-url right?"
+                        f"{description}: {error}. "
+                        "Can the runner reach this host, and is the input api-url right?"
                     ) from None
                 self._wait_before_retry(description, error, pause(number, None))
         raise AssertionError("the last attempt returns or raises")

@@ -57,6 +57,8 @@ def send_request(
     except urllib.error.HTTPError as error:
         with error:
             raise _error_for_status(error, method, request) from None
+    except urllib.error.URLError as error:
+        raise ConnectionError(f"{request.host} cannot be reached: {error.reason}") from None
     except ValueError as error:
         raise StepFailed(f"The URL of {method} is invalid: {error}.") from None
     return cast(HTTPResponse, response)
