@@ -110,7 +110,7 @@ class Output:
             text = github_step.escape_commands(text)
             if text and not text.endswith("\n"):
                 text += "\n"
-        self._write(escape_control(text, colours=True) if self._out.is_terminal else text)
+        self._write(escape_control(text, colours=True) if self._out.file.isatty() else text)
 
     def status(self, sentence: str, style: str = "") -> None:
         """Print a status message on standard error."""
@@ -126,7 +126,7 @@ class Output:
             *last,
             console=self._err,
             transient=True,
-            disable=not self._err.is_terminal,
+            disable=not self._err.file.isatty(),
         )
 
     def _json(self, row: Row) -> None:

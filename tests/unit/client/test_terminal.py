@@ -44,8 +44,14 @@ def test_no_control_character_is_left(text):
 
 def printed(act, terminal):
     file = io.StringIO()
-    act(Output(False, Console(file=file, force_terminal=terminal, width=200, soft_wrap=True)))
+    file.isatty = lambda: terminal
+    act(Output(False, Console(file=file, width=200, soft_wrap=True)))
     return file.getvalue()
+
+
+def test_text_for_a_pipe_is_unchanged_also_with_forced_colours(monkeypatch):
+    monkeypatch.setenv("FORCE_COLOR", "1")
+    assert printed(lambda out: out.text("10 %\r\x1b[2J\n"), False) == "10 %\r\x1b[2J\n"
 
 
 def test_a_crew_cannot_clear_the_screen():
