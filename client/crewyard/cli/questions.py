@@ -9,7 +9,7 @@ import click
 from crewyard.cli.context import CliContext
 from crewyard.cli.escape import escape_control
 from crewyard.cli.output import Column
-from crewyard.errors import ApiError
+from crewyard.errors import ApiError, ConnectionFailed
 from crewyard.models import InputRequest
 
 
@@ -83,8 +83,8 @@ def handle(context: CliContext, run: str, data: Mapping[str, Any], interactive: 
             raise
         try:
             context.client.answer_run(run, request_id, answer_value(text, request.get("schema"), choices))
-        except ApiError as error:
+        except (ApiError, ConnectionFailed) as error:
             context.output.status(str(error))
-            if error.status == 400 or error.passing:
+            if isinstance(error, ConnectionFailed) or error.status == 400 or error.passing:
                 continue
         return

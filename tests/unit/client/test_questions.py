@@ -97,9 +97,9 @@ def test_choices_are_shown_as_they_are_answered(service, monkeypatch, capsys):
 
 def test_an_answer_that_the_service_could_not_take_is_asked_for_again(service, monkeypatch):
     run_with(service, QUESTIONS[0])
-    path = "/v1/runs/run_a/inputs/q1"
-    service.responses["POST", path].insert(0, failure(503))
-    monkeypatch.setattr("sys.stdin", io.StringIO("yes\nno\n"))
+    path, cut = "/v1/runs/run_a/inputs/q1", (204, {"Content-Length": "9"}, b"")
+    service.responses["POST", path] = [failure(503), cut, *service.responses["POST", path]]
+    monkeypatch.setattr("sys.stdin", io.StringIO("yes\nno\nyes\n"))
     questions.handle(CliContext(service.url, "key"), "run_a", {"request_id": "q1"}, True)
     answers = [json.loads(body) for body in service.bodies if body]
-    assert answers == [{"value": "yes"}, {"value": "no"}]
+    assert answers == [{"value": "yes"}, {"value": "no"}, {"value": "yes"}]
