@@ -221,6 +221,16 @@ def test_an_empty_list_of_a_project_that_does_not_exist_is_an_error(service, cap
     assert "project 'typo' not found" in capsys.readouterr().err
 
 
+@pytest.mark.parametrize("project", [(200, {}, {"data": {"active_deployment_id": "dep_b"}}), NOT_FOUND])
+def test_inputs_of_a_project_whose_name_is_like_a_deployment(service, project):
+    service.responses["GET", "/v1/projects/dep-a"] = [project]
+    found = (200, {}, {"data": {"schema": {}, "declared": False}})
+    for identifier in ("dep-a", "dep_b"):
+        service.responses["GET", f"/v1/deployments/{identifier}/inputs"] = [found]
+    assert call(["inputs", "dep-a"]) == 0
+    assert service.requests[-1][1] == f"/v1/deployments/{'dep-a' if project == NOT_FOUND else 'dep_b'}/inputs"
+
+
 def test_a_list_of_deployments_marks_previews(service, capsys):
     row = {"created_at": "2026-11-20T10:00:00Z", "activated_at": None, "message": "", "status": "superseded"}
     rows = [{**row, "id": "dep_a", "is_preview": True}, {**row, "id": "dep_b"}]

@@ -7,7 +7,7 @@ import click
 
 from crewyard.cli.context import CliContext, with_context
 from crewyard.cli.output import Column, display
-from crewyard.errors import CrewyardError
+from crewyard.errors import CrewyardError, NotFound
 
 _COLUMNS = (
     Column("NAME", lambda row: row["name"]),
@@ -40,9 +40,14 @@ def inputs(context: CliContext, deployment: str) -> None:
 
 
 def _deployment_id(context: CliContext, given: str) -> str:
-    if given.startswith(("dep_", "dep-")):
+    if given.startswith("dep_"):
         return given
-    active = context.client.get_project(given)["active_deployment_id"]
+    try:
+        active = context.client.get_project(given)["active_deployment_id"]
+    except NotFound:
+        if given.startswith("dep-"):
+            return given  # a deployment as kubectl shows it
+        raise
     if active is None:
         raise CrewyardError(f"project {given} has no active deployment; name a deployment by its id")
     return active
