@@ -36,7 +36,7 @@ class ApiMetrics:
         )
         self.seconds = Histogram(
             "crewyard_http_request_duration_seconds",
-            "Time from the arrival of a request to its response; without event streams.",
+            "Time from the arrival of a request to its response; without event streams and waits.",
             ("route", "method"),
             buckets=_SECONDS,
             registry=self.registry,

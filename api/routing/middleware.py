@@ -28,6 +28,8 @@ CALLER = web.RequestKey("caller", Caller)
 ALLOWANCE = web.RequestKey("allowance", Allowance)
 RESPONSE_STARTED = web.RequestKey("streamed", bool)
 """Set when the response has started: an error can no longer replace it."""
+WAITED = web.RequestKey("waited", bool)
+"""Set when the request waits for an event: its time says nothing about the service."""
 ANONYMOUS_REQUESTS_PER_MINUTE = 60
 """Requests per minute of a client address without a valid key."""
 FAILED_PROOFS_PER_MINUTE = 600
@@ -104,8 +106,7 @@ def from_exception(error: Exception, request_id: str) -> errors.HttpApiError:
 def _record(request: web.Request, status: int, seconds: float) -> None:
     route, metrics = route_template(request), request.app[SERVICES].metrics
     metrics.requests.labels(route, request.method, str(status)).inc()
-    streamed = bool(request.get(RESPONSE_STARTED))
-    if not streamed:
+    if not request.get(RESPONSE_STARTED) and not request.get(WAITED):
         metrics.seconds.labels(route, request.method).observe(seconds)
     caller = request.get(CALLER)
     # Probes and pods send requests all the time; at info level only their failures are logged.

@@ -10,6 +10,7 @@ from aiohttp import web
 from api import errors, tenant_limits
 from api.http.operation import empty_response
 from api.http.query import Parameter
+from api.routing import middleware
 from api.routing.endpoint import EndpointCall
 from api.store.errors import StoreRefused, StoreUnavailable
 from api.streaming import connection
@@ -45,6 +46,7 @@ def register_stream(call: EndpointCall, project: str, stream: connection.EventSt
         if error.status == 429 and counted:
             services.metrics.limit_reached(tenant_limits.OPEN_STREAMS, counted)
         raise
+    call.request[middleware.WAITED] = True
     services.revocation.watch(caller, right)
 
 

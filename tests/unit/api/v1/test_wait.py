@@ -82,6 +82,22 @@ async def test_a_wait_outside_its_range_is_refused(testbed, crew, wait):
     assert (status, found["error"]["details"]["field"]) == (400, "wait")
 
 
+async def test_the_time_of_a_wait_is_no_response_time(testbed, crew):
+    raw = await testbed.add_run("run-a", crew)
+    registry = testbed.client.server.app[SERVICES].metrics.registry
+
+    def timed():
+        labels = {"route": "/v1/runs/{id}", "method": "GET"}
+        return registry.get_sample_value("crewyard_http_request_duration_seconds_count", labels) or 0
+
+    task = await waiting(testbed, "/v1/runs/run_a?wait=60")
+    await testbed.finish_run(raw, "Succeeded")
+    await task
+    assert timed() == 0
+    await testbed.get("/v1/runs/run_a?wait=60")
+    assert timed() == 1
+
+
 async def test_waits_are_bounded_like_event_streams(testbed, crew):
     raw = await testbed.add_run("run-a", crew)
     streams(testbed)._limit = 3
