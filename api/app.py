@@ -27,6 +27,7 @@ from api.ratelimit.limiter import RateLimiter
 from api.routing import middleware
 from api.services import SERVICES, ApiServices
 from api.store.index.api_keys import KeyRow
+from api.store.index.storage_stats import StorageStats
 from api.store.store import Store
 from api.streaming.fanout import RunFeeds
 from api.streaming.registry import StreamRegistry
@@ -181,10 +182,15 @@ def _observe(services: ApiServices) -> None:
     """Connect the metrics and the audit log with what they record."""
     config, store, metrics = services.config, services.store, services.metrics
     metrics.claims_given_up.set_function(lambda: store.claims.failed_writes)
-    metrics.watch_storage(store.storage_meter)
-    metrics.traces_waiting.set_function(lambda: store.trace_exports.waiting)
-    metrics.notifications_pending.set_function(lambda: store.deliveries.pending)
-    metrics.notifications_failing.set_function(lambda: store.deliveries.failing)
+
+    def counted(read: Callable[[], int]) -> Callable[[], float]:
+        """Return what the leader has counted last: a replica that leads no more has an old number."""
+        return lambda: float(read() if store.leader.leading else 0)
+
+    metrics.watch_storage(lambda: store.storage_meter.last if store.leader.leading else StorageStats())
+    metrics.traces_waiting.set_function(counted(lambda: store.trace_exports.waiting))
+    metrics.notifications_pending.set_function(counted(lambda: store.deliveries.pending))
+    metrics.notifications_failing.set_function(counted(lambda: store.deliveries.failing))
     local = config.database_url is None or config.blobs_url is None
     metrics.watch_volume(config.data if local else None)
     store.audit.count = lambda outcome: metrics.audit_records.labels(outcome).inc()

@@ -13,7 +13,7 @@ from prometheus_client.process_collector import ProcessCollector
 
 from api import tenant_limits
 from api.store.index.audit.audit_log import ACCEPTED, FAILED, PRUNED
-from api.store.index.storage_stats import BYTES, ROWS, StorageMeter
+from api.store.index.storage_stats import BYTES, ROWS, StorageStats
 from api.telemetry.attempt import ExportResult
 from crds import kinds
 from internal_tls.metrics import TlsMetrics
@@ -152,13 +152,13 @@ class ApiMetrics:
         """Record that a project reached a limit."""
         tenant_limits.record(lambda name: self._limits_reached.labels(name).inc(), limit, project)
 
-    def watch_storage(self, measure: StorageMeter) -> None:
+    def watch_storage(self, last: Callable[[], StorageStats]) -> None:
         """Report the storage gauges from the last measurement."""
         for kind in ROWS:
-            self.records.labels(kind).set_function(partial(_row, measure, kind))
+            self.records.labels(kind).set_function(partial(_row, last, kind))
         for kind in BYTES:
-            self.blob_bytes.labels(kind).set_function(partial(_byte, measure, kind))
-        self.oldest_unsealed.set_function(lambda: measure.last.oldest_unsealed)
+            self.blob_bytes.labels(kind).set_function(partial(_byte, last, kind))
+        self.oldest_unsealed.set_function(lambda: last().oldest_unsealed)
 
     def watch_projection(self, age: Callable[[str, float], float], is_leader: Callable[[], bool]) -> None:
         """Report leadership, and the age of each projection by `age(kind, now)` in seconds."""
@@ -197,9 +197,9 @@ def _age_now(age: Callable[[str, float], float], kind: str) -> float:
     return age(kind, time.monotonic())
 
 
-def _row(measure: StorageMeter, kind: str) -> float:
-    return measure.last.rows[kind]
+def _row(last: Callable[[], StorageStats], kind: str) -> float:
+    return last().rows[kind]
 
 
-def _byte(measure: StorageMeter, kind: str) -> float:
-    return measure.last.bytes[kind]
+def _byte(last: Callable[[], StorageStats], kind: str) -> float:
+    return last().bytes[kind]

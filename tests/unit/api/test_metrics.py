@@ -6,6 +6,7 @@ import pytest
 
 from api.maintenance import loops
 from api.metrics import ApiMetrics
+from api.services import SERVICES
 from api.store.sql.leader import SingleProcessLeader
 from controller.observability.metrics import ControllerMetrics as OfController
 
@@ -35,6 +36,29 @@ def test_projection_age_and_leadership_are_read_at_scrape_time():
     leads[0] = True
     assert metrics.registry.get_sample_value("crewyard_leader") == 1
     assert metrics.registry.get_sample_value("crewyard_projection_age_seconds", {"kind": "runs"}) == 7
+
+
+async def test_a_replica_that_leads_no_more_shows_no_old_counts(testbed):
+    store, registry = testbed.store, testbed.client.server.app[SERVICES].metrics.registry
+    store.trace_exports.waiting, store.deliveries.pending, store.deliveries.failing = 5, 6, 7
+    store.storage_meter.last.oldest_unsealed = 8.0
+    store.storage_meter.last.rows["remains"] = 9
+    store.storage_meter.last.bytes["upload"] = 10
+
+    def counted():
+        names = ("traces_waiting", "notifications_pending", "notifications_failing")
+        values = [registry.get_sample_value(f"crewyard_{name}") for name in names]
+        values.append(registry.get_sample_value("crewyard_oldest_unsealed_seconds"))
+        values.append(registry.get_sample_value("crewyard_records", {"kind": "remains"}))
+        return [*values, registry.get_sample_value("crewyard_blob_bytes", {"kind": "upload"})]
+
+    seen = []
+
+    async def work():
+        seen.append(counted())
+
+    await store.leader.lead(work)
+    assert seen == [[5, 6, 7, 8, 9, 10]] and counted() == [0] * 6
 
 
 async def test_failed_loop_is_counted_and_restarted():

@@ -433,7 +433,7 @@ async def test_removed_project_leaves_tombstones_only(tmp_path: Path) -> None:
     assert list((tmp_path / "blobs").iterdir()) == []
     assert (await store.storage_meter.measure(LATER)).rows == {**dict.fromkeys(ROWS, 0), "tombstone": 4}
     metrics = ApiMetrics()
-    metrics.watch_storage(store.storage_meter)
+    metrics.watch_storage(lambda: store.storage_meter.last)
     text = metrics.render().decode()
     assert 'crewyard_records{kind="tombstone"} 4.0' in text and "crewyard_oldest_unsealed_seconds 0.0" in text
     await store.close()
