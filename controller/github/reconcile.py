@@ -75,15 +75,18 @@ class GitHubReconciler:
             return
         now = datetime.now(UTC)
         desired = report(project, deployment, self.config.public_url, self.config.token_keys, now)
-        if desired is None:
+        number = _polled_pull_request(project, deployment)
+        if desired is None and number is None:
             self.memory.remove(name)
             return
         if wait := self.pauses.left(project.name, self.config.github_url, now):
             self.applier.queues.add(key, wait)
             return
         try:
-            await self._report(project, deployment, desired)
-            await self._poll_pull_request(project, deployment, desired, now)
+            if desired is not None:
+                await self._report(project, deployment, desired)
+            if number is not None:
+                await self._poll_pull_request(project, deployment, number, now)
             self.memory.failures.pop(name, None)
         except (GitHubProblem, CredentialsProblem) as problem:
             self._record_failure(deployment, problem)
@@ -146,18 +149,16 @@ class GitHubReconciler:
         return deployment_id
 
     async def _poll_pull_request(
-        self, project: Project, deployment: Deployment, desired: DeploymentReport, now: datetime
+        self, project: Project, deployment: Deployment, number: int, now: datetime
     ) -> None:
         """Mark a preview whose pull request is closed; the Project's retention then deletes it."""
-        number = pull_request(deployment)
-        if not deployment.preview or number is None or ANNOTATION_CLOSED in deployment.annotations:
-            return
         last = self.memory.pull_requests_polled.get(deployment.name)
         if last is not None and (left := PULL_REQUEST_POLL_SECONDS - (now - last).total_seconds()) > 0:
             self.applier.queues.add(event_map.github(deployment.name), left)
             return
         credentials = await self._credentials(project)
-        is_open = await self.github.is_open(credentials, desired.repository, number)
+        repository = str(project.spec["github"]["repository"])
+        is_open = await self.github.is_open(credentials, repository, number)
         self.memory.pull_requests_polled[deployment.name] = now
         if is_open:
             self.applier.queues.add(event_map.github(deployment.name), PULL_REQUEST_POLL_SECONDS)
@@ -200,3 +201,11 @@ class GitHubReconciler:
         self.memory.reported_problems[deployment.name] = str(problem)
         note = ObjectEvent("GitHubNotTold", str(problem), True)
         self.applier.recorder.record(kinds.DEPLOYMENT, deployment.raw, note, datetime.now(UTC))
+
+
+def _polled_pull_request(project: Project, deployment: Deployment) -> int | None:
+    """Return the pull request whose end the Deployment, reported or not, waits for; None without one."""
+    is_closed = deployment.deleting or ANNOTATION_CLOSED in deployment.annotations
+    if "github" not in project.spec or not deployment.preview or is_closed:
+        return None
+    return pull_request(deployment)

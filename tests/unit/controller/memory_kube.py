@@ -71,6 +71,7 @@ class MemoryKube:
             stored.setdefault(part, {}).update(body.get(part, {}))
         written = ("labels", "ownerReferences")
         stored["metadata"] |= {key: value for key, value in body["metadata"].items() if key in written}
+        stored["metadata"].setdefault("annotations", {}).update(body["metadata"].get("annotations", {}))
         return self.put(kind, Object(stored))
 
     def _check(self, verb: str, kind: Kind) -> None:

@@ -1,0 +1,48 @@
+"""Polls of the pull requests of previews, with a stub of GitHub's API."""
+
+import base64
+from dataclasses import replace
+
+import pytest
+
+from controller.github.client import GitHub
+from controller.github.reconcile import GitHubReconciler
+from crds import kinds
+from crds.names import ANNOTATION_CLOSED
+from crds.objects import Object
+from tests.testbed.github_server import REPOSITORY, TOKEN, github_server
+from tests.unit.controller.memory_kube import ReconcilerTestbed
+
+SECRET = {
+    "metadata": {"name": "github", "labels": {"crewyard.dev/project": "demo"}},
+    "data": {"token": base64.b64encode(TOKEN.encode()).decode()},
+}
+COMMIT = {"git": {"url": f"https://github.com/{REPOSITORY}.git", "commit": "a" * 40}}
+
+
+@pytest.mark.parametrize(
+    "spec",
+    [
+        {},
+        {"gitSha": "a" * 7},
+        {"source": COMMIT, "metadata": {"creationTimestamp": "2026-01-01T00:00:00Z"}},
+    ],
+    ids=["without a commit", "with a short commit", "older than a day"],
+)
+async def test_previews_that_are_not_reported_end_with_their_request(make, config, spec):
+    testbed = ReconcilerTestbed()
+    testbed.kube.put(kinds.SECRET, Object(SECRET))
+    settings = {"repository": REPOSITORY, "secretRef": {"name": "github"}}
+    testbed.show(kinds.PROJECT, make.project(github=settings))
+    testbed.show(kinds.DEPLOYMENT, make.deployment("dep-a", preview={"pullRequest": 7}, **spec))
+    async with github_server() as server:
+        github = GitHub(server.url)
+        reconciler = GitHubReconciler(testbed.applier, replace(config, github_url=server.url), github)
+        await reconciler.reconcile("dep-a")
+        assert server.request_count == 1 and not server.statuses
+        server.closed.add(7)
+        reconciler.memory.pull_requests_polled.clear()
+        await reconciler.reconcile("dep-a")
+        await github.close()
+    stored = testbed.kube.objects["deployments", "dep-a"]
+    assert stored["metadata"]["annotations"][ANNOTATION_CLOSED] == "pull request 7"
