@@ -17,6 +17,10 @@ class RecordsMissing(AuditBroken):
     """Records are missing, as also in an export of a part of the log."""
 
 
+class KnownRecordGone(Exception):
+    """The log has no record any more that it would have to continue."""
+
+
 def digest(record: Mapping[str, Any]) -> str:
     """Return the SHA-256 of a record without its hash: as JSON with sorted keys, no spaces, in ASCII."""
     fields = {name: value for name, value in record.items() if name != "hash"}
@@ -28,7 +32,7 @@ def verify(records: Iterable[Mapping[str, Any]], known: tuple[int, str] | None =
 
     `known` is what an earlier verification returned: the log must continue it. Without that, records removed
     at the end, and a log that was rewritten as a whole, are not noticed. Retention may have removed further
-    records while the log was read. Raises AuditBroken.
+    records while the log was read. Raises AuditBroken, KnownRecordGone.
     """
     first = (0, FIRST_PREVIOUS)
     (number, previous), start, is_cut = first, None, False
@@ -36,6 +40,12 @@ def verify(records: Iterable[Mapping[str, Any]], known: tuple[int, str] | None =
         if start is None:
             start = (int(record["number"]) - 1, str(record["previous"]))
             number, previous = start
+            if known is not None and known != start and 0 < known[0] <= number:
+                raise KnownRecordGone(
+                    f"the audit log begins with record {number + 1}: nothing shows that it continues record "
+                    f"{known[0]}. Retention removed that, or the log was replaced; verify it more often than "
+                    "retention removes records"
+                )
         if record["number"] != number + 1:
             raise RecordsMissing(f"record {number + 1} is missing: {record['number']} follows {number}")
         if record["hash"] != digest(record):

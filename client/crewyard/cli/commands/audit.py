@@ -8,7 +8,7 @@ from typing import Any
 
 import click
 
-from crewyard.audit_chain import AuditBroken, RecordsMissing, verify
+from crewyard.audit_chain import AuditBroken, KnownRecordGone, RecordsMissing, verify
 from crewyard.cli.context import FAILED, CliContext, with_context
 from crewyard.cli.output import Column, Output, display, field
 from crewyard.cli.pages import items
@@ -85,6 +85,9 @@ def _verify(context: CliContext, known: str | None, file: Path | None) -> int:
         else:
             problem = f"the audit log was changed: {error}"
         context.output.status(f"crewyard: {problem}", "red")
+        return FAILED
+    except KnownRecordGone as error:
+        context.output.status(f"crewyard: {error}", "red")
         return FAILED
     result = {"number": number, "hash": digest}
     context.output.item(result, f"{number} records are intact. Keep this for --known: {number}:{digest}")

@@ -173,6 +173,20 @@ async def test_a_log_that_retention_shortens_while_it_is_read_is_intact(store: S
             audit_chain.verify(read_across[1:])
 
 
+async def test_a_log_that_lost_the_known_record_is_not_called_intact(store: Store, monkeypatch) -> None:
+    monkeypatch.setattr(audit_log, "MIN_PRUNED_RECORDS", 1)
+    heads = {}
+    for number in range(6):
+        await make_changes(store, 1, start=number)
+        heads[number + 1] = audit_chain.verify(await records(store))
+    assert await store.audit.prune(NOW, 2, NOW) == 4
+    found = await records(store)
+    assert audit_chain.verify(found, heads[5])[0] == audit_chain.verify(found, heads[4])[0] == 7
+    for known in (heads[3], (4, "0" * 64)):
+        with pytest.raises(audit_chain.KnownRecordGone, match="begins with record 5"):
+            audit_chain.verify(found, known)
+
+
 async def test_a_change_that_cannot_be_recorded_does_not_happen(store: Store, monkeypatch) -> None:
     async def unavailable(*_: object) -> None:
         raise StoreUnavailable("the disk is full")
