@@ -1,14 +1,18 @@
-"""Record of a change in the audit log, around the handler that makes it. Called by `api.routing.endpoint`."""
+"""Record of a change in the audit log, around the work that makes it.
+
+Called by `api.routing.endpoint` and `api.webhooks.routes`.
+"""
 
 import asyncio
 from collections.abc import Awaitable, Callable
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, TypeVar
 
 import structlog
 from aiohttp import web
 
 from api import errors
 from api.routing import middleware
+from api.services import ApiServices
 from api.store.errors import StoreUnavailable
 from api.store.index.audit.change import Change, making
 from api.store.store import Store
@@ -16,6 +20,7 @@ from api.store.store import Store
 if TYPE_CHECKING:
     from api.routing.endpoint import EndpointCall
 
+T = TypeVar("T")
 _log = structlog.get_logger("api")
 _tasks: set[asyncio.Task[None]] = set()
 
@@ -23,19 +28,32 @@ _tasks: set[asyncio.Task[None]] = set()
 async def serve(
     handler: Callable[["EndpointCall"], Awaitable[web.StreamResponse]], call: "EndpointCall"
 ) -> web.StreamResponse:
-    """Serve a call that may change something; a change that fails after its record gets a second one."""
-    request, services = call.request, call.services
+    """Serve a call that may change something."""
+    return await make_change(call.request, call.services, call.caller.principal, lambda: handler(call))
+
+
+async def make_change(
+    request: web.Request,
+    services: ApiServices,
+    actor: str,
+    work: Callable[[], Awaitable[T]],
+    project: str | None = None,
+    target: str | None = None,
+) -> T:
+    """Do the work of a request; a change that fails after its record gets a second one."""
     change = Change(
         services.now(),
-        call.caller.principal,
+        actor,
         middleware.remote_address(request),
         request.method,
         request.path[:512],
         request[middleware.REQUEST_ID],
+        project,
+        target,
     )
     with making(change):
         try:
-            return await handler(call)
+            return await work()
         except Exception as error:
             # What never wrote anything changed nothing.
             if change.recorded:

@@ -14,7 +14,13 @@ FORM = "application/x-www-form-urlencoded"
 JSON = "application/json"
 _MAX_FORM_FIELDS = 16
 _MAX_ID_LENGTH = 128
-_EVENT_HEADERS = ("X-GitHub-Event", "X-Gitea-Event", "X-Forgejo-Event", "X-Gitlab-Event")
+_EVENT_HEADERS = {
+    "X-Forgejo-Event": "forgejo",
+    "X-Gitea-Event": "gitea",
+    "X-Gitlab-Event": "gitlab",
+    "X-GitHub-Event": "github",
+}
+"""Header of the event → host. Forgejo sends those of Gitea and GitHub too, Gitea those of GitHub."""
 _ID_HEADERS = ("X-GitHub-Delivery", "X-Gitea-Delivery", "X-Forgejo-Delivery", "X-Gitlab-Event-UUID")
 _PUSH_EVENTS = ("push", "create", "delete", "Push Hook", "Tag Push Hook")
 _PULL_REQUEST_EVENTS = ("pull_request", "Merge Request Hook")
@@ -26,7 +32,10 @@ DeliveryKind = Literal["ping", "push", "closed", "other"]
 
 @dataclass(frozen=True)
 class Delivery:
-    """A parsed delivery. `event` is the name used by the host, `repository` is owner/name; None: absent."""
+    """A parsed delivery. `event` is the name used by the host, `repository` is owner/name; None: absent.
+
+    `host` is the kind of the host, as its headers say.
+    """
 
     kind: DeliveryKind
     event: str
@@ -34,6 +43,7 @@ class Delivery:
     default_branch: str | None = None
     repository: str | None = None
     number: int | None = None
+    host: str = ""
 
 
 def identifiers(headers: Mapping[str, str]) -> tuple[str, ...]:
@@ -63,12 +73,15 @@ def parse_payload(body: bytes, content_type: str) -> Mapping[str, Any]:
 
 def parse_delivery(headers: Mapping[str, str], payload: Mapping[str, Any] | None) -> Delivery:
     """Parse a delivery. Without `payload` (the body was too large) only its kind is known."""
-    event = next((headers[name] for name in _EVENT_HEADERS if headers.get(name)), "")[:_MAX_ID_LENGTH]
+    header = next((name for name in _EVENT_HEADERS if headers.get(name)), None)
+    event = headers[header][:_MAX_ID_LENGTH] if header else ""
+    host = _EVENT_HEADERS[header] if header else ""
     fields = payload or {}
     # GitLab has it in `project`; its `repository` has neither path nor branch.
     repository = _object(fields, "project") or _object(fields, "repository")
     full = _text(repository, "path_with_namespace") or _text(repository, "full_name")
-    delivery = Delivery("other", event, default_branch=_text(repository, "default_branch"), repository=full)
+    branch = _text(repository, "default_branch")
+    delivery = Delivery("other", event, default_branch=branch, repository=full, host=host)
     if event == "ping":
         return replace(delivery, kind="ping")
     if event in _PUSH_EVENTS:

@@ -4,6 +4,7 @@ A hint only: polling also finds the changes of a lost delivery. Mounted by `api.
 """
 
 import time
+from contextlib import suppress
 
 from aiohttp import web
 
@@ -11,6 +12,7 @@ from api import errors, tenant_limits
 from api.http import expect_continue, responses
 from api.http.operation import PublicOperation, item_response
 from api.http.query import Parameter
+from api.routing.recorded import make_change
 from api.services import SERVICES, ApiServices
 from api.store.index.deployments.deployments import DeploymentRow
 from api.store.index.projects import ProjectRow
@@ -20,7 +22,7 @@ from api.webhooks.delivery import FORM, JSON, Delivery
 from api.webhooks.replay_protection import ProcessedDeliveries
 from api.webhooks.secret import WebhookSecrets
 from crds.kinds import DEPLOYMENT, PROJECT, Kind
-from crds.names import ANNOTATION_CLOSED, ANNOTATION_PUSHED_AT, MAX_NAME
+from crds.names import ANNOTATION_CLOSED, ANNOTATION_PUSHED_AT, MAX_NAME, id_of
 from crds.times import format_time
 from kube import errors as kube_errors
 
@@ -67,9 +69,9 @@ async def deliver(request: web.Request) -> web.StreamResponse:
         services.metrics.limit_reached(tenant_limits.DELIVERIES, project.name)
         raise allowance.error(time.time())
     if decision.effect == "look":
-        await _annotate(services, PROJECT, project, ANNOTATION_PUSHED_AT, format_time(now))
+        await _annotate(request, parsed, PROJECT, project, ANNOTATION_PUSHED_AT, format_time(now))
     else:
-        await _close(services, project, parsed)
+        await _close(request, parsed, project)
     await processed.add(keys, now)
     return _respond(decision.effect, decision.reason)
 
@@ -78,24 +80,33 @@ async def _project(services: ApiServices, name: str) -> ProjectRow | None:
     return await services.store.projects.get(name) if len(name) <= MAX_NAME else None
 
 
-async def _close(services: ApiServices, project: ProjectRow, closed: Delivery) -> None:
+async def _close(request: web.Request, closed: Delivery, project: ProjectRow) -> None:
     """Annotate the previews of a pull request; the controller deletes them with their images."""
-    rows = (await services.store.deployments.page(project.name, 0, MAX_PREVIEWS)).items
-    for row in rows:
+    deployments = request.app[SERVICES].store.deployments
+    for row in (await deployments.page(project.name, 0, MAX_PREVIEWS)).items:
         if row.preview and (row.spec.get("preview") or {}).get("pullRequest") == closed.number:
             value = f"pull request {closed.number}"
-            await _annotate(services, DEPLOYMENT, row, ANNOTATION_CLOSED, value)
+            await _annotate(request, closed, DEPLOYMENT, row, ANNOTATION_CLOSED, value)
 
 
 async def _annotate(
-    services: ApiServices, kind: Kind, row: ProjectRow | DeploymentRow, annotation: str, value: str
+    request: web.Request,
+    parsed: Delivery,
+    kind: Kind,
+    row: ProjectRow | DeploymentRow,
+    annotation: str,
+    value: str,
 ) -> None:
-    """Write an annotation, which GitOps tools do not revert."""
+    """Write and record an annotation, which GitOps tools do not revert."""
+    services = request.app[SERVICES]
     metadata = {"uid": row.uid, "annotations": {annotation: value}}
-    try:
-        await services.kube.at(row.object_namespace).patch(kind, row.name, {"metadata": metadata})
-    except (kube_errors.KubeNotFound, kube_errors.KubeConflict):
-        return
+
+    async def patch() -> None:
+        with suppress(kube_errors.KubeNotFound, kube_errors.KubeConflict):
+            await services.kube.at(row.object_namespace).patch(kind, row.name, {"metadata": metadata})
+
+    project, target = (row.name, row.name) if isinstance(row, ProjectRow) else (row.project, id_of(row.name))
+    await make_change(request, services, f"webhook:{parsed.host}", patch, project, target)
 
 
 def _respond(effect: outcome.Effect, reason: str, status: int = 202) -> web.Response:

@@ -884,7 +884,7 @@ type Artifact struct {
 
 // AuditRecord defines model for AuditRecord.
 type AuditRecord struct {
-	// Actor Who: `key:<id>`, `kubernetes:<user>`, `user:<name>`, `workflow:<repository>:…`; `service` for retention.
+	// Actor Who: `key:<id>`, `kubernetes:<user>`, `user:<name>`, `workflow:<repository>:…`; `webhook:<host>` for deliveries of git hosts, `service` for retention.
 	Actor string `json:"actor"`
 
 	// Code The error code of a failed call.

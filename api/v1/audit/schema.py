@@ -20,8 +20,8 @@ RECORD = response_object(
         "time": described(TIMESTAMP, "When the request arrived."),
         "actor": described(
             TEXT,
-            "Who: `key:<id>`, `kubernetes:<user>`, `user:<name>`, `workflow:<repository>:…`; `service` for "
-            "retention.",
+            "Who: `key:<id>`, `kubernetes:<user>`, `user:<name>`, `workflow:<repository>:…`; "
+            "`webhook:<host>` for deliveries of git hosts, `service` for retention.",
         ),
         "remote": described(TEXT, "The client's address."),
         "method": described(TEXT, "The method of the call."),

@@ -878,7 +878,7 @@ export interface components {
              * @description When the request arrived.
              */
             time: string;
-            /** @description Who: `key:<id>`, `kubernetes:<user>`, `user:<name>`, `workflow:<repository>:…`; `service` for retention. */
+            /** @description Who: `key:<id>`, `kubernetes:<user>`, `user:<name>`, `workflow:<repository>:…`; `webhook:<host>` for deliveries of git hosts, `service` for retention. */
             actor: string;
             /** @description The client's address. */
             remote: string;
