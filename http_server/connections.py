@@ -8,6 +8,7 @@ longest, so thousands of connections that never finish a request cannot block ot
 import asyncio
 import resource
 from collections import OrderedDict
+from collections.abc import Callable
 
 from aiohttp import web
 
@@ -21,6 +22,13 @@ MAX_CONNECTIONS = 20_000
 RESERVED_FILE_DESCRIPTORS = 512
 """Reserved for the store and for outgoing connections."""
 SWEEP_SECONDS = 1.0
+Refuse = Callable[[str], web.Response]
+"""Returns the response, a 400, to bytes that are no HTTP request. The parser's reason may repeat them."""
+
+
+def refuse_as_text(_reason: str) -> web.Response:
+    """Return the response of a server whose errors are texts."""
+    return web.Response(status=400, text="this is no valid HTTP request")
 
 
 def max_connections(wanted: int = MAX_CONNECTIONS) -> int:
@@ -70,6 +78,23 @@ class ClientConnection(web.RequestHandler):
         self._connections.remove(self)
         super().connection_lost(exc)
 
+    def handle_error(
+        self,
+        request: web.BaseRequest,
+        status: int = 500,
+        exc: BaseException | None = None,
+        message: str | None = None,
+    ) -> web.StreamResponse:
+        """Respond to bytes that the parser refuses in the form of the application's errors.
+
+        Do not log them, as aiohttp does: they may hold a key, and any client can send them.
+        """
+        if status != 400:
+            return super().handle_error(request, status, exc, message)
+        response = self._connections.refuse(message or "")
+        response.force_close()
+        return response
+
     def data_received(self, data: bytes) -> None:
         """Count the bytes of a request head; the route limits the body."""
         if data and not self.head_bytes:
@@ -81,8 +106,9 @@ class ClientConnection(web.RequestHandler):
 class ClientConnections:
     """The open connections of one server, at most `limit`."""
 
-    def __init__(self, server: web.Server, limit: int) -> None:
+    def __init__(self, server: web.Server, limit: int, refuse: Refuse = refuse_as_text) -> None:
         self._server = server
+        self.refuse = refuse
         self._limit = limit
         self._loop = asyncio.get_running_loop()
         self._idle: OrderedDict[ClientConnection, None] = OrderedDict()
@@ -150,11 +176,13 @@ class ClientConnections:
 class BoundedSite(web.BaseSite):
     """A listener with limited connections. `port` 0: any free port."""
 
-    def __init__(self, runner: web.AppRunner, host: str, port: int, limit: int) -> None:
+    def __init__(
+        self, runner: web.AppRunner, host: str, port: int, limit: int, refuse: Refuse = refuse_as_text
+    ) -> None:
         super().__init__(runner, backlog=1024)
         assert runner.server is not None
         self._host, self._port = host, port
-        self.connections = ClientConnections(runner.server, limit)
+        self.connections = ClientConnections(runner.server, limit, refuse)
 
     @property
     def name(self) -> str:

@@ -4,7 +4,18 @@ from collections.abc import Awaitable, Callable
 
 from aiohttp import web
 
+from api import errors
+from api.http import responses
 from http_server.connections import BoundedSite, ClientConnections, raise_file_limit
+
+
+def refuse(reason: str) -> web.Response:
+    """Return the error for bytes that are no HTTP request."""
+    # After a colon, the parser repeats them.
+    summary = reason.partition(":")[0]
+    response = responses.error_response(errors.invalid(f"this is no valid HTTP request: {summary}"))
+    response.headers["Server"] = "crewyard"
+    return response
 
 
 async def serve(
@@ -22,7 +33,7 @@ async def serve(
     runner = web.AppRunner(await application, access_log=None, shutdown_timeout=shutdown_seconds)
     try:
         await runner.setup()
-        site = BoundedSite(runner, host, port, raise_file_limit())
+        site = BoundedSite(runner, host, port, raise_file_limit(), refuse)
         await site.start()
         if other_site is not None:
             await other_site(runner, site.connections).start()

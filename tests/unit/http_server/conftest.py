@@ -54,7 +54,7 @@ def descriptors() -> int:
 
 @contextlib.asynccontextmanager
 async def connections_testbed(
-    runner: web.AppRunner, path: str, key: str = ""
+    runner: web.AppRunner, path: str, key: str = "", refuse: connections.Refuse = connections.refuse_as_text
 ) -> AsyncIterator[ConnectionsTestbed]:
     """Serve an application on one more port with short timeouts. At the end nothing may be left open."""
     connections.raise_file_limit()
@@ -62,7 +62,7 @@ async def connections_testbed(
     with pytest.MonkeyPatch.context() as patch:
         patch.setattr(connections, "HEAD_TIMEOUT_SECONDS", 0.4)
         patch.setattr(connections, "SWEEP_SECONDS", 0.1)
-        site = connections.BoundedSite(runner, "127.0.0.1", 0, 3000)
+        site = connections.BoundedSite(runner, "127.0.0.1", 0, 3000, refuse)
         await site.start()
         async with (
             aiohttp.ClientSession(f"http://127.0.0.1:{site_port(site)}", headers=headers) as session,

@@ -9,6 +9,7 @@ from aiohttp import http_parser
 
 from api.http import request_body as body
 from api.http.request_body import MIN_BODY_LIMIT_BYTES
+from api.http.server import refuse
 from tests.unit.http_server.conftest import connections_testbed
 
 FIELDS = "Host: x\r\nAuthorization: Bearer {key}\r\n"
@@ -20,7 +21,7 @@ GET = f"GET /v1/projects HTTP/1.1\r\n{FIELDS}"
 async def server_testbed(testbed, monkeypatch):
     monkeypatch.setattr(body, "BODY_TIMEOUT_SECONDS", 0.5)
     runner = testbed.client.server.runner
-    async with connections_testbed(runner, "/v1/projects", testbed.admin) as opened:
+    async with connections_testbed(runner, "/v1/projects", testbed.admin, refuse) as opened:
         yield opened
 
 
@@ -75,6 +76,28 @@ async def test_malformed_requests_get_error_responses(server_testbed, case):
     await server_testbed.check_ordinary_request()
     line = await reader.readline()
     assert line.split()[1] == str(status).encode()
+    writer.close()
+
+
+REFUSED = {
+    "an unknown method": ("FOO /v1/runs HTTP/1.1\r\n{FIELDS}\r\n", "Invalid method encountered"),
+    "raw bytes in the path": ("GET /é HTTP/1.1\r\n{FIELDS}\r\n", "Invalid char in url path"),
+    "two hosts": (GET + "Host: y\r\n\r\n", "Duplicate 'Host' header found."),
+    "a control character": (GET[:-2] + "\x01\r\n\r\n", "Invalid header value char"),
+    "a long field": (GET[:-2] + "x" * 9000 + "\r\n\r\n", "Got more than 8190 bytes when reading"),
+}
+
+
+@pytest.mark.parametrize("case", REFUSED)
+async def test_what_the_parser_refuses_gets_an_error_of_the_api(server_testbed, caplog, case):
+    head, reason = REFUSED[case]
+    reader, writer = await server_testbed.connect(head.replace("{FIELDS}", FIELDS))
+    fields, _, body = (await reader.read()).decode().partition("\r\n\r\n")
+    assert fields.split()[1] == "400" and "Content-Type: application/json" in fields
+    message = f"this is no valid HTTP request: {reason}"
+    assert json.loads(body) == {"error": {"code": "invalid_request", "message": message, "details": {}}}
+    # Neither the log nor the response repeats what may be a key.
+    assert server_testbed.key not in caplog.text + body and "aiohttp" not in fields
     writer.close()
 
 
