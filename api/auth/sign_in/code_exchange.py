@@ -13,6 +13,7 @@ import aiohttp
 import structlog
 
 from api import errors
+from api.auth.authenticate import MAX_BEARER_LENGTH
 from api.auth.jwks import REQUEST_FAILURES, REQUEST_TIMEOUT_SECONDS, parse_response, read_discovery
 from api.auth.sign_in.settings import SignInSettings
 from api.auth.ttl_cache import TtlCache
@@ -37,7 +38,10 @@ class CodeExchange:
         return await self._endpoint("authorization_endpoint")
 
     async def id_token(self, code: str, verifier: str) -> str:
-        """Return the ID token for a code. Raises 400 for an invalid code, 503 without the provider."""
+        """Return the ID token for a code.
+
+        Raises 400 for an invalid code, 403 for a token that no request can carry, 503 without the provider.
+        """
         url = await self._endpoint("token_endpoint")
         settings = self.settings
         form = {"grant_type": "authorization_code", "code": code, "code_verifier": verifier}
@@ -60,6 +64,11 @@ class CodeExchange:
             raise errors.unavailable(_UNAVAILABLE) from error
         token = found.get("id_token") if isinstance(found, dict) else None
         if response.status == 200 and isinstance(token, str):
+            if len(token) > MAX_BEARER_LENGTH:
+                raise errors.forbidden(
+                    f"your token of the identity provider has {len(token)} characters, at most "
+                    f"{MAX_BEARER_LENGTH} are allowed; ask the operator to limit the groups that it lists"
+                )
             return token
         reason = str(found.get("error") if isinstance(found, dict) else response.status)[:100]
         _log.warning("sign_in_refused", issuer=settings.issuer, status=response.status, error=reason)

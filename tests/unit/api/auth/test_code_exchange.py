@@ -2,14 +2,16 @@
 
 import asyncio
 
+import jwt
 import pytest
 from aiohttp import web
 
 from api.auth import jwks
 from api.auth.sign_in.code_exchange import CodeExchange
 from api.auth.sign_in.settings import SignInSettings
+from api.auth.unverified import parse_unverified
 from api.errors import HttpApiError
-from tests.unit.api.auth.issuer import Issuer, wait_patiently
+from tests.unit.api.auth.issuer import Issuer, rsa_key, wait_patiently
 
 
 @pytest.fixture
@@ -49,3 +51,20 @@ async def test_token_response_is_bounded(exchange):
 
     with pytest.raises(HttpApiError, match="cannot be reached"):
         await (await exchange(token)).id_token("code", "verifier")
+
+
+@pytest.mark.parametrize(("groups", "allowed"), [(120, True), (150, False)])
+async def test_a_token_with_too_many_groups_is_named(exchange, groups, allowed):
+    listed = [f"{number:08}-0000-4000-8000-000000000000" for number in range(groups)]
+    claims = {"iss": "https://id.example.com", "aud": "crewyard", "sub": "x" * 40, "groups": listed}
+    text = jwt.encode(claims, rsa_key(), "RS256", headers={"kid": "x" * 40})
+
+    async def token(_: web.Request) -> web.Response:
+        return web.json_response({"id_token": text})
+
+    made = await exchange(token)
+    if allowed:
+        assert parse_unverified(await made.id_token("code", "verifier")) is not None
+    else:
+        with pytest.raises(HttpApiError, match="limit the groups"):
+            await made.id_token("code", "verifier")
