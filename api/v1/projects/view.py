@@ -4,6 +4,7 @@ from collections.abc import Iterator, Mapping
 from typing import Any
 
 from api.http import casing
+from api.store.index.notifications.outbox import known_names
 from api.store.index.projects import ProjectRow
 from api.v1.projects.schema import SPEC
 from api.v1.timestamps import timestamp
@@ -31,7 +32,7 @@ def item(row: ProjectRow) -> dict[str, Any]:
             "message": ready.get("message") or "",
         },
         "limited": {"reason": limited["reason"], "message": limited["message"]} if limited else None,
-        "failing_notifications": list(row.failing_notifications or ()),
+        "failing_notifications": known_names(row.spec.get("notifications"), row.failing_notifications or ()),
     }
 
 

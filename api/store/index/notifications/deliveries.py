@@ -1,7 +1,6 @@
 """Table of deliveries of notifications. Called by the loop that delivers, and by the routes of deliveries."""
 
 import functools
-from collections.abc import Sequence
 from dataclasses import dataclass, fields
 from datetime import datetime, timedelta
 from typing import Any
@@ -9,7 +8,7 @@ from typing import Any
 from sqlalchemy import Integer, Select, bindparam, delete, func, select, update
 from sqlalchemy.ext.asyncio import AsyncConnection
 
-from api.store.index.notifications.outbox import DELIVERED, FAILED, GIVE_UP_AFTER, PENDING
+from api.store.index.notifications.outbox import DELIVERED, FAILED, GIVE_UP_AFTER, PENDING, known_names
 from api.store.page import RowPage
 from api.store.sql.database import Database
 from api.store.sql.schema import deliveries as table
@@ -177,13 +176,13 @@ class Deliveries:
             .select_from(table)
             .where(table.c.namespace == self._namespace, table.c.status == PENDING)
         )
-        failing = select(projects.c.failing_notifications).where(
+        failing = select(projects.c.spec["notifications"], projects.c.failing_notifications).where(
             projects.c.namespace == self._namespace, projects.c.failing_notifications.is_not(None)
         )
         async with self._database.read() as connection:
             self.pending = int((await connection.execute(pending)).scalar_one())
-            names: Sequence[list[str]] = (await connection.execute(failing)).scalars().all()
-        self.failing = sum(map(len, names))
+            rows = (await connection.execute(failing)).all()
+        self.failing = sum(len(known_names(*row)) for row in rows)
 
     async def _note_failing(self, connection: AsyncConnection, row: DeliveryRow, failing: bool) -> None:
         here = (
@@ -195,13 +194,12 @@ class Deliveries:
         found = (await connection.execute(query)).one_or_none()
         if found is None:
             return
-        known = {str(each["name"]) for each in found[0] or ()}
         before = set(found[1] or ())
-        after = ((before | {row.notification}) if failing else (before - {row.notification})) & known
-        if after != before:
-            await connection.execute(
-                update(projects).where(*here).values(failing_notifications=sorted(after) or None)
-            )
+        names = before | {row.notification} if failing else before - {row.notification}
+        after = known_names(found[0], names)
+        if set(after) != before:
+            statement = update(projects).where(*here).values(failing_notifications=after or None)
+            await connection.execute(statement)
 
 
 _UPDATED = [field.name for field in fields(DeliveryUpdate) if field.name != "failing"]

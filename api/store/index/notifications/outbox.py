@@ -31,6 +31,11 @@ class ProjectEvent:
     time: datetime
 
 
+def known_names(notifications: Iterable[Notification] | None, names: Iterable[str]) -> list[str]:
+    """Return those of the names that a project's notifications still have."""
+    return sorted({str(each["name"]) for each in notifications or ()}.intersection(names))
+
+
 def receivers(
     notifications: Iterable[Notification] | None, event: ProjectEvent, now: datetime
 ) -> tuple[str, ...]:

@@ -9,6 +9,7 @@ from api.store.index.notifications import deliveries as table
 from api.store.index.notifications import outbox
 from api.store.index.notifications.outbox import GIVE_UP_AFTER, ProjectEvent
 from api.store.index.runs.input_requests import Question
+from api.v1.projects import view
 from crds.objects import Deployment, Project
 from crds.times import format_second
 from tests.unit.api.store import builders
@@ -187,6 +188,18 @@ async def test_a_receiver_that_is_given_up_is_failing_until_it_takes_something(s
     assert (await store.projects.get("demo")).failing_notifications is None
     await store.deliveries.measure()
     assert (store.deliveries.failing, store.deliveries.pending) == (0, 0)
+
+
+async def test_a_notification_that_was_removed_is_not_failing(store):
+    await add_project(store, entry())
+    await insert(store, 1)
+    [row] = await store.deliveries.due(now() + timedelta(seconds=1), 10, 10)
+    expired = replace(row, expires_at=now() - timedelta(hours=1))
+    await store.deliveries.record_attempt(row, decide(expired, Attempt(500, "status 500"), now(), 0.5))
+    await add_project(store, entry("pager"))
+    await store.deliveries.measure()
+    assert store.deliveries.failing == 0
+    assert view.item(await store.projects.get("demo"))["failing_notifications"] == []
 
 
 async def test_a_redelivery_during_an_attempt_wins(store):
