@@ -85,7 +85,7 @@ class CampaignTestbed:
             return answer.status, json.loads(raw) if answer.content_type == "application/json" else raw
 
     async def ask(
-        self, method: str, path: str, body: Any = None, seconds: float = 120, **headers: str
+        self, method: str, path: str, body: Any = None, seconds: float = 600, **headers: str
     ) -> Any:
         """The data of a call, repeated while the api is away, as a client would.
 

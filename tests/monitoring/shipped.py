@@ -58,7 +58,7 @@ def queries() -> Iterator[tuple[str, str]]:
     """Each expression of each panel with the panel's title, as Grafana would send it."""
     for panel in panels():
         for target in panel["targets"]:
-            text = target["expr"].replace("$namespace", ".+").replace("$__rate_interval", "1m")
+            text = target["expr"].replace("$namespace", ".+").replace("$__rate_interval", "1h")
             yield panel["title"], text
 
 
