@@ -2,7 +2,6 @@
 
 from aiohttp import web
 
-from api import errors
 from api.http import pagination, responses
 from api.http.operation import item_response, page_response
 from api.routing.endpoint import Endpoint, EndpointCall
@@ -25,11 +24,6 @@ async def redeliver(call: EndpointCall) -> web.StreamResponse:
     project, services, delivery = await lookup.project(call), call.services, call.path("id")
     describe(project.name, delivery[:52])
     row = await services.store.deliveries.redeliver(project.uid, delivery, services.now())
-    if row is None:
-        raise errors.not_found(
-            f"delivery {delivery[:100]!r} not found; GET /v1/projects/{project.name}/deliveries lists those "
-            "of the last seven days"
-        )
     return responses.item(view.item(row), 202)
 
 

@@ -8,6 +8,7 @@ from typing import Any
 from sqlalchemy import Integer, Select, bindparam, delete, func, select, update
 from sqlalchemy.ext.asyncio import AsyncConnection
 
+from api.store.errors import Missing
 from api.store.index.notifications.outbox import DELIVERED, FAILED, GIVE_UP_AFTER, PENDING, known_names
 from api.store.page import RowPage
 from api.store.sql.database import Database
@@ -124,8 +125,8 @@ class Deliveries:
             rows = await connection.execute(query.order_by(table.c.id.desc()).offset(offset).limit(limit))
             return RowPage(tuple(DeliveryRow(**row._mapping) for row in rows), total)
 
-    async def redeliver(self, project_uid: str, delivery: str, now: datetime) -> DeliveryRow | None:
-        """Make a delivery due as if it were new, with the same id; return it, or None."""
+    async def redeliver(self, project_uid: str, delivery: str, now: datetime) -> DeliveryRow:
+        """Make a delivery due as if it were new, with the same id; return it. Raises Missing."""
         statement = (
             update(table)
             .where(
@@ -140,7 +141,13 @@ class Deliveries:
         )
         async with self._database.brief_write() as connection:
             row = (await connection.execute(statement)).one_or_none()
-        return DeliveryRow(**row._mapping) if row else None
+            if row is None:
+                # Within the transaction: a change that is none has no record in the audit log.
+                raise Missing(
+                    f"delivery {delivery[:100]!r} not found; "
+                    "the project's list of deliveries has those of the last seven days"
+                )
+        return DeliveryRow(**row._mapping)
 
     async def purge(self, now: datetime) -> bool:
         """Delete a batch of old deliveries; return whether there may be more."""

@@ -3,8 +3,11 @@
 from dataclasses import replace
 from datetime import UTC, datetime, timedelta
 
+import pytest
+
 from api.notifications.attempt import Attempt, decide
 from api.store.accounting import account_batch
+from api.store.errors import Missing
 from api.store.index.notifications import deliveries as table
 from api.store.index.notifications import outbox
 from api.store.index.notifications.outbox import GIVE_UP_AFTER, ProjectEvent
@@ -212,7 +215,8 @@ async def test_a_redelivery_during_an_attempt_wins(store):
     [found] = (await store.deliveries.page("project-1", now(), 0, 10)).items
     assert (found, found.status) == (again, "pending")
     assert (await store.projects.get("demo")).failing_notifications is None
-    assert await store.deliveries.redeliver("project-2", row.id, now()) is None
+    with pytest.raises(Missing):
+        await store.deliveries.redeliver("project-2", row.id, now())
 
 
 async def test_a_deleted_project_leaves_no_deliveries(store):
