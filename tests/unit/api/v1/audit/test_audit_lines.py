@@ -2,12 +2,28 @@
 
 import json
 
+import pytest
+
 from crewyard import audit_chain
 
 
-async def test_a_call_that_changes_nothing_has_no_record(testbed):
+UNKNOWN = [
+    ("POST", "/v1/projects/demo/deliveries/msg_none/redeliver"),
+    ("POST", "/v1/deployments/dep_none/rollback"),
+    ("POST", "/v1/deployments/dep_none/cancel"),
+    ("DELETE", "/v1/deployments/dep_none"),
+    ("POST", "/v1/runs/run_none/cancel"),
+    ("POST", "/v1/runs/run_none/rerun"),
+    ("DELETE", "/v1/runs/run_none"),
+    ("DELETE", "/v1/projects/none"),
+    ("DELETE", "/v1/api-keys/none"),
+]
+
+
+@pytest.mark.parametrize(("method", "path"), UNKNOWN)
+async def test_a_call_that_changes_nothing_has_no_record(testbed, method, path):
     await testbed.add_project("demo")
-    assert (await testbed.call("POST", "/v1/projects/demo/deliveries/ntf_none/redeliver"))[0] == 404
+    assert (await testbed.call(method, path))[0] == 404
     assert (await testbed.get("/v1/audit"))["data"] == []
 
 
