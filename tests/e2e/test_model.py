@@ -24,6 +24,6 @@ async def test_a_run_reaches_the_model_that_its_project_names(testbed, capsys):
             "wait", "networkpolicy", f"crewyard-egress-{project}", "--for=delete", "--timeout=60s"
         )
         blocked = await demo.crewyard("run", project, check=False)
-        assert "APITimeoutError" in blocked and "docs/environment.md" in blocked
+        assert "APITimeoutError" in blocked and "spec.run.egress" in blocked
     finally:
         await testbed.kubectl("delete", "cproj", project, "--ignore-not-found")

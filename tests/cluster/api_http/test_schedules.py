@@ -69,11 +69,11 @@ async def test_schedules_of_a_project_are_checked_like_single_ones(testbed):
         "schedules": [{"name": "a", "cron": "@daily"}, {"name": "b", "cron": "0 0 31 2 *"}],
     }
     status, found, _ = await testbed.call("POST", "/v1/projects", body)
-    assert (status, found["error"]["details"]["field"]) == (400, "schedules[1].cron")
+    assert (status, found["error"]["details"]["field"]) == (400, "schedules.1.cron")
     made = await testbed.call("POST", "/v1/projects", {**body, "schedules": body["schedules"][:1]})
     assert made[1]["data"]["schedules"] == [{"name": "a", "cron": "@daily"}]
     status, found, _ = await testbed.call("PATCH", "/v1/projects/crew", {"schedules": body["schedules"]})
-    assert (status, found["error"]["details"]["field"]) == (400, "schedules[1].cron")
+    assert (status, found["error"]["details"]["field"]) == (400, "schedules.1.cron")
     large = {"cron": "@daily", "input": {"text": "x" * 16 * 1024}}
     status, found, _ = await testbed.call("PUT", f"{PATH}/a", large)
     assert (status, found["error"]["details"]["field"]) == (413, "input")
