@@ -24,6 +24,7 @@ from crds.names import ANNOTATION_CLOSED, ANNOTATION_GITHUB
 from crds.objects import Deployment, Project
 from crds.secrets.use import github_reference
 
+UNKNOWN_COMMIT_STATUS = 422
 REFUSED_RETRY_SECONDS = 600.0
 """Retry interval after a refusal: a user may have fixed the settings."""
 BACKOFF_FACTOR = 40.0
@@ -185,7 +186,10 @@ class GitHubReconciler:
         transient = isinstance(problem, GitHubProblem) and problem.transient
         if not transient:
             self._record_refusal(deployment, problem)
-        self.applier.metrics.github.labels("passing" if transient else "refused").inc()
+        # A commit that was deployed from a directory, and not pushed, says nothing about the credential.
+        is_unknown = isinstance(problem, GitHubProblem) and problem.status == UNKNOWN_COMMIT_STATUS
+        result = "passing" if transient else "unknown_commit" if is_unknown else "refused"
+        self.applier.metrics.github.labels(result).inc()
         if isinstance(problem, GitHubProblem) and problem.retry_after:
             # The next reconcile waits until its end.
             self.pauses.pause(

@@ -178,6 +178,7 @@ class ControllerMetrics:
         for result in ("passing", "refused"):
             self.github.labels(result)
             self.commit_statuses.labels(result)
+        self.github.labels("unknown_commit")
         for result in ("bound", "lost"):
             self.warm_binds.labels(result)
             self.warm_builder_binds.labels(result)

@@ -321,7 +321,10 @@ CASES = (
         "CrewyardGitHubNotTold",
         20,
         {one("crewyard_github_failures_total", 'result="refused"'): "0+1x30"},
-        {one("crewyard_github_failures_total", 'result="passing"'): "0+1x30"},
+        {
+            one("crewyard_github_failures_total", 'result="passing"'): "0+1x30",
+            one("crewyard_github_failures_total", 'result="unknown_commit"'): "0+1x30",
+        },
     ),
     AlertCase(
         "CrewyardDiskFull",

@@ -71,6 +71,7 @@ class GitHubServer:
             401: web.HTTPUnauthorized,
             403: web.HTTPForbidden,
             404: web.HTTPNotFound,
+            422: web.HTTPUnprocessableEntity,
             429: web.HTTPTooManyRequests,
             502: web.HTTPBadGateway,
         }

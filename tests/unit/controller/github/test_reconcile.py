@@ -2,6 +2,7 @@
 
 import base64
 from dataclasses import replace
+from datetime import UTC, datetime
 
 import pytest
 
@@ -10,6 +11,7 @@ from controller.github.reconcile import GitHubReconciler
 from crds import kinds
 from crds.names import ANNOTATION_CLOSED
 from crds.objects import Object
+from crds.times import format_time
 from tests.testbed.github_server import REPOSITORY, TOKEN, github_server
 from tests.unit.controller.memory_kube import ReconcilerTestbed
 
@@ -46,3 +48,28 @@ async def test_previews_that_are_not_reported_end_with_their_request(make, confi
         await github.close()
     stored = testbed.kube.objects["deployments", "dep-a"]
     assert stored["metadata"]["annotations"][ANNOTATION_CLOSED] == "pull request 7"
+
+
+@pytest.mark.parametrize(("status", "result"), [(422, "unknown_commit"), (403, "refused"), (502, "passing")])
+async def test_a_commit_that_was_not_pushed_counts_as_no_refusal(make, config, status, result):
+    testbed = ReconcilerTestbed()
+    testbed.kube.put(kinds.SECRET, Object(SECRET))
+    testbed.show(
+        kinds.PROJECT, make.project(github={"repository": REPOSITORY, "secretRef": {"name": "github"}})
+    )
+    testbed.show(
+        kinds.DEPLOYMENT,
+        make.deployment(
+            "dep-a", source=COMMIT, metadata={"creationTimestamp": format_time(datetime.now(UTC))}
+        ),
+    )
+    async with github_server() as server:
+        server.failures.append(status)
+        github = GitHub(server.url)
+        await GitHubReconciler(testbed.applier, replace(config, github_url=server.url), github).reconcile(
+            "dep-a"
+        )
+        await github.close()
+    samples = testbed.applier.metrics.github.collect()[0].samples
+    counted = {one.labels["result"] for one in samples if one.name.endswith("_total") and one.value}
+    assert counted == {result}
