@@ -48,7 +48,7 @@ func main() {
 	many := 1000
 	refused(client.CreateProjectWithResponse(ctx, crewyard.ProjectCreate{Name: name}))
 	refused(client.ListRunsWithResponse(ctx, &crewyard.ListRunsParams{PerPage: &many}))
-	refused(client.GetRunWithResponse(ctx, "run_none"))
+	refused(client.GetRunWithResponse(ctx, "run_none", nil))
 	refused(nobody.ListProjectsWithResponse(ctx, nil))
 
 	content, err := os.ReadFile(archive)
@@ -112,7 +112,7 @@ func main() {
 	file, err := client.DownloadArtifactWithResponse(ctx, run, "nested/report.md", nil)
 	check(err)
 	tell("artifact", string(file.Body))
-	ended, err := client.GetRunWithResponse(ctx, run)
+	ended, err := client.GetRunWithResponse(ctx, run, nil)
 	check(err)
 	tell("status", ended.JSON200.Data.Status)
 	one := 1
