@@ -6,7 +6,6 @@ import pytest
 
 from crewyard import audit_chain
 
-
 UNKNOWN = [
     ("POST", "/v1/projects/demo/deliveries/msg_none/redeliver"),
     ("POST", "/v1/deployments/dep_none/rollback"),
