@@ -16,6 +16,7 @@ from typing import Any
 import aiohttp
 
 NAMESPACE = "crews"
+MAX_QUOTA_ATTEMPTS = 5
 
 
 class TestbedError(Exception):
@@ -131,17 +132,24 @@ class E2eTestbed:
         return [message async for message in self.stream(f"/v1/runs/{run}/events", last_id)]
 
     async def kubectl(self, *arguments: str, stdin: str | None = None, check: bool = True) -> str:
-        """What kubectl prints. Raises TestbedError with its stderr; without `check` both are returned."""
-        process = await asyncio.create_subprocess_exec(
-            "kubectl",
-            "-n",
-            NAMESPACE,
-            *arguments,
-            stdin=asyncio.subprocess.PIPE,
-            stdout=asyncio.subprocess.PIPE,
-            stderr=asyncio.subprocess.PIPE,
-        )
-        out, complaint = await asyncio.wait_for(process.communicate((stdin or "").encode()), 240)
+        """What kubectl prints. Raises TestbedError with its stderr; without `check` both are returned.
+
+        Creates at the same time compete for the status of a ResourceQuota: a refused one is sent again.
+        """
+        for attempt in range(1, MAX_QUOTA_ATTEMPTS + 1):
+            process = await asyncio.create_subprocess_exec(
+                "kubectl",
+                "-n",
+                NAMESPACE,
+                *arguments,
+                stdin=asyncio.subprocess.PIPE,
+                stdout=asyncio.subprocess.PIPE,
+                stderr=asyncio.subprocess.PIPE,
+            )
+            out, complaint = await asyncio.wait_for(process.communicate((stdin or "").encode()), 240)
+            if b"cannot be fulfilled on resourcequotas" not in complaint or attempt == MAX_QUOTA_ATTEMPTS:
+                break
+            await asyncio.sleep(0.2 * attempt)
         if process.returncode and check:
             raise TestbedError(f"kubectl {' '.join(arguments)}: {complaint.decode().strip()}")
         return out.decode() if check else out.decode() + complaint.decode()
