@@ -6,6 +6,8 @@ import errno
 import os
 import re
 import sys
+import traceback
+from types import FrameType
 
 from .frameworks.installed_files import is_installed
 
@@ -113,10 +115,8 @@ def hint(error: BaseException, app: str) -> str:
 
 def _missing_variable(error: BaseException) -> str | None:
     if isinstance(error, KeyError):
-        trace = error.__traceback__
-        while trace is not None and trace.tb_next is not None:
-            trace = trace.tb_next
-        from_environ = trace is not None and trace.tb_frame.f_code is type(os.environ).__getitem__.__code__
+        frames = _frames(error)
+        from_environ = frames and frames[-1][0].f_code is type(os.environ).__getitem__.__code__
         return str(error.args[0]) if from_environ and error.args else None
     if setting := _missing_setting(error):
         return setting
@@ -128,11 +128,9 @@ def _missing_variable(error: BaseException) -> str | None:
 
 def _missing_setting(error: BaseException) -> str | None:
     """Return the variable of the first required field that pydantic-settings did not find."""
-    trace, settings = error.__traceback__, None
-    while trace is not None and settings is None:
-        if trace.tb_frame.f_globals.get("__name__") == "pydantic_settings.main":
-            settings = trace.tb_frame.f_locals.get("__pydantic_self__")
-        trace = trace.tb_next
+    modules = {frame.f_globals.get("__name__"): frame for frame, _ in reversed(_frames(error))}
+    settings_frame = modules.get("pydantic_settings.main")
+    settings = settings_frame.f_locals.get("__pydantic_self__") if settings_frame else None
     if settings is None or not hasattr(error, "errors"):
         return None
     missing = [one["loc"][0] for one in error.errors() if one["type"] == "missing" and len(one["loc"]) == 1]
@@ -190,12 +188,11 @@ def _whole_module(error: BaseException, module: str) -> str:
     """
     import linecache
 
-    trace = error.__traceback__
-    while trace is not None and trace.tb_next is not None:
-        trace = trace.tb_next
-    if trace is None:
+    frames = _frames(error)
+    if not frames:
         return module
-    line = linecache.getline(trace.tb_frame.f_code.co_filename, trace.tb_lineno)
+    frame, number = frames[-1]
+    line = linecache.getline(frame.f_code.co_filename, number)
     statement = _IMPORT.match(line)
     return statement[1] if statement and statement[1].startswith(f"{module}.") else module
 
@@ -243,10 +240,8 @@ def _debian_package(name: str, version: str | None) -> str:
 
 def _started_by(error: BaseException) -> bool:
     """Return whether the start of a program raised it."""
-    trace = error.__traceback__
-    while trace is not None and trace.tb_next is not None:
-        trace = trace.tb_next
-    return trace is not None and trace.tb_frame.f_globals.get("__name__") == "subprocess"
+    frames = _frames(error)
+    return bool(frames) and frames[-1][0].f_globals.get("__name__") == "subprocess"
 
 
 def _set_variable(name: str, app: str) -> str:
@@ -286,6 +281,11 @@ def _is_refused(error: BaseException) -> bool:
 def _is_unknown_name(error: BaseException) -> bool:
     text = str(error)[:2000]
     return any(part in text for part in _UNKNOWN_NAME)
+
+
+def _frames(error: BaseException) -> list[tuple[FrameType, int]]:
+    """Return the frames of the traceback with their line numbers, outermost first."""
+    return list(traceback.walk_tb(error.__traceback__))
 
 
 def _chain(error: BaseException) -> list[BaseException]:
