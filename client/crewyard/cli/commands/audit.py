@@ -2,13 +2,14 @@
 
 import json
 import re
-from collections.abc import Iterator, Mapping
+from collections.abc import Mapping
 from pathlib import Path
 from typing import Any
 
 import click
 
 from crewyard.audit_chain import AuditBroken, KnownRecordGone, RecordsMissing, verify
+from crewyard.cli import read_text
 from crewyard.cli.context import FAILED, CliContext, with_context
 from crewyard.cli.output import Column, Output, display, field
 from crewyard.cli.pages import items
@@ -76,7 +77,7 @@ def _verify(context: CliContext, known: str | None, file: Path | None) -> int:
         raise click.BadParameter("must be NUMBER:HASH, as an earlier --verify printed", param_hint="--known")
     if file is None:
         _require_whole_log(context)
-    lines = context.client.export_audit() if file is None else _read_lines(file)
+    lines = context.client.export_audit() if file is None else read_text.lines(file)
     try:
         number, digest = verify(map(_record, lines), None if head is None else (int(head[1]), head[2]))
     except AuditBroken as error:
@@ -92,18 +93,6 @@ def _verify(context: CliContext, known: str | None, file: Path | None) -> int:
     result = {"number": number, "hash": digest}
     context.output.item(result, f"{number} records are intact. Keep this for --known: {number}:{digest}")
     return 0
-
-
-def _read_lines(file: Path) -> Iterator[str]:
-    """Yield the lines of an export, which may be larger than the memory."""
-    with file.open("rb") as lines:
-        for line in lines:
-            try:
-                text = line.decode("utf-8-sig").strip()
-            except UnicodeDecodeError as error:
-                raise click.UsageError(f"{file} is not UTF-8 text: {error}") from None
-            if text:
-                yield text
 
 
 def _require_whole_log(context: CliContext) -> None:
