@@ -1,6 +1,6 @@
 // The state of a project at a glance: active deployment, last runs, success, durations, tokens, limits.
 
-import { get, list } from "../api.js";
+import { get } from "../api.js";
 import { dayChart } from "../chart.js";
 import { card, docsLink, errorBox, fill, h, svg, when } from "../dom.js";
 import { ago, duration, money } from "../format.js";
@@ -10,14 +10,12 @@ import { firstSteps } from "./first_steps.js";
 import { budgets, limitTable } from "./limits.js";
 import { runsNow, runStatistics } from "./statistics.js";
 
-const RUNS = 100, STRIP_RUNS = 50, STRIP_WIDTH = 600, STRIP_HEIGHT = 60;
+const STRIP_RUNS = 50, STRIP_WIDTH = 600, STRIP_HEIGHT = 60;
 
-export async function overview(container, name, _query, signal, details) {
+/** `deployments` and `runs` are pages of the newest ones. */
+export async function overview(container, name, _query, signal, details, deployments, runs) {
   const { active_deployment_id: active, limited } = details;
-  const [runs, deployments, usage] = await Promise.all([
-    list("/v1/runs", { project: name, per_page: RUNS }, signal), list("/v1/deployments", { project: name, per_page: 5 }, signal),
-    get(`/v1/projects/${encodeURIComponent(name)}/usage`, {}, signal),
-  ]);
+  const usage = await get(`/v1/projects/${encodeURIComponent(name)}/usage`, {}, signal);
   const current = active ? await get(`/v1/deployments/${encodeURIComponent(active)}`, {}, signal) : null;
   const last = deployments.data[0];
   const newest = last && last.id !== active ? await get(`/v1/deployments/${encodeURIComponent(last.id)}`, {}, signal) : null;

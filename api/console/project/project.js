@@ -18,24 +18,25 @@ import { schedules } from "./schedules.js";
 import { usage } from "./usage.js";
 import { variables } from "./variables.js";
 
-const RUNS = 50;
+const RUNS = 100;
 const TABS = [["overview", "Overview"], ["deployments", "Deployments"], ["runs", "Runs"], ["schedules", "Schedules"], ["variables", "Variables"], ["notifications", "Notifications"], ["usage", "Usage"]];
 
-export async function project(container, { name, tab = "overview" }, query, signal) {
+export async function project(container, { name, tab: asked }, query, signal) {
+  const tab = TABS.some(([id]) => id === asked) ? asked : "overview";
   document.title = `${name} · Crewyard`;
   const path = `/v1/projects/${encodeURIComponent(name)}`, read = () => get(path, {}, signal);
   if (tab !== "overview") return show(container, name, tab, query, signal, await read());
-  // The overview shows the newest deployment and the runs, too.
+  // The overview shows the newest deployment and the newest runs, too.
   return keepFresh(container, signal,
     () => Promise.all([read(), list("/v1/deployments", { project: name, per_page: 1 }, signal), list("/v1/runs", { project: name, per_page: RUNS }, signal)]),
-    async ([details]) => {
+    async ([details, ...lists]) => {
       const next = h("div");
-      await show(next, name, tab, query, signal, details);
+      await show(next, name, tab, query, signal, details, ...lists);
       return [...next.childNodes];
     });
 }
 
-async function show(container, name, tab, query, signal, details) {
+async function show(container, name, tab, query, signal, details, ...lists) {
   const body = h("div");
   const active = details.active_deployment_id;
   fill(container, h("div", { class: "spread" }, h("h1", {}, name),
@@ -48,7 +49,7 @@ async function show(container, name, tab, query, signal, details) {
     h("nav", { class: "tabs", "aria-label": "Project" }, TABS.map(([id, title]) =>
       h("a", { href: linkTo("projects", name, id), "aria-current": id === tab ? "page" : null }, title))), body);
   const views = { overview, deployments, runs, schedules, variables, notifications, usage };
-  await (views[tab] ?? overview)(body, name, query, signal, details);
+  await views[tab](body, name, query, signal, details, ...lists);
 }
 
 async function deployments(container, name, query, signal, details) {
