@@ -28,7 +28,7 @@ Refuse = Callable[[str], web.Response]
 
 def refuse_as_text(_reason: str) -> web.Response:
     """Return the response of a server whose errors are texts."""
-    return web.Response(status=400, text="this is no valid HTTP request")
+    return web.Response(status=400, text="this is not a valid HTTP request")
 
 
 def max_connections(wanted: int = MAX_CONNECTIONS) -> int:

@@ -13,7 +13,7 @@ def refuse(reason: str) -> web.Response:
     """Return the error for bytes that are no HTTP request."""
     # After a colon, the parser repeats them.
     summary = reason.partition(":")[0]
-    response = responses.error_response(errors.invalid(f"this is no valid HTTP request: {summary}"))
+    response = responses.error_response(errors.invalid(f"this is not a valid HTTP request: {summary}"))
     response.headers["Server"] = "crewyard"
     return response
 

@@ -83,6 +83,6 @@ async def test_large_body_with_head_is_accepted_on_a_blocked_loop(testbed, monke
 async def test_bytes_that_are_no_request_are_not_logged(testbed, caplog):
     reader, writer = await testbed.connect("GET / HTTP/1.1\r\nAuthorization: Bearer a-key\x01\r\n\r\n")
     fields, _, body = (await reader.read()).partition(b"\r\n\r\n")
-    assert (fields.split()[1], body) == (b"400", b"this is no valid HTTP request")
+    assert (fields.split()[1], body) == (b"400", b"this is not a valid HTTP request")
     assert caplog.text == ""
     writer.close()

@@ -94,7 +94,7 @@ async def test_what_the_parser_refuses_gets_an_error_of_the_api(server_testbed, 
     reader, writer = await server_testbed.connect(head.replace("{FIELDS}", FIELDS))
     fields, _, body = (await reader.read()).decode().partition("\r\n\r\n")
     assert fields.split()[1] == "400" and "Content-Type: application/json" in fields
-    message = f"this is no valid HTTP request: {reason}"
+    message = f"this is not a valid HTTP request: {reason}"
     assert json.loads(body) == {"error": {"code": "invalid_request", "message": message, "details": {}}}
     # Neither the log nor the response repeats what may be a key.
     assert server_testbed.key not in caplog.text + body and "aiohttp" not in fields
