@@ -14,17 +14,26 @@ from typing import IO, Any
 from build.errors import CONTEXT_INVALID, CONTEXT_TOO_LARGE, BuildRefused
 from build.settings import SourceLimits
 from build.source.tar import TarInvalid, members
-from build.source.tree import CheckedSourceTree, Readable, TreeBuilder, checked_path
+from build.source.tree import CheckedSourceTree, TreeBuilder, checked_path
+from egress.git.repository_url import printable
 
 _RATIO_GRACE_BYTES = 1 << 20
+_TAR_BYTES_PER_ENTRY = 2048
+"""Headers and padding: a few blocks."""
 _DIRECTORY_BYTES_PER_ENTRY = 256
-# The ZIP64 end record and its locator, before the ordinary end record.
-_ZIP64_END = 56 + 20
+_ZIP_LOCAL_HEADER_BYTES = 30
+_ZIP_END_BYTES = 22
+_ZIP64_END_BYTES = 56
+_ZIP64_LOCATOR_BYTES = 20
+_ZIP_TAIL_BYTES = _ZIP64_END_BYTES + _ZIP64_LOCATOR_BYTES + _ZIP_END_BYTES + 0xFFFF
+"""The records after the central directory, and the longest comment."""
+_BOMB_HINT = "Exclude large generated files."
 _PACK_HINT = "Pack the source again with plain files only, for example: git archive --format=tar.gz HEAD."
 # Of macOS: attributes of the files beside it.
 _SKIPPED = (".git", "__MACOSX")
 _CHUNK_BYTES = 64 << 10
 _MAX_GZIP_MEMBERS = 10_000
+_GZIP_WBITS = 31
 _DAMAGED = (
     TarInvalid,
     zipfile.BadZipFile,
@@ -44,9 +53,9 @@ def read_archive(packed: IO[bytes], size: int, limits: SourceLimits) -> CheckedS
     packed.seek(0)
     builder = TreeBuilder(limits)
     try:
-        if start[:2] == b"\x1f\x8b":
+        if start.startswith(b"\x1f\x8b"):
             _read_tar(packed, size, limits, builder)
-        elif start[:4] in (b"PK\x03\x04", b"PK\x05\x06"):
+        elif start in (b"PK\x03\x04", b"PK\x05\x06"):
             _read_zip(packed, size, limits, builder)
         else:
             raise BuildRefused(CONTEXT_INVALID, "the archive is neither .tar.gz nor .zip", _PACK_HINT)
@@ -60,28 +69,26 @@ class _GzipMembers(io.RawIOBase):
 
     def __init__(self, packed: IO[bytes]) -> None:
         self._packed, self._count, self._pending = packed, 1, b""
-        self._inflating = zlib.decompressobj(wbits=31)
+        self._inflating = zlib.decompressobj(_GZIP_WBITS)
 
     def readable(self) -> bool:
         return True
 
     def readinto(self, buffer: Any) -> int:
         while True:
+            self._pending = self._pending or self._packed.read(_CHUNK_BYTES)
             if self._inflating.eof:
-                self._pending = self._inflating.unused_data or self._packed.read(_CHUNK_BYTES)
                 self._pending = self._pending.lstrip(b"\0")  # padding of some programs
                 if not self._pending:
                     return 0
                 self._count += 1
                 if self._count > _MAX_GZIP_MEMBERS:
                     raise TarInvalid(f"more than {_MAX_GZIP_MEMBERS} gzip members")
-                self._inflating = zlib.decompressobj(wbits=31)
+                self._inflating = zlib.decompressobj(_GZIP_WBITS)
             elif not self._pending:
-                self._pending = self._packed.read(_CHUNK_BYTES)
-                if not self._pending:
-                    raise TarInvalid("the compressed data ends too early")
+                raise TarInvalid("the compressed data ends too early")
             data = self._inflating.decompress(self._pending, len(buffer))
-            self._pending = self._inflating.unconsumed_tail
+            self._pending = self._inflating.unused_data or self._inflating.unconsumed_tail
             if data:
                 buffer[: len(data)] = data
                 return len(data)
@@ -91,7 +98,7 @@ class _Inflated:
     """The unpacked bytes of a gzip stream, bounded by limit and ratio."""
 
     def __init__(self, packed: IO[bytes], max_bytes: int, ratio: int) -> None:
-        self._source = io.BufferedReader(_GzipMembers(packed), 256 << 10)
+        self._source = io.BufferedReader(_GzipMembers(packed))
         self._max_bytes, self._ratio, self._bytes_read = max_bytes, ratio, 0
 
     def read(self, size: int, /) -> bytes:
@@ -103,8 +110,7 @@ class _Inflated:
 
 
 def _read_tar(packed: IO[bytes], size: int, limits: SourceLimits, builder: TreeBuilder) -> None:
-    # Headers and padding count too: a few blocks per entry.
-    limit = limits.unpacked_bytes + limits.entries * 2048 + _RATIO_GRACE_BYTES
+    limit = limits.unpacked_bytes + limits.entries * _TAR_BYTES_PER_ENTRY + _RATIO_GRACE_BYTES
     max_bytes = min(limit, size * limits.ratio + _RATIO_GRACE_BYTES)
     for member in members(_Inflated(packed, max_bytes, limits.ratio)):
         builder.count_entry()
@@ -117,7 +123,9 @@ def _read_tar(packed: IO[bytes], size: int, limits: SourceLimits, builder: TreeB
             builder.add(member.name, member.content, member.executable)
         else:
             raise BuildRefused(
-                CONTEXT_INVALID, f"{_escape(member.name)} is {member.kind}, which is not allowed", _PACK_HINT
+                CONTEXT_INVALID,
+                f"{printable(member.name)} is {member.kind}, which is not allowed",
+                _PACK_HINT,
             )
 
 
@@ -136,54 +144,39 @@ def _read_zip(packed: IO[bytes], size: int, limits: SourceLimits, builder: TreeB
                 builder.add_directory(member.filename)
                 continue
             if member.flag_bits & 0x1:
-                raise BuildRefused(CONTEXT_INVALID, f"{_escape(member.filename)} is encrypted", _PACK_HINT)
+                raise BuildRefused(CONTEXT_INVALID, f"{printable(member.filename)} is encrypted", _PACK_HINT)
             if member.compress_type not in (zipfile.ZIP_STORED, zipfile.ZIP_DEFLATED):
                 raise BuildRefused(
                     CONTEXT_INVALID,
-                    f"{_escape(member.filename)} uses an unsupported compression method",
+                    f"{printable(member.filename)} uses an unsupported compression method",
                     _PACK_HINT,
                 )
             if stat.S_IFMT(mode) not in (0, stat.S_IFREG):
                 raise BuildRefused(
-                    CONTEXT_INVALID, f"{_escape(member.filename)} is a link or special file", _PACK_HINT
+                    CONTEXT_INVALID, f"{printable(member.filename)} is a link or special file", _PACK_HINT
                 )
             builder.check_room(member.file_size)
             if member.file_size > member.compress_size * limits.ratio + _RATIO_GRACE_BYTES:
                 raise _ratio_exceeded(limits.ratio)
             with archive.open(member) as content:
-                builder.add(
-                    member.filename, _SizeLimitedReader(content, member.file_size), bool(mode & stat.S_IXUSR)
-                )
-
-
-class _SizeLimitedReader:
-    """Reader of a zip member, bounded by the size in its directory entry."""
-
-    def __init__(self, content: Readable, size: int) -> None:
-        self._content, self._left = content, size
-
-    def read(self, size: int, /) -> bytes:
-        data = self._content.read(size)
-        self._left -= len(data)
-        if self._left < 0:
-            raise BuildRefused(CONTEXT_INVALID, "a zip entry is larger than its declared size", _PACK_HINT)
-        return data
+                builder.add(member.filename, content, bool(mode & stat.S_IXUSR))
 
 
 def _check_directory_size(packed: IO[bytes], size: int, limits: SourceLimits) -> None:
     """Refuse a central directory of millions of entries, which zipfile would load as a whole."""
-    packed.seek(max(0, size - (1 << 16) - 22 - _ZIP64_END))
+    start = max(0, size - _ZIP_TAIL_BYTES)
+    packed.seek(start)
     tail = packed.read()
-    packed.seek(0)
-    end_record = tail.rfind(b"PK\x05\x06")
-    if end_record < 0 or len(tail) - end_record < 22:
+    end = tail.rfind(b"PK\x05\x06")
+    if end < 0 or len(tail) - end < _ZIP_END_BYTES:
         raise TarInvalid("no central directory")
-    (length,) = struct.unpack_from("<L", tail, end_record + 12)
-    zip64_end_record = tail[max(0, end_record - _ZIP64_END) : end_record]
-    if (
-        zip64_end_record[-20:-16] == b"PK\x06\x07" and zip64_end_record[:4] == b"PK\x06\x06"
-    ):  # zipfile prefers this record
-        length = max(length, *struct.unpack_from("<Q", zip64_end_record, 40))
+    (length,) = struct.unpack_from("<L", tail, end + 12)
+    locator = tail[:end][-_ZIP64_LOCATOR_BYTES:]
+    if locator.startswith(b"PK\x06\x07"):  # zipfile prefers the record that it locates
+        zip64_end = end - _ZIP64_LOCATOR_BYTES - _ZIP64_END_BYTES
+        if struct.unpack_from("<Q", locator, 8) != (start + zip64_end,):
+            raise TarInvalid("its ZIP64 record is not directly before the locator")
+        length = max(length, *struct.unpack_from("<Q", tail, zip64_end + 40))
     if length > limits.entries * _DIRECTORY_BYTES_PER_ENTRY:
         raise BuildRefused(
             CONTEXT_TOO_LARGE,
@@ -198,9 +191,9 @@ def _check_overlap(members: list[zipfile.ZipInfo], size: int) -> None:
     for member in sorted(members, key=lambda member: member.header_offset):
         if member.header_offset < end:
             raise BuildRefused(
-                CONTEXT_INVALID, f"{_escape(member.filename)} overlaps another zip entry", _PACK_HINT
+                CONTEXT_INVALID, f"{printable(member.filename)} overlaps another zip entry", _PACK_HINT
             )
-        end = member.header_offset + 30 + member.compress_size
+        end = member.header_offset + _ZIP_LOCAL_HEADER_BYTES + member.compress_size
     if end > size:
         raise TarInvalid("it is truncated")
 
@@ -213,9 +206,5 @@ def _ratio_exceeded(ratio: int) -> BuildRefused:
     return BuildRefused(
         CONTEXT_TOO_LARGE,
         f"the archive unpacks to more than {ratio} times its size, or beyond the limit",
-        "Exclude large generated files.",
+        _BOMB_HINT,
     )
-
-
-def _escape(name: str) -> str:
-    return name.encode("unicode_escape", "backslashreplace").decode()[:200]
