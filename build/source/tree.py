@@ -14,6 +14,7 @@ from typing import IO, Protocol
 
 from build.errors import CONTEXT_INVALID, CONTEXT_TOO_LARGE, BuildRefused
 from build.settings import SourceLimits
+from egress.git.repository_url import printable
 from plan.keys import tree_hash
 
 _IN_MEMORY_BYTES = 64 << 20
@@ -22,6 +23,7 @@ _MAX_PATH_BYTES = 4095
 _MAX_NAME_BYTES = 255
 _MAX_DEPTH = 100
 _MAX_TOTAL_NAME_BYTES = 32 << 20
+_PATH_HINT = "Rename it or exclude it from the source."
 
 
 class Readable(Protocol):
@@ -134,7 +136,9 @@ class TreeBuilder:
             )
         if path in self._entries or path in self._directories:
             raise BuildRefused(
-                CONTEXT_INVALID, f"{path} is in the source twice", "Pack the source again, each path once."
+                CONTEXT_INVALID,
+                f"{printable(path)} is in the source twice",
+                "Pack the source again, each path once.",
             )
         self._claim_parents(path)
         self._count_name(path)
@@ -159,7 +163,7 @@ class TreeBuilder:
         return CheckedSourceTree(self._entries, self._store)
 
     def _count_name(self, path: str) -> None:
-        self._name_bytes += len(path)
+        self._name_bytes += len(path.encode())
         if self._name_bytes > _MAX_TOTAL_NAME_BYTES:
             raise BuildRefused(
                 CONTEXT_TOO_LARGE,
@@ -172,7 +176,9 @@ class TreeBuilder:
         while parent and parent not in self._directories:
             if parent in self._entries:
                 raise BuildRefused(
-                    CONTEXT_INVALID, f"{parent} is both a file and a directory", "Pack the source again."
+                    CONTEXT_INVALID,
+                    f"{printable(parent)} is both a file and a directory",
+                    "Pack the source again.",
                 )
             self._directories.add(parent)
             self._count_name(parent)
@@ -191,24 +197,21 @@ def checked_path(name: str) -> str:
     Refuses absolute paths, parent references, and names that Linux or image layers do not allow. Hostile zips
     contain backslashes and drive letters.
     """
-    escaped = name.encode("unicode_escape").decode()[:200]
     if name.startswith("/") or "\\" in name or name[1:2] == ":":
-        raise _path_refused(escaped, "is absolute or does not use / as separator")
+        raise _path_refused(name, "is absolute or does not use / as separator")
     parts = [part for part in name.split("/") if part not in ("", ".")]
     if ".." in parts:
-        raise _path_refused(escaped, "leaves the source")
+        raise _path_refused(name, "leaves the source")
     if any(ord(letter) < 32 or ord(letter) == 127 or 0xD800 <= ord(letter) <= 0xDFFF for letter in name):
-        raise _path_refused(escaped, "has control characters or is not UTF-8")
+        raise _path_refused(name, "has control characters or is not UTF-8")
     if len(name.encode()) > _MAX_PATH_BYTES or any(len(part.encode()) > _MAX_NAME_BYTES for part in parts):
-        raise _path_refused(escaped, "is too long")
+        raise _path_refused(name, "is too long")
     if len(parts) > _MAX_DEPTH:
-        raise _path_refused(escaped, f"has more than {_MAX_DEPTH} levels")
+        raise _path_refused(name, f"has more than {_MAX_DEPTH} levels")
     if any(part.startswith(".wh.") for part in parts):
-        raise _path_refused(escaped, "has a name that image layers reserve for deletions")
+        raise _path_refused(name, "has a name that image layers reserve for deletions")
     return "/".join(parts)
 
 
-def _path_refused(escaped: str, problem: str) -> BuildRefused:
-    return BuildRefused(
-        CONTEXT_INVALID, f"the path {escaped!r} {problem}", "Rename it or exclude it from the source."
-    )
+def _path_refused(name: str, problem: str) -> BuildRefused:
+    return BuildRefused(CONTEXT_INVALID, f"the path {printable(name)!r} {problem}", _PATH_HINT)
