@@ -10,6 +10,7 @@ from dataclasses import dataclass
 from build.source.tree import Readable
 
 BLOCK_BYTES = 512
+_CHUNK_BYTES = 64 << 10
 _MAX_EXTENDED_BYTES = 64 << 10
 _MAX_PAX_RECORDS = 256
 _WITHOUT_CONTENT = (b"1", b"2", b"3", b"4", b"5", b"6")
@@ -83,7 +84,7 @@ def members(stream: Readable) -> Iterator[TarMember]:
         sparse = any(key.startswith("GNU.sparse") for key in overrides)
         executable = bool(_parse_number(header[100:108]) & 0o100)
         yield TarMember(name, _kind(kind, name, sparse), size, executable, content)
-        while content.read(1 << 16):
+        while content.read(_CHUNK_BYTES):
             pass
         _read_exactly(stream, -size % BLOCK_BYTES)
         overrides, extended_headers = {}, 0
@@ -118,7 +119,7 @@ def _parse_pax(data: bytes) -> dict[str, str]:
             raise TarInvalid("a pax header is malformed")
         length = int(digits)
         record = data[start + len(digits) + 1 : start + length]
-        if length <= len(digits) + 1 or start + length > len(data) or not record.endswith(b"\n"):
+        if start + length > len(data) or not record.endswith(b"\n"):
             raise TarInvalid("a pax header is malformed")
         key, _, value = record[:-1].partition(b"=")
         if key in (b"path", b"size") or key.startswith(b"GNU.sparse"):
@@ -129,7 +130,7 @@ def _parse_pax(data: bytes) -> dict[str, str]:
 
 def _parse_number(field: bytes) -> int:
     if field[:1] == b"\x80":  # GNU's binary format
-        return int.from_bytes(field[1:], "big")
+        return int.from_bytes(field[1:])
     digits = field.strip(b"\0 ")
     if digits and not all(0x30 <= digit <= 0x37 for digit in digits):
         raise TarInvalid("a header's number is malformed")
@@ -148,7 +149,7 @@ def _verify_checksum(header: bytes) -> None:
 
 
 def _decode(data: bytes) -> str:
-    return data.decode("utf-8", "surrogateescape")
+    return data.decode(errors="surrogateescape")
 
 
 def _read_exactly(stream: Readable, size: int, may_end: bool = False) -> bytes:
