@@ -17,7 +17,6 @@ from controller.run.pod import answer_seconds, deadline
 from controller.run.warm.binding import waited_seconds
 from controller.runtime import event_map
 from controller.runtime.decision import NOTHING, Decision, Delete, ObjectEvent
-from controller.runtime.workqueue import ReconcileKey
 from crds import conditions, kinds
 from crds.limits import FLUSH_SECONDS, GRACE_SECONDS
 from crds.objects import Deployment, Pod, Project, Run
@@ -58,8 +57,8 @@ def decide(observed: ObservedRun, now: datetime, config: ControllerConfig) -> De
         if wait > 0:
             return Decision(requeue_after=wait)
         return finish(run, observed.project, reported, now, pod=observed.last_pod)
-    if observed.pod is None and pod_ref.pod_uid(run) is None:
-        return _without_pod(observed, now)
+    if observed.resolution is not None:
+        return _without_pod(observed, observed.resolution, now)
     if observed.pod is not None and requeue.starts_again(run, observed.pod):
         return requeue.requeue(run, observed.pod, event_map.run(run.name), now)
     if observed.pod is None or observed.pod.finished:
@@ -77,7 +76,7 @@ def _eviction_wait(run: Run, pod: Pod | None, now: datetime) -> float:
         return 0.0
     if pod is None or pod.finished or pod.deleting or of_pod_reason(pod) is not None:
         return 0.0
-    stopped = parse_time(str(run.claim["time"])) + timedelta(milliseconds=int(result.get("durationMs") or 0))
+    stopped = parse_time(str(run.claim["time"])) + timedelta(milliseconds=result["durationMs"])
     return (stopped + timedelta(seconds=GRACE_SECONDS + FLUSH_SECONDS) - now).total_seconds()
 
 
@@ -119,22 +118,20 @@ def _after_outcome(observed: ObservedRun) -> Decision:
     )
 
 
-def _without_pod(observed: ObservedRun, now: datetime) -> Decision:
+def _without_pod(observed: ObservedRun, resolution: resolve.Resolution, now: datetime) -> Decision:
     run = observed.run
     if run.cancel:
         return _with_resolved(finish(run, observed.project, CANCELED, now), observed)
-    resolution = observed.resolution
     if isinstance(resolution, resolve.RunRefused):
         outcome = failed(resolution.reason, resolution.message)
         return _with_resolved(finish(run, observed.project, outcome, now), observed)
-    adoption = owner.adoption(kinds.RUN, run, observed.project)
     if isinstance(resolution, resolve.RunWaiting):
         desired: dict[str, Any] = {
             **status.pending(run, status.WAITING_FOR_DEPLOYMENT, resolution.message, now),
             **status.resolved(resolution.project, resolution.deployment),
         }
-        return Decision(status=desired, after=adoption)
-    return Decision(enqueue=_admission_key(observed))
+        return Decision(status=desired, after=owner.adoption(kinds.RUN, run, resolution.project))
+    return Decision(enqueue=(event_map.admission(resolution.project.name),))
 
 
 def _with_resolved(decision: Decision, observed: ObservedRun) -> Decision:
@@ -164,10 +161,10 @@ def _with_pod(observed: ObservedRun, pod: Pod, now: datetime, config: Controller
         desired = status.starting(run, pod, startup_state.reason, startup_state.message, now)
         adoption = owner.adoption(kinds.RUN, run, observed.project)
         return Decision(status=desired, after=adoption, requeue_after=startup_state.retry_seconds)
-    left = _time_left(observed, now, config)
+    claimed = parse_time(str(run.claim["time"]))
+    left = _time_left(observed, pod, claimed, now, config)
     if left <= 0:
         return finish(run, observed.project, _overdue(pod), now, (_delete(pod),), pod)
-    claimed = parse_time(str(run.claim["time"]))
     wait = pod_ref.RUNNING_DELAY_SECONDS - (now - claimed).total_seconds()
     if run.phase == RunPhase.PENDING and 0 < wait <= pod_ref.RUNNING_DELAY_SECONDS:
         return Decision(requeue_after=wait)
@@ -194,26 +191,26 @@ def _stopping(observed: ObservedRun, pod: Pod, now: datetime, node_lost_after: f
     return finish(run, observed.project, CANCELED if run.cancel else lost, now, (forced,), pod)
 
 
-def _time_left(observed: ObservedRun, now: datetime, config: ControllerConfig) -> float:
+def _time_left(
+    observed: ObservedRun, pod: Pod, claimed: datetime, now: datetime, config: ControllerConfig
+) -> float:
     """Return seconds until a claimed Run exceeds all deadlines that runner and kubelet enforce.
 
     The kubelet's includes the time for answers of a person; a run that asked none gets none of it.
     """
-    claimed = parse_time(str((observed.run.claim or {})["time"]))
-    spec = observed.pod.spec if observed.pod else {}
-    total = spec.get("activeDeadlineSeconds") or deadline(
-        observed.run, observed.deployment, observed.project, config
+    run = observed.run
+    total = pod.spec.get("activeDeadlineSeconds") or deadline(
+        run, observed.deployment, observed.project, config
     )
-    if observed.pod is not None:
-        unused = 0 if observed.run.has_asked else answer_seconds(observed.pod)
-        total = int(total) - unused - int(waited_seconds(observed.pod))
-    deadline_time = claimed + timedelta(seconds=int(total) + config.timing.node_lost_after)
-    return (deadline_time - now).total_seconds()
+    unused = 0 if run.has_asked else answer_seconds(pod)
+    seconds = int(total) - unused - int(waited_seconds(pod)) + config.timing.node_lost_after
+    return (claimed + timedelta(seconds=seconds) - now).total_seconds()
 
 
 def _overdue(pod: Pod) -> Outcome:
     ready = conditions.find(pod.conditions, "Ready") or {}
-    if ready.get("reason") == "NodeStatusUnknown" or ready.get("status") == "Unknown":
+    # The node controller of Kubernetes marks the pods of a silent node so; a kubelet gives a reason.
+    if ready.get("status") == "False" and not ready.get("reason"):
         return failed(
             RunReason.NODE_LOST, f"the node does not respond and the run's deadline has passed; {RETRY_HINT}"
         )
@@ -225,8 +222,3 @@ def _overdue(pod: Pod) -> Outcome:
 
 def _delete(pod: Pod) -> Delete:
     return Delete(kinds.POD, pod.name, pod.uid, grace_seconds=GRACE_SECONDS + FLUSH_SECONDS)
-
-
-def _admission_key(observed: ObservedRun) -> tuple[ReconcileKey, ...]:
-    name = observed.run.project or (observed.project.name if observed.project else None)
-    return (event_map.admission(name),) if name else ()

@@ -18,6 +18,14 @@ MAX_MESSAGE_LENGTH = 4000
 EXIT_REFUSED = 77
 EXIT_UNAVAILABLE = 78
 EXIT_RUNNER = 70
+_EXIT_MESSAGES = {
+    0: "the runner ended without reporting a result",
+    EXIT_REFUSED: "the API server refused the pod that had claimed the run: it no longer knows the run, "
+    "for instance because its Project was deleted, or its database was restored",
+    EXIT_UNAVAILABLE: "the runner could not reach the API to report its result",
+    EXIT_RUNNER: "the runner failed",
+    137: "the runner was killed (SIGKILL)",
+}
 RETRY_HINT = "create a new Run to execute it again"
 _NODE_GONE = ("NodeLost", "DeletionByTaintManager", "DeletionByPodGC")
 _REASONS = frozenset(str(reason) for reason in RunReason)
@@ -50,7 +58,14 @@ def of_result(run: Run, pod: Pod | None) -> Outcome | None:
     result = run.result
     if result is None:
         return None
-    return _of_outcome(run, pod, result)
+    if result.get("outcome") == "succeeded":
+        return SUCCEEDED
+    if result.get("outcome") != "failed":
+        if run.cancel:
+            return CANCELED
+        if pod is not None and (pod_outcome := of_pod_reason(pod)):
+            return pod_outcome
+    return _of_crew(result)
 
 
 def of_pod(run: Run, pod: Pod | None) -> Outcome:
@@ -82,27 +97,20 @@ def of_pod(run: Run, pod: Pod | None) -> Outcome:
         )
     message = termination_message(terminated)
     if message.get("outcome") in ("failed", "stopped"):
-        return _of_outcome(run, pod, message)
+        return _of_crew(message)
     if pod.deleting:
         return failed(RunReason.POD_DELETED, f"the run's pod was deleted while its crew ran; {RETRY_HINT}")
     return _of_exit(run, pod, terminated)
 
 
-def _of_outcome(run: Run, pod: Pod | None, result: Mapping[str, Any]) -> Outcome:
-    outcome, reason = result.get("outcome"), result.get("reason")
-    message = str(result.get("message") or "")
-    if outcome == "succeeded":
-        return SUCCEEDED
-    if outcome == "failed":
-        return failed(_known_reason(reason), message or "the crew failed; see its events")
-    if run.cancel:
-        return CANCELED
-    pod_outcome = of_pod_reason(pod) if pod is not None else None
-    if pod_outcome:
-        return pod_outcome
+def _of_crew(ended: Mapping[str, Any]) -> Outcome:
+    """Return the outcome of a crew that failed or was stopped, as the runner tells it."""
+    message = ended.get("message")
+    if ended.get("outcome") == "failed":
+        return failed(_known_reason(ended.get("reason")), str(message or "the crew failed; see its events"))
     return failed(
         RunReason.POD_DELETED,
-        message or f"the run's pod was deleted while its crew ran; {RETRY_HINT}",
+        str(message or f"the run's pod was deleted while its crew ran; {RETRY_HINT}"),
     )
 
 
@@ -116,7 +124,7 @@ def _known_reason(reason: object) -> str:
 
 def of_pod_reason(pod: Pod) -> Outcome | None:
     """Return the outcome of a Run whose pod the cluster stopped, by the pod's status; None if it has none."""
-    reason = str(pod.status.get("reason") or "")
+    reason = pod.status.get("reason")
     disruption = of_disruption(pod) or {}
     if reason == "DeadlineExceeded":
         return failed(RunReason.DEADLINE_EXCEEDED, "the run exceeded its timeout; raise spec.timeout")
@@ -147,13 +155,9 @@ def of_disruption(pod: Pod) -> Mapping[str, Any] | None:
 
 
 def _of_exit(run: Run, pod: Pod, terminated: Mapping[str, Any]) -> Outcome:
-    code = int(terminated.get("exitCode") or 0)
-    text = str(
-        termination_message(terminated).get("message")
-        or terminated.get("message")
-        or terminated.get("reason")
-        or ""
-    ).strip()
+    code, reported = int(terminated["exitCode"]), termination_message(terminated)
+    found = reported.get("message") if reported else terminated.get("message") or terminated.get("reason")
+    text = str(found or "").strip()
     detail = f": {text}" if text else ""
     claimed_by = run.claim["podUid"] if run.claim else None
     if code == EXIT_REFUSED and claimed_by != pod.uid:
@@ -168,15 +172,7 @@ def _of_exit(run: Run, pod: Pod, terminated: Mapping[str, Any]) -> Outcome:
             f"the pod could not claim the run in time{detail}; check that pods reach the Service "
             "crewyard-api, then create a new Run",
         )
-    messages = {
-        0: "the runner ended without reporting a result",
-        EXIT_REFUSED: "the API server refused the pod that had claimed the run: it no longer knows the run, "
-        "for instance because its Project was deleted, or its database was restored",
-        EXIT_UNAVAILABLE: "the runner could not reach the API to report its result",
-        EXIT_RUNNER: "the runner failed",
-        137: "the runner was killed (SIGKILL)",
-    }
-    message = messages.get(code, f"the runner ended with exit code {code}")
+    message = _EXIT_MESSAGES.get(code, f"the runner ended with exit code {code}")
     return failed(RunReason.RUNNER_LOST, f"{message}{detail}; {RETRY_HINT}")
 
 

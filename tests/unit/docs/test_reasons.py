@@ -17,7 +17,7 @@ WORD = re.compile(r"[A-Z][a-z]+(?:[A-Z][A-Za-z]*)+")
 KUBERNETES = {
     "RuntimeDefault", "IfNotPresent", "FallbackToLogsOnError", "OnRootMismatch", "InvalidImageName",
     "PodScheduled", "ImagePullBackOff", "ErrImagePull", "ErrImageNeverPull", "DisruptionTarget",
-    "RunContainerError", "NodeAffinity", "PodInitializing", "NodeStatusUnknown", "NodeShutdown",
+    "RunContainerError", "NodeAffinity", "PodInitializing", "NodeShutdown",
     "EvictionByEvictionAPI", "PreemptionByScheduler",
     "DeletionByTaintManager", "DeletionByPodGC", "NoExecute", "CreateContainerError",
     "CreateContainerConfigError", "ContainerCreating", "ClientIP", "NoSchedule", "NodePort",

@@ -7,9 +7,10 @@ import pytest
 
 from controller.config import Timing
 from controller.run.decide import ObservedRun, decide
+from controller.run.pod_ref import pod_uid
 from controller.run.resolve import RunReady, missing_variable, resolve
 from controller.runtime import event_map
-from controller.runtime.decision import NOTHING
+from controller.runtime.decision import NOTHING, Decision, Delete, ObjectEvent
 from crds import kinds
 from crds.limits import FLUSH_SECONDS, GRACE_SECONDS
 from crds.times import format_time
@@ -17,6 +18,8 @@ from crds.times import format_time
 PROJECT = {"apiVersion": kinds.PROJECT.api_version, "kind": "Project"}
 DEPLOYMENT = {"apiVersion": kinds.DEPLOYMENT.api_version, "kind": "Deployment"}
 OWNED = {"metadata": {"ownerReferences": [{"uid": "uid-demo"}]}}
+STOPPED = Delete(kinds.POD, "run-a", "uid-run-a", grace_seconds=GRACE_SECONDS + FLUSH_SECONDS)
+KILLED = replace(STOPPED, grace_seconds=0)
 RECORDED = {"project": "demo", "deployment": "dep-a", "pod": {"name": "run-a", "uid": "uid-run-a"}}
 
 
@@ -26,8 +29,15 @@ def condition(decision, kind):
 
 
 def owners(decision):
-    """Return the owners that a Decision adds after the status."""
-    return [owner["uid"] for patch in decision.after for owner in patch.body["metadata"]["ownerReferences"]]
+    """Return the owners that a Decision adds to the Run after the status."""
+    patches = [patch for patch in decision.after if patch.kind == kinds.RUN]
+    return [owner["uid"] for patch in patches for owner in patch.body["metadata"]["ownerReferences"]]
+
+
+def found(decision):
+    """Return the pod's uid, the project and the deployment that a Decision records."""
+    status = decision.status
+    return status["pod"]["uid"], status["project"], status["deployment"]
 
 
 @pytest.fixture
@@ -48,7 +58,9 @@ def look(make, config):
         resolution = resolve(run, project, deployment, make.now)
         if isinstance(resolution, RunReady) and variables is not None:
             resolution = missing_variable(resolution, variables) or resolution
-        seen = ObservedRun(run, project, deployment, pod, resolution if pod is None else None)
+        if pod is not None or pod_uid(run) is not None:
+            resolution = None
+        seen = ObservedRun(run, project, deployment, pod, resolution)
         return decide(seen, now, config)
 
     return look
@@ -86,10 +98,11 @@ def test_unresolvable_run_fails_without_a_pod(make, look, spec, project, deploym
     assert condition(decision, "Complete") == ("True", reason)
     assert condition(decision, "Stalled") == ("True", reason)
     assert condition(decision, "Reconciling") is None
-    assert decision.events[0].warning
+    assert decision.events == (ObjectEvent(reason, decision.status["error"]["message"], warning=True),)
+    assert [key.name for key in decision.enqueue] == [spec[field] for field in spec if field == "project"]
     # What was found is recorded, nothing else.
-    found = (decision.status.get("project"), decision.status.get("deployment"))
-    assert found == ("demo" if project else None, "dep-a" if deployment else None)
+    recorded = (decision.status.get("project"), decision.status.get("deployment"))
+    assert recorded == ("demo" if project else None, "dep-a" if deployment else None)
     assert owners(decision) == (["uid-demo"] if project else [])
 
 
@@ -103,6 +116,7 @@ def test_run_of_a_building_deployment_waits_with_its_owner_set(make, look):
     assert decision.status["phase"] == "Pending"
     assert condition(decision, "Succeeded") == ("Unknown", "WaitingForDeployment")
     assert condition(decision, "Reconciling") == ("True", "WaitingForDeployment")
+    assert (decision.status["project"], decision.status["deployment"]) == ("demo", "dep-a")
     assert decision.after[0].body["metadata"]["ownerReferences"][0]["uid"] == "uid-demo"
     owned = make.run(metadata={"ownerReferences": [{"uid": "uid-demo"}]}, project="demo")
     assert look(owned, deployment="building").after == ()
@@ -193,7 +207,7 @@ def test_cancel_before_the_pod_is_recorded_deletes_the_pod(make, look):
     run = make.run(project="demo", cancel=True)
     assert [deleted.name for deleted in look(run, pod=make.pod()).delete] == ["run-a"]
     stopping = look(run, pod=make.pod(metadata={"deletionTimestamp": make.ago(-50)}))
-    assert not stopping.delete and stopping.requeue_after > 0
+    assert stopping == Decision(requeue_after=110.0)
     assert look(run, pod=make.pod(phase="Failed")).status["phase"] == "Canceled"
     assert look(run).status["phase"] == "Canceled"
 
@@ -202,8 +216,8 @@ def test_unrecorded_pod_is_observed_after_its_deployment_is_deleted(make, look):
     run = make.run(deployment="dep-x")
     ended = look(run, deployment=None, pod=make.pod(phase="Failed", containerStatuses=make.ended(code=77)))
     assert ended.status["error"]["reason"] == "AlreadyExecuted"
-    assert ended.status["pod"]["uid"] == "uid-run-a"
-    assert owners(ended) == ["uid-demo"]
+    assert found(ended) == ("uid-run-a", "demo", "dep-a")
+    assert owners(ended) == ["uid-demo"] and ended.enqueue == (event_map.admission("demo"),)
     waiting = look(run, deployment=None, pod=make.pod(phase="Pending", conditions=make.scheduled()))
     assert waiting.status["phase"] == "Pending" and waiting.requeue_after > 0
 
@@ -222,9 +236,9 @@ def test_short_run_is_written_once_with_its_owner(make, look):
         time = format_time(make.now - timedelta(seconds=seconds))
         return make.run(status={"claim": {"podUid": "uid-run-a", "time": time}, **status})
 
-    young = look(claimed(0.1), pod=make.pod())
-    assert young.status is None and 0.1 < young.requeue_after <= 0.15
-    for old in (0.3, -5):
+    for age in (0, 0.125):
+        assert look(claimed(age), pod=make.pod()) == Decision(requeue_after=0.25 - age)
+    for old in (0.25, 0.3, -5):
         assert look(claimed(old), pod=make.pod()).status["phase"] == "Running"
     ended = look(claimed(0.1, result={"outcome": "succeeded", "durationMs": 9}), pod=make.pod())
     assert ended.status["phase"] == "Succeeded"
@@ -253,7 +267,7 @@ def test_result_ends_the_run_in_any_state_of_the_pod(make, look):
         assert decision.status["phase"] == "Succeeded"
         assert decision.status["durationMs"] == 77
         assert decision.status["startTime"] == make.ago(2)
-        assert not decision.delete
+        assert not decision.delete and not decision.events
         assert decision.enqueue == (event_map.admission("demo"),)
 
 
@@ -265,10 +279,11 @@ DELETED = {"metadata": {"deletionTimestamp": "2026-11-21T10:01:00Z"}}
     ("pod", "cancel", "later", "reason"),
     [
         ({}, False, 1, None),
+        ({}, False, 58.5, None),
+        ({}, False, 59, "PodDeleted"),
         (EVICTED, False, 1, "Evicted"),
         (DELETED, False, 1, "PodDeleted"),
         ({"phase": "Failed"}, False, 1, "PodDeleted"),
-        ({}, False, 3600, "PodDeleted"),
         ({}, True, 1, "Canceled"),
         (None, False, 1, "PodDeleted"),
     ],
@@ -277,8 +292,8 @@ def test_stopped_run_waits_for_the_reason_of_its_pod(make, look, pod, cancel, la
     claim = {"podUid": "uid-run-a", "time": make.ago(5)}
     result = {"outcome": "stopped", "durationMs": 4000}
     run = make.run(project="demo", cancel=cancel, status={**RECORDED, "claim": claim, "result": result})
-    found = make.pod(**pod) if pod is not None else None
-    decision = look(run, pod=found, now=make.now + timedelta(seconds=later))
+    seen = make.pod(**pod) if pod is not None else None
+    decision = look(run, pod=seen, now=make.now + timedelta(seconds=later))
     if reason is None:
         # From the crew's end, a second ago, and not from the claim.
         ended = make.now - timedelta(seconds=1)
@@ -296,23 +311,27 @@ def test_deleted_recorded_pod_is_not_recreated(make, look):
 
 
 def test_cancel_deletes_the_pod_once_with_a_grace_period(make, look):
-    status = {**RECORDED, "claim": {"podUid": "uid-run-a", "time": make.ago(2)}}
-    run = make.run(project="demo", cancel=True, status=status)
-    (deleted,) = look(run, pod=make.pod()).delete
-    assert (deleted.uid, deleted.grace_seconds) == ("uid-run-a", 60)
-    stopping = make.pod(metadata={"deletionTimestamp": make.ago(-50)})
-    decision = look(run, pod=stopping)
-    assert not decision.delete
-    assert decision.requeue_after == pytest.approx(110)
+    claim = {"podUid": "uid-run-a", "time": make.ago(2)}
+    run = make.run(project="demo", cancel=True, status={"claim": claim})
+    canceling = ObjectEvent("Canceling", "Stopping the crew.")
+    assert look(run, pod=make.pod()) == Decision(delete=(STOPPED,), events=(canceling,))
+    decision = look(run, pod=make.pod(metadata={"deletionTimestamp": make.ago(-50)}))
+    assert decision == Decision(status=decision.status, requeue_after=110.0)
+    assert decision.status["phase"] == "Running"
+    assert found(decision) == ("uid-run-a", "demo", "dep-a")
 
 
-@pytest.mark.parametrize(("cancel", "phase"), [(True, "Canceled"), (False, "Failed")])
-def test_unstoppable_pod_is_force_deleted(make, look, cancel, phase):
+@pytest.mark.parametrize(
+    ("cancel", "phase", "reason"), [(True, "Canceled", "Canceled"), (False, "Failed", "NodeLost")]
+)
+def test_unstoppable_pod_is_force_deleted(make, look, cancel, phase, reason):
     status = {**RECORDED, "claim": {"podUid": "uid-run-a", "time": make.ago(200)}}
     run = make.run(project="demo", cancel=cancel, status=status)
-    decision = look(run, pod=make.pod(metadata={"deletionTimestamp": make.ago(61)}))
-    assert decision.status["phase"] == phase
-    assert decision.delete[0].grace_seconds == 0
+    decision = look(run, pod=make.pod(metadata={"deletionTimestamp": make.ago(60)}))
+    assert (decision.status["phase"], decision.delete) == (phase, (KILLED,))
+    assert condition(decision, "Complete") == ("True", reason)
+    waiting = look(run, pod=make.pod(metadata={"deletionTimestamp": make.ago(59)}))
+    assert (waiting.delete, waiting.requeue_after) == ((), 1)
 
 
 def test_a_run_on_a_silent_node_is_queued_again_before_its_claim(make, look):
@@ -332,14 +351,56 @@ def test_a_run_on_a_silent_node_is_queued_again_before_its_claim(make, look):
 
 @pytest.mark.parametrize(
     ("ready", "reason"),
-    [({}, "DeadlineExceeded"), ({"status": "Unknown", "reason": "NodeStatusUnknown"}, "NodeLost")],
+    [
+        (None, "DeadlineExceeded"),
+        ({"status": "True"}, "DeadlineExceeded"),
+        ({"status": "False", "reason": "ContainersNotReady"}, "DeadlineExceeded"),
+        # What the node controller of Kubernetes writes about the pods of a silent node.
+        ({"status": "False"}, "NodeLost"),
+    ],
 )
 def test_run_past_its_deadline_ends_and_its_pod_is_deleted(make, look, ready, reason):
     status = {**RECORDED, "claim": {"podUid": "uid-run-a", "time": make.ago(1000)}}
-    pod = make.pod(spec={"activeDeadlineSeconds": 900}, conditions=[{"type": "Ready", **ready}])
+    seen = [{"type": "Ready", **ready}] if ready is not None else []
+    pod = make.pod(spec={"activeDeadlineSeconds": 900}, conditions=seen)
     decision = look(make.run(status=status), pod=pod)
-    assert decision.status["error"]["reason"] == reason
-    assert decision.delete
+    assert (decision.status["error"]["reason"], decision.delete) == (reason, (STOPPED,))
+
+
+def test_pod_without_a_deadline_has_the_timeout_of_its_run(make, look):
+    """An admission policy or a webhook of the cluster may have removed it."""
+    claim = {"podUid": "uid-run-a", "time": make.ago(2)}
+
+    def left(run, plan, project):
+        claimed = make.run(project="demo", status={**RECORDED, "claim": claim}, **run)
+        deployment = make.deployment(status={"plan": plan})
+        return look(claimed, make.project(run=project), deployment, make.pod()).requeue_after
+
+    timeout = {"timeout": "7m"}
+    assert left(timeout, {}, {}) == left({}, timeout, {}) == left({}, {}, timeout) < left({}, {}, {})
+
+
+DELETED_A_MINUTE_AGO = {"metadata": {"deletionTimestamp": "2026-11-21T11:59:00Z"}}
+SCHEDULED = {"type": "PodScheduled", "status": "True", "lastTransitionTime": "2026-11-21T11:55:00Z"}
+
+
+@pytest.mark.parametrize(
+    ("claimed", "pod", "reason", "deleted"),
+    [
+        (None, {"phase": "Pending"}, "Starting", ()),
+        (None, {"phase": "Pending", "conditions": [SCHEDULED]}, "StartTimeout", (STOPPED,)),
+        (2, {}, "Running", ()),
+        (1000, {"spec": {"activeDeadlineSeconds": 900}}, "DeadlineExceeded", (STOPPED,)),
+        (200, DELETED_A_MINUTE_AGO, "NodeLost", (KILLED,)),
+        (200, {"phase": "Failed"}, "RunnerLost", ()),
+    ],
+)
+def test_first_status_with_a_pod_records_it_and_adopts_the_run(make, look, claimed, pod, reason, deleted):
+    claim = {"claim": {"podUid": "uid-run-a", "time": make.ago(claimed)}} if claimed is not None else {}
+    decision = look(make.run(status=claim), pod=make.pod(**pod))
+    assert (condition(decision, "Succeeded")[1], decision.delete) == (reason, deleted)
+    assert found(decision) == ("uid-run-a", "demo", "dep-a")
+    assert owners(decision) == ["uid-demo"]
 
 
 QUESTION = {
@@ -378,21 +439,20 @@ def test_the_end_of_a_run_clears_its_questions(make, look):
     assert condition(decision, "WaitingForInput") is None
 
 
-@pytest.mark.parametrize(("asked", "ends"), [({}, True), ({"inputRequests": []}, False)])
-def test_only_a_run_that_asked_has_the_time_for_answers(make, look, asked, ends):
-    status = {**RECORDED, **asked, "claim": {"podUid": "uid-run-a", "time": make.ago(1000)}}
+@pytest.mark.parametrize(("asked", "limit"), [({}, 960), ({"inputRequests": []}, 5960)])
+def test_only_a_run_that_asked_has_the_time_for_answers(make, look, asked, limit):
+    """The kubelet's deadline contains it; a minute later the run ends without the kubelet."""
     pod = make.pod(
         metadata={"annotations": {"crewyard.dev/ask-seconds": "5000"}}, spec={"activeDeadlineSeconds": 5900}
     )
-    decision = look(make.run(status=status), pod=pod)
-    assert bool(decision.delete) is ends
 
+    def at(seconds):
+        claim = {"podUid": "uid-run-a", "time": make.ago(seconds)}
+        return look(make.run(status={**RECORDED, **asked, "claim": claim}), pod=pod)
 
-def test_start_timeout_deletes_the_pod(make, look):
-    pod = make.pod(phase="Pending", conditions=make.scheduled(400))
-    decision = look(make.run(status=RECORDED), pod=pod)
-    assert decision.status["error"]["reason"] == "StartTimeout"
-    assert decision.delete[0].name == "run-a"
+    running = at(limit - 1)
+    assert (running.status["phase"], running.requeue_after) == ("Running", 1)
+    assert at(limit).status["phase"] == "Failed"
 
 
 def test_ended_run_deletes_only_an_unreported_pod(make, look):
@@ -409,6 +469,8 @@ def test_ended_run_without_an_owner_gets_its_project(make, look):
     assert look(make.run(status=ended, **OWNED)) == NOTHING
     owned = {"metadata": {"ownerReferences": [{**DEPLOYMENT, "uid": "uid-dep-a"}]}}
     assert look(make.run(status=ended, **owned)) == NOTHING
+    gone = {"metadata": {"deletionTimestamp": make.ago(1)}}
+    assert look(make.run(status=ended, **gone)) == NOTHING
     # It is deleted with the Project that owns it.
     earlier = {"metadata": {"ownerReferences": [{**PROJECT, "uid": "uid-earlier"}]}}
     assert look(make.run(status=ended, **earlier)) == NOTHING

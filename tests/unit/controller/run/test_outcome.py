@@ -40,6 +40,26 @@ def test_result_determines_the_outcome(make, outcome, cancel, pod, phase, reason
     assert end.message
 
 
+STOPPED_AS_RUNNING = "the run's pod was deleted while its crew ran; create a new Run to execute it again"
+
+
+@pytest.mark.parametrize(
+    ("outcome", "told", "message"),
+    [
+        ("failed", "no key", "no key"),
+        ("failed", None, "the crew failed; see its events"),
+        ("stopped", "SIGTERM", "SIGTERM"),
+        ("stopped", None, STOPPED_AS_RUNNING),
+    ],
+)
+def test_a_crew_that_did_not_succeed_has_the_message_of_its_runner(make, outcome, told, message):
+    result = {"outcome": outcome, "message": told, "durationMs": 5}
+    reported = of_result(make.run(status={"result": result}), None)
+    ended = make.ended(message=termination_message(**result))
+    left = of_pod(make.run(), make.pod(phase="Failed", containerStatuses=ended))
+    assert reported.message == left.message == message
+
+
 @pytest.mark.parametrize("reason", ["no word", "", "Fine.", "NotOne", 5, ["a"], {"a": 1}, "x" * 200])
 def test_unknown_reason_becomes_crew_error(make, reason):
     result = {"outcome": "failed", "reason": reason, "message": "m"}
@@ -112,18 +132,44 @@ def test_pod_that_ends_without_a_result_fails_the_run(make, pod, containers, rea
 
 
 @pytest.mark.parametrize(
-    ("code", "words"),
-    [(77, "given to another pod"), (78, "given to another pod"), (70, "given to another pod"), (3, "pod")],
+    ("ended", "message"),
+    [
+        ({"code": 0}, "the runner ended without reporting a result; create a new Run to execute it again"),
+        ({"code": 3, "reason": "Error"}, "the runner ended with exit code 3: Error; create a new Run to"),
+        ({"code": 70, "reason": "Error", "message": " no disk\n"}, "the runner failed: no disk; create a"),
+        ({"code": 77}, "the run was not given to a second pod; each name executes once: create a Run with"),
+        ({"code": 78, "message": "m"}, "not claim the run in time: m; check that pods reach the Service"),
+        ({"code": 137}, "the runner was killed (SIGKILL); create a new Run"),
+        # Of the runner: its words only.
+        ({"code": 70, "message": termination_message(message="no disk")}, "failed: no disk; create a"),
+        (
+            {"code": 77, "message": termination_message(message="no such pod")},
+            "not given to a second pod: no such pod; each name",
+        ),
+        (
+            {"code": 0, "reason": "Error", "message": termination_message(outcome="succeeded", message=None)},
+            "the runner ended without reporting a result; create a new Run",
+        ),
+    ],
 )
-def test_termination_message_of_the_runner_is_unwrapped(make, code, words):
-    message = termination_message(
-        outcome=None, reason=None, message="The run was given to another pod", reported=False
-    )
-    end = of_pod(
-        make.run(), make.pod(phase="Failed", containerStatuses=make.ended(code=code, message=message))
-    )
-    assert words in end.message and "{" not in end.message
-    assert "create a" in end.message
+def test_exit_of_the_runner_is_explained(make, ended, message):
+    end = of_pod(make.run(), make.pod(phase="Failed", containerStatuses=make.ended(**ended)))
+    assert message in end.message
+
+
+@pytest.mark.parametrize(
+    ("status", "cause"),
+    [
+        ({"message": "m", "reason": "Evicted", "conditions": [{**DISRUPTED, "reason": "r"}]}, "m"),
+        ({"reason": "Evicted", "conditions": [{**DISRUPTED, "reason": "r"}]}, "disrupted"),
+        ({"reason": "Evicted"}, "Evicted"),
+        ({"reason": "UnexpectedAdmissionError"}, "UnexpectedAdmissionError"),
+        ({}, "no reason given"),
+    ],
+)
+def test_message_tells_why_the_cluster_stopped_the_pod(make, status, cause):
+    end = of_pod(make.run(), make.pod(phase="Failed", **status))
+    assert f": {cause}; create a new Run" in end.message
 
 
 def test_message_is_bounded_and_printable(make):
@@ -132,6 +178,7 @@ def test_message_is_bounded_and_printable(make):
         assert len(end.message) <= 4000
         assert "\x00" not in end.message and "\x1b" not in end.message
         end.message.encode()
+    assert failed("CrewError", "a\x00b\x1b\n\tc").message == "a b \n\tc"
 
 
 def test_many_missing_variables_leave_room_for_the_next_step(make):
@@ -168,6 +215,12 @@ def test_pod_deleted_before_its_start_is_reported(make):
     assert of_pod(make.run(), None).reason == "PodDeleted"
     going = make.pod(phase="Failed", metadata={"deletionTimestamp": make.ago(1)})
     assert of_pod(make.run(), going).reason == "PodDeleted"
+
+
+def test_pod_deleted_while_its_crew_ran_is_reported(make):
+    going = {"metadata": {"deletionTimestamp": make.ago(1)}, "containerStatuses": make.ended(code=137)}
+    end = of_pod(make.run(), make.pod(phase="Failed", **going))
+    assert (end.reason, end.message) == ("PodDeleted", STOPPED_AS_RUNNING)
 
 
 @pytest.mark.parametrize(
