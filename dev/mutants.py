@@ -87,7 +87,7 @@ PARTS = {
     ),
     "views": MutationPart(
         tuple(f"api/v1/{kind}/view.py" for kind in ("artifacts", "deployments", "keys", "projects", "runs")),
-        ("tests/unit/api/v1/test_views.py", "tests/unit/api/v1/test_artifacts.py"),
+        ("tests/unit/api/v1/views", "tests/unit/api/v1/test_proven_commits.py"),
         0,
     ),
 }

@@ -5,7 +5,6 @@ import hashlib
 import pytest
 
 from api.http import ranges
-from api.v1.artifacts import view
 
 CONTENT = b"0123456789"
 SHA = hashlib.sha256(CONTENT).hexdigest()
@@ -135,15 +134,3 @@ async def test_empty_and_missing_file(testbed, run):
 )
 def test_parse_range(header, expected):
     assert ranges.parse_range(header, 10) == expected
-
-
-@pytest.mark.parametrize(
-    ("name", "expected"),
-    [
-        ("a/b.txt", "attachment; filename=\"b.txt\"; filename*=UTF-8''b.txt"),
-        ('x"\r\n.txt', "attachment; filename=\"x___.txt\"; filename*=UTF-8''x%22%0D%0A.txt"),
-        ("ü.txt", "attachment; filename=\"_.txt\"; filename*=UTF-8''%C3%BC.txt"),
-    ],
-)
-def test_disposition_escapes_name(name, expected):
-    assert view.disposition(name) == expected

@@ -17,7 +17,6 @@ from api.v1.env import view as env
 from api.v1.env.schema import NAME as VARIABLE_NAME
 from api.v1.fields import NAME_PATTERN
 from api.v1.projects.schema import SPEC as PROJECT_SPEC
-from api.v1.projects.view import admin_fields, dropped_verification
 from api.v1.uploads import view as uploads
 from crds.kinds import DEPLOYMENT, PROJECT, RUN
 from crds.schema import openapi
@@ -308,40 +307,3 @@ def test_replace_patch_sets_exactly_the_new_variables(before, after):
     assert patch["metadata"]["resourceVersion"] == "7"
     shown = env.items({"metadata": {**secret["metadata"], **patch["metadata"]}, "data": merged})
     assert [item["name"] for item in shown] == sorted(after)
-
-
-def test_every_secret_reference_is_admin_only():
-    def references(schema, path=()):
-        for name, inner in (schema.get("properties") or {}).items():
-            field_path = (*path, casing.snake(name))
-            if name in ("secretRef", "imagePullSecrets"):
-                yield field_path
-            else:
-                yield from references(inner, field_path)
-
-    paths = list(references(PROJECT_SPEC))
-    assert ("source", "git", "secret_ref") in paths and len(paths) >= 5
-    for path in paths:
-        body: object = {"name": "x"}
-        for part in reversed(path):
-            body = {part: body}
-        (field,) = admin_fields(body)
-        assert field == ".".join(path) or (field, path[-1]) == (".".join(path[:-1]), "secret_ref")
-
-
-@pytest.mark.parametrize(
-    ("body", "field"),
-    [
-        ({"source": None}, "source"),
-        ({"source": {"git": None}}, "source.git"),
-        ({"source": {}}, None),
-        ({"source": {"git": {"path": "crew"}}}, None),
-        ({"run": {"timeout": "1m"}}, None),
-    ],
-)
-def test_only_an_admin_drops_the_verification_of_commits(body, field):
-    verified = {"source": {"git": {"url": "https://x", "verify": {"secretRef": {"name": "s"}}}}}
-    assert list(dropped_verification(body, verified)) == ([field] if field else [])
-    assert list(dropped_verification(body, {"source": {"git": {"url": "https://x"}}})) == []
-    assert list(dropped_verification(body, {})) == []
-    assert list(admin_fields({"source": {"git": {"verify": None}}})) == ["source.git.verify"]
