@@ -49,7 +49,7 @@ CANCELED = Outcome(RunPhase.CANCELED, "Canceled", "The run was canceled.")
 
 def failed(reason: str, message: str) -> Outcome:
     """Return a failure. Crews and nodes contribute text, so unprintable characters become spaces."""
-    text = "".join(letter if letter.isprintable() or letter in "\n\t" else " " for letter in message)
+    text = "".join(letter if letter.isprintable() or letter in ("\n", "\t") else " " for letter in message)
     return Outcome(RunPhase.FAILED, reason, text[:MAX_MESSAGE_LENGTH])
 
 

@@ -138,7 +138,10 @@ def test_pod_that_ends_without_a_result_fails_the_run(make, pod, containers, rea
         ({"code": 3, "reason": "Error"}, "the runner ended with exit code 3: Error; create a new Run to"),
         ({"code": 70, "reason": "Error", "message": " no disk\n"}, "the runner failed: no disk; create a"),
         ({"code": 77}, "the run was not given to a second pod; each name executes once: create a Run with"),
-        ({"code": 78, "message": "m"}, "not claim the run in time: m; check that pods reach the Service"),
+        (
+            {"code": 78, "message": "m"},
+            "in time: m; check that pods reach the Service crewyard-api, then create a new Run",
+        ),
         ({"code": 137}, "the runner was killed (SIGKILL); create a new Run"),
         # Of the runner: its words only.
         ({"code": 70, "message": termination_message(message="no disk")}, "failed: no disk; create a"),
