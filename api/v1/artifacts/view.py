@@ -17,7 +17,7 @@ def item(row: ArtifactRow, public_url: str) -> dict[str, Any]:
         "sha256": row.sha256,
         "partial": row.partial,
         "created_at": timestamp(row.created_at),
-        "url": f"{public_url}/v1/runs/{names.id_of(row.run)}/artifacts/{quote(row.name, safe='/')}",
+        "url": f"{public_url}/v1/runs/{names.id_of(row.run)}/artifacts/{quote(row.name)}",
     }
 
 
@@ -40,7 +40,7 @@ def headers(row: ArtifactRow) -> dict[str, str]:
 
 def disposition(name: str) -> str:
     """Return `attachment` with the file name, in ASCII for old clients and in UTF-8 for others (RFC 6266)."""
-    last = name.rsplit("/", 1)[-1]
+    last = name.rpartition("/")[2]
     plain = "".join(letter if letter.isascii() and letter.isprintable() else "_" for letter in last)
     plain = plain.replace("\\", "_").replace('"', "_").replace("%", "_")
-    return f"attachment; filename=\"{plain}\"; filename*=UTF-8''{quote(last, safe='')}"
+    return f"attachment; filename=\"{plain}\"; filename*=UTF-8''{quote(last)}"

@@ -35,7 +35,7 @@ def test_browsers_save_a_download_and_never_execute_it():
 @pytest.mark.parametrize(
     ("name", "expected"),
     [
-        ("a/b.txt", "attachment; filename=\"b.txt\"; filename*=UTF-8''b.txt"),
+        ("a/b/c.txt", "attachment; filename=\"c.txt\"; filename*=UTF-8''c.txt"),
         ('x"\r\n.txt', "attachment; filename=\"x___.txt\"; filename*=UTF-8''x%22%0D%0A.txt"),
         ("ü.txt", "attachment; filename=\"_.txt\"; filename*=UTF-8''%C3%BC.txt"),
         ("a\\%41.txt", "attachment; filename=\"a__41.txt\"; filename*=UTF-8''a%5C%2541.txt"),

@@ -52,6 +52,7 @@ QUESTION = InputRequest(
     refusal=None,
     closed=False,
 )
+LATER = replace(QUESTION, id="q2", prompt="How far?", created_at=at(8))
 ASKED = {
     "request_id": "q1",
     "prompt": "Which way?",
@@ -150,14 +151,22 @@ def test_run_without_a_caller_has_a_trace_of_its_own():
         ({"status": "running", "waiting": QUEUED}, {}, {}),
         (
             {"status": "running"},
-            {"questions": [QUESTION, QUESTION]},
+            {"questions": [QUESTION, LATER]},
             {
                 "waiting": {
                     "reason": "WaitingForInput",
                     "message": "The crew asks: Which way?",
                     "since": ASKED["created_at"],
                 },
-                "input_requests": [ASKED, ASKED],
+                "input_requests": [
+                    ASKED,
+                    {
+                        **ASKED,
+                        "request_id": "q2",
+                        "prompt": "How far?",
+                        "created_at": "2026-11-21T10:00:08.250000Z",
+                    },
+                ],
             },
         ),
         ({"status": "running", "cancel": True}, {}, {"cancel_requested": True}),
