@@ -12,7 +12,7 @@ REPORTS := test-results
 export PYTHONDONTWRITEBYTECODE :=
 
 .DEFAULT_GOAL := help
-.PHONY: help up pythons down env status deploy dev ready demo test test-all check lint types contracts unit cluster e2e campaign bench fuzz fuzz-parsers mutants coverage sbom audit tools nightly-tools clients docs pictures lock format version clean
+.PHONY: help up pythons down env status deploy dev ready demo test test-all check lint types contracts unit affected cluster e2e campaign bench fuzz fuzz-parsers mutants coverage sbom audit tools nightly-tools clients docs pictures lock format version clean
 
 help: ## list the targets
 	@grep -hE '^[a-z0-9-]+:.*## ' $(MAKEFILE_LIST) | sed 's/:.*## /\t/' | expand -t 12
@@ -81,14 +81,14 @@ test-all: ## all tests but the campaign: also those marked `nightly`
 	@$(MAKE) ready tools nightly-tools
 	$(call complete_run,-m "not campaign and not alone",CREWYARD_NODE_FAULTS=1 CREWYARD_COMPLETE_RUN=1 $(BIN)/pytest -q tests/campaign/node -m "alone and not campaign")
 
-check: $(STAMP) ## run the quick checks side by side: lint, types, contracts, unit tests
-	@$(MAKE) -j2 --output-sync=target lint types contracts unit WITH_UNIT_TESTS=1
+check: $(STAMP) ## lint, types, contracts and the unit tests that a change affects, side by side
+	@$(MAKE) -j2 --output-sync=target lint types contracts affected
 
-lint: $(STAMP) ## ruff, codespell, and the conventions of names and prose
+lint: $(STAMP) ## ruff, codespell, the conventions of names and prose, and the tests of the documentation
 	@$(BIN)/ruff check $(CODE)
 	@$(BIN)/ruff format --check $(CODE)
 	@$(BIN)/codespell docs manifests $(filter-out tests,$(CODE)) *.md
-	@$(if $(WITH_UNIT_TESTS),,$(BIN)/pytest -q -p no:cacheprovider tests/unit/conventions)
+	@$(if $(WITH_UNIT_TESTS),,$(BIN)/pytest -q -p no:cacheprovider tests/unit/conventions tests/unit/docs)
 
 types: $(STAMP) ## mypy --strict
 	@$(BIN)/mypy
@@ -98,6 +98,14 @@ contracts: $(STAMP) ## import-linter: check the allowed imports between packages
 
 unit: $(STAMP) ## unit tests, without a cluster
 	@$(BIN)/pytest -q -n 2 tests/unit
+
+# testmon knows which functions each test has called, but not which data files it read: their hash names its environment.
+DATA_FILES := git ls-files -co --exclude-standard -z -- ':!*.py' ':!*.md' ':!docs' ':!bench' ':!.github'
+
+affected: $(STAMP) ## unit tests that a change since their last run affects; the first time, and after a change of a data file, all
+	@mkdir -p $(REPORTS) && data="$$({ $(DATA_FILES) | xargs -0 sha256sum 2>/dev/null || true; } | sha256sum | cut -c1-16)" \
+	  && TESTMON_DATAFILE=$(REPORTS)/testmon $(BIN)/pytest -q -n 2 tests/unit --ignore tests/unit/conventions \
+	    --ignore tests/unit/docs --testmon --testmon-forceselect --testmon-env "'$$data'"
 
 cluster: ## tests of controller and API server against the kube-apiserver (DELAYS=number: with random pauses around calls and before events)
 	@$(PYTHON) -m dev fit cluster
