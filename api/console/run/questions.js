@@ -12,9 +12,10 @@ export class Questions {
     this.element = h("section", { "aria-label": "Questions", "aria-live": "polite" });
   }
 
-  /** Show exactly these `input_requests`. */
-  show(requests) {
-    const forms = new Map(requests.map((request) => [request.request_id, this.forms.get(request.request_id) ?? this.form(request)]));
+  /** Show exactly these `input_requests`; a caller that may not answer sees their texts. */
+  show(requests, mayAnswer) {
+    const make = (request) => (mayAnswer ? this.form(request) : h("div", { class: "box" }, question(request), h("p", { class: "quiet" }, "The scope run is needed to answer.")));
+    const forms = new Map(requests.map((request) => [request.request_id, this.forms.get(request.request_id) ?? make(request)]));
     if (forms.size === this.forms.size && [...forms.keys()].every((id) => this.forms.has(id))) return;
     this.forms = forms;
     fill(this.element, [...forms.values()]);
@@ -39,8 +40,12 @@ export class Questions {
       await this.onAnswered();
     };
     return h("form", { class: "box", onsubmit: submit },
-      h("h2", {}, "The crew asks"), h("pre", {}, request.prompt), answer.element, errorArea, h("div", { class: "row" }, send));
+      question(request), answer.element, errorArea, h("div", { class: "row" }, send));
   }
+}
+
+function question({ prompt }) {
+  return [h("h2", {}, "The crew asks"), h("pre", {}, prompt)];
 }
 
 /** Create the field of an answer: from its choices or its schema, else a text that may be JSON. */

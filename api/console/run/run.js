@@ -52,7 +52,7 @@ export async function run(container, { id }, _query, signal) {
     fill(header, ...summary(details, path, update));
     // A run that waits may not have its deployment yet.
     if (!again.childElementCount) fill(again, runAgain(details));
-    questions.show(details.input_requests ?? []);
+    questions.show(details.input_requests ?? [], may("run", details.project));
     show();
   };
   await update();

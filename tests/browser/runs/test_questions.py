@@ -75,3 +75,16 @@ async def test_question_without_a_schema_takes_json_or_text(testbed, console, as
         await expect(page.locator(f"#answer-{request}")).to_have_count(0)
     assert await stored(testbed, "q1") == {"value": {"go": True}}
     assert await stored(testbed, "q2") == {"value": "go on"}
+
+
+async def test_caller_that_may_only_read_sees_the_question_without_a_form(testbed, console, ask):
+    await ask(Question("q1", "Which side?", None, ["port", "starboard"]))
+    page = console.page
+    await page.get_by_role("button", name="Sign out").click()
+    console.key = testbed.create_key("read")
+    await console.sign_in()
+    await console.show("#/runs/run_asks")
+    questions = page.get_by_role("region", name="Questions")
+    await expect(questions).to_contain_text("Which side?")
+    await expect(questions).to_contain_text("The scope run is needed to answer.")
+    await expect(questions.get_by_role("button", name="Answer")).to_have_count(0)
