@@ -31,12 +31,12 @@ class Orders:
         return self.assigned.get(deployment.name, deployment.order)
 
 
-def assign_orders(project: Project, deployments: Sequence[Deployment], revision: Revision | None) -> Orders:
+def assign_orders(project: Project, deployments: Sequence[Deployment], revision: Revision) -> Orders:
     """Assign new orders: to new Deployments first, then to a moved head, then to rollbacks."""
     unstamped = _unstamped(project, deployments)
     greatest = max((*unstamped.values(), *(d.order for d in deployments)), default=0)
     last = max(project.last_order, greatest)
-    at_head = revision.deployment if revision is not None else None
+    at_head = revision.deployment
     to_order: list[Deployment] = []
     unobserved: set[str] = set()
     for deployment in sorted(deployments, key=creation_order):
@@ -49,7 +49,7 @@ def assign_orders(project: Project, deployments: Sequence[Deployment], revision:
             to_order.append(deployment)
         else:
             unobserved.add(deployment.uid)
-    moved = revision is not None and revision.moved and at_head not in to_order
+    moved = revision.moved and at_head not in to_order
     # It may have the greatest order already: the head returned before another Deployment got one.
     if at_head is not None and moved and not at_head.failed and at_head.order < greatest:
         to_order.append(at_head)

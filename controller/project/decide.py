@@ -27,7 +27,6 @@ from controller.runtime import event_map
 from controller.runtime.decision import Create, Decision, ObjectEvent, Patch, difference
 from controller.source.observed import ObservedSource
 from crds import kinds
-from crds.conditions import Condition
 from crds.objects import Deployment, Project
 from crds.times import format_time
 
@@ -47,11 +46,12 @@ def decide(
     `run.egress` they do not get.
     """
     current = observed if observed is not None and observed.matches(project) else None
-    has_head = current is not None and current.problem is None and project.git is not None
-    resolved = revision.resolve_revision(project, deployments, current) if has_head and current else None
+    resolved = revision.NO_HEAD
+    if current is not None and current.problem is None:
+        resolved = revision.resolve_revision(project, deployments, current)
     orders = activation.assign_orders(project, deployments, resolved)
-    create = resolved.create if resolved is not None else None
-    wait = coalescing.wait(deployments, create, now) if create and resolved and resolved.moved else 0.0
+    create = resolved.create
+    wait = coalescing.wait(deployments, create, now) if create is not None and resolved.moved else 0.0
     more = [
         condition
         for condition in (
@@ -62,27 +62,38 @@ def decide(
         )
         if condition is not None
     ]
-    status, events = _status(project, deployments, current, resolved, orders, now, wait > 0, more)
-    after: list[Patch] = []
-    active = status.get("activeDeployment", project.active)
+    active = activation.active_deployment(deployments, orders)
+    activated, activation_events = _activation(project, active, orders, now)
+    conditions, condition_events = conditions_of(project, current, now, wait > 0, more)
+    status = {
+        **activated,
+        **_head_status(project, resolved, orders),
+        **_dependencies_status(project, deployments, now),
+        **conditions,
+    }
+    active_name = active.name if active is not None else None
     activated_at = status.get("activatedAt", project.status.get("activatedAt"))
+    after: list[Patch] = []
     for deployment in deployments:
         if deployment.built and not deployment.deleting:
-            after.extend(phase_patch(deployment, active, activated_at, now))
+            after.extend(phase_patch(deployment, active_name, activated_at, now))
         if (deployment.built or deployment.failed) and not deployment.deleting:
             # An earlier Project of this name left it; nothing else reconciles one that has ended.
             after.extend(owner.adoption(kinds.DEPLOYMENT, deployment, project))
-    if wait > 0:
-        create = None
-    after.extend(_superseded(deployments, resolved, orders, now))
+    head = resolved.deployment
+    if head is not None and not head.failed:
+        after.extend(coalesce.supersede_patches(deployments, head, orders, now))
+    created: tuple[Create, ...] = ()
+    if create is not None and current is not None and not wait:
+        created = (replace(create, events=_creation_events(create, current)),)
     return Decision(
-        create=(replace(create, events=_creation_events(create, current)),) if create and current else (),
+        create=created,
         before=_order_patches(project, deployments, resolved, orders),
         status=status,
         after=tuple(after),
-        events=tuple(events),
+        events=(*activation_events, *condition_events),
         # The next reconcile assigns the order of a created Deployment.
-        enqueue=(event_map.project(project.name),) if create else (),
+        enqueue=(event_map.project(project.name),) if created else (),
         requeue_after=wait or None,
     )
 
@@ -96,26 +107,10 @@ def _creation_events(create: Create, observed: ObservedSource) -> tuple[ObjectEv
     return created, ObjectEvent("CommitsSkipped", message)
 
 
-def _superseded(
-    deployments: Sequence[Deployment],
-    resolved: revision.Revision | None,
-    orders: activation.Orders,
-    now: datetime,
-) -> list[Patch]:
-    if (
-        resolved is None
-        or resolved.deployment is None
-        or resolved.create is not None
-        or resolved.deployment.failed
-    ):
-        return []
-    return coalesce.supersede_patches(deployments, resolved.deployment, orders, now)
-
-
 def _order_patches(
     project: Project,
     deployments: Sequence[Deployment],
-    resolved: revision.Revision | None,
+    resolved: revision.Revision,
     orders: activation.Orders,
 ) -> tuple[Patch, ...]:
     """Patch greatest order and head first, with a precondition; then the order of each Deployment."""
@@ -123,9 +118,9 @@ def _order_patches(
     raised: dict[str, Any] = {}
     if orders.last > project.last_order:
         raised["lastOrder"] = orders.last
-    if resolved is not None and resolved.source is not None and _is_acted_on(resolved, orders):
-        at = orders.of(resolved.deployment) if resolved.deployment is not None else 0
-        raised |= difference(project.status, {"source": {**resolved.source, "order": at or None}})
+    if (head := _ordered_head(resolved, orders)) is not None:
+        source = {**resolved.source, "order": orders.of(head) or None}
+        raised |= difference(project.status, {"source": source})
     if raised:
         patches.append(Patch(kinds.PROJECT, project.name, {"status": raised}, project.resource_version))
     for deployment in deployments:
@@ -140,53 +135,43 @@ def _order_patches(
     return tuple(patches)
 
 
-def _is_acted_on(resolved: revision.Revision | None, orders: activation.Orders) -> bool:
-    """Return whether this reconcile orders the head: it moved, or now has a Deployment."""
-    if resolved is None or resolved.create is not None:
-        return False
-    return resolved.moved or (resolved.deployment is not None and resolved.deployment.name in orders.assigned)
+def _ordered_head(resolved: revision.Revision, orders: activation.Orders) -> Deployment | None:
+    """Return the head's Deployment if this reconcile orders the head: it moved, or now has a Deployment."""
+    head = resolved.deployment
+    return head if head is not None and (resolved.moved or head.name in orders.assigned) else None
 
 
-def _activation_message(best: Deployment, before: str | None, orders: activation.Orders) -> str:
-    """Return the Event message of an activation: new and previous Deployment, and whether a rollback."""
+def _activation(
+    project: Project, active: Deployment | None, orders: activation.Orders, now: datetime
+) -> tuple[dict[str, Any], tuple[ObjectEvent, ...]]:
+    """Return the status fields and the Event of a change of the active Deployment; empty without one."""
+    before = project.active
+    if active is None and before is None:
+        return {}, ()
+    if active is None:
+        message = f"{before} was deleted; no deployment is active."
+        event = ObjectEvent("Deactivated", message, warning=True)
+        return {"activeDeployment": None, "activatedAt": None}, (event,)
+    if active.name == before:
+        return {}, ()
     instead = f", replacing {before}" if before else ""
-    rolled = " (rollback)" if best.name in orders.activations_seen else ""
-    return f"{best.name} is the active deployment{instead}{rolled}."
+    rolled = " (rollback)" if active.name in orders.activations_seen else ""
+    event = ObjectEvent("Activated", f"{active.name} is the active deployment{instead}{rolled}.")
+    return {"activeDeployment": active.name, "activatedAt": format_time(now)}, (event,)
 
 
-def _status(
-    project: Project,
-    deployments: Sequence[Deployment],
-    observed: ObservedSource | None,
-    resolved: revision.Revision | None,
-    orders: activation.Orders,
-    now: datetime,
-    coalescing: bool,
-    more: Sequence[Condition],
-) -> tuple[dict[str, Any], list[ObjectEvent]]:
-    status: dict[str, Any] = {}
-    events: list[ObjectEvent] = []
-    active = activation.active_deployment(deployments, orders)
-    if active is not None and active.name != project.active:
-        status |= {"activeDeployment": active.name, "activatedAt": format_time(now)}
-        events.append(ObjectEvent("Activated", _activation_message(active, project.active, orders)))
-    elif active is None and project.active is not None:
-        status |= {"activeDeployment": None, "activatedAt": None}
-        events.append(
-            ObjectEvent("Deactivated", f"{project.active} was deleted; no deployment is active.", True)
-        )
-    if (
-        resolved is not None
-        and resolved.create is None
-        and resolved.source is not None
-        and not resolved.moved
-    ):
-        # Possibly a commit outside `path`: then the recorded order belongs to another Deployment.
-        recorded = project.status.get("source") or {}
-        same = recorded.get("commit") == resolved.source["commit"]
-        status["source"] = dict(resolved.source) if same else {**resolved.source, "order": None}
+def _head_status(project: Project, resolved: revision.Revision, orders: activation.Orders) -> dict[str, Any]:
+    """Return the status field of a head without a new order; the order patches record one that has it."""
+    if not resolved.source or resolved.create is not None or _ordered_head(resolved, orders) is not None:
+        return {}
+    # Possibly a commit outside `path`: then the recorded order belongs to another Deployment.
+    recorded = project.status.get("source") or {}
+    same = recorded.get("commit") == resolved.source["commit"]
+    return {"source": dict(resolved.source) if same else {**resolved.source, "order": None}}
+
+
+def _dependencies_status(
+    project: Project, deployments: Sequence[Deployment], now: datetime
+) -> dict[str, Any]:
     dependencies = policy.updated_dependencies(project, deployments, now)
-    if dependencies is not None:
-        status["dependencies"] = dependencies
-    written, notes = conditions_of(project, observed, now, coalescing, more)
-    return {**status, **written}, [*events, *notes]
+    return {} if dependencies is None else {"dependencies": dependencies}

@@ -150,7 +150,7 @@ class ProjectReconciler:
         )
         if project.git is None or project.git.get("suspend"):
             return
-        resolved = revision.resolve_revision(project, deployments, current) if current else None
+        resolved = revision.resolve_revision(project, deployments, current) if current else revision.NO_HEAD
         unobserved = activation.assign_orders(project, deployments, resolved).unobserved
         if self.observed_sources.request(project.name, set(unobserved)):
             self.applier.queues.add(event_map.source(project.name))

@@ -6,7 +6,7 @@ change of the Project. Called by `controller.project.decide`.
 """
 
 from collections.abc import Iterator, Mapping, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 from typing import Any
 
 from controller.owner import reference
@@ -23,15 +23,19 @@ MAX_ATTEMPTS = 100
 
 @dataclass(frozen=True)
 class Revision:
-    """`create` is the missing Deployment; else `deployment` is the head's latest one, if any.
+    """Either `create` is the missing Deployment, or `deployment` is the head's latest one, if any.
 
-    `moved` requests a new order for it; `source` is the status to record then.
+    `moved` requests a new order for it; `source` is the status to record then, empty without a head.
     """
 
     create: Create | None = None
     deployment: Deployment | None = None
     moved: bool = False
-    source: Mapping[str, str | None] | None = None
+    source: Mapping[str, str | None] = field(default_factory=dict)
+
+
+NO_HEAD = Revision()
+"""The revision before a poll has found a head."""
 
 
 def desired_spec(project: Project, observed: ObservedSource) -> dict[str, Any]:
