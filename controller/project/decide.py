@@ -1,7 +1,7 @@
 """Decision about one Project: Deployments for heads, orders, activation, phases. Pure.
 
 The writes have this order, so the next reconcile completes any interrupted one: create; one patch
-that raises `lastOrder` and, if the head moved, records it with the order of its Deployment; patch
+that raises `lastOrder` and records a head that has a Deployment, with the order of that; patch
 orders; one status patch with the activation; phases. If the head were recorded after the orders,
 the same move would undo a rollback made between them. Called by `controller.project.reconcile`.
 """
@@ -67,7 +67,7 @@ def decide(
     conditions, condition_events = conditions_of(project, current, now, wait > 0, more)
     status = {
         **activated,
-        **_head_status(project, resolved, orders),
+        **_head_status(resolved),
         **_dependencies_status(project, deployments, now),
         **conditions,
     }
@@ -118,7 +118,7 @@ def _order_patches(
     raised: dict[str, Any] = {}
     if orders.last > project.last_order:
         raised["lastOrder"] = orders.last
-    if (head := _ordered_head(resolved, orders)) is not None:
+    if (head := resolved.deployment) is not None:
         source = {**resolved.source, "order": orders.of(head) or None}
         raised |= difference(project.status, {"source": source})
     if raised:
@@ -133,12 +133,6 @@ def _order_patches(
             version = deployment.resource_version
             patches.append(Patch(kinds.DEPLOYMENT, deployment.name, {"status": status}, version))
     return tuple(patches)
-
-
-def _ordered_head(resolved: revision.Revision, orders: activation.Orders) -> Deployment | None:
-    """Return the head's Deployment if this reconcile orders the head: it moved, or now has a Deployment."""
-    head = resolved.deployment
-    return head if head is not None and (resolved.moved or head.name in orders.assigned) else None
 
 
 def _activation(
@@ -160,14 +154,12 @@ def _activation(
     return {"activeDeployment": active.name, "activatedAt": format_time(now)}, (event,)
 
 
-def _head_status(project: Project, resolved: revision.Revision, orders: activation.Orders) -> dict[str, Any]:
-    """Return the status field of a head without a new order; the order patches record one that has it."""
-    if not resolved.source or resolved.create is not None or _ordered_head(resolved, orders) is not None:
+def _head_status(resolved: revision.Revision) -> dict[str, Any]:
+    """Return the status field of a head that has and needs no Deployment; the order patches record others."""
+    if not resolved.source or resolved.create is not None or resolved.deployment is not None:
         return {}
-    # Possibly a commit outside `path`: then the recorded order belongs to another Deployment.
-    recorded = project.status.get("source") or {}
-    same = recorded.get("commit") == resolved.source["commit"]
-    return {"source": dict(resolved.source) if same else {**resolved.source, "order": None}}
+    # A commit outside `path`, or the Deployment was deleted: the recorded order is that of another one.
+    return {"source": {**resolved.source, "order": None}}
 
 
 def _dependencies_status(

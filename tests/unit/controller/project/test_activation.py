@@ -322,6 +322,23 @@ def test_deleting_the_active_deployment_activates_the_next():
     assert "activeDeployment" not in world.status
 
 
+def test_head_deployed_again_after_its_deletion_gets_a_new_order():
+    world = ActivationWorld(git=True)
+    one, two, three = (deploy(world, digit * 40) for digit in "123")
+    spec = world.objects.pop(three)["spec"]
+    world.settle()
+    assert world.active == two
+    world.objects[one]["spec"]["activation"] = 1
+    world.settle()
+    assert world.active == one
+    world.create(three, spec)
+    world.settle()
+    world.build(three, True)
+    world.settle()
+    assert (world.active, world.objects[three]["status"]["order"]) == (three, 5)
+    assert world.status["source"]["order"] == 5
+
+
 class Crashed(Exception):
     """The controller crashed."""
 

@@ -168,17 +168,12 @@ def test_failed_poll_changes_only_conditions(make):
     )
 
 
-@pytest.mark.parametrize(
-    ("commit", "source"),
-    [(ONE, written(ONE)), (TWO, written(TWO, order=None))],
-    ids=["same head", "commit outside path"],
-)
-def test_head_with_the_recorded_tree_keeps_an_order_of_its_own(make, commit, source):
-    """The recorded order is that of the recorded commit's Deployment."""
-    status = {"lastOrder": 1, "activeDeployment": "dep-a", "source": recorded(ONE, order=1)}
+@pytest.mark.parametrize("commit", [ONE, TWO], ids=["its deployment was deleted", "commit outside path"])
+def test_head_without_a_deployment_has_no_order(make, commit):
+    status = {"lastOrder": 2, "activeDeployment": "dep-a", "source": recorded(ONE, order=2)}
     active = make.deployment(order=1, phase="Active")
     decision = decide(following(make, status), [active], head(commit), NOW)
-    assert decision.status == {"source": source, **ready(f"main is at {commit}.")}
+    assert decision.status == {"source": written(commit, order=None), **ready(f"main is at {commit}.")}
     assert decision.create == decision.before == ()
 
 
