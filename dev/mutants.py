@@ -57,8 +57,15 @@ PARTS = {
     "auth": MutationPart(
         ("api/auth/scopes.py", "api/auth/workflows.py", "api/auth/unverified.py", "api/auth/principal.py"),
         tuple(
-            f"tests/unit/api/auth/test_{name}.py"
-            for name in ("scopes", "permissions", "workflows", "providers")
+            f"tests/unit/api/{name}.py"
+            for name in (
+                "auth/test_scopes",
+                "auth/test_principal",
+                "auth/test_permissions",
+                "auth/test_workflows",
+                "auth/test_providers",
+                "v1/test_proven_commits",
+            )
         ),
         0,
     ),
