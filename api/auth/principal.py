@@ -71,9 +71,8 @@ class Caller:
         admin for all projects.
         """
         if self.namespaces is not None:
-            granted = self.namespaces.get(namespace or next(iter(self.namespaces)), frozenset())
-            return Grants(granted).may(scope)
-        return namespace is None or self.grants.projects_with("admin") is None
+            return Grants(self.namespaces.get(namespace or next(iter(self.namespaces)))).may(scope)
+        return namespace is None or self.grants.administers_all
 
     def require(self, scope: Scope, project: str | None = None) -> None:
         """Raise a 403 that names the missing scope, in this project or in all."""

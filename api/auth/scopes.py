@@ -36,6 +36,11 @@ class Grants:
         """The scopes granted in at least one project."""
         return NO_SCOPES.union(self.everywhere or NO_SCOPES, *self.by_project.values())
 
+    @property
+    def administers_all(self) -> bool:
+        """Whether the scope admin is granted in all projects."""
+        return "admin" in (self.everywhere or NO_SCOPES)
+
     def scopes_in(self, project: str) -> frozenset[str] | None:
         """Return the scopes in one project; None without access to it."""
         single = self.by_project.get(project)

@@ -52,7 +52,8 @@ def parse_unverified(text: str) -> UnverifiedClaims | None:
 
 def _object(part: str) -> Mapping[str, Any] | None:
     try:
-        value = json.loads(base64.urlsafe_b64decode(part + "=" * (-len(part) % 4)))
+        # The decoder ignores padding that is not needed.
+        value = json.loads(base64.urlsafe_b64decode(part + "=="))
     except (ValueError, RecursionError):
         return None
     return value if isinstance(value, dict) else None

@@ -99,7 +99,7 @@ def of_claims(claims: Mapping[str, Any]) -> Workflow | None:
 
 def _workflow_file(repository: str, claims: Mapping[str, Any]) -> str | None:
     """Return the file of `owner/name/.github/workflows/FILE@REF` if it is of this repository."""
-    path, _, _ = str(claims.get("workflow_ref") or "").partition("@")
+    path, _, _ = str(claims.get("workflow_ref")).partition("@")
     directory = f"{repository}/.github/workflows/"
     return path[len(directory) :] if path.lower().startswith(directory.lower()) else None
 
@@ -126,8 +126,8 @@ def entries(project: str, spec: Any, project_uid: str = "") -> list[OidcEntry]:
             entry = OidcEntry(project, item["repository"], ref, environment, scopes, project_uid, *others)
         except (KeyError, TypeError, AttributeError):
             continue
-        optional = (part or "" for part in (ref, environment, *others))
-        if all(isinstance(part, str) for part in (entry.repository, *optional)):
+        optional = all(isinstance(part, str | None) for part in (ref, environment, *others))
+        if isinstance(entry.repository, str) and optional:
             result.append(entry)
     return result
 
@@ -138,6 +138,6 @@ def grants(entries: Iterable[OidcEntry], workflow: Workflow) -> Grants | None:
     for entry in entries:
         if entry.matches(workflow):
             # Never admin, even if listed: writers of a repository must not administer a project.
-            scopes = entry.scopes & {"read", "run", "preview", "deploy"} | {"read"}
+            scopes = entry.scopes & {"run", "preview", "deploy"} | {"read"}
             by_project[entry.project] = by_project.get(entry.project, frozenset()) | scopes
     return Grants(None, by_project) if by_project else None

@@ -18,7 +18,7 @@ async def get(call: EndpointCall) -> web.StreamResponse:
 
     For callers who are admin of all projects.
     """
-    if call.caller.grants.projects_with("admin") is not None:
+    if not call.caller.grants.administers_all:
         raise errors.forbidden(
             "this needs a key with the scope admin for all projects; ask the operator",
             required_scope="admin",

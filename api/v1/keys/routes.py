@@ -99,7 +99,7 @@ def _check_projects(call: EndpointCall) -> None:
 async def _check_plan(call: EndpointCall) -> None:
     """Raise 403 for a plan above that of a caller who is not an admin of all projects."""
     plan, known = call.body.get("plan"), call.services.config.plans
-    if plan is None or call.caller.grants.projects_with("admin") is None:
+    if plan is None or call.caller.grants.administers_all:
         return
     own = call.caller.plan or await call.services.best_plan.of(call.caller, time.monotonic())
     if not known.of(plan).is_within(known.of(own)):

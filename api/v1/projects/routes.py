@@ -38,7 +38,7 @@ def _check_plan(call: EndpointCall, plan: str) -> None:
     requested, known = call.body.get("plan"), call.services.config.plans.by_name
     if requested is not None and requested != plan and requested not in known:
         raise errors.invalid(f"plan must be one of {', '.join(sorted(known))}", "plan")
-    if call.caller.grants.projects_with("admin") is not None and call.body.get("plan", plan) != plan:
+    if not call.caller.grants.administers_all and call.body.get("plan", plan) != plan:
         raise errors.forbidden(
             "plan needs a key with the scope admin for all projects: leave it out, or ask the operator",
             field="plan",

@@ -34,6 +34,8 @@ def test_projects_with_a_scope(held, scope, projects):
 def test_a_scope_everywhere_names_no_projects(scope):
     assert Grants(frozenset({scope})).projects_with(scope) is None
     assert Grants(frozenset({"admin"})).projects_with(scope) is None
+    assert Grants(frozenset({scope})).administers_all is (scope == "admin")
+    assert not Grants(None, {"a": frozenset({"admin"})}).administers_all
     for other in {*SCOPES} - {scope, "admin"}:
         expected = None if (scope, other) == ("preview", "deploy") else NO_SCOPES
         assert Grants(frozenset({other})).projects_with(scope) == expected
@@ -159,7 +161,11 @@ def test_entry_without_an_event_matches_none_that_a_fork_causes(event):
         {},
         {"scopes": ["run"]},
         {**ENTRY, "repository": None},
-        *({**ENTRY, field: 7} for field in ("ref", "environment", "repositoryId", "workflow", "event")),
+        *(
+            {**ENTRY, field: value}
+            for field in ("ref", "environment", "repositoryId", "workflow", "event")
+            for value in (7, 0, [])
+        ),
     ],
 )
 def test_a_malformed_entry_hides_no_other(bad):
