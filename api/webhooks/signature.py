@@ -10,10 +10,13 @@ import re
 from collections.abc import Mapping
 from dataclasses import dataclass, field
 
-_HUB_HEADER = "X-Hub-Signature-256"
-_PLAIN_HEADERS = ("X-Gitea-Signature", "X-Forgejo-Signature")
+_DIGEST = "([0-9a-f]{64})"
+_SIGNATURES = {
+    "X-Gitea-Signature": re.compile(_DIGEST, re.ASCII),
+    "X-Forgejo-Signature": re.compile(_DIGEST, re.ASCII),
+    "X-Hub-Signature-256": re.compile(f"sha256={_DIGEST}", re.ASCII),
+}
 _TOKEN_HEADER = "X-Gitlab-Token"
-_DIGEST = re.compile(r"[0-9a-f]{64}", re.ASCII)
 _MAX_TOKEN_LENGTH = 1024
 
 
@@ -32,15 +35,12 @@ class DeliveryProof:
 
 def parse_proof(headers: Mapping[str, str]) -> DeliveryProof | None:
     """Return the proofs in the headers; None without any or with a malformed one."""
-    digests = [headers[name] for name in _PLAIN_HEADERS if name in headers]
-    if _HUB_HEADER in headers:
-        kind, _, digest = headers[_HUB_HEADER].partition("=")
-        digests.append(digest if kind == "sha256" else "")
+    signatures = [form.fullmatch(headers[name]) for name, form in _SIGNATURES.items() if name in headers]
     tokens = (headers[_TOKEN_HEADER],) if _TOKEN_HEADER in headers else ()
-    well_formed = all(_DIGEST.fullmatch(digest) for digest in digests)
-    if not (digests or tokens) or not well_formed or any(len(token) > _MAX_TOKEN_LENGTH for token in tokens):
+    digests = tuple(signature[1] for signature in signatures if signature)
+    if len(digests) < len(signatures) or any(len(token) > _MAX_TOKEN_LENGTH for token in tokens):
         return None
-    return DeliveryProof(tuple(digests), tokens)
+    return DeliveryProof(digests, tokens) if digests or tokens else None
 
 
 def verify(proof: DeliveryProof | None, secret: str, digest: str) -> bool:
@@ -52,7 +52,6 @@ def verify(proof: DeliveryProof | None, secret: str, digest: str) -> bool:
         return False
     matches = [hmac.compare_digest(signature, digest) for signature in proof.digests]
     matches += [
-        hmac.compare_digest(token.encode("utf-8", "surrogateescape"), secret.encode())
-        for token in proof.tokens
+        hmac.compare_digest(token.encode(errors="surrogateescape"), secret.encode()) for token in proof.tokens
     ]
     return bool(matches) and all(matches)
