@@ -100,7 +100,8 @@ def test_a_token_of_each_key_is_valid_while_keys_are_changed():
 
 def test_other_keys_are_separated_by_white_space():
     assert pod_tokens.parse_other_keys("") == ()
-    assert pod_tokens.parse_other_keys(f" {'a' * 16}\n{'b' * 16} ") == ("a" * 16, "b" * 16)
+    keys = ("a" * 16, "b" * 16, "c" * 16)
+    assert pod_tokens.parse_other_keys(f" {keys[0]}\n{keys[1]}  {keys[2]} ") == keys
     with pytest.raises(ValueError, match="at least 16"):
         pod_tokens.parse_other_keys(f"{'a' * 16} short")
     with pytest.raises(ValueError, match="at most 3"):

@@ -64,6 +64,11 @@ def test_partial_proof_is_rejected(headers):
     assert not accepted(headers)
 
 
+@pytest.mark.parametrize("headers", [{}, {"X-Hub-Signature": "sha1=0"}, {"X-Gitea-Signature": "0"}])
+def test_no_proof_is_known_before_the_body_is_read(headers):
+    assert parse_proof(CIMultiDict(headers)) is None
+
+
 def test_longest_token():
     for length, matches in ((1024, True), (1025, False)):
         assert accepted({"X-Gitlab-Token": "x" * length}, secret="x" * length) is matches
