@@ -40,6 +40,11 @@ PARTS = {
         ("tests/unit/controller/run", "tests/unit/controller/project"),
         0,
     ),
+    "activation": MutationPart(
+        tuple(f"controller/project/{name}.py" for name in ("activation", "coalesce", "revision", "phases")),
+        ("tests/unit/controller/project",),
+        0,
+    ),
     "admission": MutationPart(
         ("controller/run/quota.py", "controller/source/host_limits.py", "controller/runtime/cache.py"),
         (
