@@ -9,7 +9,7 @@ late build never displaces a newer one, and a rollback lasts until the head move
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 
-from controller.project.revision import Revision, recorded_deployment
+from controller.project.revision import Revision, recorded_attempts
 from crds.objects import Deployment, Project, creation_order
 
 
@@ -69,13 +69,15 @@ def assign_orders(project: Project, deployments: Sequence[Deployment], revision:
 def _unstamped(project: Project, deployments: Sequence[Deployment]) -> dict[str, int]:
     """Return the order recorded for the last head, if a crash prevented writing it to the Deployment.
 
-    It stays the recorded number: a later rollback keeps a greater order.
+    It stays the recorded number: a later rollback keeps a greater order. If an earlier attempt at the
+    head has it, the latest one gets an order of its own.
     """
     order = int((project.status.get("source") or {}).get("order") or 0)
-    deployment = recorded_deployment(project, deployments) if order else None
-    if deployment is None or deployment.failed or deployment.deleting or deployment.order >= order:
+    attempts = recorded_attempts(project, deployments)
+    if not attempts or any(attempt.order >= order for attempt in attempts):
         return {}
-    return {deployment.name: order}
+    latest = attempts[-1]
+    return {} if latest.failed or latest.deleting else {latest.name: order}
 
 
 def active_deployment(deployments: Sequence[Deployment], orders: Orders) -> Deployment | None:

@@ -90,18 +90,18 @@ def _returns_to_failed(latest: Deployment, recorded: Mapping[str, Any], observed
     return latest.failed and recorded.get("commit") not in (None, observed.commit)
 
 
-def recorded_deployment(project: Project, deployments: Sequence[Deployment]) -> Deployment | None:
-    """Return the latest Deployment of the head in `status.source`, or None; none of an earlier Project."""
+def recorded_attempts(project: Project, deployments: Sequence[Deployment]) -> list[Deployment]:
+    """Return the Deployments of the head in `status.source`, latest last; none of an earlier Project."""
     recorded, git = project.status.get("source") or {}, project.git
     if git is None or not recorded.get("commit"):
-        return None
-    candidates = [
+        return []
+    attempts = [
         deployment
         for deployment in _of_source(git, recorded.get("crew"), deployments)
         if deployment.spec["source"]["git"]["commit"] == recorded["commit"]
         and deployment.name == git_name(project.uid, deployment.spec, _attempt(deployment))
     ]
-    return max(candidates, key=_attempt, default=None)
+    return sorted(attempts, key=_attempt)
 
 
 def _attempt(deployment: Deployment) -> int:

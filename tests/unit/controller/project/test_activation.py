@@ -339,6 +339,25 @@ def test_head_deployed_again_after_its_deletion_gets_a_new_order():
     assert world.status["source"]["order"] == 5
 
 
+def test_new_attempt_at_a_failed_head_gets_a_new_order_after_a_rollback():
+    world = ActivationWorld(git=True)
+    one = deploy(world, "1" * 40)
+    world.head = "2" * 40
+    world.settle()
+    failed = head_name(world)
+    world.build(failed, False)
+    world.objects[one]["spec"]["activation"] = 1
+    world.settle()
+    again = head_name(world, 2)
+    world.create(again, {**world.objects[failed]["spec"], "attempt": 2})
+    world.settle()
+    world.build(again, True)
+    world.settle()
+    orders = {name: raw["status"]["order"] for name, raw in world.objects.items()}
+    assert orders == {failed: 2, one: 3, again: 4}
+    assert (world.active, world.status["source"]["order"]) == (again, 4)
+
+
 class Crashed(Exception):
     """The controller crashed."""
 
