@@ -59,35 +59,33 @@ def resolve_revision(
     spec = desired_spec(project, observed)
     by_name = {deployment.name: deployment for deployment in deployments}
     latest, attempt = None, 0
-    while attempt < MAX_ATTEMPTS and (deployment := by_name.get(git_name(project.uid, spec, attempt + 1))):
+    while deployment := by_name.get(git_name(project.uid, spec, attempt + 1)):
         latest, attempt = deployment, attempt + 1
     recorded = project.status.get("source") or {}
     git = project.git or {}
     crew = git.get("crew")
     source = {"commit": observed.commit, "tree": observed.tree, "path": git.get("path"), "crew": crew}
     moved = recorded.get("tree") != observed.tree or recorded.get("crew") != crew
-    if attempt >= MAX_ATTEMPTS:
-        # Another attempt would not be counted, and be created repeatedly.
-        return Revision(deployment=latest, moved=moved, source=source)
     if moved:
-        if (
-            latest is None
-            or (latest.failed and latest.order > 0)
-            or _returns_to_failed(latest, recorded, observed)
-        ):
-            return Revision(create=_create(project, spec, attempt + 1, observed), moved=True, source=source)
-        return Revision(deployment=latest, moved=True, source=source)
-    # A later commit that changes nothing below the path has no Deployment of its own.
-    ordered = [one for one in _of_source(git, crew, deployments) if one.order]
-    tried = latest or max(ordered, key=lambda one: one.order, default=None)
-    if tried is not None and tried.failed and _requested_since(observed.requested_at, tried):
-        return Revision(create=_create(project, spec, attempt + 1, observed), source=source)
-    return Revision(deployment=latest, source=source)
+        missing = latest is None or _needs_attempt(latest, recorded, observed)
+    else:
+        # A later commit that changes nothing below the path has no Deployment of its own.
+        ordered = [one for one in _of_source(git, crew, deployments) if one.order]
+        tried = latest or max(ordered, key=lambda one: one.order, default=None)
+        missing = tried is not None and tried.failed and _requested_since(observed.requested_at, tried)
+    if missing and attempt < MAX_ATTEMPTS:
+        create = _create(project, spec, attempt + 1, observed)
+        return Revision(create=create, moved=moved, source=source)
+    return Revision(deployment=latest, moved=moved, source=source)
 
 
-def _returns_to_failed(latest: Deployment, recorded: Mapping[str, Any], observed: ObservedSource) -> bool:
-    """Return whether the head returns to a commit whose Deployment failed before it got an order."""
-    return latest.failed and recorded.get("commit") not in (None, observed.commit)
+def _needs_attempt(latest: Deployment, recorded: Mapping[str, Any], observed: ObservedSource) -> bool:
+    """Return whether a moved head needs another attempt: the last one failed before the head moved to it.
+
+    One without an order counts as such if another commit was the head.
+    """
+    returns = recorded.get("commit") not in (None, observed.commit)
+    return latest.failed and (latest.order > 0 or returns)
 
 
 def recorded_attempts(project: Project, deployments: Sequence[Deployment]) -> list[Deployment]:
