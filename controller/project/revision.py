@@ -12,7 +12,7 @@ from typing import Any
 from controller.owner import reference
 from controller.runtime.decision import Create
 from controller.source.observed import ObservedSource
-from crds import kinds
+from crds import conditions, kinds
 from crds.deployment_name import git_name
 from crds.names import ANNOTATION_POLLED, ANNOTATION_REQUESTED_AT, LABEL_PROJECT
 from crds.objects import Deployment, Project
@@ -117,15 +117,17 @@ def _of_source(
             yield deployment
 
 
-def _requested_since(text: str, latest: Deployment) -> bool:
+def _requested_since(text: str, failed: Deployment) -> bool:
     """Return whether the annotation requests another attempt after a failure, once per value.
 
     Without that check, a future time would be later than every attempt.
     """
-    if text == latest.annotations.get(ANNOTATION_REQUESTED_AT):
+    if text == failed.annotations.get(ANNOTATION_REQUESTED_AT):
         return False
+    ready = conditions.find(failed.conditions, conditions.READY) or {}
+    failed_at = ready.get("lastTransitionTime") or failed.metadata["creationTimestamp"]
     try:
-        return parse_time(text) > latest.created
+        return parse_time(text) >= parse_time(failed_at)
     except ValueError:
         return False
 

@@ -115,8 +115,9 @@ def test_moved_head_whose_last_attempt_failed_earlier_asks_for_another(
 @pytest.mark.parametrize(
     ("requested_at", "last", "retried"),
     [
-        pytest.param("2026-11-21T11:59:01Z", FAILED, True, id="since its creation"),
-        pytest.param("2026-11-21T11:59:00Z", FAILED, False, id="in the second of its creation"),
+        pytest.param("2026-11-21T11:59:31Z", FAILED, True, id="after it failed"),
+        pytest.param("2026-11-21T11:59:30Z", FAILED, True, id="in the second in which it failed"),
+        pytest.param("2026-11-21T11:59:29Z", FAILED, False, id="during its build"),
         pytest.param("2026-11-21T11:59:31Z", {}, False, id="built"),
         pytest.param("2026-11-21T12:00:00", FAILED, False, id="time without a zone"),
         pytest.param("now", FAILED, False, id="no time"),
@@ -125,6 +126,9 @@ def test_moved_head_whose_last_attempt_failed_earlier_asks_for_another(
 )
 def test_request_after_a_failure_is_another_attempt(make, requested_at, last, retried):
     [tried] = attempts_at(make, 1, **last)
+    if tried.failed:
+        failed_at = {"type": "Ready", "status": "False", "lastTransitionTime": "2026-11-21T11:59:30Z"}
+        tried.raw["status"]["conditions"] = [failed_at]
     project = make.project(source={"git": GIT}, status={"source": SOURCE})
     look = ObservedSource(GIT, requested_at, "main", COMMIT, "t", "subject")
     found = resolve_revision(project, [tried], look)
