@@ -37,7 +37,7 @@ class CoalescingWindow:
         if not self.seconds or not created:
             return 0.0
         left = self.seconds + CREATION_TIME_SECONDS - (now - max(created)).total_seconds()
-        return left if left > 0 and not self.has_image(create) else 0.0
+        return 0.0 if self.has_image(create) else max(left, 0.0)
 
 
 NO_COALESCING = CoalescingWindow()
@@ -66,7 +66,7 @@ def short_commits(shas: Sequence[str]) -> str:
 
 
 def _supersede(deployment: Deployment, head: Deployment, now: datetime) -> Patch:
-    newer = str(head.spec.get("gitSha") or "")[:12]
+    newer = short_commits([head.spec["source"]["git"]["commit"]])
     message = f"Commit {newer} ({head.name}) followed before the build started; this commit is not built."
     reason = BuildReason.SUPERSEDED
     wanted = [

@@ -6,10 +6,12 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from controller.project.coalesce import CoalescingWindow
+from controller.project.activation import Orders
+from controller.project.coalesce import NO_COALESCING, CoalescingWindow, supersede_patches
 from controller.project.decide import decide
+from controller.runtime.decision import Create, ObjectEvent, Patch
 from controller.source.observed import ObservedSource, ObservedSources, SourceProblem
-from crds import conditions
+from crds import conditions, kinds
 from crds.deployment_name import git_name
 from tests.unit.controller.conftest import NOW, Make
 
@@ -31,7 +33,12 @@ def made(make, number, seconds, order=1, built=True, **more):
     spec = {"source": {"git": {"url": URL, "commit": sha(number)}}, "gitSha": sha(number), "attempt": 1}
     name = git_name("uid-demo", spec, 1)
     polled = {"crewyard.dev/polled": "true"} if more.pop("polled", True) else {}
-    metadata = {"creationTimestamp": make.ago(seconds), "annotations": polled}
+    metadata = {
+        "creationTimestamp": make.ago(seconds),
+        "annotations": polled,
+        "generation": more.pop("generation", 1),
+        **({"deletionTimestamp": make.ago(0)} if more.pop("deleted", False) else {}),
+    }
     return make.deployment(name, built=built, order=order, metadata=metadata, **spec, **more)
 
 
@@ -128,22 +135,86 @@ def test_failed_poll_keeps_the_skipped_commits():
     assert looks.get("demo").skipped == ()
 
 
+def superseded(deployment, head) -> Patch:
+    """The patch of a Deployment whose build did not start before that of a newer head was ordered."""
+    commit = head.spec["source"]["git"]["commit"]
+    message = (
+        f"Commit {commit[:12]} ({head.name}) followed before the build started; this commit is not built."
+    )
+    times = {"lastTransitionTime": "2026-11-21T12:00:00Z", "observedGeneration": 3}
+    status = {
+        "observedGeneration": 3,
+        "phase": "Failed",
+        "conditions": [
+            {"type": type_, "status": status, "reason": "Superseded", "message": message, **times}
+            for type_, status in (("Ready", "False"), ("Built", "False"), ("Stalled", "True"))
+        ],
+        "error": {
+            "reason": "Superseded",
+            "message": message,
+            "hint": "The newer commit is deployed instead.",
+        },
+    }
+    event = ObjectEvent("CommitsSkipped", f"{deployment.name}: {message}")
+    version = deployment.resource_version
+    return Patch(kinds.DEPLOYMENT, deployment.name, {"status": status}, version, events=(event,))
+
+
 def test_queued_build_is_superseded_by_a_newer_head(make):
-    project = project_at(make, 1, 1)
     waiting = {"built": False, "phase": "Pending"}
     deployments = [
         made(make, 1, 90, order=1, built=False, status={"buildPod": "pod"}),
-        made(make, 2, 60, order=2, **waiting),
+        made(make, 2, 60, order=2, generation=3, **waiting),
         made(make, 3, 30, order=0, **waiting),
     ]
-    project = project_at(make, 2, 2)
-    decision = decide(project, deployments, look_at(3), NOW, TEN)
-    (end,) = [patch for patch in decision.after if patch.body["status"].get("phase") == "Failed"]
-    assert end.name == deployments[1].name
-    assert end.resource_version == deployments[1].resource_version
-    assert end.body["status"]["error"]["reason"] == "Superseded"
-    assert sha(3)[:12] in end.body["status"]["error"]["message"]
-    assert [note.reason for note in end.events] == ["CommitsSkipped"]
+    decision = decide(project_at(make, 2, 2), deployments, look_at(3), NOW, TEN)
+    assert decision.after == (superseded(deployments[1], deployments[2]),)
+
+
+@pytest.mark.parametrize(
+    ("waiting", "orders", "ends"),
+    [
+        pytest.param({"order": 1}, (0, 2), True, id="first order"),
+        pytest.param({"order": 3}, (0, 4), True, id="later order"),
+        pytest.param({"order": 1}, (5, 4), False, id="just rolled back to"),
+        pytest.param({"order": 0}, (0, 4), False, id="without an order"),
+        pytest.param({"order": 4}, (0, 4), False, id="same order"),
+        pytest.param({"order": 1, "built": True}, (0, 4), False, id="built"),
+        pytest.param({"order": 1, "phase": "Failed"}, (0, 4), False, id="failed"),
+        pytest.param({"order": 1, "deleted": True}, (0, 4), False, id="being deleted"),
+        pytest.param({"order": 1, "status": {"buildPod": "pod"}}, (0, 4), False, id="building"),
+        pytest.param({"order": 1, "preview": {}}, (0, 4), False, id="preview"),
+        pytest.param({"order": 1, "activation": 1}, (0, 4), False, id="rolled back to earlier"),
+    ],
+)
+def test_only_a_queued_commit_with_an_older_order_is_superseded(make, waiting, orders, ends):
+    # A posted Deployment may be without gitSha.
+    head = make.deployment("dep-head", source={"git": {"url": URL, "commit": sha(9)}}, built=False)
+    older = made(make, 1, 60, generation=3, **{"built": False, **waiting})
+    assigned, of_head = orders
+    found = Orders({"dep-head": of_head, **({older.name: assigned} if assigned else {})}, {}, 9)
+    expected = [superseded(older, head)] if ends else []
+    assert supersede_patches([older, head], head, found, NOW) == expected
+
+
+@pytest.mark.parametrize(
+    ("window", "ages", "seconds"),
+    [
+        (TEN, [60, 2, 30], 9.0),
+        (TEN, [0], 11.0),
+        (TEN, [11], 0.0),
+        (TEN, [12], 0.0),
+        (TEN, [], 0.0),
+        (CoalescingWindow(0.5), [1], 0.5),
+        (NO_COALESCING, [0], 0.0),
+        (CoalescingWindow(10.0, lambda create: create.name == "dep-new"), [2], 0.0),
+        (CoalescingWindow(10.0, lambda create: create.name != "dep-new"), [2], 9.0),
+    ],
+)
+def test_wait_lasts_from_the_newest_deployment_to_the_end_of_the_window(make, window, ages, seconds):
+    deployments = [made(make, number, age) for number, age in enumerate(ages)]
+    create = Create(kinds.DEPLOYMENT, {"metadata": {"name": "dep-new"}})
+    assert window.wait(deployments, create, NOW) == seconds
 
 
 def test_requested_uploaded_and_reusing_builds_are_not_superseded(make):
