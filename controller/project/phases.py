@@ -30,18 +30,10 @@ def phase_patch(
             "Another deployment is active; run this one by its name, or roll back to it by "
             "raising spec.activation."
         )
-    built = conditions.find(deployment.conditions, conditions.BUILT) or {}
-    wanted = [
-        Condition(conditions.READY, True, reason, message),
-        Condition(
-            conditions.BUILT,
-            True,
-            str(built.get("reason", "Built")),
-            str(built.get("message", f"The image is {deployment.image}.")),
-        ),
-    ]
-    if tested := conditions.find(deployment.conditions, conditions.SMOKE_TESTED):
-        wanted.append(Condition(conditions.SMOKE_TESTED, True, str(tested["reason"]), str(tested["message"])))
+    wanted = [Condition(conditions.READY, True, reason, message)]
+    for type_ in (conditions.BUILT, conditions.SMOKE_TESTED):
+        if kept := conditions.find(deployment.conditions, type_):
+            wanted.append(Condition(type_, True, kept["reason"], kept["message"]))
     status: dict[str, Any] = {
         "observedGeneration": deployment.generation,
         "phase": str(phase),
