@@ -21,7 +21,7 @@ COPIES = ROOT / "test-results" / "mutants"
 MUTANTS_AT_ONCE = 2
 MAX_SECONDS = 3600
 """Time of one part; what is not checked by then counts as not killed."""
-MESSAGES = r"\braise \w+|\blog\.\w+\("
+MESSAGES = r"^\s*raise \w+|\blog\.(info|warning|error|exception)\("
 """Lines whose mutants change only the text of an error or of a log line."""
 
 
@@ -96,6 +96,11 @@ PARTS = {
             for name in ("deployment/warm", "run/warm", "pods/test_waiting.py")
         ),
         99,
+    ),
+    "deployments": MutationPart(
+        tuple(f"controller/deployment/{name}.py" for name in ("build_result", "decide")),
+        ("tests/unit/controller/deployment",),
+        0,
     ),
     "views": MutationPart(
         tuple(f"api/v1/{kind}/view.py" for kind in ("artifacts", "deployments", "keys", "projects", "runs")),
