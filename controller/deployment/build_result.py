@@ -85,12 +85,13 @@ def of_assemble(
     ended = pod.terminated("assemble") or {}
     result = termination_message(ended)
     outcome = result.get("outcome")
-    if outcome == "built" and result.get("image"):
+    plan = result.get("plan")
+    if outcome == "built" and result.get("image") and isinstance(plan, dict):
         if not _is_image_of(repository, str(result["image"])):
             return _foreign_image(repository, result["image"])
         return ImageBuilt(
             str(result["image"]),
-            result.get("plan") or {},
+            plan,
             str(result.get("tree") or ""),
             str(result.get("build_key") or ""),
             str(result.get("dependencies_key") or ""),
@@ -103,7 +104,7 @@ def of_assemble(
         return DependenciesMissing(key, image)
     if outcome == "failed":
         return _failure(result)
-    return _broken("assemble", ended)
+    return _broken("assemble", ended, result)
 
 
 def reported_seconds(pod: Pod) -> dict[str, float]:
@@ -135,7 +136,8 @@ def of_dependencies(pod: Pod) -> DependenciesPushed | BuildFailure | BuildPodBro
             )
         if int(ended.get("exitCode") or 0) == 0:
             continue
-        result = termination_message(ended)
+        # The message of Kaniko is a log, and what it executes can write it.
+        result = {} if container == "kaniko" else termination_message(ended)
         if result.get("outcome") == "failed":
             return _failure(result)
         # From 128 on the node or its runtime ended the container: Kaniko itself ends with 1, and with 2 when
@@ -143,7 +145,7 @@ def of_dependencies(pod: Pod) -> DependenciesPushed | BuildFailure | BuildPodBro
         if container == "kaniko" and int(ended["exitCode"]) < 128 and not pod.deleting:
             return _kaniko_failure(ended)
         reason = BuildReason.REGISTRY_PUSH if container == "push" else BuildReason.BUILD_FAILED
-        return _broken(container, ended, reason)
+        return _broken(container, ended, result, reason)
     return BuildPodBroken("the pod failed although its containers succeeded")
 
 
@@ -243,9 +245,11 @@ def _failure(result: Mapping[str, Any]) -> BuildFailure:
 
 
 def _broken(
-    container: str, ended: Mapping[str, Any], reason: str = BuildReason.BUILD_FAILED
+    container: str,
+    ended: Mapping[str, Any],
+    result: Mapping[str, Any],
+    reason: str = BuildReason.BUILD_FAILED,
 ) -> BuildPodBroken:
-    result = termination_message(ended)
     # A message of our containers is readable text; otherwise it is the end of the log.
     log = _log(result.get("log") if result else ended.get("message"))
     code, why = ended.get("exitCode"), str(result.get("message") or ended.get("reason") or "no reason given")
