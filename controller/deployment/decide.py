@@ -19,7 +19,6 @@ from controller.deployment.smoke import decide as smoke
 from controller.deployment.steps import (
     ASSEMBLE,
     DEPENDENCIES,
-    BuildStep,
     BuildSteps,
     PodKind,
     build_steps,
@@ -40,6 +39,13 @@ _STEP_CONDITIONS = {
     ASSEMBLE: (status.ASSEMBLING, "Fetching and checking the source, and appending it to its image."),
     DEPENDENCIES: (status.INSTALLING, "Installing the dependencies with Kaniko."),
 }
+_BuildPodResult = (
+    build_result.ImageBuilt
+    | build_result.DependenciesMissing
+    | build_result.DependenciesPushed
+    | build_result.BuildFailure
+    | build_result.BuildPodBroken
+)
 _CANCELED = build_result.BuildFailure(
     BuildReason.CANCELED, "The build was canceled.", "Deploy again to build this source."
 )
@@ -118,11 +124,7 @@ def _decide_build(
         lost = build_result.BuildPodBroken("the build pod was deleted before it ended")
         return _retry(observed, project, steps, lost, now, config)
     repository = config.repository(project.name)
-    result = (
-        build_result.of_assemble(latest.pod, repository)
-        if latest.kind == ASSEMBLE
-        else build_result.of_dependencies(latest.pod)
-    )
+    result = _result_of(latest.kind, latest.pod, repository)
     if isinstance(result, build_result.ImageBuilt) and result.image in observed.deleted_images:
         deletion = Delete(kinds.POD, latest.pod.name, latest.pod.uid, 0)
         return _wait_for_deletion(observed, (deletion,), now)
@@ -177,18 +179,19 @@ def _reused(
     return {**reused, "proof": proof}
 
 
-def _result_of(step: BuildStep, repository: str) -> object:
-    if step.pod is None or not step.pod.finished:
-        return None
-    return (
-        build_result.of_assemble(step.pod, repository)
-        if step.kind == ASSEMBLE
-        else build_result.of_dependencies(step.pod)
-    )
+def _result_of(kind: PodKind, build: Pod, repository: str) -> _BuildPodResult:
+    if kind == ASSEMBLE:
+        return build_result.of_assemble(build, repository)
+    return build_result.of_dependencies(build)
+
+
+def _results(steps: BuildSteps, repository: str) -> list[_BuildPodResult]:
+    """Return the results of all pods that exist."""
+    return [_result_of(step.kind, step.pod, repository) for step in steps.present if step.pod is not None]
 
 
 def _pushed(steps: BuildSteps, repository: str) -> list[build_result.DependenciesPushed]:
-    results = (_result_of(step, repository) for step in steps.present)
+    results = _results(steps, repository)
     return [result for result in results if isinstance(result, build_result.DependenciesPushed)]
 
 
@@ -257,9 +260,9 @@ def _retry(
     config: ControllerConfig,
 ) -> Decision:
     """Assemble again after a back-off, three times in total: the settings may need other dependencies."""
-    repository = config.repository(project.name)
     useful = (build_result.DependenciesMissing, build_result.DependenciesPushed)
-    count = steps.total - sum(isinstance(_result_of(step, repository), useful) for step in steps.present)
+    results = _results(steps, config.repository(project.name))
+    count = steps.total - sum(isinstance(result, useful) for result in results)
     if count > MAX_BROKEN_PODS:
         message = f"{broken.message} (after {count} attempts)"
         hint = "The installation is likely at fault, not the crew; check the pods' Events."
