@@ -7,13 +7,17 @@ import pytest
 
 import build.settings
 from build.settings import read_settings
+from controller import owner
 from controller.build_proof.proof import prove, proven_pod
 from controller.build_proof.proven_digests import ProvenDigests
 from controller.deployment import status
+from controller.deployment.build_result import BuildFailure, ImageBuilt
 from controller.deployment.decide import ObservedDeployment, decide
-from controller.deployment.pod import ANNOTATION_SOURCE_KEY
+from controller.deployment.pod import ANNOTATION_SOURCE_KEY, assemble, dependencies
 from controller.deployment.pod_rejected import pod_refused
 from controller.deployment.steps import ANNOTATION_STEP, build_steps
+from controller.runtime.decision import Create, Decision, Delete, ObjectEvent
+from crds import kinds
 from crds.objects import Deployment
 
 KEY = "5c" * 32
@@ -26,6 +30,8 @@ NEEDS = {
     "base_image": "b",
 }
 DIGEST = "sha256:" + "de" * 32
+ASSEMBLING = ("Assembling", "Fetching and checking the source, and appending it to its image.")
+INSTALLING = ("InstallingDependencies", "Installing the dependencies with Kaniko.")
 BUILT = {
     "outcome": "built",
     "image": "registry:5000/team/crews/demo@sha256:" + "ab" * 32,
@@ -77,16 +83,68 @@ def steps(make):
 
 
 @pytest.fixture
-def look(make, config):
-    def look(pods=(), project="there", recorded=None, queue="", before=None, **status):
+def observe(make):
+    def observe(pods=(), project="there", recorded=None, queue="", before=None, **status):
         found = {"buildPod": recorded} if recorded else {}
         deployment = make.deployment(built=False, status={**found, **status})
-        seen = ObservedDeployment(
+        return ObservedDeployment(
             deployment, make.project() if project else None, list(pods), queue, **(before or {})
         )
-        return decide(seen, make.now, config)
+
+    return observe
+
+
+@pytest.fixture
+def look(observe, make, config):
+    def look(*pods, **state):
+        return decide(observe(*pods, **state), make.now, config)
 
     return look
+
+
+@pytest.fixture
+def adopted():
+    """Return the patch that makes the Project an owner of its Deployment."""
+
+    def adopted(seen):
+        return owner.adoption(kinds.DEPLOYMENT, seen.deployment, seen.project)
+
+    return adopted
+
+
+@pytest.fixture
+def failed(make):
+    """Return the whole decision that fails a build."""
+
+    def failed(seen, *failure, **more):
+        error = BuildFailure(*failure)
+        return Decision(
+            status=status.failed(seen.deployment, error, make.now) | more,
+            events=(ObjectEvent(error.reason, error.message, True),),
+            enqueue=(("projects", "demo"),),
+        )
+
+    return failed
+
+
+@pytest.fixture
+def first_assemble(make, config):
+    """Return the creation of a build's first pod."""
+
+    def first_assemble(seen):
+        body = assemble(
+            seen.deployment,
+            seen.project,
+            "dep-a-a1",
+            1,
+            config,
+            make.now.timestamp(),
+            seen.source_key,
+            seen.proven.as_request({}),
+        )
+        return Create(kinds.POD, body, (ObjectEvent("Building", "The build has started."),))
+
+    return first_assemble
 
 
 @pytest.fixture
@@ -129,35 +187,41 @@ def recorded_events(decision):
     return [note.reason for child in (*decision.create, *decision.delete) for note in child.events]
 
 
-def test_build_starts_with_assemble(look):
-    decision = look()
-    assert created(decision) == ["dep-a-a1"]
-    assert decision.status["phase"] == "Building"
-    assert decision.status["buildPod"] == "dep-a-a1"
-    assert recorded_events(decision) == ["Building"]
+def test_build_starts_with_assemble(observe, make, config, adopted, first_assemble):
+    seen = observe(before={"source_key": "k"})
+    assert decide(seen, make.now, config) == Decision(
+        create=(first_assemble(seen),),
+        status={**status.building(seen.deployment, "dep-a-a1", *ASSEMBLING, make.now), "sourceKey": "k"},
+        after=adopted(seen),
+    )
 
 
-def test_build_waits_in_the_queue_and_for_its_project(look):
-    queued = look(queue="Waiting for another build of project demo.")
-    assert not queued.create
-    assert queued.status["phase"] == "Pending"
-    assert queued.status["conditions"][0]["reason"] == "Queued"
-    alone = look(project=None)
-    assert alone.status["conditions"][0]["reason"] == "ProjectNotFound"
+def test_build_waits_in_the_queue(observe, make, config, adopted):
+    seen = observe(queue="Waiting for another build of project demo.", before={"source_key": "k"})
+    waits = status.pending(seen.deployment, "Queued", seen.wait_reason, make.now)
+    assert decide(seen, make.now, config) == Decision(
+        status={**waits, "sourceKey": "k"}, after=adopted(seen), requeue_after=15.0
+    )
+
+
+def test_build_waits_for_its_project(observe, make, config):
+    seen = observe(project=None)
+    message = "Project demo does not exist; create it."
+    waits = status.pending(seen.deployment, "ProjectNotFound", message, make.now)
+    assert decide(seen, make.now, config) == Decision(status={**waits, "buildPod": None})
 
 
 @pytest.mark.parametrize("project", ["there", None])
-def test_a_canceled_build_fails_and_creates_nothing(make, config, steps, project):
+def test_a_canceled_build_fails_and_creates_nothing(make, config, steps, failed, project):
     deployment = make.deployment(built=False, cancel=True)
     pods = steps.assemble(BUILT).pods
     seen = ObservedDeployment(deployment, make.project() if project else None, pods)
-    decision = decide(seen, make.now, config)
-    assert not decision.create and "image" not in decision.status
-    assert (decision.status["phase"], decision.status["error"]["reason"]) == ("Failed", "Canceled")
-    assert decision.enqueue == (("projects", "demo"),)
+    assert decide(seen, make.now, config) == failed(
+        seen, "Canceled", "The build was canceled.", "Deploy again to build this source."
+    )
 
 
-def test_image_of_the_same_source_is_reused_without_a_pod(look, make, proven, pod_of):
+def test_image_of_the_same_source_is_reused_without_a_pod(observe, make, config, proven, pod_of, adopted):
     outputs = {
         "plan": {"framework": "python"},
         "tree": "t",
@@ -166,8 +230,17 @@ def test_image_of_the_same_source_is_reused_without_a_pod(look, make, proven, po
         "dependenciesDigest": DIGEST,
     }
     reusable = proven(make.deployment("dep-b", status={**outputs, "sourceKey": "k", "order": 3}))
-    decision = look(before={"source_key": "k", "reusable": reusable})
-    assert not decision.create and decision.enqueue == (("projects", "demo"),)
+    seen = observe(before={"source_key": "k", "reusable": reusable})
+    decision = decide(seen, make.now, config)
+    assert decision == Decision(
+        status={
+            **status.reused(seen.deployment, reusable, "k", make.now),
+            "proof": decision.status["proof"],
+        },
+        after=adopted(seen),
+        events=(ObjectEvent("Reused", "Reusing the image of dep-b."),),
+        enqueue=(("projects", "demo"),),
+    )
     assert {**outputs, "image": reusable.image, "sourceKey": "k"}.items() <= decision.status.items()
     assert "order" not in decision.status
     # The proof is of the deployment that reuses it, and still names the pod that made the image.
@@ -177,12 +250,19 @@ def test_image_of_the_same_source_is_reused_without_a_pod(look, make, proven, po
     assert (built["status"], built["reason"]) == ("True", "Reused") and "dep-b" in built["message"]
 
 
-def test_deployment_waits_for_a_running_build_of_the_same_source(look, make):
-    decision = look(before={"source_key": "k", "in_progress": make.deployment("dep-b", built=False)})
-    assert not decision.create
-    assert decision.status["phase"] == "Pending" and decision.status["sourceKey"] == "k"
-    assert decision.status["conditions"][0]["reason"] == "SameSourceBuilding"
-    assert "dep-b" in decision.status["conditions"][0]["message"]
+def test_image_without_a_proof_is_reused_without_one(look, make):
+    reusable = make.deployment("dep-b", status={"proof": "forged"})
+    assert look(before={"source_key": "k", "reusable": reusable}).status["proof"] is None
+    assert created(look(before={"reusable": reusable})) == ["dep-a-a1"]
+
+
+def test_deployment_waits_for_a_running_build_of_the_same_source(observe, make, config, adopted):
+    seen = observe(before={"source_key": "k", "in_progress": make.deployment("dep-b", built=False)})
+    message = "dep-b is being built from the same source; its image will be reused."
+    waits = status.pending(seen.deployment, "SameSourceBuilding", message, make.now)
+    assert decide(seen, make.now, config) == Decision(
+        status={**waits, "sourceKey": "k"}, after=adopted(seen), requeue_after=15.0
+    )
 
 
 def test_source_key_is_recorded_only_when_the_build_starts(look, steps):
@@ -231,9 +311,11 @@ def test_unstartable_pod_fails_the_build_with_its_reason(look, config, make, sta
         containerStatuses=[{"name": "assemble", "state": state}],
     )
     decision = look([pod])
+    error = decision.status["error"]
     assert decision.status["phase"] == "Failed"
-    assert words in decision.status["error"]["message"] and decision.status["error"]["hint"]
-    assert [deletion.grace_seconds for deletion in decision.delete] == [0]
+    assert words in error["message"] and error["hint"]
+    assert decision.delete == (Delete(kinds.POD, "dep-a-a1", "uid-dep-a-a1", 0),)
+    assert decision.events == (ObjectEvent("BuildFailed", error["message"], True),)
     soon = decide(
         ObservedDeployment(make.deployment(built=False), make.project(), [pod]),
         make.now - timedelta(seconds=10),
@@ -278,28 +360,48 @@ def test_timeout_and_oom_keep_the_end_of_the_log(look, steps, more):
     assert error["reason"] == ("BuildTimeout" if more else "BuildOutOfMemory")
 
 
-def test_unwritable_plan_fails_the_deployment(look, steps):
-    decision = look(steps.assemble({**BUILT, "plan": {"framework": "f" * 99}}).pods)
-    assert decision.fallback_status["phase"] == "Failed"
-    assert decision.fallback_status["error"]["reason"] == "ConfigInvalid"
-
-
-def test_missing_dependency_image_is_built_before_assemble_repeats(look, steps):
-    steps.assemble(NEEDS)
-    first = look(steps.pods)
-    assert created(first) == ["dep-a-d1"]
-    assert request_of(first)["dependencies"] == {"key": KEY}
+def test_missing_dependency_image_is_built_before_assemble_repeats(observe, steps, make, config, adopted):
+    seen = observe(steps.assemble(NEEDS).pods, recorded="dep-a-a1")
+    now = make.now.timestamp()
+    image = NEEDS["dependencies_image"]
+    body = dependencies(seen.deployment, seen.project, "dep-a-d1", 2, KEY, image, config, now)
+    building = status.building(seen.deployment, "dep-a-d1", *INSTALLING, make.now)
+    assert decide(seen, make.now, config) == Decision(
+        create=(Create(kinds.POD, body),),
+        status={**building, "stages": [{"name": "queued", "seconds": 0.0}]},
+        after=adopted(seen),
+    )
     steps.dependencies(message=json.dumps({"outcome": "pushed", "key": KEY, "digest": DIGEST}))
-    again = look(steps.pods)
-    assert created(again) == ["dep-a-a2"]
-    assert request_of(again)["proven"]["dependencies"] == {KEY: DIGEST}
-    steps.assemble(BUILT)
-    done = look(steps.pods)
-    assert done.status["image"] == BUILT["image"]
-    assert done.status["plan"] == {"framework": "python"}
-    assert done.status["phase"] == "Building"
-    assert {c["type"]: c["status"] for c in done.status["conditions"]}["Built"] == "True"
-    assert done.enqueue == (("projects", "demo"),)
+    seen = observe(steps.pods, recorded="dep-a-d1", before={"source_key": "k"})
+    images = seen.proven.as_request({KEY: DIGEST})
+    body = assemble(seen.deployment, seen.project, "dep-a-a2", 3, config, now, "k", images)
+    again = decide(seen, make.now, config)
+    building = status.building(seen.deployment, "dep-a-a2", *ASSEMBLING, make.now)
+    assert again == Decision(
+        create=(Create(kinds.POD, body),),
+        status={**building, "stages": again.status["stages"]},
+        after=adopted(seen),
+    )
+
+
+def test_build_succeeds_with_the_image_that_its_pod_reports(observe, steps, make, config):
+    seen = observe(steps.assemble(BUILT).pods, recorded="dep-a-a1")
+    plan = {"framework": "python"}
+    result = ImageBuilt(BUILT["image"], plan, "t", "k", KEY, DIGEST)
+    stages = {"stages": [{"name": "queued", "seconds": 0.0}]}
+    made = {**status.built(seen.deployment, result, make.now), "sourceKey": None}
+    proof = prove(config.token_key, "crews", seen.deployment, "uid-dep-a-a1", made)
+    invalid = BuildFailure(
+        "ConfigInvalid",
+        "the configuration has a value that a Deployment cannot store: see its Events",
+        "Shorten names and lists in the configuration file.",
+    )
+    assert decide(seen, make.now, config) == Decision(
+        status={**made, "proof": proof, **stages},
+        fallback_status=status.failed(seen.deployment, invalid, make.now),
+        events=(ObjectEvent("Built", f"The image is {BUILT['image']}."),),
+        enqueue=(("projects", "demo"),),
+    )
 
 
 def test_accepted_image_has_a_proof_of_its_build(look, steps, pod_of):
@@ -441,42 +543,50 @@ def test_failed_push_is_retried_and_then_reported(look, steps):
     assert "registry refused" in decision.status["error"]["log"]
 
 
-def test_failed_pod_is_retried_three_times_with_backoff(look, steps):
-    steps.assemble("Traceback", code=1, phase="Failed", ago=1)
-    waiting = look(steps.pods)
-    assert not waiting.create and waiting.requeue_after == pytest.approx(4)
-    steps.pods.clear()
-    for attempt in range(1, 4):
-        steps.assemble("Traceback", code=1, phase="Failed")
-        assert created(look(steps.pods)) == [f"dep-a-a{attempt + 1}"]
-    steps.assemble("Traceback\nModuleNotFoundError: x", code=1, phase="Failed")
-    decision = look(steps.pods)
-    assert decision.status["error"]["reason"] == "BuildFailed"
-    assert "ModuleNotFoundError: x (after 4 attempts)" in decision.status["error"]["message"]
+@pytest.mark.parametrize(("attempts", "pause"), [(1, 5.0), (2, 10.0), (3, 20.0)])
+def test_failed_pod_is_retried_after_a_pause_that_doubles(
+    observe, steps, make, config, adopted, attempts, pause
+):
+    for _ in range(attempts):
+        steps.assemble("Traceback\nKeyError: x", code=1, phase="Failed", ago=4)
+    name = f"dep-a-a{attempts + 1}"
+    seen = observe(steps.pods, recorded=f"dep-a-a{attempts}")
+    assert decide(seen, make.now, config) == Decision(requeue_after=pause - 4)
+    later = make.now + timedelta(seconds=pause - 4)
+    retried = decide(seen, later, config)
+    body = assemble(
+        seen.deployment,
+        seen.project,
+        name,
+        attempts + 1,
+        config,
+        later.timestamp(),
+        None,
+        seen.proven.as_request({}),
+    )
+    message = "assemble ended with exit code 1: KeyError: x; creating another pod"
+    assert retried == Decision(
+        create=(Create(kinds.POD, body, (ObjectEvent("BuildRetried", message, True),)),),
+        status={
+            **status.building(seen.deployment, name, *ASSEMBLING, later),
+            "stages": [{"name": "queued", "seconds": 0.0}],
+        },
+        after=adopted(seen),
+    )
 
 
-def test_failure_message_of_the_pod_is_reported(look, steps):
+def test_fourth_failed_pod_fails_the_build(observe, steps, make, config, failed):
     for _ in range(4):
-        steps.assemble({"outcome": "trouble", "message": "the registry is away"}, code=75, phase="Failed")
-    error = look(steps.pods).status["error"]
-    assert error["message"] == "assemble ended with exit code 75: the registry is away (after 4 attempts)"
-    assert error["reason"] == "BuildFailed" and "log" not in error
-
-
-def test_failure_includes_the_last_log_lines(look, steps):
-    words = {"outcome": "trouble", "reason": "RegistryPush", "message": "full", "log": "pushing\nfull"}
-    for _ in range(4):
-        steps.assemble(words, code=75, phase="Failed")
-    assert look(steps.pods).status["error"]["log"] == "pushing\nfull"
-
-
-@pytest.mark.parametrize(
-    ("pod_reason", "reason"), [("RegistryPush", "RegistryPush"), ("NoSuchWord", "BuildFailed")]
-)
-def test_known_reason_of_a_pod_failure_is_kept(look, steps, pod_reason, reason):
-    for _ in range(4):
-        steps.assemble({"outcome": "trouble", "reason": pod_reason, "message": "x"}, code=75, phase="Failed")
-    assert look(steps.pods).status["error"]["reason"] == reason
+        steps.assemble("Traceback\nKeyError: x", code=1, phase="Failed", ago=0)
+    seen = observe(steps.pods, recorded="dep-a-a4")
+    assert decide(seen, make.now, config) == failed(
+        seen,
+        "BuildFailed",
+        "assemble ended with exit code 1: KeyError: x (after 4 attempts)",
+        "The installation is likely at fault, not the crew; check the pods' Events.",
+        "Traceback\nKeyError: x",
+        stages=[{"name": "queued", "seconds": 0.0}],
+    )
 
 
 def test_deleted_pod_is_recreated_with_a_new_name(look, steps):
@@ -484,7 +594,10 @@ def test_deleted_pod_is_recreated_with_a_new_name(look, steps):
     steps.assemble(NEEDS)
     assert created(look(steps.pods, recorded="dep-a-d1")) == ["dep-a-a2"]
     assert created(look([], recorded="dep-a-d1")) == ["dep-a-a1"]
-    assert look([], recorded="dep-a-a4").status["phase"] == "Failed"
+    assert recorded_events(look(recorded="dep-a-a3")) == ["BuildRetried"]
+    assert look([], recorded="dep-a-a4").status["error"]["message"] == (
+        "the build pod was deleted before it ended (after 4 attempts)"
+    )
 
 
 def test_deleted_dependencies_pods_are_counted_and_keep_their_names(look, steps):
@@ -495,16 +608,7 @@ def test_deleted_dependencies_pods_are_counted_and_keep_their_names(look, steps)
         decision = look(present, recorded=lost)
         assert created(decision) == ([f"dep-a-a{attempt + 1}"] if attempt < 4 else [])
         steps.dependencies()
-    assert "deleted before it ended (after 4 attempts)" in decision.status["error"]["message"]
-
-
-def test_vanishing_dependency_image_is_rebuilt_a_bounded_number_of_times(look, steps):
-    for _ in range(2):
-        steps.assemble(NEEDS).dependencies()
-        assert created(look(steps.pods))
-    steps.assemble(NEEDS)
-    decision = look(steps.pods)
-    assert decision.status["error"]["reason"] == "RegistryPush"
+    assert decision.status["phase"] == "Failed"
 
 
 def needs(key):
@@ -530,21 +634,42 @@ def pushed(key):
     return json.dumps({"outcome": "pushed", "key": key, "digest": DIGEST})
 
 
-def test_dependency_builds_are_counted_by_key(look, steps):
-    for key in (KEY, KEY, OTHER_KEY, OTHER_KEY):
+def stages_in(decision):
+    return {"stages": decision.status["stages"]}
+
+
+@pytest.mark.parametrize("report", [pushed(OTHER_KEY), ""])
+def test_dependency_image_is_built_twice_for_a_key(observe, look, steps, make, config, failed, report):
+    """A pod of an earlier version reports no key."""
+    for key in (KEY, OTHER_KEY, OTHER_KEY):
         assert created(look(steps.assemble(needs(key)).pods))
-        steps.dependencies(message=pushed(key))
-    error = look(steps.assemble(needs(OTHER_KEY)).pods).status["error"]
-    assert error["reason"] == "RegistryPush" and OTHER_KEY in error["message"]
+        steps.dependencies(message=pushed(KEY) if key == KEY else report)
+    seen = observe(steps.assemble(needs(OTHER_KEY)).pods, recorded=steps.pods[-1].name)
+    decision = decide(seen, make.now, config)
+    assert decision == failed(
+        seen,
+        "RegistryPush",
+        f"the dependency image registry:5000/team/crews/demo:deps-{OTHER_KEY} was pushed but is not in the "
+        "registry",
+        "Check the registry: it may be full, or delete pushed images.",
+        **stages_in(decision),
+    )
 
 
-def test_dependency_builds_are_bounded(look, steps):
+def test_dependency_builds_are_bounded(observe, look, steps, make, config, failed):
     for number in range(6):
         key = f"{number:064x}"
         assert created(look(steps.assemble(needs(key)).pods))
         steps.dependencies(message=pushed(key))
-    error = look(steps.assemble(needs(KEY)).pods).status["error"]
-    assert (error["reason"], error["hint"][:12]) == ("BuildFailed", "Deploy again")
+    seen = observe(steps.assemble(needs(KEY)).pods, recorded=steps.pods[-1].name)
+    decision = decide(seen, make.now, config)
+    assert decision == failed(
+        seen,
+        "BuildFailed",
+        "the settings changed during the build: 6 dependency images were built for others",
+        "Deploy again when the settings of the Project and of the installation stay the same.",
+        **stages_in(decision),
+    )
 
 
 @pytest.mark.parametrize(
@@ -634,6 +759,43 @@ def test_stuck_pod_is_deleted(look, steps, make, conditions, began, deleted):
     assert decision.status["buildPod"] == "dep-a-a1"
 
 
+@pytest.mark.parametrize("recorded", [None, "dep-a-a0"])
+def test_decision_while_a_pod_runs(observe, steps, make, config, adopted, recorded):
+    """Its name is recorded, also where the write that should have recorded it failed."""
+    steps.pod("a", phase="Running", conditions=make.scheduled(10), spec={"activeDeadlineSeconds": 1800})
+    steps.pods[0].status["containerStatuses"] = [{"name": "assemble", "state": {"running": {}}}]
+    stages = {"stages": [{"name": "fetch", "startedAt": make.ago(60)}]}
+    seen = observe(steps.pods, recorded=recorded)
+    building = status.building(seen.deployment, "dep-a-a1", *ASSEMBLING, make.now)
+    stages["stages"].insert(0, {"name": "queued", "seconds": 0.0})
+    assert decide(seen, make.now, config) == Decision(
+        status={**building, **stages}, after=adopted(seen), requeue_after=1850.0
+    )
+    seen = observe(steps.pods, recorded="dep-a-a1")
+    building = status.building(seen.deployment, None, *ASSEMBLING, make.now)
+    assert decide(seen, make.now, config).status == {**building, **stages}
+
+
+def test_reason_why_a_pod_is_not_scheduled_is_in_the_conditions(look, steps):
+    waits = {"type": "PodScheduled", "status": "False", "message": "0/3 nodes"}
+    found = look(steps.assemble(NEEDS).pod("d", phase="Pending", conditions=[waits]).pods)
+    assert {(one["reason"], one["message"]) for one in found.status["conditions"]} == {
+        ("InstallingDependencies", "No node can schedule the pod: 0/3 nodes")
+    }
+
+
+def test_stuck_pod_is_deleted_with_an_event(observe, steps, make, config):
+    steps.pod("a", phase="Pending", conditions=make.scheduled(301))
+    seen = observe(steps.pods, recorded="dep-a-a1")
+    decision = decide(seen, make.now, config)
+    note = ObjectEvent("BuildPodStuck", "pod dep-a-a1 did not start or end in time; deleting it", True)
+    assert decision == Decision(
+        delete=(Delete(kinds.POD, "dep-a-a1", "uid-dep-a-a1", 0, (note,)),),
+        status={**status.building(seen.deployment, None, *ASSEMBLING, make.now), **stages_in(decision)},
+        requeue_after=5.0,
+    )
+
+
 @pytest.mark.parametrize(("ago", "forced"), [(-30, False), (30, False), (61, True)])
 def test_unstoppable_build_pod_is_force_deleted(look, steps, make, ago, forced):
     deletion = {"deletionTimestamp": make.ago(ago), "ownerReferences": [{"uid": "uid-dep-a"}]}
@@ -705,13 +867,17 @@ def test_dependency_image_of_another_repository_is_refused(look, steps, needs):
     assert created(found) == ["dep-a-a2"]
 
 
-def test_image_under_deletion_is_rebuilt_after_its_deletion(look, steps):
+def test_image_under_deletion_is_rebuilt_after_its_deletion(observe, look, steps, make, config):
     going = {"deleted_images": frozenset({BUILT["image"]})}
-    found = look(steps.assemble(BUILT).pods, recorded="dep-a-a1", before=going)
-    assert "image" not in found.status and found.requeue_after
-    assert [deletion.name for deletion in found.delete] == ["dep-a-a1"] and not found.create
-    waiting = look([], recorded="dep-a-a1", before=going)
-    assert not waiting.create and waiting.requeue_after
+    seen = observe(steps.assemble(BUILT).pods, recorded="dep-a-a1", before=going)
+    message = "Waiting until old images are deleted from the registry; then the image is built again."
+    waits = status.building(seen.deployment, None, "Assembling", message, make.now)
+    assert decide(seen, make.now, config) == Decision(
+        delete=(Delete(kinds.POD, "dep-a-a1", "uid-dep-a-a1", 0),),
+        status={**waits, "stages": [{"name": "queued", "seconds": 0.0}]},
+        requeue_after=1.0,
+    )
+    assert look([], recorded="dep-a-a1", before=going) == Decision(status=waits, requeue_after=1.0)
     assert created(look([], recorded="dep-a-a1")) == ["dep-a-a2"]
     other = {"deleted_images": frozenset({"registry:5000/team/crews/demo@sha256:" + "cd" * 32})}
     assert look(steps.pods, before=other).status["image"] == BUILT["image"]

@@ -145,6 +145,24 @@ def test_any_other_end_fails_the_deployment_with_the_error(untested, look, make,
     assert look(failed, found).status is None
 
 
+def test_build_pods_are_deleted_while_the_run_lasts(untested, make, config):
+    deployment, run = untested(), ended(make, "Running")
+
+    def at(ended_ago, run):
+        terminated = make.ended("assemble", finishedAt=make.ago(ended_ago))
+        pod = make.pod("dep-a-a1", phase="Succeeded", containerStatuses=terminated)
+        return decide(ObservedDeployment(deployment, make.project(), (pod,), smoke_run=run), make.now, config)
+
+    over = at(121, run)
+    assert [(pod.name, over.requeue_after) for pod in over.delete] == [("dep-a-a1", 60.0)]
+    # Whichever comes first: the end of the pod's time, or the next look at the run.
+    assert (at(100, run).delete, at(100, run).requeue_after) == ((), 21.0)
+    assert (at(10, run).delete, at(10, run).requeue_after) == ((), 60.0)
+    assert at(121, ended(make, "Succeeded")).requeue_after is None
+    lost = at(121, ended(make, "Failed"))
+    assert (lost.status["phase"], lost.enqueue) == ("Failed", (("projects", "demo"),))
+
+
 def test_a_cancellation_of_the_deployment_cancels_the_run_first(untested, look, make):
     deployment = untested(cancel=True)
     decision = look(deployment, ended(make, "Running"))
