@@ -24,6 +24,7 @@ _NETWORK_ERROR = re.compile(
 )
 _ANSI_COLOURS = re.compile(r"\x1b\[[0-9;]*[A-Za-z]")
 _SHA256 = re.compile(r"[0-9a-f]{64}")
+_DIGEST = re.compile(r"sha256:[0-9a-f]{64}")
 _KILLED = re.compile(r"exit status 137|signal: killed|No space left on device", re.IGNORECASE)
 
 
@@ -151,14 +152,13 @@ def of_dependencies(pod: Pod) -> DependenciesPushed | BuildFailure | BuildPodBro
 
 def _is_image_of(repository: str, image: str) -> bool:
     """Return whether it is an image of the repository by digest: a tag could be moved later."""
-    name, _, digest = image.partition("@sha256:")
-    return name == repository and _SHA256.fullmatch(digest) is not None
+    name, _, digest = image.partition("@")
+    return name == repository and _DIGEST.fullmatch(digest) is not None
 
 
 def _digest(reported: object) -> str:
     """Return a reported digest; empty if it is none."""
-    algorithm, _, hexadecimal = str(reported or "").partition(":")
-    return str(reported) if algorithm == "sha256" and _SHA256.fullmatch(hexadecimal) else ""
+    return str(reported) if _DIGEST.fullmatch(str(reported)) else ""
 
 
 def _foreign_image(repository: str, image: object) -> BuildPodBroken:
@@ -235,7 +235,7 @@ def _kaniko_failure(ended: Mapping[str, Any]) -> BuildFailure | BuildPodBroken:
 
 
 def _failure(result: Mapping[str, Any]) -> BuildFailure:
-    reason = str(result.get("reason") or "")
+    reason = str(result.get("reason"))
     return BuildFailure(
         reason if reason in _REASONS else BuildReason.BUILD_FAILED,
         str(result.get("message") or "the build pod reported no message"),
