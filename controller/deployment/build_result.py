@@ -124,7 +124,7 @@ def of_dependencies(pod: Pod) -> DependenciesPushed | BuildFailure | BuildPodBro
     """Return the result of a finished `dependencies` pod: of its first container that failed."""
     if pod.phase == "Succeeded":
         pushed = termination_message(pod.terminated("push") or {})
-        key, digest = str(pushed.get("key") or ""), _digest(pushed.get("digest"))
+        key, digest = str(pushed.get("key")), _digest(pushed.get("digest"))
         return DependenciesPushed(key, digest) if _SHA256.fullmatch(key) and digest else DependenciesPushed()
     general = _pod_failure(pod)
     if general:

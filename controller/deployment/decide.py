@@ -131,7 +131,7 @@ def _decide_build(
     if isinstance(result, build_result.ImageBuilt):
         return _succeed(observed, project, result, latest.pod, now, config)
     if isinstance(result, build_result.DependenciesMissing):
-        if (failure := _too_many_dependency_builds(steps, repository, result)) is not None:
+        if (failure := _too_many_dependency_builds(steps, result)) is not None:
             return fail(observed, failure, now)
         return _next_pod(observed, project, steps, result, now, config)
     if isinstance(result, build_result.DependenciesPushed):
@@ -190,16 +190,17 @@ def _results(steps: BuildSteps, repository: str) -> list[_BuildPodResult]:
     return [_result_of(step.kind, step.pod, repository) for step in steps.present if step.pod is not None]
 
 
-def _pushed(steps: BuildSteps, repository: str) -> list[build_result.DependenciesPushed]:
-    results = _results(steps, repository)
+def _pushed(steps: BuildSteps) -> list[build_result.DependenciesPushed]:
+    builds = [step.pod for step in steps.present if step.kind == DEPENDENCIES and step.pod is not None]
+    results = map(build_result.of_dependencies, builds)
     return [result for result in results if isinstance(result, build_result.DependenciesPushed)]
 
 
 def _too_many_dependency_builds(
-    steps: BuildSteps, repository: str, needs: build_result.DependenciesMissing
+    steps: BuildSteps, needs: build_result.DependenciesMissing
 ) -> build_result.BuildFailure | None:
     """Return why the missing image is not built again; None if it is. Changed settings need another key."""
-    keys = [pushed.key for pushed in _pushed(steps, repository)]
+    keys = [pushed.key for pushed in _pushed(steps)]
     if sum(key in ("", needs.key) for key in keys) < MAX_DEPENDENCY_BUILDS_PER_KEY:
         if len(keys) < MAX_DEPENDENCY_BUILDS:
             return None
@@ -236,7 +237,7 @@ def _next_pod(
             deployment, project, name, step, needs.key, needs.image, config, now.timestamp()
         )
     else:
-        pushed = _pushed(steps, config.repository(project.name))
+        pushed = _pushed(steps)
         images = observed.proven.as_request({image.key: image.digest for image in pushed if image.digest})
         body = pod.assemble(
             deployment, project, name, step, config, now.timestamp(), observed.source_key, images

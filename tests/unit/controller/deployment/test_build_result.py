@@ -43,7 +43,7 @@ SUCCEEDED = {"exitCode": 0}
 
 
 def ended(code, message="", **more):
-    """Return the end of a container; a report of ours is JSON."""
+    """Return the end of a container; a mapping is its report, as JSON."""
     text = json.dumps(message) if isinstance(message, dict) else message
     return {"exitCode": code, "message": text, **more}
 

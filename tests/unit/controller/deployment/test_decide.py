@@ -738,6 +738,7 @@ def test_image_pull_is_timed_from_the_end_of_the_last_container(look, steps, mak
     ("conditions", "began", "deleted"),
     [
         ("scheduled-10", False, False),
+        ("scheduled-299", False, False),
         ("scheduled-301", False, True),
         ("scheduled-301", True, False),
         ("scheduled-1861", True, True),
