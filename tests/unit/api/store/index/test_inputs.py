@@ -51,7 +51,7 @@ def test_reference_survives_storage(value):
 
 
 def test_deep_value():
-    deep = json.loads("[" * 900 + "]" * 900)
+    deep = json.loads("[" * 300 + "]" * 300)
     assert reference({"a": deep}, INLINE) is None
     assert is_equal({"a": deep}, {"a": deep})
 
