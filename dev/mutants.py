@@ -44,6 +44,10 @@ PARTS = {
         tuple(f"controller/project/{name}.py" for name in ("activation", "coalesce", "revision", "phases")),
         ("tests/unit/controller/project",),
         0,
+    "addresses": MutationPart(
+        ("egress/addresses.py",),
+        ("tests/unit/egress/test_addresses.py", "tests/unit/egress/test_forbidden.py"),
+        95,
     ),
     "admission": MutationPart(
         ("controller/run/quota.py", "controller/source/host_limits.py", "controller/runtime/cache.py"),

@@ -108,7 +108,7 @@ def resolve_allowed(host: str, port: int, rules: AddressRules, resolve: Resolver
     """
     addresses = resolve(host, port)
     for text in addresses:
-        reason = rules.refusal_reason(ipaddress.ip_address(text.partition("%")[0]), port)
+        reason = rules.refusal_reason(ipaddress.ip_address(text), port)
         if reason:
             detail = "" if text == host else f" is at {text}, which"
             raise AddressRefused(f"{host}{detail} is {reason}")
@@ -117,7 +117,7 @@ def resolve_allowed(host: str, port: int, rules: AddressRules, resolve: Resolver
 
 def system_resolver(host: str, port: int) -> list[str]:
     """Resolve `host`, in any spelling, with the system's resolver. Raises OSError."""
-    entries = socket.getaddrinfo(host, port, type=socket.SOCK_STREAM)
+    entries = socket.getaddrinfo(host, port)
     return list(dict.fromkeys(str(entry[4][0]) for entry in entries))
 
 
@@ -158,6 +158,7 @@ def _embedded(address: Address) -> tuple[Address, ...]:
         return (address.sixtofour,)
     if address.teredo:
         return address.teredo
-    if value >> 32 in (0x0064FF9B << 64, 0) and value > 0xFFFF:  # NAT64, and the old "compatible" form
+    # NAT64, and the old "compatible" form.
+    if value >> 32 in (0x0064FF9B << 64, 0) and not address.is_loopback:
         return (low,)
     return ()

@@ -30,6 +30,7 @@ PODS = AddressRules.parse([], ["10.244.0.0/16", "fd00:10::/64"])
         ("0.0.0.0", "an unspecified address"),
         ("0.1.2.3", "an unspecified address"),
         ("::", "an unspecified address"),
+        ("::2", "an unspecified address"),
         ("169.254.169.254", "a link-local address"),
         ("::ffff:169.254.169.254", "a link-local address"),
         ("fe80::1", "a link-local address"),
@@ -61,20 +62,22 @@ def test_refused(address: str, why: str) -> None:
 
 
 @pytest.mark.parametrize(
-    "address", ["140.82.121.4", "2606:50c0:8000::153", "172.15.0.1", "172.32.0.1", "100.63.0.1", "11.0.0.1"]
+    "address",
+    ["140.82.121.4", "2606:50c0:8000::153", "172.15.0.1", "172.32.0.1", "100.63.0.1", "11.0.0.1", "1.0.0.1"],
 )
 def test_allowed(address: str) -> None:
     assert PODS.refusal_reason(ipaddress.ip_address(address), 443) is None
 
 
 def test_allowed_network_overrides_refusal() -> None:
-    rules = AddressRules.parse(["127.0.0.0/8", "10.244.0.0/24"], ["10.244.0.0/16"])
+    rules = AddressRules.parse(["127.0.0.0/8", "10.244.0.7/24", "::ffff:0:0/96"], ["10.244.3.4/16"])
     for address, why in {
         "127.0.0.1": None,
         "10.244.0.9": None,
         "10.244.1.9": "denied by this installation",
         "10.1.1.9": "a private address",
         "::1": "a loopback address",
+        "::ffff:169.254.169.254": "a link-local address",
     }.items():
         assert rules.refusal_reason(ipaddress.ip_address(address), 443) == why
 
@@ -83,11 +86,13 @@ def test_allowed_network_overrides_refusal() -> None:
     ("allowed", "address", "ports", "refused_ports"),
     [
         ("10.1.2.3:8418", "10.1.2.3", [8418], [1, 22, 443, 8417, 8419, 65535]),
-        ("10.1.2.0/24:443-444", "10.1.2.9", [443, 444], [442, 445]),
+        ("10.1.2.3:1", "10.1.2.3", [1], [2, 22]),
+        ("10.1.2.7/24:443-444", "10.1.2.9", [443, 444], [442, 445]),
         ("10.1.2.3:20000-65535", "10.1.2.3", [20000, 65535], [10250, 6443, 19999]),
         ("[fd00::7]:22", "fd00::7", [22], [2222]),
         ("[fd00::/64]:22", "fd00::7", [22], [2222]),
         ("fd00::/8", "fd00::7", [1, 22, 65535], []),
+        ("[::1]:8080", "::1", [8080], [443]),
     ],
 )
 def test_allowed_ports_only(allowed: str, address: str, ports: list[int], refused_ports: list[int]) -> None:
@@ -95,7 +100,7 @@ def test_allowed_ports_only(allowed: str, address: str, ports: list[int], refuse
     assert [port for port in ports if rules.refusal_reason(parsed, port)] == []
     assert [port for port in refused_ports if not rules.refusal_reason(parsed, port)] == []
     other = parsed + 2**70 if parsed.version == 6 else parsed + 256
-    assert rules.refusal_reason(other, ports[0]) == (None if allowed == "fd00::/8" else "a private address")
+    assert (rules.refusal_reason(other, ports[0]) is None) == (allowed == "fd00::/8")
 
 
 @pytest.mark.parametrize(
@@ -107,9 +112,11 @@ def test_malformed_destinations(text: str) -> None:
         AddressRules.parse([text], [])
 
 
-def test_one_forbidden_address_refuses_the_name() -> None:
-    with pytest.raises(AddressRefused, match=r"git\.example\.org is at 127\.0\.0\.1"):
-        resolve_allowed("git.example.org", 443, PODS, lambda host, port: ["140.82.121.4", "127.0.0.1"])
+@pytest.mark.parametrize("address", ["127.0.0.1", "fe80::1%eth0"])
+def test_one_forbidden_address_refuses_the_name(address: str) -> None:
+    found = {("git.example.org", 443): ["140.82.121.4", address]}
+    with pytest.raises(AddressRefused, match=rf"git\.example\.org is at {address}"):
+        resolve_allowed("git.example.org", 443, PODS, lambda host, port: found[host, port])
 
 
 @pytest.mark.parametrize(
