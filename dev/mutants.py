@@ -49,6 +49,16 @@ PARTS = {
         ("tests/unit/egress/test_addresses.py", "tests/unit/egress/test_forbidden.py"),
         95,
     ),
+    "secrets": MutationPart(
+        (
+            "crds/secrets/use.py",
+            "crds/queues/build_order.py",
+            "controller/build_proof/proof.py",
+            "controller/build_proof/proven_digests.py",
+        ),
+        ("tests/unit/crds/secrets", "tests/unit/crds/queues", "tests/unit/controller/build_proof"),
+        95,
+    ),
     "admission": MutationPart(
         ("controller/run/quota.py", "controller/source/host_limits.py", "controller/runtime/cache.py"),
         (

@@ -50,7 +50,7 @@ def parse_secret_use(text: str) -> SecretUse:
 def git_reference(project: Project) -> SecretReference | None:
     """Return the credential of the git source."""
     git = project.git or {}
-    return _reference(git, "source.git.secretRef", _host(str(git.get("url") or "")))
+    return _reference(git, "source.git.secretRef", _host(str(git.get("url"))))
 
 
 def signers_reference(project: Project) -> SecretReference | None:
@@ -87,7 +87,7 @@ def webhook_reference(project: Project) -> SecretReference | None:
 def notification_reference(notification: Mapping[str, Any]) -> SecretReference | None:
     """Return the Secret that signs a notification; the signatures go to the host of its URL."""
     field = f"notifications[{notification.get('name')}].secretRef"
-    return _reference(notification, field, _host(str(notification.get("url") or "")))
+    return _reference(notification, field, _host(str(notification.get("url"))))
 
 
 def pull_references(project: Project) -> tuple[SecretReference, ...]:
@@ -162,7 +162,7 @@ def _project_owners(secret: Secret) -> frozenset[str]:
     return frozenset(
         str(owner.get("uid"))
         for owner in owners
-        if owner.get("kind") == "Project" and str(owner.get("apiVersion", "")).startswith(f"{names.GROUP}/")
+        if owner.get("kind") == "Project" and str(owner.get("apiVersion")).startswith(f"{names.GROUP}/")
     )
 
 

@@ -5,12 +5,13 @@ from dataclasses import replace
 import pytest
 
 from controller.build_proof.proof import prove, proven_pod
-from controller.build_proof.proven_digests import MAX_IMAGES, proven_images
+from controller.build_proof.proven_digests import MAX_IMAGES, ProvenDigests, proven_images
 from crds.objects import Deployment
 from plan.keys import dependencies_key
 from plan.packages.dependencies import DependencyDeclaration
 
 DIGEST = "sha256:" + "de" * 32
+STORED_PROOF = "uid-pod.b0ce6923e8d19f8cbca4108114e138d56b5dfff8585454483d0f7d4451d72313"
 FIELDS = ("image", "dependenciesDigest", "tree", "sourceKey", "buildKey", "dependenciesKey")
 
 
@@ -18,7 +19,7 @@ FIELDS = ("image", "dependenciesDigest", "tree", "sourceKey", "buildKey", "depen
 def proven(make, config):
     """Return a built Deployment with a proof; `forged` replaces what the proof covers."""
 
-    def proven(name="dep-a", project="demo", key=config.token_key, age=60, forged=(), **status):
+    def proven(name="dep-a", project="demo", key=config.token_key, age=60, forged=(), built=True, **status):
         found = {
             "tree": "t",
             "sourceKey": "s",
@@ -28,7 +29,7 @@ def proven(make, config):
             **status,
         }
         meta = {"creationTimestamp": make.ago(age)}
-        made = make.deployment(name, project, status=found, metadata=meta)
+        made = make.deployment(name, project, built, status=found, metadata=meta)
         proof = prove(key, config.namespace, made, "uid-pod", made.status)
         return Deployment({**made.raw, "status": {**made.status, "proof": proof, **dict(forged)}})
 
@@ -60,6 +61,17 @@ def test_proof_of_another_pod_or_deployment_does_not_count(proven, make, config)
     assert proven_pod(("another key",), "crews", mine) is None
 
 
+def test_stored_proof_stays_valid():
+    found = Deployment(
+        {
+            "metadata": {"name": "dep-a", "uid": "uid-a"},
+            "spec": {"project": "demo"},
+            "status": {"image": "registry/demo@sha256:1", "buildKey": "b", "proof": STORED_PROOF},
+        }
+    )
+    assert proven_pod(["the key"], "crews", found) == "uid-pod"
+
+
 def test_proof_by_another_key_of_the_ring_counts(proven, config):
     earlier = proven(key="the earlier key")
     assert proven_pod(config.token_keys, "crews", earlier) is None
@@ -74,6 +86,12 @@ def test_builds_may_take_only_proven_images_of_their_project(proven, config):
     image = mine.image.partition("@")[2]
     assert found.images == {"b": {"image": image, "dependencies": DIGEST}}
     assert found.dependencies == {"d": DIGEST} and found.shared == {}
+    assert found.as_request({"e": "sha256:e"}) == {
+        "images": {"b": {"image": image, "dependencies": DIGEST}},
+        "dependencies": {"d": DIGEST, "e": "sha256:e"},
+        "shared": {},
+    }
+    assert proven_images("demo", [proven(built=False)], config) == ProvenDigests()
 
 
 def test_image_without_dependencies_is_shared_among_projects(proven, config):
