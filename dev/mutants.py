@@ -43,7 +43,8 @@ PARTS = {
     "activation": MutationPart(
         tuple(f"controller/project/{name}.py" for name in ("activation", "coalesce", "revision", "phases")),
         ("tests/unit/controller/project",),
-        0,
+        99,
+    ),
     "addresses": MutationPart(
         ("egress/addresses.py",),
         ("tests/unit/egress/test_addresses.py", "tests/unit/egress/test_forbidden.py"),

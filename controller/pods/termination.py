@@ -1,17 +1,34 @@
 """Messages of the end of containers and pods. Pure. Called by what reads the end of a pod."""
 
 import json
+import math
 from collections.abc import Mapping
 from typing import Any
 
 
 def termination_message(terminated: Mapping[str, Any]) -> Mapping[str, Any]:
-    """Return the JSON object that a container left as its message; {} if it is missing or unreadable."""
+    """Return the JSON object that a container left as its message; {} if it is missing or unreadable.
+
+    The kube-apiserver cannot store a number that is not finite.
+    """
+    text = str(terminated.get("message") or "")
     try:
-        message = json.loads(str(terminated.get("message") or ""))
+        message = json.loads(text, parse_constant=_finite, parse_float=_finite, parse_int=_integer)
     except (ValueError, RecursionError):  # a crew, or code in a build, may have written anything
         return {}
     return message if isinstance(message, dict) else {}
+
+
+def _finite(text: str) -> float:
+    value = float(text)
+    if not math.isfinite(value):
+        raise ValueError(f"{text[:20]} is not finite")
+    return value
+
+
+def _integer(text: str) -> int:
+    _finite(text)
+    return int(text)
 
 
 def exceeded_disk_limit(message: str) -> bool:
