@@ -38,7 +38,7 @@ PARTS = {
     "decisions": MutationPart(
         ("controller/run/decide.py", "controller/run/outcome.py", "controller/project/decide.py"),
         ("tests/unit/controller/run", "tests/unit/controller/project"),
-        0,
+        99,
     ),
     "activation": MutationPart(
         tuple(f"controller/project/{name}.py" for name in ("activation", "coalesce", "revision", "phases")),
@@ -48,7 +48,7 @@ PARTS = {
     "addresses": MutationPart(
         ("egress/addresses.py",),
         ("tests/unit/egress/test_addresses.py", "tests/unit/egress/test_forbidden.py"),
-        95,
+        97,
     ),
     "secrets": MutationPart(
         (
@@ -58,7 +58,7 @@ PARTS = {
             "controller/build_proof/proven_digests.py",
         ),
         ("tests/unit/crds/secrets", "tests/unit/crds/queues", "tests/unit/controller/build_proof"),
-        95,
+        97,
     ),
     "admission": MutationPart(
         ("controller/run/quota.py", "controller/source/host_limits.py", "controller/runtime/cache.py"),
@@ -87,17 +87,17 @@ PARTS = {
                 "v1/test_proven_commits",
             )
         ),
-        0,
+        99,
     ),
     "archive": MutationPart(
         ("build/source/archive.py", "build/source/tar.py", "build/source/tree.py"),
         ("tests/unit/build/source",),
-        0,
+        99,
     ),
     "signatures": MutationPart(
         ("api/webhooks/signature.py", "api/webhooks/replay_protection.py", "crds/pod_tokens.py"),
         ("tests/unit/api/webhooks", "tests/unit/crds/test_pod_tokens.py"),
-        0,
+        96,
     ),
     "warm": MutationPart(
         (
@@ -115,12 +115,12 @@ PARTS = {
     "deployments": MutationPart(
         tuple(f"controller/deployment/{name}.py" for name in ("build_result", "decide")),
         ("tests/unit/controller/deployment",),
-        0,
+        99,
     ),
     "views": MutationPart(
         tuple(f"api/v1/{kind}/view.py" for kind in ("artifacts", "deployments", "keys", "projects", "runs")),
         ("tests/unit/api/v1/views", "tests/unit/api/v1/test_proven_commits.py"),
-        0,
+        98,
     ),
 }
 

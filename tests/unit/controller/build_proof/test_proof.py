@@ -94,6 +94,13 @@ def test_builds_may_take_only_proven_images_of_their_project(proven, config):
     assert proven_images("demo", [proven(built=False)], config) == ProvenDigests()
 
 
+def test_newest_image_of_a_build_key_counts(proven, config):
+    older = proven("dep-b", dependenciesKey="e", dependenciesDigest="sha256:" + "01" * 32, age=90)
+    found = proven_images("demo", [older, proven("dep-a")], config)
+    assert found.images["b"]["dependencies"] == DIGEST
+    assert list(found.dependencies) == ["d", "e"]
+
+
 def test_image_without_dependencies_is_shared_among_projects(proven, config):
     (base,) = config.base_images.values()
     key = dependencies_key(DependencyDeclaration(""), "3.11", base, "")
