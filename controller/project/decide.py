@@ -67,7 +67,7 @@ def decide(
     conditions, condition_events = conditions_of(project, current, now, wait > 0, more)
     status = {
         **activated,
-        **_head_status(resolved),
+        **_head_status(project, deployments, resolved),
         **_dependencies_status(project, deployments, now),
         **conditions,
     }
@@ -154,11 +154,18 @@ def _activation(
     return {"activeDeployment": active.name, "activatedAt": format_time(now)}, (event,)
 
 
-def _head_status(resolved: revision.Revision) -> dict[str, Any]:
-    """Return the status field of a head that has and needs no Deployment; the order patches record others."""
-    if not resolved.source or resolved.create is not None or resolved.deployment is not None:
+def _head_status(
+    project: Project, deployments: Sequence[Deployment], resolved: revision.Revision
+) -> dict[str, Any]:
+    """Return the status field of a head that has and needs no Deployment; the order patches record others.
+
+    It is a commit outside `path`, or its Deployment was deleted: the recorded order is that of another one.
+    """
+    if resolved.create is not None or resolved.deployment is not None:
         return {}
-    # A commit outside `path`, or the Deployment was deleted: the recorded order is that of another one.
+    recorded = project.status.get("source") or {}
+    if not resolved.source and ("order" not in recorded or revision.recorded_attempts(project, deployments)):
+        return {}
     return {"source": {**resolved.source, "order": None}}
 
 

@@ -322,9 +322,11 @@ def test_deleting_the_active_deployment_activates_the_next():
     assert "activeDeployment" not in world.status
 
 
-def test_head_deployed_again_after_its_deletion_gets_a_new_order():
+@pytest.mark.parametrize("reachable", [True, False])
+def test_head_deployed_again_after_its_deletion_gets_a_new_order(reachable):
     world = ActivationWorld(git=True)
     one, two, three = (deploy(world, digit * 40) for digit in "123")
+    world.head = "3" * 40 if reachable else None
     spec = world.objects.pop(three)["spec"]
     world.settle()
     assert world.active == two
@@ -332,6 +334,8 @@ def test_head_deployed_again_after_its_deletion_gets_a_new_order():
     world.settle()
     assert world.active == one
     world.create(three, spec)
+    world.settle()
+    world.head = "3" * 40
     world.settle()
     world.build(three, True)
     world.settle()
