@@ -66,7 +66,8 @@ def short_commits(shas: Sequence[str]) -> str:
 
 
 def _supersede(deployment: Deployment, head: Deployment, now: datetime) -> Patch:
-    newer = short_commits([head.spec["source"]["git"]["commit"]])
+    # kubectl can create an upload with the name of the head's Deployment.
+    newer = short_commits([(head.spec["source"].get("git") or {}).get("commit", "")])
     message = f"Commit {newer} ({head.name}) followed before the build started; this commit is not built."
     reason = BuildReason.SUPERSEDED
     wanted = [
