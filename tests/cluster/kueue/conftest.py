@@ -92,6 +92,10 @@ class Kueue:
         await self.kube.create(
             LOCAL_QUEUE, {"metadata": {"name": "crews"}, "spec": {"clusterQueue": self.kube.namespace}}
         )
+        # On a loaded machine Kueue left the workload of an earlier pod in the queue.
+        async with asyncio.timeout(START_TIMEOUT_SECONDS):
+            while not _is_active(await self.kube.get(LOCAL_QUEUE, "crews")):
+                await asyncio.sleep(0.1)
 
     async def remove(self) -> None:
         """Delete queue and content while Kueue runs, which removes its finalizers; then the webhooks."""
@@ -115,6 +119,11 @@ class Kueue:
         except errors.KubeNotFound:
             return False
         return True
+
+
+def _is_active(queue: dict[str, Any] | None) -> bool:
+    states = (queue or {}).get("status", {}).get("conditions") or []
+    return any(state["type"] == "Active" and state["status"] == "True" for state in states)
 
 
 def manifests(part: str) -> list[dict[str, Any]]:
