@@ -62,7 +62,7 @@ class E2eTestbed:
         url, key = os.environ.get("CREWYARD_URL"), os.environ.get("CREWYARD_API_KEY")
         if not url or not key or not os.environ.get("KUBECONFIG"):
             sys.exit('No Crewyard is named. Run: make up && eval "$(make -s env)"')
-        # No event loop runs between two tests: it would not see that a stopped API server closed a connection.
+        # No event loop runs between tests: it would not see that a stopped API server closed a connection.
         connector = aiohttp.TCPConnector(force_close=True)
         return cls(
             url, key, aiohttp.ClientSession(connector=connector, timeout=aiohttp.ClientTimeout(total=60))
