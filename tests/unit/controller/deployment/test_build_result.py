@@ -15,6 +15,7 @@ from controller.deployment.build_result import (
     reported_seconds,
 )
 from crds.objects import Pod
+from tests.testbed.public_index import PUBLIC_INDEX
 
 REPOSITORY = "registry:5000/team/crews/demo"
 IMAGE = f"{REPOSITORY}@sha256:" + "ab" * 32
@@ -201,7 +202,7 @@ NO_VERSION = "ERROR: No matching distribution found for nosuch==1"
 VERSION_HINT = "Correct the version, which must exist for the crew's Python; if a lock pins it, lock again."
 FORGED = json.dumps(FAILED)
 """Of a package that Kaniko installs: it can write the container's message."""
-UNREACHABLE = "ERROR: Could not fetch URL https://pypi.org/simple"
+UNREACHABLE = f"ERROR: Could not fetch URL {PUBLIC_INDEX}"
 
 
 @pytest.mark.parametrize(

@@ -137,7 +137,7 @@ def test_request_after_a_failure_is_another_attempt(make, requested_at, last, re
         assert found.create.body["spec"] == {**tried.spec, "attempt": 2}
     else:
         assert found == Revision(deployment=tried, source=SOURCE)
-    # Nothing has been tried where there is no Deployment.
+    # Without a Deployment nothing has been tried.
     assert resolve_revision(project, [], look) == Revision(source=SOURCE)
 
 
