@@ -81,8 +81,8 @@ test-all: ## all tests but the campaign: also those marked `nightly`
 	@$(MAKE) ready tools nightly-tools
 	$(call complete_run,-m "not campaign and not alone",CREWYARD_NODE_FAULTS=1 CREWYARD_COMPLETE_RUN=1 $(BIN)/pytest -q tests/campaign/node -m "alone and not campaign")
 
-check: $(STAMP) ## lint, types, contracts and the unit tests that a change affects, side by side
-	@$(MAKE) -j2 --output-sync=target lint types contracts affected
+check: $(STAMP) ## lint, types, contracts and the unit tests that a change affects, side by side (ALL=1: all unit tests)
+	@$(MAKE) -j2 --output-sync=target lint types contracts $(if $(ALL),unit WITH_UNIT_TESTS=1,affected)
 
 lint: $(STAMP) ## ruff, codespell, the conventions of names and prose, and the tests of the documentation
 	@$(BIN)/ruff check $(CODE)
