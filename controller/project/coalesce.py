@@ -45,11 +45,14 @@ NO_COALESCING = CoalescingWindow()
 
 
 def supersede_patches(
-    deployments: Sequence[Deployment], head: Deployment, orders: Orders, now: datetime
+    deployments: Sequence[Deployment], head: Deployment, commit: str, orders: Orders, now: datetime
 ) -> list[Patch]:
-    """Return patches that supersede Deployments whose build has not started before a newer head."""
+    """Return patches that supersede Deployments whose build has not started before a newer head.
+
+    `head` is the Deployment of the observed `commit`.
+    """
     return [
-        _supersede(deployment, head, now)
+        _supersede(deployment, head, commit, now)
         for deployment in deployments
         if _is_commit(deployment)
         and _is_automatic(deployment)
@@ -65,9 +68,8 @@ def short_commits(shas: Sequence[str]) -> str:
     return ", ".join(sha[:12] for sha in shas)
 
 
-def _supersede(deployment: Deployment, head: Deployment, now: datetime) -> Patch:
-    # kubectl can create an upload with the name of the head's Deployment.
-    newer = short_commits([(head.spec["source"].get("git") or {}).get("commit", "")])
+def _supersede(deployment: Deployment, head: Deployment, commit: str, now: datetime) -> Patch:
+    newer = short_commits([commit])
     message = f"Commit {newer} ({head.name}) followed before the build started; this commit is not built."
     reason = BuildReason.SUPERSEDED
     wanted = [

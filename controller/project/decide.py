@@ -81,8 +81,8 @@ def decide(
             # An earlier Project of this name left it; nothing else reconciles one that has ended.
             after.extend(owner.adoption(kinds.DEPLOYMENT, deployment, project))
     head = resolved.deployment
-    if head is not None and not head.failed:
-        after.extend(coalesce.supersede_patches(deployments, head, orders, now))
+    if head is not None and current is not None and not head.failed:
+        after.extend(coalesce.supersede_patches(deployments, head, current.commit, orders, now))
     created: tuple[Create, ...] = ()
     if create is not None and current is not None and not wait:
         created = (replace(create, events=_creation_events(create, current)),)

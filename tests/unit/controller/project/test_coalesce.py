@@ -194,13 +194,13 @@ def test_only_a_queued_commit_with_an_older_order_is_superseded(make, waiting, o
     assigned, of_head = orders
     found = Orders({"dep-head": of_head, **({older.name: assigned} if assigned else {})}, {}, 9)
     expected = [superseded(older, head)] if ends else []
-    assert supersede_patches([older, head], head, found, NOW) == expected
+    assert supersede_patches([older, head], head, sha(9), found, NOW) == expected
 
 
 def test_upload_with_the_name_of_the_head_stops_no_reconcile(make):
     upload = make.deployment("dep-head", source={"archive": {"upload": "upl_1"}}, built=False)
     older = made(make, 1, 60, order=1, built=False)
-    [patch] = supersede_patches([older, upload], upload, Orders({"dep-head": 2}, {}, 2), NOW)
+    [patch] = supersede_patches([older, upload], upload, sha(9), Orders({"dep-head": 2}, {}, 2), NOW)
     assert "(dep-head) followed" in patch.body["status"]["error"]["message"]
 
 
