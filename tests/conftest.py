@@ -41,6 +41,11 @@ def pytest_configure(config: pytest.Config) -> None:
         config.pluginmanager.register(complete.CompleteRun(HERE), "complete-run")
 
 
+def pytest_make_parametrize_id(val: object, argname: str) -> str | None:
+    """Name bytes by their parameter: packed files contain the time; workers must collect the same names."""
+    return argname if isinstance(val, bytes) else None
+
+
 @pytest.hookimpl(tryfirst=True)
 def pytest_collection_modifyitems(items: list[pytest.Item]) -> None:
     """Sort the tests, bound the unit tests; skip those that must not run on the current context's cluster."""

@@ -1,5 +1,6 @@
 """Groups of test files, and the lock between tests of the installed service."""
 
+import os
 import threading
 from collections.abc import Iterator
 from pathlib import Path
@@ -26,6 +27,11 @@ from tests.lanes import FREE, HERE, LANES, ORDER, group, lane, rank, service_loc
 )
 def test_tests_of_the_service_run_in_lanes_and_others_by_file(name: str, expected: str) -> None:
     assert group(HERE / name) == expected
+
+
+@pytest.mark.parametrize("data", [os.urandom(8)])
+def test_all_workers_collect_the_same_names(data: bytes, request: pytest.FixtureRequest) -> None:
+    assert len(data) == 8 and request.node.name == "test_all_workers_collect_the_same_names[data]"
 
 
 def test_the_attacks_on_the_node_share_a_lane() -> None:
