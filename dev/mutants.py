@@ -122,6 +122,46 @@ PARTS = {
         ("tests/unit/api/v1/views", "tests/unit/api/v1/test_proven_commits.py"),
         98,
     ),
+    "sign-in": MutationPart(
+        tuple(
+            f"api/auth/{name}.py"
+            for name in ("api_keys", "authenticate", "jwks", "kubernetes", "oidc", "providers", "ttl_cache")
+        ),
+        ("tests/unit/api/auth",),
+        0,
+    ),
+    "pods": MutationPart(
+        tuple(
+            f"controller/pods/{name}.py"
+            for name in ("api_address", "ceilings", "egress", "placement", "run_egress")
+        ),
+        ("tests/unit/controller/pods",),
+        0,
+    ),
+    "deadlines": MutationPart(
+        tuple(f"controller/deployment/{name}.py" for name in ("deadlines", "steps")),
+        ("tests/unit/controller/deployment",),
+        0,
+    ),
+    "other-views": MutationPart(
+        tuple(f"api/v1/{kind}/view.py" for kind in ("deliveries", "env", "schedules", "uploads", "usage")),
+        ("tests/unit/api/v1/views", "tests/unit/api/v1/env", "tests/unit/api/v1/test_usage.py"),
+        0,
+    ),
+    "packages": MutationPart(("plan/packages/*.py",), ("tests/unit/plan/packages",), 0),
+    "base-images": MutationPart(("plan/base/*.py",), ("tests/unit/plan/base",), 0),
+    "configuration": MutationPart(("plan/config/*.py",), ("tests/unit/plan/config",), 0),
+    "entrypoints": MutationPart(
+        ("plan/*.py", "plan/discovery/*.py", "plan/inputs/*.py"),
+        (
+            "tests/unit/plan/inputs",
+            *(
+                f"tests/unit/plan/test_{name}.py"
+                for name in ("discovery", "entrypoint", "exclude", "layouts")
+            ),
+        ),
+        0,
+    ),
 }
 
 
