@@ -28,7 +28,9 @@ from .relative_imports import leaves_root
 from .servers import SERVER_HINTS, has_application, uses_server
 
 _MAX_FILES = 400
-_SKIPPED_DIRECTORIES = frozenset({"tests", "test", "docs", "site-packages", ".venv", "venv", "node_modules"})
+_SKIPPED_DIRECTORIES = frozenset(
+    {"tests", "test", "evals", "benchmarks", "docs", "site-packages", ".venv", "venv", "node_modules"}
+)
 # Files that test runners collect.
 _TEST_FILE = re.compile(r"(.*/)?(test_[^/]*|[^/]*_test|conftest)\.py")
 _HINTS = (

@@ -39,6 +39,7 @@ _PACKAGES = _PAGES | {
 _APPLICATIONS = frozenset({"FastAPI", "Flask", "Quart", "Sanic", "Starlette", "get_app"})
 _SERVING_METHODS = frozenset({"launch", "run"})
 _ADDRESS_ARGUMENTS = frozenset({"host", "port"})
+_FUNCTIONS = (ast.FunctionDef, ast.AsyncFunctionDef)
 _APPLICATION_NAMES = frozenset({"app", "application"})
 
 
@@ -58,23 +59,30 @@ def has_application(tree: ast.Module, imported: Collection[str]) -> bool:
 
 
 def _calls_of_script(tree: ast.Module) -> Iterator[ast.Call]:
-    """Yield the calls that run when the file is run, outside of its functions and classes."""
-    pending: list[ast.AST] = [*tree.body]
+    """Yield the calls that run when the file is run; those of its functions only without a condition."""
+    functions = {node.name: node for node in tree.body if isinstance(node, _FUNCTIONS)}
+    pending: list[tuple[ast.AST, bool]] = [(node, False) for node in tree.body]
     while pending:
-        node = pending.pop()
-        if isinstance(node, ast.FunctionDef | ast.AsyncFunctionDef | ast.ClassDef | ast.Lambda):
+        node, in_function = pending.pop()
+        if isinstance(node, (*_FUNCTIONS, ast.ClassDef, ast.Lambda)):
+            continue
+        if in_function and isinstance(node, ast.If | ast.IfExp | ast.Match):
             continue
         if isinstance(node, ast.Call):
             yield node
-        pending += ast.iter_child_nodes(node)
+            if isinstance(node.func, ast.Name) and (function := functions.pop(node.func.id, None)):
+                pending += [(statement, True) for statement in function.body]
+        pending += [(child, in_function) for child in ast.iter_child_nodes(node)]
 
 
 def _serves(call: ast.Call) -> bool:
-    """Return whether this is a call such as `app.run(port=5000)` or Flask's `app.run(debug=True)`."""
+    """Return whether this is a call such as `uvicorn.run(a)`, `app.run(port=1)` or `app.run(debug=True)`."""
     if not isinstance(call.func, ast.Attribute) or call.func.attr not in _SERVING_METHODS:
         return False
     names = {keyword.arg for keyword in call.keywords}
-    owner = call.func.value
-    return not _ADDRESS_ARGUMENTS.isdisjoint(names) or (
-        "debug" in names and not call.args and isinstance(owner, ast.Name) and owner.id in _APPLICATION_NAMES
+    owner = call.func.value.id if isinstance(call.func.value, ast.Name) else None
+    return (
+        owner == "uvicorn"
+        or not _ADDRESS_ARGUMENTS.isdisjoint(names)
+        or ("debug" in names and not call.args and owner in _APPLICATION_NAMES)
     )

@@ -358,6 +358,34 @@ def test_a_script_that_serves_an_imported_application_is_not_proposed(call: str)
     assert "crewyard deploy --crew module:object" in hint
 
 
+@pytest.mark.parametrize(
+    "body",
+    [
+        "import uvicorn\n    uvicorn.run('tides:app')\n",
+        "from tides import app\n    app.run(host='0.0.0.0')\n",
+        "serve()\ndef serve():\n    try:\n        import uvicorn\n        uvicorn.run('tides:app')\n"
+        "    finally:\n        main()\n",
+    ],
+)
+@pytest.mark.parametrize("start", ["main()", "asyncio.run(main())"])
+def test_a_script_whose_functions_start_a_server_is_not_proposed(start: str, body: str) -> None:
+    code = f"def main():\n    {body}\nif __name__ == '__main__':\n    {start}\n"
+    assert failure({"run.py": code}).hint.startswith("run.py serves a page or an API until it is stopped")
+
+
+def test_a_script_that_serves_only_with_an_argument_is_proposed() -> None:
+    code = (
+        "import sys\nfrom tides import crew\ndef serve():\n    import uvicorn\n    uvicorn.run('tides:app')\n"
+        "def main():\n    if '--serve' in sys.argv:\n        serve()\n    crew.kickoff()\n" + GUARD
+    )
+    assert planned({"run.py": code}).plan.entrypoint == "run.py"
+
+
+@pytest.mark.parametrize("directory", ["evals", "benchmarks"])
+def test_a_script_that_measures_is_not_proposed(directory: str) -> None:
+    assert failure({f"{directory}/run.py": SCRIPT}).reason == "EntrypointNotFound"
+
+
 @pytest.mark.parametrize("call", ["crew.run(debug=True)", "app.run('tides', debug=True)", "crew.launch()"])
 def test_a_script_that_runs_its_own_crew_is_no_server(call: str) -> None:
     code = f"from tides import app, crew\nif __name__ == '__main__':\n    {call}\n"
