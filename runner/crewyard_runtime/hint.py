@@ -25,6 +25,8 @@ _ABOUT_VARIABLES = re.compile(
     r"environment|env var|not set|must be set|is required|missing|api[_ ]key|credentials|not found|provide",
     re.IGNORECASE,
 )
+# CrewAI, about a placeholder of a task.
+_MISSING_INPUT = re.compile(r"[Tt]emplate variable '([\w-]+)'")
 _UNKNOWN_NAME = ("Name or service not known", "Temporary failure in name resolution")  # of the C library
 _LIBRARY = re.compile(
     r"(?P<name>lib[\w.+-]+?)\.so(?:\.(?P<version>\d+))?[\d.]*: cannot open shared object file"
@@ -84,7 +86,7 @@ def hint(error: BaseException, app: str) -> str:
             if name := _missing_variable(item):
                 return _set_variable(name, app)
         for item in chain:
-            if what := _missing_in_image(item):
+            if what := _missing_in_image(item) or _missing_input(item):
                 return what
         # First: urllib3 calls a name without an address a timeout, too.
         if any(_is_unknown_name(item) for item in chain):
@@ -140,6 +142,17 @@ def _missing_setting(error: BaseException) -> str | None:
     has_prefix = missing[0] in type(settings).model_fields
     name = f"{settings.model_config.get('env_prefix') or '' if has_prefix else ''}{missing[0]}"
     return name if settings.model_config.get("case_sensitive") else name.upper()
+
+
+def _missing_input(error: BaseException) -> str:
+    """Return how to give an input that a text of the crew names, else an empty text."""
+    if not (found := _MISSING_INPUT.search(str(error)[:2000])):
+        return ""
+    example = f"""'{{"{found[1]}": "…"}}'"""
+    return (
+        f"The crew's text names {{{found[1]}}}, and the input of this run has no {found[1]}. "
+        f"Give it: crewyard run PROJECT --input {example}, or `input` of the Run."
+    )
 
 
 def _missing_in_image(error: BaseException) -> str:

@@ -143,6 +143,18 @@ def test_a_status_of_a_service_is_no_variable(tmp_path: Path, response: str) -> 
     assert "The variable TEA_API_KEY is" in hint(ValueError(response + " Set TEA_API_KEY."), str(tmp_path))
 
 
+@pytest.mark.parametrize(
+    "text",
+    [
+        "Template variable 'port' not found in inputs dictionary",
+        "Missing required template variable 'Template variable 'port' not found in inputs' in description",
+    ],
+)
+def test_a_missing_input_of_a_task_is_named(tmp_path: Path, text: str) -> None:
+    said = hint(ValueError(text), str(tmp_path))
+    assert "has no port" in said and """crewyard run PROJECT --input '{"port": "…"}'""" in said
+
+
 class TideSettings(BaseSettings):
     model_config = SettingsConfigDict(env_prefix="tide_")
 
