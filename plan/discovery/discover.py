@@ -1,6 +1,7 @@
 """The entrypoint of a source whose configuration names none. Called by plan.make."""
 
 import ast
+import posixpath
 import shlex
 from collections.abc import Callable, Mapping
 
@@ -46,10 +47,12 @@ def discover_entrypoint(
     accepted = [
         candidate for candidate in scan.candidates if _is_accepted(candidate.entrypoint, find, candidate.path)
     ]
-    names = [candidate.entrypoint for candidate in accepted if candidate.rank == accepted[0].rank]
+    best = [candidate for candidate in accepted if candidate.rank == accepted[0].rank]
+    names = [candidate.entrypoint for candidate in best]
     if len(names) == 1:
         return names[0]
-    if (command := _crewai_command(files)) and _is_accepted(command, find):
+    command = _crewai_command(files, [candidate.path for candidate in best])
+    if command and _is_accepted(command, find):
         return command
     if names:
         raise PlanError(
@@ -114,16 +117,19 @@ def _is_accepted(entrypoint: str, find: Callable[[str], EntrypointLocation], pat
         return False
 
 
-def _crewai_command(files: Files) -> str | None:
-    commands = _commands(files)
+def _crewai_command(files: Files, candidates: list[str]) -> str | None:
+    """Return what `crewai run` calls in the root, or in the only project of these files below it."""
+    projects = {declaring_directory(files, path) for path in candidates}
+    commands = _commands(files, projects.pop() if len(projects) == 1 and not declares(files, "") else "")
     return next((commands[name] for name in _CREWAI_COMMANDS if name in commands), None)
 
 
-def _commands(files: Files) -> dict[str, str]:
+def _commands(files: Files, directory: str = "") -> dict[str, str]:
     """Return the commands of [project.scripts] and [tool.poetry.scripts] with their functions."""
-    if "pyproject.toml" not in files:
+    path = posixpath.join(directory, "pyproject.toml")
+    if path not in files:
         return {}
-    root = read_toml(files, "pyproject.toml")
+    root = read_toml(files, path)
     tool = root.table("tool")
     found: dict[str, str] = {}
     for owner in (tool.table("poetry") if tool else None, root.table("project")):

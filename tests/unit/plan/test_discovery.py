@@ -125,6 +125,14 @@ def failure(files: dict[str, str]) -> PlanError:
         ({**COMMAND, "src/tides/main.py": RUN}, "tides.main:run"),
         ({**COMMAND, "src/tides/main.py": RUN, "src/tides/crew.py": CREW}, "tides.crew:Tides"),
         ({**COMMAND, "src/tides/main.py": RUN, "a/crew.py": CREW, "b/crew.py": CREW}, "tides.main:run"),
+        (
+            {
+                "web/pyproject.toml": COMMAND["pyproject.toml"],
+                "web/src/tides/main.py": RUN,
+                "web/src/tides/crew.py": CREW + CREW.replace("Tides", "Winds"),
+            },
+            "tides.main:run",
+        ),
         ({**COMMAND, "main.py": SCRIPT}, "main.py"),
         ({"main.py": SCRIPT, "app.py": SCRIPT}, "main.py"),
         ({"src/tides/main.py": SCRIPT}, "src/tides/main.py"),
@@ -379,6 +387,15 @@ def test_a_script_that_serves_only_with_an_argument_is_proposed() -> None:
         "def main():\n    if '--serve' in sys.argv:\n        serve()\n    crew.kickoff()\n" + GUARD
     )
     assert planned({"run.py": code}).plan.entrypoint == "run.py"
+
+
+def test_the_command_of_one_of_several_projects_is_not_proposed() -> None:
+    projects = {
+        f"{name}/{path}": text.replace("tides", name)
+        for name in ("sea", "sky")
+        for path, text in {**COMMAND, f"{name}/main.py": RUN, f"{name}/crew.py": CREW}.items()
+    }
+    assert "there are several" in failure(projects).message
 
 
 @pytest.mark.parametrize("directory", ["evals", "benchmarks"])
