@@ -33,6 +33,10 @@ _LIBRARY = re.compile(
 )
 _GLIB, _GLIB_NAMES = "libglib2.0-0", ("libglib-2.0", "libgobject-2.0", "libgthread-2.0")
 _IMPORT = re.compile(r"\s*(?:from|import)\s+([\w.]+)")
+# The command in an error's text that installs what is missing.
+_INSTALL = re.compile(
+    r"""\b(?:uv add|pip3? install)(?: -U| --upgrade)?\s+["'`]?([A-Za-z0-9][\w.-]*(?:\[[\w,-]+\])?)"""
+)
 _MAX_DIRECTORIES = 5000
 _SET_REQUIREMENT = "crewyard projects set PROJECT --requirement"
 # Modules whose package has another name, or a name of a family.
@@ -107,8 +111,9 @@ def hint(error: BaseException, app: str) -> str:
                 "Set the address of the service in the crew's variables; "
                 "for one in the cluster, see spec.run.egress of the Project."
             )
+        package = _named_package(chain)
         for item in chain:
-            if isinstance(item, ImportError) and (what := _missing_module(item, app)):
+            if isinstance(item, ImportError) and (what := _missing_module(item, app, package)):
                 return what
     except Exception:  # an exception whose attributes fail
         return ""
@@ -173,8 +178,15 @@ def _missing_in_image(error: BaseException) -> str:
     return ""
 
 
-def _missing_module(error: ImportError, app: str) -> str:
-    """Return how to get the package of a missing module, or another version; else an empty text."""
+def _named_package(chain: list[BaseException]) -> str:
+    """Return the package that the text of an exception tells to install, quoted for a shell."""
+    texts = (str(item)[:2000] for item in chain if isinstance(item, ImportError))
+    name = next((found[1].rstrip(".") for text in texts if (found := _INSTALL.search(text))), "")
+    return f"'{name}'" if "[" in name else name
+
+
+def _missing_module(error: ImportError, app: str, package: str) -> str:
+    """Return how to get `package` or that of a missing module, or another version; else an empty text."""
     module = error.name or ""
     top = module.partition(".")[0]
     if file := _file_of_installed(top):
@@ -187,7 +199,7 @@ def _missing_module(error: ImportError, app: str) -> str:
     if not module or not isinstance(error, ModuleNotFoundError) or _is_in_source(top, app):
         return ""
     module = _whole_module(error, module)
-    package = _package_of(module)
+    package = package or _package_of(module)
     return (
         f"No installed package has the module {module}. Add {package or 'the package that has it'} to the "
         f"crew's dependencies or to the project ({_SET_REQUIREMENT} {package or 'NAME'}), and deploy again."

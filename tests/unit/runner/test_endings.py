@@ -114,6 +114,24 @@ def test_the_package_of_a_missing_module(
     assert f" Add {package} to the crew's dependencies" in hint(error, str(tmp_path))
 
 
+@pytest.mark.parametrize(
+    ("text", "package"),
+    [
+        ('Azure is not available, to install: uv add "crewai[azure-ai]"', "'crewai[azure-ai]'"),
+        ("Please install it with `pip install -U tide-tools`.", "tide-tools"),
+        ("Run pip3 install 'tide.tools>=2' first", "tide.tools"),
+        ("pip install -r requirements.txt", "the package that has it"),
+        ("Please install tide-tools", "the package that has it"),
+    ],
+)
+def test_the_package_that_an_error_names(tmp_path: Path, text: str, package: str) -> None:
+    error = ImportError(text)
+    error.__cause__ = ModuleNotFoundError("No module named 'harbour'", name="harbour")
+    said = hint(error, str(tmp_path))
+    assert f"has the module harbour. Add {package} to" in said
+    assert f"--requirement {package if 'that' not in package else 'NAME'})" in said
+
+
 @pytest.mark.parametrize("directory", ["site-packages", "dist-packages"])
 def test_an_installed_module_without_the_name_is_of_another_version(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch, directory: str
