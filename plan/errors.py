@@ -32,5 +32,5 @@ def closest_match(name: str, known: list[str] | tuple[str, ...]) -> str | None:
     """Return the entry of `known` that is most similar to `name`, or None."""
     import difflib  # only needed for errors
 
-    matches = difflib.get_close_matches(name, known, n=1, cutoff=0.6)
+    matches = difflib.get_close_matches(name, known)
     return matches[0] if matches else None
