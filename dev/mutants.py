@@ -152,12 +152,46 @@ PARTS = {
     "base-images": MutationPart(("plan/base/*.py",), ("tests/unit/plan/base",), 0),
     "configuration": MutationPart(("plan/config/*.py",), ("tests/unit/plan/config",), 0),
     "entrypoints": MutationPart(
-        ("plan/*.py", "plan/discovery/*.py", "plan/inputs/*.py"),
+        # Named, because mutmut's `*` also matches directories.
+        (
+            *(
+                f"plan/{name}.py"
+                for name in (
+                    "bindings",
+                    "entrypoint",
+                    "errors",
+                    "exclude",
+                    "file_entrypoint",
+                    "file_names",
+                    "keys",
+                    "lfs_pointer",
+                    "locate",
+                    "make",
+                    "named_entrypoints",
+                    "python",
+                    "source",
+                )
+            ),
+            "plan/discovery/*.py",
+            "plan/inputs/*.py",
+        ),
         (
             "tests/unit/plan/inputs",
+            "tests/unit/plan/config",
             *(
-                f"tests/unit/plan/test_{name}.py"
-                for name in ("discovery", "entrypoint", "exclude", "layouts")
+                f"tests/unit/plan/{name}.py"
+                for name in (
+                    "test_discovery",
+                    "test_entrypoint",
+                    "test_errors",
+                    "test_exclude",
+                    "test_file_names",
+                    "test_keys",
+                    "test_layouts",
+                    "test_lfs_pointer",
+                    "test_source",
+                    "packages/test_declaring",
+                )
             ),
         ),
         0,
