@@ -52,11 +52,12 @@ def class_schema(
     node = classes.by_name.get(name)
     if node is None or depth > _MAX_DEPTH or not classes.take_step():
         return None
-    schema: dict[str, Any] = {"properties": {}, "required": []}
+    properties: dict[str, Any] = {}
+    required: dict[str, None] = {}
     for base in node.bases:
         inherited = class_schema(last_name(base), classes, partial, depth + 1) or {}
-        schema["properties"] |= inherited.get("properties", {})
-        schema["required"] += inherited.get("required", [])
+        properties |= inherited.get("properties", {})
+        required |= dict.fromkeys(inherited.get("required", ()))
     none_required = _is_typed_dict(node, classes) and (partial or _is_total_false(node))
     for statement in node.body:
         match statement:
@@ -64,13 +65,13 @@ def class_schema(
                 if field.startswith("_") or last_name(annotation) == "ClassVar":
                     continue
                 found, optional = annotation_schema(annotation, classes, depth + 1)
-                schema["properties"][field] = {**found, **_of_value(value)}
+                properties[field] = {**found, **_of_value(value)}
+                required.pop(field, None)
                 if not optional and not none_required and _is_required(value):
-                    schema["required"].append(field)
-    if not schema["properties"]:
+                    required[field] = None
+    if not properties:
         return None
-    required = {"required": schema["required"]} if schema["required"] else {}
-    return {"type": "object", "properties": schema["properties"], **required}
+    return {"type": "object", "properties": properties, **({"required": list(required)} if required else {})}
 
 
 def annotation_schema(node: ast.expr, classes: ClassTable, depth: int = 0) -> tuple[dict[str, Any], bool]:
