@@ -181,6 +181,7 @@ PARTS = {
             *(
                 f"tests/unit/plan/{name}.py"
                 for name in (
+                    "test_bindings",
                     "test_discovery",
                     "test_entrypoint",
                     "test_errors",

@@ -4,15 +4,18 @@ Called by the modules of plan that find the entrypoint and its input.
 """
 
 import ast
+import re
 import sys
 import warnings
 from dataclasses import dataclass
 from functools import lru_cache
+from itertools import pairwise
 
 from .errors import ENTRYPOINT_NOT_FOUND, PlanError
 
 _MAX_PARSED_BYTES = 2 << 20
 _DYNAMIC_CALLS = frozenset({"globals", "vars", "locals", "exec", "setattr", "__import__"})
+_HEAD_END = re.compile(r":\s*(#.*)?$")
 
 
 @dataclass(frozen=True)
@@ -56,21 +59,21 @@ def parse_outline(data: bytes) -> ast.Module:
     """
     starts: list[int] = []
     before = ""
-    lines = data[:_MAX_PARSED_BYTES].decode("utf-8", "replace").splitlines()
+    lines = data[:_MAX_PARSED_BYTES].decode(errors="replace").splitlines()
     for number, line in enumerate(lines):
         if line[:1] not in ("", " ", "\t", "#", ")", "]", "}"):
             if not before.startswith("@"):
                 starts.append(number)
             before = line
     body: list[ast.stmt] = []
-    for start, end in zip(starts, [*starts[1:], len(lines)], strict=True):
+    for start, end in pairwise([*starts, len(lines)]):
         body += _statements(lines[start:end])
     return ast.Module(body, [])
 
 
 def _statements(lines: list[str]) -> list[ast.stmt]:
-    head = next((number for number, line in enumerate(lines, 1) if line.rstrip().endswith(":")), 0)
-    for text in ("\n".join(lines), "\n".join(lines[:head]) + " pass"):
+    head = next((number for number, line in enumerate(lines, 1) if _HEAD_END.search(line)), 0)
+    for text in ("\n".join(lines), "\n".join([*lines[:head], " ..."])):
         try:
             return ast.parse(text).body
         except (SyntaxError, ValueError, RecursionError, MemoryError):

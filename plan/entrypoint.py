@@ -78,7 +78,7 @@ def find_entrypoint(
     module, _, dotted = entrypoint.partition(":")
     located = _locate(files, module, allow_projects)
     if located is None:
-        raise _module_missing(files, entrypoint, module, origin, excluded or {})
+        raise _module_missing(files, entrypoint, origin, python, excluded or {})
     path = located.path
     tree = parse_module(path, files[path], python)
     if tree is None:
@@ -108,8 +108,9 @@ def _locate(files: Files, module: str, allow_projects: bool) -> EntrypointLocati
 
 
 def _module_missing(
-    files: Files, entrypoint: str, module: str, origin: str, excluded: Mapping[str, str]
+    files: Files, entrypoint: str, origin: str, python: str, excluded: Mapping[str, str]
 ) -> PlanError:
+    module = entrypoint.partition(":")[0]
     module_path = module.replace(".", "/")
     for path, pattern in excluded.items():
         if f"/{path}".endswith((f"/{module_path}.py", f"/{module_path}/__init__.py")):
@@ -129,7 +130,8 @@ def _module_missing(
             else "Check spec.source.git.path of the Project, or the directory that you deploy.",
         )
     general = 'Set entrypoint = "module:object" in crew.toml.' + (f" {_NOTEBOOKS}" if has_notebooks else "")
-    suggestion = _module_with_object(files, closest_match(module, modules), entrypoint)
+    similar = closest_match(module, modules)
+    suggestion = similar and _accepted(files, f"{similar}:{entrypoint.partition(':')[2]}", origin, python)
     return PlanError(
         ENTRYPOINT_NOT_FOUND,
         f"{module_path}.py or src/{module_path}.py not found for {entrypoint} ({origin}); "
@@ -138,16 +140,15 @@ def _module_missing(
     )
 
 
-def _module_with_object(files: Files, module: str | None, entrypoint: str) -> str | None:
-    """Return the entrypoint with `module` instead of its own; None if the plan would refuse that too."""
-    corrected = f"{module}:{entrypoint.partition(':')[2]}"
-    if module is None or module_file(files, module) is None:
+def _accepted(files: Files, entrypoint: str, origin: str, python: str) -> str | None:
+    """Return the entrypoint if its module is a file of the source and the plan accepts it, else None."""
+    if module_file(files, entrypoint.partition(":")[0]) is None:
         return None
     try:
-        find_entrypoint(files, corrected, "a suggestion", "", allow_projects=False)
+        find_entrypoint(files, entrypoint, origin, python)
     except PlanError:
         return None
-    return corrected
+    return entrypoint
 
 
 def _modules(files: Files) -> set[str]:

@@ -52,7 +52,7 @@ def check_file_entrypoint(files: Files, entrypoint: str, origin: str, python: st
         )
     if path not in files:
         existing = tuple(sorted(name for name in files if name.endswith(posixpath.splitext(path)[1])))
-        suggestion = _accepted(files, closest_match(path, existing), python)
+        suggestion = _accepted(files, closest_match(path, existing), origin, python)
         raise PlanError(
             ENTRYPOINT_NOT_FOUND,
             f"{path} ({origin}) not found; such files: {join_limited(existing) or 'none'}",
@@ -80,12 +80,12 @@ def _object_hint(tree: ast.Module, path: str) -> str:
     return "Name one of them as module:object, or call it in that file."
 
 
-def _accepted(files: Files, path: str | None, python: str) -> str | None:
+def _accepted(files: Files, path: str | None, origin: str, python: str) -> str | None:
     """Return `path` if it could be the entrypoint, else None."""
     if path is None:
         return None
     try:
-        return check_file_entrypoint(files, path, "a suggestion", python)
+        return check_file_entrypoint(files, path, origin, python)
     except PlanError:
         return None
 

@@ -110,8 +110,8 @@ def test_only_a_typed_dict_may_require_nothing(head, partial, required):
 def test_fields_of_bases_come_first_and_private_ones_are_no_input():
     text = (
         "class Base(BaseModel):\n    a: int\n    b: int = 1\nclass More(Base): ...\n"
-        "class Input(Elsewhere, Base, More):\n    _own: int\n    kind: ClassVar[int] = 1\n    b: str\n    c: int\n"
-        "    d = 1\n    e.f: int\n    def run(self): ...\n"
+        "class Input(Elsewhere, Base, More):\n    _own: int\n    kind: ClassVar[int] = 1\n    b: str\n"
+        "    c: int\n    d = 1\n    e.f: int\n    def run(self): ...\n"
     )
     assert schema_of(text) == an_object({"a": INT, "b": {"type": "string"}, "c": INT}, ["a", "b", "c"])
 
@@ -148,8 +148,8 @@ def test_annotation_is_read_to_the_third_level(nest):
 
 def test_items_and_classes_are_read_to_the_fourth_level():
     text = (
-        "class Input(BaseModel):\n    a: list[list[list[int]]]\n    b: list[list[list[list[int]]]]\n    c: C\n"
-        "class C(BaseModel):\n    d: D\n    e: list[list[int]]\n"
+        "class Input(BaseModel):\n    a: list[list[list[int]]]\n    b: list[list[list[list[int]]]]\n"
+        "    c: C\nclass C(BaseModel):\n    d: D\n    e: list[list[int]]\n"
         "class D(BaseModel):\n    f: int\n    g: C\n"
     )
     array = {"type": "array"}
