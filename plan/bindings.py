@@ -12,6 +12,7 @@ from functools import lru_cache
 from itertools import pairwise
 
 from .errors import ENTRYPOINT_NOT_FOUND, PlanError
+from .source import Files
 
 _MAX_PARSED_BYTES = 2 << 20
 _DYNAMIC_CALLS = frozenset({"globals", "vars", "locals", "exec", "setattr", "__import__"})
@@ -50,6 +51,14 @@ def parse_module(path: str, data: bytes, python: str | None) -> ast.Module | Non
         raise PlanError(
             ENTRYPOINT_NOT_FOUND, f"{location}: syntax error: {problem}", f"Try: python3 -m py_compile {path}"
         ) from None
+
+
+def readable_module(files: Files, path: str, python: str | None) -> ast.Module | None:
+    """Return the syntax tree of a module, or None where it cannot be parsed, for whatever reason."""
+    try:
+        return parse_module(path, files[path], python)
+    except PlanError:
+        return None  # reported where the module is the entrypoint
 
 
 def parse_outline(data: bytes) -> ast.Module:

@@ -5,9 +5,8 @@ import posixpath
 import sys
 from collections.abc import Iterator
 
-from ..bindings import parse_module
+from ..bindings import readable_module
 from ..entrypoint import ROOTS
-from ..errors import PlanError
 from ..source import Files
 
 _MAX_MODULES = 50
@@ -26,10 +25,7 @@ def foreign_imports(files: Files, path: str, python: str) -> list[str]:
     pending, seen = [*_with_packages(files, path)], {path}
     while pending and len(seen) <= _MAX_MODULES:
         current = pending.pop()
-        try:
-            tree = parse_module(current, files[current], python)
-        except PlanError:
-            continue  # which the import reports
+        tree = readable_module(files, current, python)
         for parts, base in _imported(tree, current) if tree else ():
             roots = [base] if base is not None else [*ROOTS, _slashed(posixpath.dirname(path))]
             found = [each for root in roots for each in _modules(files, root, parts)]

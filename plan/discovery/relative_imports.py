@@ -4,8 +4,7 @@ import ast
 import posixpath
 from collections.abc import Iterator
 
-from ..bindings import parse_module
-from ..errors import PlanError
+from ..bindings import readable_module
 from ..source import Files
 
 _MAX_MODULES = 50
@@ -20,10 +19,7 @@ def leaves_root(files: Files, path: str, root: str, python: str) -> bool:
     pending, seen = [path], {path}
     while pending and len(seen) <= _MAX_MODULES:
         current = pending.pop()
-        try:
-            tree = parse_module(current, files[current], python)
-        except PlanError:
-            continue  # reported where the module is the entrypoint
+        tree = readable_module(files, current, python)
         for package, names in _relative_imports(tree, current) if tree else ():
             if not package.startswith(f"{root}/"):
                 return True

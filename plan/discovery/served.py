@@ -4,8 +4,7 @@ import ast
 import posixpath
 from collections.abc import Iterator
 
-from ..bindings import parse_module
-from ..errors import PlanError
+from ..bindings import readable_module
 from ..source import Files
 from .frameworks import imported_packages, is_framework
 from .import_effects import OWN_RUN_METHODS, RUN_METHODS
@@ -18,23 +17,14 @@ def served_entrypoints(files: Files, path: str, python: str) -> tuple[str, ...]:
     These are functions, classes of crews, and objects of which a method runs them, in modules that import a
     framework. `python` is the crew's version.
     """
-    tree = _parsed(files, path, python)
+    tree = readable_module(files, path, python)
     if tree is None:
         return ()
     names = dict(_imports(tree, path))
-    found: dict[str, None] = {}
-    for called in _called(tree):
-        first, *rest = called
-        if first in names and (entrypoint := _entrypoint(files, [*names[first], *rest], python)):
-            found[entrypoint] = None
-    return tuple(found)
-
-
-def _parsed(files: Files, path: str, python: str) -> ast.Module | None:
-    try:
-        return parse_module(path, files[path], python)
-    except PlanError:
-        return None
+    entrypoints = (
+        _entrypoint(files, [*names[first], *rest], python) for first, *rest in _called(tree) if first in names
+    )
+    return tuple(dict.fromkeys(each for each in entrypoints if each))
 
 
 def _imports(tree: ast.Module, path: str) -> Iterator[tuple[str, list[str]]]:
@@ -81,7 +71,7 @@ def _entrypoint(files: Files, parts: list[str], python: str) -> str | None:
             f"src/{module}/__init__.py",
         ):
             if path in files:
-                tree = _parsed(files, path, python)
+                tree = readable_module(files, path, python)
                 name, *methods = parts[length:]
                 if tree and _can_run(tree, name, methods):
                     return f"{'.'.join(parts[:length])}:{name}"

@@ -6,7 +6,7 @@ import re
 from collections.abc import Iterator
 from typing import Any
 
-from ..bindings import last_name, parse_module
+from ..bindings import last_name, readable_module
 from ..errors import PlanError
 from ..source import Files, text_of
 from .class_schema import ClassTable, class_schema, classes_of
@@ -22,12 +22,7 @@ def find_input_schema(files: Files, entrypoint: str, path: str, python: str) -> 
     of the file. A flow: its state. A workflow: the only StartEvent of the file. Otherwise: the placeholders
     of CrewAI's YAML files.
     """
-    if not path.endswith(".py"):
-        return None
-    try:
-        tree = parse_module(path, files[path], python)
-    except PlanError:
-        return None
+    tree = readable_module(files, path, python) if path.endswith(".py") else None
     if tree is None:
         return None
     classes = classes_of(tree)
