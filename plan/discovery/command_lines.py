@@ -29,12 +29,8 @@ def command_lines(tree: ast.Module) -> Iterator[str]:
                     yield name
 
 
-def _owner(node: ast.expr) -> str:
-    """Return the first name of an expression: `click` of `click.command()`."""
-    while not isinstance(node, ast.Name):
-        match node:
-            case ast.Call(func=inner) | ast.Attribute(value=inner):
-                node = inner
-            case _:
-                return ""
-    return node.id
+def _owner(node: ast.expr) -> str | None:
+    """Return the first name of an expression, `click` of `click.command()`; None if it has none."""
+    while isinstance(node, ast.Call | ast.Attribute):
+        node = node.func if isinstance(node, ast.Call) else node.value
+    return node.id if isinstance(node, ast.Name) else None

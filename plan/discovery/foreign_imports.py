@@ -48,8 +48,7 @@ def _with_packages(files: Files, path: str) -> Iterator[str]:
     yield path
     directory = posixpath.dirname(path)
     while directory and (package := f"{directory}/__init__.py") in files:
-        if package != path:
-            yield package
+        yield package
         directory = posixpath.dirname(directory)
 
 
@@ -79,7 +78,7 @@ def _slashed(directory: str) -> str:
 
 def _modules(files: Files, root: str, parts: list[str]) -> Iterator[str]:
     """Yield the files of the module and of the packages above it, as far as the source has them."""
-    for length in range(1, len(parts) + 1):
+    for length, _ in enumerate(parts, 1):
         stem = root + "/".join(parts[:length])
         yield from (each for each in (f"{stem}.py", f"{stem}/__init__.py") if each in files)
 

@@ -29,7 +29,7 @@ def line_of_run_on_import(tree: ast.Module) -> int | None:
     agents = {
         target.id
         for node in tree.body
-        if isinstance(node, ast.Assign) and (last_name(node.value) or "").endswith(_AGENT_CALL_ENDS)
+        if isinstance(node, ast.Assign) and last_name(node.value).endswith(_AGENT_CALL_ENDS)
         for target in node.targets
         if isinstance(target, ast.Name)
     }
@@ -68,7 +68,7 @@ def talks_on_import(tree: ast.Module) -> bool:
         node = pending.pop()
         if isinstance(node, ast.FunctionDef | ast.AsyncFunctionDef | ast.ClassDef | ast.Lambda):
             continue
-        if isinstance(node, ast.Try | ast.ExceptHandler) or is_main_guard(node):
+        if isinstance(node, ast.Try) or is_main_guard(node):
             continue  # such as a message about an import that fails
         if isinstance(node, ast.Call) and isinstance(node.func, ast.Name) and node.func.id in _TALK:
             return True
@@ -78,9 +78,7 @@ def talks_on_import(tree: ast.Module) -> bool:
 
 def is_main_guard(node: ast.AST) -> bool:
     """Return whether the node is `if __name__ == "__main__":`."""
-    if not (
-        isinstance(node, ast.If) and isinstance(node.test, ast.Compare) and len(node.test.comparators) == 1
-    ):
-        return False
-    names = {ast.unparse(side) for side in (node.test.left, node.test.comparators[0])}
-    return names == {"__name__", "'__main__'"}
+    match node:
+        case ast.If(test=ast.Compare(left=left, ops=[ast.Eq()], comparators=[right])):
+            return {ast.unparse(left), ast.unparse(right)} == {"__name__", "'__main__'"}
+    return False
