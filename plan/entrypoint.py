@@ -78,7 +78,7 @@ def find_entrypoint(
     module, _, dotted = entrypoint.partition(":")
     located = _locate(files, module, allow_projects)
     if located is None:
-        raise _module_missing(files, entrypoint, origin, python, excluded or {})
+        raise _module_missing(files, module, dotted, origin, python, excluded or {})
     path = located.path
     tree = parse_module(path, files[path], python)
     if tree is None:
@@ -108,10 +108,9 @@ def _locate(files: Files, module: str, allow_projects: bool) -> EntrypointLocati
 
 
 def _module_missing(
-    files: Files, entrypoint: str, origin: str, python: str, excluded: Mapping[str, str]
+    files: Files, module: str, dotted: str, origin: str, python: str, excluded: Mapping[str, str]
 ) -> PlanError:
-    module = entrypoint.partition(":")[0]
-    module_path = module.replace(".", "/")
+    entrypoint, module_path = f"{module}:{dotted}", module.replace(".", "/")
     for path, pattern in excluded.items():
         if f"/{path}".endswith((f"/{module_path}.py", f"/{module_path}/__init__.py")):
             return PlanError(
@@ -131,7 +130,7 @@ def _module_missing(
         )
     general = 'Set entrypoint = "module:object" in crew.toml.' + (f" {_NOTEBOOKS}" if has_notebooks else "")
     similar = closest_match(module, modules)
-    suggestion = similar and _accepted(files, f"{similar}:{entrypoint.partition(':')[2]}", origin, python)
+    suggestion = similar and _accepted(files, similar, dotted, origin, python)
     return PlanError(
         ENTRYPOINT_NOT_FOUND,
         f"{module_path}.py or src/{module_path}.py not found for {entrypoint} ({origin}); "
@@ -140,15 +139,15 @@ def _module_missing(
     )
 
 
-def _accepted(files: Files, entrypoint: str, origin: str, python: str) -> str | None:
-    """Return the entrypoint if its module is a file of the source and the plan accepts it, else None."""
-    if module_file(files, entrypoint.partition(":")[0]) is None:
+def _accepted(files: Files, module: str, dotted: str, origin: str, python: str) -> str | None:
+    """Return the entrypoint if the module is a file of the source and the plan accepts it, else None."""
+    if module_file(files, module) is None:
         return None
     try:
-        find_entrypoint(files, entrypoint, origin, python)
+        find_entrypoint(files, f"{module}:{dotted}", origin, python)
     except PlanError:
         return None
-    return entrypoint
+    return f"{module}:{dotted}"
 
 
 def _modules(files: Files) -> set[str]:

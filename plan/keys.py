@@ -67,5 +67,5 @@ def build_key(tree: str, plan: Plan, dependencies: str, runner: str) -> str:
 
 def digest(value: object) -> str:
     """Return the hexadecimal SHA-256 of a value as canonical JSON."""
-    text = json.dumps(value, sort_keys=True, separators=(",", ":"), ensure_ascii=True)
+    text = json.dumps(value, sort_keys=True, separators=(",", ":"))
     return hashlib.sha256(text.encode()).hexdigest()

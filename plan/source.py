@@ -25,13 +25,13 @@ def text_of(files: Files, path: str, max_bytes: int = MAX_TEXT_BYTES) -> str:
             f"{path} has {len(data)} bytes; at most {max_bytes} are read",
             f"Make {path} smaller.",
         )
-    encoding = "utf-16" if data[:2] in (b"\xff\xfe", b"\xfe\xff") else "utf-8"
+    encoding = "UTF-16" if data[:2] in (b"\xff\xfe", b"\xfe\xff") else "UTF-8"
     try:
         return data.decode(encoding).removeprefix("\ufeff")
     except UnicodeDecodeError as error:
         raise PlanError(
             CONFIG_INVALID,
-            f"{path} is not {encoding.upper()} text (byte {error.start})",
+            f"{path} is not {encoding} text (byte {error.start})",
             f"Save {path} as UTF-8.",
         ) from None
 

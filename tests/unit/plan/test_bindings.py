@@ -10,6 +10,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from plan.bindings import Bindings, bindings_of, last_name, parse_module, parse_outline
+from plan.errors import PlanError
 
 NAMES = st.text(string.ascii_lowercase + "_", min_size=1, max_size=8).filter(
     lambda name: not keyword.iskeyword(name)
@@ -120,3 +121,17 @@ def test_outline_of_a_newer_module_has_each_statement_that_can_be_read(text: str
 )
 def test_last_name_of_an_expression(text: str, name: str) -> None:
     assert last_name(ast.parse(text, mode="eval").body) == name
+
+
+def test_decorators_stay_with_a_class_of_which_only_the_head_can_be_read() -> None:
+    data = f"@mark\n@more(1)\nclass A:\n    def f(self):\n{NEWER}@last\n".encode()
+    assert [ast.unparse(node) for node in parse_outline(data).body] == ["@mark\n@more(1)\nclass A:\n    ..."]
+
+
+def test_syntax_error_counts_unless_the_python_of_the_crew_is_newer() -> None:
+    major, minor = sys.version_info[:2]
+    assert parse_module("a.py", b"def f(:", f"{major}.{minor + 1}") is None
+    with pytest.raises(PlanError) as raised:
+        parse_module("a.py", b"\ndef f(:", f"{major}.{minor}.99")
+    assert raised.value.message.startswith("a.py line 2: syntax error: ")
+    assert raised.value.hint == "Try: python3 -m py_compile a.py"

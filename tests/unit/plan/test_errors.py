@@ -2,7 +2,7 @@
 
 import pytest
 
-from plan.errors import closest_match, join_limited
+from plan.errors import PlanError, closest_match, join_limited
 
 LETTERS = "abcdefghijkl"
 
@@ -27,3 +27,8 @@ def test_long_list_ends_with_the_number_of_the_others(count: int, text: str) -> 
 )
 def test_most_similar_name_is_suggested(name: str, suggestion: str | None) -> None:
     assert closest_match(name, ["framework", "entrypoint", "framed"]) == suggestion
+
+
+def test_error_without_a_next_step_has_an_empty_hint() -> None:
+    error = PlanError("ConfigInvalid", "a.toml is empty")
+    assert (str(error), error.reason, error.hint) == ("ConfigInvalid: a.toml is empty", "ConfigInvalid", "")

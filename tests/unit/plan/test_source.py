@@ -39,19 +39,26 @@ def test_excluded_path_is_absent() -> None:
 
 
 @pytest.mark.parametrize(
-    ("repository", "expected"),
+    ("files", "base", "outside", "expected"),
     [
-        (RepositoryFiles({"a": b"1"}), {"a": b"1"}),
-        (RepositoryFiles({"a": b"1"}, "crew"), {"crew/a": b"1"}),
+        ({"a": b"1"}, "", None, {"a": b"1"}),
+        ({"a": b"1"}, "crew", None, {"crew/a": b"1"}),
         (
-            RepositoryFiles({"a": b"1", "b/crew/c": b"2"}, "crew", {"a": b"3", "crews/a": b"4"}),
+            {"a": b"1", "b/crew/c": b"2"},
+            "crew",
+            {"a": b"3", "crews/a": b"4"},
             {"crew/a": b"1", "crew/b/crew/c": b"2", "a": b"3", "crews/a": b"4"},
         ),
     ],
 )
 def test_paths_are_relative_to_the_repository(
-    repository: RepositoryFiles, expected: dict[str, bytes]
+    files: dict[str, bytes], base: str, outside: dict[str, bytes] | None, expected: dict[str, bytes]
 ) -> None:
-    assert (dict(repository), len(repository)) == (expected, len(expected))
+    repository = RepositoryFiles(files, base, outside)
+    assert (dict(repository), len(repository), repository.base) == (expected, len(expected), base)
     asked = ["a", "b", "crew/a", "crew/b", "crew/b/crew/c", "crews/a", "b/crew/c", 1]
     assert [each for each in asked if each in repository] == [each for each in asked if each in expected]
+
+
+def test_repository_may_have_no_other_files() -> None:
+    assert dict(RepositoryFiles({"a": b"1"})) == {"a": b"1"}
