@@ -284,11 +284,6 @@ def test_a_script_is_named_in_the_hint_and_then_accepted(files: dict[str, str], 
     assert planned(named).plan.entrypoint == path
 
 
-def test_several_classes_of_workflows_are_named() -> None:
-    hint = failure({"a.py": WORKFLOW, "b.py": WORKFLOW}).hint
-    assert hint.startswith("There are several classes of workflows, a:Tides, b:Tides; to run one: crewyard")
-
-
 @pytest.mark.parametrize(
     "line",
     [
@@ -461,16 +456,104 @@ def test_what_a_server_calls_is_named(imported: str, call: str, files: dict[str,
     assert (f"It calls {named}; to run that: " in hint) == (named != "module:object")
 
 
-def test_what_a_server_in_a_package_imports_relatively_is_named() -> None:
-    code = SERVER.format("from ..crew import run, stop", "run(stop(1))")
-    files = {"src/tides/web/api.py": code, "src/tides/crew.py": RUNNER + "def stop(x): ...\n"}
-    assert "It calls tides.crew:run, tides.crew:stop; to run one: crewyard" in failure(files).hint
+def ways(entrypoint: str) -> str:
+    return (
+        f"crewyard deploy --crew {entrypoint}, spec.source.git.crew of the Project, "
+        f'or in crew.toml [deployment] entrypoint = "{entrypoint}".'
+    )
 
 
-def test_several_scripts_are_named() -> None:
-    files = {f"jobs/{name}.py": AGENT_SCRIPT for name in ("a", "b", "c")}
-    hint = failure(files).hint
-    assert hint.startswith("jobs/a.py, jobs/b.py, jobs/c.py are scripts; to run one: crewyard deploy --crew")
+SERVES = "service.py serves a page or an API until it is stopped, and a run has to end."
+
+
+@pytest.mark.parametrize(
+    ("files", "hint"),
+    [
+        (
+            {"a.py": WORKFLOW, "b.py": WORKFLOW},
+            f"There are several classes of workflows, a:Tides, b:Tides; to run one: {ways('a:Tides')}",
+        ),
+        (
+            {"jobs/a.py": AGENT_SCRIPT + "Crew()"},
+            f"jobs/a.py is a script; to run it as one: {ways('jobs/a.py')}",
+        ),
+        (
+            {f"jobs/{name}.py": AGENT_SCRIPT + "Crew()" for name in "ba"}
+            | {"c.py": WORKFLOW, "d.py": WORKFLOW},
+            f"jobs/a.py, jobs/b.py are scripts; to run one: {ways('jobs/a.py')}",
+        ),
+        (
+            {"service.py": SERVER.format("import os", "1")},
+            f"{SERVES} Name the function, crew, graph or agent that it calls: {ways('module:object')}",
+        ),
+        (
+            {"service.py": SERVER.format("from crew import run, gone", "gone(run(1))"), "crew.py": RUNNER},
+            f"{SERVES} It calls crew:run; to run that: {ways('crew:run')}",
+        ),
+        (
+            {
+                "src/tides/web/service.py": SERVER.format("from ..crew import run, stop", "run(stop(1))"),
+                "src/tides/crew.py": RUNNER + "def stop(x): ...\n",
+            },
+            f"src/tides/web/{SERVES} It calls tides.crew:run, tides.crew:stop; "
+            f"to run one: {ways('tides.crew:run')}",
+        ),
+        (
+            {
+                "pyproject.toml": "[project.scripts]\na = 'gone:x'\nb = 'tides:ask'\nc = 'tides:ask'\n",
+                "tides.py": "async def ask(): ...\n",
+                "service.py": SERVER.format("import os", "1"),
+            },
+            f"The command b of pyproject.toml is tides:ask; to run it: {ways('tides:ask')}",
+        ),
+        ({"crew.toml": "", "tides.py": ""}, 'Set entrypoint = "module:object" in crew.toml.'),
+    ],
+)
+def test_error_says_what_to_name(files: dict[str, str], hint: str) -> None:
+    error = failure(files)
+    assert error.message.startswith("main.py or src/main.py not found for main:kickoff")
+    assert error.hint == hint
+
+
+@pytest.mark.parametrize(
+    ("kind", "wanted"), [("crew", "decorated with @CrewBase"), ("flow", "derived from Flow")]
+)
+def test_error_names_the_class_that_the_configuration_requires(kind: str, wanted: str) -> None:
+    error = failure({"pyproject.toml": TOOL.format(kind, ""), "main.py": "def kickoff(): ...\n"})
+    assert (error.message, error.hint) == (
+        f"pyproject.toml: [tool.crewai] requires a class {wanted}; none was found in the sources",
+        'Add a crew.toml with [deployment] and entrypoint = "module:object".',
+    )
+
+
+@pytest.mark.parametrize(
+    ("framework", "entrypoint"),
+    [("crewai", "main:TideFlow"), ("langgraph", "graph:graph"), ("python", "agent:agent")],
+)
+def test_configured_framework_decides_what_is_searched(framework: str, entrypoint: str) -> None:
+    files = {"main.py": FLOW, "graph.py": GRAPH, "agent.py": AGENT.format("agents")}
+    assert planned({**files, "crew.toml": f"[deployment]\nframework = '{framework}'\n"}).plan.entrypoint == (
+        entrypoint
+    )
+
+
+@pytest.mark.parametrize(
+    ("project", "poetry", "entrypoint"),
+    [
+        ("run_crew = 'a:f'\nkickoff = 'a:g'", "", "a:g"),
+        ("run_crew = 'a:f'\nkickoff = 'a:gone'", "", None),
+        ("run_crew = 'a:f'", "run_crew = 'a:g'", "a:f"),
+        ("other = 'a:f'", "run_crew = 'a:g'", "a:g"),
+        ("", "run_crew = {reference = 'a:g', type = 'console'}", None),
+    ],
+)
+def test_command_of_crewai_run_is_found(project: str, poetry: str, entrypoint: str | None) -> None:
+    tables = f"[project.scripts]\n{project}\n[tool.poetry.scripts]\n{poetry}\n"
+    files = {"pyproject.toml": tables, "a.py": "def f(): ...\ndef g(): ...\n"}
+    if entrypoint is None:
+        assert failure(files).message.startswith("main.py or src/main.py not found")
+    else:
+        assert planned(files).plan.entrypoint == entrypoint
 
 
 NEWER = "def shown(value):\n    return <syntax of a later Python>\n\nelse:\n    pass\n"
@@ -494,6 +577,13 @@ def test_a_module_that_only_a_newer_python_parses_is_searched(code: str, entrypo
     files["src/tides/main.py"] = code
     made = make_plan({path: text.encode() for path, text in files.items()}, None, ["3.99"])
     assert made.plan.entrypoint == entrypoint
+
+
+def test_command_of_a_module_that_only_a_newer_python_parses_is_not_named() -> None:
+    files = {"pyproject.toml": "[project.scripts]\na = 'tides:ask'\n", "tides.py": NEWER}
+    with pytest.raises(PlanError) as raised:
+        make_plan({path: text.encode() for path, text in files.items()}, None, ["3.99"])
+    assert raised.value.hint == 'Set entrypoint = "module:object" in crew.toml.'
 
 
 @pytest.mark.parametrize(
