@@ -178,6 +178,7 @@ PARTS = {
         (
             "tests/unit/plan/inputs",
             "tests/unit/plan/config",
+            "tests/unit/plan/discovery",
             *(
                 f"tests/unit/plan/{name}.py"
                 for name in (
@@ -186,6 +187,7 @@ PARTS = {
                     "test_entrypoint",
                     "test_errors",
                     "test_exclude",
+                    "test_file_entrypoint",
                     "test_file_names",
                     "test_keys",
                     "test_layouts",

@@ -586,43 +586,6 @@ def test_command_of_a_module_that_only_a_newer_python_parses_is_not_named() -> N
     assert raised.value.hint == 'Set entrypoint = "module:object" in crew.toml.'
 
 
-@pytest.mark.parametrize(
-    ("entrypoint", "reason", "message", "hint"),
-    [
-        ("mian.py", "EntrypointNotFound", "(crew.toml line 2: deployment.entrypoint) not found", "main.py?"),
-        ("nmes.py", "EntrypointNotFound", "names.py", "Correct the path"),
-        ("none.yaml", "EntrypointNotFound", "such files: none", "Correct"),
-        ("../main.py", "ConfigInvalid", "not a path below", "main.py"),
-        ("/main.py", "ConfigInvalid", "not a path below", "main.py"),
-        ("a;b.py", "ConfigInvalid", "';'", "deploy its directory"),
-        ("tid\u00e9.py", "ConfigInvalid", "'\u00e9'", "deploy its directory"),
-        ("names.py", "EntrypointNotFound", "does nothing when it is run", "module:object"),
-        ("tide/agent.py", "EntrypointNotFound", "only defines names", "agent: tide.agent:root_agent."),
-        ("broken.py", "EntrypointNotFound", "broken.py line 1: syntax error", "py_compile"),
-    ],
-)  # fmt: skip
-def test_files_that_cannot_be_run(entrypoint: str, reason: str, message: str, hint: str) -> None:
-    files = {
-        "crew.toml": f'[deployment]\nentrypoint = "{entrypoint}"\n',
-        "main.py": SCRIPT,
-        "tide/agent.py": ADK,
-        "names.py": '"""Names."""\nimport os\nX = 1\nclass A: ...\n',
-        "broken.py": "def broken(:\n",
-    }
-    with pytest.raises(PlanError) as raised:
-        planned(files)
-    assert raised.value.reason == reason
-    assert message in raised.value.message
-    assert hint in raised.value.hint
-
-
-@pytest.mark.parametrize("line", ["answer = crew.kickoff()", "answer: str = agent('Tides?')"])
-def test_a_script_that_only_assigns_what_it_runs_is_accepted(line: str) -> None:
-    code = f"from crewai import Agent, Crew\nagent = Agent()\ncrew = Crew(agents=[agent])\n{line}\n"
-    files = {"crew.toml": "[deployment]\nentrypoint = 'ask.py'\n", "ask.py": code}
-    assert planned(files).plan.entrypoint == "ask.py"
-
-
 def test_notebooks_with_a_helper_get_the_hint_for_notebooks() -> None:
     files = {"1. Tides/tides.ipynb": "{}", "1. Tides/utils.py": "def key(): ...\n"}
     assert failure(files).hint.endswith(
@@ -670,24 +633,6 @@ def test_a_command_of_the_project_is_proposed(command: str, table: str) -> None:
     )
     named = {**files, "crew.toml": f"[deployment]\nentrypoint = '{command}'\n"}
     assert planned(named).plan.entrypoint == command
-
-
-@pytest.mark.parametrize(
-    ("code", "hint"),
-    [
-        (
-            "import typer\napp = typer.Typer()\n@app.command()\ndef run(): ...\n",
-            "Name its command line: ask:app.",
-        ),
-        ("from click import command\n@command\ndef run(): ...\n", "Name its command line: ask:run."),
-        ("import rich_click as click\n@click.command()\ndef run(): ...\n", "Name its command line: ask:run."),
-        ("from mine import command, Typer\n@command\ndef run(): ...\napp = Typer()\n", "Name one of them"),
-    ],
-)
-def test_a_command_line_in_a_file_that_only_defines_it_is_named(code: str, hint: str) -> None:
-    with pytest.raises(PlanError) as raised:
-        planned({"crew.toml": "[deployment]\nentrypoint = 'ask.py'\n", "ask.py": code})
-    assert raised.value.hint.startswith(hint)
 
 
 def test_an_agent_directory_of_the_kit_is_named_by_its_object() -> None:
