@@ -192,6 +192,7 @@ PARTS = {
                     "test_keys",
                     "test_layouts",
                     "test_lfs_pointer",
+                    "test_python",
                     "test_source",
                     "packages/test_declaring",
                 )

@@ -104,8 +104,7 @@ class _PatternList:
 
     def _last_match(self, path: str, directory: bool) -> int:
         parts = path.split("/")
-        for number in range(len(self._patterns) - 1, -1, -1):
-            pattern = self._patterns[number]
+        for number, pattern in reversed([*enumerate(self._patterns)]):
             if (directory or not pattern.directories_only) and pattern.matches(parts):
                 return number
         return _NO_MATCH
@@ -119,7 +118,7 @@ def _parse_pattern(text: str) -> _Pattern:
             f"Use at most {_MAX_PATTERN_LENGTH}.",
         )
     body = text.strip().removeprefix("!")
-    directories_only, anchored = body.endswith("/"), "/" in body.rstrip("/")
+    directories_only, anchored = body.endswith("/"), "/" in body[:-1]
     names = [name for name in body.removeprefix("./").split("/") if name]
     if not names or "\\" in body or ".." in names or "." in names:
         raise PlanError(

@@ -59,17 +59,54 @@ def test_all_but_one_directory() -> None:
     assert set(FILES) - set(excluded_paths(FILES, ["*", "!src"])) == {"src/pkg/tests/test_pkg.py"}
 
 
-@pytest.mark.parametrize("pattern", ["", "/", "!", "..", "../x", "a/../b", "a\\b", "a/./b", "x" * 300])
+@pytest.mark.parametrize(
+    ("patterns", "excluded"),
+    [
+        (["a/b"], {"a/b": "a/b"}),
+        (["b", "c"], {"a/b": "b", "x/a/b": "b", "c/d": "c"}),
+        (["*", "!a", "x"], {"c/d": "*", "x/a/b": "x"}),
+        (["*", "!a", "!x/a/", "b", "!x/**"], {"c/d": "*", "a/b": "b"}),
+        ([" a/ ", "! x "], {"a/b": " a/ ", "x/a/b": " a/ "}),
+        (["c", " !d "], {}),
+        (["**/b"], {"a/b": "**/b", "x/a/b": "**/b"}),
+        (["x/**/b", "a/**/b"], {"x/a/b": "x/**/b", "a/b": "a/**/b"}),
+        (["a" * 256], {}),
+        (["x/a"] * 100, {"x/a/b": "x/a"}),
+        ([], {}),
+    ],
+)
+def test_excluded_path_comes_with_the_pattern_that_decided(
+    patterns: list[str], excluded: dict[str, str]
+) -> None:
+    assert excluded_paths({"a/b": b"", "x/a/b": b"", "c/d": b""}, patterns) == excluded
+
+
+@pytest.mark.parametrize("pattern", ["", "/", "!", "..", "../x", "a/../b", "a\\b", "a/./b"])
 def test_invalid_pattern(pattern: str) -> None:
     with pytest.raises(PlanError) as raised:
-        excluded_paths(FILES, [pattern])
-    assert raised.value.reason == "ConfigInvalid"
-    assert "build.exclude" in raised.value.message
+        excluded_paths(FILES, ["x", pattern])
+    assert (raised.value.reason, raised.value.message, raised.value.hint) == (
+        "ConfigInvalid",
+        f"build.exclude: {pattern!r} is not a valid pattern for paths of the source",
+        'For example: "tests", "data/*.csv", "**/notes.md", "!data/small.csv".',
+    )
 
 
-def test_too_many_patterns() -> None:
-    with pytest.raises(PlanError, match="101 patterns"):
-        excluded_paths(FILES, ["x"] * 101)
+@pytest.mark.parametrize(
+    ("patterns", "message", "hint"),
+    [
+        (["x" * 257], "build.exclude has a pattern of 257 characters", "Use at most 256."),
+        (
+            ["x"] * 101,
+            "build.exclude has 101 patterns",
+            "Use at most 100; exclude directories instead of files.",
+        ),
+    ],
+)
+def test_patterns_are_limited_in_length_and_number(patterns: list[str], message: str, hint: str) -> None:
+    with pytest.raises(PlanError) as raised:
+        excluded_paths(FILES, patterns)
+    assert (raised.value.reason, raised.value.message, raised.value.hint) == ("ConfigInvalid", message, hint)
 
 
 @given(st.lists(st.text("ab*?/!.[]", min_size=1, max_size=12), max_size=5))

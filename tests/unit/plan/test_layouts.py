@@ -6,7 +6,6 @@ import pytest
 
 from plan.errors import PlanError
 from plan.make import Planned, make_plan
-from plan.python import allows
 
 OFFERED = ["3.11", "3.12"]
 
@@ -221,66 +220,12 @@ def test_errors_in_langgraph_json(values: dict[str, object], part: str) -> None:
     assert part in raised.value.message
 
 
-@pytest.mark.parametrize(
-    ("preference", "requires", "version", "noted"),
-    [
-        ("3.12", "", "3.12", False),
-        ("3.13", "", "3.12", True),
-        ("3.12.4", "", "3.12", False),
-        ("3.9", "", "3.11", True),
-        ("3.13", "<3.12", "3.11", True),
-    ],
-)
-def test_python_version_of_langgraph_json_is_a_preference(
-    preference: str, requires: str, version: str, noted: bool
-) -> None:
-    files = {"langgraph.json": langgraph(python_version=preference), "src/agent.py": GRAPH}
-    planned = plan(
-        {**files, "pyproject.toml": f'[project]\nrequires-python = "{requires}"\n'} if requires else files
-    )
-    assert planned.plan.python == version
-    nearest = [
-        note for note in planned.notes if f"python_version is '{preference}'" in note and "nearest" in note
-    ]
-    assert bool(nearest) == noted
-    assert all("operator of the service can offer more" in note for note in nearest)
-
-
-@pytest.mark.parametrize(
-    "pyproject",
-    ["[project]\nrequires-python = '>=3.12'\n", "[tool.poetry.dependencies]\npython = '^3.12'\n"],
-)
-def test_a_preference_that_the_project_does_not_allow_gives_way(pyproject: str) -> None:
-    files = {"langgraph.json": langgraph(python_version="3.11"), "src/agent.py": GRAPH}
-    planned = plan({**files, "pyproject.toml": pyproject})
+def test_python_version_of_langgraph_json_is_a_preference() -> None:
+    planned = plan({"langgraph.json": langgraph(python_version="3.13"), "src/agent.py": GRAPH})
     assert planned.plan.python == "3.12"
-    [note] = [note for note in planned.notes if "python_version is '3.11'" in note]
-    assert "which pyproject.toml does not allow: built for 3.12" in note
-
-
-@pytest.mark.parametrize(
-    ("specifier", "first"),
-    [
-        (">=3.10,<3.14", "3.11"),
-        (">=3.12", "3.12"),
-        (">3.11", "3.11"),
-        ("<3.12", "3.11"),
-        (">=3.11.9", "3.11"),
-        ("~=3.12.1", "3.12"),
-        ("~=3.12", "3.12"),
-        ("==3.12.*", "3.12"),
-        ("!=3.11.*", "3.12"),
-        ("!=3.11.2", "3.11"),
-        (">=3", "3.11"),
-        ("^3.12", "3.11"),
-    ],
-)
-def test_requires_python(specifier: str, first: str) -> None:
-    files = {
-        "pyproject.toml": f'[project]\nrequires-python = "{specifier}"\n',
-        "main.py": "def kickoff(): ...\n",
-    }
-    assert plan(files).plan.python == first
+    assert planned.notes[0].startswith(
+        "langgraph.json: python_version is '3.13', not offered here: built for"
+    )
 
 
 @pytest.mark.parametrize(
@@ -308,39 +253,6 @@ def test_the_python_of_the_project_with_the_entrypoint(member: str, files: dict[
     else:
         files["crew.toml"] = "[deployment]\nentrypoint = 'graph:graph'\n"
     assert plan(files).plan.python == "3.12"
-
-
-def test_error_lists_the_offered_versions() -> None:
-    files = {"pyproject.toml": '[project]\nrequires-python = ">=3.13"\n', "main.py": "def kickoff(): ...\n"}
-    with pytest.raises(PlanError) as raised:
-        plan(files)
-    assert raised.value.reason == "ConfigInvalid"
-    assert (
-        "pyproject.toml line 2: project.requires-python is '>=3.13'; offered here: 3.11, 3.12"
-        in raised.value.message
-    )
-    assert "operator of the service can offer more" in raised.value.hint
-    configured = {**files, "crew.toml": '[deployment]\npython = "3.12"\n'}
-    assert plan(configured).plan.python == "3.12"
-
-
-@pytest.mark.parametrize(
-    ("constraint", "python"),
-    [("^3.12", "3.12"), (">=3.11,<3.13", "3.11"), ("~3.12", "3.12"), ("*", "3.11"), ("^2 || ^3.12", "3.11")],
-)
-def test_python_of_poetry(constraint: str, python: str) -> None:
-    table = f"[tool.poetry.dependencies]\npython = '{constraint}'\n"
-    files = {"main.py": "def kickoff(): ...\n", "pyproject.toml": table}
-    assert plan(files, None, ["3.11", "3.12"]).plan.python == python
-    with pytest.raises(PlanError, match=r"line 2: tool.poetry.dependencies.python is '\^2'"):
-        plan({**files, "pyproject.toml": table.replace(constraint, "^2")}, None, ["3.11"])
-
-
-@pytest.mark.parametrize("version", ["3.9", "3.11", "3.14"])
-def test_strict_upper_bound(version: str) -> None:
-    assert allows("<3.11", version) == (version == "3.9")
-    assert allows("<=3.11", version) == (version == "3.9")
-    assert allows("<3.11.9", version) == (version in ("3.9", "3.11"))
 
 
 def test_extras_of_the_project_itself_are_expanded() -> None:
