@@ -82,71 +82,110 @@ def test_a_model_of_the_parameter_that_gets_the_input(signature):
     }
 
 
-STATE = """
-class Base(TypedDict):
-    topic: str
-class State(Base):
-    answer: str
+CLASSES = """
 class In(TypedDict):
-    topic: str
+    a: int
+class Out(In):
+    b: int
+class Model(BaseModel):
+    c: int
+class Ask(StartEvent):
+    d: int
 """
+SCHEMAS = {
+    None: None,
+    "In": {"type": "object", "properties": {"a": {"type": "integer"}}, "required": ["a"]},
+    "In, partial": {"type": "object", "properties": {"a": {"type": "integer"}}},
+    "Out, partial": {"type": "object", "properties": {"a": {"type": "integer"}, "b": {"type": "integer"}}},
+    "Model": {"type": "object", "properties": {"c": {"type": "integer"}}, "required": ["c"]},
+    "Ask": {"type": "object", "properties": {"d": {"type": "integer"}}, "required": ["d"]},
+    "YAML": {"type": "object", "properties": {"e": {"type": "string"}}, "required": ["e"]},
+}
+EVENT = CLASSES[CLASSES.index("class Ask") :]
+GRAPH = "graph = StateGraph(In).compile()\n"
 
 
 @pytest.mark.parametrize(
-    ("graph", "fields"),
+    ("code", "entrypoint", "schema"),
     [
-        ("graph = StateGraph(State).compile()", ["topic", "answer"]),
-        (
-            "def build():\n    return StateGraph(state_schema=State).compile()\ngraph = build()",
-            ["topic", "answer"],
-        ),
-        ("graph = StateGraph(State, input_schema=In).compile()", ["topic"]),
-        ("a = StateGraph(State)\ngraph = StateGraph(In).compile()", None),
-        ("graph = StateGraph(Elsewhere).compile()", None),
+        # The parameter of a function.
+        ("def f(inputs: In): ...", "f", "In"),
+        ("async def f(x: typing.In, /): ...", "f", "In"),
+        ("def f(x: Model, inputs: In): ...", "f", "In"),
+        ("def f(inputs: In, /, x: Model): ...", "f", "In"),
+        ("def f(x: Model, *, inputs: In): ...", "f", "In"),
+        ("def f(*, x: In): ...", "f", "In"),
+        ("def f(x: In, y: In): ...", "f", None),
+        ("def f(x): ...", "f", None),
+        ("def f(): ...", "f", None),
+        ("def f(x: In): ...\ndef g(x: Model): ...", "g", "Model"),
+        ("def f(x: In): ...\nclass f(Flow[Model]): ...", "f", "In"),
+        # The state of the only graph.
+        (GRAPH, "graph", "In, partial"),
+        ("def make():\n    return graph.StateGraph(state_schema=Out)", "make", "Out, partial"),
+        ("graph = StateGraph(Out, input_schema=In, state_schema=Model)", "graph", "In, partial"),
+        ("graph = StateGraph(Out, input=In, state_schema=Model)", "graph", "In, partial"),
+        ("graph = StateGraph(In, output_schema=Out)", "graph", "In, partial"),
+        ("a = StateGraph(In)\ngraph = StateGraph(In)", "graph", "In, partial"),
+        ("a = StateGraph(Out)\ngraph = StateGraph(In)", "graph", None),
+        ("graph = StateGraph(Elsewhere)", "graph", None),
+        ("graph = StateGraph()\nother = Graph(In)", "graph", None),
+        # The state of a flow.
+        ("class F(Flow[In]): ...", "F", "In, partial"),
+        ("class F(Mixin[Model], flow.Flow[Out]): ...", "F.kickoff", "Out, partial"),
+        ("class F(Flow[Model]): ...", "F", "Model"),
+        ("class F(Flow): ...\nclass G(Flow[In]): ...", "F", None),
+        ("class F(Other[In]): ...", "F", None),
+        # The only StartEvent.
+        ("workflow = W()\n" + EVENT, "workflow", "Ask"),
+        ("class W(Workflow): ...\n" + EVENT, "W", "Ask"),
+        ("workflow = W()\n" + EVENT + EVENT, "workflow", None),
+        ("workflow = W()\n" + GRAPH + EVENT, "workflow", "In, partial"),
+        ("class F(Flow[In]): ...\n" + EVENT, "F", "In, partial"),
+        ("class F(Flow): ...\n" + GRAPH, "F", None),
+        ("def f(x: Model): ...\n" + GRAPH, "f", "Model"),
+        ("def f(x: Elsewhere): ...\n" + GRAPH, "f", "In, partial"),
+        ("def f(): ...\n" + EVENT, "f", None),
     ],
 )
-def test_the_state_of_the_only_graph(graph, fields):
-    schema = found(STATE + graph, "main:graph")
-    assert schema == (
-        None
-        if fields is None
-        else {"type": "object", "properties": {field: {"type": "string"} for field in fields}}
-    )
-
-
-def test_the_state_of_a_flow():
-    text = "class State(BaseModel):\n    topic: str = ''\nclass Story(Flow[State]):\n    pass\n"
-    assert found(text, "main:Story")["properties"] == {"topic": {"type": "string", "default": ""}}
-
-
-EVENT = "class Ask(StartEvent):\n    topic: str\n    depth: int = 3\n"
+def test_source_tells_the_schema_of_the_input(code, entrypoint, schema):
+    text = CLASSES[: CLASSES.index("class Ask")] + code
+    placeholders = SCHEMAS[schema] or SCHEMAS["YAML"]
+    assert found(text, f"main:{entrypoint}") == SCHEMAS[schema]
+    assert found(text, f"main:{entrypoint}", **{"tasks.yaml": "x: {e}"}) == placeholders
 
 
 @pytest.mark.parametrize(
-    ("text", "entrypoint", "fields"),
+    ("files", "names"),
     [
-        (EVENT + "class Tides(Workflow):\n    ...\n", "main:Tides", ["topic", "depth"]),
-        (EVENT + "workflow = Tides()\n", "main:workflow", ["topic", "depth"]),
-        (EVENT + EVENT.replace("Ask", "More") + "workflow = Tides()\n", "main:workflow", None),
+        ({"a/config/agents.yaml": "x: {topic} {b}\ny: {topic}", "a/tasks.yml": "{n-1} {A_2}"},
+         ["topic", "b", "n-1", "A_2"]),
+        ({"a/config/tasks.yaml": "{c}", "a/config/agents.yml": "{b}", "a/agents.yaml": "{a}"}, [*"abc"]),
+        ({"a/agents.yaml": "# {a}\n  # {b}\nx: {c} # {d}"}, ["c", "d"]),
+        ({"a/agents.yaml": "{{a}} {b c} {2d} {}"}, None),
+        ({"agents.yaml": "{a}", "a/b/agents.yaml": "{b}", "a/x/config/agents.yaml": "{c}"}, None),
+        ({"a/crew.yaml": "{a}", "a/agents.json": "{b}"}, None),
+        ({"a/agents.yaml": "\ufffd {a}", "a/tasks.yaml": "{b}"}, ["b"]),
     ],
-)
-def test_the_only_start_event_of_a_workflow(text, entrypoint, fields):
-    schema = found(text, entrypoint)
-    assert (schema and list(schema["properties"])) == fields
-    assert schema is None or schema["required"] == ["topic"]
-
-
-def test_placeholders_of_a_crew():
-    text = "@CrewBase\nclass Research:\n    pass\n"
-    agents = 'role: "{topic} expert"\n# {comment}\ngoal: "a {{literal}} and {n-1}"\n'
-    schema = found(
-        text, "main:Research", **{"config__agents.yaml": agents, "tests__tasks.yaml": "x: '{other}'"}
+)  # fmt: skip
+def test_placeholders_of_the_files_beside_a_crew_are_its_input(files, names):
+    encoded = {path: text.encode().replace("\ufffd".encode(), b"\xff") for path, text in files.items()}
+    encoded["a/crew.py"] = b"class A: ..."
+    assert find_input_schema(encoded, "a.crew:A", "a/crew.py", "3.11") == (
+        names
+        and {
+            "type": "object",
+            "properties": {name: {"type": "string"} for name in names},
+            "required": names,
+        }
     )
-    assert schema == {
-        "type": "object",
-        "properties": {"topic": {"type": "string"}, "n-1": {"type": "string"}},
-        "required": ["topic", "n-1"],
-    }
+
+
+def test_file_that_is_no_module_or_cannot_be_read_has_no_schema():
+    files = {"flow.yaml": b"x: 1", "agents.yaml": b"{a}", "a.py": b"x = <syntax of a later Python>"}
+    assert find_input_schema(files, "flow.yaml", "flow.yaml", "3.11") is None
+    assert find_input_schema(files, "a:x", "a.py", "3.99") is None
+    assert find_input_schema(files, "a:x", "a.py", "3.11") is None
 
 
 @pytest.mark.parametrize(
