@@ -266,9 +266,10 @@ def _select_crew(root: TomlTable, crew: str | None) -> tuple[str | None, TomlTab
     if crew is None and names:
         crew = names[0]
     if crew is None or crew not in names:
+        wanted = "crew in [deployments]" if crew is None else f"[deployments.{crew}]"
         raise PlanError(
             CONFIG_INVALID,
-            f"{root.file} has no [deployments.{crew}]; it has {join_limited(names) or 'none'}",
+            f"{root.file} has no {wanted}; it has {join_limited(names) or 'none'}",
             "Set spec.source.git.crew of the Project to one of those, or deploy with --crew NAME.",
         )
     return crew, deployments.table(crew)

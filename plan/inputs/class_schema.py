@@ -74,7 +74,7 @@ def class_schema(
     return {"type": "object", "properties": properties, **({"required": list(required)} if required else {})}
 
 
-def annotation_schema(node: ast.expr, classes: ClassTable, depth: int = 0) -> tuple[dict[str, Any], bool]:
+def annotation_schema(node: ast.expr, classes: ClassTable, depth: int) -> tuple[dict[str, Any], bool]:
     """Return the schema of an annotation, and whether it allows None or a missing value."""
     if depth > _MAX_DEPTH or not classes.take_step():
         return {}, False

@@ -63,7 +63,7 @@ def test_main_guard_compares_the_module_name(test: str, expected: bool) -> None:
         ("print('x')", True),
         ("while (line := input()) != 'q': ...", True),
         ("x = 1\nfor y in z:\n    pprint(y)", True),
-        ("def f(): ...\nprint()", True),
+        ("def f(): ...\nprint()\ndef g(): ...", True),
         ("console.print()\nf()\nx[0]()", False),
         ("def f():\n    print()", False),
         ("async def f():\n    print()", False),

@@ -45,6 +45,7 @@ from plan.discovery.module_objects import (
         ("app = create_swarm([]).compile()", [(GRAPH, "app")]),
         ("app = create_app()\ngraph = make_agent()\nagent = agent_create_agent()", []),
         ("def make(x=1):\n    return b.compile()\ngraph = make()", [(GRAPH, "graph")]),
+        ("def make():\n    return b.compile()\napp = make().with_config(1)", [(GRAPH, "app")]),
         ("def make(x, y=1):\n    return b.compile()\ngraph = make(1)", []),
         ("def make(x, /, y=1):\n    return b.compile()\ngraph = make(1)", []),
         ("def make():\n    return compile(x)\ngraph = make()", []),

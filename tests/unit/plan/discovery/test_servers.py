@@ -25,7 +25,7 @@ GUARD = "if __name__ == '__main__':\n    "
         ("import gradio\npage.open()", True, False),
         ("import gradio\ndef f(): page.launch()", True, False),
         ("import fastapi\npage.launch()", True, False),
-        ("app.run(debug=True)", True, False),
+        ("app.run(debug=True)\ndef f(): ...", True, False),
         ("application.run(debug=False)", True, False),
         ("with f():\n    print(tides.launch(host='0.0.0.0'))", True, False),
         (f"{GUARD}make().run(port=1)", True, True),

@@ -99,6 +99,7 @@ def test_value_of_a_field_tells_default_and_description(value, more, required):
         ("class Base(TypedDict): ...\nclass Input(Base)", True, False),
         ("class Top(TypedDict): ...\nclass Base(Other, Top): ...\nclass Input(Base)", True, False),
         ("class Base(BaseModel): ...\nclass Input(Base)", True, True),
+        ("class Base(Base): ...\nclass Input(Base)", True, True),
         ("class Base(Input): ...\nclass Input(Base)", True, True),
     ],
 )
@@ -109,11 +110,13 @@ def test_only_a_typed_dict_may_require_nothing(head, partial, required):
 
 def test_fields_of_bases_come_first_and_private_ones_are_no_input():
     text = (
-        "class Base(BaseModel):\n    a: int\n    b: int = 1\nclass More(Base): ...\n"
+        "class Base(BaseModel):\n    a: int\n    b: int = 1\nclass More(BaseModel):\n    a: int\n    e: int\n"
         "class Input(Elsewhere, Base, More):\n    _own: int\n    kind: ClassVar[int] = 1\n    b: str\n"
         "    c: int\n    d = 1\n    e.f: int\n    def run(self): ...\n"
     )
-    assert schema_of(text) == an_object({"a": INT, "b": {"type": "string"}, "c": INT}, ["a", "b", "c"])
+    assert schema_of(text) == an_object(
+        {"a": INT, "b": {"type": "string"}, "e": INT, "c": INT}, ["a", "e", "b", "c"]
+    )
 
 
 @pytest.mark.parametrize(
