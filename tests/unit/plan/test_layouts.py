@@ -204,22 +204,6 @@ def test_paths_of_windows_in_langgraph_json() -> None:
     assert planned.declaration.projects == ("libs/x",)
 
 
-@pytest.mark.parametrize(
-    ("values", "part"),
-    [
-        ({"env": 3}, "env must be"),
-        ({"env": ["A B"]}, "env has 'A B'"),
-        ({"python_version": "new"}, "langgraph.json: python_version is 'new'; offered here: 3.11, 3.12"),
-        ({"graphs": {"agent": "./my.agent/agent.py:graph"}}, "./my.agent/agent.py, which cannot be imported"),
-    ],
-)
-def test_errors_in_langgraph_json(values: dict[str, object], part: str) -> None:
-    with pytest.raises(PlanError) as raised:
-        plan({"langgraph.json": langgraph(**values), "src/agent.py": GRAPH, "my-agent/agent.py": GRAPH})
-    assert raised.value.reason == "ConfigInvalid"
-    assert part in raised.value.message
-
-
 def test_python_version_of_langgraph_json_is_a_preference() -> None:
     planned = plan({"langgraph.json": langgraph(python_version="3.13"), "src/agent.py": GRAPH})
     assert planned.plan.python == "3.12"

@@ -48,14 +48,6 @@ def tool_crewai(keys: str) -> dict[str, str]:
         (langgraph(), ()),
         (langgraph(dockerfile_lines=[], pip_config_file=None, node_version="20"), ()),
         (
-            langgraph(image_distro="wolfi", store={"index": {}}, api_version="0.4", http={"app": "x:y"}),
-            ("langgraph.json: ignored keys: image_distro, store, api_version, http",),
-        ),
-        (
-            langgraph(base_image="langchain/langgraph-api:3.11"),
-            ("langgraph.json: ignored keys: base_image",),
-        ),
-        (
             tool_crewai("version = 2"),
             (
                 "pyproject.toml: ignored keys: tool.crewai.version",
@@ -71,12 +63,6 @@ def test_keys_without_effect_are_noted(files: dict[str, str], notes: tuple[str, 
 @pytest.mark.parametrize(
     ("files", "reason", "message", "hint"),
     [
-        (
-            crewship('profile = "browser"'),
-            "ConfigInvalid",
-            "crewship.toml line 2: deployment.profile is 'browser'",
-            'profile = "slim"',
-        ),
         (
             crewship('framework = "langgraph-js"\nentrypoint = "./src/graph.ts:graph"\nprofile = "browser"'),
             "UnsupportedFramework",
@@ -102,38 +88,6 @@ def test_keys_without_effect_are_noted(files: dict[str, str], notes: tuple[str, 
             "graphs.agent is ./src/graph.ts, which is not Python",
             "crewai, langgraph, python",
         ),
-        (
-            langgraph(dockerfile_lines=["RUN true", "COPY . /deps"]),
-            "ConfigInvalid",
-            "langgraph.json: dockerfile_lines has COPY; supported are RUN, ENV",
-            "Remove that line",
-        ),
-        (
-            langgraph(dockerfile_lines="RUN true"),
-            "ConfigInvalid",
-            "dockerfile_lines must be a list",
-            "For example",
-        ),
-        (
-            langgraph(pip_config_file="./pip.conf"),
-            "ConfigInvalid",
-            "langgraph.json: pip_config_file configures pip",
-            "build.secretRef",
-        ),
-        (
-            langgraph(base_image="example.com/ours:1"),
-            "ConfigInvalid",
-            "langgraph.json: base_image names an image",
-            "CREWYARD_BASE_IMAGES",
-        ),
-        (langgraph(source={"kind": "pip"}), "ConfigInvalid", "source is not supported", '"kind": "uv"'),
-        (
-            langgraph(source={"kind": "uv", "package": "gone"}),
-            "ConfigInvalid",
-            "source.package is 'gone', which no pyproject.toml of the source names",
-            "Correct it",
-        ),
-        (crewship("", "[run]\ntimeout = 5\n"), "ConfigInvalid", "run.timeout must be", "1h"),
     ],
 )
 def test_unsupported_key_is_refused_with_the_fix(
