@@ -192,6 +192,8 @@ PARTS = {
                     "test_keys",
                     "test_layouts",
                     "test_lfs_pointer",
+                    "test_locate",
+                    "test_make",
                     "test_python",
                     "test_source",
                     "packages/test_declaring",

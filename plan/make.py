@@ -199,8 +199,8 @@ def _own_base(
 
 
 def _check_size(plan: Plan) -> None:
-    """Raise PlanError where smoke or inputs make a plan too large for a termination message."""
-    if (plan.smoke is not None or plan.inputs is not None) and (size := _size(plan)) > _MAX_PLAN_BYTES:
+    """Raise PlanError for a plan that is too large for a termination message."""
+    if (size := _size(plan)) > _MAX_PLAN_BYTES:
         raise PlanError(
             CONFIG_INVALID,
             f"smoke, inputs, env_required, entrypoints and artifacts together have {size} bytes as JSON",

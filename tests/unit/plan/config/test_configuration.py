@@ -101,15 +101,6 @@ def test_smoke_of_the_chosen_crew_applies() -> None:
     assert planned(files, "b").plan.smoke == {"timeout": "2m"}
 
 
-def test_a_plan_with_smoke_fits_into_a_termination_message() -> None:
-    names = [f"V{number}{'X' * 120}" for number in range(16)]
-    toml = f"[run]\nenv_required = {names}\n[deployment]\nsmoke.input.a = '{'x' * 1000}'\n"
-    assert planned({"main.py": MAIN, "crew.toml": toml}).plan.smoke
-    toml += f"[artifacts]\ninclude = ['{'a' * 500}']\n"
-    error = failure({"main.py": MAIN, "crew.toml": toml})
-    assert error.reason == "ConfigInvalid" and "at most 3300" in error.hint
-
-
 ARTIFACTS = "artifacts]\ninclude = ['output/**']\n"
 
 

@@ -6,7 +6,6 @@ import pytest
 
 from plan.inputs.class_schema import class_schema, classes_of
 from plan.inputs.find import find_input_schema
-from plan.make import make_plan
 
 
 def found(text, entrypoint="main:kickoff", **files):
@@ -207,15 +206,6 @@ def test_a_source_without_annotations_gives_no_schema(text):
 def test_classes_that_name_themselves_end():
     schema = found("class A(A):\n    next: A\n    more: 'list[A]'\ndef kickoff(inputs: A): ...")
     assert set(schema["properties"]) == {"next", "more"}
-
-
-def test_a_found_schema_that_is_too_large_is_left_out():
-    fields = "".join(f"    field_{number}: str\n" for number in range(200))
-    files = {"main.py": f"class I(TypedDict):\n{fields}def kickoff(inputs: I): ...".encode()}
-    assert make_plan(files, None, ["3.11"]).plan.inputs is None
-    small = {"main.py": b"class I(TypedDict):\n    a: str\ndef kickoff(inputs: I): ..."}
-    plan = make_plan(small, None, ["3.11"]).plan
-    assert plan.inputs is not None and not plan.inputs_declared
 
 
 def test_classes_with_many_fields_of_each_other_take_bounded_steps():
