@@ -254,6 +254,11 @@ def test_requested_entrypoint_keeps_what_is_not_of_the_configured_one(crew: str)
     )
 
 
+def test_requested_entrypoint_is_not_searched_by_its_kind() -> None:
+    files = {"pyproject.toml": b"[tool.crewai]\ntype = 'flow'\n"}
+    assert read_configuration(files, "b:other") == Configuration("the requested crew", entrypoint="b:other")
+
+
 ADD = "Add that table, or omit the crew's name."
 CHOOSE = "Set spec.source.git.crew of the Project to one of those, or deploy with --crew NAME."
 
@@ -263,8 +268,9 @@ CHOOSE = "Set spec.source.git.crew of the Project to one of those, or deploy wit
     [
         ({}, "x", "crew 'x' is requested, but there is no configuration file",
          "Add a crew.toml with [deployments.x], or omit the crew's name."),
-        ({"x/agent.py": "root_agent = 1"}, "x/", "crew 'x/' is requested, but there is no configuration file",
-         "x has an agent; name it as x.agent:root_agent."),
+        ({"x/y/agent.py": "root_agent = 1"}, "x/y/",
+         "crew 'x/y/' is requested, but there is no configuration file",
+         "x/y has an agent; name it as x.y.agent:root_agent."),
         ({"crew.toml": "[deployment]\n"}, "x", "crew.toml has no [deployments.x]", ADD),
         ({"crew.toml": DEPLOYMENTS}, "x",
          "crew.toml has no [deployments.x]; it has one, two, three, four", CHOOSE),
