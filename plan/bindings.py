@@ -54,7 +54,7 @@ def parse_module(path: str, data: bytes, python: str | None) -> ast.Module | Non
 
 
 def readable_module(files: Files, path: str, python: str | None) -> ast.Module | None:
-    """Return the syntax tree of a module, or None where it cannot be parsed, for whatever reason."""
+    """Return the syntax tree of a module, or None for any that cannot be parsed."""
     try:
         return parse_module(path, files[path], python)
     except PlanError:

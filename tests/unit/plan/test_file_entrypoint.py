@@ -41,7 +41,7 @@ def check(entrypoint: str, python: str = "3.99") -> str:
         ("main.txt", False),
     ],
 )
-def test_file_is_told_from_an_object(entrypoint: str, expected: bool) -> None:
+def test_file_is_distinguished_from_an_object(entrypoint: str, expected: bool) -> None:
     assert is_file_entrypoint(entrypoint) is expected
 
 

@@ -1,4 +1,4 @@
-"""Programs that serve until they are stopped, told from those that end."""
+"""Programs that serve until they are stopped, as opposed to those that end."""
 
 import ast
 
@@ -41,7 +41,7 @@ GUARD = "if __name__ == '__main__':\n    "
         ("f(lambda: app.run(port=1))\ng(1)", False, False),
     ],
 )
-def test_server_is_told_by_its_packages_and_calls(code: str, uses: bool, serves: bool) -> None:
+def test_server_is_recognized_by_its_packages_and_calls(code: str, uses: bool, serves: bool) -> None:
     tree = ast.parse(code)
     imported = imported_packages(tree)
     assert (uses_server(tree, imported), has_application(tree, imported)) == (
@@ -76,5 +76,5 @@ def test_imported_packages_are_those_at_the_top_level(code: str, packages: set[s
         ("mine_llama_index", False),
     ],
 )
-def test_framework_is_told_by_its_package(package: str, expected: bool) -> None:
+def test_framework_is_recognized_by_its_package(package: str, expected: bool) -> None:
     assert is_framework(package) is expected
