@@ -49,7 +49,7 @@ def read_langgraph(files: Files, crew: str | None) -> Configuration:
         entrypoint=named[0].entrypoint,
         python=python,
         env_required=_required_variables(values.get("env")),
-        requires=tuple(item for item in dependencies if not item.startswith((".", "/"))),
+        requires=tuple(item for item in dependencies if not item.startswith(".")),
         directories=local,
         python_origin=f"{_FILE}: python_version",
         python_is_preference=True,
@@ -127,7 +127,7 @@ def _entrypoint(name: str, target: object, projects: list[str]) -> str:
         return f"{path_text}:{object_name}"
     path = _relative(path_text).removesuffix(".py")
     # An installed project is imported by its package names.
-    for project in sorted(projects, key=len, reverse=True):
+    for project in sorted(projects, reverse=True):
         if path.startswith(f"{project}/"):
             path = path.removeprefix(f"{project}/")
             break
@@ -178,11 +178,11 @@ def _uv_package(files: Files, source: object) -> tuple[str, ...]:
     raise _error(f"source.package is {package!r}, which no pyproject.toml of the source names", "Correct it.")
 
 
-def _relative(directory: str) -> str:
-    path = posixpath.normpath(directory)
+def _relative(file: str) -> str:
+    path = posixpath.normpath(file)
     if path.startswith(("/", "..")):
-        raise _error(f"{directory!r} leaves the source", "Use a path below the file's directory.")
-    return "" if path == "." else path
+        raise _error(f"{file!r} leaves the source", "Use a path below the file's directory.")
+    return path
 
 
 def _error(problem: str, hint: str) -> PlanError:

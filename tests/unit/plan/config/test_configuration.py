@@ -284,6 +284,20 @@ def test_unknown_keys_of_other_deployments_of_crewship_are_accepted() -> None:
 
 
 @pytest.mark.parametrize(
+    ("text", "place"),
+    [
+        ("[deployment]\nframework = 'cobol'", "line 2: deployment.framework"),
+        ("[deployments.a]\n[deployments.b]\nframework = 'cobol'", "line 3: deployments.b.framework"),
+    ],
+)
+def test_unsupported_framework_of_any_deployment_is_refused(text: str, place: str) -> None:
+    with pytest.raises(PlanError) as raised:
+        read_configuration({"crew.toml": text.encode()}, None)
+    assert raised.value.reason == "UnsupportedFramework"
+    assert raised.value.message.startswith(f"crew.toml {place} is 'cobol'")
+
+
+@pytest.mark.parametrize(
     ("text", "message", "hint"),
     [
         ("type = 'team'", "type is 'team'", 'Write type = "crew" or type = "flow".'),

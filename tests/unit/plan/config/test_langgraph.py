@@ -114,6 +114,7 @@ def test_dependencies_are_directories_or_packages(
           for wrong, path in (("./a.rb:b", "./a.rb"), (":b", ""))),
         *((langgraph(wrong), f"{path!r} leaves the source", INSIDE)
           for wrong, path in (("../a.py:b", "../a.py"), ("/a.py:b", "/a.py"))),
+        (langgraph("C:\\a.py:b"), "graphs.x is in C:/a.py, which cannot be imported", NAMES),
         (langgraph("./my.lib/a.py:b"), "graphs.x is in ./my.lib/a.py, which cannot be imported", NAMES),
         (langgraph(pip_config_file="x"), "pip_config_file configures pip, which this build configures itself",
          "Remove it; for a private package index, set the Project's build.secretRef."),

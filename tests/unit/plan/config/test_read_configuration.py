@@ -283,12 +283,15 @@ CHOOSE = "Set spec.source.git.crew of the Project to one of those, or deploy wit
         ({"pyproject.toml": LLAMA}, "x",
          "pyproject.toml: [tool.llamadeploy.workflows] has no x; it has one, two",
          'Name one there, for example tides = "tides.workflow:workflow", or deploy with --crew NAME.'),
+        ({"pyproject.toml": "[tool.llamadeploy.workflows]\na = 1\n"}, None,
+         "pyproject.toml line 2: tool.llamadeploy.workflows.a must be a non-empty string",
+         'For example: a = "tides.workflow:workflow".'),
         ({"pyproject.toml": "[tool.llamadeploy.workflows]\n"}, None,
          "pyproject.toml: [tool.llamadeploy.workflows] has no workflow; it has none",
          'Name one there, for example tides = "tides.workflow:workflow", or deploy with --crew NAME.'),
     ],
 )  # fmt: skip
-def test_unknown_crew_is_answered_with_those_that_exist(
+def test_crew_that_cannot_be_chosen_is_answered_with_those_that_exist(
     files: dict[str, str], crew: str | None, message: str, hint: str
 ) -> None:
     with pytest.raises(PlanError) as raised:
