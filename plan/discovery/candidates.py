@@ -194,7 +194,7 @@ def _module_name(files: Files, path: str, python: str) -> str | None:
     directory = posixpath.dirname(path)
     while directory and not is_project(files, directory):
         directory = posixpath.dirname(directory)
-    inner = path.removeprefix(f"{directory}/") if directory else path
+    inner = path.removeprefix(f"{directory}/")
     if inner.startswith("src/") and (directory or not leaves_root(files, path, "src", python)):
         inner = inner.removeprefix("src/")
     inner = inner.removesuffix(".py").removesuffix("/__init__")

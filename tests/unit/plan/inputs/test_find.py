@@ -163,6 +163,7 @@ def test_source_tells_the_schema_of_the_input(code, entrypoint, schema):
         ({"a/agents.yaml": "# {a}\n  # {b}\nx: {c} # {d}"}, ["c", "d"]),
         ({"a/agents.yaml": "{{a}} {b c} {2d} {}"}, None),
         ({"agents.yaml": "{a}", "a/b/agents.yaml": "{b}", "a/x/config/agents.yaml": "{c}"}, None),
+        ({"a/b/agents.yaml": "{a}", "a/tasks.yaml": "{b}"}, ["b"]),
         ({"a/crew.yaml": "{a}", "a/agents.json": "{b}"}, None),
         ({"a/agents.yaml": "\ufffd {a}", "a/tasks.yaml": "{b}"}, ["b"]),
     ],
