@@ -196,6 +196,7 @@ PARTS = {
                     "test_make",
                     "test_python",
                     "test_source",
+                    "base/test_read",
                     "packages/test_declaring",
                 )
             ),

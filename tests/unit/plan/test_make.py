@@ -127,6 +127,22 @@ def test_notes_are_in_the_order_of_the_steps() -> None:
     assert notes[4:] == ("spec.build.requirements of the Project adds: lxml", UNUSED)
 
 
+def test_other_crews_are_checked_with_the_python_and_without_excluded_files() -> None:
+    crews = "".join(f"[deployments.{name}]\nentrypoint = '{name}:f'\n" for name in ("a", "b", "c"))
+    files = {
+        "crew.toml": f"{crews}[build]\nexclude = ['c.py']\n",
+        "a.py": "f = 1",
+        "b.py": "x = <syntax of a later Python>",
+        "c.py": "f = 1",
+    }
+    planned = make_plan({path: text.encode() for path, text in files.items()}, None, ["3.99"])
+    assert planned.plan.entrypoints == {"a": "a:f", "b": "b:f"}
+    assert planned.notes == (
+        "c is left out: c.py, needed for c:f (crew.toml line 6: deployments.c.entrypoint), is excluded by "
+        "the pattern 'c.py'",
+    )
+
+
 def test_project_decides_on_index_packages_and_the_files_outside() -> None:
     files = {"main.py": MAIN, "requirements.txt": "langgraph\n"}
     planned = made(files, private_index=True, requirements=("lxml",))
@@ -173,7 +189,7 @@ def test_dockerfile_of_the_project_comes_before_the_configured_one(project: str,
     files = {"main.py": MAIN, "crew.toml": "[build]\ndockerfile = 'gone'\n", "Dockerfile": "FROM x"}
     with pytest.raises(PlanError) as raised:
         made(files, dockerfile=project)
-    assert origin in raised.value.message
+    assert raised.value.message.startswith(origin)
     assert made(files, dockerfile="Dockerfile").plan.dockerfile == "Dockerfile"
 
 

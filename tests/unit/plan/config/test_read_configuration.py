@@ -116,6 +116,7 @@ LLAMA_TWO = NamedEntrypoint("two", "b:f", "pyproject.toml line 6: tool.llamadepl
                 "the default of crew.toml", smoke={}, python_origin="crew.toml: deployment.python"
             ),
         ),
+        ({"crewship.toml": "[run]\n"}, None, Configuration("the default of crewship.toml")),
         ({"crew.toml": "[run]\n[build]\n"}, None,
          Configuration("the default of crew.toml", dockerfile_origin="crew.toml: build.dockerfile")),
         (
