@@ -42,6 +42,8 @@ def located(
         ({"main.py": KICKOFF, "crew.py": CREW}, Configuration("x", kind="crew"), "crew:A", "crew.py",
          (f"{FOUND} crew:A",)),
         ({"crew.py": CREW}, Configuration("x"), "crew:A", "crew.py", (f"{FOUND} crew:A",)),
+        ({"main.py": "x = <newer>"}, Configuration("x"), "main:kickoff", "main.py", ()),
+        ({"crew.py": CREW + "x = <newer>"}, Configuration("x"), "crew:A", "crew.py", (f"{FOUND} crew:A",)),
         ({"main.py": "x = 1\n" + RUNS}, Configuration("x"), "main.py", "main.py", (f"{FOUND} main.py",)),
     ],
 )  # fmt: skip

@@ -127,7 +127,7 @@ def test_notes_are_in_the_order_of_the_steps() -> None:
     assert notes[4:] == ("spec.build.requirements of the Project adds: lxml", UNUSED)
 
 
-def test_other_crews_are_checked_with_the_python_and_without_excluded_files() -> None:
+def test_other_crews_are_checked_like_the_default() -> None:
     crews = "".join(f"[deployments.{name}]\nentrypoint = '{name}:f'\n" for name in ("a", "b", "c"))
     files = {
         "crew.toml": f"{crews}[build]\nexclude = ['c.py']\n",
