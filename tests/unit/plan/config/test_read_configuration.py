@@ -116,6 +116,17 @@ LLAMA_TWO = NamedEntrypoint("two", "b:f", "pyproject.toml line 6: tool.llamadepl
                 "the default of crew.toml", smoke={}, python_origin="crew.toml: deployment.python"
             ),
         ),
+        ({"pyproject.toml": "[project]\nname = 'x'\n"}, None, DEFAULT),
+        (
+            {"crewship.toml": "[deployments.one]\n[deployments.two]\n"},
+            "two",
+            Configuration(
+                "the default of crewship.toml",
+                python_origin="crewship.toml: deployments.two.python",
+                name="two",
+                named=(NamedEntrypoint("one", "main:kickoff", "the default of crewship.toml"),),
+            ),
+        ),
         ({"crewship.toml": "[run]\n"}, None, Configuration("the default of crewship.toml")),
         ({"crew.toml": "[run]\n[build]\n"}, None,
          Configuration("the default of crew.toml", dockerfile_origin="crew.toml: build.dockerfile")),

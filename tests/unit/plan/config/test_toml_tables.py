@@ -31,7 +31,7 @@ def table(text: str, *path: str) -> TomlTable:
         ("[b]\n", "", "b", "a.toml line 1: b"),
         ("[ \"t\" . 'b' ] # c = d\n", "t", "b", "a.toml line 1: t.b"),
         ("[t] # c = d\na+b = 1\n", "t", "a+b", "a.toml line 2: t.a+b"),
-        ("[t]\nx = [1] # b = 1\n[u]=b\nb = 2", "t", "b", "a.toml line 4: t.b"),
+        ("[t]\nx = [1] # b = 1\n[u] = b\nb = 2", "t", "b", "a.toml line 4: t.b"),
     ],
 )
 def test_location_of_a_key(text: str, name: str, key: str, location: str) -> None:

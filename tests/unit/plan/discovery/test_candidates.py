@@ -185,8 +185,8 @@ def test_tests_and_other_files_are_not_read(path: str) -> None:
 
 
 def test_module_that_runs_on_import_has_scripts_but_no_objects() -> None:
-    assert scan({"a.py": ALL + "graph.invoke({})\n"}) == replace(
-        NOTHING, scripts=("a.py",), agent_scripts=("a.py",)
+    assert scan({"a.py": ALL + "graph.invoke({})\n", "b.py": WORKFLOW}) == replace(
+        NOTHING, scripts=("a.py",), agent_scripts=("a.py",), workflows=("b:W",)
     )
 
 
