@@ -74,12 +74,8 @@ class IssuerKeys:
     async def _read(self) -> None:
         started = self._clock()
         try:
-            async with (
-                asyncio.timeout(2 * REQUEST_TIMEOUT_SECONDS),
-                aiohttp.ClientSession(
-                    timeout=aiohttp.ClientTimeout(REQUEST_TIMEOUT_SECONDS), trust_env=True
-                ) as session,
-            ):
+            timeout = aiohttp.ClientTimeout(REQUEST_TIMEOUT_SECONDS)
+            async with aiohttp.ClientSession(timeout=timeout, trust_env=True) as session:
                 discovery = await read_discovery(session, self.issuer)
                 jwks_uri = str(discovery.get("jwks_uri"))
                 if urlsplit(jwks_uri).scheme != urlsplit(self.issuer).scheme:

@@ -1,5 +1,6 @@
 """A token issuer on loopback, like GitHub: discovery, key set and signed tokens."""
 
+import asyncio
 import functools
 import json
 from datetime import datetime
@@ -44,13 +45,15 @@ def wait_patiently(monkeypatch: pytest.MonkeyPatch) -> None:
 
 
 class Issuer:
-    """An issuer with adjustable responses; `asked` lists the requested paths."""
+    """An issuer with adjustable responses, while it is `answering`; `asked` lists the requested paths."""
 
     def __init__(self) -> None:
         self.keys: list[dict[str, Any]] = [public(rsa_key(), "one"), public(ec_key(), "two")]
         self.about: dict[str, Any] = {}
         self.broken: web.Response | None = None
         self.asked: list[str] = []
+        self.answering = asyncio.Event()
+        self.answering.set()
         app = web.Application()
         app.router.add_get("/.well-known/openid-configuration", self._discovery)
         app.router.add_get("/keys", self._keys)
@@ -67,6 +70,7 @@ class Issuer:
 
     async def _discovery(self, request: web.Request) -> web.Response:
         self.asked.append(request.path)
+        await self.answering.wait()
         return self.broken or web.json_response(
             {"issuer": self.url, "jwks_uri": f"{self.url}/keys", **self.about}
         )

@@ -1,10 +1,12 @@
 """Permissions and states of a key; `test_matrix.py` covers every single operation."""
 
+import json
 from datetime import timedelta
 
 import pytest
 
-from api.auth.api_keys import Keyring, parse_fixed
+from api.auth.api_keys import Keyring, StoredKey, parse_fixed
+from api.auth.scopes import SCOPES
 from crds import api_keys
 from tests.unit.api.conftest import NOW, key
 
@@ -228,12 +230,31 @@ async def test_key_revoked_during_lookup_is_not_cached():
     assert await ring.find(text, NOW) is None
 
 
+def test_fixed_keys_are_read():
+    least = {"id": "a", "hash": "h", "scopes": list(SCOPES)}
+    more = {"id": "b", "hash": "i", "scopes": ["run"], "name": "CI", "projects": ["demo"], "plan": "pro"}
+    assert parse_fixed(json.dumps([least, more])) == {
+        "a": StoredKey("a", "h", "", frozenset(SCOPES), None, None),
+        "b": StoredKey("b", "i", "CI", frozenset({"run"}), frozenset({"demo"}), "pro"),
+    }
+    assert parse_fixed(" ") == {}
+
+
+KEY = {"id": "a", "hash": "swordfish", "scopes": ["run"]}
+
+
 @pytest.mark.parametrize(
-    "text",
-    ["{", "{}", "[1]", '[{"id": "a"}]', '[{"id": "a", "hash": "b", "scopes": []}]',
-     '[{"id": "a", "hash": "swordfish", "scopes": ["root"]}]'],
-)  # fmt: skip
-def test_invalid_fixed_keys_are_rejected_without_showing_them(text):
-    with pytest.raises(ValueError, match="CREWYARD_ADMIN_KEYS") as caught:
+    ("text", "words"),
+    [
+        ("{", "is not JSON"),
+        ("{}", "must be a JSON list"),
+        ("[1]", "entry 0 needs id, hash and scopes"),
+        (json.dumps([KEY, {**KEY, "id": "b", "scopes": []}]), "entry 1"),
+        (json.dumps([KEY, {**KEY, "id": "b", "scopes": ["root"]}]), r"entry 1 .*\(some of read, run, "),
+        *((json.dumps([{one: KEY[one] for one in KEY if one != name}]), "entry 0") for name in KEY),
+    ],
+)
+def test_invalid_fixed_keys_are_rejected_without_showing_them(text, words):
+    with pytest.raises(ValueError, match=f"CREWYARD_ADMIN_KEYS.*{words}") as caught:
         parse_fixed(text)
     assert "swordfish" not in str(caught.value)

@@ -1,6 +1,7 @@
 """Token handling without network: settings, parsing, caches and grants."""
 
 import asyncio
+import gc
 
 import pytest
 from hypothesis import given, settings
@@ -188,9 +189,46 @@ async def test_invalid_keys_do_not_evict_valid_ones():
     await recent.get("good", asked.about("good"))
     for number in range(20):
         assert await recent.get(f"bad-{number}", asked.about("bad")) is None
-    assert recent.is_cached("good") and recent.is_cached("bad-19") and not recent.is_cached("bad-1")
+    assert recent.is_cached("good")
+    assert [recent.is_cached(f"bad-{number}") for number in (1, 16, 17, 18, 19)] == [False] * 2 + [True] * 3
+    assert await recent.get("good", asked.about("bad")) == "yes"
+    assert await recent.get("bad-19", asked.about("good")) is None
+    assert asked.times == 21
     now[0] = 10.0
     assert not recent.is_cached("good") and not recent.is_cached("bad-19")
+
+
+async def test_a_result_is_as_old_as_the_start_of_its_load():
+    now = [0.0]
+    asked, recent = CountingLoader(), TtlCache[str](10, 1, lambda: now[0])
+    asked.answers.update(a="yes", b="yes")
+    waiting = asyncio.create_task(recent.get("a", asked.about("a")))
+    while not asked.times:
+        await asyncio.sleep(0)
+    now[0] = 9.0
+    asked.gate.set()
+    assert await waiting == "yes" and recent.is_cached("a")
+    now[0] = 10.0
+    assert not recent.is_cached("a") and recent.was_valid("a")
+    await recent.get("b", asked.about("b"))
+    assert not recent.was_valid("a"), "there is room for one result"
+
+
+async def test_failure_that_nobody_awaits_is_not_reported():
+    reported = []
+    asyncio.get_running_loop().set_exception_handler(lambda _, context: reported.append(context))
+    asked, recent = CountingLoader(), TtlCache[str](10, 3)
+    asked.answers["a"] = ValueError("away")
+    waiting = asyncio.create_task(recent.get("a", asked.about("a")))
+    while not asked.times:
+        await asyncio.sleep(0)
+    waiting.cancel()
+    asked.gate.set()
+    while recent.is_cached("a"):
+        await asyncio.sleep(0)
+    await asyncio.sleep(0)
+    gc.collect()
+    assert reported == []
 
 
 async def test_failed_load_is_not_cached():
