@@ -135,7 +135,7 @@ PARTS = {
             f"controller/pods/{name}.py"
             for name in ("api_address", "ceilings", "egress", "placement", "run_egress")
         ),
-        ("tests/unit/controller/pods",),
+        ("tests/unit/controller/pods", "tests/unit/controller/project/test_egress_policy.py"),
         0,
     ),
     "deadlines": MutationPart(

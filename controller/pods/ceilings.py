@@ -133,5 +133,4 @@ def is_amount(text: Any) -> bool:
 
 
 def _exceeds(amount: Any, ceiling: Any) -> bool:
-    wanted, greatest = _amount(amount), _amount(ceiling)
-    return wanted is None or greatest is None or wanted > greatest
+    return bool(parse_quantity(amount) > parse_quantity(ceiling))

@@ -221,8 +221,8 @@ def _placement(settings: Any, where: str, sized: bool = True, of_plan: bool = Fa
         tuple(settings.get("imagePullSecrets", [])),
         settings.get("runtimeClassName", ""),
         _resources(settings.get("resources", {}), f"{where}.resources"),
-        _ceilings(settings.get("max", {}), f"{where}.max"),
-        _ceilings(settings.get("buildMax", {}), f"{where}.buildMax"),
+        _amounts(settings.get("max", {}), f"{where}.max"),
+        _amounts(settings.get("buildMax", {}), f"{where}.buildMax"),
         settings.get("hostUsers"),
         settings.get("labels", {}),
         settings.get("annotations", {}),
@@ -236,19 +236,13 @@ def _is_string_map(value: Any) -> bool:
 
 def _resources(settings: Any, where: str) -> dict[str, dict[str, Any]]:
     _check_fields(settings, ("requests", "limits"), where)
-    for part, amounts in settings.items():
-        if not isinstance(amounts, dict):
-            raise ValueError(f"{where}.{part} must be an object of amounts by resource")
-        for name, amount in amounts.items():
-            if isinstance(amount, bool) or not isinstance(amount, int | float | str):
-                raise ValueError(f"{where}.{part}.{name} must be an amount, such as 1 or 500m")
-    return dict(settings)
+    return {part: _amounts(amounts, f"{where}.{part}") for part, amounts in settings.items()}
 
 
-def _ceilings(settings: Any, where: str) -> dict[str, Any]:
+def _amounts(settings: Any, where: str) -> dict[str, Any]:
     if not isinstance(settings, dict):
         raise ValueError(f"{where} must be an object of amounts by resource")
     for name, amount in settings.items():
         if isinstance(amount, bool) or not is_amount(amount):
-            raise ValueError(f"{where}.{name} must be an amount, such as 8 or 16Gi")
+            raise ValueError(f"{where}.{name} must be an amount, such as 500m or 16Gi")
     return dict(settings)

@@ -6,6 +6,7 @@ from dataclasses import replace
 import pytest
 
 from controller.deployment import pod as build_pod
+from controller.pods.ceilings import AllowedNodes, allow_nodes, lower_resources, raise_to
 from controller.pods.placement import NodePlacements, parse_placements
 from controller.project.decide import decide
 from controller.run import pod as run_pod
@@ -165,6 +166,77 @@ def test_only_allowed_labels_are_kept(make, config):
     asked = {"disk": "hdd", "zone": "a", "kubernetes.io/hostname": "b"}
     assert run_spec(make, found, pod={"nodeSelector": asked})["nodeSelector"] == {"zone": "a"}
     assert run_spec(make, found, pod={"nodeSelector": {"disk": "ssd"}})["nodeSelector"] == {"disk": "ssd"}
+
+
+CEILINGS = {"cpu": "16", "memory": "64Gi"}
+
+
+@pytest.mark.parametrize(
+    ("requested", "lowered", "notes"),
+    [
+        (None, {}, ()),
+        ({"limits": None, "requests": {}}, {}, ()),
+        ({"limits": {"cpu": 0, "memory": "65536Mi"}}, {"limits": {"cpu": 0, "memory": "65536Mi"}}, ()),
+        (
+            {"limits": {"gpu": 1, "cpu": "x" * 41, "memory": "900Gi"}, "requests": {"gpu": 1, "cpu": 99}},
+            {"limits": {"memory": "64Gi"}, "requests": {"cpu": "16"}},
+            (
+                "run.limits.gpu is left out: the installation does not offer this resource",
+                f"run.limits.cpu is left out: '{'x' * 40}' is not an amount",
+                "run.limits.memory: 900Gi is lowered to 64Gi",
+                "run.requests.gpu is left out: the installation does not offer this resource",
+                "run.requests.cpu: 99 is lowered to 16",
+            ),
+        ),
+        (
+            {"requests": {"memory": "2Gi"}},
+            {"requests": {"memory": "1Gi"}},
+            ("run.requests.memory: 2Gi is lowered to its limit, 1Gi",),
+        ),
+        (
+            {"limits": {"memory": "70Gi", "cpu": 2}, "requests": {"memory": "65Gi", "cpu": 3}},
+            {"limits": {"memory": "64Gi", "cpu": 2}, "requests": {"memory": "64Gi", "cpu": 2}},
+            (
+                "run.limits.memory: 70Gi is lowered to 64Gi",
+                "run.requests.memory: 65Gi is lowered to 64Gi",
+                "run.requests.cpu: 3 is lowered to its limit, 2",
+            ),
+        ),
+    ],
+)
+def test_notes_name_each_changed_amount(requested, lowered, notes):
+    assert lower_resources(requested, CEILINGS, {"memory": "1Gi"}, "run") == (lowered, notes)
+
+
+def test_a_default_limit_above_the_ceiling_raises_no_request():
+    requested = {"requests": {"memory": "100Gi"}}
+    assert lower_resources(requested, CEILINGS, {"memory": "128Gi"}, "run")[0] == {
+        "requests": {"memory": "64Gi"}
+    }
+
+
+def test_ceilings_are_raised_to_greater_amounts_of_the_installation():
+    own = {"cpu": 32, "memory": "65536Mi", "nvidia.com/gpu": 1}
+    assert raise_to(CEILINGS, own) == {"cpu": 32, "memory": "64Gi", "nvidia.com/gpu": 1}
+
+
+def test_notes_name_each_node_label_and_toleration_that_is_left_out():
+    allowed = AllowedNodes({"disk": ("ssd",), "zone": ("*",)}, ({"key": "gpu"},))
+    pod = {
+        "nodeSelector": {"disk": "ssd", "zone": "a", "host": "b"},
+        "tolerations": [{"key": "gpu", "value": "a"}, {"key": "spot"}],
+        "imagePullSecrets": [{"name": "own"}],
+    }
+    reason = "is left out: the installation does not allow it"
+    assert allow_nodes(pod, allowed) == (
+        {
+            "nodeSelector": {"disk": "ssd", "zone": "a"},
+            "tolerations": [{"key": "gpu", "value": "a"}],
+            "imagePullSecrets": [{"name": "own"}],
+        },
+        (f"pod.nodeSelector.host {reason}", f"pod.tolerations[1] {reason}"),
+    )
+    assert allow_nodes({}, allowed) == ({"nodeSelector": {}, "tolerations": []}, ())
 
 
 def test_condition_names_the_changed_values(make):

@@ -7,6 +7,7 @@ import pytest
 
 from controller.config import ConfigError, parse
 from controller.deployment import pod as build_pod
+from controller.pods.ceilings import AllowedNodes
 from controller.pods.placement import (
     NOT_DISRUPTED,
     NodePlacement,
@@ -109,6 +110,95 @@ def test_project_sets_resources_but_not_isolation(make, config):
     assert [toleration["key"] for toleration in spec["tolerations"]][-1] == "mine"
 
 
+ALL_FIELDS = {
+    "nodeSelector": {"pool": "crews", "disk": "ssd"},
+    "tolerations": [{"key": "crews"}],
+    "imagePullSecrets": [{"name": "pull"}],
+    "runtimeClassName": "gvisor",
+    "priorityClassName": "low",
+    "resources": {"requests": {"cpu": 0.5, "memory": "1Gi"}, "limits": {"cpu": 1, "memory": "2Gi"}},
+    "max": {"cpu": "8", "memory": "16Gi"},
+    "hostUsers": False,
+    "labels": {"queue": "crews", "team": "a"},
+    "annotations": {"note": "n", "cost": "1"},
+}
+OF_PLAN = {
+    "nodeSelector": {"pool": "paid"},
+    "tolerations": [{"key": "paid"}],
+    "imagePullSecrets": [{"name": "paid"}],
+    "runtimeClassName": "kata",
+    "priorityClassName": "high",
+    "resources": {"limits": {"cpu": 4}},
+    "max": {"cpu": "32"},
+    "buildMax": {"memory": "12Gi"},
+    "hostUsers": True,
+    "labels": {"queue": "paid"},
+    "annotations": {"cost": "2"},
+}
+
+
+def test_whole_setting_is_read_and_a_plan_overrides_it():
+    builds = {name: value for name, value in ALL_FIELDS.items() if name != "resources"}
+    allowed = {
+        "nodeSelector": {"zone": ["*"], "disk": ["ssd", "hdd"]},
+        "tolerations": [{"key": "a", "value": "b", "effect": "NoSchedule"}],
+    }
+    places = parse_placements(
+        json.dumps(
+            {"run": ALL_FIELDS, "build": builds, "plans": {"pro": OF_PLAN, "free": {}}, "allowed": allowed}
+        )
+    )
+    run = NodePlacement(
+        node_selector={"pool": "crews", "disk": "ssd"},
+        tolerations=({"key": "crews"},),
+        image_pull_secrets=({"name": "pull"},),
+        runtime_class="gvisor",
+        resources={"requests": {"cpu": 0.5, "memory": "1Gi"}, "limits": {"cpu": 1, "memory": "2Gi"}},
+        max={"cpu": "8", "memory": "16Gi"},
+        host_users=False,
+        labels={"queue": "crews", "team": "a"},
+        annotations={"note": "n", "cost": "1"},
+        priority_class="low",
+    )
+    assert (places.run, places.build) == (run, replace(run, resources={}))
+    assert places.allowed == AllowedNodes(
+        {"zone": ("*",), "disk": ("ssd", "hdd")}, ({"key": "a", "value": "b", "effect": "NoSchedule"},)
+    )
+    assert places.plans["pro"].build_max == {"memory": "12Gi"}
+    assert places.for_run("other") == places.for_run("free") == run
+    assert places.for_run("pro") == NodePlacement(
+        node_selector={"pool": "paid", "disk": "ssd"},
+        tolerations=({"key": "paid"}, {"key": "crews"}),
+        image_pull_secrets=({"name": "paid"}, {"name": "pull"}),
+        runtime_class="kata",
+        resources={"requests": {"memory": "1Gi"}, "limits": {"cpu": 4, "memory": "2Gi"}},
+        max={"cpu": "32", "memory": "16Gi"},
+        host_users=True,
+        labels={"queue": "paid", "team": "a"},
+        annotations={"note": "n", "cost": "2"},
+        priority_class="high",
+    )
+
+
+def test_fields_of_a_pod_are_those_of_the_installation_over_the_project():
+    place = parse_placements(json.dumps({"run": ALL_FIELDS})).run
+    own = {
+        "nodeSelector": {"pool": "mine", "zone": "a"},
+        "tolerations": [{"key": "mine"}],
+        "imagePullSecrets": [{"name": "pull"}, {"name": "mine"}],
+    }
+    assert place.spec(own) == {
+        "nodeSelector": {"pool": "crews", "disk": "ssd", "zone": "a"},
+        "tolerations": [{"key": "crews"}, {"key": "mine"}],
+        "imagePullSecrets": [{"name": "pull"}, {"name": "mine"}],
+        "runtimeClassName": "gvisor",
+        "priorityClassName": "low",
+        "hostUsers": False,
+    }
+    assert NodePlacement().spec(own) == own
+    assert place.ceilings() == {"cpu": "8", "memory": "16Gi", "ephemeral-storage": "100Gi"}
+
+
 QUEUED = {
     "run": {
         "labels": {"kueue.x-k8s.io/queue-name": "crews", "team": "a"},
@@ -179,6 +269,7 @@ def test_autoscalers_wait_for_runs_and_builds_but_not_for_waiting_pods(make, con
         ({"plans": {"pro": {"resources": {"limit": {}}}}}, "plans.pro.resources"),
         ({"plans": {"pro": {"resources": {"limits": []}}}}, "plans.pro.resources.limits"),
         ({"plans": {"pro": {"resources": {"limits": {"nvidia.com/gpu": True}}}}}, "nvidia.com/gpu"),
+        ({"run": {"resources": {"requests": {"cpu": "many"}}}}, "run.resources.requests.cpu"),
     ],
 )
 def test_invalid_setting_error_names_it(placement, words):
