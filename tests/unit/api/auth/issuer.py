@@ -45,12 +45,15 @@ def wait_patiently(monkeypatch: pytest.MonkeyPatch) -> None:
 
 
 class Issuer:
-    """An issuer with adjustable responses, while it is `answering`; `asked` lists the requested paths."""
+    """An issuer that answers while it is `answering`; `asked` lists the requested paths.
+
+    `about` changes its discovery; `broken` are the fields of the response to every request.
+    """
 
     def __init__(self) -> None:
         self.keys: list[dict[str, Any]] = [public(rsa_key(), "one"), public(ec_key(), "two")]
         self.about: dict[str, Any] = {}
-        self.broken: web.Response | None = None
+        self.broken: dict[str, Any] | None = None
         self.asked: list[str] = []
         self.answering = asyncio.Event()
         self.answering.set()
@@ -70,14 +73,15 @@ class Issuer:
 
     async def _discovery(self, request: web.Request) -> web.Response:
         self.asked.append(request.path)
-        await self.answering.wait()
-        return self.broken or web.json_response(
-            {"issuer": self.url, "jwks_uri": f"{self.url}/keys", **self.about}
-        )
+        return await self._answer({"issuer": self.url, "jwks_uri": f"{self.url}/keys", **self.about})
 
     async def _keys(self, request: web.Request) -> web.Response:
         self.asked.append(request.path)
-        return self.broken or web.json_response({"keys": self.keys})
+        return await self._answer({"keys": self.keys})
+
+    async def _answer(self, document: object) -> web.Response:
+        await self.answering.wait()
+        return web.json_response(document) if self.broken is None else web.Response(**self.broken)
 
     def claims(self, now: datetime, **more: Any) -> dict[str, Any]:
         """Return the claims of GitHub for a push to main; None removes a claim."""

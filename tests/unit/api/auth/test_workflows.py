@@ -6,7 +6,6 @@ from datetime import timedelta
 
 import jwt
 import pytest
-from aiohttp import web
 
 from api.auth import workflows
 from api.auth.oidc import is_current
@@ -300,7 +299,7 @@ async def test_requests_of_a_repository_share_a_rate_limit(testbed, issuer):
 
 
 async def test_unavailable_issuer_is_503_with_back_off(issuer, testbed):
-    issuer.broken = web.Response(status=500)
+    issuer.broken = {"status": 500}
     await testbed.add_project("tides", {"oidc": [entry("run")]})
     for _ in range(3):
         code, answer, headers = await testbed.call("GET", "/v1/runs", bearer=issuer.token(NOW))
