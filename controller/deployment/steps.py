@@ -74,7 +74,7 @@ def build_steps(pods: Iterable[Pod], recorded: str | None) -> BuildSteps:
     present = tuple(entry[2] for entry in steps)
     newest = present[-1] if present else None
     known = _parse_name(recorded) if recorded else None
-    if known is not None and all(step.pod is None or step.pod.name != recorded for step in present):
+    if known is not None and not any(is_recorded for _, is_recorded, _ in steps):
         lost = BuildStep(*known, None)
         if newest is None or _total((*present, lost)) > steps[-1][0]:
             newest = lost
@@ -97,8 +97,7 @@ def stages_of(deployment: Deployment, steps: BuildSteps) -> list[dict[str, Any]]
     seconds: dict[str, float] = {}
     running: dict[str, Any] | None = None
     for step in steps.present:
-        if step.pod is None:
-            continue
+        assert step.pod is not None
         seconds.setdefault("queued", _between(deployment.created, step.pod.assigned))
         if not step.pod.finished:
             running = {"name": _name(step, seconds), "startedAt": format_second(step.pod.assigned)}
