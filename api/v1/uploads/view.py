@@ -54,4 +54,4 @@ def _split(address: str) -> tuple[str, str, str] | None:
         parts = urlsplit(address)
     except ValueError:
         return None
-    return parts.scheme.lower(), parts.netloc.lower(), parts.path
+    return parts.scheme, parts.netloc.lower(), parts.path

@@ -17,7 +17,6 @@ from api.v1.env import view as env
 from api.v1.env.schema import NAME as VARIABLE_NAME
 from api.v1.fields import NAME_PATTERN
 from api.v1.projects.schema import SPEC as PROJECT_SPEC
-from api.v1.uploads import view as uploads
 from crds.kinds import DEPLOYMENT, PROJECT, RUN
 from crds.schema import openapi
 from kube import errors as kube
@@ -276,22 +275,6 @@ def test_integer_parameter(number):
         assert 1 <= number <= 1000
     except errors.HttpApiError as error:
         assert error.details == {"field": "page"} and not 1 <= number <= 1000
-
-
-@pytest.mark.parametrize(
-    ("public", "address", "upload"),
-    [
-        ("http://y.example", "http://y.example/v1/uploads/upl_1/content", "upl_1"),
-        ("http://y.example", "http://Y.example/v1/uploads/upl_1/content?token=x", "upl_1"),
-        ("https://y.example/crews", "https://y.example/crews/v1/uploads/upl_1/content", "upl_1"),
-        ("https://y.example/crews", "https://y.example/v1/uploads/upl_1/content", None),
-        ("http://y.example", "https://y.example/v1/uploads/upl_1/content", None),
-        ("http://y.example", "http://y.example:81/v1/uploads/upl_1/content", None),
-        ("http://y.example", "http://y.example/v1/uploads/upl_1/content/../../x", None),
-    ],
-)
-def test_parse_upload_url(public, address, upload):
-    assert uploads.parse_upload_url(address, public) == upload
 
 
 @given(
