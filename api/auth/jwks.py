@@ -9,6 +9,7 @@ limited in size.
 
 import asyncio
 import json
+import math
 import time
 from collections.abc import Callable, Mapping
 from typing import Any
@@ -46,7 +47,7 @@ class IssuerKeys:
         self._clock = clock
         self._keys: PublicKeys = {}
         self._read_at: float | None = None
-        self._not_before = float("-inf")
+        self._not_before = -math.inf
         self._backoff = FAILURE_BACKOFF_SECONDS
         self._lock = asyncio.Lock()
 
@@ -94,7 +95,7 @@ class IssuerKeys:
 
 async def read_discovery(session: aiohttp.ClientSession, issuer: str) -> Mapping[str, Any]:
     """Return the discovery document of an issuer. Raises ValueError if it is of another one."""
-    discovery = await _json(session, f"{issuer.rstrip('/')}/.well-known/openid-configuration")
+    discovery = await _json(session, f"{issuer.removesuffix('/')}/.well-known/openid-configuration")
     if discovery.get("issuer") != issuer:
         raise ValueError(f"the discovery document names the issuer {str(discovery.get('issuer'))[:200]!r}")
     return discovery
@@ -113,7 +114,7 @@ async def _json(session: aiohttp.ClientSession, url: str) -> Mapping[str, Any]:
 async def parse_response(response: aiohttp.ClientResponse) -> Any:
     """Return the JSON of an issuer's response, read to its end. Raises ValueError if it is too large."""
     raw = bytearray()
-    async for chunk in response.content.iter_chunked(64 * 1024):
+    async for chunk in response.content.iter_any():
         raw += chunk
         if len(raw) > MAX_RESPONSE_BYTES:
             raise ValueError(f"{str(response.url)[:300]} returned more than {MAX_RESPONSE_BYTES} bytes")
@@ -129,16 +130,20 @@ def parse_keys(document: Mapping[str, Any]) -> PublicKeys:
     if not isinstance(listed, list):
         raise ValueError("the key set has no keys")
     for jwk in listed[:MAX_KEYS]:
-        if not isinstance(jwk, dict) or not isinstance(jwk.get("kid"), str) or jwk.get("use", "sig") != "sig":
-            continue
-        for algorithm, (field, value) in ALGORITHMS.items():
-            if jwk.get(field) != value or jwk.get("alg", algorithm) != algorithm:
-                continue
-            try:
-                key = jwt.PyJWK(jwk, algorithm).key
-            except (jwt.PyJWTError, ValueError, TypeError):
-                continue
-            if isinstance(key, RSAPublicKey) and key.key_size not in RSA_KEY_BITS:
-                continue
-            keys.setdefault((algorithm, jwk["kid"]), key)
+        if isinstance(jwk, dict) and isinstance(jwk.get("kid"), str) and jwk.get("use", "sig") == "sig":
+            for algorithm in ALGORITHMS:
+                key = _public_key(jwk, algorithm)
+                if key is not None:
+                    keys.setdefault((algorithm, jwk["kid"]), key)
     return keys
+
+
+def _public_key(jwk: dict[str, Any], algorithm: str) -> Any | None:
+    field, value = ALGORITHMS[algorithm]
+    if jwk.get(field) != value or jwk.get("alg", algorithm) != algorithm:
+        return None
+    try:
+        key = jwt.PyJWK(jwk, algorithm).key
+    except (jwt.PyJWTError, ValueError, TypeError):
+        return None
+    return None if isinstance(key, RSAPublicKey) and key.key_size not in RSA_KEY_BITS else key

@@ -5,6 +5,7 @@ import contextlib
 import json
 
 import pytest
+from structlog.testing import capture_logs
 
 from api.auth import jwks
 from api.auth.jwks import (
@@ -51,9 +52,10 @@ async def test_keys_are_refetched_when_stale_or_unknown_at_most_once_a_minute(is
 async def test_keys_are_kept_for_a_day_while_the_issuer_is_unavailable(issuer):
     clock = JwksClock()
     found = IssuerKeys(issuer.url, clock)
+    clock.now = 1000.0
     await found.key("RS256", "one")
     issuer.broken = {"status": 503}
-    clock.now = MAX_STALE_SECONDS
+    clock.now += MAX_STALE_SECONDS
     assert await found.key("RS256", "one") is not None
     clock.now += 1
     with pytest.raises(HttpApiError, match="cannot be reached"):
@@ -136,11 +138,24 @@ async def test_issuer_is_reached_through_the_proxy_of_the_environment(issuer, mo
     assert issuer.asked == ["/.well-known/openid-configuration", "/keys"]
 
 
-@pytest.mark.parametrize("about", [{"issuer": "https://other.example"}, {"jwks_uri": "file:///etc/passwd"}])
-async def test_discovery_of_another_issuer_is_rejected(issuer, about):
+@pytest.mark.parametrize(
+    ("about", "reason"),
+    [
+        ({"issuer": "https://other.example"}, "names the issuer 'https://other.example'"),
+        ({"issuer": "\n" * 201}, "names the issuer '\\n"),
+        ({"jwks_uri": "file:///etc/passwd"}, "the jwks_uri has another scheme"),
+        ({"jwks_uri": None}, "the jwks_uri has another scheme"),
+    ],
+)
+async def test_discovery_of_another_issuer_is_rejected(issuer, about, reason):
     issuer.about = about
-    with pytest.raises(HttpApiError, match="cannot be reached"):
+    with capture_logs() as logged, pytest.raises(HttpApiError, match="cannot be reached"):
         await IssuerKeys(issuer.url).key("RS256", "one")
+    error = logged[0].pop("error")
+    assert logged == [{"event": "issuer_unreadable", "issuer": issuer.url, "log_level": "warning"}]
+    assert error.startswith("ValueError: ") and reason in error
+    assert len(error) <= 300
+    assert ("\\n" not in error) or len(error) == 300
 
 
 @pytest.mark.parametrize(
@@ -166,6 +181,11 @@ def test_unusable_keys_of_a_set_are_skipped(unusable):
         ("RS256", "a"): rsa_key().public_key().public_numbers(),
         ("ES256", "a"): ec_key().public_key().public_numbers(),
     }
+
+
+def test_key_is_used_for_the_algorithm_of_its_kind_alone():
+    mixed = {**public(rsa_key(), "mixed"), "crv": "P-256"}
+    assert numbers({"keys": [mixed]}) == {("RS256", "mixed"): rsa_key().public_key().public_numbers()}
 
 
 def numbers(document):
