@@ -5,6 +5,7 @@ first workflow that an entry lets in pins the repository's id.
 """
 
 import hashlib
+import math
 import time
 from collections.abc import Callable, Mapping
 from dataclasses import replace
@@ -25,6 +26,8 @@ LEEWAY_SECONDS = 30.0
 """Allowed clock skew between the issuer and this process."""
 MAX_LIFETIME_SECONDS = 86_400.0
 """Maximum lifetime of a token; workflow tokens live for minutes."""
+MAX_TIMESTAMP = 10**11
+"""In the year 5138: datetime has no year above 9999."""
 CACHE_SECONDS = 10.0
 MIN_RELOAD_SECONDS = 1.0
 """Projects are reloaded after CACHE_SECONDS, or after this time if one of them has changed."""
@@ -49,7 +52,7 @@ class WorkflowTokens:
         self._clock = clock
         self._entries: dict[str, list[workflows.OidcEntry]] = {}
         self._pins: dict[tuple[str, str], str] = {}
-        self._read_at = float("-inf")
+        self._read_at = -math.inf
         self._read_mark = 0
 
     async def caller(self, text: str, unverified: UnverifiedClaims, now: datetime) -> Caller | None:
@@ -164,14 +167,10 @@ def verify(text: str, key: Any, algorithm: str, issuer: str, audience: str) -> M
 
 def is_current(claims: Mapping[str, Any], now: datetime) -> bool:
     """Return whether the token is valid at `now`: issued, active, not expired, lifetime in bounds. Pure."""
-    issued, not_before, expires = claims.get("iat"), claims.get("nbf", 0), claims.get("exp")
-    timestamps = (issued, not_before, expires)
-    if not all(
-        isinstance(timestamp, int) and not isinstance(timestamp, bool) and 0 <= timestamp < 1e11
-        for timestamp in timestamps
-    ):
+    timestamps: list[Any] = [claims.get("iat"), claims.get("nbf", 0), claims.get("exp")]
+    if not all(type(timestamp) is int and 0 <= timestamp < MAX_TIMESTAMP for timestamp in timestamps):
         return False
-    assert isinstance(issued, int) and isinstance(not_before, int) and isinstance(expires, int)
+    issued, not_before, expires = timestamps
     now_seconds = now.timestamp()
     return (
         max(issued, not_before) <= now_seconds + LEEWAY_SECONDS

@@ -6,12 +6,17 @@ from datetime import timedelta
 
 import jwt
 import pytest
+from structlog.testing import capture_logs
 
 from api.auth import workflows
-from api.auth.oidc import is_current
+from api.auth.jwks import IssuerKeys
+from api.auth.oidc import WorkflowTokens, is_current, verify
+from api.auth.principal import Caller, ProvenCommit
+from api.auth.scopes import Grants
 from api.auth.unverified import parse_unverified
 from api.services import SERVICES
 from api.v1.idempotency import parse_header
+from crds.api_keys import hash_of
 from tests.unit.api.auth.issuer import AUDIENCE, REPOSITORY, ec_key, rsa_key
 from tests.unit.api.conftest import NOW
 
@@ -142,7 +147,18 @@ async def test_first_use_pins_the_repository(testbed, issuer, monkeypatch):
         200,
     ]
     renamed = issuer.token(NOW, repository="Octo/TIDES", repository_id="43")
-    assert await status(testbed, renamed) == 401
+    with capture_logs() as logged:
+        assert await status(testbed, renamed) == 401
+    assert [line for line in logged if line["event"] == "workflow_repository_changed"] == [
+        {
+            "event": "workflow_repository_changed",
+            "project": "tides",
+            "repository": "Octo/TIDES",
+            "pinned": "42",
+            "given": "43",
+            "log_level": "warning",
+        }
+    ]
     # Another replica, which reads the pin from the index.
     assert await testbed.store.workflows.pin("other", REPOSITORY, "1", NOW) == "1"
     row = await testbed.store.projects.get("tides")
@@ -343,13 +359,68 @@ def test_grants_of_a_workflow(spec, claims, expected):
 
 @pytest.mark.parametrize(
     ("change", "good"),
-    [({}, True), ({"exp": 1000}, True), ({"exp": 969}, False), ({"iat": 1030}, True), ({"iat": 1031}, False),
-     ({"nbf": 1031}, False), ({"nbf": None}, False), ({"exp": True}, False), ({"exp": 1e9}, False),
-     ({"iat": -1}, False), ({"exp": 1000 + 86_400}, True), ({"exp": 1001 + 86_400}, False)],
+    [({}, True), ({"exp": 971}, True), ({"exp": 970}, False), ({"iat": 1030}, True), ({"iat": 1031}, False),
+     ({"nbf": 1030}, True), ({"nbf": 1031}, False), ({"nbf": None}, False), ({"nbf": 0}, True),
+     ({"exp": True}, False), ({"exp": 1e9}, False), ({"iat": 0}, True), ({"iat": -1}, False),
+     ({"exp": 1000 + 86_400}, True), ({"exp": 1001 + 86_400}, False)],
 )  # fmt: skip
 def test_token_validity_period(change, good):
     now = NOW.fromtimestamp(1000, NOW.tzinfo)
     assert is_current({"iat": 1000, "nbf": 1000, "exp": 1300, **change}, now) is good
+
+
+@pytest.mark.parametrize(("expires", "good"), [(10**11 - 1, True), (10**11, False)])
+def test_token_ends_in_a_year_that_a_datetime_can_have(expires, good):
+    now = NOW.fromtimestamp(10**11 - 60, NOW.tzinfo)
+    assert is_current({"iat": 10**11 - 60, "exp": expires}, now) is good
+
+
+def test_signature_is_verified_whatever_the_time_of_this_machine(issuer):
+    claims = issuer.claims(NOW.replace(year=2100))
+    text = issuer.token(NOW.replace(year=2100))
+    assert verify(text, rsa_key().public_key(), "RS256", issuer.url, AUDIENCE) == claims
+
+
+async def test_entries_are_read_anew_after_ten_seconds_or_a_change(testbed, issuer, monkeypatch):
+    await testbed.add_project("tides", {"oidc": [entry("run")]})
+    stored, now, reads = testbed.store.workflows, [1000.0], []
+
+    async def all_counted(read=stored.all):
+        reads.append(now[0])
+        return await read()
+
+    monkeypatch.setattr(stored, "all", all_counted)
+    tokens = WorkflowTokens(issuer.url, AUDIENCE, IssuerKeys(issuer.url), stored, lambda: now[0])
+    text = issuer.token(NOW)
+
+    async def scopes(at):
+        now[0] = at
+        found = await tokens.caller(text, parse_unverified(text), NOW)
+        return found and found.grants.scopes_in("tides")
+
+    assert [await scopes(at) for at in (1000.0, 1001.0, 1009.9)] == [{"read", "run"}] * 3
+    assert [await scopes(at) for at in (1010.0, 1010.5)] == [{"read", "run"}] * 2
+    await testbed.update_spec("tides", oidc=[entry("deploy")])
+    assert await scopes(1010.9) == {"read", "run"}
+    assert [await scopes(at) for at in (1011.0, 1012.5)] == [{"read", "deploy"}] * 2
+    assert reads == [1000.0, 1010.0, 1011.0]
+
+
+async def test_caller_of_a_workflow(testbed, issuer):
+    await testbed.add_project("tides", {"oidc": [entry("run", repository="Octo/Tides")]})
+    tokens = WorkflowTokens(issuer.url, AUDIENCE, IssuerKeys(issuer.url), testbed.store.workflows)
+    text = issuer.token(NOW, repository="octo/TIDES", repository_id="42", sha="ab" * 20)
+    assert await tokens.caller(text, parse_unverified(text), NOW) == Caller(
+        key_id="workflow:octo/TIDES:refs/heads/main",
+        grants=Grants(None, {"tides": frozenset({"read", "run"})}),
+        plan=None,
+        expires_at=NOW + timedelta(seconds=330),
+        kind="workflow",
+        rate_limit_key="workflow:octo/tides",
+        credential_id=f"token:{hash_of(text)}",
+        commit=ProvenCommit("octo/TIDES", "ab" * 20),
+        token=text,
+    )
 
 
 def test_text_that_is_not_a_token_is_ignored(issuer):
