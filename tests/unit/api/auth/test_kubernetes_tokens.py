@@ -4,6 +4,7 @@ import asyncio
 from datetime import datetime
 
 import pytest
+from structlog.testing import capture_logs
 
 from api.auth.kubernetes import MAX_PARALLEL_REVIEWS, MAX_PENDING_REVIEWS, KubernetesTokens
 from api.auth.principal import Caller
@@ -142,13 +143,22 @@ async def test_known_token_is_exempt_from_the_rate_limit(apiserver, monkeypatch)
     assert needs_review(tokens, token("other"))
 
 
-@pytest.mark.parametrize("user", [{}, {"user": {}}, {"user": ["ci"]}], ids=str)
-async def test_answer_that_is_no_review_is_an_outage(apiserver, user):
+@pytest.mark.parametrize(
+    ("user", "error"),
+    [({}, "KeyError: 'user'"), ({"user": {}}, "KeyError: 'username'"), ({"user": ["ci"]}, "TypeError: ")],
+)
+async def test_answer_that_is_no_review_is_an_outage(apiserver, user, error):
     reviews, kube = apiserver
     reviews.review = {"status": {"authenticated": True, "audiences": ["crewyard"], **user}}
-    with pytest.raises(HttpApiError, match="the Kubernetes API cannot check the token") as refused:
+    with (
+        capture_logs() as logged,
+        pytest.raises(HttpApiError, match="the Kubernetes API cannot check the token") as refused,
+    ):
         await caller_of(KubernetesTokens(kube, "crewyard"), token())
     assert refused.value.status == 503
+    [line] = logged
+    assert (line["event"], line["log_level"]) == ("token_review_failed", "warning")
+    assert line["error"].startswith(error)
 
 
 async def test_silent_apiserver_is_an_outage_in_time(apiserver, monkeypatch):
