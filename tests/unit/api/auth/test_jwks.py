@@ -87,7 +87,7 @@ async def test_failing_issuer_is_asked_less_and_less_often(issuer):
     issuer.broken = {"status": 503}
     clock.now = 1196 + REFRESH_SECONDS
     assert await found.key("RS256", "one") is not None
-    assert await asks_of_a_second_before_and_then(clock.now + 5) == [0, 1], "the wait starts anew"
+    assert await asks_of_a_second_before_and_then(clock.now + 5) == [0, 1], "the wait begins again"
 
 
 @pytest.mark.parametrize(

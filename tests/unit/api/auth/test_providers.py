@@ -214,7 +214,7 @@ async def test_a_result_is_as_old_as_the_start_of_its_load():
     assert not recent.was_valid("a"), "there is room for one result"
 
 
-async def test_failure_that_nobody_awaits_is_not_reported():
+async def test_failure_without_a_waiting_caller_is_not_reported():
     reported = []
     asyncio.get_running_loop().set_exception_handler(lambda _, context: reported.append(context))
     asked, recent = CountingLoader(), TtlCache[str](10, 3)

@@ -375,13 +375,13 @@ def test_token_ends_in_a_year_that_a_datetime_can_have(expires, good):
     assert is_current({"iat": 10**11 - 60, "exp": expires}, now) is good
 
 
-def test_signature_is_verified_whatever_the_time_of_this_machine(issuer):
+def test_signature_is_verified_without_the_clock_of_this_machine(issuer):
     claims = issuer.claims(NOW.replace(year=2100))
     text = issuer.token(NOW.replace(year=2100))
     assert verify(text, rsa_key().public_key(), "RS256", issuer.url, AUDIENCE) == claims
 
 
-async def test_entries_are_read_anew_after_ten_seconds_or_a_change(testbed, issuer, monkeypatch):
+async def test_entries_are_read_again_after_ten_seconds_or_a_change(testbed, issuer, monkeypatch):
     await testbed.add_project("tides", {"oidc": [entry("run")]})
     stored, now, reads = testbed.store.workflows, [1000.0], []
 
