@@ -16,6 +16,7 @@ from crds.runs import labels as run_labels
 Json = dict[str, Any]
 _FIELDS = ("namespace", "service", "podSelector", "ports")
 _NAMESPACE_LABEL = "kubernetes.io/metadata.name"
+LABEL_PREFIX_MAX_LENGTH = 253
 _LABEL_NAME = re.compile(run_labels.NAME_PATTERN, re.ASCII)
 _LABEL_VALUE = re.compile(run_labels.VALUE_PATTERN, re.ASCII)
 
@@ -77,7 +78,8 @@ def allowed_rules(project: Project, allowed: Sequence[EgressTarget]) -> tuple[li
 def _label_problem(labels: Mapping[str, str]) -> str:
     """Return what the kube-apiserver would refuse in the labels; empty if it accepts them."""
     for name, value in labels.items():
-        if not _LABEL_NAME.fullmatch(name) or len(name) > run_labels.NAME_MAX_LENGTH:
+        prefix = name.rpartition("/")[0]
+        if not _LABEL_NAME.fullmatch(name) or len(prefix) > LABEL_PREFIX_MAX_LENGTH:
             return f"{name!r} is not the name of a label"
         if not _LABEL_VALUE.fullmatch(value):
             return f"{value!r} is not the value of a label"

@@ -63,22 +63,43 @@ def test_an_entry_is_allowed_or_named(make, entry, expected):
     assert [note.partition(" ")[0] for note in refused] == ([] if expected else ["run.egress[0]"])
 
 
+LONGEST_PREFIX = ".".join(("a" * 61, *["a" * 63] * 3))
+
+
 @pytest.mark.parametrize(
-    ("labels", "named"),
+    ("labels", "problem"),
     [
-        ({"version": "v1 beta"}, "'v1 beta'"),
-        ({"version": "v1-"}, "'v1-'"),
-        ({"a version": "v1"}, "'a version'"),
-        ({"Example.com/version": "v1"}, "'Example.com/version'"),
-        ({"example.com/version": "v1", "empty": ""}, None),
+        ({"version": "v1 beta"}, "'v1 beta' is not the value of a label"),
+        ({"a": "b", "version": "v1-"}, "'v1-' is not the value of a label"),
+        ({"a version": "v1"}, "'a version' is not the name of a label"),
+        ({"Example.com/version": "v1"}, "'Example.com/version' is not the name of a label"),
+        ({f"a{LONGEST_PREFIX}/b": "v1"}, f"'a{LONGEST_PREFIX}/b' is not the name of a label"),
+        ({"example.com/version": "v1", "empty": "", f"{LONGEST_PREFIX}/{'b' * 63}": "v1"}, None),
     ],
 )
-def test_an_entry_with_an_invalid_label_is_left_out(make, labels, named):
+def test_an_entry_with_an_invalid_label_is_left_out(make, labels, problem):
     entries = [{"namespace": "tools", **labelled(**labels)}, {"namespace": "tools", "ports": [80]}]
     rules, refused = allowed_rules(make.project(run={"egress": entries}), ALLOWED)
-    valid = [] if named else [rule("tools", labels)]
+    valid = [] if problem else [rule("tools", labels)]
     assert rules == [*valid, rule("tools", None, [80])]
-    assert [named in note and note.startswith("run.egress[0] ") for note in refused] == [True] * bool(named)
+    listed = ",".join(f"{name}={value}" for name, value in sorted(labels.items()))
+    assert refused == ((f"run.egress[0] (tools/{listed}) is left out: {problem}",) if problem else ())
+
+
+@pytest.mark.parametrize(
+    ("entry", "text"),
+    [
+        ({"namespace": "kube-system"}, "kube-system/*"),
+        ({"namespace": "models", "service": "vllm", "ports": [80, 443]}, "models/vllm:80,443"),
+        ({"namespace": "models", **labelled(size="small", app="vllm")}, "models/app=vllm,size=small"),
+    ],
+)
+def test_a_refused_entry_is_named_by_its_position_and_target(make, entry, text):
+    project = make.project(run={"egress": [{"namespace": "tools"}, entry]})
+    assert allowed_rules(project, ALLOWED) == (
+        [rule("tools")],
+        (f"run.egress[1] ({text}) is left out: the installation does not allow it",),
+    )
 
 
 def test_the_policy_selects_the_runs_of_this_project_alone(make):
@@ -160,6 +181,10 @@ def test_the_setting_is_a_list_of_targets():
         ]
     )
     assert parse_targets(text) == ALLOWED
+    assert parse_targets('[{"namespace": "a", "ports": [1, 65535]}]') == (
+        EgressTarget("a", ports=(1, 65535)),
+    )
+    assert parse_targets(" ") == ()
     assert parse({**GOOD, "CREWYARD_RUN_EGRESS": text}).run_egress == ALLOWED
     assert parse(GOOD).run_egress == ()
 
@@ -169,19 +194,29 @@ def test_the_setting_is_a_list_of_targets():
     [
         ({}, "namespace"),
         ({"namespace": ""}, "namespace"),
+        ({"namespace": 1}, "namespace"),
+        ([], "object with namespace"),
         ({"namespace": "a", "port": 1}, "'port'"),
         ({"namespace": "a", "service": 1}, "service"),
         ({"namespace": "a", "service": "b"}, "labels of the Service's pods"),
         ({"namespace": "a", "podSelector": {"app": "b"}}, "matchLabels"),
         ({"namespace": "a", "podSelector": []}, "matchLabels"),
         ({"namespace": "a", "podSelector": {"matchLabels": {"app": 1}}}, "matchLabels"),
+        ({"namespace": "a", "podSelector": {"matchLabels": [1]}}, "matchLabels"),
+        ({"namespace": "a", "podSelector": {"matchLabels": {}, "matchExpressions": []}}, "matchLabels"),
         ({"namespace": "a", "ports": 80}, "ports"),
         ({"namespace": "a", "ports": ["http"]}, "ports"),
         ({"namespace": "a", "ports": [0]}, "ports"),
+        ({"namespace": "a", "ports": [80, 65536]}, "ports"),
         ({"namespace": "a", "ports": [True]}, "ports"),
     ],
 )
 def test_a_wrong_setting_stops_the_start_and_names_the_field(entry, words):
     with pytest.raises(ConfigError) as error:
-        parse({**GOOD, "CREWYARD_RUN_EGRESS": json.dumps([entry])})
-    assert "CREWYARD_RUN_EGRESS: [0]" in str(error.value) and words in str(error.value)
+        parse({**GOOD, "CREWYARD_RUN_EGRESS": json.dumps([{"namespace": "tools"}, entry])})
+    assert "CREWYARD_RUN_EGRESS: [1]" in str(error.value) and words in str(error.value)
+
+
+def test_a_setting_that_is_no_list_stops_the_start():
+    with pytest.raises(ConfigError, match="CREWYARD_RUN_EGRESS: must be a JSON list"):
+        parse({**GOOD, "CREWYARD_RUN_EGRESS": "{}"})
