@@ -99,10 +99,9 @@ async def test_issuer_of_a_token_selects_its_provider(issuer, testbed):
         assert await call(people.token(NOW, sub="7", aud="other", groups=["staff"])) is None
         assert (guard.calls, reviews.asked) == (0, [])
         assert [await call(token()) for _ in range(2)] == [("kubernetes", "kubernetes:ci", True)] * 2
-        assert {review["spec"]["resourceAttributes"]["namespace"] for review in reviews.asked[1:]} == {
-            "crews",
-            "team-a",
-        }
+        accepted = await authenticate(Keyring({}, no_key), providers, f"Bearer {token()}", NOW, guard)
+        assert accepted is not None and accepted.grants == Grants(None, {"demo": frozenset({"read"})})
+        assert set(accepted.namespaces or ()) == {"crews", "team-a"}
         assert guard.calls == 1, "an accepted token is known"
         asked, guard.blocked = len(reviews.asked), True
         with pytest.raises(AddressIsBlocked):

@@ -69,5 +69,33 @@ def test_invalid_setting_error_names_it(name, text, words):
     assert words in str(refused.value)
 
 
-def test_no_proxy_alone_sets_no_proxy():
-    assert parse_proxies('{"http": "", "https": "", "except": "10.0.0.0/8"}') == {}
+@pytest.mark.parametrize(
+    ("settings", "variables"),
+    [
+        ({"http": "", "https": "", "except": "10.0.0.0/8"}, {}),
+        ({"except": "10.0.0.0/8"}, {}),
+        (
+            {"https": "https://proxy"},
+            {"HTTPS_PROXY": "https://proxy", "NO_PROXY": "localhost,127.0.0.1,.svc,.cluster.local"},
+        ),
+        (
+            {"http": "http://proxy", "except": " a ,,b"},
+            {"HTTP_PROXY": "http://proxy", "NO_PROXY": "localhost,127.0.0.1,.svc,.cluster.local,a,b"},
+        ),
+    ],
+)
+def test_proxies_of_the_installation_become_variables(settings, variables):
+    assert parse_proxies(json.dumps(settings)) == variables
+
+
+def test_build_containers_get_proxies_and_authorities():
+    proxies = {"HTTP_PROXY": "http://proxy", "NO_PROXY": "a,b"}
+    named = [{"name": "HTTP_PROXY", "value": "http://proxy"}, {"name": "NO_PROXY", "value": "a,b"}]
+    both, plain = PodEgress(proxies, PEM), PodEgress(proxies)
+    assert both.env() == [*named, {"name": "CREWYARD_CA", "value": PEM}]
+    assert both.kaniko_env("/work") == [*named, {"name": "SSL_CERT_FILE", "value": "/work/ca.crt"}]
+    assert both.command(["run"]) == ["python3", "-m", "egress.ca_bundle", "run"]
+    assert plain.env() == plain.kaniko_env("/work") == named
+    assert plain.command(["run"]) == ["run"]
+    arguments = ["--build-arg=HTTP_PROXY=http://proxy", "--build-arg=NO_PROXY=a,b"]
+    assert both.kaniko_arguments() == plain.kaniko_arguments() == arguments
