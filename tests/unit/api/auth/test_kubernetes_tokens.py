@@ -179,8 +179,9 @@ async def test_reviews_are_bounded_in_number(apiserver, monkeypatch):
             asyncio.create_task(caller_of(tokens, token(f"{attempt}-{number}")))
             for number in range(MAX_PENDING_REVIEWS)
         ]
-        while reviews.waiting < MAX_PARALLEL_REVIEWS:
-            await asyncio.sleep(0.01)
+        async with asyncio.timeout(30):
+            while reviews.waiting < MAX_PARALLEL_REVIEWS:
+                await asyncio.sleep(0.01)
         with pytest.raises(HttpApiError, match="too many tokens") as refused:
             await asyncio.wait_for(caller_of(tokens, token(f"{attempt}, one more")), 10)
         assert refused.value.status == 503

@@ -155,11 +155,13 @@ class CountingLoader:
     """A loader that counts its calls."""
 
     def __init__(self):
-        self.times, self.answers, self.gate = 0, {}, asyncio.Event()
+        self.times, self.answers = 0, {}
+        self.started, self.gate = asyncio.Event(), asyncio.Event()
 
     def about(self, key):
         async def ask():
             self.times += 1
+            self.started.set()
             await self.gate.wait()
             answer = self.answers.get(key)
             if isinstance(answer, Exception):
@@ -203,8 +205,7 @@ async def test_a_result_is_as_old_as_the_start_of_its_load():
     asked, recent = CountingLoader(), TtlCache[str](10, 1, lambda: now[0])
     asked.answers.update(a="yes", b="yes")
     waiting = asyncio.create_task(recent.get("a", asked.about("a")))
-    while not asked.times:
-        await asyncio.sleep(0)
+    await asyncio.wait_for(asked.started.wait(), 10)
     now[0] = 9.0
     asked.gate.set()
     assert await waiting == "yes" and recent.is_cached("a")
@@ -220,13 +221,12 @@ async def test_failure_without_a_waiting_caller_is_not_reported():
     asked, recent = CountingLoader(), TtlCache[str](10, 3)
     asked.answers["a"] = ValueError("away")
     waiting = asyncio.create_task(recent.get("a", asked.about("a")))
-    while not asked.times:
-        await asyncio.sleep(0)
+    await asyncio.wait_for(asked.started.wait(), 10)
     waiting.cancel()
     asked.gate.set()
-    while recent.is_cached("a"):
+    for _ in range(10):
         await asyncio.sleep(0)
-    await asyncio.sleep(0)
+    assert not recent.is_cached("a")
     del waiting  # Its traceback has the failed task.
     gc.collect()
     assert reported == []
