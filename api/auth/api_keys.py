@@ -72,7 +72,7 @@ class Keyring:
         if fixed is not None:
             return None
         matches = hmac.compare_digest(key_hash, stored.hash if stored else _NO_HASH)
-        if stored is None or not key_id or not matches or not _valid(stored, now):
+        if stored is None or not matches or not _valid(stored, now):
             return None
         self._cache.put(before, key_hash, stored)
         return stored

@@ -172,7 +172,7 @@ def is_current(claims: Mapping[str, Any], now: datetime) -> bool:
         return False
     issued, not_before, expires = timestamps
     now_seconds = now.timestamp()
-    return (
+    return bool(
         max(issued, not_before) <= now_seconds + LEEWAY_SECONDS
         and now_seconds < expires + LEEWAY_SECONDS
         and expires - issued <= MAX_LIFETIME_SECONDS

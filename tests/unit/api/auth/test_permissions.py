@@ -202,7 +202,15 @@ async def test_valid_key_is_looked_up_once_per_generation():
     ring = Keyring({}, look_up, lambda: generation[0])
     before = NOW - timedelta(seconds=1)
     assert [await ring.find(text, before) for _ in range(3)] == [record] * 3
-    assert len(looked) == 1
+    second, of_second = key("run")
+    rows[of_second.key_id] = of_second
+    assert [await ring.find(each, before) for each in (second, text, second)] == [
+        of_second,
+        record,
+        of_second,
+    ]
+    assert looked == [record.key_id, of_second.key_id]
+    looked.pop()
     other = api_keys.generate().text
     assert [await ring.find(other, before) for _ in range(2)] == [None] * 2
     assert [await ring.find(text, NOW) for _ in range(2)] == [None] * 2, "it has expired"
