@@ -105,7 +105,7 @@ def _startup_failure(build: Pod) -> BuildFailure | None:
     """Return why a container cannot start, if waiting does not help."""
     for container in build.containers:
         waiting = (container.get("state") or {}).get("waiting") or {}
-        reason, message = str(waiting.get("reason") or ""), str(waiting.get("message") or "")
+        reason, message = waiting.get("reason"), waiting.get("message")
         if reason in _IMAGE_REASONS:
             return BuildFailure(
                 BuildReason.BUILD_FAILED,

@@ -144,7 +144,7 @@ def pods(make):
     return [
         ended("deleted", 400, deletionTimestamp=make.ago(5)),
         ended("old", 120),
-        ended("new", 100),
+        ended("new", 119),
         ended("newer", 40),
         ended("without-time", None, created=130),
         make.pod("running", phase="Running"),
@@ -165,6 +165,6 @@ def test_pods_are_deleted_two_minutes_after_their_end(make, pods, status, needle
     running = [Delete(kinds.POD, "running", "uid-running", 5)] if needless else []
     ended = [Delete(kinds.POD, name, f"uid-{name}") for name in ("old", "without-time")]
     assert clean_up(deployment, pods, make.now, TIMING) == Decision(
-        delete=(*running, *ended), requeue_after=21.0
+        delete=(*running, *ended), requeue_after=2.0
     )
     assert clean_up(deployment, pods[:2], make.now, TIMING) == Decision(delete=(ended[0],))
