@@ -99,11 +99,11 @@ def stages_of(deployment: Deployment, steps: BuildSteps) -> list[dict[str, Any]]
     for step in steps.present:
         assert step.pod is not None
         seconds.setdefault("queued", _between(deployment.created, step.pod.assigned))
-        if not step.pod.finished:
+        if step.pod.finished:
+            for name, value in _measured(step, step.pod, seconds).items():
+                seconds[name] = seconds.get(name, 0.0) + value
+        else:
             running = {"name": _name(step, seconds), "startedAt": format_second(step.pod.assigned)}
-            continue
-        for name, value in _measured(step, step.pod, seconds).items():
-            seconds[name] = seconds.get(name, 0.0) + value
     stages = [{"name": name, "seconds": round(seconds[name], 3)} for name in _STAGES if name in seconds]
     if running is not None:
         stages = [*(stage for stage in stages if stage["name"] != running["name"]), running]
