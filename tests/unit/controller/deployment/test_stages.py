@@ -111,6 +111,7 @@ def test_reports_of_other_forms_are_ignored(build, report):
         # Of two pods of a step the recorded one counts.
         ([("dep-a-a1", 1), ("warm-x-a1", 1)], "warm-x-a1", [0, 1], 1, 1, ("dep-a-a2", "dep-a-d1")),
         ([("dep-a-a1", 1), ("warm-x-a1", 1)], "dep-a-a1", [1, 0], 0, 1, ("dep-a-a2", "dep-a-d1")),
+        ([("dep-a-a1", 1), ("warm-x-a1", 1)], None, [0, 1], 1, 1, ("dep-a-a2", "dep-a-d1")),
         # A pod without a step is before all others; a name without a number is of no step.
         ([("dep-a-a1", 1), ("dep-a-d1", None)], None, [1, 0], 0, 2, ("dep-a-a2", "dep-a-d2")),
         ([("dep-a-d1x", 9), ("dep-a-a1", 1)], "dep-a-d", [1], 1, 1, ("dep-a-a2", "dep-a-d1")),
