@@ -93,7 +93,8 @@ def _labels(entry: Mapping[str, Any]) -> Mapping[str, str]:
 def _text(requested: Mapping[str, Any]) -> str:
     labels = ",".join(f"{name}={value}" for name, value in sorted(_labels(requested).items()))
     place = f"{requested['namespace']}/{requested.get('service') or labels or '*'}"
-    return ":".join((place, ",".join(map(str, requested.get("ports") or ())))).rstrip(":")
+    ports = ",".join(map(str, requested.get("ports") or ()))
+    return f"{place}:{ports}" if ports else place
 
 
 def parse_targets(text: str) -> tuple[EgressTarget, ...]:
