@@ -52,7 +52,7 @@ def parse_authorities(text: str) -> str:
     return checked_certificates(text)
 
 
-def api_address_problem(address: ApiAddress, controller_tls_url: str = "") -> str | None:
+def api_address_problem(address: ApiAddress, controller_tls_url: str) -> str | None:
     """Return what is missing in the settings; None if nothing is."""
     if controller_tls_url and not address.tls_url:
         return (

@@ -20,6 +20,10 @@ TLS = "https://crewyard-api.crewyard-system.svc:8443"
 CONTROLLER = "http://crewyard-controller.crewyard-system.svc:9090"
 CONTROLLER_TLS = "https://crewyard-controller.crewyard-system.svc:9443"
 AUTHORITY = TestAuthority().text
+BOTH_OR_NONE = (
+    "CREWYARD_INTERNAL_TLS_URL and CREWYARD_INTERNAL_CA or CREWYARD_INTERNAL_CA_FILE belong together: "
+    "set the https URL of the API server for pods, and the certificates of the authorities that they accept"
+)
 WITH_TLS = {"CREWYARD_INTERNAL_TLS_URL": f"{TLS}/", "CREWYARD_INTERNAL_CA": AUTHORITY}
 
 
@@ -95,12 +99,15 @@ def test_settings_are_read():
 @pytest.mark.parametrize(
     ("values", "named"),
     [
-        ({"CREWYARD_INTERNAL_TLS_URL": TLS}, "belong together"),
-        ({"CREWYARD_INTERNAL_CA": AUTHORITY}, "belong together"),
+        ({"CREWYARD_INTERNAL_TLS_URL": TLS}, BOTH_OR_NONE),
+        ({"CREWYARD_INTERNAL_CA": AUTHORITY}, BOTH_OR_NONE),
         ({**WITH_TLS, "CREWYARD_INTERNAL_TLS_URL": PLAIN}, "is not an https URL"),
         ({**WITH_TLS, "CREWYARD_INTERNAL_CA": "x"}, "CREWYARD_INTERNAL_CA: contains no certificate"),
         ({"CREWYARD_INTERNAL_PLAIN": "off"}, "no pod would reach the API"),
-        ({"CREWYARD_CONTROLLER_TLS_URL": CONTROLLER_TLS}, "without CREWYARD_INTERNAL_TLS_URL"),
+        (
+            {"CREWYARD_CONTROLLER_TLS_URL": CONTROLLER_TLS},
+            "without CREWYARD_INTERNAL_TLS_URL: set the https URL of the API server",
+        ),
         ({**WITH_TLS, "CREWYARD_CONTROLLER_TLS_URL": CONTROLLER_TLS}, "without CREWYARD_INTERNAL_TLS_DIR"),
         ({**WITH_TLS, "CREWYARD_CONTROLLER_TLS_URL": CONTROLLER}, "is not an https URL"),
         ({**WITH_TLS, "CREWYARD_INTERNAL_PLAIN": "maybe"}, "CREWYARD_INTERNAL_PLAIN"),

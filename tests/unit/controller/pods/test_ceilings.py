@@ -153,10 +153,14 @@ def test_a_project_chooses_no_nodes_by_default(make, config):
         ({"key": "spot", "operator": "Equal", "value": "yes"}, False),
         ({"operator": "Exists"}, False),
         ({"key": "", "operator": "Exists"}, False),
+        # A toleration of all values is none of the empty one.
+        ({"key": "plain"}, True),
+        ({"key": "plain", "operator": "Exists"}, False),
     ],
 )
 def test_only_allowed_tolerations_are_kept(make, config, toleration, kept):
-    allowed = {"tolerations": [{"key": "gpu"}, {"key": "spot", "value": "yes", "effect": "NoSchedule"}]}
+    spot = {"key": "spot", "value": "yes", "effect": "NoSchedule"}
+    allowed = {"tolerations": [{"key": "gpu"}, spot, {"key": "plain", "value": ""}]}
     spec = run_spec(make, with_pods(config, allowed=allowed), pod={"tolerations": [toleration]})
     assert spec.get("tolerations", []) == ([toleration] if kept else [])
 
