@@ -378,7 +378,9 @@ def test_token_ends_in_a_year_that_a_datetime_can_have(expires, good):
 def test_signature_is_verified_without_the_clock_of_this_machine(issuer):
     claims = issuer.claims(NOW.replace(year=2100))
     text = issuer.token(NOW.replace(year=2100))
-    assert verify(text, rsa_key().public_key(), "RS256", issuer.url, AUDIENCE) == claims
+    public_key = rsa_key().public_key()
+    assert verify(text, public_key, "RS256", issuer.url, AUDIENCE) == claims
+    assert verify(text, public_key, "RS256", "https://other.example", AUDIENCE) is None
 
 
 async def test_entries_are_read_again_after_ten_seconds_or_a_change(testbed, issuer, monkeypatch):
