@@ -196,7 +196,21 @@ def test_fields_of_a_pod_are_those_of_the_installation_over_the_project():
         "hostUsers": False,
     }
     assert NodePlacement().spec(own) == own
-    assert place.ceilings() == {"cpu": "8", "memory": "16Gi", "ephemeral-storage": "100Gi"}
+
+
+def test_ceilings_include_requests_and_limits_of_the_installation():
+    limited = {"max": {"cpu": "8", "memory": "16Gi"}, "resources": {"limits": {"cpu": 4}}}
+    assert parse_placements(json.dumps({"run": limited})).run.ceilings() == {
+        "cpu": "8",
+        "memory": "16Gi",
+        "ephemeral-storage": "100Gi",
+    }
+    own = {"requests": {"cpu": 32, "memory": "80Gi"}, "limits": {"memory": "90Gi"}}
+    assert NodePlacement(resources=own).ceilings() == {
+        "cpu": 32,
+        "memory": "90Gi",
+        "ephemeral-storage": "100Gi",
+    }
 
 
 QUEUED = {
