@@ -56,6 +56,8 @@ async def no_key(_: str) -> None:
         ("", False),
         (None, False),
     ],
+    # The key is another one in each process.
+    ids=lambda value: " ".join(str(value).replace(TEXT, "key").split()),
 )
 async def test_key_is_the_bearer_of_the_header(header, valid):
     keyring = Keyring({RECORD.key_id: RECORD}, no_key)
