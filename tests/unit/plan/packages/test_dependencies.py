@@ -252,24 +252,24 @@ class TestKeys:
     def test_other_inputs_change_the_key(self, other: tuple[DependencyDeclaration, str, str]) -> None:
         assert dependencies_key(*other, "tree") != dependencies_key(self.ONE, "3.11", "base", "tree")
 
-    @given(st.lists(st.tuples(st.text(max_size=5), st.booleans(), HEX), max_size=5), st.randoms())
-    def test_tree_hash_is_independent_of_order(
-        self, entries: list[tuple[str, bool, str]], random: object
-    ) -> None:
-        shuffled = list(entries)
-        random.shuffle(shuffled)  # type: ignore[attr-defined]
-        assert tree_hash(shuffled) == tree_hash(entries)
-
-    @given(st.lists(st.tuples(st.text(max_size=5), st.booleans(), HEX), min_size=1, max_size=5))
-    def test_tree_hash_covers_every_field(self, entries: list[tuple[str, bool, str]]) -> None:
-        path, executable, sha = entries[0]
-        assert tree_hash([(path + "x", executable, sha), *entries[1:]]) != tree_hash(entries)
-        assert tree_hash([(path, not executable, sha), *entries[1:]]) != tree_hash(entries)
-        assert tree_hash(entries[1:]) != tree_hash(entries)
-
     def test_build_key_covers_the_runner(self) -> None:
         plan = Plan("python", "main:kickoff", "3.11")
         assert build_key("t", plan, "d", "r1") != build_key("t", plan, "d", "r2")
+
+
+@given(st.lists(st.tuples(st.text(max_size=5), st.booleans(), HEX), max_size=5), st.randoms())
+def test_tree_hash_is_independent_of_order(entries: list[tuple[str, bool, str]], random: object) -> None:
+    shuffled = list(entries)
+    random.shuffle(shuffled)  # type: ignore[attr-defined]
+    assert tree_hash(shuffled) == tree_hash(entries)
+
+
+@given(st.lists(st.tuples(st.text(max_size=5), st.booleans(), HEX), min_size=1, max_size=5))
+def test_tree_hash_covers_every_field(entries: list[tuple[str, bool, str]]) -> None:
+    path, executable, sha = entries[0]
+    assert tree_hash([(path + "x", executable, sha), *entries[1:]]) != tree_hash(entries)
+    assert tree_hash([(path, not executable, sha), *entries[1:]]) != tree_hash(entries)
+    assert tree_hash(entries[1:]) != tree_hash(entries)
 
 
 class TestDockerfile:
