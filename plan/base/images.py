@@ -13,7 +13,6 @@ from .read import BaseDockerfile
 
 _HUB = "docker.io"
 _HUB_NAMES = ("index.docker.io", "registry-1.docker.io")
-_SLIM = re.compile(rf"{re.escape(_HUB)}/library/python:(3\.\d+)-slim")
 _MIRRORED = re.compile(r"/library/python[:@]")
 # Stricter than the builder, which sends a name such as .. as it is.
 _REFERENCE = re.compile(
@@ -40,10 +39,12 @@ class ImageRules:
         full = full_reference(image)
         if not _REFERENCE.fullmatch(full) or (self.crews and full.startswith(_full_prefix(self.crews))):
             return None
-        offered = {version: full_reference(each) for version, each in self.offered.items()}
-        slim = _SLIM.fullmatch(full)
-        mirrored = offered.get(slim[1], "") if slim else ""
-        if _MIRRORED.search(mirrored) and not mirrored.startswith(f"{_HUB}/"):
+        offered = {
+            f"{_HUB}/library/python:{version}-slim": full_reference(each)
+            for version, each in self.offered.items()
+        }
+        mirrored = offered.get(full)
+        if mirrored and _MIRRORED.search(mirrored) and not mirrored.startswith(f"{_HUB}/"):
             return mirrored
         beside = _directory(full) in map(_directory, offered.values())
         return image if beside or full.startswith(tuple(map(_full_prefix, self.allowed))) else None
@@ -57,7 +58,7 @@ class ImageRules:
 def full_reference(image: str) -> str:
     """Return an image reference with its registry, as container runtimes read it."""
     first, slash, rest = image.partition("/")
-    if not slash or not ("." in first or ":" in first or first == "localhost"):
+    if not slash or not _is_registry(first):
         return f"{_HUB}/{image if slash else f'library/{image}'}"
     return f"{_HUB if first in _HUB_NAMES else first}/{rest}"
 
@@ -84,12 +85,13 @@ def with_allowed_images(dockerfile: BaseDockerfile, rules: ImageRules) -> BaseDo
 
 def _directory(image: str) -> str:
     """Return a full reference up to its last name."""
-    return image.partition("@")[0].rpartition("/")[0] + "/"
+    return image.rpartition("/")[0] + "/"
 
 
 def _full_prefix(prefix: str) -> str:
     """Return a configured prefix with its registry; a registry alone is a whole directory."""
-    first, slash, _ = prefix.partition("/")
-    if not slash and ("." in first or ":" in first or first == "localhost"):
-        return f"{prefix}/"
-    return full_reference(prefix)
+    return f"{prefix}/" if _is_registry(prefix) else full_reference(prefix)
+
+
+def _is_registry(name: str) -> bool:
+    return "/" not in name and ("." in name or ":" in name or name == "localhost")

@@ -3,6 +3,7 @@
 import json
 import re
 from collections.abc import Iterator
+from contextlib import suppress
 from dataclasses import dataclass, replace
 
 _FLAG = re.compile(r"--([a-z-]+)(?:=(\S*))?\s*")
@@ -37,12 +38,10 @@ class Instruction:
     def values(self) -> list[str]:
         """Return the arguments as a list, in either of the two forms."""
         if self.arguments.startswith("["):
-            try:
-                values = json.loads(self.arguments)
-            except ValueError:
-                values = None
-            if isinstance(values, list) and all(isinstance(value, str) for value in values):
-                return values
+            with suppress(ValueError, RecursionError):
+                values: list[object] = json.loads(self.arguments)
+                if values and all(isinstance(value, str) for value in values):
+                    return list(map(str, values))
         return self.arguments.split()
 
 
@@ -53,7 +52,7 @@ def instructions(text: str) -> Iterator[Instruction]:
         if not line.strip() or line.lstrip().startswith("#"):
             continue
         if not pending:
-            line, first = line.lstrip(), number
+            first = number
         kept = line.rstrip()
         if kept.endswith("\\"):
             pending += kept[:-1]

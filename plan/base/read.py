@@ -4,7 +4,6 @@ Every instruction is supported, has no effect (a note), or is refused with its l
 between builds, no secrets, no build arguments, and may not become another user.
 """
 
-import posixpath
 import re
 import shlex
 from collections.abc import Iterator, Sequence
@@ -74,7 +73,7 @@ def read_base_dockerfile(files: Files, copyable: Files, path: str, origin: str) 
         raise PlanError(
             CONFIG_INVALID, f"{origin} has {len(path)} characters", f"Use at most {MAX_PATH_LENGTH}."
         )
-    if posixpath.normpath(path) != path or path.startswith(("/", "../")) or path not in files:
+    if path not in files:
         raise PlanError(
             CONFIG_INVALID,
             f"{origin} is {path[:200]!r}, which is not a file of the source",
@@ -101,24 +100,30 @@ def _executed(path: str, found: Sequence[Instruction]) -> Iterator[Instruction]:
     """Yield what the builder executes. Raises PlanError for what it cannot."""
     defaults: dict[str, str] = {}
     stages: list[str] = []
-    started = False
     for each in found:
         if each.word in _WITHOUT_EFFECT:
             continue
         if each.word not in _EXECUTED:
-            hint = f"Supported are {', '.join(_EXECUTED)}."
-            raise _refused(path, each.line, f"{each.word[:30]} is not supported", hint)
+            raise _refused(
+                path,
+                each.line,
+                f"{each.word[:30]} is not supported",
+                f"Supported are {', '.join(_EXECUTED)}.",
+            )
         if not each.arguments:
             raise _refused(path, each.line, f"{each.word} has no arguments", "Complete or remove that line.")
         if each.word in ("RUN", "COPY", "ADD") and _HERE_DOCUMENT.search(each.arguments):
-            hint = "Write the commands with && on one line, or copy a script."
-            raise _refused(path, each.line, "here-documents are not supported", hint)
+            raise _refused(
+                path,
+                each.line,
+                "here-documents are not supported",
+                "Write the commands with && on one line, or copy a script.",
+            )
         if each.word == "FROM":
-            started = True
             each = _checked_from(path, each, defaults, stages)
-        elif each.word == "ARG" and not started:
+        elif each.word == "ARG" and not stages:
             defaults.update(_arguments(each))
-        elif not started:
+        elif not stages:
             raise _refused(path, each.line, f"{each.word} is before FROM", "Only ARG may be before FROM.")
         elif each.word == "RUN":
             each = replace(each, flags=tuple(_run_flags(path, each)))
@@ -144,8 +149,12 @@ def _checked_from(path: str, each: Instruction, defaults: dict[str, str], stages
         )
     image = _VARIABLE.sub(lambda found: _default(found, defaults), match[1])
     if "$" in image or not image:
-        hint = "Give the ARG before FROM a default: a build has no build arguments."
-        raise _refused(path, each.line, f"the image {match[1][:200]} has a variable without a value", hint)
+        raise _refused(
+            path,
+            each.line,
+            f"the image {match[1][:200]} has a variable without a value",
+            "Give the ARG before FROM a default: a build has no build arguments.",
+        )
     own = image.lower() in stages or image == SCRATCH
     name = (match[2] or "").lower()
     stages.append(name)
@@ -172,9 +181,12 @@ def _run_flags(path: str, each: Instruction) -> Iterator[tuple[str, str]]:
         # A cache changes no result; there is none between builds.
         if name == "mount" and "type=cache" in value.split(","):
             continue
-        problem = f"RUN --{name}={value[:100]} is not supported"
-        hint = "COPY the files instead; a build has no secrets." if name == "mount" else "Remove that option."
-        raise _refused(path, each.line, problem, hint)
+        raise _refused(
+            path,
+            each.line,
+            f"RUN --{name}={value[:100]} is not supported",
+            "COPY the files instead; a build has no secrets." if name == "mount" else "Remove that option.",
+        )
     yield from ()
 
 
@@ -188,20 +200,27 @@ def _checked_copy(path: str, each: Instruction, stages: Sequence[str]) -> Instru
             raise _refused(path, each.line, f"{each.word} --{name} is not supported", "Remove that option.")
         if name != "from":
             kept.append((name, value))
-        elif value.lower() in stages or value.isdecimal():
-            kept.append((name, value.lower()))
         elif "$" in value or not value:
             raise _refused(
-                path, each.line, f"--from={value[:100]} has a variable", "Name the stage or the image."
+                path,
+                each.line,
+                f"--from={value[:100]} is neither a stage nor an image",
+                "Write its name; variables have no value there.",
             )
+        elif value.lower() in stages or value.isdecimal():
+            kept.append((name, value.lower()))
         else:
             image = value
     if each.word in ("COPY", "ADD") and len(each.values()) < 2:
         raise _refused(path, each.line, f"{each.word} needs a source and a target", "Write both.")
-    target = each.values()[-1] if each.word in ("COPY", "ADD", "WORKDIR") else ""
-    if target.startswith(_BUILDERS_DIRECTORIES):
-        hint = "Choose another directory, such as /srv; the crew's own files go to /app."
-        raise _refused(path, each.line, f"{target[:100]} is a directory of the builder", hint)
+    target = each.values()[-1]
+    if each.word in ("COPY", "ADD", "WORKDIR") and target.startswith(_BUILDERS_DIRECTORIES):
+        raise _refused(
+            path,
+            each.line,
+            f"{target[:100]} is a directory of the builder",
+            "Choose another directory, such as /srv; the crew's own files go to /app.",
+        )
     return replace(each, flags=tuple(kept), image=image)
 
 

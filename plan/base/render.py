@@ -33,10 +33,10 @@ def base_instructions(base: BaseDockerfile, python: str, apt_settings: str) -> I
 
 
 def _stages(instructions: Sequence[Instruction]) -> Iterator[list[Instruction]]:
-    """Yield the instructions of each stage; those before the first FROM are the first one."""
+    """Yield the instructions of each stage, after those before the first FROM."""
     stage: list[Instruction] = []
     for each in instructions:
-        if each.word == "FROM" and stage:
+        if each.word == "FROM":
             yield stage
             stage = []
         stage.append(each)

@@ -10,7 +10,7 @@ DIGEST = "sha256:" + "0" * 64
 HUB = ImageRules({"3.11": "python:3.11-slim"}, crews="registry.test:5000/crews/")
 OWN = ImageRules(
     {"3.11": f"registry.test:5000/library/python@{DIGEST}", "3.12": "registry.test:5000/library/python:3.12"},
-    ("ghcr.io/acme/", "quay.io", "registry.test:5000"),
+    ("ghcr.io/acme/", "quay.io", "registry.test:5000", "own:5000", "localhost", "acme"),
     "registry.test:5000/crews/",
 )
 
@@ -35,6 +35,7 @@ def test_full_reference(image: str, full: str) -> None:
     ("rules", "image", "taken"),
     [
         (HUB, "python:3.12", "python:3.12"),
+        (HUB, "python:3.12-slim", "python:3.12-slim"),
         (HUB, "debian:12", "debian:12"),
         (HUB, f"docker.io/library/debian:12@{DIGEST}", f"docker.io/library/debian:12@{DIGEST}"),
         (HUB, "acme/python:3.12", None),
@@ -48,6 +49,10 @@ def test_full_reference(image: str, full: str) -> None:
         (OWN, "ghcr.io/acmes/base:1", None),
         (OWN, "quay.io/any/base", "quay.io/any/base"),
         (OWN, "quay.io.example.com/any/base", None),
+        (OWN, "own:5000/any/base", "own:5000/any/base"),
+        (OWN, "own:50001/any/base", None),
+        (OWN, "localhost/any/base", "localhost/any/base"),
+        (OWN, "acme", "acme"),
         # Never the image of a crew, by any name.
         (OWN, "registry.test:5000/crews/other:deps-1", None),
         (OWN, "registry.test:5000/library/../crews/other:deps-1", None),
@@ -58,6 +63,18 @@ def test_full_reference(image: str, full: str) -> None:
 )
 def test_rules(rules: ImageRules, image: str, taken: str | None) -> None:
     assert rules.resolve(image) == taken
+
+
+def test_a_message_lists_what_is_allowed_with_its_registry() -> None:
+    assert OWN.shown() == (
+        "registry.test:5000/library/*",
+        "ghcr.io/acme/…",
+        "quay.io/…",
+        "registry.test:5000/…",
+        "own:5000/…",
+        "localhost/…",
+        "docker.io/library/acme…",
+    )
 
 
 def test_images_of_a_dockerfile() -> None:

@@ -7,8 +7,10 @@ from plan.keys import dependencies_key
 from plan.make import Planned, make_plan
 from plan.packages.dockerfile import dockerfile
 from plan.packages.pip_log import dependency_failure
+from plan.packages.system_packages import APT_SETTINGS
 
 CODE = {"main.py": "def kickoff(inputs): ...\n", "data/a.txt": "a", "data/b/c.txt": "c", "tests/x.py": ""}
+DATA = ("data/a.txt", "data/b/c.txt")
 CREW = '[build]\ndockerfile = "Dockerfile"\n'
 
 
@@ -99,27 +101,49 @@ def test_a_path_that_is_no_file_is_refused(path: str) -> None:
 
 
 def test_a_long_path_is_refused() -> None:
-    with pytest.raises(PlanError, match="has 300 characters"):
-        planned("FROM one", project="d" * 300)
+    with pytest.raises(PlanError, match="spec.build.dockerfile of the Project has 257 characters"):
+        planned("FROM one", project="d" * 257)
+    longest = "d" * 256
+    assert generated(planned("FROM one", project=longest, **{longest: "FROM two"}))[0] == "FROM two"
 
 
 def test_variables_of_from_are_resolved() -> None:
-    text = 'ARG A=3.12 B="slim"\nFROM --platform=$BUILDPLATFORM python:$A-${B} AS Build\n'
-    text += "FROM build\nFROM x:${C:-1}"
+    text = 'ARG A=3.12 B="slim" C=a=b\nFROM --platform=$BUILDPLATFORM python:$A-${B} AS Build\n'
+    text += "FROM build\nFROM x:${D:-1}\nFROM $C\n"
     lines = generated(planned(text))
     assert [line for line in lines if line.startswith("FROM")] == [
         "FROM python:3.12-slim AS build",
         "FROM build",
         "FROM x:1",
+        "FROM a=b",
     ]
 
 
-def test_the_user_of_an_image_is_replaced_by_none() -> None:
+def test_an_image_loses_its_user_and_a_stage_with_run_gets_settings_of_apt() -> None:
+    text = "ARG V=1\nFROM one AS Base\nRUN make\nFROM two AS more\nCOPY data /x\nFROM base\nRUN true\n"
+    text += "COPY --from=BASE --chown=1:1 /x /y\nCOPY --from=0 /x /z\n"
+    lines = generated(planned(text))
     # The builder cannot become another user; the variable has no value.
-    lines = generated(planned("FROM one AS a\nFROM a\nFROM two\nRUN true\n"))
-    assert [lines[at - 1] for at, line in enumerate(lines) if line == "USER ${CREWYARD_NO_USER}"] == [
-        "FROM one AS a",
-        "FROM two",
+    assert lines[: lines.index("RUN set -eu; \\")] == [
+        "ARG V=1",
+        "FROM one AS base",
+        "USER ${CREWYARD_NO_USER}",
+        APT_SETTINGS.strip(),
+        "RUN make",
+        "FROM two AS more",
+        "USER ${CREWYARD_NO_USER}",
+        "COPY data /x",
+        "FROM base",
+        APT_SETTINGS.strip(),
+        "RUN true",
+        "COPY --from=base --chown=1:1 /x /y",
+        "COPY --from=0 /x /z",
+        'SHELL ["/bin/sh", "-c"]',
+        "RUN found=$(python3 -c 'import sys; print(\"%d.%d\" % sys.version_info[:2])' 2>/dev/null)"
+        " || found=none; \\",
+        '    [ "$found" = 3.11 ] || { echo "crewyard: the Dockerfile\'s image has Python $found, not 3.11";'
+        " exit 1; }; \\",
+        "    rm -rf /app/artifacts /opt/crewyard",
     ]
 
 
@@ -132,41 +156,92 @@ def test_instructions_without_effect_are_noted() -> None:
 
 
 @pytest.mark.parametrize(
-    ("text", "message"),
+    ("text", "line", "problem", "hint"),
     [
-        ("RUN true", "line 1: RUN is before FROM"),
-        ("# nothing", "there is no FROM"),
-        ("FROM one\n\nINCLUDE x", "line 3: INCLUDE is not supported"),
+        ("RUN true", 1, "RUN is before FROM", "Only ARG may be before FROM"),
+        ("# nothing", 1, "there is no FROM", "Start with an image"),
+        ("FROM one\n\nINCLUDE x \\", 3, "INCLUDE is not supported", "FROM, RUN, COPY, ADD, ENV, ARG, LABEL"),
         (
             "FROM one\nRUN --mount=type=secret,id=x cat",
-            "line 2: RUN --mount=type=secret,id=x is not supported",
+            2,
+            "RUN --mount=type=secret,id=x is not supported",
+            "COPY the files",
         ),
-        ("FROM one\nRUN --network=host true", "RUN --network=host is not supported"),
-        ("FROM one\nRUN <<EOF\nid\nEOF", "here-documents"),
-        ("FROM one\nCOPY --parents a b", "COPY --parents is not supported"),
-        ("FROM one\nCOPY data", "needs a source and a target"),
-        ("FROM one\nCOPY gone.txt /x", "line 2: the source has no file 'gone.txt'"),
-        ("FROM one\nCOPY ../data /x", "'../data' leaves the source"),
-        ("FROM one\nCOPY data /workspace/data", "/workspace/data is a directory of the builder"),
-        ("FROM one\nWORKDIR /kaniko", "/kaniko is a directory of the builder"),
-        ("FROM one\nCOPY --from=$X /a /b", "has a variable"),
-        ("FROM --platform=linux/arm64 one", "--platform=linux/arm64 is not supported"),
-        ("ARG V\nFROM one:$V", "has a variable without a value"),
-        ("FROM one two", "FROM one two is not valid"),
-        ("FROM one\nRUN", "RUN has no arguments"),
-        ("# escape=`\nFROM one", "another escape character"),
-        ("FROM one\n" + "RUN true\n" * 500, "line 501: more than 500 instructions"),
-        ("#" * (64 << 10) + "\nFROM one", "at most 65536 are read"),
+        (
+            "FROM one\nRUN --mount=type=cache,target=/x --network=host true",
+            2,
+            "RUN --network=host is not supported",
+            "Remove that option",
+        ),
+        ("FROM one\nRUN <<EOF\nid\nEOF", 2, "here-documents are not supported", "copy a script"),
+        ("FROM one\nCOPY <<EOF /x\nid\nEOF", 2, "here-documents are not supported", "copy a script"),
+        ("FROM one\nADD <<EOF /x\nid\nEOF", 2, "here-documents are not supported", "copy a script"),
+        ("FROM one\nCOPY --parents a b", 2, "COPY --parents is not supported", "Remove that option"),
+        ("FROM one\nENV --x A=1", 2, "ENV --x is not supported", "Remove that option"),
+        ("FROM one\nCOPY data", 2, "COPY needs a source and a target", "Write both"),
+        ("FROM one\nCOPY []", 2, "COPY needs a source and a target", "Write both"),
+        ("FROM one\nCOPY " + "[" * 50_000, 2, "COPY needs a source and a target", "Write both"),
+        ("FROM one\nADD data", 2, "ADD needs a source and a target", "Write both"),
+        ("FROM one\nCOPY gone.txt /x", 2, "the source has no file 'gone.txt'", "Correct the path"),
+        ("FROM one\nCOPY ../data /x", 2, "'../data' leaves the source", "files of the source only"),
+        (
+            "FROM one\nCOPY data /workspace/data",
+            2,
+            "/workspace/data is a directory of the builder",
+            "such as /srv",
+        ),
+        ("FROM one\nADD data /kaniko/x", 2, "/kaniko/x is a directory of the builder", "such as /srv"),
+        ("FROM one\nWORKDIR /kaniko", 2, "/kaniko is a directory of the builder", "such as /srv"),
+        (
+            "FROM one\nCOPY --link --from=$X /a /b",
+            2,
+            "--from=$X is neither a stage nor an image",
+            "Write its name",
+        ),
+        ("FROM one\nCOPY --from /a /b", 2, "--from= is neither a stage nor an image", "Write its name"),
+        ("FROM --platform=linux/arm64 one", 1, "--platform=linux/arm64 is not supported", "omit it"),
+        ("ARG V\nFROM one:$V", 2, "the image one:$V has a variable without a value", "a default"),
+        ("ARG V='1\nFROM one:$V", 2, "the image one:$V has a variable without a value", "a default"),
+        ("FROM one two", 1, "FROM one two is not valid", "AS name"),
+        ("FROM one\nRUN", 2, "RUN has no arguments", "Complete or remove"),
+        (
+            "#\n#\n#\n#\n# escape=`\nFROM one",
+            1,
+            "another escape character is not supported",
+            "remove that line",
+        ),
+        ("FROM one\n" + "RUN true\n" * 500, 501, "more than 500 instructions", "Join"),
     ],
 )
-def test_what_a_build_cannot_honour_is_refused_with_its_line(text: str, message: str) -> None:
-    assert message in refusal(text).message
+def test_what_a_build_cannot_honour_is_refused_with_its_line(
+    text: str, line: int, problem: str, hint: str
+) -> None:
+    refused = refusal(text)
+    assert refused.message == f"Dockerfile line {line}: {problem}"
+    assert hint in refused.hint
+
+
+def test_a_large_dockerfile_is_refused() -> None:
+    assert "at most 65536 are read" in refusal("#" * (64 << 10) + "\nFROM one").message
+
+
+@pytest.mark.parametrize(
+    "text",
+    [
+        "FROM one\n" + "RUN true\n" * 499,
+        "FROM one\n\n\n\n\n# escape=` is a comment here\n",
+        "FROM one\nWORKDIR []\n",
+        "FROM one\nENV TARGET /workspace\n",
+    ],
+)
+def test_what_is_near_a_limit_is_executed(text: str) -> None:
+    assert generated(planned(text))[0] == "FROM one"
 
 
 def test_the_last_line_does_not_continue_in_ours() -> None:
     for end in ("\\", "\\\\", "\\ \n\\", "\\\n# a comment"):
-        lines = generated(planned(f"FROM one\nRUN true {end}"))
-        assert lines[lines.index("RUN true") + 1] == 'SHELL ["/bin/sh", "-c"]'
+        lines = generated(planned(f"FROM one\nRUN echo X {end}"))
+        assert lines[lines.index("RUN echo X") + 1] == 'SHELL ["/bin/sh", "-c"]'
 
 
 def test_a_cache_is_left_out_without_another_result() -> None:
@@ -186,8 +261,9 @@ def test_a_cache_is_left_out_without_another_result() -> None:
         ('COPY ["data/b", "/x"]', ("data/b/c.txt",)),
         ("COPY data/$X /x", ("data/a.txt", "data/b/c.txt")),
         ("COPY data/[ab].txt /x", ("data/a.txt", "data/b/c.txt")),
-        ("COPY . /app", ("Dockerfile", "crew.toml", "data/a.txt", "data/b/c.txt", "main.py", "tests/x.py")),
-        ("ADD https://example.com/x /x", ()),
+        ("COPY . /app", ("Dockerfile", "crew.toml", *DATA, "main.py", "tests/x.py")),
+        ("COPY **/c.txt /x", ("Dockerfile", "crew.toml", *DATA, "main.py", "tests/x.py")),
+        ("ADD https://example.com/x http://example.com/y /x", ()),
         ("COPY --from=other /a /b", ()),
     ],
 )
