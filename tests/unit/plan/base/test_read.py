@@ -101,7 +101,7 @@ def test_a_path_that_is_no_file_is_refused(path: str) -> None:
 
 
 def test_a_long_path_is_refused() -> None:
-    with pytest.raises(PlanError, match="spec.build.dockerfile of the Project has 257 characters"):
+    with pytest.raises(PlanError, match="of the Project has 257 characters"):
         planned("FROM one", project="d" * 257)
     longest = "d" * 256
     assert generated(planned("FROM one", project=longest, **{longest: "FROM two"}))[0] == "FROM two"
