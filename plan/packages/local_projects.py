@@ -13,7 +13,7 @@ from packaging.utils import canonicalize_name
 
 from ..errors import DEPENDENCY_RESOLUTION, PlanError, join_limited
 from ..source import Files
-from .locks.uv_lock import git_reference, is_public_index
+from .locks.uv_lock import git_reference, is_public_index, text_at, url_reference
 from .own_project import checked_directory, is_project
 from .project_table import ProjectTable, Redirect, read_project_table
 from .workspace import Workspace, find_workspace
@@ -153,10 +153,9 @@ def redirected_line(requirement: Requirement, redirect: Redirect | None) -> str:
     values = redirect.values
     if "git" in values:
         wanted = (str(values[key]) for key in ("rev", "tag", "branch") if values.get(key))
-        url = git_reference(str(values["git"]), next(wanted, "HEAD"), str(values.get("subdirectory", "")))
+        url = git_reference(str(values["git"]), next(wanted, "HEAD"), text_at(values, "subdirectory"))
     elif "url" in values:
-        subdirectory = values.get("subdirectory")
-        url = f"{values['url']}#subdirectory={subdirectory}" if subdirectory else str(values["url"])
+        url = url_reference(str(values["url"]), text_at(values, "subdirectory"))
     elif is_public_index(str(values.get("index") or values.get("source"))):
         return str(requirement)
     else:

@@ -2,6 +2,7 @@
 
 import posixpath
 import re
+from collections import defaultdict
 from collections.abc import Iterable, Mapping
 from typing import Any
 
@@ -12,7 +13,7 @@ from packaging.utils import canonicalize_name
 
 from ..poetry_table import pep440
 from .graph import LockedEdge, LockedPackage, LockGraph
-from .uv_lock import git_reference, locked_files
+from .uv_lock import git_reference, locked_files, text_at, url_reference
 
 
 def read_poetry_lock(values: Mapping[str, Any]) -> LockGraph:
@@ -24,28 +25,30 @@ def read_poetry_lock(values: Mapping[str, Any]) -> LockGraph:
 
 def _poetry_package(entry: Mapping[str, Any], files: Mapping[str, Any]) -> LockedPackage:
     source = entry.get("source", {})
-    kind, url = source.get("type", ""), str(source.get("url", ""))
+    kind, url, subdirectory = (text_at(source, key) for key in ("type", "url", "subdirectory"))
     edges = tuple(
         _poetry_edge(name, option)
         for name, options in entry.get("dependencies", {}).items()
         for option in (options if isinstance(options, list) else [options])
     )
     if kind == "git":
-        url = git_reference(url, str(source["resolved_reference"]), str(source.get("subdirectory", "")))
+        url = git_reference(url, str(source["resolved_reference"]), subdirectory)
+    if kind == "url":
+        url = url_reference(url, subdirectory)
     return LockedPackage(
         name=canonicalize_name(entry["name"], validate=True),
         version=str(entry["version"]),
         files=locked_files(entry.get("files") or files.get(entry["name"], ())),
         edges=edges,
-        markers=_poetry_markers(entry.get("markers") or {}, entry.get("groups", ())),
-        requires_python=str(entry.get("python-versions", "")),
+        markers=_poetry_markers(entry.get("markers"), entry.get("groups", ())),
+        requires_python=text_at(entry, "python-versions"),
         index=url if kind == "legacy" else "",
         url=url if kind in ("git", "url") else "",
         directory=posixpath.normpath(url) if kind in ("directory", "file") else None,
     )
 
 
-def _poetry_markers(markers: str | Mapping[str, str], groups: Iterable[str]) -> tuple[Marker, ...]:
+def _poetry_markers(markers: str | Mapping[str, str] | None, groups: Iterable[str]) -> tuple[Marker, ...]:
     """Return the markers of a package: a group without one of its own needs the package everywhere."""
     if isinstance(markers, str):
         return (Marker(markers),)
@@ -60,7 +63,7 @@ def _poetry_edge(name: str, constraint: str | Mapping[str, Any]) -> LockedEdge:
         canonicalize_name(name),
         tuple(canonicalize_name(extra) for extra in option.get("extras", ())),
         Marker(option["markers"]) if option.get("markers") else None,
-        specifiers=_poetry_specifiers(str(option.get("version", "*"))),
+        specifiers=_poetry_specifiers(text_at(option, "version")),
     )
 
 
@@ -75,33 +78,39 @@ def _poetry_specifiers(constraint: str) -> tuple[SpecifierSet, ...]:
 def read_pdm_lock(values: Mapping[str, Any]) -> LockGraph:
     """Return the packages of a pdm.lock. Raises KeyError, TypeError, ValueError where it is damaged."""
     entries = values.get("package", ())
-    extras: dict[tuple[str, str], dict[str, tuple[LockedEdge, ...]]] = {}
+    extras: dict[tuple[str, str], dict[str, tuple[LockedEdge, ...]]] = defaultdict(dict)
     for entry in entries:
         for extra in entry.get("extras", ()):
-            of_package = extras.setdefault((entry["name"], str(entry.get("version", ""))), {})
-            of_package[canonicalize_name(extra)] = _pdm_edges(entry)
+            extras[_pdm_release(entry)][canonicalize_name(extra)] = _pdm_edges(entry)
     return LockGraph(
-        _pdm_package(entry, extras.get((entry["name"], str(entry.get("version", ""))), {}))
-        for entry in entries
-        if not entry.get("extras")
+        _pdm_package(entry, extras[_pdm_release(entry)]) for entry in entries if not entry.get("extras")
     )
+
+
+def _pdm_release(entry: Mapping[str, Any]) -> tuple[str, str]:
+    """Return name and version, which an entry with extras has in common with the one without."""
+    return entry["name"], text_at(entry, "version")
 
 
 def _pdm_package(entry: Mapping[str, Any], extras: Mapping[str, tuple[LockedEdge, ...]]) -> LockedPackage:
-    url = str(entry.get("url", ""))
-    if "git" in entry:
-        url = git_reference(str(entry["git"]), str(entry["revision"]), str(entry.get("subdirectory", "")))
     return LockedPackage(
         name=canonicalize_name(entry["name"], validate=True),
-        version=str(entry.get("version", "")),
+        version=text_at(entry, "version"),
         files=locked_files(entry.get("files", ())),
         edges=_pdm_edges(entry),
         extras=extras,
-        markers=(Marker(entry["marker"]),) if entry.get("marker") else (),
-        requires_python=str(entry.get("requires_python", "")),
-        url=url,
+        markers=(Marker(entry["marker"]),) if "marker" in entry else (),
+        requires_python=text_at(entry, "requires_python"),
+        url=_pdm_url(entry),
         directory=posixpath.normpath(str(entry["path"])) if "path" in entry else None,
     )
+
+
+def _pdm_url(entry: Mapping[str, Any]) -> str:
+    subdirectory = text_at(entry, "subdirectory")
+    if "git" in entry:
+        return git_reference(str(entry["git"]), str(entry["revision"]), subdirectory)
+    return url_reference(text_at(entry, "url"), subdirectory)
 
 
 def _pdm_edges(entry: Mapping[str, Any]) -> tuple[LockedEdge, ...]:

@@ -9,7 +9,7 @@ from packaging.pylock import Package, Pylock, PylockValidationError
 
 from .environment import TargetEnvironment, target_environments
 from .graph import LockedFile, LockedPackage, LockMismatch, SelectedPackage, select_by_machine
-from .uv_lock import git_reference
+from .uv_lock import git_reference, url_reference
 
 
 def select_pylock(
@@ -58,23 +58,22 @@ def _holds(
 
 def _locked(package: Package) -> LockedPackage:
     files: Iterable[Any] = (*(package.wheels or ()), *((package.sdist,) if package.sdist else ()))
-    url, found = "", [(file.hashes, file.url or "") for file in files]
-    if package.vcs:
-        repository = package.vcs.url or package.vcs.path or ""
-        url = git_reference(repository, package.vcs.commit_id, package.vcs.subdirectory or "")
-    if package.archive:
-        url = package.archive.url or ""
-        found = [(package.archive.hashes, url)]
-    directory = package.directory.path if package.directory else None
-    if package.archive and not url:
-        directory = package.archive.path
+    url, directory = "", None
+    if vcs := package.vcs:
+        url = git_reference(vcs.url or str(vcs.path), vcs.commit_id, vcs.subdirectory or "")
+    if package.directory:
+        directory = posixpath.join(package.directory.path, package.directory.subdirectory or "")
+    if archive := package.archive:
+        files = (archive,)
+        url = url_reference(archive.url or "", archive.subdirectory or "")
+        directory = None if archive.url else archive.path
     return LockedPackage(
         name=package.name,
         version=str(package.version or ""),
         files=tuple(
-            LockedFile(f"{name}:{value}", address)
-            for hashes, address in found
-            for name, value in hashes.items()
+            LockedFile(f"{name}:{value}", file.url or "")
+            for file in files
+            for name, value in file.hashes.items()
         ),
         index=package.index or "",
         url=url,

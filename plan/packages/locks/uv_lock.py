@@ -4,6 +4,7 @@ import posixpath
 import re
 from collections.abc import Collection, Iterable, Mapping, Sequence
 from typing import Any
+from urllib.parse import parse_qsl, urlsplit
 
 from packaging.markers import Marker
 from packaging.utils import canonicalize_name
@@ -63,16 +64,25 @@ def is_public_index(url: str) -> bool:
 def git_reference(url: str, commit: str, subdirectory: str = "") -> str:
     """Return the URL of a commit for pip: of GitHub an archive, because base images have no git."""
     repository = url.partition("?")[0].partition("#")[0].removesuffix("/").removeprefix("git+")
-    fragment = f"#subdirectory={subdirectory}" if subdirectory else ""
     if repository.startswith("https://github.com/"):
-        return f"{repository.removesuffix('.git')}/archive/{commit}.tar.gz{fragment}"
-    return f"git+{repository}@{commit}{fragment}"
+        return url_reference(f"{repository.removesuffix('.git')}/archive/{commit}.tar.gz", subdirectory)
+    return url_reference(f"git+{repository}@{commit}", subdirectory)
+
+
+def url_reference(url: str, subdirectory: str) -> str:
+    """Return the URL of an archive for pip, with the directory of the project in it."""
+    return f"{url}#subdirectory={subdirectory}" if url and subdirectory else url
+
+
+def text_at(values: Mapping[str, Any], key: str) -> str:
+    """Return the text at a key of a lock; empty where there is none."""
+    return str(values.get(key, ""))
 
 
 def locked_files(entries: Iterable[Mapping[str, Any]]) -> tuple[LockedFile, ...]:
     """Return the files of a package that have a hash, from tables with `hash` and, perhaps, `url`."""
     return tuple(
-        LockedFile(str(entry["hash"]), str(entry.get("url", ""))) for entry in entries if entry.get("hash")
+        LockedFile(str(entry["hash"]), text_at(entry, "url")) for entry in entries if entry.get("hash")
     )
 
 
@@ -89,12 +99,12 @@ def _package(entry: Mapping[str, Any], chosen: Collection[str]) -> LockedPackage
     files = [*entry.get("wheels", ()), *([entry["sdist"]] if "sdist" in entry else ())]
     return LockedPackage(
         name=canonicalize_name(entry["name"], validate=True),
-        version=str(entry.get("version", "")),
+        version=text_at(entry, "version"),
         files=locked_files(files),
         edges=_edges(entry.get("dependencies", ()), chosen),
         extras=extras | groups,
         markers=tuple(_marker(text, chosen) for text in entry.get("resolution-markers", ())),
-        index=str(source.get("registry", "")),
+        index=text_at(source, "registry"),
         url=_url(source),
         directory=_directory(source),
         installable="virtual" not in source,
@@ -117,13 +127,11 @@ def _marker(text: str, chosen: Collection[str]) -> Marker:
 
 def _url(source: Mapping[str, Any]) -> str:
     if "git" in source:
-        url, _, commit = str(source["git"]).partition("#")
-        query = dict(pair.partition("=")[::2] for pair in url.partition("?")[2].split("&"))
-        return git_reference(url, commit, str(source.get("subdirectory") or query.get("subdirectory", "")))
-    if "url" not in source:
-        return ""
-    subdirectory = source.get("subdirectory")
-    return f"{source['url']}#subdirectory={subdirectory}" if subdirectory else str(source["url"])
+        parts = urlsplit(source["git"])
+        # uv escapes the slashes of the subdirectory.
+        subdirectory = text_at(dict(parse_qsl(parts.query)), "subdirectory")
+        return git_reference(source["git"], parts.fragment, subdirectory)
+    return url_reference(text_at(source, "url"), text_at(source, "subdirectory"))
 
 
 def _edges(entries: Iterable[Mapping[str, Any]], chosen: Collection[str]) -> tuple[LockedEdge, ...]:
@@ -132,7 +140,7 @@ def _edges(entries: Iterable[Mapping[str, Any]], chosen: Collection[str]) -> tup
             canonicalize_name(entry["name"]),
             tuple(canonicalize_name(extra) for extra in entry.get("extra", ())),
             _marker(entry["marker"], chosen) if "marker" in entry else None,
-            str(entry.get("version", "")),
+            text_at(entry, "version"),
         )
         for entry in entries
     )

@@ -1,0 +1,195 @@
+"""Packages of locks that come from git, a URL, a directory or another index, in each kind of lock."""
+
+import pytest
+
+from plan.config.configuration import Configuration
+from plan.errors import PlanError
+from plan.packages.dependencies import DependencyDeclaration, read_dependencies
+
+UV = """\
+version = 1
+[[package]]
+name = "crew"
+version = "0"
+source = { virtual = "." }
+dependencies = [{ name = "tides" }]
+[[package]]
+name = "Tides"
+version = "1.0"
+"""
+POETRY = """\
+[metadata]
+lock-version = "2.1"
+[[package]]
+name = "Tides"
+version = "1.0"
+python-versions = ">=3.9"
+"""
+PDM = """\
+[metadata]
+lock_version = "4.5.0"
+[[package]]
+name = "Tides"
+version = "1.0"
+requires_python = ">=3.9"
+"""
+PYLOCK = """\
+lock-version = "1.0"
+created-by = "test"
+[[packages]]
+name = "tides"
+version = "1.0"
+"""
+FILES = 'files = [{file = "tides.tar.gz", hash = "sha256:00aa"}]\n'
+HASHES = 'hashes = {sha256 = "00aa"}'
+GITHUB = "https://github.com/team/sea"
+OTHER = "https://git.example.com/team/sea"
+ARCHIVE = "https://files.example.org/tides.tar.gz"
+INDEX = "https://index.example.org/simple"
+FROM_GITHUB = f"tides @ {GITHUB}/archive/0123abc.tar.gz"
+FROM_OTHER = f"tides @ git+{OTHER}@0123abc"
+BELOW = "#subdirectory=libs/tides"
+PINNED = "tides==1.0 --hash=sha256:00aa"
+PROJECT = b"[project]\nname = 'tides'\nversion = '1.0'\n"
+
+
+def declared(kind: str, lock: str, python: str = "3.12") -> DependencyDeclaration:
+    files = {
+        "pyproject.toml": b"[project]\nname = 'crew'\ndependencies = ['tides']\n",
+        "libs/tides/pyproject.toml": PROJECT,
+        "wheels/tides-1.0-py3-none-any.whl": b"",
+        kind: lock.encode(),
+    }
+    return read_dependencies(files, Configuration("x"), python=python)
+
+
+@pytest.mark.parametrize(
+    ("kind", "package", "line"),
+    [
+        ("uv.lock", f'{UV}source = {{git = "{GITHUB}.git?rev=1&subdirectory=libs%2Ftides#0123abc"}}',
+         FROM_GITHUB + BELOW),
+        ("uv.lock", f'{UV}source = {{git = "{OTHER}/#0123abc"}}', FROM_OTHER),
+        ("uv.lock", f'{UV}source = {{git = "ssh://git@git.example.com/sea#0123abc"}}',
+         "tides @ git+ssh://git@git.example.com/sea@0123abc"),
+        ("poetry.lock", f'{POETRY}[package.source]\ntype = "git"\nurl = "{GITHUB}.git"\n'
+         'reference = "main"\nresolved_reference = "0123abc"\nsubdirectory = "libs/tides"', FROM_GITHUB + BELOW),
+        ("poetry.lock", f'{POETRY}[package.source]\ntype = "git"\nurl = "{OTHER}"\n'
+         'reference = "main"\nresolved_reference = "0123abc"', FROM_OTHER),
+        ("pdm.lock", f'{PDM}git = "{GITHUB}.git"\nrevision = "0123abc"\nsubdirectory = "libs/tides"',
+         FROM_GITHUB + BELOW),
+        ("pdm.lock", f'{PDM}git = "{OTHER}"\nrevision = "0123abc"', FROM_OTHER),
+        ("pylock.toml", f'{PYLOCK}vcs = {{type = "git", url = "{GITHUB}.git", commit-id = "0123abc", '
+         'subdirectory = "libs/tides"}', FROM_GITHUB + BELOW),
+        ("pylock.toml", f'{PYLOCK}vcs = {{type = "git", url = "git+{OTHER}", commit-id = "0123abc"}}',
+         FROM_OTHER),
+        ("uv.lock", f'{UV}source = {{url = "{ARCHIVE}"}}', f"tides @ {ARCHIVE}"),
+        ("uv.lock", f'{UV}source = {{url = "{ARCHIVE}", subdirectory = "libs/tides"}}',
+         f"tides @ {ARCHIVE}{BELOW}"),
+    ],
+)  # fmt: skip
+def test_a_commit_or_a_url_without_a_hash_is_installed_beside_the_pins(
+    kind: str, package: str, line: str
+) -> None:
+    found = declared(kind, package)
+    assert (found.lines, found.direct, found.projects, found.locked) == ((), (line,), (), True)
+
+
+@pytest.mark.parametrize(
+    ("kind", "package", "lines"),
+    [
+        ("uv.lock", f'{UV}source = {{url = "{ARCHIVE}", subdirectory = "libs/tides"}}\n'
+         f'sdist = {{url = "{ARCHIVE}", hash = "sha256:00aa"}}',
+         (f"tides @ {ARCHIVE}{BELOW} --hash=sha256:00aa",)),
+        ("poetry.lock", f'{POETRY}{FILES}[package.source]\ntype = "url"\nurl = "{ARCHIVE}"',
+         (f"tides @ {ARCHIVE} --hash=sha256:00aa",)),
+        ("poetry.lock", f'{POETRY}{FILES}[package.source]\ntype = "url"\nurl = "{ARCHIVE}"\n'
+         'subdirectory = "libs/tides"', (f"tides @ {ARCHIVE}{BELOW} --hash=sha256:00aa",)),
+        ("pdm.lock", f'{PDM}{FILES}url = "{ARCHIVE}"', (f"tides @ {ARCHIVE} --hash=sha256:00aa",)),
+        ("pdm.lock", f'{PDM}{FILES}url = "{ARCHIVE}"\nsubdirectory = "libs/tides"',
+         (f"tides @ {ARCHIVE}{BELOW} --hash=sha256:00aa",)),
+        ("pylock.toml", f'{PYLOCK}archive = {{url = "{ARCHIVE}", {HASHES}}}',
+         (f"tides @ {ARCHIVE} --hash=sha256:00aa",)),
+        ("pylock.toml", f'{PYLOCK}archive = {{url = "{ARCHIVE}", subdirectory = "libs/tides", {HASHES}}}',
+         (f"tides @ {ARCHIVE}{BELOW} --hash=sha256:00aa",)),
+        ("uv.lock", f'{UV}source = {{registry = "{INDEX}"}}\nwheels = [{{url = "x", hash = "sha256:00aa"}}]',
+         (f"--extra-index-url {INDEX}", PINNED)),
+        ("poetry.lock", f'{POETRY}{FILES}[package.source]\ntype = "legacy"\nurl = "{INDEX}"\n'
+         'reference = "ours"', (f"--extra-index-url {INDEX}", PINNED)),
+        ("pylock.toml", f'{PYLOCK}index = "{INDEX}"\nwheels = [{{name = "tides-1.0-py3-none-any.whl", '
+         f'path = "x", {HASHES}}}]', (f"--extra-index-url {INDEX}", PINNED)),
+        # Poetry before 1.5.
+        ("poetry.lock", f'{POETRY}[metadata.files]\nTides = [{{file = "x", hash = "sha256:00aa"}}]', (PINNED,)),
+        ("poetry.lock", POETRY.partition("\n")[2].partition("\n")[2] + FILES, (PINNED,)),
+        ("pdm.lock", f'{PDM}{FILES}marker = "sys_platform == \'linux\'"', (PINNED,)),
+        ("pdm.lock", f"{PDM}files = []", ("tides==1.0",)),
+        ("pdm.lock", PDM, ("tides==1.0",)),
+    ],
+)  # fmt: skip
+def test_a_hash_of_the_lock_is_verified(kind: str, package: str, lines: tuple[str, ...]) -> None:
+    found = declared(kind, package)
+    assert (found.lines, found.direct, found.projects, found.locked) == (lines, (), (), True)
+
+
+@pytest.mark.parametrize(
+    ("kind", "package", "path"),
+    [
+        ("uv.lock", f'{UV}source = {{virtual = "libs/tides"}}', None),
+        ("uv.lock", f'{UV}source = {{directory = "./libs/tides"}}', "libs/tides"),
+        ("uv.lock", f'{UV}source = {{editable = "libs/tides"}}', "libs/tides"),
+        ("uv.lock", f'{UV}source = {{path = "wheels/tides-1.0-py3-none-any.whl"}}',
+         "wheels/tides-1.0-py3-none-any.whl"),
+        ("poetry.lock", f'{POETRY}[package.source]\ntype = "directory"\nurl = "./libs/tides"', "libs/tides"),
+        ("poetry.lock", f'{POETRY}{FILES}[package.source]\ntype = "file"\n'
+         'url = "wheels/tides-1.0-py3-none-any.whl"', "wheels/tides-1.0-py3-none-any.whl"),
+        ("pdm.lock", f'{PDM}path = "./libs/tides"', "libs/tides"),
+        ("pylock.toml", f'{PYLOCK}directory = {{path = "./libs/tides"}}', "libs/tides"),
+        ("pylock.toml", f'{PYLOCK}directory = {{path = "libs", subdirectory = "tides"}}', "libs/tides"),
+        ("pylock.toml", f'{PYLOCK}archive = {{path = "./wheels/tides-1.0-py3-none-any.whl", {HASHES}}}',
+         "wheels/tides-1.0-py3-none-any.whl"),
+    ],
+)  # fmt: skip
+def test_a_directory_or_archive_of_the_lock_is_one_of_the_repository(
+    kind: str, package: str, path: str | None
+) -> None:
+    found = declared(kind, package)
+    assert (found.lines, found.direct, found.projects, found.locked) == (
+        (),
+        (),
+        (path,) if path else (),
+        True,
+    )
+
+
+@pytest.mark.parametrize(
+    ("kind", "package", "message"),
+    [
+        ("uv.lock", f'{UV}source = {{registry = "../index"}}', "tides comes from ../index, which is not the address"),
+        ("uv.lock", f'{UV}source = {{registry = "{INDEX}"}}', f"tides comes from {INDEX}, but the lock lacks hashes"),
+        ("uv.lock", f'{UV}source = {{git = "file:///srv/sea#0123abc"}}',
+         "uv.lock is damaged: tides has the address 'git+file:///srv/sea@0123abc'"),
+        ("poetry.lock", f"{POETRY}[package.source]\ntype = 'git'\nurl = '{OTHER}'",
+         "poetry.lock is damaged: 'resolved_reference' is missing"),
+        ("poetry.lock", POETRY.replace(">=3.9", ">=3.13"), "it has no tides"),
+        ("poetry.lock", POETRY.replace("Tides", "-r x"), "poetry.lock is damaged: "),
+        ("pdm.lock", PDM.replace(">=3.9", ">=3.13"), "it has no tides"),
+        ("pdm.lock", PDM.replace("Tides", "-r x"), "pdm.lock is damaged: "),
+        ("pdm.lock", f'{PDM}marker = "sys_platform == \'win32\'"', "it has no tides"),
+        ("pdm.lock", f'{PDM}git = "{OTHER}"', "pdm.lock is damaged: 'revision' is missing"),
+        ("pylock.toml", f'{PYLOCK}vcs = {{type = "git", path = "../sea", commit-id = "0123abc"}}',
+         "pylock.toml is damaged: tides has the address 'git+../sea@0123abc'"),
+        ("pylock.toml", f'{PYLOCK}marker = "extra == \'x\'"\ndirectory = {{path = "libs/tides"}}',
+         "pylock.toml is damaged: "),
+    ],
+)  # fmt: skip
+def test_a_lock_that_a_build_cannot_apply_is_refused(kind: str, package: str, message: str) -> None:
+    with pytest.raises(PlanError) as raised:
+        declared(kind, package)
+    assert raised.value.reason == "DependencyResolution" and raised.value.hint
+    assert message in raised.value.message
+
+
+@pytest.mark.parametrize(("kind", "lock"), [("poetry.lock", ""), ("pdm.lock", "")])
+def test_a_lock_without_packages_locks_a_project_without_dependencies(kind: str, lock: str) -> None:
+    files = {"pyproject.toml": b"[project]\nname = 'crew'\ndependencies = []\n", kind: lock.encode()}
+    found = read_dependencies(files, Configuration("x"))
+    assert (found.origin, found.lines, found.locked) == (kind, (), True)
