@@ -72,7 +72,8 @@ def declared(kind: str, lock: str, python: str = "3.12") -> DependencyDeclaratio
         ("uv.lock", f'{UV}source = {{git = "ssh://git@git.example.com/sea#0123abc"}}',
          "tides @ git+ssh://git@git.example.com/sea@0123abc"),
         ("poetry.lock", f'{POETRY}[package.source]\ntype = "git"\nurl = "{GITHUB}.git"\n'
-         'reference = "main"\nresolved_reference = "0123abc"\nsubdirectory = "libs/tides"', FROM_GITHUB + BELOW),
+         'reference = "main"\nresolved_reference = "0123abc"\nsubdirectory = "libs/tides"',
+         FROM_GITHUB + BELOW),
         ("poetry.lock", f'{POETRY}[package.source]\ntype = "git"\nurl = "{OTHER}"\n'
          'reference = "main"\nresolved_reference = "0123abc"', FROM_OTHER),
         ("pdm.lock", f'{PDM}git = "{GITHUB}.git"\nrevision = "0123abc"\nsubdirectory = "libs/tides"',
@@ -118,14 +119,17 @@ def test_a_commit_or_a_url_without_a_hash_is_installed_beside_the_pins(
         ("pylock.toml", f'{PYLOCK}index = "{INDEX}"\nwheels = [{{name = "tides-1.0-py3-none-any.whl", '
          f'path = "x", {HASHES}}}]', (f"--extra-index-url {INDEX}", PINNED)),
         # Poetry before 1.5.
-        ("poetry.lock", f'{POETRY}[metadata.files]\nTides = [{{file = "x", hash = "sha256:00aa"}}]', (PINNED,)),
+        ("poetry.lock", f'{POETRY}[metadata.files]\nTides = [{{file = "x", hash = "sha256:00aa"}}]',
+         (PINNED,)),
         ("poetry.lock", POETRY.partition("\n")[2].partition("\n")[2] + FILES, (PINNED,)),
         ("pdm.lock", f'{PDM}{FILES}marker = "sys_platform == \'linux\'"', (PINNED,)),
         ("pdm.lock", f"{PDM}files = []", ("tides==1.0",)),
         ("pdm.lock", PDM, ("tides==1.0",)),
     ],
 )  # fmt: skip
-def test_a_hash_of_the_lock_is_verified(kind: str, package: str, lines: tuple[str, ...]) -> None:
+def test_a_pin_has_the_hash_and_the_index_of_the_lock(
+    kind: str, package: str, lines: tuple[str, ...]
+) -> None:
     found = declared(kind, package)
     assert (found.lines, found.direct, found.projects, found.locked) == (lines, (), (), True)
 
@@ -163,8 +167,10 @@ def test_a_directory_or_archive_of_the_lock_is_one_of_the_repository(
 @pytest.mark.parametrize(
     ("kind", "package", "message"),
     [
-        ("uv.lock", f'{UV}source = {{registry = "../index"}}', "tides comes from ../index, which is not the address"),
-        ("uv.lock", f'{UV}source = {{registry = "{INDEX}"}}', f"tides comes from {INDEX}, but the lock lacks hashes"),
+        ("uv.lock", f'{UV}source = {{registry = "../index"}}',
+         "tides comes from ../index, which is not the address"),
+        ("uv.lock", f'{UV}source = {{registry = "{INDEX}"}}',
+         f"tides comes from {INDEX}, but the lock lacks hashes"),
         ("uv.lock", f'{UV}source = {{git = "file:///srv/sea#0123abc"}}',
          "uv.lock is damaged: tides has the address 'git+file:///srv/sea@0123abc'"),
         ("poetry.lock", f"{POETRY}[package.source]\ntype = 'git'\nurl = '{OTHER}'",
