@@ -13,15 +13,12 @@ _BARE = re.compile(r"=?\s*v?(\d[\w.+!-]*(?:\.\*)?)")
 def poetry_requirement(name: str, option: str | Mapping[str, Any]) -> Requirement:
     """Return one line of [tool.poetry.dependencies]. Raises ValueError or TypeError where it is invalid."""
     values: Mapping[str, Any] = {"version": option} if isinstance(option, str) else option
-    extras = ",".join(values.get("extras", ()))
-    markers = [f"({values['markers']})"] if values.get("markers") else []
-    if values.get("python"):
-        markers += [f"({_python_marker(values['python'])})"]
+    line = f"{name}[{','.join(values.get('extras', ()))}]{pep440(values.get('version', ''))}"
+    markers = [values.get("markers"), _python_marker(values.get("python", ""))]
     if values.get("platform"):
-        markers += [f"sys_platform == '{values['platform']}'"]
-    line = f"{name}[{extras}]" if extras else name
-    line += pep440(values.get("version", "*"))
-    return Requirement(f"{line} ; {' and '.join(markers)}" if markers else line)
+        markers.append(f"sys_platform == '{values['platform']}'")
+    marker = " and ".join(f"({text})" for text in markers if text)
+    return Requirement(f"{line} ; {marker}" if marker else line)
 
 
 def pep440(constraint: str) -> str:

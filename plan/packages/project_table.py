@@ -6,7 +6,7 @@ Reads [project], [dependency-groups] and static [tool.poetry] tables; executes n
 """
 
 import posixpath
-from collections.abc import Iterable, Mapping
+from collections.abc import Iterable, Iterator, Mapping
 from dataclasses import dataclass
 from typing import Any
 
@@ -64,7 +64,7 @@ class ProjectTable:
         return self.declares() or (is_project and self.undeclared_reason() is None)
 
     def requirements(self, extras: Iterable[str] = (), groups: Iterable[str] = ()) -> list[Requirement]:
-        """Return its requirements with those of extras and groups; its own extras are expanded.
+        """Return its requirements with those of extras and of its groups; its own extras are expanded.
 
         Raises PlanError(ConfigInvalid).
         """
@@ -105,9 +105,9 @@ class ProjectTable:
         table: TomlTable | None = self.root if self.undeclared_reason() else None
         for key in ("tool", "setuptools", "dynamic", "dependencies"):
             table = table.table(key) if table else None
-        named = table.values.get("file", ()) if table else ()
+        named = table.values.get("file") if table else None
         listed = named.split(",") if isinstance(named, str) else named
-        if not isinstance(listed, list | tuple) or not all(isinstance(each, str) for each in listed):
+        if not isinstance(listed, list) or not all(isinstance(each, str) for each in listed):
             return ()
         base = posixpath.dirname(self.path)
         return tuple(posixpath.normpath(posixpath.join(base, each.strip())) for each in listed)
@@ -117,7 +117,7 @@ class ProjectTable:
         return {
             name: [*table.get("dependencies", {})]
             for name, table in self._poetry("group").items()
-            if isinstance(table, dict) and not table.get("optional")
+            if not table.get("optional")
         }
 
     def has_extra(self, extra: str) -> bool:
@@ -126,7 +126,7 @@ class ProjectTable:
 
     def has_group(self, group: str) -> bool:
         """Return whether it declares a dependency group."""
-        return canonicalize_name(group) in {canonicalize_name(name) for name in self._groups()}
+        return canonicalize_name(group) in self._groups()
 
     def _extras(self) -> dict[str, Any]:
         optional = self._optional()
@@ -145,7 +145,7 @@ class ProjectTable:
                 f"{self.path} has no extra {extra!r}; it has {join_limited(sorted(extras)) or 'none'}",
                 "Correct extras in [build].",
             )
-        if self._optional() is None and self._list_at("project", "dependencies") is None:
+        if self._optional() is None:
             # Poetry: names of optional dependencies
             listed = _texts(self.root, f"tool.poetry.extras.{extra}", extras[extra])
             names = {canonicalize_name(name) for name in listed}
@@ -156,24 +156,17 @@ class ProjectTable:
             for line in _texts(self.root, f"project.optional-dependencies.{extra}", extras[extra])
         ]
 
-    def _groups(self) -> dict[str, Any]:
+    def _groups(self) -> dict[str, str]:
+        """Return the names of its groups by normalized name."""
         groups = self.root.table("dependency-groups")
-        poetry = self._poetry("group")
-        return {**dict.fromkeys(poetry), **(groups.values if groups else {})}
+        names = (*self._poetry("group"), *(groups.values if groups else ()))
+        return {canonicalize_name(name): name for name in names}
 
     def _group(self, group: str) -> list[Requirement]:
-        known = {canonicalize_name(name): name for name in self._groups()}
-        name = known.get(canonicalize_name(group))
-        if name is None:
-            raise PlanError(
-                CONFIG_INVALID,
-                f"{self.path} has no group {group!r}; it has {join_limited(sorted(known)) or 'none'}",
-                "Correct groups in [build].",
-            )
+        name = self._groups()[canonicalize_name(group)]
         groups = self.root.table("dependency-groups")
         if groups is None or name not in groups.values:
-            table = self._poetry("group").get(name)
-            lines = table.get("dependencies", {}) if isinstance(table, dict) else {}
+            lines = self._poetry("group")[name].get("dependencies", {})
             return self._poetry_requirements(f"group.{name}.dependencies", lines)
         try:
             return list(DependencyGroupResolver(groups.values).resolve(name))
@@ -235,17 +228,21 @@ _REDIRECTING = frozenset({"path", "git", "url", "source"})
 def _redirects(root: TomlTable, poetry: TomlTable | None) -> dict[str, Redirect]:
     redirects: dict[str, Redirect] = {}
     base = posixpath.dirname(root.file)
-    tables = [poetry.table("dependencies")] if poetry else []
-    groups = poetry.table("group") if poetry else None
-    for group in groups.values if groups else ():
-        of_group = groups.table(group) if groups else None
-        tables.append(of_group.table("dependencies") if of_group else None)
-    for table in tables:
-        for name, values in table.values.items() if table else ():
+    for table in _poetry_tables(poetry) if poetry else ():
+        for name, values in table.values.items():
             options = values if isinstance(values, list) else [values]
-            if table and any(isinstance(one, dict) and _REDIRECTING & one.keys() for one in options):
+            if any(isinstance(one, dict) and _REDIRECTING & one.keys() for one in options):
                 redirects[canonicalize_name(name)] = Redirect(table.location(name), base, _only(options))
     return {**redirects, **uv_redirects(root)}
+
+
+def _poetry_tables(poetry: TomlTable) -> Iterator[TomlTable]:
+    """Yield the dependencies of [tool.poetry] and of its groups."""
+    groups = poetry.table("group")
+    of_groups = [groups.table(name) for name in groups.values] if groups else []
+    for each in (poetry, *of_groups):
+        if each and (table := each.table("dependencies")):
+            yield table
 
 
 def _only(options: list[Any]) -> Any:
@@ -258,15 +255,15 @@ def uv_redirects(root: TomlTable) -> dict[str, Redirect]:
     tool = root.table("tool")
     uv = tool.table("uv") if tool else None
     sources = uv.table("sources") if uv else None
+    if sources is None:
+        return {}
     redirects: dict[str, Redirect] = {}
     base = posixpath.dirname(root.file)
-    for name, values in sources.values.items() if sources else ():
-        options = values if isinstance(values, list) else [values]
-        option = _only(options)
-        if sources and not isinstance(option, dict):
+    for name, values in sources.values.items():
+        option = _only(values if isinstance(values, list) else [values])
+        if not isinstance(option, dict):
             raise sources.error(name, "must be a table", "For example: {workspace = true}.")
-        location = sources.location(name) if sources else ""
-        redirects[canonicalize_name(name)] = Redirect(location, base, option)
+        redirects[canonicalize_name(name)] = Redirect(sources.location(name), base, option)
     return redirects
 
 
