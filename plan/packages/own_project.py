@@ -56,9 +56,7 @@ def find_project(files: Files, module: str) -> tuple[str, str] | None:
         (path for path in files if path.endswith(suffixes)), key=lambda path: (path.count("/"), path)
     )
     for path in matches:
-        directory = (
-            path.removesuffix(suffixes[0]) if path.endswith(suffixes[0]) else path.removesuffix(suffixes[1])
-        )
+        directory = path.removesuffix(suffixes[0]).removesuffix(suffixes[1])
         if posixpath.join(directory, "__init__.py") in files:
             continue
         while True:

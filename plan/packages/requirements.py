@@ -23,6 +23,7 @@ _LOCAL = re.compile(
     r"(?:\[(?P<extras>[^\]]*)\])?(?P<marker>\s*;.*)?$"
 )
 _MAX_FILES = 32
+_ADDED = "spec.build.requirements of the Project"
 _ADDED_URLS = ("https://", "git+https://")
 
 
@@ -112,27 +113,28 @@ def check_added(lines: Iterable[str], local_names: Collection[str]) -> None:
 
     An index could have another package with the name of a project of the repository.
     """
-    field_name = "spec.build.requirements of the Project"
     for line in lines:
         try:
             requirement = Requirement(line)
+            if requirement.url and not requirement.url.startswith(_ADDED_URLS):
+                raise InvalidRequirement(line)
         except InvalidRequirement:
-            requirement = None
-        if requirement is None or not (requirement.url or _ADDED_URLS[0]).startswith(_ADDED_URLS):
-            problem, hint = f"has {line[:200]!r}, which is not a package", "Write it as in requirements.txt."
-        elif canonicalize_name(requirement.name) in local_names:
-            problem, hint = (
-                f"has {requirement.name}, which is a project of the repository",
+            raise PlanError(
+                CONFIG_INVALID,
+                f"{_ADDED} has {line[:200]!r}, which is not a package",
+                "Write it as in requirements.txt.",
+            ) from None
+        if canonicalize_name(requirement.name) in local_names:
+            raise PlanError(
+                CONFIG_INVALID,
+                f"{_ADDED} has {requirement.name}, which is a project of the repository",
                 "Remove it there.",
             )
-        else:
-            continue
-        raise PlanError(CONFIG_INVALID, f"{field_name} {problem}", hint)
 
 
 def _resolve_nested(files: Files, current: str, number: int, target: str) -> str:
     nested_path = posixpath.normpath(posixpath.join(posixpath.dirname(current), target))
-    if "://" in target or nested_path not in files:
+    if nested_path not in files:
         raise PlanError(
             CONFIG_INVALID,
             f"{current} line {number}: {target} is not a file of the source",

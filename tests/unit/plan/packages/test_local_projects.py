@@ -1,5 +1,7 @@
 """Names that a repository redirects: directories, git, URLs; without a lock."""
 
+import re
+
 import pytest
 
 from plan.config.configuration import Configuration
@@ -7,6 +9,8 @@ from plan.errors import PlanError
 from plan.make import make_plan
 from plan.packages.dependencies import DependencyDeclaration, read_dependencies
 from plan.packages.dockerfile import dockerfile
+from plan.packages.local_projects import local_directory
+from tests.testbed.public_index import with_public_index
 
 SHARED = "[project]\nname = 'Shared_Tools'\ndependencies = ['click>=8']\n"
 ROOT = "[tool.uv.workspace]\nmembers = ['packages/*']\nexclude = ['packages/old']\n"
@@ -98,6 +102,88 @@ def poetry(dependency: str) -> str:
     return f"[tool.poetry]\nname = 'crew'\n[tool.poetry.dependencies]\npython = '^3.11'\n{dependency}\n"
 
 
+GIT = "https://git.example.com/a"
+
+
+@pytest.mark.parametrize(
+    ("source", "line"),
+    [
+        (f"git = '{GIT}'", f'a[x,y] @ git+{GIT}@HEAD ; os_name == "posix"'),
+        (f"git = '{GIT}', rev = '1a', tag = 'v1'", f'a[x,y] @ git+{GIT}@1a ; os_name == "posix"'),
+        (f"git = '{GIT}', tag = 'v1'", f'a[x,y] @ git+{GIT}@v1 ; os_name == "posix"'),
+        (
+            f"git = '{GIT}', branch = 'dev', subdirectory = 'b/c'",
+            f'a[x,y] @ git+{GIT}@dev#subdirectory=b/c ; os_name == "posix"',
+        ),
+        ("url = 'https://x/a.zip'", 'a[x,y] @ https://x/a.zip ; os_name == "posix"'),
+        (
+            "url = 'https://x/a.zip', subdirectory = 'b'",
+            'a[x,y] @ https://x/a.zip#subdirectory=b ; os_name == "posix"',
+        ),
+        ("index = 'https://public-index.example/simple'", "a[y,x]>=1; os_name == 'posix'"),
+        ("source = 'https://public-index.example/simple'", "a[y,x]>=1; os_name == 'posix'"),
+    ],
+)
+def test_a_name_that_the_repository_redirects_gets_the_address(source: str, line: str) -> None:
+    sources = with_public_index(f"a = {{{source}}}\nb = {{url = 'https://x/b.whl'}}")
+    files = {"pyproject.toml": project("\"a[y,x]>=1; os_name == 'posix'\", 'b'", sources)}
+    assert declared(files).lines == (line, "b @ https://x/b.whl")
+
+
+@pytest.mark.parametrize(
+    ("target", "path"),
+    [
+        (".", ""),
+        ("libs/a", "libs/a"),
+        ("../main/libs/../libs/a/", "libs/a"),
+        ("w/a.whl", "w/a.whl"),
+        ("w/a.tar.gz", "w/a.tar.gz"),
+        ("w/a.zip", "w/a.zip"),
+        ("w/a.txt", None),
+        ("libs", None),
+        ("gone", None),
+        ("..", None),
+        ("../..", None),
+        ("../../libs/a", None),
+        ("/libs/a", None),
+        ("~/libs/a", None),
+        ("file:libs/a", None),
+    ],
+)
+def test_a_path_names_a_project_or_an_archive_of_the_source(target: str, path: str | None) -> None:
+    names = (
+        "setup.py",
+        "libs/a/setup.py",
+        "w/a.whl",
+        "w/a.tar.gz",
+        "w/a.zip",
+        "w/a.txt",
+        "~/libs/a/setup.py",
+    )
+    files = {f"main/{name}": b"" for name in (*names, "file:libs/a/setup.py")}
+    if path is None:
+        with pytest.raises(PlanError, match=re.escape(f"here names {target}, which is ")) as raised:
+            local_directory(files, "main", target, "here")
+        assert raised.value.reason == "DependencyResolution" and raised.value.hint
+    else:
+        assert local_directory(files, "main", target, "here") == f"main/{path}".rstrip("/")
+    assert local_directory({"setup.py": b""}, "", ".", "here") == ""
+
+
+def test_projects_of_a_cycle_are_installed_once() -> None:
+    files = {
+        "pyproject.toml": project("'one', 'two[x]'", "one = {path = 'one'}\ntwo = {path = 'two'}"),
+        "one/pyproject.toml": project("'two', 'six'", "two = {path = '../two'}", "one"),
+        "two/pyproject.toml": project(
+            "'one', 'crew', 'ten'", "one = {path = '../one'}\ncrew = {path = '..'}", "two"
+        )
+        + "[project.optional-dependencies]\nx = ['click']\n",
+    }
+    declaration = declared(files)
+    assert declaration.projects == ("one", "two")
+    assert declaration.lines == ("six", "ten", "click")
+
+
 @pytest.mark.parametrize(
     ("files", "part"),
     [
@@ -183,7 +269,9 @@ def test_pip_reads_the_dependencies_that_the_plan_cannot(line: str, project: dic
     assert "/workspace/tree" in dockerfile("base", declaration)
 
 
-@pytest.mark.parametrize("table", ["[project]\nname = 'x'\n", "[tool.poetry]\nname = 'x'\n"])
+@pytest.mark.parametrize(
+    "table", ["[project]\nname = 'x'\n", "[project]\nversion = '1'\n", "[tool.poetry]\nname = 'x'\n"]
+)
 def test_a_project_without_dependencies_is_not_installed(table: str) -> None:
     declaration = declared({"requirements.txt": "six\n-e .\n", "pyproject.toml": table})
     assert (declaration.lines, declaration.projects) == (("six",), ())

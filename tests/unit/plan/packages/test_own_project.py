@@ -6,7 +6,7 @@ from plan.errors import PlanError
 from plan.keys import dependencies_key
 from plan.make import Planned, make_plan
 from plan.packages.dockerfile import dockerfile
-from plan.packages.own_project import find_project, is_project
+from plan.packages.own_project import build_requires, find_project, is_project, lacks_build_file
 
 GO = "def go(inputs): ...\n"
 CREW = '[deployment]\nentrypoint = "pkg.crew:go"\n'
@@ -59,10 +59,87 @@ def test_module_outside_of_projects_is_not_found(files: dict[str, str]) -> None:
     assert raised.value.reason == "EntrypointNotFound"
 
 
-def test_module_in_a_package_is_ignored() -> None:
-    files = {"pyproject.toml": PROJECT.encode(), "lib/pkg/__init__.py": b"", "lib/pkg/crew.py": b""}
-    assert find_project(files, "crew") is None
-    assert find_project(files, "pkg.crew") == ("lib/pkg/crew.py", "")
+@pytest.mark.parametrize(
+    ("paths", "module", "found"),
+    [
+        (("pyproject.toml", "lib/pkg/crew.py"), "pkg.crew", ("lib/pkg/crew.py", "")),
+        (("lib/setup.py", "lib/pkg/crew/__init__.py"), "pkg.crew", ("lib/pkg/crew/__init__.py", "lib")),
+        (("a/b/setup.py", "a/b/src/pkg/crew.py"), "pkg.crew", ("a/b/src/pkg/crew.py", "a/b")),
+        # The least deep one, then the first one.
+        (("setup.py", "a/b/crew.py", "z/crew.py", "y/crew.py"), "crew", ("y/crew.py", "")),
+        # One that no project installs is no choice.
+        (("a/crew.py", "b/crew.py", "b/setup.py"), "crew", ("b/crew.py", "b")),
+        (("a/crew.py", "b/src/crew.py"), "crew", None),
+        # A module of a package has a longer name.
+        (("pyproject.toml", "lib/pkg/__init__.py", "lib/pkg/crew.py"), "crew", None),
+        (("setup.py", "lib/pkg/__init__.py", "lib/pkg/crew.py"), "pkg.crew", ("lib/pkg/crew.py", "")),
+        (("setup.py", "a/__init__.py", "a/crew.py", "b/crew.py"), "crew", ("b/crew.py", "")),
+    ],
+)
+def test_the_file_of_a_module_and_the_project_above_it(
+    paths: tuple[str, ...], module: str, found: tuple[str, str] | None
+) -> None:
+    files = {path: PROJECT.encode() if path.endswith("toml") else b"" for path in paths}
+    assert find_project(files, module) == found
+
+
+@pytest.mark.parametrize(
+    ("files", "expected"),
+    [
+        ({"x/setup.py": ""}, True),
+        ({"x/setup.py": "", "x/__init__.py": ""}, False),
+        ({"x/pyproject.toml": "[project]\n"}, True),
+        ({"x/pyproject.toml": "[build-system]\n"}, True),
+        ({"x/pyproject.toml": "[tool.ruff]\n"}, False),
+        ({"x/pyproject.toml": "[project"}, False),
+        ({"x/pyproject.toml": "a = " + "[" * 10_000}, False),
+        ({"x/pyproject.toml": "[tool.ruff]\n", "x/setup.cfg": "[flake8]\n[options]\n"}, True),
+        ({"x/setup.cfg": "[metadata]\n"}, True),
+        ({"x/setup.cfg": "[flake8]\n"}, False),
+        ({"setup.py": "", "pyproject.toml": "[project]\n", "setup.cfg": "[options]\n"}, False),
+    ],
+)
+def test_a_directory_that_pip_could_install_is_a_project(files: dict[str, str], expected: bool) -> None:
+    assert is_project({path: text.encode() for path, text in files.items()}, "x") is expected
+
+
+def test_a_package_in_the_root_does_not_hide_the_project() -> None:
+    assert is_project({"setup.py": b"", "__init__.py": b""}, "")
+
+
+@pytest.mark.parametrize(
+    ("names", "lacks"), [(("setup.cfg",), True), (("x", "setup.py"), False), (("pyproject.toml",), False)]
+)
+def test_a_project_with_only_a_setup_cfg_lacks_a_build_file(names: tuple[str, ...], lacks: bool) -> None:
+    assert lacks_build_file(names) is lacks
+
+
+@pytest.mark.parametrize(
+    ("files", "expected"),
+    [
+        ({"x/setup.py": ""}, ("setuptools", "wheel")),
+        ({"x/pyproject.toml": "[project]\n"}, ("setuptools", "wheel")),
+        ({"x/pyproject.toml": "[build-system]\n"}, ("setuptools", "wheel")),
+        (
+            {"x/pyproject.toml": "[build-system]\nrequires = ['cython', 'wheel']\n"},
+            ("cython", "wheel", "setuptools"),
+        ),
+        (
+            {"x/pyproject.toml": "[build-system]\nrequires = ['hatchling']\nbuild-backend = 'b'\n"},
+            ("hatchling",),
+        ),
+        (
+            {
+                "w/a.whl": "",
+                "x/pyproject.toml": "[build-system]\nrequires = ['flit']\nbuild-backend = 'b'\n",
+            },
+            ("flit",),
+        ),
+    ],
+)
+def test_tools_of_projects_are_those_of_pip(files: dict[str, str], expected: tuple[str, ...]) -> None:
+    data = {path: text.encode() for path, text in files.items()}
+    assert build_requires(data, (*[path for path in files if path.startswith("w/")], "x")) == expected
 
 
 def test_default_entrypoint_is_not_searched_in_projects() -> None:
@@ -174,9 +251,6 @@ def test_ordinary_lines_with_a_private_index(line: str) -> None:
 
 def test_unsafe_directory_name_is_refused() -> None:
     files = {"crew.toml": CREW, "a b/src/pkg/crew.py": GO, "a b/pyproject.toml": PROJECT}
-    with pytest.raises(PlanError, match="unsupported characters"):
+    with pytest.raises(PlanError, match="the project in 'a b' must be installed") as raised:
         planned(files)
-
-
-def test_broken_toml_is_not_a_project() -> None:
-    assert not is_project({"pyproject.toml": b"[project"}, "")
+    assert raised.value.reason == "ConfigInvalid" and raised.value.hint
