@@ -18,7 +18,7 @@ from ..errors import CONFIG_INVALID, DEPENDENCY_RESOLUTION, PlanError, join_limi
 from ..source import Files
 from . import local_projects
 from .inline_metadata import inline_requirements
-from .locks.lock import LOCKS, UV_LOCK, LockedPins, LockRequest, StaleLockError, read_lock
+from .locks.lock import LOCKS, PYLOCK, UV_LOCK, LockedPins, LockRequest, StaleLockError, read_lock
 from .own_project import build_requires, checked_directory, is_project
 from .private_index import check_lines
 from .project_table import ProjectTable, read_project_table
@@ -229,7 +229,7 @@ def _collect_inline(
     if lines is None:
         return None
     if lock in files:
-        request = LockRequest("", script, tuple(map(Requirement, lines)), (), (), python)
+        request = LockRequest(script, tuple(map(Requirement, lines)), python)
         _collect_pins(files, lock, read_lock(files, lock, request), collected)
     else:
         collected.origins.append(script)
@@ -258,7 +258,7 @@ def _collect(
         declared = tuple(project.requirements(extras, groups)) if project else ()
         root = posixpath.dirname(lock)
         member = posixpath.relpath(f"/{directory}", f"/{root}")
-        request = LockRequest(member, pyproject, declared, extras, groups, python)
+        request = LockRequest(pyproject, declared, python, member, extras, groups)
         try:
             _collect_pins(files, lock, read_lock(files, lock, request), collected)
         except StaleLockError as error:
@@ -335,10 +335,10 @@ def _collect_requirements(
         else:
             collected.lines.append(line)
     for local in requirements.local:
-        path = posixpath.normpath(posixpath.join(local.base, local.target))
         target = directory
         # The crew's own project runs in place, without an installation, where its dependencies are known.
-        if directory not in (path, path.removeprefix(".")) or not local_projects.is_static(files, directory):
+        is_own = _join(local.base, local.target) == directory
+        if not is_own or not local_projects.is_static(files, directory):
             target = local_projects.local_directory(files, local.base, local.target, local.origin)
             collected.projects.append(target)
         wanted_there = local_projects.local_requirements(files, target, local.extras, local.origin)
@@ -360,16 +360,11 @@ def _parse_line(line: str) -> Requirement:
 def _lock_of(files: Files, directory: str, project: ProjectTable | None) -> str | None:
     """Return the lock of the project in `directory`: beside it, or in the root of its workspace."""
     is_lockable = project is not None and bool(project.name or project.declares())
-    for name in LOCKS:
-        path = posixpath.join(directory, name)
-        if path in files and (is_lockable or name == "pylock.toml"):
-            return path
-        workspace = find_workspace(files, directory) if name == UV_LOCK and project else None
-        if workspace and project and project.name:
-            shared = posixpath.join(workspace.root, UV_LOCK)
-            if shared in files:
-                return shared
-    return None
+    paths = [posixpath.join(directory, name) for name in LOCKS if is_lockable or name == PYLOCK]
+    workspace = find_workspace(files, directory) if project and project.name else None
+    if workspace:
+        paths.insert(1, posixpath.join(workspace.root, UV_LOCK))
+    return next((path for path in paths if path in files), None)
 
 
 def _declaration(

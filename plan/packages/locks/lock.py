@@ -22,13 +22,13 @@ from .pylock import select_pylock
 from .pylock_writer import pylock_text
 from .uv_lock import is_public_index, read_uv_lock, uv_roots
 
-UV_LOCK = "uv.lock"
-LOCKS = (UV_LOCK, "pylock.toml", "poetry.lock", "pdm.lock")
+UV_LOCK, PYLOCK = "uv.lock", "pylock.toml"
+LOCKS = (UV_LOCK, PYLOCK, "poetry.lock", "pdm.lock")
 # Beside a script with inline metadata: main.py.lock.
 SCRIPT_LOCK_SUFFIX = ".py.lock"
 _LOCK_COMMANDS = {
     UV_LOCK: "uv lock",
-    "pylock.toml": "the tool that wrote it, for example uv export --format pylock.toml -o pylock.toml",
+    PYLOCK: "the tool that wrote it, for example uv export --format pylock.toml -o pylock.toml",
     "poetry.lock": "poetry lock",
     "pdm.lock": "pdm lock",
 }
@@ -45,12 +45,12 @@ class LockRequest:
     script; then `member` is empty.
     """
 
-    member: str
     pyproject: str
     requirements: tuple[Requirement, ...]
-    extras: tuple[str, ...]
-    groups: tuple[str, ...]
     python: str
+    member: str = ""
+    extras: tuple[str, ...] = ()
+    groups: tuple[str, ...] = ()
 
 
 @dataclass(frozen=True)
@@ -114,7 +114,7 @@ def _select_from(lock: LockGraph, request: LockRequest) -> list[SelectedPackage]
 
 _READERS: Mapping[str, Callable[[Mapping[str, Any], LockRequest], list[SelectedPackage]]] = {
     UV_LOCK: _select_uv,
-    "pylock.toml": _select_pylock,
+    PYLOCK: _select_pylock,
     "poetry.lock": lambda values, request: _select_from(read_poetry_lock(values), request),
     "pdm.lock": lambda values, request: _select_from(read_pdm_lock(values), request),
 }
@@ -177,12 +177,17 @@ def _pins(selected: Sequence[SelectedPackage], member: str, path: str) -> Locked
 
 def _check_index(name: str, index: str, hashed: bool, path: str) -> None:
     if not _URL.fullmatch(index):
-        problem = f"{path}: {name} comes from {index}, which is not the address of a package index"
-        raise PlanError(DEPENDENCY_RESOLUTION, problem, "Lock it from an index that the build can reach.")
+        raise PlanError(
+            DEPENDENCY_RESOLUTION,
+            f"{path}: {name} comes from {index}, which is not the address of a package index",
+            "Lock it from an index that the build can reach.",
+        )
     if not hashed:
-        problem = f"{path}: {name} comes from {index}, but the lock lacks hashes"
-        hint = "Without hashes another index could offer a package of that name; lock with hashes."
-        raise PlanError(DEPENDENCY_RESOLUTION, problem, hint)
+        raise PlanError(
+            DEPENDENCY_RESOLUTION,
+            f"{path}: {name} comes from {index}, but the lock lacks hashes",
+            "Without hashes another index could offer a package of that name; lock with hashes.",
+        )
 
 
 def _hash_options(hashes: Sequence[str]) -> str:

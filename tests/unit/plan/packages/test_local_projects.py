@@ -39,6 +39,12 @@ def project(dependencies: str, sources: str = "", name: str = "crew") -> str:
             "pyproject.toml": project("", "shared-tools = {path = 'libs/shared'}"),
         },
         {
+            "requirements.txt": "six @ https://x/six.whl\nshared-tools==1 --hash=sha256:aa\n",
+            "pyproject.toml": project(
+                "", "shared-tools = {path = 'libs/shared'}\nsix = {path = 'libs/shared'}"
+            ),
+        },
+        {
             "pyproject.toml": "[tool.poetry]\nname = 'crew'\n[tool.poetry.dependencies]\npython = '^3.11'\n"
             "six = '*'\nshared-tools = {path = 'libs/shared', develop = true}\n"
         },
@@ -47,7 +53,8 @@ def project(dependencies: str, sources: str = "", name: str = "crew") -> str:
 def test_local_projects_are_installed_from_the_repository(files: dict[str, str]) -> None:
     declaration = declared({**files, "libs/shared/pyproject.toml": SHARED})
     assert declaration.projects == ("libs/shared",)
-    assert set(declaration.lines) == {"six", "click>=8"}
+    assert {line.partition(" @ ")[0] for line in declaration.lines} == {"six", "click>=8"}
+    assert declaration.build_requires == ()
     command = dockerfile("base", declaration)
     assert command.count("install -r") == 1
     assert "-r /workspace/declared/requirements.txt /workspace/tree/libs/shared" in command

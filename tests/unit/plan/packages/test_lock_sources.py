@@ -5,6 +5,7 @@ import pytest
 from plan.config.configuration import Configuration
 from plan.errors import PlanError
 from plan.packages.dependencies import DependencyDeclaration, read_dependencies
+from tests.testbed.public_index import with_public_index
 
 UV = """\
 version = 1
@@ -171,6 +172,8 @@ def test_a_directory_or_archive_of_the_lock_is_one_of_the_repository(
          "tides comes from ../index, which is not the address"),
         ("uv.lock", f'{UV}source = {{registry = "{INDEX}"}}',
          f"tides comes from {INDEX}, but the lock lacks hashes"),
+        ("uv.lock", f'{UV}source = {{directory = "../tides"}}',
+         "uv.lock names ../tides, which is outside of the source"),
         ("uv.lock", f'{UV}source = {{git = "file:///srv/sea#0123abc"}}',
          "uv.lock is damaged: tides has the address 'git+file:///srv/sea@0123abc'"),
         ("poetry.lock", f"{POETRY}[package.source]\ntype = 'git'\nurl = '{OTHER}'",
@@ -199,3 +202,61 @@ def test_a_lock_without_packages_locks_a_project_without_dependencies(kind: str,
     files = {"pyproject.toml": b"[project]\nname = 'crew'\ndependencies = []\n", kind: lock.encode()}
     found = read_dependencies(files, Configuration("x"))
     assert (found.origin, found.lines, found.locked) == (kind, (), True)
+
+
+@pytest.mark.parametrize(
+    ("requirements", "lines", "direct"),
+    [
+        ("", (PINNED,), ("moon @ git+https://git.example.com/team/sea@0123abc",)),
+        ("x==1 --hash=sha256:01", (PINNED, "x==1 --hash=sha256:01", f"moon @ git+{OTHER}@0123abc"), ()),
+        ("x==1", ("tides==1.0", "x==1", f"moon @ git+{OTHER}@0123abc"), ()),
+        ("-c c.txt", ("tides==1.0", f"moon @ git+{OTHER}@0123abc"), ()),
+    ],
+)
+def test_locks_of_several_directories_stay_complete_without_other_lines(
+    requirements: str, lines: tuple[str, ...], direct: tuple[str, ...]
+) -> None:
+    uv = UV.replace('{ name = "tides" }', '{ name = "tides" }, { name = "shore" }')
+    uv += f'source = {{registry = "https://public-index.example/simple"}}\nsdist = {{url = "{ARCHIVE}", '
+    uv += 'hash = "sha256:00aa"}\n[[package]]\nname = "shore"\nsource = {directory = "../libs/shore"}\n'
+    pdm = PDM.replace("Tides", "waves") + 'path = "../libs/waves"\n[[package]]\nname = "moon"\n'
+    files = {
+        "crew/one/pyproject.toml": "[project]\nname = 'crew'\ndependencies = ['tides', 'shore']\n",
+        "crew/one/uv.lock": with_public_index(uv),
+        "crew/two/pyproject.toml": "[project]\nname = 'two'\ndependencies = ['waves', 'moon']\n",
+        "crew/two/pdm.lock": f'{pdm}git = "{OTHER}"\nrevision = "0123abc"\n',
+        "crew/libs/shore/setup.py": "",
+        "crew/libs/waves/setup.py": "",
+        "uv.lock": "",
+        **({"crew/requirements.txt": requirements, "crew/c.txt": "y<1\n"} if requirements else {}),
+    }
+    found = read_dependencies(
+        {path: text.encode() for path, text in files.items()},
+        Configuration("x", directories=("one", "two")),
+        base="crew",
+    )
+    assert found == DependencyDeclaration(
+        ("crew/requirements.txt, " if requirements else "") + "crew/one/uv.lock, crew/two/pdm.lock",
+        lines,
+        ("y<1",) if "c.txt" in requirements else (),
+        ("crew/one", "crew/two", "crew/libs/shore", "crew/libs/waves"),
+        direct=direct,
+        locked=bool(direct),
+    )
+
+
+@pytest.mark.parametrize("base", ["", "mono/"])
+def test_a_member_of_a_workspace_has_the_lock_of_the_root(base: str) -> None:
+    lock = (
+        UV.replace('virtual = "."', 'virtual = "packages/crew"') + 'source = {directory = "packages/tides"}\n'
+    )
+    files = {
+        f"{base}pyproject.toml": "[tool.uv.workspace]\nmembers = ['packages/*']\n",
+        f"{base}uv.lock": lock,
+        f"{base}packages/crew/pyproject.toml": "[project]\nname = 'crew'\ndependencies = ['tides']\n",
+        f"{base}packages/crew/pylock.toml": PYLOCK,
+        f"{base}packages/tides/pyproject.toml": PROJECT.decode(),
+    }
+    data = {path: text.encode() for path, text in files.items()}
+    found = read_dependencies(data, Configuration("x"), base=f"{base}packages/crew")
+    assert (found.origin, found.projects) == (f"{base}uv.lock", (f"{base}packages/tides",))

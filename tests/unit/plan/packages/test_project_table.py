@@ -279,3 +279,5 @@ def test_names_of_extras_and_groups_are_chosen_in_one_project_of_several() -> No
     with pytest.raises(PlanError) as raised:
         read_dependencies(files, Configuration("crew.toml", directories=("one",), groups=("b", "a")))
     assert "crew.toml: build names 'a', no extra or group" in raised.value.message
+    with pytest.raises(PlanError, match="build names 'web', no extra or group"):
+        read_dependencies({"requirements.txt": b"a\n"}, Configuration("crew.toml", extras=("web",)))
