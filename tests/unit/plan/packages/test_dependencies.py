@@ -14,6 +14,7 @@ from plan.packages.dockerfile import dockerfile
 from plan.packages.pip_log import dependency_failure
 from plan.packages.requirements import logical_lines, package_name
 
+V = "export SETUPTOOLS_SCM_PRETEND_VERSION=0.0.0 PBR_VERSION=0.0.0"
 HEX = st.text("0123456789abcdef", min_size=64, max_size=64)
 
 
@@ -401,10 +402,84 @@ class TestDockerfile:
         assert ("/workspace/uv pip install" not in text) == pip
         assert "python3 -m pip install" in text
 
+    @pytest.mark.parametrize(
+        ("declaration", "commands"),
+        [
+            (DependencyDeclaration("r", ("a",)), ["install -r D/requirements.txt"]),
+            (
+                DependencyDeclaration("r", ("a",), ("b",), ("c", ""), direct=("d @ git+https://h/d",)),
+                [f"({V}; install -r D/requirements.txt -r D/direct.txt T/c T -c D/constraints.txt)"],
+            ),
+            (
+                DependencyDeclaration("r", ("a --hash=sha256:00",), ("b",), direct=("d",), locked=True),
+                [
+                    "install -r D/requirements.txt --require-hashes --no-deps -c D/constraints.txt",
+                    "install -r D/direct.txt --no-deps -c D/constraints.txt",
+                ],
+            ),
+            (
+                DependencyDeclaration(
+                    "r", ("a --hash=sha256:00",), projects=("c",), locked=True, pylock="x", added=("e",)
+                ),
+                [
+                    "{ install -r D/requirements.txt --require-hashes --no-deps || { echo '"
+                    "The index lacks a file of the lock: install again, from the URLs in the lock.'; "
+                    "install -r D/pylock.toml --require-hashes --no-deps; }; }",
+                    f"({V}; install T/c --no-deps)",
+                    "install -r D/added.txt",
+                ],
+            ),
+            (
+                DependencyDeclaration("r", (), ("b",), added=("e",)),
+                ["install -r D/added.txt -c D/constraints.txt"],
+            ),
+            (
+                DependencyDeclaration("r", projects=("c",), private_index=True),
+                [f"({V}; install T/c)"],
+            ),
+        ],
+    )
+    def test_hashes_and_versions_without_one_are_installed_by_two_commands(
+        self, declaration: DependencyDeclaration, commands: list[str]
+    ) -> None:
+        text = (
+            dockerfile("base", declaration)
+            .replace("/workspace/declared", "D")
+            .replace("/workspace/tree", "T")
+        )
+        last = text.partition("    fi; \\\n    ")[2].removesuffix("\nWORKDIR /app\nUSER 65532:65532\n")
+        assert last.split(" \\\n    && ") == commands
+
+    @pytest.mark.parametrize(
+        ("private_index", "bundle", "settings"),
+        [
+            (False, "", ""),
+            (False, "/ca", " PIP_CERT=/ca SSL_CERT_FILE=/ca"),
+            (
+                True,
+                "/ca",
+                " PIP_NO_INDEX=1 PIP_FIND_LINKS=/workspace/wheels UV_NO_INDEX=1 "
+                "UV_FIND_LINKS=/workspace/wheels PIP_CERT=/ca SSL_CERT_FILE=/ca",
+            ),
+        ],
+    )
+    def test_installers_get_the_index_and_the_certificates(
+        self, private_index: bool, bundle: str, settings: str
+    ) -> None:
+        declaration = DependencyDeclaration("r", ("a",), private_index=private_index)
+        text = dockerfile("base", declaration, bundle)
+        assert f"PIP_DISABLE_PIP_VERSION_CHECK=1{settings}; \\\n" in text
+        assert ("UV_DEFAULT_INDEX=" in text) is not private_index
+        assert '--compile-bytecode "$@"; }; \\\n' in text
+
+    def test_files_of_crews_belong_to_the_user_of_runs(self) -> None:
+        text = dockerfile("base", DependencyDeclaration(""))
+        assert "chown 65532:65532 /app/artifacts /home/crew\n" in text and "crew:x:65532:65532:" in text
+
     def test_several_indexes_are_read_as_pip_does(self) -> None:
         for lines, best in ((("a",), False), (("a", "--extra-index-url https://index.example.com"), True)):
             text = dockerfile("base", DependencyDeclaration("r", lines))
-            assert ("--index-strategy unsafe-best-match" in text) == best
+            assert ("--compile-bytecode --index-strategy unsafe-best-match " in text) == best
 
     def test_lines_with_hashes_require_them_and_projects_do_not(self) -> None:
         declaration = DependencyDeclaration("r", ("a==1 --hash=sha256:00",), projects=("x",))

@@ -12,6 +12,7 @@ import pytest
 
 from plan.errors import PlanError
 from plan.make import Planned, make_plan
+from plan.packages.inline_metadata import read_inline_metadata
 from tests.testbed.public_index import with_public_index
 
 HEAD = "#!/usr/bin/env -S uv run\n"
@@ -69,6 +70,15 @@ def test_a_block_without_dependencies_leaves_the_files(block: str) -> None:
     assert planned(block + CODE, {"requirements.txt": "crewai\n"}).declaration.lines == ("crewai",)
 
 
+@pytest.mark.parametrize("more", ["", "\n", "\n# a comment", "\n#", "\n\n# /// other\n# x\n# ///"])
+def test_a_block_ends_at_the_last_end_mark_of_its_comment(more: str) -> None:
+    script = '# x\n# /// script\n# dependencies = [\n#\n#   "rich",\n# ]\n# a = """\n# ///\n# """\n# ///'
+    found = read_inline_metadata({"ask.py": (script + more).encode()}, "ask.py")
+    assert found is not None
+    assert (found.file, found.values) == ("ask.py", {"dependencies": ["rich"], "a": "///\n"})
+    assert found.location("dependencies") == "ask.py line 3: dependencies"
+
+
 def test_a_module_of_an_object_has_no_metadata() -> None:
     files = {"ask.py": BLOCK.format(">=3.13") + "def ask():\n    ...\n", "requirements.txt": "crewai\n"}
     sources = {path: text.encode() for path, text in files.items()}
@@ -92,6 +102,12 @@ def test_a_module_of_an_object_has_no_metadata() -> None:
             "ConfigInvalid",
             "ask.py line 2: dependencies has 'rich is fine', which is not a package",
             "List packages",
+        ),
+        (
+            '# /// script\n# dependencies = "rich"\n# ///\n',
+            "ConfigInvalid",
+            "ask.py line 2: dependencies must be a list of strings",
+            'For example: dependencies = ["langgraph>=1"].',
         ),
         (
             '# /// script\n# dependencies = ["a"]\n# [tool.uv.sources]\n# a = {path = "../a"}\n# ///\n',
@@ -159,6 +175,13 @@ def test_sources_of_a_locked_script_are_those_of_the_lock() -> None:
     )
     found = planned(script, {"ask.py.lock": lock}).declaration
     assert found.direct == ("click @ https://github.com/pallets/click/archive/0123456.tar.gz",)
+
+
+def test_a_directory_of_a_lock_of_a_script_is_one_of_the_repository() -> None:
+    lock = '[[package]]\nname = "six"\nsource = { directory = "libs/six" }\n'
+    script = '# /// script\n# dependencies = ["six"]\n# ///\nprint()\n'
+    found = planned(script, {"ask.py.lock": lock, "libs/six/setup.py": ""}).declaration
+    assert (found.origin, found.projects, found.lines) == ("ask.py.lock", ("libs/six",), ())
 
 
 def test_a_lock_without_metadata_in_the_script_is_not_read() -> None:

@@ -1,10 +1,14 @@
 """Packages of locks that come from git, a URL, a directory or another index, in each kind of lock."""
 
 import pytest
+from packaging.markers import Marker
+from packaging.specifiers import SpecifierSet
 
 from plan.config.configuration import Configuration
 from plan.errors import PlanError
 from plan.packages.dependencies import DependencyDeclaration, read_dependencies
+from plan.packages.locks.environment import target_environments
+from plan.packages.locks.graph import LockedEdge
 from tests.testbed.public_index import with_public_index
 
 UV = """\
@@ -119,6 +123,8 @@ def test_a_commit_or_a_url_without_a_hash_is_installed_beside_the_pins(
          'reference = "ours"', (f"--extra-index-url {INDEX}", PINNED)),
         ("pylock.toml", f'{PYLOCK}index = "{INDEX}"\nwheels = [{{name = "tides-1.0-py3-none-any.whl", '
          f'path = "x", {HASHES}}}]', (f"--extra-index-url {INDEX}", PINNED)),
+        ("pylock.toml", PYLOCK.removesuffix('version = "1.0"\n')
+         + f'archive = {{url = "{ARCHIVE}", {HASHES}}}', (f"tides @ {ARCHIVE} --hash=sha256:00aa",)),
         # Poetry before 1.5.
         ("poetry.lock", f'{POETRY}[metadata.files]\nTides = [{{file = "x", hash = "sha256:00aa"}}]',
          (PINNED,)),
@@ -186,6 +192,13 @@ def test_a_directory_or_archive_of_the_lock_is_one_of_the_repository(
         ("pdm.lock", f'{PDM}git = "{OTHER}"', "pdm.lock is damaged: 'revision' is missing"),
         ("pylock.toml", f'{PYLOCK}vcs = {{type = "git", path = "../sea", commit-id = "0123abc"}}',
          "pylock.toml is damaged: tides has the address 'git+../sea@0123abc'"),
+        ("uv.lock", f'{UV}source = {{git = "file:///{"x" * 400}#0123abc"}}',
+         f"uv.lock is damaged: tides has the address 'git+file:///{'x' * 256}"),
+        ("uv.lock", f'{UV}source = {{registry = ""}}'.replace('"1.0"', '"one"'),
+         "uv.lock is damaged: Invalid version: 'one'"),
+        ("pylock.toml", PYLOCK.replace("[[", "environments = [\"sys_platform == 'win32'\"]\n[[")
+         + 'directory = {path = "libs/tides"}',
+         "it is for other environments than Linux x86_64, Python 3.12"),
         ("pylock.toml", f'{PYLOCK}marker = "extra == \'x\'"\ndirectory = {{path = "libs/tides"}}',
          "pylock.toml is damaged: "),
     ],
@@ -194,7 +207,7 @@ def test_a_lock_that_a_build_cannot_apply_is_refused(kind: str, package: str, me
     with pytest.raises(PlanError) as raised:
         declared(kind, package)
     assert raised.value.reason == "DependencyResolution" and raised.value.hint
-    assert message in raised.value.message
+    assert message in raised.value.message and len(raised.value.message) <= 320
 
 
 @pytest.mark.parametrize(("kind", "lock"), [("poetry.lock", ""), ("pdm.lock", "")])
@@ -260,3 +273,78 @@ def test_a_member_of_a_workspace_has_the_lock_of_the_root(base: str) -> None:
     data = {path: text.encode() for path, text in files.items()}
     found = read_dependencies(data, Configuration("x"), base=f"{base}packages/crew")
     assert (found.origin, found.projects) == (f"{base}uv.lock", (f"{base}packages/tides",))
+
+
+SUN, SEA = Configuration("x", extras=("sun",)), Configuration("x", groups=("sea",))
+POETRY_DIRECTORY = f'{POETRY}[package.source]\ntype = "directory"\nurl = "libs/tides"'
+PYLOCK_DIRECTORY = f'{PYLOCK}directory = {{path = "libs/tides"}}'
+PYLOCK_SUN = PYLOCK_DIRECTORY.replace("[[", "extras = ['sun']\n[[") + "\nmarker = \"'sun' in extras\""
+UV_DIRECTORY = f'{UV}source = {{directory = "libs/tides"}}'
+
+
+@pytest.mark.parametrize(
+    ("kind", "lock", "configuration", "projects"),
+    [
+        ("poetry.lock", POETRY_DIRECTORY, Configuration("x"), ()),
+        ("poetry.lock", POETRY_DIRECTORY, SUN, ("libs/tides",)),
+        ("poetry.lock", POETRY_DIRECTORY, SEA, ("libs/tides",)),
+        ("pylock.toml", PYLOCK_SUN, Configuration("x"), ()),
+        ("pylock.toml", PYLOCK_SUN, SUN, ("libs/tides",)),
+        ("pylock.toml", PYLOCK_DIRECTORY, SUN, "it has no extra sun"),
+        ("pylock.toml", PYLOCK_DIRECTORY, SEA, "it has no group sea"),
+        ("uv.lock", UV_DIRECTORY, SUN, "it has no extra sun"),
+        ("uv.lock", UV_DIRECTORY, SEA, "it has no group sea"),
+        ("uv.lock", UV_DIRECTORY.replace('"."', '"other"'), Configuration("x"), "it has no project in ."),
+    ],
+)
+def test_extras_and_groups_must_be_in_a_lock(
+    kind: str, lock: str, configuration: Configuration, projects: tuple[str, ...] | str
+) -> None:
+    project = "[project]\nname = 'crew'\ndependencies = []\n[dependency-groups]\nsea = ['tides']\n"
+    project += "[project.optional-dependencies]\nsun = ['tides']\n"
+    files = {
+        "pyproject.toml": project.encode(),
+        "libs/tides/pyproject.toml": PROJECT,
+        kind: lock.encode(),
+    }
+    if isinstance(projects, tuple):
+        assert read_dependencies(files, configuration, python="3.12").projects == projects
+        return
+    with pytest.raises(PlanError) as raised:
+        read_dependencies(files, configuration, python="3.12")
+    assert raised.value.message == f"{kind} does not fit pyproject.toml: {projects}"
+
+
+def test_a_lock_is_evaluated_for_linux_on_each_machine() -> None:
+    found = target_environments("3.12")
+    assert [(each.machine, each.values["python_full_version"]) for each in found] == [
+        ("x86_64", "3.12.0"),
+        ("x86_64", "3.12.99"),
+        ("aarch64", "3.12.0"),
+        ("aarch64", "3.12.99"),
+    ]
+    assert found[3].values == {
+        "implementation_name": "cpython",
+        "implementation_version": "3.12.99",
+        "os_name": "posix",
+        "platform_machine": "aarch64",
+        "platform_python_implementation": "CPython",
+        "platform_release": "",
+        "platform_system": "Linux",
+        "platform_version": "",
+        "python_full_version": "3.12.99",
+        "python_version": "3.12",
+        "sys_platform": "linux",
+    }
+    assert [found[0].meets(marker) for marker in (None, Marker("extra == 'a'"))] == [True, False]
+    assert found[0].meets(Marker("extra == 'a'"), "a")
+
+
+@pytest.mark.parametrize(
+    ("specifiers", "version", "allowed"),
+    [((), "1", True), (("<2", ">=3"), "3.1rc1", True), (("<2", ">=3"), "2.5", False), (("<2",), "1", True)],
+)
+def test_a_dependency_allows_versions_of_any_alternative(
+    specifiers: tuple[str, ...], version: str, allowed: bool
+) -> None:
+    assert LockedEdge("x", specifiers=tuple(map(SpecifierSet, specifiers))).allows(version) is allowed

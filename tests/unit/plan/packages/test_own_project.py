@@ -212,10 +212,11 @@ def test_only_wheel_urls_with_a_private_index(line: str, allowed: bool) -> None:
     ],
 )
 def test_unsafe_lines_with_a_private_index(line: str) -> None:
-    files = {"main.py": "def kickoff(): ...\n", "requirements.txt": f"langgraph\n{line}\n"}
+    files = {"main.py": "def kickoff(): ...\n", "requirements.txt": f"--pre\nlanggraph\n{line}\n"}
     with pytest.raises(PlanError) as raised:
         planned(files, private_index=True)
     assert raised.value.reason == "DependencyResolution" and raised.value.hint
+    assert line.rpartition(" ")[2] in raised.value.message
     bounds = {"main.py": "", "requirements.txt": "-c bounds.txt\n", "bounds.txt": f"{line}\n"}
     with pytest.raises(PlanError):
         planned({**bounds, "main.py": "def kickoff(): ...\n"}, private_index=True)
@@ -229,7 +230,7 @@ def test_unsafe_build_requirements_with_a_private_index(tool: str) -> None:
     files = {"crew.toml": CREW, "lib/pkg/crew.py": GO, "pyproject.toml": project}
     with pytest.raises(PlanError) as raised:
         planned(files, private_index=True)
-    assert raised.value.reason == "DependencyResolution"
+    assert raised.value.reason == "DependencyResolution" and raised.value.message.startswith("'")
 
 
 @pytest.mark.parametrize(
@@ -240,6 +241,7 @@ def test_unsafe_build_requirements_with_a_private_index(tool: str) -> None:
         "--index-url=https://h/simple",
         "--only-binary :all:",
         "--pre",
+        "LangGraph",
         "crewai[tools]>=1,<2; python_version > '3'",
         "zope.interface~=5",
     ],

@@ -207,6 +207,11 @@ hint: Build failures usually indicate a problem with the package or the build en
         (SETUP, "DependencyResolution", "the setup of a package failed: RuntimeError: no"),
         (OWN, "BuildFailed", "the crew's own project failed: the tide table is missing"),
         (
+            f"Processing /workspace/tree\nCollecting other\n{OWN}",
+            "BuildFailed",
+            "the crew's own project failed: the tide table is missing",
+        ),
+        (
             OWN.replace("  Preparing", "Collecting other\n  Preparing"),
             "DependencyResolution",
             "the setup of a package failed: the tide table is missing",

@@ -9,7 +9,12 @@ from plan.keys import dependencies_key
 from plan.make import Planned, make_plan
 from plan.packages.dockerfile import dockerfile
 from plan.packages.pip_log import dependency_failure
-from plan.packages.system_packages import instruction_problem
+from plan.packages.system_packages import (
+    APT_SETTINGS,
+    instruction_problem,
+    joined_instructions,
+    system_instructions,
+)
 
 CODE = {"main.py": "def kickoff(inputs): ...\n"}
 
@@ -30,7 +35,8 @@ def test_debian_packages_are_installed_before_python_packages() -> None:
     assert "apt" not in dockerfile("base", without)
     keys = {dependencies_key(each, "3.11", "base", "tree") for each in (declaration, without)}
     assert len(keys) == 2
-    assert "CAInfo=/workspace/ca.crt" in dockerfile("base", declaration, "/workspace/ca.crt")
+    text = dockerfile("base", declaration, "/workspace/ca.crt")
+    assert text.count("apt-get -o Acquire::https::CAInfo=/workspace/ca.crt ") == 2
 
 
 def test_lines_of_langgraph_are_executed_in_order() -> None:
@@ -48,13 +54,19 @@ def test_only_names_of_debian_packages(name: str) -> None:
     with pytest.raises(PlanError) as raised:
         planned(crew__toml=f"[build]\npackages = [{json.dumps(name)}]\n")
     assert raised.value.reason == "ConfigInvalid"
-    assert "which is not the name of a Debian package" in raised.value.message
+    assert f"has {name[:100]!r}, which is not the name of a Debian package" in raised.value.message
 
 
 @pytest.mark.parametrize(
     ("line", "part"),
     [
-        ("FROM alpine", "has FROM"),
+        ("FROM alpine", "has FROM; supported are RUN, ENV, ARG, LABEL, WORKDIR, SHELL"),
+        ("X" * 30, f"has {'X' * 20}; supported"),
+        ("RUN  --mount=type=cache,target=/x true", "options and here-documents"),
+        ("RUN --x " + "y" * 60, f"has {'RUN --x ' + 'y' * 52!r}; options"),
+        ("\n".join(["RUN true"] * 200), None),
+        ("RUN " + "x" * 4092, None),
+        ("RUN " + "x" * 4093, "has more than 200 lines, or one above 4096 characters"),
         ("USER daemon", "has USER"),
         ("copy . /x", "has copy"),
         ("ADD https://x /y", "has ADD"),
@@ -69,6 +81,50 @@ def test_only_names_of_debian_packages(name: str) -> None:
 def test_instructions_that_would_change_the_build_are_refused(line: str, part: str | None) -> None:
     problem = instruction_problem([line])
     assert problem is None if part is None else problem is not None and part in problem
+
+
+def test_at_most_200_lines_are_executed() -> None:
+    assert instruction_problem(["RUN true"] * 200) is None
+    assert "more than 200 lines" in (instruction_problem(["RUN true"] * 201) or "")
+
+
+@pytest.mark.parametrize(
+    ("lines", "joined"),
+    [
+        (["RUN a \\", "  # why", "", " b \\\n c", "ENV A=1"], ["RUN a b c", "ENV A=1"]),
+        (["  RUN a\\  ", "#"], ["RUN a"]),
+        (["", "# only"], []),
+    ],
+)
+def test_an_instruction_is_one_line_without_comments(lines: list[str], joined: list[str]) -> None:
+    assert list(joined_instructions(lines)) == joined
+
+
+@pytest.mark.parametrize(
+    ("packages", "lines", "bundle", "expected"),
+    [
+        ((), (), "/ca", []),
+        ((), ("ENV A=1",), "/ca", [APT_SETTINGS, "ENV A=1\n"]),
+        (
+            ("b", "a"),
+            ("RUN c",),
+            "",
+            [
+                APT_SETTINGS,
+                "RUN export DEBIAN_FRONTEND=noninteractive; \\\n"
+                "    command -v apt-get > /dev/null || "
+                "{ echo 'the base image has no apt-get'; exit 1; }; \\\n"
+                "    apt-get update && apt-get install -y --no-install-recommends b a \\\n"
+                "    && rm -rf /var/lib/apt/lists/* /var/cache/apt/*\n",
+                "RUN c\n",
+            ],
+        ),
+    ],
+)
+def test_packages_come_before_the_lines_of_a_crew(
+    packages: tuple[str, ...], lines: tuple[str, ...], bundle: str, expected: list[str]
+) -> None:
+    assert list(system_instructions(packages, lines, bundle)) == expected
 
 
 @pytest.mark.parametrize(
