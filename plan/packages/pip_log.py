@@ -255,7 +255,7 @@ def dependency_failure(log: str) -> PlanError:
 
     If the lock's URLs failed too, the failure of the index is the error, unless the log lacks it.
     """
-    first, *second = _SECOND_ATTEMPT.split(log, maxsplit=1)
+    first, *second = _SECOND_ATTEMPT.split(log)
     log = first if first.strip() else "".join(second)
     # The rest of the first attempt, on another stream, may follow the note of the second.
     for text in (log, *second):

@@ -50,6 +50,7 @@ HASHES = 'hashes = {sha256 = "00aa"}'
 GITHUB = "https://github.com/team/sea"
 OTHER = "https://git.example.com/team/sea"
 ARCHIVE = "https://files.example.org/tides.tar.gz"
+PUBLIC = "https://public-index.example/simple"
 INDEX = "https://index.example.org/simple"
 FROM_GITHUB = f"tides @ {GITHUB}/archive/0123abc.tar.gz"
 FROM_OTHER = f"tides @ git+{OTHER}@0123abc"
@@ -230,7 +231,7 @@ def test_locks_of_several_directories_stay_complete_without_other_lines(
     requirements: str, lines: tuple[str, ...], direct: tuple[str, ...]
 ) -> None:
     uv = UV.replace('{ name = "tides" }', '{ name = "tides" }, { name = "shore" }')
-    uv += f'source = {{registry = "https://public-index.example/simple"}}\nsdist = {{url = "{ARCHIVE}", '
+    uv += f'source = {{registry = "{PUBLIC}"}}\nsdist = {{url = "{ARCHIVE}", '
     uv += 'hash = "sha256:00aa"}\n[[package]]\nname = "shore"\nsource = {directory = "../libs/shore"}\n'
     pdm = PDM.replace("Tides", "waves") + 'path = "../libs/waves"\n[[package]]\nname = "moon"\n'
     files = {
@@ -348,3 +349,44 @@ def test_a_dependency_allows_versions_of_any_alternative(
     specifiers: tuple[str, ...], version: str, allowed: bool
 ) -> None:
     assert LockedEdge("x", specifiers=tuple(map(SpecifierSet, specifiers))).allows(version) is allowed
+
+
+@pytest.mark.parametrize(
+    ("kind", "before", "after"),
+    [
+        (
+            "uv.lock",
+            f'{UV}source = {{registry = "{PUBLIC}"}}\n'
+            'dependencies = [{ name = "Shore"EXTRA }, { name = "weed", marker = "os_name == \'nt\'" }]\n',
+            f'source = {{registry = "{PUBLIC}"}}\n[package.optional-dependencies]\n'
+            f'Deep_x = [{{ name = "pearl" }}]\n[[package]]\nname = "pearl"\nversion = "3"\n'
+            f'source = {{registry = "{PUBLIC}"}}\n',
+        ),
+        (
+            "poetry.lock",
+            f"{POETRY}[package.dependencies]\nShore = {{version = '*'EXTRA}}\n"
+            "weed = {version = '*', markers = \"os_name == 'nt'\"}\n",
+            "[package.dependencies]\n"
+            "pearl = {version = '*', optional = true, markers = \"extra == 'deep-x'\"}\n"
+            "[[package]]\nname = 'pearl'\nversion = '3'\n",
+        ),
+        (
+            "pdm.lock",
+            f"{PDM}dependencies = ['ShoreEXTRA', \"weed; os_name == 'nt'\"]\n",
+            "[[package]]\nname = 'shore'\nversion = '2'\nextras = ['Deep_x']\n"
+            "dependencies = ['shore==2', 'pearl']\n[[package]]\nname = 'pearl'\nversion = '3'\n",
+        ),
+    ],
+)
+def test_an_extra_of_a_dependency_brings_what_it_needs(kind: str, before: str, after: str) -> None:
+    def lines(extra: str) -> tuple[str, ...]:
+        lock = f"{before}[[package]]\nname = 'shore'\nversion = '2'\n{after}"
+        return declared(kind, with_public_index(lock.replace("EXTRA", extra))).lines
+
+    extra = {
+        "uv.lock": ', extra = ["deep-X"]',
+        "poetry.lock": ", extras = ['deep.x']",
+        "pdm.lock": "[deep-X]",
+    }
+    assert lines("") == ("shore==2", "tides==1.0")
+    assert lines(extra[kind]) == ("pearl==3", "shore==2", "tides==1.0")

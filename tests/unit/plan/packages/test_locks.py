@@ -369,15 +369,17 @@ def test_unknown_extras_and_groups(key: str, name: str) -> None:
     ("groups", "markers", "applies"),
     [
         # The group main has no marker, so the package is needed everywhere.
-        ('["main", "dev"]', """{dev = "implementation_name == 'pypy'"}""", True),
-        ('["dev"]', """{dev = "implementation_name == 'pypy'"}""", False),
+        ('groups = ["main", "dev"]', """{dev = "implementation_name == 'pypy'"}""", True),
+        ('groups = ["dev"]', """{dev = "implementation_name == 'pypy'"}""", False),
         (
-            '["main", "dev"]',
+            'groups = ["main", "dev"]',
             """{main = "python_version >= '3.11'", dev = "implementation_name == 'pypy'"}""",
             True,
         ),
-        ('["main"]', '''"implementation_name == 'pypy'"''', False),
-        ('["main"]', '''"python_version >= '3.11'"''', True),
+        ('groups = ["main"]', '''"implementation_name == 'pypy'"''', False),
+        ('groups = ["main"]', '''"python_version >= '3.11'"''', True),
+        ("", """{main = "implementation_name == 'pypy'"}""", False),
+        ("", "{}", True),
     ],
 )
 def test_a_package_of_several_poetry_groups_applies_where_one_needs_it(
@@ -390,7 +392,7 @@ def test_a_package_of_several_poetry_groups_applies_where_one_needs_it(
 name = "cffi"
 version = "1.17.0"
 python-versions = ">=3.8"
-groups = {groups}
+{groups}
 files = [{{file = "cffi.tar.gz", hash = "sha256:00aa"}}]
 markers = {markers}
 [metadata]
@@ -579,18 +581,23 @@ source = { registry = "https://public-index.example/simple" }
 
 
 @pytest.mark.parametrize(
-    ("extras", "chosen"),
+    ("names", "chosen"),
     [((), {"torch": "2"}), (("Cpu",), {"torch": "1"}), (("gpu",), {"cuda": "3", "torch": "2"})],
 )
-def test_conflicting_extras_of_uv_choose_the_versions(
-    extras: tuple[str, ...], chosen: dict[str, str]
+@pytest.mark.parametrize("kind", ["extras", "groups"])
+def test_conflicting_extras_and_groups_of_uv_choose_the_versions(
+    kind: str, names: tuple[str, ...], chosen: dict[str, str]
 ) -> None:
+    table = "project.optional-dependencies" if kind == "extras" else "dependency-groups"
     project = (
         "[project]\nname = 'crew'\ndependencies = ['chart']\n"
-        "[project.optional-dependencies]\ncpu = ['torch==1']\ngpu = ['torch==2', 'cuda']\n"
+        f"[{table}]\ncpu = ['torch==1']\ngpu = ['torch==2', 'cuda']\n"
     )
-    files = {"pyproject.toml": project.encode(), "uv.lock": with_public_index(CONFLICTING_EXTRAS).encode()}
-    assert pins(declared(files, Configuration("x", extras=extras))) == {"chart": "1", **chosen}
+    lock = with_public_index(CONFLICTING_EXTRAS)
+    if kind == "groups":
+        lock = lock.replace("'extra-", "'group-").replace("optional-dependencies", "dev-dependencies")
+    files = {"pyproject.toml": project.encode(), "uv.lock": lock.encode()}
+    assert pins(declared(files, Configuration("x", **{kind: names}))) == {"chart": "1", **chosen}
 
 
 PDM_PYLOCK = """\

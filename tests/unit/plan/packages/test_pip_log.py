@@ -260,6 +260,34 @@ def test_dependency_failure(log: str, reason: str, message: str) -> None:
     assert error.hint
 
 
+@pytest.mark.parametrize(
+    ("log", "message", "hint"),
+    [
+        (
+            f"one\n {'x' * 301} \n\n",
+            f"building the dependency image failed: {'x' * 300}",
+            "See the build log.",
+        ),
+        (" \n", "building the dependency image failed: the builder printed nothing", "See the build log."),
+        (
+            f"ERROR: No matching distribution found for {'x' * 301}\n",
+            f"no version of {'x' * 300} can be installed",
+            "Correct the version",
+        ),
+        (OWN, "the setup of the crew's own project failed: the tide table is missing", "Try pip install ."),
+        (
+            UV_OWN_COMPILED,
+            "the setup of the crew's own project failed: error: the compiler is lost",
+            "Try pip install .",
+        ),
+    ],
+)
+def test_a_failure_has_a_bounded_message_and_a_next_step(log: str, message: str, hint: str) -> None:
+    error = dependency_failure(log)
+    assert error.message == message
+    assert error.hint.startswith(hint) and error.hint.endswith(".")
+
+
 def test_the_index_decides_where_the_urls_of_the_lock_fail_too() -> None:
     log = f"{MISSING}{FROM_PYLOCK}\nerror sending request for url (https://files.example.org/a.whl)\n"
     # The builder repeats the command.
