@@ -69,9 +69,10 @@ class ProjectTable:
         Raises PlanError(ConfigInvalid).
         """
         listed = self._list_at("project", "dependencies")
-        requirements = [self._parse(line) for line in listed or ()]
         if listed is None:
-            requirements += self._poetry_requirements("dependencies", self._poetry("dependencies"))
+            requirements = self._poetry_requirements("dependencies", self._poetry("dependencies"))
+        else:
+            requirements = [self._parse(line) for line in listed]
         for group in groups:
             requirements += self._group(group)
         pending, seen = list(extras), set[str]()
@@ -89,7 +90,7 @@ class ProjectTable:
                 seen.add(extra)
                 if len(seen) > _MAX_NESTED_EXTRAS:
                     raise PlanError(CONFIG_INVALID, f"{self.path} has too many extras", "Merge some of them.")
-                requirements += self._extra(extra)
+                requirements = self._extra(extra)
         return found
 
     def undeclared_reason(self) -> str | None:

@@ -256,6 +256,8 @@ def test_a_cache_is_left_out_without_another_result() -> None:
     [
         ("RUN true", ()),
         ("COPY data/a.txt /x", ("data/a.txt",)),
+        ("ADD data/a.txt /x", ("data/a.txt",)),
+        ("COPY [data] /x", ("Dockerfile", "crew.toml", *DATA, "main.py", "tests/x.py")),
         ("COPY ./data/ /x", ("data/a.txt", "data/b/c.txt")),
         ("COPY data/*.txt main.py /x", ("data/a.txt", "main.py")),
         ('COPY ["data/b", "/x"]', ("data/b/c.txt",)),

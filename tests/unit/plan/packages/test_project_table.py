@@ -60,6 +60,7 @@ def table(text: str, path: str = "pyproject.toml") -> ProjectTable:
         (EXTRAS, ("p.df",), (), ["a", "c", "b>=2, <3"]),
         (EXTRAS.replace(', "my.crew[Web]"', ""), ("p.df",), (), ["a", "c"]),
         (POETRY, (), (), ["a<2,>=1.2"]),
+        (POETRY.replace('{version = ">=2", optional = true}', '">=2"'), (), (), ["a<2,>=1.2", "c_d>=2"]),
         (
             POETRY,
             ("web",),
@@ -181,6 +182,13 @@ def test_what_cannot_be_read_is_named(
         table(text).requirements(extras, groups)
     assert raised.value.reason == "ConfigInvalid" and raised.value.hint
     assert message in raised.value.message
+
+
+def test_a_list_of_dependencies_is_shown_where_there_is_none() -> None:
+    with pytest.raises(PlanError) as raised:
+        table("[project]\nname = 'x'\ndependencies = 'a'\n").requirements()
+    assert raised.value.message == "pyproject.toml line 3: project.dependencies must be a list of strings"
+    assert raised.value.hint == 'For example: dependencies = ["langgraph>=1"].'
 
 
 def test_at_most_fifty_nested_extras_are_read() -> None:
