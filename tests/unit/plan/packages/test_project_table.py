@@ -271,9 +271,7 @@ H_i = [{index = "one"}, {index = "two"}]
          + "dependencies = {file = 'a.txt'}\n", ()),
     ],
 )  # fmt: skip
-def test_dynamic_dependencies_are_in_files_from_the_directory_of_the_project(
-    text: str, files: tuple[str, ...]
-) -> None:
+def test_dynamic_dependencies_are_in_files_beside_the_project(text: str, files: tuple[str, ...]) -> None:
     assert table(text, "libs/pyproject.toml").dynamic_files() == files
 
 
