@@ -59,7 +59,7 @@ def test_files_are_read_as_by_pip(files: dict[str, str], expected: Requirements)
             "a \\\n  b # x\n\n# c\nc\\\n# d\ne#f \\\ng\\",
             [(1, "a b"), (5, "c"), (7, "e#f g")],
         ),
-        ("# a \\\nb\n  # c\\\n", [(2, "b")]),
+        ("# a \\\nb\n  # c\\\nd==1.\\\n16\n", [(2, "b"), (4, "d==1.16")]),
         ("a\\\n\nb\\\n", [(1, "a"), (3, "b")]),
         ("", []),
     ],
