@@ -72,6 +72,7 @@ def test_module_outside_of_projects_is_not_found(files: dict[str, str]) -> None:
         (("a/crew.py", "b/src/crew.py"), "crew", None),
         # A module of a package has a longer name.
         (("pyproject.toml", "lib/pkg/__init__.py", "lib/pkg/crew.py"), "crew", None),
+        (("setup.py", "lib/__init__.py", "lib/crew/__init__.py"), "crew", None),
         (("setup.py", "lib/pkg/__init__.py", "lib/pkg/crew.py"), "pkg.crew", ("lib/pkg/crew.py", "")),
         (("setup.py", "a/__init__.py", "a/crew.py", "b/crew.py"), "crew", ("b/crew.py", "")),
     ],
@@ -249,6 +250,13 @@ def test_unsafe_build_requirements_with_a_private_index(tool: str) -> None:
 def test_ordinary_lines_with_a_private_index(line: str) -> None:
     files = {"main.py": "def kickoff(): ...\n", "requirements.txt": f"{line}\n"}
     assert planned(files, private_index=True).declaration.lines == (line,)
+
+
+def test_tools_must_be_a_list() -> None:
+    with pytest.raises(PlanError) as raised:
+        build_requires({"pyproject.toml": b"[build-system]\nrequires = 'x'\n"}, ("",))
+    assert raised.value.message == "pyproject.toml line 2: build-system.requires must be a list of strings"
+    assert raised.value.hint == 'For example: requires = ["hatchling"].'
 
 
 def test_unsafe_directory_name_is_refused() -> None:
