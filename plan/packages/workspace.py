@@ -55,7 +55,7 @@ def _members(files: Files, root: str, table: TomlTable) -> dict[str, str] | None
             directory == root or directory.startswith(f"{root}/" if root else "")
         ):
             continue
-        below = directory.removeprefix(root).lstrip("/")
+        below = directory.removeprefix(root).removeprefix("/")
         if not below or (_matches(below, included) and not _matches(below, excluded)):
             project = read_project_table(files, path)
             if project.name:

@@ -44,6 +44,7 @@ def test_the_root_and_each_member_find_the_workspace(base: str, member: str) -> 
     prefix = f"{base}/" if base else ""
     files = {f"{prefix}{path}": text for path, text in {"pyproject.toml": ROOT, **MEMBERS}.items()}
     files["monolith/packages/two/pyproject.toml"] = project("far")
+    files |= {"packages/far/pyproject.toml": project("far")} if base else {}
     origin = f"{prefix}pyproject.toml line 4: tool.uv.sources.forked"
     assert found(files, f"{prefix}{member}".rstrip("/")) == Workspace(
         base,
