@@ -78,6 +78,16 @@ def test_members_of_a_workspace_find_one_another() -> None:
     assert declared(files, "packages/agent").lines == ("old",)
 
 
+def test_a_hidden_directory_is_not_the_one_with_its_name() -> None:
+    files = {
+        "crew/requirements.txt": "-e ../.crew\n",
+        "crew/pyproject.toml": project(""),
+        ".crew/pyproject.toml": project("'six'", name="hidden"),
+    }
+    found = declared(files, "crew")
+    assert (found.projects, found.lines) == ((".crew",), ("six",))
+
+
 def test_extras_of_a_local_project() -> None:
     shared = SHARED + "[project.optional-dependencies]\npdf = ['pypdf']\n"
     files = {"requirements.txt": "./libs/shared[pdf]\n", "libs/shared/pyproject.toml": shared}

@@ -67,6 +67,13 @@ def table(text: str, path: str = "pyproject.toml") -> ProjectTable:
             ("l-lm", "empty"),
             ["a<2,>=1.2", "e", "b<3,>=2", 'c_d<2; python_version < "3.12"', "c_d>=2"],
         ),
+        (
+            "[project]\nname = 'x'\ndependencies = ['a']\n[tool.poetry.extras]\nw = ['b']\n"
+            "[tool.poetry.dependencies]\nb = {version = '^2', optional = true}\n",
+            ("w",),
+            (),
+            ["a", "b<3,>=2"],
+        ),
         (GROUPS, (), ("te_st", "more"), ["f", "g", "g"]),
         (
             "[project]\nname = 'x'\ndynamic = ['dependencies']\n[tool.poetry.dependencies]\na = '~1.2.3'\n",
