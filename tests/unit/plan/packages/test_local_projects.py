@@ -78,6 +78,16 @@ def test_members_of_a_workspace_find_one_another() -> None:
     assert declared(files, "packages/agent").lines == ("old",)
 
 
+def test_a_requirements_file_names_a_member_of_the_workspace() -> None:
+    files = {
+        "pyproject.toml": ROOT,
+        "requirements.txt": "one>=1\n",
+        "packages/one/pyproject.toml": project("'six'", name="one"),
+    }
+    found = declared(files)
+    assert (found.projects, found.lines) == (("packages/one",), ("six",))
+
+
 def test_a_hidden_directory_is_not_the_one_with_its_name() -> None:
     files = {
         "crew/requirements.txt": "-e ../.crew\n",
