@@ -19,6 +19,8 @@ from .project_table import ProjectTable, Redirect, read_project_table
 from .workspace import Workspace, find_workspace
 
 _ARCHIVES = (".whl", ".tar.gz", ".zip")
+# A member that no source names. It exists, so no message says where it is named.
+_MEMBER = Redirect("", "", {"workspace": True})
 
 
 @dataclass
@@ -40,8 +42,7 @@ def _redirects(files: Files, directory: str, workspace: Workspace | None) -> dic
     if project is not None:
         redirects |= project.redirects
     for name in workspace.members if workspace else ():
-        origin = f"{posixpath.join(directory, 'pyproject.toml')}: {name}"
-        redirects.setdefault(name, Redirect(origin, directory, {"workspace": True}))
+        redirects.setdefault(name, _MEMBER)
     return redirects
 
 
