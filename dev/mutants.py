@@ -128,7 +128,7 @@ PARTS = {
             for name in ("api_keys", "authenticate", "jwks", "kubernetes", "oidc", "providers", "ttl_cache")
         ),
         ("tests/unit/api/auth",),
-        0,
+        94,
     ),
     "pods": MutationPart(
         tuple(
@@ -136,21 +136,28 @@ PARTS = {
             for name in ("api_address", "ceilings", "egress", "placement", "run_egress")
         ),
         ("tests/unit/controller/pods", "tests/unit/controller/project/test_egress_policy.py"),
-        0,
+        97,
     ),
     "deadlines": MutationPart(
         tuple(f"controller/deployment/{name}.py" for name in ("deadlines", "steps")),
         ("tests/unit/controller/deployment",),
-        0,
+        98,
     ),
     "other-views": MutationPart(
         tuple(f"api/v1/{kind}/view.py" for kind in ("deliveries", "env", "schedules", "uploads", "usage")),
         ("tests/unit/api/v1/views", "tests/unit/api/v1/env", "tests/unit/api/v1/test_usage.py"),
-        0,
+        99,
     ),
-    "packages": MutationPart(("plan/packages/*.py",), ("tests/unit/plan/packages",), 0),
-    "base-images": MutationPart(("plan/base/*.py",), ("tests/unit/plan/base",), 0),
-    "configuration": MutationPart(("plan/config/*.py",), ("tests/unit/plan/config",), 0),
+    "packages": MutationPart(
+        tuple(
+            f"plan/packages/{name}.py"
+            for name in ("own_project", "project_table", "requirements", "workspace")
+        ),
+        ("tests/unit/plan/packages",),
+        97,
+    ),
+    "base-images": MutationPart(("plan/base/*.py",), ("tests/unit/plan/base",), 98),
+    "configuration": MutationPart(("plan/config/*.py",), ("tests/unit/plan/config",), 98),
     "entrypoints": MutationPart(
         # Named, because mutmut's `*` also matches directories.
         (
@@ -201,7 +208,7 @@ PARTS = {
                 )
             ),
         ),
-        0,
+        97,
     ),
 }
 
