@@ -118,7 +118,7 @@ def _parse_pattern(text: str) -> _Pattern:
             f"Use at most {_MAX_PATTERN_LENGTH}.",
         )
     body = text.strip().removeprefix("!")
-    directories_only, anchored = body.endswith("/"), "/" in body[:-1]
+    directories_only, anchored = body.endswith("/"), "/" in body.rstrip("/")
     names = [name for name in body.removeprefix("./").split("/") if name]
     if not names or "\\" in body or ".." in names or "." in names:
         raise PlanError(

@@ -60,7 +60,7 @@ def instructions(text: str) -> Iterator[Instruction]:
         yield _parsed(pending + line, first)
         pending = ""
     # The line after it is not the crew's.
-    if pending := pending.rstrip("\\ "):
+    if pending := pending.rstrip("\\ \t"):
         yield _parsed(pending, first)
 
 

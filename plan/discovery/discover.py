@@ -119,8 +119,11 @@ def _is_accepted(entrypoint: str, find: Callable[[str], EntrypointLocation], pat
 
 def _crewai_command(files: Files, candidates: list[str]) -> str | None:
     """Return what `crewai run` calls in the root, or in the only project of these files below it."""
-    projects = {declaring_directory(files, path) for path in candidates}
-    commands = _commands(files, projects.pop() if len(projects) == 1 and not declares(files, "") else "")
+    try:
+        projects = set() if declares(files, "") else {declaring_directory(files, path) for path in candidates}
+    except PlanError:
+        projects = set()  # reported where the dependencies are read
+    commands = _commands(files, projects.pop() if len(projects) == 1 else "")
     return next((commands[name] for name in _CREWAI_COMMANDS if name in commands), None)
 
 

@@ -79,6 +79,6 @@ def talks_on_import(tree: ast.Module) -> bool:
 def is_main_guard(node: ast.AST) -> bool:
     """Return whether the node is `if __name__ == "__main__":`."""
     match node:
-        case ast.If(test=ast.Compare(left=left, ops=[ast.Eq()], comparators=[right])):
+        case ast.If(test=ast.Compare(left=left, ops=[ast.Eq() | ast.Is() | ast.In()], comparators=[right])):
             return {ast.unparse(left), ast.unparse(right)} == {"__name__", "'__main__'"}
     return False

@@ -361,10 +361,13 @@ def _lock_of(files: Files, directory: str, project: ProjectTable | None) -> str 
     """Return the lock of the project in `directory`: beside it, or in the root of its workspace."""
     is_lockable = project is not None and bool(project.name or project.declares())
     paths = [posixpath.join(directory, name) for name in LOCKS if is_lockable or name == PYLOCK]
-    workspace = find_workspace(files, directory) if project and project.name else None
-    if workspace:
-        paths.insert(1, posixpath.join(workspace.root, UV_LOCK))
-    return next((path for path in paths if path in files), None)
+    beside = next((path for path in paths if path in files), None)
+    # The own uv.lock decides: other projects of the source are not read, and may be damaged.
+    if project is None or not project.name or (beside and posixpath.basename(beside) == UV_LOCK):
+        return beside
+    workspace = find_workspace(files, directory)
+    shared = posixpath.join(workspace.root, UV_LOCK) if workspace else None
+    return shared if shared in files else beside
 
 
 def _declaration(

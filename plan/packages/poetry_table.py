@@ -13,7 +13,8 @@ _BARE = re.compile(r"=?\s*v?(\d[\w.+!-]*(?:\.\*)?)")
 def poetry_requirement(name: str, option: str | Mapping[str, Any]) -> Requirement:
     """Return one line of [tool.poetry.dependencies]. Raises ValueError or TypeError where it is invalid."""
     values: Mapping[str, Any] = {"version": option} if isinstance(option, str) else option
-    line = f"{name}[{','.join(values.get('extras', ()))}]{pep440(values.get('version', ''))}"
+    extras = ",".join(values.get("extras", ()))
+    line = (f"{name}[{extras}]" if extras else name) + pep440(values.get("version", ""))
     markers = [values.get("markers"), _python_marker(values.get("python", ""))]
     if values.get("platform"):
         markers.append(f"sys_platform == '{values['platform']}'")

@@ -148,10 +148,14 @@ class ProjectTable:
             )
         if self._optional() is None:
             # Poetry: names of optional dependencies
+            has_list = self._list_at("project", "dependencies") is not None
             listed = _texts(self.root, f"tool.poetry.extras.{extra}", extras[extra])
             names = {canonicalize_name(name) for name in listed}
             table = {k: v for k, v in self._poetry("dependencies").items() if canonicalize_name(k) in names}
-            return self._poetry_requirements("dependencies", table, optional=True)
+            # Poetry ignores a name that its table lacks; beside [project] the extra itself declares it.
+            known = {canonicalize_name(name) for name in table} if has_list else names
+            declared = [self._parse(line) for line in listed if canonicalize_name(line) not in known]
+            return [*self._poetry_requirements("dependencies", table, optional=True), *declared]
         return [
             self._parse(line)
             for line in _texts(self.root, f"project.optional-dependencies.{extra}", extras[extra])

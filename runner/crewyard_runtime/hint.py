@@ -35,7 +35,9 @@ _GLIB, _GLIB_NAMES = "libglib2.0-0", ("libglib-2.0", "libgobject-2.0", "libgthre
 _IMPORT = re.compile(r"\s*(?:from|import)\s+([\w.]+)")
 # The command in an error's text that installs what is missing.
 _INSTALL = re.compile(
-    r"""\b(?:uv add|pip3? install)(?: -U| --upgrade)?\s+["'`]?([A-Za-z0-9][\w.-]*(?:\[[\w,-]+\])?)"""
+    r"""\b(?:uv add|pip3? install)(?: -U| --upgrade)? +["'`]?(?!(?:it|them|this|that)\b)"""
+    r"""([A-Za-z0-9](?:[\w.-]*\w)?(?:\[[\w,-]+\])?)(?=["'`)<>=~]|[ .]*$)""",
+    re.MULTILINE,
 )
 _MAX_DIRECTORIES = 5000
 _SET_REQUIREMENT = "crewyard projects set PROJECT --requirement"
@@ -111,8 +113,8 @@ def hint(error: BaseException, app: str) -> str:
                 "Set the address of the service in the crew's variables; "
                 "for one in the cluster, see spec.run.egress of the Project."
             )
-        package = _named_package(chain)
-        for item in chain:
+        for number, item in enumerate(chain, 1):
+            package = _named_package(chain[:number])
             if isinstance(item, ImportError) and (what := _missing_module(item, app, package)):
                 return what
     except Exception:  # an exception whose attributes fail
@@ -179,9 +181,9 @@ def _missing_in_image(error: BaseException) -> str:
 
 
 def _named_package(chain: list[BaseException]) -> str:
-    """Return the package that the text of an exception tells to install, quoted for a shell."""
+    """Return the package that an exception, or one raised for it, tells to install, quoted for a shell."""
     texts = (str(item)[:2000] for item in chain if isinstance(item, ImportError))
-    name = next((found[1].rstrip(".") for text in texts if (found := _INSTALL.search(text))), "")
+    name = next((found[1] for text in texts if (found := _INSTALL.search(text))), "")
     return f"'{name}'" if "[" in name else name
 
 

@@ -50,7 +50,7 @@ def _poetry_package(entry: Mapping[str, Any], files: Mapping[str, Any]) -> Locke
 
 def _poetry_markers(markers: str | Mapping[str, str] | None, groups: Iterable[str]) -> tuple[Marker, ...]:
     """Return the markers of a package: a group without one of its own needs the package everywhere."""
-    if isinstance(markers, str):
+    if markers and isinstance(markers, str):
         return (Marker(markers),)
     if not markers or not set(groups) <= set(markers):
         return ()
@@ -99,7 +99,7 @@ def _pdm_package(entry: Mapping[str, Any], extras: Mapping[str, tuple[LockedEdge
         files=locked_files(entry.get("files", ())),
         edges=_pdm_edges(entry),
         extras=extras,
-        markers=(Marker(entry["marker"]),) if "marker" in entry else (),
+        markers=(Marker(entry["marker"]),) if entry.get("marker") else (),
         requires_python=text_at(entry, "requires_python"),
         url=_pdm_url(entry),
         directory=posixpath.normpath(str(entry["path"])) if "path" in entry else None,

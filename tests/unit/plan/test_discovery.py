@@ -384,6 +384,12 @@ def test_a_script_that_serves_only_with_an_argument_is_proposed() -> None:
     assert planned({"run.py": code}).plan.entrypoint == "run.py"
 
 
+def test_the_command_of_the_root_needs_no_other_project() -> None:
+    crew = CREW + CREW.replace("Tides", "Winds")
+    files = {**COMMAND, "src/tides/main.py": RUN, "src/tides/a.py": crew, "examples/e/c.py": CREW}
+    assert planned({**files, "examples/e/pyproject.toml": "{{"}).plan.entrypoint == "tides.main:run"
+
+
 def test_the_command_of_one_of_several_projects_is_not_proposed() -> None:
     projects = {
         f"{name}/{path}": text.replace("tides", name)

@@ -33,6 +33,7 @@ FILES = dict.fromkeys(
         (["tests"], "tests/test_main.py src/pkg/tests/test_pkg.py"),
         (["/tests"], "tests/test_main.py"),
         (["tests/"], "tests/test_main.py src/pkg/tests/test_pkg.py"),
+        (["tests//"], "tests/test_main.py src/pkg/tests/test_pkg.py"),
         (["./tests"], "tests/test_main.py"),
         (["*.md"], "README.md docs/index.md"),
         (["docs/*.md"], "docs/index.md"),

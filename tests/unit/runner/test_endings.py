@@ -120,7 +120,12 @@ def test_the_package_of_a_missing_module(
         ('Azure is not available, to install: uv add "crewai[azure-ai]"', "'crewai[azure-ai]'"),
         ("Please install it with `pip install -U tide-tools`.", "tide-tools"),
         ("Run pip3 install 'tide.tools>=2' first", "tide.tools"),
+        ("Run: pip install tide-tools.", "tide-tools"),
         ("pip install -r requirements.txt", "the package that has it"),
+        ("Please pip install it", "the package that has it"),
+        ("Please pip install the extra of tides", "the package that has it"),
+        ("pip install git+https://example.com/tides", "the package that has it"),
+        ("pip install https://example.com/tides", "the package that has it"),
         ("Please install tide-tools", "the package that has it"),
     ],
 )
@@ -130,6 +135,12 @@ def test_the_package_that_an_error_names(tmp_path: Path, text: str, package: str
     said = hint(error, str(tmp_path))
     assert f"has the module harbour. Add {package} to" in said
     assert f"--requirement {package if 'that' not in package else 'NAME'})" in said
+
+
+def test_the_package_of_an_earlier_error_is_another(tmp_path: Path) -> None:
+    error = ModuleNotFoundError("No module named 'harbour'", name="harbour")
+    error.__cause__ = ImportError("tides needs more: `pip install tide-tools`")
+    assert "Add the package that has it" in hint(error, str(tmp_path))
 
 
 @pytest.mark.parametrize("directory", ["site-packages", "dist-packages"])

@@ -239,7 +239,7 @@ def test_what_is_near_a_limit_is_executed(text: str) -> None:
 
 
 def test_the_last_line_does_not_continue_in_ours() -> None:
-    for end in ("\\", "\\\\", "\\ \n\\", "\\\n# a comment"):
+    for end in ("\\", "\\\\", "\\ \n\\", "\\\n# a comment", "\n\t\\", "\\\n\t\\"):
         lines = generated(planned(f"FROM one\nRUN echo X {end}"))
         assert lines[lines.index("RUN echo X") + 1] == 'SHELL ["/bin/sh", "-c"]'
 

@@ -45,6 +45,8 @@ def test_first_line_that_runs_an_agent_on_import_is_found(code: str, line: int |
     [
         ("__name__ == '__main__'", True),
         ('"__main__" == __name__', True),
+        ("__name__ is '__main__'", True),
+        ("'__main__' in __name__", True),
         ("__name__ != '__main__'", False),
         ("__name__ == '__main__' == x", False),
         ("__name__ == 'main'", False),

@@ -131,6 +131,7 @@ def test_a_commit_or_a_url_without_a_hash_is_installed_beside_the_pins(
          (PINNED,)),
         ("poetry.lock", POETRY.partition("\n")[2].partition("\n")[2] + FILES, (PINNED,)),
         ("pdm.lock", f'{PDM}{FILES}marker = "sys_platform == \'linux\'"', (PINNED,)),
+        ("pdm.lock", f'{PDM}{FILES}marker = ""', (PINNED,)),
         ("pdm.lock", f"{PDM}files = []", ("tides==1.0",)),
         ("pdm.lock", PDM, ("tides==1.0",)),
     ],

@@ -244,6 +244,11 @@ def test_order_of_declarations() -> None:
     assert declared(files).origin == "pyproject.toml"
 
 
+def test_the_own_lock_is_read_beside_a_damaged_project() -> None:
+    files = tree("workspace", **{"packages/template/pyproject.toml": "{{ name }}\n"})
+    assert declared(files).origin == "uv.lock"
+
+
 def test_a_lock_that_does_not_fit() -> None:
     files = tree("workspace")
     files["pyproject.toml"] = files["pyproject.toml"].replace(b"redis>=5", b"redis>=99")

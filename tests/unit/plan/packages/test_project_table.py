@@ -68,11 +68,11 @@ def table(text: str, path: str = "pyproject.toml") -> ProjectTable:
             ["a<2,>=1.2", "e", "b<3,>=2", 'c_d<2; python_version < "3.12"', "c_d>=2"],
         ),
         (
-            "[project]\nname = 'x'\ndependencies = ['a']\n[tool.poetry.extras]\nw = ['b']\n"
+            "[project]\nname = 'x'\ndependencies = ['a']\n[tool.poetry.extras]\nw = ['b', 'c>=5']\n"
             "[tool.poetry.dependencies]\nb = {version = '^2', optional = true}\n",
             ("w",),
             (),
-            ["a", "b<3,>=2"],
+            ["a", "b<3,>=2", "c>=5"],
         ),
         (GROUPS, (), ("te_st", "more"), ["f", "g", "g"]),
         (
