@@ -177,7 +177,7 @@ HOLES: tuple[Hole, ...] = (
     ),
     hole(
         "X2", "an issuer's key may be a weak one", "api/auth/jwks.py",
-        "if isinstance(key, RSAPublicKey) and key.key_size not in RSA_KEY_BITS:", "if False:",
+        "isinstance(key, RSAPublicKey) and key.key_size not in RSA_KEY_BITS else", "False else",
         "tests/unit/api/auth/test_jwks.py",
     ),
     hole(
