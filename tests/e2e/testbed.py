@@ -17,6 +17,8 @@ import aiohttp
 
 NAMESPACE = "crews"
 MAX_QUOTA_ATTEMPTS = 5
+MAX_CONNECTION_ATTEMPTS = 5
+"""A port that a call used while no API server ran is refused for two minutes: conntrack has no pod for it."""
 
 
 class TestbedError(Exception):
@@ -89,12 +91,18 @@ class E2eTestbed:
     ) -> ApiResponse:
         """One call; `path` may be a whole address. An empty `key` sends none."""
         url = path if path.startswith("http") else self.url + path
-        async with self._session.request(
-            method, url, json=body, data=data, params=params, headers=self._headers(key, headers)
-        ) as response:
-            raw = await response.read()
-            is_json = response.content_type == "application/json" and raw
-            return ApiResponse(response.status, json.loads(raw) if is_json else raw, response.headers)
+        for left in reversed(range(MAX_CONNECTION_ATTEMPTS)):
+            try:
+                async with self._session.request(
+                    method, url, json=body, data=data, params=params, headers=self._headers(key, headers)
+                ) as response:
+                    raw = await response.read()
+                    is_json = response.content_type == "application/json" and raw
+                    return ApiResponse(response.status, json.loads(raw) if is_json else raw, response.headers)
+            except aiohttp.ClientConnectorError:
+                if not left:
+                    raise
+        raise AssertionError("the last attempt returns or raises")
 
     async def get(self, path: str, **params: str) -> Any:
         """The data of a GET."""

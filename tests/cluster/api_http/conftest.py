@@ -83,7 +83,8 @@ class ClusterApiTestbed:
 
     async def is_active(self, project: str, name: str) -> bool:
         """Return whether the API shows a Deployment as the active one of its project."""
-        return (await self.data("GET", f"/v1/projects/{project}"))["active_deployment_id"] == id_of(name)
+        status, found, _ = await self.call("GET", f"/v1/projects/{project}")
+        return status == 200 and found["data"]["active_deployment_id"] == id_of(name)
 
 
 @pytest.fixture(autouse=True)

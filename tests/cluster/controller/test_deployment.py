@@ -163,6 +163,7 @@ async def test_free_slot_is_taken_without_writing_waiters(idle_builds):
         found = await testbed.until(kinds.DEPLOYMENT, name, lambda o: condition(o, "Ready")[1] == "Queued")
         assert message(found).startswith("Waiting in the build queue; limits: 2 builds")
         await testbed.until(kinds.DEPLOYMENT, name, lambda o: o["metadata"].get("ownerReferences"))
+    await testbed.settle()
     versions = await written(testbed.kube)
     await testbed.kube.delete(kinds.DEPLOYMENT, "dep-1")
     # A resync also triggers it, so the time until then is not measured.
