@@ -34,6 +34,11 @@ class MutationPart:
     floor: int
 
 
+def _files(pattern: str) -> list[str]:
+    """Return the files of one directory that match."""
+    return sorted(str(path.relative_to(ROOT)) for path in ROOT.glob(pattern))
+
+
 PARTS = {
     "decisions": MutationPart(
         ("controller/run/decide.py", "controller/run/outcome.py", "controller/project/decide.py"),
@@ -159,54 +164,15 @@ PARTS = {
     "base-images": MutationPart(("plan/base/*.py",), ("tests/unit/plan/base",), 98),
     "configuration": MutationPart(("plan/config/*.py",), ("tests/unit/plan/config",), 98),
     "entrypoints": MutationPart(
-        # Named, because mutmut's `*` also matches directories.
-        (
-            *(
-                f"plan/{name}.py"
-                for name in (
-                    "bindings",
-                    "entrypoint",
-                    "errors",
-                    "exclude",
-                    "file_entrypoint",
-                    "file_names",
-                    "keys",
-                    "lfs_pointer",
-                    "locate",
-                    "make",
-                    "named_entrypoints",
-                    "python",
-                    "source",
-                )
-            ),
-            "plan/discovery/*.py",
-            "plan/inputs/*.py",
-        ),
+        # mutmut's `*` also matches directories.
+        (*_files("plan/*.py"), "plan/discovery/*.py", "plan/inputs/*.py"),
         (
             "tests/unit/plan/inputs",
             "tests/unit/plan/config",
             "tests/unit/plan/discovery",
-            *(
-                f"tests/unit/plan/{name}.py"
-                for name in (
-                    "test_bindings",
-                    "test_discovery",
-                    "test_entrypoint",
-                    "test_errors",
-                    "test_exclude",
-                    "test_file_entrypoint",
-                    "test_file_names",
-                    "test_keys",
-                    "test_layouts",
-                    "test_lfs_pointer",
-                    "test_locate",
-                    "test_make",
-                    "test_python",
-                    "test_source",
-                    "base/test_read",
-                    "packages/test_declaring",
-                )
-            ),
+            *_files("tests/unit/plan/test_*.py"),
+            "tests/unit/plan/base/test_read.py",
+            "tests/unit/plan/packages/test_declaring.py",
         ),
         97,
     ),

@@ -85,9 +85,9 @@ class KubernetesTokens:
         if not self._accepts(claims, now):
             return None
         caller = await self._cache.get(_digest(text), lambda: self._review_bounded(text, claims))
-        return (
-            caller if caller is None or self._places is None else await self._confined(caller, self._places)
-        )
+        if caller is None or self._places is None:
+            return caller
+        return await self._confined(caller, self._places)
 
     async def _confined(self, caller: Caller, places: Places) -> Caller:
         """Return the caller with its scopes in the projects of each namespace: projects come and go."""

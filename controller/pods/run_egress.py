@@ -16,7 +16,6 @@ from crds.runs import labels as run_labels
 Json = dict[str, Any]
 _FIELDS = ("namespace", "service", "podSelector", "ports")
 _NAMESPACE_LABEL = "kubernetes.io/metadata.name"
-LABEL_PREFIX_MAX_LENGTH = 253
 _LABEL_NAME = re.compile(run_labels.NAME_PATTERN, re.ASCII)
 _LABEL_VALUE = re.compile(run_labels.VALUE_PATTERN, re.ASCII)
 
@@ -79,7 +78,7 @@ def _label_problem(labels: Mapping[str, str]) -> str:
     """Return what the kube-apiserver would refuse in the labels; empty if it accepts them."""
     for name, value in labels.items():
         prefix = name.rpartition("/")[0]
-        if not _LABEL_NAME.fullmatch(name) or len(prefix) > LABEL_PREFIX_MAX_LENGTH:
+        if not _LABEL_NAME.fullmatch(name) or len(prefix) > run_labels.PREFIX_MAX_LENGTH:
             return f"{name!r} is not the name of a label"
         if not _LABEL_VALUE.fullmatch(value):
             return f"{value!r} is not the value of a label"

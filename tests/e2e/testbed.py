@@ -5,6 +5,7 @@ the service is made; where to find it comes from `make env`.
 """
 
 import asyncio
+import contextlib
 import json
 import os
 import sys
@@ -50,6 +51,17 @@ class StreamMessage:
     data: Any
 
 
+class RepeatingConnector(aiohttp.TCPConnector):
+    """Connections from another port where the node refuses one, at most MAX_CONNECTION_ATTEMPTS."""
+
+    async def connect(self, *arguments: Any, **named: Any) -> Any:
+        """Return a connection. Raises aiohttp.ClientConnectorError."""
+        for _ in range(MAX_CONNECTION_ATTEMPTS - 1):
+            with contextlib.suppress(aiohttp.ClientConnectorError):
+                return await super().connect(*arguments, **named)
+        return await super().connect(*arguments, **named)
+
+
 class E2eTestbed:
     """One installation, with an API key."""
 
@@ -65,7 +77,7 @@ class E2eTestbed:
         if not url or not key or not os.environ.get("KUBECONFIG"):
             sys.exit('No Crewyard is named. Run: make up && eval "$(make -s env)"')
         # No event loop runs between tests: it would not see that a stopped API server closed a connection.
-        connector = aiohttp.TCPConnector(force_close=True)
+        connector = RepeatingConnector(force_close=True)
         return cls(
             url, key, aiohttp.ClientSession(connector=connector, timeout=aiohttp.ClientTimeout(total=60))
         )
@@ -91,18 +103,12 @@ class E2eTestbed:
     ) -> ApiResponse:
         """One call; `path` may be a whole address. An empty `key` sends none."""
         url = path if path.startswith("http") else self.url + path
-        for left in reversed(range(MAX_CONNECTION_ATTEMPTS)):
-            try:
-                async with self._session.request(
-                    method, url, json=body, data=data, params=params, headers=self._headers(key, headers)
-                ) as response:
-                    raw = await response.read()
-                    is_json = response.content_type == "application/json" and raw
-                    return ApiResponse(response.status, json.loads(raw) if is_json else raw, response.headers)
-            except aiohttp.ClientConnectorError:
-                if not left:
-                    raise
-        raise AssertionError("the last attempt returns or raises")
+        async with self._session.request(
+            method, url, json=body, data=data, params=params, headers=self._headers(key, headers)
+        ) as response:
+            raw = await response.read()
+            is_json = response.content_type == "application/json" and raw
+            return ApiResponse(response.status, json.loads(raw) if is_json else raw, response.headers)
 
     async def get(self, path: str, **params: str) -> Any:
         """The data of a GET."""

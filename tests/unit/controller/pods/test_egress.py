@@ -93,9 +93,9 @@ def test_build_containers_get_proxies_and_authorities():
     named = [{"name": "HTTP_PROXY", "value": "http://proxy"}, {"name": "NO_PROXY", "value": "a,b"}]
     both, plain = PodEgress(proxies, PEM), PodEgress(proxies)
     assert both.env() == [*named, {"name": "CREWYARD_CA", "value": PEM}]
-    assert both.kaniko_env("/work") == [*named, {"name": "SSL_CERT_FILE", "value": "/work/ca.crt"}]
+    assert both.kaniko_env("/ca") == [*named, {"name": "SSL_CERT_FILE", "value": "/ca/ca.crt"}]
     assert both.command(["run"]) == ["python3", "-m", "egress.ca_bundle", "run"]
-    assert plain.env() == plain.kaniko_env("/work") == named
+    assert plain.env() == plain.kaniko_env("/ca") == named
     assert plain.command(["run"]) == ["run"]
     arguments = ["--build-arg=HTTP_PROXY=http://proxy", "--build-arg=NO_PROXY=a,b"]
     assert both.kaniko_arguments() == plain.kaniko_arguments() == arguments

@@ -67,7 +67,7 @@ def test_module_outside_of_projects_is_not_found(files: dict[str, str]) -> None:
         (("a/b/setup.py", "a/b/src/pkg/crew.py"), "pkg.crew", ("a/b/src/pkg/crew.py", "a/b")),
         # The least deep one, then the first one.
         (("setup.py", "a/b/crew.py", "z/crew.py", "y/crew.py"), "crew", ("y/crew.py", "")),
-        # One that no project installs is no choice.
+        # A module that no project installs cannot be chosen.
         (("a/crew.py", "b/crew.py", "b/setup.py"), "crew", ("b/crew.py", "b")),
         (("a/crew.py", "b/src/crew.py"), "crew", None),
         # A module of a package has a longer name.
