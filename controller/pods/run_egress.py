@@ -77,8 +77,7 @@ def allowed_rules(project: Project, allowed: Sequence[EgressTarget]) -> tuple[li
 def _label_problem(labels: Mapping[str, str]) -> str:
     """Return what the kube-apiserver would refuse in the labels; empty if it accepts them."""
     for name, value in labels.items():
-        prefix = name.rpartition("/")[0]
-        if not _LABEL_NAME.fullmatch(name) or len(prefix) > run_labels.PREFIX_MAX_LENGTH:
+        if not _LABEL_NAME.fullmatch(name):
             return f"{name!r} is not the name of a label"
         if not _LABEL_VALUE.fullmatch(value):
             return f"{value!r} is not the value of a label"

@@ -11,10 +11,10 @@ MAX_LABELS = 16
 VALUE_PATTERN = "([A-Za-z0-9]([-A-Za-z0-9_.]{0,61}[A-Za-z0-9])?)?"
 _NAME = "[A-Za-z0-9]([-A-Za-z0-9_.]{0,61}[A-Za-z0-9])?"
 _DNS_PART = "[a-z0-9]([-a-z0-9]{0,61}[a-z0-9])?"
-NAME_PATTERN = f"({_DNS_PART}([.]{_DNS_PART}){{0,7}}/)?{_NAME}"
+# A prefix of more than 253 characters is refused first.
+NAME_PATTERN = f"(?![^/=]{{254}})({_DNS_PART}([.]{_DNS_PART}){{0,7}}/)?{_NAME}"
 USER_NAME_PATTERN = f"(?!([^/]*[.])?(crewyard[.]dev|kubernetes[.]io|k8s[.]io)/){NAME_PATTERN}"
-NAME_MAX_LENGTH = 316
-PREFIX_MAX_LENGTH = 253
+NAME_MAX_LENGTH = 317
 NAME_RULE = (
     "A label's name has letters, digits, -, _ and ., and perhaps a DNS prefix such as example.com/; "
     "the prefixes crewyard.dev, kubernetes.io and k8s.io are the service's."

@@ -48,7 +48,7 @@ def check_schedule(call: EndpointCall, project: str, raw: Mapping[str, Any], pat
     except CronInvalid as error:
         raise errors.invalid(str(error), f"{path}{casing.snake(error.field)}") from error
     for name in Schedule(raw).labels:
-        if not _LABEL_NAME.fullmatch(name) or len(name) > run_labels.NAME_MAX_LENGTH:
+        if not _LABEL_NAME.fullmatch(name):
             raise errors.invalid(run_labels.NAME_RULE, f"{path}labels")
     entrypoint.check_scope(call, project, raw.get("entrypoint"), f"{path}entrypoint")
     try:
