@@ -161,6 +161,17 @@ PARTS = {
         ("tests/unit/plan/packages",),
         97,
     ),
+    "locks": MutationPart(
+        (
+            *(
+                f"plan/packages/{name}.py"
+                for name in ("dependencies", "local_projects", "pip_log", "poetry_table")
+            ),
+            "plan/packages/locks/*.py",
+        ),
+        ("tests/unit/plan/packages",),
+        95,
+    ),
     "base-images": MutationPart(("plan/base/*.py",), ("tests/unit/plan/base",), 98),
     "configuration": MutationPart(("plan/config/*.py",), ("tests/unit/plan/config",), 98),
     "entrypoints": MutationPart(
