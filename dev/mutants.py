@@ -170,7 +170,7 @@ PARTS = {
             "plan/packages/locks/*.py",
         ),
         ("tests/unit/plan/packages",),
-        95,
+        97,
     ),
     "base-images": MutationPart(("plan/base/*.py",), ("tests/unit/plan/base",), 98),
     "configuration": MutationPart(("plan/config/*.py",), ("tests/unit/plan/config",), 98),

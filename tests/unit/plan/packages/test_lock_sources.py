@@ -187,6 +187,7 @@ def test_a_directory_or_archive_of_the_lock_is_one_of_the_repository(
         ("poetry.lock", f"{POETRY}[package.source]\ntype = 'git'\nurl = '{OTHER}'",
          "poetry.lock is damaged: 'resolved_reference' is missing"),
         ("poetry.lock", POETRY.replace(">=3.9", ">=3.13"), "it has no tides"),
+        ("uv.lock", f'{UV}source = {{url = "{ARCHIVE}"}}'.replace("Tides", "-r x"), "uv.lock is damaged: "),
         ("poetry.lock", POETRY.replace("Tides", "-r x"), "poetry.lock is damaged: "),
         ("pdm.lock", PDM.replace(">=3.9", ">=3.13"), "it has no tides"),
         ("pdm.lock", PDM.replace("Tides", "-r x"), "pdm.lock is damaged: "),
@@ -210,6 +211,22 @@ def test_a_lock_that_a_build_cannot_apply_is_refused(kind: str, package: str, me
         declared(kind, package)
     assert raised.value.reason == "DependencyResolution" and raised.value.hint
     assert message in raised.value.message and len(raised.value.message) <= 320
+
+
+@pytest.mark.parametrize(
+    ("kind", "lock"),
+    [
+        ("uv.lock", with_public_index(f'{UV}source = {{registry = "{PUBLIC}"}}')),
+        ("poetry.lock", POETRY),
+        ("pdm.lock", PDM),
+    ],
+)
+def test_a_lock_may_pin_a_pre_release(kind: str, lock: str) -> None:
+    files = {
+        "pyproject.toml": b"[project]\nname = 'crew'\ndependencies = ['tides>=0.5']\n",
+        kind: lock.replace('"1.0"', '"1.0rc1"').encode(),
+    }
+    assert read_dependencies(files, Configuration("x")).lines == ("tides==1.0rc1",)
 
 
 @pytest.mark.parametrize(("kind", "lock"), [("poetry.lock", ""), ("pdm.lock", "")])
