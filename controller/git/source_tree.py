@@ -1,11 +1,12 @@
 """Identity of a source in a commit: equal ids mean that a build reads the same files. Called by remote.
 
 It is the id of the tree at the path. Where the source may read files outside of its path (a workspace above
-it, `../` in its declarations, a link, a submodule), the id also covers the whole repository.
+it, `..` in its declarations, a link, a submodule), the id also covers the whole repository.
 """
 
 import hashlib
 import posixpath
+import re
 from typing import Any
 
 import pygit2
@@ -18,6 +19,8 @@ _DECLARATIONS = (".toml", ".txt", ".lock", "langgraph.json")
 _MAX_DECLARATION_BYTES = 1 << 20
 _MAX_ENTRIES = 50_000
 _WORKSPACE = b"tool.uv.workspace"
+_ABOVE = re.compile(rb"(?<!\.)\.\.(?![\w.])")
+"""The directory above in a path, also at its end (`-e ..`) or before a backslash."""
 
 
 def source_tree(repository: Any, commit: pygit2.Commit, path: str) -> str:
@@ -66,13 +69,17 @@ def _names_outside(repository: Any, tree: Any) -> bool:
                 pending.append(item)
             elif item.filemode == pygit2.enums.FileMode.COMMIT:
                 return True  # a submodule, whose URL is in .gitmodules of the root
-            elif not isinstance(item, pygit2.Blob):
-                continue
-            elif item.filemode == pygit2.enums.FileMode.LINK or str(item.name).endswith(_DECLARATIONS):
-                content = _content(repository, item)
-                if b"../" in content or content == b"..":
-                    return True
+            elif isinstance(item, pygit2.Blob) and _names_above(repository, item):
+                return True
     return False
+
+
+def _names_above(repository: Any, blob: Any) -> bool:
+    """Return whether a link or a declaration names the directory above one."""
+    is_link = blob.filemode == pygit2.enums.FileMode.LINK
+    if not is_link and not str(blob.name).endswith(_DECLARATIONS):
+        return False
+    return _ABOVE.search(_content(repository, blob)) is not None
 
 
 def _content(repository: Any, blob: Any) -> bytes:
