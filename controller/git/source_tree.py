@@ -7,6 +7,7 @@ it, `..` in its declarations, a link, a submodule), the id also covers the whole
 import hashlib
 import posixpath
 import re
+import tomllib
 from typing import Any
 
 import pygit2
@@ -18,7 +19,6 @@ from egress.git.source_path import normalized_path, tree_at
 _DECLARATIONS = (".toml", ".txt", ".lock", "langgraph.json")
 _MAX_DECLARATION_BYTES = 1 << 20
 _MAX_ENTRIES = 50_000
-_WORKSPACE = b"tool.uv.workspace"
 _ABOVE = re.compile(rb"(?<!\.)\.\.(?![\w.])")
 """The directory above in a path, also at its end (`-e ..`) or before a backslash."""
 
@@ -52,9 +52,19 @@ def _in_workspace(repository: Any, root: Any, path: str) -> bool:
             item = root[posixpath.join(path, "pyproject.toml")]
         except (KeyError, ValueError):
             continue
-        if isinstance(item, pygit2.Blob) and _WORKSPACE in _content(repository, item):
+        if isinstance(item, pygit2.Blob) and _declares_workspace(_content(repository, item)):
             return True
     return False
+
+
+def _declares_workspace(pyproject: bytes) -> bool:
+    """Return whether it declares a uv workspace, or is not TOML: its correction may declare one."""
+    try:
+        tool = tomllib.loads(pyproject.decode("utf-8-sig")).get("tool")
+    except (ValueError, RecursionError):
+        return True
+    uv = tool.get("uv") if isinstance(tool, dict) else None
+    return isinstance(uv, dict) and "workspace" in uv
 
 
 def _names_outside(repository: Any, tree: Any) -> bool:
