@@ -76,10 +76,13 @@ def decide(
     if (first := first_tick(schedule, before, now)) is None:
         return ScheduleDecision(entry)
     entry |= {"expression": schedule.expression, "nextTime": format_second(first)}
-    missed = None if schedule.suspended else schedule.ticks().missed(first, now)
+    if schedule.suspended:
+        return ScheduleDecision(entry)
+    missed = schedule.ticks().missed(first, now)
     if missed is None:
-        kept = {} if schedule.suspended or "message" not in before else {"message": before["message"]}
-        return ScheduleDecision({**entry, **kept}, wake=None if schedule.suspended else first)
+        is_same = before.get("expression") == schedule.expression
+        kept = {"message": before["message"]} if is_same and "message" in before else {}
+        return ScheduleDecision({**entry, **kept}, wake=first)
     return _decide_due(project_uid, schedule, before, entry, missed, now, context)
 
 

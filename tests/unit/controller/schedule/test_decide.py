@@ -183,6 +183,14 @@ def test_an_invalid_schedule_is_one_event_and_no_run():
     assert not is_due(one, decision.entry, SEVEN)
 
 
+def test_a_corrected_schedule_has_no_message_of_the_earlier_one():
+    invalid = ask(schedule(cron="0 0 31 2 *"), {}, SEVEN)
+    assert "message" not in ask(schedule(), invalid.entry, SEVEN).entry
+    late = SEVEN + timedelta(minutes=6)
+    missed = ask(schedule(startingDeadline="5m"), entry(), late)
+    assert "message" not in ask(schedule(cron="30 * * * *"), missed.entry, late).entry
+
+
 def test_names_differ_by_project_schedule_and_tick_and_fit():
     longest = "a" * 20
     names = {
