@@ -63,7 +63,7 @@ def recorded_use(project: Project) -> MonthUse | None:
         value = json.loads(project.annotations.get(ANNOTATION_MONTH_USE, ""))
         cost = value["cost"]
         return MonthUse(str(value["month"]), int(value["tokens"]), None if cost is None else float(cost))
-    except (ValueError, TypeError, KeyError, RecursionError):
+    except (ValueError, TypeError, KeyError, OverflowError, RecursionError):
         return None
 
 
@@ -71,7 +71,7 @@ def used_share(limits: Json, use: MonthUse) -> float:
     """Return the greatest share of a limit that is used, from 0 to 1; of a limit of 0 all is used."""
     parts = ((use.tokens, limits.get("tokens")), (use.cost, limits.get("cost")))
     shares = [
-        min(1.0, used / limit) if limit else 1.0
+        used / limit if used < limit else 1.0
         for used, limit in parts
         if used is not None and limit is not None
     ]

@@ -56,11 +56,21 @@ def test_the_message_has_amounts_and_the_next_step():
 def test_a_share_is_between_0_and_1():
     assert used_share({}, use(5)) == 0.0
     assert used_share({"tokens": 10}, use(25)) == 1.0
+    assert used_share({"tokens": 10}, use(10**400)) == 1.0
 
 
 @pytest.mark.parametrize(
     "text",
-    [None, "", "{}", "[]", "null", '{"month": "2026-12", "tokens": "many", "cost": null}', "[" * 100_000],
+    [
+        None,
+        "",
+        "{}",
+        "[]",
+        "null",
+        '{"month": "2026-12", "tokens": "many", "cost": null}',
+        '{"month": "2026-12", "tokens": 1e999, "cost": null}',
+        "[" * 100_000,
+    ],
 )
 def test_an_annotation_of_another_client_records_nothing(text):
     annotations = {} if text is None else {ANNOTATION_MONTH_USE: text}
