@@ -19,6 +19,8 @@ MAX_MISSED_TICKS = 100
 """More are not counted, as in a CronJob."""
 MAX_EQUAL_TICKS = 200
 """Ticks that a clock change moves to one moment, and those before the requested time."""
+MAX_CLOCK_CHANGE = timedelta(hours=2)
+"""Clocks change by an hour or half of one."""
 _MACROS = {
     "@yearly": "0 0 1 1 *",
     "@annually": "0 0 1 1 *",
@@ -83,9 +85,10 @@ class Cron:
 
     def _newest_until(self, now: datetime, known: datetime) -> datetime:
         """Return the newest tick up to `now`, at least `known`."""
-        before = CronSim(self.expression, (now + timedelta(seconds=1)).astimezone(self.zone), reverse=True)
-        newest = max(known, min(next(before).astimezone(UTC), now))
-        for tick in self._after(newest):
+        before = CronSim(self.expression, now.astimezone(self.zone), reverse=True)
+        newest = known
+        # Around a clock change the library may return what is no tick.
+        for tick in self._after(max(known, next(before).astimezone(UTC) - MAX_CLOCK_CHANGE)):
             if tick > now:
                 break
             newest = tick

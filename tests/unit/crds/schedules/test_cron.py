@@ -116,10 +116,10 @@ def test_ticks_are_later_than_asked_and_independent_of_the_beginning(cron, zone,
     assert schedule.next_after(moment + (first - moment) / 2) == first
 
 
-@given(CRONS, ZONES, MOMENTS, st.integers(0, 3 * 24 * 60))
-def test_missed_ticks_are_those_of_repeated_steps(cron, zone, moment, minutes):
+@given(CRONS, ZONES, MOMENTS, st.integers(0, 3 * 24 * 60), st.sampled_from([0, 0.5, 30, 59.5]))
+def test_missed_ticks_are_those_of_repeated_steps(cron, zone, moment, minutes, seconds):
     schedule = parse(cron, zone)
-    first, now = schedule.next_after(moment), moment + timedelta(minutes=minutes)
+    first, now = schedule.next_after(moment), moment + timedelta(minutes=minutes, seconds=seconds)
     steps = itertools.accumulate(itertools.repeat(first), lambda tick, _: schedule.next_after(tick))
     passed = list(itertools.takewhile(lambda tick: tick <= now, steps))
     missed = schedule.missed(first, now)
@@ -135,3 +135,14 @@ def test_years_of_missed_ticks_are_not_counted_one_by_one():
     now = datetime(2026, 11, 23, 11, 30, 30, tzinfo=UTC)
     missed = parse("* * * * *").missed(datetime(2020, 1, 1, tzinfo=UTC), now)
     assert (missed.newest, missed.count, missed.more) == (now.replace(second=0), MAX_MISSED_TICKS, True)
+
+
+@pytest.mark.parametrize("second", [0, 0.5, 58.5, 59.5])
+def test_the_newest_of_many_missed_ticks_is_one_in_each_second(second):
+    """The run of a moment that is no tick ignores the deadline, and another one starts at the tick."""
+    first = datetime(2026, 11, 23, tzinfo=UTC)
+    now = datetime(2026, 11, 23, 11, 2, tzinfo=UTC) + timedelta(seconds=second)
+    missed = parse("0-20 * * * *").missed(first, now)
+    assert (missed.newest, missed.more) == (now.replace(second=0, microsecond=0), True)
+    missed = parse("3-20 * * * *").missed(first + timedelta(minutes=3), now)
+    assert (missed.newest, missed.more) == (datetime(2026, 11, 23, 10, 20, tzinfo=UTC), True)
