@@ -80,7 +80,7 @@ _SPEC_FIELDS = (
         "automountServiceAccountToken",
     ),
     *("enableServiceLinks", "securityContext", "containers", "imagePullSecrets", "nodeSelector"),
-    *("runtimeClassName", "tolerations"),
+    *("runtimeClassName", "tolerations", "priorityClassName", "hostUsers"),
 )
 """Spec fields that we set; apiserver and scheduler added the others."""
 

@@ -1,6 +1,7 @@
 """Deletion of the images of a deleted Project."""
 
 import json
+from dataclasses import replace
 from datetime import timedelta
 
 import pytest
@@ -8,6 +9,7 @@ import pytest
 from controller.images import deleted_project
 from controller.images import pod as prune_pod
 from controller.images.decide import MAX_PRUNE_PODS
+from controller.pods.placement import NodePlacement, NodePlacements
 from crds.objects import Pod
 from crds.times import format_second
 
@@ -77,6 +79,17 @@ def test_failed_cleanup_is_tried_three_times_with_backoff(left, make, config):
         assert prune_pod.images_of(pod(child.body, now)) == [f"{DIGEST}aa"]
     assert pauses == [60.0, 120.0]
     assert len(decision.delete) == MAX_PRUNE_PODS and not decision.create
+
+
+def test_the_next_attempt_has_the_settings_of_the_first_pod(left, make, config):
+    place = NodePlacement(
+        {"pool": "builds"}, ({"key": "builds"},), ({"name": "pull"},), "gvisor", host_users=False
+    )
+    placed = replace(config, placements=NodePlacements(build=replace(place, priority_class="low")))
+    (first,) = deleted_project.decide(left, [], make.now, placed).create
+    failed, later = pod(first.body, make.now, works=False), make.now + timedelta(seconds=60)
+    (second,) = deleted_project.decide(None, [failed], later, placed).create
+    assert second.body["spec"] == first.body["spec"]
 
 
 def test_pods_owned_by_the_project_are_ignored(left, make, config):
