@@ -47,7 +47,8 @@ def announcement(project: Project, removal: ImageRemoval, config: ControllerConf
 
 def is_announcement(pod: Pod) -> bool:
     """Return whether a pod only announces deletions."""
-    return bool(pod.spec.get("schedulingGates"))
+    # Kueue sets a gate of its own to a prune pod.
+    return {"name": ANNOUNCED_SCHEDULING_GATE} in (pod.spec.get("schedulingGates") or ())
 
 
 def build(project: Project, removal: ImageRemoval, attempt: int, config: ControllerConfig) -> dict[str, Any]:

@@ -191,6 +191,16 @@ def test_deletion_is_announced_and_checked_again(world):
     assert not world.pods and "dep-4" in world.deployments
 
 
+def test_prune_pod_that_waits_for_its_queue_is_no_announcement(world):
+    world.step()
+    (pod,) = world.at_work
+    pod.spec["schedulingGates"] = [{"name": "kueue.x-k8s.io/admission"}]
+    assert not world.step().create and world.at_work == [pod]
+    world.now += timedelta(seconds=world.config.timing.unschedulable)
+    world.step()
+    assert world.events == ["PrunePodStuck"] and not world.at_work
+
+
 def test_obsolete_deletion_mark_is_removed(world):
     world.decided()
     world.needed = {"dep-0", "dep-1", "dep-2"}
