@@ -8,7 +8,7 @@ an Event reports it.
 """
 
 from collections.abc import Collection, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from datetime import datetime, timedelta
 
 from controller.config import ControllerConfig
@@ -53,8 +53,8 @@ def decide(observed: ObservedImages, now: datetime, config: ControllerConfig) ->
         return _finish(observed, conclusive, [*done, *announced])
     if live:
         return _wait_for_pod(live[0], now, config)
-    without_image, removal = _expired(observed, now)
-    deletes = tuple(_delete(deployment) for deployment in without_image)
+    without_image, removal = _expired(observed, now, config)
+    deletes = tuple(_delete_without_image(observed, deployment, config) for deployment in without_image)
     started = _already_started(observed, failed)
     if removal and not announced and not started:
         body = announcement(observed.project, removal, config)
@@ -77,19 +77,26 @@ def decide(observed: ObservedImages, now: datetime, config: ControllerConfig) ->
     return Decision(create=(Create(kinds.POD, body),), delete=deletes, events=notes)
 
 
-def has_work(observed: ObservedImages, now: datetime) -> bool:
+def has_work(observed: ObservedImages, now: datetime, config: ControllerConfig) -> bool:
     """Return whether anything has expired, without listing pods."""
-    without_image, removal = _expired(observed, now)
+    without_image, removal = _expired(observed, now, config)
     return bool(without_image or removal)
 
 
-def _expired(observed: ObservedImages, now: datetime) -> tuple[list[Deployment], ImageRemoval]:
-    """Return Deployments to delete immediately, and the images to delete from the registry first."""
+def _expired(
+    observed: ObservedImages, now: datetime, config: ControllerConfig
+) -> tuple[list[Deployment], ImageRemoval]:
+    """Return Deployments to delete immediately, and the images to delete from the registry first.
+
+    A prune pod cannot delete an image of another repository, as after a change of the registry.
+    """
+    prefix = f"{config.repository(observed.project.name)}@"
     expired = policy.expired_deployments(observed.project, observed.deployments, observed.needed)
     expired_names = {deployment.name for deployment in expired}
     kept_images = {d.image for d in observed.deployments if d.name not in expired_names}
-    without_image = [d for d in expired if not d.image or d.image in kept_images]
-    with_image = [d for d in expired if d.image and d.image not in kept_images][:MAX_IMAGES_PER_POD]
+    deletable = {d.image for d in expired if str(d.image).startswith(prefix)} - kept_images
+    without_image = [d for d in expired if d.image not in deletable]
+    with_image = [d for d in expired if d.image in deletable][:MAX_IMAGES_PER_POD]
     keys = policy.unused_dependencies(observed.project, observed.deployments, now)[:MAX_IMAGES_PER_POD]
     # Deployments that share an image are deleted together, or the remaining one would lose it.
     images = tuple(dict.fromkeys(str(d.image) for d in with_image))
@@ -159,6 +166,17 @@ def _wait_for_pod(pod: Pod, now: datetime, config: ControllerConfig) -> Decision
 
 def _left(pod: Pod, seconds: float, now: datetime) -> float:
     return (pod.created + timedelta(seconds=seconds) - now).total_seconds()
+
+
+def _delete_without_image(
+    observed: ObservedImages, deployment: Deployment, config: ControllerConfig
+) -> Delete:
+    """Return the deletion of an object whose image stays; an Event reports one in another repository."""
+    repository = config.repository(observed.project.name)
+    if not deployment.image or deployment.image.startswith(f"{repository}@"):
+        return _delete(deployment)
+    message = f"the image {deployment.image} of {deployment.name} is not in {repository}: it stays there"
+    return replace(_delete(deployment), events=(ObjectEvent("PruneGivenUp", message, True),))
 
 
 def _delete(deployment: Deployment) -> Delete:

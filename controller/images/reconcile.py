@@ -69,7 +69,7 @@ class ImageCollector:
         in_progress = self.deleting.get(
             project.name, ImageDeletions()
         ) != ImageDeletions() or self._has_cached_pods(project.name)
-        if not in_progress and not decide.has_work(cached, now):
+        if not in_progress and not decide.has_work(cached, now, self.config):
             return
         async with self.lock:
             raw = await self.applier.kube.get(kinds.PROJECT, project.name)

@@ -231,7 +231,7 @@ async def create_active_deployment(testbed, index):
     spec = {"project": "demo", "source": {"archive": {"upload": "upl_1"}}}
     await testbed.kube.create(kinds.DEPLOYMENT, {"metadata": {"name": name}, "spec": spec})
     await testbed.until(kinds.DEPLOYMENT, name, lambda o: o["status"].get("order"))
-    await testbed.mark_built(name, image=f"registry.crewyard.internal:5000/crews/none@sha256:{index:064d}")
+    await testbed.mark_built(name, image=f"{testbed.config.repository('demo')}@sha256:{index:064d}")
     await testbed.wait_active(name)
 
 

@@ -16,12 +16,13 @@ from crds.objects import Pod
 from crds.times import format_second
 
 DAY = 24 * 3600
+DIGEST = "registry:5000/team/crews/demo@sha256:"
 KINDS = st.sampled_from(["active", "superseded", "failed", "building", "needed", "preview", "asked", "head"])
 
 
 def one(make, name, kind, age, order=0):
     meta = {"creationTimestamp": make.ago(age)}
-    status = {"image": f"r/crews/demo@sha256:{name}"}
+    status = {"image": f"{DIGEST}{name}"}
     more = {"preview": {}} if kind == "preview" else {}
     phase = {"active": "Active", "failed": "Failed", "building": "Building"}.get(kind, "Superseded")
     if kind == "asked":
@@ -108,7 +109,8 @@ class RetentionWorld:
         for deleted in decision.delete:
             (self.pods if deleted.kind.name == "Pod" else self.deployments).pop(deleted.name)
         self.dependencies = (decision.status or {}).get("dependencies", self.dependencies)
-        self.events += [note.reason for note in decision.events]
+        notes = (*decision.events, *(note for deleted in decision.delete for note in deleted.events))
+        self.events += [note.reason for note in notes]
         return decision
 
     def end(self, works=True):
@@ -141,7 +143,7 @@ def world(make, config):
 def test_images_are_deleted_before_the_objects(world):
     world.step()
     assert len(world.deployments) == 6
-    assert world.asked["images"] == [f"r/crews/demo@sha256:dep-{i}" for i in range(3)]
+    assert world.asked["images"] == [f"{DIGEST}dep-{i}" for i in range(3)]
     assert world.asked["registry"] == {"prefix": "registry:5000/team", "insecure": True}
     assert prune_pod.image_deletions(world.pods.values()).deployments == {"dep-0", "dep-1", "dep-2"}
     assert prune_pod.image_deletions(world.pods.values()).images == set(world.asked["images"])
@@ -158,7 +160,7 @@ def test_erased_deployment_goes_after_its_image_unless_it_is_active(world):
     for deployment in world.deployments.values():
         deployment.raw["metadata"]["annotations"] = {ANNOTATION_ERASED: "2026-11-21T10:00:00Z"}
     world.step()
-    assert world.asked["images"] == ["r/crews/demo@sha256:dep-4"] and len(world.deployments) == 2
+    assert world.asked["images"] == [f"{DIGEST}dep-4"] and len(world.deployments) == 2
     world.end()
     world.step()
     assert set(world.deployments) == {"dep-5"}
@@ -184,7 +186,7 @@ def test_deletion_is_announced_and_checked_again(world):
     world.deployments["dep-4"].raw["status"]["image"] = slots
     world.now += timedelta(seconds=15)
     world.decided()
-    assert world.asked["images"] == [f"r/crews/demo@sha256:dep-{i}" for i in (1, 2)]
+    assert world.asked["images"] == [f"{DIGEST}dep-{i}" for i in (1, 2)]
     world.end()
     for _ in range(3):
         world.step()
@@ -216,6 +218,13 @@ def test_image_of_another_deployment_is_kept(world):
     assert world.deployments["dep-5"].image not in world.asked["images"]
 
 
+def test_image_in_an_earlier_registry_does_not_keep_the_others(world):
+    world.deployments["dep-1"].raw["status"]["image"] = "earlier:5000/crews/demo@sha256:dep-1"
+    world.step()
+    assert "dep-1" not in world.deployments and world.events == ["PruneGivenUp"]
+    assert world.asked["images"] == [f"{DIGEST}dep-{i}" for i in (0, 2)]
+
+
 def test_failed_deletion_is_tried_three_times_with_backoff(world):
     for attempt in range(1, 4):
         world.step()
@@ -240,7 +249,7 @@ def test_partly_deleted_image_cannot_be_rolled_back_to(world):
     world.needed = {"dep-2"}
     world.now += timedelta(seconds=300)
     world.step()
-    assert world.asked["images"] == [f"r/crews/demo@sha256:dep-{i}" for i in range(3)]
+    assert world.asked["images"] == [f"{DIGEST}dep-{i}" for i in range(3)]
     assert prune_pod.image_deletions(world.pods.values()).deployments == {"dep-0", "dep-1", "dep-2"}
 
 
