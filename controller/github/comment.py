@@ -18,7 +18,7 @@ _TITLES = {
     "success": "is built",
     "failure": "could not be built",
     "error": "was not built",
-    "inactive": "is deleted with its pull request",
+    "inactive": "is deleted",
 }
 
 

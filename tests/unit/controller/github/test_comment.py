@@ -4,6 +4,7 @@ import pytest
 
 from controller.github.comment import comment
 from controller.github.report import report
+from crds.names import ANNOTATION_CLOSED, ANNOTATION_ERASED
 
 SHA = "a" * 40
 URL = "https://crews.example.org"
@@ -37,6 +38,14 @@ def test_a_failure_is_quoted_without_formatting(make):
         "**Crewyard**: the preview of `demo` at aaaaaaaaaaaa (uploaded) could not be built.",
         "",
         "`CrewNotFound: no 'crew.py', ask @team/ops`",
+    ]
+
+
+@pytest.mark.parametrize("why", [ANNOTATION_CLOSED, ANNOTATION_ERASED])
+def test_a_removed_preview_is_deleted_also_before_its_pull_request_ends(make, why):
+    found = of(make, url="", phase="Superseded", metadata={"annotations": {why: "why"}})
+    assert found.body.splitlines()[1:] == [
+        "**Crewyard**: the preview of `demo` at aaaaaaaaaaaa (uploaded) is deleted."
     ]
 
 
