@@ -74,6 +74,9 @@ def resolve_revision(
         tried = latest or max(ordered, key=lambda one: one.order, default=None)
         missing = tried is not None and tried.failed and _requested_since(observed.requested_at, tried)
     if missing and attempt < MAX_ATTEMPTS:
+        if latest is not None and "message" in latest.spec:
+            # A restarted controller has not fetched the recorded commit again: it has no subject.
+            spec.setdefault("message", latest.spec["message"])
         create = _create(project, spec, attempt + 1, observed)
         return Revision(create=create, moved=moved, source=source)
     return Revision(deployment=latest, moved=moved, source=source)

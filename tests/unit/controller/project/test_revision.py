@@ -81,6 +81,15 @@ FAILED = {"built": False, "phase": "Failed"}
 ELSEWHERE = {"commit": "b" * 40, "tree": "other"}
 
 
+def test_another_attempt_after_a_restart_keeps_the_message(make):
+    """A restarted controller does not fetch a recorded commit again, so it has no subject."""
+    tried = attempts_at(make, 1, **FAILED)
+    project = make.project(source={"git": GIT}, status={"source": {"commit": COMMIT, "tree": "t"}})
+    look = ObservedSource(GIT, "2099-01-01T00:00:00Z", "main", COMMIT, "t")
+    create = resolve_revision(project, tried, look).create
+    assert create.body["spec"] == {**tried[0].spec, "attempt": 2}
+
+
 @pytest.mark.parametrize(
     ("recorded", "last", "moved", "retried"),
     [
