@@ -44,8 +44,15 @@ class PodEgress:
         return [{"name": name, "value": value} for name, value in {**self.proxies, **trusted}.items()]
 
     def kaniko_arguments(self) -> list[str]:
-        """Return flags that pass the proxies to installations in Kaniko without storing them in a layer."""
-        return [f"--build-arg={name}={value}" for name, value in self.proxies.items()]
+        """Return flags that pass the proxies to installations in Kaniko without storing them in a layer.
+
+        Some programs read one spelling only: apt and curl the lower case.
+        """
+        return [
+            f"--build-arg={spelling}={value}"
+            for name, value in self.proxies.items()
+            for spelling in (name, name.lower())
+        ]
 
 
 def parse_authorities(text: str) -> str:

@@ -97,5 +97,9 @@ def test_build_containers_get_proxies_and_authorities():
     assert both.command(["run"]) == ["python3", "-m", "egress.ca_bundle", "run"]
     assert plain.env() == plain.kaniko_env("/ca") == named
     assert plain.command(["run"]) == ["run"]
-    arguments = ["--build-arg=HTTP_PROXY=http://proxy", "--build-arg=NO_PROXY=a,b"]
+    # apt and curl read the lower case only.
+    arguments = [
+        *("--build-arg=HTTP_PROXY=http://proxy", "--build-arg=http_proxy=http://proxy"),
+        *("--build-arg=NO_PROXY=a,b", "--build-arg=no_proxy=a,b"),
+    ]
     assert both.kaniko_arguments() == plain.kaniko_arguments() == arguments
