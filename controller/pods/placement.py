@@ -77,6 +77,11 @@ class NodePlacement:
         own = {**(self.resources.get("requests") or {}), **(self.resources.get("limits") or {})}
         return raise_to({**DEFAULT_CEILINGS, **self.max}, own)
 
+    def run_limits(self) -> dict[str, Any]:
+        """Return the limits of a run whose Project sets none: at least what the installation requests."""
+        own = self.resources
+        return {**raise_to(RUN_LIMITS, own.get("requests") or {}), **(own.get("limits") or {})}
+
     def spec(self, project: Mapping[str, Any] | None = None) -> Json:
         """Return fields of a pod's `spec`, merged over those of `Project.spec.pod`."""
         own = project or {}
@@ -111,8 +116,7 @@ class NodePlacements:
         """Return the Project's resources of runs within its plan's ceilings, and a note per change."""
         requested = (project.spec.get("run") or {}).get("resources")
         place = self.for_run(project.plan)
-        limits = {**RUN_LIMITS, **(place.resources.get("limits") or {})}
-        return lower_resources(requested, place.ceilings(), limits, "run.resources")
+        return lower_resources(requested, place.ceilings(), place.run_limits(), "run.resources")
 
     def build_resources(self, project: Project) -> tuple[dict[str, dict[str, Any]], tuple[str, ...]]:
         """Return the Project's resources of builds within its plan's ceilings, and a note per change."""

@@ -10,7 +10,7 @@ from typing import Any
 from controller.config import ControllerConfig
 from controller.owner import controller_reference
 from controller.pods import security
-from controller.pods.placement import NOT_DISRUPTED, RUN_LIMITS, merge_resources
+from controller.pods.placement import NOT_DISRUPTED, merge_resources
 from controller.run import startup
 from controller.run.outcome import CONTAINER
 from crds import kinds, names, pod_tokens
@@ -113,7 +113,7 @@ def template(
         "workingDir": "/app",
         "env": env,
         "envFrom": [{"secretRef": {"name": names.env_secret(project.name), "optional": True}}],
-        "resources": security.resources(size, REQUESTS, RUN_LIMITS),
+        "resources": security.resources(size, REQUESTS, place.run_limits()),
         "securityContext": security.restricted_container(),
     }
     spec: dict[str, Any] = {

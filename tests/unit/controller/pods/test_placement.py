@@ -91,6 +91,22 @@ def test_plan_adds_a_gpu(make, config):
     assert limits == {"cpu": "1", "memory": "2Gi", "ephemeral-storage": "3Gi", "nvidia.com/gpu": 1}
 
 
+def test_limit_that_nobody_sets_is_at_least_the_request(make, config):
+    requests = {"memory": "2Gi", "cpu": "500m", "nvidia.com/gpu": 1}
+    placements = parse_placements(json.dumps({"run": {"resources": {"requests": requests}}}))
+    placed = replace(config, placements=placements)
+
+    def resources(**run):
+        project = make.project(run=run)
+        body = pod.build(make.run(), project, make.deployment(), frozenset(), placed, 0)
+        return body["spec"]["containers"][0]["resources"], placements.notes(project)
+
+    limits = {"cpu": "1", "memory": "2Gi", "ephemeral-storage": "3Gi", "nvidia.com/gpu": 1}
+    assert resources() == ({"requests": requests, "limits": limits}, ())
+    own, notes = resources(resources={"requests": {"memory": "1536Mi"}})
+    assert (own["requests"]["memory"], own["limits"]["memory"], notes) == ("1536Mi", "2Gi", ())
+
+
 def test_project_sets_resources_but_not_isolation(make, config):
     spec = built(
         make,
