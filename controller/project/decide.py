@@ -39,11 +39,13 @@ def decide(
     coalescing: CoalescingWindow = NO_COALESCING,
     lowered: Sequence[str] = (),
     refused_egress: Sequence[str] = (),
+    refusal: str = "",
 ) -> Decision:
     """Return the Decision for a Project. An observation of another source than the spec's is ignored.
 
     `lowered` says what its pods get less than its spec asks for, `refused_egress` which entries of
-    `run.egress` they do not get.
+    `run.egress` they do not get. `refusal` says why the kube-apiserver refuses the Deployment of the head: it
+    is not created then.
     """
     current = observed if observed is not None and observed.matches(project) else None
     resolved = revision.NO_HEAD
@@ -64,7 +66,7 @@ def decide(
     ]
     active = activation.active_deployment(deployments, orders)
     activated, activation_events = _activation(project, active, orders, now)
-    conditions, condition_events = conditions_of(project, current, now, wait > 0, more)
+    conditions, condition_events = conditions_of(project, current, now, wait > 0, more, refusal)
     status = {
         **activated,
         **_head_status(project, deployments, resolved),
@@ -84,7 +86,7 @@ def decide(
     if head is not None and current is not None and not head.failed:
         after.extend(coalesce.supersede_patches(deployments, head, current.commit, orders, now))
     created: tuple[Create, ...] = ()
-    if create is not None and current is not None and not wait:
+    if create is not None and current is not None and not wait and not refusal:
         created = (replace(create, events=_creation_events(create, current)),)
     return Decision(
         create=created,

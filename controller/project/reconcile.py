@@ -4,6 +4,7 @@ import asyncio
 from collections.abc import Callable
 from dataclasses import dataclass, field, replace
 from datetime import UTC, datetime
+from functools import partial
 
 from controller.config import ControllerConfig
 from controller.images.reconcile import ImageCollector
@@ -74,7 +75,8 @@ class ProjectReconciler:
             # It is being deleted and leaves them: it must not adopt them again.
             return
         observed = self.observed_sources.get(name)
-        decision = decide(
+        decide_with = partial(
+            decide,
             project,
             deployments,
             observed,
@@ -92,13 +94,22 @@ class ProjectReconciler:
                 *([egress_policy.refusal_note(name, refusal)] if refusal else ()),
             ),
         )
+        decision = decide_with()
         if any(child.name in marked for child in decision.create):
             # The head returned to a commit whose Deployment is being deleted: its name is free after that.
             decision = replace(decision, create=(), enqueue=(), requeue_after=DELETION_RETRY_SECONDS)
         # Before any await: every head seen from now on follows this one.
         if observed is not None and observed.commit and not decision.requeue_after:
             self.observed_sources.mark_deployed(name, observed.commit)
-        await self.applier.apply(kinds.PROJECT, raw, event_map.project(name), decision)
+        try:
+            await self.applier.apply(kinds.PROJECT, raw, event_map.project(name), decision)
+        except (errors.KubeForbidden, errors.Invalid) as error:
+            if not decision.create or not str(error.details.get("kind", "")).startswith("deployment"):
+                raise
+            # A quota or a policy, mostly: orders, rollbacks and all else go on.
+            refusal = error
+            without = decide_with(refusal=error.message)
+            await self.applier.apply(kinds.PROJECT, raw, event_map.project(name), without)
         self._request_poll(project, deployments, observed)
         await self.image_collector.collect(project, all_deployments)
         if refusal is not None:

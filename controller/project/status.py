@@ -19,6 +19,7 @@ from crds.schedules.schedule import Schedule
 NO_SOURCE = "NoSource"
 SUSPENDED = "Suspended"
 RESOLVED = "Resolved"
+DEPLOYMENT_REFUSED = "DeploymentRefused"
 ABOVE_CEILING = "AboveCeiling"
 EGRESS_REFUSED = "EgressRefused"
 WARM_POD_FAILED = "WarmPodFailed"
@@ -35,12 +36,14 @@ def conditions_of(
     now: datetime,
     coalescing: bool = False,
     more: Sequence[Condition] = (),
+    refusal: str = "",
 ) -> tuple[dict[str, Any], list[ObjectEvent]]:
     """Return the status fields, and an Event for a new problem; empty before the first poll.
 
     `coalescing`: the head waits for the end of the coalescing window. `more`: conditions of other things.
+    `refusal`: why the kube-apiserver refuses the Deployment of the head.
     """
-    wanted = _conditions(project, observed, coalescing)
+    wanted = _conditions(project, observed, coalescing, refusal)
     if wanted is None:
         return {}, []
     wanted.extend(more)
@@ -122,7 +125,7 @@ def notifications_condition(project: Project) -> Condition | None:
 
 
 def _conditions(
-    project: Project, observed: ObservedSource | None, coalescing: bool
+    project: Project, observed: ObservedSource | None, coalescing: bool, refusal: str
 ) -> list[Condition] | None:
     if project.git is None:
         message = "No git source; deployments are uploaded."
@@ -137,6 +140,13 @@ def _conditions(
         return None
     if observed.problem is None:
         message = _head_message(project, observed, coalescing)
+        if refusal:
+            refused = f"{message} The kube-apiserver refuses its Deployment, will retry: {refusal}"
+            return [
+                Condition(conditions.READY, False, DEPLOYMENT_REFUSED, refused),
+                Condition(conditions.SOURCE_RESOLVED, True, RESOLVED, message),
+                Condition(conditions.RECONCILING, True, DEPLOYMENT_REFUSED, refused),
+            ]
         return [
             Condition(conditions.READY, True, RESOLVED, message),
             Condition(conditions.SOURCE_RESOLVED, True, RESOLVED, message),
@@ -161,7 +171,8 @@ def _head_message(project: Project, observed: ObservedSource, coalescing: bool) 
         message = f"{message} Waiting a moment for further commits before deploying it."
     if observed.skipped:
         return f"{message} {SKIPPED}{short_commits(observed.skipped)}."
-    previous = str((conditions.find(project.conditions, conditions.READY) or {}).get("message", ""))
+    resolved = conditions.find(project.conditions, conditions.SOURCE_RESOLVED) or {}
+    previous = str(resolved.get("message", ""))
     # After a restart the skipped commits are not cached; the previous message is still true.
     still_true = previous.startswith(message) and not coalescing
     return previous if still_true and previous[len(message) :].startswith(f" {SKIPPED}") else message

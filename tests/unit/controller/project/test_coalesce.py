@@ -112,6 +112,15 @@ def test_event_and_condition_name_skipped_commits(make):
     assert looks.get("demo").skipped == ()
 
 
+def test_skipped_commits_are_named_without_an_earlier_refusal(make):
+    look = replace(look_at(4), skipped=(sha(2), sha(3)))
+    refused = decide(project_at(make, 1), [made(make, 1, 60)], look, NOW, TEN, refusal="quota")
+    assert not refused.create and "quota" in ready(refused)
+    after = project_at(make, 4, 2, conditions=refused.status["conditions"], observedGeneration=1)
+    fresh = decide(after, [made(make, 4, 5, order=2)], replace(look, skipped=()), NOW, TEN)
+    assert sha(3)[:12] in ready(fresh) and "quota" not in ready(fresh)
+
+
 def test_push_back_to_a_skipped_commit_deploys_it():
     looks = ObservedSources()
     for number in (2, 3, 2):

@@ -114,6 +114,42 @@ async def test_a_head_whose_deployment_is_being_deleted_is_deployed_later(make, 
     assert testbed.queues.main.scheduled == 1
 
 
+@pytest.mark.parametrize(
+    "error",
+    [
+        errors.QuotaExceeded(403, "Forbidden", "exceeded quota: objects"),
+        errors.Invalid(422, "Invalid", "spec.message: too long"),
+    ],
+)
+async def test_a_refused_deployment_of_a_head_stops_no_rollback(make, config, error):
+    git = {"url": "https://example.org/x.git"}
+    testbed, reconciler = reconciled(config)
+    testbed.show(kinds.PROJECT, make.project(source={"git": git}, status={"activeDeployment": "dep-b"}))
+    testbed.show(kinds.DEPLOYMENT, make.deployment("dep-a", order=1, activation=1))
+    testbed.show(kinds.DEPLOYMENT, make.deployment("dep-b", order=2))
+    reconciler.observed_sources.put("demo", ObservedSource(git, "", "main", "a" * 40, "ta", "subject"))
+    testbed.kube.refused["create", kinds.DEPLOYMENT] = error
+
+    async def reconcile():
+        with pytest.raises(type(error)):
+            await reconciler.reconcile("demo")
+        return testbed.kube.objects["projects", "demo"]["status"]
+
+    status = await reconcile()
+    assert status["activeDeployment"] == "dep-a" and "source" not in status
+    ready = find(status["conditions"], "Ready")
+    assert (ready["status"], ready["reason"]) == ("False", "DeploymentRefused")
+    assert error.message in ready["message"]
+    assert recorded(testbed) == ["Activated", "DeploymentRefused"]
+    # It is tried again: an Event once.
+    assert (await reconcile())["conditions"] == status["conditions"] and not recorded(testbed)
+    del testbed.kube.refused["create", kinds.DEPLOYMENT]
+    await reconciler.reconcile("demo")
+    assert len(testbed.kube.created) == 1
+    conditions = testbed.kube.objects["projects", "demo"]["status"]["conditions"]
+    assert [one["reason"] for one in conditions] == ["Resolved", "Resolved"]
+
+
 async def test_a_deployment_of_an_earlier_project_is_not_activated(make, config):
     testbed, reconciler = reconciled(config)
     testbed.show(kinds.PROJECT, make.project())
@@ -164,6 +200,12 @@ async def test_images_of_deployments_without_an_owner_outlive_the_project(make, 
     await reconciler.reconcile("demo")
     pods = [name for name in testbed.kube.created if name.startswith("pods/")]
     assert len(pods) == (0 if orphaned else 1)
+
+
+def recorded(testbed):
+    """Take the Events that wait; return their reasons."""
+    queue = testbed.applier.recorder._queue
+    return [queue.get_nowait()["reason"] for _ in range(queue.qsize())]
 
 
 def reconciled(config):
