@@ -19,7 +19,7 @@ from egress.git.source_path import normalized_path, tree_at
 _DECLARATIONS = (".toml", ".txt", ".lock", "langgraph.json")
 _MAX_DECLARATION_BYTES = 1 << 20
 _MAX_ENTRIES = 50_000
-_ABOVE = re.compile(rb"(?<!\.)\.\.(?![\w.])")
+_ABOVE = re.compile(rb"\.\./|(?:(?<![\w.])|(?<=-e))\.\.(?![\w.])")
 """The directory above in a path, also at its end (`-e ..`) or before a backslash."""
 
 
