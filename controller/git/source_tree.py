@@ -16,7 +16,7 @@ from controller.git.repository import GitProblem
 from egress.git.repository_url import printable
 from egress.git.source_path import normalized_path, tree_at
 
-_DECLARATIONS = (".toml", ".txt", ".lock", "langgraph.json")
+_DECLARATIONS = (".toml", ".txt", ".in", ".lock", "langgraph.json")
 _MAX_DECLARATION_BYTES = 1 << 20
 _MAX_ENTRIES = 50_000
 _ABOVE = re.compile(rb"\.\./|(?:(?<![\w.])|(?<=-e))\.\.(?![\w.])")

@@ -49,6 +49,7 @@ def tree_id(
         ({"crews/a/requirements.txt": "-e ..\n"}, {}, True),
         ({"crews/a/requirements.txt": "-e..[pdf]\n"}, {}, True),
         ({"crews/a/requirements.txt": "-r../base.txt\n"}, {}, True),
+        ({"crews/a/requirements.txt": "-r base.in\n", "crews/a/base.in": "-e ../libs\n"}, {}, True),
         ({"crews/a/langgraph.json": '{"dependencies": [".."]}'}, {}, True),
         ({"crews/a/langgraph.json": '{"dependencies": ["..\\\\x"]}'}, {}, True),
         ({"crews/a/pyproject.toml": "[tool.uv.sources]\nx = {path = '..'}\n"}, {}, True),
