@@ -12,7 +12,8 @@ from urllib.parse import quote
 from controller.github.report import DeploymentReport
 
 GITLAB = "gitlab"
-PASSING_STATUSES = (408, 425, 429)
+PASSING_STATUSES = (408, 409, 425, 429)
+"""409 of GitLab: another client writes a status of the commit at this moment."""
 DEFAULT_PAUSE_SECONDS = 60.0
 """Pause after 429 without Retry-After."""
 _GITLAB_STATES = {

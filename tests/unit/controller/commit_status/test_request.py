@@ -67,6 +67,7 @@ def test_an_upload_is_reported_where_no_rule_waits(make):
         ("gitea", 401, {}, "", False, 0),
         ("gitlab", 302, {"Location": "https://elsewhere.example.com"}, "", False, 0),
         ("gitlab", 404, {}, "", False, 0),
+        ("gitlab", 409, {}, "Another update to this commit status is in progress", True, 0),
         ("gitlab", 429, {}, "", True, 60),
         ("gitlab", 429, {"Retry-After": "7"}, "", True, 7),
         ("gitea", 503, {"Retry-After": "soon"}, "", True, 0),
