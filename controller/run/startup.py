@@ -55,7 +55,8 @@ def check(pod: Pod, now: datetime, timing: Timing) -> StartupState:
     if started is not None:
         # The runner counts from its own start, after the image pull. If it has ended at its timeout, with the
         # reason, the phase of the pod follows a moment later.
-        since = pod.bound_at or _running_since(started) or since
+        # A container that could not be started has the year 1970.
+        since = pod.bound_at or max(_running_since(started) or since, since)
         limit += RUNNING_MARGIN_SECONDS
     why = f" ({reason}: {message})" if message else ""
     outcome = failed(

@@ -237,6 +237,8 @@ def test_pod_deleted_while_its_crew_ran_is_reported(make):
         # The kubelet writes this before the pod's phase, and the runner's message says more.
         (310, {"terminated": {"exitCode": 78}}, "Starting", None),
         (331, {"terminated": {"exitCode": 78}}, "Starting", "StartTimeout"),
+        # The runtime could not start the program.
+        (310, {"terminated": {"exitCode": 128, "startedAt": "1970-01-01T00:00:00Z"}}, "Starting", None),
         (5, {"waiting": {"reason": "ErrImagePull", "message": "m"}}, "ImagePull", None),
         (91, {"waiting": {"reason": "ImagePullBackOff", "message": "m"}}, "ImagePull", "ImagePullFailed"),
         (0, {"waiting": {"reason": "InvalidImageName", "message": "m"}}, "ImagePull", "ImagePullFailed"),
