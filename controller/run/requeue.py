@@ -32,8 +32,11 @@ TAKEN_WITHIN_SECONDS = 3600.0
 """A pod created later than this after its Run is not replaced when the cluster takes it away."""
 REJECTED_WITHIN_SECONDS = 300.0
 """The same where the kubelet rejects it: mostly until it has counted the pods that ended."""
-_REJECTION_REASONS = ("OutOf", "UnexpectedAdmissionError")
-"""Starts of a pod's reason: OutOfcpu, OutOfmemory, OutOfpods; a device plugin that does not answer."""
+_REJECTION_REASONS = ("OutOf", "UnexpectedAdmissionError", "NodeShutdown", "NodeAffinity", "Evicted")
+"""Starts of a pod's reason: OutOfcpu, OutOfmemory, OutOfpods; a device plugin that does not answer; a node
+that shuts down, got other labels, or lacks memory or disk."""
+NODE_SHUTDOWN = "Terminated"
+"""Reason of a pod that the kubelet ends because its node shuts down."""
 # Not TerminationByKubelet: where a node lacks memory or disk, another pod could meet the same again.
 _DISRUPTION_REASONS = (
     "EvictionByEvictionAPI",
@@ -78,10 +81,10 @@ def _waited(pod: Pod) -> bool:
 
 
 def _disruption(pod: Pod) -> str | None:
-    disruption = of_disruption(pod) or {}
-    if disruption.get("reason") not in _DISRUPTION_REASONS:
+    disruption, reason = of_disruption(pod) or {}, pod.status.get("reason")
+    if disruption.get("reason") not in _DISRUPTION_REASONS and reason != NODE_SHUTDOWN:
         return None
-    return str(disruption.get("message") or disruption["reason"])
+    return str(disruption.get("message") or pod.status.get("message") or disruption.get("reason") or reason)
 
 
 def _rejection(pod: Pod) -> str | None:

@@ -134,12 +134,34 @@ def test_a_run_whose_pod_the_cluster_took_before_its_claim_is_queued_again(make,
     assert "node drained" in decision.events[0].message
 
 
+@pytest.mark.parametrize("by_condition", [True, False])
+def test_a_run_whose_node_shuts_down_before_its_claim_is_queued_again(make, config, by_condition):
+    pod = taken(make, "TerminationByKubelet") if by_condition else make.pod(phase="Failed")
+    pod.raw["status"] |= {"reason": "Terminated", "message": "imminent node shutdown"}
+    seen = ObservedRun(make.run(project="demo", status=RECORDED), make.project(), make.deployment(), pod)
+    assert starts_again(seen.run, seen.pod)
+    (event,) = decide(seen, make.now, config).events
+    expected = "node drained" if by_condition else "imminent node shutdown"
+    assert (event.reason, expected in event.message) == ("GivenBack", True)
+
+
 def rejected(make, reason, **more):
     return make.pod(phase="Failed", reason=reason, message=f"Pod was rejected: {reason}", **more)
 
 
-@pytest.mark.parametrize("reason", ["OutOfcpu", "OutOfpods", "UnexpectedAdmissionError"])
-def test_a_run_whose_pod_the_kubelet_rejected_is_queued_again(make, config, reason):
+@pytest.mark.parametrize(
+    ("reason", "end"),
+    [
+        ("OutOfcpu", "RunnerLost"),
+        ("OutOfpods", "RunnerLost"),
+        ("UnexpectedAdmissionError", "RunnerLost"),
+        ("NodeShutdown", "Evicted"),
+        ("NodeAffinity", "Evicted"),
+        # The node lacks memory or disk: the scheduler knows it a moment later.
+        ("Evicted", "Evicted"),
+    ],
+)
+def test_a_run_whose_pod_the_kubelet_rejected_is_queued_again(make, config, reason, end):
     def seen(**more):
         run = make.run(project="demo", status=RECORDED, **more)
         return ObservedRun(run, make.project(), make.deployment(), rejected(make, reason))
@@ -149,11 +171,12 @@ def test_a_run_whose_pod_the_kubelet_rejected_is_queued_again(make, config, reas
     assert (event.reason, f"Pod was rejected: {reason}" in event.message) == ("GivenBack", True)
     old = seen(metadata={"creationTimestamp": make.ago(60 + REJECTED_WITHIN_SECONDS)})
     status = decide(old, make.now, config).status
-    assert (status["phase"], status["error"]["reason"]) == ("Failed", "RunnerLost")
+    assert (status["phase"], status["error"]["reason"]) == ("Failed", end)
 
 
-def test_a_pod_that_the_kubelet_admitted_was_not_rejected(make):
-    pod = rejected(make, "OutOfcpu", containerStatuses=make.ended(code=137))
+@pytest.mark.parametrize("reason", ["OutOfcpu", "Evicted"])
+def test_a_pod_that_the_kubelet_admitted_was_not_rejected(make, reason):
+    pod = rejected(make, reason, containerStatuses=make.ended(code=137))
     assert not starts_again(make.run(project="demo", status=RECORDED), pod)
 
 
