@@ -35,8 +35,8 @@ REJECTED_WITHIN_SECONDS = 300.0
 _REJECTION_REASONS = ("OutOf", "UnexpectedAdmissionError", "NodeShutdown", "NodeAffinity", "Evicted")
 """Starts of a pod's reason: OutOfcpu, OutOfmemory, OutOfpods; a device plugin that does not answer; a node
 that shuts down, got other labels, or lacks memory or disk."""
-NODE_SHUTDOWN = "Terminated"
-"""Reason of a pod that the kubelet ends because its node shuts down."""
+_KUBELET_REASONS = ("Terminated", "Preempting")
+"""Reasons of a pod that the kubelet ends: its node shuts down, or needs the room for a critical pod."""
 # Not TerminationByKubelet: where a node lacks memory or disk, another pod could meet the same again.
 _DISRUPTION_REASONS = (
     "EvictionByEvictionAPI",
@@ -82,7 +82,7 @@ def _waited(pod: Pod) -> bool:
 
 def _disruption(pod: Pod) -> str | None:
     disruption, reason = of_disruption(pod) or {}, pod.status.get("reason")
-    if disruption.get("reason") not in _DISRUPTION_REASONS and reason != NODE_SHUTDOWN:
+    if disruption.get("reason") not in _DISRUPTION_REASONS and reason not in _KUBELET_REASONS:
         return None
     return str(disruption.get("message") or pod.status.get("message") or disruption.get("reason") or reason)
 

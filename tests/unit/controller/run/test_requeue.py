@@ -135,10 +135,13 @@ def test_a_run_whose_pod_the_cluster_took_before_its_claim_is_queued_again(make,
 
 
 @pytest.mark.parametrize("by_condition", [True, False])
-def test_a_run_whose_node_shuts_down_before_its_claim_is_queued_again(make, config, by_condition):
+@pytest.mark.parametrize("reason", ["Terminated", "Preempting"])
+def test_a_run_whose_pod_the_kubelet_ended_before_its_claim_is_queued(make, config, reason, by_condition):
+    """Its node shuts down, or needs the room for a critical pod."""
     pod = taken(make, "TerminationByKubelet") if by_condition else make.pod(phase="Failed")
-    pod.raw["status"] |= {"reason": "Terminated", "message": "imminent node shutdown"}
-    seen = ObservedRun(make.run(project="demo", status=RECORDED), make.project(), make.deployment(), pod)
+    pod.raw["status"] |= {"reason": reason, "message": "imminent node shutdown"}
+    run = make.run(project="demo", status=RECORDED)
+    seen = ObservedRun(run, make.project(), make.deployment(), pod)
     assert starts_again(seen.run, seen.pod)
     (event,) = decide(seen, make.now, config).events
     expected = "node drained" if by_condition else "imminent node shutdown"
