@@ -140,7 +140,8 @@ def _failure(
 
 def _message(pod: Pod) -> str:
     terminated = pod.terminated(CONTAINER) or {}
-    reason = termination_message(terminated).get("message") or terminated.get("reason") or "no reason given"
+    reason = termination_message(terminated).get("message") or terminated.get("reason")
+    reason = reason or pod.status.get("message") or pod.status.get("reason") or "no reason given"
     return f"Pod {pod.name} failed while it waited for a run: {reason}"
 
 

@@ -127,6 +127,14 @@ def test_a_failure_is_recorded_with_its_reason_and_the_pod_is_kept(look, failed,
     assert decision.requeue_after == 10
 
 
+def test_a_pod_that_the_kubelet_rejected_has_its_reason(look, waiting):
+    rejected = waiting(
+        "a", phase="Failed", reason="OutOfcpu", message="Pod was rejected: cpu", containerStatuses=[]
+    )
+    message = look([rejected]).status["warm"]["message"]
+    assert message == "Pod a failed while it waited for a run: Pod was rejected: cpu"
+
+
 def test_a_recorded_failure_counts_once(look, failed):
     first = look([failed()]).status["warm"]
     again = look([failed()], failure=first)
