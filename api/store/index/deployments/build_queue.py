@@ -34,20 +34,23 @@ class CurrentBuilds:
 
 
 class BuildQueue:
-    """The builds of all projects of an installation."""
+    """The builds of all projects of an installation; each namespace of a team has slots of its own."""
 
     def __init__(self, database: Database, namespace: str) -> None:
         self._database = database
         self._namespace = namespace
 
     async def position(self, row: DeploymentRow) -> int | None:
-        """Return a deployment's position in the queue, from 1; None if it is not in the queue.
+        """Return a deployment's position in the queue of its team, from 1; None if it is not in the queue.
 
         Computed on each read: stored, each step of the queue would write to all its rows.
         """
         if row.status != "pending" or _ready_reason(row) != QUEUED:
             return None
-        here = deployments.c.namespace == self._namespace
+        here = and_(
+            deployments.c.namespace == self._namespace,
+            deployments.c.object_namespace.is_not_distinct_from(row.object_namespace),
+        )
         waiting = select(deployments.c.created_at, deployments.c.name, deployments.c.project).where(
             here, _QUEUED
         )

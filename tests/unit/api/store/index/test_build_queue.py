@@ -3,7 +3,7 @@
 import pytest
 
 from api.store.store import Store
-from crds.objects import Deployment
+from crds.objects import Deployment, Project
 from tests.unit.api.store import builders
 
 
@@ -38,6 +38,22 @@ async def test_other_reasons_are_outside_the_queue(store: Store, reason: str) ->
     await store.deployments.observe(waiting_deployment("dep-a", reason))
     await store.deployments.observe(waiting_deployment("dep-b"))
     assert (await position(store, "dep-a"), await position(store, "dep-b")) == (None, 1)
+
+
+async def test_each_namespace_has_a_queue_of_its_own(store: Store) -> None:
+    """The controller has build slots for each team, so builds of others do not delay one."""
+    for name, namespace in (("demo", store.namespace), ("other", "team-a")):
+        project = builders.project(name).raw
+        await store.projects.observe(
+            Project({**project, "metadata": {**project["metadata"], "namespace": namespace}})
+        )
+        for deployment in (f"dep-{name}-1", f"dep-{name}-2"):
+            raw = waiting_deployment(deployment, project=name).raw
+            await store.deployments.observe(
+                Deployment({**raw, "metadata": {**raw["metadata"], "namespace": namespace}})
+            )
+    expected = {"dep-demo-1": 1, "dep-demo-2": 2, "dep-other-1": 1, "dep-other-2": 2}
+    assert {name: await position(store, name) for name in expected} == expected
 
 
 async def test_position_follows_the_shares_of_the_projects(store: Store) -> None:
