@@ -91,7 +91,7 @@ def test_plan_adds_a_gpu(make, config):
     assert limits == {"cpu": "1", "memory": "2Gi", "ephemeral-storage": "3Gi", "nvidia.com/gpu": 1}
 
 
-def test_limit_that_nobody_sets_is_at_least_the_request(make, config):
+def test_an_unset_limit_is_at_least_what_the_installation_requests(make, config):
     requests = {"memory": "2Gi", "cpu": "500m", "nvidia.com/gpu": 1}
     placements = parse_placements(json.dumps({"run": {"resources": {"requests": requests}}}))
     placed = replace(config, placements=placements)
