@@ -11,6 +11,7 @@ from dataclasses import dataclass
 
 from controller.project.revision import Revision, recorded_attempts
 from crds.objects import Deployment, Project, creation_order
+from crds.reasons import DeploymentPhase
 
 
 @dataclass(frozen=True)
@@ -44,11 +45,14 @@ def assign_orders(project: Project, deployments: Sequence[Deployment], revision:
             continue
         if deployment.name in unstamped:
             continue
-        uploaded = project.git is None or "archive" in deployment.spec["source"]
-        if uploaded or (at_head is not None and at_head.name == deployment.name):
+        at_its_head = at_head is not None and at_head.name == deployment.name
+        if "archive" in deployment.spec["source"] or at_its_head:
             to_order.append(deployment)
-        else:
+        elif project.git is not None:
             unobserved.add(deployment.uid)
+        elif deployment.phase != DeploymentPhase.SUPERSEDED:
+            # A superseded one was built beside the head, before git was removed.
+            to_order.append(deployment)
     moved = revision.moved and at_head not in to_order
     # It may have the greatest order already: the head returned before another Deployment got one.
     if at_head is not None and moved and not at_head.failed and at_head.order < greatest:

@@ -49,6 +49,15 @@ def test_new_deployments_of_a_project_without_git_are_ordered_by_creation(make):
     assert assign_orders(make.project(), [], NO_HEAD) == Orders({}, {}, 0)
 
 
+def test_superseded_commit_gets_no_order_when_git_is_removed(make):
+    built, active = at_commit(make, phase="Superseded"), make.deployment(order=5, phase="Active")
+    project = make.project(status={"lastOrder": 5, "activeDeployment": "dep-a"})
+    assert assign_orders(project, [built, active], NO_HEAD) == Orders({}, {}, 5)
+    # A rollback to it still gives it one.
+    requested = at_commit(make, phase="Superseded", activation=1)
+    assert assign_orders(project, [requested, active], NO_HEAD).assigned == {requested.name: 6}
+
+
 def test_new_commits_are_ordered_only_at_the_head_and_uploads_always(make):
     head, upload = at_commit(make, seconds=20), make.deployment(metadata=seconds_old(make, 10))
     others = [at_commit(make, digit * 40, seconds=seconds) for digit, seconds in (("1", 30), ("2", 5))]
