@@ -13,15 +13,17 @@ from .instruction import Instruction
 IGNORE_FILE = ".dockerignore"
 # Patterns whose meaning differs between Go and Python; such a name matches every name.
 _DIFFERENT = "[\\"
+# A source with one of these may match nothing, as in COPY pyproject.toml uv.lock* ./
+_WILDCARDS = frozenset("*?[")
 
 
 def copied_paths(files: Files, path: str, executed: Iterable[Instruction]) -> tuple[str, ...]:
-    """Return the paths of `files` that COPY and ADD name. Raises PlanError where a source does not exist."""
+    """Return the paths of `files` that COPY and ADD name. Raises PlanError for one that does not exist."""
     patterns: list[list[str]] = []
     for each in executed:
         for source in _sources(each):
             pattern = _pattern(path, each, source)
-            if not any(_matches(pattern, name) for name in files):
+            if _WILDCARDS.isdisjoint(source) and not any(_matches(pattern, name) for name in files):
                 raise PlanError(
                     CONFIG_INVALID,
                     f"{path} line {each.line}: the source has no file {source[:200]!r}",

@@ -260,6 +260,7 @@ def test_a_cache_is_left_out_without_another_result() -> None:
         ("COPY [data] /x", ("Dockerfile", "crew.toml", *DATA, "main.py", "tests/x.py")),
         ("COPY ./data/ /x", ("data/a.txt", "data/b/c.txt")),
         ("COPY data/*.txt main.py /x", ("data/a.txt", "main.py")),
+        ("COPY main.py uv.lock* poetry.loc? /x/", ("main.py",)),
         ('COPY ["data/b", "/x"]', ("data/b/c.txt",)),
         ("COPY data/$X /x", ("data/a.txt", "data/b/c.txt")),
         ("COPY data/[ab].txt /x", ("data/a.txt", "data/b/c.txt")),
