@@ -103,12 +103,21 @@ def _subscript(name: str, inner: ast.expr, classes: ClassTable, depth: int) -> t
     if name == "Union":
         return _union(parts, classes, depth)
     if name == "Literal":
-        return {"enum": [part.value for part in parts if isinstance(part, ast.Constant)]}, False
+        return _literal(parts), False
     kind = _PLAIN_TYPES.get(name)
     if kind == "array":
         items = annotation_schema(parts[0], classes, depth + 1)[0]
         return {"type": "array", **({"items": items} if items else {})}, False
     return ({"type": kind} if kind else {}), False
+
+
+def _literal(parts: list[ast.expr]) -> dict[str, Any]:
+    """Return the schema of `Literal[…]`, whose values are in the text and have a form in JSON."""
+    try:
+        values = list(map(ast.literal_eval, parts))
+    except (ValueError, TypeError):
+        return {}
+    return {"enum": values} if all(isinstance(value, str | int | float | None) for value in values) else {}
 
 
 def _union(parts: list[ast.expr], classes: ClassTable, depth: int) -> tuple[dict[str, Any], bool]:

@@ -46,7 +46,12 @@ def an_object(properties, required=()):
         ("Mapping[str, int]", {"type": "object"}, True),
         ("Queue[int]", {}, True),
         ("Literal['a', 1, None]", {"enum": ["a", 1, None]}, True),
-        ("Literal['a', NAME]", {"enum": ["a"]}, True),
+        ("Literal[-1, 0, True, 0.5]", {"enum": [-1, 0, True, 0.5]}, True),
+        ("Literal['a', NAME]", {}, True),
+        ("Literal[Style.SHORT]", {}, True),
+        ("Literal['a', b'a']", {}, True),
+        ("Literal['a', ...]", {}, True),
+        ("Literal[{[]: 1}]", {}, True),
         ("Elsewhere", {}, True),
     ],
 )
