@@ -18,6 +18,7 @@ from ..errors import CONFIG_INVALID, DEPENDENCY_RESOLUTION, PlanError, join_limi
 from ..source import Files
 from . import local_projects
 from .inline_metadata import inline_requirements
+from .locks.environment import is_met_anywhere
 from .locks.lock import LOCKS, PYLOCK, UV_LOCK, LockedPins, LockRequest, StaleLockError, read_lock
 from .own_project import build_requires, checked_directory, is_project
 from .private_index import check_lines
@@ -247,7 +248,7 @@ def _collect(
     if requirements in files:
         collected.origins.append(requirements)
         found = read_requirements(files, requirements)
-        _collect_requirements(files, directory, found, collected)
+        _collect_requirements(files, directory, found, python, collected)
         if project and (missing := _not_required(project, found)):
             lacking = join_limited(missing)
             collected.notes.append(f"{requirements} comes before {pyproject}, and lacks {lacking} of it")
@@ -272,7 +273,7 @@ def _collect(
     if readable and (dynamic := project.dynamic_files()) and all(path in files for path in dynamic):
         for path in dynamic:
             collected.origins.append(path)
-            _collect_requirements(files, directory, read_requirements(files, path), collected)
+            _collect_requirements(files, directory, read_requirements(files, path), python, collected)
         return
     if readable and (reason := project.undeclared_reason()):
         raise PlanError(
@@ -280,7 +281,7 @@ def _collect(
             f"{pyproject}: {reason}; this cannot be read without executing the project",
             "Add a requirements.txt with the pins (pip freeze), a lock, or use [project] dependencies.",
         )
-    resolved = local_projects.resolve(files, directory, project.requirements(extras, groups))
+    resolved = local_projects.resolve(files, directory, project.requirements(extras, groups), python)
     if resolved.lines or resolved.directories:
         collected.origins.append(pyproject)
     collected.lines += resolved.lines
@@ -318,7 +319,7 @@ def _collect_pins(files: Files, lock: str, pins: LockedPins, collected: _Collect
 
 
 def _collect_requirements(
-    files: Files, directory: str, requirements: Requirements, collected: _Collected
+    files: Files, directory: str, requirements: Requirements, python: str, collected: _Collected
 ) -> None:
     collected.constraints += requirements.constraints
     redirects = local_projects.redirects_of(files, directory)
@@ -329,12 +330,14 @@ def _collect_requirements(
             collected.notes.append(f"left out: {line.partition(' --')[0]}, which is for Windows only")
         elif package_name(line) in redirects and " @ " not in line:
             wanted = _parse_line(line)
-            resolved = local_projects.resolve(files, directory, [wanted])
+            resolved = local_projects.resolve(files, directory, [wanted], python)
             collected.lines += resolved.lines
             collected.projects += resolved.directories
         else:
             collected.lines.append(line)
     for local in requirements.local:
+        if not is_met_anywhere(local.marker, python):
+            continue
         target = directory
         # The crew's own project runs in place, without an installation, where its dependencies are known.
         is_own = _join(local.base, local.target) == directory
@@ -342,7 +345,7 @@ def _collect_requirements(
             target = local_projects.local_directory(files, local.base, local.target, local.origin)
             collected.projects.append(target)
         wanted_there = local_projects.local_requirements(files, target, local.extras, local.origin)
-        resolved = local_projects.resolve(files, target, wanted_there)
+        resolved = local_projects.resolve(files, target, wanted_there, python)
         # Beside hashes an installer refuses a package without one.
         collected.lines += [line for line in resolved.lines if package_name(line) not in hashed]
         collected.projects += resolved.directories

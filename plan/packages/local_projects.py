@@ -13,6 +13,7 @@ from packaging.utils import canonicalize_name
 
 from ..errors import DEPENDENCY_RESOLUTION, PlanError, join_limited
 from ..source import Files
+from .locks.environment import is_met_anywhere
 from .locks.uv_lock import git_reference, is_public_index, text_at, url_reference
 from .own_project import checked_directory, is_project
 from .project_table import ProjectTable, Redirect, read_project_table
@@ -46,9 +47,12 @@ def _redirects(files: Files, directory: str, workspace: Workspace | None) -> dic
     return redirects
 
 
-def resolve(files: Files, directory: str, requirements: Iterable[Requirement]) -> ResolvedRequirements:
+def resolve(
+    files: Files, directory: str, requirements: Iterable[Requirement], python: str
+) -> ResolvedRequirements:
     """Return the requirements of the project in `directory`, with those of its local projects.
 
+    A local project whose marker does not hold for `python` is left out; a line keeps its marker.
     Raises PlanError(ConfigInvalid, DependencyResolution).
     """
     resolved = ResolvedRequirements()
@@ -65,7 +69,7 @@ def resolve(files: Files, directory: str, requirements: Iterable[Requirement]) -
                 resolved.lines.append(redirected_line(requirement, redirect))
                 continue
             key = (target, tuple(sorted(requirement.extras)))
-            if key not in visited and target != directory:
+            if key not in visited and target != directory and is_met_anywhere(requirement.marker, python):
                 visited.add(key)
                 resolved.directories.append(target)
                 origin = redirect.origin if redirect else requirement.name

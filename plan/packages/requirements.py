@@ -9,6 +9,7 @@ import re
 from collections.abc import Collection, Iterable
 from dataclasses import dataclass, field
 
+from packaging.markers import InvalidMarker, Marker
 from packaging.requirements import InvalidRequirement, Requirement
 from packaging.utils import canonicalize_name
 
@@ -20,7 +21,7 @@ _NESTED = re.compile(r"(-r|--requirement|-c|--constraint)(?:\s*=\s*|\s+|(?=[^-\s
 _LOCAL = re.compile(
     r"(?:-e|--editable)?(?:\s|=)*(?:[A-Za-z0-9._-]+(?:\[[^\]]*\])?\s*@\s*)?"
     r"(?:file:(?=\.))?(?P<path>\.{1,2}(?:/[^\s\[;]*)?|/[^\s\[;]*|file:[^\s\[;]*|[A-Za-z0-9._-]+/[^\s\[;@]*)"
-    r"(?:\[(?P<extras>[^\]]*)\])?(?P<marker>\s*;.*)?$"
+    r"(?:\[(?P<extras>[^\]]*)\])?\s*(?:;(?P<marker>.*))?$"
 )
 _MAX_FILES = 32
 _ADDED = "spec.build.requirements of the Project"
@@ -35,6 +36,7 @@ class LocalRequirement:
     base: str
     target: str
     extras: tuple[str, ...] = ()
+    marker: Marker | None = None
 
 
 @dataclass
@@ -71,9 +73,9 @@ def read_requirements(files: Files, path: str) -> Requirements:
             if local:
                 extras = tuple(part.strip() for part in (local["extras"] or "").split(",") if part.strip())
                 # pip takes the paths of every file relative to its working directory.
-                requirements.local.append(
-                    LocalRequirement(f"{current} line {number}", base, local["path"], extras)
-                )
+                origin = f"{current} line {number}"
+                marker = _marker(local["marker"], origin)
+                requirements.local.append(LocalRequirement(origin, base, local["path"], extras, marker))
                 continue
             (requirements.constraints if constraint else requirements.lines).append(line)
     return requirements
@@ -130,6 +132,19 @@ def check_added(lines: Iterable[str], local_names: Collection[str]) -> None:
                 f"{_ADDED} has {requirement.name}, which is a project of the repository",
                 "Remove it there.",
             )
+
+
+def _marker(text: str | None, origin: str) -> Marker | None:
+    if text is None:
+        return None
+    try:
+        return Marker(text)
+    except InvalidMarker:
+        raise PlanError(
+            CONFIG_INVALID,
+            f"{origin}: {text.strip()[:200]!r} is not a valid marker",
+            "For example: sys_platform == 'linux'.",
+        ) from None
 
 
 def _resolve_nested(files: Files, current: str, number: int, target: str) -> str:

@@ -1,4 +1,4 @@
-"""Environments for which a lock is evaluated. Called by plan.packages.locks.graph and by pylock.
+"""Environments for which locks and markers are evaluated. Called by plan.packages and its readers of locks.
 
 The machine of the node and the patch release of the base image's Python are unknown here; a lock is
 therefore evaluated for each machine, and for the first and the last release of the crew's Python.
@@ -32,6 +32,11 @@ def target_environments(python: str) -> tuple[TargetEnvironment, ...]:
         for machine in MACHINES
         for patch in (_FIRST_PATCH, _LAST_PATCH)
     )
+
+
+def is_met_anywhere(marker: Marker | None, python: str) -> bool:
+    """Return whether a marker holds on a machine with `python` (such as 3.12)."""
+    return any(environment.meets(marker) for environment in target_environments(python))
 
 
 def _values(machine: str, python: str, patch: int) -> dict[str, str]:

@@ -98,6 +98,43 @@ def test_a_hidden_directory_is_not_the_one_with_its_name() -> None:
     assert (found.projects, found.lines) == ((".crew",), ("six",))
 
 
+NOT_HERE = "sys_platform == 'win32' or python_version < '3.11'"
+
+
+@pytest.mark.parametrize(
+    ("marker", "projects"),
+    [
+        (NOT_HERE, ()),
+        ("platform_machine == 'aarch64'", ("libs/shared",)),
+        ("python_version < '3.12'", ("libs/shared",)),
+    ],
+)
+@pytest.mark.parametrize(
+    "files",
+    [
+        {"requirements.txt": "./libs/shared ; {marker}\n"},
+        {"requirements.txt": "-e ./libs/shared ; {marker}\n"},
+        {
+            "requirements.txt": "shared-tools ; {marker}\n",
+            "pyproject.toml": project("", "shared-tools = {path = 'libs/shared'}"),
+        },
+        {"pyproject.toml": project('"shared-tools ; {marker}"', "shared-tools = {path = './libs/shared'}")},
+    ],
+)
+def test_a_local_project_for_another_platform_is_left_out(
+    files: dict[str, str], marker: str, projects: tuple[str, ...]
+) -> None:
+    files = {path: text.replace("{marker}", marker) for path, text in files.items()}
+    found = declared({**files, "libs/shared/pyproject.toml": SHARED})
+    assert (found.projects, found.lines) == (projects, ("click>=8",) if projects else ())
+
+
+def test_a_marker_of_a_path_that_is_none_is_refused() -> None:
+    files = {"requirements.txt": "./libs/shared ; linux\n", "libs/shared/pyproject.toml": SHARED}
+    with pytest.raises(PlanError, match=r"requirements\.txt line 1: 'linux' is not a valid marker"):
+        declared(files)
+
+
 def test_extras_of_a_local_project() -> None:
     shared = SHARED + "[project.optional-dependencies]\npdf = ['pypdf']\n"
     files = {"requirements.txt": "./libs/shared[pdf]\n", "libs/shared/pyproject.toml": shared}

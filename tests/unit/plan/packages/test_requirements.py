@@ -1,13 +1,16 @@
 """What `pip install -r` reads: lines, nested files, constraints and local paths."""
 
 import pytest
+from packaging.markers import Marker
 
 from plan.errors import PlanError
 from plan.packages.requirements import LocalRequirement, Requirements, logical_lines, read_requirements
 
 
-def local(line: int, target: str, *extras: str, file: str = "req/main.txt") -> LocalRequirement:
-    return LocalRequirement(f"{file} line {line}", "req", target, extras)
+def local(
+    line: int, target: str, *extras: str, file: str = "req/main.txt", marker: Marker | None = None
+) -> LocalRequirement:
+    return LocalRequirement(f"{file} line {line}", "req", target, extras, marker)
 
 
 @pytest.mark.parametrize(
@@ -33,7 +36,7 @@ def local(line: int, target: str, *extras: str, file: str = "req/main.txt") -> L
                     local(1, "."),
                     local(2, "./libs/x", "a", "b"),
                     local(3, "../y"),
-                    local(4, "./z"),
+                    local(4, "./z", marker=Marker("os_name == 'a'")),
                     local(5, "libs/w"),
                     local(6, "/abs"),
                     local(7, "file:///abs"),
