@@ -3,18 +3,20 @@
 import re
 from collections.abc import Iterable
 
-# What uv reads in a requirements file. It ignores --pre and --require-hashes, and refuses most others.
-_UV_OPTIONS = re.compile(
-    r"(?:-i|-f|--(?:index-url|extra-index-url|find-links|no-index|no-binary|only-binary))\b"
+# What uv reads as pip does: one option on a line. It ignores --pre, and refuses most others.
+_UV_OPTION = re.compile(
+    r"--no-index"
+    r"|(?:-i|-f|--(?:index-url|extra-index-url|find-links))(?:\s+|=)[\"']?https?://\S+"
+    r"|--(?:no-binary|only-binary)(?:\s+|=)[^\s,]+"
 )
 _PACKAGE_OPTION = re.compile(r"\s--(?!hash\b)")
 _SEVERAL_INDEXES = re.compile(r"--(?:extra-)?index-url\b|-i\b")
 
 
 def needs_pip(lines: Iterable[str]) -> bool:
-    """Return whether a line has an option that uv does not have, such as --pre or --config-settings."""
+    """Return whether a line has an option that uv does not read as pip does, such as --pre."""
     return any(
-        not _UV_OPTIONS.match(line) if line.startswith("-") else _PACKAGE_OPTION.search(line)
+        not _UV_OPTION.fullmatch(line) if line.startswith("-") else _PACKAGE_OPTION.search(line)
         for line in lines
     )
 
