@@ -19,10 +19,13 @@ from ..source import Files, text_of
 _COMMENT = re.compile(r"(^|\s+)#.*$")
 _NESTED = re.compile(r"(-r|--requirement|-c|--constraint)(?:\s*=\s*|\s+|(?=[^-\s]))(?P<path>\S+)$")
 _LOCAL = re.compile(
-    r"(?:-e|--editable)?(?:\s|=)*(?:[A-Za-z0-9._-]+(?:\[[^\]]*\])?\s*@\s*)?"
-    r"(?:file:(?=\.))?(?P<path>\.{1,2}(?:/[^\s\[;]*)?|/[^\s\[;]*|file:[^\s\[;]*|[A-Za-z0-9._-]+/[^\s\[;@]*)"
+    r"(?P<editable>-e|--editable)?(?:\s|=)*(?:[A-Za-z0-9._-]+(?:\[[^\]]*\])?\s*@\s*)?"
+    r"(?:file:(?=\.))?(?P<path>\.{1,2}(?:/[^\s\[;]*)?|/[^\s\[;]*|file:[^\s\[;]*|[A-Za-z0-9._-]+/[^\s\[;@]*"
+    r"|(?(editable)[A-Za-z0-9._-]+|(?!)))"
     r"(?:\[(?P<extras>[^\]]*)\])?\s*(?:;(?P<marker>.*))?$"
 )
+# pip reads an option as a shell does.
+_QUOTED = re.compile(r"((?:-[erc]|--(?:editable|requirement|constraint))[\s=]*)([\"'])(\S+)\2(?=\s|$)")
 _MAX_FILES = 32
 _ADDED = "spec.build.requirements of the Project"
 _ADDED_URLS = ("https://", "git+https://")
@@ -64,6 +67,7 @@ def read_requirements(files: Files, path: str) -> Requirements:
                 CONFIG_INVALID, f"{path} includes more than {_MAX_FILES} files", "Merge some of them."
             )
         for number, line in logical_lines(text_of(files, current)):
+            line = _QUOTED.sub(r"\1\3", line) if line.startswith("-") else line
             nested = _NESTED.match(line)
             if nested:
                 target = _resolve_nested(files, current, number, nested["path"])

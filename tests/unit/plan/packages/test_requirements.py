@@ -45,6 +45,23 @@ def local(
             ),
         ),
         (
+            {
+                "req/main.txt": "-e \".[a]\"\n-e './libs/x' ; os_name == 'a'\n-e libs[b]\n--editable=libs\n"
+                "-e 'a.whl\nlibs\n-r 'more.txt'\n-c=\"more.txt\"\n-e git+https://h/b.git\n",
+                "req/more.txt": "b\n",
+            },
+            Requirements(
+                ["-e 'a.whl", "libs", "-e git+https://h/b.git", "b"],
+                ["b"],
+                [
+                    local(1, ".", "a"),
+                    local(2, "./libs/x", marker=Marker("os_name == 'a'")),
+                    local(3, "libs", "b"),
+                    local(4, "libs"),
+                ],
+            ),
+        ),
+        (
             {"req/main.txt": "a @ https://h/a.whl\ngit+https://h/b.git\n--pre\n"},
             Requirements(["a @ https://h/a.whl", "git+https://h/b.git", "--pre"]),
         ),
