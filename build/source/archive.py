@@ -29,8 +29,10 @@ _ZIP_TAIL_BYTES = _ZIP64_END_BYTES + _ZIP64_LOCATOR_BYTES + _ZIP_END_BYTES + 0xF
 """The records after the central directory, and the longest comment."""
 _BOMB_HINT = "Exclude large generated files."
 _PACK_HINT = "Pack the source again with plain files only, for example: git archive --format=tar.gz HEAD."
+# Also below the folder that was packed: its configuration may have a credential.
+_GIT = ".git"
 # Of macOS: attributes of the files beside it.
-_SKIPPED = (".git", "__MACOSX")
+_ATTRIBUTES = "__MACOSX"
 _CHUNK_BYTES = 64 << 10
 _MAX_GZIP_MEMBERS = 10_000
 _GZIP_WBITS = 31
@@ -199,7 +201,8 @@ def _check_overlap(members: list[zipfile.ZipInfo], size: int) -> None:
 
 
 def _is_skipped(name: str) -> bool:
-    return checked_path(name).partition("/")[0] in _SKIPPED
+    parts = checked_path(name).split("/")
+    return _GIT in parts or parts[0] == _ATTRIBUTES
 
 
 def _ratio_exceeded(ratio: int) -> BuildRefused:

@@ -7,6 +7,7 @@ import stat
 import struct
 import tarfile
 import zipfile
+from collections.abc import Callable
 
 import pytest
 from hypothesis import given, settings
@@ -92,8 +93,12 @@ def test_hash_is_independent_of_the_archive_format() -> None:
     assert read(tar(("a", b"1"), ("b", b"2"))).hash == read(zipped(("b", b"2"), ("a", b"1"))).hash
 
 
-def test_git_directory_is_skipped() -> None:
-    assert list(read(tar((".git/config", b"secret"), ("main.py", b"")))) == ["main.py"]
+@pytest.mark.parametrize("pack", [tar, zipped])
+@pytest.mark.parametrize("above", ["", "crew/", "crew/libs/shared/"])
+def test_git_directory_is_skipped(pack: Callable[..., bytes], above: str) -> None:
+    kept = [f"{above}.github/x", f"{above}main.py"]
+    packed = pack((f"{above}.git/config", b"secret"), *((name, b"") for name in kept))
+    assert list(read(packed)) == kept
 
 
 EVIL_NAMES = [
