@@ -56,6 +56,15 @@ def test_commands_are_those_of_any_posix_shell(block):
     assert OF_BASH.findall(block.text) == []
 
 
+@pytest.mark.parametrize("block", every("sh"))
+def test_a_body_that_curl_sends_has_its_media_type(block):
+    calls = re.findall(r"\bcurl (?:[^\n]|(?<=\\)\n)*", block.text)
+    # The API refuses a form, which is what curl says without a type.
+    assert [
+        call for call in calls if re.search(r" (-d|--data-binary) ", call) and "Content-Type:" not in call
+    ] == []
+
+
 @pytest.mark.parametrize("block", every("python"))
 def test_python_compiles(block):
     compile(block.text, "a page", "exec")
