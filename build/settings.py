@@ -86,8 +86,9 @@ class ProvenImages:
 
 @dataclass(frozen=True)
 class BuildSettings:
-    """All settings. `base_images` maps Python versions to image references, the default version first.
+    """All settings.
 
+    `base_images` maps Python versions to image references, in the order of text: the first is the default.
     `private_index` is the name of the Secret of the project's package index, or empty. `dockerfile` is the
     Dockerfile of the project, or empty, `dockerfile_images` are prefixes of images that one may name.
     `requirements` are packages that the project adds. With `signers`, only commits that they signed are
