@@ -184,24 +184,35 @@ class _TreeReader:
 
 def _link_target(repository: Any, root: Any, real_path: str, link: Any, links: int) -> tuple[Any, str] | None:
     """Return the file or directory of the repository that a symbolic link points to, and its path there."""
-    target_path, item = real_path, link
+    item, path, below = link, real_path, ""
     for _ in range(_MAX_LINKS - links):
         if repository.odb.read_header(item.id)[1] > _MAX_LINK_BYTES:
             return None  # checked before the read: a small pack may contain an enormous object
         target = item.data.decode("utf-8", "replace")
-        target_path = posixpath.normpath(posixpath.join(posixpath.dirname(target_path), target))
+        target_path = posixpath.normpath(posixpath.join(posixpath.dirname(path), target, below))
         if target.startswith("/") or target_path.partition("/")[0] in ("..", "."):
             return None
         if f"{real_path}/".startswith(f"{target_path}/"):
             return None  # the directory contains the link
-        try:
-            item = root[target_path]
-        except (KeyError, ValueError):
+        found = _first_link(root, target_path)
+        if found is None:
             return None
-        if isinstance(item, pygit2.Tree):
-            return item, target_path
-        if not isinstance(item, pygit2.Blob):
-            return None
+        item, path, below = found
         if item.filemode != pygit2.enums.FileMode.LINK:
-            return item, target_path
+            return item, path
     return None
+
+
+def _first_link(root: Any, path: str) -> tuple[Any, str, str] | None:
+    """Return the first symbolic link on the way to a path, its path, and what follows; else the item there.
+
+    None if it is neither a file nor a directory.
+    """
+    item, names = root, path.split("/")
+    for number, name in enumerate(names, 1):
+        if not isinstance(item, pygit2.Tree) or name not in item:
+            return None
+        item = item[name]
+        if item.filemode == pygit2.enums.FileMode.LINK:
+            return item, "/".join(names[:number]), "/".join(names[number:])
+    return (item, path, "") if isinstance(item, pygit2.Tree | pygit2.Blob) else None

@@ -47,3 +47,34 @@ def test_link_without_target_file_is_left_out(tmp_path: Path, target: bytes) -> 
     out = io.StringIO()
     assert sorted(read(tmp_path, (b"file", FILE, b"x"), (b"self", LINK, target), out=out)) == ["file"]
     assert "self is a symbolic link that does not point to a file" in out.getvalue()
+
+
+@pytest.mark.parametrize(
+    ("links", "paths"),
+    [
+        ({"current": "versions/v2", "config": "current/config"}, {"config", "current/config"}),
+        (
+            {"current": "latest", "latest": "versions/v2", "config": "current/config"},
+            {"config", "current/config", "latest/config"},
+        ),
+        ({"current": "versions", "again": "current/v2"}, {"again/config", "current/v2/config"}),
+        ({"one": "two/x", "two": "one"}, set()),
+        ({"one": "two/x", "two": "one/y"}, set()),
+        ({"one": "versions/v2/config/x"}, set()),
+        ({"out": "..", "one": "out/file"}, set()),
+    ],
+)
+def test_a_link_may_lead_through_a_linked_directory(
+    tmp_path: Path, links: dict[str, str], paths: set[str]
+) -> None:
+    repository = pygit2.init_repository(str(tmp_path), bare=True)
+    index = pygit2.Index()
+    modes = pygit2.enums.FileMode
+    index.add(pygit2.IndexEntry("versions/v2/config", repository.create_blob(b"x"), modes.BLOB))
+    for name, target in links.items():
+        index.add(pygit2.IndexEntry(name, repository.create_blob(target.encode()), modes.LINK))
+    author = pygit2.Signature("a", "a@example.org", 1, 0)
+    commit = repository.create_commit(None, author, author, "First", index.write_tree(repository), [])
+    source = GitSource("https://git.example.org/x", str(commit))
+    tree = read_tree(repository, source, SourceLimits(), BuildLog(out=io.StringIO()))
+    assert dict(tree) == dict.fromkeys({"versions/v2/config", *paths}, b"x")
