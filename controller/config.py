@@ -4,6 +4,7 @@ Called by `controller.__main__`. All other modules take the frozen ControllerCon
 """
 
 import json
+import re
 from collections.abc import Callable, Mapping
 from dataclasses import dataclass, field, replace
 from typing import Any, TypeVar
@@ -39,6 +40,7 @@ from internal_tls.settings import PodTlsSettings, parse_controller_tls, parse_fl
 
 T = TypeVar("T")
 LOG_LEVELS = ("debug", "info", "warning", "error")
+_PYTHON = re.compile(r"3\.\d{1,2}")
 
 
 class ConfigError(Exception):
@@ -289,7 +291,12 @@ def _images(text: str) -> dict[str, str]:
     images: Any = json.loads(text)
     if not isinstance(images, dict) or not images:
         raise ValueError('must be a JSON object, such as {"3.11": "registry/python:3.11-slim"}')
-    return {str(version): str(image) for version, image in images.items()}
+    for version, image in images.items():
+        if not _PYTHON.fullmatch(version):
+            raise ValueError(f"{version!r} is not a version of Python such as 3.11")
+        if not isinstance(image, str) or not image.strip():
+            raise ValueError(f"{version} has no image; leave it out, or name one")
+    return images
 
 
 def _prefixes(text: str) -> tuple[str, ...]:

@@ -75,6 +75,21 @@ def test_all_invalid_settings_are_named_together():
     assert "CREWYARD_KANIKO_IMAGE is not set" in str(error.value)
 
 
+@pytest.mark.parametrize(
+    ("images", "problem"),
+    [
+        ({"3.11.4": "python"}, "'3.11.4' is not a version of Python such as 3.11"),
+        ({"3.11": "python", "python3.12": "python"}, "'python3.12' is not a version of Python such as 3.11"),
+        ({"3.11": "python", "3.12": None}, "3.12 has no image; leave it out"),
+        ({"3.11": " "}, "3.11 has no image; leave it out"),
+    ],
+)
+def test_base_images_are_images_of_versions_of_python(images, problem):
+    with pytest.raises(ConfigError) as error:
+        parse({**GOOD, "CREWYARD_BASE_IMAGES": json.dumps(images)})
+    assert f"CREWYARD_BASE_IMAGES: {problem}" in str(error.value)
+
+
 def test_images_are_not_verified_without_a_key():
     assert parse(GOOD).signing is None
     with pytest.raises(ConfigError, match="CREWYARD_VERIFY_IMAGES is on without CREWYARD_SIGNING_KEY"):
