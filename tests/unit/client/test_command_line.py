@@ -358,6 +358,14 @@ def test_lint_checks_the_packages_that_a_project_adds(tmp_path, capsys):
     assert "ConfigInvalid: spec.build.requirements of the Project has './libs/x'" in printed
 
 
+@pytest.mark.parametrize("version", ["3.11.4", "latest", ""])
+def test_lint_refuses_what_is_no_version_of_python(tmp_path, capsys, version):
+    project = "[project]\nname = 'x'\nrequires-python = '>=3.11'\n"
+    tree_of(tmp_path, **{"main.py": "def kickoff(): pass", "pyproject.toml": project})
+    assert call(["lint", str(tmp_path), "--python", "3.12", "--python", version]) == 2
+    assert f"{version!r} is not a version such as 3.11" in capsys.readouterr().err
+
+
 def test_lint_notes_keys_without_effect(tmp_path, capsys):
     tree_of(
         tmp_path,

@@ -1,5 +1,6 @@
 """`crewyard lint`: the build plan of a source tree, without a build."""
 
+import re
 from collections.abc import Container, Sequence
 from pathlib import Path
 from typing import Any
@@ -15,6 +16,7 @@ from crewyard.plan.make import SUPPORTED_PYTHONS, Planned, make_plan
 from crewyard.plan.source import without_paths
 
 PYTHONS = SUPPORTED_PYTHONS
+_VERSION = re.compile(r"3\.\d{1,2}")
 _NOT_ASKED = (
     f"note: checked for Python {PYTHONS[0]} to {PYTHONS[-1]}; "
     "pass --python for each version that your installation offers"
@@ -31,6 +33,15 @@ _FIELDS = (
 )
 
 
+def _checked_versions(
+    _context: click.Context, _parameter: click.Parameter, versions: tuple[str, ...]
+) -> tuple[str, ...]:
+    for version in versions:
+        if not _VERSION.fullmatch(version):
+            raise click.BadParameter(f"{version!r} is not a version such as 3.11")
+    return versions
+
+
 @click.command()
 @click.argument("directory", type=click.Path(path_type=Path, exists=True, file_okay=False), default=".")
 @click.option(
@@ -43,6 +54,7 @@ _FIELDS = (
     "pythons",
     multiple=True,
     metavar="VERSION",
+    callback=_checked_versions,
     help="A Python version that the installation offers; repeat for several. Without it: 3.11 to 3.14.",
 )
 @click.option("--private-index", is_flag=True, help="Check as for a project with a private package index.")
