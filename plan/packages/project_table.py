@@ -94,10 +94,13 @@ class ProjectTable:
         return found
 
     def undeclared_reason(self) -> str | None:
-        """Return why the dependencies cannot be read, or None where there are none to read."""
-        project = self.root.values.get("project")
-        is_dynamic = isinstance(project, dict) and "dependencies" in project.get("dynamic", ())
-        if is_dynamic and not self.declares():
+        """Return why the dependencies cannot be read, or None where there are none to read.
+
+        Raises PlanError(ConfigInvalid).
+        """
+        project = self.root.table("project")
+        dynamic = project.texts_at("dynamic", "version") if project else ()
+        if "dependencies" in dynamic and not self.declares():
             return "[project] declares its dependencies as dynamic"
         return None
 

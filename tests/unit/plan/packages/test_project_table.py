@@ -198,6 +198,14 @@ def test_a_list_of_dependencies_is_shown_where_there_is_none() -> None:
     assert raised.value.hint == 'For example: dependencies = ["langgraph>=1"].'
 
 
+@pytest.mark.parametrize("value", ["true", "5", "'dependencies'", "[['dependencies']]"])
+def test_dynamic_is_a_list_of_names(value: str) -> None:
+    with pytest.raises(PlanError) as raised:
+        table(f"[project]\nname = 'x'\ndynamic = {value}\n").undeclared_reason()
+    assert raised.value.message == "pyproject.toml line 3: project.dynamic must be a list of strings"
+    assert raised.value.hint == 'For example: dynamic = ["version"].'
+
+
 def test_at_most_fifty_nested_extras_are_read() -> None:
     def nested(count: int) -> ProjectTable:
         lines = "".join(f"e{at} = ['x[e{at + 1}]']\n" for at in range(1, count))
