@@ -80,8 +80,7 @@ def _with_images(planned: Planned, settings: BuildSettings) -> Planned:
     base = planned.declaration.base
     if base is None:
         return planned
-    crews = f"{settings.registry_prefix.rstrip('/')}/{settings.namespace}/"
-    rules = ImageRules(settings.base_images, settings.dockerfile_images, crews)
+    rules = ImageRules(settings.base_images, settings.dockerfile_images, settings.crews)
     resolved = with_allowed_images(base, rules)
     notes = (*planned.notes, *(note for note in resolved.notes if note not in planned.notes))
     return replace(planned, declaration=replace(planned.declaration, base=resolved), notes=notes)

@@ -116,6 +116,8 @@ class BuildSettings:
     private_index: str = ""
     dockerfile: str = ""
     dockerfile_images: tuple[str, ...] = ()
+    namespaces: tuple[str, ...] = ()
+    """The namespaces of the installation, if it has several."""
     requirements: tuple[str, ...] = ()
     index: IndexCredentials = IndexCredentials()
     signers: CommitSigners | None = None
@@ -127,6 +129,12 @@ class BuildSettings:
     def repository(self) -> str:
         """The repository of the project's images: `host[:port]/…/namespace/project`."""
         return f"{self.registry_prefix.rstrip('/')}/{self.namespace}/{self.project}"
+
+    @property
+    def crews(self) -> tuple[str, ...]:
+        """The prefixes of the images of all crews of the installation."""
+        namespaces = dict.fromkeys((self.namespace, *self.namespaces))
+        return tuple(f"{self.registry_prefix.rstrip('/')}/{each}/" for each in namespaces)
 
 
 def read_settings(environ: Mapping[str, str]) -> BuildSettings:
@@ -170,6 +178,7 @@ def read_settings(environ: Mapping[str, str]) -> BuildSettings:
         private_index=str(build.values.get("private_index") or ""),
         dockerfile=str(build.values.get("dockerfile") or ""),
         dockerfile_images=tuple(map(str, build.values.get("dockerfile_images") or ())),
+        namespaces=tuple(map(str, build.values.get("namespaces") or ())),
         requirements=tuple(map(str, build.values.get("requirements") or ())),
         index=IndexCredentials(
             environ.get("PIP_INDEX_URL", ""),

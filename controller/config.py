@@ -134,6 +134,8 @@ class ControllerConfig:
     """Proxies and CA certificates of build pods."""
     namespaces: tuple[str, ...] = ()
     """More namespaces, of teams. Each has settings of its own by `of_namespace`."""
+    siblings: tuple[str, ...] = ()
+    """In the settings of a team's namespace: all namespaces of the installation."""
     kopf: bool = True
     leader_election: bool = False
     """Whether to wait for a Lease; off for installations whose role has no rights to Leases yet."""
@@ -168,9 +170,16 @@ class ControllerConfig:
         """The namespaces that the installation serves, its own first."""
         return served(self.namespace, self.namespaces)
 
+    @property
+    def installation_namespaces(self) -> tuple[str, ...]:
+        """All namespaces of the installation, also in the settings of one."""
+        return self.siblings or self.served_namespaces
+
     def of_namespace(self, namespace: str) -> "ControllerConfig":
         """Return the settings for the objects of a served namespace."""
-        return self if namespace == self.namespace else replace(self, namespace=namespace, namespaces=())
+        if namespace == self.namespace:
+            return self
+        return replace(self, namespace=namespace, namespaces=(), siblings=self.installation_namespaces)
 
     def build_ceiling(self, project: Project) -> int:
         """Return the most builds of a project at a time, by its plan."""

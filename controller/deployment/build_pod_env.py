@@ -69,6 +69,9 @@ def build_request(
         request["dockerfile"] = own
     if config.dockerfile_images:
         request["dockerfile_images"] = list(config.dockerfile_images)
+        # A prefix may cover the images of other teams' crews.
+        if len(config.installation_namespaces) > 1:
+            request["namespaces"] = list(config.installation_namespaces)
     if added := own_requirements(project):
         request["requirements"] = added
     if (project.git or {}).get("verify"):

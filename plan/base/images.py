@@ -24,12 +24,12 @@ _REFERENCE = re.compile(
 class ImageRules:
     """`offered` are the installation's base images by Python, `allowed` prefixes of more images.
 
-    `crews` is the prefix of the crews' own images, which are never allowed.
+    `crews` are the prefixes of the crews' own images, which are never allowed.
     """
 
     offered: Mapping[str, str]
     allowed: tuple[str, ...] = ()
-    crews: str = ""
+    crews: tuple[str, ...] = ()
 
     def resolve(self, image: str) -> str | None:
         """Return the image to take for this reference, or None where it is not allowed.
@@ -37,7 +37,7 @@ class ImageRules:
         python:3.11-slim of Docker Hub is taken from where the installation has it.
         """
         full = full_reference(image)
-        if not _REFERENCE.fullmatch(full) or (self.crews and full.startswith(_full_prefix(self.crews))):
+        if not _REFERENCE.fullmatch(full) or full.startswith(tuple(map(_full_prefix, self.crews))):
             return None
         offered = {
             f"{_HUB}/library/python:{version}-slim": full_reference(each)

@@ -80,7 +80,7 @@ def pip_log(data: bytes) -> None:
     assert error.reason and error.message and error.hint and len(error.message) < 10_000
 
 
-_RULES = ImageRules({"3.11": "python:3.11-slim"}, ("ghcr.io/acme/",), "registry.test/crews/")
+_RULES = ImageRules({"3.11": "python:3.11-slim"}, ("ghcr.io/acme/",), ("registry.test/crews/",))
 
 
 def _file(name: str, text: str) -> bytes:

@@ -27,6 +27,12 @@ def test_upload_without_sha256() -> None:
     assert read_settings(environment({**BUILD, "source": source})).source == ArchiveSource("upl_1")
 
 
+def test_images_of_crews_are_in_every_namespace_of_the_installation() -> None:
+    assert read_settings(environment()).crews == ("registry:5000/crews/",)
+    several = read_settings(environment({**BUILD, "namespaces": ["team-a", "crews"]}))
+    assert several.crews == ("registry:5000/crews/", "registry:5000/team-a/")
+
+
 def test_repr_hides_secrets() -> None:
     assert "very-secret" not in repr(read_settings(environment()))
 

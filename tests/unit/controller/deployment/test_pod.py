@@ -208,8 +208,20 @@ def test_the_projects_dockerfile_and_its_images_reach_the_build(bodies, config):
         request = json.loads(env["CREWYARD_BUILD"])
         assert request["dockerfile"] == "docker/Dockerfile"
         assert request["dockerfile_images"] == ["ghcr.io/acme/"]
+        assert "namespaces" not in request
     kaniko = containers(made["dependencies"])["kaniko"]
     assert {"--context=dir:///workspace/context", "--dockerfile=/workspace/Dockerfile"} <= set(kaniko["args"])
+
+
+def test_a_build_knows_the_namespaces_whose_images_are_of_crews(bodies, config):
+    several = replace(config, namespaces=("team-a", "team-b"), dockerfile_images=("registry:5000",))
+    for each in (
+        several,
+        several.of_namespace("team-a"),
+        several.of_namespace("team-a").of_namespace("team-b"),
+    ):
+        env = {e["name"]: e.get("value") for e in containers(bodies(each)["assemble"])["assemble"]["env"]}
+        assert json.loads(env["CREWYARD_BUILD"])["namespaces"] == [config.namespace, "team-a", "team-b"]
 
 
 def test_packages_that_the_project_adds_reach_the_build(bodies):

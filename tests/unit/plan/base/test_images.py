@@ -7,11 +7,11 @@ from plan.errors import PlanError
 from plan.make import make_plan
 
 DIGEST = "sha256:" + "0" * 64
-HUB = ImageRules({"3.11": "python:3.11-slim"}, crews="registry.test:5000/crews/")
+HUB = ImageRules({"3.11": "python:3.11-slim"}, crews=("registry.test:5000/crews/",))
 OWN = ImageRules(
     {"3.11": f"registry.test:5000/library/python@{DIGEST}", "3.12": "registry.test:5000/library/python:3.12"},
     ("ghcr.io/acme/", "quay.io", "registry.test:5000", "own:5000", "localhost", "acme"),
-    "registry.test:5000/crews/",
+    ("registry.test:5000/crews/", "registry.test:5000/team-b/"),
 )
 
 
@@ -55,6 +55,7 @@ def test_full_reference(image: str, full: str) -> None:
         (OWN, "acme", "acme"),
         # Never the image of a crew, by any name.
         (OWN, "registry.test:5000/crews/other:deps-1", None),
+        (OWN, "registry.test:5000/team-b/other:deps-1", None),
         (OWN, "registry.test:5000/library/../crews/other:deps-1", None),
         (OWN, "registry.test:5000/library//crews", None),
         (OWN, "registry.test:5000/library/.", None),
