@@ -69,7 +69,9 @@ class RepositoryFiles(Mapping[str, bytes]):
     """
 
     def __init__(self, files: Files, base: str = "", outside: Files | None = None) -> None:
-        self._files, self.base, self._outside = files, base, outside or {}
+        self._files, self.base = files, base
+        # Not its truth: that would list the whole repository.
+        self._outside: Files = {} if outside is None else outside
         self._prefix = f"{base}/" if base else ""
 
     def __getitem__(self, path: str) -> bytes:
@@ -85,8 +87,12 @@ class RepositoryFiles(Mapping[str, bytes]):
         return path in self._outside
 
     def __iter__(self) -> Iterator[str]:
-        yield from (f"{self._prefix}{path}" for path in self._files)
+        yield from self.own_paths()
         yield from self._outside
+
+    def own_paths(self) -> Iterator[str]:
+        """Yield the paths of the source; of a large repository the others cannot be listed."""
+        return (f"{self._prefix}{path}" for path in self._files)
 
     def __len__(self) -> int:
         return len(self._files) + len(self._outside)

@@ -15,7 +15,7 @@ from ..base.read import BaseDockerfile
 from ..config.configuration import Configuration
 from ..config.toml_tables import TomlTable
 from ..errors import CONFIG_INVALID, DEPENDENCY_RESOLUTION, PlanError, join_limited
-from ..source import Files
+from ..source import Files, RepositoryFiles
 from . import local_projects
 from .inline_metadata import inline_requirements
 from .locks.environment import is_met_anywhere
@@ -192,7 +192,7 @@ def _other_requirements(files: Files, base: str) -> list[str]:
     prefix = f"{base}/" if base else ""
     return sorted(
         path
-        for path in files
+        for path in (files.own_paths() if isinstance(files, RepositoryFiles) else files)
         if path.startswith(prefix) and _OTHER_REQUIREMENTS.fullmatch(path.removeprefix(prefix))
     )
 

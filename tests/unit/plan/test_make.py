@@ -1,6 +1,7 @@
 """The plan of a source as a whole: what runs, what is installed, and the notes in their order."""
 
 import json
+from collections.abc import Iterator
 from dataclasses import replace
 
 import pytest
@@ -150,6 +151,31 @@ def test_project_decides_on_index_packages_and_the_files_outside() -> None:
     shared = {"shared/pyproject.toml": b"[project]\nname = 'shared'\ndependencies = ['rich']\n"}
     planned = made({"main.py": MAIN, "langgraph.json": SHARED}, base="crew", outside=shared)
     assert (planned.declaration.lines, planned.declaration.projects) == (("rich",), ("shared",))
+
+
+class Monorepo(dict[str, bytes]):
+    """Files of a repository with too many to list."""
+
+    def __iter__(self) -> Iterator[str]:
+        raise PlanError("ContextTooLarge", "the repository has more than 50000 entries")
+
+    def __len__(self) -> int:
+        return sum(1 for _ in self)
+
+
+def test_a_source_without_a_workspace_needs_no_list_of_the_repository() -> None:
+    outside = Monorepo({"shared/pyproject.toml": b"[project]\nname = 'shared'\n"})
+    files = {"main.py": MAIN, "requirements-dev.txt": "pytest\n"}
+    planned = made(files, base="crew", outside=outside)
+    assert planned.notes == (
+        "ignored: crew/requirements-dev.txt; the dependencies come from no file; add a requirements.txt or a "
+        "pyproject.toml",
+    )
+    assert made({**files, "langgraph.json": SHARED}, base="crew", outside=outside).declaration.projects == (
+        "shared",
+    )
+    with pytest.raises(PlanError, match="more than 50000 entries"):
+        made({**files, "pyproject.toml": "[tool.uv.workspace]\n"}, base="crew", outside=outside)
 
 
 def test_packages_that_the_project_adds_need_no_declaration() -> None:
