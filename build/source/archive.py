@@ -31,8 +31,8 @@ _BOMB_HINT = "Exclude large generated files."
 _PACK_HINT = "Pack the source again with plain files only, for example: git archive --format=tar.gz HEAD."
 # Also below the folder that was packed: its configuration may have a credential.
 _GIT = ".git"
-# Of macOS: attributes of the files beside it.
-_ATTRIBUTES = "__MACOSX"
+# Of macOS: attributes of the files beside it, in a zip and in a tar.
+_ATTRIBUTES, _ATTRIBUTES_START = "__MACOSX", "._"
 _CHUNK_BYTES = 64 << 10
 _MAX_GZIP_MEMBERS = 10_000
 _GZIP_WBITS = 31
@@ -202,7 +202,7 @@ def _check_overlap(members: list[zipfile.ZipInfo], size: int) -> None:
 
 def _is_skipped(name: str) -> bool:
     parts = checked_path(name).split("/")
-    return _GIT in parts or parts[0] == _ATTRIBUTES
+    return _GIT in parts or parts[0] == _ATTRIBUTES or parts[-1].startswith(_ATTRIBUTES_START)
 
 
 def _ratio_exceeded(ratio: int) -> BuildRefused:

@@ -101,6 +101,13 @@ def test_git_directory_is_skipped(pack: Callable[..., bytes], above: str) -> Non
     assert list(read(packed)) == kept
 
 
+@pytest.mark.parametrize("pack", [tar, zipped])
+def test_attributes_of_macos_are_skipped(pack: Callable[..., bytes]) -> None:
+    attributes = ("./._crew", "crew/._main.py", "__MACOSX/crew/._main.py")
+    packed = pack(*((name, b"\0\5\x16\7") for name in attributes), ("crew/main.py", b""), ("crew/_.py", b""))
+    assert list(read(packed)) == ["crew/_.py", "crew/main.py"]
+
+
 EVIL_NAMES = [
     "../x",
     "a/../../x",
