@@ -33,7 +33,7 @@ _STAGE = re.compile(r"(\S+)(?:\s+[Aa][Ss]\s+(\S+))?")
 _PYTHON_TAG = re.compile(r"(?:^|/)python:(3\.\d{1,2})(?![\d.]*\d)|(?:^|/)python:(3\.\d{1,2})\.")
 SCRATCH = "scratch"
 # No layer contains what is there.
-_BUILDERS_DIRECTORIES = ("/workspace", "/kaniko")
+_BUILDERS_DIRECTORIES = ("/workspace/", "/kaniko/")
 
 
 @dataclass(frozen=True)
@@ -214,7 +214,7 @@ def _checked_copy(path: str, each: Instruction, stages: Sequence[str]) -> Instru
     if each.word in ("COPY", "ADD") and len(each.values()) < 2:
         raise _refused(path, each.line, f"{each.word} needs a source and a target", "Write both.")
     target = each.values()[-1]
-    if each.word in ("COPY", "ADD", "WORKDIR") and target.startswith(_BUILDERS_DIRECTORIES):
+    if each.word in ("COPY", "ADD", "WORKDIR") and f"{target}/".startswith(_BUILDERS_DIRECTORIES):
         raise _refused(
             path,
             each.line,

@@ -232,6 +232,7 @@ def test_a_large_dockerfile_is_refused() -> None:
         "FROM one\n\n\n\n\n# escape=` is a comment here\n",
         "FROM one\nWORKDIR []\n",
         "FROM one\nENV TARGET /workspace\n",
+        "FROM one\nWORKDIR /workspaces/tides\nCOPY data /kaniko-data/\n",
     ],
 )
 def test_what_is_near_a_limit_is_executed(text: str) -> None:
