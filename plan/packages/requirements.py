@@ -19,7 +19,7 @@ from ..source import Files, text_of
 _COMMENT = re.compile(r"(^|\s+)#.*$")
 _NESTED = re.compile(r"(-r|--requirement|-c|--constraint)(?:\s*=\s*|\s+|(?=[^-\s]))(?P<path>\S+)$")
 _LOCAL = re.compile(
-    r"(?P<editable>-e|--editable)?(?:\s|=)*(?:[A-Za-z0-9._-]+(?:\[[^\]]*\])?\s*@\s*)?"
+    r"(?P<editable>-e|--editable)?(?:\s|=)*(?:[A-Za-z0-9._-]+(?:\[(?P<named>[^\]]*)\])?\s*@\s*)?"
     r"(?:file:(?=\.))?(?P<path>\.{1,2}(?:/[^\s\[;]*)?|/[^\s\[;]*|file:[^\s\[;]*|[A-Za-z0-9._-]+/[^\s\[;@]*"
     r"|(?(editable)[A-Za-z0-9._-]+|(?!)))"
     r"(?:\[(?P<extras>[^\]]*)\])?\s*(?:;(?P<marker>.*))?$"
@@ -75,7 +75,8 @@ def read_requirements(files: Files, path: str) -> Requirements:
                 continue
             local = _LOCAL.match(line)
             if local:
-                extras = tuple(part.strip() for part in (local["extras"] or "").split(",") if part.strip())
+                listed = f"{local['named'] or ''},{local['extras'] or ''}".split(",")
+                extras = tuple(part.strip() for part in listed if part.strip())
                 # pip takes the paths of every file relative to its working directory.
                 origin = f"{current} line {number}"
                 marker = _marker(local["marker"], origin)

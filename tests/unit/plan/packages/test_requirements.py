@@ -62,6 +62,15 @@ def local(
             ),
         ),
         (
+            {"req/main.txt": "x[a, b] @ ./libs/x\nx[a]@ file:./libs/x[c] ; os_name == 'a'\n"},
+            Requirements(
+                local=[
+                    local(1, "./libs/x", "a", "b"),
+                    local(2, "./libs/x", "a", "c", marker=Marker("os_name == 'a'")),
+                ]
+            ),
+        ),
+        (
             {"req/main.txt": "a @ https://h/a.whl\ngit+https://h/b.git\n--pre\n"},
             Requirements(["a @ https://h/a.whl", "git+https://h/b.git", "--pre"]),
         ),
