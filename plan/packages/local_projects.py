@@ -5,6 +5,7 @@ offer a package of that name.
 """
 
 import posixpath
+import re
 from collections.abc import Collection, Iterable
 from dataclasses import dataclass, field
 
@@ -20,6 +21,8 @@ from .project_table import ProjectTable, Redirect, read_project_table
 from .workspace import Workspace, find_workspace
 
 _ARCHIVES = (".whl", ".tar.gz", ".zip")
+# A URL that is not of a file.
+_ADDRESS = re.compile(r"(?!file:)[A-Za-z][A-Za-z0-9+.-]*:")
 # A member that no source names. It exists, so no message says where it is named.
 _MEMBER = Redirect("", "", {"workspace": True})
 
@@ -64,6 +67,7 @@ def resolve(
         redirects = _redirects(files, current, workspace)
         for requirement in wanted:
             redirect = redirects.get(canonicalize_name(requirement.name))
+            redirect = redirect or _redirect_by_url(requirement, current)
             target = None if redirect is None else _target(files, workspace, requirement, redirect)
             if target is None:
                 resolved.lines.append(redirected_line(requirement, redirect))
@@ -130,6 +134,16 @@ def local_directory(files: Files, base: str, target: str, origin: str) -> str:
             "It needs a pyproject.toml with [project], or a setup.py; check that the path is committed.",
         )
     return checked_directory(path)
+
+
+def _redirect_by_url(requirement: Requirement, directory: str) -> Redirect | None:
+    """Return where a requirement of the project in `directory` is, if it names a path: `x @ file:libs/x`."""
+    url = requirement.url
+    if not url or _ADDRESS.match(url):
+        return None
+    origin = f"{posixpath.join(directory, 'pyproject.toml')}: {requirement.name} @ {url}"
+    path = url if url.startswith("file:/") else url.removeprefix("file:")
+    return Redirect(origin, directory, {"path": path})
 
 
 def _target(

@@ -34,6 +34,8 @@ def project(dependencies: str, sources: str = "", name: str = "crew") -> str:
         {"requirements.txt": "six\nshared-tools @ file:./libs/shared\n"},
         {"requirements.txt": "-r more/base.txt\n", "more/base.txt": "six\n-e libs/shared\n"},
         {"pyproject.toml": project("'six', 'shared-tools'", "shared-tools = {path = './libs/shared'}")},
+        {"pyproject.toml": project("'six', 'shared-tools @ file:./libs/shared'")},
+        {"pyproject.toml": project("'six', 'shared-tools @ libs/shared'")},
         {
             "requirements.txt": "six\nshared-tools\n",
             "pyproject.toml": project("", "shared-tools = {path = 'libs/shared'}"),
@@ -273,6 +275,11 @@ def test_projects_of_a_cycle_are_installed_once() -> None:
             },
             "[build-system] requires B, which is a project of the repository",
         ),
+        (
+            {"pyproject.toml": project("'a @ file:///a'")},
+            "pyproject.toml: a @ file:///a names file:///a, which is outside of the source",
+        ),
+        ({"pyproject.toml": project("'a @ file:gone'")}, "names gone, which is not a Python project"),
     ],
 )
 def test_unsupported_local_project_is_refused(files: dict[str, str], part: str) -> None:
