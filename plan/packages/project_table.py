@@ -233,13 +233,25 @@ _REDIRECTING = frozenset({"path", "git", "url", "source"})
 """Keys of a dependency of Poetry that say where it is, other than in the package index."""
 
 
+# Poetry's name of the public index, in any case; no source of a pyproject.toml can have it.
+_PUBLIC_SOURCE = "pypi"
+
+
+def _is_elsewhere(option: object) -> bool:
+    """Return whether an option of a dependency of Poetry says that it is not in the package index."""
+    if not isinstance(option, dict):
+        return False
+    is_public = str(option.get("source", "")).lower() == _PUBLIC_SOURCE
+    return bool(_REDIRECTING & option.keys() - ({"source"} if is_public else set()))
+
+
 def _redirects(root: TomlTable, poetry: TomlTable | None) -> dict[str, Redirect]:
     redirects: dict[str, Redirect] = {}
     base = posixpath.dirname(root.file)
     for table in _poetry_tables(poetry) if poetry else ():
         for name, values in table.values.items():
             options = values if isinstance(values, list) else [values]
-            if any(isinstance(one, dict) and _REDIRECTING & one.keys() for one in options):
+            if any(map(_is_elsewhere, options)):
                 redirects[canonicalize_name(name)] = Redirect(table.location(name), base, _only(options))
     return {**redirects, **uv_redirects(root)}
 

@@ -273,6 +273,14 @@ H_i = [{index = "one"}, {index = "two"}]
         table(text.replace("{workspace = true}", "1"), path)
 
 
+def test_the_public_index_by_the_name_of_poetry_is_no_redirect() -> None:
+    text = (
+        "[tool.poetry.dependencies]\na = {version = '^1', source = 'PyPI'}\n"
+        "b = {version = '^1', source = 'pypi', git = 'https://x/b'}\nc = {version = '1', source = 'pypi2'}\n"
+    )
+    assert [*table(text).redirects] == ["b", "c"]
+
+
 @pytest.mark.parametrize(
     ("text", "files"),
     [
