@@ -175,12 +175,12 @@ def _read_tables(root: TomlTable, crew: str | None, foreign: bool = False) -> Co
     unknown = _check_keys(root, foreign, "deployment", "deployments", "build", "run", artifacts.TABLE)
     unknown += _check_keys(build, foreign, "exclude", "extras", "groups", "packages", "dockerfile")
     unknown += _check_keys(run, foreign, "timeout", "env_required", "inputs")
-    unknown += _check_keys(chosen, foreign, *_CREW_KEYS, *(("profile",) if foreign else ()))
+    unknown += _check_crew_keys(chosen, foreign)
     if foreign and chosen:
         _check_profile(chosen)
     python = chosen.text_at("python", "3.11") if chosen else None
-    named, notes = _named_crews(root, name, python, foreign)
-    if unknown:
+    named, notes, unknown_of_others = _named_crews(root, name, python, foreign)
+    if unknown := [*unknown, *unknown_of_others]:
         notes = (f"{root.file}: ignored keys: {join_limited(unknown)}", *notes)
     return Configuration(
         origin=_origin(chosen) if chosen else f"the default of {root.file}",
@@ -210,22 +210,32 @@ def _origin(table: TomlTable) -> str:
 
 def _named_crews(
     root: TomlTable, chosen: str | None, python: str | None, foreign: bool
-) -> tuple[tuple[NamedEntrypoint, ...], tuple[str, ...]]:
-    """Return the other crews of [deployments], and notes on those that need another Python."""
+) -> tuple[tuple[NamedEntrypoint, ...], tuple[str, ...], list[str]]:
+    """Return the other crews of [deployments], notes on those that need another image, and unknown keys."""
     deployments = root.table("deployments")
-    named, notes = [], []
+    named, notes, unknown = [], [], []
     for name in deployments.values if deployments else ():
         table = deployments.table(name) if deployments and name != chosen else None
         if table is None:
             continue
-        _check_keys(table, foreign, *_CREW_KEYS)
+        unknown += _check_crew_keys(table, foreign)
         check_framework(table.text_at("framework", "langgraph"), table.location("framework"))
         if table.text_at("python", "3.11") not in (None, python):
             notes.append(f"{table.location('python')} differs from that of {chosen}: {name} is left out")
             continue
+        try:
+            _check_profile(table)
+        except PlanError as error:
+            notes.append(f"{error.message}: {name} is left out")
+            continue
         entrypoint = table.text_at("entrypoint", "pkg.crew:MyCrew") or DEFAULT_ENTRYPOINT
         named.append(NamedEntrypoint(name, entrypoint, _origin(table)))
-    return tuple(named), tuple(notes)
+    return tuple(named), tuple(notes), unknown
+
+
+def _check_crew_keys(table: TomlTable | None, foreign: bool) -> list[str]:
+    """Return the unknown keys of the table of a crew. Raises as `_check_keys` does."""
+    return _check_keys(table, foreign, *_CREW_KEYS, *(("profile",) if foreign else ()))
 
 
 def _check_keys(table: TomlTable | None, foreign: bool, *known: str) -> list[str]:

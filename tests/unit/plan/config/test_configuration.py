@@ -278,9 +278,14 @@ def test_other_profile_of_crewship_is_refused(text: str, message: str, hint: str
     assert (raised.value.message, raised.value.hint) == (f"crewship.toml {message}", hint)
 
 
-def test_unknown_keys_of_other_deployments_of_crewship_are_accepted() -> None:
-    text = b"[deployments.a]\n[deployments.b]\nregion = 'eu'\nprofile = 'x'\n"
-    assert [found.name for found in read_configuration({"crewship.toml": text}, None).named] == ["b"]
+def test_keys_of_other_deployments_of_crewship_are_noted_and_their_profile_applies() -> None:
+    text = b"[deployments.a]\nzone = 1\n[deployments.b]\nregion = 'eu'\nprofile = 'slim'\n"
+    found = read_configuration({"crewship.toml": text + b"[deployments.c]\nprofile = 'x'\n"}, None)
+    assert [named.name for named in found.named] == ["b"]
+    assert found.notes == (
+        "crewship.toml: ignored keys: deployments.a.zone, deployments.b.region",
+        f"crewship.toml line 7: deployments.c.profile is 'x', {MORE_THAN_PYTHON}: c is left out",
+    )
 
 
 @pytest.mark.parametrize(
