@@ -23,6 +23,8 @@ DEFAULT_ENTRYPOINT = "main:kickoff"
 
 _DURATION = re.compile(r"(?=.*[1-9])([0-9]{1,6}h)?([0-9]{1,6}m)?([0-9]{1,6}s)?")
 _VARIABLE = re.compile(r"[A-Za-z_][A-Za-z0-9_]{0,127}")
+# The API refuses to set them.
+_SERVICE_VARIABLE = re.compile(r"(?:CREWYARD_|PYTHON).*|PATH|HOME")
 _MAX_VARIABLES = 128
 # The whole plan must fit into a build pod's termination message, of which the kubelet keeps 4096 bytes.
 _MAX_VARIABLE_CHARACTERS = 2048
@@ -93,7 +95,15 @@ def read_configuration(files: Files, crew: str | None) -> Configuration:
         configuration = with_entrypoint(_read_first(files, None), crew)
     else:
         configuration = _read_first(files, crew)
-    return replace(configuration, artifacts=artifacts.read_include(files))
+    names = configuration.env_required
+    reserved = tuple(name for name in names if _SERVICE_VARIABLE.fullmatch(name))
+    note = f"{join_limited(reserved)} cannot be variables of a project, and are not required"
+    return replace(
+        configuration,
+        artifacts=artifacts.read_include(files),
+        env_required=tuple(name for name in names if name not in reserved),
+        notes=(*configuration.notes, *([note] if reserved else [])),
+    )
 
 
 def is_entrypoint(crew: str) -> bool:

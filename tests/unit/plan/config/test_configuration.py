@@ -259,6 +259,25 @@ def test_duration_has_hours_minutes_and_seconds(text: str) -> None:
     assert read_configuration({"crew.toml": f"[run]\ntimeout = '{text}'".encode()}, None).timeout == text
 
 
+@pytest.mark.parametrize(
+    ("file", "text"),
+    [
+        ("crew.toml", "[run]\nenv_required = ['PATH', 'A', 'PYTHONPATH', 'CREWYARD_X', 'PATHS', 'HOME']\n"),
+        (
+            "langgraph.json",
+            '{"graphs": {"x": "a:graph"}, "env": {"PATH": "", "A": "1", "PYTHONPATH": "", "CREWYARD_X": "", '
+            '"PATHS": "", "HOME": ""}}',
+        ),
+    ],
+)
+def test_variables_that_no_project_can_set_are_not_required(file: str, text: str) -> None:
+    found = read_configuration({file: text.encode()}, None)
+    assert found.env_required == ("A", "PATHS")
+    assert found.notes == (
+        "PATH, PYTHONPATH, CREWYARD_X, HOME cannot be variables of a project, and are not required",
+    )
+
+
 def test_most_variables_with_the_most_characters_are_accepted() -> None:
     text = f"[run]\nenv_required = {VARIABLES}"
     assert read_configuration({"crew.toml": text.encode()}, None).env_required == tuple(VARIABLES)
