@@ -2,6 +2,7 @@
 
 import json
 import re
+import shlex
 from collections.abc import Mapping
 
 from .config.configuration import Configuration
@@ -42,7 +43,8 @@ def check_named_entrypoints(
         else:
             found[named.name] = named.entrypoint
             continue
-        notes.append(
-            f"{named.name} is left out: {problem}; to run it, set spec.source.git.crew or deploy with --crew"
-        )
+        # Not by its name, which may be none that a Project can have.
+        crew = shlex.quote(named.entrypoint)
+        ways = f"to run it, set spec.source.git.crew to {crew} or deploy with --crew {crew}"
+        notes.append(f"{named.name} is left out: {problem}; {ways}")
     return found, tuple(notes)

@@ -91,7 +91,7 @@ FILES = {
     "p/pyproject.toml": b"[project]\nname = 'p'\n",
     "p/src/p/c.py": b"h = 1",
 }
-RUN_IT = "to run it, set spec.source.git.crew or deploy with --crew"
+RUN_IT = "to run it, set spec.source.git.crew to {0} or deploy with --crew {0}"
 LONG = "n" * 64
 
 
@@ -104,11 +104,11 @@ LONG = "n" * 64
         ("one", [("two", "p.c:h")], "p", {"one": "a:f", "two": "p.c:h"}, []),
         ("one", [("two", "b:g")], "p", {"one": "a:f", "two": "b:g"}, []),
         ("one", [("two", "p.c:h"), ("b", "b:g")], None, {"one": "a:f", "b": "b:g"},
-         [f"two is left out: the project in p is not installed for a:f; {RUN_IT}"]),
+         [f"two is left out: the project in p is not installed for a:f; {RUN_IT.format('p.c:h')}"]),
         ("one", [("two", "d:x"), ("b", "b:g")], None, {"one": "a:f", "b": "b:g"},
          ["two is left out: d.py, needed for d:x (line two), is excluded by the pattern 'd*'"]),
         ("one", [("t.wo", "b:g"), (LONG, "b:g"), (LONG[1:], "b:g")], None, {"one": "a:f", LONG[1:]: "b:g"},
-         [f"{each} is left out: a run cannot name it; use letters, digits, _ and -; {RUN_IT}"
+         [f"{each} is left out: a run cannot name it; use letters, digits, _ and -; {RUN_IT.format('b:g')}"
           for each in ("t.wo", LONG)]),
     ],
 )  # fmt: skip
@@ -137,4 +137,4 @@ def test_names_and_entrypoints_have_at_most_1024_bytes_as_json(length: int, kept
     found, notes = check_named_entrypoints(FILES, configuration, default, "3.11", {})
     assert list(found) == (names if kept else names[:-1])
     reason = "all names and entrypoints together have more than 1024 bytes"
-    assert notes == (() if kept else (f"{names[-1]} is left out: {reason}; {RUN_IT}",))
+    assert notes == (() if kept else (f"{names[-1]} is left out: {reason}; {RUN_IT.format('a:f')}",))

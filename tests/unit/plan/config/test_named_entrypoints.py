@@ -89,7 +89,7 @@ def test_all_named_entrypoints_are_kept(
             langgraph({"one": "./a.py:graph", "two.five": "./b.py:other"}),
             {"one": "a:graph"},
             "two.five is left out: a run cannot name it; use letters, digits, _ and -; "
-            "to run it, set spec.source.git.crew or deploy with --crew",
+            "to run it, set spec.source.git.crew to b:other or deploy with --crew b:other",
         ),
         (
             langgraph({"x" * 63: "./a.py:graph", **{f"{n}{'y' * 60}": "./b.py:graph" for n in range(20)}}),
@@ -112,7 +112,7 @@ def test_all_named_entrypoints_are_kept(
             },
             {"one": "a:graph"},
             "two is left out: the project in libs is not installed for a:graph; "
-            "to run it, set spec.source.git.crew or deploy with --crew",
+            "to run it, set spec.source.git.crew to lib.two:graph or deploy with --crew lib.two:graph",
         ),
     ],
 )
