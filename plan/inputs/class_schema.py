@@ -4,6 +4,7 @@ What the text does not tell becomes a schema that allows everything.
 """
 
 import ast
+import math
 from collections.abc import Mapping
 from dataclasses import dataclass
 from typing import Any
@@ -117,7 +118,12 @@ def _literal(parts: list[ast.expr]) -> dict[str, Any]:
         values = list(map(ast.literal_eval, parts))
     except (ValueError, TypeError):
         return {}
-    return {"enum": values} if all(isinstance(value, str | int | float | None) for value in values) else {}
+    return {"enum": values} if all(value is None or _is_plain(value) for value in values) else {}
+
+
+def _is_plain(value: object) -> bool:
+    """Return whether a value is a text, a truth value or a number that JSON has."""
+    return isinstance(value, str | int) or (isinstance(value, float) and math.isfinite(value))
 
 
 def _union(parts: list[ast.expr], classes: ClassTable, depth: int) -> tuple[dict[str, Any], bool]:
@@ -130,7 +136,7 @@ def _union(parts: list[ast.expr], classes: ClassTable, depth: int) -> tuple[dict
 
 def _of_value(value: ast.expr | None) -> dict[str, Any]:
     """Return default and description that a field's value tells."""
-    if isinstance(value, ast.Constant) and isinstance(value.value, str | int | float | bool):
+    if isinstance(value, ast.Constant) and _is_plain(value.value):
         return {"default": value.value}
     if not (isinstance(value, ast.Call) and last_name(value.func) == "Field"):
         return {}
