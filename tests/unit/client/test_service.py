@@ -544,9 +544,7 @@ def test_a_file_made_during_the_download_stays(tmp_path):
     assert path.read_text() == "mine"
 
 
-@pytest.mark.parametrize(("status", "named"), [("active", "demo"), ("superseded", "dep_a")])
-def test_a_deploy_ends_with_the_command_to_run_it(service, tmp_path, capsys, status, named):
-    (tmp_path / "main.py").write_text("1")
+def accept_a_deployment(service, status):
     context = {"upload_url": f"{service.url}/put", "build_context_url": "x", "method": "PUT", "headers": {}}
     deployment = {"id": "dep_a", "project": "demo", "status": status, "message": ""}
     service.responses["POST", "/v1/uploads"] = [(201, {}, {"data": context})]
@@ -554,6 +552,24 @@ def test_a_deploy_ends_with_the_command_to_run_it(service, tmp_path, capsys, sta
     service.responses["POST", "/v1/deployments"] = [(201, {}, {"data": deployment})]
     service.responses["GET", "/v1/deployments/dep_a/logs"] = [(204, {}, b"")]
     service.responses["GET", "/v1/deployments/dep_a"] = [(200, {}, {"data": deployment})]
+
+
+@pytest.mark.parametrize(
+    ("crew", "sent"),
+    [("./main.py", "main.py"), ("a//b.py", "a/b.py"), ("main:f", "main:f"), ("writer", "writer")],
+)
+def test_a_crew_that_is_a_file_is_sent_as_the_service_takes_it(service, tmp_path, crew, sent):
+    (tmp_path / "main.py").write_text("1")
+    accept_a_deployment(service, "active")
+    assert call(["deploy", str(tmp_path), "-p", "demo", "--no-wait", "--crew", crew]) == 0
+    (body,) = (json.loads(body) for body in service.bodies if b"build_context_url" in body)
+    assert body["crew"] == sent
+
+
+@pytest.mark.parametrize(("status", "named"), [("active", "demo"), ("superseded", "dep_a")])
+def test_a_deploy_ends_with_the_command_to_run_it(service, tmp_path, capsys, status, named):
+    (tmp_path / "main.py").write_text("1")
+    accept_a_deployment(service, status)
     assert call(["deploy", str(tmp_path), "-p", "demo"]) == 0
     assert capsys.readouterr().err.splitlines()[-1] == f"Run it: crewyard run {named}"
 

@@ -2,7 +2,7 @@
 
 import tempfile
 from collections.abc import Iterator
-from pathlib import Path
+from pathlib import Path, PurePath
 from typing import IO, Any
 
 import click
@@ -17,6 +17,7 @@ from crewyard.models import Deployment
 from crewyard.plan.config.configuration import read_configuration
 from crewyard.plan.errors import PlanError
 from crewyard.plan.exclude import excluded_paths
+from crewyard.plan.file_entrypoint import is_file_entrypoint
 
 _CHUNK = 256 * 1024
 _IN_MEMORY = 8 << 20
@@ -55,6 +56,8 @@ def deploy(
     if rollback is not None:
         output.details(client.roll_back(rollback), COLUMNS)
         return
+    if crew is not None and is_file_entrypoint(crew):
+        crew = PurePath(crew).as_posix()
     name, tree = context.named_project(project), read_tree(directory)
     for note in tree.notes:
         output.status(f"note: {note}", "yellow")
