@@ -8,6 +8,7 @@ from collections.abc import Mapping
 from .config.configuration import Configuration
 from .entrypoint import EntrypointLocation, find_entrypoint
 from .errors import PlanError
+from .file_entrypoint import is_file_entrypoint
 from .source import Files
 
 # A name never contains a colon or a dot: those are `module:object` and files, which need another permission.
@@ -34,17 +35,18 @@ def check_named_entrypoints(
         except PlanError as error:
             notes.append(f"{named.name} is left out: {error.message}")
             continue
+        entrypoint = location.path if is_file_entrypoint(named.entrypoint) else named.entrypoint
         if location.project not in (None, default[1].project):
             problem = f"the project in {location.project or '.'} is not installed for {default[0]}"
         elif not _NAME.fullmatch(named.name):
             problem = "a run cannot name it; use letters, digits, _ and -"
-        elif len(json.dumps({**found, named.name: named.entrypoint})) > _MAX_BYTES:
+        elif len(json.dumps({**found, named.name: entrypoint})) > _MAX_BYTES:
             problem = f"all names and entrypoints together have more than {_MAX_BYTES} bytes"
         else:
-            found[named.name] = named.entrypoint
+            found[named.name] = entrypoint
             continue
         # Not by its name, which may be none that a Project can have.
-        crew = shlex.quote(named.entrypoint)
+        crew = shlex.quote(entrypoint)
         ways = f"to run it, set spec.source.git.crew to {crew} or deploy with --crew {crew}"
         notes.append(f"{named.name} is left out: {problem}; {ways}")
     return found, tuple(notes)

@@ -90,6 +90,7 @@ FILES = {
     "b.py": b"g = <newer>",
     "p/pyproject.toml": b"[project]\nname = 'p'\n",
     "p/src/p/c.py": b"h = 1",
+    "e.py": b"print(1)",
 }
 RUN_IT = "to run it, set spec.source.git.crew to {0} or deploy with --crew {0}"
 LONG = "n" * 64
@@ -103,6 +104,7 @@ LONG = "n" * 64
         ("o.ne", [("two", "b:g")], None, {"two": "b:g"}, []),
         ("one", [("two", "p.c:h")], "p", {"one": "a:f", "two": "p.c:h"}, []),
         ("one", [("two", "b:g")], "p", {"one": "a:f", "two": "b:g"}, []),
+        ("one", [("two", "./p/../e.py")], None, {"one": "a:f", "two": "e.py"}, []),
         ("one", [("two", "p.c:h"), ("b", "b:g")], None, {"one": "a:f", "b": "b:g"},
          [f"two is left out: the project in p is not installed for a:f; {RUN_IT.format('p.c:h')}"]),
         ("one", [("two", "d:x"), ("b", "b:g")], None, {"one": "a:f", "b": "b:g"},
