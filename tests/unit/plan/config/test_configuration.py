@@ -297,7 +297,7 @@ def test_other_profile_of_crewship_is_refused(text: str, message: str, hint: str
     assert (raised.value.message, raised.value.hint) == (f"crewship.toml {message}", hint)
 
 
-def test_keys_of_other_deployments_of_crewship_are_noted_and_their_profile_applies() -> None:
+def test_keys_of_other_crews_of_crewship_are_noted_and_their_profile_read() -> None:
     text = b"[deployments.a]\nzone = 1\n[deployments.b]\nregion = 'eu'\nprofile = 'slim'\n"
     found = read_configuration({"crewship.toml": text + b"[deployments.c]\nprofile = 'x'\n"}, None)
     assert [named.name for named in found.named] == ["b"]
