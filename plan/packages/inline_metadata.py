@@ -9,6 +9,7 @@ from ..config.toml_tables import TomlTable
 from ..errors import CONFIG_INVALID, DEPENDENCY_RESOLUTION, PlanError, join_limited
 from ..source import Files, text_of
 from .project_table import uv_redirects
+from .requirements import path_of
 
 _BEGIN, _END = "# /// script", "# ///"
 
@@ -70,9 +71,15 @@ def inline_requirements(block: TomlTable, is_locked: bool = False) -> tuple[str,
         )
     for line in lines:
         try:
-            Requirement(line)
+            requirement = Requirement(line)
         except InvalidRequirement:
             raise block.error(
                 "dependencies", f"has {line!r}, which is not a package", "List packages only."
             ) from None
+        if not is_locked and path_of(requirement):
+            raise PlanError(
+                DEPENDENCY_RESOLUTION,
+                f"{block.file}: the path of a script's dependency is not read; it has {line}",
+                f"Lock it with uv lock --script {block.file}, and commit the lock.",
+            )
     return tuple(" ".join(line.split()) for line in lines)

@@ -5,7 +5,6 @@ offer a package of that name.
 """
 
 import posixpath
-import re
 from collections.abc import Collection, Iterable
 from dataclasses import dataclass, field
 
@@ -18,11 +17,10 @@ from .locks.environment import is_met_anywhere
 from .locks.uv_lock import git_reference, is_public_index, text_at, url_reference
 from .own_project import checked_directory, is_project
 from .project_table import ProjectTable, Redirect, read_project_table
+from .requirements import path_of
 from .workspace import Workspace, find_workspace
 
 _ARCHIVES = (".whl", ".tar.gz", ".zip")
-# A URL that is not of a file.
-_ADDRESS = re.compile(r"(?!file:)[A-Za-z][A-Za-z0-9+.-]*:")
 # A member that no source names. It exists, so no message says where it is named.
 _MEMBER = Redirect("", "", {"workspace": True})
 
@@ -137,12 +135,11 @@ def local_directory(files: Files, base: str, target: str, origin: str) -> str:
 
 
 def _redirect_by_url(requirement: Requirement, directory: str) -> Redirect | None:
-    """Return where a requirement of the project in `directory` is, if it names a path: `x @ file:libs/x`."""
-    url = requirement.url
-    if not url or _ADDRESS.match(url):
+    """Return where a requirement of the project in `directory` is, if it names a path."""
+    path = path_of(requirement)
+    if not path:
         return None
-    origin = f"{posixpath.join(directory, 'pyproject.toml')}: {requirement.name} @ {url}"
-    path = url if url.startswith("file:/") else url.removeprefix("file:")
+    origin = f"{posixpath.join(directory, 'pyproject.toml')}: {requirement.name} @ {requirement.url}"
     return Redirect(origin, directory, {"path": path})
 
 

@@ -26,6 +26,8 @@ _LOCAL = re.compile(
 )
 # pip reads an option as a shell does.
 _QUOTED = re.compile(r"((?:-[erc]|--(?:editable|requirement|constraint))[\s=]*)([\"'])(\S+)\2(?=\s|$)")
+# A URL that is not of a file.
+_ADDRESS = re.compile(r"(?!file:)[A-Za-z][A-Za-z0-9+.-]*:")
 _MAX_FILES = 32
 _ADDED = "spec.build.requirements of the Project"
 _ADDED_URLS = ("https://", "git+https://")
@@ -107,6 +109,14 @@ def logical_lines(text: str) -> list[tuple[int, str]]:
 
 def _clean(line: str) -> str:
     return " ".join(_COMMENT.sub("", line).split())
+
+
+def path_of(requirement: Requirement) -> str:
+    """Return the path that a requirement names instead of an address, as `x @ file:libs/x`; else nothing."""
+    url = requirement.url or ""
+    if _ADDRESS.match(url):
+        return ""
+    return url if url.startswith("file:/") else url.removeprefix("file:")
 
 
 def package_name(line: str) -> str | None:

@@ -110,6 +110,12 @@ def test_a_module_of_an_object_has_no_metadata() -> None:
             'For example: dependencies = ["langgraph>=1"].',
         ),
         (
+            '# /// script\n# dependencies = ["a @ file:libs/a"]\n# ///\n',
+            "DependencyResolution",
+            "ask.py: the path of a script's dependency is not read; it has a @ file:libs/a",
+            "uv lock --script ask.py",
+        ),
+        (
             '# /// script\n# dependencies = ["a"]\n# [tool.uv.sources]\n# a = {path = "../a"}\n# ///\n',
             "DependencyResolution",
             "ask.py: [tool.uv.sources] of a script is not read; it has a",
