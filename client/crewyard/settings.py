@@ -6,6 +6,7 @@ it with mode 0600.
 """
 
 import os
+import re
 import tomllib
 from collections.abc import Mapping
 from dataclasses import dataclass, field
@@ -15,6 +16,10 @@ from urllib.parse import urlsplit
 import httpx
 
 from crewyard.errors import CrewyardError
+
+PROJECT_FILE = Path(".crewyard", "project")
+"""In a crew's directory: the name of the project that `deploy` asked for there."""
+_PROJECT_NAME = re.compile("[a-z0-9]([-a-z0-9]{0,50}[a-z0-9])?")
 
 
 class SettingsError(CrewyardError):
@@ -62,6 +67,28 @@ def read(environment: Mapping[str, str]) -> dict[str, str]:
     if wrong:
         raise SettingsError(f"{file}: {wrong[0]} must be a quoted string")
     return {key: str(values[key]) for key in ("url", "api_key", "project") if values.get(key)}
+
+
+def remembered_project(directory: Path) -> str | None:
+    """Return the project that a crew's directory remembers. Raises SettingsError if it is no name."""
+    file = directory / PROJECT_FILE
+    try:
+        name = file.read_text("utf-8").strip()
+    except (FileNotFoundError, NotADirectoryError):
+        return None
+    except (OSError, UnicodeDecodeError) as error:
+        raise SettingsError(f"{file} cannot be read: {error}; correct or remove it") from None
+    if not _PROJECT_NAME.fullmatch(name):
+        raise SettingsError(f"{file} does not have the name of a project; correct or remove it")
+    return name
+
+
+def remember_project(directory: Path, name: str) -> None:
+    """Write the project to a crew's directory, as a file that git ignores. Raises OSError."""
+    file = directory / PROJECT_FILE
+    file.parent.mkdir(exist_ok=True)
+    file.with_name(".gitignore").write_text("*\n", "utf-8")
+    file.write_text(f"{name}\n", "utf-8")
 
 
 def resolve(

@@ -1,8 +1,10 @@
 """Context of every command: settings, client and output. Created by `cli.main`."""
 
 import functools
+import os
 from collections.abc import Callable
 from dataclasses import dataclass, field
+from pathlib import Path
 from typing import Any, TypeVar
 
 import click
@@ -10,9 +12,10 @@ import click
 from crewyard.cli.output import Output
 from crewyard.client import Client
 from crewyard.errors import CrewyardError
-from crewyard.settings import Settings, SettingsError, resolve
+from crewyard.settings import Settings, SettingsError, remembered_project, resolve
 
 _MIN_REPORTED_WAIT_SECONDS = 2.0
+_CURRENT = Path()
 F = TypeVar("F", bound=Callable[..., Any])
 
 OK, FAILED, USAGE, SERVICE, CANCELED = 0, 1, 2, 3, 4
@@ -53,12 +56,16 @@ class CliContext:
         if seconds >= _MIN_REPORTED_WAIT_SECONDS:
             self.output.status(f"{problem}; retrying in {seconds:.0f} s")
 
-    def named_project(self, given: str | None) -> str:
-        """Return the project to use. Raises SettingsError if neither option nor setting names one.
+    def named_project(self, given: str | None, directory: Path = _CURRENT) -> str:
+        """Return the project to use: that of the option, of CREWYARD_PROJECT, of the directory, of `login`.
 
-        An empty option, as of an unset variable, does not stand for the setting.
+        An empty option, as of an unset variable, stands for none of the others. Raises SettingsError if no
+        project is named.
         """
-        name = self.settings.project if given is None else given
+        name = given
+        if name is None:
+            own = os.environ.get("CREWYARD_PROJECT") or remembered_project(directory)
+            name = own or self.settings.project
         if not name:
             raise SettingsError("no project is given; use --project, or set CREWYARD_PROJECT")
         return name

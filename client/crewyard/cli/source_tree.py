@@ -16,6 +16,7 @@ from crewyard.errors import LocalFileError
 
 MAX_FILES = 50_000
 _EXCLUDED_NAMES = {
+    ".crewyard",
     ".git",
     ".hg",
     ".svn",

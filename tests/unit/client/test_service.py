@@ -12,6 +12,7 @@ import pytest
 from crewyard import Client, CrewyardError, Unavailable, WrongValue, audit_chain, retry
 from crewyard.cli.download_directory import ArtifactDirectory
 from crewyard.cli.main import call
+from crewyard.cli.source_tree import read_tree
 from tests.testbed import hostile_file_names
 
 PAGE = {"total": 2, "page": 1, "per_page": 100, "has_more": False}
@@ -76,6 +77,14 @@ def service(monkeypatch):
 
 def failure(status):
     return status, {}, {"error": {"code": "unavailable", "message": "away", "details": {}}}
+
+
+def posted(service, path):
+    return [
+        json.loads(body)
+        for (method, requested, _), body in zip(service.requests, service.bodies, strict=True)
+        if (method, requested) == ("POST", path)
+    ]
 
 
 def stream(*events):
@@ -572,6 +581,48 @@ def test_a_deploy_ends_with_the_command_to_run_it(service, tmp_path, capsys, sta
     accept_a_deployment(service, status)
     assert call(["deploy", str(tmp_path), "-p", "demo"]) == 0
     assert capsys.readouterr().err.splitlines()[-1] == f"Run it: crewyard run {named}"
+
+
+class Terminal(io.StringIO):
+    """Lines that a person types."""
+
+    def isatty(self):
+        return True
+
+
+@pytest.mark.parametrize(
+    ("exists", "typed", "name"),
+    [(False, "\n\n", "tides-2"), (False, "demo\ny\n", "demo"), (True, "demo\n", "demo")],
+)
+def test_deploy_asks_for_a_project_and_remembers_it(
+    service, tmp_path, monkeypatch, capsys, exists, typed, name
+):
+    directory = tmp_path / "Tides (2)"
+    directory.mkdir()
+    (directory / "main.py").write_text("1")
+    accept_a_deployment(service, "active")
+    found = (200, {}, {"data": {**PROJECT, "name": name}})
+    service.responses["GET", f"/v1/projects/{name}"] = [found if exists else failure(404)]
+    service.responses["POST", "/v1/projects"] = [(201, {}, {"data": {**PROJECT, "name": name}})]
+    monkeypatch.delenv("CREWYARD_PROJECT", raising=False)
+    monkeypatch.setattr("sys.stdin", Terminal(typed))
+    assert call(["deploy", str(directory)]) == 0
+    assert posted(service, "/v1/projects") == ([] if exists else [{"name": name}])
+    assert (directory / ".crewyard/project").read_text() == f"{name}\n"
+    assert (directory / ".crewyard/.gitignore").read_text() == "*\n"
+    assert list(read_tree(directory)) == ["main.py"]
+    monkeypatch.setattr("sys.stdin", io.StringIO())
+    assert call(["deploy", str(directory)]) == 0
+    assert [body["project"] for body in posted(service, "/v1/deployments")] == [name, name]
+
+
+def test_deploy_creates_no_project_that_was_not_confirmed(service, tmp_path, monkeypatch):
+    (tmp_path / "main.py").write_text("1")
+    service.responses["GET", "/v1/projects/demo"] = [failure(404)]
+    monkeypatch.delenv("CREWYARD_PROJECT", raising=False)
+    monkeypatch.setattr("sys.stdin", Terminal("demo\nn\n"))
+    assert call(["deploy", str(tmp_path)]) == 130
+    assert not (tmp_path / ".crewyard").exists()
 
 
 @pytest.mark.parametrize(

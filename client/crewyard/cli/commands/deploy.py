@@ -1,5 +1,7 @@
 """`crewyard deploy`: pack, upload, and follow the build."""
 
+import re
+import sys
 import tempfile
 from collections.abc import Iterator
 from pathlib import Path, PurePath
@@ -12,15 +14,17 @@ from crewyard.cli.context import FAILED, CliContext, project_option, with_contex
 from crewyard.cli.output import size
 from crewyard.cli.pack import PackedArchive, pack
 from crewyard.cli.source_tree import SourceTree, clean_commit, git_text, read_tree
-from crewyard.errors import CrewyardError
+from crewyard.errors import CrewyardError, NotFound
 from crewyard.models import Deployment
 from crewyard.plan.config.configuration import read_configuration
 from crewyard.plan.errors import PlanError
 from crewyard.plan.exclude import excluded_paths
 from crewyard.plan.file_entrypoint import is_file_entrypoint
+from crewyard.settings import PROJECT_FILE, SettingsError, remember_project
 
 _CHUNK = 256 * 1024
 _IN_MEMORY = 8 << 20
+_MAX_NAME_CHARS = 52
 
 
 @click.command()
@@ -50,6 +54,7 @@ def deploy(
 ) -> None:
     """Deploy the crew in a directory.
 
+    Without a project it asks for one, creates it, and remembers it in .crewyard/project of the directory.
     Exit code 1 if the build fails; the active deployment stays active.
     """
     client, output = context.client, context.output
@@ -58,7 +63,8 @@ def deploy(
         return
     if crew is not None and is_file_entrypoint(crew):
         crew = PurePath(crew).as_posix()
-    name, tree = context.named_project(project), read_tree(directory)
+    tree = read_tree(directory)
+    name = _project(context, project, tree.root)
     for note in tree.notes:
         output.status(f"note: {note}", "yellow")
     url = _upload(context, name, tree, _excluded(tree, crew))
@@ -82,6 +88,34 @@ def deploy(
         output.status(f"\n{created['id']} is still building. Follow it: crewyard logs -f {created['id']}")
         raise
     _print_result(context, client.get_deployment(created["id"]))
+
+
+def _project(context: CliContext, given: str | None, directory: Path) -> str:
+    """Return the project to deploy to; in a terminal, ask for one where none is named, and create it."""
+    try:
+        return context.named_project(given, directory)
+    except SettingsError:
+        is_missing = given is None and not (directory / PROJECT_FILE).exists()
+        if not is_missing or context.as_json or not sys.stdin.isatty():
+            raise
+    client, output = context.client, context.output
+    name = str(click.prompt("Project of this directory", default=_proposed_name(directory), err=True))
+    try:
+        client.get_project(name)
+    except NotFound:
+        click.confirm(f"There is no project {name}. Create it?", default=True, abort=True, err=True)
+        client.create_project(name)
+    try:
+        remember_project(directory, name)
+    except OSError as error:
+        output.status(f"note: {directory / PROJECT_FILE} cannot be written: {error.strerror}", "yellow")
+    return name
+
+
+def _proposed_name(directory: Path) -> str | None:
+    """Return a name for the project of a directory; None where no character of its name may be in one."""
+    words = re.sub("[^a-z0-9]+", "-", directory.name.lower()).strip("-")
+    return words[:_MAX_NAME_CHARS].strip("-") or None
 
 
 def _excluded(tree: SourceTree, crew: str | None) -> dict[str, str]:
