@@ -14,7 +14,7 @@ from referencing import Registry
 
 from api import errors
 from api.http import validation
-from api.store.index.runs.inputs import canonical
+from api.store.index.runs.inputs import as_stored, canonical
 from crds.json_depth import too_deep
 
 MAX_SCHEMA_BYTES = 16 * 1024
@@ -75,7 +75,8 @@ def choices_problem(choices: Any) -> str | None:
 
 def check_answer(value: Any, schema: Mapping[str, Any] | None, choices: Any) -> None:
     """Raise a 400 with the field if the answer does not fit the question."""
-    if choices is not None and canonical(value) not in {canonical(choice) for choice in choices}:
+    # A client in JavaScript, and a Run object, give the choice 1.0 as 1.
+    if choices is not None and as_stored(value) not in {as_stored(choice) for choice in choices}:
         shown = ", ".join(json.dumps(choice, ensure_ascii=False) for choice in choices)
         raise errors.invalid(f"value must be one of {shown[:1000]}", "value")
     if schema is not None:

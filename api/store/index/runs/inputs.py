@@ -57,12 +57,13 @@ def above_limit(value: Mapping[str, Any], max_bytes: int) -> bool:
 
 
 def is_equal(first: Mapping[str, Any], second: Mapping[str, Any]) -> bool:
-    """Return whether two values are equal as Kubernetes stores them: it writes 1.0 as 1, and 1e20 in full."""
-    return bool(_normalized(first) == _normalized(second))
+    """Return whether two values are equal as Kubernetes stores them."""
+    return as_stored(first) == as_stored(second)
 
 
-def _normalized(value: Any) -> Any:
-    return json.loads(canonical(value), parse_float=_number)
+def as_stored(value: Any) -> bytes:
+    """Return the canonical JSON of a value as Kubernetes stores it: it writes 1.0 as 1, and 1e20 in full."""
+    return canonical(json.loads(canonical(value), parse_float=_number))
 
 
 def _number(text: str) -> float | int:

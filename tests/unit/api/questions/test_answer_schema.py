@@ -83,6 +83,14 @@ def test_an_answer_that_does_not_fit_gets_a_400_with_the_field(value, schema, ch
     assert message in refused.value.message
 
 
+@pytest.mark.parametrize("answer", [1, 1.0])
+def test_a_whole_number_fits_a_choice_of_either_form(answer):
+    """JavaScript and Kubernetes write 1.0 as 1."""
+    for choices in ([0.5, 1.0], [0, 1]):
+        answer_schema.check_answer(answer, None, choices)
+    answer_schema.check_answer({"share": answer}, None, [{"share": 1.0}])
+
+
 @pytest.fixture(params=[1, 100])
 def stack(request: pytest.FixtureRequest) -> Iterator[None]:
     """The default recursion limit and a much larger one: what is refused does not depend on it."""
