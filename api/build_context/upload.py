@@ -5,7 +5,7 @@ The deployment uses the stored copy: later changes at the URL have no effect.
 
 import asyncio
 import tempfile
-from collections.abc import AsyncIterator
+from collections.abc import AsyncIterator, Awaitable, Callable
 from datetime import datetime, timedelta
 from typing import IO
 
@@ -21,6 +21,8 @@ FIELD = "build_context_url"
 UPLOAD_HINT = "or upload the archive: POST /v1/uploads returns an upload URL"
 MAX_PARALLEL_FETCHES = 4
 SLOT_TIMEOUT_SECONDS = 30.0
+BeforeStore = Callable[[int], Awaitable[None]]
+"""Called with the bytes of an archive; may raise to refuse it."""
 
 
 class ContextFetcher:
@@ -34,10 +36,13 @@ class ContextFetcher:
         self._store, self._resolve = store, resolve
         self._slots = asyncio.Semaphore(MAX_PARALLEL_FETCHES)
 
-    async def fetch_as_upload(self, address: str, project: str, now: datetime) -> UploadRow:
+    async def fetch_as_upload(
+        self, address: str, project: str, now: datetime, before_store: BeforeStore
+    ) -> UploadRow:
         """Fetch `address` and return its upload.
 
-        Raises a 400 or 413 that names the field, a 503 if too many fetches run, StoreUnavailable.
+        Raises a 400 or 413 that names the field, a 503 if too many fetches run, StoreUnavailable,
+        UploadQuotaExceeded, and what `before_store` raises.
         """
         if not self._hosts:
             raise errors.invalid(
@@ -52,11 +57,13 @@ class ContextFetcher:
             raise errors.unavailable("too many archives are being fetched; try again shortly") from error
         try:
             with tempfile.TemporaryFile() as file:
-                return await self._fetch_as_upload(file, address, project, now)
+                return await self._fetch_as_upload(file, address, project, now, before_store)
         finally:
             self._slots.release()
 
-    async def _fetch_as_upload(self, file: IO[bytes], address: str, project: str, now: datetime) -> UploadRow:
+    async def _fetch_as_upload(
+        self, file: IO[bytes], address: str, project: str, now: datetime, before_store: BeforeStore
+    ) -> UploadRow:
         try:
             fetched = await fetch(address, file, self._hosts, self._rules, self._limits, self._resolve)
         except ContextUrlRefused as error:
@@ -70,6 +77,7 @@ class ContextFetcher:
             ) from error
         if not fetched.size:
             raise errors.invalid(f"{FIELD} points to an empty object (0 bytes); {UPLOAD_HINT}", FIELD)
+        await before_store(fetched.size)
         uploads = self._store.uploads
         row = await uploads.create(
             project,

@@ -18,6 +18,7 @@ from api.store.index.uploads import UploadRow
 from api.v1 import idempotency, lookup
 from api.v1.deployments import source, view
 from api.v1.deployments.status_wait import wait_until
+from api.v1.uploads import limits
 from crds import conditions, names
 from crds.deployment_name import git_name
 from crds.kinds import DEPLOYMENT
@@ -100,9 +101,13 @@ async def _upload_source(call: EndpointCall, project: ProjectRow) -> dict[str, A
     upload = source.upload_id(call.body, project, services.config.public_url)
     if upload is None:
         await count()
-        row: UploadRow | None = await services.context_fetcher.fetch_as_upload(
-            call.body["build_context_url"], project.name, now
-        )
+        with limits.counting_refusals(call, project.name):
+            row: UploadRow | None = await services.context_fetcher.fetch_as_upload(
+                call.body["build_context_url"],
+                project.name,
+                now,
+                lambda size: limits.check_storage(call, project.name, size),
+            )
     else:
         row = await services.store.uploads.get(upload)
         if row is not None and row.project == project.name and services.config.signer is not None:

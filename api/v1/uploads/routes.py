@@ -6,18 +6,17 @@ from datetime import timedelta
 
 from aiohttp import web
 
-from api import errors, tenant_limits
+from api import errors
 from api.http import expect_continue, responses
 from api.http.operation import PublicOperation, item_response
 from api.http.query import Parameter
 from api.routing.endpoint import Endpoint, EndpointCall
 from api.services import SERVICES
 from api.store.blobs import direct_upload
-from api.store.errors import PROJECT_OWNER, UploadQuotaExceeded
 from api.store.index import uploads
 from api.store.index.audit.change import describe
 from api.v1 import lookup
-from api.v1.uploads import schema, view
+from api.v1.uploads import limits, schema, view
 from crds import pod_tokens
 
 CONTENT_ROUTE = "upload-content"
@@ -39,16 +38,12 @@ async def create(call: EndpointCall) -> web.StreamResponse:
             {"field": "size", "limit_bytes": max_bytes},
         )
     services.store.volume.check_room()
-    plan, stored = await services.store.project_storage.of(project.name)
-    limit = services.store.volume.project_bytes_limit(config.plans.of(plan), config.limits)
-    if limit is not None and stored.total + size > limit:
-        services.metrics.limit_reached(tenant_limits.PROJECT_BYTES, project.name)
-        raise errors.storage_full(project.name, stored.total, limit)
+    await limits.check_storage(call, project.name, size)
     now = services.now()
     expires = now + timedelta(seconds=config.upload_ttl)
     name = uploads.new_name()
     describe(project.name, name)
-    try:
+    with limits.counting_refusals(call, project.name):
         row = await services.store.uploads.create(
             project.name,
             size,
@@ -59,11 +54,6 @@ async def create(call: EndpointCall) -> web.StreamResponse:
             services.store.volume.uploads_bytes_limit(config.limits),
             name,
         )
-    except UploadQuotaExceeded as error:
-        of_project = error.owner == PROJECT_OWNER
-        limit_name = tenant_limits.KEPT_UPLOAD_BYTES if of_project else tenant_limits.UPLOADS_BYTES
-        services.metrics.limit_reached(limit_name, project.name)
-        raise
     token = pod_tokens.mint(
         config.token_key, "upload", config.namespace, row.id, project.uid, int(row.expires_at.timestamp())
     )

@@ -104,3 +104,25 @@ async def test_parallel_fetches_are_limited(testbed, port, monkeypatch):
     assert status == 503 and headers["Retry-After"]
     fetcher._slots.release()
     assert (await post(testbed, f"http://{HERE}:{port}/archive?size=2000"))[0] == 413
+
+
+async def test_archive_beyond_the_stored_bytes_of_its_project_is_refused(testbed, port):
+    services = testbed.client.server.app[SERVICES]
+    limits = InstallationLimits(project_bytes=1500)
+    object.__setattr__(services, "config", dataclasses.replace(services.config, limits=limits))
+    url = f"http://{HERE}:{port}/archive?size=800"
+    await post(testbed, url)
+    status, answer, headers = await post(testbed, url)
+    assert (status, answer["error"]["details"]["used_bytes"]) == (429, 800) and headers["Retry-After"]
+    assert len(await stored_uploads(testbed)) == 1
+    async with testbed.client.get("/metrics") as response:
+        assert 'crewyard_limit_reached_total{limit="project_bytes"} 1.0' in await response.text()
+
+
+async def test_archive_beyond_the_bytes_of_kept_uploads_is_counted(testbed, port):
+    services = testbed.client.server.app[SERVICES]
+    config = dataclasses.replace(services.context_fetcher._config, kept_uploads=900)
+    object.__setattr__(services, "context_fetcher", ContextFetcher(config, testbed.store))
+    assert (await post(testbed, f"http://{HERE}:{port}/archive?size=901"))[0] == 429
+    async with testbed.client.get("/metrics") as response:
+        assert 'crewyard_limit_reached_total{limit="kept_upload_bytes"} 1.0' in await response.text()
