@@ -34,6 +34,8 @@ from internal_tls.settings import PodTlsSettings, parse_pod_tls
 T = TypeVar("T")
 LOG_LEVELS = ("debug", "info", "warning", "error")
 DEFAULT_KEPT_UPLOADS_BYTES = 5 * 1024**3
+LONGEST_SECONDS = 1e10
+"""Some 300 years: dates begin with the year 1."""
 
 
 class ApiConfigError(Exception):
@@ -152,11 +154,11 @@ def parse(environ: Mapping[str, str]) -> ApiConfig:
         log_level=read("CREWYARD_LOG_LEVEL", _level, "info"),
         port=port,
         pod_tls=parse_pod_tls(environ, port, problems),
-        run_ttl=read("CREWYARD_RUN_TTL", _positive, 600.0),
-        record_ttl=read("CREWYARD_RECORD_TTL", _positive, 30 * 24 * 3600.0),
-        seal_after=read("CREWYARD_SEAL_AFTER", _positive, 300.0),
+        run_ttl=read("CREWYARD_RUN_TTL", _seconds, 600.0),
+        record_ttl=read("CREWYARD_RECORD_TTL", _seconds, 30 * 24 * 3600.0),
+        seal_after=read("CREWYARD_SEAL_AFTER", _seconds, 300.0),
         claims_not_before=read("CREWYARD_CLAIMS_NOT_BEFORE", _time, None),
-        upload_ttl=read("CREWYARD_UPLOAD_TTL", _positive, 3600.0),
+        upload_ttl=read("CREWYARD_UPLOAD_TTL", _seconds, 3600.0),
         prices=read("CREWYARD_PRICES", parse_prices, None),
         context_hosts=read("CREWYARD_CONTEXT_HOSTS", _checked(parse_hosts), ""),
         cors_origins=read("CREWYARD_CORS_ORIGINS", parse_origins, frozenset()),
@@ -279,6 +281,10 @@ def _positive(text: str) -> float:
     if not 0 < value < 1e12:
         raise ValueError(f"must be a number above zero, not {text[:40]!r}")
     return value
+
+
+def _seconds(text: str) -> float:
+    return min(_positive(text), LONGEST_SECONDS)
 
 
 def _whole_number(text: str) -> int:

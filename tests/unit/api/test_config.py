@@ -1,5 +1,6 @@
 """API settings: working defaults, and one error that names all invalid variables."""
 
+from datetime import UTC, datetime, timedelta
 from pathlib import Path
 
 import pytest
@@ -55,6 +56,13 @@ def test_all_settings() -> None:
 def test_invalid_variable_is_named(name: str, value: str) -> None:
     with pytest.raises(ApiConfigError, match=name):
         parse({**KEY, name: value})
+
+
+@pytest.mark.parametrize("name", ["run_ttl", "record_ttl", "seal_after", "upload_ttl"])
+def test_a_time_that_is_meant_as_unlimited_leads_to_a_date(name: str) -> None:
+    config = parse({**KEY, f"CREWYARD_{name.upper()}": "999999999999"})
+    span, now = timedelta(seconds=getattr(config, name)), datetime(2026, 11, 21, tzinfo=UTC)
+    assert now - span < now - timedelta(days=36_500) and now + span > now + timedelta(days=36_500)
 
 
 def test_all_invalid_variables_are_named_together() -> None:
