@@ -111,8 +111,10 @@ def make_signer(environ: Mapping[str, str], bucket_url: str | None, endpoint: st
     access, secret = environ.get("AWS_ACCESS_KEY_ID", ""), environ.get("AWS_SECRET_ACCESS_KEY", "")
     if not access or not secret:
         raise ValueError("needs AWS_ACCESS_KEY_ID and AWS_SECRET_ACCESS_KEY to sign URLs")
+    # Clients send the host in lower case, without the scheme's own port, and it is signed.
+    host = parts.netloc.lower().removesuffix(":443" if parts.scheme == "https" else ":80")
     return UrlSigner(
-        endpoint=endpoint.rstrip("/"),
+        endpoint=parts._replace(netloc=host).geturl().rstrip("/"),
         bucket=bucket.netloc,
         prefix=bucket.path.strip("/"),
         region=environ.get("AWS_REGION") or environ.get("AWS_DEFAULT_REGION") or "us-east-1",

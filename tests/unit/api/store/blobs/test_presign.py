@@ -109,6 +109,23 @@ def test_invalid_signer_settings(settings: dict[str, str], words: str) -> None:
         parse({"CREWYARD_TOKEN_KEY": "k" * 32, **settings})
 
 
+@pytest.mark.parametrize(
+    ("endpoint", "plain"),
+    [
+        ("https://S3.Example.com:443", "https://s3.example.com"),
+        ("http://s3.example.com:80/X/", "http://s3.example.com/X"),
+        ("https://s3.example.com:80", "https://s3.example.com:80"),
+        ("http://[::1]:9000", "http://[::1]:9000"),
+    ],
+)
+def test_signed_host_is_the_header_that_clients_send(endpoint: str, plain: str) -> None:
+    now = datetime.now(UTC)
+    found, expected = (
+        make_signer(CREDENTIALS, "s3://b", each).get("a", {}, now, 60) for each in (endpoint, plain)
+    )
+    assert found == expected and found.startswith(f"{plain}/b/a?")
+
+
 def test_repr_shows_no_secret() -> None:
     made = make_signer({**CREDENTIALS, "AWS_SESSION_TOKEN": "of-a-session"}, "s3://b", "https://x")
     assert CREDENTIALS["AWS_SECRET_ACCESS_KEY"] not in repr(made) and "of-a-session" not in repr(made)
