@@ -43,7 +43,7 @@ def spec(body: Mapping[str, Any]) -> dict[str, Any]:
     return result
 
 
-_ADMIN_FIELDS = ("plan", "budget", "oidc", "image_pull_secrets", "secret_ref", "notifications", "verify")
+_ADMIN_FIELDS = ("plan", "budget", "oidc", "notifications", "pod.image_pull_secrets", "source.git.verify")
 
 
 def admin_fields(body: Any, path: str = "") -> Iterator[str]:
@@ -55,7 +55,7 @@ def admin_fields(body: Any, path: str = "") -> Iterator[str]:
     if isinstance(body, Mapping):
         for key, value in body.items():
             field = f"{path}.{key}" if path else str(key)
-            if key in _ADMIN_FIELDS:
+            if field in _ADMIN_FIELDS or key == "secret_ref":
                 yield field
             else:
                 yield from admin_fields(value, field)

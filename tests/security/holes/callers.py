@@ -105,8 +105,7 @@ HOLES: tuple[Hole, ...] = (
     ),
     hole(
         "X2", "the deploy scope may name Secrets", "api/v1/projects/view.py",
-        '"image_pull_secrets", "secret_ref", "notifications", "verify")',
-        '"image_pull_secrets", "notifications", "verify")',
+        'if field in _ADMIN_FIELDS or key == "secret_ref":', "if field in _ADMIN_FIELDS:",
         f"{PERMISSIONS}::test_fields_that_grant_permissions_need_admin",
     ),
     hole(

@@ -114,6 +114,11 @@ def test_other_fields_need_no_admin():
     assert list(view.admin_fields(body)) == ["plan", "budget"]
 
 
+@pytest.mark.parametrize("label", ["plan", "budget", "oidc", "notifications"])
+def test_a_label_of_a_node_needs_no_admin(label):
+    assert list(view.admin_fields({"pod": {"node_selector": {label: "x"}}})) == []
+
+
 WITH_SECRETS = {
     "source": {"git": {"url": "https://git.example/x", "secretRef": {"name": "s"}}},
     "github": {"repository": "team/x", "secretRef": {"name": "s"}},
