@@ -11,7 +11,8 @@ from dataclasses import dataclass
 from datetime import datetime
 from typing import Any
 
-_SHAPE = re.compile(r"([A-Za-z0-9_-]{4,1000})\.([A-Za-z0-9_-]{4,8000})\.[A-Za-z0-9_-]{40,1000}", re.ASCII)
+_SHAPE = re.compile(r"([A-Za-z0-9_-]{4,1000})\.([A-Za-z0-9_-]{4,8000})\.[A-Za-z0-9_-]{40,1400}", re.ASCII)
+"""A signature by an RSA key of 8192 bits has 1366 characters."""
 
 
 @dataclass(frozen=True)

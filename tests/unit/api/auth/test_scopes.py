@@ -8,6 +8,7 @@ from datetime import UTC, datetime, timedelta
 import pytest
 
 from api.auth import workflows
+from api.auth.jwks import RSA_KEY_BITS
 from api.auth.scopes import NO_SCOPES, SCOPES, Grants
 from api.auth.unverified import UnverifiedClaims, parse_unverified
 
@@ -77,6 +78,11 @@ HEADER = {"alg": "RS256", "kid": "one"}
 )  # fmt: skip
 def test_claims_of_a_token_without_its_verification(header, claims, expected):
     assert parse_unverified(token(header, claims)) == (expected and UnverifiedClaims(*expected))
+
+
+def test_a_signature_of_the_longest_accepted_key_has_a_form():
+    signature = base64.urlsafe_b64encode(bytes(max(RSA_KEY_BITS) // 8)).rstrip(b"=").decode()
+    assert parse_unverified(token(HEADER, {"iss": "i"}, signature)) is not None
 
 
 ENTRY = {"repository": "team/tides", "scopes": ["run"]}
