@@ -13,11 +13,15 @@ SWEEP_SECONDS = 60.0
 
 
 class _Window:
-    __slots__ = ("count", "ends")
+    __slots__ = ("began", "count", "ends")
 
-    def __init__(self, ends: float) -> None:
+    def __init__(self, began: float, seconds: float) -> None:
+        self.began, self.ends = began, began + seconds
         self.count = 0
-        self.ends = ends
+
+    def is_open(self, now: float) -> bool:
+        """Return whether `now` is within it; a clock that was set back is before it."""
+        return self.began <= now < self.ends
 
 
 class FixedWindows:
@@ -35,11 +39,11 @@ class FixedWindows:
         """
         now = self._clock()
         window = self._windows.get(name)
-        if window is None or window.ends <= now:
+        if window is None or not window.is_open(now):
             # Remove and insert: the order of the dict is the order in which windows started.
             self._windows.pop(name, None)
             self._sweep(now)
-            window = self._windows[name] = _Window(now + seconds)
+            window = self._windows[name] = _Window(now, seconds)
         window.count += 1
         return window.count, window.ends
 
@@ -47,14 +51,14 @@ class FixedWindows:
         """Return the same without counting; 0 and now if there is no such window."""
         now = self._clock()
         window = self._windows.get(name)
-        return (0, now) if window is None or window.ends <= now else (window.count, window.ends)
+        return (window.count, window.ends) if window is not None and window.is_open(now) else (0, now)
 
     def __len__(self) -> int:
         return len(self._windows)
 
     def _sweep(self, now: float) -> None:
         if now >= self._sweep_at:
-            self._windows = {name: window for name, window in self._windows.items() if window.ends > now}
+            self._windows = {name: window for name, window in self._windows.items() if window.is_open(now)}
             self._sweep_at = now + SWEEP_SECONDS
         while len(self._windows) >= MAX_WINDOWS:
             del self._windows[next(iter(self._windows))]

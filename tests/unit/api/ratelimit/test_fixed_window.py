@@ -29,6 +29,15 @@ def test_window_starts_with_its_first_request_and_expires():
     assert counted.hit("a", 60) == (1, 1120.0)
 
 
+def test_a_clock_that_is_set_back_starts_a_window():
+    clock = WindowClock()
+    counted = FixedWindows(clock)
+    counted.hit("a", 60)
+    clock.now -= 900
+    assert counted.peek("a") == (0, 100.0)
+    assert counted.hit("a", 60) == (1, 160.0)
+
+
 def test_expired_windows_are_evicted():
     clock = WindowClock()
     counted = FixedWindows(clock)
