@@ -57,9 +57,11 @@ async def serve_stream(
 
     A disconnected or slow client, a shutdown, an ended credential, and a deleted or unreadable source end
     the stream without an error: the response has started, and the client resumes by its last id. The
-    source is never modified.
+    source is never modified. HEAD gets the headers alone.
     """
     services, stream = call.services, connection.EventStream(call.request)
+    if call.request.method == "HEAD":
+        return stream.response
     register_stream(call, project, stream)
     services.metrics.streams.inc()
     try:

@@ -36,12 +36,14 @@ class RawSseReader:
         self.reader, self.writer = reader, writer
 
     @classmethod
-    async def open(cls, testbed, path: str, last: str = "", version: str = "1.1") -> "RawSseReader":
+    async def open(
+        cls, testbed, path: str, last: str = "", version: str = "1.1", method: str = "GET"
+    ) -> "RawSseReader":
         host, port = testbed.client.server.host, testbed.client.server.port
         reader, writer = await asyncio.open_connection(host, port, limit=1024)
         resumed = f"Last-Event-ID: {last}\r\n" if last else ""
         writer.write(
-            f"GET {path} HTTP/{version}\r\nHost: x\r\nAccept: text/event-stream\r\n{resumed}"
+            f"{method} {path} HTTP/{version}\r\nHost: x\r\nAccept: text/event-stream\r\n{resumed}"
             f"Authorization: Bearer {testbed.admin}\r\n\r\n".encode()
         )
         return cls(reader, writer)
@@ -209,6 +211,18 @@ async def test_build_log_resumes_after_every_line(testbed):
     for foreign in ("0.99999999", "77.0", "elsewhere", "5"):
         found = await read_stream(testbed, LOGS, foreign)
         assert found[-1]["id"] == "end" and found[-2]["data"] == {"message": "no end"}
+
+
+async def test_head_of_a_followed_build_log_has_no_body(testbed):
+    """Bytes after the head would be read as the response to the next request of the connection."""
+    await build(testbed, ["one\n"])
+    client = await RawSseReader.open(testbed, LOGS, method="HEAD")
+    async with asyncio.timeout(60):
+        head = await client.reader.readuntil(b"\r\n\r\n")
+        assert head.startswith(b"HTTP/1.1 200") and b"Content-Type: text/event-stream" in head
+        client.writer.write(b"GET /healthz HTTP/1.1\r\nHost: x\r\n\r\n")
+        assert (await client.reader.readline()).startswith(b"HTTP/1.1 200")
+    client.writer.close()
 
 
 async def test_slow_build_log_reader_is_cut_off_and_resumes(testbed, monkeypatch):
