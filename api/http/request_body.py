@@ -13,8 +13,12 @@ from api import errors
 from api.http import expect_continue, validation
 from crds.json_depth import MAX_STORED_DEPTH, too_deep
 
-MIN_BODY_LIMIT_BYTES = 2 * 1024 * 1024
-"""Minimum of the limit on JSON bodies, for installations with a small input limit."""
+OTHER_FIELDS_BYTES = 256 * 1024
+"""For white space and the fields beside an input."""
+ESCAPE_FACTOR = 3
+"""A character of two bytes may be escaped as six."""
+MIN_BODY_LIMIT_BYTES = ESCAPE_FACTOR * 1024 * 1024 + OTHER_FIELDS_BYTES
+"""Minimum of the limit on JSON bodies: an answer may have 1 MiB where an input may not."""
 BODY_TIMEOUT_SECONDS = 60.0
 """Deadline for a whole body; a slow connection needs a quarter of it."""
 _TOO_DEEP = f"the body is nested in more than {MAX_STORED_DEPTH} levels; make it flatter"
@@ -22,7 +26,7 @@ _TOO_DEEP = f"the body is nested in more than {MAX_STORED_DEPTH} levels; make it
 
 def max_body_bytes(input_bytes: int) -> int:
     """Return the limit on JSON bodies: an input with white space and escapes, plus the other fields."""
-    return max(MIN_BODY_LIMIT_BYTES, 2 * input_bytes)
+    return max(MIN_BODY_LIMIT_BYTES, ESCAPE_FACTOR * input_bytes + OTHER_FIELDS_BYTES)
 
 
 def _reject_duplicates(pairs: Iterable[tuple[str, Any]]) -> dict[str, Any]:

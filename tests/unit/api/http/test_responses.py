@@ -1,6 +1,7 @@
 """Form and headers of all responses."""
 
 import asyncio
+import json
 from types import SimpleNamespace
 
 import pytest
@@ -141,6 +142,19 @@ async def test_too_large_body(testbed):
     )
     assert status == 413
     assert is_error(body, "payload_too_large")["field"] == "input"
+
+
+async def test_body_of_escapes_has_room_for_the_largest_input(testbed):
+    """Many clients write each letter of Greek or Russian, two bytes in UTF-8, as six."""
+    await testbed.add_project("a")
+    letters = "я" * (1 << 19)
+    for text, expected in ((letters[:-4], 409), (letters, 413)):
+        body = json.dumps({"deployment": "a", "input": {"x": text}}, indent=2)
+        assert body.isascii()
+        status, _, _ = await testbed.call(
+            "POST", "/v1/runs", data=body, headers={"Content-Type": "application/json"}
+        )
+        assert status == expected
 
 
 @pytest.mark.parametrize(
