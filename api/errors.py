@@ -159,6 +159,10 @@ def internal(request_id: str) -> HttpApiError:
 
 def from_kube_error(error: kube_errors.KubeError) -> HttpApiError | None:
     """Convert an apiserver error; None if the API server itself is at fault."""
+    if isinstance(error, kube_errors.ObjectTooLarge):
+        return HttpApiError(
+            413, "the object is larger than Kubernetes stores, 1.5 MiB by default; make it smaller"
+        )
     if isinstance(error, kube_errors.Invalid):
         causes = list(error.details.get("causes") or ())
         fields = [field for cause in causes if (field := api_field(str(cause.get("field") or "")))]

@@ -34,6 +34,10 @@ class Invalid(KubeError):
     """The object violates its schema, or a ValidatingAdmissionPolicy denied it: see `is_final`."""
 
 
+class ObjectTooLarge(Invalid):
+    """The object is larger than the apiserver reads or etcd stores."""
+
+
 class KubeForbidden(KubeError):
     """The service account lacks the permission, or admission denied the call."""
 
@@ -70,6 +74,8 @@ _CLASSES_BY_REASON: dict[str, type[KubeError]] = {
 }
 
 
+# Of etcd, then of its client in the apiserver; both come as 500 without a reason.
+_OVERSIZED = ("etcdserver: request is too large", "trying to send message larger than max")
 # Of a webhook, then of a ValidatingAdmissionPolicy.
 _DENIALS = (" denied the request", " denied request: ")
 _OWN_POLICY = re.compile(
@@ -106,6 +112,8 @@ def from_status(code: int, body: Mapping[str, Any]) -> KubeError:
         error_class = AdmissionDenied
     elif error_class is None and code == 500 and "failed calling webhook" in message:
         error_class = WebhookUnavailable
+    elif error_class is None and code == 500 and any(text in message for text in _OVERSIZED):
+        error_class = ObjectTooLarge
     if error_class is None:
         error_class = KubeUnavailable if code >= 500 or code == 429 else KubeError
         error_class = {
@@ -113,6 +121,7 @@ def from_status(code: int, body: Mapping[str, Any]) -> KubeError:
             409: KubeConflict,
             410: Expired,
             403: KubeForbidden,
+            413: ObjectTooLarge,
             422: Invalid,
         }.get(code, error_class)
     return error_class(code, reason or str(code), message, body.get("details"))

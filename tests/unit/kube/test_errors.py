@@ -6,6 +6,7 @@ from kube import errors
 
 WEBHOOK = 'admission webhook "validate.example.com" denied the request: no label'
 UNANSWERED = 'Internal error occurred: failed calling webhook "validate.example.com": no endpoints available'
+OVERSIZED = "code = ResourceExhausted desc = trying to send message larger than max"
 POLICY = "ValidatingAdmissionPolicy 'team' with binding 'team' denied request: no label"
 
 
@@ -30,6 +31,9 @@ POLICY = "ValidatingAdmissionPolicy 'team' with binding 'team' denied request: n
         (409, "Conflict", WEBHOOK, errors.KubeConflict, False),
         (500, "InternalError", UNANSWERED, errors.WebhookUnavailable, False),
         (500, "InternalError", "etcdserver: request timed out", errors.KubeUnavailable, False),
+        (413, "RequestEntityTooLarge", "limit is 3145728", errors.ObjectTooLarge, True),
+        (500, None, "etcdserver: request is too large", errors.ObjectTooLarge, True),
+        (500, None, f"rpc error: {OVERSIZED} (2100000 vs. 2097152)", errors.ObjectTooLarge, True),
     ],
 )
 def test_a_denial_is_no_invalid_object(code, reason, message, expected, final):

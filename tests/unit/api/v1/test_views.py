@@ -174,6 +174,8 @@ def test_messages_of_rules_come_out_whole(kind):
         (kube.Invalid(422, "Invalid", "no", ITEM_CAUSES), 400, "schedules.0.time_zone"),
         (kube.Invalid(422, "Invalid", "no", {"causes": [{"field": "<nil>"}]}), 400, None),
         (kube.Invalid(400, "BadRequest", "no"), 400, None),
+        (kube.from_status(413, {"reason": "RequestEntityTooLarge"}), 413, None),
+        (kube.from_status(500, {"message": "etcdserver: request is too large"}), 413, None),
         (kube.AlreadyExists(409, "AlreadyExists", "no"), 409, None),
         (kube.KubeConflict(409, "Conflict", "no"), 409, None),
         (kube.KubeNotFound(404, "NotFound", "no"), 404, None),
