@@ -13,7 +13,9 @@ ANY = "*/*"
 
 
 def choose(accept: str | None, offered: Sequence[str]) -> str:
-    """Return the offered media type that the header prefers; ties go to the first. Raises a 406.
+    """Return the offered media type that the header prefers. Raises a 406.
+
+    Of equal ones it is the one that the header names, rather than one that `*/*` allows; else the first.
 
     The first offered type is the default. `*/*` in `offered` (a file whose type is determined later) accepts
     any header. Clients send `application/json` by default, so a header that accepts JSON gets the default
@@ -22,17 +24,17 @@ def choose(accept: str | None, offered: Sequence[str]) -> str:
     if not accept or not accept.strip() or ANY in offered:
         return offered[0]
     ranges = [_range(part) for part in accept.split(",") if part.strip()]
-    rated = [(_quality(media_type, ranges), media_type) for media_type in offered]
-    best = max(quality for quality, _ in rated)
-    if best <= 0 and JSON not in offered and _quality(JSON, ranges) > 0:
+    best = max(offered, key=lambda media_type: _rating(media_type, ranges))
+    is_refused = _rating(best, ranges)[0] <= 0
+    if is_refused and JSON not in offered and _rating(JSON, ranges)[0] > 0:
         return offered[0]
-    if best <= 0:
+    if is_refused:
         raise errors.HttpApiError(
             406,
             "the response is available as " + " or ".join(offered) + "; name one of them in Accept",
             {"available": list(offered)},
         )
-    return next(media_type for quality, media_type in rated if quality == best)
+    return best
 
 
 def _range(part: str) -> tuple[str, float]:
@@ -49,10 +51,11 @@ def _range(part: str) -> tuple[str, float]:
     return kind, 1.0
 
 
-def _quality(kind: str, ranges: Sequence[tuple[str, float]]) -> float:
+def _rating(kind: str, ranges: Sequence[tuple[str, float]]) -> tuple[float, int]:
+    """Return the quality of a media type, and how specific the range is that gives it."""
     # The most specific range decides (RFC 9110, 12.5.1), so "text/plain;q=0, */*" excludes text.
-    for pattern in (kind, kind.partition("/")[0] + "/*", ANY):
+    for specificity, pattern in ((3, kind), (2, kind.partition("/")[0] + "/*"), (1, ANY)):
         qualities = [quality for name, quality in ranges if name == pattern]
         if qualities:
-            return max(qualities)
-    return 0.0
+            return max(qualities), specificity
+    return 0.0, 0
