@@ -17,6 +17,7 @@ from api.internal.context import (
     text_field,
 )
 from api.routing import download
+from api.store.errors import StoreUnavailable
 from api.store.index.deployments.deployments import DeploymentRow
 from api.store.index.uploads import UploadRow
 from api.store.logs.build_logs import Chunk
@@ -63,8 +64,12 @@ async def download_upload(context: InternalContext, request: web.Request) -> web
     response.content_type = "application/octet-stream"
     response.content_length = row.size
     await response.prepare(request)
-    async for chunk in context.store.blobs.read(row.blob):
-        await download.write(request, response, chunk)
+    try:
+        async for chunk in context.store.blobs.read(row.blob, 0, row.size):
+            await download.write(request, response, chunk)
+    except StoreUnavailable as error:
+        # An error response would be a part of the archive for the pod.
+        raise ConnectionResetError(f"the archive {name} cannot be read to its end") from error
     await response.write_eof()
     return response
 

@@ -105,17 +105,24 @@ class Blobs:
         return StoredBlob(stream.received_bytes, stream.digest)
 
     async def read(self, key: str, start: int = 0, end: int | None = None) -> AsyncIterator[bytes]:
-        """Yield the bytes from `start` up to, not including, `end`, in chunks. Raises Missing."""
+        """Yield the bytes from `start` up to, not including, `end`, in chunks. Raises Missing.
+
+        Raises StoreUnavailable after the last chunk if there are fewer.
+        """
         if end is not None and end <= start:
             return
+        received = 0
         try:
             async with aclosing(self._chunks(key, start, end)) as chunks:
                 async for chunk in chunks:
+                    received += len(chunk)
                     yield chunk
         except FileNotFoundError as error:
             raise Missing("the stored bytes are gone") from error
         except (BaseError, OSError) as error:
             raise StoreUnavailable(f"the object store cannot answer: {first_line(error)}") from error
+        if end is not None and received < end - start:
+            raise StoreUnavailable(f"{key} lacks {end - start - received} of its bytes")
 
     async def _chunks(self, key: str, start: int, end: int | None) -> AsyncGenerator[bytes, None]:
         if self._directory is not None:

@@ -1,8 +1,11 @@
 """The internal API of build pods: build logs and the source archive."""
 
+import asyncio
 import hashlib
 from collections.abc import AsyncIterator
+from pathlib import Path
 
+import aiohttp
 import pytest
 
 from api.maintenance.garbage import delete_garbage
@@ -97,6 +100,22 @@ async def test_build_downloads_only_its_own_archive(pods: Pods, store: Store, be
         assert response.status == 404
     async with pods.get(f"/internal/v1/uploads/{mine.id}", headers=bearer("dep-a")) as response:
         assert response.status == 401
+
+
+async def test_an_archive_that_lost_bytes_ends_its_connection(
+    pods: Pods, store: Store, bearer: Mint, tmp_path: Path
+) -> None:
+    deployment, data = builders.deployment("dep-a"), b"bytes of an archive"
+    row = await store.uploads.create("demo", len(data), None, builders.NOW, builders.later(60))
+    await store.receive(row.id, chunks(data), builders.NOW)
+    spec = {"project": "demo", "source": {"archive": {"upload": row.id}}}
+    await store.deployments.observe(Deployment({**deployment.raw, "spec": spec}))
+    [path] = [each for each in tmp_path.rglob(f"{row.id}/*") if each.is_file()]
+    path.write_bytes(data[:5])
+    token = bearer("dep-a", kind="build", uid=deployment.uid)
+    async with asyncio.timeout(30), pods.get(f"/internal/v1/uploads/{row.id}", headers=token) as response:
+        with pytest.raises(aiohttp.ClientPayloadError):
+            await response.read()
 
 
 async def test_build_downloads_no_archive_of_another_namespace(

@@ -1,7 +1,9 @@
 """Artifacts: lists, downloads and ranges."""
 
+import asyncio
 import hashlib
 
+import aiohttp
 import pytest
 
 from api.http import ranges
@@ -115,6 +117,20 @@ async def test_empty_and_missing_file(testbed, run):
     assert (status, raw, headers["Content-Length"]) == (200, b"", "0")
     status, body, _ = await testbed.call("GET", "/v1/runs/run_a/artifacts/none")
     assert (status, body["error"]["code"]) == (404, "not_found")
+
+
+@pytest.mark.parametrize("left", [0, 4])
+async def test_a_file_that_lost_bytes_ends_its_connection(testbed, run, tmp_path, left):
+    """A client would wait for the rest, and take the next response on the connection for it."""
+    await put_artifact(testbed, "damaged")
+    [path] = [each for each in tmp_path.rglob("artifacts/*") if each.is_file()]
+    path.write_bytes(CONTENT[:left])
+    async with asyncio.timeout(30):
+        if left:
+            with pytest.raises(aiohttp.ClientPayloadError):
+                await testbed.call("GET", "/v1/runs/run_a/artifacts/damaged")
+        else:
+            assert (await testbed.call("GET", "/v1/runs/run_a/artifacts/damaged"))[0] == 503
 
 
 @pytest.mark.parametrize(
