@@ -105,7 +105,7 @@ async def set_variable(call: EndpointCall) -> web.StreamResponse:
 
     def patch(secret: Secret) -> Secret:
         variables = secret.get("data") or {}
-        if len(variables.keys() | {name}) > schema.MAX_VARIABLES:
+        if name not in variables and len(variables) >= schema.MAX_VARIABLES:
             raise errors.conflict(
                 f"a project can have at most {schema.MAX_VARIABLES} variables; remove some first"
             )

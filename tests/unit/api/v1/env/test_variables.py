@@ -7,6 +7,7 @@ import pytest
 
 from api.v1 import conflicts
 from api.v1.env import view
+from api.v1.env.schema import MAX_VARIABLES
 from kube import errors as kube_errors
 from kube.client import KubeClient
 from tests.unit.api.conftest import NOW
@@ -117,6 +118,14 @@ async def test_variables_above_the_limit_can_be_replaced(testbed, crew, secrets)
     for value, expected in (("new", 200), ("longer", 413), ("", 200)):
         status, _, _ = await testbed.call("PUT", "/v1/projects/crew/env/TIDE", {"value": value})
         assert status == expected
+
+
+async def test_one_of_too_many_variables_of_kubectl_can_be_changed(testbed, crew, secrets):
+    await testbed.call("PUT", "/v1/projects/crew/env/V0", {"value": "x"})
+    (secret,) = secrets.values()
+    secret["data"] |= {f"V{number}": "" for number in range(MAX_VARIABLES + 1)}
+    assert (await testbed.call("PUT", "/v1/projects/crew/env/V0", {"value": "y"}))[0] == 200
+    assert (await testbed.call("PUT", "/v1/projects/crew/env/NEW", {"value": "y"}))[0] == 409
 
 
 async def test_a_variable_is_set_although_others_are_set_meanwhile(testbed, crew, secrets, monkeypatch):
