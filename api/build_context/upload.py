@@ -50,6 +50,8 @@ class ContextFetcher:
                 "and the URL to PUT the archive to",
                 FIELD,
             )
+        # Before it is announced, which counts for the project's uploads until it expires.
+        self._store.volume.check_room()
         try:
             async with asyncio.timeout(SLOT_TIMEOUT_SECONDS):
                 await self._slots.acquire()

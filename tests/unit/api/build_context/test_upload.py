@@ -1,6 +1,7 @@
 """Build contexts on external servers (`build_context_url`)."""
 
 import dataclasses
+from pathlib import Path
 
 import pytest
 from aiohttp import web
@@ -10,6 +11,7 @@ from api.build_context import upload
 from api.build_context.upload import ContextFetcher
 from api.services import SERVICES
 from api.store.sql.schema import uploads
+from api.store.volume import Volume
 from crds.installation_limits import InstallationLimits
 from tests.testbed.ports import free_port
 
@@ -126,3 +128,9 @@ async def test_archive_beyond_the_bytes_of_kept_uploads_is_counted(testbed, port
     assert (await post(testbed, f"http://{HERE}:{port}/archive?size=901"))[0] == 429
     async with testbed.client.get("/metrics") as response:
         assert 'crewyard_limit_reached_total{limit="kept_upload_bytes"} 1.0' in await response.text()
+
+
+async def test_archive_for_a_full_volume_is_not_announced(testbed, port):
+    testbed.store.volume = Volume(Path("/"), 1, free_bytes=lambda _: 1)
+    assert (await post(testbed, f"http://{HERE}:{port}/archive?size=9"))[0] == 503
+    assert await stored_uploads(testbed) == []
