@@ -97,18 +97,20 @@ def _used(document: Mapping[str, Any]) -> dict[str, Any]:
 def for_go(document: Any) -> Any:
     """Return the document adapted to Go without loss.
 
-    A union of integer and string gets no type, since oapi-codegen writes a page of code for it. Numbers
-    become double, and a crew's output stays raw JSON, since untyped numbers become floating-point in Go.
+    A union of integer and string, perhaps with null, gets no type, since oapi-codegen writes a page of code
+    for it. Numbers become double, and a crew's output stays raw JSON, since untyped numbers become
+    floating-point in Go.
     """
     if isinstance(document, list):
         return [for_go(value) for value in document]
     if not isinstance(document, Mapping):
         return document
-    if [option.get("type") for option in document.get("anyOf") or ()] == ["integer", "string"]:
+    kinds = [option.get("type") for option in document.get("anyOf") or ()]
+    if kinds in (["integer", "string"], ["integer", "string", "null"]):
         return {key: value for key, value in document.items() if key == "description"}
     adapted = {key: for_go(value) for key, value in document.items()}
-    kinds = adapted.get("type")
-    if kinds == "number" or (isinstance(kinds, list) and "number" in kinds):
+    kind = adapted.get("type")
+    if kind == "number" or (isinstance(kind, list) and "number" in kind):
         adapted.setdefault("format", "double")
     if None in (adapted.get("enum") or ()):
         # The type says that null is allowed; Go would get a constant "<nil>".

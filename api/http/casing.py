@@ -73,4 +73,6 @@ def request_schema(schema: Schema, merge: bool = False) -> dict[str, Any]:
         result["type"] = [result["type"], "null"]
         if "enum" in result:
             result["enum"] = [*result["enum"], None]
+    elif merge and "anyOf" in result:
+        result["anyOf"].append({"type": "null"})
     return result

@@ -1732,11 +1732,11 @@ export interface components {
                 resources?: {
                     /** @description The resources that are reserved for the pod. */
                     requests?: {
-                        [key: string]: number | string;
+                        [key: string]: number | string | null;
                     } | null;
                     /** @description The maximum resources of the pod. */
                     limits?: {
-                        [key: string]: number | string;
+                        [key: string]: number | string | null;
                     } | null;
                 } | null;
             } | null;
@@ -1748,11 +1748,11 @@ export interface components {
                 resources?: {
                     /** @description The resources that are reserved for the pod. */
                     requests?: {
-                        [key: string]: number | string;
+                        [key: string]: number | string | null;
                     } | null;
                     /** @description The maximum resources of the pod. */
                     limits?: {
-                        [key: string]: number | string;
+                        [key: string]: number | string | null;
                     } | null;
                 } | null;
                 /** @description A Secret with index-url of a private package index and, if needed, extra-index-url, username and password. */

@@ -30,6 +30,8 @@ def _paths(schema: dict, path: tuple[str, ...] = ()) -> Iterator[tuple[str, ...]
     for name, field in (schema.get("properties") or {}).items():
         yield (*path, name)
         yield from _paths(field, (*path, name))
+    if isinstance(schema.get("additionalProperties"), dict):
+        yield (*path, "any")
 
 
 @pytest.mark.parametrize("path", list(_paths(PATCH)), ids=".".join)
