@@ -108,7 +108,7 @@ def _times(secret: SecretObject) -> dict[str, str]:
     text = (secret["metadata"].get("annotations") or {}).get(ANNOTATION) or "{}"
     try:
         times = json.loads(text)
-    except ValueError:
+    except (ValueError, RecursionError):
         return {}
     if not isinstance(times, dict):
         return {}

@@ -82,6 +82,7 @@ def test_one_variable_is_set_or_removed(value, data, times):
             {"MOON": NOW_TEXT, "TIDE": NOW_TEXT},
         ),
         ("not JSON", {}, {"MOON": "", "TIDE": ""}),
+        ("[" * 100_000, {}, {"MOON": "", "TIDE": ""}),
         ("[]", {"creationTimestamp": EARLIER}, {"MOON": EARLIER, "TIDE": EARLIER}),
         ('{"TIDE": 5}', {"creationTimestamp": EARLIER}, {"MOON": EARLIER, "TIDE": EARLIER}),
         ("", {"creationTimestamp": EARLIER}, {"MOON": EARLIER, "TIDE": EARLIER}),
