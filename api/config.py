@@ -19,7 +19,7 @@ from api.http.client_address import Networks, parse_proxies
 from api.prices import Prices, parse_prices
 from api.ratelimit import counters
 from api.store.blobs.backends import check_url
-from api.store.blobs.presign import UrlSigner, parse_signer
+from api.store.blobs.presign import MAX_EXPIRY_SECONDS, UrlSigner, parse_signer
 from api.store.sql.postgres.engine import parse_url
 from api.telemetry.settings import TelemetrySettings, parse_telemetry
 from crds.installation_limits import InstallationLimits, read_limits
@@ -133,6 +133,8 @@ def parse(environ: Mapping[str, str]) -> ApiConfig:
     public_url = read("CREWYARD_PUBLIC_URL", _url, "http://127.0.0.1:8080")
     port = read("CREWYARD_PORT", _whole_number, 8080)
     client_secret = environ.get("CREWYARD_SIGN_IN_SECRET", "").strip()
+    signer = parse_signer(environ, problems)
+    upload_ttl = read("CREWYARD_UPLOAD_TTL", _seconds, 3600.0)
     config = ApiConfig(
         namespace=read("CREWYARD_NAMESPACE", _namespace, DEFAULT_NAMESPACE),
         namespaces=read("CREWYARD_NAMESPACES", parse_namespaces, ()),
@@ -158,13 +160,13 @@ def parse(environ: Mapping[str, str]) -> ApiConfig:
         record_ttl=read("CREWYARD_RECORD_TTL", _seconds, 30 * 24 * 3600.0),
         seal_after=read("CREWYARD_SEAL_AFTER", _seconds, 300.0),
         claims_not_before=read("CREWYARD_CLAIMS_NOT_BEFORE", _time, None),
-        upload_ttl=read("CREWYARD_UPLOAD_TTL", _seconds, 3600.0),
+        upload_ttl=upload_ttl if signer is None else min(upload_ttl, MAX_EXPIRY_SECONDS),
         prices=read("CREWYARD_PRICES", parse_prices, None),
         context_hosts=read("CREWYARD_CONTEXT_HOSTS", _checked(parse_hosts), ""),
         cors_origins=read("CREWYARD_CORS_ORIGINS", parse_origins, frozenset()),
         database_url=read("CREWYARD_DATABASE_URL", _checked(parse_url), None),
         blobs_url=read("CREWYARD_BLOBS_URL", _bucket, None),
-        signer=parse_signer(environ, problems),
+        signer=signer,
         secret_use=read("CREWYARD_SECRET_USE", parse_secret_use, SecretUse.ANY),
         limits=limits,
         max_builds=read("CREWYARD_MAX_BUILDS", _whole_number, 2),

@@ -9,7 +9,7 @@ import pytest
 from yarl import URL
 
 from api.config import ApiConfigError, parse
-from api.store.blobs.presign import UrlSigner, make_signer
+from api.store.blobs.presign import MAX_EXPIRY_SECONDS, UrlSigner, make_signer
 from tests.unit.api.store.bucket import CREDENTIALS, S3Server
 
 BODY = b"an archive" * 100
@@ -124,6 +124,12 @@ def test_signed_host_is_the_header_that_clients_send(endpoint: str, plain: str) 
         make_signer(CREDENTIALS, "s3://b", each).get("a", {}, now, 60) for each in (endpoint, plain)
     )
     assert found == expected and found.startswith(f"{plain}/b/a?")
+
+
+def test_an_upload_url_lives_as_long_as_a_signature_may() -> None:
+    month = {"CREWYARD_TOKEN_KEY": "k" * 32, "CREWYARD_UPLOAD_TTL": "2592000"}
+    bucket = {"CREWYARD_BLOBS_URL": "s3://b", "CREWYARD_BLOBS_PUBLIC_URL": "https://x", **CREDENTIALS}
+    assert (parse(month).upload_ttl, parse(month | bucket).upload_ttl) == (2592000, MAX_EXPIRY_SECONDS)
 
 
 def test_repr_shows_no_secret() -> None:
