@@ -122,12 +122,12 @@ async def _create_from_commit(call: EndpointCall, project: ProjectRow) -> Deploy
     commit = call.body["source"]["git"]["commit"]
     spec = view.spec(call.body, source.commit_source(project, commit))
     spec = {**source.commit_spec_defaults(project, commit), **spec}
-    await _check_limits(call, project)
     for attempt in range(1, MAX_ATTEMPTS + 1):
         name = git_name(project.uid, spec, attempt)
         describe(project.name, names.id_of(name))
         row = await call.services.store.deployments.get(name)
         if row is None or (row.status != "failed" and await _is_object_deleted(call, row)):
+            await _check_limits(call, project)
             return await _ensure_object(call, project, name, {**spec, "attempt": attempt})
         if row.status != "failed" and await _keep_from_superseding(call, row):
             return await lookup.deployment(call, names.id_of(name))

@@ -3,6 +3,7 @@
 import pytest
 
 from api.store.volume import Volume
+from crds.deployment_name import git_name
 
 PROXY = "127.0.0.1"
 
@@ -143,6 +144,20 @@ async def test_deployments_that_wait_are_counted_per_project(testbed):
     # Past the queue, this address is refused.
     assert (await deploy("beta"))[0] == 400
     assert 'crewyard_limit_reached_total{limit="deployment_queue"} 1.0' in await metrics(testbed)
+
+
+async def test_a_commit_that_is_deployed_already_counts_for_no_limit(testbed):
+    git = {"url": "https://git.example/x.git"}
+    uid = await testbed.add_project("alpha", {"plan": "free", "source": {"git": git}})
+    spec = {"source": {"git": {**git, "commit": "a" * 40}}, "gitSha": "a" * 40}
+    await testbed.add_deployment(git_name(uid, spec, 1), "alpha", "Superseded", spec)
+    for number in range(2):
+        await testbed.add_deployment(f"dep-a{number}", "alpha", "Pending")
+    body = {"project": "alpha", "source": {"git": {"commit": "a" * 40}}}
+    assert [(await testbed.call("POST", "/v1/deployments", body))[0] for _ in range(4)] == [201] * 4
+    body["source"]["git"]["commit"] = "b" * 40
+    status, found, _ = await testbed.call("POST", "/v1/deployments", body)
+    assert (status, found["error"]["code"]) == (429, "queue_full")
 
 
 async def test_deployments_a_minute_are_counted_per_project(testbed):
