@@ -202,7 +202,7 @@ def _simplify(value: object, max_items: int) -> object:
     if isinstance(value, BaseException):
         return f"{kind.__name__}: {value}"
     if callable(dump := getattr(kind, "model_dump", None)):
-        return dict(dump(value))
+        return dump(value)
     if hasattr(kind, "__fields__") and callable(dump := getattr(kind, "dict", None)):  # pydantic 1
         return dict(dump(value))
     if hasattr(kind, "__dataclass_fields__"):

@@ -452,6 +452,13 @@ class Model:
         return {"content": "hello", "at": datetime.date(2026, 1, 2)}
 
 
+class RootModel:
+    """As a model of pydantic whose root is a list."""
+
+    def model_dump(self) -> Any:
+        return ["ab", "cd"]
+
+
 class Hostile:
     def __str__(self) -> str:
         raise RuntimeError
@@ -470,6 +477,7 @@ VALUES: list[tuple[Any, Any]] = [
     (DataPoint(1, DataPoint(2, None)), {"x": 1, "y": {"x": 2, "y": None}}),
     (Model(), {"content": "hello", "at": "2026-01-02"}),
     ([Model()], [{"content": "hello", "at": "2026-01-02"}]),
+    (RootModel(), ["ab", "cd"]),
     (Colour.RED, "red"),
     (Pair(1, {2}), {"a": 1, "b": [2]}),
     ({3, 1, 2}, [1, 2, 3]),
