@@ -79,8 +79,6 @@ class _Converter:
                 self.convert_part(index, item, ancestors_and_self, depth + 1)
                 for index, item in enumerate(simpler)
             ]
-        if simpler is None or isinstance(simpler, (str, int, float)):
-            return simpler
         return self.convert(simpler, ancestors_and_self, depth + 1)
 
     def _simpler(self, value: object) -> object:

@@ -445,6 +445,10 @@ class DataPoint:
 
 class Colour(enum.Enum):
     RED = "red"
+    LARGE = 10**400
+    BROKEN = "a\ud800b"
+    NONE = None
+    UNKNOWN = float("nan")
 
 
 class Model:
@@ -479,6 +483,10 @@ VALUES: list[tuple[Any, Any]] = [
     ([Model()], [{"content": "hello", "at": "2026-01-02"}]),
     (RootModel(), ["ab", "cd"]),
     (Colour.RED, "red"),
+    (Colour.LARGE, hex(10**400)),
+    (Colour.BROKEN, "a?b"),
+    (Colour.NONE, None),
+    (Colour.UNKNOWN, "nan"),
     (Pair(1, {2}), {"a": 1, "b": [2]}),
     ({3, 1, 2}, [1, 2, 3]),
     (deque([1]), [1]),
@@ -493,6 +501,7 @@ VALUES: list[tuple[Any, Any]] = [
     ("a\ud800b", "a?b"),
     ({1: "a", None: "b", False: "c", (1, 2): "d"}, {"1": "a", "null": "b", "false": "c", "(1, 2)": "d"}),
     (ValueError("x"), "ValueError: x"),
+    (ValueError("a\ud800b"), "ValueError: a?b"),
     (range(3), [0, 1, 2]),
     (10**400, hex(10**400)),
 ]
