@@ -106,11 +106,14 @@ class Questions:
             text = f"a run can have at most {MAX_OPEN_QUESTIONS} open questions at a time"
             self._reply(number, {"error": "refused", "message": text})
             return
+        names = [name for name in ("prompt", "schema", "choices") if name in message]
+        try:
+            fields = {name: self._mask.value(message[name]) for name in names}
+        except RecursionError:
+            self._reply(number, {"error": "refused", "message": "it is nested too deeply"})
+            return
         self._count += 1
-        fields = {name: message[name] for name in ("prompt", "schema", "choices") if name in message}
-        question = CrewQuestion(
-            number, f"q{self._count}", {name: self._mask.value(fields[name]) for name in fields}
-        )
+        question = CrewQuestion(number, f"q{self._count}", fields)
         started = now()
         left = max(0.0, self._waiting.limit - self._waiting.total(started))
         own = message.get("timeout")

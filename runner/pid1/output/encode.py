@@ -48,4 +48,5 @@ def data(value: dict[str, object]) -> str:
 
 def event(seq: int, kind: str, time_: str, data_: str) -> bytes:
     """Return one complete event of a batch."""
-    return f'{{"seq": {seq}, "type": {quoted(kind)}, "time": "{time_}", "data": {data_}}}'.encode()
+    text = f'{{"seq": {seq}, "type": {quoted(kind)}, "time": "{time_}", "data": {data_}}}'
+    return text.encode("utf-8", "replace")

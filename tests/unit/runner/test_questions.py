@@ -274,6 +274,22 @@ async def test_a_question_too_long_for_the_channel_is_a_value_error(pod: Any, ap
     assert "ask: schema and choices have" in api.result["message"]
 
 
+async def test_a_question_nested_too_deeply_is_refused_and_loses_no_line(pod: Any, api: Any) -> None:
+    pod.crew(
+        """
+        import os
+        def kickoff():
+            schema = "[" * 900 + "]" * 900
+            os.write(3, f'{{"ask": {{"number": 9, "prompt": "?", "schema": {schema}}}}}\\n'.encode())
+            print("after", os.read(4, 65536).decode().strip())
+        """
+    )
+    await pod.run()
+    [line] = api.logs("info")
+    assert line.startswith("after") and '"refused"' in line and "nested too deeply" in line
+    assert api.result["outcome"] == "succeeded"
+
+
 async def test_more_open_questions_than_allowed_are_refused(pod: Any, api: Any) -> None:
     pod.crew(
         """

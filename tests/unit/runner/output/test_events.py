@@ -162,6 +162,20 @@ async def test_hostile_lines_are_data(pod: Any, api: Any) -> None:
     assert api.result["outcome"] == "succeeded"
 
 
+async def test_a_type_with_a_lone_surrogate_loses_no_line(pod: Any, api: Any) -> None:
+    pod.crew(
+        r"""
+        import os
+        def kickoff():
+            os.write(3, b'{"event": {"type": "x\\ud800", "data": {"n": 1}}}\n')
+            print("after")
+        """
+    )
+    await pod.run()
+    assert [event["data"] for event in api.events if event["type"] == "x?"] == [{"n": 1}]
+    assert (api.logs("info"), api.result["outcome"]) == (["after"], "succeeded")
+
+
 async def test_logging_keeps_its_own_levels_and_the_crews_format(pod: Any, api: Any) -> None:
     pod.crew(
         """
