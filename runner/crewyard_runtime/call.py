@@ -166,8 +166,9 @@ def arguments(
         if "inputs" in more or wanted:
             return [], {**given, ("inputs" if "inputs" in more else wanted[0]): inputs}
         return [], given
-    if accepted.named or "inputs" in accepted.names:
+    if accepted.named:
         _check_prompt(function, accepted)
+    if "inputs" in accepted.names or (accepted.named and not accepted.required):
         return [], {"inputs": inputs}
     if len(accepted.required) > 1:
         missing = [name for name in accepted.required if name not in inputs or name not in accepted.names]

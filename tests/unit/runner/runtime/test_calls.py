@@ -202,6 +202,7 @@ CALLS: list[tuple[Any, Any]] = [
     (lambda anything: anything, INPUT),
     (lambda a=None: a, INPUT),
     (lambda a, b=1: a, INPUT),
+    (lambda a, **others: (a, others), (INPUT, {})),
     (lambda a=1, b=2: (a, b), (1, 2)),
     (lambda *rest: rest, (INPUT,)),
     (lambda: "nothing", "nothing"),
@@ -275,15 +276,23 @@ class PromptedAgent:
         return prompt, others
 
 
+class StrictlyPromptedAgent:
+    def __call__(self, prompt: str, **others: object) -> object:
+        return prompt, others
+
+
 def test_an_object_that_would_not_get_its_prompt_is_refused() -> None:
     with pytest.raises(EntrypointNotFound, match=r"PromptedAgent.* takes `prompt` .* Name a function"):
         call(PromptedAgent(), INPUT)
+    with pytest.raises(EntrypointNotFound, match="takes `prompt`"):
+        call(StrictlyPromptedAgent(), INPUT)
     assert call(lambda prompt=None, **others: (prompt, others), INPUT) == (None, {"inputs": INPUT})
 
 
 def test_several_required_arguments_are_given_by_name() -> None:
     given = {"topic": "tides", "place": "Ely", "style": "long", "other": 1}
     assert call(by_name, given) == ("tides", 1, "Ely", "long")
+    assert call(lambda topic, place, **others: (topic, place, others), given) == ("tides", "Ely", {})
     with pytest.raises(EntrypointNotFound, match="the run's input lacks place"):
         call(by_name, {"topic": "tides"})
     with pytest.raises(EntrypointNotFound, match="lacks topic, depth"):  # which cannot be given by name
