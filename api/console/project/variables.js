@@ -6,7 +6,7 @@ import { attempts, fill, h, table, when } from "../dom.js";
 
 export async function variables(container, name, query, signal) {
   const path = `/v1/projects/${encodeURIComponent(name)}/env`;
-  const { data } = await list(path, { per_page: 100 }, signal);
+  const data = await allOf(path, signal);
   const reload = () => variables(container, name, query, signal);
   const errorArea = h("div");
   const attempt = attempts(errorArea, reload);
@@ -27,6 +27,15 @@ export async function variables(container, name, query, signal) {
     attempt(() => change("PUT", `${path}/${encodeURIComponent(nameField.value)}`, { value: oneLine(value.value) }), `${nameField.value} is set.`);
   } }, h("label", { for: "variable" }, "Name"), nameField, h("label", { for: "value" }, "Value (never shown again)"), value,
     h("p", {}, h("button", { class: "main" }, "Set variable")), errorArea));
+}
+
+async function allOf(path, signal) {
+  const rows = [];
+  for (let page = 1; ; page += 1) {
+    const { data, pagination } = await list(path, { page, per_page: 100 }, signal);
+    rows.push(...data);
+    if (!pagination.has_more) return rows;
+  }
 }
 
 /** Return a value without the line end that a copied line brings along; one of several lines stays as it is. Pure. */

@@ -272,6 +272,23 @@ const PARTS = {
     assert.equal(matching([], "dep-tides-2")[0].name, "dep_tides-2");
     assert.deepEqual(matching([], "crun-a"), []);
   },
+
+  // All variables of a project are shown, also those of further pages.
+  async variables() {
+    const count = 250, name = (index) => `NAME_${index}`, perPage = 100;
+    globalThis.fetch = async (path) => {
+      const page = Number(new URL(path, "https://a").searchParams.get("page") ?? 1), first = (page - 1) * perPage;
+      const data = Array.from({ length: Math.min(perPage, count - first) }, (_, index) => ({ name: name(first + index), updated_at: "2026-11-29T10:00:00Z" }));
+      const pagination = { total: count, page, per_page: perPage, has_more: first + data.length < count };
+      return { ok: true, status: 200, text: async () => JSON.stringify({ data, pagination }) };
+    };
+    const { variables } = await load("project/variables.js"), container = new Element("div");
+    await variables(container, "research", {}, new AbortController().signal);
+    const texts = (element) => (element instanceof Element ? element.children.flatMap(texts) : [element]);
+    const shown = texts(container);
+    assert.deepEqual(Array.from({ length: count }, (_, index) => name(index)).filter((one) => !shown.includes(one)), []);
+  },
+
   async address() {
     const { currentRoute, route } = await load("router.js");
     route("/projects/:name", () => {});
