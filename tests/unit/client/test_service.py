@@ -3,12 +3,14 @@
 import hashlib
 import io
 import json
+import subprocess
 import threading
 from http.server import BaseHTTPRequestHandler, ThreadingHTTPServer
 from urllib.parse import quote
 
 import pytest
 
+from api.v1.deployments.schema import CREATE
 from crewyard import Client, CrewyardError, Unavailable, WrongValue, audit_chain, retry
 from crewyard.cli.download_directory import ArtifactDirectory
 from crewyard.cli.main import call
@@ -623,6 +625,17 @@ def test_deploy_creates_no_project_that_was_not_confirmed(service, tmp_path, mon
     monkeypatch.setattr("sys.stdin", Terminal("demo\nn\n"))
     assert call(["deploy", str(tmp_path)]) == 130
     assert not (tmp_path / ".crewyard").exists()
+
+
+def test_a_long_subject_of_a_commit_is_cut_to_the_limit_of_the_api(service, tmp_path):
+    (tmp_path / "main.py").write_text("1")
+    commit = ["commit", "-m", "x" * 5000]
+    for arguments in (["init"], ["add", "."], ["-c", "user.name=a", "-c", "user.email=a@b.c", *commit]):
+        subprocess.run(["git", "-C", tmp_path, *arguments], check=True, capture_output=True)
+    accept_a_deployment(service, "active")
+    assert call(["deploy", str(tmp_path), "-p", "demo"]) == 0
+    [body] = posted(service, "/v1/deployments")
+    assert len(body["message"]) == CREATE["properties"]["message"]["maxLength"]
 
 
 @pytest.mark.parametrize(

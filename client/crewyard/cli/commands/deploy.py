@@ -25,6 +25,7 @@ from crewyard.settings import PROJECT_FILE, SettingsError, remember_project
 _CHUNK = 256 * 1024
 _IN_MEMORY = 8 << 20
 _MAX_NAME_CHARS = 52
+_MAX_MESSAGE_CHARS = 4096
 
 
 @click.command()
@@ -69,7 +70,8 @@ def deploy(
         output.status(f"note: {note}", "yellow")
     url = _upload(context, name, tree, _excluded(tree, crew))
     body: dict[str, Any] = {"build_context_url": url}
-    description = message or git_text(tree.root, "log", "-1", "--format=%s")
+    subject = git_text(tree.root, "log", "-1", "--format=%s")
+    description = message or (subject and subject[:_MAX_MESSAGE_CHARS])
     # A tree with uncommitted changes has no git_sha.
     optional = {"crew": crew, "message": description, "git_sha": clean_commit(tree.root)}
     body |= {key: value for key, value in optional.items() if value is not None}
