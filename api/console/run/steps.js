@@ -3,11 +3,21 @@
 const MAX_STEPS = 20000;
 const OUTPUT_NAME = "output.json";
 const MAX_CALL_MS = 7 * 24 * 3.6e6;
+const MAX_TOKENS = 1e9;
 const ENDS = { "run.completed": "succeeded", "run.failed": "failed", "run.canceled": "canceled" };
 
 /** Return how long the model call of a `usage` event took in ms; null if that is not said, or is not such a number. Pure. */
 export function callDuration({ duration_ms: took }) {
-  return Number.isInteger(took) && took >= 0 && took <= MAX_CALL_MS ? took : null;
+  return isCount(took, MAX_CALL_MS) ? took : null;
+}
+
+/** Return the tokens of a `usage` event; 0 for what the service does not count either. Pure. */
+function tokensOf({ prompt_tokens: prompt, completion_tokens: completion }) {
+  return [prompt, completion].map((count) => (isCount(count, MAX_TOKENS) ? count : 0));
+}
+
+function isCount(value, most) {
+  return Number.isInteger(value) && value >= 0 && value <= most;
 }
 
 /** Return whether an event is the last of its run. */
@@ -104,15 +114,16 @@ export class Steps {
   /** Add a model call to the run, or to the task if only one is open: the event does not name its agent. It has a row if its event has a duration. */
   addCall(data, at, number) {
     const name = String(data.model ?? "unknown model"), model = this.models.get(name) ?? { name, calls: 0, promptTokens: 0, completionTokens: 0 };
+    const [prompt, completion] = tokensOf(data);
     model.calls += 1;
-    model.promptTokens += data.prompt_tokens || 0;
-    model.completionTokens += data.completion_tokens || 0;
+    model.promptTokens += prompt;
+    model.completionTokens += completion;
     this.models.set(name, model);
     const owner = this.openTasks.length === 1 ? this.openTasks[0] : null, call = this.timedCall(owner ?? this.run, data, at, number);
     const counted = [this.run, ...(owner ? [owner, owner.parent] : []), ...(call ? [call] : [])];
     for (const step of counted) {
-      step.promptTokens += data.prompt_tokens || 0;
-      step.completionTokens += data.completion_tokens || 0;
+      step.promptTokens += prompt;
+      step.completionTokens += completion;
       step.modelCalls += 1;
       if (data.model) step.models.add(String(data.model));
     }

@@ -156,6 +156,12 @@ const PARTS = {
     assert.deepEqual(calls(2500, 0), [["model", "m", 2500, "succeeded", 3, 2], ["model", "m", 0, "succeeded", 3, 3]]);
     assert.deepEqual(calls(undefined, null, -1, 1.5, "2500", true, [], NaN, 7 * 24 * 3.6e6 + 1, 1e300), []);
     assert.deepEqual(calls(7 * 24 * 3.6e6).map(([, , took]) => took), [10000]);
+    // As for the accounting of the service, only integers from 0 to 1e9 are counts.
+    const counted = new Steps();
+    for (const tokens of ["12", true, -5, 1.5, 1e9 + 1, {}, null, 7]) {
+      counted.add({ type: "usage", id: "1", data: { timestamp: at(0), model: "m", prompt_tokens: tokens, completion_tokens: tokens } });
+    }
+    assert.deepEqual([counted.run.promptTokens, counted.run.completionTokens, counted.models.get("m").promptTokens], [7, 7, 7]);
     const { eventLine } = await load("run/event_text.js");
     const said = { model: "m", prompt_tokens: 3, completion_tokens: 4 };
     assert.deepEqual([2500, -1].map((took) => eventLine({ type: "usage", data: { ...said, duration_ms: took } })), ["m: 3 tokens in, 4 out, 2.5 s", "m: 3 tokens in, 4 out"]);
