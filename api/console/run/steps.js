@@ -76,7 +76,7 @@ export class Steps {
 
   endTask(data, at, number, failed) {
     const ofAgent = this.openTasks.filter((task) => task.parent.name === nameOf(data.agent));
-    let task = ofAgent.find((open) => open.input === data.task) ?? ofAgent.at(-1);
+    let task = ofAgent.find((open) => textOf(open.input) === textOf(data.task)) ?? ofAgent.at(-1);
     if (!task) {
       this.startTask(data, at, number);
       task = this.openTasks.at(-1);
@@ -97,7 +97,7 @@ export class Steps {
   }
 
   endTool(data, at, number, failed) {
-    const fits = (tool) => tool.name === (data.tool ?? "tool") && tool.agent === (data.agent ?? null);
+    const fits = (tool) => tool.name === textOf(data.tool ?? "tool") && tool.agent === (data.agent ?? null);
     let tool = this.openTools.find(fits);
     if (!tool) {
       // A tool that the agent does not have ends without a start.
@@ -172,7 +172,7 @@ export class Steps {
       return null;
     }
     this.count += 1;
-    const step = newStep(kind, String(name), parent);
+    const step = newStep(kind, textOf(name), parent);
     if (at !== null) begin(step, at, number);
     parent.children.push(step);
     return step;
@@ -212,7 +212,11 @@ function finish(step, at, number, status) {
 }
 
 function nameOf(agent) {
-  return String(agent ?? "agent");
+  return textOf(agent ?? "agent");
+}
+
+function textOf(value) {
+  return typeof value === "string" ? value : JSON.stringify(value);
 }
 
 function remove(items, item) {

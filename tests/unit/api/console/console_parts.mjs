@@ -145,6 +145,13 @@ const PARTS = {
     [[1, "Run", "failed"], [2, "a", "succeeded"], [2, "x", "failed"], [2, "b", "canceled"], [3, "y", "canceled"]]);
     assert.deepEqual(tree([["run.started", {}], ["tool.called", { agent: "a", tool: "x" }], ["tool.called", { agent: "a", tool: "x" }],
       ["tool.result", { agent: "a", tool: "x" }]]), [[1, "Run", "running"], [2, "x", "succeeded"], [2, "x", "running"]]);
+    // Tasks may be any JSON: an end belongs to the start with an equal task, and the row shows it.
+    const tasks = new Steps();
+    tasks.add({ type: "run.started", id: "1", data: { timestamp: at(0) } });
+    for (const [type, number] of [["agent.started", 1], ["agent.started", 2], ["agent.completed", 1]]) {
+      tasks.add({ type, id: "2", data: { timestamp: at(1), agent: "a", task: { number }, output: number } });
+    }
+    assert.deepEqual(tasks.run.children[0].children.map(({ name, status }) => [name, status]), [['{"number":1}', "succeeded"], ['{"number":2}', "running"]]);
     // Only a model call with a valid duration has a row: it begins that time before its event, in the run.
     const calls = (...durations) => {
       const steps = new Steps();
