@@ -57,7 +57,7 @@ def decide(
     if cause == STOP and (not isinstance(failure, dict) or failure.get("exit")):
         return RunVerdict("stopped")
     if isinstance(failure, dict):
-        return _failed(failure, oom)
+        return failed(failure, oom)
     if by_signal:
         return RunVerdict("failed", "CrewError", _killed(by_signal))
     return RunVerdict(
@@ -92,7 +92,7 @@ def _memory_message(memory_bytes: int | None) -> str:
     )
 
 
-def _failed(failure: dict[str, object], oom: bool) -> RunVerdict:
+def failed(failure: dict[str, object], oom: bool = False) -> RunVerdict:
     """Return the verdict on a failure that the crew's process has reported."""
     reason = failure.get("reason")
     message = str(failure.get("message") or "The crew failed without a message.")

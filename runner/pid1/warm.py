@@ -17,6 +17,7 @@ from runner.pid1.api.fast_json import dumps, loads
 from runner.pid1.api.http import HTTPConnectionError, KeepAliveConnection
 from runner.pid1.output.mask import SecretMask
 from runner.pid1.process import reaper, signals
+from runner.pid1.verdict import failed
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:
@@ -120,7 +121,8 @@ def _import_failure(settings: RunnerSettings, child: CrewProcess) -> NoRun:
             continue
         failure = value.get("failure") if isinstance(value, dict) else None
         if isinstance(failure, dict):
-            return NoRun(mask.text(str(failure.get("message"))), str(failure.get("reason")))
+            verdict = failed({**failure, "message": mask.text(str(failure.get("message") or ""))})
+            return NoRun(str(verdict.message), verdict.reason)
     return NoRun("the process of the crew ended while it imported the entrypoint")
 
 

@@ -91,6 +91,17 @@ async def test_a_failed_import_masks_variables(pod: RunnerPod, api: Any) -> None
     assert b"sk-0123456789" not in ended.stdout
 
 
+async def test_a_long_reason_of_a_failed_import_ends_the_pod(pod: RunnerPod, api: Any) -> None:
+    pod.crew("""
+        import json, os
+        os.write(3, json.dumps({"failure": {"reason": "x" * 5000, "message": "boom"}}).encode() + b"\\n")
+        os._exit(1)
+    """)
+    ended = await pod.run(**WARM)
+    assert (ended.code, ended.termination["reason"]) == (79, "CrewError")
+    assert ended.termination["message"] == "boom"
+
+
 async def test_an_import_failure_after_the_grant_is_the_runs(pod: RunnerPod, api: Any) -> None:
     pod.crew("""
         import os, time
