@@ -45,7 +45,18 @@ def is_agent(target: object) -> bool:
 def run_agent(agent: object, prompt: object) -> object:
     """Return the final output of the agent."""
     sdk: Any = sys.modules["agents"]
-    output: object = sdk.Runner.run_sync(agent, prompt).final_output
+    return result_of(sdk.Runner.run_sync(agent, prompt))
+
+
+def result_of(result: Any) -> object:
+    """Return the final output in a result. Raises InputRequired if a tool waits for an approval."""
+    if waiting := getattr(result, "interruptions", None):
+        from ...questions.question import InputRequired, impossible
+
+        tools = ", ".join(sorted({str(getattr(item, "tool_name", "a tool")) for item in waiting}))
+        why = "an agent of the OpenAI Agents SDK does not go on after its end"
+        raise InputRequired(impossible(tools, why))
+    output: object = result.final_output
     return output
 
 

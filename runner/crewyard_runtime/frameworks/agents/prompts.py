@@ -18,6 +18,8 @@ _PROMPT_KEYS = ("prompt", "input")
 _MODULES = ("openai_agents", "pydantic_ai_spans", "smolagents_steps", "autogen_agents", "adk_agents")
 # The package and class of a result, and the module that reads it.
 _RESULTS = (
+    ("agents.result", "RunResult", "openai_agents"),
+    ("agents.result", "RunResultStreaming", "openai_agents"),
     ("pydantic_ai.", "AgentRunResult", "pydantic_ai_spans"),
     ("smolagents.", "RunResult", "smolagents_steps"),
     ("autogen_agentchat.", "TaskResult", "autogen_agents"),
@@ -50,8 +52,6 @@ def prompt_of(inputs: dict[str, object]) -> object:
 def outcome(value: Any) -> object:
     """Return the output in the result of an agent's run; other values unchanged."""
     kind = type(value)
-    if kind.__module__ == "agents.result" and hasattr(value, "final_output"):
-        value = value.final_output
     for package, name, reader in _RESULTS:
         if kind.__name__ == name and kind.__module__.startswith(package):
             module: Any = sys.modules.get(f"{__package__}.{reader}")

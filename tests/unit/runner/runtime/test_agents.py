@@ -314,6 +314,21 @@ async def test_an_agent_of_the_openai_sdk(pod: Any, api: Any, entrypoint: str) -
     assert reported(api) == sdk_events("Ahoy")
 
 
+@pytest.mark.parametrize("entrypoint", ["main:pilot", "main:kickoff"])
+async def test_a_tool_of_the_openai_sdk_that_waits_for_approval(pod: Any, api: Any, entrypoint: str) -> None:
+    result = """
+from types import SimpleNamespace as Some
+class RunResult:
+    final_output, interruptions = None, [Some(tool_name="delete"), Some(tool_name="delete")]
+    def __init__(self, final_output): pass
+"""
+    lay(pod, {**SDK, "agents/result.py": result}, CREW)
+    api.entrypoint, api.input = entrypoint, {"prompt": "Ahoy"}
+    await pod.run()
+    assert (api.result["outcome"], api.result["reason"]) == ("failed", "InputRequired")
+    assert "asked a person 'delete'," in api.result["message"]
+
+
 async def test_usage_names_the_default_model(pod: Any, api: Any) -> None:
     lay(pod, SDK, "import agents.models.default_models\n" + CREW)
     api.entrypoint, api.input = "main:default", {"prompt": "Ahoy"}
