@@ -20,6 +20,7 @@ _UNSUPPORTED = (
     "the entrypoint returned before the answer, and only a graph that the runner itself calls goes on"
 )
 _from_packages: list[str] = []
+_unanswered: set[str] = set()
 
 
 class InputRequired(EOFError):
@@ -60,7 +61,11 @@ def _ask(prompt: str) -> str:
     from .ask import ask
 
     text = re.sub(r"\x1b\[[0-9;:]*m", "", prompt).strip()  # colours of a terminal
-    return str(ask(text or "The crew waits for a line of text.", schema={"type": "string"}))
+    try:
+        return str(ask(text or "The crew waits for a line of text.", schema={"type": "string"}))
+    except InputRequired as error:
+        _unanswered.add(str(error))
+        raise
 
 
 def _ask_for_package(prompt: str) -> str:
@@ -106,15 +111,20 @@ def check_unanswered(value: object) -> None:
         raise InputRequired(_from_packages[0])
 
 
-def find(error: BaseException | None) -> InputRequired | None:
-    """Return the unanswered question that caused the exception; None if there is none."""
+def find(error: BaseException) -> InputRequired | None:
+    """Return the unanswered question that caused the exception or is in its text; None if there is none."""
+    cause: BaseException | None = error
     seen: set[int] = set()
-    while error is not None and id(error) not in seen:
-        if isinstance(error, InputRequired):
-            return error
-        seen.add(id(error))
-        error = error.__cause__ or (None if error.__suppress_context__ else error.__context__)
-    return None
+    while cause is not None and id(cause) not in seen:
+        if isinstance(cause, InputRequired):
+            return cause
+        seen.add(id(cause))
+        cause = cause.__cause__ or (None if cause.__suppress_context__ else cause.__context__)
+    try:
+        text = str(error)
+    except Exception:  # a __str__ that fails
+        return None
+    return next((InputRequired(asked) for asked in _unanswered if asked in text), None)
 
 
 def _interrupts(value: object) -> list[object]:

@@ -81,6 +81,9 @@ FAILURES = [
      ["asked a person 'Your name?'", "run's input"]),
     ("def kickoff():\n    try:\n        input('Ready? ')\n    except EOFError as error:\n"
      "        raise RuntimeError('no terminal') from error", "InputRequired", ["'Ready?'"]),
+    # As a team of AutoGen does, which gives the text of the exception to another agent.
+    ("def kickoff():\n    try:\n        input('Ready?')\n    except EOFError as error:\n"
+     "        text = f'no user: {error}'\n    raise RuntimeError(text)", "InputRequired", ["'Ready?'"]),
     ("def kick_off(): pass", "EntrypointNotFound", ["Did you mean 'kick_off'?", "configuration file"]),
     ("kickoff = 5", "EntrypointNotFound", ["int", "neither kickoff nor invoke"]),
     ("def kickoff(a, b): pass", "EntrypointNotFound", ["requires a, b"]),
