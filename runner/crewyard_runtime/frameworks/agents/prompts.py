@@ -26,6 +26,8 @@ _RESULTS = (
     ("llama_index.", "AgentOutput", "llama_index_workflows"),
 )
 
+_MAX_DEPTH = 4  # levels of lists and dicts to search for results
+
 
 def runner_of(target: Any) -> Callable[[dict[str, object]], object] | None:
     """Return a function that runs the agent with the run's input; None for another target."""
@@ -49,9 +51,13 @@ def prompt_of(inputs: dict[str, object]) -> object:
     return json.dumps(inputs, ensure_ascii=False)
 
 
-def outcome(value: Any) -> object:
-    """Return the output in the result of an agent's run; other values unchanged."""
+def outcome(value: Any, depth: int = 0) -> object:
+    """Return the output in the result of an agent's run, also in lists and dicts; other values unchanged."""
     kind = type(value)
+    if depth < _MAX_DEPTH and kind is list:
+        return [outcome(item, depth + 1) for item in value]
+    if depth < _MAX_DEPTH and kind is dict:
+        return {key: outcome(item, depth + 1) for key, item in value.items()}
     for package, name, reader in _RESULTS:
         if kind.__name__ == name and kind.__module__.startswith(package):
             module: Any = sys.modules.get(f"{__package__}.{reader}")

@@ -75,6 +75,8 @@ default = Agent("Pilot", model=None)
 mute = Agent("Pilot", [unreadable])
 def kickoff():
     return [Runner.run_sync(pilot, "Ahoy"), os.environ["OPENAI_AGENTS_DISABLE_TRACING"]][0]
+def several():
+    return {"said": [Runner.run_sync(pilot, "Ahoy"), (1, None)]}
 class Own:
     seen = []
     def __getattr__(self, name):
@@ -312,6 +314,13 @@ async def test_an_agent_of_the_openai_sdk(pod: Any, api: Any, entrypoint: str) -
     await pod.run()
     assert api.result["output"] == "Ahoy!"
     assert reported(api) == sdk_events("Ahoy")
+
+
+async def test_results_in_a_list_or_a_dict_are_outputs(pod: Any, api: Any) -> None:
+    lay(pod, SDK, CREW)
+    api.entrypoint = "main:several"
+    await pod.run()
+    assert api.result["output"] == {"said": ["Ahoy!", [1, None]]}
 
 
 @pytest.mark.parametrize("entrypoint", ["main:pilot", "main:kickoff"])
