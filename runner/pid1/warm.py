@@ -13,9 +13,11 @@ import threading
 
 from runner.pid1.api.backoff import delay
 from runner.pid1.api.client import jitter, json_object
-from runner.pid1.api.fast_json import dumps, loads
+from runner.pid1.api.fast_json import dumps
 from runner.pid1.api.http import HTTPConnectionError, KeepAliveConnection
+from runner.pid1.output.channel import parse_line
 from runner.pid1.output.mask import SecretMask
+from runner.pid1.output.sync_markers import MarkerSplitter
 from runner.pid1.process import reaper, signals
 from runner.pid1.verdict import failed
 
@@ -110,18 +112,17 @@ def _import_failure(settings: RunnerSettings, child: CrewProcess) -> NoRun:
     mask = SecretMask(settings.secrets, os.environ)
     for descriptor in (child.stdout, child.stderr):
         # Without the marks for the order of events.
-        for line in _read(descriptor).split(b"\n"):
-            text = line.partition(b"\0\x1ecrewyard:")[0]
-            if text:
-                os.write(sys.stdout.fileno(), mask.line(text) + b"\n")
-    for line in _read(child.channel).split(b"\n"):
-        try:
-            value = loads(line) if line else None
-        except (ValueError, RecursionError):
-            continue
-        failure = value.get("failure") if isinstance(value, dict) else None
+        markers = MarkerSplitter()
+        text = b"".join(piece for piece, _ in markers.feed(_read(descriptor))) + markers.end()
+        for line in filter(None, text.split(b"\n")):
+            os.write(sys.stdout.fileno(), mask.line(line) + b"\n")
+    for line in filter(None, _read(child.channel).split(b"\n")):
+        message = parse_line(line, _MAX_PIPE_BYTES, mask)
+        if message.kind == "log":
+            os.write(sys.stdout.fileno(), message.message.encode("utf-8", "replace") + b"\n")
+        failure = (message.final_report or {}).get("failure")
         if isinstance(failure, dict):
-            verdict = failed({**failure, "message": mask.text(str(failure.get("message") or ""))})
+            verdict = failed(failure)
             return NoRun(str(verdict.message), verdict.reason)
     return NoRun("the process of the crew ended while it imported the entrypoint")
 

@@ -74,12 +74,19 @@ async def test_a_run_that_arrives_during_the_import_is_claimed_at_once(pod: Runn
 
 
 async def test_a_failed_import_ends_the_pod_without_a_run(pod: RunnerPod, api: Any) -> None:
-    pod.crew("print('before')\nimport nothing_like_this\n")
+    pod.crew("""
+        from crewyard_runtime import emit
+        print("before")
+        emit("log", message="logged")
+        print("after")
+        import nothing_like_this
+    """)
     ended = await pod.run(**WARM, SECRETS="")
     assert (ended.code, api.claims) == (79, 0)
     assert (ended.termination["outcome"], ended.termination["reason"]) == (None, "ImportError")
     assert "nothing_like_this" in ended.termination["message"]
     assert b"before\n" in ended.stdout and b"ModuleNotFoundError" in ended.stdout
+    assert b"\nlogged\n" in ended.stdout and b"after\nTraceback (most" in ended.stdout
     assert b"crewyard:" not in ended.stdout
 
 
