@@ -38,6 +38,7 @@ _HOOKED_MODULES = {
     "google.adk.plugins.plugin_manager": "adk_plugins",
     "llama_index_instrumentation": "llama_index",
     "llama_index.core.instrumentation": "llama_index",  # before 0.13
+    "logging": "logging",
 }
 # Frameworks that read variables when they are imported.
 _PREPARED_MODULES = ("crewai", "agents", "smolagents")
@@ -129,6 +130,10 @@ def _install(name: str, module: ModuleType) -> None:
                 from .agents import adk_agents
 
                 adk_agents.install_plugin(module)
+            case "logging":
+                from .. import logging_bridge
+
+                logging_bridge.install()
             case "llama_index":
                 from .agents import llama_index_events
 

@@ -6,6 +6,8 @@ import asyncio
 from pathlib import Path
 from typing import Any
 
+import pytest
+
 from tests.unit.runner.conftest import wait_until
 
 
@@ -191,6 +193,18 @@ async def test_logging_keeps_its_own_levels_and_the_crews_format(pod: Any, api: 
     logged = [(event["data"]["level"], event["data"]["message"]) for event in api.events]
     assert logged == [(level, "crew says hi") for level in ("debug", "info", "warning", "error", "critical")]
     assert ended.stdout.count(b"crew says hi") == 5
+
+
+LOGS = "import logging; logging.basicConfig(level=20); logging.info('said')"
+
+
+@pytest.mark.parametrize("crew", [LOGS, f"def kickoff():\n    {LOGS}"], ids=["script", "late import"])
+async def test_logging_keeps_its_levels_wherever_it_is_imported(pod: Any, api: Any, crew: str) -> None:
+    pod.crew(crew)
+    api.entrypoint = "main:kickoff" if "kickoff" in crew else "main.py"
+    await pod.run()
+    logged = [(event["data"]["level"], event["data"]["message"]) for event in api.events]
+    assert (logged, api.result["outcome"]) == ([("info", "INFO:root:said")], "succeeded")
 
 
 async def test_unconfigured_logging_sends_warnings_once(pod: Any, api: Any) -> None:
