@@ -74,8 +74,9 @@ class IncludePattern:
     """A pattern of the configuration, by the rules of `[build] exclude`."""
 
     def __init__(self, text: str) -> None:
-        parts = text.strip("/").split("/")
-        self._parts = parts if "/" in text.rstrip("/") else ["**", *parts]
+        body = text.strip()
+        parts = [part for part in body.removeprefix("./").split("/") if part] or [""]
+        self._parts = parts if "/" in body.rstrip("/") else ["**", *parts]
 
     def matches(self, name: str) -> bool:
         """Return whether the pattern names the file or a directory above it."""
