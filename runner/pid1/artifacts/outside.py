@@ -14,6 +14,7 @@ if TYPE_CHECKING:
 _SKIPPED = frozenset({"artifacts", ".git", ".venv", "node_modules"})
 _MAX_NAMED_FILES = 10
 _MAX_NAME_CHARS = 200
+_ESCAPES = str.maketrans({sign: f"[{sign}]" for sign in "*?["} | {"!": "?"})
 
 
 class WrittenFiles:
@@ -60,8 +61,8 @@ def warning(names: list[str]) -> str:
 
 def _pattern_for(name: str) -> str:
     """Return the pattern that a person would write for this file: its first directory, or itself."""
-    directory, slash, _ = name.partition("/")
-    return f"{directory}/**" if slash else f"/{name}"
+    directory, slash, _ = name.translate(_ESCAPES).partition("/")
+    return f"{directory}/**" if slash else f"/{directory}"
 
 
 def _relative(app: str, text: str) -> str:

@@ -52,6 +52,13 @@ def test_the_warning_is_bounded_and_has_the_line_that_keeps_the_files() -> None:
     assert len(many) < 6000
 
 
+@pytest.mark.parametrize("name", ["report[1].md", "a*[!b]?.md", "out [1]/a.md", "!own.md", "!out/a.md"])
+def test_the_line_that_keeps_a_file_matches_it_alone(name: str) -> None:
+    [pattern] = json.loads(warning([name]).partition("include = ")[2])
+    assert IncludePattern(pattern).matches(name) and not pattern.startswith("!")
+    assert not IncludePattern(pattern).matches(name.replace("[", "").replace("!", "").replace("*", "x"))
+
+
 async def test_files_elsewhere_are_named_in_one_warning(pod: Any, api: Any) -> None:
     pod.crew("committed", "committed.md")
     pod.crew("untouched", "untouched.md")
