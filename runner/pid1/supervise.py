@@ -82,7 +82,8 @@ class CrewSupervisor:
         )  # fmt: skip
         self._capture = OutputCapture(
             child, self._events, echo, mask, limits["log_lines"], limits["event_bytes"],
-            self._questions.handle, self._count_usage,
+            # Of a run that cannot ask, the descriptor of the answers is closed, and may be another file's.
+            self._questions.handle if granted.ask_seconds > 0 else lambda message: None, self._count_usage,
         )  # fmt: skip
         self._upload = ArtifactUploader(
             lambda: RunAPIClient(settings, nonce), self._events, self._artifacts_deadline,

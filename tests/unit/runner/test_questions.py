@@ -290,6 +290,21 @@ async def test_a_question_nested_too_deeply_is_refused_and_loses_no_line(pod: An
     assert api.result["outcome"] == "succeeded"
 
 
+async def test_a_run_that_cannot_ask_sends_no_question(pod: Any, api: Any) -> None:
+    api.ask_seconds = 0
+    pod.crew(
+        """
+        import os, time
+        def kickoff():
+            os.write(3, b'{"ask": {"number": 1, "prompt": "?"}}\\n')
+            time.sleep(0.5)
+            return "went on"
+        """
+    )
+    await pod.run()
+    assert (api.result["outcome"], api.result["output"], api.questions) == ("succeeded", "went on", {})
+
+
 async def test_more_open_questions_than_allowed_are_refused(pod: Any, api: Any) -> None:
     pod.crew(
         """
