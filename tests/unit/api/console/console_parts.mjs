@@ -284,6 +284,9 @@ const PARTS = {
     }
     assert.equal(matching([], "dep-tides-2")[0].name, "dep_tides-2");
     assert.deepEqual(matching([], "crun-a"), []);
+    // A project that is not among the newest opens by its whole name.
+    assert.deepEqual(matching(rows, " Crun-a ", true), [{ kind: "Project", name: "crun-a", address: "#/projects/crun-a", note: "" }]);
+    assert.deepEqual([matching(rows, "tides", true), matching([], "-a", true), matching([], "a b", true), matching([], "", true)], [rows, [], [], []]);
   },
 
   // All variables of a project are shown, also those of further pages.
