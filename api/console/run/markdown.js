@@ -8,6 +8,8 @@ import { h } from "../dom.js";
 const MAX_PARTS = 2000;
 const MAX_BLOCKS = 5000;
 const MAX_COLUMNS = 50;
+// Stands for an escaped bar while a row is split.
+const ESCAPED_BAR = "\0";
 
 /** Return the elements of a text. */
 export function markdown(text) {
@@ -62,8 +64,8 @@ function isTableRule(line) {
 }
 
 function cellsOf(line) {
-  const text = line.trim(), from = text.startsWith("|") ? 1 : 0, to = text.length > 1 && text.endsWith("|") ? -1 : undefined;
-  return text.slice(from, to).split("|", MAX_COLUMNS).map((cell) => cell.trim());
+  const text = line.trim().replaceAll("\\|", ESCAPED_BAR), from = text.startsWith("|") ? 1 : 0, to = text.length > 1 && text.endsWith("|") ? -1 : undefined;
+  return text.slice(from, to).split("|", MAX_COLUMNS).map((cell) => cell.trim().replaceAll(ESCAPED_BAR, "|"));
 }
 
 function table([heads, , ...rows]) {

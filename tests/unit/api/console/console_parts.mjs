@@ -39,6 +39,8 @@ const PARTS = {
     const [one, rule, two] = markdown("| a | **b** |\n|:---|---:|\n| 1 | 2 | 3 |\n| 4 |\n\n---\n\nx | y\nno | rule\n");
     assert.equal(tags(one.children[0]), "table(thead(tr(th(a)th(b(b))))tbody(tr(td(1)td(2))tr(td(4)td())))");
     assert.deepEqual([rule.tag, two.tag, text(two)], ["hr", "p", "x | y no | rule"]);
+    const [escaped] = markdown("| a \\| b | c |\n|---|---|\n| 1 | `x \\| y` \\|\n");
+    assert.equal(tags(escaped.children[0]), "table(thead(tr(th(a | b)th(c)))tbody(tr(td(1)td(code(x | y) |))))");
   },
 
   // A silent connection is closed, and the next one resumes after the last message.
