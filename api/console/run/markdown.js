@@ -37,7 +37,8 @@ export function markdown(text) {
     } else if (/^\s*([-*+]|\d+[.)])\s+/.test(line)) {
       const items = takeWhile((next) => (budget -= 1) > 0 && (/^\s*([-*+]|\d+[.)])\s+/.test(next) || /^\s+\S/.test(next)));
       if (items.length === 0) break;
-      elements.push(h(/^\s*\d/.test(line) ? "ol" : "ul", {}, listItems(items).map((item) => h("li", {}, inline(item)))));
+      const start = /^\s*(\d+)/.exec(line)?.[1];
+      elements.push(h(start ? "ol" : "ul", { start }, listItems(items).map((item) => h("li", {}, inline(item)))));
     } else if (/^>/.test(line)) {
       elements.push(h("blockquote", {}, inline(takeWhile((next) => /^>/.test(next)).map((next) => next.replace(/^>\s?/, "")).join(" "))));
     } else if (/^\s*$/.test(line)) {

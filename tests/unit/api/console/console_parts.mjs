@@ -9,10 +9,10 @@ const load = (name) => import(pathToFileURL(`${directory}/${name}`));
 class Element {
   constructor(tag) {
     const classList = { add() {}, toggle() {} };
-    Object.assign(this, { tag, children: [], scrollTop: 0, clientHeight: 0, scrollHeight: 0, style: {}, dataset: {}, classList });
+    Object.assign(this, { tag, children: [], attributes: {}, scrollTop: 0, clientHeight: 0, scrollHeight: 0, style: {}, dataset: {}, classList });
   }
   append(...children) { this.children.push(...children); }
-  setAttribute() {}
+  setAttribute(name, value) { this.attributes[name] = value; }
   removeAttribute() {}
   querySelector() { return null; }
   replaceChildren(...children) { this.children = children; }
@@ -35,6 +35,8 @@ const PARTS = {
     const lists = markdown("- a\n- b\n  c\n\n1. d\n\nsee [e](https://f) and **g**\n");
     assert.deepEqual(lists.map((element) => [element.tag, text(element)]),
       [["ul", "ab c"], ["ol", "d"], ["p", "see e (https://f) and g"]]);
+    // An empty line between the items of a list makes several lists of it, which go on with its numbers.
+    assert.deepEqual(markdown("1. a\n\n2. b\n\n- c\n\n10) d\n").map((element) => element.attributes.start), ["1", "2", undefined, "10"]);
     const tags = (element) => (typeof element === "string" ? element : `${element.tag}(${element.children.map(tags).join("")})`);
     const [one, rule, two] = markdown("| a | **b** |\n|:---|---:|\n| 1 | 2 | 3 |\n| 4 |\n\n---\n\nx | y\nno | rule\n");
     assert.equal(tags(one.children[0]), "table(thead(tr(th(a)th(b(b))))tbody(tr(td(1)td(2))tr(td(4)td())))");
