@@ -108,7 +108,7 @@ class Questions:
             return
         names = [name for name in ("prompt", "schema", "choices") if name in message]
         try:
-            fields = {name: self._mask.value(message[name]) for name in names}
+            fields: dict[str, object] = {name: self._mask.value(message[name]) for name in names}
         except RecursionError:
             self._reply(number, {"error": "refused", "message": "it is nested too deeply"})
             return
