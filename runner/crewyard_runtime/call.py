@@ -247,6 +247,11 @@ def _object_runner(target: Any) -> Callable[[dict[str, object]], object] | None:
     if callable(kickoff := getattr(target, "kickoff", None)):
 
         def start(inputs: dict[str, object]) -> object:
+            accepted = accepted_arguments(kickoff)
+            if accepted is not None and accepted.required == ["messages"]:  # of an agent of CrewAI
+                from .frameworks.agents.prompts import prompt_of
+
+                return kickoff(prompt_of(inputs))
             _check_placeholders(target, inputs)
             positional, named = arguments(kickoff, inputs)
             if not inputs and _is_flow(target):

@@ -44,6 +44,13 @@ class FakeCrew:
         return "crew", inputs
 
 
+class LiteAgent:
+    """As an agent of CrewAI, which takes a prompt."""
+
+    def kickoff(self, messages: Any, response_format: Any = None) -> Any:
+        return messages, response_format
+
+
 class Base:
     """As CrewAI's @CrewBase makes them: no kickoff of its own, a method that gives the crew."""
 
@@ -215,6 +222,9 @@ CALLS: list[tuple[Any, Any]] = [
     (asynchronous_generator, [1, 2]),
     (FakeCrew, ("crew", INPUT)),
     (FakeCrew(), ("crew", INPUT)),
+    (LiteAgent(), ("tea", None)),
+    (LiteAgent, ("tea", None)),
+    (lambda: LiteAgent(), ("tea", None)),
     (Base, ("crew", INPUT)),
     (Base(), ("crew", INPUT)),
     (Graph(), ("graph", INPUT)),
