@@ -11,7 +11,7 @@ from _thread import allocate_lock
 
 from ..events import report
 from .call_times import CallTimes
-from .crewai_values import output_file, translate
+from .crewai_values import agent_id, output_file, translate
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:
@@ -56,7 +56,7 @@ def hook_event_bus(module: ModuleType) -> None:
             if (path := output_file(event)) and len(declared_files) < _MAX_DECLARED_FILES:
                 declared_files[path[:_MAX_PATH_CHARS]] = None
             run_event, took = translate(event), call_duration(event, times)
-            if run_event is not None and tracker.admits(*run_event):
+            if run_event is not None and tracker.admits(*run_event, agent_id(event)):
                 type, data = run_event
                 report(type, {**data, **took})
         except Exception:  # skip an event of an unknown version
@@ -88,15 +88,15 @@ class AgentTracker:
         self._calls: dict[tuple[object, object], int] = {}
         self._lock = allocate_lock()
 
-    def admits(self, type: str, data: dict[str, object]) -> bool:
+    def admits(self, type: str, data: dict[str, object], agent_id: str | None = None) -> bool:
         """Return whether to report the event: not the end of an agent that has not started, nor a repeated
-        rejection.
+        rejection. `agent_id` tells agents of one role apart.
         """
         if "agent" not in data:
             return True
         with self._lock:
             if type.startswith("agent."):
-                return self._admits_agent_event(type, data)
+                return self._admits_agent_event(type, data, agent_id)
             return self._admits_tool_event(type, data)
 
     def _admits_tool_event(self, type: str, data: dict[str, object]) -> bool:
@@ -113,14 +113,17 @@ class AgentTracker:
         self._last[data["agent"]] = (type, data)
         return not repeated
 
-    def _admits_agent_event(self, type: str, data: dict[str, object]) -> bool:
-        tasks = self._tasks.setdefault(data["agent"], [])
+    def _admits_agent_event(self, type: str, data: dict[str, object], agent_id: str | None) -> bool:
+        key = data["agent"], agent_id
         if type == "agent.started":
-            tasks.append(data["task"])
+            self._tasks.setdefault(key, []).append(data["task"])
             return True
+        tasks = self._tasks.get(key, [])
         if data["task"] is None and tasks:
             data["task"] = tasks[-1]
         if data["task"] not in tasks:
             return False
         tasks.remove(data["task"])
+        if not tasks:
+            del self._tasks[key]
         return True

@@ -70,6 +70,13 @@ def translate(event: Any) -> RunEvent | None:
     return None
 
 
+def agent_id(event: Any) -> str | None:
+    """Return the id of the agent of an event, which tells agents of one role apart; None if it has none."""
+    info = getattr(event, "agent_info", None)
+    found = info.get("id") if isinstance(info, dict) else getattr(getattr(event, "agent", None), "id", None)
+    return _text(found)
+
+
 _AGENT = {
     "agent_execution_started": "agent.started",
     "agent_execution_completed": "agent.completed",

@@ -10,7 +10,7 @@ import pytest
 
 from runner.crewyard_runtime.frameworks.call_times import CallTimes
 from runner.crewyard_runtime.frameworks.crewai_events import AgentTracker, call_duration
-from runner.crewyard_runtime.frameworks.crewai_values import missing_inputs, outcome, translate
+from runner.crewyard_runtime.frameworks.crewai_values import agent_id, missing_inputs, outcome, translate
 
 COOK = Event(role="Cook\n")
 TEA = Event(description="make tea ", name="tea")
@@ -120,6 +120,28 @@ def test_an_end_without_its_task_gets_it_from_the_start() -> None:
     end: dict[str, object] = {"agent": "Cook", "task": None, "output": "tea"}
     assert tracker.admits("agent.completed", end)
     assert end["task"] == "make tea"
+
+
+def test_agents_of_one_role_at_the_same_time_have_their_own_ends() -> None:
+    """An agent without a crew and one in a crew: the end of the former has no task."""
+    tracker = AgentTracker()
+    alone = {"agent_info": {"id": "1", "role": "Cook"}}
+    cook = Event(id="2", role="Cook")
+    in_crew = {"agent": cook, "task": Event(description="bake bread")}
+    events = [
+        Event(type="lite_agent_execution_started", messages="make tea", **alone),
+        Event(type="agent_execution_started", **in_crew),
+        Event(type="lite_agent_execution_completed", output="tea", **alone),
+        Event(type="agent_execution_completed", output="bread", **in_crew),
+    ]
+    reported = []
+    for event in events:
+        kind, data = translate(event) or ("", {})
+        assert tracker.admits(kind, data, agent_id(event))
+        reported.append((kind, data["task"], data.get("output")))
+    assert reported[2:] == [
+        ("agent.completed", "make tea", "tea"), ("agent.completed", "bake bread", "bread"),
+    ]  # fmt: skip
 
 
 def test_a_repeated_rejection_is_reported_once() -> None:
