@@ -12,6 +12,7 @@ import sys
 
 from ...events import error_text, report
 from ..call_times import CallTimes
+from .prompts import text_of
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:
@@ -64,8 +65,7 @@ async def run_agent(agent: Any, prompt: object) -> object:
     make: Any = import_module(f"{_PACKAGE}runners").InMemoryRunner
     runner = make(agent=agent, app_name=_APP_NAME) if hasattr(agent, "run_async") else make(app=agent)
     session = await runner.session_service.create_session(app_name=runner.app_name, user_id=_USER)
-    text = prompt if isinstance(prompt, str) else json.dumps(prompt, ensure_ascii=False)
-    message = types.Content(role="user", parts=[types.Part(text=text)])
+    message = types.Content(role="user", parts=[types.Part(text=text_of(prompt))])
     last, waiting = None, None
     async for event in runner.run_async(user_id=_USER, session_id=session.id, new_message=message):
         if event.is_final_response():

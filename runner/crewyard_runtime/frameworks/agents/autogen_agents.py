@@ -10,6 +10,7 @@ import functools
 from contextvars import ContextVar
 
 from ...events import error_text, report
+from .prompts import text_of
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:
@@ -54,7 +55,7 @@ def is_agent(target: object) -> bool:
 
 async def run_agent(agent: Any, prompt: object) -> object:
     """Return the content of the last message of an agent or a team."""
-    return result_of(await agent.run(task=prompt))
+    return result_of(await agent.run(task=text_of(prompt)))
 
 
 def result_of(value: Any) -> object:

@@ -51,6 +51,11 @@ def prompt_of(inputs: dict[str, object]) -> object:
     return json.dumps(inputs, ensure_ascii=False)
 
 
+def text_of(prompt: object) -> str:
+    """Return a prompt as the text that an agent takes: a list as JSON."""
+    return prompt if isinstance(prompt, str) else json.dumps(prompt, ensure_ascii=False)
+
+
 def outcome(value: Any, depth: int = 0) -> object:
     """Return the output in the result of an agent's run, also in lists and dicts; other values unchanged."""
     kind = type(value)

@@ -12,6 +12,7 @@ from importlib import import_module
 
 from ...events import error_text, report
 from ..call_times import CallTimes
+from .prompts import text_of
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:
@@ -41,7 +42,8 @@ def is_agent(target: object) -> bool:
 
 def run_agent(agent: Any, prompt: object) -> object:
     """Return the output of the agent."""
-    return result_of(agent.run_sync(prompt))
+    is_content = isinstance(prompt, list) and all(isinstance(part, str) for part in prompt)
+    return result_of(agent.run_sync(prompt if is_content else text_of(prompt)))
 
 
 def result_of(result: Any) -> object:

@@ -7,10 +7,10 @@ tool are wrapped.
 from __future__ import annotations
 
 import functools
-import json
 from contextvars import ContextVar
 
 from ...events import error_text, report
+from .prompts import text_of
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:
@@ -42,7 +42,7 @@ def is_agent(target: object) -> bool:
 
 def run_agent(agent: Any, prompt: object) -> object:
     """Return the final answer of the agent."""
-    return result_of(agent.run(prompt if isinstance(prompt, str) else json.dumps(prompt, ensure_ascii=False)))
+    return result_of(agent.run(text_of(prompt)))
 
 
 def result_of(value: Any) -> object:

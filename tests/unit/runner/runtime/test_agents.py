@@ -423,6 +423,19 @@ async def test_an_agent_of_another_framework(
     ]
 
 
+@pytest.mark.parametrize(
+    ("packages", "crew"),
+    [(PYDANTIC_AI, PYDANTIC_CREW), (SMOLAGENTS, SMOLAGENTS_CREW), (AUTOGEN, AUTOGEN_CREW)],
+)
+async def test_a_prompt_that_is_a_list_of_objects_is_json(
+    pod: Any, api: Any, packages: Any, crew: str
+) -> None:
+    lay(pod, packages, crew)
+    api.entrypoint, api.input = "main:pilot", {"prompt": [{"role": "user", "content": "Ahoy"}]}
+    await pod.run()
+    assert api.result["output"] == '[{"role": "user", "content": "Ahoy"}]!'
+
+
 async def test_agents_of_autogen_in_a_team(pod: Any, api: Any) -> None:
     lay(pod, AUTOGEN, AUTOGEN_CREW)
     api.entrypoint = "main:team"
