@@ -117,11 +117,11 @@ async def _ended(handler: Any) -> object:
 
 async def _answer_questions(workflow: Any, handler: Any) -> None:
     """Read the events of the run until its end, and answer each InputRequiredEvent."""
-    asked: object = None
+    asked: list[object] = []
     async for event in handler.stream_events():
         # A step may write the event that it returns to the stream, too.
-        if is_kind(event, "InputRequiredEvent") and event is not asked:
-            asked = event
+        if is_kind(event, "InputRequiredEvent") and not any(event is one for one in asked):
+            asked.append(event)
             handler.ctx.send_event(await _answer(workflow, event))
 
 

@@ -231,10 +231,20 @@ class AskingFields(AskingOwn):
         self.handler.queue.put_nowait(question)
         self.handler.queue.put_nowait(question)
         return StopEvent(result=(await self.handler.answers.get()).direction)
+class AskingTwice(Asking):
+    async def ask(self, ev):
+        questions = [InputRequiredEvent(prefix=text) for text in ("Which harbour?", "Which tide?")]
+        for question in questions * 2:
+            self.handler.queue.put_nowait(question)
+        answers = [(await self.handler.answers.get()).response for _ in questions]
+        while not self.handler.queue.empty():
+            await asyncio.sleep(0.01)
+        return StopEvent(result=answers)
 class AskingUnclear(AskingFields):
     events = [Direction, type("Other", (Direction,), {})]
 limited, asking, asking_own = Slow(), Asking(None), AskingOwn(None)
 asking_fields, asking_unclear = AskingFields(None), AskingUnclear(None)
+asking_twice = AskingTwice(None)
 """
 USAGE = (
     "usage",
@@ -334,6 +344,13 @@ async def test_failures(pod: Any, api: Any, entrypoint: str, reason: str, words:
     assert api.result["reason"] == reason, api.result
     assert words in api.result["message"]
     assert entrypoint != "Broken" or events[-1][1]["error"] == "ValueError: no table"
+
+
+async def test_events_that_are_written_twice_ask_once(pod: Any, api: Any) -> None:
+    lay(pod, api, "asking_twice", {})
+    api.ask_seconds, api.answers = 86400, {"q1": "Kiel", "q2": "high", "q3": "again", "q4": "again"}
+    await pod.run()
+    assert (api.result.get("output"), list(api.questions)) == (["Kiel", "high"], ["q1", "q2"])
 
 
 async def test_a_person_answers_an_event_that_asks(pod: Any, api: Any) -> None:
