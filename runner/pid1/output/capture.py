@@ -54,7 +54,10 @@ class OutputCapture(threading.Thread):
         self._limit = max(1024, event_bytes - _EVENT_FRAME_BYTES)
         self._channel = child.channel
         self._channel_lines = LineSplitter(channel.MAX_CHANNEL_LINE_BYTES)
-        self._streams = {"o": OutputStream(child.stdout, "info"), "e": OutputStream(child.stderr, "error")}
+        self._streams = {
+            "o": OutputStream(child.stdout, "info", mask.cut_at),
+            "e": OutputStream(child.stderr, "error", mask.cut_at),
+        }
         self._poll = select.poll()
         self._dropping_line = False
         self.dropped = 0

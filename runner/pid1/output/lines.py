@@ -2,17 +2,25 @@
 
 from __future__ import annotations
 
+TYPE_CHECKING = False
+if TYPE_CHECKING:
+    from collections.abc import Callable
+
 MAX_LINE_BYTES = 60_000  # a longer line continues in the next event without loss
 
 
 class LineSplitter:
     """Splits a byte stream at line feeds; other control characters (CR, NUL, U+2028) are data.
 
-    Buffers at most one unfinished line of `longest` bytes.
+    Buffers at most one unfinished line of `longest` bytes. `cut_at` may move the end of a piece back.
     """
 
-    def __init__(self, longest: int = MAX_LINE_BYTES) -> None:
-        self._longest = max(8, longest)
+    def __init__(
+        self,
+        longest: int = MAX_LINE_BYTES,
+        cut_at: Callable[[bytes, int, int], int] = lambda line, start, end: end,
+    ) -> None:
+        self._longest, self._cut_at = max(8, longest), cut_at
         self._unfinished = b""
 
     def feed(self, data: bytes) -> list[tuple[bytes, bool]]:
@@ -43,6 +51,7 @@ class LineSplitter:
                 back -= 1
             if back > end - 4:
                 end = back
+            end = self._cut_at(line, start, end)
             lines.append((line[start:end], True))
             start = end
         return line[start:]

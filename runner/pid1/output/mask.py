@@ -54,6 +54,21 @@ class SecretMask:
                 line = line.replace(form, REPLACEMENT.encode())
         return line
 
+    def cut_at(self, line: bytes, start: int, end: int) -> int:
+        """Return where a piece from `start` to `end` of a line should end: before a secret at its end.
+
+        What follows the line is unknown yet. A secret longer than half of the piece is cut.
+        """
+        cut = end
+        for form in self._bytes:
+            first = max((start + end) // 2, end - len(form) + 1)
+            positions = [*range(max(first, len(line) - MIN_SECRET_BYTES + 1), cut)]
+            while (first := line.find(form[:MIN_SECRET_BYTES], first, cut + MIN_SECRET_BYTES - 1)) >= 0:
+                positions.append(first)
+                first += 1
+            cut = min((p for p in positions if form.startswith(line[p : p + len(form)])), default=cut)
+        return cut
+
     def text(self, text: str) -> str:
         """Return text with secrets masked."""
         for form in self._texts:

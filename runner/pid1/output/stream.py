@@ -8,19 +8,23 @@ from collections import deque
 from runner.pid1.output.lines import LineSplitter
 from runner.pid1.output.sync_markers import MarkerSplitter
 
+TYPE_CHECKING = False
+if TYPE_CHECKING:
+    from collections.abc import Callable
+
 READ_BYTES = 65536
 
 
 class OutputStream:
     """One pipe. `waiting_marker` is the marker at which it waits, for `waited_seconds` so far; else None."""
 
-    def __init__(self, descriptor: int, level: str) -> None:
+    def __init__(self, descriptor: int, level: str, cut_at: Callable[[bytes, int, int], int]) -> None:
         self.descriptor = descriptor
         self.level = level
         self.waiting_marker: str | None = None
         self.waited_seconds = 0.0
         self.ended = False
-        self._lines = LineSplitter()
+        self._lines = LineSplitter(cut_at=cut_at)
         self._markers = MarkerSplitter()
         self._pieces: deque[tuple[bytes, str | None]] = deque()
 

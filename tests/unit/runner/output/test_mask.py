@@ -6,10 +6,11 @@ import json
 from typing import Any
 
 import pytest
-from hypothesis import given
+from hypothesis import example, given
 from hypothesis import strategies as st
 
 from runner.pid1.output.channel import parse_line
+from runner.pid1.output.lines import LineSplitter
 from runner.pid1.output.mask import MIN_SECRET_BYTES, REPLACEMENT, SecretMask
 
 WORD = 'canary-"1234"\\56é'
@@ -125,3 +126,23 @@ async def test_the_result_is_not_masked(pod: Any, api: Any) -> None:
     pod.crew("import os\ndef kickoff():\n    return os.environ['OPENAI_API_KEY']")
     await pod.run(SECRETS="OPENAI_API_KEY")
     assert api.result["output"] == "sk-canary-0123456789"
+
+
+@given(st.integers(0, 300), st.integers(1, 70), st.sampled_from([64, 100]))
+@example(55, 70, 64)
+def test_a_secret_at_the_cut_of_a_long_line_is_masked(before: int, chunk: int, longest: int) -> None:
+    mask = SecretMask(["A", "B"], {"A": "canary-of-a", "B": "canary-of-bird"})
+    line = b"x" * before + b"canary-of-a" + b"canar" + b"canary-of-bird" + b"y" * 90
+    lines = LineSplitter(longest, mask.cut_at)
+    parts = [line[start : start + chunk] for start in range(0, len(line), chunk)]
+    pieces = [piece for part in parts for piece, _ in lines.feed(part)]
+    pieces += [piece for piece, _ in lines.end()]
+    assert b"".join(pieces) == line
+    assert b"".join(map(mask.line, pieces)) == b"x" * before + b"***canar***" + b"y" * 90
+
+
+def test_a_secret_longer_than_a_piece_does_not_make_small_pieces() -> None:
+    mask = SecretMask(["A", "B"], {"A": "a" * 500, "B": "aaaaaaaa"})
+    pieces = [piece for piece, _ in LineSplitter(64, mask.cut_at).feed(b"a" * 300 + b"\n")]
+    assert b"".join(pieces) == b"a" * 300
+    assert all(len(piece) >= 32 for piece in pieces[:-1])
