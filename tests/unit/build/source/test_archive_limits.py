@@ -284,9 +284,9 @@ def test_special_files_in_a_zip(kind: int) -> None:
 
 
 @pytest.mark.parametrize("pack", [tar, zipped])
-def test_only_files_of_the_root_s_git_directory_and_of_macos_are_skipped(pack) -> None:
-    skipped = [(name, b"0") for name in (".git/a/b", "__MACOSX/._x", "./.git/c")]
-    kept = [(name, b"1") for name in (".gitignore", "a/.git/config", "b")]
+def test_files_of_git_directories_and_of_macos_are_skipped(pack) -> None:
+    skipped = [(name, b"0") for name in (".git/a/b", "__MACOSX/._x", "./.git/c", "a/.git/config")]
+    kept = [(name, b"1") for name in (".gitignore", "a/.github/config", "b")]
     assert dict(read(pack(*skipped, ("d/", b""), *kept))) == dict(kept)
     assert dict(read(pack((".git", b"gitdir: x"), ("b", b"1")))) == {"b": b"1"}
     # Their names are checked nevertheless.
