@@ -3,6 +3,7 @@
 Each is refused with the next step if a crew could miss what it asks for, else it is noted.
 """
 
+import re
 from collections.abc import Mapping
 from typing import Any
 
@@ -16,7 +17,6 @@ _USED = frozenset(
         "dockerfile_lines",
         "env",
         "python_version",
-        "node_version",
         "source",
     }
 )
@@ -30,12 +30,20 @@ _REFUSED = {
         "Remove it; the operator can offer another base image (CREWYARD_BASE_IMAGES).",
     ),
 }
+# The package manager of `"image_distro": "wolfi"`. The other values are releases of Debian.
+_APK = re.compile(r"\bapk\b")
 # Images of LangGraph's server, in whose place the runner calls the graph.
 _SERVER_IMAGES = ("langchain/langgraph-api", "langchain/langgraph-server")
 
 
 def read_keys(file: str, values: Mapping[str, Any]) -> tuple[str, ...]:
     """Return notes on the keys without effect. Raises PlanError(ConfigInvalid) for one that must have it."""
+    if values.get("image_distro") == "wolfi" and _APK.search(str(values.get("dockerfile_lines"))):
+        raise PlanError(
+            CONFIG_INVALID,
+            f"{file}: dockerfile_lines use apk of image_distro wolfi, and crews are built on Debian",
+            "Install the packages by apt-get there, or name them in [build] packages of crew.toml.",
+        )
     unused = []
     for key, value in values.items():
         if key in _USED or not value:

@@ -46,7 +46,7 @@ def tool_crewai(keys: str) -> dict[str, str]:
             ("crewship.toml: ignored keys: scaling, build.cache, deployment.region",),
         ),
         (langgraph(), ()),
-        (langgraph(dockerfile_lines=[], pip_config_file=None, node_version="20"), ()),
+        (langgraph(dockerfile_lines=[], pip_config_file=None), ()),
         (
             tool_crewai("version = 2"),
             (

@@ -154,7 +154,17 @@ def test_graph_in_javascript_is_refused_where_it_is_asked_for(suffix: str) -> No
 @pytest.mark.parametrize(
     ("values", "notes"),
     [
-        ({"graphs": {}, "$schema": "x", "env": ".env", "node_version": "20"}, ()),
+        ({"graphs": {}, "$schema": "x", "env": ".env"}, ()),
+        ({"node_version": "20"}, ("a.json: ignored keys: node_version",)),
+        ({"image_distro": "wolfi"}, ("a.json: ignored keys: image_distro",)),
+        (
+            {"image_distro": "wolfi", "dockerfile_lines": ["RUN pip install apkutils"]},
+            ("a.json: ignored keys: image_distro",),
+        ),
+        (
+            {"image_distro": "bookworm", "dockerfile_lines": ["RUN apk add git"]},
+            ("a.json: ignored keys: image_distro",),
+        ),
         ({"store": {}, "pip_config_file": "", "base_image": None}, ()),
         ({"store": {"a": 1}, "http": 1}, ("a.json: ignored keys: store, http",)),
         ({"base_image": "langchain/langgraph-api:3.11"}, ("a.json: ignored keys: base_image",)),
@@ -163,6 +173,12 @@ def test_graph_in_javascript_is_refused_where_it_is_asked_for(suffix: str) -> No
 )
 def test_keys_without_effect_are_noted(values: dict[str, object], notes: tuple[str, ...]) -> None:
     assert read_keys("a.json", values) == notes
+
+
+def test_lines_for_the_package_manager_of_another_distribution_are_refused() -> None:
+    with pytest.raises(PlanError, match="dockerfile_lines use apk of image_distro wolfi") as raised:
+        read_keys("a.json", {"image_distro": "wolfi", "dockerfile_lines": ["ENV A=b", "RUN apk add git"]})
+    assert (raised.value.reason, "apt-get" in raised.value.hint) == ("ConfigInvalid", True)
 
 
 @pytest.mark.parametrize(
