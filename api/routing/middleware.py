@@ -160,7 +160,7 @@ async def admit(request: web.Request, handler: Handler) -> web.StreamResponse:
         raise request[ALLOWANCE].error(time.time())
     if caller is None:
         raise errors.unauthorized()
-    await _count_for_project(caller, services, per_minute)
+    await _count_for_project(request, caller, services, per_minute)
     return await handler(request)
 
 
@@ -179,7 +179,9 @@ async def _admit_signed(
         raise
 
 
-async def _count_for_project(caller: Caller, services: ApiServices, per_minute: int) -> None:
+async def _count_for_project(
+    request: web.Request, caller: Caller, services: ApiServices, per_minute: int
+) -> None:
     """Count a request of a bound caller for its project, too: more keys are not more requests. Raises a 429.
 
     A caller of several projects counts for the first by name.
@@ -193,6 +195,7 @@ async def _count_for_project(caller: Caller, services: ApiServices, per_minute: 
     allowance = await services.limiter.count(f"project:{project}", most)
     if allowance.exceeded:
         services.metrics.limit_reached(tenant_limits.PROJECT_REQUESTS, project)
+        request[ALLOWANCE] = allowance
         raise allowance.error(time.time(), f"the keys of project {project} sent ")
 
 

@@ -6,7 +6,17 @@ import { size } from "../format.js";
 import { canPreview, preview, previewBytes } from "./preview.js";
 
 export async function artifacts(container, path, signal) {
-  const { data, pagination } = await list(`${path}/artifacts`, { per_page: 100 }, signal);
+  const pages = Number(container.dataset.pages ?? 1), data = [];
+  let pagination = { has_more: true };
+  for (let page = 1; page <= pages && pagination.has_more; page += 1) {
+    const found = await list(`${path}/artifacts`, { page, per_page: 100 }, signal);
+    data.push(...found.data);
+    pagination = found.pagination;
+  }
+  const showMore = () => {
+    container.dataset.pages = pages + 1;
+    return artifacts(container, path, signal);
+  };
   // Keep an open preview when the list is refreshed.
   const view = container.querySelector(".preview") ?? h("div", { class: "preview" });
   const address = (row) => `${path}/artifacts/${row.name.split("/").map(encodeURIComponent).join("/")}`;
@@ -34,5 +44,5 @@ export async function artifacts(container, path, signal) {
     ["", (row) => h("span", { class: "row" }, canPreview(row) && h("button", { "aria-label": `Preview ${row.name}`, onclick: () => showPreview(row) }, "Preview"),
       h("button", { "aria-label": `Download ${row.name}`, onclick: () => download(row) }, "Download"))],
     ["", (row) => (row.partial ? h("span", { class: "canceled" }, "partial") : "")],
-  ], data, "No artifacts."), pagination.has_more && h("p", { class: "quiet" }, `Showing the first 100 of ${pagination.total}.`), view);
+  ], data, "No artifacts."), pagination.has_more && h("p", { class: "quiet" }, `Showing the first ${data.length} of ${pagination.total}. `, h("button", { onclick: showMore }, "Show more")), view);
 }

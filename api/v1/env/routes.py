@@ -41,7 +41,11 @@ async def _write(
         secret = await _read(call, project)
         if secret is None:
             return await kube.create(SECRET, make())
-        return await kube.patch(SECRET, name, patch(secret))
+        change = patch(secret)
+        if not secret["metadata"].get("ownerReferences"):
+            # Made with kubectl: a later project of the same name would get its values.
+            change["metadata"]["ownerReferences"] = view.owner_references(project.name, project.uid)
+        return await kube.patch(SECRET, name, change)
 
     return await conflicts.repeated(write)
 

@@ -40,6 +40,11 @@ def items(secret: SecretObject | None) -> list[dict[str, Any]]:
     ]
 
 
+def owner_references(project: str, project_uid: str) -> list[dict[str, str]]:
+    """Return the owner of a project's Secret: it is deleted with the project."""
+    return [{"apiVersion": names.API_VERSION, "kind": "Project", "name": project, "uid": project_uid}]
+
+
 def new_secret(project: str, project_uid: str, variables: Mapping[str, str], now: datetime) -> dict[str, Any]:
     """Return a new Secret for a project, which owns it."""
     return {
@@ -47,9 +52,7 @@ def new_secret(project: str, project_uid: str, variables: Mapping[str, str], now
             "name": names.env_secret(project),
             "labels": _labels(project),
             "annotations": {ANNOTATION: _updated_at_annotation({}, variables, now)},
-            "ownerReferences": [
-                {"apiVersion": names.API_VERSION, "kind": "Project", "name": project, "uid": project_uid}
-            ],
+            "ownerReferences": owner_references(project, project_uid),
         },
         "type": "Opaque",
         "data": {name: _encode(value) for name, value in variables.items()},

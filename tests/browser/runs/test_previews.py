@@ -142,3 +142,16 @@ async def test_long_text_is_cut_and_says_so(testbed, run_page, console):
     shown = await preview(run_page, "long.log")
     await expect(shown).to_contain_text("The first 2 MiB; download it for all.")
     assert len(await shown.locator("pre").text_content()) == 2048 * 1024
+
+
+async def test_more_than_a_page_of_artifacts_is_shown_on_request(testbed, run_page):
+    downloads = run_page.get_by_role("button", name="Download")
+    await expect(downloads.first).to_be_visible()
+    before = await downloads.count()
+    for number in range(100):
+        await testbed.add_artifact(story.RUN, f"part-{number:03}.txt", b"1", content_type="text/plain")
+    await run_page.reload()
+    await expect(downloads).to_have_count(100)
+    await run_page.get_by_role("button", name="Show more").click()
+    await expect(downloads).to_have_count(100 + before)
+    await expect(run_page.get_by_role("button", name="Show more")).to_have_count(0)

@@ -39,6 +39,7 @@ async def test_more_keys_are_not_more_requests(testbed):
     status, body, headers = await testbed.call("GET", "/v1/projects", bearer=second)
     assert (status, headers["Retry-After"]) == (429, str(body["error"]["details"]["retry_after_seconds"]))
     assert "the keys of project alpha sent more than 6 requests per minute" in body["error"]["message"]
+    assert (headers["X-RateLimit-Limit"], headers["X-RateLimit-Remaining"]) == ("6", "0")
     assert await statuses(testbed, 4, bearer=other) == [200] * 4
 
 

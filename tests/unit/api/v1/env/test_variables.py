@@ -111,6 +111,22 @@ async def test_what_kubectl_named_can_be_removed(testbed, crew, secrets):
     assert [set(secret["data"]) for secret in secrets.values()] == [{"TIDE"}]
 
 
+@pytest.mark.parametrize(
+    ("owners", "expected"),
+    [
+        ([], [("Project", "crew")]),
+        ([{"kind": "ExternalSecret", "name": "env"}], [("ExternalSecret", "env")]),
+    ],
+)
+async def test_project_becomes_the_owner_of_a_secret_without_one(testbed, crew, secrets, owners, expected):
+    assert (await testbed.call("PUT", "/v1/projects/crew/env/TIDE", {"value": "neap"}))[0] == 200
+    (secret,) = secrets.values()
+    secret["metadata"]["ownerReferences"] = owners
+    assert (await testbed.call("PUT", "/v1/projects/crew/env/MOON", {"value": "full"}))[0] == 200
+    (secret,) = secrets.values()
+    assert [(owner["kind"], owner["name"]) for owner in secret["metadata"]["ownerReferences"]] == expected
+
+
 async def test_variables_above_the_limit_can_be_replaced(testbed, crew, secrets):
     assert (await testbed.call("PUT", "/v1/projects/crew/env/TIDE", {"value": "old"}))[0] == 200
     (secret,) = secrets.values()
