@@ -135,11 +135,17 @@ class Shutdown(threading.Thread):
         ):
             self._log_warning(f"The output was dropped: it has more than {self._output_bytes} bytes.")
             return None
+        if (named := self._output_artifact()) is not None:
+            self._log_line(
+                f"The output is the artifact {named}: it has more than {self._output_bytes} bytes.", "info"
+            )
         return value
 
+    def _output_artifact(self) -> str | None:
+        named = (self._capture.final_report or {}).get("output_artifact")
+        return named if isinstance(named, str) and named in self._upload.stored else None
+
     def _report(self, output: object) -> None:
-        report = self._capture.final_report or {}
-        named = report.get("output_artifact")
         attempt = 0
         while True:
             stored = dict(self._upload.stored)
@@ -149,7 +155,7 @@ class Shutdown(threading.Thread):
                 "message": self._verdict.message,
                 "duration_ms": self._duration_ms,
                 "output": output,
-                "output_artifact": named if isinstance(named, str) and named in stored else None,
+                "output_artifact": self._output_artifact(),
                 "last_event": self._events.last_seq,
                 "artifacts": {"count": len(stored), "bytes": sum(size for size, _ in stored.values())},
             }
@@ -169,7 +175,10 @@ class Shutdown(threading.Thread):
                 raise APIUnavailable(f"status {response.status}")
 
     def _log_warning(self, message: str) -> None:
-        self._events.put(encode.timestamp(time.time_ns()), [("log", encode.log(message, "warning"))])
+        self._log_line(message, "warning")
+
+    def _log_line(self, message: str, level: str) -> None:
+        self._events.put(encode.timestamp(time.time_ns()), [("log", encode.log(message, level))])
 
     def _write_termination(self, reported: bool) -> None:
         verdict = self._verdict

@@ -670,6 +670,7 @@ async def test_a_large_output_is_stored_and_named(pod: Any, api: Any) -> None:
     pod.crew("def kickoff():\n    return {'text': 'x' * 100_000}")
     await pod.run()
     assert (api.result["output"], api.result["output_artifact"]) == (None, "output.json")
+    assert "The output is the artifact output.json: it has more than" in api.events[-1]["data"]["message"]
     [stored] = api.artifacts["output.json"]
     assert json.loads(stored.body) == {"text": "x" * 100_000}
 
