@@ -3441,7 +3441,7 @@ export interface operations {
         parameters: {
             query?: never;
             header?: {
-                /** @description A repeated key returns the first response again for 24 hours, or 409 if the body differs. */
+                /** @description A repeated key returns the same object, as it is now, for 24 hours, or 409 if the body differs. */
                 "Idempotency-Key"?: string;
             };
             path?: never;
@@ -3776,7 +3776,7 @@ export interface operations {
         parameters: {
             query?: never;
             header?: {
-                /** @description A repeated key returns the first response again for 24 hours, or 409 if the body differs. */
+                /** @description A repeated key returns the same object, as it is now, for 24 hours, or 409 if the body differs. */
                 "Idempotency-Key"?: string;
                 /** @description `wait=SECONDS` (RFC 7240, at most 60): respond once the run has ended, with its outcome; else after these seconds as it is then. */
                 Prefer?: string;
@@ -3900,7 +3900,7 @@ export interface operations {
         parameters: {
             query?: never;
             header?: {
-                /** @description A repeated key returns the first response again for 24 hours, or 409 if the body differs. */
+                /** @description A repeated key returns the same object, as it is now, for 24 hours, or 409 if the body differs. */
                 "Idempotency-Key"?: string;
                 /** @description `wait=SECONDS` (RFC 7240, at most 60): respond once the run has ended, with its outcome; else after these seconds as it is then. */
                 Prefer?: string;
