@@ -3120,7 +3120,7 @@ type ListDeploymentsParamsStatus string
 
 // CreateDeploymentParams defines parameters for CreateDeployment.
 type CreateDeploymentParams struct {
-	// IdempotencyKey A repeated key returns the first response again for 24 hours, or 409 if the body differs.
+	// IdempotencyKey A repeated key returns the same object, as it is now, for 24 hours, or 409 if the body differs.
 	IdempotencyKey *string `json:"Idempotency-Key,omitempty"`
 }
 
@@ -3204,7 +3204,7 @@ type ListRunsParams struct {
 
 // StartRunParams defines parameters for StartRun.
 type StartRunParams struct {
-	// IdempotencyKey A repeated key returns the first response again for 24 hours, or 409 if the body differs.
+	// IdempotencyKey A repeated key returns the same object, as it is now, for 24 hours, or 409 if the body differs.
 	IdempotencyKey *string `json:"Idempotency-Key,omitempty"`
 
 	// Prefer `wait=SECONDS` (RFC 7240, at most 60): respond once the run has ended, with its outcome; else after these seconds as it is then.
@@ -3252,7 +3252,7 @@ type ListEventsParams struct {
 
 // RunAgainParams defines parameters for RunAgain.
 type RunAgainParams struct {
-	// IdempotencyKey A repeated key returns the first response again for 24 hours, or 409 if the body differs.
+	// IdempotencyKey A repeated key returns the same object, as it is now, for 24 hours, or 409 if the body differs.
 	IdempotencyKey *string `json:"Idempotency-Key,omitempty"`
 
 	// Prefer `wait=SECONDS` (RFC 7240, at most 60): respond once the run has ended, with its outcome; else after these seconds as it is then.
