@@ -2,6 +2,7 @@
 
 from datetime import timedelta
 
+import pytest
 import pytest_asyncio
 from playwright.async_api import expect
 
@@ -53,6 +54,46 @@ async def test_schedule_shows_its_next_time_and_is_suspended(receiver, console):
     await page.get_by_role("button", name="Suspend mornings").click()
     # Without a cluster behind the API nothing can change, and the page says so.
     await expect(page.get_by_role("alert")).to_be_visible()
+
+
+@pytest.mark.parametrize("click", [True, False], ids=["edited", "typed"])
+async def test_saved_schedule_keeps_what_the_form_does_not_have(testbed, receiver, console, click):
+    kept = {"entrypoint": "report", "labels": {"team": "tides"}, "suspend": True}
+    written = {
+        "name": "evenings",
+        "cron": "0 19 * * *",
+        "timeZone": "UTC",
+        "input": {"topic": "moons"},
+        **kept,
+    }
+    await testbed.update_spec(
+        story.PROJECT, schedules=[{**written, "concurrencyPolicy": "Forbid", "startingDeadline": "10m"}]
+    )
+    page = await console.show(f"#/projects/{story.PROJECT}/schedules")
+    row = page.get_by_role("row").filter(has_text="evenings")
+    for text in ("entrypoint report", '{"topic":"moons"}', "Forbid", "deadline 10m", "team=tides"):
+        await expect(row).to_contain_text(text)
+    if click:
+        await page.get_by_role("button", name="Edit evenings").click()
+        await expect(page.get_by_label("Minute, hour")).to_be_focused()
+        await expect(page.get_by_label("Minute, hour")).to_have_value("0 19 * * *")
+        await expect(page.get_by_label("topic")).to_have_value("moons")
+        assert await violations(page) == []
+    else:
+        await page.get_by_label("Name").fill("evenings")
+        await page.get_by_label("Time zone").fill("UTC")
+        await page.get_by_label("Input, a JSON object").fill('{"topic": "moons"}')
+    await page.get_by_label("Minute, hour").fill("0 20 * * *")
+    async with page.expect_request(lambda request: request.method == "PUT") as sent:
+        await page.get_by_role("button", name="Set schedule").click()
+    more = {"concurrency_policy": "Forbid", "starting_deadline": "10m"}
+    assert (await sent.value).post_data_json == {
+        "cron": "0 20 * * *",
+        "time_zone": "UTC",
+        "input": {"topic": "moons"},
+        **kept,
+        **more,
+    }
 
 
 async def test_schedule_is_removed_after_a_question(receiver, console):

@@ -16,8 +16,12 @@ class Element {
   removeAttribute() {}
   querySelector() { return null; }
   replaceChildren(...children) { this.children = children; }
-  addEventListener() {}
+  addEventListener(name, work) { this.listeners = { ...this.listeners, [name]: work }; }
   remove() {}
+  focus() {}
+  contains() { return false; }
+  get value() { return this.written ?? this.children.join(""); }
+  set value(text) { this.written = text; }
   get childElementCount() { return this.children.length; }
   get lastChild() { return this.children.at(-1); }
 }
@@ -307,6 +311,61 @@ const PARTS = {
     const texts = (element) => (element instanceof Element ? element.children.flatMap(texts) : [element]);
     const shown = texts(container);
     assert.deepEqual(Array.from({ length: count }, (_, index) => name(index)).filter((one) => !shown.includes(one)), []);
+  },
+
+  // Editing fills the form, and saving keeps what the form does not have, as the service has it now.
+  async schedules() {
+    const { schedules, settingsOf, specOf } = await load("project/schedules.js");
+    const plain = { name: "plain", cron: "@daily", time_zone: "UTC", input: null, entrypoint: null, labels: null, concurrency_policy: "Allow", starting_deadline: null, suspend: false, next_time: null };
+    const full = { ...plain, name: "full", input: { topic: "tides" }, entrypoint: "report", labels: { team: "tides" }, concurrency_policy: "Forbid", starting_deadline: "10m", suspend: true };
+    const long = settingsOf({ ...plain, input: { text: "x".repeat(100) } });
+    assert.deepEqual([settingsOf(plain), settingsOf({ ...plain, input: {}, labels: {} }), long.length, long[0].length], [[], [], 1, "input ".length + 60]);
+    assert.deepEqual(settingsOf(full), ["entrypoint report", 'input {"topic":"tides"}', "concurrency Forbid", "deadline 10m", "labels team=tides"]);
+    assert.deepEqual(specOf(plain, { suspend: true }), { cron: "@daily", time_zone: "UTC", concurrency_policy: "Allow", suspend: true });
+    let rows = [plain, full];
+    const sent = [];
+    globalThis.fetch = async (path, { method, body }) => {
+      if (method === "PUT") sent.push([path, JSON.parse(body)]);
+      return { ok: true, status: 200, text: async () => JSON.stringify({ data: method === "PUT" ? {} : rows }) };
+    };
+    const container = new Element("div");
+    const all = (element) => (element instanceof Element ? [element, ...element.children.flatMap(all)] : []);
+    const find = (match) => all(container).find(match), input = (id) => find(({ attributes }) => attributes.id === id);
+    const button = (label) => find(({ tag, attributes, children }) => tag === "button" && (attributes["aria-label"] ?? children[0]) === label);
+    const heading = () => find(({ tag }) => tag === "h2").children[0];
+    const settle = async () => { for (let turn = 0; turn < 50; turn += 1) await new Promise(setImmediate); };
+    const submit = async () => {
+      find(({ tag }) => tag === "form").listeners.submit({ preventDefault() {} });
+      await settle();
+    };
+    await schedules(container, "tides", {}, new AbortController().signal, {});
+    assert(all(container).some(({ children }) => children[0] === "concurrency Forbid"));
+    button("Edit full").listeners.click();
+    assert.deepEqual([heading(), input("schedule").value, input("cron").value, input("zone").value, input("schedule-input-0").value], ["Edit full", "full", "@daily", "UTC", "tides"]);
+    assert.equal(input("schedule").attributes.readonly, "");
+    input("cron").value = "@hourly";
+    rows = [plain, { ...full, starting_deadline: "20m" }];
+    await submit();
+    const { name, next_time: _next, ...spec } = rows[1], path = "/v1/projects/tides/schedules/";
+    assert.deepEqual(sent.pop(), [`${path}${name}`, { ...spec, cron: "@hourly" }]);
+    assert.equal(heading(), "Set a schedule");
+    // A typed name of a schedule that exists keeps these, too; that of a new one has only what the form has.
+    for (const [typed, kept] of [["full", spec], ["other", {}]]) {
+      Object.assign(input("schedule"), { value: typed });
+      Object.assign(input("cron"), { value: "@weekly" });
+      Object.assign(input("zone"), { value: "" });
+      await submit();
+      assert.deepEqual(sent.pop(), [`${path}${typed}`, { ...kept, cron: "@weekly", time_zone: "UTC", input: {} }]);
+    }
+    // One that was removed while it was edited comes back whole.
+    button("Edit full").listeners.click();
+    rows = [plain];
+    await submit();
+    assert.deepEqual(sent.pop(), [`${path}full`, spec]);
+    button("Edit plain").listeners.click();
+    assert.equal(heading(), "Edit plain");
+    button("Cancel").listeners.click();
+    assert.deepEqual([heading(), input("schedule").value, sent], ["Set a schedule", "", []]);
   },
 
   async address() {
