@@ -72,6 +72,7 @@ function summary(details, path, update, watched) {
       ["Message", details.message || null],
       ["Commit", details.git_sha && h("code", {}, details.git_sha)],
       ["Created", when(details.created_at)],
+      ["Created by", details.created_by],
       ["Active since", details.activated_at && when(details.activated_at)],
       ["Queue position", details.queue_position],
       ["Waiting", waitingSince(details.waiting)],

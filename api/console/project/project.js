@@ -43,7 +43,7 @@ async function show(container, name, tab, query, signal, details, ...lists) {
     h("div", { class: "row" }, active && tab !== "runs" && may("run", name) && h("a", { class: "button", href: `${linkTo("projects", name, "runs")}?new=yes` }, "New run"),
       may("admin", name) && h("button", { class: "danger", onclick: () => askErase(name, `/v1/projects/${encodeURIComponent(name)}`,
         "Its runs are stopped. Its deployments, runs, artifacts, variables and schedules are deleted.", linkTo("projects"), true) }, "Delete…"))),
-    definitionList([["Namespace", details.namespace], ["Source", ready(details)], ["Plan", details.plan],
+    definitionList([["Namespace", details.namespace], ["Source", ready(details)], ["Plan", details.plan], ["Created by", details.created_by],
       ["Active deployment", active ? h("a", { href: linkTo("deployments", active) }, active) : h("span", { class: "quiet" }, "none yet")]]),
     details.ready.status === false && errorBox(details.ready.reason, details.ready.message),
     h("nav", { class: "tabs", "aria-label": "Project" }, TABS.map(([id, title]) =>

@@ -141,6 +141,7 @@ function summary(details, path, update) {
       ["Project", details.project && h("a", { href: linkTo("projects", details.project) }, details.project)],
       ["Deployment", details.deployment_id && h("a", { href: linkTo("deployments", details.deployment_id) }, details.deployment_id)],
       ["Created", when(details.created_at)],
+      ["Created by", details.created_by],
       ["Queue position", details.queue_position],
       ["Waiting", waitingSince(details.waiting)],
       ["Cancel", details.cancel_requested && "requested"],

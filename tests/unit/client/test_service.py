@@ -172,6 +172,38 @@ def test_a_project_is_shown_with_its_waiting_pods(service, capsys, build, shown)
     assert line.split()[-1] == shown
 
 
+DEPLOYMENT = {
+    "id": "dep_a",
+    "status": "active",
+    "created_at": "2026-11-21T10:00:00Z",
+    "activated_at": None,
+    "message": "",
+    "git_sha": None,
+    "build_logs_url": "https://crews.example.org/v1/deployments/dep_a/logs",
+}
+RUN = {
+    "id": "run_a",
+    "status": "pending",
+    "created_at": "2026-11-21T10:00:00Z",
+    "duration_ms": None,
+    "input": {},
+    "labels": {},
+}
+
+
+@pytest.mark.parametrize(("creator", "shown"), [("key:k1", "key:k1"), (None, "-")])
+@pytest.mark.parametrize(
+    ("kind", "name", "item"),
+    [("projects", "demo", PROJECT), ("deployments", "dep_a", DEPLOYMENT), ("runs", "run_a", RUN)],
+)
+def test_details_have_who_created_it(service, capsys, kind, name, item, creator, shown):
+    data = {**item, "created_by": creator}
+    service.responses["GET", f"/v1/{kind}/{name}"] = [(200, {}, {"data": data})]
+    assert call([kind, "show", name]) == 0
+    lines = [line.split() for line in capsys.readouterr().out.splitlines()]
+    assert [line[2:] for line in lines if line[:2] == ["CREATED", "BY"]] == [[shown]]
+
+
 @pytest.mark.parametrize("count", ["-1", "21", "many"])
 def test_a_wrong_number_of_waiting_pods_is_refused_without_a_call(service, count):
     assert call(["projects", "set", "demo", "--warm-builds", count]) == 2

@@ -45,7 +45,7 @@ def list_deployments(context: CliContext, project: str | None, status: str | Non
 def show(context: CliContext, deployment: str) -> None:
     """Show one deployment, with its error if it failed."""
     shown = context.client.get_deployment(deployment)
-    more = [field("git_sha"), field("build_logs_url", "BUILD LOG")]
+    more = [field("created_by"), field("git_sha"), field("build_logs_url", "BUILD LOG")]
     if "waiting" in shown:
         more.append(Column("WAITING", lambda row: waiting(row["waiting"])))
     if "stages" in shown:

@@ -101,6 +101,7 @@ def list_projects(context: CliContext) -> None:
 @with_context
 def show(context: CliContext, name: str) -> None:
     """Show one project."""
+    creator = field("created_by")
     source = Column("SOURCE", lambda row: display(((row["source"] or {}).get("git") or {}).get("url")))
     message = Column("MESSAGE", lambda row: display(row["ready"]["message"]))
     egress = Column(
@@ -110,7 +111,7 @@ def show(context: CliContext, name: str) -> None:
     warm = Column("WARM", lambda row: display((row["run"] or {}).get("warm")))
     warm_builds = Column("WARM BUILDS", lambda row: display((row["build"] or {}).get("warm")))
     added = Column("REQUIREMENTS", lambda row: display((row["build"] or {}).get("requirements")))
-    columns = (*_COLUMNS, _NAMESPACE, source, message, added, egress, warm, warm_builds, limited)
+    columns = (*_COLUMNS, creator, _NAMESPACE, source, message, added, egress, warm, warm_builds, limited)
     context.output.details(context.client.get_project(name), columns)
 
 

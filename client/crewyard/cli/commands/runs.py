@@ -71,7 +71,7 @@ def list_runs(
 def show(context: CliContext, run: str) -> None:
     """Show one run with its input, and its output or error."""
     shown = context.client.get_run(run)
-    columns = [Column("INPUT", lambda row: json.dumps(row["input"], ensure_ascii=False))]
+    columns = [field("created_by"), Column("INPUT", lambda row: json.dumps(row["input"], ensure_ascii=False))]
     if shown["labels"]:
         columns.append(Column("LABELS", lambda row: label_pairs.text(row["labels"])))
     if "queue_position" in shown:

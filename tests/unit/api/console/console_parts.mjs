@@ -253,6 +253,32 @@ const PARTS = {
     assert.equal(timers.size, 0);
   },
 
+  // The pages of a project, a deployment and a run say who created it, where the service knows it.
+  async creators() {
+    globalThis.ResizeObserver = class { observe() {} disconnect() {} };
+    globalThis.location = { hash: "" };
+    const text = (element) => element.children?.map(text).join(" ") ?? String(element);
+    const settle = async () => { for (let turn = 0; turn < 50; turn += 1) await new Promise(setImmediate); };
+    const common = { id: "a", name: "a", project: "a", created_at: "2026-11-29T10:00:00Z", ready: { status: true }, plan: "free" };
+    for (const [module, page, status] of [["project/project.js", "project"], ["deployment/deployment.js", "deployment", "failed"], ["run/run.js", "run", "pending"]]) {
+      const view = (await load(module))[page], shown = [];
+      for (const creator of ["key:k1", null]) {
+        globalThis.fetch = async (path) => {
+          if (path.endsWith("/events") || path.endsWith("/logs")) return { ok: true, status: 200, body: new ReadableStream() };
+          const data = path === `/v1/${page}s/a` ? { ...common, status, created_by: creator } : [];
+          return { ok: true, status: 200, text: async () => JSON.stringify({ data, pagination: { total: 0 } }) };
+        };
+        const container = new Element("main"), open = new AbortController();
+        view(container, { id: "a", name: "a", tab: "variables" }, {}, open.signal);
+        await settle();
+        open.abort();
+        assert(text(container).includes(page === "project" ? "Plan" : "Created"), page);
+        shown.push(/Created by( key:k1)?/.exec(text(container))?.[0]);
+      }
+      assert.deepEqual(shown, ["Created by key:k1", undefined], page);
+    }
+  },
+
   async money() {
     const { money } = await load("format.js");
     assert.deepEqual([0, 0.00004, 0.0137, 0.0999, 0.1, 12.345, 1234567.891].map((amount) => money(amount, "USD")),

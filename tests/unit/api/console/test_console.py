@@ -50,7 +50,7 @@ def test_no_html_parsing():
 
 PARTS = (
     "markdown", "silence", "files", "events", "pauses", "steps", "csv", "statistics", "money", "stages",
-    "address", "waiting", "search", "variables", "schedules",
+    "address", "waiting", "search", "variables", "schedules", "creators",
 )  # fmt: skip
 
 
