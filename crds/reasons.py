@@ -29,6 +29,14 @@ class BuildReason(StrEnum):
     CANCELED = "Canceled"
 
 
+class ProgressReason(StrEnum):
+    """Which step a Deployment is at while it is built and does not wait, in its condition Ready."""
+
+    ASSEMBLING = "Assembling"
+    INSTALLING = "InstallingDependencies"
+    ACTIVATING = "Activating"
+
+
 class RunReason(StrEnum):
     """Why a Run failed (docs/run.md)."""
 

@@ -11,7 +11,7 @@ from typing import Any
 
 from controller.config import Timing
 from controller.deployment.build_result import BuildFailure
-from controller.deployment.status import REUSED
+from controller.deployment.status import IMAGE_PULL, REUSED, SCHEDULING_GATED, UNSCHEDULABLE
 from controller.runtime.decision import Decision, Delete
 from crds import conditions, kinds
 from crds.objects import Deployment, Pod
@@ -29,10 +29,11 @@ _CREATE_REASONS = ("CreateContainerConfigError", "CreateContainerError", "RunCon
 class PodWait:
     """`seconds` until the next check; 0 if the pod must be deleted.
 
-    With a `failure` the build has failed; `message` states what delays the pod.
+    With a `failure` the build has failed; `reason` and `message` state what delays the pod.
     """
 
     seconds: float
+    reason: str = ""
     message: str = ""
     failure: BuildFailure | None = None
 
@@ -50,9 +51,10 @@ def wait(build: Pod, now: datetime, timing: Timing) -> PodWait:
     since = parse_time(scheduled["lastTransitionTime"])
     stuck = _startup_failure(build)
     if stuck is not None:
+        reason, failure = stuck
         # The node pulls the image of a container when the one before it has ended.
         left = _left(max(since, ended_at(build) or since), timing.image_pull, now)
-        return PodWait(left, stuck.message) if left > 0 else PodWait(0.0, failure=stuck)
+        return PodWait(left, reason, failure.message) if left > 0 else PodWait(0.0, failure=failure)
     if any("waiting" not in (c.get("state") or {"waiting"}) for c in build.containers):
         deadline = int(build.spec.get("activeDeadlineSeconds") or timing.build_timeout)
         return PodWait(_left(since, deadline + timing.node_lost_after, now))
@@ -90,8 +92,18 @@ def delete_live_pods(pods: Sequence[Pod]) -> tuple[Delete, ...]:
 def _unscheduled(build: Pod, scheduled: Mapping[str, Any], now: datetime, timing: Timing) -> PodWait:
     message = str(scheduled.get("message") or "")
     left = _left(build.created, timing.unschedulable, now)
+    if scheduled.get("reason") == SCHEDULING_GATED:
+        failure = BuildFailure(
+            BuildReason.BUILD_FAILED,
+            "the queue that the pod's labels name did not admit the build pod within "
+            f"{timing.unschedulable} s: {message or 'no reason given'}",
+            "Raise the quota of the queue, or unschedulable_seconds of the installation's limits.",
+        )
+        waits = f"The pod waits until a queue admits it: {message}"
+        return PodWait(left, SCHEDULING_GATED, waits) if left > 0 else PodWait(0.0, failure=failure)
     if left > 0:
-        return PodWait(left, f"No node can schedule the pod: {message}" if message else "")
+        waits = f"No node can schedule the pod: {message}"
+        return PodWait(left, UNSCHEDULABLE, waits) if message else PodWait(left)
     failure = BuildFailure(
         BuildReason.BUILD_FAILED,
         f"no node could schedule the build pod within {timing.unschedulable} s: "
@@ -101,19 +113,19 @@ def _unscheduled(build: Pod, scheduled: Mapping[str, Any], now: datetime, timing
     return PodWait(0.0, failure=failure)
 
 
-def _startup_failure(build: Pod) -> BuildFailure | None:
-    """Return why a container cannot start, if waiting does not help."""
+def _startup_failure(build: Pod) -> tuple[str, BuildFailure] | None:
+    """Return why a container cannot start, if waiting does not help: the reason while it waits, the end."""
     for container in build.containers:
         waiting = (container.get("state") or {}).get("waiting") or {}
         reason, message = waiting.get("reason"), waiting.get("message")
         if reason in _IMAGE_REASONS:
-            return BuildFailure(
+            return IMAGE_PULL, BuildFailure(
                 BuildReason.BUILD_FAILED,
                 f"the image {container.get('image') or 'of the build'} cannot be pulled: {message or reason}",
                 "Check the images in the settings of the installation: its nodes cannot pull this one.",
             )
         if reason in _CREATE_REASONS:
-            return BuildFailure(
+            return reason, BuildFailure(
                 BuildReason.BUILD_FAILED,
                 f"the container {container.get('name')} cannot start: {message or reason}",
                 "Check the keys of the referenced Secrets, and spec.build.resources of the Project.",

@@ -28,7 +28,7 @@ from controller.runtime import event_map
 from controller.runtime.decision import Create, Decision, Delete, ObjectEvent
 from crds import kinds
 from crds.objects import Deployment, Pod, Project, Run
-from crds.reasons import BuildReason
+from crds.reasons import BuildReason, ProgressReason
 
 MAX_BROKEN_PODS = 3
 MAX_DEPENDENCY_BUILDS_PER_KEY = 2
@@ -36,8 +36,8 @@ MAX_DEPENDENCY_BUILDS = 6
 WAIT_RETRY_SECONDS = 15.0
 DELETION_RETRY_SECONDS = 1.0
 _STEP_CONDITIONS = {
-    ASSEMBLE: (status.ASSEMBLING, "Fetching and checking the source, and appending it to its image."),
-    DEPENDENCIES: (status.INSTALLING, "Installing the dependencies with Kaniko."),
+    ASSEMBLE: (ProgressReason.ASSEMBLING, "Fetching and checking the source, and appending it to its image."),
+    DEPENDENCIES: (ProgressReason.INSTALLING, "Installing the dependencies with Kaniko."),
 }
 _BuildPodResult = (
     build_result.ImageBuilt
@@ -288,9 +288,9 @@ def _wait_for_pod(
     """Wait for a pod within its deadlines; delete one that never starts or never ends."""
     deployment = observed.deployment
     waits = deadlines.wait(build, now, config.timing)
-    message = waits.message or _STEP_CONDITIONS[kind][1]
+    reason, message = (waits.reason, waits.message) if waits.reason else _STEP_CONDITIONS[kind]
     name = build.name if deployment.status.get("buildPod") != build.name else None
-    desired = status.building(deployment, name, _STEP_CONDITIONS[kind][0], message, now)
+    desired = status.building(deployment, name, reason, message, now)
     removal = Delete(kinds.POD, build.name, build.uid, 0)
     if waits.failure is not None:
         return replace(fail(observed, waits.failure, now), delete=(removal,))
@@ -304,7 +304,7 @@ def _wait_for_pod(
 def _wait_for_deletion(observed: ObservedDeployment, delete: tuple[Delete, ...], now: datetime) -> Decision:
     """Delay the next pod while the image that the last one found is being deleted from the registry."""
     message = "Waiting until old images are deleted from the registry; then the image is built again."
-    desired = status.building(observed.deployment, None, status.ASSEMBLING, message, now)
+    desired = status.building(observed.deployment, None, ProgressReason.ASSEMBLING, message, now)
     return Decision(delete=delete, status=desired, requeue_after=DELETION_RETRY_SECONDS)
 
 

@@ -12,16 +12,16 @@ from controller.deployment.build_result import BuildFailure, ImageBuilt
 from crds import conditions
 from crds.conditions import Condition
 from crds.objects import Deployment
-from crds.reasons import DeploymentPhase
+from crds.reasons import DeploymentPhase, ProgressReason
 
 QUEUED = "Queued"
 SAME_SOURCE = "SameSourceBuilding"
 POD_REFUSED = "PodRefused"
+UNSCHEDULABLE = "Unschedulable"
+SCHEDULING_GATED = "SchedulingGated"
+IMAGE_PULL = "ImagePull"
 REUSED = "Reused"
 PROJECT_NOT_FOUND = "ProjectNotFound"
-ASSEMBLING = "Assembling"
-INSTALLING = "InstallingDependencies"
-ACTIVATING = "Activating"
 SMOKE_RUNNING = "SmokeRunning"
 SMOKE_SUCCEEDED = "SmokeSucceeded"
 
@@ -107,9 +107,9 @@ def _with_image(
 def _activating(*reached: Condition) -> list[Condition]:
     message = "The image exists; the project decides which deployment is active."
     return [
-        Condition(conditions.READY, None, ACTIVATING, message),
+        Condition(conditions.READY, None, ProgressReason.ACTIVATING, message),
         *reached,
-        Condition(conditions.RECONCILING, True, ACTIVATING, message),
+        Condition(conditions.RECONCILING, True, ProgressReason.ACTIVATING, message),
     ]
 
 

@@ -51,12 +51,12 @@ function queue({ queue_position: position, waiting }) {
   return [{ title: TITLES.queued, state: "now", note: position ? `position ${position}` : waitingText(waiting) ?? "" }, { title: "Build", state: "next", note: "" }];
 }
 
-function build({ status, stages: known = [] }, built) {
+function build({ status, waiting, stages: known = [] }, built) {
   const row = known.map(({ name, seconds }) => ({ title: TITLES[name] ?? name, state: seconds === undefined ? "now" : "done",
-    note: seconds === undefined ? "" : duration(seconds * 1000) }));
+    note: seconds === undefined ? waitingText(waiting) ?? "" : duration(seconds * 1000) }));
   if (!row.length && built) return [{ title: "Build", state: "done", note: "image reused" }];
   const begins = status === "building" && !built && row.every(({ state }) => state === "done");
-  return begins ? [...row, { title: "Build", state: "now", note: "" }] : row;
+  return begins ? [...row, { title: "Build", state: "now", note: waitingText(waiting) ?? "" }] : row;
 }
 
 /** Mark the stage in which a deployment failed. */

@@ -10,6 +10,7 @@ from api.v1.timestamps import timestamp
 from api.v1.waiting import waiting
 from crds import conditions, entrypoints, names
 from crds.github import proven_commits
+from crds.reasons import ProgressReason
 
 
 def item(row: DeploymentRow) -> dict[str, Any]:
@@ -41,16 +42,13 @@ def detail(
 ) -> dict[str, Any]:
     """Return a deployment with all fields; `queue_position` only while it waits for a build slot, from 1.
 
-    `waiting` only while it is pending or waits for its smoke run: the reason of the condition Ready.
+    `waiting` only while it is pending, or its build or smoke run waits: the reason of the condition Ready.
     `entrypoints` only if its plan has names. `cancel_requested` only until its build has ended. `stages` only
     if it has been built by pods.
     """
     fields = item(row)
-    ready = conditions.find(row.conditions, conditions.READY) if _waits(row) else None
-    if ready is not None:
-        fields["waiting"] = waiting(
-            {**ready, "since": ready.get("lastTransitionTime")}, row.created_at, position
-        )
+    if (cause := _cause(row)) is not None:
+        fields["waiting"] = waiting(cause, row.created_at, position)
     if row.cancel and not row.ended:
         fields["cancel_requested"] = True
     if named := entrypoints.named(row.plan):
@@ -75,9 +73,18 @@ def inputs(row: DeploymentRow) -> dict[str, Any]:
     return {"schema": found.get("schema") or {"type": "object"}, "declared": bool(found.get("declared"))}
 
 
-def _waits(row: DeploymentRow) -> bool:
-    tested = conditions.find(row.conditions, conditions.SMOKE_TESTED) or {}
-    return row.status == "pending" or (row.status == "building" and tested.get("status") == "Unknown")
+def _cause(row: DeploymentRow) -> Mapping[str, Any] | None:
+    """Return the condition Ready with its time, if it says what the deployment waits for."""
+    ready = conditions.find(row.conditions, conditions.READY)
+    if ready is None or row.status not in ("pending", "building"):
+        return None
+    since = ready.get("lastTransitionTime")
+    if row.status == "building":
+        if ready.get("status") != "Unknown" or ready.get("reason") in tuple(ProgressReason):
+            return None
+        # Ready is Unknown from the creation on; the stage begins with its pod.
+        since = next((stage["startedAt"] for stage in row.stages if "startedAt" in stage), since)
+    return {**ready, "since": since}
 
 
 def _stage(stage: Mapping[str, Any]) -> dict[str, Any]:

@@ -306,6 +306,9 @@ const PARTS = {
       [failed("Canceled"), "Found done, Build failed, Active next"],
       [{ ...failed("SmokeFailed", built), smoke_run: "run_smoke" }, "Found done, Waiting done, Fetch done, Plan done, Smoke run failed, Active next"],
     ]) assert.equal(row(details), expected);
+    const waiting = { reason: "Unschedulable", message: "0/3 nodes" };
+    for (const stages of [[...built, { name: "assemble" }], built, []])
+      assert.equal(stagesOf({ status: "building", stages, waiting }).find(({ state }) => state === "now").note, "Unschedulable · 0/3 nodes");
   },
 
   async search() {

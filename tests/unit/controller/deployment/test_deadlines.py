@@ -23,6 +23,8 @@ NO_NODE_HINT = "Lower spec.build.resources.requests of the Project, or add a nod
 IMAGE_HINT = "Check the images in the settings of the installation: its nodes cannot pull this one."
 CREATE_HINT = "Check the keys of the referenced Secrets, and spec.build.resources of the Project."
 
+GATED = {"type": "PodScheduled", "status": "False", "reason": "SchedulingGated", "message": "gates"}
+
 
 def failure(message, hint):
     return BuildFailure("BuildFailed", message, hint)
@@ -44,7 +46,7 @@ def test_deleted_pod_has_a_minute_to_end(make, ago, left):
         (
             599,
             [{"type": "PodScheduled", "status": "False", "message": "0/3 nodes"}],
-            PodWait(1.0, "No node can schedule the pod: 0/3 nodes"),
+            PodWait(1.0, "Unschedulable", "No node can schedule the pod: 0/3 nodes"),
         ),
         (
             600,
@@ -52,6 +54,18 @@ def test_deleted_pod_has_a_minute_to_end(make, ago, left):
             PodWait(
                 0.0,
                 failure=failure("no node could schedule the build pod within 600 s: 0/3 nodes", NO_NODE_HINT),
+            ),
+        ),
+        (599, [GATED], PodWait(1.0, "SchedulingGated", "The pod waits until a queue admits it: gates")),
+        (
+            600,
+            [GATED],
+            PodWait(
+                0.0,
+                failure=failure(
+                    "the queue that the pod's labels name did not admit the build pod within 600 s: gates",
+                    "Raise the quota of the queue, or unschedulable_seconds of the installation's limits.",
+                ),
             ),
         ),
         (
@@ -76,25 +90,39 @@ def container(name, **state):
 
 
 @pytest.mark.parametrize(
-    ("reason", "more", "message", "hint"),
+    ("reason", "more", "shown", "message", "hint"),
     [
         (
             "ErrImagePull",
             {"image": "r/kaniko", "message": "not found"},
+            "ImagePull",
             "the image r/kaniko cannot be pulled: not found",
             IMAGE_HINT,
         ),
-        ("ImagePullBackOff", {}, "the image of the build cannot be pulled: ImagePullBackOff", IMAGE_HINT),
+        (
+            "ImagePullBackOff",
+            {},
+            "ImagePull",
+            "the image of the build cannot be pulled: ImagePullBackOff",
+            IMAGE_HINT,
+        ),
         (
             "CreateContainerConfigError",
             {"image": "r/kaniko", "message": "no Secret"},
+            "CreateContainerConfigError",
             "the container kaniko cannot start: no Secret",
             CREATE_HINT,
         ),
-        ("RunContainerError", {}, "the container kaniko cannot start: RunContainerError", CREATE_HINT),
+        (
+            "RunContainerError",
+            {},
+            "RunContainerError",
+            "the container kaniko cannot start: RunContainerError",
+            CREATE_HINT,
+        ),
     ],
 )
-def test_container_that_cannot_start_fails_the_build_in_time(make, reason, more, message, hint):
+def test_container_that_cannot_start_fails_the_build_in_time(make, reason, more, shown, message, hint):
     image = {"image": more["image"]} if "image" in more else {}
     waiting = {"reason": reason, **({"message": more["message"]} if "message" in more else {})}
     ended = {"terminated": {"finishedAt": make.ago(50)}}
@@ -105,12 +133,12 @@ def test_container_that_cannot_start_fails_the_build_in_time(make, reason, more,
         pod = make.pod(conditions=make.scheduled(scheduled), containerStatuses=statuses)
         return wait(pod, make.now, TIMING)
 
-    assert waits(89) == PodWait(1.0, message)
+    assert waits(89) == PodWait(1.0, shown, message)
     assert waits(90) == PodWait(0.0, failure=failure(message, hint))
     # The time begins when the last container before it has ended.
     before = [container("a", state=ended), container("b", state=earlier), container("c", state=None)]
-    assert waits(900, *before) == PodWait(40.0, message)
-    assert waits(20, *before) == PodWait(70.0, message)
+    assert waits(900, *before) == PodWait(40.0, shown, message)
+    assert waits(20, *before) == PodWait(70.0, shown, message)
 
 
 @pytest.mark.parametrize(

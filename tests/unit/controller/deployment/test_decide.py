@@ -777,12 +777,20 @@ def test_decision_while_a_pod_runs(observe, steps, make, config, adopted, record
     assert decide(seen, make.now, config).status == {**building, **stages}
 
 
-def test_reason_why_a_pod_is_not_scheduled_is_in_the_conditions(look, steps):
+def test_cause_that_delays_a_pod_is_in_the_conditions_until_it_is_gone(look, steps, make):
+    def shown():
+        found = look(steps.pods).status
+        assert found["phase"] == "Building"
+        return {(one["reason"], one["message"]) for one in found["conditions"]}
+
     waits = {"type": "PodScheduled", "status": "False", "message": "0/3 nodes"}
-    found = look(steps.assemble(NEEDS).pod("d", phase="Pending", conditions=[waits]).pods)
-    assert {(one["reason"], one["message"]) for one in found.status["conditions"]} == {
-        ("InstallingDependencies", "No node can schedule the pod: 0/3 nodes")
-    }
+    steps.assemble(NEEDS).pod("d", phase="Pending", conditions=[waits])
+    assert shown() == {("Unschedulable", "No node can schedule the pod: 0/3 nodes")}
+    pulls = {"name": "source", "state": {"waiting": {"reason": "ErrImagePull", "message": "not found"}}}
+    steps.pods[-1].status.update(conditions=make.scheduled(5), containerStatuses=[pulls])
+    assert shown() == {("ImagePull", "the image of the build cannot be pulled: not found")}
+    steps.pods[-1].status["containerStatuses"] = [{"name": "source", "state": {"running": {}}}]
+    assert shown() == {INSTALLING}
 
 
 def test_stuck_pod_is_deleted_with_an_event(observe, steps, make, config):

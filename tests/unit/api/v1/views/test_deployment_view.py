@@ -31,6 +31,8 @@ READY = {
     "lastTransitionTime": "2026-11-21T10:00:02Z",
 }
 WAITING = {"reason": "Queued", "message": "No free build slot.", "since": "2026-11-21T10:00:02Z"}
+QUEUED_STAGE = {"name": "queued", "seconds": 1.0}
+RUNNING_STAGE = {"name": "fetch", "startedAt": "2026-11-21T10:40:00Z"}
 LATE = {"reason": "BuildTimeout", "message": "late"}
 
 
@@ -41,9 +43,14 @@ def row(**fields):
     return build_row(**{**own, "spec": spec, **fields})
 
 
-def smoke_tested(status):
-    """Return the condition of a smoke run."""
-    return {"type": "SmokeTested", "status": status, "reason": "r", "message": "m"}
+def ready(reason, status="Unknown"):
+    """Return the conditions of a deployment whose build has started."""
+    return ({**READY, "status": status, "reason": reason},)
+
+
+def waits(reason, since=READY["lastTransitionTime"]):
+    """Return why it waits."""
+    return {**WAITING, "reason": reason, "since": since}
 
 
 @pytest.mark.parametrize(
@@ -87,10 +94,23 @@ def test_response_to_a_new_deployment():
             {"waiting": {**WAITING, "since": LISTED["created_at"]}},
         ),
         ("pending", {"conditions": ()}, {}, {}),
-        ("building", {"conditions": (READY,)}, {}, {}),
-        ("building", {"conditions": (READY, smoke_tested("Unknown"))}, {}, {"waiting": WAITING}),
-        ("building", {"conditions": (READY, smoke_tested("True"))}, {}, {}),
-        ("superseded", {"conditions": (READY, smoke_tested("Unknown"))}, {}, {}),
+        ("building", {"conditions": ready("Assembling")}, {}, {}),
+        ("building", {"conditions": ready("InstallingDependencies")}, {}, {}),
+        ("building", {"conditions": ready("Activating")}, {}, {}),
+        # An activation that the row of the Project does not include yet.
+        ("building", {"conditions": ready("Active", "True")}, {}, {}),
+        ("building", {"conditions": ready("SmokeRunning")}, {}, {"waiting": waits("SmokeRunning")}),
+        ("building", {"conditions": ready("PodRefused")}, {}, {"waiting": waits("PodRefused")}),
+        (
+            "building",
+            {"conditions": ready("Unschedulable"), "stages": (QUEUED_STAGE, RUNNING_STAGE)},
+            {},
+            {
+                "waiting": waits("Unschedulable", RUNNING_STAGE["startedAt"]),
+                "stages": [QUEUED_STAGE, {"name": "fetch", "started_at": RUNNING_STAGE["startedAt"]}],
+            },
+        ),
+        ("superseded", {"conditions": ready("SmokeRunning")}, {}, {}),
         ("building", {"built": False, "spec": {"cancel": True}}, {}, {"cancel_requested": True}),
         ("active", {"spec": {"cancel": True}}, {}, {}),
         ("building", {"built": False}, {}, {}),
