@@ -69,6 +69,8 @@ class InstallationLimits:
     deployment_queue: int = _limit(100, 1, 10_000)
     retained_run_seconds: int = _limit(7 * _DAY, 1, 3650 * _DAY)
     retained_record_seconds: int = _limit(3650 * _DAY, 1, 3650 * _DAY)
+    retained_deployments: int = _limit(1000, 1, 1000)
+    """The maximum in the schema of a Project."""
     project_keys: int = _limit(1000, 1, 10_000)
     key_seconds: int = _limit(0, 0, 3650 * _DAY)
     """0: an API key needs no expiry."""

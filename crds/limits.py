@@ -18,6 +18,8 @@ CONFIG_BYTES = 16384
 """Maximum of config and of context of a run, which are in its object."""
 FLUSH_SECONDS = 50
 """For the runner to deliver events, artifacts and result after its crew has exited."""
+DEFAULT_RETAINED_DEPLOYMENTS = 20
+"""Of a project that sets no `retention.deployments`."""
 
 
 PROJECT_REQUESTS_FACTOR = 10
@@ -147,6 +149,22 @@ def warm_builders(project: Project, limits: InstallationLimits) -> int:
 def lowered_warm_builders(project: Project, limits: InstallationLimits) -> tuple[str, ...]:
     """Return a note if fewer pods of a Project wait for a build than it asks for."""
     return _lowered("build.warm", requested_warm_builders(project), warm_builders(project, limits))
+
+
+def retained_deployments(project: Project, limits: InstallationLimits) -> int:
+    """Return how many Deployments of a project are kept, without its previews."""
+    requested = _requested_retained_deployments(project) or DEFAULT_RETAINED_DEPLOYMENTS
+    return min(requested, limits.retained_deployments)
+
+
+def lowered_retained_deployments(project: Project, limits: InstallationLimits) -> tuple[str, ...]:
+    """Return a note if fewer Deployments of a Project are kept than it asks for."""
+    requested = _requested_retained_deployments(project)
+    return _lowered("retention.deployments", requested, retained_deployments(project, limits))
+
+
+def _requested_retained_deployments(project: Project) -> int:
+    return int((project.spec.get("retention") or {}).get("deployments") or 0)
 
 
 def _lowered(field: str, requested: int, given: int) -> tuple[str, ...]:

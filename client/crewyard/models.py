@@ -20,7 +20,7 @@ class Ready(TypedDict):
 
 
 class Limited(TypedDict):
-    """What the pods of a project do not get although its settings ask for it."""
+    """What a project does not get although its settings ask for it."""
 
     reason: str
     message: str

@@ -1553,7 +1553,7 @@ type Project struct {
 		} `json:"secret_ref"`
 	} `json:"github"`
 
-	// Limited What the project's pods do not get although its settings ask for it; null if they get all.
+	// Limited What the project does not get although its settings ask for it; null if it gets all.
 	Limited *Limited `json:"limited"`
 
 	// Name A project's name: lower-case letters, digits and hyphens, for example research-crew.

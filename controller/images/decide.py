@@ -91,7 +91,9 @@ def _expired(
     A prune pod cannot delete an image of another repository, as after a change of the registry.
     """
     prefix = f"{config.repository(observed.project.name)}@"
-    expired = policy.expired_deployments(observed.project, observed.deployments, observed.needed)
+    expired = policy.expired_deployments(
+        observed.project, observed.deployments, observed.needed, config.limits
+    )
     expired_names = {deployment.name for deployment in expired}
     kept_images = {d.image for d in observed.deployments if d.name not in expired_names}
     deletable = {d.image for d in expired if str(d.image).startswith(prefix)} - kept_images

@@ -9,11 +9,12 @@ from datetime import datetime, timedelta
 from typing import Any
 
 from crds import conditions
+from crds.installation_limits import InstallationLimits
+from crds.limits import retained_deployments
 from crds.names import ANNOTATION_CLOSED
 from crds.objects import Deployment, Project, creation_order
 from crds.times import parse_time
 
-MAX_DEPLOYMENTS = 20
 MAX_PREVIEWS = 20
 MAX_UNUSED_AGE = timedelta(days=14)
 MAX_DEPENDENCY_KEYS = 64
@@ -22,7 +23,10 @@ FREE_DEPENDENCY_KEYS = 4
 
 
 def expired_deployments(
-    project: Project, deployments: Sequence[Deployment], needed: Collection[str]
+    project: Project,
+    deployments: Sequence[Deployment],
+    needed: Collection[str],
+    limits: InstallationLimits,
 ) -> list[Deployment]:
     """Return the Deployments to delete, lowest order first.
 
@@ -33,8 +37,7 @@ def expired_deployments(
     ranks = _ranks(present)
     head = (project.status.get("source") or {}).get("commit")
     expired: list[Deployment] = []
-    limit = (project.spec.get("retention") or {}).get("deployments")
-    for previews, max_count in ((False, int(limit or MAX_DEPLOYMENTS)), (True, MAX_PREVIEWS)):
+    for previews, max_count in ((False, retained_deployments(project, limits)), (True, MAX_PREVIEWS)):
         group = [deployment for deployment in present if deployment.preview is previews]
         deletable = [
             deployment

@@ -43,9 +43,9 @@ def decide(
 ) -> Decision:
     """Return the Decision for a Project. An observation of another source than the spec's is ignored.
 
-    `lowered` says what its pods get less than its spec asks for, `refused_egress` which entries of
-    `run.egress` they do not get. `refusal` says why the kube-apiserver refuses the Deployment of the head: it
-    is not created then.
+    `lowered` says what it gets less than its spec asks for, `refused_egress` which entries of `run.egress`
+    its pods do not get. `refusal` says why the kube-apiserver refuses the Deployment of the head: it is not
+    created then.
     """
     current = observed if observed is not None and observed.matches(project) else None
     resolved = revision.NO_HEAD

@@ -18,7 +18,13 @@ from controller.runtime.decision import Create
 from controller.runtime.errors import Retry
 from controller.source.observed import ObservedSource, ObservedSources
 from crds import kinds
-from crds.limits import lowered_timeouts, lowered_warm_builders, lowered_warm_pods, unknown_plan
+from crds.limits import (
+    lowered_retained_deployments,
+    lowered_timeouts,
+    lowered_warm_builders,
+    lowered_warm_pods,
+    unknown_plan,
+)
 from crds.objects import Deployment, Object, Project
 from kube import errors
 
@@ -88,6 +94,7 @@ class ProjectReconciler:
                 *lowered_timeouts(project, self.config.limits),
                 *lowered_warm_pods(project, self.config.plans, self.config.limits),
                 *lowered_warm_builders(project, self.config.limits),
+                *lowered_retained_deployments(project, self.config.limits),
             ),
             (
                 *allowed_rules(project, self.config.run_egress)[1],

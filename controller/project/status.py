@@ -65,7 +65,7 @@ def conditions_of(
 
 
 def limited_condition(lowered: Sequence[str], refused_egress: Sequence[str]) -> Condition | None:
-    """Return the condition that names what the pods do not get, and the next step; None if they get all.
+    """Return the condition that names what a project does not get, and the next step; None if it gets all.
 
     `lowered`: what is less than the spec asks for. `refused_egress`: what of `run.egress` does not apply.
     """

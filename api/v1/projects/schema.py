@@ -72,7 +72,7 @@ DETAIL = response_object(
                     {"reason": described(TEXT, "A stable code for programs."), "message": EXPLANATION},
                 )
             ),
-            "What the project's pods do not get although its settings ask for it; null if they get all.",
+            "What the project does not get although its settings ask for it; null if it gets all.",
         ),
         "failing_notifications": described(
             {"type": "array", "items": TEXT},

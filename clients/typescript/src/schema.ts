@@ -1652,7 +1652,7 @@ export interface components {
             /** @description The active deployment; null before the first build. */
             active_deployment_id: components["schemas"]["DeploymentId"] | null;
             ready: components["schemas"]["Ready"];
-            /** @description What the project's pods do not get although its settings ask for it; null if they get all. */
+            /** @description What the project does not get although its settings ask for it; null if it gets all. */
             limited: components["schemas"]["Limited"] | null;
             /** @description Names of notifications whose receiver took nothing for 24 hours. */
             failing_notifications: string[];

@@ -21,10 +21,12 @@ from crds.installation_limits import (
     read_limits,
 )
 from crds.limits import (
+    lowered_retained_deployments,
     lowered_timeouts,
     lowered_warm_builders,
     lowered_warm_pods,
     parse_plans,
+    retained_deployments,
     unknown_plan,
     warm_builders,
     warm_pods,
@@ -200,6 +202,23 @@ def test_waiting_builders_are_limited_by_the_installation():
     assert given({}) == (0, ())
     assert given({"build": {"warm": 2}}) == (2, ())
     assert given({"build": {"warm": 3}}) == (2, ("build.warm: 3 is lowered to 2",))
+
+
+def test_kept_deployments_are_limited_by_the_installation():
+    limits = InstallationLimits(retained_deployments=30)
+
+    def given(spec, limits=limits):
+        project = Project({"spec": spec})
+        return retained_deployments(project, limits), lowered_retained_deployments(project, limits)
+
+    assert given({}) == (20, ())
+    assert given({"retention": {"deployments": 30}}) == (30, ())
+    lowered = ("retention.deployments: 1000 is lowered to 30",)
+    assert given({"retention": {"deployments": 1000}}) == (30, lowered)
+    # The default follows a lower limit, and nothing was asked for.
+    assert given({"retention": {"runs": "1h"}}, InstallationLimits(retained_deployments=5)) == (5, ())
+    # An installation without the limit keeps what a Project may ask for.
+    assert given({"retention": {"deployments": 1000}}, InstallationLimits()) == (1000, ())
 
 
 def test_deployments_a_minute_follow_the_requests_of_a_plan():

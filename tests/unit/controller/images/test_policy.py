@@ -1,6 +1,7 @@
 """What is kept of Deployments and images, and in which order the rest goes."""
 
 import json
+from dataclasses import replace
 from datetime import timedelta
 
 import pytest
@@ -11,6 +12,7 @@ from build.registry.prune_settings import read_prune_settings
 from controller.images import decide, policy
 from controller.images import pod as prune_pod
 from controller.images.decide import ObservedImages
+from crds.installation_limits import InstallationLimits
 from crds.names import ANNOTATION_CLOSED, ANNOTATION_ERASED
 from crds.objects import Pod
 from crds.times import format_second
@@ -38,16 +40,17 @@ def one(make, name, kind, age, order=0):
 
 
 @settings(suppress_health_check=[HealthCheck.function_scoped_fixture], deadline=None)
-@given(kinds=st.lists(KINDS, max_size=14), kept=st.integers(1, 5))
-def test_only_old_ended_unused_deployments_are_deleted(make, kinds, kept):
+@given(kinds=st.lists(KINDS, max_size=14), asked=st.integers(1, 5), ceiling=st.integers(1, 5))
+def test_only_old_ended_unused_deployments_are_deleted(make, kinds, asked, ceiling):
     kinds = [k if k != "active" or kinds.index(k) == i else "superseded" for i, k in enumerate(kinds)]
     all_of_them = [one(make, f"dep-{i}", kind, 1000 - i, i + 1) for i, kind in enumerate(kinds)]
     kind_of = {d.name: kind for d, kind in zip(all_of_them, kinds, strict=True)}
     active = next((d.name for d in all_of_them if kind_of[d.name] == "active"), None)
     needed = {name for name, kind in kind_of.items() if kind == "needed"}
     status = {"activeDeployment": active, "source": {"commit": "c" * 40}}
-    project = make.project(retention={"deployments": kept}, status=status)
-    deleted = policy.expired_deployments(project, all_of_them, needed)
+    project = make.project(retention={"deployments": asked}, status=status)
+    limits, kept = InstallationLimits(retained_deployments=ceiling), min(asked, ceiling)
+    deleted = policy.expired_deployments(project, all_of_them, needed, limits)
     assert {kind_of[d.name] for d in deleted} <= {"superseded", "failed", "preview"}
     for previews, most in ((False, kept), (True, 20)):
         group = [d for d in all_of_them if d.preview is previews]
@@ -64,7 +67,7 @@ def test_rollback_renews_the_age_of_its_target(make):
     others = [one(make, f"dep-{i}", "superseded", 800 - i, order=i) for i in (1, 2)]
     unordered = one(make, "dep-3", "failed", 850)
     project = make.project(retention={"deployments": 2})
-    deleted = policy.expired_deployments(project, [old, *others, unordered], ())
+    deleted = policy.expired_deployments(project, [old, *others, unordered], (), InstallationLimits())
     assert [d.name for d in deleted] == ["dep-1", "dep-2"] or [d.name for d in deleted] == ["dep-3", "dep-1"]
     assert old not in deleted
 
@@ -155,6 +158,12 @@ def test_images_are_deleted_before_the_objects(world):
     assert not world.pods and not world.step().create
 
 
+def test_images_beyond_the_limit_of_the_installation_are_deleted(world):
+    world.config = replace(world.config, limits=InstallationLimits(retained_deployments=2))
+    world.step()
+    assert world.asked["images"] == [f"{DIGEST}dep-{i}" for i in range(4)]
+
+
 def test_erased_deployment_goes_after_its_image_unless_it_is_active(world):
     world.deployments = {name: world.deployments[name] for name in ("dep-4", "dep-5")}
     for deployment in world.deployments.values():
@@ -169,9 +178,9 @@ def test_erased_deployment_goes_after_its_image_unless_it_is_active(world):
 def test_erased_deployment_stays_while_a_rollback_to_it_is_pending(make):
     erased = one(make, "dep-0", "asked", 900)
     erased.raw["metadata"]["annotations"] = {ANNOTATION_ERASED: "2026-11-21T10:00:00Z"}
-    assert policy.expired_deployments(make.project(), [erased], ()) == []
+    assert policy.expired_deployments(make.project(), [erased], (), InstallationLimits()) == []
     erased.raw["status"]["activationSeen"] = 1
-    assert policy.expired_deployments(make.project(), [erased], ()) == [erased]
+    assert policy.expired_deployments(make.project(), [erased], (), InstallationLimits()) == [erased]
 
 
 def test_deletion_is_announced_and_checked_again(world):
@@ -347,12 +356,12 @@ def test_prune_pod_gets_the_settings_of_its_program(make, secured):
 def test_closed_previews_are_deleted_in_any_number(make):
     previews = [one(make, f"dep-{i}", "preview", 100 - i, i + 1) for i in range(3)]
     previews[2].raw["metadata"]["annotations"] = {ANNOTATION_CLOSED: "pull request 7"}
-    deleted = policy.expired_deployments(make.project(), previews, set())
+    deleted = policy.expired_deployments(make.project(), previews, set(), InstallationLimits())
     assert [d.name for d in deleted] == ["dep-2"]
-    assert policy.expired_deployments(make.project(), previews, {"dep-2"}) == []
+    assert policy.expired_deployments(make.project(), previews, {"dep-2"}, InstallationLimits()) == []
 
 
 def test_closed_mark_on_other_deployments_is_ignored(make):
     plain = one(make, "dep-0", "superseded", 100, 1)
     plain.raw["metadata"]["annotations"] = {ANNOTATION_CLOSED: "pull request 7"}
-    assert policy.expired_deployments(make.project(), [plain], set()) == []
+    assert policy.expired_deployments(make.project(), [plain], set(), InstallationLimits()) == []

@@ -14,6 +14,7 @@ from controller.source.observed import ObservedSource, ObservedSources
 from crds import kinds
 from crds.conditions import find
 from crds.deployment_name import git_name
+from crds.installation_limits import InstallationLimits
 from crds.objects import Object
 from kube import errors
 from tests.unit.controller.memory_kube import ReconcilerTestbed
@@ -148,6 +149,16 @@ async def test_a_refused_deployment_of_a_head_stops_no_rollback(make, config, er
     assert len(testbed.kube.created) == 1
     conditions = testbed.kube.objects["projects", "demo"]["status"]["conditions"]
     assert [one["reason"] for one in conditions] == ["Resolved", "Resolved"]
+
+
+async def test_fewer_kept_deployments_are_named_in_the_status(make, config):
+    limits = InstallationLimits(retained_deployments=30)
+    testbed, reconciler = reconciled(replace(config, limits=limits))
+    testbed.show(kinds.PROJECT, make.project(retention={"deployments": 1000}))
+    await reconciler.reconcile("demo")
+    limited = find(testbed.kube.objects["projects", "demo"]["status"]["conditions"], "Limited")
+    assert (limited["status"], limited["reason"]) == ("True", "AboveCeiling")
+    assert limited["message"].startswith("retention.deployments: 1000 is lowered to 30. ")
 
 
 async def test_a_deployment_of_an_earlier_project_is_not_activated(make, config):
