@@ -10,6 +10,7 @@ from typing import Any
 
 from controller.observability.health import HealthReadings
 from controller.observability.metrics import Gauges, Sample
+from controller.project.status import ABOVE_CEILING, EGRESS_REFUSED
 from controller.run.pod import answer_seconds
 from controller.runtime.cache import ObjectCache
 from controller.runtime.kopf_watch import WATCHED
@@ -100,6 +101,12 @@ def add_gauges(
         ("state",),
         lambda: [Sample((state,), count) for state, count in sources(caches).items()],
     )
+    gauges.add(
+        "crewyard_limited_projects",
+        "Projects that get less than their spec asks for, by the reason of their condition.",
+        ("reason",),
+        lambda: [Sample((reason,), count) for reason, count in limited_projects(caches).items()],
+    )
 
 
 def unfinished(caches: Sequence[ObjectCache]) -> Iterator[tuple[tuple[str, str], list[str]]]:
@@ -155,6 +162,16 @@ def sources(caches: Sequence[ObjectCache]) -> dict[str, int]:
             counts["refused"] += 1
         else:
             counts["unreachable" if conditions.RECONCILING in true_types else "new"] += 1
+    return counts
+
+
+def limited_projects(caches: Sequence[ObjectCache]) -> dict[str, int]:
+    """Count Projects with the condition Limited by its reason."""
+    counts = dict.fromkeys((ABOVE_CEILING, EGRESS_REFUSED), 0)
+    for raw in _all(caches, kinds.PROJECT):
+        reason = (conditions.find(Project(raw).conditions, conditions.LIMITED) or {}).get("reason")
+        if reason in counts:
+            counts[reason] += 1
     return counts
 
 

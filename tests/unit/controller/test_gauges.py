@@ -103,6 +103,26 @@ def test_sources_are_counted_by_the_last_poll_result(known, clock):
     )
 
 
+def test_limited_projects_are_counted_by_reason(known, clock):
+    reasons = {"large": "AboveCeiling", "huge": "AboveCeiling", "open": "EgressRefused", "odd": "Unknown"}
+    for name, reason in reasons.items():
+        project(known, name, None, [{"type": "Limited", "status": "True", "reason": reason}])
+    # A problem of another kind, and none.
+    project(known, "refused", None, [{"type": "Ready", "status": "False", "reason": "AboveCeiling"}])
+    project(known, "calm", None, [])
+    value = shown(known, clock)
+    counted = {
+        reason: value("crewyard_limited_projects", {"reason": reason}) for reason in set(reasons.values())
+    }
+    assert counted == {"AboveCeiling": 2, "EgressRefused": 1, "Unknown": None}
+
+
+def test_reasons_without_a_limited_project_show_zero(known, clock):
+    value = shown(known, clock)
+    for reason in ("AboveCeiling", "EgressRefused"):
+        assert value("crewyard_limited_projects", {"reason": reason}) == 0
+
+
 def project(known, name, git, found):
     spec = {"source": {"git": git}} if git else {}
     metadata = {"name": name, "uid": name, "resourceVersion": "1"}
