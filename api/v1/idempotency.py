@@ -18,7 +18,8 @@ _KEY = re.compile(r"[\x21-\x7e]{1,255}", re.ASCII)
 PARAMETER = Parameter(
     HEADER,
     {"type": "string", "minLength": 1, "maxLength": 255, "pattern": "^[\\x21-\\x7e]+$"},
-    description="A repeated key returns the same object, as it is now, for 24 hours, or 409 if the body differs.",
+    description="A repeated key returns the same object, as it is now, for 24 hours, or 409 "
+    "if the body differs.",
 )
 
 
