@@ -4,6 +4,7 @@ Called by the modules of plan that find the entrypoint and its input.
 """
 
 import ast
+import posixpath
 import re
 import sys
 import warnings
@@ -59,6 +60,21 @@ def readable_module(files: Files, path: str, python: str | None) -> ast.Module |
         return parse_module(path, files[path], python)
     except PlanError:
         return None  # reported where the module is the entrypoint
+
+
+def module_at(files: Files, stem: str) -> str | None:
+    """Return the file of the package or module whose path without a suffix is `stem`, or None."""
+    return next((path for path in (f"{stem}/__init__.py", f"{stem}.py") if path in files), None)
+
+
+def import_start(node: ast.ImportFrom, path: str) -> str | None:
+    """Return the directory from which the module at `path` imports relatively; None if it does not."""
+    if not node.level:
+        return None
+    start = posixpath.dirname(path)
+    for _ in range(node.level - 1):
+        start = posixpath.dirname(start)
+    return start
 
 
 def parse_outline(data: bytes) -> ast.Module:

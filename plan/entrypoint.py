@@ -5,7 +5,7 @@ import re
 from collections.abc import Mapping
 from dataclasses import dataclass
 
-from .bindings import bindings_of, parse_module
+from .bindings import bindings_of, module_at, parse_module
 from .errors import (
     CONFIG_INVALID,
     ENTRYPOINT_NOT_FOUND,
@@ -36,12 +36,8 @@ def is_module_name(name: str) -> bool:
 
 def module_file(files: Files, module: str) -> str | None:
     """Return the file that `import module` would load from /app or /app/src, or None."""
-    module_path = module.replace(".", "/")
-    for root in ROOTS:
-        for path in (f"{root}{module_path}/__init__.py", f"{root}{module_path}.py"):
-            if path in files:
-                return path
-    return None
+    found = (module_at(files, root + module.replace(".", "/")) for root in ROOTS)
+    return next(filter(None, found), None)
 
 
 @dataclass(frozen=True)

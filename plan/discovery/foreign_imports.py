@@ -5,7 +5,7 @@ import posixpath
 import sys
 from collections.abc import Iterator
 
-from ..bindings import readable_module
+from ..bindings import import_start, readable_module
 from ..entrypoint import ROOTS
 from ..source import Files
 
@@ -59,12 +59,8 @@ def _imported(tree: ast.Module, path: str) -> Iterator[tuple[list[str], str | No
             case ast.Import(names=aliases):
                 for alias in aliases:
                     yield alias.name.split("."), None
-            case ast.ImportFrom(module=module, names=aliases, level=level):
-                base = None
-                if level:
-                    base = posixpath.dirname(path)
-                    for _ in range(level - 1):
-                        base = posixpath.dirname(base)
+            case ast.ImportFrom(module=module, names=aliases):
+                base = import_start(node, path)
                 for alias in aliases:
                     yield (
                         [*(module.split(".") if module else ()), alias.name],

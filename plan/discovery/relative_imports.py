@@ -4,7 +4,7 @@ import ast
 import posixpath
 from collections.abc import Iterator
 
-from ..bindings import readable_module
+from ..bindings import import_start, module_at, readable_module
 from ..source import Files
 
 _MAX_MODULES = 50
@@ -24,7 +24,7 @@ def leaves_root(files: Files, path: str, root: str, python: str) -> bool:
             if not package.startswith(f"{root}/"):
                 return True
             for name in names:
-                found = next((each for each in (f"{name}.py", f"{name}/__init__.py") if each in files), None)
+                found = module_at(files, name)
                 if found and found not in seen:
                     seen.add(found)
                     pending.append(found)
@@ -34,10 +34,7 @@ def leaves_root(files: Files, path: str, root: str, python: str) -> bool:
 def _relative_imports(tree: ast.Module, path: str) -> Iterator[tuple[str, list[str]]]:
     """Yield the package that each import starts from, and the paths of the modules that it may name."""
     for node in ast.walk(tree):
-        if not isinstance(node, ast.ImportFrom) or not node.level:
+        if not isinstance(node, ast.ImportFrom) or (package := import_start(node, path)) is None:
             continue
-        package = posixpath.dirname(path)
-        for _ in range(node.level - 1):
-            package = posixpath.dirname(package)
         module = posixpath.join(package, (node.module or "").replace(".", "/")).rstrip("/")
         yield package, [module, *(f"{module}/{alias.name}" for alias in node.names)]

@@ -1,10 +1,10 @@
 """Entrypoints that the module of a server calls, for a hint. Called by .discover."""
 
 import ast
-import posixpath
 from collections.abc import Iterator
 
-from ..bindings import readable_module
+from ..bindings import import_start, readable_module
+from ..entrypoint import module_file
 from ..source import Files
 from .frameworks import imported_packages, is_framework
 from .import_effects import OWN_RUN_METHODS, RUN_METHODS
@@ -35,9 +35,9 @@ def _imports(tree: ast.Module, path: str) -> Iterator[tuple[str, list[str]]]:
                 for alias in aliases:
                     parts = alias.name.split(".")
                     yield (alias.asname, parts) if alias.asname else (parts[0], parts[:1])
-            case ast.ImportFrom(module=module, names=aliases, level=level):
-                above = posixpath.dirname(path.removeprefix("src/")).split("/") if level else []
-                package = [part for part in above[: len(above) - level + 1] if part]
+            case ast.ImportFrom(module=module, names=aliases):
+                start = import_start(node, path.removeprefix("src/"))
+                package = start.split("/") if start else []
                 for alias in aliases:
                     inner = module.split(".") if module else []
                     yield alias.asname or alias.name, [*package, *inner, alias.name]
@@ -63,19 +63,11 @@ def _dotted(node: ast.expr) -> list[str]:
 def _entrypoint(files: Files, parts: list[str], python: str) -> str | None:
     """Return the entrypoint of the longest module of the source in a dotted name; None if there is none."""
     for length in range(len(parts) - 1, 0, -1):
-        module = "/".join(parts[:length])
-        for path in (
-            f"{module}.py",
-            f"src/{module}.py",
-            f"{module}/__init__.py",
-            f"src/{module}/__init__.py",
-        ):
-            if path in files:
-                tree = readable_module(files, path, python)
-                name, *methods = parts[length:]
-                if tree and _can_run(tree, name, methods):
-                    return f"{'.'.join(parts[:length])}:{name}"
-                return None
+        module = ".".join(parts[:length])
+        if path := module_file(files, module):
+            tree = readable_module(files, path, python)
+            name, *methods = parts[length:]
+            return f"{module}:{name}" if tree and _can_run(tree, name, methods) else None
     return None
 
 

@@ -9,7 +9,15 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from plan.bindings import Bindings, bindings_of, last_name, parse_module, parse_outline
+from plan.bindings import (
+    Bindings,
+    bindings_of,
+    import_start,
+    last_name,
+    module_at,
+    parse_module,
+    parse_outline,
+)
 from plan.errors import PlanError
 
 NAMES = st.text(string.ascii_lowercase + "_", min_size=1, max_size=8).filter(
@@ -135,3 +143,32 @@ def test_syntax_error_counts_unless_the_python_of_the_crew_is_newer() -> None:
         parse_module("a.py", b"\ndef f(:", f"{major}.{minor}.99")
     assert raised.value.message.startswith("a.py line 2: syntax error: ")
     assert raised.value.hint == "Try: python3 -m py_compile a.py"
+
+
+@pytest.mark.parametrize(
+    ("files", "found"),
+    [
+        (["a/b.py", "a/b/__init__.py"], "a/b/__init__.py"),
+        (["a/b.py", "b.py"], "a/b.py"),
+        (["a/b/c.py", "a/b.pyi", "b.py"], None),
+    ],
+)
+def test_package_comes_before_a_module_of_its_name(files: list[str], found: str | None) -> None:
+    assert module_at(dict.fromkeys(files, b""), "a/b") == found
+
+
+@pytest.mark.parametrize(
+    ("text", "start"),
+    [
+        ("from a import b", None),
+        ("from . import b", "p/q"),
+        ("from .a.b import c", "p/q"),
+        ("from ..a import b", "p"),
+        ("from ... import b", ""),
+        ("from .... import b", ""),
+    ],
+)
+def test_relative_import_starts_from_a_directory_of_the_source(text: str, start: str | None) -> None:
+    statement = ast.parse(text).body[0]
+    assert isinstance(statement, ast.ImportFrom)
+    assert import_start(statement, "p/q/m.py") == start
