@@ -1,15 +1,14 @@
-"""JSON Schema of a class in the same file: TypedDict, pydantic model, dataclass. Called by plan.inputs.find.
+"""JSON Schema of a class: TypedDict, pydantic model, dataclass. Called by plan.inputs.find.
 
 What the text does not tell becomes a schema that allows everything.
 """
 
 import ast
 import math
-from collections.abc import Mapping
-from dataclasses import dataclass
 from typing import Any
 
 from ..bindings import last_name
+from .classes import ModuleClasses
 
 _PLAIN_TYPES = {
     "str": "string",
@@ -25,37 +24,20 @@ _PLAIN_TYPES = {
 }
 _OPTIONAL_MARKS = ("NotRequired", "Optional")
 _MAX_DEPTH = 4
-_MAX_STEPS = 500
-
-
-@dataclass
-class ClassTable:
-    """Classes at the top level of a module, by name, and the look-ups that are left."""
-
-    by_name: Mapping[str, ast.ClassDef]
-    steps_left: int = _MAX_STEPS
-
-    def take_step(self) -> bool:
-        """Count a step; return whether one was left. Classes that contain each other have endless fields."""
-        self.steps_left -= 1
-        return self.steps_left >= 0
-
-
-def classes_of(tree: ast.Module) -> ClassTable:
-    """Return the classes at the top level of a module."""
-    return ClassTable({node.name: node for node in tree.body if isinstance(node, ast.ClassDef)})
+_MAX_BASES = 20
 
 
 def class_schema(
-    name: str, classes: ClassTable, partial: bool = False, depth: int = 0
+    name: str, classes: ModuleClasses, partial: bool = False, depth: int = 0
 ) -> dict[str, Any] | None:
     """Return the schema of a class; None without annotated fields. `partial`: no TypedDict requires any."""
-    node = classes.by_name.get(name)
-    if node is None or depth > _MAX_DEPTH or not classes.take_step():
+    found = classes.find(name) if depth <= _MAX_DEPTH else None
+    if found is None or not classes.source.take_step():
         return None
+    node, classes = found
     properties: dict[str, Any] = {}
     required: dict[str, None] = {}
-    for base in node.bases:
+    for base in node.bases[:_MAX_BASES]:
         inherited = class_schema(last_name(base), classes, partial, depth + 1) or {}
         properties |= inherited.get("properties", {})
         required |= dict.fromkeys(inherited.get("required", ()))
@@ -65,8 +47,8 @@ def class_schema(
             case ast.AnnAssign(target=ast.Name(id=field), annotation=annotation, value=value):
                 if field.startswith("_") or last_name(annotation) == "ClassVar":
                     continue
-                found, optional = annotation_schema(annotation, classes, depth + 1)
-                properties[field] = {**found, **_of_value(value)}
+                schema, optional = annotation_schema(annotation, classes, depth + 1)
+                properties[field] = {**schema, **_of_value(value)}
                 required.pop(field, None)
                 if not optional and not none_required and _is_required(value):
                     required[field] = None
@@ -75,9 +57,9 @@ def class_schema(
     return {"type": "object", "properties": properties, **({"required": list(required)} if required else {})}
 
 
-def annotation_schema(node: ast.expr, classes: ClassTable, depth: int) -> tuple[dict[str, Any], bool]:
+def annotation_schema(node: ast.expr, classes: ModuleClasses, depth: int) -> tuple[dict[str, Any], bool]:
     """Return the schema of an annotation, and whether it allows None or a missing value."""
-    if depth > _MAX_DEPTH or not classes.take_step():
+    if depth > _MAX_DEPTH or not classes.source.take_step():
         return {}, False
     match node:
         case ast.Constant(value=str(text)):
@@ -95,7 +77,7 @@ def annotation_schema(node: ast.expr, classes: ClassTable, depth: int) -> tuple[
     return class_schema(name, classes, depth=depth + 1) or {}, False
 
 
-def _subscript(name: str, inner: ast.expr, classes: ClassTable, depth: int) -> tuple[dict[str, Any], bool]:
+def _subscript(name: str, inner: ast.expr, classes: ModuleClasses, depth: int) -> tuple[dict[str, Any], bool]:
     parts = list(inner.elts) if isinstance(inner, ast.Tuple) else [inner]
     if name in _OPTIONAL_MARKS:
         return annotation_schema(parts[0], classes, depth + 1)[0], True
@@ -126,7 +108,7 @@ def _is_plain(value: object) -> bool:
     return isinstance(value, str | int) or (isinstance(value, float) and math.isfinite(value))
 
 
-def _union(parts: list[ast.expr], classes: ClassTable, depth: int) -> tuple[dict[str, Any], bool]:
+def _union(parts: list[ast.expr], classes: ModuleClasses, depth: int) -> tuple[dict[str, Any], bool]:
     others = [part for part in parts if not (isinstance(part, ast.Constant) and part.value is None)]
     optional = len(others) < len(parts)
     if len(others) != 1:
@@ -157,16 +139,18 @@ def _is_required(value: ast.expr | None) -> bool:
     return value is None
 
 
-def _is_typed_dict(node: ast.ClassDef, classes: ClassTable) -> bool:
-    """Return whether it or a base in the file is a TypedDict; LangGraph's MessagesState is one."""
-    pending, seen = [node], {node.name}
+def _is_typed_dict(node: ast.ClassDef, classes: ModuleClasses) -> bool:
+    """Return whether it or a base in the source is a TypedDict."""
+    pending, seen = [(node, classes)], {node}
     while pending:
-        for base in map(last_name, pending.pop().bases):
-            if base in ("TypedDict", "MessagesState"):
+        node, classes = pending.pop()
+        for base in map(last_name, node.bases[:_MAX_BASES]):
+            if base == "TypedDict":
                 return True
-            if base in classes.by_name and base not in seen:
-                seen.add(base)
-                pending.append(classes.by_name[base])
+            found = classes.find(base)
+            if found and found[0] not in seen:
+                seen.add(found[0])
+                pending.append(found)
     return False
 
 

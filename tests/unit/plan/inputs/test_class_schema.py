@@ -4,13 +4,14 @@ import ast
 
 import pytest
 
-from plan.inputs.class_schema import class_schema, classes_of
+from plan.inputs.class_schema import class_schema
+from plan.inputs.classes import Source, classes_of
 
 INT = {"type": "integer"}
 
 
 def schema_of(text, name="Input", partial=False):
-    return class_schema(name, classes_of(ast.parse(text)), partial)
+    return class_schema(name, classes_of(ast.parse(text), "main.py", Source({}, "3.11", [""])), partial)
 
 
 def an_object(properties, required=()):
@@ -100,7 +101,6 @@ def test_value_of_a_field_tells_default_and_description(value, more, required):
         ("class Input(TypedDict, total=0)", False, True),
         ("class Input(TypedDict, total=PARTIAL)", False, True),
         ("class Input(TypedDict, closed=False)", False, True),
-        ("class Input(MessagesState)", True, False),
         ("class Input(BaseModel)", True, True),
         ("class Input(BaseModel, total=False)", False, True),
         ("class Input", True, True),
@@ -180,6 +180,16 @@ def test_bases_are_read_to_the_fourth_level():
     )
     expected = {"e": {}, "d": INT, "c": INT, "b": INT, "a": INT}
     assert schema_of(text, "A") == an_object(expected, list(expected))
+
+
+@pytest.mark.parametrize(("others", "is_read"), [(19, True), (20, False)])
+def test_twenty_bases_of_a_class_are_read(others, is_read):
+    bases = "X, " * others
+    base = f"class Base:\n    a: int\nclass Input({bases}Base):\n    b: int\n"
+    assert ("a" in schema_of(base)["properties"]) is is_read
+    assert (
+        "required" not in schema_of(f"class Input({bases}TypedDict):\n    b: int\n", partial=True)
+    ) is is_read
 
 
 def test_reading_ends_after_five_hundred_steps():

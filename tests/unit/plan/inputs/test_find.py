@@ -4,7 +4,8 @@ import ast
 
 import pytest
 
-from plan.inputs.class_schema import class_schema, classes_of
+from plan.inputs.class_schema import class_schema
+from plan.inputs.classes import Source, classes_of
 from plan.inputs.find import find_input_schema
 
 
@@ -215,7 +216,6 @@ def test_classes_with_many_fields_of_each_other_take_bounded_steps():
         + "".join(f"    f{m}: C{(n + 1) % 5}\n" for m in range(200))
         for n in range(5)
     )
-    tree = ast.parse(classes)
-    table = classes_of(tree)
-    class_schema("C1", table)
-    assert table.steps_left < 0
+    source = Source({}, "3.11", [""])
+    class_schema("C1", classes_of(ast.parse(classes), "main.py", source))
+    assert source.steps_left < 0
