@@ -30,7 +30,7 @@ HOLES: tuple[Hole, ...] = (
     ),
     hole(
         "X11", "more keys are more requests", "api/routing/middleware.py",
-        "    await _count_for_project(caller, services, per_minute)\n", "", TENANTS,
+        "    await _count_for_project(request, caller, services, per_minute)\n", "", TENANTS,
     ),
     hole(
         "X11", "a project's admin gives its project any plan", "api/v1/projects/routes.py",
