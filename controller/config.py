@@ -4,7 +4,6 @@ Called by `controller.__main__`. All other modules take the frozen ControllerCon
 """
 
 import json
-import re
 from collections.abc import Callable, Mapping
 from dataclasses import dataclass, field, replace
 from typing import Any, TypeVar
@@ -37,10 +36,10 @@ from crds.secrets.use import SecretUse, parse_secret_use
 from crds.teams.namespaces import DEFAULT_NAMESPACE, parse_namespaces, served
 from egress.addresses import AddressRules
 from internal_tls.settings import PodTlsSettings, parse_controller_tls, parse_flag
+from plan.python import VERSION
 
 T = TypeVar("T")
 LOG_LEVELS = ("debug", "info", "warning", "error")
-_PYTHON = re.compile(r"3\.\d{1,2}")
 
 
 class ConfigError(Exception):
@@ -301,7 +300,7 @@ def _images(text: str) -> dict[str, str]:
     if not isinstance(images, dict) or not images:
         raise ValueError('must be a JSON object, such as {"3.11": "registry/python:3.11-slim"}')
     for version, image in images.items():
-        if not _PYTHON.fullmatch(version):
+        if not VERSION.fullmatch(version):
             raise ValueError(f"{version!r} is not a version of Python such as 3.11")
         if not isinstance(image, str) or not image.strip():
             raise ValueError(f"{version} has no image; leave it out, or name one")

@@ -14,6 +14,8 @@ from .source import Files
 _POETRY_KEY = "python"
 _PROJECT_KEY = "requires-python"
 _OFFER_HINT = "The operator of the service can offer more (CREWYARD_BASE_IMAGES)."
+VERSION = re.compile(r"3\.\d{1,2}")
+"""A version of Python as an installation offers it, such as 3.11."""
 _PREFERENCE = re.compile(r"3\.(\d{1,2})(?=\.|$)")
 _CLAUSE = re.compile(r"(~=|===?|!=|<=|>=|<|>)\s*v?(\d+)(?:\.(\d+))?((?:\.\d+)*)(\.\*)?")
 

@@ -70,7 +70,7 @@ def read(environment: Mapping[str, str]) -> dict[str, str]:
 
 
 def remembered_project(directory: Path) -> str | None:
-    """Return the project that a crew's directory remembers. Raises SettingsError if it is no name."""
+    """Return the project that a crew's directory remembers. Raises SettingsError for an invalid name."""
     file = directory / PROJECT_FILE
     try:
         name = file.read_text("utf-8").strip()

@@ -23,7 +23,7 @@ DEFAULT_ENTRYPOINT = "main:kickoff"
 
 _DURATION = re.compile(r"(?=.*[1-9])([0-9]{1,6}h)?([0-9]{1,6}m)?([0-9]{1,6}s)?")
 _VARIABLE = re.compile(r"[A-Za-z_][A-Za-z0-9_]{0,127}")
-# The API refuses to set them.
+# The API refuses to set them; tests/unit/plan/config compares both rules.
 _SERVICE_VARIABLE = re.compile(r"(?:CREWYARD_|PYTHON).*|PATH|HOME")
 _MAX_VARIABLES = 128
 # The whole plan must fit into a build pod's termination message, of which the kubelet keeps 4096 bytes.

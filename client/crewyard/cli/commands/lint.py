@@ -1,6 +1,5 @@
 """`crewyard lint`: the build plan of a source tree, without a build."""
 
-import re
 from collections.abc import Container, Sequence
 from pathlib import Path
 from typing import Any
@@ -13,10 +12,10 @@ from crewyard.cli.source_tree import read_outside, read_tree
 from crewyard.plan.errors import PlanError
 from crewyard.plan.lfs_pointer import pointer_notes
 from crewyard.plan.make import SUPPORTED_PYTHONS, Planned, make_plan
+from crewyard.plan.python import VERSION
 from crewyard.plan.source import without_paths
 
 PYTHONS = SUPPORTED_PYTHONS
-_VERSION = re.compile(r"3\.\d{1,2}")
 _NOT_ASKED = (
     f"note: checked for Python {PYTHONS[0]} to {PYTHONS[-1]}; "
     "pass --python for each version that your installation offers"
@@ -37,7 +36,7 @@ def _checked_versions(
     _context: click.Context, _parameter: click.Parameter, versions: tuple[str, ...]
 ) -> tuple[str, ...]:
     for version in versions:
-        if not _VERSION.fullmatch(version):
+        if not VERSION.fullmatch(version):
             raise click.BadParameter(f"{version!r} is not a version such as 3.11")
     return versions
 

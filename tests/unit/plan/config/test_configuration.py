@@ -1,7 +1,10 @@
 """Configuration files: selection, keys, and errors."""
 
+import re
+
 import pytest
 
+from api.v1.env.schema import NAME
 from plan.config.configuration import read_configuration
 from plan.errors import PlanError
 from plan.make import Planned, make_plan
@@ -276,6 +279,14 @@ def test_variables_that_no_project_can_set_are_not_required(file: str, text: str
     assert found.notes == (
         "PATH, PYTHONPATH, CREWYARD_X, HOME cannot be variables of a project, and are not required",
     )
+
+
+@pytest.mark.parametrize(
+    "name", ["PATH", "PATHS", "HOME", "HOMES", "PYTHON", "PYTHONPATH", "CREWYARD_", "CREWYARD", "_PATH", "A"]
+)
+def test_variable_is_required_where_the_api_can_set_it(name: str) -> None:
+    found = read_configuration({"crew.toml": f"[run]\nenv_required = ['{name}']\n".encode()}, None)
+    assert bool(found.env_required) is (re.search(NAME["pattern"], name) is not None)
 
 
 def test_most_variables_with_the_most_characters_are_accepted() -> None:
