@@ -52,11 +52,12 @@ function queue({ queue_position: position, waiting }) {
 }
 
 function build({ status, waiting, stages: known = [] }, built) {
+  const cause = waitingText(waiting) ?? "";
   const row = known.map(({ name, seconds }) => ({ title: TITLES[name] ?? name, state: seconds === undefined ? "now" : "done",
-    note: seconds === undefined ? waitingText(waiting) ?? "" : duration(seconds * 1000) }));
+    note: seconds === undefined ? cause : duration(seconds * 1000) }));
   if (!row.length && built) return [{ title: "Build", state: "done", note: "image reused" }];
   const begins = status === "building" && !built && row.every(({ state }) => state === "done");
-  return begins ? [...row, { title: "Build", state: "now", note: waitingText(waiting) ?? "" }] : row;
+  return begins ? [...row, { title: "Build", state: "now", note: cause }] : row;
 }
 
 /** Mark the stage in which a deployment failed. */
