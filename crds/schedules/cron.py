@@ -87,7 +87,7 @@ class Cron:
         """Return the newest tick up to `now`, at least `known`."""
         before = CronSim(self.expression, now.astimezone(self.zone), reverse=True)
         newest = known
-        # Around a clock change the library may return what is no tick.
+        # Around a clock change the library may return a time that does not match the expression.
         for tick in self._after(max(known, next(before).astimezone(UTC) - MAX_CLOCK_CHANGE)):
             if tick > now:
                 break

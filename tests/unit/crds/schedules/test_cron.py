@@ -139,7 +139,7 @@ def test_years_of_missed_ticks_are_not_counted_one_by_one():
 
 @pytest.mark.parametrize("second", [0, 0.5, 58.5, 59.5])
 def test_the_newest_of_many_missed_ticks_is_one_in_each_second(second):
-    """The run of a moment that is no tick ignores the deadline, and another one starts at the tick."""
+    """The run of a moment other than a tick ignores the deadline, and another one starts at the tick."""
     first = datetime(2026, 11, 23, tzinfo=UTC)
     now = datetime(2026, 11, 23, 11, 2, tzinfo=UTC) + timedelta(seconds=second)
     missed = parse("0-20 * * * *").missed(first, now)
