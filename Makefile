@@ -119,9 +119,10 @@ e2e: ready tools ## end-to-end tests
 campaign: ## two hours of fault injection, Runs compared with Jobs, and a report (reproduce: SEED=number ONLY=test; HA=1: also two replicas)
 	@$(PYTHON) -m dev fit campaign
 	@$(MAKE) ready tools
-	@eval "$$($(PYTHON) -m dev env)" && CREWYARD_NODE_FAULTS=1 CREWYARD_CAMPAIGN_SEED="$(SEED)" \
-	  CREWYARD_CAMPAIGN_REPORT="$${CREWYARD_CAMPAIGN_REPORT:-$$(mktemp -d)}" \
-	  $(BIN)/pytest -s --durations=25 -o timeout=3600 -o faulthandler_timeout=3500 tests/campaign tests/security/holes $(if $(ONLY),-m "" -k "$(ONLY)",-m campaign)
+	@eval "$$($(PYTHON) -m dev env)" && code=0 && { CREWYARD_NODE_FAULTS=1 CREWYARD_CAMPAIGN_SEED="$(SEED)" \
+	  CREWYARD_CAMPAIGN_REPORT="$${CREWYARD_CAMPAIGN_REPORT:-$$(mktemp -d)}" $(BIN)/pytest -s --durations=25 \
+	  -o timeout=3600 -o faulthandler_timeout=3500 tests/campaign $(if $(ONLY),tests/security/holes -m "" -k "$(ONLY)",-m campaign) || code=$$?; } \
+	  $(if $(ONLY),,&& { $(BIN)/pytest -n 3 --dist load tests/security/holes -m campaign || code=$$?; }) && exit $$code
 
 fuzz: ## 10,000 requests generated from the OpenAPI document
 	@$(PYTHON) -m dev fit fuzz

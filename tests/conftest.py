@@ -68,7 +68,9 @@ def pytest_collection_finish() -> None:
 
 @pytest.hookimpl(optionalhook=True)
 def pytest_xdist_make_scheduler(config: pytest.Config, log: Any) -> Any:
-    """Assign groups to workers. xdist marks would do the same, but need an older pytest."""
+    """Assign groups to workers with --dist loadscope. xdist marks would do the same on an older pytest."""
+    if config.getoption("dist") != "loadscope":
+        return None
     from xdist.scheduler import LoadScopeScheduling
 
     class Groups(LoadScopeScheduling):

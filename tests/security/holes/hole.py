@@ -3,12 +3,14 @@
 Called by the tests of the holes. A test that stays green without its guard shows nothing.
 """
 
+import os
 import shutil
 import subprocess
 import sys
 from collections.abc import Iterator
 from contextlib import contextmanager
 from dataclasses import dataclass
+from importlib.util import cache_from_source
 from pathlib import Path
 
 from tests.campaign.bugs.bug import PACKAGES, Edit
@@ -65,19 +67,30 @@ def opened(found: Hole, tree: Path) -> dict[Path, str]:
 def without_guard(found: Hole, tree: Path) -> Iterator[None]:
     """The copy has the hole meanwhile."""
     before = {path: path.read_text() for path in opened(found, tree)}
-    for path, text in opened(found, tree).items():
-        path.write_text(text)
+    _written(opened(found, tree))
     try:
         yield
     finally:
-        for path, text in before.items():
-            path.write_text(text)
+        _written(before)
+
+
+def _written(texts: dict[Path, str]) -> None:
+    """Write the files and remove their bytecode, which is of the same second and perhaps of the same size."""
+    for path, text in texts.items():
+        path.write_text(text)
+        Path(cache_from_source(str(path))).unlink(missing_ok=True)
 
 
 def run(tree: Path, test: str) -> tuple[int, str]:
     """The exit code and the end of the output of a test of the copy."""
     words = ["-m", "pytest", "-q", "-x", "-m", "", "-p", "no:cacheprovider", "-o", f"timeout={SECONDS}", test]
+    environment = {**os.environ, "PYTHONDONTWRITEBYTECODE": ""}
     done = subprocess.run(
-        [sys.executable, "-B", *words], cwd=tree, capture_output=True, timeout=SECONDS + 60, check=False
+        [sys.executable, *words],
+        cwd=tree,
+        env=environment,
+        capture_output=True,
+        timeout=SECONDS + 60,
+        check=False,
     )
     return done.returncode, done.stdout.decode(errors="replace")[-3000:]
