@@ -115,6 +115,10 @@ class ApiConfig:
         """The namespaces that the installation serves, its own first."""
         return served(self.namespace, self.namespaces)
 
+    def limits_of(self, plan: str) -> InstallationLimits:
+        """Return the limits of the projects with a plan."""
+        return self.plans.limits_of(plan, self.limits)
+
 
 def parse(environ: Mapping[str, str]) -> ApiConfig:
     """Parse the settings. Raises ApiConfigError that names every invalid variable."""

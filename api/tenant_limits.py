@@ -1,4 +1,4 @@
-"""Limits that a project can reach: their names, and the record of each refusal.
+"""Limits that a project can reach: their names and values, and the record of each refusal.
 
 Called by the routes that refuse a request for such a limit, and by the routes of usage.
 """
@@ -6,6 +6,10 @@ Called by the routes that refuse a request for such a limit, and by the routes o
 from collections.abc import Callable
 
 import structlog
+
+from api.store.store import Store
+from crds.installation_limits import InstallationLimits
+from crds.limits import Plans
 
 CONCURRENT_RUNS = "concurrent_runs"
 QUEUE = "queue"
@@ -45,6 +49,16 @@ COUNTED = (
 OnLimit = Callable[[str, str], None]
 """Called with the limit and the project that reached it."""
 _log = structlog.get_logger("api")
+
+
+async def limits_of(
+    store: Store, plans: Plans, limits: InstallationLimits, project: str | None
+) -> InstallationLimits:
+    """Return the limits of a project, by the plan that it had at most 30 s ago."""
+    if project is None or not plans.has_limits:
+        return limits
+    plan, _ = await store.project_storage.of(project)
+    return plans.limits_of(plan, limits)
 
 
 def record(count: Callable[[str], None], limit: str, project: str) -> None:

@@ -184,6 +184,10 @@ class ControllerConfig:
         """Return the most builds of a project at a time, by its plan."""
         return self.plans.of(project.plan).concurrent_builds or self.max_builds_per_project
 
+    def limits_of(self, project: Project | None) -> InstallationLimits:
+        """Return the limits of a project, by its plan."""
+        return self.plans.limits_of(project.plan, self.limits) if project else self.limits
+
     def repository(self, project: str) -> str:
         """Return the repository of a project's images, without tag or digest."""
         return f"{self.registry.rstrip('/')}/{self.namespace}/{project}"

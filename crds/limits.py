@@ -6,10 +6,12 @@ is above the installation's maximum.
 
 import json
 from collections.abc import Mapping
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
+from math import inf
+from typing import Any
 
 from crds import durations
-from crds.installation_limits import InstallationLimits
+from crds.installation_limits import RANGES, InstallationLimits
 from crds.objects import DEFAULT_PLAN, Deployment, Project, Run
 
 GRACE_SECONDS = 10
@@ -25,6 +27,22 @@ DEFAULT_RETAINED_DEPLOYMENTS = 20
 PROJECT_REQUESTS_FACTOR = 10
 REQUESTS_FOR_DEPLOYMENT = 10
 """A deployment a minute for so many requests a minute, unless the plan sets its own number."""
+PLAN_LIMITS = (
+    "queue",
+    "deployment_queue",
+    "run_max_seconds",
+    "ask_max_seconds",
+    "build_max_seconds",
+    "artifacts",
+    "artifact_bytes",
+    "events",
+    "events_bytes",
+    "retained_deployments",
+    "project_keys",
+    "warm_pods",
+    "warm_builders",
+)
+"""The limits of the installation that a plan may lower for its projects."""
 
 
 @dataclass(frozen=True)
@@ -44,6 +62,9 @@ class PlanLimits:
     deployments_per_minute: int = 0
     """Of a project, by the API; 0: a tenth of `requests_per_minute`."""
 
+    limits: Mapping[str, int] = field(default_factory=dict, hash=False)
+    """Some of PLAN_LIMITS; one above the installation's has no effect."""
+
     @property
     def requests_of_project(self) -> int:
         """The requests per minute of all bound callers of a project."""
@@ -60,6 +81,7 @@ class PlanLimits:
             self.requests_per_minute <= other.requests_per_minute
             and self.concurrent_runs <= other.concurrent_runs
             and self.requests_of_project <= other.requests_of_project
+            and all(self.limits.get(name, inf) <= value for name, value in other.limits.items())
         )
 
 
@@ -78,6 +100,18 @@ class Plans:
     def of(self, plan: str) -> PlanLimits:
         """Return the limits of a plan; an unknown one counts as free, the smallest."""
         return self.by_name.get(plan) or self.by_name[DEFAULT_PLAN]
+
+    @property
+    def has_limits(self) -> bool:
+        """Whether a plan lowers a limit of the installation."""
+        return any(plan.limits for plan in self.by_name.values())
+
+    def limits_of(self, plan: str, limits: InstallationLimits) -> InstallationLimits:
+        """Return the limits of a project with this plan: the installation's, some lowered by the plan."""
+        lowered = self.of(plan).limits
+        if not lowered:
+            return limits
+        return replace(limits, **{name: min(value, getattr(limits, name)) for name, value in lowered.items()})
 
 
 def parse_plans(text: str) -> Plans:
@@ -98,12 +132,35 @@ def parse_plans(text: str) -> Plans:
                 int(limits.get("stored_bytes", 0)),
                 int(limits.get("concurrent_builds", 0)),
                 int(limits.get("deployments_per_minute", 0)),
+                _lowered_limits(name, limits.get("limits", {})),
             )
+        except _PlanLimitsError:
+            raise
         except (AttributeError, KeyError, TypeError, ValueError) as error:
             raise ValueError(
                 f"plan {name!r} needs the integers requests_per_minute and concurrent_runs"
             ) from error
     return Plans(plans)
+
+
+class _PlanLimitsError(ValueError):
+    """A limit that a plan cannot have."""
+
+
+def _lowered_limits(plan: str, limits: Any) -> dict[str, int]:
+    if not isinstance(limits, dict):
+        raise _PlanLimitsError(f"plan {plan!r}: limits must be an object of limits")
+    for name, value in limits.items():
+        if name not in PLAN_LIMITS:
+            raise _PlanLimitsError(
+                f"plan {plan!r}: limits: a plan cannot lower {name!r}; it can lower {', '.join(PLAN_LIMITS)}"
+            )
+        minimum, maximum = RANGES[name]
+        if type(value) is not int or not minimum <= value <= maximum:
+            raise _PlanLimitsError(
+                f"plan {plan!r}: limits: {name} must be a whole number from {minimum} to {maximum}"
+            )
+    return limits
 
 
 def run_timeout(

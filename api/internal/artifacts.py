@@ -156,7 +156,8 @@ async def _check_limits(context: InternalContext, run: str, name: str) -> None:
     """Raise PodApiError 422 if the run's files, those that are arriving included, exceed a limit."""
     # A file that is sent again counts once. This comes first, because a file leaves it once it is stored.
     arriving = dict(context.arriving_files.get(run, ()))
-    usage, limits = await context.store.artifacts.totals(run, excluding=name), context.config.limits
+    usage = await context.store.artifacts.totals(run, excluding=name)
+    limits = await storage.limits_of(context, run)
     # An arriving file may have its row already, or replace a stored one: the larger of both counts.
     stored = await context.store.artifacts.sizes(run, arriving.keys())
     replaced = min(arriving.get(name, 0), stored.pop(name, 0))

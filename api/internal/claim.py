@@ -12,7 +12,7 @@ from typing import Any
 from aiohttp import web
 
 from api.errors import HttpApiError
-from api.internal import restored_index
+from api.internal import restored_index, storage
 from api.internal.context import (
     InternalContext,
     PodApiError,
@@ -108,7 +108,7 @@ async def _claim(context: InternalContext, request: web.Request) -> dict[str, An
         raise PodApiError(503, "the index has not recorded the run yet; try again")
     # Also for a repeated grant: the call that made it may have failed before notifying.
     context.store.events.notify_state_changed(run)
-    return _granted(decision, context.config.limits)
+    return _granted(decision, await storage.limits_of(context, run))
 
 
 def _granted(granted: ClaimGranted, limits: InstallationLimits) -> dict[str, Any]:
@@ -200,17 +200,18 @@ async def _grant_body(
     traceparent = trace_context.crew_context(row.traceparent, uid, exported)
     project_row = await context.store.projects.get(row.project)
     project = project_row.as_object() if project_row else None
+    limits = context.config.limits_of(project.plan) if project else context.config.limits
     seconds = run_timeout(
         Run({"spec": {"timeout": row.timeout}}),
         Deployment({"status": {"plan": deployment.plan}}),
         project,
-        context.config.limits,
+        limits,
     )
     return {
         "entrypoint": entrypoints.target(row.entrypoint, deployment.plan),
         "framework": deployment.plan.get("framework"),
         "timeout_seconds": seconds,
-        "ask_seconds": ask_timeout(project, context.config.limits),
+        "ask_seconds": ask_timeout(project, limits),
         "deployment_id": names.id_of(deployment.name),
         **{name: value for name in ("config", "context") if (value := getattr(row, name)) is not None},
         **({"budget": budget} if (budget := _budget(project, context.config.prices)) else {}),

@@ -12,6 +12,7 @@ from typing import Any
 from aiohttp import web
 
 from api.http.json_encoding import without_surrogates
+from api.internal import storage
 from api.internal.context import InternalContext, PodApiError, authenticate_object, read_json, text_field
 from api.internal.events import RUN_NOT_HELD
 from api.questions import answer_schema
@@ -59,9 +60,9 @@ async def _open(context: InternalContext, run: str, identifier: str, body: dict[
     prompt, schema, choices = body.get("prompt"), body.get("schema"), body.get("choices")
     if not isinstance(prompt, str) or len(prompt) > MAX_PROMPT_CHARACTERS:
         raise PodApiError(422, f"prompt must be a text of at most {MAX_PROMPT_CHARACTERS} characters")
-    limit = float(context.config.limits.ask_max_seconds)
+    limit = float((await storage.limits_of(context, run)).ask_max_seconds)
     if not limit:
-        raise PodApiError(422, "the limit ask_max_seconds of this installation is 0: runs cannot ask")
+        raise PodApiError(422, "the limit ask_max_seconds of this project is 0: runs cannot ask")
     prompt, problem = without_surrogates(prompt), None
     if schema is not None:
         problem = await asyncio.to_thread(answer_schema.schema_problem, schema)

@@ -1,8 +1,9 @@
 """Limits of stored bytes for the calls of run pods. Called by the routes of events and artifacts."""
 
+from api import tenant_limits
 from api.internal.context import InternalContext
 from api.store.logs.event_budget import EventBudget
-from api.tenant_limits import PROJECT_BYTES
+from crds.installation_limits import InstallationLimits
 
 
 async def event_budget(context: InternalContext, run: str) -> EventBudget:
@@ -10,9 +11,16 @@ async def event_budget(context: InternalContext, run: str) -> EventBudget:
     exceeded = await project_problem(context, run, 0)
     if exceeded:
         return EventBudget(0, 0, exceeded)
-    limits = context.config.limits
+    limits = await limits_of(context, run)
     notice = f"the run has reached its limit of {limits.events} events or {limits.events_bytes} bytes"
     return EventBudget(limits.events, limits.events_bytes, notice)
+
+
+async def limits_of(context: InternalContext, run: str) -> InstallationLimits:
+    """Return the limits of the project of a run."""
+    project = await context.store.project_storage.project_of(run)
+    config = context.config
+    return await tenant_limits.limits_of(context.store, config.plans, config.limits, project)
 
 
 async def project_problem(context: InternalContext, run: str, new_bytes: int) -> str | None:
@@ -26,5 +34,5 @@ async def project_problem(context: InternalContext, run: str, new_bytes: int) ->
     limit = store.volume.project_bytes_limit(config.plans.of(plan), config.limits)
     if limit is None or stored.total + max(new_bytes, 1) <= limit:
         return None
-    context.on_limit(PROJECT_BYTES, project)
+    context.on_limit(tenant_limits.PROJECT_BYTES, project)
     return f"the project {project} has {stored.total} stored bytes, and its limit is {limit}"

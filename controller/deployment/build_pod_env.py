@@ -42,7 +42,7 @@ _INDEX_VARIABLES = (
 
 def timeout(project: Project, config: ControllerConfig) -> int:
     """Return the deadline of one build pod in seconds."""
-    return limits.build_timeout(project, config.timing.build_timeout, config.limits)
+    return limits.build_timeout(project, config.timing.build_timeout, config.limits_of(project))
 
 
 def build_request(

@@ -92,7 +92,7 @@ def _expired(
     """
     prefix = f"{config.repository(observed.project.name)}@"
     expired = policy.expired_deployments(
-        observed.project, observed.deployments, observed.needed, config.limits
+        observed.project, observed.deployments, observed.needed, config.limits_of(observed.project)
     )
     expired_names = {deployment.name for deployment in expired}
     kept_images = {d.image for d in observed.deployments if d.name not in expired_names}

@@ -81,6 +81,7 @@ class ProjectReconciler:
             # It is being deleted and leaves them: it must not adopt them again.
             return
         observed = self.observed_sources.get(name)
+        limits = self.config.limits_of(project)
         decide_with = partial(
             decide,
             project,
@@ -91,10 +92,10 @@ class ProjectReconciler:
             (
                 *unknown_plan(project, self.config.plans),
                 *self.config.placements.notes(project),
-                *lowered_timeouts(project, self.config.limits),
-                *lowered_warm_pods(project, self.config.plans, self.config.limits),
-                *lowered_warm_builders(project, self.config.limits),
-                *lowered_retained_deployments(project, self.config.limits),
+                *lowered_timeouts(project, limits),
+                *lowered_warm_pods(project, self.config.plans, limits),
+                *lowered_warm_builders(project, limits),
+                *lowered_retained_deployments(project, limits),
             ),
             (
                 *allowed_rules(project, self.config.run_egress)[1],

@@ -137,7 +137,7 @@ class AdmissionReconciler:
         if (
             active is None
             or not active.built
-            or not warm_pods(project, self.config.plans, self.config.limits)
+            or not warm_pods(project, self.config.plans, self.config.limits_of(project))
         ):
             return {}
         if await self._unverified_image(resolve.RunReady(project, active)) is not None:

@@ -36,7 +36,7 @@ def deadline(
     """Return seconds after which the kubelet stops the pod if the runner does not exit."""
     return (
         startup.max_seconds(config.timing)
-        + run_timeout(run, deployment, project, config.limits)
+        + run_timeout(run, deployment, project, config.limits_of(project))
         + GRACE_SECONDS
         + FLUSH_SECONDS
     )
@@ -55,7 +55,7 @@ def build(
     `variables` are the keys of the project's Secret, which override the Project's plain
     variables; `now` in epoch seconds dates the token.
     """
-    seconds = deadline(run, deployment, project, config) + ask_timeout(project, config.limits)
+    seconds = deadline(run, deployment, project, config) + ask_timeout(project, config.limits_of(project))
     expires = int(now) + config.timing.unschedulable + seconds + TOKEN_SLACK_SECONDS
     token = pod_tokens.mint(config.token_key, "run", config.namespace, run.name, run.uid, expires)
     env = [
@@ -127,7 +127,7 @@ def template(
     }
     annotations = {
         "kubectl.kubernetes.io/default-container": CONTAINER,
-        ANNOTATION_ASK: str(ask_timeout(project, config.limits)),
+        ANNOTATION_ASK: str(ask_timeout(project, config.limits_of(project))),
         **place.annotations,
     }
     labels = {

@@ -53,7 +53,7 @@ class ScheduleReconciler:
             (one, entries.get(one.name, {})) for one in map(Schedule, project.spec.get("schedules") or ())
         ]
         due = any(is_due(schedule, before, now) for schedule, before in schedules)
-        contexts = self._contexts(project.name) if due else {}
+        contexts = self._contexts(project) if due else {}
         decisions = []
         for schedule, before in schedules:
             context = contexts.get(schedule.name, contexts.get("", ScheduleContext()))
@@ -80,18 +80,18 @@ class ScheduleReconciler:
         self.applier.metrics.schedule_delay.observe(max(0.0, delay))
         return decision
 
-    def _contexts(self, project: str) -> dict[str, ScheduleContext]:
+    def _contexts(self, project: Project) -> dict[str, ScheduleContext]:
         """Return the unfinished Runs by schedule, and whether the queue is full; "" stands for no Run."""
         unfinished: dict[str, list[str]] = {"": []}
         queued = 0
-        for run in map(Run, self.applier.cache.of_project(kinds.RUN, project)):
+        for run in map(Run, self.applier.cache.of_project(kinds.RUN, project.name)):
             if run.ended:
                 continue
             queued += run.claim is None
             schedule = run.labels.get(names.LABEL_SCHEDULE)
             if schedule and not run.deleting:
                 unfinished.setdefault(schedule, []).append(run.name)
-        full = queued >= self.config.limits.queue
+        full = queued >= self.config.limits_of(project).queue
         return {schedule: ScheduleContext(tuple(sorted(runs)), full) for schedule, runs in unfinished.items()}
 
     async def _combine(self, decisions: list[ScheduleDecision], now: datetime, key: ReconcileKey) -> Decision:

@@ -69,7 +69,7 @@ async def create(call: EndpointCall) -> web.StreamResponse:
 
 async def _check_limits(call: EndpointCall, project: ProjectRow) -> None:
     """Raise 429 if too many deployments of the project wait for their build, or came in this minute."""
-    limit = call.services.config.limits.deployment_queue
+    limit = call.services.config.limits_of(project.as_object().plan).deployment_queue
     waiting = (await call.services.store.deployments.page(project.name, 0, 0, "pending")).total
     if waiting >= limit:
         call.services.metrics.limit_reached(tenant_limits.DEPLOYMENT_QUEUE, project.name)

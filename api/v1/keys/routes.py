@@ -113,13 +113,16 @@ async def _check_plan(call: EndpointCall) -> None:
 
 async def _check_counts(call: EndpointCall) -> None:
     """Raise 409 if the installation or one of the key's projects has too many keys."""
-    keys, limit = await call.services.store.keys.all(), call.services.config.limits.project_keys
+    services, config = call.services, call.services.config
+    keys = await services.store.keys.all()
     if len(keys) >= MAX_KEYS:
         raise errors.conflict(f"the installation already has {MAX_KEYS} keys; revoke unused ones")
     for project in call.body.get("projects") or ():
         count = sum(key.is_bound_to(project) for key in keys)
+        limits = await tenant_limits.limits_of(services.store, config.plans, config.limits, project)
+        limit = limits.project_keys
         if count >= limit:
-            call.services.metrics.limit_reached(tenant_limits.PROJECT_KEYS, project)
+            services.metrics.limit_reached(tenant_limits.PROJECT_KEYS, project)
             raise errors.conflict(
                 f"the project {project} already has {count} keys, and the limit project_keys is {limit}; "
                 "revoke unused ones",

@@ -25,7 +25,7 @@ from kube import errors as kube_errors
 async def create(call: EndpointCall) -> web.StreamResponse:
     """Create a run. After 201 the run is stored durably."""
     start.check_sizes(call, call.body)
-    start.check_timeout(call)
+    start.check_timeout(call.body, call.services.config.limits)
     use = start.idempotency_use(call)
     return await start.repeated(call, use) or await start.start(call, call.body, use)
 

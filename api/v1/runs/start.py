@@ -20,6 +20,7 @@ from api.v1 import entrypoint, idempotency, lookup, wait
 from api.v1.runs import create as run_creation
 from api.v1.runs import view
 from crds import durations, names
+from crds.installation_limits import InstallationLimits
 from crds.limits import CONFIG_BYTES
 from crds.runs import budget, trace_context
 
@@ -58,13 +59,15 @@ async def start(
 
     `rerun_of`: the object name of the run that it repeats.
     """
-    services = call.services
+    services, config = call.services, call.services.config
     deployment = await _resolve_deployment(call, body["deployment"])
     entrypoint.check_scope(call, deployment.project, body.get("entrypoint"))
     entrypoint.check_name(deployment, body.get("entrypoint"))
     await check_declared_input(deployment.plan, body.get("entrypoint"), body.get("input", {}))
     await _check_budget(call, deployment)
-    await _check_queue(call, deployment.project)
+    limits = await tenant_limits.limits_of(services.store, config.plans, config.limits, deployment.project)
+    check_timeout(call.body, limits)
+    await _check_queue(call, deployment.project, limits.queue)
     services.store.volume.check_room()
     request = run_creation.RunRequest(
         project=deployment.project,
@@ -139,9 +142,9 @@ def check_sizes(call: EndpointCall, body: Body) -> None:
             )
 
 
-def check_timeout(call: EndpointCall) -> None:
+def check_timeout(body: Body, limits: InstallationLimits) -> None:
     """Raise 400 for too long a timeout in the body."""
-    timeout, longest = call.body.get("timeout"), call.services.config.limits.run_max_seconds
+    timeout, longest = body.get("timeout"), limits.run_max_seconds
     if timeout is not None and durations.seconds(timeout) > longest:
         raise errors.invalid(f"timeout must be at most {durations.text(longest)}", "timeout")
 
@@ -195,8 +198,7 @@ async def _check_budget(call: EndpointCall, deployment: DeploymentRow) -> None:
         raise errors.budget_exceeded(problem.message, name)
 
 
-async def _check_queue(call: EndpointCall, project: str) -> None:
-    max_queued = call.services.config.limits.queue
+async def _check_queue(call: EndpointCall, project: str, max_queued: int) -> None:
     queued = (await call.services.store.runs.page(0, 0, project=project, statuses=["pending"])).total
     if queued >= max_queued:
         call.services.metrics.limit_reached(tenant_limits.QUEUE, project)

@@ -10,6 +10,7 @@ async def limits_of(services: ApiServices, project: ProjectRow) -> list[LimitUse
     """Return the limits of a project. Raises StoreUnavailable."""
     store, config, name = services.store, services.config, project.name
     plan = config.plans.of(project.as_object().plan)
+    limits = config.limits_of(project.as_object().plan)
     running = (await store.runs.page(0, 0, project=name, statuses=["running"])).total
     queued = (await store.runs.page(0, 0, project=name, statuses=["pending"])).total
     building = (await store.deployments.page(name, 0, 0, "pending")).total
@@ -19,8 +20,8 @@ async def limits_of(services: ApiServices, project: ProjectRow) -> list[LimitUse
     _, stored = await store.project_storage.of(name)
     return [
         LimitUse(tenant_limits.CONCURRENT_RUNS, running, plan.concurrent_runs),
-        LimitUse(tenant_limits.QUEUE, queued, config.limits.queue),
-        LimitUse(tenant_limits.DEPLOYMENT_QUEUE, building, config.limits.deployment_queue),
+        LimitUse(tenant_limits.QUEUE, queued, limits.queue),
+        LimitUse(tenant_limits.DEPLOYMENT_QUEUE, building, limits.deployment_queue),
         LimitUse(
             tenant_limits.DEPLOYMENTS,
             plan.deployments_of_project - deployments.remaining,
@@ -31,7 +32,7 @@ async def limits_of(services: ApiServices, project: ProjectRow) -> list[LimitUse
             plan.requests_of_project - requests.remaining,
             plan.requests_of_project,
         ),
-        LimitUse(tenant_limits.PROJECT_KEYS, keys, config.limits.project_keys),
+        LimitUse(tenant_limits.PROJECT_KEYS, keys, limits.project_keys),
         LimitUse(
             tenant_limits.PROJECT_BYTES, stored.total, store.volume.project_bytes_limit(plan, config.limits)
         ),

@@ -40,7 +40,7 @@ class WarmBuilders:
 
     def size(self, project: Project) -> int:
         """Return how many pods of a Project wait for a build; 0 where pods cannot call the controller."""
-        return warm_builders(project, self.config.limits) if self.config.report_url else 0
+        return warm_builders(project, self.config.limits_of(project)) if self.config.report_url else 0
 
     async def template(self, project: Project) -> BuilderTemplate | None:
         """Return what to make waiting pods from; None if the Project may not use one of its Secrets."""

@@ -66,7 +66,7 @@ def _suits(run: Run, ready: RunReady, source: WarmTemplate) -> bool:
 def bind(run: Run, ready: RunReady, waiting: Pod, config: ControllerConfig, now: datetime) -> Patch:
     """Return the patch that makes a waiting pod the Run's."""
     seconds = pod.deadline(run, ready.deployment, ready.project, config)
-    seconds += ask_timeout(ready.project, config.limits)
+    seconds += ask_timeout(ready.project, config.limits_of(ready.project))
     metadata: dict[str, Any] = {
         "uid": waiting.uid,
         "labels": {names.LABEL_RUN: run.name},

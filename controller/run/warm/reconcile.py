@@ -43,7 +43,7 @@ class WarmReconciler:
             self.applier.queues.remove(key)
             return
         is_hidden = self.applier.is_hidden(kinds.PROJECT, name)
-        size = 0 if is_hidden else warm_pods(project, self.config.plans, self.config.limits)
+        size = 0 if is_hidden else warm_pods(project, self.config.plans, self.config.limits_of(project))
         # Linearizable: with a stale list, each controller that restarts would start as many again.
         selector = f"{names.LABEL_PROJECT}={name},{names.LABEL_COMPONENT}={names.COMPONENT_RUN}"
         failure = project.status.get("warm")

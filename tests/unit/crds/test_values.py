@@ -1,6 +1,8 @@
 """Names, durations, times, conditions, limits."""
 
+import json
 import re
+from dataclasses import replace
 from datetime import UTC, datetime
 
 import pytest
@@ -125,3 +127,43 @@ def test_parse_plans():
     assert plans.of("unknown") == plans.of("free") == limits.PlanLimits(60, 2)
     with pytest.raises(ValueError, match="'pro' needs the integers"):
         limits.parse_plans('{"pro": {"concurrent_runs": "many"}}')
+
+
+def plans_with(**lowered: object) -> limits.Plans:
+    plan = {"requests_per_minute": 1, "concurrent_runs": 3, "limits": lowered}
+    return limits.parse_plans(json.dumps({"pro": plan}))
+
+
+def test_a_plan_lowers_limits_of_the_installation():
+    installation = InstallationLimits(queue=50, run_max_seconds=7200)
+    plans = plans_with(queue=5, run_max_seconds=9000, warm_pods=0)
+    lowered = plans.limits_of("pro", installation)
+    assert (lowered.queue, lowered.run_max_seconds, lowered.warm_pods) == (5, 7200, 0)
+    assert lowered == replace(installation, queue=5, warm_pods=0)
+    assert plans.limits_of("free", installation) is installation
+    assert (plans.has_limits, limits.Plans().has_limits) == (True, False)
+
+
+@pytest.mark.parametrize(
+    ("lowered", "message"),
+    [
+        ({"context_bytes": 1}, "'pro': limits: a plan cannot lower 'context_bytes'; it can lower queue, "),
+        ({"queue": 0}, "'pro': limits: queue must be a whole number from 1 to 100000"),
+        ({"queue": True}, "'pro': limits: queue must be a whole number"),
+        ({"queue": "5"}, "'pro': limits: queue must be a whole number"),
+    ],
+)
+def test_a_limit_that_a_plan_cannot_have_is_refused(lowered, message):
+    with pytest.raises(ValueError, match=message):
+        plans_with(**lowered)
+
+
+def test_limits_of_a_plan_must_be_an_object():
+    with pytest.raises(ValueError, match="'pro': limits must be an object"):
+        limits.parse_plans('{"pro": {"requests_per_minute": 1, "concurrent_runs": 3, "limits": ["queue"]}}')
+
+
+def test_a_plan_with_lower_limits_is_within_one_without():
+    low, high, none = (plans_with(**lowered).of("pro") for lowered in ({"queue": 5}, {"queue": 6}, {}))
+    assert low.is_within(low) and low.is_within(high) and low.is_within(none)
+    assert not high.is_within(low) and not none.is_within(high)

@@ -6,9 +6,11 @@ import pytest
 
 from controller.config import parse
 from crds.installation_limits import LIMITS_VARIABLE, RANGES, InstallationLimits
+from crds.limits import PLAN_LIMITS, parse_plans
 from tests.unit.manifests import rendering
 
-SCHEMA = json.loads((rendering.CHART / "values.schema.json").read_text())["properties"]["limits"]
+VALUES_SCHEMA = json.loads((rendering.CHART / "values.schema.json").read_text())["properties"]
+SCHEMA = VALUES_SCHEMA["limits"]
 
 
 def config(*values):
@@ -20,6 +22,18 @@ def test_the_schema_has_the_ranges_of_the_service():
     ranges = {name: (part["minimum"], part["maximum"]) for name, part in SCHEMA["properties"].items()}
     assert ranges == dict(RANGES)
     assert {part["type"] for part in SCHEMA["properties"].values()} == {"integer"}
+
+
+def test_the_schema_of_a_plan_has_the_limits_that_a_plan_lowers():
+    found = VALUES_SCHEMA["plans"]["additionalProperties"]["properties"]["limits"]["properties"]
+    assert found == {name: SCHEMA["properties"][name] for name in PLAN_LIMITS}
+
+
+def test_the_limits_of_a_plan_reach_the_service():
+    limits = {name: RANGES[name][1] for name in PLAN_LIMITS}
+    plan = {"requests_per_minute": 1, "concurrent_runs": 1, "limits": limits}
+    text = config(f"plans={json.dumps({'trial': plan})}")["CREWYARD_PLANS"]
+    assert parse_plans(text).of("trial").limits == limits
 
 
 @pytest.mark.parametrize("end", [0, 1])

@@ -15,6 +15,7 @@ from api.prices import Prices
 from api.store.store import Store
 from crds import pod_tokens
 from crds.installation_limits import InstallationLimits
+from crds.limits import Plans
 from kube.client import KubeClient
 from tests.testbed.apiserver import plain_client
 
@@ -109,6 +110,12 @@ def limits() -> InstallationLimits:
 
 
 @pytest.fixture
+def plans() -> Plans:
+    """Plans of the installation; tests parametrize it."""
+    return Plans()
+
+
+@pytest.fixture
 def prices() -> Prices | None:
     """Prices of the installation; tests parametrize it."""
     return None
@@ -126,6 +133,7 @@ async def pods(
     kube: KubeClient,
     tmp_path: Path,
     limits: InstallationLimits,
+    plans: Plans,
     prices: Prices | None,
     reached: list[tuple[str, str]],
 ) -> AsyncIterator[Pods]:
@@ -136,6 +144,7 @@ async def pods(
         KEY,
         tmp_path,
         limits=limits,
+        plans=plans,
         prices=prices,
         other_token_keys=(EARLIER_KEY,),
     )

@@ -13,6 +13,7 @@ import pytest
 from api.store.index.claims.claims import ClaimRequest
 from api.store.store import Store
 from crds.installation_limits import InstallationLimits
+from crds.limits import PlanLimits, Plans
 from runner.crewyard_runtime.events import check
 from tests.testbed import hostile_file_names
 from tests.unit.api.internal.conftest import EARLIER_KEY, FakeObjects, Mint, Pods
@@ -131,6 +132,28 @@ async def test_installation_limits_are_sent_and_enforced(
     }
     status, error = await call_api(pods, run, "result", {**HOLDER, **result, "output": "long"}, bearer(run))
     assert (status, "larger than 4 bytes" in error["error"]) == (400, True)
+
+
+@pytest.mark.parametrize(
+    "plans",
+    [
+        Plans(
+            {
+                "free": PlanLimits(
+                    60, 2, limits={"run_max_seconds": 50, "ask_max_seconds": 9, "artifact_bytes": 3}
+                )
+            }
+        )
+    ],
+)
+async def test_limits_of_the_plan_are_sent_and_enforced(pods: Pods, store: Store, bearer: Mint) -> None:
+    await builders.add_demo_project(store)
+    run = await builders.create_run(store)
+    _, response = await call_api(pods, run, "claim", CLAIM, bearer(run))
+    assert (response["timeout_seconds"], response["ask_seconds"]) == (50, 9)
+    assert (response["limits"]["artifact_bytes"], response["limits"]["artifacts"]) == (3, 1000)
+    assert (await put_artifact(pods, run, "a", b"123", bearer(run)))[0] == 200
+    assert (await put_artifact(pods, run, "b", b"1", bearer(run)))[0] == 422
 
 
 async def test_repeated_grant_notifies_run_started(pods: Pods, store: Store, bearer: Mint) -> None:

@@ -18,7 +18,9 @@ def settings():
         "CREWYARD_PLANS": (
             '{"free": {"requests_per_minute": 4, "concurrent_runs": 2, "project_requests_per_minute": 6,'
             ' "deployments_per_minute": 3},'
-            ' "pro": {"requests_per_minute": 5, "concurrent_runs": 10}}'
+            ' "pro": {"requests_per_minute": 5, "concurrent_runs": 10},'
+            ' "trial": {"requests_per_minute": 90, "concurrent_runs": 1, "limits": {"queue": 1,'
+            ' "deployment_queue": 1, "project_keys": 1, "run_max_seconds": 60}}}'
         ),
     }
 
@@ -234,15 +236,50 @@ async def test_below_the_floor_no_run_and_no_upload_is_accepted(testbed, tmp_pat
     assert (await testbed.call("GET", "/v1/projects/alpha"))[0] == 200
 
 
+async def test_the_plan_of_a_project_lowers_its_limits(testbed):
+    """Each request that one of them refuses is accepted for another project."""
+    for name, plan in (("alpha", "trial"), ("beta", "free")):
+        await testbed.add_project(name, {"plan": plan})
+        await testbed.add_deployment(f"dep-{name}", name)
+        await testbed.add_deployment(f"dep-{name}-2", name, "Pending")
+        await testbed.add_run(f"run-{name}", name, f"dep-{name}")
+
+    async def refusals(project):
+        key = {"name": "CI", "scopes": ["read"], "projects": [project]}
+        run = {"deployment": f"dep_{project}"}
+        deployment = {"project": project, "build_context_url": "https://elsewhere.example/x.zip"}
+        calls = [
+            ("/v1/api-keys", key),
+            ("/v1/api-keys", key),
+            ("/v1/runs", {**run, "timeout": "2m"}),
+            ("/v1/runs", run),
+            ("/v1/deployments", deployment),
+        ]
+        found = [await testbed.call("POST", path, body) for path, body in calls]
+        return [(status, body.get("error", {}).get("message", "")) for status, body, _ in found]
+
+    made, key, timeout, queue, deployment = await refusals("alpha")
+    assert made[0] == 201
+    assert (key[0], "project_keys is 1" in key[1]) == (409, True)
+    assert (timeout[0], "at most 1m" in timeout[1]) == (400, True)
+    assert queue == (429, "1 runs of the project alpha are already queued; try again after some have started")
+    assert (deployment[0], "already wait for their build" in deployment[1]) == (429, True)
+    assert not {status for status, _ in await refusals("beta")} & {409, 429}
+
+    report = (await testbed.get("/v1/projects/alpha/usage"))["data"]
+    shown = {use["name"]: use["limit"] for use in report["limits"]}
+    assert (shown["queue"], shown["deployment_queue"], shown["project_keys"]) == (1, 1, 1)
+
+
 async def test_usage_shows_each_limit_and_what_is_used(testbed):
     await testbed.add_project("alpha", {"plan": "free"})
     await testbed.add_project("beta")
     await testbed.add_deployment("dep-a", "alpha", "Pending")
     await testbed.add_run("run-a", "alpha", "dep-a")
     bearer = testbed.create_key("read", projects=["alpha"], plan=None)
+    await testbed.add_artifact("run-a", "a", b"x" * 70)
     body = {"name": "CI", "scopes": ["read"], "projects": ["alpha"]}
     assert (await testbed.call("POST", "/v1/api-keys", body))[0] == 201
-    await testbed.add_artifact("run-a", "a", b"x" * 70)
 
     async def used(project, **more):
         report = (await testbed.get(f"/v1/projects/{project}/usage", **more))["data"]

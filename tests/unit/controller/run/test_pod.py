@@ -13,7 +13,7 @@ from controller.run import pod, startup
 from controller.run.startup import RUNNING_MARGIN_SECONDS
 from crds import pod_tokens
 from crds.installation_limits import InstallationLimits
-from crds.limits import FLUSH_SECONDS, GRACE_SECONDS
+from crds.limits import FLUSH_SECONDS, GRACE_SECONDS, PlanLimits, Plans
 from crds.times import format_second
 from runner.pid1.settings import RunnerSettings
 
@@ -69,6 +69,16 @@ def test_installation_timeouts_reach_the_pod(make, config):
         assert body["metadata"]["annotations"]["crewyard.dev/ask-seconds"] == "50"
         token = pod_tokens.verify(config.token_keys, env_of(body)["CREWYARD_TOKEN"], NOW)
         assert token.expires >= NOW + 11 + body["spec"]["activeDeadlineSeconds"]
+
+
+def test_the_plan_of_the_project_lowers_timeouts(make, config):
+    plans = Plans({"free": PlanLimits(60, 2), "trial": PlanLimits(60, 2, limits={"run_max_seconds": 60})})
+    config = replace(config, plans=plans)
+
+    def seconds(plan):
+        return built(make, config, make.project(plan=plan), timeout="2h")["spec"]["activeDeadlineSeconds"]
+
+    assert seconds("free") - seconds("trial") == 7200 - 60
 
 
 @pytest.mark.parametrize("start_seconds", [7, 300])
