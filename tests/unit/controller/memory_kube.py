@@ -68,7 +68,7 @@ class MemoryKube:
         if body["metadata"]["resourceVersion"] != stored["metadata"]["resourceVersion"]:
             raise errors.KubeConflict(409, "Conflict", "the object has been modified")
         for part in ("spec", "status"):
-            stored.setdefault(part, {}).update(body.get(part, {}))
+            _merge(stored.setdefault(part, {}), body.get(part, {}))
         written = ("labels", "ownerReferences")
         stored["metadata"] |= {key: value for key, value in body["metadata"].items() if key in written}
         stored["metadata"].setdefault("annotations", {}).update(body["metadata"].get("annotations", {}))
@@ -80,6 +80,14 @@ class MemoryKube:
 
     async def delete(self, kind: Kind, name: str, *_: object, **__: object) -> bool:
         return self.objects.pop((kind.plural, name), None) is not None
+
+
+def _merge(stored: dict[str, Any], patch: Mapping[str, Any]) -> None:
+    for key, value in patch.items():
+        if isinstance(value, Mapping) and isinstance(stored.get(key), dict):
+            _merge(stored[key], value)
+        else:
+            stored[key] = value
 
 
 class ReconcilerTestbed:
