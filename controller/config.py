@@ -115,6 +115,8 @@ class ControllerConfig:
     registry_secret: str = ""
     signing: SigningKeys | None = None
     """Keys of attestations; None: images are not attested."""
+    pull_ahead: bool = False
+    """Whether the image of a new active Deployment is pulled to the nodes that have run the project."""
     verify_images: bool = False
     """Whether a run needs an image with provenance that one of the keys signed."""
     secret_use: SecretUse = SecretUse.ANY
@@ -242,6 +244,7 @@ def parse(environment: Mapping[str, str]) -> ControllerConfig:
         registry_insecure=read("CREWYARD_REGISTRY_INSECURE", parse_flag, False),
         registry_secret=read("CREWYARD_REGISTRY_SECRET", str, ""),
         signing=signing_keys(signer, previous) if signer else None,
+        pull_ahead=read("CREWYARD_PULL_AHEAD", parse_flag, False),
         verify_images=verify_images,
         secret_use=read("CREWYARD_SECRET_USE", parse_secret_use, SecretUse.ANY),
         net_allow=read("CREWYARD_NET_ALLOW", _destinations, ()),

@@ -29,6 +29,7 @@ from controller.images.reconcile import ImageCollector
 from controller.observability.metrics import ControllerMetrics
 from controller.project.reconcile import ProjectReconciler
 from controller.project_names import NamespaceProjectNames, ProjectNames
+from controller.pull_ahead.reconcile import PullAheadReconciler
 from controller.run.admission import AdmissionReconciler
 from controller.run.reconcile import RunReconciler
 from controller.run.warm.reconcile import WarmReconciler
@@ -123,6 +124,7 @@ class NamespaceController:
             kinds.RUN.plural: RunReconciler(applier, config).reconcile,
             event_map.ADMISSION: AdmissionReconciler(applier, config, verifier).reconcile,
             event_map.WARM: WarmReconciler(applier, config, verifier).reconcile,
+            event_map.PULL_AHEAD: PullAheadReconciler(applier, config, verifier).reconcile,
             event_map.BUILDERS: WarmBuilderReconciler(applier, config, builders).reconcile,
             event_map.SCHEDULES: ScheduleReconciler(applier, config, self._has_resynced).reconcile,
             event_map.GITHUB: GitHubReconciler(applier, config, shared.github).reconcile,

@@ -162,6 +162,11 @@ class Project(Object):
         return int(self.status.get("lastOrder") or 0)
 
     @property
+    def run_nodes(self) -> list[str]:
+        """The nodes to which the image of a new active Deployment is pulled ahead, newest first."""
+        return list((self.status.get("pullAhead") or {}).get("nodes") or ())
+
+    @property
     def failing_notifications(self) -> list[str]:
         """Names of its notifications that the API server has recorded as failing."""
         recorded = self.annotations.get(ANNOTATION_FAILING_NOTIFICATIONS, "").split(",")
@@ -311,6 +316,11 @@ class Pod(Object):
     def finished(self) -> bool:
         """Whether all of its containers have terminated for good."""
         return self.phase in ("Succeeded", "Failed")
+
+    @property
+    def node(self) -> str:
+        """The name of its node; empty before it has one."""
+        return str(self.spec.get("nodeName") or "")
 
     @property
     def run(self) -> str | None:

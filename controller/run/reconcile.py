@@ -4,6 +4,7 @@ from dataclasses import dataclass
 from datetime import UTC, datetime
 
 from controller.config import ControllerConfig
+from controller.pull_ahead.decide import is_new_node
 from controller.run.decide import ObservedRun, decide
 from controller.run.end_metrics import record_end
 from controller.run.observe import RunReader
@@ -39,6 +40,8 @@ class RunReconciler:
             observed = await reader.observe(current, live=True)
             decision = decide(observed, datetime.now(UTC), self.config)
 
+        self._remember_node(observed)
+
         def count() -> None:
             if _is_final(decision):
                 record_end(self.applier.metrics, observed.run, decision, self.config.traces)
@@ -46,6 +49,14 @@ class RunReconciler:
         await self.applier.apply(kinds.RUN, observed.run.raw, event_map.run(name), decision, count)
         if _is_final(decision):
             self._forget(observed)
+
+    def _remember_node(self, observed: ObservedRun) -> None:
+        """Let the Project record the node of the pod: images are pulled ahead there."""
+        project, pod = observed.project, observed.pod
+        if not self.config.pull_ahead or project is None or pod is None:
+            return
+        if is_new_node(project, pod.node):
+            self.applier.queues.add(event_map.pull_ahead(project.name))
 
     def _forget(self, observed: ObservedRun) -> None:
         self.applier.queues.remove(event_map.run(observed.run.name))

@@ -35,7 +35,7 @@ class EventHandlers:
             return
         if kind == kinds.PROJECT:
             self._project_names.see(obj)
-        if event_map.is_schedule_record(before, obj):
+        if event_map.is_record(before, obj):
             if (key := event_map.schedules(obj["metadata"]["name"])) != by:
                 self._queues.add(key, listed=listed)
         else:

@@ -26,9 +26,15 @@ COMMIT_STATUS = "commit-statuses"
 """Key kind: report the commit status of a Deployment to GitLab, Gitea or Forgejo."""
 SCHEDULES = "schedules"
 """Key kind: start the due Runs of a Project's schedules."""
+PULL_AHEAD = "pull-ahead"
+"""Key kind: pull the image of a Project ahead to the nodes that have run it."""
 
 COMPONENT_PRUNE = "prune"
 """Component label of pods that delete images of a Project."""
+COMPONENT_PULL = "pull"
+"""Component label of pods that pull the image of a Deployment ahead."""
+_RECORDS = ("schedules", "pullAhead")
+"""Fields of a Project's status, each of one reconciler."""
 
 
 def project(name: str) -> ReconcileKey:
@@ -59,6 +65,11 @@ def source(name: str) -> ReconcileKey:
 def schedules(name: str) -> ReconcileKey:
     """Return the key of a Project's schedules."""
     return ReconcileKey(SCHEDULES, name)
+
+
+def pull_ahead(name: str) -> ReconcileKey:
+    """Return the key of the images that a Project pulls ahead."""
+    return ReconcileKey(PULL_AHEAD, name)
 
 
 def warm(name: str) -> ReconcileKey:
@@ -140,6 +151,8 @@ def keys_of(
         yield source(view.name)
         if view.spec.get("schedules") or view.status.get("schedules"):
             yield schedules(view.name)
+        if view.active and view.run_nodes:
+            yield pull_ahead(view.name)
         if requested_warm_pods(view) or cache.warm_pods(view.name):
             yield warm(view.name)
         if requested_warm_builders(view) or cache.has_waiting_builders(view.name):
@@ -152,15 +165,15 @@ def keys_of(
             yield from (commit_status(build.name) for build in deployments_of(cache, view.name))
 
 
-def is_schedule_record(before: Mapping[str, Any] | None, after: Mapping[str, Any]) -> bool:
-    """Return whether a version of a Project differs only in `status.schedules`, read by nothing else."""
+def is_record(before: Mapping[str, Any] | None, after: Mapping[str, Any]) -> bool:
+    """Return whether a version of a Project differs only in records, which no other reconcile waits for."""
     if before is None:
         return False
 
     def rest(obj: Mapping[str, Any]) -> tuple[object, ...]:
         metadata, status = obj["metadata"], obj.get("status") or {}
         kept = tuple(metadata.get(key) for key in ("uid", "generation", "deletionTimestamp", "labels"))
-        return *kept, {key: value for key, value in status.items() if key != "schedules"}
+        return *kept, {key: value for key, value in status.items() if key not in _RECORDS}
 
     return rest(before) == rest(after) and _annotations(before) == _annotations(after)
 
@@ -193,5 +206,8 @@ def _pod_keys(pod: Pod, deleted: bool) -> Iterator[ReconcileKey]:
         yield builders(pod.labels.get(names.LABEL_PROJECT, ""))
     elif pod.labels.get(names.LABEL_COMPONENT) == COMPONENT_PRUNE and names.LABEL_PROJECT in pod.labels:
         yield project(pod.labels[names.LABEL_PROJECT])
+    elif pod.labels.get(names.LABEL_COMPONENT) == COMPONENT_PULL:
+        if pod.finished or deleted:
+            yield pull_ahead(pod.labels.get(names.LABEL_PROJECT, ""))
     elif names.LABEL_DEPLOYMENT in pod.labels:
         yield deployment(pod.labels[names.LABEL_DEPLOYMENT])

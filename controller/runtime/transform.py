@@ -27,6 +27,7 @@ _METADATA = (
 _DROPPED_SPEC_FIELDS = {kinds.RUN: frozenset({"input", "answers"}), kinds.POD: None}
 _KUBECTL_PREFIX = "kubectl.kubernetes.io/"
 _ENDED_RUN_FIELDS = ("phase", "project", "deployment", "pod", "claim")
+_POD_SPEC_FIELDS = ("activeDeadlineSeconds", "nodeName")
 _POD_FIELDS = (
     "phase",
     "reason",
@@ -43,7 +44,7 @@ _STATES = ("waiting", "running", "terminated")
 
 
 def transform(kind: Kind, obj: Mapping[str, Any]) -> dict[str, Any]:
-    """Return an object without managed fields, inputs, answers, outputs and the specs of pods."""
+    """Return an object without managed fields, inputs, answers, outputs and most of the specs of pods."""
     metadata = {key: obj["metadata"][key] for key in _METADATA if key in obj["metadata"]}
     annotations = metadata.pop("annotations", None) or {}
     if kept := {key: value for key, value in annotations.items() if not key.startswith(_KUBECTL_PREFIX)}:
@@ -58,8 +59,8 @@ def transform(kind: Kind, obj: Mapping[str, Any]) -> dict[str, Any]:
     small: dict[str, Any] = {"metadata": metadata, "status": status}
     if dropped is not None:
         small["spec"] = {key: value for key, value in spec.items() if key not in dropped}
-    elif "activeDeadlineSeconds" in spec:
-        small["spec"] = {"activeDeadlineSeconds": spec["activeDeadlineSeconds"]}
+    elif kept_spec := _select(_POD_SPEC_FIELDS, spec):
+        small["spec"] = kept_spec
     return _interned(small) if kind in (kinds.RUN, kinds.POD) else small
 
 

@@ -78,6 +78,9 @@ CREWYARD_MAX_BUILDS: {{ int .Values.builds.maxConcurrent | toString | quote }}
 {{- if ne (int .Values.builds.maxConcurrentPerProject) 1 }}
 CREWYARD_MAX_BUILDS_PER_PROJECT: {{ int .Values.builds.maxConcurrentPerProject | toString | quote }}
 {{- end }}
+{{- if .Values.builds.pullAhead }}
+CREWYARD_PULL_AHEAD: "on"
+{{- end }}
 {{- if ne (int .Values.retention.runSeconds) 600 }}
 CREWYARD_RUN_TTL: {{ int .Values.retention.runSeconds | toString | quote }}
 {{- end }}

@@ -445,6 +445,13 @@ def test_the_service_accepts_the_settings(tmp_path):
         api_settings({**environment, "AWS_ACCESS_KEY_ID": "id", "AWS_SECRET_ACCESS_KEY": "secret"})
 
 
+@pytest.mark.parametrize(("values", "expected"), [((), True), (("builds.pullAhead=false",), False)])
+def test_images_are_pulled_ahead_unless_it_is_off(values, expected):
+    objects = {rendering.name(one): one for one in rendering.helm(*values)}
+    config = objects["ConfigMap crewyard-system/crewyard-config"]["data"]
+    assert controller_settings({**config, "CREWYARD_TOKEN_KEY": "k" * 32}).pull_ahead is expected
+
+
 def test_only_public_paths_are_routed_from_outside():
     """Metrics are of all projects, and the calls of pods are for pods."""
     everything = rendering.comparable(rendering.helm(EVERYTHING))

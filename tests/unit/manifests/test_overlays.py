@@ -35,6 +35,12 @@ def test_every_object_is_valid(name: str) -> None:
             kubernetes_validate.validate(item, "1.36", strict=True)
 
 
+@pytest.mark.parametrize(("name", "expected"), [("dev", "off"), ("replicas", "on")])
+def test_images_are_pulled_ahead_but_not_to_the_only_node(name: str, expected: str) -> None:
+    [settings] = [o["data"] for o in built(name) if o["kind"] == "ConfigMap" and "CREWYARD_DATA" in o["data"]]
+    assert settings["CREWYARD_PULL_AHEAD"] == expected
+
+
 def test_replicas_share_storage_and_tolerate_a_loss() -> None:
     objects = built("replicas")
     spec = one(objects, "Deployment", "crewyard-api")["spec"]

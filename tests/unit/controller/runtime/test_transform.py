@@ -73,7 +73,11 @@ def pod(number):
         "containerStatuses": [container], "hostIP": "10.0.0.1", "hostIPs": [{"ip": "10.0.0.1"}],
         "podIP": "10.1.0.1", "podIPs": [{"ip": "10.1.0.1"}], "qosClass": "Burstable",
     }  # fmt: skip
-    spec = {"activeDeadlineSeconds": 3960, "containers": [{"name": "crew", "env": [{"name": "A"}] * 20}]}
+    spec = {
+        "activeDeadlineSeconds": 3960,
+        "nodeName": "node-1",
+        "containers": [{"name": "crew", "env": [{"name": "A"}] * 20}],
+    }
     return {"metadata": metadata("pod", number), "spec": spec, "status": status}
 
 
@@ -99,7 +103,7 @@ def test_live_runs_take_little_memory():
 
 def test_transform_keeps_the_state_of_a_pod():
     kept = transform(POD, pod(1))
-    assert kept["spec"] == {"activeDeadlineSeconds": 3960}
+    assert kept["spec"] == {"activeDeadlineSeconds": 3960, "nodeName": "node-1"}
     assert {key: kept["status"][key] for key in ("phase", "reason", "message")} == {
         "phase": "Running",
         "reason": "None",
