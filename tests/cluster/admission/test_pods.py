@@ -10,6 +10,7 @@ import yaml
 from controller.config import ControllerConfig
 from controller.deployment import pod as build_pod
 from controller.images import pod as prune_pod
+from controller.pull_ahead import pod as pull_pod
 from controller.run import pod as run_pod
 from crds.objects import Deployment, Project, Run
 from kube import errors
@@ -153,6 +154,7 @@ def generated() -> dict[str, dict[str, Any]]:
             deployment, project, "dep-a-d1", 2, "key", "image:deps", config, NOW
         ),
         "prune": prune_pod.build(project, removal, 1, config),
+        "pull": pull_pod.build(project, deployment, "node-1", config),
         "announcement": prune_pod.announcement(project, removal, config),
     }
 
@@ -215,6 +217,7 @@ async def test_run_images_are_digests_and_kaniko_is_confined(creators: PodCreato
     cases = [
         (in_container(made["run"], 0, image="registry.example.com/crews/demo:latest"), "by digest"),
         (in_container(made["run"], 0, image=f"{DIGEST[:-1]}"), "by digest"),
+        (in_container(made["pull"], 0, image="registry.example.com/crews/demo:latest"), "by digest"),
         (
             in_container(made["dependencies"], 1, securityContext={"allowPrivilegeEscalation": True}),
             "must be false",
