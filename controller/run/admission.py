@@ -40,10 +40,31 @@ from kube import errors
 LOG = structlog.get_logger("admission")
 MAX_PARALLEL_WRITES = 8
 REFUSED_RETRY_SECONDS = 5.0
+MAX_REFUSED_RETRY_SECONDS = 60.0
 CONFLICT_RETRY_SECONDS = 0.5
 NEXT_WARM_POD_SECONDS = 1.0
 """From a binding to the next waiting pod: its start takes processor time that the bound run needs."""
 LIVE_POD_FIELDS = "status.phase!=Succeeded,status.phase!=Failed"
+
+
+@dataclass(frozen=True)
+class PodRefusal:
+    """Why a Run has no pod; after `limit` seconds of it the Run fails."""
+
+    reason: str
+    message: str
+    limit: float
+
+    def retry_seconds(self, passed: float) -> float:
+        """Return seconds until the next try, `passed` after the first: doubling where no slot is held."""
+        holds_slot = self.reason == "PodRefused"
+        longest = REFUSED_RETRY_SECONDS if holds_slot else MAX_REFUSED_RETRY_SECONDS
+        return min(max(REFUSED_RETRY_SECONDS, passed), longest, self.limit - passed)
+
+
+def _name_taken(run: Run, limit: float) -> PodRefusal:
+    message = f"Another object owns pod {run.name}; delete it with kubectl delete pod {run.name}"
+    return PodRefusal(status.POD_NAME_TAKEN, message, limit)
 
 
 @dataclass(frozen=True)
@@ -67,7 +88,10 @@ class AdmissionReconciler:
         variables = resolve.variable_names(secret)
         refused = await find_run_problem(self.applier.kube, project, secret, self.config.secret_use)
         limit = self.config.plans.of(project.plan).concurrent_runs
-        admitted = quota.admit([run for run, _ in ready.values()], live, limit)
+        refusals = await self._refusals(
+            {run.name: (run, found) for run, found in ready.values() if run.uid not in live.owners}
+        )
+        admitted = quota.admit([run for run, _ in ready.values() if run.name not in refusals], live, limit)
         waiting: dict[str, Pod] = {}
         if refused is None and self.applier.cache.warm_pods(name):
             waiting = await self._waiting_pods(
@@ -81,6 +105,10 @@ class AdmissionReconciler:
                     reader, run, ready[run.name][1], waiting[run.name]
                 ):
                     await self._create_pod(run, ready[run.name][1], variables, refused)
+
+        async def record_refusal(name: str, refusal: PodRefusal) -> None:
+            async with semaphore:
+                await self._record_refusal(*ready[name], refusal)
 
         async def record_queued(run: Run, decision: Decision) -> None:
             async with semaphore:
@@ -97,6 +125,7 @@ class AdmissionReconciler:
         # Pods first: an admitted Run does not wait for status writes of others.
         pod_results = await asyncio.gather(*map(create_pod, admitted.admitted), return_exceptions=True)
         status_results = await asyncio.gather(
+            *(record_refusal(name, refusal) for name, refusal in refusals.items()),
             *(record_queued(run, decision) for run, decision in changed(datetime.now(UTC))),
             return_exceptions=True,
         )
@@ -105,6 +134,21 @@ class AdmissionReconciler:
         for outcome in (*pod_results, *status_results):
             if isinstance(outcome, BaseException):
                 raise outcome
+
+    async def _refusals(self, ready: Mapping[str, tuple[Run, resolve.RunReady]]) -> dict[str, PodRefusal]:
+        """Return why Runs get no pod, by name, as far as it is known without a try: these take no slot."""
+        timing = self.config.timing
+        targets = {found.deployment.name: found for _, found in ready.values()}
+        unverified = {name: await self._unverified_image(found) for name, found in targets.items()}
+        refusals: dict[str, PodRefusal] = {}
+        for run, found in ready.values():
+            if (problem := unverified[found.deployment.name]) is not None:
+                refusals[run.name] = PodRefusal(status.IMAGE_NOT_VERIFIED, problem, timing.unschedulable)
+            elif status.has_taken_name(run):
+                raw = await self.applier.kube.get(kinds.POD, run.name)
+                if raw is not None and not pod_ref.is_pod_of(run, Pod(raw)):
+                    refusals[run.name] = _name_taken(run, timing.start_timeout)
+        return refusals
 
     async def _live_pods(self, project: str, ready: Mapping[str, object]) -> quota.LivePods:
         """Count the pods that occupy a slot; list owners only if a pod may belong to a waiting Run."""
@@ -214,13 +258,10 @@ class AdmissionReconciler:
     ) -> None:
         now, project, timing = datetime.now(UTC), ready.project, self.config.timing
         if refused is not None:
-            await self._record_refusal(run, ready, "PodRefused", refused, timing.unschedulable)
+            await self._record_refusal(run, ready, PodRefusal("PodRefused", refused, timing.unschedulable))
             return
         if (missing := resolve.missing_variable(ready, variables)) is not None:
             await self._fail(run, ready, missing.reason, missing.message, now)
-            return
-        if (unverified := await self._unverified_image(ready)) is not None:
-            await self._record_refusal(run, ready, "ImageNotVerified", unverified, timing.unschedulable)
             return
         body = pod.build(run, project, ready.deployment, variables, self.config, now.timestamp())
         try:
@@ -232,7 +273,7 @@ class AdmissionReconciler:
                 return
             # A quota or an admission policy, which may be temporary.
             message = f"The apiserver rejected pod {run.name}: {error.message}"
-            await self._record_refusal(run, ready, "PodRefused", message, timing.unschedulable)
+            await self._record_refusal(run, ready, PodRefusal("PodRefused", message, timing.unschedulable))
         except errors.WebhookUnavailable as error:
             # No deadline: nothing has rejected the pod.
             message = f"The apiserver could not create pod {run.name}: {error.message}"
@@ -241,13 +282,9 @@ class AdmissionReconciler:
                 run, ready, Decision(status=waiting, requeue_after=REFUSED_RETRY_SECONDS)
             )
         except Retry:
-            await self._record_refusal(
-                run,
-                ready,
-                "PodNameTaken",
-                f"Another object owns pod {run.name}; delete it with kubectl delete pod {run.name}",
-                timing.start_timeout,
-            )
+            await self._record_refusal(run, ready, _name_taken(run, timing.start_timeout))
+            # The slot is free for another Run.
+            self.applier.queues.add(event_map.admission(project.name))
         else:
             self.applier.metrics.queued.observe(max(0.0, (now - run.created).total_seconds()))
 
@@ -263,19 +300,17 @@ class AdmissionReconciler:
         count = partial(record_end, self.applier.metrics, run, decision, self.config.traces)
         await self._apply_resolved(run, ready, decision, count)
 
-    async def _record_refusal(
-        self, run: Run, ready: resolve.RunReady, reason: str, message: str, limit: float
-    ) -> None:
+    async def _record_refusal(self, run: Run, ready: resolve.RunReady, refusal: PodRefusal) -> None:
         """Record why there is no pod; fail the Run after `limit` seconds."""
-        now = datetime.now(UTC)
+        now, limit, message = datetime.now(UTC), refusal.limit, refusal.message
         since = status.pod_refused_since(run, now)
-        if (now - since).total_seconds() >= limit:
+        passed = (now - since).total_seconds()
+        if passed >= limit:
             await self._fail(run, ready, RunReason.START_TIMEOUT, f"{message} (for {limit:g} s)", now)
             return
-        retry_seconds = min(REFUSED_RETRY_SECONDS, limit)
-        desired = status.pod_refused(run, reason, message, now)
-        notes = (ObjectEvent(reason, message, True),) if since == now else ()
-        decision = Decision(status=desired, events=notes, requeue_after=retry_seconds)
+        desired = status.pod_refused(run, refusal.reason, message, now)
+        notes = (ObjectEvent(refusal.reason, message, True),) if since == now else ()
+        decision = Decision(status=desired, events=notes, requeue_after=refusal.retry_seconds(passed))
         await self._apply_resolved(run, ready, decision)
 
     async def _apply_resolved(

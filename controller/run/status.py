@@ -17,6 +17,8 @@ STARTING = "Starting"
 UNSCHEDULABLE = "Unschedulable"
 SCHEDULING_GATED = "SchedulingGated"
 IMAGE_PULL = "ImagePull"
+IMAGE_NOT_VERIFIED = "ImageNotVerified"
+POD_NAME_TAKEN = "PodNameTaken"
 RUNNING = "Running"
 WAITING_FOR_INPUT = "WaitingForInput"
 
@@ -86,6 +88,12 @@ def pod_refused_since(run: Run, now: datetime) -> datetime:
     if admitted is None or admitted.get("status") != "Unknown":
         return now
     return parse_time(str(admitted["lastTransitionTime"]))
+
+
+def has_taken_name(run: Run) -> bool:
+    """Return whether another object had the name of the Run's pod at the last try."""
+    admitted = conditions.find(run.conditions, conditions.ADMITTED) or {}
+    return admitted.get("status") == "Unknown" and admitted.get("reason") == POD_NAME_TAKEN
 
 
 def starting(run: Run, pod: Pod, reason: str, message: str, now: datetime) -> dict[str, Any]:

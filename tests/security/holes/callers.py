@@ -236,7 +236,7 @@ HOLES: tuple[Hole, ...] = (
     ),
     hole(
         "X5", "an image without provenance runs", "controller/attestation/verify.py",
-        "if why := provenance_problem(statements, image, project.name, self._config):", 'if why := "":',
+        "return provenance_problem(statements, image, project.name, self._config)", "return None",
         "tests/cluster/controller/images/test_attestations.py::test_run_of_an_unattested_image_says_so",
     ),
     hole(

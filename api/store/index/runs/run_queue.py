@@ -15,8 +15,8 @@ from api.store.sql.schema import claims, projects, runs
 from crds.limits import Plans
 from crds.objects import DEFAULT_PLAN
 
-REASONS_OUTSIDE_QUEUE = ("WaitingForDeployment",)
-"""Reasons to wait before a pending run enters the queue."""
+REASONS_OUTSIDE_QUEUE = ("WaitingForDeployment", "ImageNotVerified", "PodNameTaken")
+"""Reasons to wait of a pending run that takes no slot meanwhile."""
 
 _SPEC = select(projects.c.spec).where(
     projects.c.namespace == bindparam("namespace"), projects.c.name == bindparam("project")
@@ -48,7 +48,7 @@ class RunQueue:
         """Return how many slots must become free before this run gets one; None if it has or needs none.
 
         First in, first out: of the unclaimed runs, the first ones get the free slots and are starting. Runs
-        that wait for a build or are being canceled block no other run.
+        that wait for something else or are being canceled block no other run.
         """
         if (
             run.status != "pending"

@@ -3,6 +3,7 @@
 from dataclasses import replace
 from typing import Any
 
+from controller.attestation.registry import AttestationProblem
 from controller.attestation.verify import ImageVerifier
 from controller.config import ControllerConfig
 from crds.objects import Deployment, Project
@@ -13,7 +14,14 @@ DIGEST = "sha256:" + "1" * 64
 class Registry:
     """A registry whose images all have the provenance of the project `demo`."""
 
+    def __init__(self) -> None:
+        self.asked = 0
+        self.silent = False
+
     async def statements(self, project: Project, digest: str, keys: object) -> list[dict[str, Any]]:
+        self.asked += 1
+        if self.silent:
+            raise AttestationProblem("the registry did not answer")
         parameters = {"namespace": "crews", "project": "demo"}
         return [
             {
@@ -35,3 +43,23 @@ async def test_another_project_may_not_run_a_verified_image(make: Any, config: C
     assert await verifier.problem(make.project(), image_of("demo")) is None
     problem = await verifier.problem(make.project("other"), image_of("other"))
     assert problem is not None and "not in the project's repository" in problem
+
+
+async def test_the_registry_is_asked_again_after_a_growing_pause(make: Any, config: ControllerConfig) -> None:
+    verifying = replace(config, verify_images=True, signing=object())  # type: ignore[arg-type]
+    registry, now = Registry(), [0.0]
+    registry.silent = True
+    verifier = ImageVerifier(registry, verifying, lambda: now[0])  # type: ignore[arg-type]
+    image = {"image": f"{config.repository('demo')}@{DIGEST}"}
+    deployment, asked_at = make.deployment(status=image, built=False), []
+    for second in range(300):
+        now[0], before = float(second), registry.asked
+        problem = await verifier.problem(make.project(), deployment)
+        assert problem is not None and "did not answer" in problem
+        asked_at += [second] * (registry.asked - before)
+    assert asked_at == [0, 5, 15, 35, 75, 135, 195, 255]
+    # A change of the Deployment, such as the record of its attestation, is looked at immediately.
+    registry.silent = False
+    assert await verifier.problem(make.project(), deployment) is not None
+    assert await verifier.problem(make.project(), make.deployment(status=image, built=False)) is None
+    assert await verifier.problem(make.project(), deployment) is None

@@ -50,6 +50,8 @@ class AdmissionApiserver:
         }
         self.patches: list[dict[str, Any]] = []
         self.warm: dict[str, Any] = {}
+        self.foreign = True
+        """Whether another object has the name of the pod of run-a."""
         self.bound_by_another: str | None = None
         """The Run that another controller gives the waiting pod to, just before a patch of it."""
 
@@ -74,6 +76,8 @@ class AdmissionApiserver:
         return web.json_response({"columnDefinitions": columns, "rows": rows, "metadata": VERSION})
 
     async def one(self, _: web.Request) -> web.Response:
+        if not self.foreign:
+            return web.json_response({"reason": "NotFound", "message": "no such pod"}, status=404)
         foreign = {"name": "run-a", "uid": "uid-foreign", "resourceVersion": "5"}
         return web.json_response({"metadata": foreign, "spec": {}, "status": {}})
 
@@ -293,6 +297,70 @@ async def test_run_of_an_unverified_image_waits_for_its_attestation(actor, confi
     actor.cache.put(kinds.RUN, cluster.run)
     await reconciler.reconcile("demo")
     assert cluster.made == ["run-a"]
+
+
+class UnverifiedImages:
+    """A verifier that refuses the images of the Deployments that it names."""
+
+    def __init__(self, *refused: str) -> None:
+        self.refused = refused
+
+    async def problem(self, project, deployment):
+        return "the image is not verified" if deployment.name in self.refused else None
+
+
+async def test_a_run_of_an_unverified_image_takes_no_slot(actor, config, cluster, make):
+    actor.cache.put(kinds.DEPLOYMENT, make.deployment("dep-b").raw)
+    for name in ("run-b", "run-c"):
+        actor.cache.put(kinds.RUN, make.run(name, project="demo", deployment="dep-b").raw)
+    await AdmissionReconciler(actor, config, UnverifiedImages("dep-a")).reconcile("demo")
+    assert sorted(cluster.made) == ["run-b", "run-c"]
+    (refused,) = cluster.patches
+    admitted = next(c for c in refused["conditions"] if c["type"] == "Admitted")
+    assert (admitted["status"], admitted["reason"]) == ("Unknown", "ImageNotVerified")
+
+
+async def test_a_run_that_has_a_pod_needs_no_verified_image(actor, config, cluster, make):
+    cluster.pods = [make.pod().raw]
+    await AdmissionReconciler(actor, config, UnverifiedImages("dep-a")).reconcile("demo")
+    assert (cluster.made, cluster.patches) == ([], [])
+
+
+async def test_a_run_whose_pods_name_is_taken_gives_its_slot_away(actor, config, cluster, make, ahead):
+    taken = {"type": "Admitted", "status": "Unknown", "reason": "PodNameTaken", "message": "m"}
+    since = format_second(datetime.now(UTC) - timedelta(seconds=40))
+    refused = {"conditions": [{**taken, "lastTransitionTime": since}]}
+    actor.cache.remove(kinds.RUN, "run-a")
+    for name, status in (("run-a", refused), ("run-b", None), ("run-c", None)):
+        actor.cache.put(kinds.RUN, make.run(name, status=status, project="demo").raw)
+    await AdmissionReconciler(actor, config).reconcile("demo")
+    assert sorted(cluster.made) == ["run-b", "run-c"]
+    # It is looked at again after as long as it has waited.
+    await drain(actor)
+    ahead[0] = 30.0
+    assert event_map.run("run-a") not in await drain(actor)
+    ahead[0] = 42.0
+    assert event_map.run("run-a") in await drain(actor)
+    # Its pod's name is free.
+    cluster.foreign = False
+    await AdmissionReconciler(actor, config).reconcile("demo")
+    assert cluster.made[2:] == ["run-a"]
+
+
+async def test_the_slot_of_a_taken_name_is_given_away_immediately(actor, config, cluster, make):
+    cluster.refuse = (409, "AlreadyExists")
+    await AdmissionReconciler(actor, config).reconcile("demo")
+    assert event_map.admission("demo") in await drain(actor)
+
+
+async def drain(actor) -> list[object]:
+    """Take the keys that are ready."""
+    actor.queues.main.oldest_ready()
+    keys = []
+    while actor.queues.main.depth:
+        keys.append(await actor.queues.main.get())
+        actor.queues.main.done(keys[-1])
+    return keys
 
 
 async def test_pods_of_other_runs_are_counted_by_name(actor, config, cluster, make):

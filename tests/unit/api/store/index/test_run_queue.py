@@ -99,9 +99,10 @@ async def test_queue_positions(store: Store) -> None:
     assert await positions() == [None, None, None, None, None]
 
 
-async def test_run_waiting_for_build_is_outside_queue(store: Store) -> None:
+@pytest.mark.parametrize("reason", ["WaitingForDeployment", "ImageNotVerified", "PodNameTaken"])
+async def test_run_that_takes_no_slot_is_outside_queue(store: Store, reason: str) -> None:
     await builders.add_demo_project(store)
     runs = [await builders.create_run(store) for _ in range(4)]
-    condition = {"type": "Succeeded", "status": "Unknown", "reason": "WaitingForDeployment", "message": "m"}
+    condition = {"type": "Succeeded", "status": "Unknown", "reason": reason, "message": "m"}
     await store.run_writer.observe(builders.run(runs[0], conditions=[condition]), builders.NOW)
     assert [await position(store, run) for run in runs] == [None, None, None, 1]
