@@ -15,9 +15,9 @@ from api.store.index.runs.counts import CountKey
 from api.store.index.runs.filtered_listing import RunSelection, Shape
 from api.store.page import RowPage
 from api.store.sql.database import Database, next_ord
+from api.store.sql.schema import deployments, runs
 from api.store.sql.schema import idempotency as keys
 from api.store.sql.schema import projects as projects_table
-from api.store.sql.schema import runs
 from crds import names
 
 LIVE = ("pending", "running")
@@ -390,7 +390,13 @@ class Runs:
         """Return name, uid, last seen resourceVersion and namespace of ended runs whose object still exists.
 
         Oldest first; of one project, or of all except `excluded_projects`, and of no `excluded_namespaces`.
+        The controller reads the end of a smoke run from its object: it stays until its deployment has ended.
         """
+        building = select(deployments.c.name).where(
+            deployments.c.namespace == self._namespace,
+            deployments.c.name == runs.c.deployment,
+            deployments.c.phase == "building",
+        )
         query = (
             select(runs.c.name, runs.c.uid, runs.c.version, runs.c.object_namespace)
             .where(
@@ -400,6 +406,7 @@ class Runs:
                 runs.c.terminal.is_not(None),
                 runs.c.uid.is_not(None),
                 runs.c.completed_at < ended_before,
+                ~building.exists(),
             )
             .order_by(runs.c.completed_at)
             .limit(limit)

@@ -12,6 +12,7 @@ from api.store.errors import StoreConflict
 from api.store.index.idempotency import Idempotency
 from api.store.index.runs.runs import RunRequest
 from api.store.store import Store
+from crds import names
 from kube.client import decode
 from tests.unit.api.store import builders
 
@@ -143,6 +144,19 @@ async def test_prunable(store: Store) -> None:
     assert await store.runs.prunable(builders.later(100), 10) == (expected,)
     await store.run_writer.mark_deleted(run, "run-uid", builders.later(100))
     assert await store.runs.prunable(builders.later(100), 10) == ()
+
+
+async def test_the_object_of_a_smoke_run_stays_until_its_deployment_ends(store: Store) -> None:
+    await builders.add_demo_project(store)
+    name = names.smoke_run("uid-of-dep-b")
+    ended = {"completionTime": "2026-11-21T10:00:30Z", "deployment": "dep-b"}
+    spec = {"project": "demo", "deployment": "dep-b"}
+    await store.deployments.observe(builders.deployment("dep-b", "Building"))
+    await store.run_writer.observe(builders.run(name, "Succeeded", spec=spec, **ended), builders.NOW)
+    # The controller was away since.
+    assert await store.runs.prunable(builders.later(9999), 10) == ()
+    await store.deployments.observe(builders.deployment("dep-b", "Active"))
+    assert [found[0] for found in await store.runs.prunable(builders.later(9999), 10)] == [name]
 
 
 async def test_unsettled_runs(store: Store) -> None:
