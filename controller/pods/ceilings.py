@@ -56,7 +56,7 @@ def raise_to(ceilings: Amounts, own: Amounts) -> dict[str, Any]:
         **{
             name: amount
             for name, amount in own.items()
-            if name not in ceilings or _exceeds(amount, ceilings[name])
+            if name not in ceilings or exceeds(amount, ceilings[name])
         },
     }
 
@@ -78,7 +78,7 @@ def lower_resources(
                 notes.append(f"{place} is left out: the installation does not offer this resource")
             elif _amount(amount) is None:
                 notes.append(f"{place} is left out: {str(amount)[:40]!r} is not an amount")
-            elif _exceeds(amount, greatest[name]):
+            elif exceeds(amount, greatest[name]):
                 bound = "" if greatest[name] == ceilings[name] else "its limit, "
                 notes.append(f"{place}: {amount} is lowered to {bound}{greatest[name]}")
                 lowered.setdefault(part, {})[name] = greatest[name]
@@ -91,7 +91,7 @@ def lower_resources(
 
 def _lower_each(ceilings: Amounts, limits: Amounts) -> Amounts:
     return {
-        name: limits[name] if name in limits and _exceeds(ceiling, limits[name]) else ceiling
+        name: limits[name] if name in limits and exceeds(ceiling, limits[name]) else ceiling
         for name, ceiling in ceilings.items()
     }
 
@@ -132,5 +132,6 @@ def is_amount(text: Any) -> bool:
     return _amount(text) is not None
 
 
-def _exceeds(amount: Any, ceiling: Any) -> bool:
+def exceeds(amount: Any, ceiling: Any) -> bool:
+    """Return whether a quantity is greater than another one."""
     return bool(parse_quantity(amount) > parse_quantity(ceiling))

@@ -14,6 +14,7 @@ from controller.pods.ceilings import (
     DEFAULT_CEILINGS,
     AllowedNodes,
     allow_nodes,
+    exceeds,
     is_amount,
     lower_resources,
     raise_to,
@@ -161,12 +162,27 @@ def parse_placements(text: str) -> NodePlacements:
     plans = settings.get("plans", {})
     if not isinstance(plans, dict):
         raise ValueError("plans must be an object of placements by plan")
-    return NodePlacements(
+    placements = NodePlacements(
         _placement(settings.get("run", {}), "run"),
         _placement(settings.get("build", {}), "build", sized=False),
         {name: _placement(place, f"plans.{name}", of_plan=True) for name, place in plans.items()},
         _allowed(settings.get("allowed", {})),
     )
+    _check_requests(placements.run, "run")
+    for plan in plans:
+        _check_requests(placements.for_run(plan), f"plans.{plan}")
+    return placements
+
+
+def _check_requests(place: NodePlacement, where: str) -> None:
+    """Raise ValueError if the kube-apiserver would refuse each pod: it requests more than its limit."""
+    requests, limits = (place.resources.get(part) or {} for part in ("requests", "limits"))
+    for name, amount in requests.items():
+        if name in limits and exceeds(amount, limits[name]):
+            raise ValueError(
+                f"{where}.resources.requests.{name} is {amount}, above its limit {limits[name]}; "
+                f"lower it, or raise {where}.resources.limits.{name}"
+            )
 
 
 def _allowed(settings: Any) -> AllowedNodes:

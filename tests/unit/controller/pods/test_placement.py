@@ -300,12 +300,31 @@ def test_autoscalers_wait_for_runs_and_builds_but_not_for_waiting_pods(make, con
         ({"plans": {"pro": {"resources": {"limits": []}}}}, "plans.pro.resources.limits"),
         ({"plans": {"pro": {"resources": {"limits": {"nvidia.com/gpu": True}}}}}, "nvidia.com/gpu"),
         ({"run": {"resources": {"requests": {"cpu": "many"}}}}, "run.resources.requests.cpu"),
+        (
+            {"run": {"resources": {"requests": {"memory": "2Gi"}, "limits": {"memory": "2000Mi"}}}},
+            "memory is 2Gi, above its limit 2000Mi; lower it, or raise run.resources.limits.memory",
+        ),
+        (
+            {
+                "run": {"resources": {"limits": {"cpu": "2"}}},
+                "plans": {"pro": {"resources": {"requests": {"cpu": "2500m"}}}},
+            },
+            "plans.pro.resources.requests.cpu is 2500m, above its limit 2",
+        ),
     ],
 )
 def test_invalid_setting_error_names_it(placement, words):
     with pytest.raises(ConfigError, match="CREWYARD_PODS") as refused:
         parse({**GOOD, "CREWYARD_PODS": json.dumps(placement)})
     assert words in str(refused.value)
+
+
+def test_requests_up_to_the_limits_are_accepted():
+    sizes = {"requests": {"cpu": "2", "memory": "2Gi"}, "limits": {"cpu": 2, "memory": "2048Mi"}}
+    # A plan's limit replaces the request below it.
+    plan = {"resources": {"limits": {"cpu": "1"}}}
+    text = json.dumps({"run": {"resources": sizes}, "plans": {"pro": plan}})
+    assert parse_placements(text).for_run("pro").resources["requests"] == {"memory": "2Gi"}
 
 
 def test_inherited_request_above_the_limit_is_omitted():
