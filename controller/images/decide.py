@@ -29,7 +29,8 @@ from crds.objects import Deployment, Pod, Project
 MAX_PRUNE_PODS = 3
 MAX_IMAGES_PER_POD = 20
 RETRY_SECONDS = 60.0
-"""Delay after a failed prune pod, doubled each time."""
+"""Delay after a failed or refused prune pod, doubled each time."""
+MAX_REFUSED_SECONDS = 3600.0
 
 
 @dataclass(frozen=True)
@@ -75,6 +76,29 @@ def decide(observed: ObservedImages, now: datetime, config: ControllerConfig) ->
     )
     body = build(observed.project, removal, len(failed) + 1, config)
     return Decision(create=(Create(kinds.POD, body),), delete=deletes, events=notes)
+
+
+@dataclass(frozen=True)
+class PruneRefusals:
+    """Consecutive refusals of a Project's prune pod by the kube-apiserver."""
+
+    count: int
+    retry_at: datetime
+
+
+def next_refusal(before: PruneRefusals | None, now: datetime) -> PruneRefusals:
+    """Return the refusals with one more."""
+    count = before.count if before is not None else 0
+    seconds = min(MAX_REFUSED_SECONDS, RETRY_SECONDS * 2.0 ** min(count, 16))
+    return PruneRefusals(count + 1, now + timedelta(seconds=seconds))
+
+
+def without_pod(decision: Decision, refused: PruneRefusals, now: datetime, why: str = "") -> Decision:
+    """Return the Decision without the pod that is refused; `why` only if it was refused now."""
+    message = f"No pod can delete old images: {why}"
+    notes = (ObjectEvent("PrunePodRefused", message, True),) if why else ()
+    left = (refused.retry_at - now).total_seconds()
+    return replace(decision, create=(), events=notes, requeue_after=left)
 
 
 def has_work(observed: ObservedImages, now: datetime, config: ControllerConfig) -> bool:

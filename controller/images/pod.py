@@ -22,6 +22,8 @@ ANNOTATION_PRUNE = f"{names.GROUP}/prune"
 REQUEST_VARIABLE = "CREWYARD_PRUNE"
 ANNOUNCED_SCHEDULING_GATE = f"{names.GROUP}/announced"
 """Scheduling gate of a pod that only announces deletions; it never runs."""
+QUEUE_PREFIX = "kueue.x-k8s.io/"
+"""Prefix of the labels by which Kueue queues a pod."""
 DEADLINE_SECONDS = 600
 REQUESTS = {"cpu": "50m", "memory": "128Mi"}
 LIMITS = {"cpu": "1", "memory": "512Mi", "ephemeral-storage": "1Gi"}
@@ -42,7 +44,14 @@ class ImageRemoval:
 def announcement(project: Project, removal: ImageRemoval, config: ControllerConfig) -> dict[str, Any]:
     """Return a pod that announces deletions, to other controllers too, and never runs."""
     body = build(project, removal, 0, config)
-    return {**body, "spec": {**body["spec"], "schedulingGates": [{"name": ANNOUNCED_SCHEDULING_GATE}]}}
+    # It would take a place of the queue.
+    labels = {
+        key: value for key, value in body["metadata"]["labels"].items() if not key.startswith(QUEUE_PREFIX)
+    }
+    return {
+        "metadata": {**body["metadata"], "labels": labels},
+        "spec": {**body["spec"], "schedulingGates": [{"name": ANNOUNCED_SCHEDULING_GATE}]},
+    }
 
 
 def is_announcement(pod: Pod) -> bool:
@@ -68,16 +77,21 @@ def build(project: Project, removal: ImageRemoval, attempt: int, config: Control
         {"name": REQUEST_VARIABLE, "value": variables.json_env(request)},
         *push_secret.credential(project, config),
     ]
+    place = config.placements.build
     return {
         "metadata": {
             "name": f"prune-{hashlib.sha256(identity.encode()).hexdigest()[:20]}",
             "labels": {
+                **place.labels,
                 names.LABEL_MANAGED_BY: names.MANAGED_BY,
                 names.LABEL_PART_OF: names.MANAGED_BY,
                 names.LABEL_COMPONENT: COMPONENT_PRUNE,
                 names.LABEL_PROJECT: project.name,
             },
-            "annotations": {ANNOTATION_PRUNE: json.dumps(summary, separators=(",", ":"), sort_keys=True)},
+            "annotations": {
+                **place.annotations,
+                ANNOTATION_PRUNE: json.dumps(summary, separators=(",", ":"), sort_keys=True),
+            },
             "ownerReferences": [reference(kinds.PROJECT, project)],
         },
         "spec": {
@@ -87,7 +101,7 @@ def build(project: Project, removal: ImageRemoval, attempt: int, config: Control
             "automountServiceAccountToken": False,
             "enableServiceLinks": False,
             "securityContext": security.restricted_pod(),
-            **config.placements.build.spec(),
+            **place.spec(),
             "containers": [
                 {
                     "name": "prune",

@@ -4,21 +4,22 @@ Called by `controller.project.reconcile` after its own writes.
 """
 
 import asyncio
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field
 from datetime import UTC, datetime
+from typing import Any
 
 import structlog
 
 from controller.config import ControllerConfig
 from controller.images import decide, deleted_project
 from controller.images import pod as prune_pod
-from controller.images.decide import ObservedImages
+from controller.images.decide import ObservedImages, PruneRefusals
 from controller.images.deleted_project import RemainingImages
 from controller.images.pod import ImageDeletions
 from controller.runtime import event_map
 from controller.runtime.apply import Applier
-from controller.runtime.decision import Create
+from controller.runtime.decision import Create, Decision
 from controller.runtime.resync import UNFINISHED_RUN
 from crds import kinds, names
 from crds.objects import Deployment, Pod, Project, Run
@@ -37,6 +38,8 @@ class ImageCollector:
     deleting: dict[str, ImageDeletions] = field(default_factory=dict)
     remaining: dict[str, RemainingImages] = field(default_factory=dict)
     """By Project: the images that its deletion would leave in the registry."""
+    refused: dict[str, PruneRefusals] = field(default_factory=dict)
+    """By Project: when a prune pod that the kube-apiserver refused is tried again."""
     cleaning_up: set[str] = field(default_factory=set)
     """Deleted Projects with images to delete; the cache soon evicts finished prune pods."""
 
@@ -82,11 +85,31 @@ class ImageCollector:
             observed = ObservedImages(
                 Project(raw), [Deployment(item) for item in listing.items], needed, pods
             )
-            decision = decide.decide(observed, now, self.config)
-            key = event_map.project(project.name)
-            await self.applier.apply(kinds.PROJECT, raw, key, decision)
+            decision = await self._apply(raw, decide.decide(observed, now, self.config), now)
             created = [Pod(child.body) for child in decision.create]
             self.deleting[project.name] = prune_pod.image_deletions([*pods, *created])
+
+    async def _apply(self, raw: Mapping[str, Any], decision: Decision, now: datetime) -> Decision:
+        """Apply a Decision, without its pod while that is refused; return what was applied."""
+        name = Project(raw).name
+        key = event_map.project(name)
+        refused = self.refused.get(name)
+        if decision.create and refused is not None and now < refused.retry_at:
+            waits = decide.without_pod(decision, refused, now)
+            await self.applier.apply(kinds.PROJECT, raw, key, waits)
+            return waits
+        try:
+            await self.applier.apply(kinds.PROJECT, raw, key, decision)
+        except (errors.KubeForbidden, errors.Invalid, errors.WebhookUnavailable) as error:
+            if not decision.create or not str(error.details.get("kind", "")).lower().startswith("pod"):
+                raise
+            self.refused[name] = decide.next_refusal(refused, now)
+            waits = decide.without_pod(decision, self.refused[name], now, error.message)
+            await self.applier.apply(kinds.PROJECT, raw, key, waits)
+            return waits
+        if decision.create:
+            self.refused.pop(name, None)
+        return decision
 
     async def collect_deleted_project(self, project: str) -> None:
         """Delete the images of a deleted Project. Raises `kube.errors`; the worker then retries."""
@@ -105,8 +128,8 @@ class ImageCollector:
                     self.applier.queues.add(event_map.project(project), decision.requeue_after)
                 unfinished = decision.create or decision.requeue_after is not None
                 (self.cleaning_up.add if unfinished else self.cleaning_up.discard)(project)
-            self.remaining.pop(project, None)
-            self.deleting.pop(project, None)
+            for known in (self.remaining, self.deleting, self.refused):
+                known.pop(project, None)
 
     async def _has_orphans(self, project: str) -> bool:
         """Return whether the deletion of a Project has left Deployments, as with `--cascade=orphan`."""

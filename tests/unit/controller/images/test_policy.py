@@ -12,8 +12,9 @@ from build.registry.prune_settings import read_prune_settings
 from controller.images import decide, policy
 from controller.images import pod as prune_pod
 from controller.images.decide import ObservedImages
+from controller.pods.placement import parse_placements
 from crds.installation_limits import InstallationLimits
-from crds.names import ANNOTATION_CLOSED, ANNOTATION_ERASED
+from crds.names import ANNOTATION_CLOSED, ANNOTATION_ERASED, LABEL_COMPONENT
 from crds.objects import Pod
 from crds.times import format_second
 
@@ -248,6 +249,30 @@ def test_failed_deletion_is_tried_three_times_with_backoff(world):
     world.step()
     assert not world.pods
     assert not world.step().create
+
+
+def test_a_refused_pod_is_tried_again_after_a_growing_pause(make):
+    refused, pauses = None, []
+    for _ in range(9):
+        refused = decide.next_refusal(refused, make.now)
+        pauses.append((refused.retry_at - make.now).total_seconds())
+    assert pauses == [60, 120, 240, 480, 960, 1920, 3600, 3600, 3600]
+
+
+def test_prune_pods_carry_the_labels_of_their_queue(make, config):
+    labels = {"kueue.x-k8s.io/queue-name": "builds", "team": "a"}
+    text = json.dumps({"build": {"labels": labels, "annotations": {"note": "n"}}})
+    config = replace(config, placements=parse_placements(text))
+    removal = prune_pod.ImageRemoval({"dep-0": "uid-dep-0"}, (f"{DIGEST}dep-0",), ())
+    body = prune_pod.build(make.project(), removal, 1, config)
+    found = body["metadata"]
+    assert labels.items() <= found["labels"].items() and found["labels"][LABEL_COMPONENT] == "prune"
+    assert found["annotations"]["note"] == "n"
+    assert prune_pod.removal_of(Pod(body)).deployments == {"dep-0": "uid-dep-0"}
+    # An announcement never runs: the queue keeps no room for it.
+    announced = prune_pod.announcement(make.project(), removal, config)["metadata"]["labels"]
+    assert (announced["team"], announced[LABEL_COMPONENT]) == ("a", "prune")
+    assert "kueue.x-k8s.io/queue-name" not in announced
 
 
 def test_partly_deleted_image_cannot_be_rolled_back_to(world):

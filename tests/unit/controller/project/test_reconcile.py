@@ -1,9 +1,11 @@
 """Reconcile of a Project where the apiserver refuses its NetworkPolicy, or its head is being deleted."""
 
 from dataclasses import replace
+from datetime import UTC, datetime
 
 import pytest
 
+from controller.images.decide import PruneRefusals
 from controller.images.reconcile import ImageCollector
 from controller.owner import reference
 from controller.pods.run_egress import EgressTarget
@@ -211,6 +213,48 @@ async def test_images_of_deployments_without_an_owner_outlive_the_project(make, 
     await reconciler.reconcile("demo")
     pods = [name for name in testbed.kube.created if name.startswith("pods/")]
     assert len(pods) == (0 if orphaned else 1)
+
+
+async def test_a_refused_prune_pod_stops_nothing_else(make, config):
+    testbed, reconciler = reconciled(config)
+    testbed.show(kinds.PROJECT, make.project(retention={"deployments": 1}))
+    for order, name in enumerate(("dep-a", "dep-b", "dep-c"), 1):
+        deployment = make.deployment(name, order=order)
+        deployment.raw["status"]["image"] = f"{config.repository('demo')}@sha256:0{order}"
+        testbed.show(kinds.DEPLOYMENT, deployment)
+    testbed.show(kinds.DEPLOYMENT, make.deployment("dep-0", built=False, phase="Failed"))
+    testbed.kube.refused["create", kinds.POD] = errors.QuotaExceeded(403, "Forbidden", "exceeded quota: pods")
+    await reconciler.reconcile("demo")
+    # The Deployment without an image needs no pod.
+    assert ("deployments", "dep-0") not in testbed.kube.objects
+    assert testbed.kube.objects["projects", "demo"]["status"]["activeDeployment"] == "dep-c"
+    assert recorded(testbed).count("PrunePodRefused") == 1
+    assert testbed.queues.main.scheduled == 1
+    # It is tried again after a pause, also if something else changes the Project.
+    del testbed.kube.refused["create", kinds.POD]
+    await reconciler.reconcile("demo")
+    assert (testbed.kube.created, recorded(testbed)) == ([], [])
+    now, refused = datetime.now(UTC), reconciler.image_collector.refused
+    refused["demo"] = PruneRefusals(1, now)
+    await reconciler.reconcile("demo")
+    assert len(testbed.kube.created) == 1 and not refused
+
+
+async def test_a_refused_deletion_of_a_deployment_is_an_error(make, config):
+    testbed, reconciler = reconciled(config)
+    testbed.show(kinds.PROJECT, make.project(retention={"deployments": 1}))
+    for order, name in enumerate(("dep-a", "dep-b"), 1):
+        deployment = make.deployment(name, order=order)
+        deployment.raw["status"]["image"] = f"{config.repository('demo')}@sha256:0{order}"
+        testbed.show(kinds.DEPLOYMENT, deployment)
+    testbed.show(kinds.DEPLOYMENT, make.deployment("dep-0", built=False, phase="Failed"))
+
+    async def delete(*_: object, **__: object) -> bool:
+        raise errors.KubeForbidden(403, "Forbidden", "may not delete")
+
+    testbed.kube.delete = delete
+    with pytest.raises(errors.KubeForbidden, match="may not delete"):
+        await reconciler.reconcile("demo")
 
 
 def recorded(testbed):
