@@ -7,7 +7,7 @@ connections). Called by the reconcilers and the API. Each call has a timeout and
 
 import asyncio
 import copy
-from collections.abc import AsyncIterator, Awaitable, Callable, Mapping
+from collections.abc import AsyncIterator, Awaitable, Callable, Mapping, Sequence
 from dataclasses import dataclass
 from typing import Any
 from urllib.parse import urlencode
@@ -212,11 +212,20 @@ class KubeClient:
             attempt += 1
 
     async def patch(
-        self, kind: Kind, name: str, body: Mapping[str, Any], subresource: str | None = None
+        self,
+        kind: Kind,
+        name: str,
+        body: Mapping[str, Any] | Sequence[Mapping[str, Any]],
+        subresource: str | None = None,
     ) -> Object:
-        """Apply a merge patch (RFC 7386). A `metadata.resourceVersion` in `body` is a precondition."""
+        """Apply a merge patch (RFC 7386), or a list of operations (RFC 6902).
+
+        A `metadata.resourceVersion` in it is a precondition. A merge patch loses each null, also in lists.
+        """
         path = kind.path(self.namespace, name, subresource)
-        return await self.call("PATCH", path, self._writer, dict(body), "application/merge-patch+json")
+        if isinstance(body, Mapping):
+            return await self.call("PATCH", path, self._writer, dict(body), "application/merge-patch+json")
+        return await self.call("PATCH", path, self._writer, list(body), "application/json-patch+json")
 
     async def delete(
         self,

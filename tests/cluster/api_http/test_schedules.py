@@ -8,7 +8,7 @@ PATH = "/v1/projects/crew/schedules"
 SPEC = {
     "cron": "0 7 * * MON-FRI",
     "time_zone": "Europe/Berlin",
-    "input": {"someTopic": {"innerKey": 1}},
+    "input": {"someTopic": {"innerKey": 1, "none": None, "list": [None]}},
     "concurrency_policy": "Forbid",
     "starting_deadline": "10m",
 }
@@ -31,7 +31,7 @@ async def test_a_schedule_is_set_replaced_and_removed(testbed):
         "name": "weekdays",
         "cron": "0 7 * * MON-FRI",
         "timeZone": "Europe/Berlin",
-        "input": {"someTopic": {"innerKey": 1}},
+        "input": SPEC["input"],
         "concurrencyPolicy": "Forbid",
         "startingDeadline": "10m",
     }

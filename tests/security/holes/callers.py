@@ -140,7 +140,7 @@ HOLES: tuple[Hole, ...] = (
     hole(
         "X2", "a permission is decided on another version than the one patched",
         "api/v1/projects/spec_patch.py",
-        '"uid": row.uid, "resourceVersion": manifest["metadata"]["resourceVersion"]', '"uid": row.uid',
+        '            "/metadata/resourceVersion": manifest["metadata"]["resourceVersion"],\n', "",
         f"{PROJECTS}::test_a_secret_is_never_named_next_to_an_address_that_another_call_set",
     ),
     hole(
