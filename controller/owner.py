@@ -3,14 +3,14 @@
 from typing import Any
 
 from controller.runtime.decision import Patch
-from crds import kinds
+from crds import kinds, names
 from crds.kinds import Kind
 from crds.objects import Object, Project
 from crds.times import parse_time
 
 
 def adoption(kind: Kind, child: Object, project: Project | None) -> tuple[Patch, ...]:
-    """Return the patch that adds the Project to a child's owners.
+    """Return the patch that adds the Project to a child's owners, and its label if the child has none.
 
     Empty if it is one, or owns the child through a Deployment; also if an earlier Project of its name is one,
     with which the child is deleted. Empty for a child older than the deletion of the Project, which may
@@ -23,7 +23,11 @@ def adoption(kind: Kind, child: Object, project: Project | None) -> tuple[Patch,
     if child.owner_uid(kinds.DEPLOYMENT) is not None:
         return ()
     owners = [*(child.metadata.get("ownerReferences") or ()), reference(kinds.PROJECT, project)]
-    return (Patch(kind, child.name, {"metadata": {"ownerReferences": owners}}, child.resource_version, None),)
+    metadata: dict[str, Any] = {"ownerReferences": owners}
+    if names.LABEL_PROJECT not in child.labels:
+        # The API sets it on what it creates; this one was made with kubectl.
+        metadata["labels"] = {names.LABEL_PROJECT: project.name}
+    return (Patch(kind, child.name, {"metadata": metadata}, child.resource_version, None),)
 
 
 def reference(kind: Kind, owner: Object) -> dict[str, Any]:

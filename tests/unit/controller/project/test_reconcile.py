@@ -7,13 +7,13 @@ import pytest
 
 from controller.images.decide import PruneRefusals
 from controller.images.reconcile import ImageCollector
-from controller.owner import reference
+from controller.owner import adoption, reference
 from controller.pods.run_egress import EgressTarget
 from controller.project import revision
 from controller.project.reconcile import ProjectReconciler
 from controller.runtime.errors import Retry
 from controller.source.observed import ObservedSource, ObservedSources
-from crds import kinds
+from crds import kinds, names
 from crds.conditions import find
 from crds.deployment_name import git_name
 from crds.installation_limits import InstallationLimits
@@ -213,6 +213,18 @@ async def test_images_of_deployments_without_an_owner_outlive_the_project(make, 
     await reconciler.reconcile("demo")
     pods = [name for name in testbed.kube.created if name.startswith("pods/")]
     assert len(pods) == (0 if orphaned else 1)
+
+
+@pytest.mark.parametrize(
+    ("labels", "added"), [({}, "demo"), ({"team": "a"}, "demo"), ({names.LABEL_PROJECT: "mine"}, None)]
+)
+@pytest.mark.parametrize("kind", [kinds.RUN, kinds.DEPLOYMENT])
+def test_an_adopted_object_gets_the_label_of_its_project(make, kind, labels, added):
+    made = make.run if kind == kinds.RUN else make.deployment
+    (patch,) = adoption(kind, made(metadata={"labels": labels}), make.project())
+    assert [owner["uid"] for owner in patch.body["metadata"]["ownerReferences"]] == ["uid-demo"]
+    # A label that a user has set stays.
+    assert patch.body["metadata"].get("labels") == ({names.LABEL_PROJECT: added} if added else None)
 
 
 async def test_a_refused_prune_pod_stops_nothing_else(make, config):
