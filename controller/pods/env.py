@@ -1,8 +1,14 @@
 """Environment variables of containers. Pure. Called by the pod builders."""
 
 import json
-from collections.abc import Mapping
+import re
+from collections.abc import Collection, Mapping
 from typing import Any
+
+# The API refuses to set them; tests/unit/controller/run compares both rules.
+_RESERVED = re.compile(r"(?:CREWYARD_|PYTHON).*|PATH|HOME")
+# Of keys of a Secret, those that name a variable: the kube-apiserver would refuse a pod with another one.
+_NAME = re.compile(r"[A-Za-z_][A-Za-z0-9_.-]*")
 
 
 def json_env(request: Mapping[str, Any]) -> str:
@@ -19,3 +25,19 @@ def from_secret(variable: str, secret: str, key: str) -> dict[str, Any]:
         "name": variable,
         "valueFrom": {"secretKeyRef": {"name": secret, "key": key, "optional": True}},
     }
+
+
+def usable(variables: Collection[str]) -> list[str]:
+    """Return the keys of the Secret with a project's variables that its runs get, without reserved ones."""
+    return sorted(name for name in variables if not _RESERVED.fullmatch(name))
+
+
+def all_from_secret(secret: str, variables: Collection[str]) -> tuple[list[dict[str, Any]], dict[str, Any]]:
+    """Return `env` and the field `envFrom` of a container that gets the variables of a Secret.
+
+    With `envFrom`, a reserved name that kubectl has written would change the Python or the runner of the pod.
+    """
+    names = usable(variables)
+    if len(names) == len(variables):
+        return [], {"envFrom": [{"secretRef": {"name": secret, "optional": True}}]}
+    return [from_secret(name, secret, name) for name in names if _NAME.fullmatch(name)], {}

@@ -10,6 +10,7 @@ from typing import Any
 from controller.config import ControllerConfig
 from controller.owner import controller_reference
 from controller.pods import security
+from controller.pods.env import all_from_secret, usable
 from controller.pods.placement import NOT_DISRUPTED, merge_resources
 from controller.run import startup
 from controller.run.outcome import CONTAINER
@@ -89,7 +90,10 @@ def template(
         for entry in extra.get("env") or ()
         if entry["name"] not in variables
     ]
+    secret_env, env_from = all_from_secret(names.env_secret(project.name), variables)
     env = [
+        # First: a plain variable may refer to one of the Secret.
+        *secret_env,
         *plain,
         *config.api_address.run_env(),
         *env,
@@ -102,9 +106,9 @@ def template(
         },
         {"name": "HOME", "value": "/home/crew"},
     ]
-    if variables:
+    if masked := usable(variables):
         # The runner redacts the values of these variables in the crew's output.
-        env.append({"name": "CREWYARD_SECRETS", "value": ",".join(sorted(variables))})
+        env.append({"name": "CREWYARD_SECRETS", "value": ",".join(masked)})
     container = {
         "name": CONTAINER,
         "image": deployment.image,
@@ -112,7 +116,7 @@ def template(
         "command": list(COMMAND),
         "workingDir": "/app",
         "env": env,
-        "envFrom": [{"secretRef": {"name": names.env_secret(project.name), "optional": True}}],
+        **env_from,
         "resources": security.resources(size, REQUESTS, place.run_limits()),
         "securityContext": security.restricted_container(),
     }

@@ -1,11 +1,13 @@
 """The run pod, against what the specification of its security and environment says."""
 
 import json
+import re
 from dataclasses import replace
 from datetime import timedelta
 
 import pytest
 
+from api.v1.env.schema import NAME
 from controller.config import Timing
 from controller.pods.ceilings import AllowedNodes
 from controller.pods.placement import NodePlacements
@@ -118,6 +120,37 @@ def test_secret_precedes_plain_variables_and_reserved_names_win(make, config):
     assert "A" not in env and env["B"] == "2"
     assert env["HOME"] == "/home/crew"
     assert body["spec"]["containers"][0]["envFrom"] == [{"secretRef": {"name": "demo-env", "optional": True}}]
+
+
+def test_reserved_names_in_the_secret_do_not_reach_the_run(make, config):
+    wrong = {"PATH", "HOME", "PYTHONPATH", "CREWYARD_WARM", "CREWYARD_RUN"}
+    project = make.project(pod={"env": [{"name": "URL", "value": "http://$(HOST)"}]})
+    (container,) = built(make, config, project, variables=frozenset({"HOST", "A.B", "9", *wrong}))["spec"][
+        "containers"
+    ]
+    assert "envFrom" not in container
+    found = [one for one in container["env"] if "secretKeyRef" in one.get("valueFrom", {})]
+    assert [one["name"] for one in found] == ["A.B", "HOST"]
+    assert found[1]["valueFrom"]["secretKeyRef"] == {"name": "demo-env", "key": "HOST", "optional": True}
+    env = {one["name"]: one.get("value") for one in container["env"]}
+    # A plain variable may refer to one of the Secret, which comes before it.
+    assert list(env).index("HOST") < list(env).index("URL")
+    assert (env["HOME"], env["CREWYARD_RUN"], env["CREWYARD_SECRETS"]) == (
+        "/home/crew",
+        "run-a",
+        "9,A.B,HOST",
+    )
+    assert not env.keys() & {"PATH", "PYTHONPATH", "CREWYARD_WARM"}
+    only_wrong = env_of(built(make, config, variables=frozenset({"PATH"})))
+    assert not only_wrong.keys() & {"PATH", "CREWYARD_SECRETS"}
+
+
+@pytest.mark.parametrize(
+    "name", ["PATH", "PATHS", "HOME", "HOMES", "PYTHON", "PYTHONPATH", "CREWYARD_", "CREWYARD", "_PATH", "A"]
+)
+def test_a_run_gets_each_variable_that_the_api_can_set(make, config, name):
+    (container,) = built(make, config, variables=frozenset({name}))["spec"]["containers"]
+    assert ("envFrom" in container) is (re.search(NAME["pattern"], name) is not None)
 
 
 def test_runner_gets_the_names_of_masked_variables(make, config):
