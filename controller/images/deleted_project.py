@@ -1,9 +1,10 @@
 """Image cleanup for a deleted Project. Pure.
 
 Called by `controller.images.reconcile`. A prune pod without an owner deletes the images, since owned pods
-are deleted with the Project; a failed one is retried, three in total. Images of Projects deleted while no
-controller ran, or left after three pods, stay in the registry. The cleanup delays neither the deletion nor a
-new Project of the same name: that one waits for the images these pods name, as for pods of its own.
+are deleted with the Project; a failed one is retried, three in total, one that a quota refuses for a quarter
+of an hour. Images of Projects deleted while no controller ran, or left after that, stay in the registry. The
+cleanup delays neither the deletion nor a new Project of the same name: that one waits for the images these
+pods name, as for pods of its own.
 """
 
 from collections.abc import Iterable, Sequence
@@ -18,6 +19,9 @@ from controller.images.pod import ImageRemoval, succeeded
 from controller.runtime.decision import Create, Decision, Delete
 from crds import kinds
 from crds.objects import Deployment, Pod, Project
+
+MAX_REFUSED_PODS = 5
+"""Refusals of a pod by the kube-apiserver, a growing pause apart, after which the images stay."""
 
 
 @dataclass(frozen=True)

@@ -114,14 +114,19 @@ class ImageCollector:
     async def collect_deleted_project(self, project: str) -> None:
         """Delete the images of a deleted Project. Raises `kube.errors`; the worker then retries."""
         async with self.lock:
+            now, refused = datetime.now(UTC), self.refused.get(project)
+            if project in self.cleaning_up and refused is not None and now < refused.retry_at:
+                return
             remaining = self.remaining.get(project)
             if remaining is not None and await self._has_orphans(project):
                 remaining = None
             if remaining is not None or project in self.cleaning_up or self._has_cached_pods(project):
                 pods = await self._pods(project)
-                decision = deleted_project.decide(remaining, pods, datetime.now(UTC), self.config)
+                decision = deleted_project.decide(remaining, pods, now, self.config)
                 for child in decision.create:
-                    await self._create_unowned(project, child)
+                    if not await self._create_unowned(project, child) and self._tries_again(project, now):
+                        self.cleaning_up.add(project)
+                        return
                 for deletion in decision.delete:
                     await self.applier.delete(deletion)
                 if decision.requeue_after is not None:
@@ -136,15 +141,29 @@ class ImageCollector:
         listing = await self.applier.kube.list(kinds.DEPLOYMENT, fields=f"spec.project={project}")
         return any(Deployment(item).owner_uid(kinds.PROJECT) is None for item in listing.items)
 
-    async def _create_unowned(self, project: str, child: Create) -> None:
-        """Create a pod without an owner; if rejected, as in a terminating namespace, images stay."""
+    async def _create_unowned(self, project: str, child: Create) -> bool:
+        """Create a pod without an owner; return False if it is rejected."""
         try:
             self.applier.handlers.on_change(kinds.POD, await self.applier.kube.create(kinds.POD, child.body))
             self.applier.metrics.writes.labels(kinds.POD.plural, "create").inc()
         except errors.AlreadyExists:
-            return
+            return True
         except (errors.KubeForbidden, errors.Invalid, errors.KubeNotFound) as error:
-            LOG.warning("images stay in the registry", project=project, problem=error.message)
+            LOG.warning("images of a deleted project not deleted", project=project, problem=error.message)
+            return False
+        return True
+
+    def _tries_again(self, project: str, now: datetime) -> bool:
+        """Schedule the next try to create a rejected pod; return False if none is left: the images stay.
+
+        A quota may have room later, a terminating namespace has none.
+        """
+        refused = decide.next_refusal(self.refused.get(project), now)
+        if refused.count >= deleted_project.MAX_REFUSED_PODS:
+            return False
+        self.refused[project] = refused
+        self.applier.queues.add(event_map.project(project), (refused.retry_at - now).total_seconds())
+        return True
 
     async def _pods(self, project: str) -> list[Pod]:
         labels = f"{names.LABEL_PROJECT}={project},{names.LABEL_COMPONENT}={event_map.COMPONENT_PRUNE}"

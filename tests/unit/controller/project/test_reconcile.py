@@ -6,6 +6,7 @@ from datetime import UTC, datetime
 import pytest
 
 from controller.images.decide import PruneRefusals
+from controller.images.deleted_project import MAX_REFUSED_PODS
 from controller.images.reconcile import ImageCollector
 from controller.owner import adoption, reference
 from controller.pods.run_egress import EgressTarget
@@ -267,6 +268,38 @@ async def test_a_refused_deletion_of_a_deployment_is_an_error(make, config):
     testbed.kube.delete = delete
     with pytest.raises(errors.KubeForbidden, match="may not delete"):
         await reconciler.reconcile("demo")
+
+
+async def test_the_images_of_a_deleted_project_wait_for_a_quota(make, config):
+    testbed, reconciler = reconciled(config)
+    testbed.show(kinds.PROJECT, make.project())
+    deployment = make.deployment()
+    deployment.raw["status"]["image"] = f"{config.repository('demo')}@sha256:00"
+    testbed.show(kinds.DEPLOYMENT, deployment)
+    await reconciler.reconcile("demo")
+    await testbed.queued()
+    del testbed.kube.objects["projects", "demo"]
+    quota = errors.QuotaExceeded(403, "Forbidden", "exceeded quota: pods")
+    testbed.kube.refused["create", kinds.POD] = quota
+    images, tries = reconciler.image_collector, 0
+    for _ in range(2 * MAX_REFUSED_PODS):
+        await reconciler.reconcile("demo")
+        if (refused := images.refused.get("demo")) is None:
+            break
+        tries += 1
+        assert refused.count == tries and testbed.queues.main.scheduled
+        # Events of its objects, which are deleted now, are no further tries.
+        await reconciler.reconcile("demo")
+        assert images.refused["demo"] == refused
+        images.refused["demo"] = replace(refused, retry_at=datetime.now(UTC))
+        if tries == 3:
+            left = replace(refused, retry_at=datetime.now(UTC)), images.remaining["demo"]
+    assert (tries, images.remaining) == (MAX_REFUSED_PODS - 1, {})
+    # With room in the quota, the next try removes them.
+    images.refused["demo"], images.remaining["demo"] = left
+    del testbed.kube.refused["create", kinds.POD]
+    await reconciler.reconcile("demo")
+    assert len(testbed.kube.created) == 1 and not images.refused
 
 
 def recorded(testbed):
