@@ -17,12 +17,15 @@ from controller.images import pod as prune_pod
 from controller.images.decide import ObservedImages, PruneRefusals
 from controller.images.deleted_project import RemainingImages
 from controller.images.pod import ImageDeletions
+from controller.pods import push_secret
+from controller.pods.secret_check import find_problem
 from controller.runtime import event_map
 from controller.runtime.apply import Applier
 from controller.runtime.decision import Create, Decision
 from controller.runtime.resync import UNFINISHED_RUN
 from crds import kinds, names
 from crds.objects import Deployment, Pod, Project, Run
+from crds.secrets.use import build_references
 from kube import errors
 
 LOG = structlog.get_logger("retain")
@@ -91,25 +94,33 @@ class ImageCollector:
 
     async def _apply(self, raw: Mapping[str, Any], decision: Decision, now: datetime) -> Decision:
         """Apply a Decision, without its pod while that is refused; return what was applied."""
-        name = Project(raw).name
-        key = event_map.project(name)
-        refused = self.refused.get(name)
-        if decision.create and refused is not None and now < refused.retry_at:
-            waits = decide.without_pod(decision, refused, now)
-            await self.applier.apply(kinds.PROJECT, raw, key, waits)
-            return waits
-        try:
+        project = Project(raw)
+        key, refused, why = event_map.project(project.name), self.refused.get(project.name), ""
+        if not decision.create:
             await self.applier.apply(kinds.PROJECT, raw, key, decision)
-        except (errors.KubeForbidden, errors.Invalid, errors.WebhookUnavailable) as error:
-            if not decision.create or not str(error.details.get("kind", "")).lower().startswith("pod"):
-                raise
-            self.refused[name] = decide.next_refusal(refused, now)
-            waits = decide.without_pod(decision, self.refused[name], now, error.message)
-            await self.applier.apply(kinds.PROJECT, raw, key, waits)
-            return waits
-        if decision.create:
-            self.refused.pop(name, None)
-        return decision
+            return decision
+        if refused is None or now >= refused.retry_at:
+            why = await self._secret_problem(project) or ""
+            if not why:
+                try:
+                    await self.applier.apply(kinds.PROJECT, raw, key, decision)
+                except (errors.KubeForbidden, errors.Invalid, errors.WebhookUnavailable) as error:
+                    if not str(error.details.get("kind", "")).lower().startswith("pod"):
+                        raise
+                    why = error.message
+                else:
+                    self.refused.pop(project.name, None)
+                    return decision
+            refused = self.refused[project.name] = decide.next_refusal(refused, now)
+        waits = decide.without_pod(decision, refused, now, why)
+        await self.applier.apply(kinds.PROJECT, raw, key, waits)
+        return waits
+
+    async def _secret_problem(self, project: Project) -> str | None:
+        """Return why the Project may not use the Secret that its prune pod would get; None if it may."""
+        name = push_secret.push_secret(project, self.config)
+        own = [one for one in build_references(project, self.config.registry) if one.name == name]
+        return await find_problem(self.applier.kube, project, own, self.config.secret_use)
 
     async def collect_deleted_project(self, project: str) -> None:
         """Delete the images of a deleted Project. Raises `kube.errors`; the worker then retries."""
@@ -124,7 +135,9 @@ class ImageCollector:
                 pods = await self._pods(project)
                 decision = deleted_project.decide(remaining, pods, now, self.config)
                 for child in decision.create:
-                    if not await self._create_unowned(project, child) and self._tries_again(project, now):
+                    last = remaining.project if remaining is not None else None
+                    created = await self._create_unowned(project, last, child)
+                    if not created and self._tries_again(project, now):
                         self.cleaning_up.add(project)
                         return
                 for deletion in decision.delete:
@@ -141,8 +154,14 @@ class ImageCollector:
         listing = await self.applier.kube.list(kinds.DEPLOYMENT, fields=f"spec.project={project}")
         return any(Deployment(item).owner_uid(kinds.PROJECT) is None for item in listing.items)
 
-    async def _create_unowned(self, project: str, child: Create) -> bool:
-        """Create a pod without an owner; return False if it is rejected."""
+    async def _create_unowned(self, project: str, last: Project | None, child: Create) -> bool:
+        """Create a pod without an owner; return False if it is rejected.
+
+        `last` is what the Project was; None if the pod repeats an earlier one, which was checked.
+        """
+        if last is not None and (problem := await self._secret_problem(last)) is not None:
+            LOG.warning("images of a deleted project not deleted", project=project, problem=problem)
+            return False
         try:
             self.applier.handlers.on_change(kinds.POD, await self.applier.kube.create(kinds.POD, child.body))
             self.applier.metrics.writes.labels(kinds.POD.plural, "create").inc()

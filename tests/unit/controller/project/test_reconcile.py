@@ -19,6 +19,7 @@ from crds.conditions import find
 from crds.deployment_name import git_name
 from crds.installation_limits import InstallationLimits
 from crds.objects import Object
+from crds.secrets.use import SecretUse
 from kube import errors
 from tests.unit.controller.memory_kube import ReconcilerTestbed
 
@@ -300,6 +301,33 @@ async def test_the_images_of_a_deleted_project_wait_for_a_quota(make, config):
     del testbed.kube.refused["create", kinds.POD]
     await reconciler.reconcile("demo")
     assert len(testbed.kube.created) == 1 and not images.refused
+
+
+@pytest.mark.parametrize("deleted", [False, True])
+async def test_no_prune_pod_gets_a_secret_of_another_project(make, config, deleted):
+    """Its name may be written into the Project after the builds, which check it too."""
+    testbed, reconciler = reconciled(replace(config, secret_use=SecretUse.LABELLED))
+    secret = {"metadata": {"name": "push", "uid": "u", "labels": {names.LABEL_PROJECT: "other"}}}
+    testbed.kube.put(kinds.SECRET, Object(secret))
+    build = {"push": {"secretRef": {"name": "push"}}}
+    testbed.show(kinds.PROJECT, make.project(retention={"deployments": 1}, build=build))
+    for order, name in enumerate(("dep-a", "dep-b"), 1):
+        deployment = make.deployment(name, order=order, phase="Superseded")
+        deployment.raw["status"]["image"] = f"{config.repository('demo')}@sha256:0{order}"
+        testbed.show(kinds.DEPLOYMENT, deployment)
+    await reconciler.reconcile("demo")
+    if deleted:
+        del testbed.kube.objects["projects", "demo"]
+        reconciler.image_collector.refused.clear()
+        await reconciler.reconcile("demo")
+    else:
+        assert "PrunePodRefused" in recorded(testbed)
+    assert testbed.kube.created == [] and "demo" in reconciler.image_collector.refused
+    secret["metadata"]["labels"][names.LABEL_PROJECT] = "demo"
+    testbed.kube.put(kinds.SECRET, Object(secret))
+    reconciler.image_collector.refused["demo"] = PruneRefusals(1, datetime.now(UTC))
+    await reconciler.reconcile("demo")
+    assert len(testbed.kube.created) == 1
 
 
 def recorded(testbed):
