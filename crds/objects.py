@@ -348,6 +348,12 @@ class Pod(Object):
         """When it got its Run or build: its creation, unless it had waited for one."""
         return self.bound_at or self.created
 
+    @property
+    def scheduled_at(self) -> datetime:
+        """When it got its node; its creation where the cluster does not say when, as on virtual nodes."""
+        since = (conditions.find(self.conditions, "PodScheduled") or {}).get("lastTransitionTime")
+        return parse_time(str(since)) if since else self.created
+
     def terminated(self, container: str) -> Json | None:
         """Return a container's `terminated` state (exitCode, reason, message, finishedAt), or None."""
         for status in self.containers:

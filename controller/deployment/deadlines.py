@@ -48,7 +48,7 @@ def wait(build: Pod, now: datetime, timing: Timing) -> PodWait:
     scheduled = conditions.find(build.conditions, "PodScheduled") or {}
     if scheduled.get("status") != "True":
         return _unscheduled(build, scheduled, now, timing)
-    since = parse_time(scheduled["lastTransitionTime"])
+    since = build.scheduled_at
     stuck = _startup_failure(build)
     if stuck is not None:
         reason, failure = stuck

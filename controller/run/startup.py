@@ -39,7 +39,7 @@ def check(pod: Pod, now: datetime, timing: Timing) -> StartupState:
     if scheduled.get("status") != "True":
         return _unscheduled(pod, scheduled, now, timing)
     # A pod that waited for a run was scheduled before it got this one.
-    since = pod.bound_at or parse_time(scheduled["lastTransitionTime"])
+    since = pod.bound_at or pod.scheduled_at
     state = next((c.get("state") or {} for c in pod.containers if c.get("name") == CONTAINER), {})
     waiting = state.get("waiting") or {}
     reason, message = str(waiting.get("reason") or ""), str(waiting.get("message") or "")

@@ -85,6 +85,13 @@ def test_pod_without_a_node_fails_the_build_in_time(make, ago, conditions, expec
     assert wait(pod, make.now, TIMING) == expected
 
 
+def test_a_node_without_times_counts_from_the_creation(make):
+    conditions = [{"type": "PodScheduled", "status": "True", "lastTransitionTime": None}]
+    for more in (conditions, [{"type": "PodScheduled", "status": "True"}]):
+        pod = make.pod(metadata={"creationTimestamp": make.ago(100)}, conditions=more)
+        assert wait(pod, make.now, TIMING) == PodWait(200.0)
+
+
 def container(name, **state):
     return {"name": name, **state}
 

@@ -389,6 +389,8 @@ SCHEDULED = {"type": "PodScheduled", "status": "True", "lastTransitionTime": "20
     [
         (None, {"phase": "Pending"}, "Starting", ()),
         (None, {"phase": "Pending", "conditions": [SCHEDULED]}, "StartTimeout", (STOPPED,)),
+        # Its creation counts, a minute ago.
+        (None, {"conditions": [{**SCHEDULED, "lastTransitionTime": None}]}, "Starting", ()),
         (2, {}, "Running", ()),
         (1000, {"spec": {"activeDeadlineSeconds": 900}}, "DeadlineExceeded", (STOPPED,)),
         (200, DELETED_A_MINUTE_AGO, "NodeLost", (KILLED,)),
