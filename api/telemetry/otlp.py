@@ -20,6 +20,8 @@ SCOPE_NAME = "crewyard"
 MAX_REQUEST_SPANS, MAX_REQUEST_BYTES = 512, 1 << 20
 """Of one request; a receiver usually takes 4 MiB or more."""
 _EPOCH = datetime(1970, 1, 1, tzinfo=UTC)
+_MAX_NANOSECONDS = (1 << 64) - 1
+"""In the year 2554; a crew may report any year up to 9999."""
 
 
 def requests(spans: Iterable[Span], resource: Attributes) -> Iterator[bytes]:
@@ -90,4 +92,4 @@ def _value(value: AttributeValue) -> AnyValue:
 
 
 def _nanoseconds(moment: datetime) -> int:
-    return max(0, (moment - _EPOCH) // timedelta(microseconds=1)) * 1000
+    return min(max(0, (moment - _EPOCH) // timedelta(microseconds=1)) * 1000, _MAX_NANOSECONDS)

@@ -1,5 +1,7 @@
 """The encoding of spans."""
 
+from datetime import UTC, datetime
+
 from opentelemetry.proto.collector.trace.v1.trace_service_pb2 import (
     ExportTracePartialSuccess,
     ExportTraceServiceRequest,
@@ -45,6 +47,12 @@ def test_a_span_has_all_of_its_fields():
     assert values["text"].string_value == "t?"
     assert (values["count"].int_value, values["share"].double_value) == (7, 0.5)
     assert values["flag"].bool_value is True
+
+
+def test_a_time_outside_of_64_bits_is_the_nearest_one():
+    [found] = sent([span(start=datetime(1969, 1, 1, tzinfo=UTC), end=datetime(9999, 12, 31, tzinfo=UTC))])
+    [message] = found.scope_spans[0].spans
+    assert (message.start_time_unix_nano, message.end_time_unix_nano) == (0, 2**64 - 1)
 
 
 def test_many_spans_are_several_requests():
