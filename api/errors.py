@@ -20,10 +20,15 @@ UPLOADS_FULL_RETRY_SECONDS = 3600
 """Uploads expire one by one over the day."""
 _REPEATED_VALUE = re.compile(
     r"\b(Invalid|Unsupported|Duplicate|Forbidden) value: "
-    r'(?:("(?:[^"\\]|\\.)*"|(?:[\w.*&]*[\[{].*[\]}]|[^\s:"\[\]{}]+)(?=: |, |\]|$))(: )?)?',
+    r'(?:("(?:[^"\\]|\\.?)*+"?|'
+    r"[\w.*&]*[\[{](?:.*[\]}](?=: |, |\]|$)|.*)|"
+    r'[^\s:"\[\]{}]+(?=: |, |\]|$))(: )?)?',
     re.DOTALL,
 )
-"""A string, an object or list up to its last bracket, or a word; none where the apiserver omits the value."""
+"""A string, an object or list up to its last bracket, or a word; none where the apiserver omits the value.
+
+A value without its end reaches to the end of the text, so that the search is linear.
+"""
 _CODES = {
     400: "invalid_request",
     401: "unauthorized",
@@ -176,6 +181,11 @@ def from_kube_error(error: kube_errors.KubeError) -> HttpApiError | None:
         return conflict("the object was changed by another client; read it again and repeat the request")
     if isinstance(error, kube_errors.KubeNotFound):
         return not_found("the object no longer exists")
+    if isinstance(error, kube_errors.NamespaceTerminating):
+        return conflict(
+            "the namespace is being deleted and takes no new objects; name a project of another namespace, "
+            "or ask the operator to create the namespace again"
+        )
     if isinstance(error, kube_errors.QuotaExceeded):
         return HttpApiError(
             429,

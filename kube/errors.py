@@ -46,6 +46,10 @@ class QuotaExceeded(KubeForbidden):
     """A ResourceQuota of the namespace is used up; retry once objects were deleted."""
 
 
+class NamespaceTerminating(KubeForbidden):
+    """The namespace is being deleted and takes no new objects."""
+
+
 class AdmissionDenied(KubeForbidden):
     """An admission webhook or policy of the cluster denied the object."""
 
@@ -104,6 +108,8 @@ def from_status(code: int, body: Mapping[str, Any]) -> KubeError:
     error_class = _CLASSES_BY_REASON.get(reason)
     if error_class is KubeForbidden and "exceeded quota:" in message:
         error_class = QuotaExceeded
+    elif error_class is KubeForbidden and "because it is being terminated" in message:
+        error_class = NamespaceTerminating
     elif error_class is KubeForbidden and "status unknown for quota:" in message:
         # Until the quota controller has counted, some seconds after an installation.
         error_class = KubeUnavailable

@@ -5,6 +5,7 @@ import pytest
 from kube import errors
 
 WEBHOOK = 'admission webhook "validate.example.com" denied the request: no label'
+TERMINATING = 'runs "run-a" is forbidden: unable to create new content in namespace crews because it is '
 UNANSWERED = 'Internal error occurred: failed calling webhook "validate.example.com": no endpoints available'
 OVERSIZED = "code = ResourceExhausted desc = trying to send message larger than max"
 POLICY = "ValidatingAdmissionPolicy 'team' with binding 'team' denied request: no label"
@@ -28,6 +29,7 @@ POLICY = "ValidatingAdmissionPolicy 'team' with binding 'team' denied request: n
         (422, "Invalid", "spec.timeout: no duration", errors.Invalid, True),
         (400, None, "the body cannot be read", errors.KubeError, False),
         (403, "Forbidden", "pods is forbidden: exceeded quota: pods", errors.QuotaExceeded, False),
+        (403, "Forbidden", f"{TERMINATING}being terminated", errors.NamespaceTerminating, False),
         (409, "Conflict", WEBHOOK, errors.KubeConflict, False),
         (500, "InternalError", UNANSWERED, errors.WebhookUnavailable, False),
         (500, "InternalError", "etcdserver: request timed out", errors.KubeUnavailable, False),

@@ -143,6 +143,10 @@ ITEM_CAUSES = {"causes": [{"field": "spec.schedules[0].timeZone", "message": "se
         ),
         ('Invalid value: ["a b","hunter2"]: must be shorter', "must be shorter"),
         ("Invalid value: null: must be an object", "must be an object"),
+        # Values without their end; a search that is not linear takes minutes for these.
+        ("Invalid value: [hunter2 " * 30_000, "invalid value"),
+        ('Invalid value: {"a":{ ' * 30_000, "invalid value"),
+        ('Invalid value: "hunter2\\', "invalid value"),
     ],
 )
 def test_apiserver_refusals_repeat_no_value(message, expected):
@@ -186,6 +190,7 @@ def test_messages_of_rules_come_out_whole(kind):
         (kube.KubeUnavailable(0, "Unreachable", "10.0.0.1 refused"), 503, None),
         (kube.AdmissionDenied(400, "400", 'admission webhook "x" denied the request: no'), 403, None),
         (kube.Expired(410, "Expired", "no"), 503, None),
+        (kube.NamespaceTerminating(403, "Forbidden", "serviceaccount x cannot"), 409, None),
         (kube.KubeForbidden(403, "Forbidden", "serviceaccount x cannot"), 500, None),
         (kube.KubeError(418, "Teapot", "no"), 500, None),
     ],
