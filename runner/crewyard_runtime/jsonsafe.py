@@ -209,8 +209,10 @@ def _simplify(value: object, max_items: int) -> object:
         return {field.name: getattr(value, field.name, None) for field in fields(value)}  # type: ignore[arg-type]
     if hasattr(kind, "__attrs_attrs__"):
         return {field.name: getattr(value, field.name, None) for field in kind.__attrs_attrs__}
-    if any(base.__module__ == "enum" and base.__name__ == "Enum" for base in kind.__mro__):
+    if _derives(kind, "enum", "Enum"):
         return getattr(value, "value", None)
+    if _derives(kind, "collections", "UserString"):
+        return str(value)
     if callable(iso := getattr(kind, "isoformat", None)):
         return str(iso(value))
     if callable(seconds := getattr(kind, "total_seconds", None)):
@@ -222,6 +224,10 @@ def _simplify(value: object, max_items: int) -> object:
     if kind.__name__ in ("dict_keys", "dict_values", "dict_items", "range", "mappingproxy", "generator"):
         return dict(value) if kind.__name__ == "mappingproxy" else list(islice(value, max_items + 1))  # type: ignore[call-overload]
     return _OPAQUE
+
+
+def _derives(kind: type, module: str, name: str) -> bool:
+    return any(base.__module__ == module and base.__name__ == name for base in kind.__mro__)
 
 
 def _text(value: object, max_chars: int = _MAX_TEXT_CHARS) -> str:

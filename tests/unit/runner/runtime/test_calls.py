@@ -15,7 +15,7 @@ import sys
 import types
 import typing
 import uuid
-from collections import deque, namedtuple
+from collections import UserString, deque, namedtuple
 from pathlib import Path
 from typing import Any
 
@@ -509,6 +509,7 @@ VALUES: list[tuple[Any, Any]] = [
     (Pair(1, {2}), {"a": 1, "b": [2]}),
     ({3, 1, 2}, [1, 2, 3]),
     (deque([1]), [1]),
+    (UserString("tides"), "tides"),
     (b"text", "text"),
     (b"\xff\x00", "/wA="),
     (MOMENT, "2026-11-21T10:00:00+00:00"),
