@@ -21,6 +21,7 @@ _RESULTS = (
     ("agents.result", "RunResult", "openai_agents"),
     ("agents.result", "RunResultStreaming", "openai_agents"),
     ("pydantic_ai.", "AgentRunResult", "pydantic_ai_spans"),
+    ("pydantic_ai.", "DeferredToolRequests", "pydantic_ai_spans"),
     ("smolagents.", "RunResult", "smolagents_steps"),
     ("autogen_agentchat.", "TaskResult", "autogen_agents"),
     ("llama_index.", "AgentOutput", "llama_index_workflows"),

@@ -47,9 +47,27 @@ def run_agent(agent: Any, prompt: object) -> object:
 
 
 def result_of(result: Any) -> object:
-    """Return the output in a result of a run; before version 0.1 it was called `data`."""
-    output: object = result.output if hasattr(result, "output") else result.data
-    return output
+    """Return the output in a result of a run; before version 0.1 it was called `data`.
+
+    Raises InputRequired if the result or its output are tools that wait for an approval or a call elsewhere.
+    """
+    output: Any = result
+    if not _is_deferred(result):
+        output = result.output if hasattr(result, "output") else result.data
+    if _is_deferred(output):
+        from ...questions.question import InputRequired, impossible
+
+        waiting = [*getattr(output, "approvals", ()), *getattr(output, "calls", ())]
+        tools = ", ".join(sorted({str(getattr(item, "tool_name", "a tool")) for item in waiting}))
+        why = "an agent of Pydantic AI does not go on after its end"
+        raise InputRequired(impossible(tools, why))
+    same: object = output
+    return same
+
+
+def _is_deferred(value: object) -> bool:
+    kind = type(value)
+    return kind.__name__ == "DeferredToolRequests" and kind.__module__.startswith("pydantic_ai.")
 
 
 def _trace() -> Any:

@@ -338,6 +338,28 @@ class RunResult:
     assert "asked a person 'delete'," in api.result["message"]
 
 
+@pytest.mark.parametrize("entrypoint", ["main:pilot", "main:kickoff", "main:output"])
+async def test_tools_of_pydantic_ai_that_wait(pod: Any, api: Any, entrypoint: str) -> None:
+    tools = """
+from types import SimpleNamespace as Some
+class DeferredToolRequests:
+    calls, approvals = [Some(tool_name="search")], [Some(tool_name="delete")]
+"""
+    agent = PYDANTIC_AI["pydantic_ai/agent.py"].replace(
+        'return AgentRunResult(f"{prompt}!")', "return AgentRunResult(DeferredToolRequests())"
+    )
+    waiting = {
+        "pydantic_ai/tools.py": tools,
+        "pydantic_ai/agent.py": f"from .tools import DeferredToolRequests{agent}",
+    }
+    output = "def output():\n    return [kickoff().output]\n"
+    lay(pod, {**PYDANTIC_AI, **waiting}, PYDANTIC_CREW + output)
+    api.entrypoint, api.input = entrypoint, {"prompt": "Ahoy"}
+    await pod.run()
+    assert (api.result["outcome"], api.result["reason"]) == ("failed", "InputRequired")
+    assert "asked a person 'delete, search'," in api.result["message"]
+
+
 async def test_usage_names_the_default_model(pod: Any, api: Any) -> None:
     lay(pod, SDK, "import agents.models.default_models\n" + CREW)
     api.entrypoint, api.input = "main:default", {"prompt": "Ahoy"}
