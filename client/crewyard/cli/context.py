@@ -4,7 +4,7 @@ import functools
 import os
 from collections.abc import Callable
 from dataclasses import dataclass, field
-from pathlib import Path
+from pathlib import Path, PurePath
 from typing import Any, TypeVar
 
 import click
@@ -12,6 +12,7 @@ import click
 from crewyard.cli.output import Output
 from crewyard.client import Client
 from crewyard.errors import CrewyardError
+from crewyard.plan.file_entrypoint import is_file_entrypoint
 from crewyard.settings import Settings, SettingsError, remembered_project, resolve
 
 _MIN_REPORTED_WAIT_SECONDS = 2.0
@@ -89,6 +90,15 @@ def with_context(function: F) -> F:
         return function(context, *args, **options)
 
     return command  # type: ignore[return-value]
+
+
+def normal_path(_: click.Context, __: click.Parameter, given: str | None) -> str | None:
+    """Return an entrypoint as the service takes it: a file as its path, so `./main.py` as `main.py`.
+
+    The callback of options that take one.
+    """
+    is_file = given is not None and is_file_entrypoint(given)
+    return PurePath(given).as_posix() if given is not None and is_file else given
 
 
 def project_option(function: F) -> F:

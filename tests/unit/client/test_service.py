@@ -609,6 +609,27 @@ def test_a_crew_that_is_a_file_is_sent_as_the_service_takes_it(service, tmp_path
     assert body["crew"] == sent
 
 
+SCHEDULE_PATH = "/v1/projects/demo/schedules"
+
+
+@pytest.mark.parametrize(
+    ("command", "method", "path"),
+    [
+        (["run", "demo", "--no-wait"], "POST", "/v1/runs"),
+        (["rerun", "run_b", "--no-wait"], "POST", "/v1/runs/run_b/rerun"),
+        (["schedules", "set", "daily", "-p", "demo", "--cron", "@daily"], "PUT", f"{SCHEDULE_PATH}/daily"),
+    ],
+)
+def test_an_entrypoint_that_is_a_file_is_sent_as_a_path(service, command, method, path):
+    page = {"data": [], "pagination": {"total": 0, "page": 1, "per_page": 100, "has_more": False}}
+    service.responses["GET", SCHEDULE_PATH] = [(200, {}, page)]
+    service.responses["GET", "/v1/runs/run_a"] = [(200, {}, {"data": RUN})]
+    service.responses[method, path] = [(201, {}, {"data": RUN})]
+    assert call([*command, "--entrypoint", "./main.py"]) == 0
+    (body,) = (json.loads(body) for body in service.bodies if body)
+    assert body["entrypoint"] == "main.py"
+
+
 @pytest.mark.parametrize(("status", "named"), [("active", "demo"), ("superseded", "dep_a")])
 def test_a_deploy_ends_with_the_command_to_run_it(service, tmp_path, capsys, status, named):
     (tmp_path / "main.py").write_text("1")

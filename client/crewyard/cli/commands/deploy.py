@@ -4,13 +4,13 @@ import re
 import sys
 import tempfile
 from collections.abc import Iterator
-from pathlib import Path, PurePath
+from pathlib import Path
 from typing import IO, Any
 
 import click
 
 from crewyard.cli.commands.deployments import COLUMNS
-from crewyard.cli.context import FAILED, CliContext, project_option, with_context
+from crewyard.cli.context import FAILED, CliContext, normal_path, project_option, with_context
 from crewyard.cli.output import size
 from crewyard.cli.pack import PackedArchive, pack
 from crewyard.cli.source_tree import SourceTree, clean_commit, git_text, read_tree
@@ -19,7 +19,6 @@ from crewyard.models import Deployment
 from crewyard.plan.config.configuration import read_configuration
 from crewyard.plan.errors import PlanError
 from crewyard.plan.exclude import excluded_paths
-from crewyard.plan.file_entrypoint import is_file_entrypoint
 from crewyard.settings import PROJECT_FILE, SettingsError, remember_project
 
 _CHUNK = 256 * 1024
@@ -34,6 +33,7 @@ _MAX_MESSAGE_CHARS = 4096
 @click.option(
     "--crew",
     metavar="NAME",
+    callback=normal_path,
     help="The crew or graph of the configuration to deploy; also module:object or a file.",
 )
 @click.option("--message", "-m", metavar="TEXT", help="Description (default: the commit's subject).")
@@ -62,8 +62,6 @@ def deploy(
     if rollback is not None:
         output.details(client.roll_back(rollback), COLUMNS)
         return
-    if crew is not None and is_file_entrypoint(crew):
-        crew = PurePath(crew).as_posix()
     tree = read_tree(directory)
     name = _project(context, project, tree.root)
     for note in tree.notes:

@@ -9,7 +9,7 @@ import click
 from crewyard import models
 from crewyard.cli import event_lines, json_object, label_pairs, questions
 from crewyard.cli.commands.runs import COLUMNS
-from crewyard.cli.context import CANCELED, FAILED, CliContext, with_context
+from crewyard.cli.context import CANCELED, FAILED, CliContext, normal_path, with_context
 from crewyard.errors import CrewyardError
 
 
@@ -19,6 +19,7 @@ from crewyard.errors import CrewyardError
 @click.option(
     "--entrypoint",
     metavar="NAME",
+    callback=normal_path,
     help="A crew or graph of the configuration by name; also module:object or a file.",
 )
 @click.option("--timeout", metavar="TIME", help="Timeout of the run, such as 30m.")
@@ -67,7 +68,9 @@ def run(
     "Other inputs of the crew, a JSON object.", "File with other inputs (- for standard input)."
 )
 @click.option("--deployment", metavar="ID | PROJECT", help="Another deployment, or a project's active one.")
-@click.option("--entrypoint", metavar="NAME | MODULE:OBJECT", help="Another entrypoint.")
+@click.option(
+    "--entrypoint", metavar="NAME | MODULE:OBJECT", callback=normal_path, help="Another entrypoint."
+)
 @click.option("--no-wait", is_flag=True, help="Do not follow the run.")
 @click.option("--key", "idempotency_key", metavar="TEXT", help="Idempotency key: start the run only once.")
 @with_context

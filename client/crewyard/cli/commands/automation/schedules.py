@@ -7,7 +7,7 @@ import click
 
 from crewyard import models
 from crewyard.cli import json_object, label_pairs
-from crewyard.cli.context import CliContext, project_option, with_context
+from crewyard.cli.context import CliContext, normal_path, project_option, with_context
 from crewyard.cli.output import Column, display, field
 from crewyard.cli.pages import items
 from crewyard.errors import WrongValue
@@ -74,7 +74,12 @@ def show(context: CliContext, name: str, project: str | None) -> None:
     "--time-zone", metavar="ZONE", help="Time zone of the times, such as Europe/Berlin (default: UTC)."
 )
 @json_object.input_options()
-@click.option("--entrypoint", metavar="NAME", help="A crew or graph of the configuration by name.")
+@click.option(
+    "--entrypoint",
+    metavar="NAME",
+    callback=normal_path,
+    help="A crew or graph of the configuration by name; also module:object or a file.",
+)
 @label_pairs.option("Label of its runs; repeatable.")
 @click.option(
     "--concurrency",
