@@ -25,7 +25,7 @@ from actions.workflow.client.credential import credential
 from actions.workflow.client.sse import as_object, parse_object
 from actions.workflow.client.transport import fetch_token
 from actions.workflow.console import Console
-from actions.workflow.deployment import DeploymentProgress, failure, write_report
+from actions.workflow.deployment import DeploymentProgress, failure, notice, write_report
 from actions.workflow.errors import ErrorResponse, StepCanceled, StepFailed
 from actions.workflow.inputs import Inputs
 from actions.workflow.source import git
@@ -36,6 +36,8 @@ from actions.workflow.source.upload_progress import UploadProgress, format_size
 
 TIMEOUT = "45m"
 _STATUSES = ("active", "superseded", "failed")
+_ACTIVATION_ATTEMPTS = 18
+"""Looks at a built deployment, in 15 s: a commit becomes active once the service has seen it as the head."""
 _IDENTITY = (
     "GITHUB_REPOSITORY",
     "GITHUB_SHA",
@@ -171,7 +173,18 @@ def create(
     return DeploymentProgress(deployment, str(created["status"]), url, directory, rows)
 
 
-def wait(api: ApiClient, console: Console, deployment: DeploymentProgress) -> None:
+def active_deployment(api: ApiClient, project: str) -> Mapping[str, Any] | None:
+    """Return the active deployment of the project: empty without one, None if the key cannot read it."""
+    try:
+        active = api.get(f"/v1/projects/{quote(project, safe='')}")["data"].get("active_deployment_id")
+        return as_object(api.get(f"/v1/deployments/{quote(active, safe='')}")["data"]) if active else {}
+    except ErrorResponse as response:
+        if response.status in (403, 404):
+            return None
+        raise
+
+
+def wait(api: ApiClient, console: Console, deployment: DeploymentProgress, request: DeployInputs) -> None:
     """Print the build log and wait until the deployment's status is final."""
     path = f"/v1/deployments/{quote(deployment.id, safe='')}"
     with console.group(f"Build log of {deployment.id}"):
@@ -182,10 +195,10 @@ def wait(api: ApiClient, console: Console, deployment: DeploymentProgress) -> No
                 break
     # The stream has ended, so the status is final, or will be soon if another replica responds.
     for attempt in range(1, 31):
-        current = api.get(path)["data"]
-        deployment.status, deployment.activated = str(current["status"]), bool(current.get("activated_at"))
-        deployment.error = as_object(current.get("error"))
-        if deployment.status in _STATUSES:
+        deployment.observe(api.get(path)["data"])
+        if deployment.status == "superseded" and not (request.preview or deployment.activated):
+            deployment.active = active_deployment(api, request.project)
+        if deployment.status in _STATUSES and (attempt >= _ACTIVATION_ATTEMPTS or not deployment.passed_over):
             return
         time.sleep(min(api.seconds_left(), 0.1 * attempt))
     raise StepFailed(f"The build log of {deployment.id} has ended, but it is still {deployment.status}.")
@@ -202,7 +215,7 @@ def run_action(console: Console) -> None:
     deployment = create(api, console, request, read_commit(request.directory, os.environ))
     try:
         if request.wait:
-            wait(api, console, deployment)
+            wait(api, console, deployment, request)
     except StepFailed as failed:
         raise StepFailed(
             f"{failed.message} The build of {deployment.id} continues; its status is {deployment.status}.",
@@ -214,12 +227,12 @@ def run_action(console: Console) -> None:
         raise
     finally:
         write_report(os.environ, deployment)
-    if deployment.status == "failed":
+    if deployment.status == "failed" and deployment.error.get("reason") != "Superseded":
         top = git.text(request.directory, "rev-parse", "--show-toplevel")
         raise failure(deployment, Path(top) if top else request.directory)
     console.log(f"{deployment.id} is {deployment.status}: {deployment.url}")
-    if deployment.status == "superseded" and not request.preview and not deployment.activated:
-        console.command("notice", f"{deployment.id} is built, but another deployment is active.")
+    if not request.preview and (text := notice(deployment)):
+        console.command("notice", text)
 
 
 if __name__ == "__main__":

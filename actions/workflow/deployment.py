@@ -6,6 +6,7 @@ from pathlib import Path
 from typing import Any
 
 from actions.workflow import outputs
+from actions.workflow.client.sse import as_object
 from actions.workflow.errors import StepFailed
 from actions.workflow.failure_location import locate
 
@@ -20,7 +21,45 @@ class DeploymentProgress:
     directory: str
     rows: list[tuple[str, str]] = field(default_factory=list)
     error: Mapping[str, Any] = field(default_factory=dict)
+    created_at: str = ""
     activated: bool = False
+    active: Mapping[str, Any] | None = None
+    """The project's active deployment once this one is superseded: {} without one, None if not readable."""
+
+    def observe(self, current: Mapping[str, Any]) -> None:
+        """Store the state of the deployment as the API shows it."""
+        self.status, self.created_at = str(current["status"]), str(current["created_at"])
+        self.activated, self.error = bool(current.get("activated_at")), as_object(current.get("error"))
+
+    @property
+    def passed_over(self) -> bool:
+        """Whether it is built, was never active, and no newer deployment is active, as far as can be read."""
+        other = self.active
+        is_newer = other is None or (
+            other.get("id") != self.id and str(other.get("created_at", "")) >= self.created_at
+        )
+        return self.status == "superseded" and not self.activated and not is_newer
+
+
+def notice(deployment: DeploymentProgress) -> str | None:
+    """Return what to say about a deployment that was to become active and has not failed; None if it did.
+
+    Raises StepFailed if it does not become active, and no newer one took its place.
+    """
+    if deployment.status == "failed":
+        return f"{deployment.error.get('message')} ({deployment.id})"
+    if deployment.status != "superseded" or deployment.activated:
+        return None
+    active = f"the deployment {deployment.active['id']}" if deployment.active else "no deployment"
+    if deployment.passed_over:
+        raise StepFailed(
+            f"{deployment.id} is built, but does not become active: {active} is. A commit becomes active "
+            "only as the head of the branch that the project follows. Give the input preview to run it by "
+            f"its id; crewyard rollback {deployment.id} activates it.",
+            title="NotActive",
+        )
+    newer = f"the newer deployment {deployment.active['id']}" if deployment.active else "another deployment"
+    return f"{deployment.id} is built, but {newer} is active."
 
 
 def failure(deployment: DeploymentProgress, checkout: Path) -> StepFailed:

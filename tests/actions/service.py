@@ -42,6 +42,7 @@ class FakeService:
         self.announced: dict[str, Any] = {}
         self.created: dict[str, tuple[bytes, Any]] = {}
         self.log: list[str] = ["step 1", "step 2"]
+        self.deployments: dict[str, Any] = {}
         self.build: dict[str, Any] = {"status": "active", "activated_at": "2026-11-21T10:00:00Z"}
         self.events: list[tuple[str, Any]] = []
         self.end: dict[str, Any] = {"status": "succeeded", "output": {"n": 1}, "duration_ms": 1200}
@@ -170,7 +171,8 @@ class FakeService:
         return data_response({**deployment_schema.CREATED_EXAMPLE, **shown}, 201, place)
 
     async def deployment(self, request: web.Request) -> web.Response:
-        shown = {"id": request.match_info["id"], "activated_at": None, **self.build}
+        wanted = request.match_info["id"]
+        shown = {"id": wanted, "activated_at": None, **self.deployments.get(wanted, self.build)}
         return data_response({**deployment_schema.EXAMPLE, **shown})
 
     async def build_log(self, request: web.Request) -> web.StreamResponse:

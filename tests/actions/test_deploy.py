@@ -155,12 +155,47 @@ async def test_a_build_that_takes_too_long_ends_the_step(runner, service):
     assert done.outputs["status"] == "building"
 
 
-async def test_a_superseded_deployment_is_a_notice(runner, service):
+NEWER = {"status": "active", "created_at": "2026-11-22T10:00:00Z"}
+OLDER = {"status": "active", "created_at": "2026-11-20T10:00:00Z"}
+SKIPPED = {"reason": "Superseded", "message": "Commit 1f7a (dep-b) followed before the build started."}
+
+
+@pytest.mark.parametrize(
+    ("build", "notice"),
+    [
+        ({"status": "superseded"}, "dep_a0 is built, but the newer deployment dep_b is active."),
+        ({"status": "failed", "error": SKIPPED}, f"{SKIPPED['message']} (dep_a0)"),
+    ],
+)
+async def test_a_newer_deployment_is_named_by_a_notice(runner, service, build, notice):
     runner.commit(CREW)
+    service.projects["research"]["active_deployment_id"] = "dep_b"
+    service.deployments["dep_b"] = NEWER
+    service.build = build
+    done = await runner.deploy()
+    assert done.code == 0
+    assert [command for command in done.commands if command.startswith("::notice")] == [f"::notice::{notice}"]
+
+
+async def test_a_deployment_that_does_not_become_active_fails(runner, service):
+    runner.commit(CREW)
+    service.projects["research"]["active_deployment_id"] = "dep_b"
+    service.deployments["dep_b"] = OLDER
+    service.build = {"status": "superseded"}
+    done = await runner.deploy()
+    assert done.code == 1
+    (annotation,) = (command for command in done.commands if command.startswith("::error"))
+    assert "dep_a0 is built, but does not become active: the deployment dep_b is." in annotation
+    assert done.outputs["status"] == "superseded"
+
+
+async def test_a_key_that_cannot_read_the_project_gets_a_notice(runner, service):
+    runner.commit(CREW)
+    service.faults["GET /v1/projects/{name}"].extend([error(403, "forbidden", "no") for _ in range(2)])
     service.build = {"status": "superseded"}
     done = await runner.deploy()
     assert done.code == 0
-    assert any(command.startswith("::notice") for command in done.commands)
+    assert "::notice::dep_a0 is built, but another deployment is active." in done.commands
 
 
 HOSTILE = [

@@ -18,6 +18,7 @@ from actions.workflow.client.api import pause
 from actions.workflow.client.credential import ApiKeyCredential
 from actions.workflow.client.sse import StreamReader
 from actions.workflow.console import Console, escaped, escaped_property, lines
+from actions.workflow.deployment import DeploymentProgress, notice
 from actions.workflow.errors import StepFailed
 from actions.workflow.source import git
 from actions.workflow.source.exclude_patterns import ExcludePatterns
@@ -139,6 +140,31 @@ def test_every_message_comes_once_however_often_the_connection_breaks(marked, br
 )
 def test_failure_locations(message, directory, expected):
     assert failure_location.locate(message, directory) == expected
+
+
+def superseded(**fields):
+    return DeploymentProgress("dep_a", "superseded", "https://x", "", created_at="2026-11-21", **fields)
+
+
+@pytest.mark.parametrize(
+    ("active", "passed_over"),
+    [
+        (None, False),
+        ({}, True),
+        ({"id": "dep_a", "created_at": "2026-11-21"}, True),  # it became active meanwhile: look again
+        ({"id": "dep_b", "created_at": "2026-11-20"}, True),
+        ({"id": "dep_b", "created_at": "2026-11-21"}, False),
+    ],
+)
+def test_which_deployment_is_passed_over(active, passed_over):
+    assert superseded(active=active).passed_over is passed_over
+    assert not superseded(active=active, activated=True).passed_over
+
+
+def test_a_deployment_beside_no_active_one_fails():
+    with pytest.raises(StepFailed, match=r"^dep_a is built, but does not become active: no deployment is\."):
+        notice(superseded(active={}))
+    assert notice(superseded(active={}, activated=True)) is None
 
 
 @pytest.mark.parametrize("name", [*hostile_file_names.REPOSITORY, *hostile_file_names.OUTSIDE])
