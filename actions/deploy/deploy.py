@@ -30,6 +30,7 @@ from actions.workflow.errors import ErrorResponse, StepCanceled, StepFailed
 from actions.workflow.inputs import Inputs
 from actions.workflow.source import git
 from actions.workflow.source.commit import CheckoutCommit, clean_message, read_commit
+from actions.workflow.source.configured_exclude import configured_exclude
 from actions.workflow.source.exclude_patterns import ExcludePatterns
 from actions.workflow.source.pack import PackedSource, pack, select
 from actions.workflow.source.upload_progress import UploadProgress, format_size
@@ -104,7 +105,9 @@ def followed_repository(api: ApiClient, project: str) -> Mapping[str, Any] | Non
 
 def upload_source(api: ApiClient, console: Console, request: DeployInputs) -> tuple[str, PackedSource]:
     """Pack and upload the source; return its build_context_url and the archive."""
-    source = select(request.directory, git.tracked_files(request.directory), request.excludes)
+    tracked = git.tracked_files(request.directory)
+    configured = configured_exclude(request.directory, {entry.path for entry in tracked})
+    source = select(request.directory, tracked, request.excludes, configured)
     for note in source.notes:
         console.log(note)
     with tempfile.TemporaryFile(dir=os.environ.get("RUNNER_TEMP") or None) as archive:

@@ -19,6 +19,8 @@ from .run_inputs import read_inputs
 from .smoke import read_smoke
 from .toml_tables import TomlTable, read_toml
 
+CONFIGURATION_FILES = ("crew.toml", "crewship.toml", "langgraph.json", "pyproject.toml")
+"""In the order in which one is looked for. A client sends them also where `[build] exclude` matches them."""
 DEFAULT_ENTRYPOINT = "main:kickoff"
 
 _DURATION = re.compile(r"(?=.*[1-9])([0-9]{1,6}h)?([0-9]{1,6}m)?([0-9]{1,6}s)?")

@@ -38,6 +38,17 @@ async def test_a_commit_becomes_an_active_deployment(runner, service):
     assert KEY not in done.log.replace(f"::add-mask::{KEY}", "")
 
 
+async def test_files_that_the_configuration_excludes_are_not_sent(runner, service):
+    configuration = '[build]\nexclude = ["*.toml", "!b.toml", "data"]\n'
+    files = {"main.py": "1", "a.toml": "", "b.toml": "", "data/x": "", "crew.toml": configuration}
+    runner.commit(files)
+    done = await runner.deploy(exclude="b.toml")
+    assert done.code == 0
+    assert set(members(service.uploads["upl_0"])) == {"main.py", "crew.toml"}
+    assert "1 files excluded by the input exclude" in done.log
+    assert "2 files excluded by the configuration" in done.log
+
+
 async def test_faults_are_retried_and_the_deployment_is_created_once(runner, service):
     runner.commit(CREW)
     service.log = [f"line {number}" for number in range(40)]

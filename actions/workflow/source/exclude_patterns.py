@@ -30,6 +30,9 @@ class ExcludePatterns:
         return excluded
 
 
+NO_PATTERNS = ExcludePatterns(())
+
+
 def _compile(text: str) -> re.Pattern[str]:
     body = text.removeprefix("!")
     names = [name for name in body.removeprefix("./").split("/") if name]

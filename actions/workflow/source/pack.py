@@ -20,7 +20,8 @@ from pathlib import Path
 from typing import IO
 
 from actions.workflow.errors import StepFailed
-from actions.workflow.source.exclude_patterns import ExcludePatterns
+from actions.workflow.source.configured_exclude import CONFIGURATION_FILES
+from actions.workflow.source.exclude_patterns import NO_PATTERNS, ExcludePatterns
 from actions.workflow.source.git import SUBMODULE, TrackedFile
 
 LIMITS = {"unpacked_bytes": 1 << 30, "entries": 50_000, "ratio": 100}
@@ -53,13 +54,21 @@ class PackedSource:
     unpacked: int
 
 
-def select(directory: Path, entries: list[TrackedFile], excludes: ExcludePatterns) -> SourceFiles:
-    """Select the files to pack. Raises StepFailed for a name that a build would reject."""
+def select(
+    directory: Path,
+    entries: list[TrackedFile],
+    excludes: ExcludePatterns,
+    configured: ExcludePatterns = NO_PATTERNS,
+) -> SourceFiles:
+    """Select the files to pack. Raises StepFailed for a name that a build would reject.
+
+    `excludes` are the patterns of the input, `configured` those of the configuration, which stays itself.
+    """
     by_path = {entry.path: entry for entry in entries}
     root = directory.resolve()
     parents: dict[Path, bool] = {}
     files: dict[str, tuple[Path, bool]] = {}
-    missing, excluded, notes = 0, 0, list[str]()
+    missing, excluded, left_out, notes = 0, 0, 0, list[str]()
     ordered = sorted(by_path)
     pending = [(path, by_path[path], 0) for path in reversed(ordered)]
     # Linked directories may have more links that are left out than files.
@@ -67,6 +76,9 @@ def select(directory: Path, entries: list[TrackedFile], excludes: ExcludePattern
         path, entry, links = pending.pop()
         if excludes.excludes(path):
             excluded += 1
+            continue
+        if path not in CONFIGURATION_FILES and configured.excludes(path):
+            left_out += 1
             continue
         if entry.mode == SUBMODULE:
             notes.append(f"{path} is a submodule that is not checked out: not packed")
@@ -98,6 +110,8 @@ def select(directory: Path, entries: list[TrackedFile], excludes: ExcludePattern
         notes.append(f"{missing} tracked files are not in the working tree: not packed")
     if excluded:
         notes.append(f"{excluded} files excluded by the input exclude")
+    if left_out:
+        notes.append(f"{left_out} files excluded by the configuration")
     if not files:
         raise StepFailed(f"There is nothing to deploy: no tracked files below {directory} remain.")
     return SourceFiles(dict(sorted(files.items())), tuple(notes))

@@ -609,6 +609,15 @@ def test_a_crew_that_is_a_file_is_sent_as_the_service_takes_it(service, tmp_path
     assert body["crew"] == sent
 
 
+def test_a_configuration_that_excludes_itself_is_sent(service, tmp_path, capsys):
+    (tmp_path / "main.py").write_text("1")
+    (tmp_path / "pylock.toml").write_text("")
+    (tmp_path / "crew.toml").write_text('[build]\nexclude = ["*.toml"]\n')
+    accept_a_deployment(service, "active")
+    assert call(["deploy", str(tmp_path), "-p", "demo", "--no-wait"]) == 0
+    assert "packed 2 files," in capsys.readouterr().err
+
+
 SCHEDULE_PATH = "/v1/projects/demo/schedules"
 
 

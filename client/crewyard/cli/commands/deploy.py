@@ -16,7 +16,7 @@ from crewyard.cli.pack import PackedArchive, pack
 from crewyard.cli.source_tree import SourceTree, clean_commit, git_text, read_tree
 from crewyard.errors import CrewyardError, NotFound
 from crewyard.models import Deployment
-from crewyard.plan.config.configuration import read_configuration
+from crewyard.plan.config.configuration import CONFIGURATION_FILES, read_configuration
 from crewyard.plan.errors import PlanError
 from crewyard.plan.exclude import excluded_paths
 from crewyard.settings import PROJECT_FILE, SettingsError, remember_project
@@ -119,11 +119,15 @@ def _proposed_name(directory: Path) -> str | None:
 
 
 def _excluded(tree: SourceTree, crew: str | None) -> dict[str, str]:
-    """Return the files that crew.toml excludes; {} if it is invalid, which the build then reports."""
+    """Return the files that the configuration excludes, except itself.
+
+    {} if it is invalid, which the build then reports.
+    """
     try:
-        return excluded_paths(tree, read_configuration(tree, crew).exclude)
+        excluded = excluded_paths(tree, read_configuration(tree, crew).exclude)
     except PlanError:
         return {}
+    return {path: pattern for path, pattern in excluded.items() if path not in CONFIGURATION_FILES}
 
 
 def _upload(context: CliContext, project: str, tree: SourceTree, excluded: dict[str, str]) -> str:
