@@ -24,6 +24,7 @@ from actions.workflow.source import git
 from actions.workflow.source.exclude_patterns import ExcludePatterns
 from actions.workflow.source.pack import LIMITS, pack, select
 from actions.workflow.source.upload_progress import UploadProgress
+from crds.installation_limits import RANGES
 from tests.testbed import hostile_file_names
 
 
@@ -352,6 +353,10 @@ def test_limits_are_named(checkout, monkeypatch, limit, value):
         packed(checkout(a="x", b="y"))
 
 
-def test_an_archive_above_the_ratio_is_rejected(checkout):
-    with pytest.raises(StepFailed, match="ratio"):
-        packed(checkout(zeros="\0" * (3 << 20)))
+def test_no_installation_takes_more_than_the_action_packs():
+    assert {name: maximum for name, (_, maximum) in RANGES.items() if name in LIMITS} == LIMITS
+
+
+def test_an_archive_above_the_default_ratio_is_packed(checkout):
+    archive, _ = packed(checkout(zeros="\0" * (3 << 20)))
+    assert archive.unpacked > 200 * archive.size

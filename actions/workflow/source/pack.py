@@ -24,8 +24,8 @@ from actions.workflow.source.configured_exclude import CONFIGURATION_FILES
 from actions.workflow.source.exclude_patterns import NO_PATTERNS, ExcludePatterns
 from actions.workflow.source.git import SUBMODULE, TrackedFile
 
-LIMITS = {"unpacked_bytes": 1 << 30, "entries": 50_000, "ratio": 100}
-_RATIO_GRACE = 1 << 20
+LIMITS = {"unpacked_bytes": 64 << 30, "entries": 1_000_000}
+"""The greatest that an installation can have; the build refuses more than its own."""
 _LINK, _PROGRAM = "120000", "100755"
 _MAX_LINKS = 8
 _MAX_LINK_BYTES = 4096
@@ -136,10 +136,7 @@ def pack(source: SourceFiles, out: IO[bytes]) -> PackedSource:
                     tar.addfile(info, file)
                 except OSError as error:
                     raise StepFailed(f"{path} could not be packed: {error}.") from None
-        tar_bytes = tar.offset
     size = out.tell()
-    if tar_bytes > size * LIMITS["ratio"] + _RATIO_GRACE:
-        raise _too_large("ratio", f"the files have more than {LIMITS['ratio']} times the archive's size")
     out.seek(0)
     digest = hashlib.sha256()
     while chunk := out.read(_CHUNK):

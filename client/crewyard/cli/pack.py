@@ -13,7 +13,8 @@ from crewyard.cli.output import size as readable
 from crewyard.cli.source_tree import SourceTree
 from crewyard.errors import LocalFileError
 
-MAX_UNPACKED_BYTES = 1 << 30
+MAX_UNPACKED_BYTES = 64 << 30
+"""The greatest limit `unpacked_bytes` that an installation can have; the build refuses more than its own."""
 _CHUNK = 1 << 20
 _OPEN_FLAGS = getattr(os, "O_NONBLOCK", 0) | getattr(os, "O_BINARY", 0)
 

@@ -14,7 +14,9 @@ from pathlib import Path
 
 from crewyard.errors import LocalFileError
 
-MAX_FILES = 50_000
+MAX_FILES = 1_000_000
+"""The greatest limit `entries` that an installation can have; the build refuses more than its own."""
+_UNUSUAL_FILES = 50_000
 _EXCLUDED_NAMES = {
     ".crewyard",
     ".git",
@@ -85,6 +87,8 @@ def read_tree(directory: Path) -> SourceTree:
     ]
     if len(broken) > _MAX_NOTES:
         notes.append(f"{len(broken) - _MAX_NOTES} more symbolic links are left out")
+    if len(paths) > _UNUSUAL_FILES:
+        notes.append(f"{directory} has {len(paths)} files; is it the directory of the crew?")
     return SourceTree(root, paths, notes)
 
 

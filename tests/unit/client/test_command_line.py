@@ -12,11 +12,12 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
+from crds.installation_limits import RANGES
 from crewyard.call import Page
-from crewyard.cli import event_lines, json_object, output
+from crewyard.cli import event_lines, json_object, output, source_tree
 from crewyard.cli.commands import env, runs
 from crewyard.cli.main import call
-from crewyard.cli.pack import pack
+from crewyard.cli.pack import MAX_UNPACKED_BYTES, pack
 from crewyard.cli.pages import items
 from crewyard.cli.source_tree import clean_commit, read_tree
 from crewyard.errors import LocalFileError
@@ -208,10 +209,23 @@ def test_a_file_name_that_is_not_utf_8_is_refused(tmp_path):
 
 
 def test_a_directory_with_too_many_files_is_refused(tmp_path, monkeypatch):
-    monkeypatch.setattr("crewyard.cli.source_tree.MAX_FILES", 2)
+    monkeypatch.setattr(source_tree, "MAX_FILES", 2)
     assert len(tree_of(tmp_path, **{"a.py": "", "b.py": ""})) == 2
     with pytest.raises(LocalFileError, match="more than 2 files"):
         tree_of(tmp_path, **{"c.py": ""})
+
+
+def test_no_installation_takes_more_than_is_packed():
+    assert RANGES["entries"][1] == source_tree.MAX_FILES
+    assert RANGES["unpacked_bytes"][1] == MAX_UNPACKED_BYTES
+
+
+def test_an_unusual_number_of_files_is_a_note(tmp_path, monkeypatch):
+    monkeypatch.setattr(source_tree, "_UNUSUAL_FILES", 1)
+    assert tree_of(tmp_path, **{"a.py": ""}).notes == ()
+    assert tree_of(tmp_path, **{"b.py": ""}).notes == (
+        f"{tmp_path} has 2 files; is it the directory of the crew?",
+    )
 
 
 def test_an_error_names_the_file_that_became_unreadable(tmp_path):
