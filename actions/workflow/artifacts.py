@@ -1,5 +1,6 @@
 """Download of a run's artifacts into a directory, never outside it. Called by the action `run`."""
 
+import errno
 import hashlib
 import itertools
 import os
@@ -82,6 +83,8 @@ class DownloadDirectory:
                 at.mkdir()
             if at.resolve() != at:
                 raise StepFailed(f"{at} is a link; artifacts are not downloaded through links.")
+            if not at.is_dir():
+                raise NotADirectoryError(errno.ENOTDIR, f"the file {at} has the name of its directory")
 
 
 def fetch(api: ApiClient, run: str, item: Mapping[str, Any], downloads: DownloadDirectory) -> Path:

@@ -176,11 +176,14 @@ async def test_artifacts_stay_inside_their_directory(runner, service, tmp_path):
         "DEEP/0.txt": b"x",
         "link": b"new",
         "mine.txt": b"x",
+        "deep/0.txt/b": b"x",
+        "deep": b"x",
     }
     service.files = {**good, "größe %41.txt": b"y", **bad}
     done = await runner.run(artifacts_directory="out")
     assert done.code == 1
     assert len(done.errors()[0].split("%0A")) == len(bad)
+    assert "The artifact deep/0.txt/b is not downloaded: the file " in done.errors()[0]
     for name, content in {**good, "größe %41.txt": b"y", "mine.txt": b"mine"}.items():
         assert (runner.workspace / "out" / name).read_bytes() == content
     assert (tmp_path / "victim").read_text() == "mine" and (runner.workspace / "out/link").is_symlink()

@@ -19,10 +19,15 @@ class ArtifactDirectory:
         problem = download_problem(name, self._windows)
         if problem:
             raise LocalFileError(f"the artifact {name!r} cannot be written here: {problem}")
-        path = self._directory.resolve().joinpath(*name.split("/"))
+        root = self._directory.resolve()
+        path = root.joinpath(*name.split("/"))
         existing = next(parent for parent in path.parents if parent.exists())
         if existing.resolve() != existing:
             raise LocalFileError(f"{existing} is a link; artifacts are not downloaded through links")
+        if existing != root and not existing.is_dir():
+            raise LocalFileError(f"the artifact {name!r} cannot be written here: {existing} is a file")
+        if path.is_dir() and not path.is_symlink():
+            raise LocalFileError(f"the artifact {name!r} cannot be written here: {path} is a directory")
         if os.path.lexists(path) and not self._force and self._owner(path) is None:
             raise LocalFileError(f"{path} exists; give another directory, or --force to replace it")
         return path

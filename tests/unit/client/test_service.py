@@ -529,6 +529,18 @@ def offer(service, files):
         service.responses["GET", f"{base}/{quote(name)}"] = [(200, {}, body)]
 
 
+@pytest.mark.parametrize(
+    ("names", "lost"), [(["a", "a/b", "c"], "a/b"), (["a/b", "a", "c"], "a"), (["a/b/c", "a/b", "c"], "a/b")]
+)
+@pytest.mark.parametrize("options", [[], ["--force"]])
+def test_an_artifact_below_another_one_is_named(service, tmp_path, capsys, names, lost, options):
+    offer(service, {name: name.encode() for name in names})
+    assert call(["artifacts", "run_a", "-d", str(tmp_path), *options]) == 2
+    assert f"the artifact {lost!r} cannot be written here" in capsys.readouterr().err
+    kept = {path.relative_to(tmp_path).as_posix() for path in tmp_path.rglob("*") if path.is_file()}
+    assert kept == set(names) - {lost}
+
+
 @pytest.mark.parametrize("name", [*hostile_file_names.REPOSITORY, *hostile_file_names.OUTSIDE])
 def test_a_hostile_name_is_refused_before_the_first_file(service, tmp_path, capsys, name):
     offer(service, {"a.txt": b"x", name: b"x"})

@@ -63,13 +63,20 @@ def artifacts(
         root.mkdir(parents=True, exist_ok=True)
     except FileExistsError:
         raise LocalFileError(f"{root} is a file; give another directory") from None
+    failed: list[str] = []
     with context.output.progress(of_bytes=True) as progress:
         task = progress.add_task("downloading", total=sum(item["size"] for item in selected))
         for item in selected:
             progress.update(task, description=escape_control(item["name"])[:40])
-            path = _download(context, run, item, downloads, lambda count: progress.advance(task, count))
+            try:
+                path = _download(context, run, item, downloads, lambda count: progress.advance(task, count))
+            except LocalFileError as error:  # another artifact has its name, such as `a` that of `a/b`
+                failed.append(str(error))
+                continue
             context.output.item({**item, "path": str(path)}, str(path))
-    context.output.status(f"{len(selected)} artifacts are in {root}")
+    context.output.status(f"{len(selected) - len(failed)} artifacts are in {root}")
+    if failed:
+        raise LocalFileError("; ".join(failed))
 
 
 def _download(
