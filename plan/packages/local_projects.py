@@ -73,7 +73,8 @@ def resolve(
             key = (target, tuple(sorted(requirement.extras)))
             if key not in visited and target != directory and is_met_anywhere(requirement.marker, python):
                 visited.add(key)
-                resolved.directories.append(target)
+                if _is_package(files, target):
+                    resolved.directories.append(target)
                 origin = redirect.origin if redirect else requirement.name
                 pending.append((target, local_requirements(files, target, requirement.extras, origin)))
     return resolved
@@ -108,6 +109,14 @@ def is_static(files: Files, directory: str) -> bool:
 def _project_table(files: Files, directory: str) -> ProjectTable | None:
     path = posixpath.join(directory, "pyproject.toml")
     return read_project_table(files, path) if path in files else None
+
+
+def _is_package(files: Files, target: str) -> bool:
+    """Return whether uv would install a local project; with `package = false` only what it requires."""
+    project = _project_table(files, target)
+    tool = project.root.table("tool") if project else None
+    uv = tool.table("uv") if tool else None
+    return uv is None or uv.values.get("package") is not False
 
 
 def local_directory(files: Files, base: str, target: str, origin: str) -> str:

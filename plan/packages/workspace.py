@@ -64,10 +64,24 @@ def _members(files: Files, root: str, table: TomlTable) -> dict[str, str] | None
 
 
 def _matches(directory: str, patterns: tuple[str, ...]) -> bool:
-    """Return whether a pattern has as many names as `directory`, and each matches."""
     names = directory.split("/")
-    for pattern in patterns:
-        parts = posixpath.normpath(pattern).split("/")
-        if len(parts) == len(names) and all(map(fnmatch.fnmatchcase, names, parts)):
-            return True
-    return False
+    return any(_fits(names, posixpath.normpath(pattern).split("/")) for pattern in patterns)
+
+
+def _fits(names: list[str], parts: list[str]) -> bool:
+    """Return whether each name matches its part of the pattern; `**` stands for any number of names."""
+    reached = _without_stars({0}, parts)
+    for name in names:
+        stay = {at for at in reached if parts[at : at + 1] == ["**"]}
+        step = {at + 1 for at in reached - stay if at < len(parts) and fnmatch.fnmatchcase(name, parts[at])}
+        reached = _without_stars(stay | step, parts)
+    return len(parts) in reached
+
+
+def _without_stars(positions: set[int], parts: list[str]) -> set[int]:
+    """Return the positions, and those behind each `**` that follows them."""
+    reached = set(positions)
+    for at, part in enumerate(parts):
+        if at in reached and part == "**":
+            reached.add(at + 1)
+    return reached

@@ -80,6 +80,17 @@ def test_members_of_a_workspace_find_one_another() -> None:
     assert declared(files, "packages/agent").lines == ("old",)
 
 
+@pytest.mark.parametrize(("package", "installed"), [("false", ()), ("true", ("packages/one",))])
+def test_a_member_that_is_no_package_gives_its_requirements(package: str, installed: tuple[str, ...]) -> None:
+    files = {
+        "pyproject.toml": ROOT,
+        "packages/agent/pyproject.toml": project("'one'", "one = {workspace = true}"),
+        "packages/one/pyproject.toml": project("'six'", name="one") + f"[tool.uv]\npackage = {package}\n",
+    }
+    declaration = declared(files, "packages/agent")
+    assert (declaration.projects, declaration.lines) == (installed, ("six",))
+
+
 def test_a_requirements_file_names_a_member_of_the_workspace() -> None:
     files = {
         "pyproject.toml": ROOT,

@@ -59,6 +59,27 @@ def test_the_root_and_each_member_find_the_workspace(base: str, member: str) -> 
 
 
 @pytest.mark.parametrize(
+    ("pattern", "members"),
+    [
+        ("**", {"a", "a/b", "a/b/c", "x"}),
+        ("a/**", {"a", "a/b", "a/b/c"}),
+        ("**/b", {"a/b"}),
+        ("**/b/**", {"a/b", "a/b/c"}),
+        ("**/**/c", {"a/b/c"}),
+        ("a/**/c", {"a/b/c"}),
+        ("a/**/b", {"a/b"}),
+        ("*", {"a", "x"}),
+        ("a*/*", {"a/b"}),
+    ],
+)
+def test_two_stars_are_any_number_of_directories(pattern: str, members: set[str]) -> None:
+    files = {f"{path}/pyproject.toml": project(path.replace("/", "-")) for path in ("a", "a/b", "a/b/c", "x")}
+    files["pyproject.toml"] = f"[tool.uv.workspace]\nmembers = ['{pattern}']\n"
+    workspace = found(files, "")
+    assert workspace is not None and set(workspace.members.values()) == members
+
+
+@pytest.mark.parametrize(
     "directory", ["packages/older", "packages/two/sub", "tools/c1/x", "packages.toml", "gone"]
 )
 def test_others_find_no_workspace(directory: str) -> None:
