@@ -32,6 +32,10 @@ _IGNORED = ("Pipfile", "Pipfile.lock", "environment.yml", "environment.yaml", "c
 _UNREAD = ("setup.py", "setup.cfg")
 _OTHER_REQUIREMENTS = re.compile(r"requirements[^/]*(/[^/]+)?\.(txt|in)")
 
+# The scheme of an address, not a word of a name.
+_GIT = re.compile(r"(?:^|[\s@=])git\+[a-z]+:")
+_GIT_PACKAGE = "git"
+
 # Usual names of groups that a run does not need.
 _DEVELOPMENT_GROUPS = frozenset(
     {
@@ -184,7 +188,21 @@ def read_dependencies(
             check_lines(requirements)
         added = join_limited(list(requirements))
         collected.notes.append(f"spec.build.requirements of the Project adds: {added}")
-    return replace(declaration, added=tuple(requirements), notes=tuple(collected.notes))
+    declaration = replace(declaration, added=tuple(requirements))
+    return replace(declaration, notes=(*collected.notes, *_git_notes(declaration)))
+
+
+def _git_notes(declaration: DependencyDeclaration) -> list[str]:
+    """Return a note if a requirement needs git, which the base images of the service do not have."""
+    lines = (*declaration.lines, *declaration.direct, *declaration.added)
+    # Not the line: its address may have a credential.
+    names = [package_name(line) or "a requirement" for line in lines if _GIT.search(line)]
+    if not names or _GIT_PACKAGE in declaration.system_packages or declaration.base:
+        return []
+    return [
+        f"from a git repository: {join_limited(names)}; the base image needs git for it: add "
+        'packages = ["git"] to [build], or use the URL of an archive'
+    ]
 
 
 def _other_requirements(files: Files, base: str) -> list[str]:

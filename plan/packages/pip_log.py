@@ -182,7 +182,7 @@ _PATTERNS = tuple(
             r"Cannot find command 'git'|Git executable not found",
             DEPENDENCY_RESOLUTION,
             "a requirement is in a git repository, but the base image has no git",
-            "Use a released version, or the URL of an archive (https://…/archive/<tag>.tar.gz).",
+            'Add packages = ["git"] to [build], or use the URL of an archive (https://…/archive/<tag>.tar.gz).',
         ),
         (
             r"Multiple top-level (?:packages|modules) discovered in a flat-layout: (?P<what>[^\r\n]+)",

@@ -29,6 +29,11 @@ def planned(files: dict[str, str], *added: str, private_index: bool = False) -> 
     return make_plan(sources, None, ["3.11"], private_index, requirements=added)
 
 
+def test_an_added_package_that_needs_git_is_noted() -> None:
+    *_, note = planned({}, "x @ git+https://git.example.com/r").declaration.notes
+    assert note.startswith("from a git repository: x;")
+
+
 def test_they_are_installed_after_the_others_with_what_they_need() -> None:
     declaration = planned({"requirements.txt": "rich\n"}, "lxml>=5", "beautifulsoup4").declaration
     assert declaration.files() == {"requirements.txt": b"rich\n", "added.txt": b"lxml>=5\nbeautifulsoup4\n"}

@@ -51,6 +51,29 @@ def test_dependencies_that_requirements_lack_are_noted() -> None:
     assert declared(files).notes == ()
 
 
+NEEDS_GIT = (
+    '{}; the base image needs git for it: add packages = ["git"] to [build], or use the URL of an archive'
+)
+
+
+@pytest.mark.parametrize(
+    ("line", "named"),
+    [
+        ("x @ git+https://user:secret@git.example.com/r@v1", "x"),
+        ("x[y]@git+ssh://git@git.example.com/r", "x"),
+        ("git+https://git.example.com/r", "a requirement"),
+        ("-e git+https://git.example.com/r#egg=x", "a requirement"),
+        ("x @ https://git.example.com/r/archive/v1.tar.gz", None),
+        ("agit+b>=1", None),
+    ],
+)
+def test_a_requirement_that_needs_git_is_noted(line: str, named: str | None) -> None:
+    expected = () if named is None else (NEEDS_GIT.format(f"from a git repository: {named}"),)
+    assert declared({"requirements.txt": f"{line}\n"}).notes == expected
+    with_git = Configuration("x", packages=("git",))
+    assert declared({"requirements.txt": f"{line}\n"}, configuration=with_git).notes == ()
+
+
 POETRY = "[tool.poetry]\nname = 'x'\n[tool.poetry.dependencies]\npython = '^3.11'\nrich = '*'\n"
 
 

@@ -264,7 +264,7 @@ def test_locks_of_several_directories_stay_complete_without_other_lines(
     }
     found = read_dependencies(
         {path: text.encode() for path, text in files.items()},
-        Configuration("x", directories=("one", "two")),
+        Configuration("x", directories=("one", "two"), packages=("git",)),
         base="crew",
     )
     assert found == DependencyDeclaration(
@@ -274,6 +274,7 @@ def test_locks_of_several_directories_stay_complete_without_other_lines(
         ("crew/one", "crew/two", "crew/libs/shore", "crew/libs/waves"),
         direct=direct,
         locked=bool(direct),
+        system_packages=("git",),
     )
 
 

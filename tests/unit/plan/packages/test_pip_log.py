@@ -260,6 +260,10 @@ def test_dependency_failure(log: str, reason: str, message: str) -> None:
     assert error.hint
 
 
+def test_a_lack_of_git_is_answered_with_its_package() -> None:
+    assert 'packages = ["git"] to [build]' in dependency_failure("Git executable not found.\n").hint
+
+
 @pytest.mark.parametrize(
     ("log", "message", "hint"),
     [
