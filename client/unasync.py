@@ -27,6 +27,7 @@ REPLACEMENTS = (
     (r"\b__aenter__\b", "__enter__"),
     (r"\b__aexit__\b", "__exit__"),
     (r"\baiter_bytes\b", "iter_bytes"),
+    (r"\baiter_text\b", "iter_text"),
     (r"\baclose\b", "close"),
     (r"\baread\b", "read"),
     (r"\basync (def|with|for)\b", r"\1"),

@@ -3,6 +3,7 @@
 import asyncio
 from collections.abc import AsyncIterable, AsyncIterator, Awaitable, Callable, Mapping
 from contextlib import asynccontextmanager
+from io import StringIO
 from types import TracebackType
 from typing import Any, Self, TypeVar
 
@@ -183,6 +184,10 @@ class AsyncClient:
         """Return the current text of a build log."""
         return await self._text(calls.build_log_path(deployment))
 
+    def stream_build_log(self, deployment: str) -> AsyncIterator[str]:
+        """Yield the current text of a build log in pieces of whole lines."""
+        return self._pieces(calls.build_log_path(deployment))
+
     # Runs
 
     async def start_run(
@@ -298,6 +303,10 @@ class AsyncClient:
         """Return what a run printed and logged so far."""
         return await self._text(calls.run_log_path(run))
 
+    def stream_run_log(self, run: str) -> AsyncIterator[str]:
+        """Yield what a run printed and logged so far, in pieces of whole lines."""
+        return self._pieces(calls.run_log_path(run))
+
     async def list_artifacts(self, run: str, page: int = 1, per_page: int = 100) -> Page[models.Artifact]:
         """List the files in a run's artifacts."""
         return await self._send(calls.list_artifacts(run, page, per_page))
@@ -393,15 +402,34 @@ class AsyncClient:
         return await self._repeat(attempt, call.repeatable)
 
     async def _text(self, path: str) -> str:
-        async def attempt() -> str:
-            response = await self._http.get(
-                self.settings.url + path, headers=exchange.headers(self.settings, "text/plain")
-            )
-            exchange.check(response)
-            exchange.check_type(response, "text/plain")
-            return response.text
+        whole = StringIO()
+        async for piece in self._pieces(path):
+            whole.write(piece)
+        return whole.getvalue()
 
-        return await self._repeat(attempt)
+    async def _pieces(self, path: str) -> AsyncIterator[str]:
+        """Yield a log, which only grows: after a lost connection what was not yielded before."""
+        seen = failures = 0
+        while True:
+            position, rest = 0, ""
+            try:
+                async with self._open(path, "text/plain") as response:
+                    exchange.check_type(response, "text/plain")
+                    async for text in response.aiter_text():
+                        lines, end, rest = (rest + text).rpartition("\n")
+                        piece = (lines + end)[max(0, seen - position) :]
+                        position += len(lines + end)
+                        if piece:
+                            seen, failures = position, 0
+                            yield piece
+                if rest:
+                    yield rest
+                return
+            except (ApiError, ConnectionFailed) as failure:
+                failures += 1
+                seconds = exchange.retry_delay(failure, failures, True)
+                self._waiting(failure, seconds)
+                await asyncio.sleep(seconds)
 
     async def _repeat(self, attempt: Callable[[], Awaitable[T]], repeatable: bool = True) -> T:
         failures = 0

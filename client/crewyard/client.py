@@ -3,6 +3,7 @@
 import time
 from collections.abc import Callable, Iterable, Iterator, Mapping
 from contextlib import contextmanager
+from io import StringIO
 from types import TracebackType
 from typing import Any, Self, TypeVar
 
@@ -183,6 +184,10 @@ class Client:
         """Return the current text of a build log."""
         return self._text(calls.build_log_path(deployment))
 
+    def stream_build_log(self, deployment: str) -> Iterator[str]:
+        """Yield the current text of a build log in pieces of whole lines."""
+        return self._pieces(calls.build_log_path(deployment))
+
     # Runs
 
     def start_run(
@@ -298,6 +303,10 @@ class Client:
         """Return what a run printed and logged so far."""
         return self._text(calls.run_log_path(run))
 
+    def stream_run_log(self, run: str) -> Iterator[str]:
+        """Yield what a run printed and logged so far, in pieces of whole lines."""
+        return self._pieces(calls.run_log_path(run))
+
     def list_artifacts(self, run: str, page: int = 1, per_page: int = 100) -> Page[models.Artifact]:
         """List the files in a run's artifacts."""
         return self._send(calls.list_artifacts(run, page, per_page))
@@ -393,15 +402,34 @@ class Client:
         return self._repeat(attempt, call.repeatable)
 
     def _text(self, path: str) -> str:
-        def attempt() -> str:
-            response = self._http.get(
-                self.settings.url + path, headers=exchange.headers(self.settings, "text/plain")
-            )
-            exchange.check(response)
-            exchange.check_type(response, "text/plain")
-            return response.text
+        whole = StringIO()
+        for piece in self._pieces(path):
+            whole.write(piece)
+        return whole.getvalue()
 
-        return self._repeat(attempt)
+    def _pieces(self, path: str) -> Iterator[str]:
+        """Yield a log, which only grows: after a lost connection what was not yielded before."""
+        seen = failures = 0
+        while True:
+            position, rest = 0, ""
+            try:
+                with self._open(path, "text/plain") as response:
+                    exchange.check_type(response, "text/plain")
+                    for text in response.iter_text():
+                        lines, end, rest = (rest + text).rpartition("\n")
+                        piece = (lines + end)[max(0, seen - position) :]
+                        position += len(lines + end)
+                        if piece:
+                            seen, failures = position, 0
+                            yield piece
+                if rest:
+                    yield rest
+                return
+            except (ApiError, ConnectionFailed) as failure:
+                failures += 1
+                seconds = exchange.retry_delay(failure, failures, True)
+                self._waiting(failure, seconds)
+                time.sleep(seconds)
 
     def _repeat(self, attempt: Callable[[], T], repeatable: bool = True) -> T:
         failures = 0

@@ -18,15 +18,18 @@ def logs(context: CliContext, target: str, follow: bool, all_events: bool) -> No
     if target.startswith(("dep_", "dep-")):
         if all_events:
             raise click.UsageError("--events works for runs only")
-        pieces = client.follow_build_log(target) if follow else [client.read_build_log(target)]
-        for piece in pieces:
+        if context.as_json and not follow:
+            output.item({"message": client.read_build_log(target)}, None)
+            return
+        for piece in client.follow_build_log(target) if follow else client.stream_build_log(target):
             if context.as_json:
                 output.item({"message": piece}, None)
             else:
                 output.text(piece)
         return
     if not follow and not all_events and not context.as_json:
-        output.text(client.read_run_log(target))
+        for piece in client.stream_run_log(target):
+            output.text(piece)
         return
     # Event ids have no gaps, so the total is the last id. One stream needs one request for any number.
     last = None if follow else client.list_events(target, 1, 1).total
