@@ -118,7 +118,10 @@ async def _upload_source(call: EndpointCall, project: ProjectRow) -> dict[str, A
 
 
 async def _create_from_commit(call: EndpointCall, project: ProjectRow) -> DeploymentRow:
-    """Return the deployment of a commit, also one created by polling; after a failure, a new attempt."""
+    """Return the deployment of a commit, also one created by polling; after a failure, a new attempt.
+
+    An attempt without a message has that of the one before, such as the commit's subject.
+    """
     commit = call.body["source"]["git"]["commit"]
     spec = view.spec(call.body, source.commit_source(project, commit))
     spec = {**source.commit_spec_defaults(project, commit), **spec}
@@ -131,6 +134,8 @@ async def _create_from_commit(call: EndpointCall, project: ProjectRow) -> Deploy
             return await _ensure_object(call, project, name, {**spec, "attempt": attempt})
         if row.status != "failed" and await _keep_from_superseding(call, row):
             return await lookup.deployment(call, names.id_of(name))
+        if row.message is not None:
+            spec.setdefault("message", row.message)
     raise errors.conflict(f"deploying this commit failed {MAX_ATTEMPTS} times; push another commit")
 
 
