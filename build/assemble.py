@@ -133,6 +133,7 @@ def _result(
         "build_key": build,
         "dependencies_key": sourced.key,
         "dependencies_digest": dependencies,
+        **({"message": sourced.subject} if sourced.subject else {}),
     }
 
 

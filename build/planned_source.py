@@ -22,7 +22,7 @@ class PlannedSource:
     """`tree` without excluded files, its plan, and the key of its dependency image on `base_image`.
 
     `path` is its directory in the repository, `outside` are projects of other directories there. `seconds`
-    are those of the stages `fetch` and `plan`.
+    are those of the stages `fetch` and `plan`. `subject` is that of the commit.
     """
 
     tree: CheckedSourceTree
@@ -32,6 +32,7 @@ class PlannedSource:
     path: str = ""
     outside: Mapping[str, CheckedSourceTree] = field(default_factory=dict)
     seconds: Mapping[str, float] = field(default_factory=dict)
+    subject: str = ""
 
 
 def fetch_and_plan(settings: BuildSettings, log: BuildLog) -> PlannedSource:
@@ -72,7 +73,7 @@ def fetch_and_plan(settings: BuildSettings, log: BuildLog) -> PlannedSource:
     installed = combined_hash(tree.hash, {path: project.hash for path, project in outside.items()})
     copied = tree.only(own_base.copied).hash if own_base and own_base.copied else ""
     key = dependencies_key(planned.declaration, plan.python, base_image, installed, index, copied)
-    return PlannedSource(tree, planned, key, base_image, fetched.path, outside, seconds)
+    return PlannedSource(tree, planned, key, base_image, fetched.path, outside, seconds, fetched.subject)
 
 
 def _with_images(planned: Planned, settings: BuildSettings) -> Planned:

@@ -189,6 +189,11 @@ class Deployment(Object):
         return "preview" in self.spec
 
     @property
+    def message(self) -> str | None:
+        """The message that it was created with; else the subject of its commit, which its build has read."""
+        return self.spec.get("message") or self.status.get("message")
+
+    @property
     def image(self) -> str | None:
         """Its image by digest, after the build."""
         return self.status.get("image")

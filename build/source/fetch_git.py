@@ -12,6 +12,7 @@ from build.logs import BuildLog
 from build.settings import CommitSigners, FetchNetworks, GitSource, SourceLimits
 from build.source.fetched import FetchedSource
 from egress.addresses import AddressRules
+from egress.git.commit_subject import subject_of
 from egress.git.credentials import GitCredentials
 from egress.git.repository_url import display_url, parse, printable
 from kube.owned_directory import git_directory
@@ -50,14 +51,15 @@ def fetch_git(
         if signers is not None:
             signer = verify_commit(repository[source.commit], signers, directory / "signers")
             log.line(f"the commit is signed by {signer}")
+        subject = subject_of(repository[source.commit])
         tree = read_tree(repository, source, limits, log, fetcher)
         path = normalized_path(source.path)
         if path:
             outside = GitOutsideFiles(repository, source, path, limits, fetcher)
             # Read on access, so its objects stay as long as it does.
             weakref.finalize(outside, opened.pop_all().close)
-            return FetchedSource(tree, path, outside)
-        return FetchedSource(tree)
+            return FetchedSource(tree, path, outside, subject)
+        return FetchedSource(tree, subject=subject)
 
 
 def check_url(url: str) -> None:

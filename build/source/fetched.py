@@ -17,8 +17,12 @@ class OutsideFiles(Mapping[str, bytes]):
 
 @dataclass(frozen=True)
 class FetchedSource:
-    """The source: the directory `path` of its repository, whose other files are `outside`."""
+    """The source: the directory `path` of its repository, whose other files are `outside`.
+
+    `subject` is the first line of its commit's message.
+    """
 
     tree: CheckedSourceTree
     path: str = ""
     outside: OutsideFiles | None = None
+    subject: str = ""

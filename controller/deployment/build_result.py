@@ -12,6 +12,7 @@ from typing import Any
 from controller.pods.termination import exceeded_disk_limit, termination_message
 from crds.objects import Pod
 from crds.reasons import BuildReason
+from egress.git.commit_subject import subject
 from plan.packages.pip_log import INDEX_UNREACHABLE, dependency_failure
 
 _MAX_LOG_LENGTH = 3000
@@ -39,6 +40,8 @@ class ImageBuilt:
     dependencies_key: str = ""
     dependencies_digest: str = ""
     """Of its dependency image; empty from pods of an earlier version, which believed tags."""
+    subject: str = ""
+    """Of its commit; empty from pods of an earlier version, and without a commit."""
 
 
 @dataclass(frozen=True)
@@ -97,6 +100,7 @@ def of_assemble(
             str(result.get("build_key") or ""),
             str(result.get("dependencies_key") or ""),
             _digest(result.get("dependencies_digest")),
+            subject(str(result.get("message") or "")),
         )
     if outcome == "dependencies" and result.get("dependencies_key") and result.get("dependencies_image"):
         key, image = str(result["dependencies_key"]), str(result["dependencies_image"])

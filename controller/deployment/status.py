@@ -80,6 +80,7 @@ def built(deployment: Deployment, result: ImageBuilt, now: datetime) -> dict[str
         "buildKey": result.build_key,
         **({"dependenciesKey": result.dependencies_key} if result.dependencies_key else {}),
         **({"dependenciesDigest": result.dependencies_digest} if result.dependencies_digest else {}),
+        **({"message": result.subject} if result.subject and not deployment.message else {}),
     }
 
 

@@ -10,16 +10,10 @@ from typing import Any, TypeVar
 import pygit2
 
 from controller.git.failure import MAX_LISTING_BYTES, no_commit, problem_of
-from controller.git.repository import (
-    CommitInfo,
-    Remote,
-    RemoteHead,
-    choose_head,
-    refname,
-    subject,
-)
+from controller.git.repository import CommitInfo, Remote, RemoteHead, choose_head, refname
 from controller.git.source_tree import source_tree
 from egress.addresses import AddressRules
+from egress.git.commit_subject import subject_of
 from egress.git.errors import GitErrorKind, classify
 from egress.git.fetch_commit import CommitMissing, fetch_single_commit
 from egress.git.remote import AccessDenied, callbacks, configure_libgit2, relay_for
@@ -28,7 +22,6 @@ T = TypeVar("T")
 CONNECT_TIMEOUT_SECONDS = 10
 IDLE_TIMEOUT_SECONDS = 30
 _MAX_BRANCHES = 10
-_CODECS = ("iso-8859-1", "iso8859-1", "latin-1", "latin1", "windows-1252", "shift_jis", "euc-jp", "gbk")
 Work = Callable[[Any, Any, Callable[[], pygit2.RemoteCallbacks]], T]
 
 
@@ -75,8 +68,7 @@ def fetch_commit(
             commit = fetch_single_commit(near, far, head.commit, ask, name)
         except CommitMissing:
             raise no_commit(remote, head) from None
-        text = commit.raw_message.decode(_codec(commit.message_encoding), "replace")
-        return CommitInfo(subject(text), source_tree(near, commit, path))
+        return CommitInfo(subject_of(commit), source_tree(near, commit, path))
 
     try:
         return _with_remote(remote, rules, seconds, max_bytes + MAX_LISTING_BYTES, work_dir, work)
@@ -133,8 +125,3 @@ def hit_limit(error: Exception) -> bool:
     low = str(error).lower()
     words = ("out of memory", "cannot allocate", "failed to mmap", "failed to allocate", "file too large")
     return isinstance(error, MemoryError) or any(word in low for word in words)
-
-
-def _codec(encoding: str | None) -> str:
-    """Return the encoding that a commit declares, if it is a known text encoding; else UTF-8."""
-    return encoding if encoding and encoding.lower() in _CODECS else "utf-8"

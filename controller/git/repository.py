@@ -10,8 +10,6 @@ from urllib.parse import urlsplit
 from egress.git.credentials import GitCredentials
 from egress.git.repository_url import printable
 
-MAX_SUBJECT_LENGTH = 500
-
 
 class GitProblem(Exception):
     """Failed poll. `reason` is a stable word; `transient` if a retry may help."""
@@ -96,9 +94,3 @@ def choose_head(heads: Mapping[str, str], ref: Mapping[str, str]) -> RemoteHead:
             f"(branches: {', '.join(branches) or 'none'})",
         )
     return RemoteHead(name, commit)
-
-
-def subject(message: str) -> str:
-    """Return the first line of a commit message, printable and bounded. Pure."""
-    first = next((line for line in message.splitlines() if line.strip()), "")
-    return "".join(letter if letter.isprintable() else " " for letter in first).strip()[:MAX_SUBJECT_LENGTH]

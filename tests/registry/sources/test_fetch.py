@@ -57,6 +57,14 @@ def test_commit_and_path(git: GitServer, demo: GitRepository) -> None:
     assert dict(fetch(GitSource(git.url("demo"), new))) == {"crew/main.py": b"new"}
 
 
+@pytest.mark.parametrize("path", ["", "crew"])
+def test_the_subject_of_the_commit_is_kept(git: GitServer, demo: GitRepository, path: str) -> None:
+    commit = demo.commit({"crew/main.py": "1"}, "Ask for tides\n\nThey come twice a day.")
+    source = GitSource(git.url("demo"), commit, path)
+    log = BuildLog(out=io.StringIO())
+    assert fetch_git(source, ANONYMOUS, HERE, SourceLimits(), log).subject == "Ask for tides"
+
+
 def test_server_without_commit_ids(git: GitServer, demo: GitRepository) -> None:
     demo.configure("uploadpack.allowReachableSHA1InWant", "false")
     old = demo.commit({"main.py": "1"}, "old")

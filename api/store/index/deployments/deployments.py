@@ -251,7 +251,7 @@ def _values(deployment: objects.Deployment, version: int, owner: str | None) -> 
         "created_at": deployment.created,
         "created_by": deployment.created_by,
         "error": None if deployment.error is None else dict(deployment.error),
-        "spec": dict(deployment.spec),
+        "spec": {**deployment.spec, **({"message": deployment.message} if deployment.message else {})},
         "plan": dict(deployment.plan),
         "conditions": list(deployment.conditions),
         "stages": deployment.status.get("stages"),

@@ -68,6 +68,10 @@ def foreign(image):
     [
         (ended(0, BUILT), ImageBuilt(IMAGE, {"framework": "python"}, "t", "b", KEY, DIGEST)),
         (
+            ended(0, {**BUILT, "message": "Ask for\x1b tides\nmore"}),
+            ImageBuilt(IMAGE, {"framework": "python"}, "t", "b", KEY, DIGEST, "Ask for  tides"),
+        ),
+        (
             ended(0, {"outcome": "built", "image": IMAGE, "plan": {}}),
             ImageBuilt(IMAGE, {}, "", "", "", ""),
         ),

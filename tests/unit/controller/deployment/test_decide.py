@@ -221,6 +221,14 @@ def test_a_canceled_build_fails_and_creates_nothing(make, config, steps, failed,
     )
 
 
+@pytest.mark.parametrize(("given", "stored"), [({}, "Ask for tides"), ({"message": "Again"}, None)])
+def test_a_commit_without_a_message_gets_its_subject(make, config, steps, given, stored):
+    deployment = make.deployment(built=False, **given)
+    pods = steps.assemble({**BUILT, "message": "Ask for tides"}).pods
+    decision = decide(ObservedDeployment(deployment, make.project(), pods), make.now, config)
+    assert decision.status["image"] and decision.status.get("message") == stored
+
+
 def test_image_of_the_same_source_is_reused_without_a_pod(observe, make, config, proven, pod_of, adopted):
     outputs = {
         "plan": {"framework": "python"},

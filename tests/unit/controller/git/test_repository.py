@@ -2,7 +2,7 @@
 
 import pytest
 
-from controller.git.repository import GitProblem, RemoteHead, choose_head, subject
+from controller.git.repository import GitProblem, RemoteHead, choose_head
 
 HEADS = {
     "HEAD": "1" * 40,
@@ -40,9 +40,3 @@ def test_missing_reference_error_lists_existing_ones(heads, ref, reason, words):
     assert problem.value.reason == reason
     assert words in problem.value.message
     assert not problem.value.transient
-
-
-def test_subject_is_one_printable_line():
-    assert subject("\n\nFix\x1b[31m it\u2028\nbody") == "Fix [31m it"
-    assert len(subject("x" * 5000)) == 500
-    assert subject("") == ""

@@ -1,4 +1,4 @@
-"""POST of a commit whose deployment has failed."""
+"""The message of a commit's deployment, and of another attempt at it."""
 
 import dataclasses
 
@@ -50,3 +50,11 @@ async def test_another_attempt_has_the_message_of_the_first(testbed, created, ea
     status, _, _ = await testbed.call("POST", "/v1/deployments", body)
     assert status == 201
     assert [(spec["attempt"], spec.get("message")) for spec in created] == [(2, message)]
+
+
+@pytest.mark.parametrize(("given", "message"), [({}, "Ask for tides"), ({"message": "Again"}, "Again")])
+async def test_a_commit_without_a_message_is_shown_with_its_subject(testbed, given, message):
+    await testbed.add_project("crew")
+    await testbed.add_deployment("dep-a", "crew", "Active", {**SPEC, **given}, message="Ask for tides")
+    _, response, _ = await testbed.call("GET", "/v1/deployments/dep_a")
+    assert response["data"]["message"] == message
