@@ -145,7 +145,7 @@ def _call_cost(step: RunStep, prices: Prices | None) -> dict[str, AttributeValue
     tokens = step.prompt_tokens, step.completion_tokens
     if prices is None or tokens == (None, None):
         return {}
-    return _cost("step", prices, prices.cost_of_tokens(*(count or 0 for count in tokens)))
+    return _cost("step", prices, prices.cost_of_tokens(step.name, *(count or 0 for count in tokens)))
 
 
 def _cost(subject: str, prices: Prices | None, amount: float | None) -> dict[str, AttributeValue | None]:

@@ -1389,6 +1389,15 @@ type Limited struct {
 	Reason string `json:"reason"`
 }
 
+// ModelPrices defines model for ModelPrices.
+type ModelPrices struct {
+	// CompletionTokens The price of a million completion tokens.
+	CompletionTokens *float64 `json:"completion_tokens,omitempty"`
+
+	// PromptTokens The price of a million prompt tokens.
+	PromptTokens *float64 `json:"prompt_tokens,omitempty"`
+}
+
 // NotificationDelivery defines model for NotificationDelivery.
 type NotificationDelivery struct {
 	// Attempts How often it was sent, since the last redelivery.
@@ -2933,6 +2942,9 @@ type Usage struct {
 	Prices *struct {
 		// Currency The currency.
 		Currency string `json:"currency"`
+
+		// Models Prices of models, by name or by the beginning of a name.
+		Models *map[string]ModelPrices `json:"models,omitempty"`
 
 		// PerArtifactGib The price `per_artifact_gib`.
 		PerArtifactGib *float64 `json:"per_artifact_gib,omitempty"`

@@ -29,19 +29,19 @@ class RunBudget:
         self._cost_limit = _limit(fields.get("cost")) if rates else None
         self._per_run = _rate(rates, "per_run")
         self._per_second = _rate(rates, "per_run_hour") / _SECONDS_PER_HOUR
-        self._per_prompt_token = _rate(rates, "per_million_prompt_tokens") / _TOKENS_PER_PRICE
-        self._per_completion_token = _rate(rates, "per_million_completion_tokens") / _TOKENS_PER_PRICE
+        self._rates = rates
         self._tokens = 0
         self._cost_of_tokens = 0.0
         self._warned = False
         self._lock = threading.Lock()
         self.exceeded: str | None = None
 
-    def count(self, prompt: int, completion: int, elapsed: float) -> dict[str, object] | None:
-        """Add tokens; return the data of the warning if it is due now."""
+    def count(self, model: str, prompt: int, completion: int, elapsed: float) -> dict[str, object] | None:
+        """Add the tokens of a call of a model; return the data of the warning if it is due now."""
+        per_prompt, per_completion = token_rates(self._rates, model)
         with self._lock:
             self._tokens += prompt + completion
-            self._cost_of_tokens += prompt * self._per_prompt_token + completion * self._per_completion_token
+            self._cost_of_tokens += (prompt * per_prompt + completion * per_completion) / _TOKENS_PER_PRICE
         return self.check(elapsed)
 
     def check(self, elapsed: float) -> dict[str, object] | None:
@@ -85,9 +85,34 @@ class RunBudget:
         return " and ".join(texts)
 
 
-def tokens_of(data: dict[str, object]) -> tuple[int, int]:
-    """Return the prompt and completion tokens of a `usage` event; 0 for invalid counts. Pure."""
-    return _count(data.get("prompt_tokens")), _count(data.get("completion_tokens"))
+def usage_of(data: dict[str, object]) -> tuple[str, int, int]:
+    """Return model, prompt and completion tokens of a `usage` event; "" and 0 for invalid ones. Pure."""
+    model = data.get("model")
+    counts = _count(data.get("prompt_tokens")), _count(data.get("completion_tokens"))
+    return model if isinstance(model, str) else "", *counts
+
+
+def token_rates(prices: dict[str, object], model: str) -> tuple[float, float]:
+    """Return the prices of a million prompt and completion tokens of a model. Pure.
+
+    The API server has the same rule (`api.prices`).
+    """
+    models = prices.get("models")
+    entry = _entry(models, model) if isinstance(models, dict) else {}
+
+    def rate(name: str) -> float:
+        return _rate(entry, name) if name in entry else _rate(prices, f"per_million_{name}")
+
+    return rate("prompt_tokens"), rate("completion_tokens")
+
+
+def _entry(models: dict[str, object], name: str) -> dict[str, object]:
+    while name:
+        if found := [entry for entry in models if name.startswith(entry)]:
+            value = models[max(found, key=len)]
+            return value if isinstance(value, dict) else {}
+        name = name.partition("/")[2]
+    return {}
 
 
 def _count(value: object) -> int:

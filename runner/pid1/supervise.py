@@ -179,9 +179,9 @@ class CrewSupervisor:
     def _elapsed(self, at: float) -> float:
         return at - self._granted.granted_at
 
-    def _count_usage(self, prompt: int, completion: int) -> None:
+    def _count_usage(self, model: str, prompt: int, completion: int) -> None:
         """Count the tokens of a model call; called by the capture."""
-        self._warn_of_budget(self._budget.count(prompt, completion, self._elapsed(now())))
+        self._warn_of_budget(self._budget.count(model, prompt, completion, self._elapsed(now())))
         if self._budget.exceeded is not None:
             signals.wake_main_thread()
 

@@ -29,6 +29,14 @@ _SUBJECT: dict[str, Schema] = {
     "to": described(_DATE, "The last day, in UTC, inclusive."),
     "currency": described(nullable(TEXT), "The currency of `cost`; null without prices."),
 }
+_MODEL_PRICES = response_object(
+    "ModelPrices",
+    {
+        "prompt_tokens": described(_AMOUNT, "The price of a million prompt tokens."),
+        "completion_tokens": described(_AMOUNT, "The price of a million completion tokens."),
+    },
+    ("prompt_tokens", "completion_tokens"),
+)
 REPORT = response_object(
     "Usage",
     {
@@ -39,6 +47,11 @@ REPORT = response_object(
             "properties": {
                 "currency": described(TEXT, "The currency."),
                 **{name: described(_AMOUNT, f"The price `{name}`.") for name in UNITS},
+                "models": {
+                    "type": "object",
+                    "additionalProperties": _MODEL_PRICES,
+                    "description": "Prices of models, by name or by the beginning of a name.",
+                },
             },
             "additionalProperties": False,
             "description": "The prices of the installation that are set, `CREWYARD_PRICES`; null without.",
@@ -120,7 +133,12 @@ EXAMPLE = {
     "from": "2026-11-21",
     "to": "2026-11-21",
     "currency": "USD",
-    "prices": {"currency": "USD", "per_run_hour": 0.05, "per_million_prompt_tokens": 2.0},
+    "prices": {
+        "currency": "USD",
+        "per_run_hour": 0.05,
+        "per_million_prompt_tokens": 2.0,
+        "models": {"gpt-4o": {"prompt_tokens": 2.5, "completion_tokens": 10.0}},
+    },
     "days": [{"date": "2026-11-21", **_MEASURES_EXAMPLE}],
     "total": _MEASURES_EXAMPLE,
     "limits": [

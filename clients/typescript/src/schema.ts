@@ -1301,6 +1301,13 @@ export interface components {
             /** @description A sentence for users, with the next step. */
             message: string;
         };
+        /** ModelPrices */
+        ModelPrices: {
+            /** @description The price of a million prompt tokens. */
+            prompt_tokens?: number;
+            /** @description The price of a million completion tokens. */
+            completion_tokens?: number;
+        };
         /** NotificationDelivery */
         NotificationDelivery: {
             id: components["schemas"]["DeliveryId"];
@@ -2628,6 +2635,10 @@ export interface components {
                 per_million_prompt_tokens?: number;
                 /** @description The price `per_million_completion_tokens`. */
                 per_million_completion_tokens?: number;
+                /** @description Prices of models, by name or by the beginning of a name. */
+                models?: {
+                    [key: string]: components["schemas"]["ModelPrices"];
+                };
             } | null;
             /** @description The days with usage. */
             days: components["schemas"]["UsageDay"][];

@@ -42,7 +42,7 @@ class OutputCapture(threading.Thread):
         log_lines: int,
         event_bytes: int,
         on_question: Callable[[dict[str, object]], None] = lambda message: None,
-        on_usage: Callable[[int, int], None] = lambda prompt, completion: None,
+        on_usage: Callable[[str, int, int], None] = lambda model, prompt, completion: None,
     ) -> None:
         super().__init__(name="capture", daemon=True)
         self._on_question = on_question
@@ -188,8 +188,8 @@ class OutputCapture(threading.Thread):
                 self.final_report, self.final_report_at = message.final_report, time.monotonic()
         elif message.kind != "log":
             self._put([(message.kind, message.data)])
-            if message.tokens is not None and self.final_report is None:
-                self._on_usage(*message.tokens)
+            if message.usage is not None and self.final_report is None:
+                self._on_usage(*message.usage)
         else:
             self._echo.write([message.message.encode("utf-8", "replace")])
             if self._lines_left > 0:

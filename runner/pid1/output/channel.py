@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from runner.pid1.api.fast_json import loads
-from runner.pid1.budget import tokens_of
+from runner.pid1.budget import usage_of
 from runner.pid1.output import encode
 from runner.pid1.output.mask import SecretMask
 
@@ -24,7 +24,7 @@ class ChannelMessage:
         "marked_streams",
         "marker",
         "message",
-        "tokens",
+        "usage",
     )
 
     def __init__(self) -> None:
@@ -36,7 +36,7 @@ class ChannelMessage:
         self.ask: dict[str, object] | None = None
         self.error = ""
         self.marker = ""
-        self.tokens: tuple[int, int] | None = None  # of an event `usage`
+        self.usage: tuple[str, int, int] | None = None  # model and tokens of an event `usage`
         self.marked_streams = ""  # "o", "e": the streams that contain the marker
 
 
@@ -97,4 +97,4 @@ def _parse_event(event: dict[str, object], limit: int, message: ChannelMessage, 
             return
         message.kind, message.data = kind, written
         if kind == "usage":
-            message.tokens = tokens_of(data)
+            message.usage = usage_of(data)

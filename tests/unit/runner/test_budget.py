@@ -2,11 +2,15 @@
 
 from __future__ import annotations
 
+import json
 from typing import Any
 
 import pytest
+from hypothesis import given
+from hypothesis import strategies as st
 
-from runner.pid1.budget import RunBudget, tokens_of
+from api.prices import parse_prices
+from runner.pid1.budget import RunBudget, token_rates, usage_of
 
 PRICES = {
     "currency": "EUR", "per_run": 1, "per_run_hour": 36, "per_build_hour": 5,
@@ -31,21 +35,21 @@ def of_type(api: Any, kind: str) -> list[dict[str, Any]]:
 @pytest.mark.parametrize("granted", [None, {}, [], {"tokens": "9", "cost": True}, {"cost": 1}])
 def test_without_a_limit_nothing_is_exceeded(granted: object) -> None:
     budget = RunBudget(granted)
-    assert budget.count(10**9, 10**9, 10**6) is None
+    assert budget.count("m", 10**9, 10**9, 10**6) is None
     assert (budget.exceeded, budget.seconds_to_change(0)) == (None, float("inf"))
 
 
 def test_it_warns_once_and_exceeds_above_the_limit() -> None:
     budget = RunBudget({"tokens": 1000})
-    assert budget.count(700, 99, 1.0) is None
-    warning = budget.count(1, 0, 1.0)
+    assert budget.count("m", 700, 99, 1.0) is None
+    warning = budget.count("m", 1, 0, 1.0)
     assert warning == {
         "tokens": {"used": 800, "limit": 1000},
         "cost": {"used": None, "limit": None},
         "message": "the run has used 800 of 1,000 tokens of its budget; above it, it is stopped",
     }
-    assert budget.count(0, 200, 1.0) is None and budget.exceeded is None
-    assert budget.count(0, 1, 1.0) is None
+    assert budget.count("m", 0, 200, 1.0) is None and budget.exceeded is None
+    assert budget.count("m", 0, 1, 1.0) is None
     assert budget.exceeded == (
         "The run was stopped above its budget: it used 1,001 of 1,000 tokens. Raise `budget.run` of the "
         "project, or give the crew less work."
@@ -55,13 +59,13 @@ def test_it_warns_once_and_exceeds_above_the_limit() -> None:
 def test_a_budget_of_nothing_allows_runs_without_a_model_call() -> None:
     budget = RunBudget({"tokens": 0})
     assert budget.check(5.0) is None and budget.exceeded is None
-    budget.count(1, 0, 5.0)
+    budget.count("m", 1, 0, 5.0)
     assert budget.exceeded
 
 
 def test_the_cost_is_of_the_run_its_time_and_its_tokens() -> None:
     budget = RunBudget({"cost": 10.5, "prices": PRICES})
-    assert budget.count(1, 2, 100.0) is None  # 1 + 1 + 5
+    assert budget.count("m", 1, 2, 100.0) is None  # 1 + 1 + 5
     # At 8.4, 80 %, 240 s after the start.
     assert budget.seconds_to_change(100.0) == pytest.approx(140.01)
     assert budget.check(239.0) is None
@@ -76,7 +80,49 @@ def test_the_cost_is_of_the_run_its_time_and_its_tokens() -> None:
 
 @pytest.mark.parametrize("value", [-1, True, 1.5, "5", None, 10**9 + 1])
 def test_only_counts_that_the_service_counts_are_counted(value: object) -> None:
-    assert tokens_of({"prompt_tokens": value, "completion_tokens": 7}) == (0, 7)
+    assert usage_of({"model": "m", "prompt_tokens": value, "completion_tokens": 7}) == ("m", 0, 7)
+
+
+@pytest.mark.parametrize("model", [None, 5, ["m"], {}])
+def test_a_model_without_a_name_has_the_general_prices(model: object) -> None:
+    assert usage_of({"model": model, "prompt_tokens": 1}) == ("", 1, 0)
+
+
+def test_the_tokens_of_a_model_cost_its_own_price() -> None:
+    models = {"m": {"prompt_tokens": 5_000_000, "completion_tokens": 0}, "m-large": {"prompt_tokens": 7}}
+    budget = RunBudget({"cost": 100, "prices": {**PRICES, "models": models}})
+    # 1 for the run, 2 x 5, 10 x 0, 3 x 1, 4 x 2
+    assert budget.count("m", 2, 10, 0.0) is None
+    assert budget.count("other", 3, 4, 0.0) is None
+    warning = budget.count("openai/m-large-2", 0, 39, 0.0)
+    assert warning is not None and warning["cost"] == {"used": 100, "limit": 100}
+    assert budget.exceeded is None
+    budget.count("m", 1, 0, 0.0)
+    assert budget.exceeded is not None and "it used 105 of the cost 100." in budget.exceeded
+
+
+@pytest.mark.parametrize(
+    "models", [None, [], {"m": None}, {"m": {"prompt_tokens": True}}, {"m": {"cost": 1}}]
+)
+def test_prices_of_another_form_never_stop_a_run(models: object) -> None:
+    budget = RunBudget({"cost": 1, "prices": {"currency": "EUR", "models": models}})
+    assert budget.count("m", 1, 1, 0.0) is None and budget.exceeded is None
+
+
+names = st.text("ab/", max_size=6)
+rates = st.dictionaries(
+    st.sampled_from(["prompt_tokens", "completion_tokens"]), st.integers(1, 9), min_size=1
+)
+
+
+@given(names, st.dictionaries(st.text("ab/", min_size=1, max_size=6), rates, max_size=5))
+def test_runner_and_api_server_price_a_model_alike(name: str, models: dict[str, dict[str, int]]) -> None:
+    table = {"currency": "EUR", "per_million_prompt_tokens": 11, "models": models}
+    prices = parse_prices(json.dumps(table))
+    assert prices is not None
+    prompt, completion = token_rates(prices.as_json(), name)
+    assert prices.cost_of_tokens(name, 10**6, 0) == prompt
+    assert prices.cost_of_tokens(name, 0, 10**6) == completion
 
 
 async def test_a_crew_above_its_tokens_is_stopped(pod: Any, api: Any) -> None:

@@ -177,6 +177,14 @@ const PARTS = {
       counted.add({ type: "usage", id: "1", data: { timestamp: at(0), model: "m", prompt_tokens: tokens, completion_tokens: tokens } });
     }
     assert.deepEqual([counted.run.promptTokens, counted.run.completionTokens, counted.models.get("m").promptTokens], [7, 7, 7]);
+    // The prices of models are those of the API server.
+    const { costOfRun, costOfTokens } = await load("run/cost.js");
+    const prices = { per_run: 1, per_million_prompt_tokens: 1, models: { "gpt-4o": { prompt_tokens: 2.5, completion_tokens: 10 }, "gpt-4o-mini": { prompt_tokens: 0.15 }, "azure/gpt": { prompt_tokens: 0 } } };
+    const million = (name) => ({ name, promptTokens: 1e6, completionTokens: 1e6 });
+    const named = ["gpt-4o", "gpt-4o-mini-2024", "openrouter/openai/gpt-4o", "azure/gpt-4o", "gpt-4", "gpt-4/o", "", "toString"];
+    assert.deepEqual(named.map((name) => costOfTokens(million(name), prices)), [12.5, 0.15, 12.5, 0, 1, 1, 1, 1]);
+    assert.equal(costOfRun(0, [million("gpt-4o"), million("gpt-4")], prices), 14.5);
+    assert.equal(costOfTokens(million("gpt-4o"), { per_million_completion_tokens: 3 }), 3);
     const { eventLine } = await load("run/event_text.js");
     const said = { model: "m", prompt_tokens: 3, completion_tokens: 4 };
     assert.deepEqual([2500, -1].map((took) => eventLine({ type: "usage", data: { ...said, duration_ms: took } })), ["m: 3 tokens in, 4 out, 2.5 s", "m: 3 tokens in, 4 out"]);

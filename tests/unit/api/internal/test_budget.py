@@ -13,6 +13,9 @@ from tests.unit.api.store import builders
 PRICES = parse_prices('{"currency": "EUR", "per_run_hour": 2, "per_million_prompt_tokens": 0.5}')
 SENT = {"currency": "EUR", "per_run_hour": 2.0, "per_million_prompt_tokens": 0.5}
 
+PRICES_OF_MODELS = parse_prices('{"currency": "EUR", "models": {"gpt-4o": {"prompt_tokens": 2.5}}}')
+SENT_WITH_MODELS = {"currency": "EUR", "models": {"gpt-4o": {"prompt_tokens": 2.5}}}
+
 
 async def granted(pods: Pods, store: Store, bearer: Mint, budget: Any) -> tuple[str, dict[str, Any]]:
     """Return a run of a project with this budget, and the grant of its claim."""
@@ -34,6 +37,7 @@ async def granted(pods: Pods, store: Store, bearer: Mint, budget: Any) -> tuple[
         (PRICES, {"run": {"tokens": 0}}, {"tokens": 0}),
         (PRICES, {"run": {"tokens": 5, "cost": 1.5}}, {"tokens": 5, "cost": 1.5, "prices": SENT}),
         (PRICES, {"run": {"cost": 0}}, {"cost": 0, "prices": SENT}),
+        (PRICES_OF_MODELS, {"run": {"cost": 2}}, {"cost": 2, "prices": SENT_WITH_MODELS}),
         # A limit of cost has no effect without prices.
         (None, {"run": {"tokens": 5, "cost": 1.5}}, {"tokens": 5}),
         (None, {"run": {"cost": 1.5}}, None),

@@ -164,6 +164,11 @@ def test_what_has_no_price_or_no_numbers_has_no_cost(prices, tokens, expected):
     assert list(costs(spans(row, CALL, prices=parse_prices(prices)))) == expected
 
 
+def test_a_call_costs_the_price_of_its_model():
+    prices = parse_prices('{"currency": "EUR", "models": {"gpt-5": {"prompt_tokens": 3}}}')
+    assert costs(spans(run_row(), CALL, prices=prices))["chat gpt-5"]["crewyard.step.cost"] == 3.0
+
+
 @pytest.mark.parametrize("count", [10**9 + 1, 2**63 - 1, -1, "7"])
 def test_tokens_that_the_usage_does_not_count_cost_nothing(count):
     call = ("usage", stamp(9, model="gpt-5", prompt_tokens=count, completion_tokens=0))

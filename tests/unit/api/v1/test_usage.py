@@ -3,6 +3,7 @@
 import asyncio
 import csv
 import io
+import json
 import sqlite3
 from datetime import UTC, date, datetime, timedelta
 from decimal import Decimal
@@ -205,6 +206,43 @@ def test_cost():
     assert parse_prices("") is None
 
 
+PRICES_OF_MODELS = {
+    "currency": "USD",
+    "per_million_prompt_tokens": 1,
+    "models": {
+        "gpt-4o": {"prompt_tokens": 2.5, "completion_tokens": 10},
+        "gpt-4o-mini": {"prompt_tokens": 0.15},
+        "azure/gpt": {"prompt_tokens": 0},
+    },
+}
+
+
+@pytest.mark.parametrize(
+    ("model", "cost"),
+    [
+        ("gpt-4o", 12.5),
+        ("gpt-4o-2024-08-06", 12.5),
+        ("gpt-4o-mini-2024-07-18", 0.15),
+        ("openai/gpt-4o", 12.5),
+        ("openrouter/openai/gpt-4o", 12.5),
+        ("azure/gpt-4o", 0),
+        ("gpt-4", 1),
+        ("GPT-4o", 1),
+        ("gpt-4/o", 1),
+        ("", 1),
+    ],
+)
+def test_a_model_has_the_price_of_its_longest_entry(model, cost):
+    prices = parse_prices(json.dumps(PRICES_OF_MODELS))
+    assert prices.cost_of_tokens(model, 1_000_000, 1_000_000) == cost
+    assert prices.as_json() == PRICES_OF_MODELS
+
+
+def test_a_table_of_models_alone_leaves_others_without_a_price():
+    prices = parse_prices('{"currency": "USD", "models": {"m": {"prompt_tokens": 0}}}')
+    assert (prices.cost_of_tokens("m", 5, 5), prices.cost_of_tokens("n", 5, 5)) == (0, None)
+
+
 @pytest.mark.parametrize(
     ("text", "word"),
     [
@@ -217,6 +255,12 @@ def test_cost():
         ('{"currency": "USD", "per_run": "1"}', "per_run"),
         ('{"currency": "USD", "per_run": NaN}', "per_run"),
         ('{"currency": "USD", "per_run": 1e30}', "per_run"),
+        ('{"currency": "USD", "models": []}', "models must have"),
+        ('{"currency": "USD", "models": {"": {"prompt_tokens": 1}}}', "models must have"),
+        ('{"currency": "USD", "models": {"m": 2}}', "models must have"),
+        ('{"currency": "USD", "models": {"m": {}}}', "models must have"),
+        ('{"currency": "USD", "models": {"m": {"per_run": 1}}}', "'per_run' of model 'm'; use prompt_tokens"),
+        ('{"currency": "USD", "models": {"m": {"prompt_tokens": -1}}}', "prompt_tokens of model 'm' must be"),
     ],
 )
 def test_invalid_prices_are_refused(text, word):
