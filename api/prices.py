@@ -24,8 +24,7 @@ _TOKEN_PRICES = {
     "prompt_tokens": "per_million_prompt_tokens",
     "completion_tokens": "per_million_completion_tokens",
 }
-"""Price of a model, per million, and the general one that it replaces."""
-_TOKENS_PER_PRICE = 1_000_000
+"""Price of a model, per million, in the order of `Measures.models` → the general one that it replaces."""
 _MAX_RATE = Decimal(10) ** 9
 _COST_PRECISION = Decimal("0.000001")
 
@@ -49,21 +48,25 @@ class Prices:
         for name, rate in self.rates.items():
             measure, unit = UNITS[name]
             total += rate * getattr(measures, measure) / unit
+        # The general prices of all tokens are in the total: what a model's own ones differ by is added.
+        for model, counts in measures.models.items():
+            own = model_rates(self.models, model)
+            for (measure, name), count in zip(_TOKEN_PRICES.items(), counts, strict=True):
+                if measure in own:
+                    total += (own[measure] - self.rates.get(name, 0)) * count / UNITS[name][1]
         return float(total.quantize(_COST_PRECISION))
 
     def cost_of_tokens(self, model: str, prompt_tokens: int, completion_tokens: int) -> float | None:
         """Return the cost of a call of a model; None if its tokens have no price."""
-        rates = self._token_rates(model)
-        if not rates:
+        if not self.rates.keys() & set(_TOKEN_PRICES.values()) and not model_rates(self.models, model):
             return None
-        counts = {"prompt_tokens": prompt_tokens, "completion_tokens": completion_tokens}
-        total = sum((rate * counts[measure] for measure, rate in rates.items()), Decimal(0))
-        return float((total / _TOKENS_PER_PRICE).quantize(_COST_PRECISION))
-
-    def _token_rates(self, model: str) -> dict[str, Decimal]:
-        """Return the prices per million tokens of a model: its own, else the general ones."""
-        general = {unit: self.rates[name] for unit, name in _TOKEN_PRICES.items() if name in self.rates}
-        return {**general, **model_rates(self.models, model)}
+        return self.cost(
+            Measures(
+                prompt_tokens=prompt_tokens,
+                completion_tokens=completion_tokens,
+                models={model: (prompt_tokens, completion_tokens)},
+            )
+        )
 
 
 def model_rates(models: Mapping[str, Mapping[str, Decimal]], name: str) -> Mapping[str, Decimal]:

@@ -14,6 +14,7 @@ from api.store.index.deployments.build_times import build_ms, ended_at
 from api.store.index.usage import EndedRun
 from api.store.postponed_runs import PostponedRuns
 from api.store.store import Store
+from api.store.token_counts import TokenCounts
 
 log = structlog.get_logger()
 
@@ -42,7 +43,7 @@ async def account_batch(
             failure = error
             postponed.add(ended.name, now)
             continue
-        await store.usage.account_run(ended.name, *tokens)
+        await store.usage.account_run(ended.name, tokens)
         done += 1
     for build in await store.usage.ended_builds(BATCH_SIZE):
         end = ended_at(build)
@@ -60,7 +61,7 @@ async def measure_batch(store: Store, below: int = NEWEST) -> int | None:
     left out until the process starts again. Raises StoreUnavailable.
     """
     runs = await store.usage.unmeasured_runs(below, BATCH_SIZE)
-    tokens = dict[str, tuple[int, int]]()
+    tokens = dict[str, TokenCounts]()
     for run in runs:
         try:
             tokens[run.name] = await _tokens(store, run)
@@ -73,15 +74,15 @@ async def measure_batch(store: Store, below: int = NEWEST) -> int | None:
 async def account_run(store: Store, name: str) -> None:
     """Account an ended run, unless it is accounted already. Raises StoreUnavailable."""
     for run in await store.usage.ended_runs(1, name):
-        await store.usage.account_run(run.name, *await _tokens(store, run))
+        await store.usage.account_run(run.name, await _tokens(store, run))
 
 
-async def _tokens(store: Store, run: EndedRun) -> tuple[int, int]:
+async def _tokens(store: Store, run: EndedRun) -> TokenCounts:
     if not run.claimed:
-        return 0, 0
+        return TokenCounts()
     try:
         return await store.events.tokens(run.name)
     except (ValueError, LookupError, TypeError, AttributeError):
         # One unreadable log must not block the accounting of all other runs.
         log.exception("log unreadable, tokens not counted", run=run.name)
-        return 0, 0
+        return TokenCounts()

@@ -11,7 +11,7 @@ from enum import StrEnum
 from typing import Any
 
 from api import usage_event
-from api.store.logs.event_log import MAX_TOKENS
+from api.store.token_counts import MAX_TOKENS
 from api.telemetry.span import MAX_MESSAGE_CHARACTERS, cut
 from crds.times import parse_time
 

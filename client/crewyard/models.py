@@ -177,6 +177,14 @@ class RunError(TypedDict):
     docs_url: NotRequired[str]
 
 
+class ModelUsage(TypedDict):
+    """The tokens of a model; `cost` None: they have no price."""
+
+    prompt_tokens: int
+    completion_tokens: int
+    cost: float | None
+
+
 class RunUsage(TypedDict):
     """What a run used; `cost` None: the installation has no prices."""
 
@@ -185,6 +193,7 @@ class RunUsage(TypedDict):
     artifact_bytes: int
     cost: float | None
     currency: str | None
+    models: dict[str, ModelUsage]
 
 
 class RunItem(TypedDict):
@@ -384,6 +393,7 @@ Usage = TypedDict(
         "prices": dict[str, Any] | None,
         "days": list[UsageDay],
         "total": UsageTotal,
+        "models": dict[str, ModelUsage],
         "limits": list[LimitUse],
         "budget": BudgetUse | None,
         "run_budget": RunBudget | None,

@@ -1398,6 +1398,18 @@ type ModelPrices struct {
 	PromptTokens *float64 `json:"prompt_tokens,omitempty"`
 }
 
+// ModelUsage defines model for ModelUsage.
+type ModelUsage struct {
+	// CompletionTokens Completion tokens.
+	CompletionTokens int `json:"completion_tokens"`
+
+	// Cost The cost of these tokens by the prices of the installation; null without a price.
+	Cost *float64 `json:"cost"`
+
+	// PromptTokens Prompt tokens.
+	PromptTokens int `json:"prompt_tokens"`
+}
+
 // NotificationDelivery defines model for NotificationDelivery.
 type NotificationDelivery struct {
 	// Attempts How often it was sent, since the last redelivery.
@@ -2806,6 +2818,9 @@ type RunUsage struct {
 	// Currency The currency of `cost`; null without prices.
 	Currency *string `json:"currency"`
 
+	// Models The part of the tokens whose model the crew names, by this name. Of a run, and of a day, the first 20 names are kept; `other` has the rest.
+	Models map[string]ModelUsage `json:"models"`
+
 	// PromptTokens Prompt tokens of models, as reported by the crew.
 	PromptTokens int `json:"prompt_tokens"`
 }
@@ -2937,6 +2952,9 @@ type Usage struct {
 
 	// Limits The project's limits, by its plan and the installation.
 	Limits []LimitUse `json:"limits"`
+
+	// Models The part of the tokens whose model the crew names, by this name. Of a run, and of a day, the first 20 names are kept; `other` has the rest.
+	Models map[string]ModelUsage `json:"models"`
 
 	// Prices The prices of the installation that are set, `CREWYARD_PRICES`; null without.
 	Prices *struct {

@@ -1,15 +1,16 @@
-"""Usage of projects by UTC day. Written by `api.store.accounting`, read by the routes of usage.
+"""Usage of projects by UTC day, its tokens also by model.
 
+Written by `api.store.accounting`, read by the routes of usage.
 A run and a build count on the day they ended. Each is accounted once: the mark on its row and the sum change
 in one transaction.
 """
 
 from collections.abc import Collection, Mapping
-from dataclasses import asdict, dataclass, fields
+from dataclasses import dataclass, field, fields
 from datetime import UTC, date, datetime
 from typing import Any
 
-from sqlalchemy import ScalarSelect, Table, bindparam, func, select, update
+from sqlalchemy import ColumnElement, ScalarSelect, Table, bindparam, func, select, update
 from sqlalchemy.ext.asyncio import AsyncConnection
 
 from api.store.index.deployments.build_times import FINISHED_PHASES, EndedBuild
@@ -17,8 +18,17 @@ from api.store.index.notifications.outbox import ProjectEvent, record_event
 from api.store.index.runs.runs import ENDED, RunRow
 from api.store.index.trace_exports import BUILD, RUN, TraceExports
 from api.store.sql.database import Database
-from api.store.sql.schema import WITHOUT_USAGE, artifacts, deployments, projects, runs, usage_days
+from api.store.sql.schema import (
+    WITHOUT_USAGE,
+    artifacts,
+    deployments,
+    projects,
+    runs,
+    usage_days,
+    usage_models,
+)
 from api.store.sql.upsert import insert
+from api.store.token_counts import ModelTokens, TokenCounts, joined
 
 
 @dataclass(frozen=True)
@@ -31,9 +41,16 @@ class Measures:
     artifact_bytes: int = 0
     prompt_tokens: int = 0
     completion_tokens: int = 0
+    models: ModelTokens = field(default_factory=dict, kw_only=True)
+    """The part of the tokens whose model is known."""
 
     def __add__(self, other: "Measures") -> "Measures":
-        return Measures(*(getattr(self, f.name) + getattr(other, f.name) for f in fields(Measures)))
+        sums = (getattr(self, name) + getattr(other, name) for name in AMOUNTS)
+        return Measures(*sums, models=joined(self.models, other.models, most=None))
+
+
+AMOUNTS = tuple(f.name for f in fields(Measures) if f.name != "models")
+"""What is a number."""
 
 
 @dataclass(frozen=True)
@@ -61,6 +78,9 @@ def used_by(row: RunRow) -> Measures | None:
         artifact_bytes=row.artifact_bytes or 0,
         prompt_tokens=row.prompt_tokens,
         completion_tokens=row.completion_tokens or 0,
+        models={
+            name: (prompt, completion) for name, (prompt, completion) in (row.model_tokens or {}).items()
+        },
     )
 
 
@@ -74,31 +94,51 @@ class Usage:
 
     async def days(self, project_uid: str, first: date, last: date) -> dict[date, Measures]:
         """Return the usage on each day of a range, without the days that have none."""
-        columns = [usage_days.c[f.name] for f in fields(Measures)]
-        query = select(usage_days.c.day, *columns).where(
-            usage_days.c.namespace == self._namespace,
-            usage_days.c.project_uid == project_uid,
-            usage_days.c.day.between(first.isoformat(), last.isoformat()),
-        )
+        columns = [usage_days.c[name] for name in AMOUNTS]
+        within = self._within(usage_days, [project_uid], first, last)
+        query = select(usage_days.c.day, *columns).where(*within)
         async with self._database.read() as connection:
             rows = (await connection.execute(query)).all()
-        return {date.fromisoformat(day): Measures(*values) for day, *values in rows}
+            models = await self._models(connection, usage_models.c.day, [project_uid], first, last)
+        return {
+            date.fromisoformat(day): Measures(*values, models=models.get(day, {})) for day, *values in rows
+        }
 
     async def totals(self, project_uids: Collection[str], first: date, last: date) -> dict[str, Measures]:
         """Return the usage of each of these projects in a range of days, without those that have none."""
-        sums = [func.sum(usage_days.c[f.name]) for f in fields(Measures)]
-        query = (
-            select(usage_days.c.project_uid, *sums)
-            .where(
-                usage_days.c.namespace == self._namespace,
-                usage_days.c.project_uid.in_(sorted(project_uids)),
-                usage_days.c.day.between(first.isoformat(), last.isoformat()),
-            )
-            .group_by(usage_days.c.project_uid)
-        )
+        sums = [func.sum(usage_days.c[name]) for name in AMOUNTS]
+        within = self._within(usage_days, project_uids, first, last)
+        query = select(usage_days.c.project_uid, *sums).where(*within).group_by(usage_days.c.project_uid)
         async with self._database.read() as connection:
             rows = (await connection.execute(query)).all()
-        return {uid: Measures(*map(int, values)) for uid, *values in rows}
+            models = await self._models(connection, usage_models.c.project_uid, project_uids, first, last)
+        return {uid: Measures(*map(int, values), models=models.get(uid, {})) for uid, *values in rows}
+
+    async def _models(
+        self,
+        connection: AsyncConnection,
+        key: ColumnElement[str],
+        project_uids: Collection[str],
+        first: date,
+        last: date,
+    ) -> dict[str, dict[str, tuple[int, int]]]:
+        """Return the tokens by model in a range of days, by a column of `usage_models`."""
+        tokens = (func.sum(usage_models.c.prompt_tokens), func.sum(usage_models.c.completion_tokens))
+        within = self._within(usage_models, project_uids, first, last)
+        query = select(key, usage_models.c.model, *tokens).where(*within).group_by(key, usage_models.c.model)
+        found = dict[str, dict[str, tuple[int, int]]]()
+        for value, model, prompt, completion in await connection.execute(query):
+            found.setdefault(value, {})[model] = (int(prompt), int(completion))
+        return found
+
+    def _within(
+        self, table: Table, project_uids: Collection[str], first: date, last: date
+    ) -> tuple[ColumnElement[bool], ...]:
+        return (
+            table.c.namespace == self._namespace,
+            table.c.project_uid.in_(sorted(project_uids)),
+            table.c.day.between(first.isoformat(), last.isoformat()),
+        )
 
     async def ended_runs(
         self, limit: int, name: str | None = None, excluded: Collection[str] = ()
@@ -116,15 +156,20 @@ class Usage:
         async with self._database.read() as connection:
             return [EndedRun(name, started is not None) for name, started in await connection.execute(query)]
 
-    async def account_run(self, name: str, prompt_tokens: int, completion_tokens: int) -> None:
+    async def account_run(self, name: str, counts: TokenCounts) -> None:
         """Add a run's usage to its row and its project's day, and record its end, unless it is accounted."""
-        tokens = {"prompt_tokens": prompt_tokens, "completion_tokens": completion_tokens}
+        tokens = {"prompt_tokens": counts.prompt, "completion_tokens": counts.completion}
+        more = {"model_tokens": counts.models or None, "artifact_bytes": self._artifact_bytes()}
         async with self._database.write() as connection:
-            row = await self._mark(connection, runs, name, **tokens, artifact_bytes=self._artifact_bytes())
+            row = await self._mark(connection, runs, name, **tokens, **more)
             if row is None or row.hidden or row.completed_at is None:
                 return
             used = Measures(
-                runs=1, run_ms=row.duration_ms or 0, artifact_bytes=int(row.artifact_bytes), **tokens
+                runs=1,
+                run_ms=row.duration_ms or 0,
+                artifact_bytes=int(row.artifact_bytes),
+                models=counts.models,
+                **tokens,
             )
             await add_usage(connection, self._namespace, row, row.completed_at, used)
             now = datetime.now(UTC)
@@ -148,18 +193,27 @@ class Usage:
             rows = await connection.execute(query)
             return [UnmeasuredRun(name, started is not None, order) for name, started, order in rows]
 
-    async def record_usage(self, tokens: Mapping[str, tuple[int, int]]) -> None:
-        """Record the prompt and completion tokens, by name, of runs that are accounted already."""
+    async def record_usage(self, tokens: Mapping[str, TokenCounts]) -> None:
+        """Record the tokens, by name, of runs that are accounted already."""
         changed = (
             update(runs)
             .where(runs.c.namespace == self._namespace, runs.c.name == bindparam("of_name"), WITHOUT_USAGE)
             .values(
                 prompt_tokens=bindparam("prompt"),
                 completion_tokens=bindparam("completion"),
+                model_tokens=bindparam("models"),
                 artifact_bytes=self._artifact_bytes(),
             )
         )
-        values = [{"of_name": name, "prompt": p, "completion": c} for name, (p, c) in tokens.items()]
+        values = [
+            {
+                "of_name": name,
+                "prompt": counts.prompt,
+                "completion": counts.completion,
+                "models": counts.models or None,
+            }
+            for name, counts in tokens.items()
+        ]
         if values:
             async with self._database.write() as connection:
                 await connection.execute(changed, values)
@@ -227,13 +281,37 @@ async def add_usage(
         uid = (await connection.execute(query)).scalar_one_or_none()
     if uid is None or used == Measures():
         return
-    day = at.astimezone(UTC).date().isoformat()
-    first = insert(connection, usage_days).values(
-        namespace=namespace, project_uid=uid, day=day, **asdict(used)
-    )
+    day = {"namespace": namespace, "project_uid": uid, "day": at.astimezone(UTC).date().isoformat()}
+    amounts = {name: getattr(used, name) for name in AMOUNTS}
+    first = insert(connection, usage_days).values(**day, **amounts)
+    # Locks the day's row, also for the models below.
     await connection.execute(
         first.on_conflict_do_update(
-            index_elements=["namespace", "project_uid", "day"],
-            set_={name: usage_days.c[name] + value for name, value in asdict(used).items()},
+            index_elements=list(day),
+            set_={name: usage_days.c[name] + value for name, value in amounts.items()},
+        )
+    )
+    if used.models:
+        await _add_models(connection, day, used.models)
+
+
+async def _add_models(connection: AsyncConnection, day: Mapping[str, str], models: ModelTokens) -> None:
+    known = select(usage_models.c.model).where(*(usage_models.c[name] == key for name, key in day.items()))
+    names = (await connection.execute(known)).scalars()
+    sums = joined(dict.fromkeys(names, (0, 0)), models)
+    rows = insert(connection, usage_models).values(
+        [
+            {**day, "model": name, "prompt_tokens": prompt, "completion_tokens": completion}
+            for name, (prompt, completion) in sums.items()
+            if prompt + completion
+        ]
+    )
+    await connection.execute(
+        rows.on_conflict_do_update(
+            index_elements=[*day, "model"],
+            set_={
+                name: usage_models.c[name] + rows.excluded[name]
+                for name in ("prompt_tokens", "completion_tokens")
+            },
         )
     )

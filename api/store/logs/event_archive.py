@@ -17,12 +17,12 @@ from api.store.blobs.blobs import Blobs
 from api.store.errors import StoreUnavailable
 from api.store.index.log_archives import ArchiveRow, LogArchives
 from api.store.logs import gzip_blocks
-from api.store.logs.event_log import count_tokens
 from api.store.logs.event_logs import EventLogs, EventLogWriter
 from api.store.logs.gzip_blocks import BlockPacker, LogBlock
 from api.store.logs.journal import MAX_READ_BYTES
 from api.store.logs.repair import LogRepair
 from api.store.logs.stored_event import StoredEvent
+from api.store.token_counts import TokenCounts
 
 logger = structlog.get_logger()
 
@@ -90,20 +90,19 @@ class ArchivedEventLogs(EventLogs):
         self._cached_rows.pop(run, None)
         await self._logs.delete(run)
 
-    async def tokens(self, run: str) -> tuple[int, int]:
+    async def tokens(self, run: str) -> TokenCounts:
         """Implement `EventLogs.tokens`."""
         if await self._find(run) is None:
             counts = await self._logs.tokens(run)
             # The log may have been sealed meanwhile.
             if await self._find(run) is None:
                 return counts
-        prompt_tokens = completion_tokens = after = 0
+        counts, after = TokenCounts(), 0
         while events := await self._archived(run, after):
             after += len(events)
             for event in events:
-                more = count_tokens(event.type, event.data)
-                prompt_tokens, completion_tokens = prompt_tokens + more[0], completion_tokens + more[1]
-        return prompt_tokens, completion_tokens
+                counts.add(event.type, event.data)
+        return counts
 
     async def _archived(self, run: str, after: int) -> list[StoredEvent]:
         archive = await self._find(run)

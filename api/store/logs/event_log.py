@@ -16,14 +16,13 @@ import structlog
 from api.store.logs.event_budget import NO_BUDGET, EventBudget, fit
 from api.store.logs.journal import Journal, JournalDamaged, encode_record
 from api.store.logs.repair import repair_files
+from api.store.token_counts import TokenCounts
 
 logger = structlog.get_logger()
 
 SCAN_BATCH = 1000
 MAX_MISSING_VERSIONS = 1000
 """Most versions that may be missing between two in the log; a run never has more files in transit."""
-MAX_TOKENS = 10**9
-"""Per event, so that a crew cannot distort the sum."""
 
 
 @dataclass(frozen=True)
@@ -137,13 +136,12 @@ class EventLog:
         """Return up to `limit` lines after the first `after` ones. Raises JournalDamaged."""
         return self._journal.lines(after, limit)
 
-    def tokens(self) -> tuple[int, int]:
-        """Return the prompt and completion tokens of all `usage` events."""
-        prompt = completion = 0
+    def tokens(self) -> TokenCounts:
+        """Return the tokens of all `usage` events."""
+        counts = TokenCounts()
         for record in self._journal.records_containing(b'"t":"usage"'):
-            more = count_tokens(record["t"], record["d"])
-            prompt, completion = prompt + more[0], completion + more[1]
-        return prompt, completion
+            counts.add(record["t"], record["d"])
+        return counts
 
     def remove(self) -> None:
         """Delete the log."""
@@ -180,14 +178,3 @@ def new_lines(events: Sequence[NewEvent], seq: int) -> list[bytes]:
             seq = event.seq
             fresh.append(event.line)
     return fresh
-
-
-def count_tokens(type_: str, data: Mapping[str, Any]) -> tuple[int, int]:
-    """Return the prompt and completion tokens of a `usage` event; 0 for other events and invalid counts."""
-    if type_ != "usage":
-        return 0, 0
-    return _count(data.get("prompt_tokens")), _count(data.get("completion_tokens"))
-
-
-def _count(value: Any) -> int:
-    return value if type(value) is int and 0 <= value <= MAX_TOKENS else 0

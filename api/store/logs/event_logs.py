@@ -19,6 +19,7 @@ from api.store.logs.journal import JournalDamaged, record
 from api.store.logs.open_journals import OpenJournals, run_in_thread
 from api.store.logs.repair import repair_files
 from api.store.logs.stored_event import StoredEvent
+from api.store.token_counts import TokenCounts
 
 UNBOUNDED_SEQ = 1 << 62
 """Above every number: nothing that a full log lacks is missing."""
@@ -99,8 +100,8 @@ class EventLogs(ABC):
         """Delete what remains after `clear`: the entry of the log itself."""
 
     @abstractmethod
-    async def tokens(self, run: str) -> tuple[int, int]:
-        """Return the prompt and completion tokens of all `usage` events."""
+    async def tokens(self, run: str) -> TokenCounts:
+        """Return the tokens of all `usage` events."""
 
 
 class _FileEventLogWriter(EventLogWriter):
@@ -179,7 +180,7 @@ class FileEventLogs(EventLogs):
     async def delete(self, run: str) -> None:
         """Implement `EventLogs.delete`: `clear` has deleted everything."""
 
-    async def tokens(self, run: str) -> tuple[int, int]:
+    async def tokens(self, run: str) -> TokenCounts:
         """Implement `EventLogs.tokens`."""
         return await self._with_repair(run, lambda log: log.tokens())
 

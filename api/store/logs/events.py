@@ -19,6 +19,7 @@ from api.store.logs.stored_event import StoredEvent
 from api.store.sql.database import Database
 from api.store.sql.notifier import Notifier
 from api.store.sql.schema import claims, runs
+from api.store.token_counts import TokenCounts
 from crds import names
 from crds.times import format_time
 
@@ -121,8 +122,8 @@ class Events:
             tuple(events), bounds.terminal is not None and last >= bounds.terminal.id, mark, total
         )
 
-    async def tokens(self, run: str) -> tuple[int, int]:
-        """Return the prompt and completion tokens that a run reported."""
+    async def tokens(self, run: str) -> TokenCounts:
+        """Return the tokens that a run reported."""
         return await self._logs.tokens(run)
 
     def listen(self, run: str, mark: int, callback: Callable[[], None]) -> None:

@@ -7,11 +7,12 @@ from typing import Any
 from sqlalchemy.ext.asyncio import AsyncConnection
 
 from api.store.logs.event_budget import NO_BUDGET, EventBudget
-from api.store.logs.event_log import ArtifactVersions, NewEvent, artifact_line, count_tokens, fitting_lines
+from api.store.logs.event_log import ArtifactVersions, NewEvent, artifact_line, fitting_lines
 from api.store.logs.event_logs import UNBOUNDED_SEQ, EventLogs, EventLogWriter
 from api.store.logs.postgres_journals import JournalHead, JournalTables
 from api.store.logs.stored_event import StoredEvent
 from api.store.sql.postgres.database import PostgresDatabase
+from api.store.token_counts import TokenCounts
 
 RECORDS_PER_BATCH = 1000
 
@@ -123,9 +124,9 @@ class PostgresEventLogs(EventLogs):
     def _lock(self, run: str) -> str:
         return f"log/{self._namespace}/{run}"
 
-    async def tokens(self, run: str) -> tuple[int, int]:
+    async def tokens(self, run: str) -> TokenCounts:
         """Implement `EventLogs.tokens`."""
-        prompt = completion = 0
+        counts = TokenCounts()
         async with self._database.read() as connection:
             last = (await self._tables.head(connection, run)).last
         for first in range(1, last + 1, RECORDS_PER_BATCH):
@@ -134,6 +135,5 @@ class PostgresEventLogs(EventLogs):
                     connection, run, '"t":"usage"', first, first + RECORDS_PER_BATCH - 1
                 )
             for record in records:
-                counts = count_tokens(record["t"], record["d"])
-                prompt, completion = prompt + counts[0], completion + counts[1]
-        return prompt, completion
+                counts.add(record["t"], record["d"])
+        return counts

@@ -131,6 +131,8 @@ runs = Table(
     Column("prompt_tokens", BigInteger),
     Column("completion_tokens", BigInteger),
     Column("artifact_bytes", BigInteger),
+    # [prompt, completion] by model; None also for runs that an earlier version accounted.
+    Column("model_tokens", json_column()),
     # `hidden` is in each index: a distant page is found in the index alone.
     Index("runs_ord", "namespace", "hidden", "ord"),
     Index("runs_project_ord", "namespace", "hidden", "project", "ord"),
@@ -374,6 +376,18 @@ usage_days = Table(
     Column("run_ms", BigInteger, nullable=False),
     Column("build_ms", BigInteger, nullable=False),
     Column("artifact_bytes", BigInteger, nullable=False),
+    Column("prompt_tokens", BigInteger, nullable=False),
+    Column("completion_tokens", BigInteger, nullable=False),
+)
+
+usage_models = Table(
+    "usage_models",
+    metadata,
+    # The part of usage_days whose model is known.
+    _key("namespace"),
+    _key("project_uid"),
+    _key("day"),
+    _key("model"),
     Column("prompt_tokens", BigInteger, nullable=False),
     Column("completion_tokens", BigInteger, nullable=False),
 )

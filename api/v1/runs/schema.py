@@ -2,6 +2,7 @@
 
 from api.http import casing
 from api.usage_event import MAX_CALL_MS
+from api.v1 import model_usage
 from api.v1.fields import (
     COUNT,
     CREATED_AT,
@@ -159,6 +160,7 @@ _USAGE: dict[str, Schema] = {
                         "null without prices.",
                     ),
                     "currency": described(nullable(TEXT), "The currency of `cost`; null without prices."),
+                    "models": model_usage.SCHEMA,
                 },
             )
         ),
@@ -295,6 +297,7 @@ ITEM_EXAMPLE = {
         "artifact_bytes": 2048,
         "cost": 0.0042,
         "currency": "USD",
+        "models": {"gpt-4o": {"prompt_tokens": 1200, "completion_tokens": 300, "cost": 0.0042}},
     },
 }
 CREATED_EXAMPLE = {

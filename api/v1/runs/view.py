@@ -9,6 +9,7 @@ from api.store.index.runs.input_requests import InputRequest
 from api.store.index.runs.runs import RunDetail, RunRow
 from api.store.index.usage import used_by
 from api.v1 import reason_links
+from api.v1.model_usage import by_model
 from api.v1.timestamps import timestamp
 from api.v1.waiting import waiting
 from crds import names
@@ -43,6 +44,7 @@ def usage(row: RunRow, prices: Prices | None) -> dict[str, Any] | None:
         "artifact_bytes": used.artifact_bytes,
         "cost": prices.cost(used) if prices else None,
         "currency": prices.currency if prices else None,
+        "models": by_model(used.models, prices),
     }
 
 

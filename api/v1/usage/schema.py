@@ -1,6 +1,7 @@
 """JSON Schema and examples of daily usage. Pure."""
 
 from api.prices import UNITS
+from api.v1 import model_usage
 from api.v1.fields import (
     COUNT,
     EXAMPLE_PROJECT_NAME,
@@ -62,6 +63,7 @@ REPORT = response_object(
             "description": "The days with usage.",
         },
         "total": response_object("UsageTotal", _MEASURES),
+        "models": model_usage.SCHEMA,
         "limits": {
             "type": "array",
             "items": response_object(
@@ -141,6 +143,7 @@ EXAMPLE = {
     },
     "days": [{"date": "2026-11-21", **_MEASURES_EXAMPLE}],
     "total": _MEASURES_EXAMPLE,
+    "models": {"gpt-4o": {"prompt_tokens": 41200, "completion_tokens": 8300, "cost": 0.184}},
     "limits": [
         {"name": "concurrent_runs", "used": 1, "limit": 10},
         {"name": "project_bytes", "used": 15360, "limit": 10737418240},

@@ -9,6 +9,7 @@ from typing import Any
 
 from api.prices import Prices
 from api.store.index.usage import Measures
+from api.v1.model_usage import by_model
 from crds.objects import Project
 from crds.runs.budget import MonthUse, month_limits, month_problem, run_limits
 
@@ -38,11 +39,13 @@ def report(
     """Return every day from `first` to `last`, also without usage, and the total."""
     dates = [first + timedelta(days=n) for n in range((last - first).days + 1)]
     used = {day: days.get(day, Measures()) for day in dates}
+    total = sum(used.values(), Measures())
     return {
         **_subject(project, first, last, prices),
         "prices": prices.as_json() if prices else None,
         "days": [{"date": day.isoformat(), **_fields(measures, prices)} for day, measures in used.items()],
-        "total": _fields(sum(used.values(), Measures()), prices),
+        "total": _fields(total, prices),
+        "models": by_model(total.models, prices),
     }
 
 

@@ -1308,6 +1308,15 @@ export interface components {
             /** @description The price of a million completion tokens. */
             completion_tokens?: number;
         };
+        /** ModelUsage */
+        ModelUsage: {
+            /** @description Prompt tokens. */
+            prompt_tokens: number;
+            /** @description Completion tokens. */
+            completion_tokens: number;
+            /** @description The cost of these tokens by the prices of the installation; null without a price. */
+            cost: number | null;
+        };
         /** NotificationDelivery */
         NotificationDelivery: {
             id: components["schemas"]["DeliveryId"];
@@ -2502,6 +2511,10 @@ export interface components {
             cost: number | null;
             /** @description The currency of `cost`; null without prices. */
             currency: string | null;
+            /** @description The part of the tokens whose model the crew names, by this name. Of a run, and of a day, the first 20 names are kept; `other` has the rest. */
+            models: {
+                [key: string]: components["schemas"]["ModelUsage"];
+            };
         };
         /** Schedule */
         Schedule: {
@@ -2643,6 +2656,10 @@ export interface components {
             /** @description The days with usage. */
             days: components["schemas"]["UsageDay"][];
             total: components["schemas"]["UsageTotal"];
+            /** @description The part of the tokens whose model the crew names, by this name. Of a run, and of a day, the first 20 names are kept; `other` has the rest. */
+            models: {
+                [key: string]: components["schemas"]["ModelUsage"];
+            };
             /** @description The project's limits, by its plan and the installation. */
             limits: components["schemas"]["LimitUse"][];
             /** @description The project's budget for this month, for all `from` and `to`; null without one. */

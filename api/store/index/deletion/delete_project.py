@@ -21,6 +21,7 @@ from api.store.sql.schema import (
     runs,
     uploads,
     usage_days,
+    usage_models,
     workflow_pins,
 )
 from api.store.sql.upsert import insert
@@ -114,9 +115,8 @@ async def delete_project(
         note = insert(connection, remains).from_select(["namespace", "kind", "name"], logs)
         await connection.execute(note.on_conflict_do_nothing())
     await connection.execute(delete(deployments).where(*belong))
-    await connection.execute(
-        delete(usage_days).where(usage_days.c.namespace == namespace, usage_days.c.project_uid == uid)
-    )
+    for used in (usage_days, usage_models):
+        await connection.execute(delete(used).where(used.c.namespace == namespace, used.c.project_uid == uid))
     await connection.execute(
         delete(deliveries).where(deliveries.c.namespace == namespace, deliveries.c.project_uid == uid)
     )

@@ -47,6 +47,8 @@ class RunRow:
     """None until the run is accounted, like the two below."""
     completion_tokens: int | None
     artifact_bytes: int | None
+    model_tokens: Mapping[str, Sequence[int]] | None
+    """Prompt and completion tokens by model; None also if an earlier version accounted the run."""
 
     @property
     def ended(self) -> bool:

@@ -50,6 +50,7 @@ def run_row(**fields: Any) -> RunDetail:
         "prompt_tokens": None,
         "completion_tokens": None,
         "artifact_bytes": None,
+        "model_tokens": None,
     }
     return RunDetail(**{**values, **fields})
 

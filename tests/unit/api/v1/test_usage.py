@@ -22,6 +22,7 @@ from api.store.logs.event_log import EventLog, NewEvent
 from api.store.sql.migrate import migrate
 from api.store.sql.schema import tombstones
 from api.store.store import Store
+from api.store.token_counts import TokenCounts
 from api.v1.usage import view
 from crds import objects
 from tests.unit.api.conftest import NOW
@@ -35,11 +36,14 @@ async def account_all(testbed):
 
 
 async def add_finished_run(testbed, run, *tokens):
-    """Add a finished run of 90 s with an artifact and these usage events."""
+    """Add a finished run of 90 s with an artifact and these usage events; a third value is the model."""
     raw = await testbed.add_run(run, "crew")
     await testbed.claim_run(raw)
     async with testbed.store.events.open_writer(run) as log:
-        data = [{"model": "m", "prompt_tokens": p, "completion_tokens": c} for p, c in tokens]
+        data = [
+            {"model": model[0] if model else "m", "prompt_tokens": p, "completion_tokens": c}
+            for p, c, *model in tokens
+        ]
         await log.append([NewEvent(n, "usage", usage) for n, usage in enumerate(data, 1)])
     await testbed.add_artifact(run, "report.md", b"x" * 100)
     await testbed.finish_run(raw, "Succeeded", result={"output": "{}"}, durationMs=90_000)
@@ -65,6 +69,7 @@ async def test_ended_runs_are_counted_once(testbed):
         "completion_tokens": 22,
         "cost": None,
     }
+    assert report["models"] == {"m": {"prompt_tokens": 101, "completion_tokens": 22, "cost": None}}
 
 
 async def test_days_end_at_midnight_utc(testbed):
@@ -143,8 +148,8 @@ async def test_invalid_token_counts_are_ignored(testbed, tmp_path):
     ]
     log.append([NewEvent(n, "usage", usage) for n, usage in enumerate(data, 1)])
     log.append([NewEvent(6, "log", {"message": '"t":"usage"', "t": "usage", "prompt_tokens": 9})])
-    assert log.tokens() == (5, 7)
-    assert EventLog(tmp_path / "nothing").tokens() == (0, 0)
+    assert log.tokens() == TokenCounts(5, 7)
+    assert EventLog(tmp_path / "nothing").tokens() == TokenCounts()
 
 
 async def test_csv(testbed):
@@ -236,6 +241,37 @@ def test_a_model_has_the_price_of_its_longest_entry(model, cost):
     prices = parse_prices(json.dumps(PRICES_OF_MODELS))
     assert prices.cost_of_tokens(model, 1_000_000, 1_000_000) == cost
     assert prices.as_json() == PRICES_OF_MODELS
+
+
+def test_tokens_without_a_known_model_have_the_general_prices():
+    prices = parse_prices(json.dumps(PRICES_OF_MODELS))
+    models = {"gpt-4o": (1_000_000, 2_000_000), "gpt-4": (3_000_000, 9)}
+    used = Measures(prompt_tokens=9_000_000, completion_tokens=5_000_000, models=models)
+    # 1 million at 2.5, 2 at 10, the other 8 at 1.
+    assert prices.cost(used) == 2.5 + 20 + 8
+    assert prices.cost(Measures(prompt_tokens=9_000_000, completion_tokens=5_000_000)) == 9
+
+
+models = st.dictionaries(
+    st.sampled_from(["gpt-4o", "gpt-4o-mini", "x"]), st.tuples(*[st.integers(0, 10**9)] * 2)
+)
+
+
+@given(models, models)
+def test_a_sum_costs_what_its_parts_cost(first, second):
+    prices = parse_prices(json.dumps(PRICES_OF_MODELS))
+    parts = [
+        Measures(
+            prompt_tokens=sum(p for p, _ in part.values()),
+            completion_tokens=sum(c for _, c in part.values()),
+            models=part,
+        )
+        for part in (first, second)
+    ]
+    costs = [prices.cost(part) for part in parts]
+    assert prices.cost(parts[0] + parts[1]) == pytest.approx(sum(costs), abs=3e-6)
+    calls = [prices.cost_of_tokens(name, *tokens) for name, tokens in first.items()]
+    assert costs[0] == pytest.approx(sum(calls), abs=3e-6)
 
 
 def test_a_table_of_models_alone_leaves_others_without_a_price():

@@ -10,6 +10,7 @@ from api.store.errors import StoreUnavailable
 from api.store.postponed_runs import PostponedRuns
 from api.store.sql.schema import deployments, runs
 from api.store.store import Store
+from api.store.token_counts import TokenCounts
 from tests.unit.api.store import builders
 
 
@@ -35,7 +36,7 @@ async def unreadable(store: Store, monkeypatch: pytest.MonkeyPatch) -> list[str]
     await store.deployments.observe(builders.deployment("dep-b", "Failed"))
     found, tokens = names[:1], store.events.tokens
 
-    async def read(run: str) -> tuple[int, int]:
+    async def read(run: str) -> TokenCounts:
         if run in found:
             raise StoreUnavailable("the log cannot be read")
         return await tokens(run)

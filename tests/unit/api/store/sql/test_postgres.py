@@ -16,6 +16,7 @@ from api.store.logs import postgres_event_logs
 from api.store.logs.event_log import NewEvent
 from api.store.sql.postgres.engine import parse_url
 from api.store.store import Store
+from api.store.token_counts import TokenCounts
 from crds.objects import Deployment
 from tests.unit.api.store import builders
 from tests.unit.api.store.postgres_server import PASSWORD, PostgresServer
@@ -78,7 +79,7 @@ async def test_tokens_of_a_log_are_read_in_bounded_ranges(
     run = await builders.claim_run(store)
     async with store.events.open_writer(run) as log:
         for number in range(1, 6):
-            usage = {"prompt_tokens": 10**number, "completion_tokens": number}
+            usage = {"model": "m", "prompt_tokens": 10**number, "completion_tokens": number}
             await log.append([NewEvent(number, "usage" if number != 2 else "log", usage)])
     monkeypatch.setattr(postgres_event_logs, "RECORDS_PER_BATCH", 2)
     ranges = []
@@ -89,7 +90,7 @@ async def test_tokens_of_a_log_are_read_in_bounded_ranges(
 
     event.listen(Engine, "before_cursor_execute", note)
     try:
-        assert await store.events.tokens(run) == (111_010, 13)
+        assert await store.events.tokens(run) == TokenCounts(111_010, 13, {"m": (111_010, 13)})
     finally:
         event.remove(Engine, "before_cursor_execute", note)
     assert [found[:2] for found in ranges] == [[1, 2], [3, 4], [5, 6]]

@@ -13,6 +13,7 @@ from api.maintenance.maintenance_round import MaintenanceRound
 from api.store.sql.migrate import migrate
 from api.store.sql.schema import artifacts, claims, run_counts, runs
 from api.store.store import Store
+from api.store.token_counts import TokenCounts
 from tests.unit.api.store import builders
 
 COUNT = 4000
@@ -133,7 +134,7 @@ async def test_maintenance_queries_use_indexes(store: Store) -> None:
     await store.uploads.existing(["upl_1"])
     await store.idempotency.delete_expired(now)
     await store.usage.unmeasured_runs(COUNT, 9)
-    await store.usage.record_usage({"run-0000001": (1, 2)})
+    await store.usage.record_usage({"run-0000001": TokenCounts(1, 2)})
     await store.run_writer.live()
     await store.run_writer.present("team-a")
     stop()

@@ -20,7 +20,8 @@ LATER = NOW + timedelta(days=1)
 
 @pytest.fixture
 def settings(request):
-    return {"CREWYARD_PRICES": json.dumps(PRICES)} if getattr(request, "param", False) else {}
+    prices = getattr(request, "param", None)
+    return {"CREWYARD_PRICES": json.dumps(PRICES if prices is True else prices)} if prices else {}
 
 
 async def listed(testbed):
@@ -33,7 +34,8 @@ async def test_usage_appears_once_a_run_is_accounted(testbed):
     await testbed.add_run("run-b", "crew")
     assert await listed(testbed) == {"run_a": None, "run_b": None}
     await account_all(testbed)
-    expected = {**USED, "cost": None, "currency": None}
+    models = {"m": {"prompt_tokens": 101, "completion_tokens": 22, "cost": None}}
+    expected = {**USED, "cost": None, "currency": None, "models": models}
     assert await listed(testbed) == {"run_a": expected, "run_b": None}
     assert (await testbed.get("/v1/runs/run_a"))["data"]["usage"] == expected
 
@@ -44,10 +46,41 @@ async def test_cost_is_that_of_the_run(testbed):
     await add_finished_run(testbed, "run-a", (100, 20), (1, 2))
     await account_all(testbed)
     # One run, 90 s of an hour at 4, 101 tokens.
-    expected = {"run_a": {**USED, "cost": 1 + 0.1 + 0.101, "currency": "USD"}}
+    models = {"m": {"prompt_tokens": 101, "completion_tokens": 22, "cost": 0.101}}
+    expected = {"run_a": {**USED, "cost": 1 + 0.1 + 0.101, "currency": "USD", "models": models}}
     assert await listed(testbed) == expected
     total = (await testbed.get("/v1/projects/crew/usage"))["data"]["total"]
     assert total["cost"] == expected["run_a"]["cost"]
+
+
+OF_MODELS = {
+    "currency": "USD",
+    "per_million_prompt_tokens": 1000,
+    "models": {"large": {"prompt_tokens": 50_000, "completion_tokens": 100_000}},
+}
+
+
+@pytest.mark.parametrize("settings", [OF_MODELS], indirect=True)
+async def test_each_model_has_its_tokens_and_its_price(testbed):
+    await testbed.add_project("crew", {"budget": {"month": {"cost": 100}}})
+    await add_finished_run(
+        testbed, "run-a", (100, 20, "any/large-2"), (1, 2), (100, 0, None), (5, 5, "m"), (9, 0, "\ud800")
+    )
+    await account_all(testbed)
+    usage = (await listed(testbed))["run_a"]
+    # 100 at 0.05 and 20 at 0.1, 115 at 0.001.
+    assert usage["cost"] == 5 + 2 + 0.115
+    assert usage["models"] == {
+        "any/large-2": {"prompt_tokens": 100, "completion_tokens": 20, "cost": 7.0},
+        "m": {"prompt_tokens": 6, "completion_tokens": 7, "cost": 0.006},
+        "?": {"prompt_tokens": 9, "completion_tokens": 0, "cost": 0.009},
+    }
+    assert (await testbed.get("/v1/runs/run_a"))["data"]["usage"] == usage
+    report = (await testbed.get("/v1/projects/crew/usage"))["data"]
+    assert report["models"] == usage["models"] and report["prices"] == OF_MODELS
+    assert report["total"]["cost"] == report["days"][-1]["cost"] == usage["cost"]
+    assert report["budget"]["cost"] == {"used": usage["cost"], "limit": 100}
+    assert [row["cost"] for row in (await testbed.get("/v1/usage"))["data"]] == [usage["cost"]]
 
 
 @pytest.fixture
@@ -70,7 +103,7 @@ async def accounted_before(testbed):
 
 async def clear_usage(store):
     async with store.database.write() as connection:
-        columns = ("prompt_tokens", "completion_tokens", "artifact_bytes")
+        columns = ("prompt_tokens", "completion_tokens", "artifact_bytes", "model_tokens")
         await connection.execute(update(runs).values(dict.fromkeys(columns)))
 
 
@@ -88,6 +121,8 @@ async def test_usage_of_earlier_runs_is_filled_in_by_batches(accounted_before, m
         for name, used in (await listed(testbed)).items()
     }
     assert tokens == {"run_a": (101, 22), "run_b": (1500, 1500), "run_c": (0, 0), "run_d": (5, 6)}
+    names = {name: [*used["models"]] for name, used in (await listed(testbed)).items()}
+    assert names == {"run_a": ["m"], "run_b": ["m"], "run_c": [], "run_d": ["m"]}
     assert {used["artifact_bytes"] for used in (await listed(testbed)).values()} == {100}
     # Nothing is counted again for the project.
     assert (await testbed.get("/v1/projects/crew/usage"))["data"]["total"] == before

@@ -89,10 +89,21 @@ def test_only_a_smoke_run_is_marked_as_one():
 def test_usage_is_shown_with_its_cost_once_it_is_accounted():
     used = {"prompt_tokens": 2000, "completion_tokens": 0, "artifact_bytes": 7}
     prices = Prices("EUR", {"per_run": Decimal("0.5"), "per_million_prompt_tokens": Decimal(250)})
-    assert view.item(row(**used), prices)["usage"] == {**used, "cost": 1.0, "currency": "EUR"}
-    assert view.item(row(**used), None)["usage"] == {**used, "cost": None, "currency": None}
-    assert view.detail(row(**used), URL, prices)["usage"] == {**used, "cost": 1.0, "currency": "EUR"}
+    priced, unpriced = {"cost": 1.0, "currency": "EUR"}, {"cost": None, "currency": None}
+    assert view.item(row(**used), prices)["usage"] == {**used, **priced, "models": {}}
+    assert view.item(row(**used), None)["usage"] == {**used, **unpriced, "models": {}}
+    assert view.detail(row(**used), URL, prices)["usage"] == {**used, **priced, "models": {}}
     assert view.item(row(), prices)["usage"] is None
+
+
+def test_usage_has_the_models_with_most_tokens_first():
+    tokens = {"b": [1, 1], "a": [1, 1], "small": [1, 0], "large": [0, 2000]}
+    prices = Prices("EUR", {}, {"large": {"completion_tokens": Decimal(250)}})
+    used = row(prompt_tokens=3, completion_tokens=2002, artifact_bytes=0, model_tokens=tokens)
+    usage = view.usage(used, prices)
+    assert list(usage["models"]) == ["large", "a", "b", "small"]
+    assert usage["models"]["large"] == {"prompt_tokens": 0, "completion_tokens": 2000, "cost": 0.5}
+    assert (usage["models"]["a"]["cost"], usage["cost"]) == (None, 0.5)
 
 
 @pytest.mark.parametrize(

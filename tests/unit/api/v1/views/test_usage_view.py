@@ -13,7 +13,7 @@ from tests.unit.api.conftest import NOW
 
 FIRST, LAST = date(2026, 10, 31), date(2026, 11, 2)
 PRICES = parse_prices('{"currency": "EUR", "per_run": 2}')
-USED = Measures(2, 1500, 2500, 7, 11, 13)
+USED = Measures(2, 1500, 2500, 7, 11, 13, models={"a": (9, 2)})
 NOTHING = {
     "runs": 0,
     "run_seconds": 0.0,
@@ -52,6 +52,7 @@ def test_report_has_each_day_and_the_total(prices, currency, shown, none, cost, 
             {"date": "2026-11-02", **NOTHING, "cost": none},
         ],
         "total": {**AMOUNTS, "cost": cost},
+        "models": {"a": {"prompt_tokens": 9, "completion_tokens": 2, "cost": None}},
     }
     assert view.project_item("demo", FIRST, LAST, USED, prices) == {
         **SUBJECT,
