@@ -1,8 +1,8 @@
-// The daily usage of a project as bar charts.
+// The daily usage of a project as bar charts, and its tokens by model.
 
 import { get } from "../api.js";
 import { dayChart } from "../chart.js";
-import { definitionList, fill, h } from "../dom.js";
+import { definitionList, fill, h, table } from "../dom.js";
 import { duration, money, size } from "../format.js";
 import { budgets, limitTable } from "./limits.js";
 
@@ -22,5 +22,17 @@ export async function usage(container, name, _query, signal) {
     dayChart("Build seconds by day", report.days, [["build_seconds", "build seconds"]]),
     dayChart("Tokens by day", report.days, [["prompt_tokens", "in"], ["completion_tokens", "out"]]),
     report.currency && dayChart("Cost by day", report.days, [["cost", report.currency]], (value) => money(value, report.currency))),
-  budgets(report), h("h2", {}, "Limits"), limitTable(report.limits ?? []));
+  modelTable(report), budgets(report), h("h2", {}, "Limits"), limitTable(report.limits ?? []));
+}
+
+/** Create the table of tokens and cost by model; null without a known model. */
+export function modelTable({ models, currency }) {
+  const rows = Object.entries(models).map(([name, used]) => ({ name, ...used }));
+  if (!rows.length) return null;
+  return [h("h2", {}, "Models"), table([
+    ["Model", ({ name }) => name, "code"],
+    ["In", (row) => row.prompt_tokens.toLocaleString(), "number"],
+    ["Out", (row) => row.completion_tokens.toLocaleString(), "number"],
+    ...(currency ? [["Cost", (row) => money(row.cost, currency), "number"]] : []),
+  ], rows, "")];
 }

@@ -1,13 +1,15 @@
 """Text lines for the events of a run. Pure; called by `run` and `logs`."""
 
 import json
-from collections.abc import Mapping
+from collections.abc import Iterable, Mapping
 from typing import Any
 
 from crewyard.cli.output import duration, size
 from crewyard.models import Event
 
 _MAX_VALUE_CHARS = 400
+_MAX_TOKENS = 10**9
+"""Of one call: the service counts no more either."""
 _SHOWN_LEVELS = ("warning", "error", "critical")
 
 
@@ -33,6 +35,19 @@ def line(event: Event) -> str | None:
     if kind in ("usage", "input.requested"):
         return None
     return _other(kind, data)
+
+
+def tokens(calls: Iterable[Mapping[str, Any]]) -> str | None:
+    """Return the line of a run's tokens by model, from the data of its `usage` events; None without any."""
+    sums: dict[str, list[int]] = {}
+    for data in calls:
+        counts = sums.setdefault(short(data.get("model") or "unknown model"), [0, 0])
+        for index, name in enumerate(("prompt_tokens", "completion_tokens")):
+            counts[index] += (
+                data[name] if type(data.get(name)) is int and 0 <= data[name] <= _MAX_TOKENS else 0
+            )
+    texts = [f"{model} {prompt:,} in, {completion:,} out" for model, (prompt, completion) in sums.items()]
+    return f"tokens: {'; '.join(texts)}" if texts else None
 
 
 def log(data: Mapping[str, Any]) -> str:

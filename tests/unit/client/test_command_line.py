@@ -311,6 +311,24 @@ def test_events_are_lines(kind, data, line):
 
 
 @pytest.mark.parametrize(
+    ("calls", "line"),
+    [
+        ([], None),
+        ([("m", 3, 4)], "tokens: m 3 in, 4 out"),
+        ([("m", 999, 0), ("n", 1, 2), ("m", 1, 5)], "tokens: m 1,000 in, 5 out; n 1 in, 2 out"),
+        (
+            [(None, 1, 2), ("", 3, 4), ({"a": 1}, 1, 1)],
+            'tokens: unknown model 4 in, 6 out; {"a": 1} 1 in, 1 out',
+        ),
+        ([("m", -1, True), ("m", "5", 10**9 + 1), ("m", 10**9, None)], "tokens: m 1,000,000,000 in, 0 out"),
+    ],
+)
+def test_tokens_of_a_run_are_one_line(calls, line):
+    data = [{"model": m, "prompt_tokens": p, "completion_tokens": c} for m, p, c in calls]
+    assert event_lines.tokens(data) == line
+
+
+@pytest.mark.parametrize(
     ("count", "text"), [(0, "0 B"), (1023, "1023 B"), (1536, "1.5 KiB"), (1 << 30, "1.0 GiB")]
 )
 def test_sizes(count, text):

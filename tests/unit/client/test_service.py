@@ -432,6 +432,48 @@ def test_a_stream_resumes_after_the_last_event(service):
     assert [headers.get("Last-Event-ID") for _, _, headers in service.requests] == [None, "1", "1"]
 
 
+def test_a_run_ends_with_its_tokens_by_model(service, capsys):
+    usage = {"model": "m", "prompt_tokens": 1200, "completion_tokens": 30}
+    run = {"id": "run_a", "status": "pending"}
+    service.responses["POST", "/v1/runs"] = [(201, {}, {"data": run})]
+    service.responses["GET", "/v1/runs/run_a"] = [(200, {}, {"data": {**run, "status": "succeeded"}})]
+    events = [stream((1, "usage", usage), (2, "usage", usage), (3, "run.completed", {}))]
+    service.responses["GET", "/v1/runs/run_a/events"] = events
+    assert call(["run", "demo"]) == 0
+    assert "tokens: m 2,400 in, 60 out" in capsys.readouterr().err.splitlines()
+
+
+MODELS = {
+    "a": {"prompt_tokens": 1200, "completion_tokens": 30, "cost": 0.0123},
+    "b": {"prompt_tokens": 7, "completion_tokens": 0, "cost": None},
+}
+
+
+def test_a_run_is_shown_with_its_models(service, capsys):
+    used = {"prompt_tokens": 1207, "completion_tokens": 30, "artifact_bytes": 0, "cost": 2, "currency": "USD"}
+    run = {"id": "run_a", "input": {}, "labels": {}, "duration_ms": 5, "status": "succeeded"}
+    runs = [{**run, "usage": usage} for usage in (None, used, {**used, "models": MODELS})]
+    service.responses["GET", "/v1/runs/run_a"] = [(200, {}, {"data": one}) for one in runs]
+    for _ in runs[:2]:
+        assert call(["runs", "show", "run_a"]) == 0
+        assert "MODELS" not in capsys.readouterr().out
+    assert call(["runs", "show", "run_a"]) == 0
+    lines = [line.split(maxsplit=1) for line in capsys.readouterr().out.splitlines()]
+    assert ["MODELS", "a 1,200 in, 30 out, 0.0123 USD; b 7 in, 0 out"] in lines
+
+
+@pytest.mark.parametrize("sent", [{}, {"models": {}}, {"models": MODELS}])
+def test_usage_is_shown_by_model(service, capsys, sent):
+    day = {"runs": 1, "run_seconds": 1, "build_seconds": 0, "artifact_bytes": 0, "cost": 2}
+    total = {**day, "prompt_tokens": 1207, "completion_tokens": 30}
+    report = {"currency": "USD", "days": [], "total": total, **sent}
+    service.responses["GET", "/v1/projects/demo/usage"] = [(200, {}, {"data": report})]
+    assert call(["usage", "-p", "demo"]) == 0
+    lines = [line.split() for line in capsys.readouterr().out.splitlines()]
+    shown = [["a", "1200", "30", "0.0123", "USD"], ["b", "7", "0", "-"]] if sent.get("models") else []
+    assert lines[3:] == shown
+
+
 def test_an_event_that_was_cut_off_is_read_again(service):
     status, headers, whole = stream((1, "log", {"message": "one"}), (2, "log", {"message": "two"}))
     service.responses["GET", "/v1/runs/run_a/events"] = [

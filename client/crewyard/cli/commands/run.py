@@ -101,15 +101,20 @@ def _follow(context: CliContext, created: models.RunCreated, no_wait: bool) -> N
         return
     output.status(f"{created['id']} is {created['status']}", "bold")
     interactive = not context.as_json and sys.stdin.isatty() and sys.stderr.isatty()
+    calls = []
     try:
         for event in client.follow_run(created["id"]):
             output.item(event, event_lines.line(event))
+            if event["type"] == "usage":
+                calls.append(event["data"])
             if event["type"] == "input.requested":
                 questions.handle(context, created["id"], event["data"], interactive)
     except (KeyboardInterrupt, click.Abort):
         output.status(f"\n{created['id']} is still running. Follow it: crewyard logs -f {created['id']}")
         output.status(f"Stop it: crewyard runs cancel {created['id']}")
         raise
+    if line := event_lines.tokens(calls):
+        output.status(line)
     finished = client.get_run(created["id"])
     if not context.as_json and finished["status"] == "succeeded" and finished.get("output") is not None:
         value = finished["output"]

@@ -74,6 +74,8 @@ def show(context: CliContext, run: str) -> None:
     columns = [field("created_by"), Column("INPUT", lambda row: json.dumps(row["input"], ensure_ascii=False))]
     if shown["labels"]:
         columns.append(Column("LABELS", lambda row: label_pairs.text(row["labels"])))
+    if models_text := _models(shown.get("usage")):
+        columns.append(Column("MODELS", lambda row: models_text))
     if "queue_position" in shown:
         columns.append(field("queue_position", "QUEUE POSITION"))
     if shown.get("smoke"):
@@ -143,6 +145,17 @@ def _tokens(usage: Mapping[str, Any] | None) -> str:
 
 def _cost(usage: Mapping[str, Any] | None) -> str:
     return "-" if usage is None or usage["cost"] is None else money(usage["cost"], usage["currency"])
+
+
+def _models(usage: Mapping[str, Any] | None) -> str:
+    if usage is None:
+        return ""
+    texts = []
+    # An older API server sends none.
+    for name, used in usage.get("models", {}).items():
+        cost = "" if used["cost"] is None else f", {money(used['cost'], usage['currency'])}"
+        texts.append(f"{name} {used['prompt_tokens']:,} in, {used['completion_tokens']:,} out{cost}")
+    return "; ".join(texts)
 
 
 def _output(value: object) -> str:

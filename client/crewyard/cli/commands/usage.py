@@ -6,7 +6,7 @@ from typing import Any, Literal
 import click
 
 from crewyard.cli.context import CliContext, project_option, with_context
-from crewyard.cli.output import Column, display, field, size
+from crewyard.cli.output import Column, display, field, money, size
 
 _COUNTED: tuple[Literal["runs", "build_seconds", "artifact_bytes"], ...] = (
     "runs",
@@ -63,7 +63,15 @@ def usage(context: CliContext, project: str | None, since: str | None, until: st
     )
     days = [day for day in report["days"] if any(day[key] for key in _COUNTED)]
     context.output.rows([*days, report["total"]], columns, "No usage.")
-    # An older API server sends no limits.
+    # An older API server sends no models and no limits.
+    if models := report.get("models"):
+        model_columns = (
+            field("model"),
+            field("prompt_tokens"),
+            field("completion_tokens"),
+            Column("COST", lambda row: "-" if row["cost"] is None else money(row["cost"], currency or "")),
+        )
+        context.output.rows([{"model": name, **used} for name, used in models.items()], model_columns, "")
     if limits := report.get("limits"):
         context.output.rows(limits, _LIMIT_COLUMNS, "No limits.")
     if run_budget := report.get("run_budget"):

@@ -292,6 +292,13 @@ const PARTS = {
     assert.deepEqual([0, 0.00004, 0.0137, 0.0999, 0.1, 12.345, 1234567.891].map((amount) => money(amount, "USD")),
       ["0.00 USD", "< 0.0001 USD", "0.0137 USD", "0.0999 USD", "0.10 USD", "12.35 USD", "1,234,567.89 USD"]);
     assert.equal(money(null, null), null);
+    const { modelTable } = await load("project/usage.js");
+    const text = (element) => (typeof element === "string" ? element : element.children.map(text).join(" "));
+    const models = { a: { prompt_tokens: 1200, completion_tokens: 30, cost: 0.0123 }, b: { prompt_tokens: 7, completion_tokens: 0, cost: null } };
+    const shown = (report) => modelTable(report)?.map(text).join(" ");
+    assert.equal(shown({ models, currency: "USD" }), "Models Model In Out Cost a 1,200 30 0.0123 USD b 7 0 –");
+    assert.equal(shown({ models: { b: models.b }, currency: null }), "Models Model In Out b 7 0");
+    assert.equal(shown({ models: {}, currency: "USD" }), undefined);
   },
 
   async stages() {
