@@ -20,11 +20,8 @@ UNITS: Mapping[str, tuple[str, int]] = {
     "per_million_completion_tokens": ("completion_tokens", 1_000_000),
 }
 """Price → the measure and how much of it the price is for."""
-_TOKEN_PRICES = {
-    "prompt_tokens": "per_million_prompt_tokens",
-    "completion_tokens": "per_million_completion_tokens",
-}
-"""Price of a model, per million, in the order of `Measures.models` → the general one that it replaces."""
+_TOKEN_PRICES = ("per_million_prompt_tokens", "per_million_completion_tokens")
+"""The prices that a model may have, in the order of `Measures.models`."""
 _MAX_RATE = Decimal(10) ** 9
 _COST_PRECISION = Decimal("0.000001")
 
@@ -51,14 +48,14 @@ class Prices:
         # The general prices of all tokens are in the total: what a model's own ones differ by is added.
         for model, counts in measures.models.items():
             own = model_rates(self.models, model)
-            for (measure, name), count in zip(_TOKEN_PRICES.items(), counts, strict=True):
-                if measure in own:
-                    total += (own[measure] - self.rates.get(name, 0)) * count / UNITS[name][1]
+            for name, count in zip(_TOKEN_PRICES, counts, strict=True):
+                if name in own:
+                    total += (own[name] - self.rates.get(name, 0)) * count / UNITS[name][1]
         return float(total.quantize(_COST_PRECISION))
 
     def cost_of_tokens(self, model: str, prompt_tokens: int, completion_tokens: int) -> float | None:
         """Return the cost of a call of a model; None if its tokens have no price."""
-        if not self.rates.keys() & set(_TOKEN_PRICES.values()) and not model_rates(self.models, model):
+        if not self.rates.keys() & set(_TOKEN_PRICES) and not model_rates(self.models, model):
             return None
         return self.cost(
             Measures(
@@ -112,8 +109,8 @@ def _model_prices(value: Any) -> dict[str, dict[str, Decimal]]:
     )
     if not is_table:
         raise ValueError(
-            'models must have prices per million tokens by the name of a model, for example {"gpt-4o": '
-            '{"prompt_tokens": 2.5, "completion_tokens": 10}}'
+            'models must have prices of tokens by the name of a model, for example {"gpt-4o": '
+            '{"per_million_prompt_tokens": 2.5, "per_million_completion_tokens": 10}}'
         )
     for model, rates in value.items():
         if unknown := next((name for name in rates if name not in _TOKEN_PRICES), None):

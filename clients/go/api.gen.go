@@ -1391,11 +1391,11 @@ type Limited struct {
 
 // ModelPrices defines model for ModelPrices.
 type ModelPrices struct {
-	// CompletionTokens The price of a million completion tokens.
-	CompletionTokens *float64 `json:"completion_tokens,omitempty"`
+	// PerMillionCompletionTokens The price of a million completion tokens.
+	PerMillionCompletionTokens *float64 `json:"per_million_completion_tokens,omitempty"`
 
-	// PromptTokens The price of a million prompt tokens.
-	PromptTokens *float64 `json:"prompt_tokens,omitempty"`
+	// PerMillionPromptTokens The price of a million prompt tokens.
+	PerMillionPromptTokens *float64 `json:"per_million_prompt_tokens,omitempty"`
 }
 
 // ModelUsage defines model for ModelUsage.

@@ -101,9 +101,9 @@ def token_rates(prices: dict[str, object], model: str) -> tuple[float, float]:
     entry = _entry(models, model) if isinstance(models, dict) else {}
 
     def rate(name: str) -> float:
-        return _rate(entry, name) if name in entry else _rate(prices, f"per_million_{name}")
+        return _rate(entry if name in entry else prices, name)
 
-    return rate("prompt_tokens"), rate("completion_tokens")
+    return rate("per_million_prompt_tokens"), rate("per_million_completion_tokens")
 
 
 def _entry(models: dict[str, object], name: str) -> dict[str, object]:

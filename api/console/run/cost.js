@@ -7,9 +7,8 @@ const MILLION = 1e6, MS_PER_HOUR = 3.6e6;
 
 /** Return the cost of a model's tokens, as the API server prices them (api/prices.py). Pure. */
 export function costOfTokens({ name, promptTokens, completionTokens }, prices) {
-  const own = pricesOf(name, prices.models ?? {});
-  const perPrompt = own.prompt_tokens ?? prices.per_million_prompt_tokens ?? 0, perCompletion = own.completion_tokens ?? prices.per_million_completion_tokens ?? 0;
-  return (promptTokens * perPrompt + completionTokens * perCompletion) / MILLION;
+  const rates = { ...prices, ...pricesOf(name, prices.models ?? {}) };
+  return (promptTokens * (rates.per_million_prompt_tokens ?? 0) + completionTokens * (rates.per_million_completion_tokens ?? 0)) / MILLION;
 }
 
 function pricesOf(name, models) {

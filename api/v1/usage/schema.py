@@ -33,10 +33,10 @@ _SUBJECT: dict[str, Schema] = {
 _MODEL_PRICES = response_object(
     "ModelPrices",
     {
-        "prompt_tokens": described(_AMOUNT, "The price of a million prompt tokens."),
-        "completion_tokens": described(_AMOUNT, "The price of a million completion tokens."),
+        "per_million_prompt_tokens": described(_AMOUNT, "The price of a million prompt tokens."),
+        "per_million_completion_tokens": described(_AMOUNT, "The price of a million completion tokens."),
     },
-    ("prompt_tokens", "completion_tokens"),
+    ("per_million_prompt_tokens", "per_million_completion_tokens"),
 )
 REPORT = response_object(
     "Usage",
@@ -139,7 +139,7 @@ EXAMPLE = {
         "currency": "USD",
         "per_run_hour": 0.05,
         "per_million_prompt_tokens": 2.0,
-        "models": {"gpt-4o": {"prompt_tokens": 2.5, "completion_tokens": 10.0}},
+        "models": {"gpt-4o": {"per_million_prompt_tokens": 2.5, "per_million_completion_tokens": 10.0}},
     },
     "days": [{"date": "2026-11-21", **_MEASURES_EXAMPLE}],
     "total": _MEASURES_EXAMPLE,

@@ -1304,9 +1304,9 @@ export interface components {
         /** ModelPrices */
         ModelPrices: {
             /** @description The price of a million prompt tokens. */
-            prompt_tokens?: number;
+            per_million_prompt_tokens?: number;
             /** @description The price of a million completion tokens. */
-            completion_tokens?: number;
+            per_million_completion_tokens?: number;
         };
         /** ModelUsage */
         ModelUsage: {

@@ -89,7 +89,10 @@ def test_a_model_without_a_name_has_the_general_prices(model: object) -> None:
 
 
 def test_the_tokens_of_a_model_cost_its_own_price() -> None:
-    models = {"m": {"prompt_tokens": 5_000_000, "completion_tokens": 0}, "m-large": {"prompt_tokens": 7}}
+    models = {
+        "m": {"per_million_prompt_tokens": 5_000_000, "per_million_completion_tokens": 0},
+        "m-large": {"per_million_prompt_tokens": 7},
+    }
     budget = RunBudget({"cost": 100, "prices": {**PRICES, "models": models}})
     # 1 for the run, 2 x 5, 10 x 0, 3 x 1, 4 x 2
     assert budget.count("m", 2, 10, 0.0) is None
@@ -102,7 +105,7 @@ def test_the_tokens_of_a_model_cost_its_own_price() -> None:
 
 
 @pytest.mark.parametrize(
-    "models", [None, [], {"m": None}, {"m": {"prompt_tokens": True}}, {"m": {"cost": 1}}]
+    "models", [None, [], {"m": None}, {"m": {"per_million_prompt_tokens": True}}, {"m": {"cost": 1}}]
 )
 def test_prices_of_another_form_never_stop_a_run(models: object) -> None:
     budget = RunBudget({"cost": 1, "prices": {"currency": "EUR", "models": models}})
@@ -111,7 +114,9 @@ def test_prices_of_another_form_never_stop_a_run(models: object) -> None:
 
 names = st.text("ab/", max_size=6)
 rates = st.dictionaries(
-    st.sampled_from(["prompt_tokens", "completion_tokens"]), st.integers(1, 9), min_size=1
+    st.sampled_from(["per_million_prompt_tokens", "per_million_completion_tokens"]),
+    st.integers(1, 9),
+    min_size=1,
 )
 
 

@@ -179,7 +179,7 @@ const PARTS = {
     assert.deepEqual([counted.run.promptTokens, counted.run.completionTokens, counted.models.get("m").promptTokens], [7, 7, 7]);
     // The prices of models are those of the API server.
     const { costOfRun, costOfTokens } = await load("run/cost.js");
-    const prices = { per_run: 1, per_million_prompt_tokens: 1, models: { "gpt-4o": { prompt_tokens: 2.5, completion_tokens: 10 }, "gpt-4o-mini": { prompt_tokens: 0.15 }, "azure/gpt": { prompt_tokens: 0 } } };
+    const prices = { per_run: 1, per_million_prompt_tokens: 1, models: { "gpt-4o": { per_million_prompt_tokens: 2.5, per_million_completion_tokens: 10 }, "gpt-4o-mini": { per_million_prompt_tokens: 0.15 }, "azure/gpt": { per_million_prompt_tokens: 0 } } };
     const million = (name) => ({ name, promptTokens: 1e6, completionTokens: 1e6 });
     const named = ["gpt-4o", "gpt-4o-mini-2024", "openrouter/openai/gpt-4o", "azure/gpt-4o", "gpt-4", "gpt-4/o", "", "toString"];
     assert.deepEqual(named.map((name) => costOfTokens(million(name), prices)), [12.5, 0.15, 12.5, 0, 1, 1, 1, 1]);

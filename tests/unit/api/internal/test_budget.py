@@ -13,8 +13,10 @@ from tests.unit.api.store import builders
 PRICES = parse_prices('{"currency": "EUR", "per_run_hour": 2, "per_million_prompt_tokens": 0.5}')
 SENT = {"currency": "EUR", "per_run_hour": 2.0, "per_million_prompt_tokens": 0.5}
 
-PRICES_OF_MODELS = parse_prices('{"currency": "EUR", "models": {"gpt-4o": {"prompt_tokens": 2.5}}}')
-SENT_WITH_MODELS = {"currency": "EUR", "models": {"gpt-4o": {"prompt_tokens": 2.5}}}
+PRICES_OF_MODELS = parse_prices(
+    '{"currency": "EUR", "models": {"gpt-4o": {"per_million_prompt_tokens": 2.5}}}'
+)
+SENT_WITH_MODELS = {"currency": "EUR", "models": {"gpt-4o": {"per_million_prompt_tokens": 2.5}}}
 
 
 async def granted(pods: Pods, store: Store, bearer: Mint, budget: Any) -> tuple[str, dict[str, Any]]:

@@ -165,7 +165,7 @@ def test_what_has_no_price_or_no_numbers_has_no_cost(prices, tokens, expected):
 
 
 def test_a_call_costs_the_price_of_its_model():
-    prices = parse_prices('{"currency": "EUR", "models": {"gpt-5": {"prompt_tokens": 3}}}')
+    prices = parse_prices('{"currency": "EUR", "models": {"gpt-5": {"per_million_prompt_tokens": 3}}}')
     assert costs(spans(run_row(), CALL, prices=prices))["chat gpt-5"]["crewyard.step.cost"] == 3.0
 
 

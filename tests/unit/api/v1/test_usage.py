@@ -215,9 +215,9 @@ PRICES_OF_MODELS = {
     "currency": "USD",
     "per_million_prompt_tokens": 1,
     "models": {
-        "gpt-4o": {"prompt_tokens": 2.5, "completion_tokens": 10},
-        "gpt-4o-mini": {"prompt_tokens": 0.15},
-        "azure/gpt": {"prompt_tokens": 0},
+        "gpt-4o": {"per_million_prompt_tokens": 2.5, "per_million_completion_tokens": 10},
+        "gpt-4o-mini": {"per_million_prompt_tokens": 0.15},
+        "azure/gpt": {"per_million_prompt_tokens": 0},
     },
 }
 
@@ -275,7 +275,7 @@ def test_a_sum_costs_what_its_parts_cost(first, second):
 
 
 def test_a_table_of_models_alone_leaves_others_without_a_price():
-    prices = parse_prices('{"currency": "USD", "models": {"m": {"prompt_tokens": 0}}}')
+    prices = parse_prices('{"currency": "USD", "models": {"m": {"per_million_prompt_tokens": 0}}}')
     assert (prices.cost_of_tokens("m", 5, 5), prices.cost_of_tokens("n", 5, 5)) == (0, None)
 
 
@@ -292,11 +292,17 @@ def test_a_table_of_models_alone_leaves_others_without_a_price():
         ('{"currency": "USD", "per_run": NaN}', "per_run"),
         ('{"currency": "USD", "per_run": 1e30}', "per_run"),
         ('{"currency": "USD", "models": []}', "models must have"),
-        ('{"currency": "USD", "models": {"": {"prompt_tokens": 1}}}', "models must have"),
+        ('{"currency": "USD", "models": {"": {"per_million_prompt_tokens": 1}}}', "models must have"),
         ('{"currency": "USD", "models": {"m": 2}}', "models must have"),
         ('{"currency": "USD", "models": {"m": {}}}', "models must have"),
-        ('{"currency": "USD", "models": {"m": {"per_run": 1}}}', "'per_run' of model 'm'; use prompt_tokens"),
-        ('{"currency": "USD", "models": {"m": {"prompt_tokens": -1}}}', "prompt_tokens of model 'm' must be"),
+        (
+            '{"currency": "USD", "models": {"m": {"per_run": 1}}}',
+            "'per_run' of model 'm'; use per_million_prompt_tokens",
+        ),
+        (
+            '{"currency": "USD", "models": {"m": {"per_million_prompt_tokens": -1}}}',
+            "per_million_prompt_tokens of model 'm' must be",
+        ),
     ],
 )
 def test_invalid_prices_are_refused(text, word):

@@ -16,7 +16,8 @@ from tests.unit.api.store.old_index import old_index
 
 DAY = builders.NOW.date()
 PRICES = parse_prices(
-    '{"currency": "EUR", "per_million_prompt_tokens": 1000000, "models": {"a": {"prompt_tokens": 3000000}}}'
+    '{"currency": "EUR", "per_million_prompt_tokens": 1000000,'
+    ' "models": {"a": {"per_million_prompt_tokens": 3000000}}}'
 )
 
 

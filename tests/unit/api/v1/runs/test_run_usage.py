@@ -56,7 +56,7 @@ async def test_cost_is_that_of_the_run(testbed):
 OF_MODELS = {
     "currency": "USD",
     "per_million_prompt_tokens": 1000,
-    "models": {"large": {"prompt_tokens": 50_000, "completion_tokens": 100_000}},
+    "models": {"large": {"per_million_prompt_tokens": 50_000, "per_million_completion_tokens": 100_000}},
 }
 
 

@@ -98,7 +98,7 @@ def test_usage_is_shown_with_its_cost_once_it_is_accounted():
 
 def test_usage_has_the_models_with_most_tokens_first():
     tokens = {"b": [1, 1], "a": [1, 1], "small": [1, 0], "large": [0, 2000]}
-    prices = Prices("EUR", {}, {"large": {"completion_tokens": Decimal(250)}})
+    prices = Prices("EUR", {}, {"large": {"per_million_completion_tokens": Decimal(250)}})
     used = row(prompt_tokens=3, completion_tokens=2002, artifact_bytes=0, model_tokens=tokens)
     usage = view.usage(used, prices)
     assert list(usage["models"]) == ["large", "a", "b", "small"]
