@@ -116,7 +116,7 @@ cluster: ## tests of controller and API server against the kube-apiserver (DELAY
 e2e: ready tools ## end-to-end tests
 	@eval "$$($(PYTHON) -m dev env)" && $(BIN)/pytest tests/e2e
 
-campaign: ## two hours of fault injection, Runs compared with Jobs, and a report (reproduce: SEED=number ONLY=test; HA=1: also two replicas)
+campaign: ## two and a half hours of fault injection, Runs compared with Jobs, guards removed, and a report (reproduce: SEED=number ONLY=test; HA=1: also two replicas)
 	@$(PYTHON) -m dev fit campaign
 	@$(MAKE) ready tools
 	@eval "$$($(PYTHON) -m dev env)" && code=0 && { CREWYARD_NODE_FAULTS=1 CREWYARD_CAMPAIGN_SEED="$(SEED)" \

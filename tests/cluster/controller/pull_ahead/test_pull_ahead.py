@@ -151,6 +151,7 @@ async def test_the_next_controller_knows_the_nodes_and_deletes_the_pods(kube):
         assert await pull_pods(testbed) == []
 
 
+@pytest.mark.nightly
 async def test_a_node_without_a_place_is_forgotten(testbed):
     """Slow: the scheduler has a minute. What is asked for exists on no node."""
     await run_once(testbed)

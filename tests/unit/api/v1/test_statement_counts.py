@@ -14,6 +14,7 @@ from tests.unit.api.internal.conftest import (
     kube,
     limits,
     objects,
+    plans,
     pods,
     prices,
     reached,
@@ -22,7 +23,7 @@ from tests.unit.api.internal.test_runs import CLAIM, call_api
 from tests.unit.api.store import builders
 from tests.unit.api.store.statements import counted
 
-__all__ = ["apiserver", "bearer", "kube", "limits", "objects", "pods", "prices", "reached"]
+__all__ = ["apiserver", "bearer", "kube", "limits", "objects", "plans", "pods", "prices", "reached"]
 
 MAX_STATEMENTS_PER_POST = 8
 """Two are of the audit log, in the transaction of the row."""
