@@ -125,7 +125,7 @@ HOLES: tuple[Hole, ...] = (
     hole(
         "X2", "the deploy scope drops the verification of commits", "api/v1/projects/view.py",
         '        yield "source.git"\n', "        return\n",
-        "tests/unit/api/v1/test_views.py::test_only_an_admin_drops_the_verification_of_commits",
+        "tests/unit/api/v1/views/test_project_view.py::test_only_an_admin_drops_the_verification_of_commits",
     ),
     hole(
         "X2", "the deploy scope may send a Secret elsewhere", "api/v1/projects/routes.py",

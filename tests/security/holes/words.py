@@ -10,6 +10,7 @@ HOOKS = "tests/cluster/api_http/test_hooks.py"
 MASK = "tests/unit/runner/output/test_mask.py"
 READER = "tests/unit/api/streaming/test_independent_reader.py"
 ARTIFACTS = "tests/unit/api/v1/test_artifacts.py"
+DISPOSITION = "tests/unit/api/v1/views/test_artifact_view.py::test_disposition_escapes_name"
 POD_ARTIFACTS = "tests/unit/api/internal/test_runs.py::test_artifact_inside_a_repository_directory_is_refused"
 DOWNLOADS = "tests/unit/client/test_service.py"
 
@@ -61,7 +62,7 @@ HOLES: tuple[Hole, ...] = (
     ),
     hole(
         "X8", "an artifact's name breaks out of its header", "api/v1/artifacts/view.py",
-        'replace("\\\\", "_").replace(\'"\', "_")', 'replace("\\\\", "_")', ARTIFACTS,
+        'replace("\\\\", "_").replace(\'"\', "_")', 'replace("\\\\", "_")', DISPOSITION,
     ),
     hole(
         "X9", "one good proof of several is enough", "api/webhooks/signature.py",
