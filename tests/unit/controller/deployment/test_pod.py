@@ -8,6 +8,7 @@ import pytest
 from controller.config import Timing
 from controller.deployment import pod
 from crds.installation_limits import InstallationLimits
+from crds.limits import PlanLimits, Plans
 
 NOW = 1_800_000_000
 GIT = {"url": "https://git.example.org/crew.git", "commit": "1" * 40}
@@ -183,6 +184,8 @@ def test_build_deadline_is_capped_by_the_installation(bodies, config):
     shorter = replace(config, limits=InstallationLimits(build_max_seconds=60))
     assert bodies(shorter, build={"timeout": "5m"})["assemble"]["spec"]["activeDeadlineSeconds"] == 60
     assert bodies(shorter)["assemble"]["spec"]["activeDeadlineSeconds"] == 60
+    lowered = replace(config, plans=Plans({"free": PlanLimits(60, 2, limits={"build_max_seconds": 50})}))
+    assert bodies(lowered, build={"timeout": "5m"})["assemble"]["spec"]["activeDeadlineSeconds"] == 50
 
 
 def test_only_the_downloading_container_gets_the_private_index(bodies):

@@ -14,6 +14,7 @@ from controller.images import pod as prune_pod
 from controller.images.decide import ObservedImages
 from controller.pods.placement import parse_placements
 from crds.installation_limits import InstallationLimits
+from crds.limits import PlanLimits, Plans
 from crds.names import ANNOTATION_CLOSED, ANNOTATION_ERASED, LABEL_COMPONENT
 from crds.objects import Pod
 from crds.times import format_second
@@ -161,6 +162,14 @@ def test_images_are_deleted_before_the_objects(world):
 
 def test_images_beyond_the_limit_of_the_installation_are_deleted(world):
     world.config = replace(world.config, limits=InstallationLimits(retained_deployments=2))
+    world.step()
+    assert world.asked["images"] == [f"{DIGEST}dep-{i}" for i in range(4)]
+
+
+def test_images_beyond_the_limit_of_the_plan_are_deleted(world):
+    world.config = replace(
+        world.config, plans=Plans({"free": PlanLimits(60, 2, limits={"retained_deployments": 2})})
+    )
     world.step()
     assert world.asked["images"] == [f"{DIGEST}dep-{i}" for i in range(4)]
 

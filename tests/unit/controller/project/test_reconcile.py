@@ -18,6 +18,7 @@ from crds import kinds, names
 from crds.conditions import find
 from crds.deployment_name import git_name
 from crds.installation_limits import InstallationLimits
+from crds.limits import PlanLimits, Plans
 from crds.objects import Object
 from crds.secrets.use import SecretUse
 from kube import errors
@@ -163,6 +164,27 @@ async def test_fewer_kept_deployments_are_named_in_the_status(make, config):
     limited = find(testbed.kube.objects["projects", "demo"]["status"]["conditions"], "Limited")
     assert (limited["status"], limited["reason"]) == ("True", "AboveCeiling")
     assert limited["message"].startswith("retention.deployments: 1000 is lowered to 30. ")
+
+
+async def test_what_the_plan_lowers_is_named_in_the_status(make, config):
+    lower = {"retained_deployments": 5, "run_max_seconds": 60, "warm_pods": 1, "warm_builders": 0}
+    plans = Plans({"free": PlanLimits(60, 2, limits=lower)})
+    testbed, reconciler = reconciled(replace(config, plans=plans))
+    spec = {
+        "retention": {"deployments": 6},
+        "run": {"timeout": "2m", "warm": 2},
+        "build": {"warm": 1},
+    }
+    testbed.show(kinds.PROJECT, make.project(**spec))
+    await reconciler.reconcile("demo")
+    limited = find(testbed.kube.objects["projects", "demo"]["status"]["conditions"], "Limited")
+    for note in (
+        "run.timeout: 2m is lowered to 1m",
+        "run.warm: 2 is lowered to 1",
+        "build.warm: 1 is lowered to 0",
+        "retention.deployments: 6 is lowered to 5",
+    ):
+        assert note in limited["message"]
 
 
 async def test_a_deployment_of_an_earlier_project_is_not_activated(make, config):

@@ -1,5 +1,6 @@
 """Concurrency policies of schedules beside conflicts: a Run whose cached version is stale still counts."""
 
+from dataclasses import replace
 from datetime import UTC, datetime, timedelta
 from typing import Any
 
@@ -8,6 +9,7 @@ import pytest
 from controller.run.reconcile import RunReconciler
 from controller.schedule.reconcile import ScheduleReconciler
 from crds import kinds
+from crds.limits import PlanLimits, Plans
 from crds.times import format_second
 from kube import errors
 from tests.unit.controller.memory_kube import ReconcilerTestbed
@@ -54,6 +56,15 @@ async def test_forbid_counts_a_run_whose_own_reconcile_conflicted(testbed, make,
         await RunReconciler(testbed.applier, config).reconcile("run-old")
     await reconciler.reconcile("demo")
     assert testbed.kube.created == []
+
+
+@pytest.mark.parametrize(("queue", "started"), [(1, 0), (2, 1)])
+async def test_the_queue_of_the_plan_bounds_the_runs_of_schedules(testbed, make, config, queue, started):
+    plans = Plans({"free": PlanLimits(60, 2, limits={"queue": queue})})
+    show_due(testbed, make, "Allow")
+    testbed.show(kinds.RUN, make.run("run-old", project="demo"))
+    await ScheduleReconciler(testbed.applier, replace(config, plans=plans), lambda: True).reconcile("demo")
+    assert len(testbed.kube.created) == started
 
 
 async def test_a_run_that_ended_before_its_cancellation_is_reconciled(testbed, make, config):
