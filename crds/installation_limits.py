@@ -124,6 +124,15 @@ def read_limits(environ: Mapping[str, str], errors: list[str]) -> InstallationLi
     return InstallationLimits(**values)
 
 
+def range_problem(name: str, value: object) -> str | None:
+    """Return why this cannot be the value of a limit; None if it can."""
+    minimum, maximum = RANGES[name]
+    if type(value) is int and minimum <= value <= maximum:
+        return None
+    got = json.dumps(value, default=str)[:40]
+    return f"{name} must be a whole number from {minimum} to {maximum}, not {got}"
+
+
 def _parse_limits(text: str, errors: list[str]) -> Iterable[tuple[str, int]]:
     """Yield the valid limits of the variable."""
     if not text.strip():
@@ -145,12 +154,8 @@ def _parse_limits(text: str, errors: list[str]) -> Iterable[tuple[str, int]]:
             )
         elif name in names_seen:
             errors.append(f"{LIMITS_VARIABLE}: {name} is given twice")
-        elif type(value) is not int or not RANGES[name][0] <= value <= RANGES[name][1]:
-            minimum, maximum = RANGES[name]
-            got = json.dumps(value, default=str)[:40]
-            errors.append(
-                f"{LIMITS_VARIABLE}: {name} must be a whole number from {minimum} to {maximum}, not {got}"
-            )
+        elif (problem := range_problem(name, value)) is not None:
+            errors.append(f"{LIMITS_VARIABLE}: {problem}")
         else:
             yield name, value
         names_seen.add(name)

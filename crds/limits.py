@@ -11,7 +11,7 @@ from math import inf
 from typing import Any
 
 from crds import durations
-from crds.installation_limits import RANGES, InstallationLimits
+from crds.installation_limits import InstallationLimits, range_problem
 from crds.objects import DEFAULT_PLAN, Deployment, Project, Run
 
 GRACE_SECONDS = 10
@@ -132,34 +132,25 @@ def parse_plans(text: str) -> Plans:
                 int(limits.get("stored_bytes", 0)),
                 int(limits.get("concurrent_builds", 0)),
                 int(limits.get("deployments_per_minute", 0)),
-                _lowered_limits(name, limits.get("limits", {})),
             )
-        except _PlanLimitsError:
-            raise
         except (AttributeError, KeyError, TypeError, ValueError) as error:
             raise ValueError(
                 f"plan {name!r} needs the integers requests_per_minute and concurrent_runs"
             ) from error
+        plans[name] = replace(plans[name], limits=_lowered_limits(name, limits.get("limits", {})))
     return Plans(plans)
-
-
-class _PlanLimitsError(ValueError):
-    """A limit that a plan cannot have."""
 
 
 def _lowered_limits(plan: str, limits: Any) -> dict[str, int]:
     if not isinstance(limits, dict):
-        raise _PlanLimitsError(f"plan {plan!r}: limits must be an object of limits")
+        raise ValueError(f"plan {plan!r}: limits must be an object of limits")
     for name, value in limits.items():
         if name not in PLAN_LIMITS:
-            raise _PlanLimitsError(
+            raise ValueError(
                 f"plan {plan!r}: limits: a plan cannot lower {name!r}; it can lower {', '.join(PLAN_LIMITS)}"
             )
-        minimum, maximum = RANGES[name]
-        if type(value) is not int or not minimum <= value <= maximum:
-            raise _PlanLimitsError(
-                f"plan {plan!r}: limits: {name} must be a whole number from {minimum} to {maximum}"
-            )
+        if (problem := range_problem(name, value)) is not None:
+            raise ValueError(f"plan {plan!r}: limits: {problem}")
     return limits
 
 

@@ -18,8 +18,9 @@ async def event_budget(context: InternalContext, run: str) -> EventBudget:
 
 async def limits_of(context: InternalContext, run: str) -> InstallationLimits:
     """Return the limits of the project of a run."""
-    project = await context.store.project_storage.project_of(run)
     config = context.config
+    # Without such a plan, no call needs the run's project.
+    project = await context.store.project_storage.project_of(run) if config.plans.has_limits else None
     return await tenant_limits.limits_of(context.store, config.plans, config.limits, project)
 
 

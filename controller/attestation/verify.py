@@ -8,6 +8,7 @@ from dataclasses import dataclass
 from controller.attestation.registry import AttestationProblem, ImageRegistry
 from controller.attestation.signing import SigningKeys
 from controller.attestation.statements import provenance_problem
+from controller.backoff import backoff_seconds
 from controller.config import ControllerConfig
 from crds.objects import Deployment, Project
 
@@ -23,7 +24,7 @@ class UnverifiedImage:
 
     problem: str
     version: str
-    wait_seconds: float
+    failures: int
     retry_at: float
 
 
@@ -59,11 +60,10 @@ class ImageVerifier:
                 self._verified.popitem(last=False)
             return None
         # The registry answers one request at a time: runs of other images wait for this one.
-        wait = FIRST_RETRY_SECONDS
-        if last is not None and last.version == version:
-            wait = min(MAX_RETRY_SECONDS, 2 * last.wait_seconds)
+        failures = last.failures + 1 if last is not None and last.version == version else 1
+        retry_at = self._clock() + backoff_seconds(FIRST_RETRY_SECONDS, failures, MAX_RETRY_SECONDS)
         problem = f"the image {image} is not verified: {why}"
-        self._unverified[deployment.uid] = UnverifiedImage(problem, version, wait, self._clock() + wait)
+        self._unverified[deployment.uid] = UnverifiedImage(problem, version, failures, retry_at)
         if len(self._unverified) > MAX_VERIFIED_IMAGES:
             self._unverified.popitem(last=False)
         return problem

@@ -11,6 +11,7 @@ from collections.abc import Collection, Sequence
 from dataclasses import dataclass, replace
 from datetime import datetime, timedelta
 
+from controller.backoff import backoff_seconds
 from controller.config import ControllerConfig
 from controller.images import policy
 from controller.images.pod import (
@@ -88,9 +89,9 @@ class PruneRefusals:
 
 def next_refusal(before: PruneRefusals | None, now: datetime) -> PruneRefusals:
     """Return the refusals with one more."""
-    count = before.count if before is not None else 0
-    seconds = min(MAX_REFUSED_SECONDS, RETRY_SECONDS * 2.0 ** min(count, 16))
-    return PruneRefusals(count + 1, now + timedelta(seconds=seconds))
+    count = before.count + 1 if before is not None else 1
+    seconds = backoff_seconds(RETRY_SECONDS, count, MAX_REFUSED_SECONDS)
+    return PruneRefusals(count, now + timedelta(seconds=seconds))
 
 
 def without_pod(decision: Decision, refused: PruneRefusals, now: datetime, why: str = "") -> Decision:

@@ -94,27 +94,33 @@ class ImageCollector:
 
     async def _apply(self, raw: Mapping[str, Any], decision: Decision, now: datetime) -> Decision:
         """Apply a Decision, without its pod while that is refused; return what was applied."""
-        project = Project(raw)
-        key, refused, why = event_map.project(project.name), self.refused.get(project.name), ""
+        name = Project(raw).name
+        key, refused, why = event_map.project(name), self.refused.get(name), None
         if not decision.create:
             await self.applier.apply(kinds.PROJECT, raw, key, decision)
             return decision
         if refused is None or now >= refused.retry_at:
-            why = await self._secret_problem(project) or ""
-            if not why:
-                try:
-                    await self.applier.apply(kinds.PROJECT, raw, key, decision)
-                except (errors.KubeForbidden, errors.Invalid, errors.WebhookUnavailable) as error:
-                    if not str(error.details.get("kind", "")).lower().startswith("pod"):
-                        raise
-                    why = error.message
-                else:
-                    self.refused.pop(project.name, None)
-                    return decision
-            refused = self.refused[project.name] = decide.next_refusal(refused, now)
-        waits = decide.without_pod(decision, refused, now, why)
+            why = await self._apply_with_pod(raw, decision)
+            if why is None:
+                self.refused.pop(name, None)
+                return decision
+            refused = self.refused[name] = decide.next_refusal(refused, now)
+        waits = decide.without_pod(decision, refused, now, why or "")
         await self.applier.apply(kinds.PROJECT, raw, key, waits)
         return waits
+
+    async def _apply_with_pod(self, raw: Mapping[str, Any], decision: Decision) -> str | None:
+        """Apply a Decision that creates a pod; return why that is refused, None if it is not."""
+        project = Project(raw)
+        if (problem := await self._secret_problem(project)) is not None:
+            return problem
+        try:
+            await self.applier.apply(kinds.PROJECT, raw, event_map.project(project.name), decision)
+        except (errors.KubeForbidden, errors.Invalid, errors.WebhookUnavailable) as error:
+            if not str(error.details.get("kind", "")).lower().startswith("pod"):
+                raise
+            return error.message
+        return None
 
     async def _secret_problem(self, project: Project) -> str | None:
         """Return why the Project may not use the Secret that its prune pod would get; None if it may."""
@@ -189,11 +195,8 @@ class ImageCollector:
         return [Pod(raw) for raw in (await self.applier.kube.list(kinds.POD, labels)).items]
 
     def _has_cached_pods(self, project: str) -> bool:
-        return any(
-            pod.labels.get(names.LABEL_COMPONENT) == event_map.COMPONENT_PRUNE
-            and pod.labels.get(names.LABEL_PROJECT) == project
-            for pod in map(Pod, self.applier.cache.all(kinds.POD))
-        )
+        pods = map(Pod, self.applier.cache.of_project(kinds.POD, project))
+        return any(pod.labels.get(names.LABEL_COMPONENT) == event_map.COMPONENT_PRUNE for pod in pods)
 
     def _cached_run_deployments(self, project: str) -> frozenset[str]:
         runs = map(Run, self.applier.cache.all(kinds.RUN))

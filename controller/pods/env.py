@@ -5,8 +5,8 @@ import re
 from collections.abc import Collection, Mapping
 from typing import Any
 
-# The API refuses to set them; tests/unit/controller/run compares both rules.
-_RESERVED = re.compile(r"(?:CREWYARD_|PYTHON).*|PATH|HOME")
+from plan.config.configuration import SERVICE_VARIABLE
+
 # Of keys of a Secret, those that name a variable: the kube-apiserver would refuse a pod with another one.
 _NAME = re.compile(r"[A-Za-z_][A-Za-z0-9_.-]*")
 
@@ -29,7 +29,7 @@ def from_secret(variable: str, secret: str, key: str) -> dict[str, Any]:
 
 def usable(variables: Collection[str]) -> list[str]:
     """Return the keys of the Secret with a project's variables that its runs get, without reserved ones."""
-    return sorted(name for name in variables if not _RESERVED.fullmatch(name))
+    return sorted(name for name in variables if not SERVICE_VARIABLE.fullmatch(name))
 
 
 def all_from_secret(secret: str, variables: Collection[str]) -> tuple[list[dict[str, Any]], dict[str, Any]]:

@@ -4,7 +4,6 @@ It has a key of its own: nothing of it delays or fails an activation. It lists p
 an activation, and while pull pods are known. Called by `controller.runtime.worker`.
 """
 
-from collections.abc import Iterator
 from dataclasses import dataclass
 from datetime import UTC, datetime
 
@@ -36,9 +35,9 @@ class PullAheadReconciler:
             self.applier.queues.remove(key)
             return
         now = datetime.now(UTC)
-        run_pods = list(self._cached_pods(name, names.COMPONENT_RUN)) if self.config.pull_ahead else []
+        run_pods = self._cached_pods(name, names.COMPONENT_RUN) if self.config.pull_ahead else []
         pods: list[Pod] = []
-        if is_recent(project, now) or any(self._cached_pods(name, event_map.COMPONENT_PULL)):
+        if is_recent(project, now) or self._cached_pods(name, event_map.COMPONENT_PULL):
             selector = f"{names.LABEL_PROJECT}={name},{names.LABEL_COMPONENT}={event_map.COMPONENT_PULL}"
             pods = [Pod(item) for item in (await self.applier.kube.list(kinds.POD, selector)).items]
         active = await self._active(project) if is_due(project, now, self.config) else None
@@ -50,11 +49,9 @@ class PullAheadReconciler:
                 raise
             await self.applier.apply(kinds.PROJECT, raw, key, refused(decision, error.message))
 
-    def _cached_pods(self, project: str, component: str) -> Iterator[Pod]:
-        for pod in map(Pod, self.applier.cache.all(kinds.POD)):
-            labels = pod.labels
-            if labels.get(names.LABEL_PROJECT) == project and labels.get(names.LABEL_COMPONENT) == component:
-                yield pod
+    def _cached_pods(self, project: str, component: str) -> list[Pod]:
+        pods = map(Pod, self.applier.cache.of_project(kinds.POD, project))
+        return [pod for pod in pods if pod.labels.get(names.LABEL_COMPONENT) == component]
 
     async def _active(self, project: Project) -> Deployment | None:
         """Return the active Deployment; None if no pod may be started from its image, or not yet."""

@@ -39,7 +39,7 @@ class ObjectCache:
         self._bound_pods: dict[str, dict[str, dict[str, Any]]] = {}
         """Those of them that got a run, by its name, then by their own."""
         self._of_project: dict[tuple[str, str | None], dict[str, dict[str, Any]]] = {}
-        """Deployments and Runs by plural and project, then by name."""
+        """Deployments, Runs and pods by plural and project, then by name."""
         self._runs_of_deployment: dict[str | None, dict[str, dict[str, Any]]] = {}
         self._waiting_builders: dict[str | None, dict[str, dict[str, Any]]] = {}
         """Pods that wait for a build, by project, then by name."""
@@ -98,6 +98,7 @@ class ObjectCache:
         elif kind == kinds.POD:
             pod = Pod(raw)
             project = pod.labels.get(names.LABEL_PROJECT)
+            yield self._of_project, (kind.plural, project)
             if pod.waits_for_build:
                 yield self._waiting_builders, project
             if pod.warm:
@@ -150,7 +151,7 @@ class ObjectCache:
         return iter(list(self._objects[kind.plural].values()))
 
     def of_project(self, kind: Kind, project: str | None) -> list[dict[str, Any]]:
-        """Return the Deployments or Runs of a project, in no order; None: Runs that name none yet."""
+        """Return the Deployments, Runs or pods of a project, in no order; None: those that name none."""
         return list(self._of_project.get((kind.plural, project), {}).values())
 
     def runs_of_deployment(self, deployment: str) -> list[dict[str, Any]]:

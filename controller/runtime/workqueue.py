@@ -14,6 +14,8 @@ from collections import deque
 from collections.abc import Awaitable, Callable
 from typing import NamedTuple
 
+from controller.backoff import backoff_seconds
+
 BACKOFF_BASE_SECONDS = 0.05
 BACKOFF_MAX_SECONDS = 30.0
 LISTED_SHARE = 4
@@ -31,7 +33,7 @@ class ReconcileKey(NamedTuple):
 
 def backoff(failures: int, draw: Callable[[], float] = random.random) -> float:
     """Return seconds to wait after that many consecutive failures: doubling, at most 30, half random."""
-    whole = min(BACKOFF_MAX_SECONDS, BACKOFF_BASE_SECONDS * 2.0 ** min(failures - 1, 30))
+    whole = backoff_seconds(BACKOFF_BASE_SECONDS, failures, BACKOFF_MAX_SECONDS)
     return whole / 2 + draw() * whole / 2
 
 

@@ -25,8 +25,8 @@ DEFAULT_ENTRYPOINT = "main:kickoff"
 
 _DURATION = re.compile(r"(?=.*[1-9])([0-9]{1,6}h)?([0-9]{1,6}m)?([0-9]{1,6}s)?")
 _VARIABLE = re.compile(r"[A-Za-z_][A-Za-z0-9_]{0,127}")
-# The API refuses to set them; tests/unit/plan/config compares both rules.
-_SERVICE_VARIABLE = re.compile(r"(?:CREWYARD_|PYTHON).*|PATH|HOME")
+# The API refuses to set them; tests/unit/plan/config compares both rules. Runs get none from a Secret.
+SERVICE_VARIABLE = re.compile(r"(?:CREWYARD_|PYTHON).*|PATH|HOME")
 _MAX_VARIABLES = 128
 # The whole plan must fit into a build pod's termination message, of which the kubelet keeps 4096 bytes.
 _MAX_VARIABLE_CHARACTERS = 2048
@@ -98,7 +98,7 @@ def read_configuration(files: Files, crew: str | None) -> Configuration:
     else:
         configuration = _read_first(files, crew)
     names = configuration.env_required
-    reserved = tuple(name for name in names if _SERVICE_VARIABLE.fullmatch(name))
+    reserved = tuple(name for name in names if SERVICE_VARIABLE.fullmatch(name))
     note = f"{join_limited(reserved)} cannot be variables of a project, and are not required"
     return replace(
         configuration,

@@ -9,8 +9,8 @@ from api.v1.usage.view import LimitUse
 async def limits_of(services: ApiServices, project: ProjectRow) -> list[LimitUse]:
     """Return the limits of a project. Raises StoreUnavailable."""
     store, config, name = services.store, services.config, project.name
-    plan = config.plans.of(project.as_object().plan)
-    limits = config.limits_of(project.as_object().plan)
+    plan_name = project.as_object().plan
+    plan, limits = config.plans.of(plan_name), config.limits_of(plan_name)
     running = (await store.runs.page(0, 0, project=name, statuses=["running"])).total
     queued = (await store.runs.page(0, 0, project=name, statuses=["pending"])).total
     building = (await store.deployments.page(name, 0, 0, "pending")).total

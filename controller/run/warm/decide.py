@@ -14,6 +14,7 @@ from dataclasses import dataclass
 from datetime import datetime, timedelta
 from typing import Any
 
+from controller.backoff import backoff_seconds
 from controller.config import ControllerConfig
 from controller.pods import waiting
 from controller.pods.termination import termination_message
@@ -127,7 +128,7 @@ def _failure(
     before: Mapping[str, Any] | None, fingerprint: str, pod: str, message: str, now: datetime
 ) -> dict[str, Any]:
     failures = (before["failures"] if before else 0) + 1
-    seconds = min(MAX_RETRY_SECONDS, FIRST_RETRY_SECONDS * 2.0 ** min(failures - 1, 16))
+    seconds = backoff_seconds(FIRST_RETRY_SECONDS, failures, MAX_RETRY_SECONDS)
     printable = "".join(letter if letter.isprintable() or letter in "\n\t" else " " for letter in message)
     return {
         "template": fingerprint,

@@ -15,7 +15,7 @@ def test_every_hole_matches_the_current_code():
             else:
                 assert list(yaml.safe_load_all(text)), path
         for test in found.tests:
-            assert _is_test(test), f"{found.name}: there is no test {test}"
+            assert _is_test(test), f"{found.name}: the test {test} does not exist"
 
 
 def _is_test(test: str) -> bool:
