@@ -291,14 +291,14 @@ def _wait_for_pod(
     reason, message = (waits.reason, waits.message) if waits.reason else _STEP_CONDITIONS[kind]
     name = build.name if deployment.status.get("buildPod") != build.name else None
     desired = status.building(deployment, name, reason, message, now)
-    removal = Delete(kinds.POD, build.name, build.uid, 0)
     if waits.failure is not None:
-        return replace(fail(observed, waits.failure, now), delete=(removal,))
+        return fail(observed, waits.failure, now)
     if waits.seconds > 0:
         adoption = owner.adoption(kinds.DEPLOYMENT, deployment, project)
         return Decision(status=desired, after=adoption, requeue_after=waits.seconds)
     note = ObjectEvent("BuildPodStuck", f"pod {build.name} did not start or end in time; deleting it", True)
-    return Decision(delete=(replace(removal, events=(note,)),), status=desired, requeue_after=5.0)
+    removal = Delete(kinds.POD, build.name, build.uid, 0, events=(note,))
+    return Decision(delete=(removal,), status=desired, requeue_after=5.0)
 
 
 def _wait_for_deletion(observed: ObservedDeployment, delete: tuple[Delete, ...], now: datetime) -> Decision:

@@ -48,7 +48,7 @@ def decide(observed: ObservedRun, now: datetime, config: ControllerConfig) -> De
     """Return the Decision for a Run."""
     run = observed.run
     if run.ended:
-        return _after_outcome(observed)
+        return _after_outcome(observed, now, config.timing.node_lost_after)
     if run.deleting:
         return NOTHING
     reported = of_result(run, observed.pod)
@@ -102,18 +102,23 @@ def finish(
     name = desired.get("project") or run.project
     admission = (event_map.admission(name),) if name else ()
     adoption = owner.adoption(kinds.RUN, run, project)
-    return Decision(delete=delete, status=desired, events=events, after=adoption, enqueue=admission)
+    return Decision(status=desired, events=events, after=adoption, delete_last=delete, enqueue=admission)
 
 
-def _after_outcome(observed: ObservedRun) -> Decision:
+def _after_outcome(observed: ObservedRun, now: datetime, node_lost_after: float) -> Decision:
     """Delete a live pod of an ended Run that reported no result; one that reported exits without help.
 
-    Repeat an adoption that failed after the final status.
+    Repeat a deletion and an adoption that failed after the final status.
     """
     run, pod = observed.run, observed.pod
-    is_idle = pod is None or pod.finished or pod.deleting or run.result is not None
+    delete: tuple[Delete, ...] = ()
+    if pod is not None and not pod.finished and run.result is None:
+        if not pod.deleting:
+            delete = (_delete(pod),)
+        elif _seconds_to_stop(pod, now, node_lost_after) <= 0:
+            delete = (_force_delete(pod),)
     return Decision(
-        delete=() if pod is None or is_idle else (_delete(pod),),
+        delete=delete,
         after=() if run.deleting else owner.adoption(kinds.RUN, run, observed.project),
     )
 
@@ -173,14 +178,13 @@ def _with_pod(observed: ObservedRun, pod: Pod, now: datetime, config: Controller
 
 
 def _stopping(observed: ObservedRun, pod: Pod, now: datetime, node_lost_after: float) -> Decision:
-    """Wait for a pod that is being deleted; its deletionTimestamp includes the grace period."""
+    """Wait for a pod that is being deleted."""
     run = observed.run
-    deadline_time = parse_time(str(pod.metadata["deletionTimestamp"])) + timedelta(seconds=node_lost_after)
-    left = (deadline_time - now).total_seconds()
+    left = _seconds_to_stop(pod, now, node_lost_after)
     desired = status.running(run, pod, now) if run.claim else None
     if left > 0:
         return Decision(status=desired, requeue_after=left)
-    forced = Delete(kinds.POD, pod.name, pod.uid, grace_seconds=0)
+    forced = _force_delete(pod)
     if run.claim is None and not run.cancel:
         # Its crew never started: once the pod is gone, the Run gets another one or fails by the pod's reason.
         return Decision(delete=(forced,), requeue_after=requeue.POD_GONE_RETRY_SECONDS)
@@ -189,6 +193,12 @@ def _stopping(observed: ObservedRun, pod: Pod, now: datetime, node_lost_after: f
         f"the pod did not stop after its deletion: the node does not respond; {RETRY_HINT}",
     )
     return finish(run, observed.project, CANCELED if run.cancel else lost, now, (forced,), pod)
+
+
+def _seconds_to_stop(pod: Pod, now: datetime, node_lost_after: float) -> float:
+    """Return seconds until a pod being deleted counts as lost; its deletionTimestamp includes the grace."""
+    deleted = parse_time(str(pod.metadata["deletionTimestamp"]))
+    return (deleted - now).total_seconds() + node_lost_after
 
 
 def _time_left(
@@ -222,3 +232,7 @@ def _overdue(pod: Pod) -> Outcome:
 
 def _delete(pod: Pod) -> Delete:
     return Delete(kinds.POD, pod.name, pod.uid, grace_seconds=GRACE_SECONDS + FLUSH_SECONDS)
+
+
+def _force_delete(pod: Pod) -> Delete:
+    return Delete(kinds.POD, pod.name, pod.uid, grace_seconds=0)

@@ -132,9 +132,7 @@ class Applier:
         for child in decision.create:
             await self.create(child, view.uid)
             self.record(kind, obj, child.events)
-        for deletion in decision.delete:
-            await self.delete(deletion)
-            self.record(kind, obj, deletion.events)
+        await self._delete_all(kind, obj, decision.delete)
         newest: dict[tuple[Kind, str], Mapping[str, Any]] = {(kind, view.name): obj}
         for patch in decision.before:
             await self._patch_next(patch, newest, by)
@@ -149,6 +147,7 @@ class Applier:
         for patch in decision.after:
             await self._patch_next(patch, newest, by)
             self.record(kind, obj, patch.events)
+        await self._delete_all(kind, obj, decision.delete_last)
         for other in decision.enqueue:
             self.queues.add(other)
         if decision.requeue_after is not None:
@@ -159,6 +158,11 @@ class Applier:
         now = datetime.now(UTC)
         for note in notes:
             self.recorder.record(kind, obj, note, now)
+
+    async def _delete_all(self, kind: Kind, obj: Mapping[str, Any], deletions: Iterable[Delete]) -> None:
+        for deletion in deletions:
+            await self.delete(deletion)
+            self.record(kind, obj, deletion.events)
 
     async def _write_status(
         self,

@@ -63,12 +63,13 @@ class Patch:
 
 @dataclass(frozen=True)
 class Decision:
-    """Writes in this order: create, delete, before, status, events, after, enqueue.
+    """Writes in this order: create, delete, before, status, events, after, delete_last, enqueue.
 
     `events` report the status: a retry of a later write does not repeat them. `status` is a merge
     patch of the object's status, written only if it differs; `fallback_status` replaces it if the
     apiserver rejects it as invalid; `before` and `after` are patches around it (also of the object
-    itself); `requeue_after` in seconds.
+    itself); `delete_last` are objects that a final status no longer needs, which would not explain
+    itself after their deletion; `requeue_after` in seconds.
     """
 
     create: tuple[Create, ...] = ()
@@ -77,6 +78,7 @@ class Decision:
     status: Mapping[str, Any] | None = None
     fallback_status: Mapping[str, Any] | None = None
     after: tuple[Patch, ...] = ()
+    delete_last: tuple[Delete, ...] = ()
     events: tuple[ObjectEvent, ...] = ()
     enqueue: tuple[ReconcileKey, ...] = ()
     requeue_after: float | None = None
@@ -86,7 +88,7 @@ NOTHING = Decision()
 
 
 def difference(current: Mapping[str, Any], desired: Mapping[str, Any]) -> dict[str, Any]:
-    """Return the part of the merge patch `wanted` that changes `current`; empty if none does."""
+    """Return the part of the merge patch `desired` that changes `current`; empty if none does."""
     patch: dict[str, Any] = {}
     for field, value in desired.items():
         if value is None:

@@ -12,6 +12,7 @@ from controller.build_proof.proof import prove, proven_pod
 from controller.build_proof.proven_digests import ProvenDigests
 from controller.deployment import status
 from controller.deployment.build_result import BuildFailure, ImageBuilt
+from controller.deployment.deadlines import STOP_GRACE_SECONDS
 from controller.deployment.decide import ObservedDeployment, decide
 from controller.deployment.pod import ANNOTATION_SOURCE_KEY, assemble, dependencies
 from controller.deployment.pod_rejected import pod_refused
@@ -322,7 +323,10 @@ def test_unstartable_pod_fails_the_build_with_its_reason(look, config, make, sta
     error = decision.status["error"]
     assert decision.status["phase"] == "Failed"
     assert words in error["message"] and error["hint"]
-    assert decision.delete == (Delete(kinds.POD, "dep-a-a1", "uid-dep-a-a1", 0),)
+    assert decision.delete == ()
+    # The reason is stored first: the pod can be deleted again, and not be asked again.
+    deletion = Delete(kinds.POD, "dep-a-a1", "uid-dep-a-a1", STOP_GRACE_SECONDS)
+    assert look([pod], **decision.status).delete == (deletion,)
     assert decision.events == (ObjectEvent("BuildFailed", error["message"], True),)
     soon = decide(
         ObservedDeployment(make.deployment(built=False), make.project(), [pod]),

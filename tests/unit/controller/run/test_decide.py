@@ -328,7 +328,7 @@ def test_unstoppable_pod_is_force_deleted(make, look, cancel, phase, reason):
     status = {**RECORDED, "claim": {"podUid": "uid-run-a", "time": make.ago(200)}}
     run = make.run(project="demo", cancel=cancel, status=status)
     decision = look(run, pod=make.pod(metadata={"deletionTimestamp": make.ago(60)}))
-    assert (decision.status["phase"], decision.delete) == (phase, (KILLED,))
+    assert (decision.status["phase"], decision.delete, decision.delete_last) == (phase, (), (KILLED,))
     assert condition(decision, "Complete") == ("True", reason)
     waiting = look(run, pod=make.pod(metadata={"deletionTimestamp": make.ago(59)}))
     assert (waiting.delete, waiting.requeue_after) == ((), 1)
@@ -364,7 +364,7 @@ def test_run_past_its_deadline_ends_and_its_pod_is_deleted(make, look, ready, re
     seen = [{"type": "Ready", **ready}] if ready is not None else []
     pod = make.pod(spec={"activeDeadlineSeconds": 900}, conditions=seen)
     decision = look(make.run(status=status), pod=pod)
-    assert (decision.status["error"]["reason"], decision.delete) == (reason, (STOPPED,))
+    assert (decision.status["error"]["reason"], decision.delete_last) == (reason, (STOPPED,))
 
 
 def test_pod_without_a_deadline_has_the_timeout_of_its_run(make, look):
@@ -400,7 +400,11 @@ SCHEDULED = {"type": "PodScheduled", "status": "True", "lastTransitionTime": "20
 def test_first_status_with_a_pod_records_it_and_adopts_the_run(make, look, claimed, pod, reason, deleted):
     claim = {"claim": {"podUid": "uid-run-a", "time": make.ago(claimed)}} if claimed is not None else {}
     decision = look(make.run(status=claim), pod=make.pod(**pod))
-    assert (condition(decision, "Succeeded")[1], decision.delete) == (reason, deleted)
+    assert (condition(decision, "Succeeded")[1], decision.delete, decision.delete_last) == (
+        reason,
+        (),
+        deleted,
+    )
     assert found(decision) == ("uid-run-a", "demo", "dep-a")
     assert owners(decision) == ["uid-demo"]
 
@@ -463,6 +467,14 @@ def test_ended_run_deletes_only_an_unreported_pod(make, look):
     assert look(make.run(status={**ended, "result": {}}), project=None, pod=make.pod()) == NOTHING
     assert look(make.run(status=ended), project=None, pod=make.pod(phase="Failed")) == NOTHING
     assert look(make.run(status=ended), project=None) == NOTHING
+
+
+@pytest.mark.parametrize(("seconds_ago", "deleted"), [(59, ()), (60, (KILLED,))])
+def test_ended_run_force_deletes_a_pod_that_does_not_stop(make, look, seconds_ago, deleted):
+    """The controller may end between the final status and the deletion."""
+    ended = make.run(status={**RECORDED, "phase": "Failed"}, **OWNED)
+    pod = make.pod(metadata={"deletionTimestamp": make.ago(seconds_ago)})
+    assert look(ended, pod=pod) == Decision(delete=deleted)
 
 
 def test_ended_run_without_an_owner_gets_its_project(make, look):

@@ -98,6 +98,29 @@ async def test_a_conflict_after_the_final_status_counts_once_and_adopts(testbed,
     assert (owner["kind"], owner["uid"]) == ("Project", "uid-demo")
 
 
+async def test_a_run_past_its_deadline_has_its_reason_before_its_pod_goes(testbed, make, config):
+    """A controller that ends between the two writes must not leave a Run whose pod is just gone."""
+    testbed.show(kinds.PROJECT, make.project(status={"activeDeployment": "dep-a"}))
+    testbed.show(kinds.DEPLOYMENT, make.deployment(phase="Active", order=1))
+    claim = {"podUid": "uid-run-a", "time": "2020-01-01T00:00:00Z"}
+    testbed.show(kinds.RUN, make.run(project="demo", status={"claim": claim}))
+    testbed.show(kinds.POD, make.pod(spec={"activeDeadlineSeconds": 900}))
+    delete = testbed.kube.delete
+
+    async def unavailable(*_: object, **__: object) -> bool:
+        raise errors.KubeUnavailable(503, "ServiceUnavailable", "the apiserver is shutting down")
+
+    testbed.kube.delete = unavailable
+    with pytest.raises(errors.KubeUnavailable):
+        await RunReconciler(testbed.applier, config).reconcile("run-a")
+    ended = testbed.kube.objects["runs", "run-a"]["status"]
+    assert (ended["phase"], ended["error"]["reason"]) == ("Failed", "DeadlineExceeded")
+    assert ("pods", "run-a") in testbed.kube.objects
+    testbed.kube.delete = delete
+    await RunReconciler(testbed.applier, config).reconcile("run-a")
+    assert ("pods", "run-a") not in testbed.kube.objects
+
+
 DENIAL = 'admission webhook "validate.example.com" denied the request: label team is required'
 POLICY = "ValidatingAdmissionPolicy 'team' with binding 'team' denied request: label team is required"
 
