@@ -60,6 +60,8 @@ class InstallationLimits:
     events_bytes: int = _limit(2 * _GIB, 1, 1024 * _GIB)
     events_per_second: int = _limit(10_000, 500, 1_000_000)
     """Of a project, for each API server."""
+    open_streams: int = _limit(100_000, 1, 100_000)
+    """Of the keys of a project, on each API server; never more than two thirds of what a server can have."""
     project_bytes: int = _limit(0, 0, 1024**2 * _GIB)
     """0: half of the API server's volume."""
     uploads_bytes: int = _limit(0, 0, 1024**2 * _GIB)

@@ -20,6 +20,7 @@ from api.maintenance.orphan_blobs import delete_orphans
 from api.maintenance.prune_objects import prune_objects, prune_strays
 from api.maintenance.record_budgets import BudgetRecorder
 from api.maintenance.record_failing_notifications import FailingNotificationsRecorder
+from api.maintenance.retention import RetentionPolicy
 from api.notifications import dispatcher
 from api.projection import projections
 from api.projection.kaniko_logs import KanikoLogs
@@ -208,6 +209,7 @@ def _object_loops(
     """Return the loops that compare objects with the index, or write and delete them."""
     budgets = BudgetRecorder(store, kube, config.prices)
     notifications = FailingNotificationsRecorder(store, kube)
+    retention = _retention(config)
 
     async def recover_runs() -> None:
         accepted_before = datetime.now(UTC)
@@ -226,8 +228,8 @@ def _object_loops(
                     log.warning("resync failed", namespace=name, error=str(error))
 
     async def prune() -> None:
-        await prune_objects(store, kube, datetime.now(UTC), config.run_ttl, config.record_ttl)
-        await prune_strays(store, kube, strays, datetime.now(UTC), config.run_ttl, config.record_ttl)
+        await prune_objects(store, kube, datetime.now(UTC), retention)
+        await prune_strays(store, kube, strays, datetime.now(UTC), retention)
 
     return {
         "completion": recover_runs,
@@ -240,9 +242,14 @@ def _object_loops(
     }
 
 
+def _retention(config: ApiConfig) -> RetentionPolicy:
+    return RetentionPolicy(config.record_ttl, config.run_ttl, config.limits, config.plans)
+
+
 def _store_loops(config: ApiConfig, store: Store) -> dict[str, LoopBody]:
     """Return the loops that keep the store."""
-    maintenance, postponed = MaintenanceRound(store, config.record_ttl, config.seal_after), PostponedRuns()
+    maintenance = MaintenanceRound(store, _retention(config), config.seal_after)
+    postponed = PostponedRuns()
 
     async def account_usage() -> None:
         below: int | None = NEWEST

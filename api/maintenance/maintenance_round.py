@@ -8,18 +8,18 @@ from collections.abc import Awaitable, Callable
 from datetime import datetime, timedelta
 
 from api.maintenance.garbage import delete_expired_uploads, delete_garbage
-from api.maintenance.retention import RecordRetention
+from api.maintenance.retention import RecordRetention, RetentionPolicy
 from api.maintenance.seal_logs import LogSealer
 from api.store.errors import StoreUnavailable
 from api.store.store import Store
 
 
 class MaintenanceRound:
-    """Maintenance of one store. `record_ttl` and `seal_after`: settings of the installation, in seconds."""
+    """Maintenance of one store. `seal_after`: a setting of the installation, in seconds."""
 
-    def __init__(self, store: Store, record_ttl: float, seal_after: float) -> None:
+    def __init__(self, store: Store, retention: RetentionPolicy, seal_after: float) -> None:
         self._store = store
-        self._retention = RecordRetention(store, record_ttl)
+        self._retention = RecordRetention(store, retention)
         self._sealer = LogSealer(store)
         self._seal_after = timedelta(seconds=seal_after)
 

@@ -8,7 +8,7 @@ from collections.abc import Awaitable, Callable
 from datetime import UTC, datetime, timedelta
 from functools import partial
 
-from api.maintenance.retention import object_seconds
+from api.maintenance.retention import RetentionPolicy
 from api.projection.refused_namespaces import RefusedNamespaces
 from api.projection.stray_runs import StrayRuns
 from api.store.index.runs.runs import Prunable
@@ -21,20 +21,20 @@ from kube.client import KubeClient
 BATCH_SIZE = 200
 
 
-async def prune_objects(
-    store: Store, kube: KubeClient, now: datetime, run_ttl: float, record_ttl: float
-) -> int:
-    """Delete the objects of runs whose TTL expired before `now` and return their number.
-
-    The TTL in seconds is `spec.retention.runs` of the Project, or `run_ttl`; at most the TTL of the record.
-    """
-    retentions = await store.expired_records.retentions()
-    ended_before = now - timedelta(seconds=min(run_ttl, record_ttl))
+async def prune_objects(store: Store, kube: KubeClient, now: datetime, policy: RetentionPolicy) -> int:
+    """Delete the objects of runs whose TTL expired before `now` and return their number."""
+    retentions = await store.expired_records.retentions(policy.plan_matters)
+    common = policy.object_seconds(None)
+    other = {
+        project: seconds
+        for project, retention in retentions.items()
+        if (seconds := policy.object_seconds(retention)) != common
+    }
+    ended_before = now - timedelta(seconds=common)
     refused = RefusedNamespaces()
-    prunable = partial(store.runs.prunable, ended_before, BATCH_SIZE, excluded_projects=retentions)
+    prunable = partial(store.runs.prunable, ended_before, BATCH_SIZE, excluded_projects=other)
     deleted = await _delete_batch(store, kube, prunable, refused)
-    for project, retention in retentions.items():
-        seconds = object_seconds(retention, run_ttl, record_ttl, store.limits)
+    for project, seconds in other.items():
         ended_before = now - timedelta(seconds=seconds)
         prunable = partial(store.runs.prunable, ended_before, BATCH_SIZE, project=project)
         deleted += await _delete_batch(store, kube, prunable, refused)
@@ -58,17 +58,17 @@ async def _delete_batch(
 
 
 async def prune_strays(
-    store: Store, kube: KubeClient, strays: StrayRuns, now: datetime, run_ttl: float, record_ttl: float
+    store: Store, kube: KubeClient, strays: StrayRuns, now: datetime, policy: RetentionPolicy
 ) -> int:
     """Delete a batch of the stray objects whose TTL expired before `now` and return their number."""
     listed = strays.listed()
     if not listed:
         return 0
-    retentions, refused = await store.expired_records.retentions(), RefusedNamespaces()
+    retentions = await store.expired_records.retentions(policy.plan_matters)
+    refused = RefusedNamespaces()
     called = deleted = 0
     for run in listed:
-        retention = retentions.get(run.project or "")
-        seconds = object_seconds(retention, run_ttl, record_ttl, store.limits)
+        seconds = policy.object_seconds(retentions.get(run.project or ""))
         if run.ended_at + timedelta(seconds=seconds) >= now or run.place in refused.names:
             continue
         if called == BATCH_SIZE:

@@ -29,7 +29,9 @@ STREAM_FINISHED = empty_response(
 _log = structlog.get_logger("api")
 
 
-def register_stream(call: EndpointCall, project: str, stream: connection.EventStream | None = None) -> None:
+async def register_stream(
+    call: EndpointCall, project: str, stream: connection.EventStream | None = None
+) -> None:
     """Register the current task as a stream about a project, and watch the caller's scope there.
 
     Raises a 429 or 503 at the limits of event streams, a 401 for a key that was revoked meanwhile.
@@ -40,8 +42,12 @@ def register_stream(call: EndpointCall, project: str, stream: connection.EventSt
     # A caller of several projects counts for the first by name, as its requests do.
     counted = min(caller.projects) if caller.projects else ""
     right = (call.scope, project)
+    config = services.config
+    limits = await tenant_limits.limits_of(services.store, config.plans, config.limits, counted or None)
     try:
-        services.streams.register(caller.credential_id, valid_seconds, stream, counted, right)
+        services.streams.register(
+            caller.credential_id, valid_seconds, stream, counted, right, limits.open_streams
+        )
     except errors.HttpApiError as error:
         if error.status == 429 and counted:
             services.metrics.limit_reached(tenant_limits.OPEN_STREAMS, counted)
@@ -62,7 +68,7 @@ async def serve_stream(
     services, stream = call.services, connection.EventStream(call.request)
     if call.request.method == "HEAD":
         return stream.response
-    register_stream(call, project, stream)
+    await register_stream(call, project, stream)
     services.metrics.streams.inc()
     try:
         await stream.open()

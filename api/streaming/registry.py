@@ -10,6 +10,8 @@ from api.streaming import connection
 
 MAX_REVOKED_KEYS = 10_000
 """Revoked keys in memory: a stream of one of them may be about to open."""
+MAX_STREAMS = 18_000
+"""Open streams of a server whose maximum of connections is unknown."""
 HEARTBEAT_SECONDS = 1.0
 """Interval of the check of all streams; ten thousand idle streams take some milliseconds."""
 
@@ -31,11 +33,13 @@ class StreamRegistry:
     stream needs no timer or extra task of its own.
     """
 
-    def __init__(self, on_heartbeat: Callable[[float], None] = lambda now: None, limit: int = 18_000) -> None:
+    def __init__(
+        self, on_heartbeat: Callable[[float], None] = lambda now: None, limit: int = MAX_STREAMS
+    ) -> None:
         """Call `on_heartbeat` with the loop time at every heartbeat; allow `limit` open streams.
 
-        One key may have two thirds of them, and so may the keys of one project together: a client that leaks
-        streams cannot block the others.
+        One key may have two thirds of them, and so may the keys of one project together, if its limit
+        `open_streams` allows: a client that leaks streams cannot block the others.
         """
         self._open: dict[asyncio.Task[object], _OpenStream] = {}
         self._of_key: Counter[str] = Counter()
@@ -53,13 +57,14 @@ class StreamRegistry:
         stream: connection.EventStream | None = None,
         project: str = "",
         right: tuple[str, str] = ("", ""),
+        project_limit: int = MAX_STREAMS,
     ) -> None:
         """Register the current task as a stream of this key, valid for `seconds` (None: no expiry).
 
         `project`: what the key is bound to, or empty. `right`: the scope that the stream needs, and the
-        project in which it needs it. Raises a 401 if the key was revoked since it was
-        checked, a 429 if key or project has too many streams, a 503 if the service stops or is at its limit
-        of streams.
+        project in which it needs it. `project_limit`: how many streams the keys of `project` may have.
+        Raises a 401 if the key was revoked since it was checked, a 429 if key or project has too many
+        streams, a 503 if the service stops or is at its limit of streams.
         """
         if key_id in self._revoked:
             raise errors.unauthorized()
@@ -72,8 +77,9 @@ class StreamRegistry:
         share = max(1, self._limit * 2 // 3)
         if self._of_key[key_id] >= share:
             raise _too_many("this key has", share)
-        if project and self._of_project[project] >= share:
-            raise _too_many(f"the keys of project {project} have", share)
+        project_share = min(share, project_limit)
+        if project and self._of_project[project] >= project_share:
+            raise _too_many(f"the keys of project {project} have", project_share)
         self._of_key[key_id] += 1
         self._of_project[project] += 1
         expires_at = float("inf") if seconds is None else asyncio.get_running_loop().time() + seconds

@@ -61,7 +61,7 @@ async def until(
     if not seconds or has_ended(value):
         return value
     deadline = loop.time() + seconds
-    register_stream(call, value.project)
+    await register_stream(call, value.project)
     try:
         while not has_ended(value) and not services.streams.closing:
             remaining = deadline - loop.time()

@@ -15,6 +15,7 @@ sys.path.insert(0, ".")
 
 from api.maintenance.maintenance_round import MaintenanceRound
 from api.maintenance.orphan_blobs import delete_orphans
+from api.maintenance.retention import RetentionPolicy
 from api.store.accounting import account_batch
 from api.store.store import Store
 
@@ -26,7 +27,7 @@ async def main(directory: Path, namespace: str, now: datetime) -> None:
     """Run the maintenance. Raises what the API server would log, RuntimeError if it does not converge."""
     store = await Store.open(directory, namespace)
     try:
-        keeper = MaintenanceRound(store, RECORDS, 0.0)
+        keeper = MaintenanceRound(store, RetentionPolicy(RECORDS), 0.0)
         for _ in range(MOST_ROUNDS):
             if not await account_batch(store) + await keeper.run_once(now):
                 break

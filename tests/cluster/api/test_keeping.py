@@ -7,6 +7,7 @@ from typing import Any
 from aiohttp.test_utils import TestClient
 
 from api.maintenance.prune_objects import prune_objects
+from api.maintenance.retention import RetentionPolicy
 from api.store.sql.schema import tombstones
 from crds.kinds import PROJECT, RUN
 from crds.objects import Run
@@ -66,13 +67,13 @@ async def test_changed_object_is_not_deleted_on_a_stale_view(testbed: StoreTestb
     now = datetime.now(UTC)
     await testbed.store.run_writer.observe(Run(await testbed.get(run)), now)
     await testbed.kube.patch(RUN, run, {"metadata": {"labels": {"seen": "by-others"}}})
-    assert await prune_objects(testbed.store, testbed.kube, now, 1, 10) == 0
+    assert await prune_objects(testbed.store, testbed.kube, now, RetentionPolicy(10, 1)) == 0
     assert await testbed.kube.get(RUN, run) is not None
-    assert await prune_objects(testbed.store, testbed.kube, now, 1, 10) == 1
+    assert await prune_objects(testbed.store, testbed.kube, now, RetentionPolicy(10, 1)) == 1
     assert await testbed.kube.get(RUN, run) is None
     # Nor is a recreated object of the same name.
     recreated = await testbed.kube.create(RUN, {"metadata": {"name": run}, "spec": {"project": "demo"}})
-    assert await prune_objects(testbed.store, testbed.kube, now, 1, 10) == 0
+    assert await prune_objects(testbed.store, testbed.kube, now, RetentionPolicy(10, 1)) == 0
     assert (await testbed.get(run))["metadata"]["uid"] == recreated["metadata"]["uid"]
 
 

@@ -4,7 +4,7 @@ Called by the maintenance loops: each call is one short transaction.
 """
 
 from collections.abc import Mapping, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 from datetime import UTC, datetime
 from typing import Any
 
@@ -15,6 +15,7 @@ from api.store.index.runs import counts
 from api.store.sql.database import Database
 from api.store.sql.schema import archives, artifacts, claims, projects, remains, runs, sequences
 from api.store.sql.upsert import insert
+from crds.objects import DEFAULT_PLAN
 
 TRACKING_START = "born"
 
@@ -27,6 +28,14 @@ class Remains:
     name: str
 
 
+@dataclass(frozen=True)
+class ProjectRetention:
+    """What decides on the retention of a project: its plan, and `spec.retention` as it asks for it."""
+
+    plan: str = DEFAULT_PLAN
+    asked: Mapping[str, Any] = field(default_factory=dict)
+
+
 class ExpiredRecords:
     """The expiring records of one namespace."""
 
@@ -34,13 +43,16 @@ class ExpiredRecords:
         self._database = database
         self._namespace = namespace
 
-    async def retentions(self) -> dict[str, Mapping[str, Any]]:
-        """Return `spec.retention` of the projects that have one, by name."""
-        query = select(projects.c.name, projects.c.spec).where(
-            projects.c.namespace == self._namespace, projects.c.spec["retention"].as_string().is_not(None)
-        )
+    async def retentions(self, every_project: bool = False) -> dict[str, ProjectRetention]:
+        """Return plan and `spec.retention` by name, of every project or of those that have a retention."""
+        query = select(projects.c.name, projects.c.spec).where(projects.c.namespace == self._namespace)
+        if not every_project:
+            query = query.where(projects.c.spec["retention"].as_string().is_not(None))
         async with self._database.read() as connection:
-            return {name: spec["retention"] for name, spec in await connection.execute(query)}
+            return {
+                name: ProjectRetention(spec.get("plan") or DEFAULT_PLAN, spec.get("retention") or {})
+                for name, spec in await connection.execute(query)
+            }
 
     async def projects(self, after: str | None, limit: int) -> Sequence[str]:
         """Return names of projects with runs, sorted, after the name `after`."""

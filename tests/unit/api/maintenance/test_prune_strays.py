@@ -5,6 +5,7 @@ from aiohttp import web
 from sqlalchemy import delete, insert
 
 from api.maintenance import prune_objects
+from api.maintenance.retention import RetentionPolicy
 from api.projection import projections, stray_runs
 from api.projection.list_watch import apply_list
 from api.projection.stray_runs import StrayRuns
@@ -52,7 +53,7 @@ async def list_runs(store, strays, *views):
 
 
 def prune(store, kube, strays, run_ttl=60, now=LATER):
-    return prune_objects.prune_strays(store, kube, strays, now, run_ttl, 7200)
+    return prune_objects.prune_strays(store, kube, strays, now, RetentionPolicy(7200, run_ttl))
 
 
 async def test_a_tombstone_and_a_row_of_another_uid_leave_no_object(store, kube, deleted):

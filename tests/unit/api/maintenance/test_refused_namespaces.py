@@ -7,6 +7,7 @@ from aiohttp import web
 from sqlalchemy import update
 
 from api.maintenance import prune_objects
+from api.maintenance.retention import RetentionPolicy
 from api.projection.recover import recover_all
 from api.store.index.runs.runs import RunRequest
 from api.store.sql.schema import runs
@@ -66,7 +67,7 @@ async def test_refused_runs_keep_no_run_of_another_namespace(store, kube, delete
     for _ in range(in_front):
         await end_run(store, 5, "team-a")
     pruned = [await end_run(store, seconds) for seconds in (6, 7)]
-    assert await prune_objects.prune_objects(store, kube, LATER, 1, 10) == 2
+    assert await prune_objects.prune_objects(store, kube, LATER, RetentionPolicy(10, 1)) == 2
     assert deleted == pruned
     assert len(await store.run_writer.present("team-a")) == in_front
 

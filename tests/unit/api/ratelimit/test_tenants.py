@@ -20,7 +20,8 @@ def settings():
             ' "deployments_per_minute": 3},'
             ' "pro": {"requests_per_minute": 5, "concurrent_runs": 10},'
             ' "trial": {"requests_per_minute": 90, "concurrent_runs": 1, "limits": {"queue": 1,'
-            ' "deployment_queue": 1, "project_keys": 1, "run_max_seconds": 60}}}'
+            ' "deployment_queue": 1, "project_keys": 1, "run_max_seconds": 60,'
+            ' "open_streams": 1}}}'
         ),
     }
 
@@ -269,6 +270,24 @@ async def test_the_plan_of_a_project_lowers_its_limits(testbed):
     report = (await testbed.get("/v1/projects/alpha/usage"))["data"]
     shown = {use["name"]: use["limit"] for use in report["limits"]}
     assert (shown["queue"], shown["deployment_queue"], shown["project_keys"]) == (1, 1, 1)
+
+
+async def test_the_plan_of_a_project_lowers_its_open_streams(testbed):
+    for name, plan in (("alpha", "trial"), ("beta", "enterprise")):
+        await testbed.add_project(name, {"plan": plan})
+        await testbed.claim_run(await testbed.add_run(f"run-{name}", name))
+
+    async def second_stream(project):
+        first, second = (testbed.create_key("read", projects=[project]) for _ in range(2))
+        path, accept = f"/v1/runs/run_{project}/events", {"Accept": "text/event-stream"}
+        async with testbed.client.get(path, headers={**accept, "Authorization": f"Bearer {first}"}) as opened:
+            assert opened.status == 200
+            headers = {**accept, "Authorization": f"Bearer {second}"}
+            async with testbed.client.get(path, headers=headers) as answer:
+                return answer.status, answer.status == 429 and (await answer.json())["error"]["details"]
+
+    assert await second_stream("alpha") == (429, {"limit": 1})
+    assert await second_stream("beta") == (200, False)
 
 
 async def test_usage_shows_each_limit_and_what_is_used(testbed):

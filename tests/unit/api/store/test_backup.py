@@ -12,6 +12,7 @@ import pytest
 from api.maintenance.backup import BackupFailed, backup, main
 from api.maintenance.backup_target import open_target
 from api.maintenance.maintenance_round import MaintenanceRound
+from api.maintenance.retention import RetentionPolicy
 from api.store.accounting import account_batch
 from api.store.logs.build_logs import Chunk
 from api.store.logs.event_log import NewEvent
@@ -80,7 +81,7 @@ async def test_backup_during_writes_and_sealing(tmp_path: Path, kind: str) -> No
     async def keep() -> None:
         while not stop.is_set():
             await account_batch(store)
-            await MaintenanceRound(store, 10**9, 1).run_once(builders.later(9))
+            await MaintenanceRound(store, RetentionPolicy(10**9), 1).run_once(builders.later(9))
             await asyncio.sleep(0)
 
     tasks = [asyncio.create_task(go_on()), asyncio.create_task(keep())]

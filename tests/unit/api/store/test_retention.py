@@ -17,10 +17,11 @@ from sqlalchemy import select
 from api.maintenance import retention as retain
 from api.maintenance.maintenance_round import MaintenanceRound
 from api.maintenance.orphan_blobs import delete_orphans
-from api.maintenance.retention import RecordRetention, object_seconds, retention_seconds
+from api.maintenance.retention import RecordRetention, RetentionPolicy
 from api.metrics import ApiMetrics
 from api.store.accounting import account_batch
 from api.store.errors import StoreUnavailable
+from api.store.index.deletion.expired_records import ProjectRetention
 from api.store.index.idempotency import Idempotency
 from api.store.index.runs.runs import RunRequest
 from api.store.index.storage_stats import ROWS
@@ -41,6 +42,7 @@ from api.store.sql.schema import (
 )
 from api.store.store import Store
 from crds.installation_limits import InstallationLimits
+from crds.limits import PlanLimits, Plans
 from tests.unit.api.store import builders
 from tests.unit.api.store.postgres_server import PostgresServer
 from tests.unit.api.store.power_cuts import Cutter, PowerCut
@@ -119,7 +121,7 @@ async def check_run(store: Store, run: str) -> None:
 
 
 async def work(store: Store, record_ttl: float = MONTH) -> None:
-    keeper = MaintenanceRound(store, record_ttl, 300)
+    keeper = MaintenanceRound(store, RetentionPolicy(record_ttl), 300)
     while await keeper.run_once(LATER):
         pass
 
@@ -278,7 +280,7 @@ async def test_round_is_bounded_and_resumes(store: Store, monkeypatch: pytest.Mo
             await store.run_writer.observe(ended, builders.NOW)
             await store.run_writer.mark_deleted(f"run-{name}-{number}", "run-uid", builders.NOW)
     await account_batch(store)
-    retainer = RecordRetention(store, MONTH)
+    retainer = RecordRetention(store, RetentionPolicy(MONTH))
     assert [await retainer.run_once(LATER) for _ in range(7)] == [6, 6, 3, 2, 2, 1, 0]
 
 
@@ -319,7 +321,7 @@ async def test_orphan_blobs_are_deleted(tmp_path: Path) -> None:
     for path in (tmp_path / "blobs").rglob("*"):
         os.utime(path, (time.time() - 9 * DAY,) * 2) if path.name == "older" else None
     assert await keys(store) == sorted([*kept, f"crews/runs/{run}/c", "crews/runs/run-y/older"])
-    await MaintenanceRound(store, MONTH, 300).run_once(builders.later(9999))
+    await MaintenanceRound(store, RetentionPolicy(MONTH), 300).run_once(builders.later(9999))
     assert await delete_orphans(store, now) == 1
     await check_run(store, run)
     await store.close()
@@ -349,7 +351,7 @@ async def test_stale_parts_are_deleted(tmp_path: Path) -> None:
 
 
 @pytest.mark.parametrize(
-    ("retention", "seconds"),
+    ("asked", "seconds"),
     [
         (None, 600),
         ({}, 600),
@@ -359,18 +361,62 @@ async def test_stale_parts_are_deleted(tmp_path: Path) -> None:
         ({"runs": "nonsense", "records": 7}, 600),
     ],
 )
-def test_object_ttl_is_at_most_record_ttl(retention: Any, seconds: float) -> None:
-    assert object_seconds(retention, 600, MONTH, InstallationLimits()) == seconds
+def test_object_ttl_is_at_most_record_ttl(asked: Any, seconds: float) -> None:
+    project = None if asked is None else ProjectRetention(asked=asked)
+    assert RetentionPolicy(MONTH).object_seconds(project) == seconds
 
 
-def test_a_project_keeps_nothing_longer_than_the_installation_allows():
+ENDLESS = {"runs": "999999h", "records": "999999h"}
+
+
+def test_a_project_keeps_nothing_longer_than_the_installation_allows() -> None:
     limits = InstallationLimits(retained_run_seconds=3600, retained_record_seconds=7200)
-    endless = {"runs": "999999h", "records": "999999h"}
-    assert object_seconds(endless, 600, 5000, limits) == 3600
-    assert retention_seconds(endless, "records", 5000, limits) == 7200
+    policy, endless = RetentionPolicy(5000, 600, limits), ProjectRetention(asked=ENDLESS)
+    assert (policy.object_seconds(endless), policy.record_seconds(endless)) == (3600, 7200)
     # Never less than the installation's own time.
-    assert retention_seconds(endless, "records", 10_000, limits) == 10_000
-    assert retention_seconds({"records": "1h"}, "records", 10_000, limits) == 3600
+    longer = RetentionPolicy(10_000, 600, limits)
+    assert longer.record_seconds(endless) == 10_000
+    assert longer.record_seconds(ProjectRetention(asked={"records": "1h"})) == 3600
+
+
+@pytest.mark.parametrize(
+    ("plan", "asked", "objects", "records"),
+    [
+        ("trial", {}, 60, 7200),
+        ("trial", ENDLESS, 60, 7200),
+        ("trial", {"runs": "30s", "records": "1h"}, 30, 3600),
+        ("trial", {"records": "nonsense"}, 60, 7200),
+        ("pro", ENDLESS, 7 * DAY, 3650 * DAY),
+        ("pro", {}, 600, MONTH),
+    ],
+)
+def test_a_plan_lowers_the_retention_of_its_projects(
+    plan: str, asked: dict[str, str], objects: float, records: float
+) -> None:
+    """Also where a Project sets none: the installation's own time is for plans without a limit."""
+    lowered = {"retained_run_seconds": 60, "retained_record_seconds": 7200}
+    policy = RetentionPolicy(
+        MONTH, plans=Plans({**Plans().by_name, "trial": PlanLimits(60, 2, limits=lowered)})
+    )
+    project = ProjectRetention(plan, asked)
+    assert (policy.object_seconds(project), policy.record_seconds(project)) == (objects, records)
+    assert policy.record_seconds(None) == MONTH
+
+
+async def test_the_round_keeps_records_as_long_as_the_plan_of_their_project(store: Store) -> None:
+    await builders.add_demo_project(store)
+    await create_ended_run(store, builders.later(5))
+    await account_batch(store)
+    lowered = PlanLimits(60, 2, limits={"retained_record_seconds": 3600})
+
+    async def removed_after(seconds: float, **plans: PlanLimits) -> int:
+        policy = RetentionPolicy(MONTH, plans=Plans({**Plans().by_name, **plans}))
+        return await RecordRetention(store, policy).run_once(builders.later(seconds))
+
+    assert await removed_after(3700) == 0
+    assert await removed_after(3700, pro=lowered) == 0
+    assert await removed_after(3500, free=lowered) == 0
+    assert await removed_after(3700, free=lowered) == 1
 
 
 async def test_storage_stats(store: Store) -> None:
@@ -395,7 +441,7 @@ async def test_full_disk_is_freed_without_sealing(tmp_path: Path) -> None:
 
     with pytest.MonkeyPatch.context() as patched:
         patched.setattr(store.blobs, "put", full)
-        keeper = MaintenanceRound(store, MONTH, 300)
+        keeper = MaintenanceRound(store, RetentionPolicy(MONTH), 300)
         with pytest.raises(StoreUnavailable, match="the disk is full"):
             await keeper.run_once(LATER)
         with suppress(StoreUnavailable):

@@ -10,6 +10,7 @@ from sqlalchemy import event
 
 from api.maintenance import garbage, retention
 from api.maintenance.maintenance_round import MaintenanceRound
+from api.maintenance.retention import RetentionPolicy
 from api.store.sql.migrate import migrate
 from api.store.sql.schema import artifacts, claims, run_counts, runs
 from api.store.store import Store
@@ -126,7 +127,7 @@ async def test_maintenance_queries_use_indexes(store: Store) -> None:
     statements: list[tuple[str, Any]] = []
     stop = watch(store, statements)
     now = builders.NOW + timedelta(days=30)
-    await MaintenanceRound(store, 30 * 24 * 3600 - 500, 300).run_once(now)
+    await MaintenanceRound(store, RetentionPolicy(30 * 24 * 3600 - 500), 300).run_once(now)
     await store.runs.prunable(now, 9, project="p1")
     await store.runs.prunable(now, 9, excluded_projects=["p1", "p2"])
     await store.runs.prunable(now, 9, excluded_namespaces=[None, "team-a"])
@@ -157,7 +158,10 @@ async def test_maintenance_queries_use_indexes(store: Store) -> None:
 
 async def test_maintenance_round_is_bounded(store: Store) -> None:
     statements: list[tuple[str, Any]] = []
-    keeper, now = MaintenanceRound(store, 30 * 24 * 3600 - 2000, 300), builders.NOW + timedelta(days=31)
+    keeper, now = (
+        MaintenanceRound(store, RetentionPolicy(30 * 24 * 3600 - 2000), 300),
+        builders.NOW + timedelta(days=31),
+    )
     stop = watch(store, statements)
     # At most one batch per project, each in its own transaction; then the remains of some runs.
     done = await keeper.run_once(now)
