@@ -16,6 +16,7 @@ async def expect_step(page, text):
 
 
 async def test_each_step_says_what_comes_next(testbed, console):
+    """Slow: each step is checked for accessibility."""
     page = await console.show("#/projects")
     await expect_step(page, "1. Create a project")
     assert await violations(page) == []

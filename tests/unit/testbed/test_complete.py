@@ -54,6 +54,7 @@ def test_a_skip_fails_a_complete_run_unless_its_reason_is_listed(tmp_path: Path)
 
 
 def test_a_tracked_file_that_is_not_collected_fails_a_complete_run(tmp_path: Path) -> None:
+    """Slow: pytest and a worker, in processes of their own."""
     # pytest's own default leaves out folders of this name.
     files = {"test_one.py": "def test_one(): ...\n", "build/test_two.py": "def test_two(): ...\n"}
     done = run_pytest(tmp_path, files, "-n", "1")

@@ -67,6 +67,7 @@ class FollowingProjectTestbed:
 
 
 async def test_branch_forced_back_removed_or_rewritten(testbed):
+    """Slow: a poll and a deployment for each change of the branch."""
     repository, deployments = testbed.repository, testbed.deployments
     await testbed.create_project(ref={"branch": "main"})
     # An empty repository: the first push fixes it.

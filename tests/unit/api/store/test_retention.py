@@ -186,6 +186,7 @@ def copies(request: pytest.FixtureRequest, tmp_path: Path) -> StoreCopies:
 
 
 async def test_crash_after_each_effect(copies: StoreCopies, monkeypatch: pytest.MonkeyPatch) -> None:
+    """Slow: a copy of the store for each effect."""
     old, new = await copies.fill()
     after, done = 0, False
     end: Any = None
