@@ -84,7 +84,13 @@ HOLES: tuple[Hole, ...] = (
     ),
     hole(
         "X11", "a project keeps records without limit", "api/maintenance/retention.py",
-        "return min(asked, max(most, default))", "return asked", "tests/unit/api/store/test_retention.py",
+        "return min(seconds, most, self", "return min(seconds, self",
+        "tests/unit/api/store/test_retention.py",
+    ),
+    hole(
+        "X11", "a plan does not lower the retention of its projects", "api/maintenance/retention.py",
+        "most, self.plans.of(project.plan).limits.get(limit, inf))", "most, inf)",
+        "tests/unit/api/store/test_retention.py",
     ),
     Hole(
         "X11", "an unreadable commit counts for its host",
@@ -121,7 +127,7 @@ HOLES: tuple[Hole, ...] = (
     ),
     hole(
         "X11", "more keys are more streams", "api/streaming/registry.py",
-        "if project and self._of_project[project] >= share:", "if False:",
+        "if project and self._of_project[project] >= project_share:", "if False:",
         "tests/unit/api/streaming/test_streams.py::test_more_keys_are_not_more_streams",
     ),
     hole(
