@@ -6,6 +6,7 @@ from datetime import datetime
 
 from aiohttp import web
 
+from api import tenant_limits
 from api.auth.api_keys import Keyring
 from api.auth.providers import TokenProviders
 from api.auth.revocation import RevocationWatcher
@@ -18,6 +19,7 @@ from api.ratelimit.limiter import RateLimiter
 from api.store.store import Store
 from api.streaming.fanout import RunFeeds
 from api.streaming.registry import StreamRegistry
+from crds.installation_limits import InstallationLimits
 from kube.client import KubeClient
 
 
@@ -42,6 +44,10 @@ class ApiServices:
     caught_up: Callable[[], bool]
     """Whether the initial list of the cluster has completed since the start."""
     now: Callable[[], datetime]
+
+    async def limits_of(self, project: str | None) -> InstallationLimits:
+        """Return the limits of a project, by the plan that it had at most 30 s ago; None: no project."""
+        return await tenant_limits.limits_of(self.store, self.config.plans, self.config.limits, project)
 
 
 SERVICES = web.AppKey("services", ApiServices)

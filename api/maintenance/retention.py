@@ -9,6 +9,7 @@ from datetime import datetime, timedelta
 from math import inf
 from typing import Literal
 
+from api.config import ApiConfig
 from api.store.index.deletion.expired_records import ProjectRetention
 from api.store.store import Store
 from crds import durations
@@ -34,7 +35,7 @@ class RetentionPolicy:
     """
 
     record_ttl: float
-    run_ttl: float = 600.0
+    run_ttl: float = ApiConfig.run_ttl
     limits: InstallationLimits = field(default_factory=InstallationLimits)
     plans: Plans = field(default_factory=Plans)
 

@@ -42,8 +42,7 @@ async def register_stream(
     # A caller of several projects counts for the first by name, as its requests do.
     counted = min(caller.projects) if caller.projects else ""
     right = (call.scope, project)
-    config = services.config
-    limits = await tenant_limits.limits_of(services.store, config.plans, config.limits, counted or None)
+    limits = await services.limits_of(counted or None)
     try:
         services.streams.register(
             caller.credential_id, valid_seconds, stream, counted, right, limits.open_streams

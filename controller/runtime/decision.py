@@ -68,8 +68,7 @@ class Decision:
     `events` report the status: a retry of a later write does not repeat them. `status` is a merge
     patch of the object's status, written only if it differs; `fallback_status` replaces it if the
     apiserver rejects it as invalid; `before` and `after` are patches around it (also of the object
-    itself); `delete_last` are objects that a final status no longer needs, which would not explain
-    itself after their deletion; `requeue_after` in seconds.
+    itself); `delete_last` are objects whose deletion the status explains; `requeue_after` in seconds.
     """
 
     create: tuple[Create, ...] = ()

@@ -113,14 +113,13 @@ async def _check_plan(call: EndpointCall) -> None:
 
 async def _check_counts(call: EndpointCall) -> None:
     """Raise 409 if the installation or one of the key's projects has too many keys."""
-    services, config = call.services, call.services.config
+    services = call.services
     keys = await services.store.keys.all()
     if len(keys) >= MAX_KEYS:
         raise errors.conflict(f"the installation already has {MAX_KEYS} keys; revoke unused ones")
     for project in call.body.get("projects") or ():
         count = sum(key.is_bound_to(project) for key in keys)
-        limits = await tenant_limits.limits_of(services.store, config.plans, config.limits, project)
-        limit = limits.project_keys
+        limit = (await services.limits_of(project)).project_keys
         if count >= limit:
             services.metrics.limit_reached(tenant_limits.PROJECT_KEYS, project)
             raise errors.conflict(

@@ -59,13 +59,13 @@ async def start(
 
     `rerun_of`: the object name of the run that it repeats.
     """
-    services, config = call.services, call.services.config
+    services = call.services
     deployment = await _resolve_deployment(call, body["deployment"])
     entrypoint.check_scope(call, deployment.project, body.get("entrypoint"))
     entrypoint.check_name(deployment, body.get("entrypoint"))
     await check_declared_input(deployment.plan, body.get("entrypoint"), body.get("input", {}))
     await _check_budget(call, deployment)
-    limits = await tenant_limits.limits_of(services.store, config.plans, config.limits, deployment.project)
+    limits = await services.limits_of(deployment.project)
     check_timeout(call.body, limits)
     await _check_queue(call, deployment.project, limits.queue)
     services.store.volume.check_room()

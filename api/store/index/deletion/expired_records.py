@@ -45,13 +45,15 @@ class ExpiredRecords:
 
     async def retentions(self, every_project: bool = False) -> dict[str, ProjectRetention]:
         """Return plan and `spec.retention` by name, of every project or of those that have a retention."""
-        query = select(projects.c.name, projects.c.spec).where(projects.c.namespace == self._namespace)
+        spec = projects.c.spec
+        query = select(projects.c.name, spec["plan"].as_string(), spec["retention"])
+        query = query.where(projects.c.namespace == self._namespace)
         if not every_project:
-            query = query.where(projects.c.spec["retention"].as_string().is_not(None))
+            query = query.where(spec["retention"].as_string().is_not(None))
         async with self._database.read() as connection:
             return {
-                name: ProjectRetention(spec.get("plan") or DEFAULT_PLAN, spec.get("retention") or {})
-                for name, spec in await connection.execute(query)
+                name: ProjectRetention(plan or DEFAULT_PLAN, asked or {})
+                for name, plan, asked in await connection.execute(query)
             }
 
     async def projects(self, after: str | None, limit: int) -> Sequence[str]:

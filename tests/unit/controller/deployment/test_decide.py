@@ -324,7 +324,7 @@ def test_unstartable_pod_fails_the_build_with_its_reason(look, config, make, sta
     assert decision.status["phase"] == "Failed"
     assert words in error["message"] and error["hint"]
     assert decision.delete == ()
-    # The reason is stored first: the pod can be deleted again, and not be asked again.
+    # The next decision deletes the pod: a controller that ends between the two keeps the reason.
     deletion = Delete(kinds.POD, "dep-a-a1", "uid-dep-a-a1", STOP_GRACE_SECONDS)
     assert look([pod], **decision.status).delete == (deletion,)
     assert decision.events == (ObjectEvent("BuildFailed", error["message"], True),)
