@@ -13,6 +13,7 @@ import os
 import sys
 import traceback
 from collections.abc import Mapping
+from dataclasses import replace
 from pathlib import Path
 from typing import Any, NoReturn
 
@@ -22,7 +23,7 @@ from build.json_object import BuildSettingsInvalid
 from build.logs import BuildLog, api_sender
 from build.registry.prune_settings import PruneSettings, read_prune_settings
 from build.report import report_result
-from build.settings import BuildSettings, read_settings
+from build.settings import BuildSettings, ProvenImages, read_settings
 from build.termination import PATH, write_termination
 from plan.errors import PlanError
 
@@ -53,7 +54,8 @@ def run(step: str, settings: BuildSettings | PruneSettings, log: BuildLog) -> tu
             from build.registry.push import push_dependencies
 
             digest = push_dependencies(settings, log)
-            return {"outcome": "pushed", "key": settings.dependencies_key, "digest": digest}, SUCCEEDED
+            pushed = {"outcome": "pushed", "key": settings.dependencies_key, "digest": digest}
+            return _assemble_on(settings, digest, log) or pushed, SUCCEEDED
     except PlanError as error:
         last_lines = log.last()
         log.line(f"failed: {error.reason}: {error.message}")
@@ -73,6 +75,13 @@ def run(step: str, settings: BuildSettings | PruneSettings, log: BuildLog) -> tu
         message = "internal error of the build; see the build log"
         return {"outcome": "trouble", "message": message, "log": log.last()}, TEMPORARY_FAILURE
     return {}, SUCCEEDED
+
+
+def _assemble_on(settings: BuildSettings, digest: str, log: BuildLog) -> dict[str, Any]:
+    """Assemble the image on the pushed dependency image; {} leaves it, with any error, to another pod."""
+    proven = ProvenImages(dependencies={str(settings.dependencies_key): digest})
+    result, code = run("assemble", replace(settings, proven=proven), log)
+    return result if code == SUCCEEDED and result["outcome"] == "built" else {}
 
 
 def main(arguments: list[str]) -> int:

@@ -1,7 +1,7 @@
 """Environment variables of service containers in build pods (docs/protocol.md). Pure.
 
-Each container gets only what it needs: git credentials never go to `push`, registry credentials
-never to `source`, and Kaniko gets none. Called by `controller.deployment.pod`.
+Each container gets only what it needs: registry credentials never go to `source`, those of a package index
+only there, and Kaniko gets none. Called by `controller.deployment.pod`.
 """
 
 from collections.abc import Mapping

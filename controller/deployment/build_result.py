@@ -89,19 +89,8 @@ def of_assemble(
     ended = pod.terminated("assemble") or {}
     result = termination_message(ended)
     outcome = result.get("outcome")
-    plan = result.get("plan")
-    if outcome == "built" and result.get("image") and isinstance(plan, dict):
-        if not _is_image_of(repository, str(result["image"])):
-            return _foreign_image(repository, result["image"])
-        return ImageBuilt(
-            str(result["image"]),
-            plan,
-            str(result.get("tree") or ""),
-            str(result.get("build_key") or ""),
-            str(result.get("dependencies_key") or ""),
-            _digest(result.get("dependencies_digest")),
-            subject(str(result.get("message") or "")),
-        )
+    if (built := _image_built(result, repository)) is not None:
+        return built
     if outcome == "dependencies" and result.get("dependencies_key") and result.get("dependencies_image"):
         key, image = str(result["dependencies_key"]), str(result["dependencies_image"])
         if not _SHA256.fullmatch(key) or image != f"{repository}:deps-{key}":
@@ -113,8 +102,9 @@ def of_assemble(
 
 
 def reported_seconds(pod: Pod) -> dict[str, float]:
-    """Return the seconds that a finished `assemble` pod reported, by stage."""
-    reported = termination_message(pod.terminated("assemble") or {}).get("seconds")
+    """Return the seconds of the stages in which a finished pod assembled the image."""
+    ended = pod.terminated("assemble") or pod.terminated("push") or {}
+    reported = termination_message(ended).get("seconds")
     if not isinstance(reported, dict):
         return {}
     return {
@@ -124,10 +114,17 @@ def reported_seconds(pod: Pod) -> dict[str, float]:
     }
 
 
-def of_dependencies(pod: Pod) -> DependenciesPushed | BuildFailure | BuildPodBroken:
-    """Return the result of a finished `dependencies` pod: of its first container that failed."""
+def of_dependencies(
+    pod: Pod, repository: str
+) -> ImageBuilt | DependenciesPushed | BuildFailure | BuildPodBroken:
+    """Return the result of a finished `dependencies` pod: of its first container that failed.
+
+    Where it could not assemble the image after the push, a pod of its own does that.
+    """
     if pod.phase == "Succeeded":
         pushed = termination_message(pod.terminated("push") or {})
+        if (built := _image_built(pushed, repository)) is not None:
+            return built
         key, digest = str(pushed.get("key")), _digest(pushed.get("digest"))
         return DependenciesPushed(key, digest) if _SHA256.fullmatch(key) and digest else DependenciesPushed()
     general = _pod_failure(pod)
@@ -152,6 +149,23 @@ def of_dependencies(pod: Pod) -> DependenciesPushed | BuildFailure | BuildPodBro
         reason = BuildReason.REGISTRY_PUSH if container == "push" else BuildReason.BUILD_FAILED
         return _broken(container, ended, result, reason)
     return BuildPodBroken("the pod failed although its containers succeeded")
+
+
+def _image_built(result: Mapping[str, Any], repository: str) -> ImageBuilt | BuildPodBroken | None:
+    plan = result.get("plan")
+    if result.get("outcome") != "built" or not result.get("image") or not isinstance(plan, dict):
+        return None
+    if not _is_image_of(repository, str(result["image"])):
+        return _foreign_image(repository, result["image"])
+    return ImageBuilt(
+        str(result["image"]),
+        plan,
+        str(result.get("tree") or ""),
+        str(result.get("build_key") or ""),
+        str(result.get("dependencies_key") or ""),
+        _digest(result.get("dependencies_digest")),
+        subject(str(result.get("message") or "")),
+    )
 
 
 def _is_image_of(repository: str, image: str) -> bool:

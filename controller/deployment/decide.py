@@ -1,7 +1,7 @@
 """Decision about one Deployment until it is built or failed. Pure.
 
-assemble → (the dependency image is missing: dependencies → assemble again) → (smoke run) → built. A pod that
-failed because of the infrastructure is followed by another `assemble`, three times in total. Called by
+assemble → (the dependency image is missing: dependencies, which also assembles) → (smoke run) → built. A pod
+that failed because of the infrastructure is followed by another `assemble`, three times in total. Called by
 `controller.deployment.reconcile`.
 """
 
@@ -131,7 +131,7 @@ def _decide_build(
     if isinstance(result, build_result.ImageBuilt):
         return _succeed(observed, project, result, latest.pod, now, config)
     if isinstance(result, build_result.DependenciesMissing):
-        if (failure := _too_many_dependency_builds(steps, result)) is not None:
+        if (failure := _too_many_dependency_builds(steps, result, repository)) is not None:
             return fail(observed, failure, now)
         return _next_pod(observed, project, steps, result, now, config)
     if isinstance(result, build_result.DependenciesPushed):
@@ -182,7 +182,7 @@ def _reused(
 def _result_of(kind: PodKind, build: Pod, repository: str) -> _BuildPodResult:
     if kind == ASSEMBLE:
         return build_result.of_assemble(build, repository)
-    return build_result.of_dependencies(build)
+    return build_result.of_dependencies(build, repository)
 
 
 def _results(steps: BuildSteps, repository: str) -> list[_BuildPodResult]:
@@ -190,17 +190,16 @@ def _results(steps: BuildSteps, repository: str) -> list[_BuildPodResult]:
     return [_result_of(step.kind, step.pod, repository) for step in steps.present if step.pod is not None]
 
 
-def _pushed(steps: BuildSteps) -> list[build_result.DependenciesPushed]:
-    builds = [step.pod for step in steps.present if step.kind == DEPENDENCIES and step.pod is not None]
-    results = map(build_result.of_dependencies, builds)
+def _pushed(steps: BuildSteps, repository: str) -> list[build_result.DependenciesPushed]:
+    results = _results(steps, repository)
     return [result for result in results if isinstance(result, build_result.DependenciesPushed)]
 
 
 def _too_many_dependency_builds(
-    steps: BuildSteps, needs: build_result.DependenciesMissing
+    steps: BuildSteps, needs: build_result.DependenciesMissing, repository: str
 ) -> build_result.BuildFailure | None:
     """Return why the missing image is not built again; None if it is. Changed settings need another key."""
-    keys = [pushed.key for pushed in _pushed(steps)]
+    keys = [pushed.key for pushed in _pushed(steps, repository)]
     if sum(key in ("", needs.key) for key in keys) < MAX_DEPENDENCY_BUILDS_PER_KEY:
         if len(keys) < MAX_DEPENDENCY_BUILDS:
             return None
@@ -234,10 +233,18 @@ def _next_pod(
     name, step = steps.next_name(deployment.name, kind)
     if needs is not None:
         body = pod.dependencies(
-            deployment, project, name, step, needs.key, needs.image, config, now.timestamp()
+            deployment,
+            project,
+            name,
+            step,
+            needs.key,
+            needs.image,
+            config,
+            now.timestamp(),
+            observed.source_key,
         )
     else:
-        pushed = _pushed(steps)
+        pushed = _pushed(steps, config.repository(project.name))
         images = observed.proven.as_request({image.key: image.digest for image in pushed if image.digest})
         body = pod.assemble(
             deployment, project, name, step, config, now.timestamp(), observed.source_key, images

@@ -1,8 +1,8 @@
 """The two build pods. Pure: equal arguments give equal pods.
 
 `assemble` has no volume, to start fast, and executes no crew code. `dependencies` executes
-installations in Kaniko, which has no credentials; another container pushes its image. Called by
-`controller.deployment.decide`.
+installations in Kaniko, which has no credentials; another container pushes its image and continues as
+`assemble`. Called by `controller.deployment.decide`.
 """
 
 from collections.abc import Iterable, Mapping
@@ -32,12 +32,12 @@ def assemble(
     step: int,
     config: ControllerConfig,
     now: float,
-    key: str | None = None,
+    source_key: str | None = None,
     images: Mapping[str, Any] = {},
 ) -> dict[str, Any]:
     """Return the pod that fetches, checks, plans and, if the dependency image exists, appends and pushes.
 
-    `key` is the Deployment's source key, recorded by the first pod; `images` are those that it may take.
+    `source_key` is the Deployment's source key; `images` are those that the pod may take.
     """
     env = [
         *build_pod_env.base(deployment, project, {"proven": images}, config, now),
@@ -46,10 +46,7 @@ def assemble(
         *push_secret.credential(project, config),
     ]
     container = _service_container("assemble", "assemble", env, config)
-    body = _pod(deployment, project, name, step, config, {"containers": [container]})
-    if key:
-        body["metadata"]["annotations"][ANNOTATION_SOURCE_KEY] = key
-    return body
+    return _pod(deployment, project, name, step, config, {"containers": [container]}, source_key)
 
 
 def waiting(
@@ -84,21 +81,18 @@ def dependencies(
     image: str,
     config: ControllerConfig,
     now: float,
+    source_key: str | None = None,
 ) -> dict[str, Any]:
-    """Return the pod that builds and pushes the dependency image `image` of that key."""
+    """Return the pod that builds and pushes the dependency image `image` of that key, then the crew's image.
+
+    `source_key` is as for `assemble`.
+    """
     mount = {"volumeMounts": [{"name": "workspace", "mountPath": WORKSPACE}]}
     env = build_pod_env.base(deployment, project, {"dependencies": {"key": key}}, config, now)
-    fetching = [
-        *env,
-        *build_pod_env.git(deployment, project),
-        *build_pod_env.signers(project),
-        *build_pod_env.index(project),
-    ]
-    source = {**_service_container("source", "source", fetching, config), **mount}
-    push = {
-        **_service_container("push", "push", [*env, *push_secret.credential(project, config)], config),
-        **mount,
-    }
+    env += [*build_pod_env.git(deployment, project), *build_pod_env.signers(project)]
+    index, credential = build_pod_env.index(project), push_secret.credential(project, config)
+    source = {**_service_container("source", "source", [*env, *index], config), **mount}
+    push = {**_service_container("push", "push", [*env, *credential], config), **mount}
     kaniko = {
         "name": "kaniko",
         "image": config.kaniko_image,
@@ -118,7 +112,7 @@ def dependencies(
         "containers": [push],
         "volumes": [{"name": "workspace", "emptyDir": {}}],
     }
-    body = _pod(deployment, project, name, step, config, spec)
+    body = _pod(deployment, project, name, step, config, spec, source_key)
     # Kaniko is root; source writes the workspace as another user, by its group.
     body["spec"]["securityContext"] = {
         "fsGroup": security.USER_ID,
@@ -176,11 +170,14 @@ def _pod(
     step: int,
     config: ControllerConfig,
     spec: dict[str, Any],
+    source_key: str | None,
 ) -> dict[str, Any]:
     body = _project_pod(project, name, config, spec)
     metadata = body["metadata"]
     metadata["labels"][names.LABEL_DEPLOYMENT] = deployment.name
     metadata["annotations"] = {**NOT_DISRUPTED, **metadata["annotations"], ANNOTATION_STEP: str(step)}
+    if source_key:
+        metadata["annotations"][ANNOTATION_SOURCE_KEY] = source_key
     metadata["ownerReferences"] = [controller_reference(kinds.DEPLOYMENT, deployment)]
     body["spec"]["activeDeadlineSeconds"] = build_pod_env.timeout(project, config)
     return body

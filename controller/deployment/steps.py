@@ -117,11 +117,13 @@ def _name(step: BuildStep, seconds: Mapping[str, float]) -> str:
 
 
 def _measured(step: BuildStep, pod: Pod, before: Mapping[str, float]) -> dict[str, float]:
-    if step.kind != ASSEMBLE:
-        return {"dependencies": _between(pod.created, ended_at(pod))}
     reported = {name: value for name, value in reported_seconds(pod).items() if name in _STAGES}
     # After the dependencies the source is fetched and planned again, which is part of assembling then.
-    return {"assemble": sum(reported.values())} if "dependencies" in before else reported
+    assembled = {"assemble": sum(reported.values())} if reported else {}
+    if step.kind == ASSEMBLE:
+        return assembled if "dependencies" in before else reported
+    rest = _between(pod.created, ended_at(pod)) - sum(assembled.values())
+    return {"dependencies": max(0.0, rest), **assembled}
 
 
 def _between(start: datetime, end: datetime | None) -> float:

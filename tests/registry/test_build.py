@@ -9,12 +9,13 @@ import sys
 import tarfile
 import threading
 from dataclasses import replace
+from functools import partial
 from pathlib import Path
 from typing import Any
 
 import pytest
 
-from build.__main__ import hang_timeout
+from build.__main__ import hang_timeout, run
 from build.errors import BuildRefused, InfrastructureError
 from build.image.manifest import digest_of
 from build.logs import BuildLog
@@ -86,16 +87,28 @@ class StepRunner:
 
     def make_dependencies(self, commit: str) -> str:
         """Do the work of the dependencies pod with a prebuilt image; return the key."""
+        key, image = self.install_dependencies(commit)
+        digest = push_dependencies(self.settings(commit, key), BuildLog(), image)
+        self.proven["dependencies"][key] = digest
+        return key
+
+    def install_dependencies(self, commit: str) -> tuple[str, Path]:
+        """Return the key of the missing dependencies, and an image file as Kaniko writes it."""
         request = self.assemble(commit)
         assert request["outcome"] == "dependencies"
-        key = str(request["dependencies_key"])
         image = self.directory / "image.tar"
         kaniko_tarball(
             image, {"etc/passwd": b"crew:x:65532:65532::/home/crew:/bin/sh\n", "big": os.urandom(1 << 20)}
         )
-        digest = push_dependencies(self.settings(commit, key), BuildLog(), image)
-        self.proven["dependencies"][key] = digest
-        return key
+        return str(request["dependencies_key"]), image
+
+    def push(self, commit: str, key: str, image: Path, monkeypatch: pytest.MonkeyPatch) -> dict[str, Any]:
+        """Run the container `push` as build.__main__ does."""
+        monkeypatch.setattr("build.registry.push.push_dependencies", partial(push_dependencies, path=image))
+        monkeypatch.setattr("build.image.runner_files.RUNNER", self.runner)
+        result, code = run("push", self.settings(commit, key), BuildLog(out=self.output))
+        assert code == 0
+        return result
 
 
 def test_from_a_commit_to_an_image(pod: StepRunner, demo: GitRepository) -> None:
@@ -147,6 +160,31 @@ def test_from_a_commit_to_an_image(pod: StepRunner, demo: GitRepository) -> None
 def test_keys_without_effect_are_in_the_build_log(pod: StepRunner, demo: GitRepository) -> None:
     pod.assemble(demo.commit({**CREW, "crewship.toml": '[deployment]\nregion = "eu"\n'}, "first"))
     assert "note: crewship.toml: ignored keys: deployment.region" in pod.output.getvalue()
+
+
+def test_pod_that_pushes_dependencies_assembles_the_image(
+    pod: StepRunner, demo: GitRepository, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    sha = demo.commit(CREW, "first")
+    key, image = pod.install_dependencies(sha)
+    result = pod.push(sha, key, image, monkeypatch)
+    assert {"fetch", "plan", "assemble"} == set(result.pop("seconds"))
+    assert result["outcome"] == "built" and pull(result["image"])
+    pod.proven["dependencies"][key] = result["dependencies_digest"]
+    assert pod.assemble(sha) == result
+
+
+def test_dependencies_are_pushed_where_the_image_cannot_be_assembled(
+    pod: StepRunner, demo: GitRepository, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    sha = demo.commit(CREW, "first")
+    key, image = pod.install_dependencies(sha)
+    result = pod.push("0" * 40, key, image, monkeypatch)
+    digest = result.pop("digest")
+    assert result == {"outcome": "pushed", "key": key}
+    assert "0" * 40 in pod.output.getvalue()
+    pod.proven["dependencies"][key] = digest
+    assert pod.assemble(sha)["outcome"] == "built"
 
 
 def _content(layer: tarfile.TarFile, name: str) -> str:

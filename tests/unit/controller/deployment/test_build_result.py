@@ -162,11 +162,24 @@ def test_only_plausible_seconds_of_stages_are_taken(reported, seconds):
 )
 def test_pushed_image_has_key_and_digest_or_none_of_them(words, result):
     pod = ended_pod({"source": SUCCEEDED, "kaniko": SUCCEEDED, "push": ended(0, words)}, "Succeeded")
-    assert of_dependencies(pod) == result
+    assert of_dependencies(pod, REPOSITORY) == result
+
+
+def test_dependencies_pod_that_assembled_has_built_the_image():
+    def result(**words):
+        pod = {"source": SUCCEEDED, "kaniko": SUCCEEDED, "push": ended(0, {**BUILT, **words})}
+        return of_dependencies(ended_pod(pod, "Succeeded"), REPOSITORY)
+
+    assert result() == of_assemble(ended_pod({"assemble": ended(0, BUILT)}, "Succeeded"), REPOSITORY)
+    assert isinstance(result(), ImageBuilt)
+    assert result(image=BUILT["image"].replace(REPOSITORY, f"{REPOSITORY}-2")).message.startswith(
+        "the build pod reported"
+    )
+    assert result(plan=None) == DependenciesPushed()
 
 
 def test_succeeded_dependencies_pod_without_a_report_has_pushed():
-    assert of_dependencies(ended_pod({}, "Succeeded")) == DependenciesPushed()
+    assert of_dependencies(ended_pod({}, "Succeeded"), REPOSITORY) == DependenciesPushed()
 
 
 @pytest.mark.parametrize(
@@ -194,11 +207,13 @@ def test_succeeded_dependencies_pod_without_a_report_has_pushed():
     ],
 )
 def test_first_failed_container_of_a_dependencies_pod_is_its_result(containers, result):
-    assert of_dependencies(ended_pod(containers, message="stopped")) == result
+    assert of_dependencies(ended_pod(containers, message="stopped"), REPOSITORY) == result
 
 
 def test_dependencies_pod_that_did_not_start_says_so():
-    assert of_dependencies(ended_pod({})) == BuildPodBroken("container source did not run: no reason given")
+    assert of_dependencies(ended_pod({}), REPOSITORY) == BuildPodBroken(
+        "container source did not run: no reason given"
+    )
 
 
 OUT_OF_MEMORY = "the build (kaniko) used more memory than its limit"
@@ -272,12 +287,12 @@ UNREACHABLE = f"ERROR: Could not fetch URL {PUBLIC_INDEX}"
     ],
 )
 def test_failure_of_kaniko_is_classified_by_code_and_log(code, log, result):
-    assert of_dependencies(ended_pod({"source": SUCCEEDED, "kaniko": ended(code, log)})) == result
+    assert of_dependencies(ended_pod({"source": SUCCEEDED, "kaniko": ended(code, log)}), REPOSITORY) == result
 
 
 def test_kaniko_of_a_deleted_pod_retries_the_build():
     containers = {"source": SUCCEEDED, "kaniko": ended(2, "Collecting")}
-    assert of_dependencies(ended_pod(containers, deleting=True)) == BuildPodBroken(
+    assert of_dependencies(ended_pod(containers, deleting=True), REPOSITORY) == BuildPodBroken(
         "kaniko ended with exit code 2: Collecting", log="Collecting"
     )
 
@@ -325,7 +340,7 @@ NODE_MESSAGE = "The node was low on resource: ephemeral-storage."
 )
 def test_stopped_pod_is_classified_before_its_containers(status, end, result):
     pod = ended_pod({"source": SUCCEEDED, "kaniko": end}, **status)
-    assert of_dependencies(pod) == of_assemble(pod, REPOSITORY) == result
+    assert of_dependencies(pod, REPOSITORY) == of_assemble(pod, REPOSITORY) == result
 
 
 NO_OUTPUT = "container {} was running and produced no output"
@@ -345,4 +360,4 @@ NO_OUTPUT = "container {} was running and produced no output"
 def test_log_of_a_stopped_pod_ends_where_the_time_went(containers, log):
     pod = ended_pod(containers, reason="DeadlineExceeded")
     pod.status["containerStatuses"].append({"name": "push", "state": {"waiting": {}}})
-    assert of_dependencies(pod).log == log
+    assert of_dependencies(pod, REPOSITORY).log == log

@@ -425,6 +425,16 @@ def test_accepted_image_has_a_proof_of_its_build(look, steps, pod_of):
     assert pod_of(done, sourceKey="forged") == steps.pods[0].uid
 
 
+def test_image_of_a_dependencies_pod_is_that_of_its_settings(look, steps, pod_of):
+    again = look(steps.assemble(NEEDS).pods, before={"source_key": "after"}).create[0]
+    assert again.body["metadata"]["annotations"][ANNOTATION_SOURCE_KEY] == "after"
+    steps.dependencies(message=json.dumps(BUILT))
+    steps.pods[-1].raw["metadata"]["annotations"][ANNOTATION_SOURCE_KEY] = "after"
+    done = look(steps.pods)
+    assert (done.status["image"], done.status["sourceKey"]) == (BUILT["image"], "after")
+    assert pod_of(done) == steps.pods[-1].uid
+
+
 def test_source_key_is_that_of_the_pod_that_made_the_image(look, steps):
     """The settings of the Project may change while the dependencies are installed."""
     pushed = json.dumps({"outcome": "pushed", "key": KEY, "digest": DIGEST})

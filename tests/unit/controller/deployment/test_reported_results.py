@@ -36,10 +36,9 @@ RUNNING = Pod({"metadata": {"name": "dep-a-a1", "uid": "u"}, "status": {"phase":
 def test_pod_with_a_reported_result_counts_as_ended():
     result = of_assemble(as_ended(RUNNING, ReportedResult("assemble", WORDS, 0.0)), "r/p")
     assert result == ImageBuilt(IMAGE, {"framework": "python"}, "t", "b")
-    assert (
-        of_dependencies(as_ended(RUNNING, ReportedResult("push", {"outcome": "pushed"}, 0.0)))
-        == DependenciesPushed()
-    )
+    pushed = as_ended(RUNNING, ReportedResult("push", {"outcome": "pushed"}, 0.0))
+    assert of_dependencies(pushed, "r/p") == DependenciesPushed()
+    assert of_dependencies(as_ended(RUNNING, ReportedResult("push", WORDS, 0.0)), "r/p") == result
 
 
 def test_kubelet_status_precedes_a_reported_result():

@@ -66,6 +66,14 @@ def test_stages_of_a_build_with_dependencies(build, make):
     assert [stage["name"] for stage in found] == ["queued", "fetch", "plan", "dependencies", "assemble"]
 
 
+def test_stages_of_a_dependencies_pod_that_assembles(build):
+    found = build(("a", 90, 88, FETCHED), ("d", 87, 47, BUILT))
+    expected = {"queued": 10, "fetch": 0.25, "plan": 0.05, "dependencies": 39.3, "assemble": 0.7}
+    assert seconds(found) == expected
+    # The clocks of two machines.
+    assert seconds(build(("a", 90, 88, FETCHED), ("d", 87, 87, BUILT)))["dependencies"] == 0
+
+
 def test_a_retried_stage_counts_all_attempts(build, make):
     first, failed = ("a", 90, 88, FETCHED), ("d", 87, 77, {})
     assert seconds(build(first, failed, ("d", 70, 40, {})))["dependencies"] == 40
