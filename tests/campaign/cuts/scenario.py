@@ -117,7 +117,7 @@ class AppliedRun(SubmittedRun):
         "api: patch runs/status claim",
         "controller: create pods of a run",
         "controller: patch runs/status Running",
-        "controller: patch runs ownerReferences",
+        "controller: patch runs labels ownerReferences",
         "controller: delete pods",
         "controller: patch runs/status Canceled",
     )
