@@ -136,3 +136,18 @@ async def test_kills_at_cancel_rollback_and_pruning_writes(request, tmp_path):
 @pytest.mark.timeout(3600)
 async def test_kills_at_deployment_and_image_deletion_writes(request, tmp_path):
     await judge(request.node.name, tmp_path, (DeletedImages(),))
+
+
+@pytest.mark.nightly
+@pytest.mark.timeout(900)
+@pytest.mark.parametrize(
+    "scenarios",
+    [(AppliedRun(), PrunedRun()), (RolledBackDeployment(),), (WarmRun(),), (WarmBuiltDeployment(),)],
+    ids=lambda scenarios: scenarios[0].name,
+)
+async def test_scenario_makes_its_essential_writes_without_a_kill(tmp_path, scenarios):
+    """The campaign kills at these writes, which it knows by name."""
+    async with stage(tmp_path, False, ROOT) as made:
+        for scenario in scenarios:
+            base = await passes.run_baseline(made, scenario)
+            assert set(scenario.essential) <= {str(point) for point in base.points}
