@@ -7,7 +7,7 @@ import time
 from pathlib import Path
 from typing import Any
 
-from build.errors import InfrastructureError
+from build.errors import InfrastructureError, require_image_size
 from build.image.layers import ImageLayer, code_files, excluded_files, make_layer
 from build.image.manifest import ImageInvalid, ImageManifest, append_layers
 from build.image.runner_files import runner_files
@@ -109,6 +109,7 @@ def _build_image(
         )
     except ImageInvalid as error:
         raise InfrastructureError(f"{settings.repository}:deps-{sourced.key}: {error}") from None
+    require_image_size(image.size, settings.image_bytes)
     for name, layer in (("runner", runner_layer), ("source", code_layer)):
         _push(repository, layer, name, log)
     return _result(settings, sourced, build, repository.push_image(image, f"build-{build}"), base.digest)

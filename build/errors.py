@@ -32,6 +32,16 @@ class RegistryError(InfrastructureError):
     reason = REGISTRY_PUSH
 
 
+def require_image_size(size: int, max_bytes: int) -> None:
+    """Raise BuildRefused if an image of `size` bytes, compressed, exceeds `max_bytes`; 0 is no limit."""
+    if 0 < max_bytes < size:
+        raise BuildRefused(
+            REGISTRY_PUSH,
+            f"the image has {size} bytes, more than {max_bytes}",
+            "Use fewer or smaller dependencies. The limit is image_bytes of the installation or of the plan.",
+        )
+
+
 def is_temporary(status: int) -> bool:
     """Return whether a server that answers with this status may answer otherwise later."""
     return status >= 500 or status in (408, 425, 429)

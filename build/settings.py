@@ -119,6 +119,8 @@ class BuildSettings:
     namespaces: tuple[str, ...] = ()
     """The namespaces of the installation, if it has several."""
     requirements: tuple[str, ...] = ()
+    image_bytes: int = 0
+    """Maximum of an image, compressed; 0: none, as in the request of an earlier controller."""
     index: IndexCredentials = IndexCredentials()
     signers: CommitSigners | None = None
     proven: ProvenImages = ProvenImages()
@@ -180,6 +182,7 @@ def read_settings(environ: Mapping[str, str]) -> BuildSettings:
         dockerfile_images=tuple(map(str, build.values.get("dockerfile_images") or ())),
         namespaces=tuple(map(str, build.values.get("namespaces") or ())),
         requirements=tuple(map(str, build.values.get("requirements") or ())),
+        image_bytes=int(build.values.get("image_bytes") or 0),
         index=IndexCredentials(
             environ.get("PIP_INDEX_URL", ""),
             environ.get("PIP_EXTRA_INDEX_URL", ""),

@@ -33,6 +33,8 @@ class InstallationLimits:
     entries: int = _limit(50_000, 1, 1_000_000)
     ratio: int = _limit(100, 1, 1032)
     """The maximum ratio of deflate."""
+    image_bytes: int = _limit(20 * _GIB, _MIB, 1024 * _GIB)
+    """Compressed, with the base image."""
     input_bytes: int = _limit(_MIB, 2, 2 * _MIB)
     """A runner reads responses of up to 8 MiB, and JSON may encode a byte as three."""
     input_inline_bytes: int = _limit(16 * _KIB, 2, 256 * _KIB)

@@ -33,6 +33,7 @@ PLAN_LIMITS = (
     "run_max_seconds",
     "ask_max_seconds",
     "build_max_seconds",
+    "image_bytes",
     "artifacts",
     "artifact_bytes",
     "log_lines",

@@ -48,6 +48,11 @@ class ImageManifest:
         """The digest of the configuration blob."""
         return digest_of(self.config)
 
+    @property
+    def size(self) -> int:
+        """The bytes of the layers, compressed."""
+        return sum(int(layer["size"]) for layer in json.loads(self.manifest)["layers"])
+
 
 def digest_of(data: bytes) -> str:
     """Return the digest of `data`."""

@@ -9,7 +9,7 @@ import time
 from pathlib import Path
 from typing import IO
 
-from build.errors import REGISTRY_PUSH, BuildRefused, InfrastructureError
+from build.errors import REGISTRY_PUSH, BuildRefused, InfrastructureError, require_image_size
 from build.image.image_file import MAX_LAYERS, ImageFile, ImageFileInvalid, open_image_file
 from build.image.manifest import PushedLayer, image_of_layers
 from build.logs import BuildLog
@@ -43,6 +43,7 @@ def push_dependencies(settings: BuildSettings, log: BuildLog, path: Path = IMAGE
                     f"the image has {len(names)} layers",
                     f"Images can have at most {MAX_LAYERS} layers.",
                 )
+            require_image_size(sum(map(image.size, names)), settings.image_bytes)
             layers = [
                 _push_layer(repository, image, name, _mount_repository(settings), log) for name in names
             ]

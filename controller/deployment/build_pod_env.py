@@ -62,6 +62,7 @@ def build_request(
         "seconds": timeout(project, config),
         "network": {"allow": list(config.net_allow), "deny": list(config.net_deny)},
         "limits": {name: getattr(config.limits, name) for name in SOURCE_LIMITS},
+        "image_bytes": config.limits_of(project).image_bytes,
     }
     if index_secret := private_index(project):
         request["private_index"] = index_secret

@@ -47,6 +47,7 @@ class StepRunner:
     def __init__(self, registry: RunningRegistry, git: GitServer, directory: Path, runner: Path) -> None:
         self.registry, self.git, self.directory, self.runner = registry, git, directory, runner
         self.output = io.StringIO()
+        self.image_bytes = 0
         self.proven: dict[str, dict[str, Any]] = {"images": {}, "dependencies": {}, "shared": {}}
 
     def environment(self, commit: str, key: str | None = None, deployment: str = "dep-one") -> dict[str, str]:
@@ -60,6 +61,7 @@ class StepRunner:
             "base_images": {"3.11": "library/python:3.11-slim"},
             "network": {"allow": ["127.0.0.0/8"], "deny": []},
             "limits": {"context_bytes": 1 << 20, "unpacked_bytes": 1 << 20, "entries": 100, "ratio": 100},
+            "image_bytes": self.image_bytes,
             **({"dependencies": {"key": key}} if key else {"proven": self.proven}),
         }
         return {
@@ -184,6 +186,27 @@ def test_dependencies_are_pushed_where_the_image_cannot_be_assembled(
     assert result == {"outcome": "pushed", "key": key}
     assert "0" * 40 in pod.output.getvalue()
     pod.proven["dependencies"][key] = digest
+    assert pod.assemble(sha)["outcome"] == "built"
+
+
+def test_image_above_the_limit_is_not_pushed(
+    pod: StepRunner, demo: GitRepository, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    sha = demo.commit({**CREW, "data.bin": os.urandom(200_000).hex()}, "first")
+    key, image = pod.install_dependencies(sha)
+    dependencies = image.stat().st_size
+    repository = ImageRepository(f"{pod.registry.address}/crews/demo", True, RegistryCredential("", ""))
+    pod.image_bytes = dependencies // 2
+    with pytest.raises(BuildRefused, match=r"the image has .* bytes, more than") as refused:
+        push_dependencies(pod.settings(sha, key), BuildLog(), image)
+    assert refused.value.reason == "RegistryPush" and "image_bytes" in str(refused.value.hint)
+    assert repository.digest(f"deps-{key}") is None
+    # With the source it has more.
+    pod.image_bytes = dependencies
+    pod.proven["dependencies"][key] = push_dependencies(pod.settings(sha, key), BuildLog(), image)
+    with pytest.raises(BuildRefused, match=f"more than {dependencies}"):
+        pod.assemble(sha)
+    pod.image_bytes = 0
     assert pod.assemble(sha)["outcome"] == "built"
 
 

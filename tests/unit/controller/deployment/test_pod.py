@@ -167,6 +167,14 @@ def test_installation_limits_reach_the_build(bodies, config):
         assert made[body]["spec"]["activeDeadlineSeconds"] == 77
 
 
+def test_plan_lowers_the_bytes_of_an_image(bodies, config):
+    small = replace(config, plans=Plans({"free": PlanLimits(60, 2, limits={"image_bytes": 1 << 20})}))
+    for chosen, expected in ((config, 20 << 30), (small, 1 << 20)):
+        for body, container in (("assemble", "assemble"), ("dependencies", "push")):
+            env = {e["name"]: e.get("value") for e in containers(bodies(chosen)[body])[container]["env"]}
+            assert json.loads(env["CREWYARD_BUILD"])["image_bytes"] == expected
+
+
 def test_project_limits_reach_the_pod(bodies):
     made = bodies(build={"timeout": "5m", "resources": {"limits": {"memory": "8Gi"}}})
     assert made["assemble"]["spec"]["activeDeadlineSeconds"] == 300
