@@ -51,8 +51,7 @@ class CommitStatusReconciler:
         project = Project(raw_project) if raw_project else None
         desired = self._desired(project, deployment)
         if deployment is None or project is None or desired is None:
-            self.failures.pop(name, None)
-            self.problems.pop(name, None)
+            self._note_success(name)
             self.applier.queues.remove(key)
             return
         provider = str(project.spec["commitStatus"]["provider"])
@@ -68,7 +67,7 @@ class CommitStatusReconciler:
         except StatusProblem as problem:
             self._record_failure(deployment, self._url(provider), problem)
             return
-        self.failures.pop(name, None)
+        self._note_success(name)
         # With a resourceVersion, since the state may have changed meanwhile.
         value = {"metadata": {"annotations": {ANNOTATION_COMMIT_STATUS: record}}}
         await self.applier.patch(
@@ -101,6 +100,11 @@ class CommitStatusReconciler:
         except binascii.Error:
             value = None
         return read_token(secret, reference.name, value)
+
+    def _note_success(self, name: str) -> None:
+        """Remove the failures of a Deployment: the same problem is reported again."""
+        self.failures.pop(name, None)
+        self.problems.pop(name, None)
 
     def _record_failure(self, deployment: Deployment, host: str, problem: StatusProblem) -> None:
         name = deployment.name

@@ -37,20 +37,28 @@ PULL_REQUEST_POLL_SECONDS = 300.0
 class ReportMemory:
     """State of this process by Deployment: consecutive failures, reported problems and commit statuses.
 
-    `unrecorded` are Deployments whose report could not be recorded.
+    A problem is reported again once a call has succeeded since; those of comments are apart, since they fail
+    no report. `unrecorded` are Deployments whose report could not be recorded.
     """
 
     failures: dict[str, int] = field(default_factory=dict)
     reported_problems: dict[str, str] = field(default_factory=dict)
+    comment_problems: dict[str, str] = field(default_factory=dict)
     pull_requests_polled: dict[str, datetime] = field(default_factory=dict)
     commit_statuses: dict[str, tuple[str, str]] = field(default_factory=dict)
     unrecorded: set[str] = field(default_factory=set)
 
     def remove(self, name: str) -> None:
         """Remove a deleted Deployment."""
-        for table in (self.failures, self.reported_problems, self.pull_requests_polled, self.commit_statuses):
+        self.note_success(name)
+        for table in (self.comment_problems, self.pull_requests_polled, self.commit_statuses):
             table.pop(name, None)
         self.unrecorded.discard(name)
+
+    def note_success(self, name: str) -> None:
+        """Note that all calls of a Deployment have succeeded."""
+        self.failures.pop(name, None)
+        self.reported_problems.pop(name, None)
 
 
 @dataclass(frozen=True)
@@ -88,7 +96,7 @@ class GitHubReconciler:
                 await self._report(project, deployment, desired)
             if number is not None:
                 await self._poll_pull_request(project, deployment, number, now)
-            self.memory.failures.pop(name, None)
+            self.memory.note_success(name)
         except (GitHubProblem, CredentialsProblem) as problem:
             self._record_failure(deployment, problem)
 
@@ -131,7 +139,9 @@ class GitHubReconciler:
         except GitHubProblem as problem:
             if problem.transient:
                 raise
-            self._record_refusal(deployment, problem)
+            self._record_refusal(deployment, problem, self.memory.comment_problems)
+            return
+        self.memory.comment_problems.pop(deployment.name, None)
 
     async def _report_deployment(
         self, credentials: Credentials, desired: DeploymentReport, recorded_id: int | None
@@ -185,7 +195,7 @@ class GitHubReconciler:
         self.memory.failures[name] = count
         transient = isinstance(problem, GitHubProblem) and problem.transient
         if not transient:
-            self._record_refusal(deployment, problem)
+            self._record_refusal(deployment, problem, self.memory.reported_problems)
         # A commit that was deployed from a directory, and not pushed, says nothing about the credential.
         is_unknown = isinstance(problem, GitHubProblem) and problem.status == UNKNOWN_COMMIT_STATUS
         result = "passing" if transient else "unknown_commit" if is_unknown else "refused"
@@ -199,10 +209,13 @@ class GitHubReconciler:
             event_map.github(name), BACKOFF_FACTOR * backoff(count) if transient else REFUSED_RETRY_SECONDS
         )
 
-    def _record_refusal(self, deployment: Deployment, problem: GitHubProblem | CredentialsProblem) -> None:
-        if self.memory.reported_problems.get(deployment.name) == str(problem):
+    def _record_refusal(
+        self, deployment: Deployment, problem: GitHubProblem | CredentialsProblem, known: dict[str, str]
+    ) -> None:
+        """Record an Event, unless the problem is the one that is `known` of the Deployment."""
+        if known.get(deployment.name) == str(problem):
             return
-        self.memory.reported_problems[deployment.name] = str(problem)
+        known[deployment.name] = str(problem)
         note = ObjectEvent("GitHubNotTold", str(problem), True)
         self.applier.recorder.record(kinds.DEPLOYMENT, deployment.raw, note, datetime.now(UTC))
 

@@ -73,3 +73,35 @@ async def test_a_commit_that_was_not_pushed_counts_as_no_refusal(make, config, s
     samples = testbed.applier.metrics.github.collect()[0].samples
     counted = {one.labels["result"] for one in samples if one.name.endswith("_total") and one.value}
     assert counted == {result}
+
+
+async def test_a_refusal_after_a_success_is_a_second_event(make, config):
+    testbed = ReconcilerTestbed()
+    testbed.kube.put(kinds.SECRET, Object(SECRET))
+    settings = {"repository": REPOSITORY, "secretRef": {"name": "github"}, "comment": True}
+    testbed.show(kinds.PROJECT, make.project(github=settings))
+    created = {"creationTimestamp": format_time(datetime.now(UTC))}
+    preview = make.deployment("dep-a", preview={"pullRequest": 7}, source=COMMIT, metadata=created)
+    testbed.show(kinds.DEPLOYMENT, preview)
+    async with github_server() as server:
+        github = GitHub(server.url)
+        reconciler = GitHubReconciler(testbed.applier, replace(config, github_url=server.url), github)
+
+        async def events(*missing: str) -> int:
+            """Report and poll with these permissions missing; return the number of Events since."""
+            server.missing_permissions = set(missing)
+            reconciler.memory.pull_requests_polled.clear()
+            await reconciler.reconcile("dep-a")
+            queue = testbed.applier.recorder._queue
+            return len([queue.get_nowait() for _ in range(queue.qsize())])
+
+        # The report is made without the comment, which is tried again with the next state.
+        found = [await events("comments"), await events()]
+        found += [await events("pulls"), await events("pulls"), await events(), await events("pulls")]
+        closed = testbed.kube.objects["deployments", "dep-a"]
+        closed["metadata"]["annotations"][ANNOTATION_CLOSED] = "pull request 7"
+        testbed.show(kinds.DEPLOYMENT, Object(closed))
+        found.append(await events("comments"))
+        await github.close()
+    assert found == [1, 0, 1, 0, 0, 1, 0]
+    assert server.deployments[0]["states"] == ["success", "inactive"]
