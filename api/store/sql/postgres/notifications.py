@@ -6,6 +6,7 @@ here is repeated or stored.
 """
 
 import asyncio
+import hashlib
 import secrets
 from typing import Any
 
@@ -23,6 +24,16 @@ NOTIFICATIONS_PER_STATEMENT = 500
 KEEPALIVE_SECONDS = 5.0
 """Seconds of silence after which the connection is checked."""
 MAX_RETRY_SECONDS = 2.0
+MAX_CHANNEL_CHARACTERS = 63
+"""PostgreSQL truncates a longer name where it listens, and refuses it where it notifies."""
+
+
+def channel_of(namespace: str) -> str:
+    """Return the channel of a namespace, which may have 63 characters itself. Pure."""
+    name = f"crewyard_{namespace}"
+    if len(name) <= MAX_CHANNEL_CHARACTERS:
+        return name
+    return f"crewyard_{hashlib.sha256(namespace.encode()).hexdigest()[:40]}"
 
 
 class PostgresNotifier(Notifier):
@@ -50,7 +61,7 @@ class NotificationRelay:
 
     def __init__(self, url: str, namespace: str) -> None:
         self._url, self._tls = asyncpg_arguments(url)
-        self._channel = f"crewyard_{namespace}"
+        self._channel = channel_of(namespace)
         self._sender = secrets.token_hex(4)
         self._pending: dict[str, None] = {}
         self._has_pending = asyncio.Event()

@@ -123,6 +123,26 @@ async def test_stream_is_complete_at_any_replica(replicas: Replicas) -> None:
     assert seen == list(range(1, 13))
 
 
+async def test_replicas_in_the_longest_namespace_notify_each_other(
+    tmp_path: Path, postgres: PostgresServer
+) -> None:
+    url = postgres.database()
+    one, two = await asyncio.gather(*(Store.open(tmp_path, "n" * 63, url) for _ in range(2)))
+    others = [True]
+    async with asyncio.timeout(20):
+        # A connection that opens wakes all, and so did one that ended because of the notification.
+        while any(others):
+            mark = two.events.mark
+            waits = [asyncio.create_task(two.events.wait(run, mark, 60)) for run in ("run-a", "run-b")]
+            one.events.notify_appended("run-a")
+            await waits[0]
+            others = [wait.done() for wait in waits[1:]]
+            waits[1].cancel()
+            await asyncio.sleep(0.05)
+    await one.close()
+    await two.close()
+
+
 async def test_no_append_after_end_with_lost_lock(replicas: Replicas) -> None:
     one, two, _ = replicas
     run = await builders.claim_run(one)
