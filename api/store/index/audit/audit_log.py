@@ -116,6 +116,7 @@ class AuditLog:
     async def prune(self, before: datetime, most: int, now: datetime) -> int:
         """Remove the oldest records: those before a time, and all but the newest `most`. Return their number.
 
+        All after the first one that stays do too, also with an earlier time, of a clock that was behind.
         A record in their place names the last removed one and its hash, so the rest stays verifiable.
         """
         here = audit.c.namespace == self._namespace
@@ -125,8 +126,11 @@ class AuditLog:
                 return 0
             due = (audit.c.number <= last.number - most) | (audit.c.time < before)
             oldest = select(audit.c.number).where(here).order_by(audit.c.number).limit(MAX_PRUNED_RECORDS)
+            kept = select(func.min(audit.c.number)).where(here, ~due, audit.c.number.in_(oldest))
             bound = select(func.max(audit.c.number), func.count()).where(
-                here, due, audit.c.number.in_(oldest), audit.c.number < last.number
+                here,
+                audit.c.number.in_(oldest),
+                audit.c.number < func.coalesce(kept.scalar_subquery(), last.number),
             )
             through, count = (await connection.execute(bound)).one()
         if through is None or count < MIN_PRUNED_RECORDS:

@@ -161,6 +161,15 @@ async def test_retention_removes_the_oldest_and_keeps_the_rest_verifiable(store:
     assert audit_chain.verify(await records(store))[0] == 15
 
 
+async def test_a_clock_that_was_behind_removes_no_record_before_it(store: Store, monkeypatch) -> None:
+    monkeypatch.setattr(audit_log, "MIN_PRUNED_RECORDS", 1)
+    for seconds in (-9, 1, -8, -7, 2):
+        await make_changes(store, 1, start=seconds)
+    assert await store.audit.prune(NOW, 1000, NOW) == 1
+    assert [record["number"] for record in await records(store)] == [2, 3, 4, 5, 6]
+    assert await store.audit.prune(NOW + timedelta(seconds=2), 1000, NOW) == 3
+
+
 async def test_a_log_that_retention_shortens_while_it_is_read_is_intact(store: Store, monkeypatch) -> None:
     monkeypatch.setattr(audit_log, "MIN_PRUNED_RECORDS", 3)
     await make_changes(store, 12)
