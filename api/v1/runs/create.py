@@ -22,7 +22,7 @@ from crds.objects import Run
 from kube import errors
 from kube.client import KubeClient
 
-__all__ = ["RunRequest", "create_run", "ensure_object"]
+__all__ = ["RunRequest", "complete", "create_run", "ensure_object"]
 
 MAX_ATTEMPTS = 3
 _INPUT_FIELDS = ("input", "inputRef")
@@ -57,7 +57,7 @@ async def create_run(
     if row.uid is not None:
         return row
     try:
-        return await ensure_object(store, kube, row, now, accepted.project_uid if accepted else None)
+        return await complete(store, kube, row, now, accepted.project_uid if accepted else None)
     except (errors.KubeUnavailable, StoreUnavailable):
         if idempotency is None and not await _try_withdraw(store, name, now):
             # The object exists: an error response would make the client start a second run.
@@ -65,11 +65,18 @@ async def create_run(
             if existing is not None and existing.uid is not None:
                 return existing
         raise
-    except errors.KubeError:
-        await store.runs.withdraw(name, now, object_absent=True)
+
+
+async def complete(
+    store: Store, kube: KubeClient, row: RunDetail, now: datetime, project_uid: str | None = None
+) -> RunDetail:
+    """Create the object of an accepted run like `ensure_object`; withdraw a run whose object is refused."""
+    try:
+        return await ensure_object(store, kube, row, now, project_uid)
+    except errors.KubeUnavailable:
         raise
-    except Missing:
-        await store.runs.withdraw(name, now, object_absent=True)
+    except (errors.KubeError, Missing):
+        await store.runs.withdraw(row.name, now, object_absent=True)
         raise
 
 

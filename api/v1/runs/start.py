@@ -13,6 +13,7 @@ from api.http.query import Parameter
 from api.questions.declared_input import check_declared_input
 from api.routing.endpoint import EndpointCall
 from api.store.errors import StoreUnavailable
+from api.store.index.audit.change import describe
 from api.store.index.deployments.deployments import DeploymentRow
 from api.store.index.idempotency import Idempotency
 from api.store.index.runs.runs import RunDetail
@@ -42,13 +43,17 @@ def idempotency_use(call: EndpointCall) -> Idempotency | None:
 async def repeated(call: EndpointCall, use: Idempotency | None) -> web.Response | None:
     """Return the response to a request whose idempotency key has created a run, or None.
 
-    It ignores changes since the first request, such as another active deployment or a full queue.
+    It ignores changes since the first request, such as another active deployment or a full queue. A run whose
+    object the first request could not create gets it.
     """
-    services = call.services
-    name = None if use is None else await services.store.idempotency.find(use, services.now())
+    services, now = call.services, call.services.now()
+    name = None if use is None else await services.store.idempotency.find(use, now)
     row = None if name is None else await services.store.runs.get(name)
-    if row is None or row.uid is None or not call.caller.may(call.scope, row.project):
+    if row is None or not call.caller.may(call.scope, row.project):
         return None
+    if row.uid is None:
+        describe(row.project, names.id_of(row.name))
+        row = await run_creation.complete(services.store, services.kube, row, now)
     return await _created_response(call, row)
 
 

@@ -30,6 +30,16 @@ async def test_failed_creation_with_idempotency_key_stays_pending(testbed, crew)
     assert [run["status"] for run in listed] == ["pending"]
 
 
+async def test_a_repeated_key_is_not_refused_for_the_queue_of_its_run(testbed, crew):
+    set_limits(testbed, queue=1)
+    headers = {"Idempotency-Key": "once"}
+    found = [
+        (await testbed.call("POST", "/v1/runs", {"deployment": crew}, headers=headers))[0] for _ in range(2)
+    ]
+    assert found == [503, 503]
+    assert (await testbed.call("POST", "/v1/runs", {"deployment": crew}))[0] == 429
+
+
 async def test_idempotency_key_belongs_to_one_api_key(testbed, crew):
     headers = {"Idempotency-Key": "once"}
     keys = [testbed.create_key("run"), testbed.create_key("run")]
