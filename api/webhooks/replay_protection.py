@@ -1,6 +1,8 @@
 """Replay protection: stores processed deliveries for a day, so a redelivery has no effect.
 
-The delivery id of a host is not signed; if the body is, the hash of the body is stored too.
+The delivery id of a host is not signed; if the body is, the hash of the body is stored too. GitLab signs
+nothing, and gives all deliveries of a webhook that follow from one request the same id, such as those of the
+merge requests that one push merges: there the id counts together with the body.
 Only deliveries with an effect are stored, so clients without the secret cannot fill the index.
 Called by `api.webhooks.routes`.
 """
@@ -15,8 +17,8 @@ from api.webhooks.signature import DeliveryProof
 
 def delivery_keys(identifiers: Iterable[str], proof: DeliveryProof, body: DeliveryBody) -> list[str]:
     """Return the keys that identify a delivery. Pure."""
-    keys = [f"id:{identifier}" for identifier in identifiers]
-    return [*keys, f"body:{body.sha256}"] if proof.signed or not keys else keys
+    keys, of_body = [f"id:{identifier}" for identifier in identifiers], f"body:{body.sha256}"
+    return [*keys, of_body] if proof.signed or not keys else [f"{key} {of_body}" for key in keys]
 
 
 class ProcessedDeliveries:

@@ -78,6 +78,18 @@ async def test_the_end_of_each_preview_is_recorded(testbed, patched):
     assert sorted(await records(testbed)) == [("dep_a", "accepted", None), ("dep_b", "accepted", None)]
 
 
+async def test_merge_requests_that_one_push_closes_have_one_id(testbed, patched):
+    """GitLab gives all deliveries of a webhook that follow from one request the same id."""
+    await testbed.add_deployment("dep-d", "crew", spec={"preview": {"pullRequest": 8}})
+    other = {**CLOSED, "object_attributes": {**CLOSED["object_attributes"], "iid": 8}}
+    effects = [
+        (await deliver(testbed, "Merge Request Hook", payload))[1]["data"]["effect"]
+        for payload in (CLOSED, other, CLOSED)
+    ]
+    assert effects == ["close", "close", "none"]
+    assert sorted(name for name, _ in patched["patches"]) == ["dep-a", "dep-b", "dep-d"]
+
+
 async def test_a_delivery_that_fails_or_changes_nothing(testbed, patched):
     assert (await deliver(testbed, "Push Hook", {**PUSH, "ref": "refs/heads/next"}, 1))[0] == 202
     assert (await deliver(testbed, "Merge Request Hook", {**CLOSED, "object_attributes": {}}, 2))[0] == 202

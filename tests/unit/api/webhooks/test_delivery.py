@@ -154,5 +154,5 @@ def test_delivery_keys():
     # aiohttp decodes other bytes than UTF-8 as surrogates, which the index cannot store.
     assert identifiers(CIMultiDict({"X-GitHub-Delivery": "\udcff"})) == ()
     assert delivery_keys(("a",), DeliveryProof(digests=("x",)), body) == ["id:a", "body:5f"]
-    assert delivery_keys(("a",), DeliveryProof(tokens=("x",)), body) == ["id:a"]
+    assert delivery_keys(("a",), DeliveryProof(tokens=("x",)), body) == ["id:a body:5f"]
     assert delivery_keys((), DeliveryProof(tokens=("x",)), body) == ["body:5f"]

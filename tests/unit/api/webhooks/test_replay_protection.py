@@ -17,17 +17,16 @@ BODY = DeliveryBody(b"{}", "a signature", "a hash")
 
 
 @pytest.mark.parametrize(
-    ("identifiers", "proof", "by_id", "by_body"),
+    ("identifiers", "proof", "keys"),
     [
-        (["a", "b"], SIGNED, ["id:a", "id:b"], True),
-        ([], SIGNED, [], True),
-        (["a"], TOKEN, ["id:a"], False),
-        ([], TOKEN, [], True),
+        (["a", "b"], SIGNED, ["id:a", "id:b", "body:a hash"]),
+        ([], SIGNED, ["body:a hash"]),
+        (["a"], TOKEN, ["id:a body:a hash"]),
+        ([], TOKEN, ["body:a hash"]),
     ],
 )
-def test_keys_of_a_delivery(identifiers, proof, by_id, by_body):
-    expected = [*by_id, "body:a hash"] if by_body else by_id
-    assert delivery_keys(identifiers, proof, BODY) == expected
+def test_keys_of_a_delivery(identifiers, proof, keys):
+    assert delivery_keys(identifiers, proof, BODY) == keys
 
 
 async def test_stored_delivery_is_known_for_a_day_to_its_project(testbed):
