@@ -3,6 +3,7 @@
 from aiohttp import web
 
 from api import console, errors
+from api.http import ranges
 from api.http.operation import PublicOperation, ResponseSpec
 
 PUBLIC_OPERATIONS = (
@@ -40,7 +41,7 @@ def add_routes(app: web.Application) -> None:
         if file is None:
             raise errors.not_found("console file not found")
         headers = {**_HEADERS, "ETag": file.etag}
-        if request.headers.get("If-None-Match") == file.etag:
+        if ranges.etag_matches(request.headers.get("If-None-Match"), file.etag):
             return web.Response(status=304, headers=headers)
         return web.Response(body=file.body, content_type=file.content_type, charset="utf-8", headers=headers)
 

@@ -1,4 +1,4 @@
-"""Range and If-None-Match headers of a download. Pure. Called by the artifact routes."""
+"""Range and If-None-Match headers of a download. Pure. Called by the routes of files."""
 
 import re
 from typing import NamedTuple

@@ -7,7 +7,7 @@ from aiohttp import web
 
 from api import health, pages
 from api.console import routes as console
-from api.http import negotiation
+from api.http import negotiation, ranges
 from api.http.json_encoding import encode
 from api.http.operation import PublicOperation, ResponseSpec
 from api.openapi.document import document
@@ -68,7 +68,7 @@ def mount(app: web.Application, public_url: str) -> None:
 
     async def get(request: web.Request) -> web.StreamResponse:
         headers = {"ETag": etag, "Cache-Control": "no-cache"}
-        if request.headers.get("If-None-Match") == etag:
+        if ranges.etag_matches(request.headers.get("If-None-Match"), etag):
             return web.Response(status=304, headers=headers)
         return web.Response(body=body, content_type=negotiation.JSON, headers=headers)
 

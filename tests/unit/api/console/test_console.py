@@ -22,8 +22,10 @@ async def test_redirects_and_etag(testbed):
     status, _, headers = await testbed.call("GET", "/console/", bearer="")
     assert status == 200
     assert headers["Content-Type"] == "text/html; charset=utf-8"
-    again = await testbed.call("GET", "/console/", bearer="", headers={"If-None-Match": headers["ETag"]})
-    assert (again[0], again[1]) == (304, b"")
+    # A proxy that compresses makes the tag a weak one.
+    for tag in (headers["ETag"], f"W/{headers['ETag']}"):
+        again = await testbed.call("GET", "/console/", bearer="", headers={"If-None-Match": tag})
+        assert (again[0], again[1]) == (304, b"")
 
 
 async def test_only_own_files_with_strict_policy(testbed):

@@ -33,8 +33,10 @@ async def test_document_is_served_and_lists_every_route(testbed):
     }
     assert {(method, path) for method, path in OPERATION} == routed
     _, _, headers = await testbed.call("GET", "/openapi.json", bearer="")
-    again = await testbed.call("GET", "/openapi.json", bearer="", headers={"If-None-Match": headers["ETag"]})
-    assert (again[0], again[1]) == (304, b"")
+    # A proxy that compresses makes the tag a weak one.
+    for tag in (headers["ETag"], f"W/{headers['ETag']}"):
+        again = await testbed.call("GET", "/openapi.json", bearer="", headers={"If-None-Match": tag})
+        assert (again[0], again[1]) == (304, b"")
 
 
 def test_every_operation_has_descriptions_and_responses():
