@@ -86,7 +86,7 @@ def _subscript(name: str, inner: ast.expr, classes: ModuleClasses, depth: int) -
     if name == "Union":
         return _union(parts, classes, depth)
     if name == "Literal":
-        return _literal(parts), False
+        return _literal(parts)
     kind = _PLAIN_TYPES.get(name)
     if kind == "array":
         items = annotation_schema(parts[0], classes, depth + 1)[0]
@@ -94,13 +94,17 @@ def _subscript(name: str, inner: ast.expr, classes: ModuleClasses, depth: int) -
     return ({"type": kind} if kind else {}), False
 
 
-def _literal(parts: list[ast.expr]) -> dict[str, Any]:
-    """Return the schema of `Literal[…]`, whose values are in the text and have a form in JSON."""
+def _literal(parts: list[ast.expr]) -> tuple[dict[str, Any], bool]:
+    """Return the schema of `Literal[…]`, whose values are in the text and have a form in JSON.
+
+    None among them only makes the field optional: the kube-apiserver drops a null of the plan.
+    """
     try:
         values = list(map(ast.literal_eval, parts))
     except (ValueError, TypeError):
-        return {}
-    return {"enum": values} if all(value is None or _is_plain(value) for value in values) else {}
+        return {}, False
+    plain = [value for value in values if value is not None]
+    return {"enum": plain} if plain and all(map(_is_plain, plain)) else {}, None in values
 
 
 def _is_plain(value: object) -> bool:
