@@ -9,7 +9,7 @@ Called by `controller.schedule.reconcile`.
 
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
-from datetime import datetime
+from datetime import datetime, timedelta
 from typing import Any
 
 from controller.runtime.decision import ObjectEvent
@@ -23,6 +23,8 @@ from crds.times import format_second, parse_time
 MISSED = "ScheduleMissed"
 WAITING = "ScheduleWaiting"
 QUEUE_FULL = "ScheduleQueueFull"
+MAX_CLOCK_ERROR = timedelta(hours=1)
+"""A clock that was ahead by less has handled the next ticks: they are not handled again."""
 
 Entry = Mapping[str, Any]
 
@@ -50,10 +52,15 @@ class ScheduleDecision:
 
 
 def first_tick(schedule: Schedule, before: Entry, now: datetime) -> datetime | None:
-    """Return the first tick that is not handled; a new or changed schedule begins now. Raises CronInvalid."""
+    """Return the first tick that is not handled; a new or changed schedule begins now. Raises CronInvalid.
+
+    So does one whose recorded tick is that of a clock which was ahead: it would start nothing until then.
+    """
     ticks = schedule.ticks()
     if before.get("expression") == schedule.expression and before.get("nextTime"):
-        return parse_time(str(before["nextTime"]))
+        recorded, latest = parse_time(str(before["nextTime"])), now + MAX_CLOCK_ERROR
+        if recorded <= latest or recorded == ticks.next_after(latest):
+            return recorded
     return ticks.next_after(now)
 
 

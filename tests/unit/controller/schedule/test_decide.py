@@ -47,6 +47,17 @@ def test_nothing_is_due_before_the_tick():
     assert ask(schedule(), entry(), now).entry == entry()
 
 
+@pytest.mark.parametrize(
+    ("ahead", "first"),
+    [(timedelta(minutes=30), 8), (timedelta(hours=1), 8), (timedelta(days=1), 7), (timedelta(days=365), 7)],
+)
+def test_a_tick_recorded_by_a_clock_that_was_ahead_is_dropped(ahead, first):
+    """A clock that was ahead by up to an hour has handled the tick of now."""
+    now = SEVEN - timedelta(minutes=5)
+    recorded = schedule().ticks().next_after(now + ahead)
+    assert ask(schedule(), entry(recorded), now).entry == entry(SEVEN.replace(hour=first))
+
+
 def test_a_due_tick_starts_one_run():
     decision = ask(schedule(), entry(), SEVEN)
     assert decision.tick == SEVEN
