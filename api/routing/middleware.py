@@ -34,6 +34,7 @@ ANONYMOUS_REQUESTS_PER_MINUTE = 60
 """Requests per minute of a client address without a valid key."""
 FAILED_PROOFS_PER_MINUTE = 600
 """Uploads and webhooks per minute of one address whose signature is wrong; right ones are not counted."""
+_DISCONNECTED_STATUS = 499
 _FAILED_PROOF_STATUSES = (401, 403, 404)
 _CLIENT_REQUEST_ID = re.compile(r"[A-Za-z0-9._-]{1,64}", re.ASCII)
 _log = structlog.get_logger("api")
@@ -63,7 +64,7 @@ async def observe(request: web.Request, handler: Handler) -> web.StreamResponse:
         response = await _respond(request, handler)
         status = response.status
     except BaseException:
-        status = 499  # The client disconnected or the service stops: there is no recipient.
+        status = _DISCONNECTED_STATUS  # The client disconnected or the service stops: there is no recipient.
         raise
     else:
         return response
@@ -77,7 +78,15 @@ async def _respond(request: web.Request, handler: Handler) -> web.StreamResponse
     except Exception as error:
         if request.get(RESPONSE_STARTED):
             raise  # The response has started; aborting it is the only signal to the client.
+        if _is_of_lost_body(request, error):
+            error = errors.HttpApiError(_DISCONNECTED_STATUS, "the client disconnected")
         return responses.error_response(from_exception(error, request[REQUEST_ID]))
+
+
+def _is_of_lost_body(request: web.Request, error: Exception) -> bool:
+    """Return whether the client disconnected before the end of its body, which a route or the store read."""
+    lost = request.content.exception()
+    return isinstance(lost, ConnectionError) and (error is lost or error.__cause__ is lost)
 
 
 def from_exception(error: Exception, request_id: str) -> errors.HttpApiError:
