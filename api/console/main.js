@@ -2,6 +2,7 @@
 
 import { ApiError, Unreachable } from "./api.js";
 import { fill, h, errorBox, refreshAges } from "./dom.js";
+import { keepDraft, restoreDraft } from "./form/drafts.js";
 import { finishSignIn } from "./oidc.js";
 import { currentRoute, route, linkTo } from "./router.js";
 import { removeKey, key } from "./session.js";
@@ -31,7 +32,7 @@ route("/settings/api-keys", () => location.replace("#/installation/api-keys"));
 const main = document.getElementById("main");
 const top_ = document.getElementById("top");
 const AGES_REFRESH_MS = 5000;
-let stop = new AbortController();
+let stop = new AbortController(), principal = null;
 
 function navigation(path, who) {
   const link = (text, hash) => h("a", { href: hash, "aria-current": path.startsWith(hash.slice(1)) ? "page" : null }, text);
@@ -43,6 +44,7 @@ function navigation(path, who) {
 }
 
 async function show(failure) {
+  document.querySelector("dialog[open]")?.close();
   stop.abort();
   stop = new AbortController();
   const { signal } = stop;
@@ -67,6 +69,8 @@ async function show(failure) {
     const who = await caller(signal);
     if (signal.aborted) return;
     if (who !== before) navigation(match.path, who);
+    principal = who.principal;
+    restoreDraft(container, principal, signal);
     await match.view(container, match.parameters, match.query, signal);
   } catch (error) {
     if (signal.aborted) return;
@@ -80,8 +84,16 @@ async function show(failure) {
 }
 
 // The focus moves at once: a view may last as long as its run, and the focus is the user's by then.
-addEventListener("hashchange", () => { document.querySelector("dialog[open]")?.close(); scrollTo(0, 0); show(); main.focus({ preventScroll: true }); });
-addEventListener("signed-out", () => show(new Error("The session has ended: the key or token is expired or revoked. Sign in again.")));
+addEventListener("hashchange", () => { scrollTo(0, 0); show(); main.focus({ preventScroll: true }); });
+addEventListener("signed-out", () => {
+  if (principal) keepDraft(main, principal);
+  show(new Error("The session has ended: the key or token is expired or revoked. Sign in again."));
+});
+// The hash is the address of a view: as a link to a part of the page, it would lead to no page.
+document.querySelector(".skip").addEventListener("click", (event) => {
+  event.preventDefault();
+  main.focus();
+});
 setInterval(refreshAges, AGES_REFRESH_MS);
 watchShortcut();
 // A view may last as long as its run: the page is ready before.

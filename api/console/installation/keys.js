@@ -23,7 +23,8 @@ export async function keys(container, query, signal, createdKey = null) {
       try {
         await change("DELETE", `/v1/api-keys/${encodeURIComponent(row.id)}`);
         notify(`${row.name} was revoked.`);
-        await reload();
+        // A key that was just created is not shown again: revoking the one that it replaces keeps it.
+        await reload(row.id === createdKey?.id ? null : createdKey);
       } catch (error) {
         notify(error.message);
       }

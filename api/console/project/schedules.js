@@ -33,11 +33,10 @@ export async function schedules(container, name, query, signal, project) {
   const reload = () => schedules(container, name, query, signal, project);
   const errorArea = h("div");
   const attempt = attempts(errorArea, reload);
-  const put = (row, changes) => change("PUT", `${path}/${encodeURIComponent(row.name)}`, specOf(row, changes));
-  // What the form does not have stays, also for a name that was typed and for what has changed meanwhile.
+  // What the change does not have stays, also for a name that was typed and for what has changed meanwhile.
   const save = async (row, changes) => {
     const { data } = await list(path, { per_page: 100 });
-    await put(data.find((one) => one.name === row.name) ?? row, changes);
+    await change("PUT", `${path}/${encodeURIComponent(row.name)}`, specOf(data.find((one) => one.name === row.name) ?? row, changes));
   };
   const edit = (row) => fill(formArea, form(attempt, save, schema, errorArea, row, () => edit()));
   const rows = ({ data }) => table([
@@ -54,7 +53,7 @@ export async function schedules(container, name, query, signal, project) {
         document.getElementById("cron").focus();
       } }, "Edit"),
       h("button", { "aria-label": `${row.suspend ? "Resume" : "Suspend"} ${row.name}`, onclick: () =>
-        attempt(() => put(row, { suspend: !row.suspend }), `${row.name} is ${row.suspend ? "resumed" : "suspended"}.`) },
+        attempt(() => save(row, { suspend: !row.suspend }), `${row.name} is ${row.suspend ? "resumed" : "suspended"}.`) },
       row.suspend ? "Resume" : "Suspend"),
       h("button", { class: "danger", "aria-label": `Remove ${row.name}`, onclick: () => {
         if (confirm(`Remove ${row.name}?`)) attempt(() => change("DELETE", `${path}/${encodeURIComponent(row.name)}`), `${row.name} was removed.`);

@@ -401,6 +401,11 @@ const PARTS = {
       await submit();
       assert.deepEqual(sent.pop(), [`${path}${typed}`, { ...kept, cron: "@weekly", time_zone: "UTC", input: {} }]);
     }
+    // One that is suspended keeps what has changed since the page read it.
+    button("Suspend plain").listeners.click();
+    rows = [{ ...plain, cron: "@monthly" }, rows[1]];
+    await settle();
+    assert.deepEqual(sent.pop()[1], { cron: "@monthly", time_zone: "UTC", concurrency_policy: "Allow", suspend: true });
     // One that was removed while it was edited comes back whole.
     button("Edit full").listeners.click();
     rows = [plain];
@@ -410,6 +415,82 @@ const PARTS = {
     assert.equal(heading(), "Edit plain");
     button("Cancel").listeners.click();
     assert.deepEqual([heading(), input("schedule").value, sent], ["Set a schedule", "", []]);
+  },
+
+  // A new key stays in sight while the one that it replaces is revoked; it goes with its own revocation.
+  async keys() {
+    Object.assign(globalThis, { confirm: () => true, navigator: {} });
+    let rows = [{ id: "old", name: "old", scopes: [] }];
+    globalThis.fetch = async (_path, { method }) => {
+      const found = method === "POST" ? { id: "new", name: "new", key: "crw_new" } : rows;
+      return { ok: true, status: method === "DELETE" ? 204 : 200, text: async () => JSON.stringify({ data: found, pagination: { page: 1 } }) };
+    };
+    const { keys } = await load("installation/keys.js"), container = new Element("div");
+    const all = (element) => (element instanceof Element ? [element, ...element.children.flatMap(all)] : [element]);
+    const settle = async () => { for (let turn = 0; turn < 50; turn += 1) await new Promise(setImmediate); };
+    const revoke = async (name) => {
+      all(container).find(({ attributes }) => attributes?.["aria-label"] === `Revoke ${name}`).listeners.click();
+      await settle();
+    };
+    await keys(container, {}, new AbortController().signal);
+    rows = [{ id: "new", name: "new", scopes: [] }, ...rows];
+    all(container).find(({ tag }) => tag === "form").listeners.submit({ preventDefault() {} });
+    await settle();
+    await revoke("old");
+    assert(all(container).includes("crw_new"));
+    await revoke("new");
+    assert(!all(container).includes("crw_new"));
+  },
+
+  // What was typed when a session ended is typed again after the next sign-in; the link to the content stays on its page.
+  async session() {
+    const stored = new Map([["crewyard.key", "crw_a"]]), listeners = {}, observers = [], skip = new Element("a");
+    const ids = { main: new Element("main"), top: new Element("header"), notification: new Element("div") };
+    let principal = "key:a", open = 0, focused = 0;
+    globalThis.sessionStorage = { getItem: (name) => stored.get(name) ?? null, setItem: (name, value) => stored.set(name, value), removeItem: (name) => stored.delete(name) };
+    Object.assign(document, { getElementById: (id) => ids[id] ?? null, querySelectorAll: () => [], body: new Element("body"),
+      querySelector: (text) => (text === ".skip" ? skip : text === "dialog[open]" && open ? { close: () => { open -= 1; } } : null) });
+    Object.assign(globalThis, { location: { hash: "#/projects", search: "", pathname: "/console/" }, scrollTo() {}, dispatchEvent: ({ type }) => listeners[type]?.(),
+      addEventListener: (name, work) => { listeners[name] = work; }, MutationObserver: class { constructor(work) { observers.push(work); } observe() {} disconnect() {} } });
+    globalThis.fetch = async (path) => {
+      if (path === "/v1/whoami" && !principal) return { ok: false, status: 401, json: async () => null };
+      const data = path === "/v1/whoami" ? { principal, scopes: ["admin"], projects: [] } : path === "/console/sign-in" ? null : [];
+      return { ok: true, status: 200, json: async () => ({ data }), text: async () => JSON.stringify({ data, pagination: { page: 1, total: 0 } }) };
+    };
+    const settle = async () => { for (let turn = 0; turn < 50; turn += 1) await new Promise(setImmediate); };
+    const all = (element) => (element instanceof Element ? [element, ...element.children.flatMap(all)] : []);
+    const field = (id, more) => ({ id, value: "", defaultValue: "", type: "text", tagName: "INPUT", ...more });
+    Element.prototype.contains = () => true;
+    ids.main.focus = () => { focused += 1; };
+    await load("main.js");
+    await settle();
+    let prevented = 0;
+    skip.listeners?.click({ preventDefault: () => { prevented += 1; } });
+    assert.deepEqual([prevented, focused, location.hash], [1, 1, "#/projects"]);
+    // The session of each principal ends while a dialog is open and two fields are typed into; another one gets none of it.
+    for (const [next, view, kept] of [["key:b", "#/projects", true], ["user:c", "#/projects", false], ["user:c", "#/projects", true], ["user:c", "#/runs", false]]) {
+      const typed = [field("name", { value: "tides" }), field("choice", { value: "1", defaultValue: undefined, tagName: "SELECT" }), field("box", { type: "checkbox", checked: true, defaultChecked: false }), field("same")];
+      ids.main.querySelectorAll = (selector) => { assert(/^form[.]box .*:not\(\[type=password\], [.]masked\)$/.test(selector)); return typed; };
+      open = 1;
+      principal = null;
+      stored.set("crewyard.key", "crw_ended");
+      await (await load("api.js")).get("/v1/whoami").catch(() => {});
+      await settle();
+      assert.deepEqual([open, stored.has("crewyard.key"), all(ids.main).some(({ attributes }) => attributes.id === "key")], [0, false, true]);
+      principal = next;
+      stored.set("crewyard.key", `crw_${next}`);
+      location.hash = view;
+      observers.length = 0;
+      listeners.hashchange();
+      await settle();
+      const fresh = { name: field("name"), choice: field("choice", { tagName: "SELECT", changed: 0, dispatchEvent() { this.changed += 1; } }), box: field("box", { type: "checkbox", checked: false }) };
+      Object.assign(ids, fresh);
+      for (const work of observers) work();
+      assert.deepEqual([fresh.name.value, fresh.choice.value, fresh.choice.changed, fresh.box.checked], kept ? ["tides", "1", 1, true] : ["", "", 0, false]);
+      for (const id of Object.keys(fresh)) delete ids[id];
+      assert(!stored.has("crewyard.draft"));
+      location.hash = "#/projects";
+    }
   },
 
   async address() {
