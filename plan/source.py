@@ -10,6 +10,32 @@ from .errors import CONFIG_INVALID, PlanError
 Files = Mapping[str, bytes]
 
 MAX_TEXT_BYTES = 1 << 20
+_MAX_PATH_BYTES = 4095
+_MAX_NAME_BYTES = 255
+_MAX_DEPTH = 100
+PATH_HINT = "Rename it or exclude it from the source."
+"""The next step for a path with a problem."""
+
+
+def path_problem(path: str) -> str | None:
+    """Return why a source has no file of this path, written with `/`; None if it may have one.
+
+    Absolute paths, parent references, and names that Linux or image layers do not allow.
+    """
+    if path.startswith("/") or "\\" in path or path[1:2] == ":":
+        return "is absolute or does not use / as separator"
+    parts = [part for part in path.split("/") if part not in ("", ".")]
+    if ".." in parts:
+        return "leaves the source"
+    if any(ord(letter) < 32 or ord(letter) == 127 or 0xD800 <= ord(letter) <= 0xDFFF for letter in path):
+        return "has control characters or is not UTF-8"
+    if len(path.encode()) > _MAX_PATH_BYTES or any(len(part.encode()) > _MAX_NAME_BYTES for part in parts):
+        return "is too long"
+    if len(parts) > _MAX_DEPTH:
+        return f"has more than {_MAX_DEPTH} levels"
+    if any(part.startswith(".wh.") for part in parts):
+        return "has a name that image layers reserve for deletions"
+    return None
 
 
 def text_of(files: Files, path: str, max_bytes: int = MAX_TEXT_BYTES) -> str:

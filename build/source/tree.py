@@ -16,14 +16,11 @@ from build.errors import CONTEXT_INVALID, CONTEXT_TOO_LARGE, BuildRefused
 from build.settings import SourceLimits
 from egress.git.repository_url import printable
 from plan.keys import tree_hash
+from plan.source import PATH_HINT, path_problem
 
 _IN_MEMORY_BYTES = 64 << 20
 _CHUNK_BYTES = 256 << 10
-_MAX_PATH_BYTES = 4095
-_MAX_NAME_BYTES = 255
-_MAX_DEPTH = 100
 _MAX_TOTAL_NAME_BYTES = 32 << 20
-_PATH_HINT = "Rename it or exclude it from the source."
 
 
 class Readable(Protocol):
@@ -194,24 +191,8 @@ class TreeBuilder:
 def checked_path(name: str) -> str:
     """Return `name` as a normalized relative path; empty for the root. Raises BuildRefused(ContextInvalid).
 
-    Refuses absolute paths, parent references, and names that Linux or image layers do not allow. Hostile zips
-    contain backslashes and drive letters.
+    Hostile zips contain backslashes and drive letters.
     """
-    if name.startswith("/") or "\\" in name or name[1:2] == ":":
-        raise _path_refused(name, "is absolute or does not use / as separator")
-    parts = [part for part in name.split("/") if part not in ("", ".")]
-    if ".." in parts:
-        raise _path_refused(name, "leaves the source")
-    if any(ord(letter) < 32 or ord(letter) == 127 or 0xD800 <= ord(letter) <= 0xDFFF for letter in name):
-        raise _path_refused(name, "has control characters or is not UTF-8")
-    if len(name.encode()) > _MAX_PATH_BYTES or any(len(part.encode()) > _MAX_NAME_BYTES for part in parts):
-        raise _path_refused(name, "is too long")
-    if len(parts) > _MAX_DEPTH:
-        raise _path_refused(name, f"has more than {_MAX_DEPTH} levels")
-    if any(part.startswith(".wh.") for part in parts):
-        raise _path_refused(name, "has a name that image layers reserve for deletions")
-    return "/".join(parts)
-
-
-def _path_refused(name: str, problem: str) -> BuildRefused:
-    return BuildRefused(CONTEXT_INVALID, f"the path {printable(name)!r} {problem}", _PATH_HINT)
+    if (problem := path_problem(name)) is not None:
+        raise BuildRefused(CONTEXT_INVALID, f"the path {printable(name)!r} {problem}", PATH_HINT)
+    return "/".join(part for part in name.split("/") if part not in ("", "."))

@@ -12,7 +12,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from crds.installation_limits import RANGES
+from crds.installation_limits import RANGES, InstallationLimits
 from crewyard.call import Page
 from crewyard.cli import event_lines, json_object, output, source_tree
 from crewyard.cli.commands import env, runs
@@ -388,6 +388,48 @@ def test_lint_checks_the_packages_that_a_project_adds(tmp_path, capsys):
     assert call(["lint", str(tmp_path), "--requirement", "./libs/x"]) == 1
     printed = capsys.readouterr().err
     assert "ConfigInvalid: spec.build.requirements of the Project has './libs/x'" in printed
+
+
+def test_lint_checks_the_dockerfile_that_a_project_names(tmp_path, capsys):
+    tree_of(tmp_path, **{"main.py": "def kickoff(): pass", "images__a": "FROM python:3.12\nUSER 1\n"})
+    assert call(["lint", str(tmp_path), "--dockerfile", "images/a", "--json"]) == 0
+    found = json.loads(capsys.readouterr().out)
+    assert found["python"] == "3.12" and any("USER" in note for note in found["notes"])
+    assert call(["lint", str(tmp_path), "--dockerfile", "images/b"]) == 1
+    assert "spec.build.dockerfile of the Project" in capsys.readouterr().err
+
+
+@pytest.mark.parametrize(
+    ("name", "problem"),
+    [
+        ("a\\b.py", "does not use / as separator"),
+        ("a:b.py", "does not use / as separator"),
+        ("a\nb.py", "has control characters"),
+        (".wh.a", "image layers reserve"),
+    ],
+)
+def test_lint_refuses_paths_that_no_build_takes(tmp_path, capsys, name, problem):
+    tree_of(tmp_path, **{"main.py": "def kickoff(): pass", "data__x": "1"})
+    for path in (tmp_path / name, tmp_path / "data" / name):
+        path.write_text("1")
+    assert call(["lint", str(tmp_path)]) == 1
+    printed = capsys.readouterr().err
+    assert "ContextInvalid: the path" in printed and problem in printed and "Rename it" in printed
+    (tmp_path / name).unlink()
+    tree_of(tmp_path, **{"crew.toml": '[build]\nexclude = ["data"]\n'})
+    assert call(["lint", str(tmp_path)]) == 0
+
+
+def test_lint_notes_a_source_above_the_usual_sizes(tmp_path, capsys):
+    tree_of(tmp_path, **{"main.py": "def kickoff(): pass", "data__x": "1" * 100})
+    assert call(["lint", str(tmp_path)]) == 0
+    assert "context_bytes" not in capsys.readouterr().err
+    with (tmp_path / "data" / "x").open("ab") as file:
+        file.truncate(101 << 20)
+    assert call(["lint", str(tmp_path)]) == 0
+    printed = capsys.readouterr().err
+    assert "note: the source has 101.0 MiB; by default an installation takes 100.0 MiB as an " in printed
+    assert InstallationLimits().context_bytes == 100 << 20 and InstallationLimits().unpacked_bytes == 1 << 30
 
 
 @pytest.mark.parametrize("version", ["3.11.4", "latest", ""])

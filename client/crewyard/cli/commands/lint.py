@@ -1,25 +1,27 @@
 """`crewyard lint`: the build plan of a source tree, without a build."""
 
-from collections.abc import Container, Sequence
+from collections.abc import Container, Iterable, Sequence
 from pathlib import Path
 from typing import Any
 
 import click
 
 from crewyard.cli.context import FAILED, CliContext, with_context
-from crewyard.cli.output import Column, field
-from crewyard.cli.source_tree import read_outside, read_tree
+from crewyard.cli.output import Column, field, size
+from crewyard.cli.source_tree import SourceTree, read_outside, read_tree
 from crewyard.plan.errors import PlanError
 from crewyard.plan.lfs_pointer import pointer_notes
 from crewyard.plan.make import SUPPORTED_PYTHONS, Planned, make_plan
 from crewyard.plan.python import VERSION
-from crewyard.plan.source import without_paths
+from crewyard.plan.source import PATH_HINT, path_problem, without_paths
 
 PYTHONS = SUPPORTED_PYTHONS
 _NOT_ASKED = (
     f"note: checked for Python {PYTHONS[0]} to {PYTHONS[-1]}; "
     "pass --python for each version that your installation offers"
 )
+_USUAL_BYTES = 100 << 20
+"""The default of the limit `context_bytes`, of which the archive of a larger source may have more."""
 _FIELDS = (
     field("framework"),
     field("entrypoint"),
@@ -64,6 +66,12 @@ def _checked_versions(
     multiple=True,
     help="Check as for a project that adds this package (projects set --requirement). Repeatable.",
 )
+@click.option(
+    "--dockerfile",
+    metavar="PATH",
+    default="",
+    help="Check as for a project whose spec.build.dockerfile is this path in the directory.",
+)
 @with_context
 def lint(
     context: CliContext,
@@ -72,6 +80,7 @@ def lint(
     pythons: tuple[str, ...],
     private_index: bool,
     requirements: tuple[str, ...],
+    dockerfile: str,
 ) -> None:
     """Show how a crew would be built and run, or the error in its configuration."""
     if not pythons and not context.as_json:
@@ -86,15 +95,17 @@ def lint(
             private_index,
             base=base,
             outside=outside,
+            dockerfile=dockerfile,
             requirements=requirements,
         )
-        pointers = pointer_notes(
-            without_paths(tree, planned.excluded), lambda path: tree.file_path(path).stat().st_size
-        )
+        source = without_paths(tree, planned.excluded)
+        _check_paths(source)
+        pointers = pointer_notes(source, lambda path: tree.file_path(path).stat().st_size)
         notes = (
             *tree.notes,
             *planned.notes,
             *_image_notes(planned),
+            *_size_notes(tree, source),
             *pointers,
             *_outside_notes(planned, base, outside or {}),
         )
@@ -110,6 +121,24 @@ def lint(
         for note in notes:
             context.output.status(f"note: {note}", "yellow")
     context.output.details(_row(planned, notes), _FIELDS)
+
+
+def _check_paths(paths: Iterable[str]) -> None:
+    """Raise PlanError for a path that no build takes."""
+    for path in paths:
+        if (problem := path_problem(path)) is not None:
+            raise PlanError("ContextInvalid", f"the path {path!r} {problem}", PATH_HINT)
+
+
+def _size_notes(tree: SourceTree, paths: Iterable[str]) -> list[str]:
+    """Return a note on a source that an installation with the default limits may refuse."""
+    total = sum(tree.file_path(path).stat().st_size for path in paths)
+    if total <= _USUAL_BYTES:
+        return []
+    return [
+        f"the source has {size(total)}; by default an installation takes {size(_USUAL_BYTES)} as an archive "
+        "and 1 GiB unpacked (limits context_bytes and unpacked_bytes)"
+    ]
 
 
 def _image_notes(planned: Planned) -> list[str]:
