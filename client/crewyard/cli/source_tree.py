@@ -39,6 +39,9 @@ _MAX_NOTES = 20
 _GIT_TIMEOUT_SECONDS = 120
 # Do not start programs that the repository's configuration names: the checkout may be untrusted.
 _GIT = ("git", "-c", "core.fsmonitor=false", "-c", "log.showSignature=false")
+_OTHER_REPOSITORY = ("GIT_DIR", "GIT_WORK_TREE", "GIT_COMMON_DIR", "GIT_INDEX_FILE")
+"""Set in a hook of a worktree or a submodule: git would take the directory for the root of that repository,
+and its ignored files for new ones."""
 
 
 class SourceTree(Mapping[str, bytes]):
@@ -179,13 +182,7 @@ def _git_files(root: Path) -> list[str] | None:
     # git does not list both at once where it enters submodules.
     for options in (("--cached", "--recurse-submodules"), ("--others", "--exclude-standard")):
         try:
-            done = subprocess.run(
-                [*_GIT, "-C", str(root), "ls-files", "-z", *options],
-                capture_output=True,
-                stdin=subprocess.DEVNULL,
-                timeout=_GIT_TIMEOUT_SECONDS,
-                check=False,
-            )
+            done = _run(root, "ls-files", "-z", *options)
             failure = done.stderr.decode("utf-8", "replace").partition("\n")[0] if done.returncode else None
         except (OSError, subprocess.TimeoutExpired) as error:
             failure = str(error)
@@ -223,13 +220,19 @@ def git_text(root: Path, *arguments: str) -> str | None:
 
 def _git(root: Path, *arguments: str) -> str | None:
     try:
-        done = subprocess.run(
-            [*_GIT, "-C", str(root), *arguments],
-            capture_output=True,
-            stdin=subprocess.DEVNULL,
-            timeout=_GIT_TIMEOUT_SECONDS,
-            check=False,
-        )
+        done = _run(root, *arguments)
     except (OSError, subprocess.TimeoutExpired):
         return None
     return None if done.returncode else done.stdout.decode("utf-8", "replace")
+
+
+def _run(root: Path, *arguments: str) -> subprocess.CompletedProcess[bytes]:
+    """Execute git on the repository of the directory. Raises OSError, subprocess.TimeoutExpired."""
+    return subprocess.run(
+        [*_GIT, "-C", str(root), *arguments],
+        capture_output=True,
+        stdin=subprocess.DEVNULL,
+        timeout=_GIT_TIMEOUT_SECONDS,
+        check=False,
+        env={name: value for name, value in os.environ.items() if name not in _OTHER_REPOSITORY},
+    )

@@ -137,6 +137,16 @@ def test_a_link_stands_for_the_file_or_directory_it_points_to(tmp_path, is_check
     assert sorted(left_out) == sorted(expected + ["hidden"] * is_checkout)
 
 
+def test_ignored_files_are_left_out_in_a_hook_of_another_repository(tmp_path, monkeypatch):
+    subprocess.run(["git", "init", "-q", str(tmp_path)], check=True)
+    (tmp_path / ".gitignore").write_text("secret\n")
+    tree_of(tmp_path, **{"crew__main.py": "1", "crew__secret": "2"})
+    # As git sets them for the hooks of a worktree.
+    monkeypatch.setenv("GIT_DIR", str(tmp_path / ".git"))
+    monkeypatch.setenv("GIT_INDEX_FILE", str(tmp_path / ".git" / "index"))
+    assert names(read_tree(tmp_path / "crew")) == ["main.py"]
+
+
 def test_a_checkout_that_git_cannot_read_is_not_packed_with_ignored_files(tmp_path):
     (tmp_path / ".git").mkdir()
     with pytest.raises(LocalFileError, match="git cannot read"):
