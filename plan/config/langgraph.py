@@ -96,6 +96,8 @@ def _read_json(files: Files) -> dict[str, Any]:
         ) from None
     except RecursionError:
         raise _error("the JSON is nested too deeply", "Reduce the nesting.") from None
+    except ValueError:
+        raise _error("an integer has more than 4,300 digits", "Write it as a string.") from None
     if not isinstance(values, dict):
         raise _error("the file must contain a JSON object", 'It needs at least "graphs".')
     return values

@@ -80,7 +80,7 @@ def read_toml(files: Files, path: str) -> TomlTable:
     text = text_of(files, path)
     try:
         values = tomllib.loads(text)
-    except (tomllib.TOMLDecodeError, RecursionError) as error:
+    except (ValueError, RecursionError) as error:  # ValueError: also an integer of more than 4,300 digits
         raise PlanError(
             CONFIG_INVALID, f"{path} is not valid TOML: {error}", f"Correct {path} at that position."
         ) from None

@@ -31,7 +31,7 @@ def read_inline_metadata(files: Files, path: str) -> TomlTable | None:
     content = "\n" * begin + "\n".join(line[2:] for line in text[begin:end])
     try:
         values = tomllib.loads(content)
-    except (tomllib.TOMLDecodeError, RecursionError) as error:
+    except (ValueError, RecursionError) as error:
         raise PlanError(
             CONFIG_INVALID, f"{path}: the block /// script is not valid TOML: {error}", "Correct it there."
         ) from None

@@ -31,7 +31,7 @@ def is_project(files: Files, directory: str) -> bool:
     if pyproject in files:
         try:
             values = tomllib.loads(text_of(files, pyproject))
-        except (tomllib.TOMLDecodeError, RecursionError):
+        except (ValueError, RecursionError):
             return False  # reported where the file is needed
         if "project" in values or "build-system" in values:
             return True

@@ -87,6 +87,7 @@ def test_dependencies_are_directories_or_packages(
     ("text", "message", "hint"),
     [
         ("[" * 99999, "the JSON is nested too deeply", "Reduce the nesting."),
+        ("9" * 5000, "an integer has more than 4,300 digits", "Write it as a string."),
         ("[]", "the file must contain a JSON object", 'It needs at least "graphs".'),
         *((text, "graphs must be a non-empty object", GRAPHS)
           for text in ("{}", '{"graphs": {}}', '{"graphs": ["a"]}')),

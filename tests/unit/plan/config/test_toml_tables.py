@@ -87,7 +87,9 @@ def test_unknown_key_is_refused_with_the_known_ones(known: tuple[str, ...], hint
     )
 
 
-@pytest.mark.parametrize(("text", "problem"), [("a = \n", "line 1"), ("a = " + "[" * 9999, "")])
+@pytest.mark.parametrize(
+    ("text", "problem"), [("a = \n", "line 1"), ("a = " + "[" * 9999, ""), ("a = " + "9" * 5000, "digits")]
+)
 def test_file_that_is_no_toml_is_refused(text: str, problem: str) -> None:
     with pytest.raises(PlanError) as raised:
         table(text)

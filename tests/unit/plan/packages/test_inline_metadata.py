@@ -96,6 +96,7 @@ def test_a_module_of_an_object_has_no_metadata() -> None:
             "Widen it",
         ),
         ("# /// script\n# dependencies = [\n# ///\n", "ConfigInvalid", "is not valid TOML", "Correct it"),
+        (f"# /// script\n# a = {'9' * 5000}\n# ///\n", "ConfigInvalid", "is not valid TOML", "Correct it"),
         (BLOCK.format("") + CODE + BLOCK.format(""), "ConfigInvalid", "several blocks", "Keep one"),
         (
             '# /// script\n# dependencies = ["rich is fine"]\n# ///\n',

@@ -94,6 +94,7 @@ def test_the_file_of_a_module_and_the_project_above_it(
         ({"x/pyproject.toml": "[tool.ruff]\n"}, False),
         ({"x/pyproject.toml": "[project"}, False),
         ({"x/pyproject.toml": "a = " + "[" * 10_000}, False),
+        ({"x/pyproject.toml": "a = " + "9" * 5000}, False),
         ({"x/pyproject.toml": "[tool.ruff]\n", "x/setup.cfg": "[flake8]\n[options]\n"}, True),
         ({"x/setup.cfg": "[metadata]\n"}, True),
         ({"x/setup.cfg": "[flake8]\n"}, False),
