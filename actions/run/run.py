@@ -100,7 +100,7 @@ def read_input(text: str) -> dict[str, Any]:
 
 
 def read_inputs(inputs: Inputs, environment: Mapping[str, str]) -> RunInputs:
-    """Return the validated inputs. Raises StepFailed that names an invalid one."""
+    """Return the validated inputs; create the directory for artifacts. Raises StepFailed that names one."""
     project, deployment = inputs.text("project"), inputs.text("deployment")
     if bool(project) == bool(deployment):
         raise StepFailed("Give one of the inputs project (runs its active deployment) and deployment.")
@@ -115,6 +115,11 @@ def read_inputs(inputs: Inputs, environment: Mapping[str, str]) -> RunInputs:
     directory = inputs.text("artifacts-directory")
     target = Path(environment.get("GITHUB_WORKSPACE") or ".", directory) if directory else None
     overwrite = inputs.flag("artifacts-overwrite", False)
+    if target is not None:
+        try:
+            target.mkdir(parents=True, exist_ok=True)
+        except OSError as error:
+            raise StepFailed(f"The input artifacts-directory cannot be a directory: {error}.") from None
     return RunInputs(body, seconds + _MAX_QUEUE_SECONDS, target, overwrite)
 
 

@@ -39,6 +39,7 @@ TOOL = '[tool.crewyard.build]\nexclude = ["b"]\n'
     "files",
     [
         {"crew.toml": OWN},
+        {"crew.toml": f"\ufeff{OWN}"},
         {"crewship.toml": OWN},
         {"pyproject.toml": TOOL},
         {"crew.toml": OWN, "pyproject.toml": TOOL},

@@ -230,12 +230,14 @@ async def test_an_artifact_with_a_wrong_digest_is_fetched_again(runner, service)
         ({"input": '{"a": NaN}'}, "NaN"),
         ({"input": '{"a": "\\ud800"}'}, "surrogate"),
         ({"timeout": "1d"}, "timeout"),
+        ({"artifacts_directory": "taken/out"}, "artifacts-directory"),
         ({"deployment": "dep_a"}, "one of the inputs"),
         ({"project": ""}, "one of the inputs"),
         ({"project": "", "deployment": "dep_../x"}, "deployment"),
     ],
 )
 async def test_a_wrong_input_is_named(runner, service, inputs, message):
+    (runner.workspace / "taken").write_text("a file")
     done = await runner.run(**inputs)
     assert done.code == 1
     assert message in done.errors()[0]

@@ -34,7 +34,7 @@ def _configuration(root: Path, tracked: Collection[str]) -> dict[str, Any]:
         path = root / name
         if not path.resolve().is_relative_to(root):
             continue
-        tables = tomllib.loads(path.read_text(encoding="utf-8"))
+        tables = tomllib.loads(path.read_text(encoding="utf-8-sig"))
         if name == "pyproject.toml":
             tables = as_object(as_object(tables.get("tool")).get("crewyard"))
         if name == "crewship.toml" or set(tables) != _ONLY_ARTIFACTS:
