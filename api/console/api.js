@@ -116,7 +116,7 @@ function nextTask() {
 
 /**
  * Follow an event stream: call `onMessage({type, id, data})` once for each message until `isLast(message)`.
- * Reconnect after the last message, with exponential back-off.
+ * Reconnect after the last message, with exponential back-off, as long as the page is open: it may have a form with input.
  */
 export async function followStream(path, signal, onMessage, isLast) {
   try {
@@ -157,7 +157,6 @@ async function follow(path, signal, onMessage, isLast) {
       if (signal.aborted) return;
       setConnected(signal, false);
       if (error instanceof ApiError && error.status < 500 && error.status !== 429 && error.status !== 408) throw error;
-      if (failures > 20) throw error;
     } finally {
       clearTimeout(timer);
       signal.removeEventListener("abort", abort);

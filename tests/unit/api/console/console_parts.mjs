@@ -71,6 +71,24 @@ const PARTS = {
     assert.deepEqual([received, requested], [["1", "2"], [undefined, "1"]]);
   },
 
+  // A page stays through a long outage: its stream reconnects until the service is back, and then goes on.
+  async outage() {
+    const real = setTimeout, failures = 100;
+    globalThis.setTimeout = (work, time) => real(work, time / 1e6);
+    let requests = 0;
+    globalThis.fetch = async () => {
+      requests += 1;
+      if (requests <= failures) throw new TypeError("unreachable");
+      return { ok: true, status: 200, body: new ReadableStream({ start(stream) {
+        stream.enqueue(new TextEncoder().encode("id: 1\nevent: run.completed\ndata: {}\n\n"));
+        stream.close();
+      } }) };
+    };
+    const { followStream } = await load("api.js"), received = [];
+    await followStream("/v1/runs/x/events", new AbortController().signal, ({ id }) => received.push(id), () => true);
+    assert.deepEqual([received, requests], [["1"], failures + 1]);
+  },
+
   // Downloads use a range request, which the API never redirects to a bucket.
   async files() {
     const requested = [];

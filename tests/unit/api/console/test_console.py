@@ -51,8 +51,8 @@ def test_no_html_parsing():
 
 
 PARTS = (
-    "markdown", "silence", "files", "events", "pauses", "steps", "csv", "statistics", "money", "stages",
-    "address", "waiting", "search", "variables", "schedules", "creators", "keys", "session",
+    "markdown", "silence", "outage", "files", "events", "pauses", "steps", "csv", "statistics", "money",
+    "stages", "address", "waiting", "search", "variables", "schedules", "creators", "keys", "session",
 )  # fmt: skip
 
 
