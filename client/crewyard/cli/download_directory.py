@@ -1,5 +1,6 @@
 """Target directory of `crewyard artifacts --download`: which names it takes, and whose files it replaces."""
 
+import hashlib
 import os
 from pathlib import Path
 
@@ -13,6 +14,16 @@ class ArtifactDirectory:
     def __init__(self, directory: Path, force: bool, windows: bool = os.name == "nt") -> None:
         self._directory, self._force, self._windows = directory, force, windows
         self._stored: dict[tuple[int, int], str] = {}
+
+    def find(self, name: str, size: int, sha256: str) -> Path | None:
+        """Return the file of an artifact if it has its bytes, as after a download that was interrupted."""
+        path = self._directory.resolve().joinpath(*name.split("/"))
+        if download_problem(name, self._windows) or not path.is_file() or path.resolve() != path:
+            return None
+        if path.stat().st_size != size:
+            return None
+        with path.open("rb") as file:
+            return path if hashlib.file_digest(file, "sha256").hexdigest() == sha256 else None
 
     def target(self, name: str) -> Path:
         """Return the file for an artifact; create nothing. Raises LocalFileError if it is not allowed."""

@@ -615,6 +615,20 @@ def test_files_are_replaced_by_force_alone(service, tmp_path, capsys):
     assert (tmp_path / "b.txt").read_text() == "new"
 
 
+def test_an_interrupted_download_goes_on_with_the_other_files(service, tmp_path, capsys):
+    offer(service, {"a.txt": b"one", "deep/b.txt": b"two", "c.txt": b"six"})
+    assert call(["artifacts", "run_a", "a.txt", "deep/b.txt", "-d", str(tmp_path)]) == 0
+    for name in ("a.txt", "deep/b.txt"):
+        service.responses["GET", f"/v1/runs/run_a/artifacts/{name}"] = [failure(404)]
+    capsys.readouterr()
+    assert call(["artifacts", "run_a", "-d", str(tmp_path), "--json"]) == 0
+    paths = [json.loads(line)["path"] for line in capsys.readouterr().out.splitlines()]
+    assert paths == [str(tmp_path / name) for name in ("a.txt", "deep/b.txt", "c.txt")]
+    (tmp_path / "deep/b.txt").write_bytes(b"mine"[:3])
+    assert call(["artifacts", "run_a", "-d", str(tmp_path)]) == 2
+    assert (tmp_path / "deep/b.txt").read_bytes() == b"min"
+
+
 def test_a_link_is_no_file_to_write(service, tmp_path):
     offer(service, {"a.txt": b"new"})
     here, victim = tmp_path / "here", tmp_path / "victim"

@@ -57,19 +57,23 @@ def artifacts(
         return
     root = Path(directory or f"artifacts-{run}")
     downloads = ArtifactDirectory(root, force)
-    for item in selected:
-        downloads.target(item["name"])  # all names before the first file
+    found = {item["name"]: downloads.find(item["name"], item["size"], item["sha256"]) for item in selected}
+    for name in (name for name, path in found.items() if path is None):
+        downloads.target(name)  # all names before the first file
     try:
         root.mkdir(parents=True, exist_ok=True)
     except FileExistsError:
         raise LocalFileError(f"{root} is a file; give another directory") from None
     failed: list[str] = []
+    total = sum(item["size"] for item in selected if found[item["name"]] is None)
     with context.output.progress(of_bytes=True) as progress:
-        task = progress.add_task("downloading", total=sum(item["size"] for item in selected))
+        task = progress.add_task("downloading", total=total)
         for item in selected:
             progress.update(task, description=escape_control(item["name"])[:40])
             try:
-                path = _download(context, run, item, downloads, lambda count: progress.advance(task, count))
+                path = found[item["name"]] or _download(
+                    context, run, item, downloads, lambda count: progress.advance(task, count)
+                )
             except LocalFileError as error:  # another artifact has its name, such as `a` that of `a/b`
                 failed.append(str(error))
                 continue
