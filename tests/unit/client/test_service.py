@@ -465,11 +465,12 @@ def test_a_run_is_shown_with_its_models(service, capsys):
 @pytest.mark.parametrize("sent", [{}, {"models": {}}, {"models": MODELS}])
 def test_usage_is_shown_by_model(service, capsys, sent):
     day = {"runs": 1, "run_seconds": 1, "build_seconds": 0, "artifact_bytes": 0, "cost": 2}
-    total = {**day, "prompt_tokens": 1207, "completion_tokens": 30}
+    total = {**day, "prompt_tokens": 1207, "completion_tokens": 30, "cost": 0.0123}
     report = {"currency": "USD", "days": [], "total": total, **sent}
     service.responses["GET", "/v1/projects/demo/usage"] = [(200, {}, {"data": report})]
     assert call(["usage", "-p", "demo"]) == 0
     lines = [line.split() for line in capsys.readouterr().out.splitlines()]
+    assert lines[1][-2:] == ["0.0123", "USD"]
     shown = [["a", "1200", "30", "0.0123", "USD"], ["b", "7", "0", "-"]] if sent.get("models") else []
     assert lines[3:] == shown
 

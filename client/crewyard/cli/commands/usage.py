@@ -49,7 +49,7 @@ def usage(context: CliContext, project: str | None, since: str | None, until: st
     currency = report["currency"]
 
     def cost(row: Mapping[str, Any]) -> str:
-        return "-" if row["cost"] is None else f"{row['cost']:.2f} {currency or ''}".rstrip()
+        return "-" if row["cost"] is None else money(row["cost"], currency or "").rstrip()
 
     columns = (
         Column("DAY", lambda row: display(row.get("date", "total"))),
@@ -69,7 +69,7 @@ def usage(context: CliContext, project: str | None, since: str | None, until: st
             field("model"),
             field("prompt_tokens"),
             field("completion_tokens"),
-            Column("COST", lambda row: "-" if row["cost"] is None else money(row["cost"], currency or "")),
+            Column("COST", cost),
         )
         context.output.rows([{"model": name, **used} for name, used in models.items()], model_columns, "")
     if limits := report.get("limits"):
