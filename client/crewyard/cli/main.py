@@ -1,5 +1,6 @@
 """`crewyard`: the program. Errors become one sentence with the next step, and an exit code."""
 
+import errno
 import io
 import os
 import sys
@@ -114,6 +115,8 @@ def call(arguments: list[str]) -> int:
         output.status(f"crewyard: {error}", "red")
         return SERVICE
     except OSError as error:
+        if error.errno == errno.EINVAL and error.filename is None:
+            raise StdoutClosed from None  # Windows says so of a pipe that its reader has closed.
         prefix = f"{error.filename}: " if error.filename else ""
         output.status(f"crewyard: {prefix}{error.strerror or error}", "red")
         return USAGE

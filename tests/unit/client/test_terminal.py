@@ -103,6 +103,21 @@ main.main()
     assert (done.returncode, done.stdout, done.stderr) == (141, b"", b"")
 
 
+def test_a_pipe_that_is_closed_on_windows_is_no_wrong_usage():
+    code = """
+import errno
+from crewyard.cli import main
+def write(*_, **__):
+    raise OSError(errno.EINVAL, "Invalid argument")
+main.program.main = write
+main.main()
+"""
+    done = program(code)
+    assert (done.returncode, done.stderr) == (141, b"")
+    named = program(code.replace('"Invalid argument"', '"Invalid argument", "crew.toml"'))
+    assert (named.returncode, named.stderr) == (2, b"crewyard: crew.toml: Invalid argument\n")
+
+
 def test_json_is_json_in_every_encoding():
     row = {"text": "é 😀 \ud800 \x9b2J\x7f"}
     code = f"""
