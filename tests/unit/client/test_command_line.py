@@ -6,6 +6,7 @@ import json
 import os
 import subprocess
 import tarfile
+from pathlib import PureWindowsPath
 
 import click
 import pytest
@@ -380,6 +381,12 @@ def test_lint_reports_the_error_and_the_fix(tmp_path, capsys):
     printed = capsys.readouterr().err
     assert "EntrypointNotFound" in printed
     assert "kickoff" in printed
+
+
+def test_lint_takes_the_paths_of_windows_as_deploy_does(tmp_path, monkeypatch):
+    monkeypatch.setattr("crewyard.cli.context.PurePath", PureWindowsPath)
+    tree_of(tmp_path, **{"agents__main.py": "print(1)"})
+    assert call(["lint", str(tmp_path), "--crew", "agents\\main.py"]) == 0
 
 
 def test_lint_checks_for_a_private_index(tmp_path, capsys):

@@ -6,7 +6,7 @@ from typing import Any
 
 import click
 
-from crewyard.cli.context import FAILED, CliContext, with_context
+from crewyard.cli.context import FAILED, CliContext, normal_path, with_context
 from crewyard.cli.output import Column, field, size
 from crewyard.cli.source_tree import SourceTree, read_outside, read_tree
 from crewyard.plan.errors import PlanError
@@ -48,6 +48,7 @@ def _checked_versions(
 @click.option(
     "--crew",
     metavar="NAME",
+    callback=normal_path,
     help="The crew or graph of the configuration that is the default; also module:object or a file.",
 )
 @click.option(
