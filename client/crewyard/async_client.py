@@ -251,9 +251,15 @@ class AsyncClient:
 
     async def wait_run(self, run: str, timeout: float | None = None) -> models.Run:
         """Return a run once it has ended. Raises TimeoutError after `timeout` seconds (None: no limit)."""
-        deadline = exchange.deadline(timeout)
+        deadline, failures = exchange.deadline(timeout), 0
         while True:
-            found = await self.get_run(run, exchange.next_wait(deadline))
+            try:
+                found = await self.get_run(run, exchange.next_wait(deadline))
+            except (ApiError, ConnectionFailed) as failure:
+                failures += 1
+                exchange.keep_waiting(failure, failures, deadline)
+                continue
+            failures = 0
             if found["status"] in exchange.ENDED:
                 return found
             if exchange.is_over(deadline):

@@ -133,6 +133,16 @@ def retry_delay(failure: Exception, failures: int, repeatable: bool) -> float:
     return retry.pause(failures, None)
 
 
+def keep_waiting(failure: errors.CrewyardError, failures: int, deadline: float) -> None:
+    """Raise `failure`, the last of so many in succession, unless the wait for a run goes on.
+
+    As long as a stream reconnects: an update of the service outlasts the attempts of one request.
+    """
+    is_passing = not isinstance(failure, errors.ApiError) or failure.passing
+    if not is_passing or failures >= retry.MAX_RECONNECTS or is_over(deadline):
+        raise failure
+
+
 def wrong_environment(error: Exception) -> SettingsError:
     """Return the SettingsError for a proxy or CA file of the environment that httpx refuses."""
     return SettingsError(

@@ -11,7 +11,7 @@ from urllib.parse import quote
 import pytest
 
 from api.v1.deployments.schema import CREATE
-from crewyard import Client, CrewyardError, Unavailable, WrongValue, audit_chain, retry
+from crewyard import Client, CrewyardError, NotFound, Unavailable, WrongValue, audit_chain, retry
 from crewyard.cli.download_directory import ArtifactDirectory
 from crewyard.cli.main import call
 from crewyard.cli.source_tree import read_tree
@@ -802,6 +802,21 @@ def test_a_run_is_awaited_until_it_has_ended(service):
     with Client() as crewyard:
         assert crewyard.runs.wait("run_a")["status"] == "succeeded"
     assert len(service.requests) == 3
+
+
+def test_a_run_is_awaited_through_an_update_of_the_service(service):
+    ended = (200, {}, {"data": {"id": "run_a", "status": "succeeded"}})
+    service.responses["GET", "/v1/runs/run_a"] = [*[failure(503)] * 4 * retry.MAX_ATTEMPTS, ended]
+    with Client() as crewyard:
+        assert crewyard.wait_run("run_a")["status"] == "succeeded"
+    service.requests.clear()
+    service.responses["GET", "/v1/runs/run_a"] = [failure(404)]
+    with Client() as crewyard, pytest.raises(NotFound):
+        crewyard.wait_run("run_a")
+    service.responses["GET", "/v1/runs/run_a"] = [failure(503)]
+    with Client() as crewyard, pytest.raises(Unavailable):
+        crewyard.wait_run("run_a", timeout=0)
+    assert len(service.requests) == 1 + retry.MAX_ATTEMPTS
 
 
 def test_waiting_for_a_run_ends_after_the_timeout(service):
