@@ -111,7 +111,7 @@ def resolve(
     if not address:
         raise SettingsError("there is no address of Crewyard; set CREWYARD_URL, or run `crewyard login`")
     address = _normalized_url(address)
-    same_address = address == str(values.get("url", "")).rstrip("/")
+    same_address = address == _base(str(values.get("url", "")))
     key = api_key or variables.get("CREWYARD_API_KEY") or (values.get("api_key") if same_address else None)
     if not key:
         raise SettingsError(
@@ -123,7 +123,7 @@ def resolve(
 
 
 def _normalized_url(text: str) -> str:
-    """Return the URL without a trailing slash. Raises SettingsError, which never shows a password in it."""
+    """Return the URL as calls extend it. Raises SettingsError, which never shows a password in it."""
     try:
         parts = urlsplit(text)
         valid = (
@@ -139,4 +139,9 @@ def _normalized_url(text: str) -> str:
         raise SettingsError("the address contains a user name or password; remove them")
     if not valid or parts.query or parts.fragment or " " in text:
         raise SettingsError(f"{text} is not a URL; give https:// (or http://) and a host")
-    return text.rstrip("/")
+    return _base(text)
+
+
+def _base(url: str) -> str:
+    """Return the URL without a trailing slash and without `/v1`, with which each call begins."""
+    return url.rstrip("/").removesuffix("/v1")

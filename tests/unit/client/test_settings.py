@@ -32,6 +32,13 @@ def test_the_files_key_is_not_sent_to_another_address(file):
         resolve(environment={**file, "CREWYARD_URL": "https://elsewhere.example.org"})
 
 
+@pytest.mark.parametrize("address", [f"{URL}/v1", f"{URL}/v1/", f"{URL}//"])
+def test_the_address_of_the_api_is_that_of_the_service(tmp_path, file, address):
+    assert resolve(environment={**file, "CREWYARD_URL": address}) == Settings(URL, KEY, "demo")
+    (tmp_path / "config.toml").write_text(f'url = "{address}"\napi_key = "{KEY}"\n')
+    assert resolve(environment=file) == Settings(URL, KEY)
+
+
 @pytest.mark.parametrize(
     ("variables", "message"),
     [
