@@ -2,6 +2,7 @@
 
 import gzip
 import io
+import os
 import re
 import subprocess
 import tarfile
@@ -35,6 +36,17 @@ def test_a_failed_upload_names_the_object_store(monkeypatch):
     with pytest.raises(StepFailed, match=r"the upload: 127\.0\.0\.1:9 cannot be reached") as failed:
         client.put("http://127.0.0.1:9/upload?token=signature", {}, lambda: io.BytesIO(b"x"))
     assert "crewyard.example.com" not in failed.value.message and "signature" not in failed.value.message
+
+
+def test_git_is_not_taken_from_the_checkout_on_windows(tmp_path, monkeypatch):
+    program = tmp_path / "bin" / "git"
+    program.parent.mkdir()
+    program.write_text(f'#!/bin/sh\necho "$NoDefaultCurrentDirectoryInExePath" > {tmp_path}/found\nexit 1\n')
+    program.chmod(0o755)
+    monkeypatch.setenv("PATH", f"{program.parent}:{os.environ['PATH']}")
+    monkeypatch.delenv("NoDefaultCurrentDirectoryInExePath", raising=False)
+    assert git.text(tmp_path, "rev-parse", "HEAD") is None
+    assert (tmp_path / "found").read_text() == "1\n"
 
 
 def test_all_artifacts_of_a_run_are_listed():

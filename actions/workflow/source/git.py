@@ -1,6 +1,7 @@
 """git commands on the checkout. Called by the action `deploy` and by `actions.workflow.source.pack`."""
 
 import contextlib
+import os
 import subprocess
 from dataclasses import dataclass
 from pathlib import Path
@@ -24,6 +25,8 @@ class TrackedFile:
 
 def output(directory: Path, *arguments: str) -> bytes:
     """Return the output of a git command. Raises StepFailed with its error."""
+    # Else Windows takes a git.exe of the current directory, which is the checkout.
+    os.environ.setdefault("NoDefaultCurrentDirectoryInExePath", "1")
     try:
         done = subprocess.run(
             ["git", *_SETTINGS, "-C", str(directory), *arguments],

@@ -228,6 +228,8 @@ def _git(root: Path, *arguments: str) -> str | None:
 
 def _run(root: Path, *arguments: str) -> subprocess.CompletedProcess[bytes]:
     """Execute git on the repository of the directory. Raises OSError, subprocess.TimeoutExpired."""
+    # Else Windows takes a git.exe of the current directory, which may be an untrusted checkout.
+    os.environ.setdefault("NoDefaultCurrentDirectoryInExePath", "1")
     return subprocess.run(
         [*_GIT, "-C", str(root), *arguments],
         capture_output=True,

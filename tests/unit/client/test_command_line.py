@@ -148,6 +148,17 @@ def test_ignored_files_are_left_out_in_a_hook_of_another_repository(tmp_path, mo
     assert names(read_tree(tmp_path / "crew")) == ["main.py"]
 
 
+def test_git_is_not_taken_from_the_checkout_on_windows(tmp_path, monkeypatch):
+    program = tmp_path / "bin" / "git"
+    program.parent.mkdir()
+    program.write_text(f'#!/bin/sh\necho "$NoDefaultCurrentDirectoryInExePath" > {tmp_path}/found\nexit 1\n')
+    program.chmod(0o755)
+    monkeypatch.setenv("PATH", f"{program.parent}:{os.environ['PATH']}")
+    monkeypatch.delenv("NoDefaultCurrentDirectoryInExePath", raising=False)
+    assert clean_commit(tmp_path) is None
+    assert (tmp_path / "found").read_text() == "1\n"
+
+
 def test_a_checkout_that_git_cannot_read_is_not_packed_with_ignored_files(tmp_path):
     (tmp_path / ".git").mkdir()
     with pytest.raises(LocalFileError, match="git cannot read"):
