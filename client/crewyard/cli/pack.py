@@ -12,6 +12,7 @@ from typing import IO, BinaryIO
 from crewyard.cli.output import size as readable
 from crewyard.cli.source_tree import SourceTree
 from crewyard.errors import LocalFileError
+from crewyard.plan.source import path_problem
 
 MAX_UNPACKED_BYTES = 64 << 30
 """The greatest limit `unpacked_bytes` that an installation can have; the build refuses more than its own."""
@@ -38,6 +39,8 @@ def pack(tree: SourceTree, excluded: Collection[str], out: IO[bytes]) -> PackedA
         for path in tree:
             if path in excluded:
                 continue
+            if (problem := path_problem(path)) is not None:
+                raise LocalFileError(f"the path {path!r} {problem}; rename it, or exclude it in crew.toml")
             with _open(tree, path) as file:
                 info, status = tarfile.TarInfo(path), os.fstat(file.fileno())
                 info.size = status.st_size

@@ -436,13 +436,17 @@ def test_lint_checks_the_dockerfile_that_a_project_names(tmp_path, capsys):
         (".wh.a", "image layers reserve"),
     ],
 )
-def test_lint_refuses_paths_that_no_build_takes(tmp_path, capsys, name, problem):
+def test_lint_and_deploy_refuse_paths_that_no_build_takes(tmp_path, capsys, name, problem):
     tree_of(tmp_path, **{"main.py": "def kickoff(): pass", "data__x": "1"})
     for path in (tmp_path / name, tmp_path / "data" / name):
         path.write_text("1")
     assert call(["lint", str(tmp_path)]) == 1
     printed = capsys.readouterr().err
     assert "ContextInvalid: the path" in printed and problem in printed and "Rename it" in printed
+    tree = read_tree(tmp_path)
+    with pytest.raises(LocalFileError, match=problem):
+        pack(tree, {f"data/{name}"}, io.BytesIO())
+    assert pack(tree, {name, f"data/{name}"}, io.BytesIO()).files == 2
     (tmp_path / name).unlink()
     tree_of(tmp_path, **{"crew.toml": '[build]\nexclude = ["data"]\n'})
     assert call(["lint", str(tmp_path)]) == 0
