@@ -2,7 +2,7 @@
 
 import { change, list } from "../api.js";
 import { may } from "../caller.js";
-import { attempts, fill, h, table } from "../dom.js";
+import { attempts, fill, h, localTime, table } from "../dom.js";
 import { labelsText, shorten, until } from "../format.js";
 import { keepFresh } from "../refresh.js";
 import { linkTo } from "../router.js";
@@ -42,8 +42,8 @@ export async function schedules(container, name, query, signal, project) {
   const rows = ({ data }) => table([
     ["Name", (row) => row.name, "code"],
     ["When", (row) => `${row.cron} ${row.time_zone}`, "code"],
-    ["Next", (row) => (row.suspend ? "suspended" : row.next_time && `${time(row.next_time)}, ${until(row.next_time)}`)],
-    ["Last run", (row) => row.last_run_id && h("a", { href: linkTo("runs", row.last_run_id) }, time(row.last_time)), "wide"],
+    ["Next", (row) => (row.suspend ? "suspended" : row.next_time && `${localTime(row.next_time)}, ${until(row.next_time)}`)],
+    ["Last run", (row) => row.last_run_id && h("a", { href: linkTo("runs", row.last_run_id) }, localTime(row.last_time)), "wide"],
     ["Settings", settings, "wide"],
     ["", (row) => row.message ?? ""],
     ["", (row) => may("run", name) && h("div", { class: "row" },
@@ -85,8 +85,4 @@ function form(attempt, save, schema, errorArea, row, cancel) {
 function settings(row) {
   const lines = settingsOf(row);
   return lines.length > 0 ? lines.map((line) => h("div", {}, line)) : null;
-}
-
-function time(text) {
-  return text ? new Date(text).toLocaleString([], { dateStyle: "medium", timeStyle: "short" }) : null;
 }

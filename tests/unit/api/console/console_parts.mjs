@@ -384,7 +384,7 @@ const PARTS = {
     assert.deepEqual([settingsOf(plain), settingsOf({ ...plain, input: {}, labels: {} }), long.length, long[0].length], [[], [], 1, "input ".length + 60]);
     assert.deepEqual(settingsOf(full), ["entrypoint report", 'input {"topic":"tides"}', "concurrency Forbid", "deadline 10m", "labels team=tides"]);
     assert.deepEqual(specOf(plain, { suspend: true }), { cron: "@daily", time_zone: "UTC", concurrency_policy: "Allow", suspend: true });
-    let rows = [plain, full];
+    let rows = [{ ...plain, last_run_id: "run_a", last_time: "2026-11-29T10:00:00Z" }, full];
     const sent = [];
     globalThis.fetch = async (path, { method, body }) => {
       if (method === "PUT") sent.push([path, JSON.parse(body)]);
@@ -402,6 +402,9 @@ const PARTS = {
     };
     await schedules(container, "tides", {}, new AbortController().signal, {});
     assert(all(container).some(({ children }) => children[0] === "concurrency Forbid"));
+    // The times are those of the browser, whose zone may be another one than the schedule's.
+    const last = new Date(rows[0].last_time).toLocaleString([], { dateStyle: "medium", timeStyle: "long" });
+    assert(all(container).some(({ tag, children }) => tag === "a" && children[0] === last));
     button("Edit full").listeners.click();
     assert.deepEqual([heading(), input("schedule").value, input("cron").value, input("zone").value, input("schedule-input-0").value], ["Edit full", "full", "@daily", "UTC", "tides"]);
     assert.equal(input("schedule").attributes.readonly, "");
