@@ -7,6 +7,7 @@ import pytest
 from playwright.async_api import expect
 
 from tests.browser import story
+from tests.browser.console_page import ConsolePage
 from tests.browser.test_accessibility import violations
 
 SCHEMA = {
@@ -57,6 +58,30 @@ async def test_form_has_a_field_for_each_part_with_its_default(testbed, console)
     expected = {"topic": "tides", "pages": 5, "style": "long", "draft": True, "places": ["Fundy"]}
     assert await sent(page) == expected
     await expect(page.get_by_role("alert")).to_contain_text("try again")
+
+
+async def test_typed_input_is_there_again_after_the_session_has_ended(testbed, page):
+    async def new_key():
+        body = {"name": "short", "scopes": ["read", "run"]}
+        return (await testbed.call("POST", "/v1/api-keys", body))[1]["data"]
+
+    await add(testbed, SCHEMA)
+    first, second = await new_key(), await new_key()
+    console = ConsolePage(page, str(testbed.client.make_url("/console/")), first["key"])
+    await console.sign_in()
+    await console.show(f"#/projects/{story.PROJECT}/runs?new=yes")
+    await page.get_by_label("topic").fill("tides")
+    await page.get_by_label("places").fill('["Fundy"]')
+    await page.get_by_label("draft").uncheck()
+    await page.get_by_label("style").select_option("short")
+    assert (await testbed.call("DELETE", f"/v1/api-keys/{first['id']}"))[0] == 204
+    await page.get_by_role("button", name="Start run").click()
+    await expect(page.get_by_text("The session has ended")).to_be_visible()
+    await page.get_by_label("API key").fill(second["key"])
+    await page.get_by_role("button", name="Sign in").click()
+    await expect(page.get_by_label("topic")).to_have_value("tides")
+    expected = {"topic": "tides", "pages": 3, "style": "short", "draft": False, "places": ["Fundy"]}
+    assert await sent(page) == expected
 
 
 async def test_a_text_or_null_is_a_text_field(testbed, console):
