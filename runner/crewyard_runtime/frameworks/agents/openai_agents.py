@@ -14,7 +14,7 @@ from ..call_times import CallTimes
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:
-    from collections.abc import Callable
+    from collections.abc import AsyncIterator, Callable
     from types import ModuleType
     from typing import Any
 
@@ -76,10 +76,13 @@ def _with_hooks(original: Callable[..., Any], hooks_type: Any) -> Callable[..., 
     def call(cls: Any, *arguments: Any, **named: Any) -> Any:
         hooks = added(arguments, named)
         try:
-            return original(cls, *arguments, **named)
+            result = original(cls, *arguments, **named)
         except BaseException as error:
             hooks.fail(error)
             raise
+        if hasattr(result, "stream_events"):  # which raises the errors of a run that goes on now
+            result.stream_events = _with_failure(result.stream_events, hooks)
+        return result
 
     @functools.wraps(original)
     async def call_async(cls: Any, *arguments: Any, **named: Any) -> Any:
@@ -91,6 +94,26 @@ def _with_hooks(original: Callable[..., Any], hooks_type: Any) -> Callable[..., 
             raise
 
     return call_async if iscoroutinefunction(original) else call
+
+
+def _with_failure(
+    stream_events: Callable[[], Any], hooks: ReportingHooks
+) -> Callable[[], AsyncIterator[Any]]:
+    @functools.wraps(stream_events)
+    async def events_of_run() -> AsyncIterator[Any]:
+        events = stream_events()
+        try:
+            async for event in events:
+                yield event
+        except GeneratorExit:  # the crew reads no more, and the run goes on
+            raise
+        except BaseException as error:
+            hooks.fail(error)
+            raise
+        finally:
+            await events.aclose()
+
+    return events_of_run
 
 
 class ReportingHooks:

@@ -37,24 +37,35 @@ from .result import RunResult
 class Runner:
     @classmethod
     async def run(cls, starting_agent, input, *, hooks=None):
-        agent = starting_agent
-        await hooks.on_agent_start(None, agent)
-        usage = Some(total_tokens=3, input_tokens=2, output_tokens=1)
-        await hooks.on_llm_start(None, agent, None, [])
-        await hooks.on_llm_end(None, agent, Some(usage=usage))
-        for number, tool in enumerate(agent.tools):
-            context = Some(tool_call_id=str(number), tool_arguments='{"x": 1}')
-            await hooks.on_tool_start(context, agent, Some(name=tool.__name__))
-            await hooks.on_tool_end(context, agent, Some(name=tool.__name__), tool())
-        if agent.handoff:
-            await hooks.on_handoff(None, agent, agent.handoff)
-            agent = agent.handoff
-            await hooks.on_agent_start(None, agent)
-        await hooks.on_agent_end(None, agent, f"{input}!")
-        return RunResult(f"{input}!")
+        return await work(starting_agent, input, hooks)
     @classmethod
     def run_sync(cls, starting_agent, input, *, hooks=None):
         return asyncio.run(cls.run(starting_agent, input, hooks=hooks))
+    @classmethod
+    def run_streamed(cls, starting_agent, input, *, hooks=None):
+        return Streaming(work(starting_agent, input, hooks))
+class Streaming:
+    def __init__(self, run):
+        self.run = run
+    async def stream_events(self):
+        task = asyncio.create_task(self.run)
+        yield "event"
+        self.final_output = (await task).final_output
+async def work(agent, input, hooks):
+    await hooks.on_agent_start(None, agent)
+    usage = Some(total_tokens=3, input_tokens=2, output_tokens=1)
+    await hooks.on_llm_start(None, agent, None, [])
+    await hooks.on_llm_end(None, agent, Some(usage=usage))
+    for number, tool in enumerate(agent.tools):
+        context = Some(tool_call_id=str(number), tool_arguments='{"x": 1}')
+        await hooks.on_tool_start(context, agent, Some(name=tool.__name__))
+        await hooks.on_tool_end(context, agent, Some(name=tool.__name__), tool())
+    if agent.handoff:
+        await hooks.on_handoff(None, agent, agent.handoff)
+        agent = agent.handoff
+        await hooks.on_agent_start(None, agent)
+    await hooks.on_agent_end(None, agent, f"{input}!")
+    return RunResult(f"{input}!")
 """,
 }
 CREW = """
@@ -86,6 +97,11 @@ class Own:
 def observed():
     Runner.run_sync(pilot, "Ahoy", hooks=Own())
     return Own.seen
+async def streamed(inputs):
+    result = Runner.run_streamed(pilot if inputs["works"] else failing, "Ahoy")
+    async for event in result.stream_events():
+        assert event == "event"
+    return result.final_output
 """
 OPENTELEMETRY = """
 import contextlib
@@ -374,6 +390,17 @@ async def test_hooks_of_the_crew_are_called_too(pod: Any, api: Any) -> None:
     starts = ["on_agent_start", "on_llm_start", "on_llm_end", "on_tool_start", "on_tool_end"]
     assert api.result["output"] == [*starts, "on_handoff", "on_agent_start", "on_agent_end"]
     assert reported(api) == sdk_events("Ahoy")
+
+
+@pytest.mark.parametrize("works", [True, False])
+async def test_a_streamed_run_of_the_openai_sdk(pod: Any, api: Any, works: bool) -> None:
+    lay(pod, SDK, CREW)
+    api.entrypoint, api.input = "main:streamed", {"works": works}
+    await pod.run()
+    assert api.result["output"] == ("Ahoy!" if works else None)
+    error = {"agent": "Pilot", "task": "Ahoy", "error": "ValueError: no table"}
+    expected = sdk_events("Ahoy")[-1] if works else ("agent.error", error)
+    assert reported(api)[-1] == expected
 
 
 @pytest.mark.parametrize(
