@@ -80,20 +80,22 @@ def tool_output(output: Any) -> object:
 
 
 def token_usage(response: Any, model: str) -> dict[str, object] | None:
-    """Return the token usage of a response, summed over its messages; None if the model reports none."""
+    """Return the token usage of a response, summed over its prompts; None if the model reports none."""
     prompt = completion = 0
     said = False
-    for item in [item for batch in getattr(response, "generations", None) or () for item in batch]:
-        message = getattr(item, "message", None)
-        used = getattr(message, "usage_metadata", None)
-        if not isinstance(used, dict):
-            continue
-        said = True
-        prompt += _count(used, "input_tokens")
-        completion += _count(used, "output_tokens")
-        metadata = getattr(message, "response_metadata", None)
-        named = metadata if isinstance(metadata, dict) else {}
-        model = str(named.get("model_name") or named.get("model") or model)
+    for batch in getattr(response, "generations", None) or ():
+        for item in batch:
+            message = getattr(item, "message", None)
+            used = getattr(message, "usage_metadata", None)
+            if not isinstance(used, dict) or used.get("total_cost") == 0:
+                continue  # LangChain says so of an answer from its cache
+            said = True
+            prompt += _count(used, "input_tokens")
+            completion += _count(used, "output_tokens")
+            metadata = getattr(message, "response_metadata", None)
+            named = metadata if isinstance(metadata, dict) else {}
+            model = str(named.get("model_name") or named.get("model") or model)
+            break  # each of several answers to one prompt has the tokens of the whole call
     output = getattr(response, "llm_output", None)
     output_fields = output if isinstance(output, dict) else {}
     used = output_fields.get("token_usage") or output_fields.get("usage")

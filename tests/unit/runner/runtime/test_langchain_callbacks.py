@@ -141,6 +141,13 @@ def test_nodes_are_distinguished_from_calls_inside_them(
 TOKENS: list[tuple[Any, Any]] = [
     (response_with({"input_tokens": 1, "output_tokens": 2}, model_name="x"), ("x", 1, 2)),
     (response_with(None), None),
+    # Each of several answers to one prompt has the tokens of the call.
+    (
+        Message(generations=[2 * response_with({"input_tokens": 1, "output_tokens": 2}).generations[0]]),
+        ("m", 1, 2),
+    ),
+    # An answer from the cache has those of the call that it comes from.
+    (response_with({"input_tokens": 1, "output_tokens": 2, "total_cost": 0}), None),
     (
         Message(generations=[], llm_output={"token_usage": {"prompt_tokens": 1}, "model_name": "y"}),
         ("y", 1, 0),
