@@ -16,6 +16,7 @@ if TYPE_CHECKING:
     from types import ModuleType
     from typing import Any
 
+_MAX_RESPONSES = 100  # whose tokens are known to be counted; beyond that the oldest is evicted
 _ID_CHARACTERS = 37  # at the end of a span's name: a hyphen and a UUID
 _PROMPT_TOKENS = ("prompt_tokens", "input_tokens", "prompt_token_count")
 _COMPLETION_TOKENS = ("completion_tokens", "output_tokens", "candidates_token_count")
@@ -125,7 +126,7 @@ class ReportingHandler:
         self._steps: dict[str, Any] = {}
         self._models: dict[object, str] = {}
         self._call_times = CallTimes()
-        self._last_raw: object = None
+        self._counted: dict[int, object] = {}  # raw responses by identity, which no other one takes meanwhile
 
     def handle(self, event: Any, **_: object) -> None:
         """Handle the start and the end of a call of a model; a completion may consist of a chat."""
@@ -139,11 +140,20 @@ class ReportingHandler:
             model = self._models.pop(call, "")
             response = event.response
             raw = getattr(response, "raw", None)
-            if raw is not None and raw is self._last_raw:
+            if self._is_counted(raw):
                 return
-            self._last_raw = raw
             if tokens := _tokens(response, raw):
                 report("usage", {"model": model or str(_get(raw, "model") or ""), **tokens, **took})
+
+    def _is_counted(self, raw: object) -> bool:
+        """Return whether a raw response was seen before; from now on it was."""
+        if raw is None:
+            return False
+        known = id(raw) in self._counted
+        self._counted[id(raw)] = raw
+        if len(self._counted) > _MAX_RESPONSES:
+            self._counted.pop(next(iter(self._counted)), None)
+        return known
 
     async def ahandle(self, event: Any, **named: object) -> None:
         """Do as `handle`."""

@@ -2,10 +2,12 @@
 
 from __future__ import annotations
 
+from types import SimpleNamespace
 from typing import Any
 
 import pytest
 
+from runner.crewyard_runtime.frameworks.agents import llama_index_events
 from tests.unit.runner.runtime.measured import MEASURED, with_measured
 
 PACKAGES = {
@@ -284,6 +286,28 @@ async def test_an_agent_reports_its_work(
         USAGE,
         ("agent.completed", {**PILOT, "output": "Ahoy!"}),
     ]
+
+
+class LLMChatEndEvent(SimpleNamespace):
+    pass
+
+
+class LLMCompletionEndEvent(SimpleNamespace):
+    pass
+
+
+def test_completions_that_are_chats_count_once_in_parallel(monkeypatch: pytest.MonkeyPatch) -> None:
+    counted: list[object] = []
+    monkeypatch.setattr(
+        llama_index_events, "report", lambda kind, data: counted.append(data["prompt_tokens"])
+    )
+    handler = llama_index_events.ReportingHandler()
+    responses = [SimpleNamespace(raw={"usage": {"prompt_tokens": tokens}}) for tokens in (2, 3)]
+    for number, response in enumerate(responses):
+        handler.handle(LLMChatEndEvent(span_id=f"chat {number}", response=response))
+    for number, response in enumerate(responses):
+        handler.handle(LLMCompletionEndEvent(span_id=f"completion {number}", response=response))
+    assert counted == [2, 3]
 
 
 async def test_a_failing_tool_does_not_end_its_agent(pod: Any, api: Any) -> None:
