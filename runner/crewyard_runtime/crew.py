@@ -40,22 +40,15 @@ def main(here: str) -> int:
         _open_questions(task)
         if prepared is None:
             _set_up_interpreter(app, here)
-        value = _run(task, prepared)
+        final_report = _result_report(_run(task, prepared), task.get("limits"), app)
     except BaseException as error:  # also sys.exit: report every way to end
         final_report = _failure_report(error, app)
-    else:
-        from .output import result
-
-        limits = task.get("limits")
-        limit = limits.get("output_bytes") if isinstance(limits, dict) else None
-        final_report = result(
-            value, limit if isinstance(limit, int) else _OUTPUT_BYTES, os.path.join(app, "artifacts")
-        )
     crewai = sys.modules.get(f"{__package__}.frameworks.crewai_events")
     if crewai and crewai.declared_files:
         final_report["files"] = list(crewai.declared_files)
     _flush()
-    channel.write(json.dumps(final_report, ensure_ascii=False).encode())
+    # A lone surrogate in a text becomes "?".
+    channel.write(json.dumps(final_report, ensure_ascii=False).encode("utf-8", "replace"))
     return 0 if "result" in final_report else 1
 
 
@@ -202,6 +195,14 @@ def _options(task: dict[str, object]) -> CallOptions:
         config if isinstance(config, dict) else None,
         context if isinstance(context, dict) else None,
     )
+
+
+def _result_report(value: object, limits: object, app: str) -> dict[str, object]:
+    """Return the report of the entrypoint's value. Raises what code of the crew in the value raises."""
+    from .output import result
+
+    limit = limits.get("output_bytes") if isinstance(limits, dict) else None
+    return result(value, limit if isinstance(limit, int) else _OUTPUT_BYTES, os.path.join(app, "artifacts"))
 
 
 def _failure_report(error: BaseException, app: str) -> dict[str, object]:

@@ -77,6 +77,10 @@ FAILURES = [
     ("import contextlib\n@contextlib.contextmanager\ndef opened():\n    yield 1\ndef kickoff():\n"
      "    return [opened()]", "CrewError", ["_GeneratorContextManager of contextlib", "`with` statement"]),
     ("def kickoff():\n    a = []\n    a.append(a)\n    return a", "CrewError", ["it contains itself"]),
+    ("class Rows(dict):\n    def items(self):\n        raise ValueError('no tea left')\n"
+     "def kickoff():\n    return Rows()", "CrewError", ["no tea left"]),
+    ("class Row:\n    def model_dump(self):\n        raise ValueError('no tea \\ud83d')\n"
+     "def kickoff():\n    return Row()", "CrewError", ["reading it failed with ValueError: no tea ?"]),
     ("def kickoff():\n    return input('Your name? ')", "InputRequired",
      ["asked a person 'Your name?'", "run's input"]),
     ("def kickoff():\n    try:\n        input('Ready? ')\n    except EOFError as error:\n"
